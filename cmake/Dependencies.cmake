@@ -1,0 +1,13 @@
+# Debian's packages; docs/architecture.md gives the reason for each.
+set(CMAKE_THREAD_PREFER_PTHREAD ON)
+find_package(Threads REQUIRED)
+find_package(fmt REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(tl-expected REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(yaml-cpp REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(libnfs REQUIRED IMPORTED_TARGET libnfs)
+pkg_check_modules(libmount REQUIRED IMPORTED_TARGET mount)
+pkg_check_modules(libsmartcols REQUIRED IMPORTED_TARGET smartcols)

@@ -1,0 +1,19 @@
+# Two INTERFACE targets that every target of the project links: how it is compiled, and what is an error.
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+option(SHAREFS_WERROR "Treat warnings as errors" OFF)
+set(SHAREFS_SANITIZE "" CACHE STRING "Sanitizers for -fsanitize=, e.g. address,undefined")
+
+add_library(sharefs_settings INTERFACE)
+target_compile_features(sharefs_settings INTERFACE cxx_std_20)
+target_include_directories(sharefs_settings INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/src)
+target_compile_definitions(sharefs_settings INTERFACE _GNU_SOURCE SHAREFS_VERSION="${PROJECT_VERSION}")
+if(SHAREFS_SANITIZE)
+  target_compile_options(sharefs_settings INTERFACE -fsanitize=${SHAREFS_SANITIZE} -fno-omit-frame-pointer -g)
+  target_link_options(sharefs_settings INTERFACE -fsanitize=${SHAREFS_SANITIZE})
+endif()
+
+add_library(sharefs_warnings INTERFACE)
+target_compile_options(sharefs_warnings INTERFACE
+  -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual
+  $<$<BOOL:${SHAREFS_WERROR}>:-Werror>)

@@ -1,0 +1,25 @@
+#pragma once
+// Diagnosis: something that sharefs found out and says, with a stable code. Rooms return lists of them.
+#include <string>
+#include <vector>
+
+namespace sharefs {
+
+enum class Severity { info, warning, error };
+const char* to_string(Severity severity); ///< "info", "warning", "error"
+
+struct Diagnosis {
+  Severity severity = Severity::warning;
+  std::string code;    ///< stable: "SF" and three digits; each has a page in docs/diagnoses.md
+  std::string subject; ///< what it is about: a path, `file:line:column`, a share's or host's name
+  std::string message; ///< the cause, one line, no final period
+  std::string hint;    ///< the cure; may be empty
+  std::string fix;     ///< a command that cures it, ready to paste; may be empty
+
+  friend bool operator==(const Diagnosis&, const Diagnosis&) = default;
+};
+using Diagnoses = std::vector<Diagnosis>;
+
+bool has_errors(const Diagnoses& diagnoses);
+
+} // namespace sharefs

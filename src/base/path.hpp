@@ -1,0 +1,17 @@
+#pragma once
+// Lexical path functions: none touches the file system, so none can hang on a dead mount.
+#include <string>
+#include <string_view>
+
+namespace sharefs {
+
+/// Absolute, without `.`, `..`, double or trailing slashes. A relative `path` is taken from `directory`.
+/// `..` is resolved lexically (see sys/resolve.hpp for resolution through links).
+std::string normalize_path(std::string_view path, std::string_view directory = "/");
+/// True if `path` is `directory` or lies below it; both normalized. "/data2" is not under "/data".
+bool is_under(std::string_view path, std::string_view directory);
+std::string parent_path(std::string_view path); ///< "/a/b" -> "/a"; "/a" -> "/"; "/" -> "/"
+std::string base_name(std::string_view path);   ///< "/a/b" -> "b"; "b" -> "b"; "/" -> ""
+std::string join_path(std::string_view directory, std::string_view name); ///< an absolute `name` wins
+
+} // namespace sharefs

@@ -1,0 +1,51 @@
+#pragma once
+// Result<T> and Error: how every fallible function of sharefs reports. No exception crosses a file that throws it.
+#include <string>
+#include <tl/expected.hpp>
+#include <utility>
+
+namespace sharefs {
+
+/// What kind of thing went wrong. The command line maps these to exit codes (cli/exit_code.hpp).
+enum class ErrorCode {
+  failed,      ///< the work could not be done
+  usage,       ///< the command line is wrong
+  config,      ///< sharefs.yaml or another input file is wrong
+  not_found,   ///< a thing that was named does not exist
+  permission,  ///< the kernel or a policy of sharefs refuses
+  timeout,     ///< a deadline passed
+  conflict,    ///< the machine is no longer as it was when the plan was made
+  busy,        ///< somebody else holds it
+  unsupported, ///< not possible on this machine or under this --root
+  interrupted, ///< Ctrl-C
+};
+
+/// The stable lower-case name of a code ("failed", "usage", ...), as it stands in JSON.
+const char* to_string(ErrorCode code);
+/// Inverse of to_string; `failed` for an unknown name.
+ErrorCode error_code_from(const std::string& name);
+
+struct Error {
+  ErrorCode code = ErrorCode::failed;
+  std::string message; ///< one line, no final period; the place first if there is one: `sharefs.yaml:3:5: unknown key`
+  std::string hint;    ///< what to do about it; may be empty
+  std::string context; ///< further lines to show below the message, e.g. the source line and a caret; may be empty
+
+  friend bool operator==(const Error&, const Error&) = default;
+};
+
+template <class T> using Result = tl::expected<T, Error>;
+
+/// `return fail(ErrorCode::config, "message", "hint");` from any function that returns a Result.
+inline tl::unexpected<Error> fail(ErrorCode code, std::string message, std::string hint = {}, std::string context = {}) {
+  return tl::make_unexpected(Error{code, std::move(message), std::move(hint), std::move(context)});
+}
+inline tl::unexpected<Error> fail(Error error) { return tl::make_unexpected(std::move(error)); }
+
+/// "Permission denied" and the like for an errno value; thread-safe.
+std::string errno_text(int error_number);
+/// An Error for a failed system call: `WHAT: Permission denied`. EACCES/EPERM give `permission`, ENOENT `not_found`,
+/// ETIMEDOUT `timeout`, EBUSY `busy`, everything else `failed`.
+Error errno_error(int error_number, std::string what, std::string hint = {});
+
+} // namespace sharefs

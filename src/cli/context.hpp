@@ -1,0 +1,64 @@
+#pragma once
+// What a command works with. Made once per process by app.cpp, passed by reference, never global.
+#include "cli/command.hpp"
+#include "config/config.hpp"
+#include "sys/system.hpp"
+#include "ui/console.hpp"
+#include "ui/envelope.hpp"
+
+#include <chrono>
+#include <functional>
+#include <iosfwd>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace sharefs::cli {
+
+struct GlobalFlags {
+  std::string config; ///< --config
+  std::string root = "/";
+  bool json = false, quiet = false, verbose = false;
+  bool dry_run = false, check = false, yes = false;
+  std::chrono::milliseconds wait{10'000}; ///< for the host lock
+};
+
+/// The outside world of one run, given by main() or by a test.
+struct Host {
+  std::function<std::unique_ptr<sys::System>(const std::string& root)> make_system;
+  std::istream& in;
+  std::ostream& out;
+  std::ostream& err;
+  ui::ConsoleOptions console;
+  std::vector<std::string> environment; ///< NAME=value
+  std::string working_directory;        ///< as the shell sees it ($PWD if it is right)
+};
+
+class Context {
+public:
+  Context(Host& host, sys::System& system, ui::Console& console, GlobalFlags flags, Argv argv);
+
+  sys::System& system;
+  ui::Console& console;
+  const GlobalFlags flags;
+  const Argv argv; ///< the whole command line, argv[0] included
+  Host& host;
+  ui::Envelope envelope; ///< printed by app.cpp at the end when --json was given
+
+  [[nodiscard]] std::optional<std::string> environment(std::string_view name) const;
+  /// sharefs.yaml of --config, $SHAREFS_CONFIG or /etc/sharefs/sharefs.yaml, read once. `config` error if it is wrong,
+  /// `not_found` (exit 2 by the caller's hint "run `sharefs init`") if there is none.
+  Result<const config::Config*> config();
+  /// As config(), but a missing default file gives nullptr: for commands that work without one.
+  Result<const config::Config*> config_if_any();
+  /// Path that config() would read.
+  [[nodiscard]] std::string config_path() const;
+  /// Add diagnoses to the envelope and show them (unless --json).
+  void report(const Diagnoses& diagnoses);
+
+private:
+  std::optional<config::Config> m_config;
+};
+
+} // namespace sharefs::cli

@@ -1,0 +1,30 @@
+#pragma once
+#include "base/result.hpp"
+
+namespace sharefs::cli {
+
+// Of every command but `run`, which returns its child's code.
+inline constexpr int k_exit_ok = 0;
+inline constexpr int k_exit_failed = 1;
+inline constexpr int k_exit_usage = 2;       ///< usage or configuration
+inline constexpr int k_exit_pending = 3;     ///< --check found something to do
+inline constexpr int k_exit_partly = 4;      ///< some was done, some not
+inline constexpr int k_exit_interrupted = 130;
+// Of `run`, as env(1) and timeout(1) have them.
+inline constexpr int k_exit_run_failed = 125;
+inline constexpr int k_exit_not_executable = 126;
+inline constexpr int k_exit_not_found = 127;
+
+constexpr int exit_code_of(const Error& error) {
+  switch (error.code) {
+  case ErrorCode::usage:
+  case ErrorCode::config:
+    return k_exit_usage;
+  case ErrorCode::interrupted:
+    return k_exit_interrupted;
+  default:
+    return k_exit_failed;
+  }
+}
+
+} // namespace sharefs::cli

@@ -1,0 +1,104 @@
+#pragma once
+// sharefs.yaml as a value. Only src/cli sees it; a room gets what it needs as its own types (cli/desired.hpp).
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace sharefs::config {
+
+/// Where a value was written, for messages; line and column count from 1, 0 means "not from a file".
+struct Origin {
+  std::string file;
+  int line = 0, column = 0;
+  [[nodiscard]] std::string text() const; ///< "sharefs.yaml:3:5"
+  friend bool operator==(const Origin&, const Origin&) = default;
+};
+
+/// `access:` of an export: who may use the directory.
+struct Access {
+  enum class Kind { keep, open, group };
+  Kind kind = Kind::keep; ///< keep: as it is; open: 0777 as in the manual recipe; group: setgid, default ACLs
+  std::string group;      ///< for Kind::group
+  unsigned mode = 02775;  ///< for Kind::group
+  friend bool operator==(const Access&, const Access&) = default;
+};
+
+struct Export {
+  std::string name; ///< `server:path`, as mounts refer to it
+  std::string path;
+  std::vector<std::string> clients;
+  std::vector<std::string> options; ///< as written; defaults are the exports room's business
+  Access access;
+  Origin origin;
+  friend bool operator==(const Export&, const Export&) = default;
+};
+
+struct Server {
+  std::string name;
+  std::string address;
+  std::vector<Export> exports;
+  Origin origin;
+  friend bool operator==(const Server&, const Server&) = default;
+};
+
+struct Mount {
+  std::string name;
+  std::string server;  ///< name of a server of this file, or a host that it does not describe
+  std::string address; ///< what to mount from
+  std::string path;    ///< on the server
+  std::string at;      ///< mount point
+  std::string profile = "safe"; ///< safe, recipe, immutable
+  std::vector<std::string> options;
+  std::string boot = "none"; ///< none or auto
+  Origin origin;
+  friend bool operator==(const Mount&, const Mount&) = default;
+};
+
+struct Homes {
+  std::vector<std::string> users;
+  std::string conda = "miniconda3"; ///< below each home, or an absolute path
+  friend bool operator==(const Homes&, const Homes&) = default;
+};
+
+struct Conda {
+  std::string store; ///< where the shared environments are
+  std::vector<std::string> envs;
+  Homes homes;
+  std::string link = "each"; ///< each: one link per environment; whole: the `envs` directory is a link
+  Origin origin;
+  friend bool operator==(const Conda&, const Conda&) = default;
+};
+
+/// A user's own rule for `sharefs run`: what to do with a flag of a program.
+struct CacheRule {
+  std::string program; ///< glob over the script's name; empty: every program
+  std::string flag;    ///< `--cache_dir`
+  std::string place;   ///< local or keep
+  Origin origin;
+  friend bool operator==(const CacheRule&, const CacheRule&) = default;
+};
+
+struct Caches {
+  std::vector<std::string> local = {"/var/cache/sharefs"};
+  std::vector<CacheRule> rules;
+  friend bool operator==(const Caches&, const Caches&) = default;
+};
+
+struct Nodes {
+  std::string hostfile;
+  friend bool operator==(const Nodes&, const Nodes&) = default;
+};
+
+struct Config {
+  int version = 1;
+  std::string file; ///< where it was read from; empty: defaults
+  std::vector<Server> servers; ///< in the order of the file
+  std::vector<Mount> mounts;
+  std::optional<Conda> conda;
+  Caches caches;
+  Nodes nodes;
+  friend bool operator==(const Config&, const Config&) = default;
+};
+
+} // namespace sharefs::config

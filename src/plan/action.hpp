@@ -1,0 +1,147 @@
+#pragma once
+// The closed set of changes that sharefs can make. Domains compose them; describe, apply, invert and JSON exist once.
+#include "base/argv.hpp"
+#include "base/result.hpp"
+#include "sys/user.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace sharefs::plan {
+
+/// Work in a user's home is done as that user, by openat(2) with O_NOFOLLOW for every component below `beneath`:
+/// sharefs never follows a link that somebody planted.
+struct Actor {
+  sys::User user;
+  std::string beneath; ///< the directory that every path of the action must lie below, usually the home
+  friend bool operator==(const Actor&, const Actor&) = default;
+};
+
+/// Create or replace a file atomically. Conflict if its content is not `before` any more.
+struct WriteFile {
+  std::string path;
+  std::optional<std::string> before; ///< nullopt: the file must not exist
+  std::string after;
+  std::uint32_t mode = 0644; ///< of a new file; an existing one keeps its own
+  friend bool operator==(const WriteFile&, const WriteFile&) = default;
+};
+
+/// Delete a regular file. Conflict if its content is not `before`.
+struct RemoveFile {
+  std::string path;
+  std::string before;
+  std::uint32_t mode = 0644; ///< for undo
+  friend bool operator==(const RemoveFile&, const RemoveFile&) = default;
+};
+
+/// mkdir of one directory (not its parents); exists already as a directory: nothing happens, and undo leaves it.
+struct MakeDirectory {
+  std::string path;
+  std::uint32_t mode = 0755;
+  std::optional<Actor> actor;
+  friend bool operator==(const MakeDirectory&, const MakeDirectory&) = default;
+};
+
+/// rmdir; a directory that is not empty is left and the step fails with `busy`.
+struct RemoveDirectory {
+  std::string path;
+  std::uint32_t mode = 0755; ///< for undo
+  std::optional<Actor> actor;
+  friend bool operator==(const RemoveDirectory&, const RemoveDirectory&) = default;
+};
+
+/// symlink(2) where nothing is; the same link there already is success, anything else `conflict`.
+struct MakeLink {
+  std::string path;
+  std::string target;
+  std::optional<Actor> actor;
+  friend bool operator==(const MakeLink&, const MakeLink&) = default;
+};
+
+/// Unlink a symbolic link that points to `target`; anything else is a `conflict`.
+struct RemoveLink {
+  std::string path;
+  std::string target;
+  std::optional<Actor> actor;
+  friend bool operator==(const RemoveLink&, const RemoveLink&) = default;
+};
+
+/// Atomically (symlink + rename) make an existing link point elsewhere. Conflict if it is not `before` any more.
+struct SwapLink {
+  std::string path;
+  std::string before, after; ///< link texts
+  std::optional<Actor> actor;
+  friend bool operator==(const SwapLink&, const SwapLink&) = default;
+};
+
+/// rename(2) with RENAME_NOREPLACE on one file system: for backups.
+struct Rename {
+  std::string from, to;
+  std::optional<Actor> actor;
+  friend bool operator==(const Rename&, const Rename&) = default;
+};
+
+/// Owner, mode and default ACL of one file or directory (never recursive).
+struct Access {
+  std::uint32_t uid = 0, gid = 0, mode = 0;
+  std::string default_acl; ///< short text form of acl_from_text(3), "" for none
+  friend bool operator==(const Access&, const Access&) = default;
+};
+struct SetAccess {
+  std::string path;
+  std::optional<Access> before; ///< as planned; nullopt: the directory is made by an earlier step of the plan
+  Access after;
+  friend bool operator==(const SetAccess&, const SetAccess&) = default;
+};
+
+struct Mount {
+  std::string source, target, fs_type, options;
+  std::chrono::milliseconds deadline{30'000};
+  friend bool operator==(const Mount&, const Mount&) = default;
+};
+
+struct Unmount {
+  std::string target;
+  bool force = false, lazy = false;
+  std::string source, fs_type, options; ///< of what is there, to mount it again on undo and to find a conflict
+  std::chrono::milliseconds deadline{10'000};
+  friend bool operator==(const Unmount&, const Unmount&) = default;
+};
+
+/// Copy a tree faithfully to a path that does not exist: to a temporary sibling, fsynced, then renamed.
+struct CopyTree {
+  std::string from, to;
+  std::chrono::milliseconds deadline{3'600'000};
+  friend bool operator==(const CopyTree&, const CopyTree&) = default;
+};
+
+/// Run a program of the system (exportfs, systemctl, ...).
+struct RunTool {
+  Argv argv;
+  Argv undo;                       ///< what takes it back; empty: cannot be undone (the plan says so) unless `harmless`
+  bool harmless = false;           ///< changes nothing by itself (a reload); undo runs it again, at the end
+  std::vector<int> accept = {0};   ///< exit codes that are success
+  std::chrono::milliseconds deadline{30'000};
+  friend bool operator==(const RunTool&, const RunTool&) = default;
+};
+
+using Action = std::variant<WriteFile, RemoveFile, MakeDirectory, RemoveDirectory, MakeLink, RemoveLink, SwapLink,
+                            Rename, SetAccess, Mount, Unmount, CopyTree, RunTool>;
+
+/// One line in the imperative: "write /etc/exports.d/sharefs.exports", "mount storage1:/mnt/share on /data/share".
+std::string describe(const Action& action);
+/// Unified diff (3 lines of context) of a WriteFile or RemoveFile; empty for all others.
+std::string diff(const Action& action);
+/// The paths that an action changes: for conflict and nesting checks.
+std::vector<std::string> touched_paths(const Action& action);
+/// The action that takes it back; nullopt when there is none.
+std::optional<Action> invert(const Action& action);
+nlohmann::ordered_json to_json(const Action& action); ///< {"kind": "write_file", ...}; bytes that are not UTF-8 as base64
+Result<Action> action_from_json(const nlohmann::ordered_json& json);
+
+} // namespace sharefs::plan

@@ -1,0 +1,58 @@
+#pragma once
+// Plan: what a command is going to do, as a value. Rooms make plans, cli::execute shows and applies them.
+#include "plan/action.hpp"
+
+#include <string>
+#include <vector>
+
+namespace sharefs::plan {
+
+struct Step {
+  std::string group; ///< steps of a group run in order, groups run in parallel; "" is a group of its own, run before all
+  std::string why;   ///< one phrase for the person who reads the plan
+  Action action;
+  friend bool operator==(const Step&, const Step&) = default;
+};
+
+struct Plan {
+  std::vector<Step> steps;
+  std::vector<std::string> notes; ///< said before the steps: consequences, things left alone and why
+
+  [[nodiscard]] bool empty() const { return steps.empty(); }
+  void add(std::string group, std::string why, Action action) {
+    steps.push_back({std::move(group), std::move(why), std::move(action)});
+  }
+  friend bool operator==(const Plan&, const Plan&) = default;
+};
+
+enum class Outcome {
+  done,
+  unchanged, ///< the machine was already as the step wants it
+  failed,
+  skipped,   ///< not begun: an earlier step of the group failed, or Ctrl-C
+};
+const char* to_string(Outcome outcome);
+
+struct StepResult {
+  std::size_t step = 0; ///< index in Plan::steps
+  Outcome outcome = Outcome::skipped;
+  std::optional<Error> error;
+  std::chrono::milliseconds took{0};
+};
+
+struct Report {
+  std::vector<StepResult> results; ///< one per step, in the order of the plan
+  std::string journal_id;          ///< empty: nothing was changed
+  bool interrupted = false;        ///< Ctrl-C ended it after the running step
+
+  [[nodiscard]] bool ok() const;                   ///< every step done or unchanged
+  [[nodiscard]] std::size_t count(Outcome) const;
+};
+
+nlohmann::ordered_json to_json(const Plan& plan);     ///< {"steps": [{group, why, description, undoable, action}], "notes": []}
+nlohmann::ordered_json to_json(const Report& report); ///< {"results": [...], "journal_id": ..., "interrupted": ...}
+
+/// Groups whose touched paths lie one inside the other are merged into one, in the order of the plan.
+Plan merge_nested_groups(Plan plan);
+
+} // namespace sharefs::plan

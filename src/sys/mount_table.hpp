@@ -1,0 +1,55 @@
+#pragma once
+// The mount table as /proc/self/mountinfo tells it. Pure values; reading it never touches a mounted file system.
+#include "base/result.hpp"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sharefs::sys {
+
+struct MountEntry {
+  int id = 0;
+  int parent = 0;
+  unsigned major = 0, minor = 0; ///< st_dev of the superblock: a new one after a real remount
+  std::string root;              ///< of the mount within its file system
+  std::string target;            ///< mount point, decoded; a removed one without its "//deleted" mark
+  bool deleted = false;          ///< the mount point was removed
+  std::string options;           ///< per mount point: rw,relatime
+  std::string optional_fields;   ///< "shared:1 master:2"
+  std::string fs_type;           ///< nfs, nfs4, ext4, autofs, fuse.sshfs ...
+  std::string source;            ///< server:/path, /dev/sda1, ...
+  std::string super_options;     ///< per superblock: rw,vers=4.2,...
+
+  friend bool operator==(const MountEntry&, const MountEntry&) = default;
+};
+
+/// nfs or nfs4.
+bool is_nfs(const MountEntry& mount);
+/// True for every file system that several hosts may share: NFS, Lustre, GPFS, CephFS, BeeGFS, SMB, 9p, AFS, OCFS2,
+/// GFS2, network FUSE file systems (fuse.sshfs, fuse.glusterfs, fuse.juicefs, ...), and autofs (what it would mount is
+/// a network file system in all but rare cases).
+bool is_shared_fs_type(std::string_view fs_type);
+
+class MountTable {
+public:
+  MountTable() = default;
+  explicit MountTable(std::vector<MountEntry> entries) : m_entries(std::move(entries)) {}
+  /// Text of mountinfo (proc(5)), all octal escapes decoded, by libmount. Error with the line number.
+  static Result<MountTable> parse(const std::string& mountinfo);
+
+  [[nodiscard]] const std::vector<MountEntry>& entries() const { return m_entries; }
+  /// The mount that a lookup of `path` (absolute, normalized) ends in, by a purely lexical walk down the mount tree;
+  /// knows hidden mounts. nullptr only for an empty table. (libmount's mnt_table_find_mountpoint stats the path and
+  /// hangs on a dead mount.)
+  [[nodiscard]] const MountEntry* owner_of(std::string_view path) const;
+  /// The visible (topmost) mount whose target is exactly `target`; nullptr if none.
+  [[nodiscard]] const MountEntry* at(std::string_view target) const;
+  /// Mounts at or below `target`, deepest first.
+  [[nodiscard]] std::vector<const MountEntry*> below(std::string_view target) const;
+
+private:
+  std::vector<MountEntry> m_entries;
+};
+
+} // namespace sharefs::sys

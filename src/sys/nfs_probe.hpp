@@ -1,0 +1,77 @@
+#pragma once
+// What an NFS server answers: name, TCP, portmapper, mountd, NFS v3 and v4, exports, and what this host may do.
+// Over libnfs' raw asynchronous API; one deadline for everything; needs no root.
+#include "base/result.hpp"
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace sharefs::sys {
+
+enum class ProbeStage { resolve, connect, portmapper, mountd, nfs3, nfs4, exports, access };
+const char* to_string(ProbeStage stage);
+
+struct NfsProbeRequest {
+  std::string host;                        ///< name or address
+  std::vector<std::string> paths;          ///< exports to ask access for; empty: every one in the list
+  std::chrono::milliseconds timeout{5000}; ///< for the whole probe
+  bool want_access = true;                 ///< ask mountd (MNT) what this host may mount
+
+  friend bool operator==(const NfsProbeRequest&, const NfsProbeRequest&) = default;
+};
+
+enum class StageOutcome {
+  ok,
+  absent,  ///< not offered, but not needed for all uses (v4-only server: no portmapper)
+  failed,
+  skipped, ///< an earlier stage failed, or not asked for
+};
+const char* to_string(StageOutcome outcome);
+
+struct StageResult {
+  ProbeStage stage = ProbeStage::resolve;
+  StageOutcome outcome = StageOutcome::skipped;
+  std::chrono::microseconds round_trip{0};
+  std::string detail; ///< "192.168.16.1", "Connection refused", "no answer within 5 s", "versions 3, 4"
+  std::string cause;  ///< usual cause of a failure, one line; empty if ok
+  std::string hint;   ///< usual cure
+
+  friend bool operator==(const StageResult&, const StageResult&) = default;
+};
+
+struct ExportListing {
+  std::string directory;
+  std::vector<std::string> clients; ///< as the server wrote them; empty: everyone
+
+  friend bool operator==(const ExportListing&, const ExportListing&) = default;
+};
+
+struct ExportAccess {
+  std::string directory;
+  bool allowed = false;
+  std::string reason; ///< "access denied by server", "no such export", "only Kerberos (krb5)", "v4 only: not tested"
+
+  friend bool operator==(const ExportAccess&, const ExportAccess&) = default;
+};
+
+struct NfsProbe {
+  std::string host;
+  std::string address; ///< the one that was used
+  std::vector<StageResult> stages; ///< one per stage, in order
+  bool v3 = false, v4 = false;
+  std::vector<ExportListing> exports;
+  std::vector<ExportAccess> access;
+  std::chrono::milliseconds took{0};
+
+  /// The first stage that failed in a way that makes the server unusable for the given version (3, 4 or 0 = either).
+  [[nodiscard]] const StageResult* failing(int version = 0) const;
+  [[nodiscard]] bool usable(int version = 0) const { return failing(version) == nullptr; }
+  friend bool operator==(const NfsProbe&, const NfsProbe&) = default;
+};
+
+/// Never takes longer than request.timeout (+ scheduling); never fails as a function: what failed stands in `stages`.
+NfsProbe probe_nfs_server(const NfsProbeRequest& request);
+
+} // namespace sharefs::sys

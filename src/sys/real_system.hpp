@@ -1,0 +1,25 @@
+#pragma once
+#include "sys/system.hpp"
+
+namespace sharefs::sys {
+
+/// The machine itself. Under a root other than "/" the live parts (mount, unmount, run, exec) refuse with `unsupported`
+/// instead of touching the host; probing and reading of the mount table still work.
+class RealSystem final : public System {
+public:
+  explicit RealSystem(std::string root = "/") : System(Files(std::move(root))) {}
+
+  Result<Completed> run(const Command& command) override;
+  Error exec(const Argv& argv, const std::vector<std::string>& environment) override;
+  Result<MountTable> mounts() override;
+  Result<void> mount(const MountCall& call) override;
+  Result<void> unmount(const UnmountCall& call) override;
+  NfsProbe probe_nfs(const NfsProbeRequest& request) override;
+  std::vector<PathProbe> probe_paths(const std::vector<PathProbeRequest>& requests) override;
+  Result<std::vector<PathFact>> inspect(const InspectRequest& request) override;
+  Identity identity() override;
+  Result<User> user(std::string_view name) override;
+  std::chrono::system_clock::time_point now() override;
+};
+
+} // namespace sharefs::sys

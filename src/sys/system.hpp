@@ -1,0 +1,82 @@
+#pragma once
+// The boundary: everything outside of files under the root that sharefs reads or changes goes through this interface.
+// RealSystem does it, ScriptedSystem answers from a JSON file (golden tests), RecordingSystem writes such a file.
+#include "base/argv.hpp"
+#include "base/result.hpp"
+#include "sys/files.hpp"
+#include "sys/mount_table.hpp"
+#include "sys/nfs_probe.hpp"
+#include "sys/path_probe.hpp"
+#include "sys/process.hpp"
+#include "sys/user.hpp"
+
+#include <chrono>
+#include <string>
+#include <string_view>
+
+namespace sharefs::sys {
+
+/// A mount to make. NFS by `mount.nfs` in a child with a deadline (libmount returns 0 although it failed).
+struct MountCall {
+  std::string source, target, fs_type, options;
+  std::chrono::milliseconds deadline{30'000};
+  friend bool operator==(const MountCall&, const MountCall&) = default;
+};
+
+/// umount2(2) in a child with a deadline; judged by mountinfo, never by its exit (facts: the last v4.2 mount of a dead
+/// server leaves the table while umount2 itself blocks for a minute).
+struct UnmountCall {
+  std::string target;
+  bool force = false; ///< MNT_FORCE: fails pending requests with EIO
+  bool lazy = false;  ///< MNT_DETACH
+  std::chrono::milliseconds deadline{10'000};
+  friend bool operator==(const UnmountCall&, const UnmountCall&) = default;
+};
+
+/// Who and where we are.
+struct Identity {
+  std::string hostname;
+  std::string boot_id; ///< /proc/sys/kernel/random/boot_id
+  uid_t uid = 0;       ///< effective
+  gid_t gid = 0;
+  std::string user;    ///< name of uid, or the number
+  std::string home;    ///< of uid by passwd, not $HOME
+  int pid = 0;
+  bool systemd = false; ///< booted with systemd (/run/systemd/system exists)
+  std::vector<std::string> addresses; ///< of this host's interfaces, without loopback
+  friend bool operator==(const Identity&, const Identity&) = default;
+};
+
+class System {
+public:
+  virtual ~System() = default;
+
+  virtual Result<Completed> run(const Command& command) = 0;
+  /// Returns only on failure.
+  virtual Error exec(const Argv& argv, const std::vector<std::string>& environment) = 0;
+  virtual Result<MountTable> mounts() = 0;
+  /// Errors: `timeout`, `busy`, `permission`, `failed` with mount.nfs's own text.
+  virtual Result<void> mount(const MountCall& call) = 0;
+  /// Success: the topmost mount at target is no longer in the table. Errors: `busy`, `timeout`, `permission`, `failed`.
+  virtual Result<void> unmount(const UnmountCall& call) = 0;
+  virtual NfsProbe probe_nfs(const NfsProbeRequest& request) = 0;
+  virtual std::vector<PathProbe> probe_paths(const std::vector<PathProbeRequest>& requests) = 0;
+  virtual Result<std::vector<PathFact>> inspect(const InspectRequest& request) = 0;
+  virtual Identity identity() = 0;
+  /// `not_found` with a "did you mean" hint where one can be given.
+  virtual Result<User> user(std::string_view name) = 0;
+  virtual std::chrono::system_clock::time_point now() = 0;
+
+  /// Files under the root: real in every implementation.
+  [[nodiscard]] const Files& files() const { return m_files; }
+
+protected:
+  explicit System(Files files) : m_files(std::move(files)) {}
+  System(const System&) = default;
+  System& operator=(const System&) = default;
+
+private:
+  Files m_files;
+};
+
+} // namespace sharefs::sys

@@ -1,0 +1,22 @@
+#pragma once
+#include "base/result.hpp"
+
+#include <string>
+#include <string_view>
+#include <sys/types.h>
+#include <vector>
+
+namespace sharefs::sys {
+
+/// A user of the host as getpwnam(3) and getgrouplist(3) know it.
+struct User {
+  std::string name;
+  uid_t uid = 0;
+  gid_t gid = 0;
+  std::vector<gid_t> groups; ///< supplementary groups, with `gid`
+  std::string home;
+
+  friend bool operator==(const User&, const User&) = default;
+};
+
+} // namespace sharefs::sys

@@ -1,0 +1,75 @@
+#pragma once
+// The person's side: stdout is data, stderr is messages, progress and prompts.
+#include "base/diagnosis.hpp"
+#include "base/result.hpp"
+#include "plan/plan.hpp"
+
+#include <iosfwd>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sharefs::ui {
+
+enum class Colour { none, red, green, yellow, blue, bold, dim };
+
+struct ConsoleOptions {
+  bool json = false;      ///< stdout carries one JSON document; tables and plans are not printed
+  bool quiet = false;     ///< only warnings and errors on stderr
+  bool out_terminal = false, err_terminal = false, in_terminal = false;
+  bool colour = false;    ///< already decided: a terminal, no NO_COLOR, TERM not dumb
+  int width = 80;         ///< columns of the terminal
+};
+
+/// Reads isatty, NO_COLOR, CLICOLOR_FORCE, TERM and the window size.
+ConsoleOptions detect_console();
+
+class Console {
+public:
+  Console(std::istream& in, std::ostream& out, std::ostream& err, ConsoleOptions options);
+  ~Console();
+  Console(const Console&) = delete;
+  Console& operator=(const Console&) = delete;
+
+  [[nodiscard]] const ConsoleOptions& options() const { return m_options; }
+  std::ostream& out() { return m_out; }
+
+  void message(std::string_view text);  ///< a line on stderr; nothing when quiet
+  void warning(std::string_view text, std::string_view hint = {});
+  void error(const Error& error);       ///< error:, context, hint:
+  void diagnoses(const Diagnoses& diagnoses); ///< error/warning/note, code, subject; hint and fix on lines of their own
+
+  /// The plan as a person reads it, on stderr: notes, groups, one line per step with its reason, diffs, a mark at steps
+  /// that cannot be undone.
+  void show(const plan::Plan& plan);
+  /// One line per failed step, then a summary: "3 done, 1 failed, 2 skipped; undo with `sharefs undo ID`".
+  void show(const plan::Plan& plan, const plan::Report& report);
+
+  /// Ask on the terminal, default No. Without a terminal false is returned at once; callers check in_terminal first.
+  bool confirm(std::string_view question);
+
+  [[nodiscard]] std::string paint(Colour colour, std::string_view text, bool on_err = false) const;
+
+  /// A progress line on stderr for anything over a second: nothing is drawn before that, nor without a terminal.
+  class Progress {
+  public:
+    Progress(Console& console, std::string what, std::size_t total = 0);
+    ~Progress(); ///< clears the line
+    Progress(const Progress&) = delete;
+    Progress& operator=(const Progress&) = delete;
+    void advance(std::string_view now_at); ///< thread-safe
+
+  private:
+    struct State;
+    std::unique_ptr<State> m_state;
+  };
+
+private:
+  std::istream& m_in;
+  std::ostream& m_out;
+  std::ostream& m_err;
+  ConsoleOptions m_options;
+};
+
+} // namespace sharefs::ui

@@ -1,0 +1,33 @@
+#pragma once
+#include "ui/console.hpp"
+
+#include <string>
+#include <vector>
+
+namespace sharefs::ui {
+
+struct Cell {
+  std::string text;
+  Colour colour = Colour::none;
+};
+
+/// A table by libsmartcols: columns as wide as needed, the last ones truncated to the terminal's width (never when
+/// stdout is no terminal). Control characters in cells are escaped.
+class Table {
+public:
+  struct Column {
+    std::string name;
+    bool right = false;    ///< numbers
+    bool truncate = false; ///< may be cut to fit
+  };
+  explicit Table(std::vector<Column> columns) : m_columns(std::move(columns)) {}
+  void add(std::vector<Cell> row) { m_rows.push_back(std::move(row)); }
+  [[nodiscard]] bool empty() const { return m_rows.empty(); }
+  [[nodiscard]] std::string render(const ConsoleOptions& options) const;
+
+private:
+  std::vector<Column> m_columns;
+  std::vector<std::vector<Cell>> m_rows;
+};
+
+} // namespace sharefs::ui

@@ -1,0 +1,7 @@
+#pragma once
+// Catch2 v2 (Debian 12) or v3: the same macros from either.
+#if __has_include(<catch2/catch_all.hpp>)
+#include <catch2/catch_all.hpp>
+#else
+#include <catch2/catch.hpp>
+#endif
