@@ -1,0 +1,77 @@
+#include "base/argv.hpp"
+
+#include "base/text.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace sharefs {
+
+namespace {
+
+bool is_plain(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+         std::string_view("@%_-+=:,./").find(c) != std::string_view::npos;
+}
+
+bool is_control(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return byte < 0x20 || byte == 0x7f;
+}
+
+/// bash(1) ANSI-C quoting; every byte that could disturb a terminal is written as an escape.
+std::string ansi_quote(std::string_view word) {
+  std::string out = "$'";
+  const bool keep_high_bytes = is_utf8(word);
+  for (const char c : word) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '\n')
+      out += "\\n";
+    else if (c == '\t')
+      out += "\\t";
+    else if (c == '\'' || c == '\\')
+      (out += '\\') += c;
+    else if (is_control(c) || (byte >= 0x80 && !keep_high_bytes))
+      out += fmt::format("\\{:03o}", byte); // three digits, so that a following digit is not swallowed
+    else
+      out += c;
+  }
+  return out + "'";
+}
+
+/// `NAME=...` at the front would be an assignment in the place of a command, and zsh expands `=name`.
+bool has_plain_equals(std::string_view word) { return !word.empty() && word.front() != '='; }
+
+} // namespace
+
+std::string shell_quote(std::string_view word) {
+  if (word.empty())
+    return "''";
+  if (std::ranges::any_of(word, is_control) || !is_utf8(word))
+    return ansi_quote(word);
+  if (std::ranges::all_of(word, is_plain) && has_plain_equals(word))
+    return std::string(word);
+  std::string out = "'";
+  for (const char c : word) {
+    if (c == '\'')
+      out += "'\\''";
+    else
+      out += c;
+  }
+  return out + "'";
+}
+
+std::string shell_join(const Argv& argv) {
+  std::string out;
+  for (std::size_t i = 0; i < argv.size(); ++i) {
+    if (i != 0)
+      out += ' ';
+    // The first word must not read as an assignment (`A=b cmd`).
+    const bool assignment = i == 0 && argv[i].find('=') != std::string::npos;
+    const std::string quoted = shell_quote(argv[i]);
+    out += assignment && quoted == argv[i] ? "'" + quoted + "'" : quoted;
+  }
+  return out;
+}
+
+} // namespace sharefs

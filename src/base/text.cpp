@@ -1,0 +1,96 @@
+#include "base/text.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace sharefs {
+
+namespace {
+bool is_blank(char c) { return c == ' ' || c == '\t'; }
+bool is_octal_digit(char c) { return c >= '0' && c <= '7'; }
+} // namespace
+
+std::string_view trim(std::string_view text) {
+  constexpr std::string_view k_space = " \t\r\n";
+  const auto first = text.find_first_not_of(k_space);
+  if (first == std::string_view::npos)
+    return {};
+  return text.substr(first, text.find_last_not_of(k_space) - first + 1);
+}
+
+std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  std::size_t begin = 0;
+  for (auto end = text.find(separator); end != std::string_view::npos; end = text.find(separator, begin)) {
+    parts.emplace_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  parts.emplace_back(text.substr(begin));
+  return parts;
+}
+
+std::vector<std::string> split_words(std::string_view text) {
+  std::vector<std::string> words;
+  for (std::size_t i = 0; i < text.size();) {
+    if (is_blank(text[i])) {
+      ++i;
+      continue;
+    }
+    const auto begin = i;
+    while (i < text.size() && !is_blank(text[i]))
+      ++i;
+    words.emplace_back(text.substr(begin, i - begin));
+  }
+  return words;
+}
+
+std::vector<std::string> split_lines(std::string_view text) {
+  if (text.empty())
+    return {};
+  if (text.back() == '\n')
+    text.remove_suffix(1);
+  auto lines = split(text, '\n');
+  for (auto& line : lines)
+    if (line.ends_with('\r'))
+      line.pop_back();
+  return lines;
+}
+
+std::string join(const std::vector<std::string>& parts, std::string_view separator) {
+  return fmt::format("{}", fmt::join(parts, separator));
+}
+
+std::string decode_octal(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool escape = text[i] == '\\' && i + 3 < text.size() && text[i + 1] >= '0' && text[i + 1] <= '3' &&
+                        is_octal_digit(text[i + 2]) && is_octal_digit(text[i + 3]);
+    if (!escape) {
+      out += text[i];
+      continue;
+    }
+    const int value = (text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 + (text[i + 3] - '0');
+    out += static_cast<char>(value);
+    i += 3;
+  }
+  return out;
+}
+
+std::string encode_octal(std::string_view text, std::string_view also) {
+  std::string out;
+  for (const char c : text) {
+    const bool escape = c == ' ' || c == '\t' || c == '\n' || c == '\\' || also.find(c) != std::string_view::npos;
+    if (escape)
+      out += fmt::format("\\{:03o}", static_cast<unsigned char>(c));
+    else
+      out += c;
+  }
+  return out;
+}
+
+std::string count_of(std::size_t count, std::string_view noun) {
+  return count == 1 ? fmt::format("1 {}", noun) : fmt::format("{} {}s", count, noun);
+}
+
+} // namespace sharefs

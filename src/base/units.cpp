@@ -1,0 +1,101 @@
+// Sizes, durations and modes as text and back: declared in base/text.hpp.
+#include "base/text.hpp"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <fmt/format.h>
+
+namespace sharefs {
+
+namespace {
+
+/// The number at the front of `text` (no sign, no exponent) and what follows it.
+std::optional<std::pair<double, std::string_view>> leading_number(std::string_view text) {
+  const auto end = text.find_first_not_of("0123456789.");
+  const auto digits = text.substr(0, end);
+  double value = 0;
+  const auto [stop, error] =
+      std::from_chars(digits.data(), digits.data() + digits.size(), value, std::chars_format::fixed);
+  if (digits.empty() || error != std::errc{} || stop != digits.data() + digits.size())
+    return std::nullopt;
+  return std::pair{value, end == std::string_view::npos ? std::string_view{} : text.substr(end)};
+}
+
+} // namespace
+
+std::string format_bytes(std::uint64_t bytes) {
+  constexpr std::array<const char*, 7> k_units{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  auto value = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  // 1023.5 would be shown as "1024 KiB": step up while the rounded number does not fit.
+  while (unit + 1 < k_units.size() && std::round(value) >= 1024) {
+    value /= 1024;
+    ++unit;
+  }
+  if (unit == 0)
+    return fmt::format("{} B", bytes);
+  const bool one_decimal = std::round(value * 10) < 100;
+  return one_decimal ? fmt::format("{:.1f} {}", value, k_units[unit]) : fmt::format("{:.0f} {}", value, k_units[unit]);
+}
+
+std::string format_duration(std::int64_t microseconds) {
+  if (microseconds < 1000)
+    return fmt::format("{} us", microseconds);
+  if (microseconds < 1'000'000)
+    return fmt::format("{:.1f} ms", static_cast<double>(microseconds) / 1e3);
+  if (microseconds < 60'000'000)
+    return fmt::format("{:.1f} s", static_cast<double>(microseconds) / 1e6);
+  const auto seconds = microseconds / 1'000'000;
+  if (seconds < 3600)
+    return fmt::format("{} min {} s", seconds / 60, seconds % 60);
+  return fmt::format("{} h {} min", seconds / 3600, seconds % 3600 / 60);
+}
+
+std::optional<std::int64_t> parse_duration(std::string_view text) {
+  const auto number = leading_number(trim(text));
+  if (!number)
+    return std::nullopt;
+  constexpr std::array<std::pair<std::string_view, double>, 6> k_units{
+      {{"", 1e3}, {"s", 1e3}, {"ms", 1}, {"min", 6e4}, {"m", 6e4}, {"h", 3.6e6}}};
+  for (const auto& [unit, milliseconds] : k_units)
+    if (number->second == unit) {
+      const double value = number->first * milliseconds;
+      return value <= 1e12 ? std::optional(static_cast<std::int64_t>(std::llround(value))) : std::nullopt;
+    }
+  return std::nullopt;
+}
+
+std::optional<std::uint64_t> parse_size(std::string_view text) {
+  const auto number = leading_number(trim(text));
+  if (!number)
+    return std::nullopt;
+  auto unit = trim(number->second);
+  if (unit.ends_with("iB"))
+    unit.remove_suffix(2);
+  else if (unit.ends_with('B'))
+    unit.remove_suffix(1);
+  constexpr std::string_view k_prefixes = "KMGTPE";
+  double factor = 1;
+  if (unit.size() == 1) {
+    const auto power = k_prefixes.find(unit.front() >= 'a' ? static_cast<char>(unit.front() - 'a' + 'A') : unit.front());
+    if (power == std::string_view::npos)
+      return std::nullopt;
+    factor = std::pow(1024.0, static_cast<double>(power + 1));
+  } else if (!unit.empty()) {
+    return std::nullopt;
+  }
+  const double value = number->first * factor;
+  return value < 1.8e19 ? std::optional(static_cast<std::uint64_t>(value)) : std::nullopt;
+}
+
+std::optional<unsigned> parse_mode(std::string_view text) {
+  unsigned mode = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), mode, 8);
+  const bool complete = error == std::errc{} && stop == text.data() + text.size();
+  return complete && mode <= 07777 && !text.empty() ? std::optional(mode) : std::nullopt;
+}
+
+std::string format_mode(unsigned mode) { return fmt::format("{:04o}", mode & 07777U); }
+
+} // namespace sharefs
