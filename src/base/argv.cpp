@@ -40,7 +40,9 @@ std::string ansi_quote(std::string_view word) {
 }
 
 /// `NAME=...` at the front would be an assignment in the place of a command, and zsh expands `=name`.
-bool has_plain_equals(std::string_view word) { return !word.empty() && word.front() != '='; }
+bool has_plain_equals(std::string_view word) {
+  return !word.empty() && word.front() != '=';
+}
 
 } // namespace
 

@@ -10,8 +10,8 @@ namespace sharefs {
 std::string normalize_path(std::string_view path, std::string_view directory = "/");
 /// True if `path` is `directory` or lies below it; both normalized. "/data2" is not under "/data".
 bool is_under(std::string_view path, std::string_view directory);
-std::string parent_path(std::string_view path); ///< "/a/b" -> "/a"; "/a" -> "/"; "/" -> "/"
-std::string base_name(std::string_view path);   ///< "/a/b" -> "b"; "b" -> "b"; "/" -> ""
+std::string parent_path(std::string_view path);                           ///< "/a/b" -> "/a"; "/a" -> "/"; "/" -> "/"
+std::string base_name(std::string_view path);                             ///< "/a/b" -> "b"; "b" -> "b"; "/" -> ""
 std::string join_path(std::string_view directory, std::string_view name); ///< an absolute `name` wins
 
 } // namespace sharefs

@@ -37,10 +37,13 @@ struct Error {
 template <class T> using Result = tl::expected<T, Error>;
 
 /// `return fail(ErrorCode::config, "message", "hint");` from any function that returns a Result.
-inline tl::unexpected<Error> fail(ErrorCode code, std::string message, std::string hint = {}, std::string context = {}) {
+inline tl::unexpected<Error> fail(ErrorCode code, std::string message, std::string hint = {},
+                                  std::string context = {}) {
   return tl::make_unexpected(Error{code, std::move(message), std::move(hint), std::move(context)});
 }
-inline tl::unexpected<Error> fail(Error error) { return tl::make_unexpected(std::move(error)); }
+inline tl::unexpected<Error> fail(Error error) {
+  return tl::make_unexpected(std::move(error));
+}
 
 /// "Permission denied" and the like for an errno value; thread-safe.
 std::string errno_text(int error_number);

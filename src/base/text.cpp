@@ -6,8 +6,12 @@
 namespace sharefs {
 
 namespace {
-bool is_blank(char c) { return c == ' ' || c == '\t'; }
-bool is_octal_digit(char c) { return c >= '0' && c <= '7'; }
+bool is_blank(char c) {
+  return c == ' ' || c == '\t';
+}
+bool is_octal_digit(char c) {
+  return c >= '0' && c <= '7';
+}
 } // namespace
 
 std::string_view trim(std::string_view text) {

@@ -78,7 +78,8 @@ std::optional<std::uint64_t> parse_size(std::string_view text) {
   constexpr std::string_view k_prefixes = "KMGTPE";
   double factor = 1;
   if (unit.size() == 1) {
-    const auto power = k_prefixes.find(unit.front() >= 'a' ? static_cast<char>(unit.front() - 'a' + 'A') : unit.front());
+    const auto power =
+        k_prefixes.find(unit.front() >= 'a' ? static_cast<char>(unit.front() - 'a' + 'A') : unit.front());
     if (power == std::string_view::npos)
       return std::nullopt;
     factor = std::pow(1024.0, static_cast<double>(power + 1));
@@ -96,6 +97,8 @@ std::optional<unsigned> parse_mode(std::string_view text) {
   return complete && mode <= 07777 && !text.empty() ? std::optional(mode) : std::nullopt;
 }
 
-std::string format_mode(unsigned mode) { return fmt::format("{:04o}", mode & 07777U); }
+std::string format_mode(unsigned mode) {
+  return fmt::format("{:04o}", mode & 07777U);
+}
 
 } // namespace sharefs

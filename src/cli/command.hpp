@@ -17,12 +17,12 @@ namespace sharefs::cli {
 class Context;
 
 struct OptionSpec {
-  std::string_view names;        ///< "--timeout" or "-f,--force"; the last name is the key in Arguments
-  std::string_view value = {};   ///< "SECONDS" for an option that takes a value; empty for a flag
+  std::string_view names;      ///< "--timeout" or "-f,--force"; the last name is the key in Arguments
+  std::string_view value = {}; ///< "SECONDS" for an option that takes a value; empty for a flag
   std::string_view help = {};
   std::string_view fallback = {}; ///< default value as text
   std::vector<std::string_view> choices = {};
-  bool repeat = false;           ///< may be given more than once
+  bool repeat = false; ///< may be given more than once
 };
 
 struct PositionalSpec {
@@ -33,9 +33,9 @@ struct PositionalSpec {
 
 /// What the user gave, names without dashes: flag("all"), value("timeout").
 class Arguments {
-public:
+ public:
   std::vector<std::string> positional;
-  std::optional<Argv> rest;     ///< what stood behind the first `--` (only for commands that take one)
+  std::optional<Argv> rest; ///< what stood behind the first `--` (only for commands that take one)
   std::set<std::string, std::less<>> flags;
   std::map<std::string, std::vector<std::string>, std::less<>> values; ///< given ones and defaults
 
@@ -60,10 +60,10 @@ enum class Effect {
 };
 
 struct CommandSpec {
-  std::string_view name;    ///< "mount", "export check", "conda link"
-  std::string_view summary; ///< one line for the list of commands
+  std::string_view name;        ///< "mount", "export check", "conda link"
+  std::string_view summary;     ///< one line for the list of commands
   std::string_view description; ///< a paragraph for its own --help
-  std::string_view example; ///< one or more command lines, each with a comment
+  std::string_view example;     ///< one or more command lines, each with a comment
   Effect effect = Effect::reads;
   PositionalSpec positional = {};
   std::vector<OptionSpec> options = {};

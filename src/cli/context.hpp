@@ -32,11 +32,11 @@ struct Host {
   std::ostream& err;
   ui::ConsoleOptions console;
   std::vector<std::string> environment; ///< NAME=value
-  std::string working_directory;        ///< as the shell sees it ($PWD if it is right)
+  std::string working_directory;        ///< getcwd(2)
 };
 
 class Context {
-public:
+ public:
   Context(Host& host, sys::System& system, ui::Console& console, GlobalFlags flags, Argv argv);
 
   sys::System& system;
@@ -47,8 +47,8 @@ public:
   ui::Envelope envelope; ///< printed by app.cpp at the end when --json was given
 
   [[nodiscard]] std::optional<std::string> environment(std::string_view name) const;
-  /// sharefs.yaml of --config, $SHAREFS_CONFIG or /etc/sharefs/sharefs.yaml, read once. `config` error if it is wrong,
-  /// `not_found` (exit 2 by the caller's hint "run `sharefs init`") if there is none.
+  /// sharefs.yaml of --config, $SHAREFS_CONFIG or /etc/sharefs/sharefs.yaml, read once. Error `config` if there is none
+  /// or it is wrong, `permission` if others may write it, `timeout` if it lies on a dead mount.
   Result<const config::Config*> config();
   /// As config(), but a missing default file gives nullptr: for commands that work without one.
   Result<const config::Config*> config_if_any();
@@ -58,6 +58,8 @@ public:
   void report(const Diagnoses& diagnoses);
 
 private:
+  Result<const config::Config*> load();
+
   std::optional<config::Config> m_config;
 };
 

@@ -6,9 +6,9 @@ namespace sharefs::cli {
 // Of every command but `run`, which returns its child's code.
 inline constexpr int k_exit_ok = 0;
 inline constexpr int k_exit_failed = 1;
-inline constexpr int k_exit_usage = 2;       ///< usage or configuration
-inline constexpr int k_exit_pending = 3;     ///< --check found something to do
-inline constexpr int k_exit_partly = 4;      ///< some was done, some not
+inline constexpr int k_exit_usage = 2;   ///< usage or configuration
+inline constexpr int k_exit_pending = 3; ///< --check found something to do
+inline constexpr int k_exit_partly = 4;  ///< some was done, some not
 inline constexpr int k_exit_interrupted = 130;
 // Of `run`, as env(1) and timeout(1) have them.
 inline constexpr int k_exit_run_failed = 125;

@@ -13,6 +13,6 @@ struct Parsed {
 
 /// argv (with argv[0]) -> what to do. `usage` errors have a "did you mean" hint for commands and options.
 /// argv is split at the first `--` before CLI11 sees it, so a wrapped command's own options are never ours.
-Result<Parsed> parse_command_line(const Argv& argv, int width);
+Result<Parsed> parse_command_line(const Argv& argv);
 
 } // namespace sharefs::cli

@@ -32,6 +32,12 @@ public:
   /// Whole content, or nullopt if there is no such file.
   [[nodiscard]] Result<std::optional<std::string>> read_if_exists(const std::string& path,
                                                                   std::size_t limit = 16U << 20U) const;
+  struct Opened {
+    std::string content;
+    FileInfo info; ///< of the file that was read (fstat), so that trust is judged without a race
+  };
+  /// As read, with owner and mode of the very file that was opened.
+  [[nodiscard]] Result<Opened> read_with_info(const std::string& path, std::size_t limit = 16U << 20U) const;
   /// lstat; nullopt if there is none.
   [[nodiscard]] Result<std::optional<FileInfo>> info(const std::string& path) const;
   /// Names in a directory, sorted, without . and ..; `not_found` if there is no directory.

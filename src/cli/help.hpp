@@ -1,0 +1,17 @@
+#pragma once
+#include "cli/command.hpp"
+
+#include <string>
+#include <vector>
+
+namespace sharefs::cli {
+
+const std::vector<OptionSpec>& global_options(); ///< of every command
+const std::vector<OptionSpec>& change_options(); ///< of the commands that change something
+
+/// The list of commands; with a `prefix` ("conda") only those below it.
+std::string overview(const std::string& prefix = {});
+/// --help of one command: usage, description, arguments, options, examples.
+std::string command_help(const CommandSpec& command);
+
+} // namespace sharefs::cli
