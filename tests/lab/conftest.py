@@ -1,0 +1,88 @@
+"""Fixtures: `lab` gives each test fresh hosts in a guest that is booted once, `kernel_lab` separate kernels."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from sharefslab import BaseCluster, Cluster, Guest, KernelCluster, boot_guest, missing_prerequisites  # noqa: E402
+from sharefslab.cluster import DEFAULT_HOSTS  # noqa: E402
+
+_CLUSTER = pytest.StashKey[BaseCluster]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "lab_hosts(*names): the hosts of this test's cluster")
+
+
+@pytest.fixture(scope="session")
+def lab_ready() -> None:
+    """Without the lab, tests fail: a silent skip would look like success."""
+    if os.environ.get("SHAREFS_SKIP_LAB") == "1":
+        pytest.skip("SHAREFS_SKIP_LAB=1")
+    missing = missing_prerequisites()
+    if missing:
+        pytest.fail("the lab lacks: " + ", ".join(missing) + "; run scripts/setup.sh --lab", pytrace=False)
+
+
+class GuestPool:
+    """The guest of the session, made again when a test left it unusable."""
+
+    def __init__(self) -> None:
+        self._guest: Guest | None = None
+
+    def get(self) -> Guest:
+        if not self._guest or not self._guest.running:
+            self.close()
+            self._guest = boot_guest()
+        return self._guest
+
+    def close(self) -> None:
+        if self._guest:
+            self._guest.close()
+            self._guest = None
+
+
+@pytest.fixture(scope="session")
+def lab_guests(lab_ready: None) -> Iterator[GuestPool]:
+    pool = GuestPool()
+    yield pool
+    pool.close()
+
+
+def _hosts(request: pytest.FixtureRequest) -> tuple[str, ...]:
+    marker = request.node.get_closest_marker("lab_hosts")
+    return marker.args if marker else DEFAULT_HOSTS
+
+
+@pytest.fixture
+def lab(request: pytest.FixtureRequest, lab_guests: GuestPool) -> Iterator[Cluster]:
+    """A fresh cluster: hosts server, node1, node2, or those of the marker lab_hosts. Nothing is started."""
+    with Cluster(hosts=_hosts(request), guest=lab_guests.get()) as cluster:
+        request.node.stash[_CLUSTER] = cluster
+        yield cluster
+
+
+@pytest.fixture
+def kernel_lab(request: pytest.FixtureRequest, lab_ready: None) -> Iterator[KernelCluster]:
+    """As `lab`, but each host has a kernel of its own: for power loss and frozen machines. Needs root."""
+    with KernelCluster(hosts=_hosts(request)) as cluster:
+        request.node.stash[_CLUSTER] = cluster
+        yield cluster
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """Adds what was done on each host to the report of a failed test."""
+    outcome = yield
+    report = outcome.get_result()  # type: ignore[attr-defined]
+    cluster = item.stash.get(_CLUSTER, None)
+    if report.when == "call" and report.failed and cluster:
+        for host in cluster:
+            report.sections.append((f"commands on {host.name}", host.history()))

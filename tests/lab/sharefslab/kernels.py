@@ -1,0 +1,3 @@
+"""placeholder"""
+from .cluster import BaseCluster
+class KernelCluster(BaseCluster): ...
