@@ -13,6 +13,11 @@ if(SHAREFS_SANITIZE)
   target_link_options(sharefs_settings INTERFACE -fsanitize=${SHAREFS_SANITIZE})
 endif()
 
+if(SHAREFS_FUZZ) # coverage feedback in all code, the fuzzer's main() only in its targets
+  target_compile_options(sharefs_settings INTERFACE -fsanitize=fuzzer-no-link)
+  target_link_options(sharefs_settings INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+
 add_library(sharefs_warnings INTERFACE)
 target_compile_options(sharefs_warnings INTERFACE
   -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual
