@@ -5,6 +5,7 @@
 #include "sys/log.hpp"
 #include "sys/real_system.hpp"
 
+#include <algorithm>
 #include <array>
 #include <csignal>
 #include <iostream>
@@ -30,6 +31,12 @@ bool wants_json(const Argv& argv) {
   return false;
 }
 
+/// `run` has the exit codes of env(1): its own failures, usage included, are told from its child's.
+bool is_run(const Argv& argv) {
+  const auto word = std::find_if(argv.begin() + 1, argv.end(), [](const auto& w) { return !w.starts_with('-'); });
+  return word != argv.end() && *word == "run";
+}
+
 /// Usage errors come before there is a command; they too are one JSON document when JSON was asked for.
 int usage_error(const Error& error, const Argv& argv, Host& host, ui::Console& console) {
   if (wants_json(argv)) {
@@ -40,7 +47,7 @@ int usage_error(const Error& error, const Argv& argv, Host& host, ui::Console& c
   } else {
     console.error(error);
   }
-  return exit_code_of(error);
+  return is_run(argv) ? k_exit_run_failed : exit_code_of(error);
 }
 
 } // namespace

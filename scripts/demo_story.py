@@ -1,0 +1,152 @@
+"""The story of scripts/demo.sh. Every caption is checked: what does not hold ends the demo with an error."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from sharefslab import BaseCluster, Cluster, Completed, Host, wait_until
+from sharefslab.environment import PROGRAM, make_environment
+from sharefslab.product import SHARE, configure
+
+TRAIN = """\
+import argparse, os, socket
+parser = argparse.ArgumentParser()
+parser.add_argument("--cache_dir")
+parser.add_argument("--output_dir")
+arguments = parser.parse_args()
+for directory in (arguments.cache_dir, arguments.output_dir):
+    os.makedirs(directory, exist_ok=True)
+    open(os.path.join(directory, socket.gethostname()), "w").close()
+print("cache: ", arguments.cache_dir)
+print("output:", arguments.output_dir)
+"""
+
+STARTED = time.monotonic()
+
+
+class DoesNotHold(Exception):
+    """A caption that is not true."""
+
+
+def caption(text: str) -> None:
+    bold, plain = ("\033[1m", "\033[0m") if sys.stdout.isatty() else ("", "")
+    print(f"\n{bold}[{time.monotonic() - STARTED:5.1f} s] {text}{plain}", flush=True)
+
+
+def show(host: Host, command: str, expect: int = 0, user: str | None = None, timeout: float = 60) -> Completed:
+    """Runs a command as a person would and prints what that person would see."""
+    prompt = f"{user or 'root'}@{host.name}"
+    print(f"  {prompt}$ {command}")
+    completed = host.run(shlex.split(command), timeout=timeout, user=user)
+    for line in (completed.out + completed.err).splitlines():
+        print(f"    {line}")
+    if completed.returncode != expect:
+        raise DoesNotHold(f"`{command}` on {host.name} ended with {completed.returncode}, not {expect}")
+    return completed
+
+
+def holds(what: str, condition: bool) -> None:
+    if not condition:
+        raise DoesNotHold(what)
+    print(f"    ok: {what}")
+
+
+def export_and_mount(lab: BaseCluster) -> None:
+    caption("One file says what should be; on the server it becomes a verified export")
+    configure(lab)
+    show(lab.server, "sharefs export --all --yes")
+    caption("A client asks what the server offers, without root and without nfs-common")
+    show(lab["node1"], "sharefs probe 10.77.0.1", user="alice")
+    caption("Both nodes mount it; a second run has nothing to do")
+    for node in lab.nodes:
+        show(node, "sharefs mount --all --yes")
+    show(lab["node1"], "sharefs mount --all --check")
+    lab["node1"].run(f"echo hello >{SHARE}/greeting", user="alice", check=True)
+    holds("node2 reads what node1 wrote", lab["node2"].read_text(f"{SHARE}/greeting") == "hello\n")
+
+
+def share_environment(lab: BaseCluster) -> None:
+    caption("A conda environment on the share appears in every home, on both nodes")
+    make_environment(lab["node1"], f"{SHARE}/conda/llm_train", user="alice")
+    for node in lab.nodes:
+        for user in ("alice", "bob"):
+            node.run("mkdir -p ~/miniconda3/conda-meta ~/miniconda3/envs", user=user, check=True)
+        show(node, "sharefs conda link --all --yes")
+        link = "/home/bob/miniconda3/envs/llm_train"
+        said = node.run([f"{link}/bin/python", "-S", "-c", PROGRAM], user="bob", timeout=60, check=True)
+        holds(f"bob's Python on {node.name} runs from the shared environment", said.out == f'[42, "{link}"]\n')
+
+
+def launch_training(lab: BaseCluster) -> None:
+    caption("A training command whose --cache_dir lies on the share: moved to the node's own disk, and nothing else")
+    lab["node1"].run(f"cat >{SHARE}/train.py", input=TRAIN, user="alice", check=True)
+    for node in lab.nodes:
+        node.run("mkdir -p -m 1777 /local/cache", check=True)
+        ran = show(
+            node,
+            f"sharefs run -- python3 {SHARE}/train.py --cache_dir {SHARE}/cache --output_dir {SHARE}/output",
+            user="alice",
+        )
+        holds(f"the cache lies on {node.name}'s own disk", "cache:  /local/cache/" in ran.out)
+    holds("the output of both lies on the share", lab.server.run("ls /srv/share/output").out == "node1\nnode2\n")
+    holds("no cache lies on the share", not lab.server.exists("/srv/share/cache"))
+
+
+def kill_and_recover(lab: BaseCluster) -> None:
+    node = lab["node1"]
+    caption("The server is killed: nothing hangs, and the failing stage is named")
+    lab.kill("server")
+    show(node, "sharefs status --timeout 2", expect=1)
+    show(node, "sharefs recover --all --yes", expect=1)
+    caption("It boots again: one command, and the hung mounts are well")
+    lab.reboot("server")
+    show(lab.server, "sharefs export --all --yes")
+    wait_until(lambda: node.run(["sharefs", "status"], timeout=60).ok, timeout=120, what="the mounts heal")
+    show(node, "sharefs status")
+    holds("nothing was lost", node.read_text(f"{SHARE}/greeting") == "hello\n")
+
+    caption("Its file system is made anew: the handles are stale, and recovered")
+    lab.remake_filesystem("server")
+    show(lab.server, "sharefs export --all --yes")
+    wait_until(lambda: "stale" in node.run(["sharefs", "status"], timeout=60).out, what="the client notices")
+    show(node, "sharefs recover --all --yes", timeout=90)
+    show(node, "sharefs status")
+
+
+def undo(lab: BaseCluster) -> None:
+    caption("And every change can be taken back")
+    show(lab.server, "sharefs undo --list")
+    show(lab["node2"], "sharefs umount --all --yes --force --lazy")
+
+
+def play(lab: BaseCluster) -> None:
+    for chapter in (export_and_mount, share_environment, launch_training, kill_and_recover, undo):
+        chapter(lab)
+
+
+def keep() -> None:
+    lab = Path(__file__).parent.parent / "tests/lab/lab"
+    subprocess.run([lab, "up"], check=True)
+    print("The cluster stays up. `tests/lab/lab shell node1` enters it, `tests/lab/lab down` ends it.")
+
+
+def main() -> int:
+    caption("A server and two nodes, each with its own network, files and users, on real kernel NFS")
+    try:
+        with Cluster() as lab:
+            play(lab)
+    except DoesNotHold as broken:
+        print(f"\nerror: {broken}", file=sys.stderr)
+        return 1
+    caption("All of it held. Nothing is left behind")
+    if "--keep" in sys.argv[1:]:
+        keep()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,81 @@
+"""sharefs on lab hosts: a configuration for the lab's cluster, and commands with their outcome."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from .cluster import BaseCluster
+from .host import Completed, Host
+
+CONFIG_PATH = "/etc/sharefs/sharefs.yaml"
+EXPORTS_FILE = "/etc/exports.d/sharefs.exports"
+SHARE = "/data/share"
+
+# The cluster of the README on the lab's hosts. {profile} and {extra} are for the tests that need another mount.
+CONFIG = """\
+version: 1
+servers:
+  storage:
+    address: 10.77.0.1
+    exports:
+      - path: /srv/share
+        clients: [10.77.0.2, 10.77.0.3]
+        options: [{export_options}]
+        access: {{group: ml, mode: "2775"}}
+mounts:
+  share: {{from: "storage:/srv/share", at: /data/share, profile: {profile}{extra}}}
+conda:
+  store: /data/share/conda
+  envs: [llm_train]
+  homes: {{users: [alice, bob], conda: miniconda3}}
+caches:
+  local: /local/cache
+"""
+
+
+def config_text(profile: str = "safe", extra: str = "", export_options: str = "rw, sync, no_subtree_check") -> str:
+    return CONFIG.format(profile=profile, extra=extra, export_options=export_options)
+
+
+def configure(cluster: BaseCluster, text: str | None = None) -> None:
+    """The same sharefs.yaml on every host."""
+    for host in cluster:
+        host.write_file(CONFIG_PATH, text or config_text(), mode=0o644)
+
+
+def sharefs(host: Host, *arguments: str, timeout: float = 60.0, **options: Any) -> Completed:
+    """Runs sharefs to its end, whatever its exit code."""
+    return host.run(["sharefs", *arguments], timeout=timeout, **options)
+
+
+def done(host: Host, *arguments: str, timeout: float = 60.0, **options: Any) -> Completed:
+    """Runs sharefs, which must succeed."""
+    return sharefs(host, *arguments, timeout=timeout, **options).check()
+
+
+def document(completed: Completed) -> dict[str, Any]:
+    """The JSON document of a command that was given --json."""
+    return json.loads(completed.stdout)
+
+
+def export_and_mount(cluster: BaseCluster, text: str | None = None) -> None:
+    """The whole way up: configuration, export on the server, mounts on all nodes."""
+    configure(cluster, text)
+    done(cluster.server, "export", "--all", "--yes")
+    for node in cluster.nodes:
+        done(node, "mount", "--all", "--yes")
+
+
+def mount_lines(host: Host, target: str = SHARE) -> list[str]:
+    """The mounts at `target` as /proc/mounts has them."""
+    return [line for line in host.read_text("/proc/mounts").splitlines() if line.split(" ")[1] == target]
+
+
+def etc_digest(host: Host) -> str:
+    """A digest of every path below /etc: kind, mode, owner, link text and content."""
+    script = (
+        "cd /etc && find . -printf '%p %y %m %U %G %l\\n' | LC_ALL=C sort && "
+        "find . -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum"
+    )
+    return host.run(script, check=True).out

@@ -1,0 +1,105 @@
+"""Killed between any two steps, interrupted, two at once: a plan is completed by running it again, or undone."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from sharefslab import Cluster, wait_until
+from sharefslab.nfs import exported_clients
+from sharefslab.product import EXPORTS_FILE, configure, document, done, etc_digest, mount_lines, sharefs
+
+MOST_STEPS = 30
+
+
+def steps_of(lab: Cluster, host: str, *arguments: str) -> int:
+    return len(document(done(lab[host], *arguments, "--dry-run", "--json"))["plan"]["steps"])
+
+
+@pytest.mark.parametrize("after", ["", "+"])
+def test_sigkill_between_any_two_steps_of_export(lab: Cluster, after: str) -> None:
+    configure(lab)
+    server = lab.server
+    before = etc_digest(server)
+    count = steps_of(lab, "server", "export", "--all")
+    assert 2 <= count <= MOST_STEPS
+    for step in range(count):
+        killed = sharefs(server, "export", "--all", "--yes", env={"SHAREFS_TEST_KILL_AT": f"{step}{after}"})
+        if steps_of(lab, "server", "export", "--all") == 0 and after:
+            break  # it was killed after its last effect
+        if killed.returncode != -signal.SIGKILL:
+            break  # the steps before this one were all that was left to do
+        done(server, "undo", "--yes")
+        assert etc_digest(server) == before, f"killed at step {step}{after}"
+    killed = sharefs(server, "export", "--all", "--yes", env={"SHAREFS_TEST_KILL_AT": f"1{after}"})
+    done(server, "export", "--all", "--yes")
+    assert sorted(exported_clients(server, "/srv/share")) == ["10.77.0.2", "10.77.0.3"]
+
+
+def test_sigkill_between_any_two_steps_of_mount(lab: Cluster) -> None:
+    configure(lab)
+    done(lab.server, "export", "--all", "--yes")
+    node = lab["node1"]
+    count = steps_of(lab, "node1", "mount", "--all")
+    for step in range(count):
+        for after in ("", "+"):
+            killed = sharefs(node, "mount", "--all", "--yes", env={"SHAREFS_TEST_KILL_AT": f"{step}{after}"})
+            assert killed.returncode == -signal.SIGKILL
+            done(node, "mount", "--all", "--yes")
+            assert len(mount_lines(node)) == 1
+            done(node, "umount", "share", "--yes")
+            node.run("rmdir /data/share /data", check=True)
+
+
+def test_an_unfinished_run_is_told(lab: Cluster) -> None:
+    configure(lab)
+    sharefs(lab.server, "export", "--all", "--yes", env={"SHAREFS_TEST_KILL_AT": "1"})
+    listed = document(done(lab.server, "undo", "--list", "--json"))
+    assert listed["entries"][0]["state"] == "unfinished"
+    again = sharefs(lab.server, "export", "--all", "--yes")
+    assert again.ok and "cut off" in again.err
+
+
+def test_two_at_once(lab: Cluster) -> None:
+    configure(lab)
+    done(lab.server, "export", "--all", "--yes")
+    node = lab["node1"]
+    jobs = [node.start(["sharefs", "mount", "--all", "--yes"]) for _ in range(4)]
+    results = [job.wait(60) for job in jobs]
+    assert [r.returncode for r in results] == [0, 0, 0, 0], [r.err for r in results]
+    assert len(mount_lines(node)) == 1
+
+
+def test_the_second_waits_and_then_says_who(lab: Cluster) -> None:
+    """The first stands still inside a step: its mkdir of a mount point waits for a fifo-like slow server."""
+    configure(lab)
+    done(lab.server, "export", "--all", "--yes")
+    node = lab["node1"]
+    # a holder that stays: flock the same way a running sharefs does, by freezing one in the middle
+    node.run("mkdir -p /data && mount -t tmpfs none /data", check=True)
+    lab.latency("server", 2000)
+    first = node.start(["sharefs", "mount", "--all", "--yes", "--timeout", "30"])
+    wait_until(lambda: node.exists("/var/lib/sharefs/journal") or not first.running(), timeout=60)
+    first.kill(signal.SIGSTOP)
+    second = sharefs(node, "mount", "--all", "--yes", "--wait", "1s", "--timeout", "30", timeout=60)
+    first.kill(signal.SIGCONT)
+    lab.latency("server", 0)
+    assert first.wait(120).returncode == 0
+    assert second.returncode == 1 and "pid" in second.err and "--wait" in second.err, second.err
+
+
+def test_ctrl_c_ends_after_the_running_step(lab: Cluster) -> None:
+    configure(lab)
+    before = etc_digest(lab.server)
+    # exportfs stands in for a slow step: it waits until the test lets it go
+    lab.server.write_file("/lab-slow/exportfs", "#!/bin/sh\ntouch /tmp/begun\nwhile [ ! -e /tmp/go ]; do sleep 0.05; done\nexec /usr/sbin/exportfs \"$@\"\n", mode=0o755)
+    job = lab.server.start("PATH=/lab-slow:$PATH exec sharefs export --all --yes")
+    wait_until(lambda: lab.server.exists("/tmp/begun"), what="exportfs is running")
+    job.kill(signal.SIGINT)
+    lab.server.run("touch /tmp/go", check=True)
+    ended = job.wait(60)
+    assert ended.returncode == 130
+    assert lab.server.exists(EXPORTS_FILE)
+    done(lab.server, "undo", "--yes")
+    assert etc_digest(lab.server) == before

@@ -1,0 +1,151 @@
+"""sharefs mount, umount and status on real kernel NFS, with the server alive and dead."""
+
+from __future__ import annotations
+
+import pytest
+
+from sharefslab import Cluster
+from sharefslab.product import (
+    SHARE,
+    config_text,
+    configure,
+    document,
+    done,
+    export_and_mount,
+    mount_lines,
+    sharefs,
+)
+
+# A command must come back within its own deadline; the rest is for a busy machine, and far below "hangs".
+PATIENCE = 25.0
+
+
+def test_two_clients_see_each_others_files(lab: Cluster) -> None:
+    export_and_mount(lab)
+    node1, node2 = lab["node1"], lab["node2"]
+    node1.run(f"echo from-node1 >{SHARE}/one", user="alice", check=True)
+    node2.run(f"echo from-node2 >{SHARE}/two", user="bob", check=True)
+    assert node2.read_text(f"{SHARE}/one") == "from-node1\n"
+    assert node1.read_text(f"{SHARE}/two") == "from-node2\n"
+    assert lab.server.read_text("/srv/share/one") == "from-node1\n"
+
+
+def test_mount_twice_changes_nothing(lab: Cluster) -> None:
+    export_and_mount(lab)
+    node = lab["node1"]
+    before = mount_lines(node)
+    assert len(before) == 1
+    assert sharefs(node, "mount", "--all", "--check").returncode == 0
+    again = document(done(node, "mount", "--all", "--yes", "--json"))
+    assert again["plan"]["steps"] == []
+    assert mount_lines(node) == before
+
+
+def test_safe_profile_is_hard_with_a_pinned_version(lab: Cluster) -> None:
+    export_and_mount(lab)
+    options = mount_lines(lab["node1"])[0].split(" ")[3].split(",")
+    assert "hard" in options and "vers=4.2" in options
+
+
+def test_recipe_profile_gives_exactly_the_manual_options(lab: Cluster) -> None:
+    export_and_mount(lab, config_text(profile="recipe"))
+    options = mount_lines(lab["node1"])[0].split(" ")[3].split(",")
+    assert "soft" in options and "rw" in options
+    dry = sharefs(lab["node2"], "umount", "share", "--yes")
+    assert dry.ok
+    shown = sharefs(lab["node2"], "mount", "share", "--dry-run")
+    assert "rw,bg,soft,nolock" in shown.err
+
+
+def test_verify_writes_reads_and_deletes(lab: Cluster) -> None:
+    export_and_mount(lab, config_text(export_options="rw, sync, no_subtree_check, no_root_squash"))
+    said = done(lab["node1"], "mount", "--all", "--verify", "--yes")
+    assert "share" in said.out + said.err
+    assert lab.server.run("ls -A /srv/share").out == ""
+
+
+def test_verify_says_that_root_is_squashed(lab: Cluster) -> None:
+    export_and_mount(lab)
+    refused = sharefs(lab["node1"], "mount", "--all", "--verify", "--yes")
+    assert "root_squash" in refused.err + refused.out
+
+
+def test_another_mount_at_the_target_is_reported_and_left(lab: Cluster) -> None:
+    configure(lab)
+    done(lab.server, "export", "--all", "--yes")
+    node = lab["node1"]
+    node.run(f"mkdir -p {SHARE} && mount -t nfs -o vers=3,nolock,soft 10.77.0.1:/srv/share {SHARE}", check=True)
+    before = mount_lines(node)
+    said = sharefs(node, "mount", "--all", "--yes")
+    assert "soft" in said.err + said.out and "hard" in said.err + said.out
+    assert mount_lines(node) == before
+
+
+def test_umount_and_its_undo(lab: Cluster) -> None:
+    export_and_mount(lab)
+    node = lab["node1"]
+    done(node, "umount", "share", "--yes")
+    assert mount_lines(node) == []
+    assert sharefs(node, "umount", "share", "--check").returncode == 0
+    done(node, "undo", "--yes")
+    assert len(mount_lines(node)) == 1
+
+
+def test_a_busy_mount_names_its_holders(lab: Cluster) -> None:
+    export_and_mount(lab)
+    node = lab["node1"]
+    holder = node.start(["sleep", "300"], cwd=SHARE)
+    refused = sharefs(node, "umount", "share", "--yes")
+    assert refused.returncode == 1 and "sleep" in refused.err + refused.out
+    assert len(mount_lines(node)) == 1
+    holder.kill()
+    done(node, "umount", "share", "--yes")
+
+
+def test_status_is_healthy(lab: Cluster) -> None:
+    export_and_mount(lab)
+    table = done(lab["node1"], "status")
+    assert "share" in table.out and SHARE in table.out and "healthy" in table.out
+    mounts = document(done(lab["node1"], "status", "--json"))["mounts"]
+    assert [m["state"] for m in mounts] == ["healthy"]
+    # without any sharefs.yaml, and not as root
+    lab["node1"].run("rm /etc/sharefs/sharefs.yaml", check=True)
+    assert SHARE in done(lab["node1"], "status", user="alice").out
+
+
+@pytest.mark.parametrize("fault", ["kill", "drop_traffic"])
+def test_with_a_dead_server_everything_comes_back(lab: Cluster, fault: str) -> None:
+    export_and_mount(lab)
+    node = lab["node1"]
+    getattr(lab, fault)("server")
+
+    status = sharefs(node, "status", "--timeout", "2", timeout=PATIENCE)
+    assert status.returncode == 1 and "hung" in status.out
+    probe = sharefs(node, "probe", "10.77.0.1", "--timeout", "2", timeout=PATIENCE)
+    assert probe.returncode == 1
+    mount = sharefs(node, "mount", "--all", "--yes", timeout=PATIENCE)
+    assert mount.returncode != 0
+    assert not node.run("pgrep mount.nfs").ok  # never started for a dead server
+    recover = sharefs(node, "recover", "--all", "--yes", timeout=PATIENCE)
+    assert recover.returncode != 0
+    assert len(mount_lines(node)) == 1  # a hung mount waits for its server
+    umount = sharefs(node, "umount", "share", "--yes", timeout=PATIENCE)
+    assert umount.returncode in (0, 1)
+    forced = sharefs(node, "umount", "share", "--force", "--lazy", "--yes", timeout=PATIENCE)
+    assert forced.ok and mount_lines(node) == []
+    # a mount from nothing: refused by the preflight, in time
+    fresh = sharefs(node, "mount", "--all", "--yes", timeout=PATIENCE)
+    assert fresh.returncode == 1 and mount_lines(node) == []
+
+
+def test_after_the_servers_reboot_all_is_well_again(lab: Cluster) -> None:
+    export_and_mount(lab)
+    node = lab["node1"]
+    node.run(f"echo precious >{SHARE}/kept", user="alice", check=True)
+    lab.kill("server")
+    assert sharefs(node, "status", "--timeout", "2", timeout=PATIENCE).returncode == 1
+    lab.reboot("server")
+    done(lab.server, "export", "--all", "--yes")  # the file is there; the server is started again
+    status = sharefs(node, "status", "--timeout", "60", timeout=120)
+    assert status.ok
+    assert node.run(f"cat {SHARE}/kept", timeout=60).out == "precious\n"

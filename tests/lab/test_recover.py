@@ -1,0 +1,89 @@
+"""sharefs recover: a stale mount is made anew, a hung one is told apart and waits."""
+
+from __future__ import annotations
+
+import pytest
+
+from sharefslab import Cluster, wait_until
+from sharefslab.product import SHARE, config_text, document, done, export_and_mount, mount_lines, sharefs
+
+QUICK_ATTRIBUTES = ", options: [actimeo=1]"  # clients notice a stale handle within a second
+
+
+def state_of(lab: Cluster, node: str = "node1") -> str:
+    answer = sharefs(lab[node], "status", "--timeout", "2", "--json", timeout=30)
+    return document(answer)["mounts"][0]["state"]
+
+
+def device_of(lab: Cluster) -> str:
+    lines = lab["node1"].read_text("/proc/self/mountinfo").splitlines()
+    return next(line.split(" ")[2] for line in lines if line.split(" ")[4] == SHARE)
+
+
+@pytest.mark.parametrize("version", ["4.2", "3"])
+def test_a_stale_handle_is_recovered(lab: Cluster, version: str) -> None:
+    if version == "3":
+        lab.start_lock_daemons("node1", "node2")
+    export_and_mount(lab, config_text(extra=f', options: [actimeo=1, "vers={version}"]'))
+    lab.remake_filesystem("server")
+    lab.server.run("chmod 2777 /srv/share", check=True)
+    wait_until(lambda: state_of(lab) == "stale", what="the client notices that its handle is stale")
+    before = device_of(lab)
+
+    done(lab["node1"], "recover", "--all", "--yes", timeout=90)
+
+    assert state_of(lab) == "healthy"
+    assert len(mount_lines(lab["node1"])) == 1
+    assert device_of(lab) != before  # a new superblock, not the old one again
+    lab["node1"].run(f"echo new >{SHARE}/after", user="alice", check=True)
+    assert lab.server.read_text("/srv/share/after") == "new\n"
+
+
+def test_a_stale_mount_with_a_holder_is_recovered_and_the_holder_named(lab: Cluster) -> None:
+    export_and_mount(lab, config_text(extra=QUICK_ATTRIBUTES))
+    holder = lab["node1"].start(["sleep", "300"], cwd=SHARE)
+    lab.remake_filesystem("server")
+    wait_until(lambda: state_of(lab) == "stale", what="stale")
+    said = sharefs(lab["node1"], "recover", "--all", "--yes", timeout=90)
+    assert "sleep" in said.err + said.out
+    assert state_of(lab) == "healthy"
+    holder.kill()
+
+
+def test_a_healthy_mount_is_left_alone(lab: Cluster) -> None:
+    export_and_mount(lab)
+    before = device_of(lab)
+    answer = document(done(lab["node1"], "recover", "--all", "--yes", "--json"))
+    assert answer["plan"]["steps"] == []
+    assert device_of(lab) == before
+
+
+def test_a_hung_mount_waits_unless_forced(lab: Cluster) -> None:
+    export_and_mount(lab)
+    node = lab["node1"]
+    lab.drop_traffic("server")
+    assert state_of(lab) == "hung"
+    waits = sharefs(node, "recover", "--all", "--yes", timeout=60)
+    assert waits.returncode == 1 and "hung" in waits.err + waits.out
+    assert len(mount_lines(node)) == 1
+    # the server returns: the mount heals by itself, nothing was lost
+    lab.restore_traffic("server")
+    wait_until(lambda: state_of(lab) == "healthy", timeout=90, what="the mount heals by itself")
+    # and by force, when somebody asks for it
+    lab.drop_traffic("server")
+    assert state_of(lab) == "hung"
+    sharefs(node, "recover", "--all", "--force", "--yes", timeout=90)
+    assert mount_lines(node) == []
+    lab.restore_traffic("server")
+    done(node, "mount", "--all", "--yes", timeout=90)
+
+
+def test_an_export_that_is_gone_is_not_mistaken_for_a_dead_server(lab: Cluster) -> None:
+    export_and_mount(lab, config_text(extra=QUICK_ATTRIBUTES))
+    lab.remove_export("server")
+    wait_until(lambda: state_of(lab) in ("stale", "denied"), what="the client notices")
+    refused = sharefs(lab["node1"], "recover", "--all", "--yes", timeout=60)
+    assert refused.returncode != 0
+    assert len(mount_lines(lab["node1"])) == 1  # never unmounted: it could not be mounted again
+    lab.server.run("exportfs -ra", check=True)
+    wait_until(lambda: state_of(lab) == "healthy", what="it heals after the export is back")

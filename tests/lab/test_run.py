@@ -1,0 +1,99 @@
+"""sharefs run: the wrapped command's cache lies on the node's own disk, its output stays on the share."""
+
+from __future__ import annotations
+
+import pytest
+
+from sharefslab import Cluster
+from sharefslab.product import SHARE, document, export_and_mount, sharefs
+
+# A training script of the plainest kind: it writes into both directories that it is given.
+TRAIN = """\
+import argparse, os, socket, sys
+parser = argparse.ArgumentParser()
+parser.add_argument("--cache_dir")
+parser.add_argument("--output_dir")
+arguments = parser.parse_args()
+for directory in (arguments.cache_dir, arguments.output_dir):
+    os.makedirs(directory, exist_ok=True)
+    with open(os.path.join(directory, "written-by-" + socket.gethostname()), "w") as file:
+        file.write("x")
+print(arguments.cache_dir)
+sys.exit(7)
+"""
+
+
+@pytest.fixture
+def cluster(lab: Cluster) -> Cluster:
+    export_and_mount(lab)
+    lab["node1"].run(f"cat >{SHARE}/train.py", input=TRAIN, user="alice", check=True)
+    for node in lab.nodes:
+        node.run("mkdir -p -m 1777 /local/cache", check=True)
+    return lab
+
+
+def test_cache_is_local_and_output_is_shared(cluster: Cluster) -> None:
+    for node in cluster.nodes:
+        ran = sharefs(
+            node, "run", "--", "python3", f"{SHARE}/train.py",
+            "--cache_dir", f"{SHARE}/cache", "--output_dir", f"{SHARE}/output", user="alice",
+        )  # fmt: skip
+        assert ran.returncode == 7, ran.err  # the child's own code
+        cache = ran.out.strip()
+        assert cache.startswith("/local/cache/"), ran.out
+        assert node.exists(f"{cache}/written-by-{node.name}")
+        assert node.run(["stat", "-c", "%a %U", cache]).out == "700 alice\n"
+    assert cluster.server.run("ls /srv/share/output").out.split() == ["written-by-node1", "written-by-node2"]
+    assert not cluster.server.exists("/srv/share/cache")
+
+
+def test_without_any_configuration(cluster: Cluster) -> None:
+    node = cluster["node1"]
+    node.run("rm /etc/sharefs/sharefs.yaml", check=True)
+    ran = sharefs(node, "run", "--", "python3", f"{SHARE}/train.py", f"--cache_dir={SHARE}/c", "--output_dir",
+                  f"{SHARE}/o", user="alice")  # fmt: skip
+    assert ran.returncode == 7
+    assert not ran.out.startswith(SHARE)
+
+
+def test_nothing_else_is_touched(cluster: Cluster) -> None:
+    odd = ["", " ", "a\nb", "*", "$HOME", "--", "--cache_dir", f"{SHARE}/x", "\\", "'"]
+    ran = sharefs(cluster["node1"], "run", "-q", "--", "printf", "%s|", *odd)
+    assert ran.out == "|".join(odd) + "|"
+
+
+def test_a_local_cache_stays(cluster: Cluster) -> None:
+    answer = document(sharefs(
+        cluster["node1"], "run", "--dry-run", "--json", "--", "torchrun", "--nnodes=2", "train.py",
+        "--cache_dir", "/local/mine", cwd=SHARE, user="alice",
+    ))  # fmt: skip
+    assert answer["changes"] == [] and answer["final_argv"] == answer["argv"]
+
+
+def test_relative_paths_and_links_lead_to_the_share(cluster: Cluster) -> None:
+    node = cluster["node1"]
+    node.run(f"ln -s {SHARE} ~/work", user="alice", check=True)
+    for arguments, cwd in ((["--cache_dir", "cache"], SHARE), (["--cache_dir", "/home/alice/work/cache"], "/")):
+        answer = document(sharefs(
+            node, "run", "--dry-run", "--json", "--", "deepspeed", "--num_gpus", "8", "train.py", *arguments,
+            cwd=cwd, user="alice",
+        ))  # fmt: skip
+        assert [c["flag"] for c in answer["changes"] if c["kind"] == "argument"] == ["--cache_dir"]
+
+
+def test_with_a_dead_server_it_does_not_hang(cluster: Cluster) -> None:
+    cluster.drop_traffic("server")
+    answer = sharefs(
+        cluster["node1"], "run", "--dry-run", "--json", "--", "python3", "/local/train.py", "--cache_dir", f"{SHARE}/c",
+        timeout=30, user="alice",
+    )  # fmt: skip
+    assert [c["flag"] for c in document(answer)["changes"] if c["kind"] == "argument"] == ["--cache_dir"]
+
+
+def test_exit_codes(cluster: Cluster) -> None:
+    node = cluster["node1"]
+    node.write_file("/tmp/plain", "x")
+    assert sharefs(node, "run", "--", "no-such-program").returncode == 127
+    assert sharefs(node, "run", "--", "/tmp/plain").returncode == 126
+    assert sharefs(node, "run", "--").returncode == 125
+    assert sharefs(node, "run", "--", "sh", "-c", "kill -TERM $$").returncode == -15
