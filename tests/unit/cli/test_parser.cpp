@@ -1,0 +1,96 @@
+#include "cli/parser.hpp"
+#include "support/catch.hpp"
+
+using namespace sharefs;
+using namespace sharefs::cli;
+
+namespace {
+
+Parsed parsed(Argv words) {
+  words.insert(words.begin(), "sharefs");
+  auto result = parse_command_line(words);
+  INFO((result ? "" : result.error().message));
+  REQUIRE(result);
+  return *result;
+}
+
+Error refused(Argv words) {
+  words.insert(words.begin(), "sharefs");
+  auto result = parse_command_line(words);
+  REQUIRE_FALSE(result);
+  CHECK(result.error().code == ErrorCode::usage);
+  return result.error();
+}
+
+} // namespace
+
+TEST_CASE("global options may stand before and after the command", "[parser]") {
+  for (const Argv& words : {Argv{"--json", "--wait", "3s", "status"}, Argv{"status", "--json", "--wait=3s"}}) {
+    const auto result = parsed(words);
+    CHECK(result.command->name == "status");
+    CHECK(result.flags.json);
+    CHECK(result.flags.wait == std::chrono::seconds(3));
+  }
+}
+
+TEST_CASE("commands of two words, and arguments that look like commands", "[parser]") {
+  CHECK(parsed({"conda", "link", "--all"}).command->name == "conda link");
+  CHECK(parsed({"export", "check", "f"}).command->name == "export check");
+  CHECK(parsed({"export", "check", "f"}).arguments.positional == std::vector<std::string>{"f"});
+  const auto mount = parsed({"mount", "status", "--yes"});
+  CHECK(mount.command->name == "mount");
+  CHECK(mount.arguments.positional == std::vector<std::string>{"status"});
+  CHECK(mount.flags.yes);
+}
+
+TEST_CASE("everything behind the first -- belongs to the wrapped command", "[parser]") {
+  const auto run = parsed({"run", "-q", "--", "-weird", "--version", "--", "[a,b]", ""});
+  CHECK(run.command->name == "run");
+  CHECK(run.flags.quiet);
+  CHECK_FALSE(run.print);
+  CHECK(run.arguments.rest == Argv{"-weird", "--version", "--", "[a,b]", ""});
+  // for other commands -- ends the options
+  CHECK(parsed({"mount", "--yes", "--", "--all"}).arguments.positional == std::vector<std::string>{"--all"});
+}
+
+TEST_CASE("mistakes get a hint", "[parser]") {
+  CHECK(refused({"moutn"}).hint == "did you mean `mount`?");
+  CHECK(refused({"conda", "lnik"}).hint == "did you mean `link`?");
+  CHECK(refused({"conda", "lnik"}).message == "unknown command `conda lnik`");
+  CHECK(refused({"mount", "--al"}).hint == "did you mean `--all`?");
+  CHECK(refused({"mount", "--dryrun"}).hint == "did you mean `--dry-run`?");
+  CHECK(refused({"conda"}).message == "`sharefs conda` needs a command");
+  CHECK(refused({"status", "--timeout", "soon", "--bogus"}).message == "unknown option `--bogus`");
+  CHECK(refused({"run", "python", "x.py"}).hint == "run `sharefs run -- python x.py`");
+  CHECK(refused({"run", "--"}).message == "there is no command behind `--`");
+  CHECK(refused({"probe"}).message == "HOST is missing");
+  CHECK(refused({"probe", "a", "b"}).message == "unexpected argument `b`");
+  CHECK(refused({"mount", "--dry-run", "--check"}).message == "`--dry-run` and `--check` exclude each other");
+  CHECK(refused({"mount", "--config"}).hint == "run `sharefs mount --help`");
+  CHECK(refused({"mount", "--wait", "1", "--wait", "2"}).message == "option `--wait` was given 2 times");
+}
+
+TEST_CASE("a malformed duration names its option", "[parser]") {
+  CHECK(refused({"mount", "--wait", "soon"}).message == "option `--wait` does not understand `soon`");
+}
+
+TEST_CASE("help and version", "[parser]") {
+  CHECK(parsed({"--version"}).print->starts_with("sharefs "));
+  CHECK(parsed({}).print->find("Usage: sharefs COMMAND") != std::string::npos);
+  CHECK(parsed({"conda", "--help"}).print->find("conda link") != std::string::npos);
+  CHECK(parsed({"mount", "-h"}).print->find("Usage: sharefs mount") != std::string::npos);
+}
+
+TEST_CASE("every command has what a person needs in its help", "[parser]") {
+  for (const auto* command : commands()) {
+    CAPTURE(command->name);
+    CHECK(command->run != nullptr);
+    CHECK_FALSE(command->summary.empty());
+    CHECK_FALSE(command->description.empty());
+    CHECK(command->example.find("sharefs " + std::string(command->name)) != std::string_view::npos);
+    for (const auto& option : command->options) {
+      CAPTURE(option.names);
+      CHECK_FALSE(option.help.empty());
+    }
+  }
+}
