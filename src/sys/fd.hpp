@@ -1,0 +1,49 @@
+#pragma once
+// A file descriptor that closes itself. Every descriptor of sharefs is made with O_CLOEXEC.
+#include <fcntl.h>
+#include <unistd.h>
+#include <utility>
+
+namespace sharefs::sys {
+
+class Fd {
+ public:
+  Fd() = default;
+  explicit Fd(int fd) : m_fd(fd) {}
+  Fd(Fd&& other) noexcept : m_fd(std::exchange(other.m_fd, -1)) {}
+  Fd& operator=(Fd&& other) noexcept {
+    if (this != &other)
+      reset(std::exchange(other.m_fd, -1));
+    return *this;
+  }
+  Fd(const Fd&) = delete;
+  Fd& operator=(const Fd&) = delete;
+  ~Fd() { reset(); }
+
+  [[nodiscard]] int get() const { return m_fd; }
+  [[nodiscard]] explicit operator bool() const { return m_fd >= 0; }
+  void reset(int fd = -1) {
+    if (m_fd >= 0)
+      ::close(m_fd);
+    m_fd = fd;
+  }
+  [[nodiscard]] int release() { return std::exchange(m_fd, -1); }
+
+ private:
+  int m_fd = -1;
+};
+
+struct Pipe {
+  Fd read, write;
+  /// False (with errno) if there is none to be had.
+  bool open() {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0)
+      return false;
+    read.reset(ends[0]);
+    write.reset(ends[1]);
+    return true;
+  }
+};
+
+} // namespace sharefs::sys

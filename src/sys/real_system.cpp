@@ -1,0 +1,98 @@
+#include "sys/real_system.hpp"
+
+#include "base/argv.hpp"
+#include "base/text.hpp"
+#include "sys/fd.hpp"
+#include "sys/local_host.hpp"
+#include "sys/mounting.hpp"
+
+#include <spdlog/spdlog.h>
+
+namespace sharefs::sys {
+namespace {
+
+Error refusal(const Files& files, const std::string& what) {
+  return {ErrorCode::unsupported,
+          what + " is not done under `--root " + files.root() + "`",
+          "leave out `--root` to work on this machine",
+          {}};
+}
+
+} // namespace
+
+Result<Completed> RealSystem::run(const Command& command) {
+  if (!files().is_live())
+    return fail(refusal(files(), "running `" + shell_join(command.argv) + "`"));
+  spdlog::debug("run {}", shell_join(command.argv));
+  auto result = run_process(command);
+  if (!result)
+    spdlog::debug("run {}: {}", shell_join(command.argv), result.error().message);
+  else
+    spdlog::debug("ran {}: exit code {}{} after {}", shell_join(command.argv), result->exit_code,
+                  result->timed_out ? " (timed out)" : "",
+                  format_duration(result->took / std::chrono::microseconds(1)));
+  return result;
+}
+
+Error RealSystem::exec(const Argv& argv, const std::vector<std::string>& environment) {
+  if (!files().is_live())
+    return refusal(files(), "running `" + shell_join(argv) + "`");
+  spdlog::debug("exec {}", shell_join(argv));
+  return exec_process(argv, environment);
+}
+
+Result<MountTable> RealSystem::mounts() {
+  return read_mount_table();
+}
+
+Result<void> RealSystem::mount(const MountCall& call) {
+  if (!files().is_live())
+    return fail(refusal(files(), "mounting " + call.target));
+  spdlog::debug("mount {} at {} type {} options {}", call.source, call.target, call.fs_type, call.options);
+  auto result = make_mount(call);
+  spdlog::debug("mount {}: {}", call.target, result ? "done" : result.error().message);
+  return result;
+}
+
+Result<void> RealSystem::unmount(const UnmountCall& call) {
+  if (!files().is_live())
+    return fail(refusal(files(), "unmounting " + call.target));
+  spdlog::debug("unmount {}{}{}", call.target, call.force ? " force" : "", call.lazy ? " lazy" : "");
+  auto result = end_mount(call);
+  spdlog::debug("unmount {}: {}", call.target, result ? "done" : result.error().message);
+  return result;
+}
+
+NfsProbe RealSystem::probe_nfs(const NfsProbeRequest& request) {
+  NfsProbe result = probe_nfs_server(request);
+  const StageResult* failing = result.failing();
+  spdlog::debug("probe {}: {} after {} ms", request.host,
+                failing == nullptr ? "usable" : std::string(to_string(failing->stage)) + ": " + failing->detail,
+                result.took.count());
+  return result;
+}
+
+std::vector<PathProbe> RealSystem::probe_paths(const std::vector<PathProbeRequest>& requests) {
+  std::vector<PathProbe> results = sys::probe_paths(requests);
+  for (std::size_t i = 0; i < results.size(); ++i)
+    spdlog::debug("probe {}: {} {}", requests[i].path, to_string(results[i].health), results[i].detail);
+  return results;
+}
+
+Result<std::vector<PathFact>> RealSystem::inspect(const InspectRequest& request) {
+  return inspect_paths(request);
+}
+
+Identity RealSystem::identity() {
+  return local_identity();
+}
+
+Result<User> RealSystem::user(std::string_view name) {
+  return local_user(std::string(name));
+}
+
+std::chrono::system_clock::time_point RealSystem::now() {
+  return std::chrono::system_clock::now();
+}
+
+} // namespace sharefs::sys

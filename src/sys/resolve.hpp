@@ -1,0 +1,68 @@
+#pragma once
+// Where a path lies: on this host's own disks or on storage that other hosts share. As a program would resolve it,
+// through links and `..`, but without ever touching a shared mount in process.
+#include "sys/mount_table.hpp"
+#include "sys/path_probe.hpp"
+#include "sys/system.hpp"
+
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sharefs::sys {
+
+struct Place {
+  std::string path;     ///< as asked, absolute and lexically normalized
+  std::string resolved; ///< through links as far as they could be seen
+  bool shared = false;  ///< on a file system that other hosts share (is_shared_fs_type), or not to be told: see `doubt`
+  PathKind kind = PathKind::unknown; ///< missing: the place is that of the nearest existing ancestor
+  std::string mount;                 ///< target of the mount that decides
+  std::string fs_type;
+  std::string doubt; ///< why the links below a shared mount could not be followed ("no answer in time"); else empty
+
+  friend bool operator==(const Place&, const Place&) = default;
+};
+
+/// One path component as lstat and readlink see it.
+struct Seen {
+  PathKind kind = PathKind::unknown;
+  std::string link_target;
+
+  friend bool operator==(const Seen&, const Seen&) = default;
+};
+
+/// Decides places from values: the mount table and two ways to look at a component. Remembers what it saw.
+class Resolver {
+public:
+  /// `local` is asked only for paths that no shared mount lies above; `remote` for all others, several at once, and may
+  /// answer `unknown` (a dead server): then the place counts as shared.
+  using Local = std::function<Seen(const std::string&)>;
+  using Remote = std::function<std::vector<Seen>(const std::vector<std::string>&)>;
+  Resolver(const MountTable& mounts, Local local, Remote remote);
+
+  /// `path` is absolute. Never fails: more than 40 links give a shared place with a doubt.
+  Place resolve(std::string_view path);
+  /// True if some mount of the table is shared: if not, nothing is, and nothing needs to be resolved.
+  [[nodiscard]] bool any_shared() const { return !m_shared.empty(); }
+
+private:
+  [[nodiscard]] bool crosses_shared(std::string_view path) const;
+  const Seen& look(const std::string& path, const std::vector<std::string>& ahead);
+
+  const MountTable& m_mounts;
+  Local m_local;
+  Remote m_remote;
+  std::set<std::string, std::less<>> m_shared; ///< targets of shared mounts
+  std::map<std::string, Seen, std::less<>> m_seen;
+};
+
+/// lstat and readlink in process, under the root of `files`; only for paths known to be local.
+Seen look_at_local(const Files& files, const std::string& path);
+/// A resolver on the machine: shared paths are looked at in a child, all within `deadline`; after the first time-out no
+/// second one is waited for on the same mount.
+Resolver make_resolver(System& system, const MountTable& mounts, std::chrono::milliseconds deadline);
+
+} // namespace sharefs::sys
