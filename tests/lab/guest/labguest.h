@@ -20,44 +20,43 @@
 
 // One boot of a guest, read from guest.conf in the exchange directory.
 struct boot_config {
-    char exchange[PATH_MAX]; // outer path
-    char project[PATH_MAX];  // outer path
-    char binary[PATH_MAX];   // outer path of the program under test; empty: none
-    char hostname[64];
-    char disk[64]; // block device of the root file system; empty: a root in memory
+  char exchange[PATH_MAX]; // outer path
+  char project[PATH_MAX];  // outer path
+  char binary[PATH_MAX];   // outer path of the program under test; empty: none
+  char hostname[64];
+  char disk[64]; // block device of the root file system; empty: a root in memory
 };
 
 // A command to run, on a host or (host "-") in the guest itself.
 struct command {
-    const char *host;
-    const char *user;      // NULL: root
-    const char *directory; // NULL: /
-    const char *terminal;  // NULL: the given standard input, output and error
-    char **environment;    // NAME=VALUE, NULL at the end
-    char **argv;           // NULL at the end
+  const char* host;
+  const char* user;      // NULL: root
+  const char* directory; // NULL: /
+  const char* terminal;  // NULL: the given standard input, output and error
+  char** environment;    // NAME=VALUE, NULL at the end
+  char** argv;           // NULL at the end
 };
 
 // files.c
-void fail(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
-void make_directory(const char *path, mode_t mode);
-void make_link(const char *target, const char *path);
-void write_text(const char *path, const char *text);
-void mount_or_fail(const char *source, const char *target, const char *type, unsigned long flags,
-                   const char *options);
-void copy_etc(const char *target);
+void fail(const char* format, ...) __attribute__((format(printf, 1, 2), noreturn));
+void make_directory(const char* path, mode_t mode);
+void make_link(const char* target, const char* path);
+void write_text(const char* path, const char* text);
+void mount_or_fail(const char* source, const char* target, const char* type, unsigned long flags, const char* options);
+void copy_etc(const char* target);
 
 // root.c
-void build_guest_root(const struct boot_config *config);
-void build_host_root(const char *name);
+void build_guest_root(const struct boot_config* config);
+void build_host_root(const char* name);
 
 // host.c
-int make_host(const char *name);
-int open_host_namespace(const char *host, const char *kind);
+int make_host(const char* name);
+int open_host_namespace(const char* host, const char* kind);
 
 // spawn.c
-int parse_command(char **words, struct command *command);
-pid_t spawn(const struct command *command, const int stdio[3]);
-int run_and_wait(char **words);
+int parse_command(char** words, struct command* command);
+pid_t spawn(const struct command* command, const int stdio[3]);
+int run_and_wait(char** words);
 
 // agent.c
-void serve_requests(const char *terminal) __attribute__((noreturn));
+void serve_requests(const char* terminal) __attribute__((noreturn));

@@ -15,10 +15,6 @@ from .host import Host
 DEFAULT_HOSTS = ("server", "node1", "node2")
 NETWORK = "10.77.0"
 
-# Every lab user exists on every host with these numbers; `ml` is the group they share.
-USERS = {"alice": 2001, "bob": 2002}
-SHARED_GROUP = ("ml", 3000)
-
 HostName = str | Host
 
 
@@ -44,9 +40,12 @@ def mac_of(address: str) -> str:
     return "02:00:" + ":".join(f"{int(part):02x}" for part in address.split("."))
 
 
-def hosts_file(addresses: Mapping[str, str]) -> str:
-    lines = [f"{address} {name}" for name, address in addresses.items()]
-    return "\n".join(["127.0.0.1 localhost", *lines]) + "\n"
+def set_latency(interface: str, milliseconds: float) -> str:
+    """A script that delays what leaves by the interface; 0 ends that."""
+    script = f"tc qdisc del dev {interface} root 2>/dev/null || true\n"
+    if milliseconds > 0:
+        script += f"tc qdisc add dev {interface} root netem delay {milliseconds * 1000:.0f}us limit 10000\n"
+    return script
 
 
 class BaseCluster(ABC):
@@ -119,6 +118,8 @@ class BaseCluster(ABC):
         if threads != "0":
             host.run("exportfs -ua; rpc.nfsd 0", check=True)
         self._remake_share(host, path)
+        # mountd names file systems by libblkid's cache, which trusts a device for 200 s unless it is newer.
+        host.run(f'touch -d "+5 seconds" "$(findmnt -no SOURCE {path})"', check=True)
         if threads != "0":
             host.run(f"exportfs -ra; rpc.nfsd {threads}", check=True)
 

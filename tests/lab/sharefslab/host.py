@@ -8,6 +8,7 @@ import signal
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 
 from .errors import CommandFailed, CommandTimeout, LabError
 from .guest import Guest
@@ -48,6 +49,10 @@ class Completed:
             return self
         raise CommandFailed(f"exit code {self.returncode}: {self.command}\n{self.out}{self.err}", self)
 
+    def answer(self) -> tuple[str, int, bytes, bytes]:
+        """Everything but the time it took."""
+        return self.command, self.returncode, self.stdout, self.stderr
+
     def __str__(self) -> str:
         return f"$ {self.command}\n{self.out}{self.err}[{self.returncode}, {self.duration:.2f} s]"
 
@@ -55,7 +60,7 @@ class Completed:
 class Job:
     """A command that was started and may still run."""
 
-    def __init__(self, guest: Guest, number: int, command: str, log: list[str]) -> None:
+    def __init__(self, guest: Guest, number: int, command: str, log: list[Completed]) -> None:
         self.command = command
         self._guest = guest
         self._number = number
@@ -87,7 +92,7 @@ class Job:
             raise self._timeout(timeout, stuck=False)
         self._completed = self._result(os.waitstatus_to_exitcode(status))
         self._guest.forget(self._number)
-        self._log.append(str(self._completed))
+        self._log.append(self._completed)
         return self._completed
 
     def wait_or_kill(self, timeout: float = DEFAULT_TIMEOUT) -> Completed:
@@ -98,7 +103,7 @@ class Job:
             self.kill(signal.SIGKILL)
             stuck = self._guest.wait(self._number, KILL_PATIENCE) is None
             late = self._timeout(timeout, stuck)
-            self._log.append(f"{late.completed}\n{late}")
+            self._log.append(late.completed)
             raise late from None
 
     def _timeout(self, timeout: float, stuck: bool) -> CommandTimeout:
@@ -121,7 +126,7 @@ class Host:
     place: str
     powered: bool = True
     boots: int = 1
-    log: list[str] = field(default_factory=list)
+    log: list[Completed] = field(default_factory=list)
 
     def start(
         self,
@@ -194,4 +199,6 @@ class Host:
 
     def history(self, entries: int = 40) -> str:
         """The last commands and their output, for the report of a failed test."""
-        return "\n".join(self.log[-entries:])
+        # A condition that was polled shows once, with the number of times it gave the same answer.
+        runs = [list(run) for _, run in groupby(self.log, key=Completed.answer)]
+        return "\n".join(f"{run[-1]}{f' ({len(run)} times)' if run[1:] else ''}" for run in runs[-entries:])

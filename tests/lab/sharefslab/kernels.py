@@ -1,3 +1,159 @@
-"""placeholder"""
-from .cluster import BaseCluster
-class KernelCluster(BaseCluster): ...
+"""The faithful cluster: a kernel for each host, so that machines can freeze and lose power."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from .cluster import DEFAULT_HOSTS, BaseCluster, HostName, address_of, is_server, mac_of, set_latency
+from .errors import LabError
+from .guest import Guest
+from .host import Host
+from .installation import LOAD_MODULES, RUN_RC_LOCAL, SHORTEN_GRACE, add_users, make_homes, write_hosts_file
+from .network import Network
+from .nfs import SHARE
+from .paths import new_state_directory
+
+SETUP_TIMEOUT = 90.0
+ROOT_SIZE = "512M"
+SHARE_SIZE = "1G"
+
+
+def _make_disk(path: Path, size: str) -> None:
+    """A sparse image with an empty file system."""
+    path.unlink(missing_ok=True)
+    with path.open("wb"):
+        pass
+    subprocess.run(
+        ["mkfs.ext4", "-q", "-F", "-E", "root_owner=0:0", str(path), size],
+        check=True,
+        capture_output=True,
+        env={**os.environ, "PATH": "/usr/sbin:/sbin:/usr/bin:/bin"},
+    )
+
+
+class KernelCluster(BaseCluster):
+    """Hosts with a kernel each. Needs root on the outer machine, for the network between them."""
+
+    def __init__(self, hosts: Sequence[str] = DEFAULT_HOSTS, memory: str = "512M") -> None:
+        self.hosts = {}
+        self._network = Network()
+        self._disks = new_state_directory()
+        try:
+            cores = sorted(os.sched_getaffinity(0), reverse=True)
+            for number, name in enumerate(hosts, 1):
+                self._add_host(number, name, memory, cores[number % len(cores)])
+            self._boot(list(self), first=True)
+        except BaseException:
+            self.close()
+            raise
+
+    def _add_host(self, number: int, name: str, memory: str, core: int) -> None:
+        disks = [self._disks / f"{name}.root"]
+        _make_disk(disks[0], ROOT_SIZE)
+        if is_server(name):
+            disks.append(self._share_image(name))
+            _make_disk(disks[1], SHARE_SIZE)
+        address = address_of(number)
+        self._network.add_tap(_tap(name))
+        guest = Guest(
+            name,
+            memory=memory,
+            core=core,
+            disks=disks,
+            command_prefix=self._network.command_prefix,
+            kernel_arguments=[f"vec0:transport=tap,ifname={_tap(name)},depth=128,gro=1,mac={mac_of(address)}"],
+        )
+        self.hosts[name] = Host(name, address, guest, "-")
+
+    def _share_image(self, name: str) -> Path:
+        return self._disks / f"{name}.share"
+
+    def _boot(self, hosts: Sequence[Host], first: bool) -> None:
+        for host in hosts:
+            host.guest.boot(wait=False)
+        for host in hosts:
+            host.guest.wait_booted()
+            host.powered = True
+            host.run("set -e\n" + self._setup_script(host, first), timeout=SETUP_TIMEOUT, check=True)
+
+    def _setup_script(self, host: Host, first: bool) -> str:
+        script = f"""
+ip link set vec0 name eth0
+ip address add {host.address}/24 dev eth0
+ip link set eth0 up
+{LOAD_MODULES}
+{SHORTEN_GRACE}
+"""
+        if is_server(host.name):
+            script += f"mkdir -p {SHARE}\nmount /dev/ubdb {SHARE}\n"
+        if first:
+            addresses = {other.name: other.address for other in self}
+            script += add_users() + make_homes() + write_hosts_file(addresses)
+            # An empty share, and a disk that a power loss finds as it is now.
+            script += f"rm -rf {SHARE}/lost+found /lost+found\nsync\n"
+        return script
+
+    def pids(self) -> Sequence[int]:
+        return [host.guest.pid for host in self if host.guest.pid and host.guest.running]
+
+    def directories(self) -> Sequence[Path]:
+        return [self._disks, *(host.guest.directory for host in self)]
+
+    # Faults
+
+    def kill(self, host: HostName) -> None:
+        victim = self[host]
+        victim.guest.kill()
+        victim.powered = False
+
+    def reboot(self, host: HostName, rc_local: bool = False) -> None:
+        victim = self[host]
+        self.kill(victim)
+        self.restore_traffic(victim)
+        self._boot([victim], first=False)
+        victim.boots += 1
+        if rc_local:
+            victim.run(RUN_RC_LOCAL)
+
+    def freeze(self, host: HostName) -> None:
+        self._running(host).guest.freeze()
+
+    def resume(self, host: HostName) -> None:
+        self._running(host).guest.resume()
+
+    def drop_traffic(self, host: HostName) -> None:
+        self._network.connect(_tap(self[host].name), False)
+
+    def restore_traffic(self, host: HostName) -> None:
+        self._network.connect(_tap(self[host].name), True)
+
+    def latency(self, host: HostName, milliseconds: float) -> None:
+        self._running(host).run(set_latency("eth0", milliseconds), check=True)
+
+    def _running(self, host: HostName) -> Host:
+        if not self[host].powered:
+            raise LabError(f"host {self[host].name} is powered off")
+        return self[host]
+
+    def _remake_share(self, host: Host, path: str) -> None:
+        host.run(f"umount {path} && mkfs.ext4 -q -F /dev/ubdb && mount /dev/ubdb {path}", check=True)
+        host.run(["rmdir", f"{path}/lost+found"], check=True)
+
+    # End
+
+    def close(self) -> None:
+        for host in self:
+            host.guest.close()
+            host.powered = False
+        self._network.close()
+        for image in self._disks.glob("*"):
+            image.unlink()
+        if self._disks.exists():
+            self._disks.rmdir()
+
+
+def _tap(name: str) -> str:
+    return f"t-{name}"[:15]

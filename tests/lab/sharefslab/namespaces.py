@@ -6,66 +6,22 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from .cluster import (
-    DEFAULT_HOSTS,
-    SHARED_GROUP,
-    USERS,
-    BaseCluster,
-    HostName,
-    address_of,
-    hosts_file,
-    is_server,
-    mac_of,
-)
+from .cluster import DEFAULT_HOSTS, BaseCluster, HostName, address_of, is_server, mac_of, set_latency
 from .errors import LabError
 from .guest import Guest
 from .host import Completed, Host
+from .installation import LOAD_MODULES, RUN_RC_LOCAL, SHORTEN_GRACE, add_users, make_homes, write_hosts_file
 from .nfs import SHARE
 
 SETUP_TIMEOUT = 90.0
 TEARDOWN_TIMEOUT = 30.0
-
-# Short grace periods: 3 s for lockd is the shortest that it accepts, 10 s for NFSv4 likewise.
-LOAD_MODULES = """
-modprobe lockd nlm_timeout=3 nlm_grace_period=3
-modprobe -a nfsd nfsv3 nfsv4 loop sch_netem
-"""
-SHORTEN_GRACE = """
-mount -t nfsd nfsd /proc/fs/nfsd
-echo 10 >/proc/fs/nfsd/nfsv4gracetime
-echo 10 >/proc/fs/nfsd/nfsv4leasetime
-umount /proc/fs/nfsd
-"""
-RUN_RC_LOCAL = "[[ ! -x /etc/rc.local ]] || setsid /etc/rc.local"
-
-
-def add_users_script() -> str:
-    """Adds the lab's users to /etc, over any of the outer machine with the same names."""
-    group, group_id = SHARED_GROUP
-    names = "|".join([*USERS, group])
-    lines = [f"sed -i -E '/^({names}):/d' /etc/passwd /etc/group"]
-    lines += [f"echo '{name}:x:{number}:' >>/etc/group" for name, number in USERS.items()]
-    lines += [f"echo '{group}:x:{group_id}:{','.join(USERS)}' >>/etc/group"]
-    lines += [
-        f"echo '{name}:x:{number}:{number}:{name}:/home/{name}:/bin/bash' >>/etc/passwd"
-        for name, number in USERS.items()
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def make_homes_script(root: str = "") -> str:
-    return "".join(
-        f"[[ -d {root}/home/{name} ]] || install -d -m 755 -o {number} -g {number} {root}/home/{name}\n"
-        for name, number in USERS.items()
-    )
-
 
 def boot_guest(memory: str = "1G") -> Guest:
     """A guest that is ready for hosts: modules loaded, users and bridge made."""
     guest = Guest("lab", memory=memory)
     try:
         guest.boot()
-        setup = f"set -e\n{LOAD_MODULES}modprobe -a veth bridge\n{add_users_script()}"
+        setup = f"set -e\n{LOAD_MODULES}modprobe -a veth bridge\n{add_users()}"
         setup += "ip link add lab0 type bridge\nip link set lab0 up\n"
         _in_guest(guest).run(setup, timeout=SETUP_TIMEOUT, check=True)
     except BaseException:
@@ -90,11 +46,12 @@ class Cluster(BaseCluster):
         self.hosts = {
             name: Host(name, address_of(number), self.guest, name) for number, name in enumerate(hosts, 1)
         }
+        self._left_behind = False
         self._silent: dict[str, set[str]] = {name: set() for name in hosts}
         try:
             addresses = {host.name: host.address for host in self}
-            self._inside.write_file("/etc/hosts", hosts_file(addresses))
-            script = "".join(_install_disk(host.name) + _power_on(host) for host in self)
+            script = write_hosts_file(addresses)
+            script += "".join(_install_disk(host.name) + _power_on(host) for host in self)
             self._in_guest(script, SETUP_TIMEOUT)
         except BaseException:
             self.close()
@@ -114,7 +71,9 @@ class Cluster(BaseCluster):
     def kill(self, host: HostName) -> None:
         victim = self[host]
         if victim.powered:
-            self._in_guest(_power_off(victim.name), TEARDOWN_TIMEOUT)
+            # A process that even so does not end is left behind, in namespaces that nobody sees any more.
+            left = self._in_guest(_power_off(victim.name), TEARDOWN_TIMEOUT).out
+            self._left_behind = self._left_behind or bool(left)
             victim.powered = False
             self._silent[victim.name].clear()
 
@@ -151,11 +110,7 @@ class Cluster(BaseCluster):
         self._in_guest(f"ip link set {_port(host.name)} {attachment}", TEARDOWN_TIMEOUT)
 
     def latency(self, host: HostName, milliseconds: float) -> None:
-        port = _port(self[host].name)
-        script = f"tc qdisc del dev {port} root 2>/dev/null || true\n"
-        if milliseconds > 0:
-            script += f"tc qdisc add dev {port} root netem delay {milliseconds * 1000:.0f}us limit 10000\n"
-        self._in_guest(script, TEARDOWN_TIMEOUT)
+        self._in_guest(set_latency(_port(self[host].name), milliseconds), TEARDOWN_TIMEOUT)
 
     def _remake_share(self, host: Host, path: str) -> None:
         if path != SHARE:
@@ -170,21 +125,22 @@ class Cluster(BaseCluster):
     # End
 
     def close(self) -> None:
-        """If a host cannot be ended in time, the guest is: `self.guest.running` tells."""
+        """The guest ends, too, if a host cannot be ended in time; `guest.running` tells."""
         if self.guest.running and not self._owns_guest:
             try:
                 self._end_hosts()
             except LabError:
                 self.guest.close()
-        if self._owns_guest:
+        if self._owns_guest or self._left_behind:
             self.guest.close()
         for host in self:
             host.powered = False
 
     def _end_hosts(self) -> None:
-        script = "".join(_power_off(host.name) for host in self if host.powered)
-        script += "".join(_remove_disk(host.name) for host in self)
-        self._in_guest(script, TEARDOWN_TIMEOUT)
+        for host in self:
+            self.kill(host)
+        if not self._left_behind:
+            self._in_guest("".join(_remove_disk(host.name) for host in self), TEARDOWN_TIMEOUT)
 
 
 # Scripts for the guest itself. `/disks/NAME` is the root file system of a host, and `/disks/NAME.share` the
@@ -228,7 +184,7 @@ def _power_on(host: Host) -> str:
     share = f"$(findmnt -no SOURCE /disks/{name}.share)" if is_server(name) else ""
     return f"""
 /exchange/labguest host {name}
-{make_homes_script(f"/disks/{name}")}
+{make_homes(f"/disks/{name}")}
 ip -batch - <<'END'
 link add {port} type veth peer name eth0 address {mac_of(host.address)} netns {name}
 link set {port} master lab0 up
@@ -242,8 +198,9 @@ END
 
 
 # Inside a host that loses power. nfsd goes while its rpcbind still answers: a network namespace that ends with
-# nfsd in it can block every other nfsd for a minute. NFS mounts go one by one under a deadline, because the
-# last one of NFSv4 wants to say goodbye to a server that does not hear it, for minutes unless it is killed.
+# nfsd in it can block every other nfsd for a minute. Processes that end want to give back NFS locks, and the
+# last mount of NFSv4 wants to say goodbye, both for ever if the server does not hear them: `umount -f` fails
+# their calls, again and again because each may begin another one.
 _END_INSIDE = """
 mountpoint -q /proc/fs/nfsd || mount -t nfsd nfsd /proc/fs/nfsd
 if (($(</proc/fs/nfsd/threads) > 0)); then
@@ -251,12 +208,21 @@ if (($(</proc/fs/nfsd/threads) > 0)); then
     rpc.nfsd 0
     exportfs -f
 fi
+unmount_nfs() {
+    while read -r _ directory type _; do
+        [[ $type != nfs && $type != nfs4 ]] ||
+            timeout -s KILL 0.5 busybox umount "$@" "$(printf %b "$directory")" &
+    done </proc/mounts
+    wait
+}
 kill -KILL -1
-while read -r _ directory type _; do
-    [[ $type != nfs && $type != nfs4 ]] ||
-        timeout -s KILL 0.5 busybox umount -f -l "$(printf %b "$directory")" &
-done </proc/mounts
-wait
+for attempt in {1..10}; do
+    processes=(/proc/[0-9]*)
+    ((${#processes[@]} > 2)) || break
+    unmount_nfs -f
+    sleep 0.05
+done
+unmount_nfs -f -l
 """
 
 
@@ -267,7 +233,8 @@ ip link del {_port(name)}
 /exchange/labguest on {name} -- bash -c {shlex.quote(_END_INSIDE)} 2>/dev/null || true
 init=$(</run/lab-hosts/{name})
 kill -KILL "$init"
-while [[ -d /proc/$init ]]; do sleep 0.02; done
+for attempt in {{1..150}}; do [[ -d /proc/$init ]] || break; sleep 0.02; done
+[[ ! -d /proc/$init ]] || echo {name}
 umount /run/netns/{name}
 rm -f /run/netns/{name} /run/lab-hosts/{name}
 """

@@ -1,0 +1,145 @@
+#!/bin/bash
+# Installs what building, testing and the lab need on Debian 12. Safe to repeat.
+set -euo pipefail
+
+readonly build_packages=(
+    g++ gcc libc6-dev cmake ninja-build pkg-config ccache mold git
+    clang libclang-rt-14-dev clang-format-19 clang-tidy-19 shfmt
+    libnfs-dev libspdlog-dev libfmt-dev libcli11-dev catch2 libyaml-cpp-dev nlohmann-json3-dev
+    libmount-dev libsmartcols-dev libacl1-dev libcap-dev libexpected-dev
+)
+readonly lab_packages=(
+    gcc libc6-dev user-mode-linux nfs-kernel-server nfs-common rpcbind iproute2 busybox-static
+    e2fsprogs util-linux kmod acl attr openssh-client openssh-server procps psmisc rsync
+    python3 python3-pytest python3-yaml
+)
+
+# The kernel of User Mode Linux looks for its modules where every kernel does; Debian puts them elsewhere.
+readonly uml_modules=/usr/lib/uml/modules
+readonly kernel_modules=/lib/modules
+
+readonly service_policy=/usr/sbin/policy-rc.d
+readonly saved_policy=$service_policy.before-sharefs-setup
+
+usage() {
+    cat <<END
+usage: scripts/setup.sh [--build] [--lab] [--check]
+
+Installs the packages that sharefs is built and tested with. Needs root, unless
+nothing is missing.
+
+  --build   only what building and the tests without a lab need
+  --lab     only what the lab (tests/lab) needs
+  --check   install nothing; say what is missing, and exit with 3 if anything is
+  -h        this text
+END
+}
+
+say() { printf 'setup: %s\n' "$*"; }
+
+fail() {
+    printf 'error: %s\n' "$1" >&2
+    [[ -z ${2-} ]] || printf 'hint: %s\n' "$2" >&2
+    exit "${3-1}"
+}
+
+# Prints those of the named packages that are not installed.
+missing_packages() {
+    local -A installed=()
+    local status name
+    while read -r status name; do
+        [[ $status != installed ]] || installed[$name]=yes
+    done < <(dpkg-query -W -f '${db:Status-Status} ${Package}\n' "$@" 2>/dev/null || true)
+    for name in "$@"; do
+        [[ ${installed[$name]-} ]] || printf '%s\n' "$name"
+    done
+}
+
+# Prints the versions of User Mode Linux whose modules are not where its kernel looks for them. With
+# several packages to come, the version is not known yet: then there is nothing to print.
+missing_modules() {
+    local directory version
+    for directory in "$uml_modules"/*/; do
+        version=$(basename "$directory")
+        [[ ! -d $directory || -e $kernel_modules/$version/modules.dep.bin ]] || printf '%s\n' "$version"
+    done
+}
+
+# Packages of servers start them at once; the policy keeps them from it while we install.
+forbid_services() {
+    [[ ! -e $service_policy ]] || mv "$service_policy" "$saved_policy"
+    printf '#!/bin/sh\nexit 101\n' >"$service_policy"
+    chmod 755 "$service_policy"
+    trap restore_services EXIT
+}
+
+restore_services() {
+    rm -f "$service_policy"
+    [[ ! -e $saved_policy ]] || mv "$saved_policy" "$service_policy"
+}
+
+install_packages() {
+    say "installing $*"
+    forbid_services
+    export DEBIAN_FRONTEND=noninteractive
+    apt-get -qq update
+    apt-get -qq -y --no-install-recommends install "$@" </dev/null >/dev/null
+    restore_services
+    trap - EXIT
+}
+
+link_modules() {
+    local version
+    for version; do
+        say "linking the modules of User Mode Linux $version to $kernel_modules"
+        mkdir -p "$kernel_modules"
+        ln -sfn "$uml_modules/$version" "$kernel_modules/$version"
+        depmod "$version"
+    done
+}
+
+main() {
+    local check= build= lab= argument
+    for argument; do
+        case $argument in
+            --build) build=yes ;;
+            --lab) lab=yes ;;
+            --check) check=yes ;;
+            -h | --help)
+                usage
+                return 0
+                ;;
+            *) fail "unknown option: $argument" 'see `scripts/setup.sh -h`' 2 ;;
+        esac
+    done
+    [[ $build || $lab ]] || build=yes lab=yes
+    command -v dpkg-query >/dev/null || fail 'this machine has no dpkg: the script is for Debian 12' '' 2
+
+    local wanted=() packages=() versions=()
+    [[ -z $build ]] || wanted+=("${build_packages[@]}")
+    [[ -z $lab ]] || wanted+=("${lab_packages[@]}")
+    mapfile -t packages < <(missing_packages "${wanted[@]}" | sort -u)
+    [[ -z $lab ]] || mapfile -t versions < <(missing_modules)
+
+    if ((${#packages[@]} + ${#versions[@]} == 0)) && [[ ! -e $saved_policy ]]; then
+        say 'nothing is missing'
+        return 0
+    fi
+    if [[ $check ]]; then
+        ((${#packages[@]} == 0)) || say "missing packages: ${packages[*]}"
+        ((${#versions[@]} == 0)) || say "missing link to the modules of User Mode Linux: ${versions[*]}"
+        return 3
+    fi
+    if ((EUID != 0)); then
+        fail 'installing needs root' "run \`sudo $(realpath "$0") $*\`"
+    fi
+    [[ ! -e $saved_policy ]] || restore_services # of a run that was killed
+    ((${#packages[@]} == 0)) || install_packages "${packages[@]}"
+    if [[ $lab ]]; then
+        mapfile -t versions < <(missing_modules)
+        ((${#versions[@]} == 0)) || link_modules "${versions[@]}"
+    fi
+    say 'done'
+}
+
+main "$@"
