@@ -21,9 +21,9 @@ constexpr const char* k_acl = "system.posix_acl_access";
 /// `.NAME.sharefs-PID`: the leading dot keeps exportfs, systemd and run-parts from reading a left-over.
 class TemporaryFile {
  public:
-  explicit TemporaryFile(const Place& place) : m_directory(place.directory.get()) {
+  explicit TemporaryFile(const Location& location) : m_directory(location.directory.get()) {
     const std::string ending = ".sharefs-" + std::to_string(::getpid());
-    const std::string stem = "." + place.name.substr(0, k_longest_name - ending.size() - 5) + ending;
+    const std::string stem = "." + location.name.substr(0, k_longest_name - ending.size() - 5) + ending;
     // A name can be taken by another thread, or by a killed process that had the same id.
     for (int n = 0; n < k_max_temporary_names; ++n) {
       m_name = n == 0 ? stem : stem + "." + std::to_string(n);
@@ -113,8 +113,8 @@ int take_over(int old_file, int new_file, mode_t mode) {
   return ::fchmod(new_file, mode) == 0 ? 0 : errno;
 }
 
-Fd open_old(const Place& place) {
-  return Fd(::openat(place.directory.get(), place.name.c_str(), k_read_flags | O_NOFOLLOW | O_CLOEXEC));
+Fd open_old(const Location& location) {
+  return Fd(::openat(location.directory.get(), location.name.c_str(), k_read_flags | O_NOFOLLOW | O_CLOEXEC));
 }
 
 /// What the caller expects to replace: anything, no file, or a file with this content.
@@ -123,10 +123,10 @@ struct Expectation {
   const std::optional<std::string>* content = nullptr;
 };
 
-Result<void> check(const Place& place, const std::string& path, const Expectation& expected) {
+Result<void> check(const Location& location, const std::string& path, const Expectation& expected) {
   if (expected.any)
     return {};
-  const Fd current = open_old(place);
+  const Fd current = open_old(location);
   if (!current && errno != ENOENT)
     return fail(errno_error(errno, path));
   const bool wanted = expected.content->has_value();
@@ -142,33 +142,33 @@ Result<void> check(const Place& place, const std::string& path, const Expectatio
 
 Result<void> replace(const RootDirectory& root, const std::string& path, std::string_view content, mode_t mode,
                      const Expectation& expected) {
-  const auto place = locate(root, path, true);
-  if (!place)
-    return fail(place.error());
-  const Fd old_file = open_old(*place);
+  const auto location = locate(root, path, true);
+  if (!location)
+    return fail(location.error());
+  const Fd old_file = open_old(*location);
   if (!old_file && errno != ENOENT)
     return fail(errno_error(errno, path));
   struct stat info{};
   if (old_file && (::fstat(old_file.get(), &info) != 0 || !S_ISREG(info.st_mode)))
     return fail(ErrorCode::failed, path + (S_ISDIR(info.st_mode) ? ": is a directory" : ": is not a regular file"));
-  if (auto checked = check(*place, path, expected); !checked)
+  if (auto checked = check(*location, path, expected); !checked)
     return checked;
 
-  TemporaryFile file(*place);
+  TemporaryFile file(*location);
   if (file.fd() < 0 || !write_all(file.fd(), content))
     return fail(errno_error(errno, path));
   if (const int error = take_over(old_file.get(), file.fd(), mode); error != 0)
     return fail(errno_error(error, path));
   if (::fsync(file.fd()) != 0)
     return fail(errno_error(errno, path));
-  if (auto checked = check(*place, path, expected); !checked)
+  if (auto checked = check(*location, path, expected); !checked)
     return checked;
-  if (!file.rename_to(place->name, !expected.any && !expected.content->has_value())) {
+  if (!file.rename_to(location->name, !expected.any && !expected.content->has_value())) {
     if (errno == EEXIST)
-      return check(*place, path, expected);
+      return check(*location, path, expected);
     return fail(errno_error(errno, path));
   }
-  return sync_directory(*place, path);
+  return sync_directory(*location, path);
 }
 
 } // namespace
@@ -183,12 +183,12 @@ Result<void> Files::write_if(const std::string& path, const std::optional<std::s
 }
 
 Result<void> Files::remove(const std::string& path) const {
-  const auto place = locate(RootDirectory(m_root), path, false);
-  if (!place)
-    return fail(place.error());
-  if (::unlinkat(place->directory.get(), place->name.c_str(), 0) != 0)
+  const auto location = locate(RootDirectory(m_root), path, false);
+  if (!location)
+    return fail(location.error());
+  if (::unlinkat(location->directory.get(), location->name.c_str(), 0) != 0)
     return fail(errno_error(errno, path));
-  return sync_directory(*place, path);
+  return sync_directory(*location, path);
 }
 
 Result<void> Files::make_directories(const std::string& path, mode_t mode) const {
@@ -199,17 +199,17 @@ Result<void> Files::make_directories(const std::string& path, mode_t mode) const
     if (!root.open(part, O_PATH | O_DIRECTORY)) {
       if (errno != ENOENT)
         return fail(errno_error(errno, part));
-      const auto place = locate(root, part, false);
-      if (!place)
-        return fail(place.error());
-      const int parent = place->directory.get();
-      if (::mkdirat(parent, place->name.c_str(), mode & 0777) == 0) {
+      const auto location = locate(root, part, false);
+      if (!location)
+        return fail(location.error());
+      const int parent = location->directory.get();
+      if (::mkdirat(parent, location->name.c_str(), mode & 0777) == 0) {
         // Exactly `mode`, whatever the umask; an inherited set-group-id bit stays.
-        const Fd made(::openat(parent, place->name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+        const Fd made(::openat(parent, location->name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
         struct stat info{};
         if (!made || ::fstat(made.get(), &info) != 0 || ::fchmod(made.get(), mode | (info.st_mode & S_ISGID)) != 0)
           return fail(errno_error(errno, part));
-        if (auto synced = sync_directory(*place, part); !synced)
+        if (auto synced = sync_directory(*location, part); !synced)
           return synced;
       } else if (errno != EEXIST) {
         return fail(errno_error(errno, part));

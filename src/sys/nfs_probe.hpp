@@ -4,6 +4,7 @@
 #include "base/result.hpp"
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -71,7 +72,12 @@ struct NfsProbe {
   friend bool operator==(const NfsProbe&, const NfsProbe&) = default;
 };
 
+/// Where to ask; others than these only in tests.
+struct NfsPorts {
+  std::uint16_t nfs = 2049, portmapper = 111;
+};
+
 /// Never takes longer than request.timeout (+ scheduling); never fails as a function: what failed stands in `stages`.
-NfsProbe probe_nfs_server(const NfsProbeRequest& request);
+NfsProbe probe_nfs_server(const NfsProbeRequest& request, const NfsPorts& ports = {});
 
 } // namespace sharefs::sys

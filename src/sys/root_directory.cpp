@@ -43,9 +43,9 @@ std::pair<std::string, std::string> split_last(std::string path) {
   return {path.substr(0, slash + 1), path.substr(slash + 1)};
 }
 
-std::string read_link(const Place& place) {
+std::string read_link(const Location& location) {
   std::array<char, 4096> buffer{};
-  const ssize_t size = ::readlinkat(place.directory.get(), place.name.c_str(), buffer.data(), buffer.size());
+  const ssize_t size = ::readlinkat(location.directory.get(), location.name.c_str(), buffer.data(), buffer.size());
   return size < 0 ? std::string() : std::string(buffer.data(), static_cast<std::size_t>(size));
 }
 
@@ -65,18 +65,18 @@ Fd RootDirectory::open(const std::string& path, int flags) const {
   return Fd();
 }
 
-Result<Place> locate(const RootDirectory& root, const std::string& path, bool follow) {
+Result<Location> locate(const RootDirectory& root, const std::string& path, bool follow) {
   std::string current = path;
   for (int links = 0; links <= k_max_links; ++links) {
     auto [parent, name] = split_last(current);
     if (name.empty() || name == "/" || name == "." || name == "..")
       return fail(ErrorCode::failed, path + ": is a directory");
-    Place place{root.open(parent, O_PATH | O_DIRECTORY), name};
-    if (!place.directory)
+    Location location{root.open(parent, O_PATH | O_DIRECTORY), name};
+    if (!location.directory)
       return fail(errno_error(errno, path));
-    const std::string target = follow ? read_link(place) : std::string();
+    const std::string target = follow ? read_link(location) : std::string();
     if (target.empty())
-      return place;
+      return location;
     current = target[0] == '/' ? target : parent + target;
   }
   return fail(errno_error(ELOOP, path));
@@ -106,8 +106,8 @@ Result<std::string> read_regular(int fd, const std::string& path, std::size_t li
   }
 }
 
-Result<void> sync_directory(const Place& place, const std::string& path) {
-  const Fd directory(::openat(place.directory.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+Result<void> sync_directory(const Location& location, const std::string& path) {
+  const Fd directory(::openat(location.directory.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!directory)
     return {}; // writable but not readable for us: nothing that could be done better
   if (::fsync(directory.get()) != 0 && errno != EINVAL && errno != EROFS)

@@ -21,13 +21,13 @@ class RootDirectory {
 };
 
 /// An open directory (O_PATH) and a name in it that may not exist.
-struct Place {
+struct Location {
   Fd directory;
   std::string name;
 };
 
 /// Where `path` lies; with `follow` where the link at its end points to. `not_found` without the parent directory.
-Result<Place> locate(const RootDirectory& root, const std::string& path, bool follow);
+Result<Location> locate(const RootDirectory& root, const std::string& path, bool follow);
 
 /// O_NONBLOCK: opening a fifo must not wait for its writer.
 inline constexpr int k_read_flags = O_RDONLY | O_NONBLOCK | O_NOCTTY;
@@ -35,6 +35,6 @@ inline constexpr int k_read_flags = O_RDONLY | O_NONBLOCK | O_NOCTTY;
 Result<std::string> read_regular(int fd, const std::string& path, std::size_t limit);
 
 /// fsync of a directory, so that a rename or unlink in it survives a power cut.
-Result<void> sync_directory(const Place& place, const std::string& path);
+Result<void> sync_directory(const Location& location, const std::string& path);
 
 } // namespace sharefs::sys
