@@ -1,0 +1,114 @@
+// The JSON Schema of sharefs.yaml, for editors: declared in config/keys.hpp.
+#include "base/text.hpp"
+#include "config/table.hpp"
+
+#include <nlohmann/json.hpp>
+
+namespace sharefs::config {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// The default as JSON: the table has it as it stands in a file.
+Json fallback_json(const Key& key) {
+  if (key.fallback == "[]")
+    return Json::array();
+  if (key.fallback.size() >= 2 && key.fallback.front() == '"')
+    return key.fallback.substr(1, key.fallback.size() - 2);
+  return key.fallback;
+}
+
+Json text_schema(ValueType element) {
+  Json schema = {{"type", "string"}};
+  if (element == ValueType::path || element == ValueType::path_list)
+    schema["pattern"] = "^/";
+  else
+    schema["minLength"] = 1;
+  return schema;
+}
+
+Json list_schema(const Key& key) {
+  Json schema = {{"type", "array"}, {"items", text_schema(key.type)}, {"uniqueItems", true}};
+  if (key.required || key.type == ValueType::path_list)
+    schema["minItems"] = 1;
+  return schema;
+}
+
+/// `type` may be null as well where sharefs takes a key whose content is commented out.
+Json mapping_schema(std::string_view pattern, bool nullable);
+
+Json value_schema(const Key& key) {
+  switch (key.type) {
+  case ValueType::integer:
+    return {{"const", std::stoi(std::string(key.choices))}};
+  case ValueType::mode:
+    return {{"type", "string"}, {"pattern", "^[0-7]{3,4}$"}};
+  case ValueType::choice:
+    return {{"enum", choices_of(key)}};
+  case ValueType::access:
+    return {{"oneOf", Json::array({Json{{"enum", choices_of(key)}}, mapping_schema(key.name, false)})}};
+  case ValueType::text_list:
+    return list_schema(key);
+  case ValueType::path_list:
+    return {{"oneOf", Json::array({text_schema(key.type), list_schema(key)})}};
+  case ValueType::mapping: {
+    bool needs_keys = key.name.ends_with("[]");
+    for (const auto& child : children_of(key.name))
+      needs_keys = needs_keys || child.key->required;
+    return mapping_schema(key.name, !needs_keys || key.name == "conda");
+  }
+  case ValueType::text:
+  case ValueType::path:
+    return text_schema(key.type);
+  }
+  return Json::object();
+}
+
+Json described(const Child& child) {
+  const Key& key = *child.key;
+  Json schema = {{"description", key.description}};
+  Json value = value_schema(key);
+  if (child.list)
+    value = {{"type", {"array", "null"}}, {"items", std::move(value)}};
+  schema.update(value);
+  if (!key.fallback.empty())
+    schema["default"] = fallback_json(key);
+  return schema;
+}
+
+Json mapping_schema(std::string_view pattern, bool nullable) {
+  Json schema = {{"type", "object"}};
+  if (nullable)
+    schema["type"] = {"object", "null"};
+  const auto& children = children_of(pattern);
+  if (children.size() == 1 && children.front().name == "*") {
+    schema["propertyNames"] = {{"pattern", "^[^-.].{0,63}$"}};
+    schema["additionalProperties"] = described(children.front());
+    return schema;
+  }
+  Json properties = Json::object();
+  Json required = Json::array();
+  for (const auto& child : children) {
+    properties[std::string(child.name)] = described(child);
+    if (child.key->required)
+      required.push_back(child.name);
+  }
+  schema["properties"] = std::move(properties);
+  if (!required.empty())
+    schema["required"] = std::move(required);
+  schema["additionalProperties"] = false;
+  return schema;
+}
+
+} // namespace
+
+nlohmann::ordered_json schema() {
+  Json schema = {{"$schema", "https://json-schema.org/draft/2020-12/schema"},
+                 {"title", "sharefs.yaml"},
+                 {"description", "Shared storage of a small cluster: what servers export and what clients mount"}};
+  schema.update(mapping_schema("", false));
+  return schema;
+}
+
+} // namespace sharefs::config

@@ -1,0 +1,195 @@
+#include "config/source.hpp"
+
+#include "base/text.hpp"
+
+#include <algorithm>
+#include <array>
+#include <fmt/format.h>
+
+namespace sharefs::config {
+
+namespace {
+
+constexpr std::size_t k_context_width = 100; ///< characters of a long source line that are shown
+
+bool is_continuation(char c) {
+  return (static_cast<unsigned char>(c) & 0xc0U) == 0x80;
+}
+
+/// Offset of the first byte of the first sequence that is not UTF-8.
+std::size_t first_bad_byte(std::string_view text) {
+  for (std::size_t i = 0; i < text.size();) {
+    std::size_t length = 1;
+    if (static_cast<unsigned char>(text[i]) >= 0xc0)
+      while (length < 4 && i + length < text.size() && is_continuation(text[i + length]))
+        ++length;
+    if (!is_utf8(text.substr(i, length)))
+      return i;
+    i += length;
+  }
+  return text.size();
+}
+
+/// Up to k_context_width characters of the line around the column, and the column within them.
+std::pair<std::string, std::size_t> excerpt(std::string_view line, std::size_t column) {
+  std::vector<std::string> characters;
+  for (std::size_t i = 0; i < line.size();) {
+    auto end = i + 1;
+    while (end < line.size() && is_continuation(line[end]))
+      ++end;
+    const auto character = line.substr(i, end - i);
+    characters.emplace_back(character != "\t" && find_invisible(character) ? "?" : character);
+    i = end;
+  }
+  const std::size_t first = column > k_context_width * 3 / 4 ? column - k_context_width / 2 : 0;
+  const std::size_t last = std::min(characters.size(), first + k_context_width);
+  std::string out = first > 0 ? "..." : "";
+  const std::size_t shift = first > 0 ? 3 : 0;
+  for (std::size_t i = first; i < last; ++i)
+    out += characters[i];
+  if (last < characters.size())
+    out += "...";
+  return {out, column - first + shift};
+}
+
+} // namespace
+
+std::string Origin::text() const {
+  return line == 0 ? file : fmt::format("{}:{}:{}", file, line, column);
+}
+
+Source::Source(std::string_view text, std::string file) : m_text(text), m_file(std::move(file)) {
+  if (m_text.starts_with("\xef\xbb\xbf"))
+    m_text.remove_prefix(3);
+  if (m_text.size() > k_max_bytes)
+    return; // unreadable() says so
+  m_lines.push_back(0);
+  for (std::size_t i = 0; i < m_text.size(); ++i) {
+    if (m_text[i] == '\n')
+      m_lines.push_back(i + 1);
+    else if (is_continuation(m_text[i]))
+      m_continuations.push_back(i);
+  }
+}
+
+std::optional<Problem> Source::unreadable() const {
+  if (m_text.size() > k_max_bytes)
+    return Problem{{1, 1},
+                   fmt::format("the file has {}; a configuration has at most {}", format_bytes(m_text.size()),
+                               format_bytes(k_max_bytes)),
+                   "is it really a configuration of sharefs?"};
+  const std::string not_text = "a configuration is UTF-8 text; save it as such";
+  if (const auto nul = m_text.find('\0'); nul != std::string_view::npos)
+    return Problem{place_of(nul), "a NUL byte: the file is binary or UTF-16", not_text};
+  if (!is_utf8(m_text)) {
+    const auto bad = first_bad_byte(m_text);
+    return Problem{place_of(bad), fmt::format("byte 0x{:02x} is not UTF-8", static_cast<unsigned char>(m_text[bad])),
+                   not_text};
+  }
+  for (std::size_t i = 0; i < m_text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(m_text[i]);
+    const bool line_end = byte == '\n' || (byte == '\r' && i + 1 < m_text.size() && m_text[i + 1] == '\n');
+    if ((byte < 0x20 && byte != '\t' && !line_end) || byte == 0x7f)
+      return Problem{place_of(i), fmt::format("control character 0x{:02x}", byte), "remove it"};
+  }
+  return std::nullopt;
+}
+
+Place Source::place(int line, int byte) const {
+  const auto row = static_cast<std::size_t>(std::max(line, 0));
+  if (row >= m_lines.size())
+    return {line + 1, byte + 1};
+  const auto begin = m_lines[row];
+  const auto end = begin + static_cast<std::size_t>(std::max(byte, 0));
+  const auto inside = std::ranges::lower_bound(m_continuations, end) - std::ranges::lower_bound(m_continuations, begin);
+  return {line + 1, static_cast<int>(end - begin) - static_cast<int>(inside) + 1};
+}
+
+Place Source::place_of(std::size_t offset) const {
+  const auto next = std::ranges::upper_bound(m_lines, offset);
+  const auto row = next - m_lines.begin() - 1;
+  return place(static_cast<int>(row), static_cast<int>(offset - m_lines[static_cast<std::size_t>(row)]));
+}
+
+std::string_view Source::line(int number) const {
+  if (number < 1 || static_cast<std::size_t>(number) > m_lines.size())
+    return {};
+  const auto begin = m_lines[static_cast<std::size_t>(number) - 1];
+  auto text = m_text.substr(begin, m_text.find('\n', begin) - begin);
+  if (text.ends_with('\r'))
+    text.remove_suffix(1);
+  return text;
+}
+
+Error Source::error(const Problem& problem) const {
+  Error error{ErrorCode::config,
+              fmt::format("{}:{}:{}: {}", m_file, problem.place.line, problem.place.column, problem.message),
+              problem.hint,
+              {}};
+  const auto source = line(problem.place.line);
+  if (source.empty() || problem.place.column < 1)
+    return error;
+  const auto bad_bytes = !is_utf8(source);
+  const auto [text, column] =
+      excerpt(bad_bytes ? to_utf8(source) : std::string(source), static_cast<std::size_t>(problem.place.column) - 1);
+  // Tabs stay tabs above and below, so that the caret stands right at every tab width.
+  std::string caret;
+  std::size_t passed = 0;
+  for (const char c : text) {
+    if (passed >= column)
+      break;
+    if (is_continuation(c))
+      continue;
+    caret += c == '\t' ? '\t' : ' ';
+    ++passed;
+  }
+  caret.append(column - passed, ' ');
+  const auto number = std::to_string(problem.place.line);
+  error.context = fmt::format("  {} | {}\n  {} | {}^", number, text, std::string(number.size(), ' '), caret);
+  return error;
+}
+
+std::string shown(std::string_view text) {
+  constexpr std::size_t k_limit = 60;
+  std::string out;
+  std::size_t count = 0;
+  const std::string valid = to_utf8(text.substr(0, k_limit * 4));
+  for (std::size_t i = 0; i < valid.size(); ++count) {
+    auto end = i + 1;
+    while (end < valid.size() && is_continuation(valid[end]))
+      ++end;
+    if (count == k_limit)
+      return out + "...";
+    const auto character = std::string_view(valid).substr(i, end - i);
+    out += find_invisible(character) ? "?" : character;
+    i = end;
+  }
+  return out;
+}
+
+std::optional<std::size_t> find_invisible(std::string_view text) {
+  // Zero width and direction (U+200B-200F, 202A-202E, 2066-2069), line ends (2028, 2029), byte order mark (FEFF).
+  struct Range {
+    std::string_view first, last;
+  };
+  constexpr std::array<Range, 5> k_ranges{{{"\xc2\x80", "\xc2\x9f"},
+                                           {"\xe2\x80\x8b", "\xe2\x80\x8f"},
+                                           {"\xe2\x80\xa8", "\xe2\x80\xae"},
+                                           {"\xe2\x81\xa6", "\xe2\x81\xa9"},
+                                           {"\xef\xbb\xbf", "\xef\xbb\xbf"}}};
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    if (byte < 0x20 || byte == 0x7f)
+      return i;
+    if (byte < 0x80)
+      continue;
+    for (const auto& [first, last] : k_ranges) {
+      const auto character = text.substr(i, first.size());
+      if (character.size() == first.size() && character >= first && character <= last)
+        return i;
+    }
+  }
+  return std::nullopt;
+}
+
+} // namespace sharefs::config

@@ -1,0 +1,76 @@
+#pragma once
+// The text of a configuration file and places in it: what every message of this room points at.
+#include "base/result.hpp"
+#include "config/config.hpp"
+
+#include <compare>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sharefs::config {
+
+inline constexpr std::size_t k_max_bytes = 1U << 20U; ///< no hand-written configuration comes near it
+
+/// Line and column from 1; a column counts characters, not bytes. Line 0: nowhere.
+struct Place {
+  int line = 0, column = 0;
+  friend auto operator<=>(const Place&, const Place&) = default;
+};
+
+/// Something wrong at a place; `message` and `hint` as in Error.
+struct Problem {
+  Place place;
+  std::string message, hint;
+};
+
+/// Keeps the problem that stands first in the file.
+class FirstProblem {
+ public:
+  /// Is a problem at this place worth describing? False if an earlier one is known already.
+  [[nodiscard]] bool wants(const Place& place) const { return !m_problem || place < m_problem->place; }
+  void add(Problem problem) {
+    if (wants(problem.place))
+      m_problem = std::move(problem);
+  }
+  [[nodiscard]] const std::optional<Problem>& get() const { return m_problem; }
+
+ private:
+  std::optional<Problem> m_problem;
+};
+
+class Source {
+ public:
+  /// `text` must outlive the Source; a UTF-8 byte order mark at its front is skipped.
+  Source(std::string_view text, std::string file);
+
+  [[nodiscard]] std::string_view text() const { return m_text; }
+  [[nodiscard]] const std::string& file() const { return m_file; }
+
+  /// What makes the bytes no configuration at all: too large, not UTF-8, control characters.
+  [[nodiscard]] std::optional<Problem> unreadable() const;
+  /// Place of a byte: `line` from 0 and bytes from the beginning of that line, as yaml-cpp counts.
+  [[nodiscard]] Place place(int line, int byte) const;
+  [[nodiscard]] Place place_of(std::size_t offset) const;
+  [[nodiscard]] std::string_view line(int number) const; ///< from 1, without its end; empty beyond the file
+  [[nodiscard]] Origin origin(const Place& place) const { return {m_file, place.line, place.column}; }
+  /// `FILE:LINE:COLUMN: message` with the line and a caret in the context.
+  [[nodiscard]] Error error(const Problem& problem) const;
+
+ private:
+  std::string_view m_text;
+  std::string m_file;
+  std::vector<std::size_t> m_lines;         ///< offset of each line's first byte
+  std::vector<std::size_t> m_continuations; ///< offsets of UTF-8 bytes that begin no character
+};
+
+/// `text` for use in a message: one line, invisible characters as `?`, cut after 60 characters.
+std::string shown(std::string_view text);
+
+/// Offset of the first character that has no business in a configuration value: controls, and the characters that
+/// are invisible or change the direction of text (so that a reader would see another value than the program).
+std::optional<std::size_t> find_invisible(std::string_view text);
+
+} // namespace sharefs::config

@@ -1,0 +1,243 @@
+#include "config/tree.hpp"
+
+#include <algorithm>
+#include <array>
+#include <fmt/format.h>
+#include <map>
+#include <sstream>
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/exceptions.h>
+#include <yaml-cpp/parser.h>
+
+namespace sharefs::config {
+
+namespace {
+
+constexpr std::size_t k_max_depth = 32;
+constexpr std::size_t k_max_cost = 200'000; ///< values plus a sixteenth of their bytes; bounds what aliases can build
+
+std::size_t cost_of(const Node& node) {
+  std::size_t cost = 1 + node.text.size() / 16;
+  for (const auto& item : node.items)
+    cost += cost_of(item);
+  for (const auto& [place, name, plain, value] : node.entries)
+    cost += 1 + name.size() / 16 + cost_of(value);
+  return cost;
+}
+
+/// Takes yaml-cpp's events and builds the tree. A Problem is thrown through yaml-cpp and caught by read_tree: the
+/// interface has no other way to stop.
+class Builder final : public YAML::EventHandler {
+ public:
+  explicit Builder(const Source& source) : m_source(source) {}
+
+  Node take() { return std::move(m_root); }
+  [[nodiscard]] std::size_t documents() const { return m_documents; }
+  [[nodiscard]] const std::optional<YAML::Mark>& last_quoted() const { return m_last_quoted; }
+
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    if (++m_documents > 1)
+      stop(mark, "a second document begins here", "a configuration is one document; remove the `---` or `...`");
+  }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    leaf(mark, {.kind = Node::Kind::null, .place = place(mark)}, anchor);
+  }
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    const auto found = m_anchors.find(anchor);
+    if (found == m_anchors.end())
+      stop(mark, "the alias stands inside of its own anchor", "write the value out");
+    Node copy = found->second;
+    spend(mark, cost_of(copy));
+    place_value(mark, std::move(copy));
+  }
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& value) override {
+    const bool plain = tag == "?" || tag.empty();
+    const bool text = tag == "!" || tag == "tag:yaml.org,2002:str";
+    if (!plain && !text)
+      refuse_tag(mark, tag);
+    if (tag == "!")
+      m_last_quoted = mark;
+    leaf(mark, {.kind = Node::Kind::scalar, .place = place(mark), .text = value, .plain = plain}, anchor);
+  }
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value /*style*/) override {
+    open(mark, tag, anchor, Node::Kind::list);
+  }
+  void OnSequenceEnd() override { close(); }
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value /*style*/) override {
+    open(mark, tag, anchor, Node::Kind::mapping);
+  }
+  void OnMapEnd() override { close(); }
+
+ private:
+  struct Level {
+    Node node;
+    YAML::Mark mark;
+    YAML::anchor_t anchor = 0;
+    bool has_key = false; ///< of a mapping: the last entry waits for its value
+  };
+
+  [[noreturn]] void stop(const YAML::Mark& mark, std::string message, std::string hint) const {
+    throw Problem{place(mark), std::move(message), std::move(hint)};
+  }
+  [[noreturn]] void refuse_tag(const YAML::Mark& mark, const std::string& tag) const {
+    stop(mark, fmt::format("the tag `{}` has no meaning here", shown(tag)),
+         "remove it; a text that begins with `!` must be quoted");
+  }
+  [[nodiscard]] Place place(const YAML::Mark& mark) const { return m_source.place(mark.line, mark.column); }
+
+  void spend(const YAML::Mark& mark, std::size_t cost) {
+    m_cost += cost;
+    if (m_cost > k_max_cost)
+      stop(mark, "too many values (an alias counts as much as what it stands for)", "split the configuration");
+  }
+
+  void leaf(const YAML::Mark& mark, Node node, YAML::anchor_t anchor) {
+    spend(mark, 1 + node.text.size() / 16);
+    if (anchor != 0)
+      m_anchors[anchor] = node;
+    place_value(mark, std::move(node));
+  }
+
+  void open(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, Node::Kind kind) {
+    if (tag != "?" && tag != "!" && !tag.empty())
+      refuse_tag(mark, tag);
+    if (m_open.size() >= k_max_depth)
+      stop(mark, fmt::format("nested more than {} levels deep", k_max_depth), "no key of sharefs lies so deep");
+    spend(mark, 1);
+    m_open.push_back({{.kind = kind, .place = place(mark)}, mark, anchor, false});
+  }
+
+  void close() {
+    Level level = std::move(m_open.back());
+    m_open.pop_back();
+    if (level.anchor != 0) {
+      spend(level.mark, cost_of(level.node));
+      m_anchors[level.anchor] = level.node;
+    }
+    place_value(level.mark, std::move(level.node));
+  }
+
+  /// A finished node goes to where it belongs: the root, a list, a key, or the value of the last key.
+  void place_value(const YAML::Mark& mark, Node node) {
+    if (m_open.empty()) {
+      m_root = std::move(node);
+      return;
+    }
+    auto& [parent, parent_mark, anchor, has_key] = m_open.back();
+    if (parent.kind == Node::Kind::list) {
+      parent.items.push_back(std::move(node));
+    } else if (has_key) {
+      parent.entries.back().value = std::move(node);
+      has_key = false;
+    } else {
+      if (node.kind != Node::Kind::scalar)
+        stop(mark, "a key must be text", "write `KEY: VALUE`");
+      parent.entries.push_back({node.place, std::move(node.text), node.plain, {}});
+      has_key = true;
+    }
+  }
+
+  const Source& m_source;
+  Node m_root;
+  std::vector<Level> m_open;
+  std::map<YAML::anchor_t, Node> m_anchors; ///< only finished ones: an alias inside of its anchor finds nothing
+  std::optional<YAML::Mark> m_last_quoted;
+  std::size_t m_documents = 0, m_cost = 0;
+};
+
+struct Translation {
+  std::string_view theirs, ours, hint;
+};
+/// What yaml-cpp says, said so that a person can act on it. Anything else is shown as it is.
+const std::array<Translation, 14>& translations() {
+  static const std::array<Translation, 14> k_translations{{
+      {YAML::ErrorMsg::TAB_IN_INDENTATION, "a tab in the indentation", "indent with spaces"},
+      {YAML::ErrorMsg::MAP_VALUE, "a `:` where no value can begin",
+       "check the indentation of this line, and quote a text that holds `: `"},
+      {YAML::ErrorMsg::MAP_KEY, "a key where none can begin", "check the indentation of this line"},
+      {YAML::ErrorMsg::BLOCK_ENTRY, "a `- ` where no list can begin", "begin the list on a line of its own"},
+      {YAML::ErrorMsg::END_OF_MAP, "this does not belong to the keys above it",
+       "check the indentation; a key is written `KEY: VALUE`, with a space after the `:`"},
+      {YAML::ErrorMsg::END_OF_SEQ, "this does not belong to the list above it", "begin each entry with `- `"},
+      {YAML::ErrorMsg::END_OF_MAP_FLOW, "a `{` is not closed before this", "add the missing `}` or `,`"},
+      {YAML::ErrorMsg::END_OF_SEQ_FLOW, "a `[` is not closed before this", "add the missing `]` or `,`"},
+      {YAML::ErrorMsg::FLOW_END, "a `]` or `}` that closes nothing", "remove it, or quote the text"},
+      {YAML::ErrorMsg::UNKNOWN_TOKEN, "no value can begin with this character", "quote the text"},
+      {YAML::ErrorMsg::UNKNOWN_ANCHOR, "the alias `*` names no anchor `&` above it",
+       "quote a text that begins with `*`, for example the client `\"*\"`"},
+      {YAML::ErrorMsg::ALIAS_NOT_FOUND, "a `*` without a name",
+       "quote a text that begins with `*`, for example the client `\"*\"`"},
+      {YAML::ErrorMsg::EOF_IN_SCALAR, "the quote is never closed", "close it"},
+      {YAML::ErrorMsg::BAD_FILE, "nested too deeply", "no key of sharefs lies so deep"},
+  }};
+  return k_translations;
+}
+
+Problem translate(const Source& source, const YAML::Exception& exception) {
+  const Place place = exception.mark.is_null() ? Place{1, 1} : source.place(exception.mark.line, exception.mark.column);
+  // yaml-cpp blames the `:` of a key that a tab has put in the wrong place: say what is wrong, not what follows.
+  const auto line = source.line(place.line);
+  const auto indentation = line.substr(0, std::min(line.find_first_not_of(" \t"), line.size()));
+  if (const auto tab = indentation.find('\t'); tab != std::string_view::npos)
+    return {{place.line, static_cast<int>(tab) + 1}, "a tab in the indentation", "indent with spaces"};
+  for (const auto& [theirs, ours, hint] : translations())
+    if (exception.msg == theirs)
+      return {place, std::string(ours), std::string(hint)};
+  return {place, "not valid YAML: " + exception.msg, "check the line and the one above it"};
+}
+
+/// yaml-cpp 0.7 takes the end of the file for the closing quote. Only the last quoted text can be such.
+std::optional<Problem> unclosed_quote(const Source& source, const YAML::Mark& mark) {
+  const auto text = source.text();
+  auto begin = static_cast<std::size_t>(std::max(mark.pos, 0));
+  while (begin < text.size() && (text[begin] == '&' || text[begin] == '!')) // an anchor or tag stands before it
+    begin = std::min(text.find_first_not_of(" \t\r\n", text.find_first_of(" \t\r\n", begin)), text.size());
+  if (begin >= text.size() || (text[begin] != '"' && text[begin] != '\''))
+    return std::nullopt; // a block scalar
+  const char quote = text[begin];
+  for (std::size_t i = begin + 1; i < text.size(); ++i) {
+    if (quote == '"' && text[i] == '\\')
+      ++i;
+    else if (text[i] == quote && !(quote == '\'' && i + 1 < text.size() && text[i + 1] == quote))
+      return std::nullopt;
+    else if (text[i] == quote)
+      ++i; // '' inside of single quotes
+  }
+  return Problem{source.place_of(begin), fmt::format("the quote `{}` is never closed", quote), "close it"};
+}
+
+} // namespace
+
+const Node* Node::find(std::string_view name) const {
+  const auto found = std::ranges::find(entries, name, &Entry::name);
+  return found == entries.end() ? nullptr : &found->value;
+}
+
+tl::expected<Node, Problem> read_tree(const Source& source) {
+  std::istringstream stream{std::string(source.text())};
+  Builder builder(source);
+  std::optional<Problem> problem;
+  try {
+    YAML::Parser parser(stream);
+    while (parser.HandleNextDocument(builder)) {
+    }
+  } catch (const YAML::Exception& exception) {
+    problem = translate(source, exception);
+  } catch (Problem& stopped) {
+    problem = std::move(stopped);
+  } catch (const std::exception& exception) { // std::bad_alloc and what a parser under attack may come to
+    problem = Problem{{1, 1}, std::string("not readable as YAML: ") + exception.what(), {}};
+  }
+  if (builder.last_quoted()) // also the cause of whatever yaml-cpp missed at the end
+    if (auto unclosed = unclosed_quote(source, *builder.last_quoted()))
+      problem = std::move(unclosed);
+  if (problem)
+    return tl::make_unexpected(std::move(*problem));
+  return builder.take();
+}
+
+} // namespace sharefs::config

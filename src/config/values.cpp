@@ -1,0 +1,194 @@
+#include "config/values.hpp"
+
+#include "base/path.hpp"
+#include "base/text.hpp"
+#include "config/source.hpp"
+
+#include <algorithm>
+#include <array>
+#include <fmt/format.h>
+
+namespace sharefs::config {
+
+namespace {
+
+using Rule = std::optional<Complaint> (*)(std::string_view);
+
+bool has_space(std::string_view text) {
+  return text.find_first_of(" \t") != std::string_view::npos;
+}
+bool is_digits(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+// ---- by type ----
+
+std::optional<Complaint> path_rule(std::string_view text) {
+  if (text.starts_with('~'))
+    return Complaint{"is not an absolute path", "`~` is not expanded here; begin the path with `/`"};
+  if (!text.starts_with('/'))
+    return Complaint{"is not an absolute path", fmt::format("begin it with `/`: `/{}`", shown(text))};
+  if (const auto normal = normalize_path(text); normal != text)
+    return Complaint{"is not a normalized path", fmt::format("write `{}`", shown(normal))};
+  return std::nullopt;
+}
+
+std::optional<Complaint> mode_rule(std::string_view text) {
+  if (text.size() >= 3 && text.size() <= 4 && parse_mode(text))
+    return std::nullopt;
+  return Complaint{"is not a mode", "write three or four octal digits in quotes, for example `\"2775\"`"};
+}
+
+// ---- by key ----
+
+std::optional<Complaint> host_rule(std::string_view text) {
+  if (text.find('/') != std::string_view::npos)
+    return Complaint{"is not a host", "write the host name or address only; directories are listed under `exports`"};
+  if (has_space(text) || text.find_first_of(",()[]") != std::string_view::npos || text.starts_with('-') ||
+      text.size() > 255)
+    return Complaint{"is not a host", "write a host name or an IP address"};
+  return std::nullopt;
+}
+
+std::optional<Complaint> remote_rule(std::string_view text) {
+  const auto remote = parse_remote(text);
+  if (!remote)
+    return Complaint{"is not SERVER:/PATH", "write for example `storage1:/mnt/share`"};
+  if (const auto complaint = host_rule(remote->server))
+    return Complaint{"names no host before the `:`", "write for example `storage1:/mnt/share`"};
+  if (const auto complaint = path_rule(remote->path))
+    return Complaint{"has a path that is not normalized", complaint->hint};
+  return std::nullopt;
+}
+
+std::optional<Complaint> mount_point_rule(std::string_view text) {
+  return text == "/" ? std::optional(Complaint{"cannot be `/`", "choose a directory below it"}) : std::nullopt;
+}
+
+std::optional<Complaint> client_rule(std::string_view text) {
+  if (text.find_first_of("()") != std::string_view::npos)
+    return Complaint{"must not hold parentheses", "options belong in `options: [...]`"};
+  if (has_space(text) || text.find(',') != std::string_view::npos)
+    return Complaint{"must be a single client", "write each client as an element of its own"};
+  return text.starts_with('-') ? std::optional(Complaint{"is not a client", "see exports(5)"}) : std::nullopt;
+}
+
+std::optional<Complaint> option_rule(std::string_view text) {
+  const bool quoted = text.find('"') != std::string_view::npos; // context="system_u:...:s0:c1,c2"
+  if (!quoted && (has_space(text) || text.find_first_of(",()") != std::string_view::npos))
+    return Complaint{"must be a single option", "write each option as an element of its own: `[rw, sync]`"};
+  return std::nullopt;
+}
+
+std::optional<Complaint> account_rule(std::string_view text) {
+  // useradd(8) and what directory services add: DOMAIN\alice, alice@example.com, alice.smith, machine$
+  const bool bad = has_space(text) || text.find_first_of("/:,~+*?[]{}()<>|&;\"'`=!#%") != std::string_view::npos ||
+                   text.starts_with('-') || text == "." || text == ".." || text.size() > 255;
+  if (bad)
+    return Complaint{"is not a name that an account can have", "write one name per element, as `id` knows it"};
+  return is_digits(text) ? std::optional(Complaint{"is a number", "write the name, not the id"}) : std::nullopt;
+}
+
+std::optional<Complaint> environment_rule(std::string_view text) {
+  if (text.find('/') != std::string_view::npos)
+    return Complaint{"is a path, not the name of an environment", fmt::format("write `{}`", shown(base_name(text)))};
+  if (has_space(text) || text.starts_with('-') || text.starts_with('.') ||
+      text.find_first_of(":#") != std::string_view::npos) // conda refuses these in names
+    return Complaint{"is not a name that a conda environment can have", "see `conda env list`"};
+  if (text == "base")
+    return Complaint{"cannot be `base`", "base lies in conda's own directory; share an environment of its own"};
+  return std::nullopt;
+}
+
+std::optional<Complaint> conda_rule(std::string_view text) {
+  if (text.starts_with('/'))
+    return path_rule(text);
+  if (text.starts_with('~'))
+    return Complaint{"is relative to each home already", "leave out the `~/`"};
+  const auto normal = normalize_path(text).substr(1);
+  if (normal.empty() || normal != text)
+    return Complaint{"is not a normalized path below the home", "write for example `miniconda3`"};
+  return std::nullopt;
+}
+
+std::optional<Complaint> flag_rule(std::string_view text) {
+  if (!text.starts_with('-') || text.find_first_not_of('-') == std::string_view::npos)
+    return Complaint{"is not an option", fmt::format("write `--{}`", shown(text.empty() ? "cache_dir" : text))};
+  if (has_space(text) || text.find('=') != std::string_view::npos)
+    return Complaint{"must be an option without its value", "write for example `--cache_dir`"};
+  return std::nullopt;
+}
+
+std::optional<Complaint> program_rule(std::string_view text) {
+  return text.find('/') != std::string_view::npos
+             ? std::optional(Complaint{"is a path", "write the file name of the script, with wildcards if you like"})
+             : std::nullopt;
+}
+
+struct KeyRule {
+  std::string_view key;
+  Rule rule;
+};
+constexpr std::array<KeyRule, 12> k_rules{{
+    {"servers.*.address", host_rule},
+    {"servers.*.exports[].clients", client_rule},
+    {"servers.*.exports[].options", option_rule},
+    {"servers.*.exports[].access.group", account_rule},
+    {"mounts.*.from", remote_rule},
+    {"mounts.*.at", mount_point_rule},
+    {"mounts.*.options", option_rule},
+    {"conda.envs", environment_rule},
+    {"conda.homes.users", account_rule},
+    {"conda.homes.conda", conda_rule},
+    {"caches.rules[].program", program_rule},
+    {"caches.rules[].flag", flag_rule},
+}};
+
+} // namespace
+
+std::optional<Complaint> complaint_about(const Key& key, std::string_view value) {
+  if (find_invisible(value))
+    return Complaint{"holds an invisible character", "remove it; nothing on this machine should have such a name"};
+  // An empty pattern for programs means every program; nothing else can be empty.
+  if (value.empty() && key.name != "caches.rules[].program")
+    return Complaint{"is empty", key.required ? "" : "leave the key out for its default"};
+  if (key.type == ValueType::path || key.type == ValueType::path_list)
+    if (auto complaint = path_rule(value))
+      return complaint;
+  if (key.type == ValueType::mode)
+    return mode_rule(value);
+  for (const auto& [name, rule] : k_rules)
+    if (name == key.name)
+      return rule(value);
+  return std::nullopt;
+}
+
+std::optional<Complaint> complaint_about_name(std::string_view name) {
+  const bool bad = name.empty() || name.starts_with('-') || name.starts_with('.') || name.size() > 64 ||
+                   find_invisible(name) ||
+                   name.find_first_of(" \t/:,;@\\\"'`$*?[]{}()<>|&#%=!~^+") != std::string_view::npos;
+  if (bad)
+    return Complaint{"is not a name",
+                     "use letters, digits, `.`, `_` and `-`, at most 64, beginning with a letter or digit"};
+  return std::nullopt;
+}
+
+std::optional<Remote> parse_remote(std::string_view text) {
+  if (text.starts_with('[')) {
+    const auto close = text.find("]:/");
+    if (close == std::string_view::npos || close == 1)
+      return std::nullopt;
+    return Remote{std::string(text.substr(1, close - 1)), std::string(text.substr(close + 2))};
+  }
+  const auto colon = text.find(":/");
+  if (colon == std::string_view::npos || colon == 0)
+    return std::nullopt;
+  return Remote{std::string(text.substr(0, colon)), std::string(text.substr(colon + 1))};
+}
+
+std::string format_remote(std::string_view server, std::string_view path) {
+  const bool brackets = server.find(':') != std::string_view::npos;
+  return brackets ? fmt::format("[{}]:{}", server, path) : fmt::format("{}:{}", server, path);
+}
+
+} // namespace sharefs::config

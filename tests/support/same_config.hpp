@@ -1,0 +1,23 @@
+#pragma once
+#include "config/config.hpp"
+
+namespace sharefs::test {
+
+/// The configuration without the places where its values were written: what two files can have in common.
+inline config::Config without_origins(config::Config config) {
+  config.file.clear();
+  for (auto& server : config.servers) {
+    server.origin = {};
+    for (auto& item : server.exports)
+      item.origin = {};
+  }
+  for (auto& mount : config.mounts)
+    mount.origin = {};
+  if (config.conda)
+    config.conda->origin = {};
+  for (auto& rule : config.caches.rules)
+    rule.origin = {};
+  return config;
+}
+
+} // namespace sharefs::test

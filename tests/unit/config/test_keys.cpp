@@ -1,0 +1,56 @@
+#include "config/keys.hpp"
+#include "config/table.hpp"
+#include "support/catch.hpp"
+#include "support/tree_file.hpp"
+
+#include <algorithm>
+#include <set>
+
+using namespace sharefs;
+using namespace sharefs::config;
+
+TEST_CASE("the key table is well formed", "[keys]") {
+  std::set<std::string_view> seen;
+  for (const auto& key : keys()) {
+    INFO(key.name);
+    CHECK(seen.insert(key.name).second);
+    CHECK_FALSE(key.description.empty());
+    CHECK(key.description.find_first_of("\n") == std::string_view::npos);
+    CHECK_FALSE(key.description.ends_with('.'));
+    CHECK_FALSE((key.required && !key.fallback.empty()));
+    if (key.type == ValueType::choice || key.type == ValueType::access) {
+      const auto choices = choices_of(key);
+      CHECK(choices.size() > 1);
+      CHECK((key.fallback.empty() || std::ranges::find(choices, key.fallback) != choices.end()));
+    }
+    // A parent stands before its children.
+    const auto dot = key.name.rfind('.');
+    if (dot != std::string_view::npos) {
+      const auto parent = key.name.substr(0, dot);
+      CHECK(seen.contains(parent));
+    }
+    CHECK(&key_named(key.name) == &key);
+  }
+}
+
+TEST_CASE("children_of: the keys of each place", "[keys]") {
+  const auto names = [](std::string_view parent) {
+    std::string out;
+    for (const auto& child : children_of(parent))
+      out += std::string(child.name) + (child.list ? "[] " : " ");
+    return out;
+  };
+  CHECK(names("") == "version servers mounts conda caches nodes ");
+  CHECK(names("servers") == "* ");
+  CHECK(names("servers.*") == "address exports[] ");
+  CHECK(names("servers.*.exports[]") == "path clients options access ");
+  CHECK(names("servers.*.exports[].access") == "group mode ");
+  CHECK(names("mounts.*") == "from at profile options boot ");
+  CHECK(names("mounts.*.at").empty());
+  CHECK(names("nowhere").empty());
+}
+
+TEST_CASE("docs/configuration.md has the table of the keys", "[keys]") {
+  INFO("paste the output of `sharefs config keys --markdown` over the table of docs/configuration.md");
+  CHECK(test::tree_file("docs/configuration.md").find("\n" + keys_markdown()) != std::string::npos);
+}

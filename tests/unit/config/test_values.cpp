@@ -1,0 +1,98 @@
+#include "config/table.hpp"
+#include "config/values.hpp"
+#include "support/catch.hpp"
+
+using namespace sharefs::config;
+
+namespace {
+
+struct Rule {
+  std::string key;
+  std::vector<std::string> right, wrong;
+};
+
+} // namespace
+
+TEST_CASE("the rules of values, key by key", "[values]") {
+  const std::vector<Rule> rules{
+      {"mounts.*.at",
+       {"/data", "/data/share", "/a b", "/daten/größe"},
+       {"", "/", "data", "./data", "~/data", "$HOME/x", "/data/", "//data", "/a/../b", "/a/./b", "/a\n", "/a\x1b[0m"}},
+      {"servers.*.exports[].path", {"/", "/mnt/share"}, {"", "mnt", "/mnt/", "/a//b"}},
+      {"nodes.hostfile", {"/data/share/hostfile"}, {"hostfile", "/data/../x"}},
+      {"servers.*.address",
+       {"192.168.16.1", "storage1", "storage1.example.com", "fd00::1", "fe80::1%eth0"},
+       {"", "a b", "storage1:/x", "a,b", "-v", "[fd00::1]", std::string(300, 'a')}},
+      {"servers.*.exports[].clients",
+       {"192.168.16.11", "192.168.16.0/22", "*", "*.example.com", "@nodes", "gss/krb5", "fd00::/64", "node[1-3]"},
+       {"", "a b", "a,b", "a(rw)", "-o"}},
+      {"servers.*.exports[].options",
+       {"rw", "sec=krb5:krb5p", "anonuid=65534", "fsid=0"},
+       {"", "rw,sync", "rw sync", "(rw)"}},
+      {"mounts.*.options",
+       {"nconnect=4", "vers=4.2", "context=\"system_u:object_r:nfs_t:s0:c1,c2\""},
+       {"", "rw,bg", "a b"}},
+      {"servers.*.exports[].access.group", {"ml", "domain_users"}, {"", "domain users", "100", "a:b"}},
+      {"servers.*.exports[].access.mode",
+       {"2775", "0770", "777", "3775"},
+       {"", "77", "02775", "2785", "rwx", "-775", "99999"}},
+      {"mounts.*.from",
+       {"storage1:/mnt/share", "10.0.0.1:/", "[fd00::1]:/x", "nas.example.com:/vol/a b"},
+       {"", "storage1", "storage1:", ":/x", "storage1:x", "/mnt/share", "storage1:/x/", "storage1:/a/../b", "[]:/x",
+        "[fd00::1]/x", "a b:/x", "-o:/x"}},
+      {"conda.envs",
+       {"llm_train", "py3.10", "größe"},
+       {"", "a/b", "/data/envs/a", "..", ".x", "-x", "a b", "base", "a:b"}},
+      {"conda.homes.users",
+       {"alice", "alice.smith", "alice@example.com", "DOMAIN\\alice", "host$", "_x", "Alice-1"},
+       {"", "1000", "..", "../alice", "alice,bob", "-x", "~alice", "a:b", "*", "a b"}},
+      {"conda.homes.conda",
+       {"miniconda3", "tools/conda", ".conda", "/opt/conda"},
+       {"", "~/miniconda3", "../x", "a/", "./a", "a//b", "/opt/conda/"}},
+      {"caches.local", {"/var/cache/sharefs", "/scratch"}, {"", "scratch", "/a/"}},
+      {"caches.rules[].program", {"", "train_*.py", "train.py"}, {"src/train.py"}},
+      {"caches.rules[].flag", {"--cache_dir", "-c"}, {"", "cache_dir", "--", "-", "--cache dir", "--cache=x"}},
+  };
+  for (const auto& [name, right, wrong] : rules) {
+    const Key& key = key_named(name);
+    REQUIRE(key.name == name);
+    for (const auto& value : right) {
+      INFO(name << ": " << value);
+      const auto complaint = complaint_about(key, value);
+      INFO((complaint ? complaint->what : ""));
+      CHECK_FALSE(complaint);
+    }
+    for (const auto& value : wrong) {
+      INFO(name << ": " << value);
+      const auto complaint = complaint_about(key, value);
+      REQUIRE(complaint);
+      CHECK_FALSE(complaint->what.empty());
+      if (!key.required)
+        CHECK_FALSE(complaint->hint.empty());
+    }
+  }
+}
+
+TEST_CASE("names of servers and mounts", "[values]") {
+  for (const std::string name : {"share", "storage1", "a.b-c_d", "2024", "größe", "共享"}) {
+    INFO(name);
+    CHECK_FALSE(complaint_about_name(name));
+  }
+  for (const std::string name :
+       {"", "-a", "--all", ".", "..", ".x", "a/b", "a:b", "a b", "a,b", "a;b", "$x", "a\n", "*",
+        "a\xe2\x80\xae"
+        "b",
+        "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"}) {
+    INFO(name);
+    CHECK(complaint_about_name(name));
+  }
+}
+
+TEST_CASE("SERVER:/PATH there and back", "[values]") {
+  for (const std::string text : {"storage1:/mnt/share", "10.0.0.1:/", "[fd00::1]:/x", "a:/b:/c"}) {
+    INFO(text);
+    const auto remote = parse_remote(text);
+    REQUIRE(remote);
+    CHECK(format_remote(remote->server, remote->path) == text);
+  }
+}

@@ -1,0 +1,160 @@
+#include "config/keys.hpp"
+#include "config/load.hpp"
+#include "support/catch.hpp"
+#include "support/same_config.hpp"
+
+#include <nlohmann/json.hpp>
+#include <random>
+
+using namespace sharefs;
+using namespace sharefs::config;
+
+namespace {
+
+/// Valid configurations made of pieces that are hard to write: quotes, numbers, indicators, spaces.
+class Samples {
+ public:
+  explicit Samples(unsigned seed) : m_random(seed) {}
+
+  Config config() {
+    Config config;
+    for (std::size_t i = 0; i < below(4); ++i) {
+      Server server;
+      server.name = name(i);
+      server.address = below(2) == 0 ? server.name : pick({"10.0.0.1", "fd00::1", "nas.example.com"});
+      for (std::size_t k = 0; k < below(3); ++k)
+        server.exports.push_back(one_export(server.name, path(k)));
+      config.servers.push_back(server);
+    }
+    for (std::size_t i = 0; i < below(4); ++i)
+      config.mounts.push_back(mount(config, i));
+    if (below(2) == 0)
+      config.conda = Conda{path(0),
+                           list({"llm_train", "3.10", "no", "größe"}),
+                           Homes{list({"alice", "D\\bob", "x@y", "on"}), pick({"miniconda3", "/opt/con da", ".5"})},
+                           pick({"each", "whole"}),
+                           {}};
+    if (below(2) == 0)
+      config.caches.local = {path(1), path(2)};
+    for (std::size_t i = 0; i < below(3); ++i)
+      config.caches.rules.push_back(
+          {pick({"", "*.py", "train_[ab]?.py", "#x"}), pick({"--cache_dir", "-c"}), pick({"local", "keep"}), {}});
+    if (below(2) == 0)
+      config.nodes.hostfile = path(3);
+    return config;
+  }
+
+ private:
+  std::size_t below(std::size_t limit) { return std::uniform_int_distribution<std::size_t>(0, limit - 1)(m_random); }
+  std::string pick(const std::vector<std::string>& from) { return from[below(from.size())]; }
+  std::vector<std::string> list(std::vector<std::string> from) {
+    std::shuffle(from.begin(), from.end(), m_random);
+    from.resize(below(from.size() + 1));
+    return from;
+  }
+  std::string name(std::size_t i) { return pick({"storage", "yes", "0x1", "group", "größe"}) + std::to_string(i); }
+  std::string path(std::size_t i) {
+    return pick({"/mnt/share", "/a b", "/it's", "/q\"q", "/back\\slash", "/a: b", "/#x", "/größe", "/{a, b}", "/-"}) +
+           std::to_string(i);
+  }
+  Export one_export(const std::string& server, const std::string& path) {
+    Export result{server + ":" + path, path, {"*"}, list({"rw", "sync", "fsid=0", "no"}), {}, {}};
+    for (const auto& client : list({"10.0.0.0/8", "@nodes", "node[1-3]", "&x", "!y"}))
+      result.clients.push_back(client);
+    const auto kind = below(3);
+    if (kind == 1)
+      result.access.kind = Access::Kind::open;
+    if (kind == 2)
+      result.access = {Access::Kind::group, pick({"ml", "null"}), 0770};
+    return result;
+  }
+  Mount mount(const Config& config, std::size_t i) {
+    Mount mount;
+    mount.name = "m" + name(i);
+    const bool known = !config.servers.empty() && below(2) == 0;
+    mount.server = known ? config.servers[below(config.servers.size())].name : pick({"h.example.com", "fd00::2"});
+    mount.address = mount.server;
+    for (const auto& server : config.servers)
+      if (server.name == mount.server)
+        mount.address = server.address;
+    mount.path = below(3) == 0 ? "/" : path(i);
+    mount.at = "/at/" + std::to_string(i) + path(i);
+    mount.profile = pick({"safe", "recipe", "immutable"});
+    mount.options = list({"nconnect=4", "context=\"a:b,c\"", "1"});
+    mount.boot = pick({"none", "auto"});
+    return mount;
+  }
+
+  std::mt19937 m_random;
+};
+
+} // namespace
+
+TEST_CASE("to_yaml: what it writes parses to the same configuration", "[write]") {
+  for (unsigned seed = 0; seed < 300; ++seed) {
+    const auto config = Samples(seed).config();
+    const auto yaml = to_yaml(config);
+    INFO("seed " << seed << "\n" << yaml);
+    const auto again = parse(yaml, "f");
+    INFO((again ? "" : again.error().message));
+    REQUIRE(again);
+    CHECK(test::without_origins(*again) == config);
+    CHECK(to_yaml(*again) == yaml);
+  }
+}
+
+TEST_CASE("to_yaml: every key with its value, defaults included", "[write]") {
+  const auto config =
+      parse("version: 1\n"
+            "servers: {s: {address: 10.0.0.1, exports: [{path: /x, clients: [\"*\"]}, {path: /y, clients: [a], "
+            "access: {group: ml}}]}, t: }\n"
+            "mounts: {m: {from: \"s:/x\", at: /m}}\nconda: {store: /m/c}\n"
+            "caches: {rules: [{flag: --c, place: keep}]}\n",
+            "f");
+  REQUIRE(config);
+  CHECK(to_yaml(*config) == R"(version: 1
+servers:
+  s:
+    address: 10.0.0.1
+    exports:
+      - path: /x
+        clients: ["*"]
+        options: []
+        access: keep
+      - path: /y
+        clients: [a]
+        options: []
+        access: {group: ml, mode: "2775"}
+  t:
+    address: t
+    exports: []
+mounts:
+  m:
+    from: "s:/x"
+    at: /m
+    profile: safe
+    options: []
+    boot: none
+conda:
+  store: /m/c
+  envs: []
+  link: each
+  homes:
+    users: []
+    conda: miniconda3
+caches:
+  local: [/var/cache/sharefs]
+  rules:
+    - flag: "--c"
+      place: keep
+nodes: {}
+)");
+}
+
+TEST_CASE("to_json has the shape of the file", "[write]") {
+  const auto config = parse("version: 1\nmounts: {m: {from: \"[fd00::1]:/x\", at: /m}}\n", "f");
+  REQUIRE(config);
+  CHECK(to_json(*config).dump() ==
+        R"({"version":1,"servers":{},"mounts":{"m":{"from":"[fd00::1]:/x","at":"/m","profile":"safe","options":[],)"
+        R"("boot":"none"}},"caches":{"local":["/var/cache/sharefs"],"rules":[]},"nodes":{}})");
+}
