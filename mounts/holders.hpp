@@ -1,0 +1,52 @@
+#pragma once
+// Who keeps a mount busy. Never by cmdline and never by fuser, which both hang with a process that hangs: readlink of
+// /proc/PID/{cwd,root,exe,fd/*}, and maps, in children with deadlines.
+#include "sys/system.hpp"
+
+#include <chrono>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace sharefs::mounts {
+
+struct Holder {
+  int pid = 0;
+  std::string command;           ///< /proc/PID/comm
+  std::vector<std::string> uses; ///< "cwd /data/share/x", "fd 3 /data/share/log", "mapped /data/share/lib.so"
+  friend bool operator==(const Holder&, const Holder&) = default;
+};
+
+struct HolderReport {
+  std::vector<Holder> holders;
+  /// Processes of other mount namespaces (containers) that have the file system mounted themselves: they do not make
+  /// umount fail, but keep the old superblock alive. One pid per namespace.
+  std::vector<Holder> namespaces;
+  std::vector<std::string> gaps; ///< what could not be seen
+  [[nodiscard]] bool empty() const { return holders.empty() && namespaces.empty(); }
+  friend bool operator==(const HolderReport&, const HolderReport&) = default;
+};
+
+/// Of every mount in `mounts`, keyed by target. Takes at most about three times `deadline`.
+std::map<std::string, HolderReport> find_holders(sys::System& system, const std::vector<sys::MountEntry>& mounts,
+                                                 std::chrono::milliseconds deadline);
+
+// ---- the pure parts ----
+
+/// A process as /proc shows it.
+struct ProcessFacts {
+  int pid = 0;
+  std::string command, mount_namespace;
+  std::vector<std::pair<std::string, std::string>> links; ///< ("cwd", "/data/share"), ("fd 3", "/dev/null")
+  std::string maps;                                       ///< text of /proc/PID/maps
+};
+/// `processes` against a mount of our own namespace.
+std::vector<Holder> holders_of(const sys::MountEntry& mount, const std::vector<ProcessFacts>& processes,
+                               const std::string& own_namespace);
+/// True if another namespace's table has the superblock (major:minor) of `mount`.
+bool shares_superblock(const sys::MountEntry& mount, const sys::MountTable& other);
+
+/// Lines for a person: "4711 python: cwd /data/share, fd 3 /data/share/log", at most `limit` and a count of the rest.
+std::vector<std::string> describe(const HolderReport& report, std::size_t limit = 10);
+
+} // namespace sharefs::mounts

@@ -1,0 +1,143 @@
+#include "mounts/plan_unmount.hpp"
+
+#include "base/argv.hpp"
+#include "base/path.hpp"
+#include "base/text.hpp"
+#include "mounts/compare.hpp"
+#include "mounts/target.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace sharefs::mounts {
+
+namespace {
+
+constexpr const char* k_force_note =
+    "--force: requests that wait for the server fail with an I/O error; data that was not yet written is lost";
+constexpr const char* k_lazy_note =
+    "--lazy: the mount leaves the tree at once, with everything mounted below it; programs that use it keep it until "
+    "they end";
+
+std::string subject(const UnmountTarget& target) {
+  return target.name.empty() ? target.target : target.name;
+}
+
+std::vector<std::string> targets_of(const std::vector<const sys::MountEntry*>& mounts) {
+  std::vector<std::string> names;
+  for (const auto* mount : mounts)
+    names.push_back(mount->target);
+  return names;
+}
+
+Diagnosis no_mount_here(const sys::MountTable& table, const UnmountTarget& target) {
+  std::vector<std::string> known;
+  for (const auto& entry : table.entries())
+    if (sys::is_nfs(entry))
+      known.push_back(entry.target);
+  const auto* owner = table.owner_of(target.target);
+  auto hint = did_you_mean_hint(target.target, known);
+  if (owner != nullptr && sys::is_nfs(*owner))
+    hint =
+        fmt::format("it lies on the NFS mount {}: run `sharefs umount {}`", owner->target, shell_quote(owner->target));
+  return {Severity::error, "SF217", subject(target), fmt::format("nothing is mounted on {}", target.target), hint, ""};
+}
+
+bool is_selected(const std::vector<UnmountTarget>& targets, const std::string& target) {
+  return std::any_of(targets.begin(), targets.end(), [&](const UnmountTarget& one) { return one.target == target; });
+}
+
+} // namespace
+
+std::vector<const sys::MountEntry*> layers(const sys::MountTable& table, const std::string& target) {
+  std::vector<const sys::MountEntry*> found;
+  const auto& entries = table.entries();
+  const auto* top = table.at(target);
+  while (top != nullptr && sys::is_nfs(*top) && found.size() <= entries.size()) {
+    found.push_back(top);
+    const auto below = std::find_if(entries.begin(), entries.end(), [&](const sys::MountEntry& one) {
+      return one.id == top->parent && one.target == target && &one != top;
+    });
+    top = below == entries.end() ? nullptr : &*below;
+  }
+  return found;
+}
+
+std::vector<const sys::MountEntry*> nested(const sys::MountTable& table, const std::string& target) {
+  const auto* top = table.at(target);
+  auto found = table.below(target);
+  std::erase_if(found, [&](const sys::MountEntry* one) {
+    return one->target == target || (top != nullptr && is_submount(*top, *one));
+  });
+  return found;
+}
+
+plan::Unmount unmount_action(const sys::MountEntry& mount, const UnmountOptions& options) {
+  plan::Unmount action;
+  action.target = mount.target;
+  action.force = options.force;
+  action.lazy = options.lazy;
+  action.source = mount.source;
+  action.fs_type = mount.fs_type;
+  action.options = remount_options(mount);
+  action.deadline = options.deadline;
+  return action;
+}
+
+UnmountPlan plan_unmounts(const sys::MountTable& table, const std::vector<UnmountTarget>& targets,
+                          const std::vector<PendingMount>& pending, const UnmountOptions& options) {
+  UnmountPlan result;
+  auto ordered = targets;
+  std::stable_sort(ordered.begin(), ordered.end(), [](const UnmountTarget& a, const UnmountTarget& b) {
+    return ancestors_and_self(a.target).size() > ancestors_and_self(b.target).size();
+  });
+  for (const auto& target : ordered) {
+    for (const auto& one : pending)
+      if (one.target == target.target)
+        result.diagnoses.push_back(
+            {Severity::warning, "SF218", subject(target),
+             fmt::format("`mount.nfs` (pid {}) keeps trying to mount {} there and may succeed after this", one.pid,
+                         one.source),
+             fmt::format("end it first: kill {}", one.pid), ""});
+    const auto* top = table.at(target.target);
+    if (top == nullptr || top->fs_type == "autofs") {
+      if (target.name.empty() && top == nullptr) {
+        result.diagnoses.push_back(no_mount_here(table, target));
+        result.blocked.push_back(target.target);
+      } else {
+        result.gone.push_back(target.target);
+      }
+      continue;
+    }
+    if (!sys::is_nfs(*top)) {
+      result.diagnoses.push_back({Severity::error, "SF223", subject(target),
+                                  fmt::format("{} is a mount of type {}, not NFS", target.target, top->fs_type),
+                                  "sharefs unmounts NFS only: use umount(8)", ""});
+      result.blocked.push_back(target.target);
+      continue;
+    }
+    auto inner = nested(table, target.target);
+    std::erase_if(inner, [&](const sys::MountEntry* one) { return is_selected(targets, one->target); });
+    if (!inner.empty() && !options.lazy) {
+      result.diagnoses.push_back(
+          {Severity::error, "SF224", subject(target),
+           fmt::format("other mounts lie below {}: {}", target.target, join(targets_of(inner), ", ")),
+           "unmount them too, or use --lazy, which detaches them all", ""});
+      result.blocked.push_back(target.target);
+      continue;
+    }
+    if (!inner.empty())
+      result.plan.notes.push_back(fmt::format("detached with {}: {}", target.target, join(targets_of(inner), ", ")));
+    for (const auto* layer : layers(table, target.target))
+      result.plan.add(target.target, fmt::format("mounted from {}", layer->source), unmount_action(*layer, options));
+    result.planned.push_back(target.target);
+  }
+  if (!result.plan.empty() && options.force)
+    result.plan.notes.emplace_back(k_force_note);
+  if (!result.plan.empty() && options.lazy)
+    result.plan.notes.emplace_back(k_lazy_note);
+  result.plan = plan::merge_nested_groups(std::move(result.plan));
+  return result;
+}
+
+} // namespace sharefs::mounts

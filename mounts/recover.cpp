@@ -1,0 +1,263 @@
+#include "mounts/recover.hpp"
+
+#include "base/argv.hpp"
+#include "base/text.hpp"
+#include "mounts/diagnose.hpp"
+#include "mounts/plan_mount.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace sharefs::mounts {
+
+namespace {
+
+void append(Diagnoses& all, const Diagnoses& more) {
+  all.insert(all.end(), more.begin(), more.end());
+}
+
+bool is_there(const sys::NfsProbe* server) {
+  return server != nullptr && server->usable();
+}
+
+Diagnosis server_away(const MountState& state, const sys::NfsProbe* server) {
+  const auto* stage = server == nullptr ? nullptr : server->failing();
+  return {
+      Severity::error,
+      "SF212",
+      handle(state.point),
+      fmt::format(
+          "{} is {} and waits for its server {}{}: nothing was changed", state.point.target, to_string(state.health),
+          state.point.server,
+          stage == nullptr ? "" : fmt::format(", which fails at stage {}: {}", to_string(stage->stage), stage->detail)),
+      stage == nullptr || stage->hint.empty() ? "bring the server back; programs that wait then go on" : stage->hint,
+      ""};
+}
+
+Verdict judge_hung(const MountState& state, const sys::NfsProbe* server, bool force) {
+  if (force)
+    return {is_there(server) ? Remedy::remount : Remedy::detach, {}};
+  if (!is_there(server))
+    return {Remedy::wait, {server_away(state, server)}};
+  return {
+      Remedy::wait,
+      {{Severity::error, "SF213", handle(state.point),
+        fmt::format("{} does not answer although its server {} does: nothing was changed", state.point.target,
+                    state.point.server),
+        "after a restart of the server clients need up to its grace period (90 s); if it stays so, --force gives up "
+        "what was not yet written",
+        fmt::format("sharefs recover --force {}", shell_quote(handle(state.point)))}}};
+}
+
+Verdict judge_stale(const MountState& state, const std::vector<Health>& looks, const sys::NfsProbe* server,
+                    bool force) {
+  const bool agree = std::all_of(looks.begin(), looks.end(), [](Health look) { return look == Health::stale; });
+  if (!agree || looks.size() < static_cast<std::size_t>(k_recovery_looks))
+    return {Remedy::wait,
+            {{Severity::warning, "SF225", handle(state.point),
+              fmt::format("{} was stale in some looks and not in others: nothing was changed", state.point.target),
+              "the server may be exporting anew: try again in a moment", ""}}};
+  if (is_there(server))
+    return {Remedy::remount, {}};
+  if (force)
+    return {Remedy::detach, {}};
+  return {Remedy::wait, {server_away(state, server)}};
+}
+
+/// Mounted again as the configuration says, or as it was.
+plan::Action mount_again(const MountState& state, std::chrono::milliseconds deadline) {
+  if (state.wanted)
+    return mount_action(state.point, deadline);
+  return plan::Mount{state.mount->source, state.point.target, "nfs", remount_options(*state.mount), deadline};
+}
+
+class Recovery {
+ public:
+  explicit Recovery(const RecoveryRequest& request) : m_request(request) {}
+
+  RecoveryPlan plan() {
+    for (const auto& state : m_request.seen.states)
+      consider(state);
+    mount_missing();
+    m_result.plan = plan::merge_nested_groups(std::move(m_result.plan));
+    return std::move(m_result);
+  }
+
+ private:
+  void consider(const MountState& state) {
+    const auto& target = state.point.target;
+    if (is_inside_planned(target)) // goes and comes with the mount that it lies in
+      return;
+    const auto* server = m_request.seen.server(state.point.server);
+    const auto looks = m_request.looks.find(target);
+    const auto verdict = judge(state, looks == m_request.looks.end() ? std::vector{state.health} : looks->second,
+                               server, m_request.force);
+    append(m_result.diagnoses, verdict.diagnoses);
+    switch (verdict.remedy) {
+    case Remedy::none:
+      m_result.well.push_back(target);
+      break;
+    case Remedy::wait:
+      m_result.waiting.push_back(target);
+      break;
+    case Remedy::mount:
+      m_missing.push_back(target);
+      break;
+    case Remedy::remount:
+      remount(state);
+      break;
+    case Remedy::detach:
+      add_unmounts(state);
+      m_result.given_up.push_back(target);
+      m_result.plan.notes.push_back(fmt::format(
+          "{}: its server is away, so it is only unmounted; `sharefs mount` brings it back", handle(state.point)));
+      break;
+    }
+  }
+
+  void remount(const MountState& state) {
+    const auto& target = state.point.target;
+    const auto inner = nested(m_request.seen.table, target);
+    const auto foreign =
+        std::find_if(inner.begin(), inner.end(), [](const sys::MountEntry* one) { return !sys::is_nfs(*one); });
+    if (foreign != inner.end()) {
+      m_result.diagnoses.push_back({Severity::error, "SF224", handle(state.point),
+                                    fmt::format("{} ({}) is mounted below {} and would be lost: nothing was changed",
+                                                (*foreign)->target, (*foreign)->fs_type, target),
+                                    "unmount it first", ""});
+      m_result.waiting.push_back(target);
+      return;
+    }
+    auto refusals = preflight(state.point, m_request.seen.server(state.point.server));
+    if (has_errors(refusals)) {
+      append(m_result.diagnoses, refusals);
+      m_result.waiting.push_back(target);
+      return;
+    }
+    add_unmounts(state);
+    m_result.plan.add(target, "as it was before", mount_again(state, m_request.mount_deadline));
+    m_result.planned.push_back(target);
+    // Detached with their parent: back in the opposite order, the outer one first.
+    for (auto one = inner.rbegin(); one != inner.rend(); ++one)
+      m_result.plan.add(
+          target, fmt::format("it lies below {}", target),
+          plan::Mount{(*one)->source, (*one)->target, "nfs", remount_options(**one), m_request.mount_deadline});
+  }
+
+  /// Plain where nobody is in the way, else lazy; a mount below cannot be reached through a stale parent, so it is
+  /// detached with it.
+  void add_unmounts(const MountState& state) {
+    const auto& target = state.point.target;
+    const auto holders = m_request.holders.find(target);
+    const bool held = holders != m_request.holders.end() && !holders->second.holders.empty();
+    const auto inner = nested(m_request.seen.table, target);
+    const bool hung = state.health == Health::hung;
+    UnmountOptions options{hung, hung || held || m_request.lazy || !inner.empty(), m_request.unmount_deadline};
+    if (held)
+      for (const auto& line : describe(holders->second))
+        m_result.plan.notes.push_back(fmt::format("{} is in use by {}", target, line));
+    if (options.force)
+      m_result.plan.notes.push_back(fmt::format(
+          "{}: --force fails every request that waits for the server; data that was not yet written is lost", target));
+    if (options.lazy)
+      m_result.plan.notes.push_back(
+          fmt::format("{}: programs that use it keep the old, dead mount until they end", target));
+    for (const auto* layer : layers(m_request.seen.table, target))
+      m_result.plan.add(target, fmt::format("it is {}", to_string(state.health)), unmount_action(*layer, options));
+  }
+
+  [[nodiscard]] bool is_inside_planned(const std::string& target) const {
+    return std::any_of(m_result.planned.begin(), m_result.planned.end(), [&](const std::string& one) {
+      const auto inner = nested(m_request.seen.table, one);
+      return std::any_of(inner.begin(), inner.end(),
+                         [&](const sys::MountEntry* entry) { return entry->target == target; });
+    });
+  }
+
+  void mount_missing() {
+    Observation part = m_request.seen;
+    std::vector<MountRequest> wanted;
+    part.states.clear();
+    for (std::size_t index = 0; index < m_request.wanted.size() && index < m_request.seen.states.size(); ++index) {
+      const auto& state = m_request.seen.states[index];
+      if (std::find(m_missing.begin(), m_missing.end(), state.point.target) == m_missing.end())
+        continue;
+      part.states.push_back(state);
+      wanted.push_back(m_request.wanted[index]);
+    }
+    if (wanted.empty())
+      return;
+    auto mounts = plan_mounts(part, wanted, m_request.mount_deadline);
+    append(m_result.diagnoses, mounts.diagnoses);
+    for (auto& step : mounts.plan.steps)
+      m_result.plan.steps.push_back(std::move(step));
+    for (auto& note : mounts.plan.notes)
+      m_result.plan.notes.push_back(std::move(note));
+    m_result.planned.insert(m_result.planned.end(), mounts.planned.begin(), mounts.planned.end());
+    m_result.waiting.insert(m_result.waiting.end(), mounts.blocked.begin(), mounts.blocked.end());
+  }
+
+  const RecoveryRequest& m_request;
+  RecoveryPlan m_result;
+  std::vector<std::string> m_missing;
+};
+
+} // namespace
+
+Verdict judge(const MountState& state, const std::vector<Health>& looks, const sys::NfsProbe* server, bool force) {
+  switch (state.health) {
+  case Health::healthy:
+  case Health::slow:
+  case Health::autofs_idle:
+    return {Remedy::none, diagnose(state, server)};
+  case Health::missing:
+    return {state.wanted ? Remedy::mount : Remedy::none, {}};
+  case Health::stale:
+    return judge_stale(state, looks, server, force);
+  case Health::hung:
+    return judge_hung(state, server, force);
+  case Health::denied:
+  case Health::read_only:
+  case Health::wrong_source:
+  case Health::backgrounding:
+  case Health::failed:
+    return {Remedy::wait, diagnose(state, server)};
+  }
+  return {Remedy::wait, diagnose(state, server)};
+}
+
+RecoveryPlan plan_recovery(const RecoveryRequest& request) {
+  return Recovery(request).plan();
+}
+
+std::vector<std::string> doubtful(const Observation& seen) {
+  std::vector<std::string> targets;
+  for (const auto& state : seen.states)
+    if (state.health == Health::stale || (state.health == Health::hung && is_there(seen.server(state.point.server))))
+      targets.push_back(state.point.target);
+  return targets;
+}
+
+Diagnoses check_recovered(const MountState& before, const MountState& after) {
+  const auto& target = after.point.target;
+  if (!after.mounted())
+    return {{Severity::error, "SF217", handle(after.point), fmt::format("nothing is mounted on {}", target),
+             "look at the failed step above", "sharefs mount " + shell_quote(handle(after.point))}};
+  const bool same =
+      before.mount && before.mount->major == after.mount->major && before.mount->minor == after.mount->minor;
+  if (is_good(after.health))
+    return {};
+  auto found = Diagnosis{Severity::error,
+                         "SF226",
+                         handle(after.point),
+                         fmt::format("{} was mounted again and is still {}", target, to_string(after.health)),
+                         "run `sharefs status` for the cause",
+                         ""};
+  if (same) {
+    found.message += ": the kernel gave it the old superblock, which somebody still uses";
+    found.hint = "end the programs that hold the old mount (also in containers), then recover again";
+  }
+  return {found};
+}
+
+} // namespace sharefs::mounts

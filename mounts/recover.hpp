@@ -1,0 +1,63 @@
+#pragma once
+// The ladder of recovery: nothing is unmounted on one time-out, and nothing while the server is away.
+#include "mounts/holders.hpp"
+#include "mounts/plan_unmount.hpp"
+#include "mounts/probe.hpp"
+#include "plan/plan.hpp"
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace sharefs::mounts {
+
+inline constexpr int k_recovery_looks = 3; ///< that must agree on "stale"
+inline constexpr std::chrono::milliseconds k_recovery_pause{1000};
+
+enum class Remedy {
+  none,    ///< it is well
+  mount,   ///< it is not mounted: mount it
+  remount, ///< unmount, then mount again
+  detach,  ///< unmount only: asked for by --force while the server is away
+  wait,    ///< nothing can be done now; nothing is changed
+};
+
+struct Verdict {
+  Remedy remedy = Remedy::none;
+  Diagnoses diagnoses;
+  friend bool operator==(const Verdict&, const Verdict&) = default;
+};
+
+/// `looks`: the health that each look at the mount saw, in order; `state` carries the last one.
+/// stale in every look and the server there -> remount; stale then well -> none; stale now and then -> wait;
+/// hung -> wait, or with `force` detach (server away) or remount (server there); wrong source or options -> wait.
+Verdict judge(const MountState& state, const std::vector<Health>& looks, const sys::NfsProbe* server, bool force);
+
+struct RecoveryRequest {
+  const Observation& seen;
+  const std::vector<MountRequest>& wanted;                 ///< of `seen`
+  const std::map<std::string, std::vector<Health>>& looks; ///< by target
+  const std::map<std::string, HolderReport>& holders;      ///< by target; who makes a plain umount fail
+  bool force = false;
+  bool lazy = false; ///< a plain umount was tried and said busy
+  std::chrono::milliseconds unmount_deadline{10'000}, mount_deadline{30'000};
+};
+
+struct RecoveryPlan {
+  plan::Plan plan;
+  Diagnoses diagnoses;
+  std::vector<std::string> well;     ///< targets that need nothing
+  std::vector<std::string> planned;  ///< targets that the plan brings back
+  std::vector<std::string> given_up; ///< targets that the plan only unmounts
+  std::vector<std::string> waiting;  ///< targets that were left alone; a diagnosis tells why
+};
+
+RecoveryPlan plan_recovery(const RecoveryRequest& request);
+
+/// The targets that more looks are needed for: stale ones, and hung ones whose server is there.
+std::vector<std::string> doubtful(const Observation& seen);
+
+/// After the plan was done: is the mount of `target` a new one that works? `before` and `after` are its entries.
+Diagnoses check_recovered(const MountState& before, const MountState& after);
+
+} // namespace sharefs::mounts

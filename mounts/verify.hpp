@@ -1,0 +1,37 @@
+#pragma once
+// Does a mount really work: write, fsync, read back and delete a file; on a read-only mount, read the directory.
+#include "base/diagnosis.hpp"
+#include "mounts/mount_point.hpp"
+#include "sys/system.hpp"
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace sharefs::mounts {
+
+struct Verified {
+  std::string target;
+  bool ok = false;      ///< it can be used; a squashed root that may not write is ok with a warning
+  bool written = false; ///< a file was written, not only read
+  std::string as;       ///< as whom, if not as ourselves: "uid 1000", "gid 2000"
+  std::chrono::microseconds latency{0};
+  friend bool operator==(const Verified&, const Verified&) = default;
+};
+
+struct Verification {
+  std::vector<Verified> results; ///< in the order of the points
+  Diagnoses diagnoses;           ///< SF227 root is squashed, SF228 it does not work
+};
+
+/// All mounts at the same time. Root that the server squashes tries again as somebody who may write: the owner of the
+/// directory, or a member of its group.
+Verification verify(sys::System& system, const std::vector<MountPoint>& points, std::chrono::milliseconds deadline);
+
+/// Who may write to a directory that root may not, by its owner and mode; nullopt if only root may.
+std::optional<sys::User> likely_writer(const sys::PathFact& directory);
+/// "write, fsync, read back and delete worked in 3.2 ms as gid 2000"
+std::string describe(const Verified& verified);
+
+} // namespace sharefs::mounts
