@@ -52,7 +52,16 @@ def error_of(node: Host, path: str) -> str:
     return node.run(["ls", path], timeout=DEADLINE).err
 
 
-def same_process(pid: int) -> bool:
+def wait_for_error(node: Host, path: str, *texts: str) -> None:
+    """Waits until listing the path fails with one of these texts."""
+    wait_until(lambda: any(text in error_of(node, path) for text in texts), DEADLINE, what=f"{path}: {texts}")
+
+
+def wait_for_health(node: Host, path: str) -> None:
+    wait_until(lambda: not error_of(node, path), DEADLINE, what=f"{path} heals")
+
+
+def is_alive(pid: int) -> bool:
     return Path(f"/proc/{pid}").exists()
 
 
@@ -208,19 +217,17 @@ class TestFaults:
         lab["node1"].write_file(f"{directories[0]}/lost", "data")
         lab.remake_filesystem("server")
         for directory in directories:
-            wait_until(lambda: "Stale file handle" in error_of(lab["node1"], directory), DEADLINE)
+            wait_for_error(lab["node1"], directory, "Stale file handle")
         assert not lab.server.exists("/srv/share/lost")
 
     def test_removed_export_is_denied_or_stale_and_heals(self, lab: Cluster) -> None:
         directories = serve_and_mount(lab)
         lab.remove_export("server")
         for directory in directories:
-            wait_until(
-                lambda: any(text in error_of(lab["node1"], directory) for text in ("Stale", "denied")), DEADLINE
-            )
+            wait_for_error(lab["node1"], directory, "Stale file handle", "Permission denied")
         lab.server.run(["exportfs", "-ra"], check=True)
         for directory in directories:
-            wait_until(lambda: not error_of(lab["node1"], directory), DEADLINE)
+            wait_for_health(lab["node1"], directory)
 
 
 class TestSeparateKernels:
@@ -246,7 +253,7 @@ class TestSeparateKernels:
             assert all(answers(node, directory) for directory in directories)
         kernel_lab.remake_filesystem("server")
         for directory in directories:
-            wait_until(lambda: "Stale file handle" in error_of(node, directory), DEADLINE)
+            wait_for_error(node, directory, "Stale file handle")
 
 
 class TestTeardown:
@@ -262,9 +269,9 @@ class TestTeardown:
         with kind(hosts=("server", "node1")) as cluster:
             pids = cluster.pids()
             directories = cluster.directories()
-            assert pids and all(same_process(pid) for pid in pids)
+            assert pids and all(is_alive(pid) for pid in pids)
             assert directories and all(directory.exists() for directory in directories)
-        wait_until(lambda: not any(same_process(pid) for pid in pids))
+        wait_until(lambda: not any(is_alive(pid) for pid in pids))
         assert not any(directory.exists() for directory in directories)
 
     def test_guest_ends_when_its_driver_does(self, lab_ready: None, tmp_path: Path) -> None:
@@ -276,4 +283,4 @@ class TestTeardown:
                 os.kill(os.getpid(), signal.SIGKILL)
         os.waitpid(driver, 0)
         guest = int(record.read_text())
-        wait_until(lambda: not same_process(guest), DEADLINE)
+        wait_until(lambda: not is_alive(guest), DEADLINE)

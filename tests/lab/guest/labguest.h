@@ -22,6 +22,7 @@
 struct boot_config {
   char exchange[PATH_MAX]; // outer path
   char project[PATH_MAX];  // outer path
+  char share[PATH_MAX];    // outer path
   char binary[PATH_MAX];   // outer path of the program under test; empty: none
   char hostname[64];
   char disk[64]; // block device of the root file system; empty: a root in memory

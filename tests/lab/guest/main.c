@@ -15,6 +15,7 @@ static void read_setting(struct boot_config* config, const char* key, const char
     size_t size;
   } settings[] = {
       {"project", config->project, sizeof config->project},
+      {"share", config->share, sizeof config->share},
       {"binary", config->binary, sizeof config->binary},
       {"hostname", config->hostname, sizeof config->hostname},
       {"disk", config->disk, sizeof config->disk},

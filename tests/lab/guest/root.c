@@ -147,12 +147,10 @@ void build_guest_root(const struct boot_config* config) {
   make_directory("exchange", 0700);
   make_directory("disks", 0700);
 
-  char share[PATH_MAX + 16];
-  snprintf(share, sizeof share, "%s/share", config->exchange);
   mount_or_fail("usr", "usr", "hostfs", MS_RDONLY, "/usr");
   mount_or_fail("project", "project", "hostfs", MS_RDONLY, config->project);
   mount_or_fail("exchange", "exchange", "hostfs", 0, config->exchange);
-  mount_or_fail("share", "share", "hostfs", 0, share);
+  mount_or_fail("share", "share", "hostfs", 0, config->share);
   if (*config->binary) {
     char directory[PATH_MAX];
     snprintf(directory, sizeof directory, "%s", config->binary);

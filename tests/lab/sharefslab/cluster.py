@@ -52,6 +52,7 @@ class BaseCluster(ABC):
     """Hosts on one network. Use it in a `with` statement, or call `close`."""
 
     hosts: dict[str, Host]
+    share: Path  # what every host has at /share
 
     def __getitem__(self, name: HostName) -> Host:
         try:

@@ -10,12 +10,12 @@ import signal
 import socket
 import subprocess
 import threading
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from . import paths
 from .errors import GuestDied, LabError
+from .wait import wait_until
 
 BOOT_TIMEOUT = 120.0
 SHELL_LINES = 3
@@ -32,6 +32,7 @@ class Guest:
 
     `disks` are outer image files, which become /dev/ubda and so on; with any, the first one is the root file
     system. `command_prefix` is put before the kernel's command line, to start it in a network namespace.
+    `share` is the outer directory that the guest has at /share; without it, the guest gets one of its own.
     """
 
     def __init__(
@@ -42,10 +43,12 @@ class Guest:
         disks: Sequence[Path] = (),
         command_prefix: Sequence[str] = (),
         kernel_arguments: Sequence[str] = (),
+        share: Path | None = None,
     ) -> None:
         self.name = name
         self.directory = paths.new_state_directory()
         self.exchange = self.directory / "exchange"
+        self.share = share or self.directory / "share"
         self._memory = memory
         self._core = default_core() if core is None else core
         self._disks = list(disks)
@@ -64,13 +67,13 @@ class Guest:
 
     def _prepare_exchange(self) -> None:
         (self.exchange / "jobs").mkdir(parents=True)
-        share = self.exchange / "share"
-        share.mkdir()
-        share.chmod(0o1777)
+        self.share.mkdir(exist_ok=True)
+        self.share.chmod(0o1777)
         # A copy: the kernel's command line cannot quote blanks, and scripts in the guest call it, too.
         shutil.copy(paths.guest_program(), self.exchange / "labguest")
         settings = {
             "project": paths.PROJECT_ROOT,
+            "share": self.share,
             "binary": paths.program_under_test() or "",
             "hostname": self.name,
             "disk": "ubda" if self._disks else "",
@@ -138,10 +141,13 @@ class Guest:
         """Ends the guest at once, as by a power loss."""
         if not self._process:
             return
+        group = self._process.pid
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+            os.killpg(group, signal.SIGKILL)
         self._process.wait()
-        self._wait_group_gone(self._process.pid)
+        # The processes that the guest's user space ran in end a moment later, and until then they hold its
+        # network device and disks.
+        wait_until(lambda: not _group_lives(group), 10.0, 0.01, f"the processes of guest {self.name} end")
         self._close_lines()
 
     def power_off(self, timeout: float = 10.0) -> None:
@@ -162,8 +168,10 @@ class Guest:
 
     def close(self) -> None:
         """Ends the guest and removes its state directory."""
-        self.kill()
-        shutil.rmtree(self.directory, ignore_errors=True)
+        try:
+            self.kill()
+        finally:
+            shutil.rmtree(self.directory, ignore_errors=True)
 
     def console(self, length: int = 4000) -> str:
         """The end of what the kernel printed."""
@@ -171,18 +179,6 @@ class Guest:
             return (self.directory / "console").read_text(errors="replace")[-length:]
         except FileNotFoundError:
             return ""
-
-    @staticmethod
-    def _wait_group_gone(group: int, timeout: float = 10.0) -> None:
-        # The processes that the guest's user space ran in end a moment later, and until then they hold its
-        # network device and disks.
-        deadline = time.monotonic() + timeout
-        while time.monotonic() < deadline:
-            try:
-                os.killpg(group, signal.SIGKILL)
-            except (ProcessLookupError, PermissionError):
-                return
-            time.sleep(0.01)
 
     def _close_lines(self) -> None:
         with self._changed:
@@ -280,3 +276,13 @@ class Guest:
                 self._finished[int(number)] = int(status)
             case ["SYNCED", number]:
                 self._synced.add(int(number))
+
+
+def _group_lives(group: int) -> bool:
+    """Whether a process of the group holds anything still; one that waits to be reaped does not."""
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            state, _, its_group = path.read_text(errors="replace").rpartition(")")[2].split()[:3]
+            if int(its_group) == group and state not in "ZX":
+                return True
+    return False

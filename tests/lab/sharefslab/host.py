@@ -15,6 +15,7 @@ from .guest import Guest
 
 DEFAULT_TIMEOUT = 60.0
 KILL_PATIENCE = 5.0
+MOST_HISTORY = 3000  # characters of one command in the report of a failed test
 
 Command = str | Sequence[str | os.PathLike[str] | bytes]
 
@@ -195,10 +196,12 @@ class Host:
 
     def exists(self, path: str) -> bool:
         """Whether there is anything at `path`; a broken link counts."""
-        return self.run(["bash", "-c", '[[ -e $1 || -L $1 ]]', "exists", path]).ok
+        return self.run(["bash", "-c", "[[ -e $1 || -L $1 ]]", "exists", path]).ok
 
     def history(self, entries: int = 40) -> str:
         """The last commands and their output, for the report of a failed test."""
         # A condition that was polled shows once, with the number of times it gave the same answer.
         runs = [list(run) for _, run in groupby(self.log, key=Completed.answer)]
-        return "\n".join(f"{run[-1]}{f' ({len(run)} times)' if run[1:] else ''}" for run in runs[-entries:])
+        return "\n".join(
+            f"{str(run[-1])[:MOST_HISTORY]}{f' ({len(run)} times)' if run[1:] else ''}" for run in runs[-entries:]
+        )

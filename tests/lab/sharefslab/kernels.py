@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -41,6 +42,7 @@ class KernelCluster(BaseCluster):
         self.hosts = {}
         self._network = Network()
         self._disks = new_state_directory()
+        self.share = self._disks / "share"
         try:
             cores = sorted(os.sched_getaffinity(0), reverse=True)
             for number, name in enumerate(hosts, 1):
@@ -64,12 +66,13 @@ class KernelCluster(BaseCluster):
             core=core,
             disks=disks,
             command_prefix=self._network.command_prefix,
+            share=self.share,
             kernel_arguments=[f"vec0:transport=tap,ifname={_tap(name)},depth=128,gro=1,mac={mac_of(address)}"],
         )
         self.hosts[name] = Host(name, address, guest, "-")
 
     def _share_image(self, name: str) -> Path:
-        return self._disks / f"{name}.share"
+        return self._disks / f"{name}.exports"
 
     def _boot(self, hosts: Sequence[Host], first: bool) -> None:
         for host in hosts:
@@ -85,10 +88,9 @@ ip link set vec0 name eth0
 ip address add {host.address}/24 dev eth0
 ip link set eth0 up
 {LOAD_MODULES}
-{SHORTEN_GRACE}
 """
         if is_server(host.name):
-            script += f"mkdir -p {SHARE}\nmount /dev/ubdb {SHARE}\n"
+            script += f"{SHORTEN_GRACE}mkdir -p {SHARE}\nmount /dev/ubdb {SHARE}\n"
         if first:
             addresses = {other.name: other.address for other in self}
             script += add_users() + make_homes() + write_hosts_file(addresses)
@@ -149,10 +151,7 @@ ip link set eth0 up
             host.guest.close()
             host.powered = False
         self._network.close()
-        for image in self._disks.glob("*"):
-            image.unlink()
-        if self._disks.exists():
-            self._disks.rmdir()
+        shutil.rmtree(self._disks, ignore_errors=True)
 
 
 def _tap(name: str) -> str:

@@ -16,6 +16,7 @@ from .nfs import SHARE
 SETUP_TIMEOUT = 90.0
 TEARDOWN_TIMEOUT = 30.0
 
+
 def boot_guest(memory: str = "1G") -> Guest:
     """A guest that is ready for hosts: modules loaded, users and bridge made."""
     guest = Guest("lab", memory=memory)
@@ -37,15 +38,12 @@ def _in_guest(guest: Guest) -> Host:
 class Cluster(BaseCluster):
     """Hosts in one guest. Boots a guest of its own unless it is given one from `boot_guest`."""
 
-    def __init__(
-        self, hosts: Sequence[str] = DEFAULT_HOSTS, guest: Guest | None = None, memory: str = "1G"
-    ) -> None:
+    def __init__(self, hosts: Sequence[str] = DEFAULT_HOSTS, guest: Guest | None = None, memory: str = "1G") -> None:
         self._owns_guest = guest is None
         self.guest = guest or boot_guest(memory)
+        self.share = self.guest.share
         self._inside = _in_guest(self.guest)
-        self.hosts = {
-            name: Host(name, address_of(number), self.guest, name) for number, name in enumerate(hosts, 1)
-        }
+        self.hosts = {name: Host(name, address_of(number), self.guest, name) for number, name in enumerate(hosts, 1)}
         self._left_behind = False
         self._silent: dict[str, set[str]] = {name: set() for name in hosts}
         try:
@@ -178,11 +176,7 @@ def _remove_disk(name: str) -> str:
 
 def _power_on(host: Host) -> str:
     name, port = host.name, _port(host.name)
-    inside = SHORTEN_GRACE
-    if is_server(name):
-        inside += f"mkdir -p {SHARE}\nmount $1 {SHARE}\n"
-    share = f"$(findmnt -no SOURCE /disks/{name}.share)" if is_server(name) else ""
-    return f"""
+    script = f"""
 /exchange/labguest host {name}
 {make_homes(f"/disks/{name}")}
 ip -batch - <<'END'
@@ -193,8 +187,12 @@ ip -n {name} -batch - <<'END'
 addr add {host.address}/24 dev eth0
 link set eth0 up
 END
-/exchange/labguest on {name} -- bash -ec {shlex.quote(inside)} power-on "{share}"
 """
+    if is_server(name):
+        inside = f"{SHORTEN_GRACE}mkdir -p {SHARE}\nmount $1 {SHARE}\n"
+        share = f"$(findmnt -no SOURCE /disks/{name}.share)"
+        script += f'/exchange/labguest on {name} -- bash -ec {shlex.quote(inside)} power-on "{share}"\n'
+    return script
 
 
 # Inside a host that loses power. nfsd goes while its rpcbind still answers: a network namespace that ends with

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import subprocess
 import tempfile
 from pathlib import Path
@@ -12,6 +13,7 @@ from .errors import LabError
 
 LAB_DIRECTORY = Path(__file__).resolve().parent.parent
 PROJECT_ROOT = LAB_DIRECTORY.parent.parent
+STATE_PREFIX = "sharefs-lab-"
 
 
 def program_under_test() -> Path | None:
@@ -60,7 +62,16 @@ def new_state_directory() -> Path:
 
     Not below /dev, which a guest's kernel covers with devices of its own before it starts init.
     """
-    return Path(tempfile.mkdtemp(prefix="sharefs-lab-"))
+    remove_orphans()
+    return Path(tempfile.mkdtemp(prefix=f"{STATE_PREFIX}{os.getpid()}-"))
+
+
+def remove_orphans() -> None:
+    """Removes our state directories whose process was killed before it could."""
+    for path in Path(tempfile.gettempdir()).glob(f"{STATE_PREFIX}*-*"):
+        owner = path.name.removeprefix(STATE_PREFIX).partition("-")[0]
+        if owner.isdigit() and not Path("/proc", owner).exists():
+            shutil.rmtree(path, ignore_errors=True)  # another user's stays
 
 
 def missing_prerequisites() -> list[str]:
