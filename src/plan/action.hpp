@@ -123,9 +123,9 @@ struct CopyTree {
 /// Run a program of the system (exportfs, systemctl, ...).
 struct RunTool {
   Argv argv;
-  Argv undo;                       ///< what takes it back; empty: cannot be undone (the plan says so) unless `harmless`
-  bool harmless = false;           ///< changes nothing by itself (a reload); undo runs it again, at the end
-  std::vector<int> accept = {0};   ///< exit codes that are success
+  Argv undo;                     ///< what takes it back; empty: cannot be undone (the plan says so) unless `harmless`
+  bool harmless = false;         ///< changes nothing by itself (a reload); undo runs it again, at the end
+  std::vector<int> accept = {0}; ///< exit codes that are success
   std::chrono::milliseconds deadline{30'000};
   friend bool operator==(const RunTool&, const RunTool&) = default;
 };
@@ -141,7 +141,8 @@ std::string diff(const Action& action);
 std::vector<std::string> touched_paths(const Action& action);
 /// The action that takes it back; nullopt when there is none.
 std::optional<Action> invert(const Action& action);
-nlohmann::ordered_json to_json(const Action& action); ///< {"kind": "write_file", ...}; bytes that are not UTF-8 as base64
+/// {"kind": "write_file", ...}; bytes that are not UTF-8 as {"base64": "..."}.
+nlohmann::ordered_json to_json(const Action& action);
 Result<Action> action_from_json(const nlohmann::ordered_json& json);
 
 } // namespace sharefs::plan

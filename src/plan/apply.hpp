@@ -9,22 +9,23 @@
 namespace sharefs::plan {
 
 struct ApplyOptions {
-  std::string command;                            ///< for the journal
+  std::string command;                               ///< for the journal
   std::chrono::milliseconds group_deadline{120'000}; ///< a group that has not ended by then starts no further step
-  std::size_t parallel = 16;                      ///< groups at the same time
+  std::size_t parallel = 16;                         ///< groups at the same time
   /// Called when a step begins and when it ended (from the calling thread's point of view serialised). May be empty.
   std::function<void(const Step&, const StepResult*)> progress;
 };
 
-/// Do the steps. Before each one the intent is fsynced to the journal; an action whose `before` does not hold fails with
-/// `conflict`. A failure ends its group only. After a SIGINT or SIGTERM (see interrupted()) the running steps end, the
-/// rest is skipped and Report::interrupted is set. An action that finds its work done already is `unchanged`.
+/// Do the steps. Before each one the intent is fsynced to the journal; an action whose `before` does not hold fails
+/// with `conflict`. A failure ends its group only. After a SIGINT or SIGTERM (see interrupted()) the running steps end,
+/// the rest is skipped and Report::interrupted is set. An action that finds its work done already is `unchanged`.
 Report apply(const Plan& plan, sys::System& system, const Journal& journal, const ApplyOptions& options);
 
 /// One action, without a journal: for apply and for tests.
 Result<Outcome> apply_action(const Action& action, sys::System& system);
 
-/// Install handlers for SIGINT, SIGTERM and SIGHUP that only set a flag; a second SIGINT ends the process at once (130).
+/// Install handlers for SIGINT, SIGTERM and SIGHUP that only set a flag; a second SIGINT ends the process at once
+/// (130).
 void install_interrupt_handlers();
 bool interrupted();
 

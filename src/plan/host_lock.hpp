@@ -12,9 +12,10 @@ namespace sharefs::plan {
 /// A lock file (flock on STATE/lock, a local path) that names its holder: command, pid, user, since when. Released by
 /// the destructor or by the death of the process.
 class HostLock {
-public:
-  /// Waits up to `wait`; then `busy`: "another sharefs (`sharefs mount --all`, pid 4711) has been at work since 12:00:03"
-  /// with a hint about --wait. Interruptible (`interrupted`). `on_wait` is called once if it has to wait, with that text.
+ public:
+  /// Waits up to `wait`; then `busy`: "another sharefs (`sharefs mount --all`, pid 4711) has been at work since
+  /// 12:00:03" with a hint about --wait. Interruptible (`interrupted`). `on_wait` is called once if it has to wait,
+  /// with that text.
   static Result<HostLock> acquire(const sys::Files& files, const std::string& state_directory,
                                   const std::string& command, std::chrono::milliseconds wait,
                                   const std::function<void(const std::string&)>& on_wait = {});
@@ -24,7 +25,7 @@ public:
   HostLock& operator=(const HostLock&) = delete;
   ~HostLock();
 
-private:
+ private:
   explicit HostLock(int descriptor) : m_descriptor(descriptor) {}
   int m_descriptor = -1;
 };

@@ -8,8 +8,9 @@
 namespace sharefs::plan {
 
 struct Step {
-  std::string group; ///< steps of a group run in order, groups run in parallel; "" is a group of its own, run before all
-  std::string why;   ///< one phrase for the person who reads the plan
+  std::string
+      group;       ///< steps of a group run in order, groups run in parallel; "" is a group of its own, run before all
+  std::string why; ///< one phrase for the person who reads the plan
   Action action;
   friend bool operator==(const Step&, const Step&) = default;
 };
@@ -17,6 +18,7 @@ struct Step {
 struct Plan {
   std::vector<Step> steps;
   std::vector<std::string> notes; ///< said before the steps: consequences, things left alone and why
+  std::string undoes = {};        ///< id of the journal entry that this plan takes back; "" for all but undo plans
 
   [[nodiscard]] bool empty() const { return steps.empty(); }
   void add(std::string group, std::string why, Action action) {
@@ -29,7 +31,7 @@ enum class Outcome {
   done,
   unchanged, ///< the machine was already as the step wants it
   failed,
-  skipped,   ///< not begun: an earlier step of the group failed, or Ctrl-C
+  skipped, ///< not begun: an earlier step of the group failed, or Ctrl-C
 };
 const char* to_string(Outcome outcome);
 
@@ -45,11 +47,12 @@ struct Report {
   std::string journal_id;          ///< empty: nothing was changed
   bool interrupted = false;        ///< Ctrl-C ended it after the running step
 
-  [[nodiscard]] bool ok() const;                   ///< every step done or unchanged
+  [[nodiscard]] bool ok() const; ///< every step done or unchanged
   [[nodiscard]] std::size_t count(Outcome) const;
 };
 
-nlohmann::ordered_json to_json(const Plan& plan);     ///< {"steps": [{group, why, description, undoable, action}], "notes": []}
+nlohmann::ordered_json
+to_json(const Plan& plan); ///< {"steps": [{group, why, description, undoable, action}], "notes": []}
 nlohmann::ordered_json to_json(const Report& report); ///< {"results": [...], "journal_id": ..., "interrupted": ...}
 
 /// Groups whose touched paths lie one inside the other are merged into one, in the order of the plan.

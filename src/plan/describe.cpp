@@ -1,0 +1,88 @@
+// What an action is, in words and in paths: declared in plan/action.hpp.
+#include "base/text.hpp"
+#include "plan/action.hpp"
+#include "plan/unified_diff.hpp"
+
+#include <fmt/format.h>
+
+namespace sharefs::plan {
+
+namespace {
+
+std::string as_user(const std::optional<Actor>& actor) {
+  return actor ? " as " + actor->user.name : "";
+}
+
+/// One line per action; paths are quoted as for a shell, so that no control character reaches a terminal.
+struct Describer {
+  std::string operator()(const WriteFile& a) const { return "write " + shell_quote(a.path); }
+  std::string operator()(const RemoveFile& a) const { return "remove " + shell_quote(a.path); }
+  std::string operator()(const MakeDirectory& a) const {
+    return "make directory " + shell_quote(a.path) + as_user(a.actor);
+  }
+  std::string operator()(const RemoveDirectory& a) const {
+    return "remove directory " + shell_quote(a.path) + as_user(a.actor);
+  }
+  std::string operator()(const MakeLink& a) const {
+    return fmt::format("link {} -> {}{}", shell_quote(a.path), shell_quote(a.target), as_user(a.actor));
+  }
+  std::string operator()(const RemoveLink& a) const {
+    return fmt::format("remove link {} -> {}{}", shell_quote(a.path), shell_quote(a.target), as_user(a.actor));
+  }
+  std::string operator()(const SwapLink& a) const {
+    return fmt::format("point link {} to {} instead of {}{}", shell_quote(a.path), shell_quote(a.after),
+                       shell_quote(a.before), as_user(a.actor));
+  }
+  std::string operator()(const Rename& a) const {
+    return fmt::format("rename {} to {}{}", shell_quote(a.from), shell_quote(a.to), as_user(a.actor));
+  }
+  std::string operator()(const SetAccess& a) const {
+    const std::string acl = a.after.default_acl.empty() ? "" : ", default ACL " + shell_quote(a.after.default_acl);
+    return fmt::format("set access of {}: mode {}, uid {}, gid {}{}", shell_quote(a.path), format_mode(a.after.mode),
+                       a.after.uid, a.after.gid, acl);
+  }
+  std::string operator()(const Mount& a) const {
+    return fmt::format("mount {} on {}", shell_quote(a.source), shell_quote(a.target));
+  }
+  std::string operator()(const Unmount& a) const {
+    const char* how = a.force && a.lazy ? " (force, lazy)" : a.force ? " (force)" : a.lazy ? " (lazy)" : "";
+    return "unmount " + shell_quote(a.target) + how;
+  }
+  std::string operator()(const CopyTree& a) const {
+    return fmt::format("copy {} to {}", shell_quote(a.from), shell_quote(a.to));
+  }
+  std::string operator()(const RunTool& a) const { return "run `" + shell_join(a.argv) + "`"; }
+};
+
+} // namespace
+
+std::string describe(const Action& action) {
+  return std::visit(Describer{}, action);
+}
+
+std::string diff(const Action& action) {
+  if (const auto* write = std::get_if<WriteFile>(&action))
+    return unified_diff(write->path, write->before, write->after);
+  if (const auto* remove = std::get_if<RemoveFile>(&action))
+    return unified_diff(remove->path, remove->before, std::nullopt);
+  return {};
+}
+
+std::vector<std::string> touched_paths(const Action& action) {
+  return std::visit(
+      [](const auto& a) -> std::vector<std::string> {
+        if constexpr (requires { a.path; })
+          return {a.path};
+        else if constexpr (std::is_same_v<decltype(a), const CopyTree&>)
+          return {a.to};
+        else if constexpr (requires { a.from; })
+          return {a.from, a.to};
+        else if constexpr (requires { a.target; })
+          return {a.target};
+        else
+          return {};
+      },
+      action);
+}
+
+} // namespace sharefs::plan

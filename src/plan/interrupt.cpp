@@ -1,0 +1,41 @@
+// Ctrl-C: the running step ends, the journal is closed, the rest is left. Declared in plan/apply.hpp.
+#include "plan/apply.hpp"
+
+#include <atomic>
+#include <csignal>
+#include <unistd.h>
+
+namespace sharefs::plan {
+
+namespace {
+
+constexpr int k_interrupted_exit = 130;
+
+std::atomic<bool> g_interrupted{false};
+static_assert(std::atomic<bool>::is_always_lock_free, "the handler may run at any moment");
+
+extern "C" void note_signal(int number) {
+  if (g_interrupted.exchange(true) && number == SIGINT)
+    ::_exit(k_interrupted_exit); // whoever asks twice does not want to wait; the journal knows what was begun
+}
+
+} // namespace
+
+void install_interrupt_handlers() {
+  struct sigaction wanted{};
+  wanted.sa_handler = note_signal;
+  wanted.sa_flags = SA_RESTART;
+  sigemptyset(&wanted.sa_mask);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction current{};
+    // nohup(1) and background jobs of a shell ignore some of these on purpose.
+    if (::sigaction(number, nullptr, &current) == 0 && current.sa_handler != SIG_IGN)
+      ::sigaction(number, &wanted, nullptr);
+  }
+}
+
+bool interrupted() {
+  return g_interrupted;
+}
+
+} // namespace sharefs::plan

@@ -1,0 +1,59 @@
+#include "plan/action.hpp"
+
+namespace sharefs::plan {
+
+namespace {
+
+struct Inverter {
+  using Inverse = std::optional<Action>;
+
+  Inverse operator()(const WriteFile& a) const {
+    if (!a.before)
+      return RemoveFile{a.path, a.after, a.mode};
+    return WriteFile{a.path, a.after, *a.before, a.mode};
+  }
+  Inverse operator()(const RemoveFile& a) const { return WriteFile{a.path, std::nullopt, a.before, a.mode}; }
+  Inverse operator()(const MakeDirectory& a) const { return RemoveDirectory{a.path, a.mode, a.actor}; }
+  Inverse operator()(const RemoveDirectory& a) const { return MakeDirectory{a.path, a.mode, a.actor}; }
+  Inverse operator()(const MakeLink& a) const { return RemoveLink{a.path, a.target, a.actor}; }
+  Inverse operator()(const RemoveLink& a) const { return MakeLink{a.path, a.target, a.actor}; }
+  Inverse operator()(const SwapLink& a) const { return SwapLink{a.path, a.after, a.before, a.actor}; }
+  Inverse operator()(const Rename& a) const { return Rename{a.to, a.from, a.actor}; }
+  Inverse operator()(const SetAccess& a) const {
+    // Without a `before` the directory is made by an earlier step, whose own inverse removes it: nothing more to do,
+    // which is not the same as "cannot be undone". (apply journals the access that it found, so undo is exact even if
+    // the directory stays.)
+    return SetAccess{a.path, a.after, a.before.value_or(a.after)};
+  }
+  Inverse operator()(const Mount& a) const {
+    Unmount inverse;
+    inverse.target = a.target;
+    inverse.source = a.source;
+    inverse.fs_type = a.fs_type;
+    inverse.options = a.options;
+    return inverse;
+  }
+  Inverse operator()(const Unmount& a) const {
+    if (a.source.empty() || a.fs_type.empty())
+      return std::nullopt;
+    return Mount{a.source, a.target, a.fs_type, a.options};
+  }
+  Inverse operator()(const CopyTree&) const { return std::nullopt; } // sharefs never deletes a tree by itself
+  Inverse operator()(const RunTool& a) const {
+    if (a.harmless)
+      return a;
+    if (a.undo.empty())
+      return std::nullopt;
+    RunTool inverse = a;
+    std::swap(inverse.argv, inverse.undo);
+    return inverse;
+  }
+};
+
+} // namespace
+
+std::optional<Action> invert(const Action& action) {
+  return std::visit(Inverter{}, action);
+}
+
+} // namespace sharefs::plan

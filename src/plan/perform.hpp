@@ -1,0 +1,47 @@
+#pragma once
+// Private to plan: an action in two phases. `apply` looks first and writes to the journal between the two, so that an
+// intent in the journal always means "it was not so before": undo never takes away what was there already.
+#include "plan/action.hpp"
+#include "plan/ground.hpp"
+#include "plan/plan.hpp"
+#include "sys/system.hpp"
+
+namespace sharefs::plan {
+
+enum class Phase {
+  look,    ///< change nothing; `unchanged` if the work is done already, else `done`: it can begin
+  perform, ///< do it; `unchanged` if there was nothing to do after all
+};
+
+struct Looked {
+  bool already = false; ///< nothing to do
+  Action intent;        ///< the action with what was found filled in (modes, access): what the journal keeps for undo
+};
+
+/// Errors: `conflict` when neither what the action expects nor what it makes is there; else as the machine says.
+Result<Looked> look_at(const Action& action, sys::System& system);
+Result<Outcome> perform(const Action& action, sys::System& system);
+
+// One overload per action; look_at and perform dispatch to them. In Phase::look an action may fill in what it found.
+
+// In the main process: files under /etc and the like (Files).
+Result<Outcome> act(WriteFile& action, const sys::Files& files, Phase phase);
+Result<Outcome> act(RemoveFile& action, const sys::Files& files, Phase phase);
+// In a child with a deadline.
+Result<Outcome> act(MakeDirectory& action, const Ground& ground, Phase phase);
+Result<Outcome> act(RemoveDirectory& action, const Ground& ground, Phase phase);
+Result<Outcome> act(MakeLink& action, const Ground& ground, Phase phase);
+Result<Outcome> act(RemoveLink& action, const Ground& ground, Phase phase);
+Result<Outcome> act(SwapLink& action, const Ground& ground, Phase phase);
+Result<Outcome> act(Rename& action, const Ground& ground, Phase phase);
+Result<Outcome> act(SetAccess& action, const Ground& ground, Phase phase);
+// Through System, each with its own deadline.
+Result<Outcome> act(Mount& action, sys::System& system, Phase phase);
+Result<Outcome> act(Unmount& action, sys::System& system, Phase phase);
+Result<Outcome> act(CopyTree& action, sys::System& system, Phase phase);
+Result<Outcome> act(RunTool& action, sys::System& system, Phase phase);
+
+/// Where CopyTree collects the tree before it is complete, next to `to`.
+std::string unfinished_copy(const std::string& to);
+
+} // namespace sharefs::plan

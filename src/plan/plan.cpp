@@ -1,0 +1,142 @@
+#include "plan/plan.hpp"
+
+#include "base/path.hpp"
+#include "base/text.hpp"
+#include "plan/json_values.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <numeric>
+#include <set>
+
+namespace sharefs::plan {
+
+namespace {
+
+constexpr std::array<const char*, 4> k_outcomes{"done", "unchanged", "failed", "skipped"};
+
+/// Groups, by the index of their first step, that were found to belong together: each set goes by its first group.
+class Merged {
+ public:
+  explicit Merged(std::size_t steps) : m_joined_to(steps) { std::iota(m_joined_to.begin(), m_joined_to.end(), 0U); }
+  std::size_t first_of(std::size_t group) const {
+    while (m_joined_to[group] != group)
+      group = m_joined_to[group];
+    return group;
+  }
+  void join(std::size_t a, std::size_t b) {
+    const auto [first, second] = std::minmax(first_of(a), first_of(b));
+    m_joined_to[second] = first;
+  }
+
+ private:
+  std::vector<std::size_t> m_joined_to;
+};
+
+} // namespace
+
+const char* to_string(Outcome outcome) {
+  return k_outcomes[static_cast<std::size_t>(outcome)];
+}
+
+std::optional<Outcome> outcome_from(std::string_view name) {
+  const auto found = std::ranges::find(k_outcomes, name);
+  if (found == k_outcomes.end())
+    return std::nullopt;
+  return static_cast<Outcome>(found - k_outcomes.begin());
+}
+
+bool Report::ok() const {
+  return count(Outcome::done) + count(Outcome::unchanged) == results.size();
+}
+
+std::size_t Report::count(Outcome outcome) const {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(results, [outcome](const StepResult& result) { return result.outcome == outcome; }));
+}
+
+Plan merge_nested_groups(Plan plan) {
+  // The group "" has ended before any other begins, so nothing can be nested in it.
+  std::map<std::string, std::size_t> first_step;
+  std::map<std::string, std::set<std::size_t>> groups_at; // the groups that touch just this path
+  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+    const auto& step = plan.steps[i];
+    if (step.group.empty())
+      continue;
+    const auto group = first_step.emplace(step.group, i).first->second;
+    for (const auto& path : touched_paths(step.action))
+      groups_at[normalize_path(path)].insert(group);
+  }
+  Merged merged(plan.steps.size());
+  for (const auto& [path, groups] : groups_at) {
+    for (const auto group : groups)
+      merged.join(*groups.begin(), group);
+    for (auto above = path; above != "/";) {
+      above = parent_path(above);
+      if (const auto found = groups_at.find(above); found != groups_at.end())
+        merged.join(*groups.begin(), *found->second.begin());
+    }
+  }
+  std::map<std::string, std::string> new_names;
+  for (const auto& [name, step] : first_step)
+    new_names[name] = plan.steps[merged.first_of(step)].group;
+  for (auto& step : plan.steps)
+    if (!step.group.empty())
+      step.group = new_names[step.group];
+  return plan;
+}
+
+Json to_json(const Plan& plan) {
+  auto steps = Json::array();
+  for (const auto& step : plan.steps)
+    steps.push_back({{"group", bytes_to_json(step.group)},
+                     {"why", bytes_to_json(step.why)},
+                     {"description", describe(step.action)},
+                     {"undoable", invert(step.action).has_value()},
+                     {"action", to_json(step.action)}});
+  auto notes = Json::array();
+  for (const auto& note : plan.notes)
+    notes.push_back(bytes_to_json(note));
+  Json json{{"steps", std::move(steps)}, {"notes", std::move(notes)}};
+  if (!plan.undoes.empty())
+    json["undoes"] = plan.undoes;
+  return json;
+}
+
+Json to_json(const Report& report) {
+  auto results = Json::array();
+  for (const auto& result : report.results)
+    results.push_back({{"step", result.step},
+                       {"outcome", to_string(result.outcome)},
+                       {"error", result.error ? to_json(*result.error) : Json(nullptr)},
+                       {"took_ms", result.took.count()}});
+  return {{"results", std::move(results)}, {"journal_id", report.journal_id}, {"interrupted", report.interrupted}};
+}
+
+Result<Plan> plan_from_json(const Json& json) {
+  const auto malformed = [] { return fail(ErrorCode::failed, "malformed plan"); };
+  if (!json.is_object() || !json.contains("steps") || !json["steps"].is_array())
+    return malformed();
+  Plan plan;
+  for (const auto& entry : json["steps"]) {
+    if (!entry.is_object() || !entry.contains("group") || !entry.contains("why") || !entry.contains("action"))
+      return malformed();
+    const auto group = bytes_from_json(entry["group"]);
+    const auto why = bytes_from_json(entry["why"]);
+    if (!group || !why)
+      return malformed();
+    auto action = action_from_json(entry["action"]);
+    if (!action)
+      return fail(action.error());
+    plan.add(*group, *why, std::move(*action));
+  }
+  if (json.contains("notes") && json["notes"].is_array())
+    for (const auto& note : json["notes"])
+      plan.notes.push_back(bytes_from_json(note).value_or(""));
+  if (json.contains("undoes") && json["undoes"].is_string())
+    plan.undoes = json["undoes"].get<std::string>();
+  return plan;
+}
+
+} // namespace sharefs::plan

@@ -1,0 +1,106 @@
+// WriteFile and RemoveFile: whole files under /etc, /run and /var/lib, by sys::Files.
+#include "base/path.hpp"
+#include "base/text.hpp"
+#include "plan/perform.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+
+namespace sharefs::plan {
+
+namespace {
+
+using sys::FileInfo;
+
+std::string size_of(const std::optional<std::string>& content) {
+  return content ? "the content of " + format_bytes(content->size()) + " that the plan was made for" : "no file";
+}
+
+std::string found_text(const std::optional<FileInfo>& info, const std::optional<std::string>& content) {
+  if (!info)
+    return "no file";
+  if (info->kind == FileInfo::Kind::symlink)
+    return "a symbolic link";
+  return content ? "other content, " + format_bytes(content->size()) : "something else";
+}
+
+/// Files::write names its temporary file `.NAME.sharefs-PID` (or `.PID.N`). One of a process that was killed in the
+/// middle of writing would stay for ever.
+std::vector<std::string> leftovers(const sys::Files& files, const std::string& path) {
+  const auto directory = parent_path(path);
+  const auto names = files.list(directory);
+  const auto stem = "." + base_name(path) + ".sharefs-";
+  std::vector<std::string> found;
+  for (const auto& name : names.value_or(std::vector<std::string>{})) {
+    if (!name.starts_with(stem))
+      continue;
+    pid_t pid = 0;
+    const auto [end, error] = std::from_chars(name.data() + stem.size(), name.data() + name.size(), pid);
+    const bool is_ours = error == std::errc{} && (end == name.data() + name.size() || *end == '.') && pid > 0;
+    if (is_ours && (pid == ::getpid() || (::kill(pid, 0) != 0 && errno == ESRCH)))
+      found.push_back(join_path(directory, name));
+  }
+  return found;
+}
+
+Result<void> remove_leftovers(const sys::Files& files, const std::string& path) {
+  for (const auto& leftover : leftovers(files, path))
+    if (auto removed = files.remove(leftover); !removed && removed.error().code != ErrorCode::not_found)
+      return removed;
+  return {};
+}
+
+} // namespace
+
+Result<Outcome> act(WriteFile& action, const sys::Files& files, Phase phase) {
+  const auto current = files.read_if_exists(action.path);
+  if (!current)
+    return fail(current.error());
+  const bool already = *current == action.after;
+  if (!already && *current != action.before) {
+    const auto info = files.info(action.path);
+    return conflict(action.path, size_of(action.before), found_text(info.value_or(std::nullopt), *current));
+  }
+  if (phase == Phase::look)
+    return already && leftovers(files, action.path).empty() ? Outcome::unchanged : Outcome::done;
+  if (auto cleaned = remove_leftovers(files, action.path); !cleaned)
+    return fail(cleaned.error());
+  if (already)
+    return Outcome::unchanged;
+  if (auto written = files.write_if(action.path, action.before, action.after, action.mode); !written)
+    return fail(written.error());
+  return Outcome::done;
+}
+
+Result<Outcome> act(RemoveFile& action, const sys::Files& files, Phase phase) {
+  const auto info = files.info(action.path);
+  if (!info)
+    return fail(info.error());
+  const bool already = !info->has_value();
+  if (!already) {
+    std::optional<std::string> content;
+    if ((*info)->kind == FileInfo::Kind::regular) {
+      auto read = files.read_if_exists(action.path);
+      if (!read)
+        return fail(read.error());
+      content = std::move(*read);
+    }
+    if (content != action.before)
+      return conflict(action.path, size_of(action.before), found_text(*info, content));
+    if (phase == Phase::look)
+      action.mode = (*info)->mode;
+  }
+  if (phase == Phase::look)
+    return already && leftovers(files, action.path).empty() ? Outcome::unchanged : Outcome::done;
+  if (auto cleaned = remove_leftovers(files, action.path); !cleaned)
+    return fail(cleaned.error());
+  if (already)
+    return Outcome::unchanged;
+  if (auto removed = files.remove(action.path); !removed && removed.error().code != ErrorCode::not_found)
+    return fail(removed.error());
+  return Outcome::done;
+}
+
+} // namespace sharefs::plan

@@ -1,0 +1,74 @@
+#include "plan/journal.hpp"
+#include "plan/perform.hpp"
+
+#include <algorithm>
+
+namespace sharefs::plan {
+
+namespace {
+
+bool is_harmless(const Action& action) {
+  const auto* tool = std::get_if<RunTool>(&action);
+  return tool != nullptr && tool->harmless;
+}
+
+/// SetAccess that had nothing to set.
+bool changes_nothing(const Action& action) {
+  const auto* access = std::get_if<SetAccess>(&action);
+  return access != nullptr && access->before == access->after;
+}
+
+/// A copy that was cut off left at most its temporary tree, and that bears a name of sharefs' own.
+std::optional<Action> inverse_of(const Action& action, const JournalStep& step) {
+  const auto* copy = std::get_if<CopyTree>(&action);
+  if (copy == nullptr || step.ended)
+    return invert(action);
+  RunTool cleanup;
+  cleanup.argv = {"rm", "-rf", "--", unfinished_copy(copy->to)};
+  cleanup.deadline = copy->deadline;
+  return cleanup;
+}
+
+/// Take out of `steps` what `attempt`, an earlier undo of the same entry, has done.
+void leave_out_done(std::vector<Step>& steps, const JournalEntry& attempt) {
+  for (const auto& done : attempt.steps) {
+    const bool is_done = done.ended && (done.outcome == Outcome::done || done.outcome == Outcome::unchanged);
+    const auto& action = attempt.plan.steps[done.step].action;
+    if (!is_done || is_harmless(action))
+      continue;
+    const auto found = std::ranges::find(steps, action, &Step::action);
+    if (found != steps.end())
+      steps.erase(found);
+  }
+}
+
+} // namespace
+
+Plan undo_plan(const JournalEntry& entry, const std::vector<JournalEntry>& entries) {
+  Plan plan;
+  plan.undoes = entry.id;
+  std::vector<Step> reloads;
+  for (auto step = entry.steps.rbegin(); step != entry.steps.rend(); ++step) {
+    if (!step->took_effect())
+      continue;
+    const auto& [group, why, action] = entry.plan.steps[step->step];
+    const auto inverse = inverse_of(action, *step);
+    if (!inverse)
+      plan.notes.push_back("cannot be undone: " + describe(action));
+    else if (!is_harmless(action) && !changes_nothing(*inverse))
+      plan.add("", "undo: " + why, *inverse);
+    else if (is_harmless(action) && std::ranges::find(reloads, action, &Step::action) == reloads.end())
+      reloads.push_back({"", why, action});
+  }
+  for (const auto& attempt : entries)
+    if (attempt.plan.undoes == entry.id && attempt.state != JournalState::undone)
+      leave_out_done(plan.steps, attempt);
+  // Last first for them too; a reload alone would change nothing.
+  const bool was_begun =
+      std::ranges::any_of(entries, [&entry](const JournalEntry& attempt) { return attempt.plan.undoes == entry.id; });
+  if (!plan.steps.empty() || was_begun)
+    plan.steps.insert(plan.steps.end(), reloads.rbegin(), reloads.rend());
+  return plan;
+}
+
+} // namespace sharefs::plan
