@@ -152,6 +152,18 @@ Result<MountTable> MountTable::parse(const std::string& mountinfo) {
   return MountTable(std::move(entries));
 }
 
+std::string MountTable::format() const {
+  std::string text;
+  for (const MountEntry& entry : m_entries) {
+    const std::string target = encode_octal(entry.target) + (entry.deleted ? "//deleted" : "");
+    const std::string optional = entry.optional_fields.empty() ? "" : entry.optional_fields + " ";
+    text += std::to_string(entry.id) + " " + std::to_string(entry.parent) + " " + std::to_string(entry.major) + ":" +
+            std::to_string(entry.minor) + " " + encode_octal(entry.root) + " " + target + " " + entry.options + " " +
+            optional + "- " + entry.fs_type + " " + encode_octal(entry.source) + " " + entry.super_options + "\n";
+  }
+  return text;
+}
+
 const MountEntry* MountTable::owner_of(std::string_view path) const {
   const MountEntry* current = root_of(m_entries);
   // Each step goes one mount down; a table that goes in circles is no reason to do so here.

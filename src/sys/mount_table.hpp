@@ -32,23 +32,26 @@ bool is_nfs(const MountEntry& mount);
 bool is_shared_fs_type(std::string_view fs_type);
 
 class MountTable {
-public:
+ public:
   MountTable() = default;
   explicit MountTable(std::vector<MountEntry> entries) : m_entries(std::move(entries)) {}
   /// Text of mountinfo (proc(5)), all octal escapes decoded, by libmount. Error with the line number.
   static Result<MountTable> parse(const std::string& mountinfo);
+  /// Inverse of parse: one line per entry, escaped as the kernel does it.
+  [[nodiscard]] std::string format() const;
 
   [[nodiscard]] const std::vector<MountEntry>& entries() const { return m_entries; }
   /// The mount that a lookup of `path` (absolute, normalized) ends in, by a purely lexical walk down the mount tree;
-  /// knows hidden mounts. nullptr only for an empty table. (libmount's mnt_table_find_mountpoint stats the path and
-  /// hangs on a dead mount.)
+  /// knows hidden mounts. nullptr for an empty table, and in a chroot whose root is no mount point. (libmount's
+  /// mnt_table_find_mountpoint stats the path and hangs on a dead mount.)
   [[nodiscard]] const MountEntry* owner_of(std::string_view path) const;
   /// The visible (topmost) mount whose target is exactly `target`; nullptr if none.
   [[nodiscard]] const MountEntry* at(std::string_view target) const;
-  /// Mounts at or below `target`, deepest first.
+  /// Mounts at or below `target` in an order in which they can be unmounted: deepest first, a mount before those that
+  /// it hides.
   [[nodiscard]] std::vector<const MountEntry*> below(std::string_view target) const;
 
-private:
+ private:
   std::vector<MountEntry> m_entries;
 };
 

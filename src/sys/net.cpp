@@ -38,7 +38,8 @@ std::string printable(const addrinfo& info) {
 std::vector<Address> numeric_addresses(const std::string& text) {
   std::vector<Address> result;
   AddressList list(nullptr, ::freeaddrinfo);
-  if (look_up(text, AI_NUMERICHOST, list) != 0) return result;
+  if (look_up(text, AI_NUMERICHOST, list) != 0)
+    return result;
   for (const addrinfo* info = list.get(); info != nullptr; info = info->ai_next) {
     Address address;
     std::memcpy(&address.storage, info->ai_addr, info->ai_addrlen);
@@ -55,7 +56,8 @@ Result<std::string> ask_name_service(const std::string& host) {
   const int error = look_up(host, AI_ADDRCONFIG, list);
   if (error == EAI_NONAME || error == EAI_NODATA || error == EAI_ADDRFAMILY)
     return fail(ErrorCode::not_found, ::gai_strerror(error));
-  if (error != 0) return fail(ErrorCode::failed, error == EAI_SYSTEM ? errno_text(errno) : ::gai_strerror(error));
+  if (error != 0)
+    return fail(ErrorCode::failed, error == EAI_SYSTEM ? errno_text(errno) : ::gai_strerror(error));
   std::string lines;
   for (const addrinfo* info = list.get(); info != nullptr; info = info->ai_next)
     lines += printable(*info) + "\n";
@@ -79,7 +81,8 @@ void bind_reserved_port(int fd, const Address& peer) {
   own.size = peer.size;
   for (unsigned i = 0; i < count; ++i) {
     set_port(own, static_cast<std::uint16_t>(lowest + (first + i) % count));
-    if (::bind(fd, reinterpret_cast<const sockaddr*>(&own.storage), own.size) == 0 || errno != EADDRINUSE) return;
+    if (::bind(fd, reinterpret_cast<const sockaddr*>(&own.storage), own.size) == 0 || errno != EADDRINUSE)
+      return;
   }
 }
 
@@ -103,7 +106,8 @@ Attempt begin_attempt(Address address, std::uint16_t port, bool reserved) {
     return attempt;
   }
   set_port(address, port);
-  if (reserved) bind_reserved_port(attempt.fd.get(), address);
+  if (reserved)
+    bind_reserved_port(attempt.fd.get(), address);
   if (::connect(attempt.fd.get(), reinterpret_cast<const sockaddr*>(&address.storage), address.size) == 0)
     attempt.connected = true;
   else if (errno != EINPROGRESS)
@@ -116,15 +120,18 @@ Attempt begin_attempt(Address address, std::uint16_t port, bool reserved) {
 Result<std::vector<Address>> resolve_host(const std::string& host, Deadline deadline) {
   const bool bracketed = host.size() > 2 && host.front() == '[' && host.back() == ']';
   const std::string name = bracketed ? host.substr(1, host.size() - 2) : host;
-  if (auto numeric = numeric_addresses(name); !numeric.empty()) return numeric;
+  if (auto numeric = numeric_addresses(name); !numeric.empty())
+    return numeric;
   const auto left = std::chrono::milliseconds(poll_time(deadline));
   const auto answer = in_child(std::nullopt, left, [&name] { return ask_name_service(name); });
-  if (!answer) return fail(answer.error());
+  if (!answer)
+    return fail(answer.error());
   std::vector<Address> result;
   for (const std::string& line : split_lines(*answer))
     for (Address& address : numeric_addresses(line))
       result.push_back(std::move(address));
-  if (result.empty()) return fail(ErrorCode::not_found, "no address");
+  if (result.empty())
+    return fail(ErrorCode::not_found, "no address");
   return result;
 }
 
@@ -146,16 +153,19 @@ Connection connect_tcp(const std::vector<Address>& addresses, std::uint16_t port
       open = open || waiting;
       fds.push_back({waiting ? attempts[i].fd.get() : -1, POLLOUT, 0});
     }
-    if (!open || Clock::now() >= deadline) break;
+    if (!open || Clock::now() >= deadline)
+      break;
     ::poll(fds.data(), fds.size(), poll_time(deadline));
     for (std::size_t i = 0; i < fds.size(); ++i) {
-      if (fds[i].fd < 0 || fds[i].revents == 0) continue;
+      if (fds[i].fd < 0 || fds[i].revents == 0)
+        continue;
       attempts[i].error_number = socket_error(fds[i].fd);
       attempts[i].connected = attempts[i].error_number == 0;
     }
   }
   result.error_number = EHOSTUNREACH;
-  if (!attempts.empty()) result.error_number = attempts[0].error_number == 0 ? ETIMEDOUT : attempts[0].error_number;
+  if (!attempts.empty())
+    result.error_number = attempts[0].error_number == 0 ? ETIMEDOUT : attempts[0].error_number;
   return result;
 }
 

@@ -29,6 +29,7 @@ struct Connection {
 
 /// Connect to all addresses at once and take the first that accepts. `reserved` binds a port below 1024 if we may:
 /// a `secure` export asks for one.
-Connection connect_tcp(const std::vector<Address>& addresses, std::uint16_t port, Deadline deadline, bool reserved = false);
+Connection connect_tcp(const std::vector<Address>& addresses, std::uint16_t port, Deadline deadline,
+                       bool reserved = false);
 
 } // namespace sharefs::sys

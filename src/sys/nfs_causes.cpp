@@ -28,9 +28,12 @@ constexpr std::array<ErrnoRow, 10> k_connection_rows{{
     {ETIMEDOUT, ProbeStage::portmapper, "a firewall drops packets to TCP port 111, which NFS version 3 needs",
      "open TCP port 111 and mountd's port in the server's firewall, or use version 4"},
     {ETIMEDOUT, ProbeStage::mountd, "a firewall drops packets to mountd's port, which NFS version 3 needs",
-     "open mountd's port in the server's firewall (fix it by `port=` under [mountd] in /etc/nfs.conf), or use version 4"},
-    {EACCES, ProbeStage::connect, "a firewall on this host forbids the connection", "check the rules for outgoing packets"},
-    {EPERM, ProbeStage::connect, "a firewall on this host forbids the connection", "check the rules for outgoing packets"},
+     "open mountd's port in the server's firewall (fix it by `port=` under [mountd] in /etc/nfs.conf), or use version "
+     "4"},
+    {EACCES, ProbeStage::connect, "a firewall on this host forbids the connection",
+     "check the rules for outgoing packets"},
+    {EPERM, ProbeStage::connect, "a firewall on this host forbids the connection",
+     "check the rules for outgoing packets"},
 }};
 
 struct CallRow {
@@ -45,9 +48,11 @@ constexpr std::array<CallRow, 10> k_call_rows{{
      "check /etc/resolv.conf, add the server to /etc/hosts, or use its address"},
     {ErrorCode::failed, ProbeStage::resolve, "the name service failed",
      "check /etc/resolv.conf, add the server to /etc/hosts, or use its address"},
-    {ErrorCode::timeout, ProbeStage::nfs3, "the server accepts connections but hangs: overloaded, or its disk does not answer",
+    {ErrorCode::timeout, ProbeStage::nfs3,
+     "the server accepts connections but hangs: overloaded, or its disk does not answer",
      "look at `dmesg` and the load on the server"},
-    {ErrorCode::timeout, ProbeStage::nfs4, "the server accepts connections but hangs: overloaded, or its disk does not answer",
+    {ErrorCode::timeout, ProbeStage::nfs4,
+     "the server accepts connections but hangs: overloaded, or its disk does not answer",
      "look at `dmesg` and the load on the server"},
     {ErrorCode::unsupported, ProbeStage::nfs3, "version 3 is switched off on the server",
      "use version 4, or set `vers3=y` under [nfsd] in the server's /etc/nfs.conf"},
@@ -64,7 +69,8 @@ constexpr std::array<CallRow, 10> k_call_rows{{
 
 template <class Rows, class Matches> void set_words(const Rows& rows, Matches matches, StageResult& result) {
   const auto* row = std::find_if(rows.begin(), rows.end(), matches);
-  if (row == rows.end()) return;
+  if (row == rows.end())
+    return;
   result.cause = row->cause;
   result.hint = row->hint;
 }
@@ -101,24 +107,36 @@ StageResult call_failure(ProbeStage stage, const Error& error) {
 
 const char* to_string(ProbeStage stage) {
   switch (stage) {
-  case ProbeStage::resolve: return "resolve";
-  case ProbeStage::connect: return "connect";
-  case ProbeStage::portmapper: return "portmapper";
-  case ProbeStage::mountd: return "mountd";
-  case ProbeStage::nfs3: return "nfs3";
-  case ProbeStage::nfs4: return "nfs4";
-  case ProbeStage::exports: return "exports";
-  case ProbeStage::access: return "access";
+  case ProbeStage::resolve:
+    return "resolve";
+  case ProbeStage::connect:
+    return "connect";
+  case ProbeStage::portmapper:
+    return "portmapper";
+  case ProbeStage::mountd:
+    return "mountd";
+  case ProbeStage::nfs3:
+    return "nfs3";
+  case ProbeStage::nfs4:
+    return "nfs4";
+  case ProbeStage::exports:
+    return "exports";
+  case ProbeStage::access:
+    return "access";
   }
   return "unknown";
 }
 
 const char* to_string(StageOutcome outcome) {
   switch (outcome) {
-  case StageOutcome::ok: return "ok";
-  case StageOutcome::absent: return "absent";
-  case StageOutcome::failed: return "failed";
-  case StageOutcome::skipped: return "skipped";
+  case StageOutcome::ok:
+    return "ok";
+  case StageOutcome::absent:
+    return "absent";
+  case StageOutcome::failed:
+    return "failed";
+  case StageOutcome::skipped:
+    return "skipped";
   }
   return "unknown";
 }

@@ -31,7 +31,8 @@ std::string ask_for(const RpcMountReply& reply, bool listed, bool is_root) {
     return listed ? "exported, but the server has no such directory" : "no such export";
   case access_denied:
     // An unlisted path, a wrong one and a denied client get the same answer: the export list tells them apart.
-    if (!listed) return "no such export";
+    if (!listed)
+      return "no such export";
     return is_root ? "access denied by server" : "access denied by server (a `secure` export answers only to root)";
   case not_a_directory:
     return "not a directory";
@@ -48,7 +49,7 @@ bool only_kerberos(const std::vector<int>& flavors) {
 /// The stages one after the other. The order of asking differs from the order of telling: NFS itself first, because a
 /// firewall in front of the portmapper must not use up the time for it.
 class Probe {
-public:
+ public:
   Probe(const NfsProbeRequest& request, const NfsPorts& ports)
       : m_request(request), m_ports(ports), m_begin(Clock::now()), m_deadline(deadline_in(request.timeout)) {
     m_result.host = request.host;
@@ -61,18 +62,22 @@ public:
       ask_nfs(ProbeStage::nfs3, 3);
       ask_nfs(ProbeStage::nfs4, 4);
     }
-    if (connected() || refused()) ask_portmapper();
+    if (connected() || refused())
+      ask_portmapper();
     if (connected()) {
-      if (m_mount_port != 0) ask_mountd();
-      if (m_mount_connection && m_request.want_access) ask_access();
-      if (!m_mount_connection) skip_access();
+      if (m_mount_port != 0)
+        ask_mountd();
+      if (m_mount_connection && m_request.want_access)
+        ask_access();
+      if (!m_mount_connection)
+        skip_access();
     }
     settle();
     m_result.took = std::chrono::duration_cast<std::chrono::milliseconds>(since(m_begin));
     return std::move(m_result);
   }
 
-private:
+ private:
   StageResult& stage(ProbeStage which) { return m_result.stages[static_cast<std::size_t>(which)]; }
   [[nodiscard]] bool connected() { return stage(ProbeStage::connect).outcome == StageOutcome::ok; }
   [[nodiscard]] bool refused() { return m_connect_error == ECONNREFUSED; }
@@ -83,7 +88,8 @@ private:
   /// "no answer" gets the time that was waited.
   void failed(StageResult result, Deadline begin) {
     result.round_trip = since(begin);
-    if (result.detail.ends_with("no answer")) result.detail += " within " + format_duration(result.round_trip.count());
+    if (result.detail.ends_with("no answer"))
+      result.detail += " within " + format_duration(result.round_trip.count());
     stage(result.stage) = std::move(result);
   }
   /// A part of the time that is left, so that one silent stage leaves some for the others.
@@ -127,8 +133,10 @@ private:
   void ask_nfs(ProbeStage which, unsigned version) {
     const auto begin = Clock::now();
     const Deadline until = part_of_time(40);
-    if (!m_nfs_fd) m_nfs_fd = connect_tcp(m_addresses, m_ports.nfs, until).fd;
-    if (!m_nfs_fd) return failed(call_failure(which, {ErrorCode::failed, "the connection was lost", {}, {}}), begin);
+    if (!m_nfs_fd)
+      m_nfs_fd = connect_tcp(m_addresses, m_ports.nfs, until).fd;
+    if (!m_nfs_fd)
+      return failed(call_failure(which, {ErrorCode::failed, "the connection was lost", {}, {}}), begin);
     RpcConnection rpc(std::move(m_nfs_fd));
     if (const auto answer = rpc.null_call(k_program_nfs, version, until); !answer)
       return failed(call_failure(which, answer.error()), begin);
@@ -143,18 +151,27 @@ private:
     if (!connection.fd)
       return failed(connection_failure(ProbeStage::portmapper, connection.error_number, m_ports.portmapper), begin);
     const auto mappings = RpcConnection(std::move(connection.fd)).portmapper_dump(until);
-    if (!mappings) return failed(call_failure(ProbeStage::portmapper, mappings.error()), begin);
+    if (!mappings)
+      return failed(call_failure(ProbeStage::portmapper, mappings.error()), begin);
     succeed(ProbeStage::portmapper, begin, count_of(mappings->size(), "registered service"));
     std::vector<std::string> versions;
     unsigned nfs_port = 0;
     for (const RpcMapping& mapping : *mappings) {
-      if (mapping.protocol != IPPROTO_TCP) continue;
-      if (mapping.program == k_program_mount && mapping.version == 3) m_mount_port = static_cast<std::uint16_t>(mapping.port);
-      if (mapping.program == k_program_nfs) nfs_port = mapping.port;
+      if (mapping.protocol != IPPROTO_TCP)
+        continue;
+      if (mapping.program == k_program_mount && mapping.version == 3)
+        m_mount_port = static_cast<std::uint16_t>(mapping.port);
+      if (mapping.program == k_program_nfs)
+        nfs_port = mapping.port;
     }
-    if (!connected()) explain_refusal(nfs_port);
-    if (m_mount_port != 0) return;
-    stage(ProbeStage::mountd) = {ProbeStage::mountd, StageOutcome::failed, {}, "not registered with the portmapper",
+    if (!connected())
+      explain_refusal(nfs_port);
+    if (m_mount_port != 0)
+      return;
+    stage(ProbeStage::mountd) = {ProbeStage::mountd,
+                                 StageOutcome::failed,
+                                 {},
+                                 "not registered with the portmapper",
                                  "rpc.mountd is not running: without it NFS version 3 cannot be mounted",
                                  "on the server: `systemctl restart nfs-server`, or use version 4"};
   }
@@ -195,7 +212,10 @@ private:
       m_result.exports.push_back({std::move(one.directory), std::move(one.clients)});
     succeed(ProbeStage::exports, list_begin, count_of(exports->size(), "export"));
     if (exports->empty())
-      failed({ProbeStage::exports, StageOutcome::failed, {}, "nothing is exported",
+      failed({ProbeStage::exports,
+              StageOutcome::failed,
+              {},
+              "nothing is exported",
               "the server's exports file is empty, not loaded, or has an error in its first line",
               "on the server: `sharefs export`, or `sharefs export check` and `exportfs -ra`"},
              list_begin);
@@ -208,7 +228,8 @@ private:
   }
 
   [[nodiscard]] std::vector<std::string> wanted_paths() const {
-    if (!m_request.paths.empty()) return m_request.paths;
+    if (!m_request.paths.empty())
+      return m_request.paths;
     std::vector<std::string> paths;
     for (const ExportListing& one : m_result.exports)
       paths.push_back(one.directory);
@@ -234,7 +255,8 @@ private:
         else
           access = {path, true, ""};
         // Takes us out of the server's list of mounts again.
-        if (reply && reply->status == 0) usable = m_mount_connection->mount_umnt(path, m_deadline).has_value();
+        if (reply && reply->status == 0)
+          usable = m_mount_connection->mount_umnt(path, m_deadline).has_value();
       }
       allowed += access.allowed ? 1U : 0U;
       m_result.access.push_back(std::move(access));
@@ -244,19 +266,26 @@ private:
 
   void conclude_access(std::size_t allowed, Deadline begin) {
     const std::size_t asked = m_result.access.size();
-    if (asked == 0) return;
+    if (asked == 0)
+      return;
     const std::string detail = std::to_string(allowed) + " of " + count_of(asked, "export");
     // Exports for other clients are no fault, unless they were asked for by name.
-    if (allowed == asked || (allowed > 0 && m_request.paths.empty())) return succeed(ProbeStage::access, begin, detail);
+    if (allowed == asked || (allowed > 0 && m_request.paths.empty()))
+      return succeed(ProbeStage::access, begin, detail);
     const auto refusal = std::find_if(m_result.access.begin(), m_result.access.end(),
                                       [](const ExportAccess& access) { return !access.allowed; });
-    failed({ProbeStage::access, StageOutcome::failed, {}, detail, refusal->directory + ": " + refusal->reason,
+    failed({ProbeStage::access,
+            StageOutcome::failed,
+            {},
+            detail,
+            refusal->directory + ": " + refusal->reason,
             "compare this host's address with the export's clients, then `sharefs export` on the server"},
            begin);
   }
 
   void skip_access() {
-    if (!m_request.want_access || !m_result.v4) return;
+    if (!m_request.want_access || !m_result.v4)
+      return;
     for (const std::string& path : m_request.paths)
       m_result.access.push_back({path, false, "v4 only: not tested"});
   }
@@ -265,7 +294,8 @@ private:
   void settle() {
     const auto excuse = [this](ProbeStage which, const char* detail) {
       StageResult& result = stage(which);
-      if (result.outcome != StageOutcome::failed) return;
+      if (result.outcome != StageOutcome::failed)
+        return;
       result.outcome = StageOutcome::absent;
       result.detail += result.detail.empty() ? detail : std::string(" (") + detail + ")";
       result.cause.clear();
@@ -274,7 +304,8 @@ private:
     if (m_result.v4 && !m_result.v3)
       for (const ProbeStage which : {ProbeStage::portmapper, ProbeStage::mountd, ProbeStage::nfs3})
         excuse(which, "not needed for version 4");
-    if (m_result.v3 && !m_result.v4) excuse(ProbeStage::nfs4, "the server offers version 3 only");
+    if (m_result.v3 && !m_result.v4)
+      excuse(ProbeStage::nfs4, "the server offers version 3 only");
     // Registered or not, mountd cannot be asked without a portmapper.
     StageResult& mountd = stage(ProbeStage::mountd);
     if (mountd.outcome == StageOutcome::skipped && stage(ProbeStage::portmapper).outcome == StageOutcome::absent)
@@ -299,16 +330,20 @@ const StageResult* NfsProbe::failing(int version) const {
     for (const StageResult& one : stages) {
       const bool is_needed = std::find(needed.begin(), needed.end(), one.stage) != needed.end();
       const bool is_bad = only_failed ? one.outcome == StageOutcome::failed : one.outcome != StageOutcome::ok;
-      if (is_needed && is_bad) return &one;
+      if (is_needed && is_bad)
+        return &one;
     }
     return nullptr;
   };
   using enum ProbeStage;
   const StageResult* for_v3 = first({resolve, connect, portmapper, mountd, nfs3}, false);
   const StageResult* for_v4 = first({resolve, connect, nfs4}, false);
-  if (version == 3) return for_v3;
-  if (version == 4) return for_v4;
-  if (for_v3 == nullptr || for_v4 == nullptr) return nullptr;
+  if (version == 3)
+    return for_v3;
+  if (version == 4)
+    return for_v4;
+  if (for_v3 == nullptr || for_v4 == nullptr)
+    return nullptr;
   const StageResult* failed = first({resolve, connect, portmapper, mountd, nfs3, nfs4}, true);
   return failed != nullptr ? failed : for_v3;
 }

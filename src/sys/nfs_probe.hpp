@@ -25,7 +25,7 @@ struct NfsProbeRequest {
 
 enum class StageOutcome {
   ok,
-  absent,  ///< not offered, but not needed for all uses (v4-only server: no portmapper)
+  absent, ///< not offered, but not needed for all uses (v4-only server: no portmapper)
   failed,
   skipped, ///< an earlier stage failed, or not asked for
 };
@@ -59,7 +59,7 @@ struct ExportAccess {
 
 struct NfsProbe {
   std::string host;
-  std::string address; ///< the one that was used
+  std::string address;             ///< the one that was used
   std::vector<StageResult> stages; ///< one per stage, in order
   bool v3 = false, v4 = false;
   std::vector<ExportListing> exports;

@@ -24,12 +24,15 @@ namespace {
 constexpr std::chrono::milliseconds k_service_interval{50};
 constexpr std::size_t k_max_answers = 100'000; ///< entries of a list that a server may make us read
 
-std::string text(const char* value) { return value == nullptr ? std::string() : std::string(value); }
+std::string text(const char* value) {
+  return value == nullptr ? std::string() : std::string(value);
+}
 
 /// libnfs' texts for PROG_UNAVAIL, PROG_MISMATCH and PROC_UNAVAIL of RFC 5531.
 bool is_not_offered(const std::string& error) {
   for (const char* part : {"not available", "mismatch", "unavailable"})
-    if (error.find(part) != std::string::npos) return true;
+    if (error.find(part) != std::string::npos)
+      return true;
   return false;
 }
 
@@ -43,14 +46,16 @@ struct RpcConnection::Call {
 };
 
 RpcConnection::RpcConnection(Fd connected) : m_rpc(rpc_init_context()) {
-  if (m_rpc == nullptr) return;
+  if (m_rpc == nullptr)
+    return;
   rpc_set_autoreconnect(m_rpc, 0); // the default spins on a dead server
   rpc_set_fd(m_rpc, connected.release());
   rpc_service(m_rpc, POLLOUT); // tells libnfs that it is connected
 }
 
 RpcConnection::~RpcConnection() {
-  if (m_rpc != nullptr) rpc_destroy_context(m_rpc); // closes the socket
+  if (m_rpc != nullptr)
+    rpc_destroy_context(m_rpc); // closes the socket
 }
 
 RpcConnection::RpcConnection(RpcConnection&& other) noexcept
@@ -60,15 +65,19 @@ void RpcConnection::on_answer(rpc_context*, int status, void* answer, void* priv
   auto& call = *static_cast<Call*>(private_pointer);
   call.done = true;
   call.status = status;
-  if (status == RPC_STATUS_ERROR) call.error = text(static_cast<const char*>(answer));
-  if (status == RPC_STATUS_SUCCESS && answer != nullptr && call.take) call.take(answer);
+  if (status == RPC_STATUS_ERROR)
+    call.error = text(static_cast<const char*>(answer));
+  if (status == RPC_STATUS_SUCCESS && answer != nullptr && call.take)
+    call.take(answer);
 }
 
 Result<void> RpcConnection::serve(const Call& call, Deadline deadline) {
   while (!call.done) {
-    if (Clock::now() >= deadline) return fail(ErrorCode::timeout, "no answer");
+    if (Clock::now() >= deadline)
+      return fail(ErrorCode::timeout, "no answer");
     pollfd socket{rpc_get_fd(m_rpc), static_cast<short>(rpc_which_events(m_rpc)), 0};
-    if (socket.fd < 0) return fail(ErrorCode::failed, "the server closed the connection");
+    if (socket.fd < 0)
+      return fail(ErrorCode::failed, "the server closed the connection");
     ::poll(&socket, 1, poll_time(deadline, k_service_interval));
     if ((socket.revents & (POLLERR | POLLHUP)) != 0 && (socket.revents & POLLIN) == 0) {
       int error = 0;
@@ -83,16 +92,21 @@ Result<void> RpcConnection::serve(const Call& call, Deadline deadline) {
 }
 
 Result<void> RpcConnection::call(const std::function<int(void*)>& issue, Take take, Deadline deadline) {
-  if (m_rpc == nullptr) return fail(ErrorCode::failed, "out of memory");
+  if (m_rpc == nullptr)
+    return fail(ErrorCode::failed, "out of memory");
   m_calls.push_back(std::make_unique<Call>());
   Call& one = *m_calls.back();
   one.take = std::move(take);
-  if (issue(&one) != 0) return fail(ErrorCode::failed, text(rpc_get_error(m_rpc)));
+  if (issue(&one) != 0)
+    return fail(ErrorCode::failed, text(rpc_get_error(m_rpc)));
   const auto served = serve(one, deadline);
   one.take = nullptr; // what it refers to dies with the caller
-  if (!served) return served;
-  if (one.status == RPC_STATUS_SUCCESS) return {};
-  if (is_not_offered(one.error)) return fail(ErrorCode::unsupported, one.error);
+  if (!served)
+    return served;
+  if (one.status == RPC_STATUS_SUCCESS)
+    return {};
+  if (is_not_offered(one.error))
+    return fail(ErrorCode::unsupported, one.error);
   return fail(ErrorCode::failed, one.error.empty() ? "the call was cancelled" : one.error);
 }
 
@@ -107,10 +121,12 @@ Result<std::vector<RpcMapping>> RpcConnection::portmapper_dump(Deadline deadline
   std::vector<RpcMapping> result;
   const auto take = [&result](void* answer) {
     for (const auto* one = static_cast<pmap2_dump_result*>(answer)->list; one != nullptr; one = one->next)
-      if (result.size() < k_max_answers) result.push_back({one->map.prog, one->map.vers, one->map.prot, one->map.port});
+      if (result.size() < k_max_answers)
+        result.push_back({one->map.prog, one->map.vers, one->map.prot, one->map.port});
   };
   const auto called = call([this](void* c) { return rpc_pmap2_dump_async(m_rpc, on_answer, c); }, take, deadline);
-  if (!called) return fail(called.error());
+  if (!called)
+    return fail(called.error());
   return result;
 }
 
@@ -118,7 +134,8 @@ Result<std::vector<RpcExport>> RpcConnection::mount_export(Deadline deadline) {
   std::vector<RpcExport> result;
   const auto take = [&result](void* answer) {
     for (const exportnode* one = *static_cast<::exports*>(answer); one != nullptr; one = one->ex_next) {
-      if (result.size() >= k_max_answers) return;
+      if (result.size() >= k_max_answers)
+        return;
       RpcExport listing{text(one->ex_dir), {}};
       for (const groupnode* client = one->ex_groups; client != nullptr; client = client->gr_next)
         listing.clients.push_back(text(client->gr_name));
@@ -126,7 +143,8 @@ Result<std::vector<RpcExport>> RpcConnection::mount_export(Deadline deadline) {
     }
   };
   const auto called = call([this](void* c) { return rpc_mount3_export_async(m_rpc, on_answer, c); }, take, deadline);
-  if (!called) return fail(called.error());
+  if (!called)
+    return fail(called.error());
   return result;
 }
 
@@ -136,13 +154,15 @@ Result<RpcMountReply> RpcConnection::mount_mnt(const std::string& directory, Dea
   const auto take = [&result](void* answer) {
     const auto& reply = *static_cast<mountres3*>(answer);
     result.status = reply.fhs_status;
-    if (reply.fhs_status != MNT3_OK) return;
+    if (reply.fhs_status != MNT3_OK)
+      return;
     const auto& flavors = reply.mountres3_u.mountinfo.auth_flavors;
     result.flavors.assign(flavors.auth_flavors_val, flavors.auth_flavors_val + flavors.auth_flavors_len);
   };
   const auto issue = [&](void* c) { return rpc_mount3_mnt_async(m_rpc, on_answer, path.data(), c); };
   const auto called = call(issue, take, deadline);
-  if (!called) return fail(called.error());
+  if (!called)
+    return fail(called.error());
   return result;
 }
 

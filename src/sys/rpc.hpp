@@ -29,9 +29,10 @@ struct RpcMountReply {
 };
 
 /// One connection to one RPC server. Errors of all calls: `timeout`; `unsupported` if the server does not offer the
-/// program or version; `failed` with the reason otherwise. After an error other than `unsupported` it is of no more use.
+/// program or version; `failed` with the reason otherwise. After an error other than `unsupported` it is of no more
+/// use.
 class RpcConnection {
-public:
+ public:
   explicit RpcConnection(Fd connected);
   ~RpcConnection();
   RpcConnection(RpcConnection&&) noexcept;
@@ -45,7 +46,7 @@ public:
   Result<RpcMountReply> mount_mnt(const std::string& directory, Deadline deadline);
   Result<void> mount_umnt(const std::string& directory, Deadline deadline);
 
-private:
+ private:
   struct Call;
   using Take = std::function<void(void* answer)>;
   /// `issue` queues the call with the given private pointer; `take` reads the answer while libnfs still owns it.

@@ -7,15 +7,20 @@
 
 namespace sharefs::sys {
 
-/// The script is one JSON document:
+/// The script is one JSON document (// comments allowed, unknown keys are errors); all keys may be left out:
 ///   {"identity": {...}, "now": "2026-01-01T00:00:00Z", "mountinfo": "text", "users": [{...}],
-///    "run": [{"argv": [...], "exit_code": 0, "out": "", "err": "", "times": 1, "mountinfo": "text after"}],
-///    "mount": [{"source":..,"target":..,"error": {code,message}|null, "mountinfo": "text after"}], "unmount": [...],
-///    "nfs": {"HOST": NfsProbe}, "probe_path": {"PATH": PathProbe}, "inspect": {"PATH": PathFact}}
+///    "run": [{"argv": [...], "exit_code": 0, "out": "", "err": "", "error": {code,message}|null, "times": 1,
+///             "mountinfo": "table from then on", "files": {"/path/under/the/root": "content written by the call"}}],
+///    "exec": as "run" with "error", "mount": [{"source":.., "target":.., "fs_type":.., "options":.., "error":..}],
+///    "unmount": [{"target":.., "force":.., "lazy":.., "error":..}], (both with "times", "mountinfo", "files")
+///    "nfs": {"HOST": NfsProbe}, "probe_path": {"PATH": PathProbe}, "inspect": {"PATH": PathFact or {"error":..}}}
+/// A call is answered by the first entry that fits: of the keys that say what is asked (argv; source, target, ...) only
+/// those that stand in the entry are compared. An entry with "times" is used so often and no more.
 /// A call that the script does not know fails with `unsupported` and says what it was: a test never falls through to
-/// the machine. `exec` is recorded and reported by exec_calls().
+/// the machine. Only `inspect` of a path that the script does not know looks at the files under the root, unless that
+/// is "/". `exec` is recorded in calls() and fails.
 class ScriptedSystem final : public System {
-public:
+ public:
   static Result<std::unique_ptr<ScriptedSystem>> from_json(const std::string& text, std::string root);
   ~ScriptedSystem() override;
 
@@ -34,7 +39,7 @@ public:
   /// Every run, mount, unmount and exec so far, one readable line each, in order.
   [[nodiscard]] const std::vector<std::string>& calls() const;
 
-private:
+ private:
   struct Script;
   ScriptedSystem(std::string root, std::unique_ptr<Script> script);
   std::unique_ptr<Script> m_script;
