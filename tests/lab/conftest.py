@@ -85,4 +85,5 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     cluster = item.stash.get(_CLUSTER, None)
     if report.when == "call" and report.failed and cluster:
         for host in cluster:
-            report.sections.append((f"commands on {host.name}", host.history()))
+            if host.log:
+                report.sections.append((f"commands on {host.name}", host.history()))

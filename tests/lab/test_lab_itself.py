@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sharefslab import BaseCluster, Cluster, CommandTimeout, Host, KernelCluster, LabError, wait_until
+from sharefslab import BaseCluster, Cluster, CommandTimeout, Host, KernelCluster, LabError, paths, wait_until
 
 DEADLINE = 90.0
 ANSWER = 4.0  # a healthy mount answers within this time, however busy the machine is
@@ -279,8 +279,12 @@ class TestTeardown:
         driver = os.fork()
         if driver == 0:
             with Cluster(hosts=("node1",)) as cluster:
-                record.write_text(str(cluster.pids()[0]))
+                record.write_text(f"{cluster.pids()[0]} {cluster.directories()[0]}")
                 os.kill(os.getpid(), signal.SIGKILL)
         os.waitpid(driver, 0)
-        guest = int(record.read_text())
+        pid, path = record.read_text().split()
+        guest, directory = int(pid), Path(path)
+        assert directory.exists()
         wait_until(lambda: not is_alive(guest), DEADLINE)
+        paths.remove_orphans()
+        assert not directory.exists()

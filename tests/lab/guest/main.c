@@ -14,10 +14,8 @@ static void read_setting(struct boot_config* config, const char* key, const char
     char* place;
     size_t size;
   } settings[] = {
-      {"project", config->project, sizeof config->project},
-      {"share", config->share, sizeof config->share},
-      {"binary", config->binary, sizeof config->binary},
-      {"hostname", config->hostname, sizeof config->hostname},
+      {"project", config->project, sizeof config->project}, {"share", config->share, sizeof config->share},
+      {"binary", config->binary, sizeof config->binary},    {"hostname", config->hostname, sizeof config->hostname},
       {"disk", config->disk, sizeof config->disk},
   };
   for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)

@@ -98,12 +98,14 @@ static void mount_devices(void) {
   make_link("/proc/self/fd/2", "dev/stderr");
 }
 
-static void link_program_under_test(const char* binary) {
-  char target[2 * PATH_MAX], link[PATH_MAX];
-  const char* name = strrchr(binary, '/');
+static void mount_program_under_test(const char* program) {
+  char directory[PATH_MAX], target[PATH_MAX + sizeof LAB_BINARY];
+  const char* name = strrchr(program, '/');
+  snprintf(directory, sizeof directory, "%.*s", (int)(name - program), program);
   snprintf(target, sizeof target, LAB_BINARY "%s", name);
-  snprintf(link, sizeof link, "lab-bin%s", "/sharefs");
-  make_link(target, link);
+  mount_or_fail("binary", "binary", "hostfs", MS_RDONLY, directory);
+  unlink("lab-bin/sharefs"); // a disk may have the link of an earlier boot
+  make_link(target, "lab-bin/sharefs");
 }
 
 static void set_hostname(const char* name) {
@@ -151,13 +153,8 @@ void build_guest_root(const struct boot_config* config) {
   mount_or_fail("project", "project", "hostfs", MS_RDONLY, config->project);
   mount_or_fail("exchange", "exchange", "hostfs", 0, config->exchange);
   mount_or_fail("share", "share", "hostfs", 0, config->share);
-  if (*config->binary) {
-    char directory[PATH_MAX];
-    snprintf(directory, sizeof directory, "%s", config->binary);
-    *strrchr(directory, '/') = '\0';
-    mount_or_fail("binary", "binary", "hostfs", MS_RDONLY, directory);
-    link_program_under_test(config->binary);
-  }
+  if (*config->binary)
+    mount_program_under_test(config->binary);
   mount_volatile();
   mount_devices();
   set_hostname(config->hostname);
