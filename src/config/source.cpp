@@ -1,9 +1,9 @@
 #include "config/source.hpp"
 
 #include "base/text.hpp"
+#include "base/visible.hpp"
 
 #include <algorithm>
-#include <array>
 #include <fmt/format.h>
 
 namespace sharefs::config {
@@ -150,46 +150,7 @@ Error Source::error(const Problem& problem) const {
 }
 
 std::string shown(std::string_view text) {
-  constexpr std::size_t k_limit = 60;
-  std::string out;
-  std::size_t count = 0;
-  const std::string valid = to_utf8(text.substr(0, k_limit * 4));
-  for (std::size_t i = 0; i < valid.size(); ++count) {
-    auto end = i + 1;
-    while (end < valid.size() && is_continuation(valid[end]))
-      ++end;
-    if (count == k_limit)
-      return out + "...";
-    const auto character = std::string_view(valid).substr(i, end - i);
-    out += find_invisible(character) ? "?" : character;
-    i = end;
-  }
-  return out;
-}
-
-std::optional<std::size_t> find_invisible(std::string_view text) {
-  // Zero width and direction (U+200B-200F, 202A-202E, 2066-2069), line ends (2028, 2029), byte order mark (FEFF).
-  struct Range {
-    std::string_view first, last;
-  };
-  constexpr std::array<Range, 5> k_ranges{{{"\xc2\x80", "\xc2\x9f"},
-                                           {"\xe2\x80\x8b", "\xe2\x80\x8f"},
-                                           {"\xe2\x80\xa8", "\xe2\x80\xae"},
-                                           {"\xe2\x81\xa6", "\xe2\x81\xa9"},
-                                           {"\xef\xbb\xbf", "\xef\xbb\xbf"}}};
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    if (byte < 0x20 || byte == 0x7f)
-      return i;
-    if (byte < 0x80)
-      continue;
-    for (const auto& [first, last] : k_ranges) {
-      const auto character = text.substr(i, first.size());
-      if (character.size() == first.size() && character >= first && character <= last)
-        return i;
-    }
-  }
-  return std::nullopt;
+  return fit_width(visible(text.substr(0, 1000)), 60);
 }
 
 } // namespace sharefs::config

@@ -66,11 +66,7 @@ class Source {
   std::vector<std::size_t> m_continuations; ///< offsets of UTF-8 bytes that begin no character
 };
 
-/// `text` for use in a message: one line, invisible characters as `?`, cut after 60 characters.
+/// `text` for use in a message: one line, invisible characters escaped, at most 60 columns.
 std::string shown(std::string_view text);
-
-/// Offset of the first character that has no business in a configuration value: controls, and the characters that
-/// are invisible or change the direction of text (so that a reader would see another value than the program).
-std::optional<std::size_t> find_invisible(std::string_view text);
 
 } // namespace sharefs::config

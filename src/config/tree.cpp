@@ -47,9 +47,8 @@ class Builder final : public YAML::EventHandler {
     const auto found = m_anchors.find(anchor);
     if (found == m_anchors.end())
       stop(mark, "the alias stands inside of its own anchor", "write the value out");
-    Node copy = found->second;
-    spend(mark, cost_of(copy));
-    place_value(mark, std::move(copy));
+    spend(mark, cost_of(found->second)); // before the copy is made
+    place_value(mark, found->second);
   }
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& value) override {

