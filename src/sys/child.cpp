@@ -55,6 +55,8 @@ int keep_only(int pipe) {
     else
       ::close(fd);
   }
+  if (null > 3)
+    ::close(null);
   ::fcntl(pipe, F_SETFD, FD_CLOEXEC);
   return pipe;
 }

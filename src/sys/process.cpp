@@ -11,6 +11,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <linux/close_range.h>
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -108,7 +109,10 @@ bool connect_streams(Start& start) {
   for (int& fd : fds)
     if (fd < 4)
       fd = ::fcntl(fd, F_DUPFD_CLOEXEC, 4);
-  start.failure.write.reset(fds[3]);
+  if (fds[3] != start.failure.write.get())
+    start.failure.write.reset(fds[3]);
+  // Whatever we were started with open is no business of the program (kernels before 5.11 refuse; ours have O_CLOEXEC).
+  ::close_range(4, ~0U, CLOSE_RANGE_CLOEXEC);
   return fds[3] >= 0 && ::dup2(fds[0], 0) == 0 && ::dup2(fds[1], 1) == 1 && ::dup2(fds[2], 2) == 2;
 }
 

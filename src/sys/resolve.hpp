@@ -36,7 +36,7 @@ struct Seen {
 
 /// Decides places from values: the mount table and two ways to look at a component. Remembers what it saw.
 class Resolver {
-public:
+ public:
   /// `local` is asked only for paths that no shared mount lies above; `remote` for all others, several at once, and may
   /// answer `unknown` (a dead server): then the place counts as shared.
   using Local = std::function<Seen(const std::string&)>;
@@ -48,7 +48,7 @@ public:
   /// True if some mount of the table is shared: if not, nothing is, and nothing needs to be resolved.
   [[nodiscard]] bool any_shared() const { return !m_shared.empty(); }
 
-private:
+ private:
   [[nodiscard]] bool crosses_shared(std::string_view path) const;
   const Seen& look(const std::string& path, const std::vector<std::string>& ahead);
 

@@ -1,0 +1,190 @@
+#include "sys/mount_table.hpp"
+
+#include "support/catch.hpp"
+
+using namespace sharefs;
+using namespace sharefs::sys;
+
+namespace {
+
+MountTable table_of(const std::string& mountinfo) {
+  auto table = MountTable::parse(mountinfo);
+  REQUIRE(table);
+  return *table;
+}
+
+std::string line(int id, int parent, const std::string& target, const std::string& type = "ext4",
+                 const std::string& source = "/dev/sda1") {
+  return std::to_string(id) + " " + std::to_string(parent) + " 0:" + std::to_string(id) + " / " + target +
+         " rw,relatime shared:1 - " + type + " " + source + " rw\n";
+}
+
+int owner(const MountTable& table, std::string_view path) {
+  const MountEntry* entry = table.owner_of(path);
+  return entry == nullptr ? -1 : entry->id;
+}
+
+std::vector<int> ids(const std::vector<const MountEntry*>& entries) {
+  std::vector<int> result;
+  for (const MountEntry* entry : entries)
+    result.push_back(entry->id);
+  return result;
+}
+
+} // namespace
+
+TEST_CASE("every field of a line is read") {
+  const MountTable table =
+      table_of("36 35 98:4294 /mnt1 /mnt2 rw,noatime shared:1 master:2 - nfs4 srv:/data rw,vers=4.2,hard\n"
+               "37 36 0:5 / /plain rw - tmpfs tmpfs rw,size=4k\n");
+  REQUIRE(table.entries().size() == 2);
+  const MountEntry expected{36,     35,           98,
+                            4294,   "/mnt1",      "/mnt2",
+                            false,  "rw,noatime", "shared:1 master:2",
+                            "nfs4", "srv:/data",  "rw,vers=4.2,hard"};
+  CHECK(table.entries()[0] == expected);
+  CHECK(table.entries()[1].optional_fields.empty());
+}
+
+TEST_CASE("octal escapes and removed mount points") {
+  struct Row {
+    const char* raw;
+    const char* target;
+    bool deleted;
+  };
+  const Row row = GENERATE(Row{"/a\\040b", "/a b", false}, Row{"/tab\\011nl\\012bs\\134", "/tab\tnl\nbs\\", false},
+                           Row{"/hash\\043", "/hash#", false}, Row{"/caf\303\251", "/caf\303\251", false},
+                           Row{"/gone//deleted", "/gone", true}, Row{"/gone\\040(deleted)", "/gone", true},
+                           Row{"/a\\040b\\040(deleted)", "/a b", true}, Row{"/(deleted)", "/(deleted)", false},
+                           Row{"/deleted", "/deleted", false}, Row{"/x\\0405", "/x 5", false});
+  INFO(row.raw);
+  const MountTable table = table_of(line(1, 0, "/") + line(2, 1, row.raw));
+  REQUIRE(table.entries().size() == 2);
+  CHECK(table.entries()[1].target == row.target);
+  CHECK(table.entries()[1].deleted == row.deleted);
+  CHECK(owner(table, row.target) == (row.deleted ? 1 : 2));
+}
+
+TEST_CASE("a source may have spaces, be empty, or look like a tag") {
+  CHECK(table_of(line(1, 0, "/", "cifs", "//srv/my\\040share")).entries()[0].source == "//srv/my share");
+  CHECK(table_of(line(1, 0, "/", "9p", "UUID=x")).entries()[0].source == "UUID=x");
+  CHECK(table_of(line(1, 0, "/", "nfs", "[fd00::1]:/d")).entries()[0].source == "[fd00::1]:/d");
+  CHECK(table_of("1 0 0:1 / / rw - tmpfs  rw\n").entries()[0].source.empty());
+}
+
+TEST_CASE("text that is no mount table is an error with the line") {
+  CHECK(table_of("").entries().empty());
+  CHECK(table_of("\n").entries().empty());
+  const std::string text =
+      GENERATE("hello\n", "1 2 3\n", "1 0 0:1 / / rw tmpfs tmpfs rw\n", "a b c:d / / rw - x y z\n");
+  INFO(text);
+  const auto table = MountTable::parse(line(1, 0, "/") + text);
+  REQUIRE_FALSE(table);
+  CHECK(table.error().message.starts_with("mountinfo:2:"));
+}
+
+TEST_CASE("the owner of a path is found down the tree") {
+  const MountTable table = table_of(line(1, 0, "/") + line(2, 1, "/data") + line(3, 2, "/data/share", "nfs4", "s:/x") +
+                                    line(4, 1, "/data2") + line(5, 3, "/data/share/inner/deep"));
+  struct Row {
+    const char* path;
+    int id;
+  };
+  const Row row = GENERATE(Row{"/", 1}, Row{"/etc/passwd", 1}, Row{"/data", 2}, Row{"/data/x", 2},
+                           Row{"/data/share", 3}, Row{"/data/share/a/b", 3}, Row{"/data2/x", 4}, Row{"/data20", 1},
+                           Row{"/data/share/inner", 3}, Row{"/data/share/inner/deep/x", 5}, Row{"/data/shared", 2});
+  INFO(row.path);
+  CHECK(owner(table, row.path) == row.id);
+}
+
+TEST_CASE("hidden mounts own nothing") {
+  SECTION("a later mount on a directory above hides the earlier one") {
+    const MountTable table = table_of(line(1, 0, "/") + line(2, 1, "/mnt/sub", "nfs") + line(3, 1, "/mnt"));
+    CHECK(owner(table, "/mnt/sub/x") == 3);
+    CHECK(table.at("/mnt/sub") == nullptr);
+    CHECK(table.at("/mnt")->id == 3);
+    CHECK(ids(table.below("/mnt")) == std::vector<int>{3, 2});
+  }
+  SECTION("mounts on top of each other") {
+    const MountTable table =
+        table_of(line(1, 0, "/") + line(2, 1, "/mnt", "nfs") + line(3, 2, "/mnt", "ext4") + line(4, 2, "/mnt/old"));
+    CHECK(owner(table, "/mnt/x") == 3);
+    CHECK(owner(table, "/mnt/old/x") == 3);
+    CHECK(table.at("/mnt")->id == 3);
+    CHECK(ids(table.below("/mnt")) == std::vector<int>{3, 4, 2});
+  }
+  SECTION("the same, with the ids the other way round") {
+    const MountTable table = table_of(line(1, 0, "/") + line(9, 1, "/mnt", "nfs") + line(5, 9, "/mnt", "ext4"));
+    CHECK(table.at("/mnt")->id == 5);
+  }
+}
+
+TEST_CASE("bind mounts are mounts of their own") {
+  const MountTable table = table_of(line(1, 0, "/") + "2 1 0:44 / /share rw - nfs4 s:/x rw\n" +
+                                    "3 1 0:44 /sub/dir /home/a/data rw - nfs4 s:/x rw\n");
+  CHECK(owner(table, "/home/a/data/f") == 3);
+  CHECK(table.owner_of("/home/a/data/f")->root == "/sub/dir");
+  CHECK(owner(table, "/home/a") == 1);
+}
+
+TEST_CASE("odd roots") {
+  SECTION("the root's parent is itself") {
+    CHECK(owner(table_of(line(1, 1, "/") + line(2, 1, "/a")), "/a/b") == 2);
+  }
+  SECTION("an initramfs below the real root") {
+    CHECK(owner(table_of(line(1, 1, "/", "rootfs") + line(2, 1, "/") + line(3, 2, "/a")), "/a/b") == 3);
+  }
+  SECTION("something mounted over / later: lookups still start below it") {
+    CHECK(owner(table_of(line(1, 0, "/") + line(2, 1, "/", "tmpfs") + line(3, 1, "/a")), "/a/b") == 3);
+  }
+  SECTION("a chroot that is no mount point: nothing is known about most paths") {
+    CHECK(MountTable().owner_of("/a") == nullptr);
+    CHECK(table_of(line(5, 4, "/proc")).owner_of("/a") == nullptr);
+  }
+  SECTION("a table that goes in circles") {
+    const MountTable table = table_of(line(1, 0, "/") + line(2, 3, "/a") + line(3, 2, "/a") + line(1, 1, "/"));
+    CHECK(owner(table, "/a/b") == 1);
+    CHECK(table.below("/").size() == 4);
+  }
+}
+
+TEST_CASE("mounts below a target come in an order in which they can be unmounted") {
+  const MountTable table =
+      table_of(line(1, 0, "/") + line(2, 1, "/d") + line(3, 2, "/d/a") + line(4, 3, "/d/a/b") + line(5, 2, "/d/z/y") +
+               line(6, 1, "/data") + line(7, 5, "/d/z/y") + line(8, 2, "/d/gone//deleted"));
+  CHECK(ids(table.below("/d")) == std::vector<int>{7, 5, 4, 3, 2});
+  CHECK(ids(table.below("/d/a/b")) == std::vector<int>{4});
+  CHECK(table.below("/e").empty());
+}
+
+TEST_CASE("format is the inverse of parse") {
+  const std::string text =
+      "36 35 98:4294 /m\\0401 /mnt\\0112 rw,noatime shared:1 master:2 - nfs4 srv:/da\\040ta rw,vers=4.2\n"
+      "37 36 0:5 / /gone//deleted rw - tmpfs tmpfs rw,size=4k\n";
+  CHECK(table_of(text).format() == text);
+}
+
+TEST_CASE("a table of a thousand mounts") {
+  std::string text = line(1, 0, "/");
+  for (int i = 2; i <= 1000; ++i)
+    text +=
+        line(i, i % 2 == 0 ? 1 : i - 1, (i % 2 == 0 ? "/m/" : "/m/" + std::to_string(i - 1) + "/") + std::to_string(i));
+  const MountTable table = table_of(text);
+  REQUIRE(table.entries().size() == 1000);
+  CHECK(owner(table, "/m/998/999/x") == 999);
+  CHECK(owner(table, "/m/998/99") == 998);
+  CHECK(table.below("/m").size() == 999);
+}
+
+TEST_CASE("which file systems several hosts share") {
+  for (const char* type :
+       {"nfs", "nfs4", "lustre", "ceph", "cifs", "autofs", "fuse.sshfs", "fuse.juicefs", "fuseblk.sshfs"})
+    CHECK(is_shared_fs_type(type));
+  for (const char* type : {"ext4", "xfs", "tmpfs", "overlay", "fuse.gvfsd-fuse", "fuse", "nfsd", "", "fuse.", "zfs"})
+    CHECK_FALSE(is_shared_fs_type(type));
+  MountEntry entry;
+  entry.fs_type = "nfs4";
+  CHECK(is_nfs(entry));
+  entry.fs_type = "nfsd";
+  CHECK_FALSE(is_nfs(entry));
+}

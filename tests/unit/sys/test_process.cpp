@@ -1,0 +1,356 @@
+#include "sys/process.hpp"
+
+#include "base/text.hpp"
+#include "support/catch.hpp"
+#include "support/temporary_directory.hpp"
+
+#include <array>
+#include <csignal>
+#include <fcntl.h>
+#include <filesystem>
+#include <sys/stat.h>
+#include <thread>
+#include <unistd.h>
+
+using namespace sharefs;
+using namespace sharefs::sys;
+using namespace std::chrono_literals;
+
+namespace {
+
+Command shell(const std::string& script) {
+  Command command;
+  command.argv = {"/bin/sh", "-c", script};
+  return command;
+}
+
+std::chrono::milliseconds time_of(const std::function<void()>& work) {
+  const auto begin = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - begin);
+}
+
+std::size_t open_descriptors() {
+  const auto all = std::filesystem::directory_iterator("/proc/self/fd");
+  return static_cast<std::size_t>(std::distance(begin(all), end(all)));
+}
+
+/// True while some process has `text` among its arguments.
+bool runs(const std::string& text) {
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    std::ifstream file(entry.path() / "cmdline");
+    const std::string words{std::istreambuf_iterator<char>(file), {}};
+    if (words.find(text) != std::string::npos)
+      return true;
+  }
+  return false;
+}
+
+User nobody() {
+  return {"nobody", 65534, 65534, {65534}, "/nonexistent"};
+}
+
+} // namespace
+
+TEST_CASE("a process hands back its output and exit code") {
+  struct Row {
+    const char* script;
+    int exit_code;
+    const char* out;
+    const char* err;
+  };
+  const Row row = GENERATE(Row{"echo out; echo err >&2", 0, "out\n", "err\n"}, Row{"exit 7", 7, "", ""},
+                           Row{"exit 255", 255, "", ""}, Row{"kill -TERM $$", 128 + 15, "", ""},
+                           Row{"printf 'a\\000b'; printf x >&2", 0, "a", "x"}, Row{"cat", 0, "", ""});
+  INFO(row.script);
+  const auto done = run_process(shell(row.script));
+  REQUIRE(done);
+  CHECK(done->exit_code == row.exit_code);
+  CHECK_FALSE(done->timed_out);
+  CHECK(done->ok() == (row.exit_code == 0));
+  CHECK(done->out.substr(0, std::string(row.out).size()) == row.out);
+  CHECK(done->err == row.err);
+}
+
+TEST_CASE("zero bytes are kept") {
+  const auto done = run_process(shell("printf 'a\\000b'"));
+  REQUIRE(done);
+  CHECK(done->out == std::string("a\0b", 3));
+}
+
+TEST_CASE("a program that cannot be started is an error of the call") {
+  const test::TemporaryDirectory directory;
+  directory.write("text", "#! /nonexistent\n");
+  ::chmod((directory / "text").c_str(), 0644);
+  Command command;
+  SECTION("not in PATH") {
+    command.argv = {"no-such-program-of-sharefs"};
+    const auto done = run_process(command);
+    REQUIRE_FALSE(done);
+    CHECK(done.error().code == ErrorCode::not_found);
+    CHECK(done.error().message == "`no-such-program-of-sharefs` is not installed (not found in PATH)");
+  }
+  SECTION("no such path") {
+    command.argv = {directory / "missing"};
+    CHECK(run_process(command).error().code == ErrorCode::not_found);
+  }
+  SECTION("not executable") {
+    command.argv = {directory / "text"};
+    CHECK(run_process(command).error().code == ErrorCode::permission);
+  }
+  SECTION("a file without #! is not given to a shell") {
+    directory.write("script", "echo hello\n");
+    ::chmod((directory / "script").c_str(), 0755);
+    command.argv = {directory / "script"};
+    CHECK(run_process(command).error().code == ErrorCode::failed);
+  }
+  SECTION("no directory") {
+    command.argv = {"true"};
+    command.directory = directory / "missing";
+    const auto done = run_process(command);
+    REQUIRE_FALSE(done);
+    CHECK(done.error().message.find(command.directory) != std::string::npos);
+  }
+  SECTION("nothing") {
+    CHECK_FALSE(run_process(command));
+  }
+}
+
+TEST_CASE("standard input is the given text, or empty") {
+  Command command = shell("cat; test -t 0 || echo .");
+  CHECK(run_process(command)->out == ".\n");
+  command.input = std::string(300'000, 'x'); // more than a pipe holds
+  command.argv = {"wc", "-c"};
+  CHECK(std::stoi(run_process(command)->out) == 300'000);
+  command.argv = {"true"}; // reads none of it: no SIGPIPE, no error
+  CHECK(run_process(command)->ok());
+}
+
+TEST_CASE("output above the limit is thrown away, and the child still ends") {
+  Command command = shell("head -c 3000000 /dev/zero; head -c 3000000 /dev/zero >&2; echo end >&2; exit 3");
+  command.output_limit = 1000;
+  const auto done = run_process(command);
+  REQUIRE(done);
+  CHECK(done->exit_code == 3);
+  CHECK(done->out.size() == 1000);
+  CHECK(done->err.size() == 1000);
+}
+
+TEST_CASE("environment and directory") {
+  ::setenv("SHAREFS_TEST_OLD", "old", 1);
+  ::setenv("SHAREFS_TEST_BOTH", "old", 1);
+  Command command = shell("echo $SHAREFS_TEST_OLD $SHAREFS_TEST_BOTH $SHAREFS_TEST_NEW; pwd");
+  command.environment = {{"SHAREFS_TEST_BOTH", "new"}, {"SHAREFS_TEST_NEW", "new"}};
+  command.directory = "/usr";
+  CHECK(run_process(command)->out == "old new new\n/usr\n");
+  ::unsetenv("SHAREFS_TEST_OLD");
+  ::unsetenv("SHAREFS_TEST_BOTH");
+}
+
+TEST_CASE("the PATH of the command's environment counts, and /usr/sbin is always looked into") {
+  const test::TemporaryDirectory directory;
+  directory.write("mytool", "#!/bin/sh\necho mine\n");
+  ::chmod((directory / "mytool").c_str(), 0755);
+  Command command;
+  command.argv = {"mytool"};
+  CHECK_FALSE(run_process(command));
+  command.environment["PATH"] = directory.path();
+  CHECK(run_process(command)->out == "mine\n");
+  command.argv = {"chroot", "--version"};
+  CHECK(run_process(command)->ok());
+}
+
+TEST_CASE("at the deadline the whole process group is killed") {
+  const std::string mark = "3141." + std::to_string(::getpid());
+  Command command = shell("echo begin; sleep " + mark + " & sleep " + mark);
+  command.deadline = 150ms;
+  Result<Completed> done = fail(ErrorCode::failed, "");
+  const auto took = time_of([&] { done = run_process(command); });
+  REQUIRE(done);
+  CHECK(done->timed_out);
+  CHECK_FALSE(done->unreaped);
+  CHECK_FALSE(done->ok());
+  CHECK(done->exit_code == 128 + SIGKILL);
+  CHECK(done->out == "begin\n");
+  CHECK(took >= 150ms);
+  CHECK(took < 600ms);
+  CHECK_FALSE(runs(mark));
+}
+
+TEST_CASE("a child that ignores SIGTERM and closes its streams is still killed") {
+  Command command = shell("trap '' TERM INT HUP; exec >&- 2>&-; while :; do sleep 1; done");
+  command.deadline = 100ms;
+  CHECK(run_process(command)->timed_out);
+}
+
+TEST_CASE("a daemon that keeps the streams open is neither waited for nor killed") {
+  const test::TemporaryDirectory directory;
+  Command command = shell("(sleep 0.3; touch " + directory / "lives" + ") & echo started");
+  command.deadline = 5s;
+  Result<Completed> done = fail(ErrorCode::failed, "");
+  const auto took = time_of([&] { done = run_process(command); });
+  REQUIRE(done);
+  CHECK(done->ok());
+  CHECK(done->out == "started\n");
+  CHECK(took < 280ms);
+  for (int i = 0; i < 100 && !std::filesystem::exists(directory / "lives"); ++i)
+    std::this_thread::sleep_for(10ms);
+  CHECK(std::filesystem::exists(directory / "lives"));
+}
+
+TEST_CASE("the child starts with default signals, an own process group and no foreign descriptors") {
+  ::signal(SIGPIPE, SIG_IGN);
+  sigset_t blocked;
+  sigset_t before;
+  sigemptyset(&blocked);
+  sigaddset(&blocked, SIGTERM);
+  ::pthread_sigmask(SIG_BLOCK, &blocked, &before);
+  const auto status = run_process(shell("grep -E '^Sig(Ign|Blk)' /proc/self/status; ls /proc/self/fd | wc -l"));
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  ::signal(SIGPIPE, SIG_DFL);
+  REQUIRE(status);
+  // ls itself opens the fourth.
+  CHECK(status->out == "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n4\n");
+  const auto group = run_process(shell("ps -o pgid= -p $$ 2>/dev/null || cut -d' ' -f5 /proc/$$/stat"));
+  REQUIRE(group);
+  CHECK(std::stoi(group->out) != ::getpgrp());
+}
+
+TEST_CASE("many threads run processes at the same time without leaking descriptors") {
+  const std::size_t before = open_descriptors();
+  std::vector<std::thread> threads;
+  std::array<int, 8> good{};
+  for (std::size_t t = 0; t < good.size(); ++t)
+    threads.emplace_back([&good, t] {
+      for (int i = 0; i < 5; ++i) {
+        const std::string text = std::to_string(t) + "-" + std::to_string(i);
+        const auto ran = run_process(shell("echo " + text));
+        const auto worked = in_child(std::nullopt, 5s, [&] { return Result<std::string>(text); });
+        good[t] += ran && ran->out == text + "\n" && worked && *worked == text ? 1 : 0;
+      }
+    });
+  for (std::thread& thread : threads)
+    thread.join();
+  CHECK(good == std::array<int, 8>{5, 5, 5, 5, 5, 5, 5, 5});
+  CHECK(open_descriptors() == before);
+}
+
+TEST_CASE("a parent that was started with SIGCHLD ignored still gets exit codes") {
+  ::signal(SIGCHLD, SIG_IGN);
+  CHECK(run_process(shell("exit 5"))->exit_code == 5);
+  ::signal(SIGCHLD, SIG_DFL);
+}
+
+TEST_CASE("a process can run as another user") {
+  Command command = shell("id -u; id -g; id -G; echo $HOME $USER");
+  command.as = nobody();
+  const auto done = run_process(command);
+  if (::geteuid() != 0) {
+    CHECK(done.error().code == ErrorCode::permission);
+    return;
+  }
+  REQUIRE(done);
+  CHECK(done->out == "65534\n65534\n65534\n/nonexistent nobody\n");
+}
+
+TEST_CASE("in_child hands back bytes and errors") {
+  const std::string bytes("a\0b\xff", 4);
+  CHECK(in_child(std::nullopt, 1s, [&] { return Result<std::string>(bytes); }) == bytes);
+  const std::string large(5'000'000, 'x'); // more than a pipe holds
+  CHECK(in_child(std::nullopt, 5s, [&] { return Result<std::string>(large); }) == large);
+  const Error error{ErrorCode::conflict, "message", "hint", "context\nmore"};
+  const auto failed = in_child(std::nullopt, 1s, [&]() -> Result<std::string> { return fail(error); });
+  REQUIRE_FALSE(failed);
+  CHECK(failed.error() == error);
+}
+
+TEST_CASE("in_child does not change this process") {
+  int changed = 0;
+  CHECK(in_child(std::nullopt, 1s, [&]() -> Result<std::string> {
+    changed = 1;
+    return std::string();
+  }));
+  CHECK(changed == 0);
+}
+
+TEST_CASE("work that does not end, crashes or throws is an error") {
+  Result<std::string> result;
+  const auto took = time_of([&] {
+    result = in_child(std::nullopt, 100ms, []() -> Result<std::string> {
+      for (;;)
+        ::pause();
+    });
+  });
+  REQUIRE_FALSE(result);
+  CHECK(result.error().code == ErrorCode::timeout);
+  CHECK(result.error().message == "no answer within " + format_duration(100'000));
+  CHECK(took < 500ms);
+
+  result = in_child(std::nullopt, 1s, []() -> Result<std::string> { throw std::runtime_error("oops"); });
+  CHECK(result.error().message == "oops");
+  result = in_child(std::nullopt, 1s, []() -> Result<std::string> {
+    ::raise(SIGKILL);
+    return std::string();
+  });
+  CHECK(result.error().message == "the child process was ended by signal 9");
+  result = in_child(std::nullopt, 1s, []() -> Result<std::string> { ::_exit(4); });
+  CHECK(result.error().message == "the child process ended with code 4");
+  result = in_child(std::nullopt, 1s, []() -> Result<std::string> { ::_exit(0); });
+  CHECK(result.error().code == ErrorCode::failed);
+}
+
+TEST_CASE("in_child sees no descriptor of the parent") {
+  const auto names = in_child(std::nullopt, 1s, []() -> Result<std::string> {
+    std::string text;
+    for (int fd = 0; fd < 1024; ++fd)
+      if (::fcntl(fd, F_GETFD) >= 0)
+        text += std::to_string(fd) + " ";
+    return text;
+  });
+  CHECK(names == "0 1 2 3 ");
+}
+
+TEST_CASE("in_child works as another user") {
+  const auto ids = in_child(nobody(), 1s, []() -> Result<std::string> {
+    return std::to_string(::getuid()) + " " + std::to_string(::getegid()) + " " +
+           std::to_string(::getgroups(0, nullptr)) + (::setuid(0) == 0 ? " root again" : "");
+  });
+  if (::geteuid() != 0) {
+    CHECK(ids.error().code == ErrorCode::permission);
+    return;
+  }
+  CHECK(ids == "65534 65534 1");
+}
+
+TEST_CASE("programs are found as PATH says") {
+  const test::TemporaryDirectory directory;
+  directory.write("a/tool", "#!/bin/sh\n");
+  directory.write("b/tool", "#!/bin/sh\n");
+  ::chmod((directory / "a/tool").c_str(), 0755);
+  ::chmod((directory / "b/tool").c_str(), 0755);
+  const std::string before = std::getenv("PATH");
+  ::setenv("PATH", (directory / "a" + ":relative::" + directory / "b").c_str(), 1);
+  CHECK(find_program("tool") == directory / "a/tool");
+  CHECK(find_program("tool", {directory / "a"}) == directory / "b/tool");
+  ::chmod((directory / "a/tool").c_str(), 0644);
+  CHECK(find_program("tool") == directory / "b/tool");
+  const auto missing = find_program("tool", {directory.path()});
+  REQUIRE_FALSE(missing);
+  CHECK(missing.error().code == ErrorCode::not_found);
+  CHECK(find_program("chroot").has_value()); // in /usr/sbin, which this PATH lacks
+  ::setenv("PATH", before.c_str(), 1);
+}
+
+TEST_CASE("exec_process replaces the process, or says why not") {
+  CHECK(exec_process({"no-such-program-of-sharefs"}, {"PATH=/usr/bin"}).code == ErrorCode::not_found);
+  CHECK(exec_process({"/etc/passwd"}, {}).code == ErrorCode::permission);
+  CHECK(exec_process({"/nonexistent/x"}, {}).code == ErrorCode::not_found);
+  CHECK(exec_process({}, {}).code == ErrorCode::failed);
+  CHECK(std::getenv("PATH") != nullptr);
+  // In a child, whose streams are closed: the new program proves itself by its exit code.
+  const auto replaced = in_child(std::nullopt, 2s, []() -> Result<std::string> {
+    return fail(exec_process({"sh", "-c", "test \"$A\" = b && exit 42"}, {"A=b", "PATH=/usr/bin:/bin"}));
+  });
+  REQUIRE_FALSE(replaced);
+  CHECK(replaced.error().message == "the child process ended with code 42");
+}
