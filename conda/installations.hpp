@@ -1,0 +1,32 @@
+#pragma once
+// Conda installations on this host: for `sharefs init`, which writes what it finds into sharefs.yaml.
+#include "base/diagnosis.hpp"
+#include "sys/system.hpp"
+
+#include <string>
+#include <vector>
+
+namespace sharefs::conda {
+
+struct Installation {
+  std::string user;  ///< whose home it lies in; empty: of the host (/opt/conda and the like)
+  std::string path;  ///< absolute
+  std::string below; ///< path below the home (`miniconda3`); empty for one of the host
+  bool envs_is_link = false;
+  std::string envs_link;                 ///< where `envs` leads then: probably a store that was shared by hand
+  std::vector<std::string> environments; ///< names below `envs` that have a conda-meta; sorted
+  friend bool operator==(const Installation&, const Installation&) = default;
+};
+
+struct Installations {
+  std::vector<Installation> found; ///< by user in the order given, then those of the host
+  Diagnoses problems;              ///< homes that could not be looked into (SF312); a home that is not there is none
+  friend bool operator==(const Installations&, const Installations&) = default;
+};
+
+/// The usual places (miniconda3, anaconda3, miniforge3, mambaforge, micromamba, .conda, ...) below the home of each
+/// user, looked at as that user, all homes in parallel, 3 s for each question; then those below /opt and /usr/local.
+/// No link below a home is followed. As a user other than root only the own home is looked into.
+Installations find_installations(sys::System& system, const std::vector<sys::User>& users);
+
+} // namespace sharefs::conda

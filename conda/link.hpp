@@ -1,0 +1,110 @@
+#pragma once
+// Links from homes to the shared environments: HOME/CONDA/envs/ENV -> STORE/ENV, or HOME/CONDA/envs -> STORE.
+//   probe    what the homes and the store hold; as each user, in parallel, with deadlines
+//   diagnose what stands in the way of the request (SF3xx)
+//   plan     the steps, one group per home
+#include "conda/store.hpp"
+#include "plan/plan.hpp"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace sharefs::conda {
+
+enum class LinkStyle {
+  each,  ///< one link per environment; a user keeps private environments beside them
+  whole, ///< the `envs` directory itself is a link, as in the manual recipe
+};
+
+struct LinkRequest {
+  enum class Verb { link, unlink };
+  Verb verb = Verb::link;
+  LinkStyle style = LinkStyle::each;
+  std::string store;                     ///< absolute, normalized
+  std::vector<std::string> environments; ///< to link or unlink; for LinkStyle::whole those that the store should hold
+  bool all = true;                       ///< every environment: unlink may also remove a link of the whole `envs`
+  std::vector<std::string> users;        ///< whose homes
+  std::string conda;                     ///< the installation, below each home or absolute
+  std::vector<Share> shares;
+  bool backup = false; ///< move aside what is in the way
+};
+
+/// Names, store and installation path are sound. Errors: `usage` for an environment's name, `config` for the rest.
+Result<void> check(const LinkRequest& request);
+
+/// What lies where a link should be.
+struct Place {
+  std::string environment; ///< empty: the `envs` directory
+  std::string path;
+  std::string target; ///< what a link there has to say
+  sys::PathKind kind = sys::PathKind::missing;
+  std::string link_text = {};
+  bool dangling = false;   ///< a link that leads nowhere
+  bool is_source = false;  ///< not a link, but what the link would lead to, or a directory above it
+  bool empty = false;      ///< a directory without entries; known for `envs` only
+  std::string backup = {}; ///< name of the newest backup beside it; empty: none
+  friend bool operator==(const Place&, const Place&) = default;
+};
+
+enum class Standing {
+  free,     ///< nothing there
+  linked,   ///< a link to the target
+  older,    ///< a link elsewhere into the store, or one that leads nowhere: it may be swapped
+  source,   ///< Place::is_source
+  occupied, ///< anything else: never replaced, only moved aside on request
+};
+const char* to_string(Standing standing); ///< "free", "linked", "older", "source", "occupied"
+/// `store` is LinkRequest::store.
+Standing standing(const Place& place, const std::string& store);
+
+enum class HomeProblem {
+  none,
+  unknown_user,
+  needs_root, ///< the home of somebody else, and we are not root
+  no_answer,
+  unreadable,
+  no_home,
+  no_installation,
+  link_on_the_way, ///< sharefs follows no link below a home
+  not_directory,
+};
+
+/// One installation of conda: of a user, or one for all of the host.
+struct HomeState {
+  std::string name;                 ///< the user, or the path of an installation outside of the homes
+  std::string conda;                ///< absolute
+  std::optional<plan::Actor> actor; ///< on whose behalf, and below what
+  HomeProblem problem = HomeProblem::none;
+  std::string where;  ///< the path of the problem
+  std::string detail; ///< errno's text, a hint of the system, or a link's target
+  Place envs;
+  std::vector<Place> environments; ///< as requested; empty unless `envs` is a directory or missing
+};
+
+struct LinkState {
+  std::optional<StoreState> store; ///< unlink works without it, so also when the server is dead
+  std::vector<HomeState> homes;
+  std::chrono::system_clock::time_point now; ///< for the names of backups
+};
+
+/// Errors: the mount table cannot be read. All that is wrong with a home stands in its HomeState.
+Result<LinkState> probe(sys::System& system, const LinkRequest& request);
+
+/// Store first (errors there: nothing can be linked), then the homes in order.
+Diagnoses diagnose(const LinkState& state, const LinkRequest& request);
+
+/// Empty if nothing is to do, or if the store cannot be used. Homes with a problem and occupied places have no steps.
+plan::Plan plan(const LinkState& state, const LinkRequest& request);
+
+/// How one home stands, for summaries and exit codes.
+enum class HomeSummary {
+  right,   ///< nothing to do
+  pending, ///< steps to do, and nothing in their way
+  blocked, ///< something of the request cannot be done: see the diagnoses
+  skipped, ///< not ours to do
+};
+const char* to_string(HomeSummary summary);
+HomeSummary summarize(const HomeState& home, const LinkRequest& request);
+
+} // namespace sharefs::conda

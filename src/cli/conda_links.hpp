@@ -1,0 +1,17 @@
+#pragma once
+// What `conda link` and `conda unlink` have in common: from sharefs.yaml and the arguments to the request, and its
+// course.
+#include "cli/context.hpp"
+#include "conda/link.hpp"
+
+namespace sharefs::cli {
+
+/// What the room is asked to do, checked. Errors: `config` (nothing to link by sharefs.yaml), `usage` (names that
+/// sharefs.yaml does not know, with "did you mean"), `permission` (another user's home without root).
+Result<conda::LinkRequest> conda_link_request(const config::Config& config, const Arguments& arguments,
+                                              const sys::Identity& self, conda::LinkRequest::Verb verb);
+
+/// Probe, say what stands in the way, execute. 4 if some homes were done and some could not be.
+Result<int> change_conda_links(Context& context, const Arguments& arguments, conda::LinkRequest::Verb verb);
+
+} // namespace sharefs::cli

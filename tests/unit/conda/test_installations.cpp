@@ -1,0 +1,94 @@
+#include "conda/installations.hpp"
+
+#include "fake_homes.hpp"
+#include "support/catch.hpp"
+
+using namespace sharefs;
+using namespace sharefs::conda;
+using test::FakeHomes;
+
+namespace {
+
+std::vector<sys::User> users_of(FakeHomes& machine) {
+  std::vector<sys::User> users;
+  for (const auto& [name, user] : machine.users())
+    users.push_back(user);
+  return users;
+}
+
+} // namespace
+
+TEST_CASE("installations in homes and on the host", "[conda]") {
+  FakeHomes machine;
+  machine.user("alice", 1000);
+  machine.user("bob", 1001);
+  machine.user("carol", 1002);
+  machine.directory("/home/alice/miniconda3/conda-meta");
+  machine.environment("/home/alice/miniconda3/envs/llm");
+  machine.environment("/home/alice/miniconda3/envs/eval");
+  machine.directory("/home/alice/miniconda3/envs/rest"); // no environment
+  machine.directory("/home/bob/miniforge3/conda-meta");
+  machine.link("/home/bob/miniforge3/envs", "/data/share/conda");
+  machine.link("/home/carol/miniconda3", "/home/alice/miniconda3"); // a link is no installation of hers
+  machine.directory("/home/carol/anaconda3");                       // an empty directory neither
+  machine.directory("/opt/conda/conda-meta");
+  const auto all = find_installations(machine, users_of(machine));
+  CHECK(all.problems.empty());
+  REQUIRE(all.found.size() == 3);
+  CHECK(all.found[0] == Installation{"alice", "/home/alice/miniconda3", "miniconda3", false, "", {"eval", "llm"}});
+  CHECK(all.found[1] == Installation{"bob", "/home/bob/miniforge3", "miniforge3", true, "/data/share/conda", {}});
+  CHECK(all.found[2] == Installation{"", "/opt/conda", "", false, "", {}});
+}
+
+TEST_CASE("~/.conda counts only if it holds environments", "[conda]") {
+  FakeHomes machine;
+  machine.user("alice", 1000);
+  machine.user("bob", 1001);
+  machine.directory("/home/alice/.conda/envs");
+  machine.environment("/home/bob/.conda/envs/llm");
+  const auto all = find_installations(machine, users_of(machine));
+  REQUIRE(all.found.size() == 1);
+  CHECK(all.found[0].user == "bob");
+  CHECK(all.found[0].below == ".conda");
+}
+
+TEST_CASE("a home that does not answer is told, the others are found", "[conda]") {
+  FakeHomes machine;
+  machine.user("alice", 1000);
+  machine.user("bob", 1001);
+  machine.directory("/home/alice/miniconda3/conda-meta");
+  machine.directory("/home/bob/miniconda3/conda-meta");
+  machine.hang.insert("/home/alice/miniconda3");
+  const auto all = find_installations(machine, users_of(machine));
+  REQUIRE(all.found.size() == 1);
+  CHECK(all.found[0].user == "bob");
+  REQUIRE(all.problems.size() == 1);
+  CHECK(all.problems[0].code == "SF312");
+  CHECK(all.problems[0].subject == "/home/alice");
+}
+
+TEST_CASE("an environment that hangs does not hide its installation", "[conda]") {
+  FakeHomes machine;
+  machine.user("alice", 1000);
+  machine.directory("/home/alice/miniconda3/conda-meta");
+  machine.link("/home/alice/miniconda3/envs/llm", "/dead/llm");
+  machine.hang.insert("/home/alice/miniconda3/envs/llm/conda-meta");
+  const auto all = find_installations(machine, users_of(machine));
+  REQUIRE(all.found.size() == 1);
+  CHECK(all.found[0].environments.empty());
+  CHECK(all.problems.size() == 1);
+}
+
+TEST_CASE("without root only the own home is looked into", "[conda]") {
+  FakeHomes machine;
+  machine.user("alice", 1000);
+  machine.user("bob", 1001);
+  machine.self().uid = 1000;
+  machine.directory("/home/alice/miniconda3/conda-meta");
+  machine.directory("/home/bob/miniconda3/conda-meta");
+  const auto all = find_installations(machine, users_of(machine));
+  REQUIRE(all.found.size() == 1);
+  CHECK(all.found[0].user == "alice");
+  for (const auto& question : machine.asked())
+    CHECK(question.find("/home/bob") == std::string::npos);
+}

@@ -1,0 +1,169 @@
+#include "link_machine.hpp"
+#include "support/catch.hpp"
+
+using namespace sharefs;
+using namespace sharefs::conda;
+using test::link_request;
+using test::LinkMachine;
+using test::unlink_request;
+using test::verdicts_of;
+
+namespace {
+
+using Verdicts = std::vector<std::string>;
+const std::string k_envs = "/home/alice/miniconda3/envs";
+
+LinkRequest only_alice(LinkRequest request) {
+  request.users = {"alice"};
+  return request;
+}
+
+Diagnosis first(LinkMachine& machine, const LinkRequest& request) {
+  const auto found = diagnose(*probe(machine, request), request);
+  REQUIRE_FALSE(found.empty());
+  return found.front();
+}
+
+} // namespace
+
+TEST_CASE("nothing is said where nothing is wrong", "[conda]") {
+  LinkMachine machine;
+  CHECK(verdicts_of(machine, link_request()).empty());
+  CHECK(verdicts_of(machine, unlink_request()).empty());
+}
+
+TEST_CASE("a store that is not there comes first, and alone", "[conda]") {
+  LinkMachine machine;
+  machine.hang.insert("/data/share/conda");
+  machine.environment(k_envs + "/llm");
+  CHECK(verdicts_of(machine, link_request()) == Verdicts{"SF302 error /data/share/conda"});
+}
+
+TEST_CASE("what is in the way", "[conda]") {
+  LinkMachine machine;
+  auto request = only_alice(link_request());
+  SECTION("a directory") {
+    machine.environment(k_envs + "/llm");
+    CHECK(verdicts_of(machine, request) == Verdicts{"SF316 error " + k_envs + "/llm"});
+    CHECK(first(machine, request).fix == "sharefs conda link llm --user alice --backup");
+    request.backup = true;
+    CHECK(verdicts_of(machine, request).empty());
+  }
+  SECTION("a foreign link") {
+    machine.directory("/home/alice/own");
+    machine.link(k_envs + "/llm", "/home/alice/own");
+    CHECK(verdicts_of(machine, request) == Verdicts{"SF316 error " + k_envs + "/llm"});
+    CHECK(first(machine, request).message.find("`/home/alice/own`") != std::string::npos);
+  }
+  SECTION("an older link is none") {
+    machine.link(k_envs + "/llm", "/gone");
+    CHECK(verdicts_of(machine, request).empty());
+  }
+  SECTION("envs, for one link of all") {
+    request.style = LinkStyle::whole;
+    machine.environment(k_envs + "/own");
+    CHECK(verdicts_of(machine, request) == Verdicts{"SF316 error " + k_envs});
+    CHECK(first(machine, request).fix == "sharefs conda link --all --user alice --backup");
+  }
+  SECTION("the whole link of before") {
+    machine.fact(k_envs).kind = sys::PathKind::symlink;
+    machine.fact(k_envs).link_target = "/data/share/conda";
+    CHECK(verdicts_of(machine, request) == Verdicts{"SF318 error " + k_envs});
+    CHECK(first(machine, request).fix == "sharefs conda unlink --all --user alice");
+    request.backup = true; // a link through which others may be working is not simply moved
+    CHECK(verdicts_of(machine, request) == Verdicts{"SF318 error " + k_envs});
+  }
+  SECTION("envs leads elsewhere") {
+    machine.fact(k_envs).kind = sys::PathKind::symlink;
+    machine.fact(k_envs).link_target = "/big/envs";
+    CHECK(verdicts_of(machine, request) == Verdicts{"SF315 error " + k_envs});
+  }
+  SECTION("the store below what should become a link to it") {
+    request.style = LinkStyle::whole;
+    request.store = k_envs + "/store";
+    request.shares.clear();
+    request.backup = true;
+    machine.environment(k_envs + "/store/llm");
+    machine.environment(k_envs + "/store/eval");
+    CHECK(verdicts_of(machine, request) == Verdicts{"SF317 error " + k_envs});
+    CHECK(summarize(probe(machine, request)->homes.front(), request) == HomeSummary::blocked);
+  }
+  SECTION("the store itself") {
+    request.style = LinkStyle::whole;
+    request.store = k_envs;
+    request.shares.clear();
+    machine.environment(k_envs + "/llm");
+    machine.environment(k_envs + "/eval");
+    CHECK(verdicts_of(machine, request) == Verdicts{"SF317 info " + k_envs});
+    CHECK(summarize(probe(machine, request)->homes.front(), request) == HomeSummary::right);
+  }
+}
+
+TEST_CASE("consequences of one link for all are told when it is made", "[conda]") {
+  LinkMachine machine;
+  auto request = only_alice(link_request());
+  request.style = LinkStyle::whole;
+  CHECK(verdicts_of(machine, request) == Verdicts{"SF306 warning /data/share/conda"});
+  machine.fact(k_envs).kind = sys::PathKind::symlink;
+  machine.fact(k_envs).link_target = "/data/share/conda";
+  CHECK(verdicts_of(machine, request).empty());
+}
+
+TEST_CASE("homes with a problem", "[conda]") {
+  struct Row {
+    void (*spoil)(LinkMachine&, LinkRequest&);
+    std::string link, unlink; ///< what is said; empty: nothing
+    HomeSummary linking, unlinking;
+  };
+  const std::vector<Row> rows{
+      {[](LinkMachine&, LinkRequest& r) { r.users = {"nobody"}; }, "SF310 error nobody", "SF310 error nobody",
+       HomeSummary::blocked, HomeSummary::blocked},
+      {[](LinkMachine& m, LinkRequest&) { m.self().uid = 1001; }, "SF311 info alice", "SF311 info alice",
+       HomeSummary::skipped, HomeSummary::skipped},
+      {[](LinkMachine& m, LinkRequest&) { m.hang.insert("/home/alice"); }, "SF312 error /home/alice/miniconda3",
+       "SF312 error /home/alice/miniconda3", HomeSummary::blocked, HomeSummary::blocked},
+      {[](LinkMachine& m, LinkRequest&) { m.deny["alice"].insert("/home/alice"); }, "SF312 error /home/alice",
+       "SF312 error /home/alice", HomeSummary::blocked, HomeSummary::blocked},
+      {[](LinkMachine& m, LinkRequest&) { m.users().at("alice").home = "/no/home"; }, "SF313 error /no/home",
+       "SF313 error /no/home", HomeSummary::blocked, HomeSummary::blocked},
+      {[](LinkMachine&, LinkRequest& r) { r.conda = "miniforge3"; }, "SF314 error /home/alice/miniforge3", "",
+       HomeSummary::blocked, HomeSummary::right},
+      {[](LinkMachine& m, LinkRequest&) { m.fact("/home/alice/miniconda3").kind = sys::PathKind::file; },
+       "SF314 error /home/alice/miniconda3", "", HomeSummary::blocked, HomeSummary::right},
+      {[](LinkMachine& m, LinkRequest&) { m.fact("/home/alice/miniconda3").kind = sys::PathKind::symlink; },
+       "SF315 error /home/alice/miniconda3", "", HomeSummary::blocked, HomeSummary::right},
+  };
+  for (const auto& row : rows) {
+    for (auto request : {only_alice(link_request()), only_alice(unlink_request())}) {
+      LinkMachine machine;
+      row.spoil(machine, request);
+      const bool links = request.verb == LinkRequest::Verb::link;
+      const auto& said = links ? row.link : row.unlink;
+      CAPTURE(row.link, links);
+      CHECK(verdicts_of(machine, request) == (said.empty() ? Verdicts{} : Verdicts{said}));
+      CHECK(summarize(probe(machine, request)->homes.front(), request) == (links ? row.linking : row.unlinking));
+    }
+  }
+}
+
+TEST_CASE("unlink tells what it leaves alone", "[conda]") {
+  LinkMachine machine;
+  auto request = only_alice(unlink_request());
+  SECTION("in envs") {
+    machine.environment(k_envs + "/llm");
+    machine.link(k_envs + "/eval", "/data/share/conda/llm");
+    CHECK(verdicts_of(machine, request) == Verdicts{"SF319 info " + k_envs + "/llm", "SF319 info " + k_envs + "/eval"});
+    CHECK(summarize(probe(machine, request)->homes.front(), request) == HomeSummary::right);
+  }
+  SECTION("a whole link that is not ours") {
+    machine.fact(k_envs).kind = sys::PathKind::symlink;
+    machine.fact(k_envs).link_target = "/big/envs";
+    CHECK(verdicts_of(machine, request) == Verdicts{"SF319 info " + k_envs});
+  }
+  SECTION("the whole link, for one environment") {
+    machine.fact(k_envs).kind = sys::PathKind::symlink;
+    machine.fact(k_envs).link_target = "/data/share/conda";
+    request.all = false;
+    CHECK(verdicts_of(machine, request) == Verdicts{"SF318 warning " + k_envs});
+  }
+}

@@ -1,0 +1,277 @@
+#include "link_machine.hpp"
+#include "support/catch.hpp"
+
+using namespace sharefs;
+using namespace sharefs::conda;
+using test::link_request;
+using test::LinkMachine;
+using test::plan_of;
+using test::unlink_request;
+
+namespace {
+
+using Steps = std::vector<std::string>;
+
+const std::string k_alice = "alice@/home/alice: ";
+const std::string k_bob = "bob@/home/bob: ";
+const std::string k_envs = "/home/alice/miniconda3/envs";
+const std::string k_backup = ".sharefs-backup-20260101-000000";
+
+LinkRequest only_alice(LinkRequest request) {
+  request.users = {"alice"};
+  return request;
+}
+
+LinkRequest whole(LinkRequest request) {
+  request.style = LinkStyle::whole;
+  return request;
+}
+
+LinkRequest with_backup(LinkRequest request) {
+  request.backup = true;
+  return request;
+}
+
+} // namespace
+
+TEST_CASE("one link per environment and home, as the home's user", "[conda]") {
+  LinkMachine machine;
+  const auto request = link_request();
+  CHECK(plan_of(machine, request) == Steps{
+                                         k_alice + "link " + k_envs + "/llm -> /data/share/conda/llm",
+                                         k_alice + "link " + k_envs + "/eval -> /data/share/conda/eval",
+                                         k_bob + "link /home/bob/miniconda3/envs/llm -> /data/share/conda/llm",
+                                         k_bob + "link /home/bob/miniconda3/envs/eval -> /data/share/conda/eval",
+                                     });
+  const auto state = probe(machine, request);
+  REQUIRE(state);
+  const auto steps = conda::plan(*state, request).steps;
+  CHECK(steps[0].group == steps[1].group);
+  CHECK(steps[0].group != steps[2].group); // a home is a group: one that fails leaves the others alone
+}
+
+TEST_CASE("what is right is left alone", "[conda]") {
+  LinkMachine machine;
+  machine.link(k_envs + "/llm", "/data/share/conda/llm");
+  machine.link(k_envs + "/eval", "/data/share//conda/eval/"); // the same place in other words
+  CHECK(plan_of(machine, only_alice(link_request())).empty());
+  SECTION("a relative link") {
+    machine.link("/home/bob/miniconda3/envs/llm", "../../../../data/share/conda/llm");
+    auto request = link_request({"llm"});
+    CHECK(plan_of(machine, request).empty());
+  }
+}
+
+TEST_CASE("a missing envs directory is made", "[conda]") {
+  LinkMachine machine;
+  machine.user("carol", 1002);
+  machine.directory("/home/carol/miniconda3/conda-meta");
+  auto request = link_request({"llm"});
+  request.users = {"carol"};
+  CHECK(plan_of(machine, request) ==
+        Steps{"carol@/home/carol: mkdir /home/carol/miniconda3/envs",
+              "carol@/home/carol: link /home/carol/miniconda3/envs/llm -> /data/share/conda/llm"});
+}
+
+TEST_CASE("links that lead elsewhere", "[conda]") {
+  struct Row {
+    std::string leads_to;
+    bool swapped;
+  };
+  const std::vector<Row> rows{
+      {"/data/share/conda/.generations/llm/0001", true}, // below the store
+      {"/data/share/conda", true},
+      {"/old/share/llm", true},          // leads nowhere
+      {"/home/alice/own", false},        // leads somewhere
+      {"/data/share/conda2/llm", false}, // near the store, but not in it
+      {"../../own", false},
+      {"/unknown", false}, // may not be looked at
+      {"/hanging", false}, // does not answer
+  };
+  for (const auto& row : rows) {
+    CAPTURE(row.leads_to);
+    LinkMachine machine;
+    machine.directory("/home/alice/own");
+    machine.directory("/data/share/conda2/llm");
+    machine.deny["alice"].insert("/unknown");
+    machine.hang.insert("/hanging");
+    machine.link(k_envs + "/llm", row.leads_to);
+    const auto request = only_alice(link_request({"llm"}));
+    const Steps swap{k_alice + "swap " + k_envs + "/llm " + row.leads_to + " -> /data/share/conda/llm"};
+    CHECK(plan_of(machine, request) == (row.swapped ? swap : Steps{}));
+    const Steps aside{k_alice + "rename " + k_envs + "/llm " + k_envs + "/llm" + k_backup,
+                      k_alice + "link " + k_envs + "/llm -> /data/share/conda/llm"};
+    CHECK(plan_of(machine, with_backup(request)) == (row.swapped ? swap : aside));
+  }
+}
+
+TEST_CASE("a real directory is only moved aside on request", "[conda]") {
+  LinkMachine machine;
+  machine.environment(k_envs + "/llm");
+  const auto request = only_alice(link_request());
+  // The other environment is linked all the same.
+  CHECK(plan_of(machine, request) == Steps{k_alice + "link " + k_envs + "/eval -> /data/share/conda/eval"});
+  CHECK(plan_of(machine, with_backup(request)) ==
+        Steps{k_alice + "rename " + k_envs + "/llm " + k_envs + "/llm" + k_backup,
+              k_alice + "link " + k_envs + "/llm -> /data/share/conda/llm",
+              k_alice + "link " + k_envs + "/eval -> /data/share/conda/eval"});
+}
+
+TEST_CASE("the whole directory as one link", "[conda]") {
+  LinkMachine machine;
+  const auto request = only_alice(whole(link_request()));
+  const Steps replaced{k_alice + "rename " + k_envs + " " + k_envs + k_backup,
+                       k_alice + "link " + k_envs + " -> /data/share/conda"};
+  SECTION("an empty directory holds nothing that could be lost") {
+    CHECK(plan_of(machine, request) == replaced);
+  }
+  SECTION("one with an environment") {
+    machine.environment(k_envs + "/own");
+    CHECK(plan_of(machine, request).empty());
+    CHECK(plan_of(machine, with_backup(request)) == replaced);
+  }
+  SECTION("not there") {
+    machine.user("carol", 1002);
+    machine.directory("/home/carol/miniconda3");
+    auto hers = request;
+    hers.users = {"carol"};
+    CHECK(plan_of(machine, hers) == Steps{"carol@/home/carol: link /home/carol/miniconda3/envs -> /data/share/conda"});
+  }
+  SECTION("right, elsewhere, and nowhere") {
+    machine.directory("/home/alice/own");
+    for (const auto& [leads_to, steps] : std::vector<std::pair<std::string, Steps>>{
+             {"/data/share/conda", {}},
+             {"/home/alice/own", {}},
+             {"/old/conda", {k_alice + "swap " + k_envs + " /old/conda -> /data/share/conda"}}}) {
+      LinkMachine other;
+      other.directory("/home/alice/own");
+      other.fact(k_envs).kind = sys::PathKind::symlink;
+      other.fact(k_envs).link_target = leads_to;
+      CHECK(plan_of(other, request) == steps);
+    }
+  }
+}
+
+TEST_CASE("the store itself never becomes a link to itself", "[conda]") {
+  LinkMachine machine;
+  auto request = with_backup(only_alice(link_request({"llm"})));
+  SECTION("by name, each") {
+    request.store = k_envs;
+    request.shares.clear();
+    machine.environment(k_envs + "/llm");
+    CHECK(plan_of(machine, request).empty());
+  }
+  SECTION("by name, whole") {
+    request.store = k_envs;
+    request.shares.clear();
+    machine.environment(k_envs + "/llm");
+    CHECK(plan_of(machine, whole(request)).empty());
+  }
+  SECTION("a store below envs, whole") {
+    request.store = k_envs + "/store";
+    request.shares.clear();
+    machine.environment(k_envs + "/store/llm");
+    CHECK(plan_of(machine, whole(request)).empty());
+    // Each: beside the store there is room for links.
+    CHECK(plan_of(machine, request) == Steps{k_alice + "link " + k_envs + "/llm -> " + k_envs + "/store/llm"});
+  }
+  SECTION("by a bind mount") {
+    machine.environment(k_envs + "/llm");
+    machine.fact(k_envs + "/llm").inode = machine.fact("/data/share/conda/llm").inode;
+    CHECK(plan_of(machine, request).empty());
+  }
+  SECTION("by a bind mount of all") {
+    machine.environment(k_envs + "/llm");
+    machine.fact(k_envs).inode = machine.fact("/data/share/conda").inode;
+    CHECK(plan_of(machine, whole(request)).empty());
+  }
+}
+
+TEST_CASE("no step without a store", "[conda]") {
+  LinkMachine machine;
+  machine.hang.insert("/data/share/conda");
+  CHECK(plan_of(machine, link_request()).empty());
+}
+
+TEST_CASE("unlink takes back exactly what link made", "[conda]") {
+  LinkMachine machine;
+  const auto request = only_alice(unlink_request());
+  SECTION("nothing of ours") {
+    machine.environment(k_envs + "/llm");
+    machine.link(k_envs + "/eval", "/home/alice/own");
+    CHECK(plan_of(machine, request).empty());
+  }
+  SECTION("links, with the text that they have; a dead server does not matter") {
+    machine.hang.insert("/data/share/conda");
+    machine.link(k_envs + "/llm", "/data/share/conda/llm/");
+    machine.link(k_envs + "/eval", "/data/share/conda/llm"); // of another environment: not exactly ours
+    CHECK(plan_of(machine, request) == Steps{k_alice + "unlink " + k_envs + "/llm -> /data/share/conda/llm/"});
+  }
+  SECTION("the newest backup comes back") {
+    machine.link(k_envs + "/llm", "/data/share/conda/llm");
+    machine.directory(k_envs + "/llm.sharefs-backup-20250101-000000");
+    machine.directory(k_envs + "/llm.sharefs-backup-20250601-000000");
+    CHECK(plan_of(machine, request) ==
+          Steps{k_alice + "unlink " + k_envs + "/llm -> /data/share/conda/llm",
+                k_alice + "rename " + k_envs + "/llm.sharefs-backup-20250601-000000 " + k_envs + "/llm"});
+  }
+  SECTION("cut off between the two") {
+    machine.directory(k_envs + "/llm.sharefs-backup-20250601-000000");
+    CHECK(plan_of(machine, request) ==
+          Steps{k_alice + "rename " + k_envs + "/llm.sharefs-backup-20250601-000000 " + k_envs + "/llm"});
+  }
+  SECTION("a backup is not put over what is there") {
+    machine.directory(k_envs + "/llm.sharefs-backup-20250601-000000");
+    machine.environment(k_envs + "/llm");
+    CHECK(plan_of(machine, request).empty());
+  }
+  SECTION("a backup of `envs` does not hide the links in it") {
+    machine.directory(k_envs + ".sharefs-backup-20250601-000000");
+    machine.link(k_envs + "/llm", "/data/share/conda/llm");
+    CHECK(plan_of(machine, request) == Steps{k_alice + "unlink " + k_envs + "/llm -> /data/share/conda/llm"});
+  }
+}
+
+TEST_CASE("unlink of the whole directory, whatever the style is now", "[conda]") {
+  for (const auto style : {LinkStyle::each, LinkStyle::whole}) {
+    LinkMachine machine;
+    machine.fact(k_envs).kind = sys::PathKind::symlink;
+    machine.fact(k_envs).link_target = "/data/share/conda";
+    machine.directory(k_envs + ".sharefs-backup-20250601-000000");
+    auto request = only_alice(unlink_request());
+    request.style = style;
+    CHECK(plan_of(machine, request) ==
+          Steps{k_alice + "unlink " + k_envs + " -> /data/share/conda",
+                k_alice + "rename " + k_envs + ".sharefs-backup-20250601-000000 " + k_envs});
+    request.all = false;
+    CHECK(plan_of(machine, request).empty());
+  }
+}
+
+TEST_CASE("requests that make no sense", "[conda]") {
+  CHECK(check(link_request()));
+  struct Row {
+    void (*spoil)(LinkRequest&);
+    ErrorCode code;
+  };
+  for (const auto& row : std::vector<Row>{
+           {[](LinkRequest& r) { r.environments = {"ok", "a/b"}; }, ErrorCode::usage},
+           {[](LinkRequest& r) { r.store = "conda"; }, ErrorCode::config},
+           {[](LinkRequest& r) { r.store = "/"; }, ErrorCode::config},
+           {[](LinkRequest& r) { r.store = "/data/../conda"; }, ErrorCode::config},
+           {[](LinkRequest& r) { r.conda = ""; }, ErrorCode::config},
+           {[](LinkRequest& r) { r.conda = "../bob/miniconda3"; }, ErrorCode::config},
+           {[](LinkRequest& r) { r.conda = "."; }, ErrorCode::config},
+           {[](LinkRequest& r) { r.users.clear(); }, ErrorCode::config},
+       }) {
+    auto request = link_request();
+    row.spoil(request);
+    const auto sound = check(request);
+    REQUIRE_FALSE(sound);
+    CHECK(sound.error().code == row.code);
+  }
+  auto host = link_request();
+  host.users.clear();
+  host.conda = "/opt/miniconda3";
+  CHECK(check(host));
+}

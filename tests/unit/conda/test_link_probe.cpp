@@ -1,0 +1,193 @@
+#include "link_machine.hpp"
+#include "support/catch.hpp"
+
+#include <algorithm>
+
+using namespace sharefs;
+using namespace sharefs::conda;
+using test::link_request;
+using test::LinkMachine;
+using test::plan_of;
+
+namespace {
+
+HomeState home_of(LinkMachine& machine, const LinkRequest& request) {
+  auto state = probe(machine, request);
+  REQUIRE(state);
+  REQUIRE_FALSE(state->homes.empty());
+  return state->homes.front();
+}
+
+} // namespace
+
+TEST_CASE("homes are looked into as their users", "[conda]") {
+  LinkMachine machine;
+  machine.link("/home/alice/miniconda3/envs/llm", "/data/share/conda/llm");
+  const auto home = home_of(machine, link_request());
+  CHECK(home.problem == HomeProblem::none);
+  REQUIRE(home.environments.size() == 2);
+  CHECK(home.environments[0].kind == sys::PathKind::symlink);
+  CHECK(home.environments[0].link_text == "/data/share/conda/llm");
+  CHECK(home.environments[1].kind == sys::PathKind::missing);
+  for (const auto& question : machine.asked())
+    CHECK(question.starts_with(question.find("/home/alice") != std::string::npos ? "alice "
+                               : question.find("/home/bob") != std::string::npos ? "bob "
+                                                                                 : " "));
+}
+
+TEST_CASE("what may be wrong with a home", "[conda]") {
+  LinkMachine machine;
+  auto request = link_request();
+  request.users = {"alice"};
+  const auto expect = [&](HomeProblem problem, const std::string& where) {
+    const auto home = home_of(machine, request);
+    CHECK(home.problem == problem);
+    CHECK(home.where == where);
+    CHECK(conda::plan(*probe(machine, request), request).empty());
+  };
+  SECTION("no such user") {
+    request.users = {"alicia"};
+    expect(HomeProblem::unknown_user, "");
+  }
+  SECTION("no home") {
+    machine.users().at("alice").home = "/nonexistent/alice";
+    expect(HomeProblem::no_home, "/nonexistent/alice");
+  }
+  SECTION("no conda") {
+    request.conda = "apps/miniforge3";
+    expect(HomeProblem::no_installation, "/home/alice/apps");
+  }
+  SECTION("conda is a link") {
+    machine.link("/home/alice/mc", "/big/miniconda3");
+    request.conda = "mc";
+    expect(HomeProblem::link_on_the_way, "/home/alice/mc");
+  }
+  SECTION("a link above conda") {
+    machine.link("/home/alice/apps", "/etc");
+    request.conda = "apps/miniconda3";
+    expect(HomeProblem::link_on_the_way, "/home/alice/apps");
+  }
+  SECTION("conda is a file") {
+    machine.add("/home/alice/note", sys::PathKind::file);
+    request.conda = "note";
+    expect(HomeProblem::not_directory, "/home/alice/note");
+  }
+  SECTION("not readable") {
+    machine.deny["alice"].insert("/home/alice/miniconda3");
+    expect(HomeProblem::unreadable, "/home/alice/miniconda3");
+  }
+  SECTION("envs not readable") {
+    machine.deny["alice"].insert("/home/alice/miniconda3/envs");
+    expect(HomeProblem::unreadable, "/home/alice/miniconda3/envs");
+  }
+  SECTION("no answer") {
+    machine.hang.insert("/home/alice/miniconda3");
+    expect(HomeProblem::no_answer, "/home/alice/miniconda3");
+  }
+}
+
+TEST_CASE("a home that is a link itself is the administrator's business", "[conda]") {
+  LinkMachine machine;
+  machine.user("dora", 1003);
+  machine.directory("/export/dora/miniconda3/envs");
+  machine.fact("/home/dora").kind = sys::PathKind::symlink;
+  machine.fact("/home/dora").link_target = "../export/dora";
+  auto request = link_request({"llm"});
+  request.users = {"dora"};
+  const auto home = home_of(machine, request);
+  CHECK(home.problem == HomeProblem::none);
+  REQUIRE(home.actor);
+  CHECK(home.actor->beneath == "/export/dora"); // actions follow no link, not even this one
+  CHECK(plan_of(machine, request) ==
+        std::vector<std::string>{"dora@/export/dora: link /export/dora/miniconda3/envs/llm -> /data/share/conda/llm"});
+  SECTION("but not for ever") {
+    machine.fact("/home/dora").link_target = "/home/dora";
+    CHECK(home_of(machine, request).problem == HomeProblem::no_home);
+  }
+}
+
+TEST_CASE("no question goes through a link in a home", "[conda]") {
+  LinkMachine machine;
+  machine.fact("/home/alice/miniconda3/envs").kind = sys::PathKind::symlink;
+  machine.fact("/home/alice/miniconda3/envs").link_target = "/dead/envs";
+  machine.hang.insert("/home/alice/miniconda3/envs/llm");
+  const auto home = home_of(machine, link_request());
+  CHECK(home.problem == HomeProblem::none);
+  CHECK(home.environments.empty());
+}
+
+TEST_CASE("200 homes, one that hangs and one that is closed", "[conda]") {
+  LinkMachine machine;
+  auto request = link_request({"llm"});
+  request.users.clear();
+  for (int number = 0; number < 200; ++number) {
+    const auto name = "user" + std::to_string(number);
+    machine.user(name, static_cast<uid_t>(2000 + number));
+    machine.directory("/home/" + name + "/miniconda3/envs");
+    request.users.push_back(name);
+  }
+  machine.hang.insert("/home/user7/miniconda3");
+  machine.deny["user9"].insert("/home/user9/miniconda3");
+  const auto state = probe(machine, request);
+  REQUIRE(state);
+  REQUIRE(state->homes.size() == 200);
+  for (std::size_t index = 0; index < 200; ++index)
+    CHECK(state->homes[index].name == request.users[index]);
+  CHECK(conda::plan(*state, request).steps.size() == 198);
+  CHECK(diagnose(*state, request).size() == 2);
+}
+
+TEST_CASE("without root only the own home is handled", "[conda]") {
+  LinkMachine machine;
+  machine.self().uid = 1001;
+  machine.self().user = "bob";
+  const auto request = link_request({"llm"});
+  const auto state = probe(machine, request);
+  REQUIRE(state);
+  CHECK(state->homes[0].problem == HomeProblem::needs_root);
+  CHECK(summarize(state->homes[0], request) == HomeSummary::skipped);
+  CHECK(summarize(state->homes[1], request) == HomeSummary::pending);
+  const auto steps = conda::plan(*state, request).steps;
+  REQUIRE(steps.size() == 1);
+  CHECK(steps.front().group == "home bob");
+  for (const auto& question : machine.asked())
+    CHECK(question.starts_with(" ")); // as ourselves: nobody else can be become
+}
+
+TEST_CASE("an absolute installation is one for all", "[conda]") {
+  LinkMachine machine;
+  auto request = link_request({"llm"});
+  SECTION("of the host: its owner acts, below it") {
+    request.conda = "/opt/miniconda3";
+    machine.directory("/opt/miniconda3/envs");
+    machine.fact("/opt/miniconda3").uid = 77;
+    machine.fact("/opt/miniconda3").gid = 78;
+    const auto home = home_of(machine, request);
+    REQUIRE(probe(machine, request)->homes.size() == 1);
+    CHECK(home.problem == HomeProblem::none);
+    REQUIRE(home.actor);
+    CHECK(home.actor->user.uid == 77);
+    CHECK(home.actor->user.gid == 78);
+    CHECK(home.actor->beneath == "/opt/miniconda3");
+    CHECK(summarize(home, request) == HomeSummary::pending);
+  }
+  SECTION("of root") {
+    request.conda = "/opt/miniconda3";
+    machine.directory("/opt/miniconda3/envs");
+    CHECK(home_of(machine, request).actor->user.uid == 0);
+  }
+  SECTION("not there, or a link") {
+    request.conda = "/opt/miniconda3";
+    CHECK(home_of(machine, request).problem == HomeProblem::no_installation);
+    machine.link("/opt/miniconda3", "/opt/conda");
+    CHECK(home_of(machine, request).problem == HomeProblem::link_on_the_way);
+  }
+  SECTION("in the home of one of the users: that user acts") {
+    request.conda = "/home/bob/miniconda3";
+    REQUIRE(probe(machine, request)->homes.size() == 1);
+    const auto home = home_of(machine, request);
+    CHECK(home.name == "bob");
+    CHECK(home.actor->user.name == "bob");
+    CHECK(home.actor->beneath == "/home/bob");
+  }
+}

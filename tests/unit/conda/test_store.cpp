@@ -1,0 +1,134 @@
+#include "conda/store.hpp"
+
+#include "fake_homes.hpp"
+#include "support/catch.hpp"
+
+using namespace sharefs;
+using namespace sharefs::conda;
+using test::FakeHomes;
+
+namespace {
+
+struct Machine : FakeHomes {
+  Machine() {
+    mount("/", "ext4");
+    mount("/data/share", "nfs4");
+    environment("/data/share/conda/llm");
+    environment("/data/share/conda/eval");
+  }
+};
+
+StoreRequest wants(std::vector<std::string> environments) {
+  return {"/data/share/conda", std::move(environments), {{"other", "/data"}, {"share", "/data/share"}}, {}};
+}
+
+struct Verdict {
+  Severity severity;
+  std::string code, words; ///< words of message, hint or fix
+};
+
+void check_verdicts(const Diagnoses& found, const std::vector<Verdict>& wanted) {
+  REQUIRE(found.size() == wanted.size());
+  for (std::size_t index = 0; index < wanted.size(); ++index) {
+    const auto said = found[index].message + "|" + found[index].hint + "|" + found[index].fix;
+    CAPTURE(said);
+    CHECK(found[index].severity == wanted[index].severity);
+    CHECK(found[index].code == wanted[index].code);
+    CHECK(said.find(wanted[index].words) != std::string::npos);
+  }
+}
+
+} // namespace
+
+TEST_CASE("a store that is as it should be says nothing", "[conda]") {
+  Machine machine;
+  const auto state = probe_store(machine, wants({"llm", "eval"}));
+  REQUIRE(state);
+  CHECK(state->condition == StoreState::Condition::usable);
+  CHECK(state->share == "share"); // the deepest one above the store
+  CHECK(state->owner == "/data/share");
+  CHECK(state->owner_type == "nfs4");
+  CHECK(diagnose_store(*state).empty());
+}
+
+TEST_CASE("what is wrong with a store is named", "[conda]") {
+  Machine machine;
+  SECTION("its share is not mounted, and nothing below is touched") {
+    FakeHomes bare;
+    bare.mount("/", "ext4");
+    bare.environment("/data/share/conda/llm"); // left behind below the mount point
+    check_verdicts(diagnose_store(*probe_store(bare, wants({"llm"}))),
+                   {{Severity::error, "SF301", "sharefs mount share"}});
+    CHECK(bare.asked().empty());
+  }
+  SECTION("the share is mounted, the directory is missing") {
+    auto request = wants({"llm"});
+    request.store = "/data/share/envs";
+    check_verdicts(diagnose_store(*probe_store(machine, request)), {{Severity::error, "SF302", "`/data/share`"}});
+  }
+  SECTION("no share is known and the directory is missing") {
+    StoreRequest request{"/srv/conda", {"llm"}, {}, {}};
+    check_verdicts(diagnose_store(*probe_store(machine, request)), {{Severity::error, "SF302", "local file system"}});
+  }
+  SECTION("the server is dead") {
+    machine.hang.insert("/data/share/conda");
+    check_verdicts(diagnose_store(*probe_store(machine, wants({"llm"}))),
+                   {{Severity::error, "SF302", "sharefs status"}});
+  }
+  SECTION("stale") {
+    machine.fact("/data/share/conda").kind = sys::PathKind::unknown;
+    machine.fact("/data/share/conda").error_number = ESTALE;
+    check_verdicts(diagnose_store(*probe_store(machine, wants({"llm"}))),
+                   {{Severity::error, "SF302", "sharefs recover share"}});
+  }
+  SECTION("a file") {
+    machine.fact("/data/share/conda").kind = sys::PathKind::file;
+    check_verdicts(diagnose_store(*probe_store(machine, wants({"llm"}))),
+                   {{Severity::error, "SF302", "not a directory"}});
+  }
+}
+
+TEST_CASE("environments of the store", "[conda]") {
+  Machine machine;
+  SECTION("missing, with the nearest name") {
+    check_verdicts(diagnose_store(*probe_store(machine, wants({"lllm"}))), {{Severity::error, "SF303", "`llm`"}});
+  }
+  SECTION("without conda-meta") {
+    machine.directory("/data/share/conda/half");
+    check_verdicts(diagnose_store(*probe_store(machine, wants({"half"}))),
+                   {{Severity::warning, "SF304", "conda-meta"}});
+  }
+  SECTION("for everybody to change") {
+    machine.fact("/data/share/conda/llm").mode = 0777;
+    check_verdicts(diagnose_store(*probe_store(machine, wants({"llm"}))),
+                   {{Severity::warning, "SF305", "chmod -R o-w /data/share/conda/llm"}});
+  }
+  SECTION("a link to a generation is followed") {
+    machine.environment("/data/share/conda/.generations/gen/0001");
+    machine.link("/data/share/conda/gen", ".generations/gen/0001");
+    CHECK(diagnose_store(*probe_store(machine, wants({"gen"}))).empty());
+  }
+}
+
+TEST_CASE("a store that root may not read is read as one of its users", "[conda]") {
+  Machine machine;
+  machine.user("alice", 1000);
+  machine.user("bob", 1001);
+  auto request = wants({"llm"});
+  request.readers = {machine.users().at("alice"), machine.users().at("bob")};
+  machine.deny[""].insert("/data/share/conda");
+  machine.deny["alice"].insert("/data/share/conda");
+  SECTION("one who may") {
+    CHECK(diagnose_store(*probe_store(machine, request)).empty());
+  }
+  SECTION("nobody may: said once, and not an error") {
+    machine.deny["bob"].insert("/data/share/conda");
+    check_verdicts(diagnose_store(*probe_store(machine, request)), {{Severity::warning, "SF302", "search permission"}});
+  }
+  SECTION("not as another user without root") {
+    machine.self().uid = 1000;
+    machine.self().gid = 1000;
+    check_verdicts(diagnose_store(*probe_store(machine, request)), {{Severity::warning, "SF302", "search permission"}});
+    CHECK(machine.asked().back() == " /data/share/conda/llm/conda-meta");
+  }
+}
