@@ -1,0 +1,311 @@
+#include "sys/nfs_probe.hpp"
+
+#include "fake_rpc_server.hpp"
+#include "support/catch.hpp"
+
+#include <algorithm>
+#include <set>
+
+using namespace sharefs;
+using namespace sharefs::sys;
+using namespace std::chrono_literals;
+using test::FakeRpcServer;
+using test::RpcAnswer;
+using test::RpcCall;
+using test::Xdr;
+
+namespace {
+
+using Kind = RpcAnswer::Kind;
+constexpr std::uint32_t k_portmapper = 100000, k_nfs = 100003, k_mountd = 100005, k_tcp = 6;
+
+/// An NFS server whose parts can be missing, silent or broken.
+struct Server {
+  std::set<std::uint32_t> versions{3, 4};
+  Kind nfs = Kind::result;
+  bool has_mountd = true;
+  Kind mountd = Kind::result, portmapper = Kind::result;
+  std::vector<ExportListing> exports{{"/srv/a", {"10.0.0.1", "10.0.0.0/24"}}, {"/srv/b", {}}};
+  std::uint32_t mount_status = 0;
+  std::vector<std::uint32_t> flavors{1};
+  std::atomic<int> mounted = 0, unmounted = 0;
+  std::atomic<std::uint16_t> mount_peer_port = 0;
+
+  FakeRpcServer nfs_port{[this](const RpcCall& call) { return serve_nfs(call); }};
+  FakeRpcServer mountd_port{[this](const RpcCall& call) { return serve_mountd(call); }};
+  FakeRpcServer portmapper_port{[this](const RpcCall& call) { return serve_portmapper(call); }};
+
+  [[nodiscard]] NfsPorts ports() const { return {nfs_port.port(), portmapper_port.port()}; }
+
+  RpcAnswer serve_nfs(const RpcCall& call) const {
+    if (nfs != Kind::result)
+      return {nfs, {}};
+    if (call.program != k_nfs)
+      return {Kind::no_program, {}};
+    return {versions.count(call.version) == 0 ? Kind::version_mismatch : Kind::result, {}};
+  }
+  RpcAnswer serve_portmapper(const RpcCall& call) const {
+    if (portmapper != Kind::result || call.program != k_portmapper)
+      return {portmapper, {}};
+    Xdr list;
+    const auto add = [&list](std::uint32_t program, std::uint32_t version, std::uint32_t port) {
+      list.word(1).word(program).word(version).word(k_tcp).word(port);
+    };
+    for (const std::uint32_t version : versions)
+      add(k_nfs, version, nfs_port.port());
+    if (has_mountd)
+      add(k_mountd, 3, mountd_port.port());
+    return {Kind::result, list.word(0).bytes()};
+  }
+  RpcAnswer serve_mountd(const RpcCall& call) {
+    if (mountd != Kind::result || call.procedure == 0)
+      return {mountd, {}};
+    Xdr answer;
+    if (call.procedure == 5) {
+      for (const ExportListing& one : exports) {
+        answer.word(1).text(one.directory);
+        for (const std::string& client : one.clients)
+          answer.word(1).text(client);
+        answer.word(0);
+      }
+      return {Kind::result, answer.word(0).bytes()};
+    }
+    if (call.procedure == 3) {
+      ++unmounted;
+      return {Kind::result, {}};
+    }
+    ++mounted;
+    mount_peer_port = call.peer_port;
+    answer.word(mount_status);
+    if (mount_status == 0) {
+      answer.text("handle").word(static_cast<std::uint32_t>(flavors.size()));
+      for (const std::uint32_t flavor : flavors)
+        answer.word(flavor);
+    }
+    return {Kind::result, answer.bytes()};
+  }
+};
+
+NfsProbe probe(const Server& server, const NfsProbeRequest& request = {"127.0.0.1", {}, 3000ms, true}) {
+  return probe_nfs_server(request, server.ports());
+}
+
+const StageResult& stage(const NfsProbe& probe, ProbeStage which) {
+  return probe.stages.at(static_cast<std::size_t>(which));
+}
+
+/// "ok ok ok ..." in the order of the stages.
+std::string outcomes(const NfsProbe& probe) {
+  std::string text;
+  for (const StageResult& one : probe.stages)
+    text += std::string(text.empty() ? "" : " ") + to_string(one.outcome);
+  return text;
+}
+
+/// A port on which nobody listens.
+std::uint16_t closed_port() {
+  const FakeRpcServer gone([](const RpcCall&) { return RpcAnswer(); });
+  return gone.port();
+}
+
+} // namespace
+
+TEST_CASE("a healthy server") {
+  Server server;
+  const NfsProbe result = probe(server);
+  CHECK(outcomes(result) == "ok ok ok ok ok ok ok ok");
+  CHECK(result.host == "127.0.0.1");
+  CHECK(result.address == "127.0.0.1");
+  CHECK((result.v3 && result.v4));
+  CHECK(result.exports == server.exports);
+  CHECK(result.access == std::vector<ExportAccess>{{"/srv/a", true, ""}, {"/srv/b", true, ""}});
+  CHECK(stage(result, ProbeStage::access).detail == "2 of 2 exports");
+  CHECK(result.usable());
+  CHECK(result.usable(3));
+  CHECK(result.usable(4));
+  CHECK(server.mounted == 2);
+  CHECK(server.unmounted == 2); // out of the server's list of mounts again
+  if (::geteuid() == 0)
+    CHECK(server.mount_peer_port < 1024);
+  for (const StageResult& one : result.stages) {
+    INFO(to_string(one.stage));
+    CHECK(one.round_trip.count() > 0);
+    CHECK(one.cause.empty());
+    CHECK(one.hint.empty());
+  }
+}
+
+TEST_CASE("access is only asked for when wanted, and for the paths that were named") {
+  Server server;
+  CHECK(outcomes(probe(server, {"127.0.0.1", {}, 3000ms, false})).ends_with("ok skipped"));
+  CHECK(server.mounted == 0);
+  const NfsProbe one = probe(server, {"127.0.0.1", {"/srv/b"}, 3000ms, true});
+  CHECK(one.access == std::vector<ExportAccess>{{"/srv/b", true, ""}});
+}
+
+TEST_CASE("refusals are told apart by the export list") {
+  Server server;
+  const NfsProbeRequest request{"127.0.0.1", {"/srv/a"}, 3000ms, true};
+  const NfsProbeRequest unlisted{"127.0.0.1", {"/srv/abc"}, 3000ms, true};
+  const NfsProbeRequest below{"127.0.0.1", {"/srv/a/sub"}, 3000ms, true};
+  server.mount_status = 13;
+  CHECK(probe(server, request).access[0].reason.starts_with("access denied by server"));
+  CHECK(probe(server, below).access[0].reason.starts_with("access denied by server"));
+  CHECK(probe(server, unlisted).access[0].reason == "no such export");
+  server.mount_status = 2;
+  CHECK(probe(server, request).access[0].reason == "exported, but the server has no such directory");
+  CHECK(probe(server, unlisted).access[0].reason == "no such export");
+  server.mount_status = 10006;
+  CHECK(probe(server, request).access[0].reason == "mountd says error 10006");
+  server.mount_status = 0;
+  server.flavors = {390003, 390004};
+  const NfsProbe kerberos = probe(server, request);
+  CHECK(kerberos.access[0] == ExportAccess{"/srv/a", false, "only Kerberos (krb5)"});
+  CHECK(stage(kerberos, ProbeStage::access).outcome == StageOutcome::failed);
+  CHECK(stage(kerberos, ProbeStage::access).cause == "/srv/a: only Kerberos (krb5)");
+  CHECK(kerberos.usable()); // the server is; the export is not
+}
+
+TEST_CASE("an empty export list is named") {
+  Server server;
+  server.exports.clear();
+  const NfsProbe result = probe(server);
+  CHECK(outcomes(result) == "ok ok ok ok ok ok failed skipped");
+  CHECK(stage(result, ProbeStage::exports).detail == "nothing is exported");
+}
+
+TEST_CASE("a server of version 4 alone lacks nothing") {
+  Server server;
+  server.versions = {4};
+  SECTION("without a portmapper") {
+    const NfsProbe result =
+        probe_nfs_server({"127.0.0.1", {"/x"}, 3000ms, true}, {server.nfs_port.port(), closed_port()});
+    CHECK(outcomes(result) == "ok ok absent absent absent ok skipped skipped");
+    CHECK(result.usable(4));
+    CHECK(result.usable());
+    REQUIRE(result.failing(3) != nullptr);
+    CHECK(result.failing(3)->stage == ProbeStage::portmapper);
+    CHECK(result.access == std::vector<ExportAccess>{{"/x", false, "v4 only: not tested"}});
+  }
+  SECTION("with one, but no mountd") {
+    server.has_mountd = false;
+    CHECK(outcomes(probe(server)) == "ok ok ok absent absent ok skipped skipped");
+  }
+  SECTION("with a portmapper that says nothing, behind a firewall") {
+    server.portmapper = Kind::silence;
+    const NfsProbe result = probe(server, {"127.0.0.1", {}, 400ms, true});
+    CHECK(outcomes(result) == "ok ok absent absent absent ok skipped skipped");
+    CHECK(result.took < 600ms);
+  }
+}
+
+TEST_CASE("a server of version 3 alone") {
+  Server server;
+  server.versions = {3};
+  const NfsProbe result = probe(server);
+  CHECK(outcomes(result) == "ok ok ok ok ok absent ok ok");
+  CHECK(result.failing(4)->stage == ProbeStage::nfs4);
+  CHECK(result.usable(3));
+}
+
+TEST_CASE("version 3 without a portmapper or mountd is a failure that names its cause") {
+  Server server;
+  SECTION("no portmapper") {
+    const NfsProbe result = probe_nfs_server({"127.0.0.1", {}, 3000ms, true}, {server.nfs_port.port(), closed_port()});
+    CHECK(outcomes(result) == "ok ok failed skipped ok ok skipped skipped");
+    CHECK(result.failing(3)->stage == ProbeStage::portmapper);
+    CHECK(result.failing(3)->cause.starts_with("rpcbind is not running"));
+    CHECK(result.usable(4));
+  }
+  SECTION("no mountd") {
+    server.has_mountd = false;
+    const NfsProbe result = probe(server);
+    CHECK(outcomes(result) == "ok ok ok failed ok ok skipped skipped");
+    CHECK(result.failing(3)->detail == "not registered with the portmapper");
+  }
+  SECTION("mountd does not answer") {
+    server.mountd = Kind::silence;
+    const NfsProbe result = probe(server, {"127.0.0.1", {}, 500ms, true});
+    CHECK(outcomes(result) == "ok ok ok failed ok ok skipped skipped");
+    CHECK(result.failing(3)->cause.starts_with("rpc.mountd hangs"));
+    CHECK(result.took < 700ms);
+  }
+  SECTION("mountd hangs up") {
+    server.mountd = Kind::hang_up;
+    CHECK(outcomes(probe(server)) == "ok ok ok failed ok ok skipped skipped");
+  }
+}
+
+TEST_CASE("nothing listens") {
+  SECTION("the host is up, and nobody is there") {
+    const NfsProbe result = probe_nfs_server({"127.0.0.1", {}, 3000ms, true}, {closed_port(), closed_port()});
+    CHECK(outcomes(result) == "ok failed failed skipped skipped skipped skipped skipped");
+    REQUIRE(result.failing() != nullptr);
+    CHECK(result.failing()->stage == ProbeStage::connect);
+    CHECK(result.failing()->detail.ends_with("Connection refused"));
+    CHECK(result.failing()->cause == "the host is up, but no NFS server is running there");
+    CHECK_FALSE(result.failing()->hint.empty());
+    CHECK(result.took < 1000ms);
+  }
+  SECTION("the server was stopped: the portmapper no longer knows it") {
+    Server server;
+    server.versions.clear();
+    const NfsProbe result =
+        probe_nfs_server({"127.0.0.1", {}, 3000ms, true}, {closed_port(), server.portmapper_port.port()});
+    CHECK(result.failing()->cause == "the host is up and runs rpcbind, but its NFS server is stopped");
+  }
+  SECTION("the server listens elsewhere") {
+    Server server;
+    const NfsProbe result =
+        probe_nfs_server({"127.0.0.1", {}, 3000ms, true}, {closed_port(), server.portmapper_port.port()});
+    CHECK(result.failing()->hint == "mount with the option `port=" + std::to_string(server.nfs_port.port()) + "`");
+  }
+}
+
+TEST_CASE("a server that accepts and says nothing takes no longer than the deadline") {
+  Server server;
+  server.nfs = server.portmapper = Kind::silence;
+  const NfsProbe result = probe(server, {"127.0.0.1", {}, 400ms, true});
+  CHECK(outcomes(result) == "ok ok failed skipped failed failed skipped skipped");
+  CHECK(stage(result, ProbeStage::nfs3).detail.starts_with("no answer within"));
+  CHECK(stage(result, ProbeStage::nfs3).cause.find("hangs") != std::string::npos);
+  CHECK_FALSE(result.usable());
+  CHECK(result.took >= 200ms);
+  CHECK(result.took < 600ms);
+}
+
+TEST_CASE("what is no NFS server is told so") {
+  Server server;
+  server.nfs = Kind::hang_up;
+  server.portmapper = Kind::hang_up;
+  const NfsProbe result = probe(server);
+  CHECK(outcomes(result) == "ok ok failed skipped failed failed skipped skipped");
+  CHECK(result.failing(4)->cause == "what answers there is not a sound NFS server");
+  CHECK(result.took < 1000ms);
+}
+
+TEST_CASE("an answer that is too long, cut or nonsense is a failure and no more") {
+  Server server;
+  SECTION("a portmapper list without an end") {
+    FakeRpcServer broken([](const RpcCall&) { return RpcAnswer{Kind::result, Xdr().word(1).word(7).bytes()}; });
+    CHECK(outcomes(probe_nfs_server({"127.0.0.1", {}, 2000ms, true}, {server.nfs_port.port(), broken.port()}))
+              .starts_with("ok ok failed skipped ok ok"));
+  }
+}
+
+TEST_CASE("names") {
+  const NfsProbe unknown = probe_nfs_server({"no-such-host.invalid", {}, 2000ms, true});
+  CHECK(outcomes(unknown).starts_with("failed skipped skipped"));
+  CHECK(unknown.failing()->stage == ProbeStage::resolve);
+  CHECK_FALSE(unknown.failing()->hint.empty());
+  CHECK(unknown.took < 2300ms);
+  Server server;
+  CHECK(probe(server, {"localhost", {}, 3000ms, true}).usable(4)); // also where ::1 comes first and is refused
+  CHECK(probe(server, {"", {}, 1000ms, true}).failing()->stage == ProbeStage::resolve);
+}
+
+TEST_CASE("the names of stages and outcomes are those of the JSON output") {
+  CHECK(std::string(to_string(ProbeStage::nfs3)) == "nfs3");
+  CHECK(std::string(to_string(ProbeStage::access)) == "access");
+  CHECK(std::string(to_string(StageOutcome::absent)) == "absent");
+}
