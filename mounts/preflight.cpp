@@ -4,6 +4,7 @@
 #include "mounts/options.hpp"
 
 #include <algorithm>
+#include <array>
 #include <fmt/format.h>
 
 namespace sharefs::mounts {
@@ -41,23 +42,55 @@ Diagnosis not_listed(const MountPoint& point, const sys::NfsProbe& probe, bool v
     hint = directories.empty() ? "it exports nothing: run `sharefs export` on the server"
                                : "it exports " + join(directories, ", ");
   auto message = fmt::format("server {} does not list an export for {}", point.server, point.path);
-  if (!v3)
+  // With fsid=0 the paths of NFS 4 begin at that export, and the list shows others.
+  const bool may_be_known = !v3 && !probe.exports.empty();
+  if (may_be_known)
     message += "; NFS 4 may still know it below its root";
-  return {v3 ? Severity::error : Severity::warning, "SF202", handle(point), message, hint, ""};
+  return {may_be_known ? Severity::warning : Severity::error, "SF202", handle(point), message, hint, ""};
 }
 
-Diagnosis denied(const MountPoint& point, const sys::NfsProbe& probe, const sys::ExportAccess& access) {
+/// What mountd says to a path that it does export, and whether that forbids the mount.
+struct Refusal {
+  std::string_view words; ///< part of ExportAccess::reason
+  Severity severity;
+  std::string_view hint;
+};
+constexpr auto k_refusals = std::to_array<Refusal>({
+    // An unprivileged sharefs cannot ask from a reserved port; mount.nfs, which runs as root, can.
+    {"`secure`", Severity::warning, "run as root to be sure"},
+    {"access denied", Severity::error,
+     "add this host to the export's clients on the server and run `sharefs export` there"},
+    {"no such directory", Severity::error, "make the directory on the server and run `sharefs export` there"},
+    {"not a directory", Severity::error, "export the directory that it lies in"},
+});
+
+Diagnosis refused(const MountPoint& point, const sys::NfsProbe& probe, const sys::ExportAccess& access,
+                  const Refusal& refusal) {
   std::string clients;
   for (const auto& one : probe.exports)
     if (is_under(point.path, one.directory) && !one.clients.empty())
       clients = " (allowed: " + join(one.clients, ", ") + ")";
   return {
-      Severity::error,
+      refusal.severity,
       "SF203",
       handle(point),
       fmt::format("server {} does not let this host mount {}: {}{}", point.server, point.path, access.reason, clients),
-      "add this host to the export's clients on the server and run `sharefs export` there",
+      std::string(refusal.hint),
       ""};
+}
+
+Diagnosis wants_kerberos(const MountPoint& point) {
+  return {Severity::error,
+          "SF203",
+          handle(point),
+          fmt::format("server {} exports {} with Kerberos only", point.server, point.path),
+          "add `sec=krb5` to `options:`",
+          ""};
+}
+
+bool asks_for_kerberos(const Settings& settings) {
+  const auto* security = find_setting(settings, "sec");
+  return security != nullptr && security->value.find("krb5") != std::string::npos;
 }
 
 } // namespace
@@ -71,7 +104,8 @@ Diagnoses preflight(const MountPoint& point, const sys::NfsProbe* server) {
     return {};
   if (const auto* stage = server->failing())
     return {unreachable(point, *stage)};
-  const auto version = version_of(parse_options(point.options));
+  const auto settings = parse_options(point.options);
+  const auto version = version_of(settings);
   const int major = major_version(version);
   if (const auto* stage = server->failing(major))
     return {{Severity::error, "SF204", handle(point),
@@ -79,17 +113,23 @@ Diagnoses preflight(const MountPoint& point, const sys::NfsProbe* server) {
                          to_string(stage->stage), stage->detail, offered(*server)),
              "ask for another version in `options:`, or none", ""}};
   const bool v3 = major == 3 || (major == 0 && !server->v4);
-  const bool listed = std::any_of(server->exports.begin(), server->exports.end(),
-                                  [&](const sys::ExportListing& one) { return is_under(point.path, one.directory); });
   const auto access = std::find_if(server->access.begin(), server->access.end(),
                                    [&](const sys::ExportAccess& one) { return one.directory == point.path; });
-  if (access != server->access.end() && access->allowed)
+  const bool asked = access != server->access.end();
+  if (asked && access->allowed)
     return {};
-  if (stage_is_ok(*server, sys::ProbeStage::exports) && !listed)
+  const bool listed = std::any_of(server->exports.begin(), server->exports.end(),
+                                  [&](const sys::ExportListing& one) { return is_under(point.path, one.directory); });
+  const bool not_known = asked && access->reason == "no such export";
+  if (!listed && (not_known || stage_is_ok(*server, sys::ProbeStage::exports)))
     return {not_listed(point, *server, v3)};
-  const bool refused = access != server->access.end() && access->reason.find("denied") != std::string::npos;
-  if (refused)
-    return {denied(point, *server, *access)};
+  if (!asked)
+    return {};
+  if (access->reason.find("Kerberos") != std::string::npos)
+    return asks_for_kerberos(settings) ? Diagnoses{} : Diagnoses{wants_kerberos(point)};
+  for (const auto& refusal : k_refusals)
+    if (access->reason.find(refusal.words) != std::string::npos)
+      return {refused(point, *server, *access, refusal)};
   return {};
 }
 

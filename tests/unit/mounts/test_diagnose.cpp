@@ -1,0 +1,100 @@
+#include "mounts/diagnose.hpp"
+#include "samples.hpp"
+#include "support/catch.hpp"
+
+using namespace sharefs;
+using namespace sharefs::mounts;
+
+namespace {
+
+MountState state_of(Health health) {
+  MountState state;
+  state.point = {"share", "storage1", "/mnt/share", "/data/share", {"rw"}, ""};
+  state.health = health;
+  if (health != Health::missing && health != Health::backgrounding)
+    state.mount = test::entry(test::k_v42_super);
+  state.detail = "detail";
+  if (health == Health::backgrounding)
+    state.pending = PendingMount{99, "storage1:/mnt/share", "/data/share", "bg"};
+  return state;
+}
+
+} // namespace
+
+TEST_CASE("every bad state has a code, a cause, and a cure") {
+  struct Row {
+    Health health;
+    const char *code, *fix;
+  };
+  const auto row = GENERATE(values<Row>({
+      {Health::slow, "SF214", ""},
+      {Health::hung, "SF212", "sharefs probe storage1"},
+      {Health::stale, "SF211", "sharefs recover share"},
+      {Health::denied, "SF215", "sharefs probe storage1:/mnt/share"},
+      {Health::read_only, "SF216", ""},
+      {Health::missing, "SF217", "sharefs mount share"},
+      {Health::wrong_source, "SF208", "sharefs umount share && sharefs mount share"},
+      {Health::backgrounding, "SF218", "sharefs probe storage1"},
+      {Health::failed, "SF220", ""},
+  }));
+  CAPTURE(row.code);
+  const auto server = test::dead_server();
+  const auto found = diagnose(state_of(row.health), &server);
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].code == row.code);
+  CHECK(found[0].subject == "share");
+  CHECK(found[0].fix == row.fix);
+  CHECK(found[0].message.find("/data/share") != std::string::npos);
+  CHECK_FALSE((found[0].hint.empty() && found[0].fix.empty()));
+}
+
+TEST_CASE("well is not talked about") {
+  CHECK(diagnose(state_of(Health::healthy), nullptr).empty());
+  CHECK(diagnose(state_of(Health::autofs_idle), nullptr).empty());
+}
+
+TEST_CASE("a hung mount is told apart by its server") {
+  const auto dead = test::dead_server(), alive = test::good_server();
+  CHECK(diagnose(state_of(Health::hung), &dead)[0].message.find("stage connect: no answer") != std::string::npos);
+  CHECK(diagnose(state_of(Health::hung), &alive)[0].code == "SF213");
+  CHECK(diagnose(state_of(Health::hung), nullptr)[0].code == "SF212");
+}
+
+TEST_CASE("options that differ") {
+  auto state = state_of(Health::healthy);
+  state.differences = {{"vers", "vers=4.2", "vers=3", true}, {"nconnect", "nconnect=4", "(nconnect=1)", false}};
+  const auto found = diagnose(state, nullptr);
+  REQUIRE(found.size() == 2);
+  CHECK(found[0].code == "SF209");
+  CHECK(found[0].severity == Severity::error);
+  CHECK(found[0].message == "/data/share is mounted with vers=3 instead of vers=4.2");
+  CHECK(found[0].fix == "sharefs umount share && sharefs mount share");
+  CHECK(found[1].severity == Severity::info);
+}
+
+TEST_CASE("read-only by its options is told once") {
+  auto state = state_of(Health::read_only);
+  state.differences = {{"access", "rw", "ro", true}};
+  const auto found = diagnose(state, nullptr);
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].code == "SF216");
+}
+
+TEST_CASE("stacked mounts and a mount.nfs that is still at work") {
+  auto state = state_of(Health::healthy);
+  state.stacked = 2;
+  state.pending = PendingMount{99, "storage1:/mnt/share", "/data/share", ""};
+  const auto found = diagnose(state, nullptr);
+  REQUIRE(found.size() == 2);
+  CHECK(found[0].code == "SF219");
+  CHECK(found[1].code == "SF218");
+}
+
+TEST_CASE("a mount that nobody configured is called by its path, quoted in the fix") {
+  auto state = state_of(Health::stale);
+  state.point.name.clear();
+  state.point.target = "/data/my share";
+  state.wanted = false;
+  CHECK(diagnose(state, nullptr)[0].subject == "/data/my share");
+  CHECK(diagnose(state, nullptr)[0].fix == "sharefs recover '/data/my share'");
+}

@@ -1,0 +1,78 @@
+#include "fake_system.hpp"
+#include "mounts/holders.hpp"
+#include "samples.hpp"
+#include "support/catch.hpp"
+
+#include <algorithm>
+
+using namespace sharefs;
+using namespace sharefs::mounts;
+
+namespace {
+
+ProcessFacts process(int pid, std::vector<std::pair<std::string, std::string>> links, std::string maps = "",
+                     std::string space = "mnt:[1]") {
+  return {pid, "python", std::move(space), std::move(links), std::move(maps)};
+}
+
+const auto k_mount = test::entry(test::k_v42_super);
+
+} // namespace
+
+TEST_CASE("who uses a mount") {
+  const std::vector<ProcessFacts> processes{
+      process(1, {{"cwd", "/"}, {"root", "/"}, {"exe", "/usr/bin/x"}}),
+      process(2, {{"cwd", "/data/share"}}),
+      process(3, {{"cwd", "/data/shared"}}), // only the same beginning
+      process(4, {{"fd 3", "/data/share/a file (deleted)"}, {"fd 4", "socket:[7]"}}),
+      process(5, {},
+              "7f00-7f01 r-xp 00000000 00:2a 12   /data/share/lib.so\n7f02-7f03 rw-p 0 00:00 0 \n"
+              "7f04-7f05 r--p 0 00:2a 12   /data/share/other.so\n"),
+      process(6, {{"cwd", "/data/share"}}, "", "mnt:[2]"), // another namespace: its /data/share is not ours
+  };
+  const auto holders = holders_of(k_mount, processes, "mnt:[1]");
+  REQUIRE(holders.size() == 3);
+  CHECK(holders[0] == Holder{2, "python", {"cwd /data/share"}});
+  CHECK(holders[1] == Holder{4, "python", {"fd 3 /data/share/a file (deleted)"}});
+  CHECK(holders[2] == Holder{5, "python", {"mapped /data/share/lib.so"}});
+}
+
+TEST_CASE("lines for a person are bounded") {
+  HolderReport report;
+  for (int pid = 1; pid <= 12; ++pid)
+    report.holders.push_back({pid, "bash", {"cwd /data/share", "fd 3 /data/share/x"}});
+  const auto lines = describe(report, 10);
+  REQUIRE(lines.size() == 11);
+  CHECK(lines[0] == "1 bash: cwd /data/share, fd 3 /data/share/x");
+  CHECK(lines[10] == "and 2 more");
+}
+
+TEST_CASE("a scan of /proc that survives a process that hangs") {
+  test::FakeSystem system;
+  system.add_directory("/proc", {"2", "3", "self"});
+  system.add_link("/proc/self/ns/mnt", "mnt:[1]");
+  for (const std::string pid : {"2", "3"}) {
+    const auto directory = "/proc/" + pid;
+    system.add_file(directory + "/comm", "python\n");
+    system.add_link(directory + "/ns/mnt", pid == "2" ? "mnt:[1]" : "mnt:[2]");
+    system.add_link(directory + "/cwd", "/");
+    system.add_directory(directory + "/fd", {"5"});
+    system.add_link(directory + "/fd/5", "/data/share/log");
+    system.add_file(directory + "/maps", "");
+  }
+  auto mount = k_mount;
+  mount.major = 0;
+  mount.minor = 90;
+  system.add_file("/proc/3/mountinfo", test::k_root_line + test::nfs_line(50, 1, "/other", "storage1:/mnt/share"));
+  system.hanging = {"/proc/2/maps"};
+  const auto reports = find_holders(system, {mount}, std::chrono::seconds(1));
+  const auto& report = reports.at("/data/share");
+  REQUIRE(report.holders.size() == 1);
+  CHECK(report.holders[0] == Holder{2, "python", {"fd 5 /data/share/log"}});
+  REQUIRE(report.namespaces.size() == 1); // 0:90 is mounted there too
+  CHECK(report.namespaces[0].pid == 3);
+  REQUIRE(report.gaps.size() == 1);
+  CHECK(report.gaps[0].find("/proc/2/maps") != std::string::npos);
+  for (const auto& path : system.inspected)
+    CHECK(path.find("cmdline") == std::string::npos);
+}

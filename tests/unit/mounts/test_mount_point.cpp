@@ -1,0 +1,29 @@
+#include "mounts/mount_point.hpp"
+#include "support/catch.hpp"
+
+using namespace sharefs::mounts;
+
+TEST_CASE("sources are parsed and formatted") {
+  struct Row {
+    const char* text;
+    Source source;
+  };
+  const auto row =
+      GENERATE(Row{"storage1:/mnt/share", {"storage1", "/mnt/share"}}, Row{"10.77.0.1:/", {"10.77.0.1", "/"}},
+               Row{"[fe80::1]:/mnt", {"fe80::1", "/mnt"}}, Row{"[fe80::1%eth0]:/a:/b", {"fe80::1%eth0", "/a:/b"}},
+               Row{"host:/with:/colon", {"host", "/with:/colon"}});
+  CHECK(parse_source(row.text) == row.source);
+  CHECK(format_source(row.source.server, row.source.path) == row.text);
+}
+
+TEST_CASE("odd sources") {
+  CHECK(parse_source("host:relative") == Source{"host", "relative"});
+  CHECK(parse_source("/dev/sda1") == Source{"", "/dev/sda1"});
+  CHECK(parse_source("fe80::1:/mnt") == Source{"fe80::1", "/mnt"}); // as old tools wrote it
+  CHECK(parse_source("") == Source{"", ""});
+}
+
+TEST_CASE("a mount is called by its name and target") {
+  CHECK(title("share", "/data/share") == "share (/data/share)");
+  CHECK(title("", "/data/share") == "/data/share");
+}

@@ -1,0 +1,215 @@
+#include "fake_system.hpp"
+#include "mounts/plan_mount.hpp"
+#include "samples.hpp"
+#include "support/catch.hpp"
+
+#include <algorithm>
+
+using namespace sharefs;
+using namespace sharefs::mounts;
+using test::answered;
+using test::FakeSystem;
+using test::has_code;
+using test::nfs_line;
+using test::share;
+
+namespace {
+
+/// A machine with a good server of everything that the requests want, and /data.
+MountPlan plan_on(FakeSystem& system, const std::vector<MountRequest>& wanted) {
+  if (system.servers.empty()) {
+    std::vector<std::string> paths;
+    for (const auto& one : wanted)
+      paths.push_back(one.path);
+    system.servers["storage1"] = test::good_server(paths);
+  }
+  if (system.table.entries().empty())
+    system.table = test::table_of("");
+  ProbeRequest request;
+  request.wanted = wanted;
+  request.want_access = request.targets = true;
+  const auto seen = probe(system, request);
+  REQUIRE(seen.has_value());
+  return plan_mounts(*seen, wanted);
+}
+
+std::vector<std::string> described(const plan::Plan& plan) {
+  std::vector<std::string> lines;
+  for (const auto& step : plan.steps)
+    lines.push_back(step.group + ": " + plan::describe(step.action));
+  return lines;
+}
+
+} // namespace
+
+TEST_CASE("a missing mount gets its directories and its mount") {
+  FakeSystem system;
+  const auto plan = plan_on(system, {share()});
+  CHECK(described(plan.plan) == std::vector<std::string>{": make directory /data",
+                                                         "/data/share: make directory /data/share",
+                                                         "/data/share: mount storage1:/mnt/share on /data/share"});
+  const auto& mount = std::get<plan::Mount>(plan.plan.steps[2].action);
+  CHECK(mount.options == "rw,hard,vers=4.2,proto=tcp,nconnect=4");
+  CHECK(mount.fs_type == "nfs");
+  CHECK(plan.planned == std::vector<std::string>{"/data/share"});
+  CHECK(plan.diagnoses.empty());
+  CHECK(plan.plan.notes.empty());
+}
+
+TEST_CASE("a right mount is left alone") {
+  FakeSystem system;
+  system.table = test::table_of(nfs_line(50, 1, "/data/share", "storage1:/mnt/share"));
+  system.probes["/data/share"] = answered(sys::PathHealth::ok);
+  const auto plan = plan_on(system, {share()});
+  CHECK(plan.plan.empty());
+  CHECK(plan.right == std::vector<std::string>{"/data/share"});
+  CHECK(plan.blocked.empty());
+}
+
+TEST_CASE("wrong mounts are told and not touched") {
+  struct Row {
+    std::string line;
+    sys::PathHealth health;
+    const char* code;
+  };
+  const auto row = GENERATE(values<Row>({
+      {nfs_line(50, 1, "/data/share", "storage1:/mnt/other"), sys::PathHealth::ok, "SF208"},
+      {"50 1 8:2 / /data/share rw - ext4 /dev/sdb1 rw\n", sys::PathHealth::ok, "SF208"},
+      {nfs_line(50, 1, "/data/share", "storage1:/mnt/share", "rw,vers=3,hard"), sys::PathHealth::ok, "SF209"},
+      {nfs_line(50, 1, "/data/share", "storage1:/mnt/share"), sys::PathHealth::stale, "SF211"},
+      {nfs_line(50, 1, "/data/share", "storage1:/mnt/share"), sys::PathHealth::hung, "SF213"},
+      {nfs_line(50, 1, "/data/share", "storage1:/mnt/share"), sys::PathHealth::denied, "SF215"},
+  }));
+  CAPTURE(row.code);
+  FakeSystem system;
+  system.table = test::table_of(row.line);
+  system.probes["/data/share"] = answered(row.health);
+  const auto plan = plan_on(system, {share()});
+  CHECK(plan.plan.empty());
+  CHECK(plan.blocked == std::vector<std::string>{"/data/share"});
+  CHECK(has_code(plan.diagnoses, row.code));
+}
+
+TEST_CASE("mount.nfs is never started for a dead server") {
+  FakeSystem system;
+  system.servers["storage1"] = test::dead_server();
+  const auto plan = plan_on(system, {share()});
+  CHECK(plan.plan.empty());
+  CHECK(has_code(plan.diagnoses, "SF201"));
+  CHECK(plan.blocked.size() == 1);
+}
+
+TEST_CASE("one dead server does not keep the others") {
+  FakeSystem system;
+  auto other = share("other", "/data/other");
+  other.server = "storage2";
+  system.servers["storage1"] = test::good_server();
+  system.servers["storage2"] = test::dead_server();
+  const auto plan = plan_on(system, {other, share()});
+  CHECK(plan.planned == std::vector<std::string>{"/data/share"});
+  CHECK(plan.blocked == std::vector<std::string>{"/data/other"});
+}
+
+TEST_CASE("mounts side by side run in groups of their own") {
+  FakeSystem system;
+  const auto plan = plan_on(system, {share("a", "/data/a"), share("b", "/data/b")});
+  CHECK(described(plan.plan) == std::vector<std::string>{": make directory /data", "/data/a: make directory /data/a",
+                                                         "/data/a: mount storage1:/mnt/a on /data/a",
+                                                         "/data/b: make directory /data/b",
+                                                         "/data/b: mount storage1:/mnt/b on /data/b"});
+}
+
+TEST_CASE("a mount inside another comes after it, in one group, with its directory made there") {
+  FakeSystem system;
+  system.add_directory("/data");
+  system.add_directory("/data/sub"); // the local one, which the outer mount hides
+  const auto plan = plan_on(system, {share("inner", "/data/sub/x"), share("outer", "/data")});
+  CHECK(described(plan.plan) == std::vector<std::string>{"/data: mount storage1:/mnt/outer on /data",
+                                                         "/data: make directory /data/sub",
+                                                         "/data: make directory /data/sub/x",
+                                                         "/data: mount storage1:/mnt/inner on /data/sub/x"});
+}
+
+TEST_CASE("a mount inside one that cannot be made waits for it") {
+  FakeSystem system;
+  auto outer = share("outer", "/data");
+  outer.server = "storage2";
+  system.servers["storage1"] = test::good_server({"/mnt/inner"});
+  system.servers["storage2"] = test::dead_server();
+  const auto plan = plan_on(system, {share("inner", "/data/sub"), outer});
+  CHECK(plan.plan.empty());
+  CHECK(has_code(plan.diagnoses, "SF222"));
+  CHECK(plan.blocked.size() == 2);
+}
+
+TEST_CASE("an outer mount never hides an inner one that is there") {
+  FakeSystem system;
+  system.table = test::table_of(nfs_line(50, 1, "/data/sub", "storage1:/mnt/inner"));
+  system.add_directory("/data");
+  const auto plan = plan_on(system, {share("outer", "/data")});
+  CHECK(plan.plan.empty());
+  CHECK(has_code(plan.diagnoses, "SF222"));
+}
+
+TEST_CASE("two shares of one mount point") {
+  FakeSystem system;
+  const auto plan = plan_on(system, {share("a", "/data/a"), share("b", "/data/a")});
+  CHECK(has_code(plan.diagnoses, "SF222"));
+  CHECK(plan.planned.size() == 1);
+}
+
+TEST_CASE("mount points that cannot serve") {
+  FakeSystem system;
+  SECTION("a link on the way") {
+    system.add_link("/data", "/mnt/data");
+  }
+  SECTION("a file") {
+    system.add_file("/data", "");
+  }
+  const auto plan = plan_on(system, {share()});
+  CHECK(plan.plan.empty());
+  CHECK(has_code(plan.diagnoses, "SF221"));
+}
+
+TEST_CASE("a directory that is not empty gets a warning") {
+  FakeSystem system;
+  system.add_directory("/data", {"share"});
+  system.add_directory("/data/share", {"old"});
+  const auto plan = plan_on(system, {share()});
+  CHECK(plan.planned.size() == 1);
+  CHECK(has_code(plan.diagnoses, "SF210"));
+  CHECK_FALSE(has_errors(plan.diagnoses));
+}
+
+TEST_CASE("a background mount is told and not stacked") {
+  FakeSystem system;
+  system.add_directory("/proc", {"77"});
+  system.add_link("/proc/self/ns/mnt", "mnt:[1]");
+  system.add_link("/proc/77/ns/mnt", "mnt:[1]");
+  system.add_file("/proc/77/comm", "mount.nfs\n");
+  system.add_file("/proc/77/cmdline", std::string("mount.nfs\0storage1:/mnt/share\0/data/share\0", 42));
+  const auto plan = plan_on(system, {share()});
+  CHECK(plan.plan.empty());
+  REQUIRE(has_code(plan.diagnoses, "SF218"));
+  CHECK(plan.diagnoses[0].hint.find("kill 77") != std::string::npos);
+}
+
+TEST_CASE("wrong options of the person forbid the mount") {
+  FakeSystem system;
+  auto request = share();
+  request.options = {"hard", "soft"};
+  const auto plan = plan_on(system, {request});
+  CHECK(plan.plan.empty());
+  CHECK(has_code(plan.diagnoses, "SF206"));
+}
+
+TEST_CASE("the recipe's consequences and the missing boot are in the notes") {
+  FakeSystem system;
+  auto request = share();
+  request.profile = "recipe";
+  request.boot = true;
+  const auto plan = plan_on(system, {request});
+  REQUIRE(plan.plan.notes.size() == 5);
+  CHECK(plan.plan.notes[4].find("will not come back by itself after a reboot") != std::string::npos);
+  CHECK(std::get<plan::Mount>(plan.plan.steps.back().action).options == "rw,bg,soft,nolock");
+}

@@ -1,0 +1,210 @@
+#include "fake_system.hpp"
+#include "mounts/recover.hpp"
+#include "samples.hpp"
+#include "support/catch.hpp"
+
+using namespace sharefs;
+using namespace sharefs::mounts;
+using test::answered;
+using test::FakeSystem;
+using test::has_code;
+using test::nfs_line;
+using test::share;
+
+namespace {
+
+MountState state_of(Health health) {
+  MountState state;
+  state.point = {"share", "storage1", "/mnt/share", "/data/share", {"rw", "hard"}, ""};
+  state.health = health;
+  state.mount = test::entry(test::k_v42_super);
+  return state;
+}
+
+const std::vector<Health> k_three_stale(3, Health::stale);
+
+/// A machine with one share whose mount point is in `health`.
+struct Machine {
+  FakeSystem system;
+  std::vector<MountRequest> wanted{share()};
+  std::map<std::string, std::vector<Health>> looks;
+  std::map<std::string, HolderReport> holders;
+
+  explicit Machine(sys::PathHealth health, const std::string& more = "") {
+    system.table = test::table_of(nfs_line(50, 1, "/data/share", "storage1:/mnt/share") + more);
+    system.servers["storage1"] = test::good_server();
+    system.probes["/data/share"] = answered(health);
+    looks["/data/share"] = k_three_stale;
+  }
+  RecoveryPlan plan(bool force = false, bool lazy = false) {
+    ProbeRequest request;
+    request.wanted = wanted;
+    request.others = request.want_access = request.targets = true;
+    const auto seen = probe(system, request);
+    REQUIRE(seen.has_value());
+    RecoveryRequest recovery{*seen, wanted, looks, holders, force};
+    recovery.lazy = lazy;
+    return plan_recovery(recovery);
+  }
+};
+
+std::vector<std::string> described(const plan::Plan& plan) {
+  std::vector<std::string> lines;
+  for (const auto& step : plan.steps)
+    lines.push_back(plan::describe(step.action));
+  return lines;
+}
+
+} // namespace
+
+TEST_CASE("the ladder") {
+  struct Row {
+    Health health;
+    std::vector<Health> looks;
+    bool server, force;
+    Remedy remedy;
+    const char* code;
+  };
+  const auto row = GENERATE(values<Row>({
+      {Health::healthy, {Health::healthy}, true, false, Remedy::none, ""},
+      {Health::healthy, {Health::stale, Health::healthy, Health::healthy}, true, false, Remedy::none, ""}, // it healed
+      {Health::healthy, {Health::healthy}, true, true, Remedy::none, ""}, // --force is no reason to unmount
+      {Health::stale, k_three_stale, true, false, Remedy::remount, ""},
+      {Health::stale, k_three_stale, true, true, Remedy::remount, ""},
+      {Health::stale, {Health::stale}, true, false, Remedy::wait, "SF225"}, // one look is not enough
+      {Health::stale, {Health::stale, Health::healthy, Health::stale}, true, false, Remedy::wait, "SF225"},
+      {Health::stale, k_three_stale, false, false, Remedy::wait, "SF212"},
+      {Health::stale, k_three_stale, false, true, Remedy::detach, ""},
+      {Health::hung, {Health::hung}, false, false, Remedy::wait, "SF212"},
+      {Health::hung, {Health::hung}, true, false, Remedy::wait, "SF213"},
+      {Health::hung, {Health::hung}, false, true, Remedy::detach, ""},
+      {Health::hung, {Health::hung}, true, true, Remedy::remount, ""},
+      {Health::denied, {Health::denied}, true, true, Remedy::wait, "SF215"},
+      {Health::wrong_source, {Health::wrong_source}, true, true, Remedy::wait, "SF208"},
+      {Health::missing, {Health::missing}, true, false, Remedy::mount, ""},
+  }));
+  CAPTURE(to_string(row.health), row.server, row.force);
+  const auto server = row.server ? test::good_server() : test::dead_server();
+  const auto verdict = judge(state_of(row.health), row.looks, &server, row.force);
+  CHECK(verdict.remedy == row.remedy);
+  if (*row.code == '\0')
+    CHECK(verdict.diagnoses.empty());
+  else
+    CHECK(has_code(verdict.diagnoses, row.code));
+}
+
+TEST_CASE("only doubtful mounts are looked at again") {
+  Observation seen;
+  seen.servers["storage1"] = test::good_server();
+  for (const auto health : {Health::healthy, Health::stale, Health::hung, Health::missing}) {
+    seen.states.push_back(state_of(health));
+    seen.states.back().point.target = to_string(health);
+  }
+  CHECK(doubtful(seen) == std::vector<std::string>{"stale", "hung"});
+  seen.servers["storage1"] = test::dead_server();
+  CHECK(doubtful(seen) == std::vector<std::string>{"stale"});
+}
+
+TEST_CASE("a stale mount is unmounted plainly and mounted again as configured") {
+  Machine machine(sys::PathHealth::stale);
+  const auto plan = machine.plan();
+  CHECK(described(plan.plan) ==
+        std::vector<std::string>{"unmount /data/share", "mount storage1:/mnt/share on /data/share"});
+  CHECK(plan.plan.steps[0].group == plan.plan.steps[1].group);
+  CHECK(std::get<plan::Mount>(plan.plan.steps[1].action).options == "rw,hard,vers=4.2,proto=tcp,nconnect=4");
+  CHECK(plan.planned == std::vector<std::string>{"/data/share"});
+}
+
+TEST_CASE("a stale mount in use is detached, and its holders are told") {
+  Machine machine(sys::PathHealth::stale);
+  machine.holders["/data/share"].holders = {{42, "python", {"cwd /data/share"}}};
+  const auto plan = machine.plan();
+  CHECK(described(plan.plan)[0] == "unmount /data/share (lazy)");
+  REQUIRE(plan.plan.notes.size() == 2);
+  CHECK(plan.plan.notes[0] == "/data/share is in use by 42 python: cwd /data/share");
+}
+
+TEST_CASE("a plain unmount that said busy is followed by a lazy one") {
+  Machine machine(sys::PathHealth::stale);
+  CHECK(described(machine.plan(false, true).plan)[0] == "unmount /data/share (lazy)");
+}
+
+TEST_CASE("a hung mount of a dead server waits; --force only unmounts it") {
+  Machine machine(sys::PathHealth::hung);
+  machine.system.servers["storage1"] = test::dead_server();
+  machine.looks["/data/share"] = {Health::hung};
+  const auto waiting = machine.plan();
+  CHECK(waiting.plan.empty());
+  CHECK(waiting.waiting.size() == 1);
+  REQUIRE(has_code(waiting.diagnoses, "SF212"));
+  CHECK(waiting.diagnoses[0].message.find("nothing was changed") != std::string::npos);
+  const auto forced = machine.plan(true);
+  CHECK(described(forced.plan) == std::vector<std::string>{"unmount /data/share (force, lazy)"});
+  CHECK(forced.given_up == std::vector<std::string>{"/data/share"});
+}
+
+TEST_CASE("a mount that nobody configured comes back as it was") {
+  Machine machine(sys::PathHealth::stale);
+  machine.wanted.clear();
+  const auto plan = machine.plan();
+  REQUIRE(plan.plan.steps.size() == 2);
+  const auto& mount = std::get<plan::Mount>(plan.plan.steps[1].action);
+  CHECK(mount.source == "storage1:/mnt/share");
+  CHECK(mount.options.find("rsize=262144") != std::string::npos);
+}
+
+TEST_CASE("mounts below a stale one are detached and mounted again with it") {
+  Machine machine(sys::PathHealth::stale, nfs_line(51, 50, "/data/share/in", "storage1:/mnt/in"));
+  machine.system.probes["/data/share/in"] = answered(sys::PathHealth::stale);
+  machine.looks["/data/share/in"] = k_three_stale;
+  const auto plan = machine.plan();
+  CHECK(described(plan.plan) == std::vector<std::string>{"unmount /data/share (lazy)",
+                                                         "mount storage1:/mnt/share on /data/share",
+                                                         "mount storage1:/mnt/in on /data/share/in"});
+}
+
+TEST_CASE("something else below a stale mount is not lost") {
+  Machine machine(sys::PathHealth::stale, "51 50 0:9 / /data/share/tmp rw - tmpfs tmpfs rw\n");
+  const auto plan = machine.plan();
+  CHECK(plan.plan.empty());
+  CHECK(has_code(plan.diagnoses, "SF224"));
+  CHECK(plan.waiting.size() == 1);
+}
+
+TEST_CASE("a stale mount whose export is closed to us is not unmounted") {
+  Machine machine(sys::PathHealth::stale);
+  machine.system.servers["storage1"].access = {{"/mnt/share", false, "access denied by server"}};
+  const auto plan = machine.plan();
+  CHECK(plan.plan.empty());
+  CHECK(has_code(plan.diagnoses, "SF203"));
+}
+
+TEST_CASE("what is missing is mounted: a recovery that was cut off is completed") {
+  Machine machine(sys::PathHealth::ok);
+  machine.system.table = test::table_of("");
+  machine.system.add_directory("/data", {"share"});
+  machine.system.add_directory("/data/share");
+  const auto plan = machine.plan();
+  CHECK(described(plan.plan) == std::vector<std::string>{"mount storage1:/mnt/share on /data/share"});
+  CHECK(plan.planned.size() == 1);
+}
+
+TEST_CASE("well is left alone") {
+  Machine machine(sys::PathHealth::ok);
+  const auto plan = machine.plan(true);
+  CHECK(plan.plan.empty());
+  CHECK(plan.well == std::vector<std::string>{"/data/share"});
+}
+
+TEST_CASE("after the recovery") {
+  const auto before = state_of(Health::stale);
+  auto after = state_of(Health::healthy);
+  CHECK(check_recovered(before, after).empty());
+  after.health = Health::stale;
+  REQUIRE(has_code(check_recovered(before, after), "SF226"));
+  CHECK(check_recovered(before, after)[0].message.find("old superblock") != std::string::npos);
+  after.mount->minor = 99;
+  CHECK(check_recovered(before, after)[0].message.find("old superblock") == std::string::npos);
+  after.mount.reset();
+  CHECK(has_code(check_recovered(before, after), "SF217"));
+}
