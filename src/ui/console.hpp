@@ -15,18 +15,21 @@ namespace sharefs::ui {
 enum class Colour { none, red, green, yellow, blue, bold, dim };
 
 struct ConsoleOptions {
-  bool json = false;      ///< stdout carries one JSON document; tables and plans are not printed
-  bool quiet = false;     ///< only warnings and errors on stderr
+  bool json = false;  ///< stdout carries one JSON document; tables and plans are not printed
+  bool quiet = false; ///< only warnings and errors on stderr
   bool out_terminal = false, err_terminal = false, in_terminal = false;
-  bool colour = false;    ///< already decided: a terminal, no NO_COLOR, TERM not dumb
-  int width = 80;         ///< columns of the terminal
+  bool colour = false;       ///< already decided: a terminal, no NO_COLOR, TERM not dumb
+  int width = 80;            ///< columns of the terminal
+  bool force_colour = false; ///< CLICOLOR_FORCE: colour also where there is no terminal
 };
 
 /// Reads isatty, NO_COLOR, CLICOLOR_FORCE, TERM and the window size.
 ConsoleOptions detect_console();
 
+class StatusLine;
+
 class Console {
-public:
+ public:
   Console(std::istream& in, std::ostream& out, std::ostream& err, ConsoleOptions options);
   ~Console();
   Console(const Console&) = delete;
@@ -35,9 +38,9 @@ public:
   [[nodiscard]] const ConsoleOptions& options() const { return m_options; }
   std::ostream& out() { return m_out; }
 
-  void message(std::string_view text);  ///< a line on stderr; nothing when quiet
+  void message(std::string_view text); ///< a line on stderr; nothing when quiet
   void warning(std::string_view text, std::string_view hint = {});
-  void error(const Error& error);       ///< error:, context, hint:
+  void error(const Error& error);             ///< error:, context, hint:
   void diagnoses(const Diagnoses& diagnoses); ///< error/warning/note, code, subject; hint and fix on lines of their own
 
   /// The plan as a person reads it, on stderr: notes, groups, one line per step with its reason, diffs, a mark at steps
@@ -53,23 +56,26 @@ public:
 
   /// A progress line on stderr for anything over a second: nothing is drawn before that, nor without a terminal.
   class Progress {
-  public:
+   public:
     Progress(Console& console, std::string what, std::size_t total = 0);
     ~Progress(); ///< clears the line
     Progress(const Progress&) = delete;
     Progress& operator=(const Progress&) = delete;
     void advance(std::string_view now_at); ///< thread-safe
 
-  private:
+   private:
     struct State;
     std::unique_ptr<State> m_state;
   };
 
-private:
+ private:
+  [[nodiscard]] bool colour_on_err() const;
+
   std::istream& m_in;
   std::ostream& m_out;
-  std::ostream& m_err;
+  std::unique_ptr<StatusLine> m_err; ///< messages and the progress line share stderr
   ConsoleOptions m_options;
+  std::string m_unseen; ///< a plan that was not shown because of --quiet: confirm() shows it first
 };
 
 } // namespace sharefs::ui

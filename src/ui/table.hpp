@@ -14,7 +14,7 @@ struct Cell {
 /// A table by libsmartcols: columns as wide as needed, the last ones truncated to the terminal's width (never when
 /// stdout is no terminal). Control characters in cells are escaped.
 class Table {
-public:
+ public:
   struct Column {
     std::string name;
     bool right = false;    ///< numbers
@@ -25,7 +25,7 @@ public:
   [[nodiscard]] bool empty() const { return m_rows.empty(); }
   [[nodiscard]] std::string render(const ConsoleOptions& options) const;
 
-private:
+ private:
   std::vector<Column> m_columns;
   std::vector<std::vector<Cell>> m_rows;
 };

@@ -1,0 +1,157 @@
+#include "ui/console.hpp"
+
+#include "base/text.hpp"
+#include "base/visible.hpp"
+#include "ui/paint.hpp"
+#include "ui/plan_view.hpp"
+#include "ui/status_line.hpp"
+#include "ui/ticker.hpp"
+
+#include <fmt/format.h>
+#include <istream>
+#include <ostream>
+
+namespace sharefs::ui {
+
+namespace {
+
+/// `word: text`, coloured on the word only. Nothing if there is no text.
+std::string labelled(Colour colour, std::string_view word, std::string_view text, bool on) {
+  return text.empty() ? "" : fmt::format("{}: {}\n", painted(colour, word, on), visible(text));
+}
+
+std::string with_line_end(std::string text) {
+  if (!text.empty() && text.back() != '\n')
+    text += '\n';
+  return text;
+}
+
+struct Label {
+  Colour colour;
+  std::string_view word;
+};
+Label label_of(Severity severity) {
+  switch (severity) {
+  case Severity::error:
+    return {Colour::red, "error"};
+  case Severity::warning:
+    return {Colour::yellow, "warning"};
+  case Severity::info:
+    break;
+  }
+  return {Colour::blue, "note"};
+}
+
+} // namespace
+
+Console::Console(std::istream& in, std::ostream& out, std::ostream& err, ConsoleOptions options)
+    : m_in(in), m_out(out), m_err(std::make_unique<StatusLine>(err)), m_options(options) {}
+
+Console::~Console() = default;
+
+void Console::message(std::string_view text) {
+  if (!m_options.quiet && !text.empty())
+    m_err->print(visible(trim(text)) + "\n");
+}
+
+void Console::warning(std::string_view text, std::string_view hint) {
+  const bool on = colour_on_err();
+  m_err->print(labelled(Colour::yellow, "warning", text, on) + labelled(Colour::green, "hint", hint, on));
+}
+
+void Console::error(const Error& error) {
+  const bool on = colour_on_err();
+  m_out << std::flush; // what was printed before stands before it, also in a log of both streams
+  m_err->print(labelled(Colour::red, "error", error.message, on) + with_line_end(visible_lines(error.context)) +
+               labelled(Colour::green, "hint", error.hint, on));
+}
+
+void Console::diagnoses(const Diagnoses& diagnoses) {
+  const bool on = colour_on_err();
+  std::string out;
+  for (const auto& diagnosis : diagnoses) {
+    if (m_options.quiet && diagnosis.severity == Severity::info)
+      continue;
+    const auto [colour, word] = label_of(diagnosis.severity);
+    auto text = diagnosis.subject.empty() ? diagnosis.message : diagnosis.subject + ": " + diagnosis.message;
+    if (!diagnosis.code.empty())
+      text += " [" + diagnosis.code + "]";
+    out += labelled(colour, word, text, on) + labelled(Colour::green, "hint", diagnosis.hint, on);
+    if (!diagnosis.fix.empty())
+      out += labelled(Colour::green, "hint", "run `" + diagnosis.fix + "`", on);
+  }
+  if (!out.empty()) {
+    m_out << std::flush;
+    m_err->print(out);
+  }
+}
+
+void Console::show(const plan::Plan& plan) {
+  if (m_options.json)
+    return;
+  auto text = plan_text(plan, colour_on_err());
+  if (m_options.quiet)
+    m_unseen = std::move(text);
+  else if (!text.empty())
+    m_err->print(text);
+}
+
+void Console::show(const plan::Plan& plan, const plan::Report& report) {
+  if (m_options.json)
+    return;
+  for (const auto& result : report.results) {
+    if (!result.error || result.outcome != plan::Outcome::failed || result.step >= plan.steps.size())
+      continue;
+    Error shown = *result.error;
+    shown.message = plan::describe(plan.steps[result.step].action) + ": " + shown.message;
+    error(shown);
+  }
+  const auto summary = summary_text(plan, report);
+  if (report.interrupted)
+    warning(summary);
+  else
+    message(summary);
+}
+
+bool Console::confirm(std::string_view question) {
+  if (!m_options.in_terminal)
+    return false;
+  m_out << std::flush;
+  m_err->print(m_unseen + visible(question) + " [y/N] ");
+  m_unseen.clear();
+  std::string line;
+  if (!std::getline(m_in, line)) {
+    m_err->print("\n"); // end of input leaves the cursor behind the prompt
+    return false;
+  }
+  const auto answer = trim(line);
+  return answer == "y" || answer == "Y" || answer == "yes" || answer == "Yes" || answer == "YES";
+}
+
+std::string Console::paint(Colour colour, std::string_view text, bool on_err) const {
+  const bool terminal = on_err ? m_options.err_terminal : m_options.out_terminal;
+  return painted(colour, text, m_options.colour && (terminal || m_options.force_colour));
+}
+
+bool Console::colour_on_err() const {
+  return m_options.colour && (m_options.err_terminal || m_options.force_colour);
+}
+
+struct Console::Progress::State {
+  Ticker ticker;
+};
+
+Console::Progress::Progress(Console& console, std::string what, std::size_t total) {
+  const auto& options = console.options();
+  if (options.err_terminal && !options.json && !options.quiet)
+    m_state.reset(new State{{*console.m_err, options.width, std::move(what), total, Ticker::Timing{}}});
+}
+
+Console::Progress::~Progress() = default;
+
+void Console::Progress::advance(std::string_view now_at) {
+  if (m_state)
+    m_state->ticker.advance(now_at);
+}
+
+} // namespace sharefs::ui

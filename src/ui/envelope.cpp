@@ -1,0 +1,44 @@
+#include "ui/envelope.hpp"
+
+namespace sharefs::ui {
+
+namespace {
+constexpr int k_schema_version = 1; ///< of the envelope; a change that is more than a new field would raise it
+} // namespace
+
+nlohmann::ordered_json to_json(const Diagnosis& diagnosis) {
+  return {{"severity", to_string(diagnosis.severity)},
+          {"code", diagnosis.code},
+          {"subject", diagnosis.subject},
+          {"message", diagnosis.message},
+          {"hint", diagnosis.hint},
+          {"fix", diagnosis.fix}};
+}
+
+nlohmann::ordered_json to_json(const Error& error) {
+  return {
+      {"code", to_string(error.code)}, {"message", error.message}, {"hint", error.hint}, {"context", error.context}};
+}
+
+std::string Envelope::text() const {
+  using Json = nlohmann::ordered_json;
+  Json document = {{"schema", k_schema_version}, {"command", command}, {"ok", ok}};
+  for (const auto& [name, value] : fields.items())
+    if (!document.contains(name))
+      document[name] = value;
+  document["plan"] = plan ? plan::to_json(*plan) : Json(nullptr);
+  document["results"] = Json::array();
+  if (report) {
+    const auto json = plan::to_json(*report);
+    document["results"] = json.at("results");
+    document["journal_id"] = report->journal_id;
+    document["interrupted"] = report->interrupted;
+  }
+  document["diagnoses"] = Json::array();
+  for (const auto& diagnosis : diagnoses)
+    document["diagnoses"].push_back(to_json(diagnosis));
+  document["error"] = error ? to_json(*error) : Json(nullptr);
+  return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+} // namespace sharefs::ui

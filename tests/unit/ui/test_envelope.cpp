@@ -1,0 +1,72 @@
+#include "support/catch.hpp"
+#include "ui/envelope.hpp"
+
+using namespace sharefs;
+using namespace sharefs::ui;
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+std::string keys_of(const Json& json) {
+  std::string out;
+  for (const auto& [name, value] : json.items())
+    out += name + " ";
+  return out;
+}
+
+} // namespace
+
+TEST_CASE("envelope: the whole of an empty one", "[envelope]") {
+  Envelope envelope;
+  envelope.command = "status";
+  CHECK(envelope.text() == R"({
+  "schema": 1,
+  "command": "status",
+  "ok": true,
+  "plan": null,
+  "results": [],
+  "diagnoses": [],
+  "error": null
+}
+)");
+}
+
+TEST_CASE("envelope: the command's own fields stand behind ok, in their order", "[envelope]") {
+  Envelope envelope;
+  envelope.fields["zebra"] = 1;
+  envelope.fields["ant"] = {1, 2};
+  envelope.fields["ok"] = "not overwritten";
+  const auto json = Json::parse(envelope.text());
+  CHECK(keys_of(json) == "schema command ok zebra ant plan results diagnoses error ");
+  CHECK(json["ok"] == true);
+}
+
+TEST_CASE("envelope: plan, report, diagnoses and error", "[envelope]") {
+  Envelope envelope;
+  envelope.ok = false;
+  envelope.plan.emplace().add("g", "why", plan::MakeDirectory{"/d", 0755, std::nullopt});
+  envelope.report.emplace();
+  envelope.report->results = {{0, plan::Outcome::failed, Error{ErrorCode::busy, "m", "h", ""}, {}}};
+  envelope.report->journal_id = "ID";
+  envelope.report->interrupted = true;
+  envelope.diagnoses = {{Severity::warning, "SF201", "share", "slow", "wait", "sharefs status"}};
+  envelope.error = Error{ErrorCode::timeout, "late", "again", "ctx"};
+  const auto json = Json::parse(envelope.text());
+  CHECK(keys_of(json) == "schema command ok plan results journal_id interrupted diagnoses error ");
+  CHECK(json["plan"] == plan::to_json(*envelope.plan));
+  CHECK(json["results"] == plan::to_json(*envelope.report)["results"]);
+  CHECK(json["results"].size() == 1);
+  CHECK(json["journal_id"] == "ID");
+  CHECK(json["interrupted"] == true);
+  CHECK(
+      json["diagnoses"][0].dump() ==
+      R"({"severity":"warning","code":"SF201","subject":"share","message":"slow","hint":"wait","fix":"sharefs status"})");
+  CHECK(json["error"].dump() == R"({"code":"timeout","message":"late","hint":"again","context":"ctx"})");
+}
+
+TEST_CASE("envelope: bytes that are not UTF-8 do not break the document", "[envelope]") {
+  Envelope envelope;
+  envelope.error = Error{ErrorCode::failed, "/data/\xff", "", ""};
+  const auto json = Json::parse(envelope.text());
+  CHECK(json["error"]["message"] == "/data/\xef\xbf\xbd");
+}

@@ -1,0 +1,110 @@
+#include "support/catch.hpp"
+#include "ui/plan_view.hpp"
+
+using namespace sharefs;
+using namespace sharefs::plan;
+using sharefs::ui::plan_text;
+using sharefs::ui::summary_text;
+
+namespace {
+
+std::size_t count(const std::string& text, const std::string& part) {
+  std::size_t found = 0;
+  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + part.size()))
+    ++found;
+  return found;
+}
+
+} // namespace
+
+TEST_CASE("plan_text: marks, aligned reasons, no heading for one group", "[plan_view]") {
+  Plan plan;
+  plan.notes = {"`old` is left alone"};
+  plan.add("share", "the mount point", MakeDirectory{"/data/share", 0755, std::nullopt});
+  plan.add("share", "profile safe", plan::Mount{"storage1:/mnt/share", "/data/share", "nfs", "hard", {}});
+  const auto text = plan_text(plan, false);
+  const auto column = describe(plan.steps[1].action).size() + 6;
+  CHECK(text.starts_with("note: `old` is left alone\n  + make directory /data/share  "));
+  CHECK(text.find("the mount point") - text.find("  + make") == column);
+  CHECK(text.find("profile safe") - text.find("  + mount storage1") == column);
+  CHECK(text.find("share\n  +") == std::string::npos);
+  CHECK(text.find('\x1b') == std::string::npos);
+}
+
+TEST_CASE("plan_text: headings when there are several groups, the nameless one first", "[plan_view]") {
+  Plan plan;
+  plan.add("a", "", RemoveDirectory{"/a", 0755, std::nullopt});
+  plan.add("b", "", MakeLink{"/b", "/x", std::nullopt});
+  plan.add("", "", MakeDirectory{"/c", 0755, std::nullopt});
+  plan.add("a", "", RemoveDirectory{"/a2", 0755, std::nullopt});
+  const auto text = plan_text(plan, false);
+  CHECK(text == "(first)\n  + " + describe(plan.steps[2].action) + "\na\n  - " + describe(plan.steps[0].action) +
+                    "\n  - " + describe(plan.steps[3].action) + "\nb\n  + " + describe(plan.steps[1].action) + "\n");
+}
+
+TEST_CASE("plan_text: what cannot be undone is marked", "[plan_view]") {
+  Plan plan;
+  plan.add("", "makes room", RunTool{{"rm-it"}, {}, false, {0}, {}});
+  plan.add("", "", RunTool{{"rm-it"}, {}, false, {0}, {}});
+  plan.add("", "reload", RunTool{{"exportfs", "-r"}, {}, true, {0}, {}});
+  const auto text = plan_text(plan, false);
+  CHECK(count(text, "(cannot be undone)") == 2);
+  CHECK(text.find("makes room (cannot be undone)\n") != std::string::npos);
+  CHECK(text.find("reload\n") != std::string::npos);
+  CHECK(count(text, "  > ") == 3);
+}
+
+TEST_CASE("plan_text: diffs are indented, coloured by line, and bounded", "[plan_view]") {
+  Plan plan;
+  plan.add("", "", WriteFile{"/etc/x", "a\nb\n", "a\nc\x1b[2J\n", 0644});
+  const auto text = plan_text(plan, false);
+  CHECK(text.starts_with("  ~ "));
+  CHECK(text.find("\n      -b\n") != std::string::npos);
+  CHECK(text.find("\n      +c\\033[2J\n") != std::string::npos);
+  const auto colour = plan_text(plan, true);
+  CHECK(colour.find("\n      \x1b[31m-b\x1b[0m\n") != std::string::npos);
+  CHECK(colour.find("\x1b[32m+c") != std::string::npos);
+
+  std::string many;
+  for (int i = 0; i < 5000; ++i)
+    many += std::to_string(i) + "\n";
+  Plan large;
+  large.add("", "", WriteFile{"/etc/x", std::nullopt, many, 0644});
+  const auto cut = plan_text(large, false);
+  CHECK(count(cut, "\n") < 210);
+  CHECK(cut.find("more lines\n") != std::string::npos);
+  CHECK(cut.starts_with("  + "));
+}
+
+TEST_CASE("plan_text: no escape of a file name or group reaches the terminal", "[plan_view]") {
+  Plan plan;
+  plan.notes = {"n\x1b[2J"};
+  plan.add("g\x1b[2J", "w\n\x1b[2J", MakeDirectory{"/d\x1b[2J", 0755, std::nullopt});
+  plan.add("h", "", MakeDirectory{"/e", 0755, std::nullopt});
+  CHECK(plan_text(plan, true).find("\x1b[2J") == std::string::npos);
+}
+
+TEST_CASE("summary_text: counts, how to go on, how to undo", "[plan_view]") {
+  const auto report = [](std::vector<Outcome> outcomes, std::string id, bool interrupted = false) {
+    Report result;
+    for (std::size_t i = 0; i < outcomes.size(); ++i)
+      result.results.push_back({i, outcomes[i], std::nullopt, {}});
+    result.journal_id = std::move(id);
+    result.interrupted = interrupted;
+    return result;
+  };
+  using enum Outcome;
+  const Plan plan;
+  Plan undo;
+  undo.undoes = "ID0";
+  CHECK(summary_text(plan, report({}, "")).empty());
+  CHECK(summary_text(plan, report({done, done, unchanged}, "ID")) ==
+        "2 done, 1 unchanged; undo with `sharefs undo ID`");
+  CHECK(summary_text(plan, report({unchanged}, "ID")) == "1 unchanged"); // nothing to undo
+  CHECK(summary_text(undo, report({done}, "ID")) == "1 done");
+  CHECK(summary_text(plan, report({done, failed, skipped, skipped}, "ID")) ==
+        "1 done, 1 failed, 2 skipped; run the command again to complete it, or undo with `sharefs undo ID`");
+  CHECK(summary_text(plan, report({failed}, "ID")) == "1 failed; run the command again to complete it");
+  CHECK(summary_text(plan, report({done, skipped}, "ID", true)) ==
+        "interrupted: 1 done, 1 skipped; run the command again to complete it, or undo with `sharefs undo ID`");
+}
