@@ -22,6 +22,11 @@ FileInfo::Kind kind_of(mode_t mode) {
   return FileInfo::Kind::other;
 }
 
+FileInfo info_from(const struct stat& info) {
+  return {kind_of(info.st_mode), info.st_mode & 07777, info.st_uid, info.st_gid,
+          static_cast<std::uint64_t>(info.st_size)};
+}
+
 bool is_absence(int error_number) {
   return error_number == ENOENT || error_number == ENOTDIR;
 }
@@ -35,6 +40,17 @@ Result<std::string> Files::read(const std::string& path, std::size_t limit) cons
   if (!fd)
     return fail(errno_error(errno, path));
   return read_regular(fd.get(), path, limit);
+}
+
+Result<Files::Opened> Files::read_with_info(const std::string& path, std::size_t limit) const {
+  const Fd fd = RootDirectory(m_root).open(path, k_read_flags);
+  struct stat info{};
+  if (!fd || ::fstat(fd.get(), &info) != 0)
+    return fail(errno_error(errno, path));
+  auto content = read_regular(fd.get(), path, limit);
+  if (!content)
+    return fail(content.error());
+  return Opened{std::move(*content), info_from(info)};
 }
 
 Result<std::optional<std::string>> Files::read_if_exists(const std::string& path, std::size_t limit) const {
@@ -56,8 +72,7 @@ Result<std::optional<FileInfo>> Files::info(const std::string& path) const {
   struct stat info{};
   if (!fd || ::fstat(fd.get(), &info) != 0)
     return fail(errno_error(errno, path));
-  return FileInfo{kind_of(info.st_mode), info.st_mode & 07777, info.st_uid, info.st_gid,
-                  static_cast<std::uint64_t>(info.st_size)};
+  return info_from(info);
 }
 
 Result<std::vector<std::string>> Files::list(const std::string& path) const {
