@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import shlex
-import subprocess
 import sys
 import time
-from pathlib import Path
 
-from sharefslab import BaseCluster, Cluster, Completed, Host, wait_until
+from sharefslab import BaseCluster, Cluster, Completed, Host, LabError, cli, wait_until
 from sharefslab.environment import PROGRAM, make_environment
 from sharefslab.product import SHARE, configure
 
@@ -124,27 +122,32 @@ def undo(lab: BaseCluster) -> None:
 
 
 def play(lab: BaseCluster) -> None:
+    caption("A server and two nodes, each with its own network, files and users, on real kernel NFS")
     for chapter in (export_and_mount, share_environment, launch_training, kill_and_recover, undo):
         chapter(lab)
+    caption("All of it held")
 
 
-def keep() -> None:
-    lab = Path(__file__).parent.parent / "tests/lab/lab"
-    subprocess.run([lab, "up"], check=True)
-    print("The cluster stays up. `tests/lab/lab shell node1` enters it, `tests/lab/lab down` ends it.")
+def keep() -> int:
+    """The story on a cluster that stays up, as `lab up` leaves it."""
+    code = cli.up([], prepare=play)
+    print("The cluster stays up:")
+    print("  tests/lab/lab shell node1                  # enter a host")
+    print("  tests/lab/lab run node1 -- sharefs status  # or run one command there")
+    print("  tests/lab/lab down                         # end it")
+    return code
 
 
 def main() -> int:
-    caption("A server and two nodes, each with its own network, files and users, on real kernel NFS")
     try:
+        if "--keep" in sys.argv[1:]:
+            return keep()
         with Cluster() as lab:
             play(lab)
-    except DoesNotHold as broken:
+    except (DoesNotHold, LabError, TimeoutError) as broken:
         print(f"\nerror: {broken}", file=sys.stderr)
         return 1
-    caption("All of it held. Nothing is left behind")
-    if "--keep" in sys.argv[1:]:
-        keep()
+    caption("Nothing is left behind")
     return 0
 
 

@@ -10,7 +10,7 @@ import signal
 import sys
 import tempfile
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from . import client
@@ -114,7 +114,12 @@ def _carry_out(options: argparse.Namespace) -> int:
     return client.request(connection, message)
 
 
-def _up(options: argparse.Namespace) -> int:
+def up(arguments: Sequence[str], prepare: Callable[[BaseCluster], None]) -> int:
+    """`lab up ARGUMENTS`, and before it is up `prepare`, whose output goes to this terminal."""
+    return _up(_parser().parse_args(["up", *arguments]), prepare)
+
+
+def _up(options: argparse.Namespace, prepare: Callable[[BaseCluster], None] = lambda _: None) -> int:
     missing = missing_prerequisites()
     if missing:
         raise LabError("the lab lacks: " + ", ".join(missing) + "; run scripts/setup.sh --lab")
@@ -128,7 +133,7 @@ def _up(options: argparse.Namespace) -> int:
     reader, writer = os.pipe()
     if os.fork() == 0:
         os.close(reader)
-        _become_driver(options, directory, writer)
+        _become_driver(options, directory, writer, prepare)
     os.close(writer)
     with open(reader, encoding="utf-8") as pipe:
         problem = pipe.read()
@@ -138,7 +143,9 @@ def _up(options: argparse.Namespace) -> int:
     return client.request(directory / "socket", {"do": "status"})
 
 
-def _become_driver(options: argparse.Namespace, directory: Path, started: int) -> None:
+def _become_driver(
+    options: argparse.Namespace, directory: Path, started: int, prepare: Callable[[BaseCluster], None]
+) -> None:
     """Never returns. A session of its own, so that Ctrl-C in the terminal does not reach it or its guests."""
     try:
         os.setsid()
@@ -148,6 +155,7 @@ def _become_driver(options: argparse.Namespace, directory: Path, started: int) -
             if options.server_started:
                 cluster.start_nfs_server()
                 cluster.start_lock_daemons()
+            prepare(cluster)
             daemon = Daemon(cluster, directory / "socket")
             _detach(directory / "log")
             os.close(started)
