@@ -13,16 +13,6 @@ std::string cell(std::string_view text) {
   return join(split(text, '|'), "\\|");
 }
 
-std::string type_cell(const Key& key) {
-  if (key.type == ValueType::choice)
-    return "`" + join(choices_of(key), "`, `") + "`";
-  if (key.type == ValueType::access)
-    return "`" + join(choices_of(key), "`, `") + "` or mapping";
-  if (key.name.ends_with("[]"))
-    return "list of mappings";
-  return std::string(type_name(key));
-}
-
 std::string default_cell(const Key& key) {
   if (key.required)
     return "**required**";
@@ -34,7 +24,7 @@ std::string default_cell(const Key& key) {
 std::string keys_markdown() {
   std::string out = "| key | value | default | meaning |\n|---|---|---|---|\n";
   for (const auto& key : keys())
-    out += fmt::format("| `{}` | {} | {} | {} |\n", key.name, cell(type_cell(key)), cell(default_cell(key)),
+    out += fmt::format("| `{}` | {} | {} | {} |\n", key.name, cell(value_text(key, "`")), cell(default_cell(key)),
                        cell(key.description));
   return out;
 }

@@ -3,6 +3,7 @@
 #include "base/text.hpp"
 
 #include <array>
+#include <fmt/format.h>
 #include <map>
 
 namespace sharefs::config {
@@ -51,21 +52,21 @@ std::vector<std::string> choices_of(const Key& key) {
   return key.choices.empty() ? std::vector<std::string>{} : split(key.choices, '|');
 }
 
-std::string_view type_name(const Key& key) {
-  constexpr std::array<std::pair<ValueType, std::string_view>, 9> k_names{
+std::string value_text(const Key& key, std::string_view quote) {
+  constexpr std::array<std::pair<ValueType, std::string_view>, 7> k_names{
       {{ValueType::text, "text"},
        {ValueType::path, "path"},
        {ValueType::integer, "integer"},
        {ValueType::mode, "mode"},
        {ValueType::text_list, "list of text"},
        {ValueType::path_list, "path or list of paths"},
-       {ValueType::mapping, "mapping"},
-       {ValueType::choice, "choice"},
-       {ValueType::access, "choice or mapping"}}};
+       {ValueType::mapping, "mapping"}}};
   for (const auto& [type, name] : k_names)
     if (type == key.type)
-      return name;
-  return "text";
+      return key.name.ends_with("[]") ? "list of mappings" : std::string(name);
+  const auto between = fmt::format("{0}, {0}", quote);
+  const auto choices = fmt::format("{}{}{}", quote, join(choices_of(key), between), quote);
+  return key.type == ValueType::access ? choices + " or mapping" : choices;
 }
 
 } // namespace sharefs::config
