@@ -1,0 +1,24 @@
+#include "cachefix/decide.hpp"
+
+namespace sharefs::cachefix {
+
+Result<Decision> decide(sys::System& system, const Argv& argv, std::vector<std::string> environment,
+                        std::string directory, std::vector<std::string> roots, const Rules& rules) {
+  // Each round answers what the one before could not know to ask; a handful of rounds is the most that rules need.
+  constexpr int k_most_rounds = 32;
+  Prober prober(system, std::move(roots));
+  auto facts = prober.begin(std::move(environment), std::move(directory));
+  if (!facts)
+    return fail(facts.error());
+  Sanitized sanitized = sanitize(argv, *facts, rules);
+  for (int round = 0; round < k_most_rounds && !sanitized.questions.empty(); ++round) {
+    prober.answer(sanitized.questions, *facts);
+    sanitized = sanitize(argv, *facts, rules);
+  }
+  if (!sanitized.questions.empty())
+    return fail(ErrorCode::failed, "the command line asks for more facts than sharefs looks up",
+                "run it with SHAREFS_CACHEFIX=0 and report this");
+  return Decision{std::move(sanitized), std::move(*facts)};
+}
+
+} // namespace sharefs::cachefix

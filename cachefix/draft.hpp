@@ -1,0 +1,73 @@
+#pragma once
+// The working state of one sanitize(): what is asked, what is edited. Internal to the room.
+#include "cachefix/sanitize.hpp"
+
+namespace sharefs::cachefix {
+
+/// What happens to one word of the original argv.
+struct WordEdit {
+  std::optional<std::string> text; ///< its new text
+  bool dropped = false;
+  std::vector<std::string> before; ///< new words in front of it
+};
+
+/// Where one flag stands among a program's arguments.
+struct Occurrence {
+  std::string flag;            ///< as spelled, without `=value`
+  std::size_t name_index = 0;  ///< of the word with the flag
+  std::size_t value_index = 0; ///< of the word with the value
+  std::size_t value_begin = 0; ///< offset of the value in that word
+  std::string value;
+  AppliedRule rule;
+};
+
+class Draft {
+ public:
+  Draft(const Argv& words, const Facts& known, const Rules& given) : argv(words), facts(known), rules(given) {}
+
+  const Argv& argv;
+  const Facts& facts;
+  const Rules& rules;
+  Sanitized out;
+  std::map<std::size_t, WordEdit> edits;
+
+  /// The value of a variable as the program will see it; nullopt: not set or empty.
+  [[nodiscard]] std::optional<std::string> variable(const Program& program, std::string_view name) const;
+  [[nodiscard]] std::string home(const Program& program) const;
+  /// A value as the program would resolve it: `~`, relative to its working directory; nullopt if it is no path (empty,
+  /// a URL). `..` stays: it is resolved through links.
+  [[nodiscard]] std::optional<std::string> absolute(const Program& program, const std::string& value) const;
+  /// Where a path lies; nullptr: not known yet, the question is noted.
+  const sys::Place* place(const std::string& path);
+  const std::optional<std::string>* text(const std::string& path);
+  const std::optional<std::vector<std::string>>* listing(const std::string& path);
+  const std::optional<std::string>* tree(const std::string& shell_text);
+  /// The node-local directory that stands for a shared path, noted to be made; nullopt: not known yet or there is none.
+  std::optional<std::string> local_for(const std::string& shared_path, const sys::Place& place);
+
+  void diagnose(Severity severity, std::string code, std::string subject, std::string message, std::string hint = {});
+  void keep(std::string flag, std::optional<std::size_t> index, std::string value, CacheClass cache_class,
+            std::string reason);
+  /// Replaces `length` bytes at `begin` of a word, on top of earlier edits of the same word that lie before it.
+  void replace(std::size_t index, std::size_t begin, std::size_t length, const std::string& text);
+  [[nodiscard]] Argv final_argv() const;
+
+  /// Gives the program a variable: in the word that assigns it, else in the environment.
+  void set_variable(const Program& program, const std::string& name, const std::string& value, CacheClass cache_class,
+                    const std::string& rule, const std::string& reason);
+  void unset_variable(const Program& program, const std::string& name, const std::string& rule,
+                      const std::string& reason);
+};
+
+/// All flags of a program that a rule is about, in the order of the command line.
+std::vector<Occurrence> find_flags(const Program& program, const Framework* framework, const Draft& draft);
+
+/// The three parts of sanitize().
+void sanitize_flags(Draft& draft, const Walk& walk, const Program& program, const Framework* framework);
+void sanitize_variables(Draft& draft, const Walk& walk, const Program& program);
+/// Does the environment that sharefs sets reach the program on every host that it runs on?
+bool environment_reaches(const Walk& walk, const Program& program);
+/// Does it (also) run on hosts where sharefs is not?
+bool runs_elsewhere(const Walk& walk, const Program& program);
+
+} // namespace sharefs::cachefix

@@ -1,0 +1,162 @@
+#include "cachefix/facts.hpp"
+
+#include "base/path.hpp"
+#include "base/text.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <unistd.h>
+
+namespace sharefs::cachefix {
+namespace {
+
+constexpr std::chrono::milliseconds k_deadline{1500}; // for one look at a share
+constexpr std::chrono::milliseconds k_parser_deadline{2000};
+constexpr std::size_t k_most_text = 4U << 20U;
+
+} // namespace
+
+std::string directory_name_of(const std::string& user, unsigned uid) {
+  const bool plain = !user.empty() && user.size() <= 32 && user.front() != '.' && user.front() != '-' &&
+                     std::all_of(user.begin(), user.end(), [](unsigned char c) {
+                       return c < 128 && (std::isalnum(c) != 0 || c == '_' || c == '.' || c == '-');
+                     });
+  return plain ? user : "uid-" + std::to_string(uid);
+}
+
+Prober::Prober(sys::System& system, std::vector<std::string> roots) : m_system(system), m_roots(std::move(roots)) {}
+
+Result<Facts> Prober::begin(std::vector<std::string> environment, std::string directory) {
+  auto mounts = m_system.mounts();
+  if (!mounts)
+    return fail(mounts.error());
+  m_mounts = std::move(*mounts);
+  m_resolver.emplace(sys::make_resolver(m_system, m_mounts, k_deadline));
+  Facts facts;
+  facts.environment = std::move(environment);
+  facts.directory = std::move(directory);
+  facts.any_shared = m_resolver->any_shared();
+  const bool has_home = std::any_of(facts.environment.begin(), facts.environment.end(),
+                                    [](const std::string& entry) { return entry.starts_with("HOME=/"); });
+  if (facts.any_shared && !has_home) {
+    m_identity = m_system.identity();
+    facts.home = m_identity->home;
+  }
+  return facts;
+}
+
+sys::Place Prober::place(const std::string& path) {
+  return m_resolver->resolve(path);
+}
+
+void Prober::answer(const Questions& questions, Facts& facts) {
+  for (const std::string& path : questions.places)
+    facts.places.emplace(path, place(path));
+  for (const std::string& path : questions.texts)
+    facts.texts.emplace(path, read(path));
+  for (const std::string& path : questions.listings)
+    facts.listings.emplace(path, list(path));
+  for (const std::string& text : questions.trees) {
+    sys::Command command;
+    command.argv = {"shfmt", "--tojson", "-ln", "bash"};
+    command.input = text.empty() ? "\n" : text;
+    command.deadline = k_parser_deadline;
+    command.output_limit = 32U << 20U;
+    const auto done = m_system.run(command);
+    facts.trees.emplace(text, done && done->ok() ? std::optional<std::string>(done->out) : std::nullopt);
+  }
+  if (questions.local && !facts.local)
+    facts.local = find_local_root();
+}
+
+std::optional<std::string> Prober::read(const std::string& path) {
+  const sys::Place at = place(path);
+  if (!at.shared) {
+    const auto text = m_system.files().read_if_exists(at.resolved, k_most_text);
+    return text ? *text : std::nullopt;
+  }
+  sys::InspectRequest request;
+  request.deadline = k_deadline;
+  sys::PathQuery query;
+  query.path = at.resolved;
+  query.follow = true;
+  query.read_bytes = k_most_text;
+  request.queries = {query};
+  const auto facts = m_system.inspect(request);
+  if (!facts || facts->empty() || facts->front().kind != sys::PathKind::file || facts->front().error_number != 0 ||
+      facts->front().size > k_most_text)
+    return std::nullopt;
+  return facts->front().content;
+}
+
+std::optional<std::vector<std::string>> Prober::list(const std::string& path) {
+  const sys::Place at = place(path);
+  if (!at.doubt.empty())
+    return std::nullopt;
+  if (at.kind == sys::PathKind::missing)
+    return std::vector<std::string>{};
+  sys::InspectRequest request;
+  request.deadline = k_deadline;
+  sys::PathQuery query;
+  query.path = at.resolved;
+  query.follow = true;
+  query.list = true;
+  request.queries = {query};
+  const auto facts = m_system.inspect(request);
+  if (!facts || facts->empty() || facts->front().kind == sys::PathKind::unknown)
+    return std::nullopt;
+  if (facts->front().kind == sys::PathKind::directory && facts->front().error_number != 0)
+    return std::nullopt;
+  return facts->front().entries;
+}
+
+LocalRoot Prober::find_local_root() {
+  if (!m_identity)
+    m_identity = m_system.identity();
+  const std::string name = directory_name_of(m_identity->user, m_identity->uid);
+  LocalRoot root;
+  // What is asked: may this user have a directory of his own there? /var/cache/sharefs is made by root as 1777.
+  const auto usable = [&](const std::string& directory, const std::string& own, std::string& why) {
+    const sys::Place at = place(own);
+    if (at.shared) {
+      why = directory + " lies on shared storage (" + at.fs_type + ")";
+      return false;
+    }
+    const std::string prefix = m_system.files().is_live() ? "" : m_system.files().root();
+    const auto info = m_system.files().info(at.resolved);
+    if (info && *info) {
+      if ((*info)->kind != sys::FileInfo::Kind::directory || (*info)->uid != m_identity->uid) {
+        why = own + " is not a directory of yours";
+        return false;
+      }
+      why = own + " cannot be written";
+      return ::access((prefix + at.resolved).c_str(), W_OK | X_OK) == 0;
+    }
+    std::string existing = parent_path(at.resolved);
+    while (existing != "/" && ::access((prefix + existing).c_str(), F_OK) != 0)
+      existing = parent_path(existing);
+    why = existing + " cannot be written";
+    return ::access((prefix + existing).c_str(), W_OK | X_OK) == 0;
+  };
+  for (const std::string& directory : m_roots) {
+    std::string why;
+    const std::string own = join_path(normalize_path(directory), name);
+    if (usable(directory, own, why)) {
+      root.directory = own;
+      root.problem.clear();
+      return root;
+    }
+    root.problem += (root.problem.empty() ? "" : "; ") + why;
+  }
+  const std::string own = "/var/tmp/sharefs-" + name;
+  std::string why;
+  if (usable(own, own, why)) {
+    root.directory = own;
+    root.fallback = true;
+    return root;
+  }
+  root.problem += (root.problem.empty() ? "" : "; ") + why;
+  return root;
+}
+
+} // namespace sharefs::cachefix

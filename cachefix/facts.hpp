@@ -1,0 +1,70 @@
+#pragma once
+// What the wrapper knows of the machine, as values, and what it still wants to know. sanitize() is pure: it answers
+// with questions where a fact is missing, and probe() finds the answers until there is no question left.
+#include "sys/resolve.hpp"
+#include "sys/system.hpp"
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace sharefs::cachefix {
+
+/// Where this user's node-local caches are.
+struct LocalRoot {
+  std::string directory; ///< LOCAL/USER, or /var/tmp/sharefs-USER
+  bool fallback = false; ///< none of the configured directories can be used
+  std::string problem;   ///< why no directory can be used at all, or why the configured ones cannot
+  friend bool operator==(const LocalRoot&, const LocalRoot&) = default;
+};
+
+struct Facts {
+  std::vector<std::string> environment;                    ///< NAME=value
+  std::string directory;                                   ///< working directory
+  std::string home;                                        ///< by passwd
+  bool any_shared = false;                                 ///< some mount of this host is shared; if not, no path is
+  std::map<std::string, sys::Place> places;                ///< by the path as it was asked
+  std::map<std::string, std::optional<std::string>> texts; ///< contents of files; nullopt: not there or not readable
+  std::map<std::string, std::optional<std::vector<std::string>>> listings; ///< names in directories; nullopt: no answer
+  std::map<std::string, std::optional<std::string>> trees; ///< shell text -> syntax tree as JSON; nullopt: no parser
+  std::optional<LocalRoot> local;
+};
+
+struct Questions {
+  std::set<std::string> places, texts, listings, trees;
+  bool local = false;
+  [[nodiscard]] bool empty() const {
+    return places.empty() && texts.empty() && listings.empty() && trees.empty() && !local;
+  }
+};
+
+/// Looks the machine up for the answers; local paths in process, all others in a child with a deadline.
+class Prober {
+ public:
+  /// `roots`: caches.local of the configuration.
+  Prober(sys::System& system, std::vector<std::string> roots);
+
+  /// The first facts: environment and working directory as given, and the mount table.
+  Result<Facts> begin(std::vector<std::string> environment, std::string directory);
+  /// Adds the answers to the facts; every question gets one, be it "no answer".
+  void answer(const Questions& questions, Facts& facts);
+
+ private:
+  std::optional<std::string> read(const std::string& path);
+  std::optional<std::vector<std::string>> list(const std::string& path);
+  sys::Place place(const std::string& path);
+  LocalRoot find_local_root();
+
+  sys::System& m_system;
+  std::vector<std::string> m_roots;
+  sys::MountTable m_mounts;
+  std::optional<sys::Resolver> m_resolver;
+  std::optional<sys::Identity> m_identity;
+};
+
+/// The name of a directory for a user: characters [A-Za-z0-9_.-] only, different users different names.
+std::string directory_name_of(const std::string& user, unsigned uid);
+
+} // namespace sharefs::cachefix

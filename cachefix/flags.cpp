@@ -1,0 +1,275 @@
+// Flags of the user's program: found by the rules, judged by where their value lies, rewritten or dropped.
+#include "cachefix/draft.hpp"
+
+#include "base/path.hpp"
+#include "base/text.hpp"
+
+#include <algorithm>
+#include <cctype>
+
+namespace sharefs::cachefix {
+namespace {
+
+constexpr std::string_view k_model_flags[] = {
+    "--model_name_or_path", "--model", "--model_path", "--pretrained_model_name_or_path", "--base_model", "--model_id"};
+// Variables that would win over HF_HUB_CACHE in some version of transformers.
+constexpr std::string_view k_older_model_variables[] = {"TRANSFORMERS_CACHE", "PYTORCH_TRANSFORMERS_CACHE",
+                                                        "PYTORCH_PRETRAINED_BERT_CACHE"};
+
+/// argparse never takes such a word as a value.
+bool looks_like_option(const std::string& word) {
+  if (word.size() < 2 || word[0] != '-' || word.find(' ') != std::string::npos)
+    return false;
+  return !std::all_of(word.begin() + 1, word.end(), [](unsigned char c) { return std::isdigit(c) != 0 || c == '.'; });
+}
+
+std::string underscored(std::string text) {
+  std::replace(text.begin() + std::min<std::ptrdiff_t>(2, static_cast<std::ptrdiff_t>(text.size())), text.end(), '-',
+               '_');
+  return text;
+}
+
+/// The value of the last of some flags; nullopt if none is given.
+std::optional<std::string> value_of(const Program& program, const Argv& argv, std::span<const std::string_view> flags) {
+  std::optional<std::string> value;
+  for (std::size_t i = program.begin; i < program.end; ++i) {
+    const auto equals = argv[i].find('=');
+    if (std::find(flags.begin(), flags.end(), underscored(argv[i].substr(0, equals))) == flags.end())
+      continue;
+    if (equals != std::string::npos)
+      value = argv[i].substr(equals + 1);
+    else if (i + 1 < program.end)
+      value = argv[i + 1];
+  }
+  return value;
+}
+
+/// Is the model that is trained a directory (on whatever storage), so that no model cache is asked for it?
+/// nullopt: not known yet.
+std::optional<bool> model_is_directory(Draft& draft, const Program& program) {
+  const auto model = value_of(program, draft.argv, k_model_flags);
+  const auto path = model ? draft.absolute(program, *model) : std::nullopt;
+  if (!path)
+    return false;
+  const sys::Place* place = draft.place(*path);
+  if (place == nullptr)
+    return std::nullopt;
+  return place->kind == sys::PathKind::directory;
+}
+
+enum class Way { in_place, drop, leave, wait };
+
+/// How the rule's transform is done here: what the source shows, and whether the environment arrives.
+Way choose(Draft& draft, const Walk& walk, const Program& program, const Occurrence& last, const std::string& path,
+           bool& models_matter) {
+  models_matter = last.rule.cache_class == CacheClass::mixed;
+  Transform transform = last.rule.transform;
+  if (transform == Transform::evidence) {
+    transform = Transform::in_place;
+    const auto script = draft.absolute(program, program.name);
+    if (program.python && program.kind == ProgramKind::file && script) {
+      const auto* source = draft.text(*script);
+      if (source == nullptr)
+        return Way::wait;
+      const Evidence evidence = *source ? evidence_of(**source) : Evidence::none;
+      if (evidence == Evidence::environment)
+        transform = Transform::drop;
+      models_matter = evidence != Evidence::datasets_only;
+    }
+  }
+  if (transform == Transform::leave)
+    return Way::leave;
+  if (transform == Transform::drop && environment_reaches(walk, program) && !draft.out.set.contains("HF_HUB_CACHE"))
+    return Way::drop;
+  if (!models_matter)
+    return Way::in_place;
+  const auto* names = draft.listing(path);
+  if (names == nullptr)
+    return Way::wait;
+  if (!*names) {
+    draft.diagnose(Severity::warning, "SF409", last.value, "the share does not answer, so `" + last.flag + "` was left",
+                   "run `sharefs status`");
+    return Way::leave;
+  }
+  const bool has_models = std::any_of((*names)->begin(), (*names)->end(),
+                                      [](const std::string& name) { return name.starts_with("models--"); });
+  if (!has_models || !runs_elsewhere(walk, program))
+    return Way::in_place;
+  const auto directory = model_is_directory(draft, program);
+  if (!directory)
+    return Way::wait;
+  if (*directory)
+    return Way::in_place;
+  draft.diagnose(Severity::warning, "SF408", last.value,
+                 "it holds models too, and neither variables nor links reach the other nodes, so `" + last.flag +
+                     "` was left: launches can fail by the dataset cache race",
+                 "start `sharefs run` on each node, or give the model as a directory");
+  return Way::leave;
+}
+
+/// Models that are on the share already are found through links in the node-local directory.
+void link_models(Draft& draft, const std::string& local, const std::string& shared) {
+  const auto* names = draft.listing(shared);
+  if (names == nullptr || !*names)
+    return;
+  for (const std::string& name : **names)
+    if (name.starts_with("models--") && name.find('/') == std::string::npos)
+      draft.out.links.push_back({local + "/" + name, normalize_path(shared) + "/" + name});
+}
+
+void drop(Draft& draft, const Program& program, const std::vector<const Occurrence*>& all, const std::string& path,
+          const std::string& local) {
+  const Occurrence& last = *all.back();
+  for (const Occurrence* one : all) {
+    draft.edits[one->name_index].dropped = true;
+    draft.edits[one->value_index].dropped = true;
+    draft.out.changes.push_back({ChangeKind::argument, one->flag, one->value_index, one->value, std::nullopt,
+                                 one->rule.cache_class, ChangeAction::drop, one->rule.id, one->rule.reason});
+  }
+  const std::string models = "models stay where `" + last.flag + "` had them";
+  draft.set_variable(program, "HF_DATASETS_CACHE", local, CacheClass::node_local, last.rule.id,
+                     "datasets are built on the node's own disk");
+  draft.set_variable(program, "HF_HUB_CACHE", path, CacheClass::read_mostly, last.rule.id, models);
+  draft.set_variable(program, "HUGGINGFACE_HUB_CACHE", path, CacheClass::read_mostly, last.rule.id,
+                     models + " (for older releases)");
+  for (const std::string_view name : k_older_model_variables)
+    if (draft.variable(program, name).value_or(path) != path)
+      draft.unset_variable(program, std::string(name), last.rule.id,
+                           "older releases would look for models there and not where `" + last.flag + "` had them");
+}
+
+/// One flag with all its occurrences; the last is the one that counts for argparse.
+void transform(Draft& draft, const Walk& walk, const Program& program, const std::vector<const Occurrence*>& all) {
+  struct Judged {
+    std::optional<std::string> path;
+    const sys::Place* place = nullptr;
+  };
+  std::vector<Judged> judged;
+  bool waiting = false;
+  for (const Occurrence* one : all) {
+    Judged judgement;
+    judgement.path = draft.absolute(program, one->value);
+    if (judgement.path) {
+      judgement.place = draft.place(*judgement.path);
+      waiting = waiting || judgement.place == nullptr;
+    }
+    judged.push_back(std::move(judgement));
+  }
+  if (waiting)
+    return;
+  const auto shared = [&](std::size_t i) { return judged[i].place != nullptr && judged[i].place->shared; };
+  const auto keep = [&](std::size_t i, std::string why) {
+    draft.keep(all[i]->flag, all[i]->value_index, all[i]->value, all[i]->rule.cache_class, std::move(why));
+  };
+  const std::size_t last = all.size() - 1;
+  Way way = Way::leave;
+  bool models_matter = false;
+  std::optional<std::string> local;
+  if (shared(last)) {
+    way = choose(draft, walk, program, *all[last], *judged[last].path, models_matter);
+    if (way == Way::wait)
+      return;
+    if (way == Way::drop || way == Way::in_place)
+      local = draft.local_for(*judged[last].path, *judged[last].place);
+    if (way == Way::drop && local) {
+      drop(draft, program, all, normalize_path(judged[last].place->path), *local);
+      return;
+    }
+  } else if (all[last]->rule.transform == Transform::in_place || all[last]->rule.transform == Transform::evidence) {
+    way = Way::in_place; // an earlier occurrence may be the one that a program with its own parser takes
+  }
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (!judged[i].path)
+      keep(i, all[i]->value.empty() ? "the value is empty" : "a URL is not a path");
+    else if (!shared(i))
+      keep(i, "lies on this host's own disk");
+    else if (way != Way::in_place)
+      keep(i, all[i]->rule.transform == Transform::leave ? all[i]->rule.reason : "it could not be changed safely");
+    else if (const auto place_here = draft.local_for(*judged[i].path, *judged[i].place)) {
+      draft.replace(all[i]->value_index, all[i]->value_begin, all[i]->value.size(), *place_here);
+      draft.out.changes.push_back({ChangeKind::argument, all[i]->flag, all[i]->value_index, all[i]->value, *place_here,
+                                   all[i]->rule.cache_class, ChangeAction::rewrite, all[i]->rule.id,
+                                   all[i]->rule.reason});
+      if (models_matter && i == last)
+        link_models(draft, *place_here, *judged[i].path);
+    }
+  }
+}
+
+} // namespace
+
+std::vector<Occurrence> find_flags(const Program& program, const Framework* framework, const Draft& draft) {
+  std::vector<Occurrence> found;
+  const Argv& argv = draft.argv;
+  for (std::size_t i = program.begin; i < program.end; ++i) {
+    const std::string& word = argv[i];
+    if (word.size() < 3 || !word.starts_with("--"))
+      continue;
+    const auto equals = word.find('=');
+    const std::string flag = word.substr(0, equals);
+    auto rule = rule_for_flag(program, framework, flag, draft.rules.user);
+    if (!rule)
+      continue;
+    Occurrence one;
+    one.flag = flag;
+    one.name_index = i;
+    one.rule = std::move(*rule);
+    if (equals != std::string::npos) {
+      one.value_index = i;
+      one.value_begin = equals + 1;
+      one.value = word.substr(equals + 1);
+    } else {
+      if (i + 1 >= program.end || looks_like_option(argv[i + 1]))
+        continue; // a flag without a value: argparse would refuse it
+      one.value_index = ++i;
+      one.value = argv[i];
+    }
+    found.push_back(std::move(one));
+  }
+  return found;
+}
+
+void sanitize_flags(Draft& draft, const Walk& walk, const Program& program, const Framework* framework) {
+  const std::vector<Occurrence> found = find_flags(program, framework, draft);
+  std::vector<std::string> done;
+  for (const Occurrence& first : found) {
+    if (first.rule.transform == Transform::leave) {
+      draft.keep(first.flag, first.value_index, first.value, first.rule.cache_class, first.rule.reason);
+      continue;
+    }
+    if (std::find(done.begin(), done.end(), first.rule.flag) != done.end())
+      continue;
+    done.push_back(first.rule.flag);
+    std::vector<const Occurrence*> all;
+    for (const Occurrence& one : found)
+      if (one.rule.flag == first.rule.flag && one.rule.transform != Transform::leave)
+        all.push_back(&one);
+    transform(draft, walk, program, all);
+  }
+  // Flags that no rule is about: say so where their value lies on shared storage.
+  for (std::size_t i = program.begin; i < program.end; ++i) {
+    const std::string& word = draft.argv[i];
+    if (!word.starts_with("--") || rule_for_flag(program, framework, word.substr(0, word.find('=')), draft.rules.user))
+      continue;
+    const auto equals = word.find('=');
+    const bool attached = equals != std::string::npos;
+    if (!attached && (i + 1 >= program.end || looks_like_option(draft.argv[i + 1])))
+      continue;
+    const std::string value = attached ? word.substr(equals + 1) : draft.argv[i + 1];
+    const std::string flag = word.substr(0, equals);
+    const bool doubtful = may_be_short_for(flag, "--cache_dir");
+    if (!value.starts_with('/') && !value.starts_with("~/") && !doubtful)
+      continue;
+    const auto path = draft.absolute(program, value);
+    const sys::Place* place = path ? draft.place(*path) : nullptr;
+    if (place == nullptr || !place->shared)
+      continue;
+    draft.keep(flag, attached ? i : i + 1, value, CacheClass::never, "no rule is about this flag");
+    if (doubtful)
+      draft.diagnose(Severity::warning, "SF406", flag,
+                     "it may be short for `--cache_dir`, which would be rewritten, or mean another option; it was left",
+                     "write `--cache_dir` in full, or say `--local " + flag + "` or `--keep " + flag + "`");
+  }
+}
+
+} // namespace sharefs::cachefix

@@ -1,0 +1,217 @@
+#include "cachefix/launcher.hpp"
+
+#include <algorithm>
+#include <cctype>
+
+namespace sharefs::cachefix {
+namespace {
+
+enum class Takes { nothing, value, attached, two };
+
+struct Option {
+  std::string_view canonical;
+  Takes takes = Takes::nothing;
+};
+
+/// Calls `f` with each word of a list that is separated by spaces.
+template <class F> void each_word(std::string_view list, char separator, F f) {
+  while (!list.empty()) {
+    const auto end = std::min(list.find(separator), list.size());
+    if (end != 0)
+      f(list.substr(0, end));
+    list.remove_prefix(std::min(end + 1, list.size()));
+  }
+}
+
+std::string dashes_alike(std::string_view name) {
+  std::string out(name);
+  for (std::size_t i = 2; i < out.size(); ++i)
+    if (out[i] == '_')
+      out[i] = '-';
+  return out;
+}
+
+/// The reader of one launcher's options: looks a name up in the four lists of its row.
+class Reader {
+ public:
+  Reader(const Launcher& launcher, const Argv& argv, std::size_t begin, std::size_t limit)
+      : m_launcher(launcher), m_argv(argv), m_limit(std::min(limit, argv.size())) {
+    m_out.end = begin;
+  }
+
+  OptionsRead read() {
+    while (m_out.end < m_limit && m_out.problem.empty() && !m_out.ended_by_option) {
+      const std::string& word = m_argv[m_out.end];
+      if (word == "--" && m_launcher.syntax != Syntax::single_dash) {
+        ++m_out.end;
+        m_out.ended_by_dashes = true;
+        break;
+      }
+      const bool plus = m_launcher.tail == Tail::shell && word.size() > 1 && word[0] == '+'; // bash +x
+      if ((word.size() < 2 || word[0] != '-') && !plus)
+        break;
+      if (word.starts_with("--") || m_launcher.syntax == Syntax::single_dash)
+        long_option(word);
+      else
+        short_options(word);
+    }
+    return std::move(m_out);
+  }
+
+ private:
+  struct Match {
+    std::optional<Option> option;
+    int candidates = 0;
+  };
+
+  void consider(Match& match, std::string_view group, Takes takes, std::string_view name, bool prefix) const {
+    const std::string_view canonical =
+        group.substr(group.rfind('/') == std::string_view::npos ? 0 : group.rfind('/') + 1);
+    bool hit = false;
+    each_word(group, '/', [&](std::string_view alias) {
+      if (m_launcher.syntax == Syntax::single_dash) {
+        while (alias.starts_with('-'))
+          alias.remove_prefix(1);
+        hit = hit || alias == name;
+      } else if (prefix) {
+        hit = hit || (alias.starts_with("--") &&
+                      (m_launcher.underscores ? dashes_alike(alias) : std::string(alias)).starts_with(name));
+      } else {
+        hit = hit || (m_launcher.underscores && alias.starts_with("--") ? dashes_alike(alias) == name : alias == name);
+      }
+    });
+    if (!hit)
+      return;
+    ++match.candidates;
+    match.option = Option{canonical, takes};
+  }
+
+  [[nodiscard]] Match search(std::string_view name, bool prefix) const {
+    Match match;
+    const auto in = [&](std::string_view list, Takes takes) {
+      each_word(list, ' ', [&](std::string_view group) { consider(match, group, takes, name, prefix); });
+    };
+    in(m_launcher.flags, Takes::nothing);
+    in(m_launcher.values, Takes::value);
+    in(m_launcher.attached, Takes::attached);
+    in(m_launcher.pairs, Takes::two);
+    return match;
+  }
+
+  void stop(std::string problem) {
+    m_out.problem = std::move(problem);
+    m_out.problem_index = m_out.end;
+  }
+  void unknown(std::string_view name) {
+    stop("`" + std::string(name) + "` is not an option of " + std::string(m_launcher.name) + " that sharefs knows");
+  }
+
+  void long_option(const std::string& word) {
+    std::string name = word;
+    std::optional<std::string> value;
+    if (m_launcher.syntax == Syntax::single_dash) {
+      name = word.substr(word.starts_with("--") ? 2 : 1);
+    } else if (const auto equals = word.find('='); equals != std::string::npos) {
+      name = word.substr(0, equals);
+      value = word.substr(equals + 1);
+    }
+    if (m_launcher.underscores)
+      name = dashes_alike(name);
+    Match match = search(name, false);
+    const bool abbreviates = m_launcher.syntax == Syntax::argparse || m_launcher.syntax == Syntax::getopt;
+    if (!match.option && abbreviates && name.size() > 2)
+      match = search(name, true);
+    if (!match.option)
+      return unknown(word.substr(0, word.find('=')));
+    if (match.candidates > 1)
+      return stop("`" + name + "` is short for more than one option of " + std::string(m_launcher.name));
+    take(*match.option, std::move(value));
+  }
+
+  /// `-x`, `-xVALUE`, `-xyz`: letters one by one, the first that takes a value takes the rest of the word or the next.
+  void short_options(const std::string& word) {
+    // Some programs have long names behind one dash (docker has none, numactl and apptainer neither).
+    const std::size_t index = m_out.end;
+    for (std::size_t i = 1; i < word.size(); ++i) {
+      const std::string name{word[0] == '+' ? '-' : '-', word[i]};
+      const Match match = search(name, false);
+      if (!match.option) {
+        m_out.end = index;
+        return unknown(word.size() > 2 ? word : name);
+      }
+      std::optional<std::string> rest;
+      if (match.option->takes != Takes::nothing && i + 1 < word.size())
+        rest = word.substr(i + 1);
+      if (rest && rest->starts_with('=') &&
+          (m_launcher.syntax == Syntax::pflag || m_launcher.syntax == Syntax::argparse))
+        rest->erase(0, 1);
+      m_out.end = index;
+      const bool last = i + 1 == word.size() || rest.has_value();
+      take(*match.option, rest);
+      if (last || !m_out.problem.empty() || m_out.ended_by_option)
+        return;
+    }
+  }
+
+  void take(const Option& option, std::optional<std::string> value) {
+    GivenOption given;
+    given.name = std::string(option.canonical);
+    given.index = given.value_index = m_out.end;
+    for (const Meaning& meaning : m_launcher.meanings)
+      if (meaning.option == option.canonical)
+        given.means = meaning.means;
+    if (value && option.takes == Takes::nothing && m_launcher.syntax != Syntax::pflag)
+      return stop("`" + given.name + "` of " + std::string(m_launcher.name) + " takes no value");
+    std::size_t next = m_out.end + 1;
+    if (value) {
+      given.value = *value;
+      given.has_value = true;
+    } else if (option.takes == Takes::value || option.takes == Takes::two) {
+      const std::size_t wanted = option.takes == Takes::two ? 2 : 1;
+      if (next + wanted > m_limit)
+        return stop("the value of `" + given.name + "` is missing");
+      if (looks_like_option(m_argv[next]))
+        return stop("`" + given.name + "` is followed by `" + m_argv[next] + "`, which " +
+                    std::string(m_launcher.name) + " takes for an option");
+      given.value = m_argv[next];
+      if (wanted == 2)
+        given.second = m_argv[next + 1];
+      given.has_value = true;
+      next += wanted;
+      given.value_index = next - 1;
+    }
+    m_out.end = next;
+    m_out.ended_by_option = given.means == Means::run_module || given.means == Means::run_text;
+    m_out.given.push_back(std::move(given));
+  }
+
+  /// argparse never takes a word that starts with a dash as a value, unless it is a negative number or has a space.
+  [[nodiscard]] bool looks_like_option(const std::string& word) const {
+    if (m_launcher.syntax != Syntax::argparse && m_launcher.syntax != Syntax::exact)
+      return false;
+    if (word.size() < 2 || word[0] != '-' || word.find(' ') != std::string::npos)
+      return false;
+    return !std::all_of(word.begin() + 1, word.end(), [](unsigned char c) { return std::isdigit(c) != 0 || c == '.'; });
+  }
+
+  const Launcher& m_launcher;
+  const Argv& m_argv;
+  std::size_t m_limit;
+  OptionsRead m_out;
+};
+
+} // namespace
+
+OptionsRead read_options(const Launcher& launcher, const Argv& argv, std::size_t begin, std::size_t limit) {
+  return Reader(launcher, argv, begin, limit).read();
+}
+
+bool is_listed(std::string_view name, std::string_view list) {
+  bool found = false;
+  each_word(list, ' ', [&](std::string_view word) {
+    found = found || (word.ends_with('*') ? name.starts_with(word.substr(0, word.size() - 1)) : name == word);
+  });
+  return found;
+}
+
+} // namespace sharefs::cachefix

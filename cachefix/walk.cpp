@@ -1,0 +1,334 @@
+#include "cachefix/walk.hpp"
+
+#include "base/path.hpp"
+#include "base/text.hpp"
+
+#include <algorithm>
+
+namespace sharefs::cachefix {
+namespace {
+
+// Their names as words of an unknown program's arguments say nothing: they are too common.
+constexpr std::string_view k_common_words = "env time nice ds lmf sh conda docker uv script timeout";
+constexpr std::string_view k_hint_table =
+    "nothing of this command was changed; `sharefs run --strict` makes this an error";
+
+/// What the launchers so far change for the program; copied for every context of mpirun.
+struct Scope {
+  std::string directory;
+  std::vector<Assignment> assigned;
+  std::vector<std::string> unset;
+  bool cleared = false;
+  std::vector<std::size_t> chain;
+};
+
+class Walker {
+ public:
+  explicit Walker(const Argv& argv) : m_argv(argv) {}
+
+  Walk go(const std::string& directory) {
+    Scope scope;
+    scope.directory = directory;
+    command(0, m_argv.size(), std::move(scope));
+    if (!m_out.understood)
+      m_out.programs.clear();
+    return std::move(m_out);
+  }
+
+ private:
+  void give_up(std::string code, std::size_t index, std::string message, std::string hint = {}) {
+    m_out.understood = false;
+    m_out.problems.push_back({Severity::warning, std::move(code),
+                              index < m_argv.size() ? to_utf8(m_argv[index]) : std::string("command line"),
+                              std::move(message), hint.empty() ? std::string(k_hint_table) : std::move(hint), ""});
+  }
+
+  void add_program(ProgramKind kind, std::size_t index, std::size_t begin, std::size_t end, Scope scope, bool python,
+                   std::string name = {}) {
+    Program program;
+    program.kind = kind;
+    program.index = index;
+    program.name = name.empty() ? m_argv[index] : std::move(name);
+    program.begin = std::min(begin, end);
+    program.tail = end;
+    const auto first = m_argv.begin() + static_cast<std::ptrdiff_t>(program.begin);
+    const auto last = m_argv.begin() + static_cast<std::ptrdiff_t>(end);
+    program.end = static_cast<std::size_t>(std::find(first, last, "--") - m_argv.begin());
+    program.directory = std::move(scope.directory);
+    program.assigned = std::move(scope.assigned);
+    program.unset = std::move(scope.unset);
+    program.cleared = scope.cleared;
+    program.chain = std::move(scope.chain);
+    program.python = python;
+    m_out.programs.push_back(std::move(program));
+  }
+
+  /// argv[begin, end) is a program and its arguments.
+  void command(std::size_t begin, std::size_t end, Scope scope) {
+    if (begin >= end || !m_out.understood)
+      return;
+    const std::optional<std::string_view> next =
+        begin + 1 < end ? std::optional<std::string_view>(m_argv[begin + 1]) : std::nullopt;
+    const Launcher* launcher = find_launcher(m_argv[begin], next);
+    if (launcher == nullptr)
+      return program(begin, end, std::move(scope));
+    const std::string name = base_name(m_argv[begin]);
+    const bool exact = (" " + std::string(launcher->programs) + " ").find(" " + name + " ") != std::string::npos;
+    launched(*launcher, exact ? name : std::string(launcher->name), begin, begin + (launcher->verbs.empty() ? 1 : 2),
+             end, std::move(scope));
+  }
+
+  void program(std::size_t begin, std::size_t end, Scope scope) {
+    const std::string name = base_name(m_argv[begin]);
+    if (is_listed(name, opaque_programs()))
+      return give_up("SF402", begin, "`" + name + "` runs other programs and is not looked through");
+    const bool script = name.ends_with(".py") || name.ends_with(".sh") || name.ends_with(".bash");
+    for (std::size_t i = begin + 1; i < end && !script; ++i) {
+      const std::string word = base_name(m_argv[i]);
+      const std::optional<std::string_view> next =
+          i + 1 < end ? std::optional<std::string_view>(m_argv[i + 1]) : std::nullopt;
+      const bool runs = (find_launcher(word, next) != nullptr && !is_listed(word, k_common_words)) ||
+                        word.ends_with(".py") || word.ends_with(".sh");
+      if (runs)
+        return give_up("SF402", begin,
+                       "`" + to_utf8(name) + "` seems to run `" + to_utf8(m_argv[i]) +
+                           "`; sharefs does not know it and does not look through it");
+    }
+    add_program(ProgramKind::program, begin, begin + 1, end, std::move(scope), false);
+  }
+
+  /// The launcher's options start at `begin`; its own word is argv[index].
+  void launched(const Launcher& launcher, std::string name, std::size_t index, std::size_t begin, std::size_t end,
+                Scope scope) {
+    const std::size_t number = m_out.chain.size();
+    m_out.chain.push_back({&launcher, std::move(name), index, {}, {}});
+    scope.chain.push_back(number);
+    if (launcher.tail == Tail::itself)
+      return add_program(ProgramKind::program, index, begin, end, std::move(scope), true);
+    if (launcher.tail == Tail::contexts)
+      return contexts(number, begin, end, scope);
+    const auto at = options(number, begin, end, scope);
+    if (at)
+      tail(number, *at, end, std::move(scope));
+  }
+
+  /// Commands separated by `:`, each with options of its own; environment options of the first count for all.
+  void contexts(std::size_t number, std::size_t begin, std::size_t end, const Scope& scope) {
+    while (begin < end && m_out.understood) {
+      const auto first = m_argv.begin() + static_cast<std::ptrdiff_t>(begin);
+      const auto stop = static_cast<std::size_t>(
+          std::find(first, m_argv.begin() + static_cast<std::ptrdiff_t>(end), ":") - m_argv.begin());
+      Scope own = scope;
+      if (const auto at = options(number, begin, stop, own))
+        command(*at, stop, std::move(own));
+      begin = stop + 1;
+    }
+  }
+
+  /// Reads the options into the chain and their meaning into the scope; where the tail begins, or nullopt if nothing is
+  /// run or the options are not understood.
+  std::optional<std::size_t> options(std::size_t number, std::size_t begin, std::size_t end, Scope& scope) {
+    const Launcher& launcher = *m_out.chain[number].launcher;
+    OptionsRead read = read_options(launcher, m_argv, begin, end);
+    if (!read.problem.empty()) {
+      give_up("SF401", read.problem_index, read.problem);
+      return std::nullopt;
+    }
+    bool nothing_runs = false;
+    for (const GivenOption& option : read.given)
+      nothing_runs = apply(launcher, option, scope) || nothing_runs;
+    auto& all = m_out.chain[number].options;
+    const std::size_t at = read.end;
+    read.given.insert(read.given.begin(), all.given.begin(), all.given.end());
+    all = std::move(read);
+    if (nothing_runs || !m_out.understood)
+      return std::nullopt;
+    return at;
+  }
+
+  /// True if this option makes the launcher print something and run nothing.
+  bool apply(const Launcher& launcher, const GivenOption& option, Scope& scope) {
+    if (!option.means)
+      return false;
+    const std::size_t begin = m_argv[option.value_index].size() - option.value.size();
+    switch (*option.means) {
+    case Means::directory:
+      scope.directory = normalize_path(option.value, scope.directory);
+      return false;
+    case Means::assign: {
+      const auto equals = option.value.find('=');
+      if (equals != std::string::npos)
+        scope.assigned.push_back({option.value.substr(0, equals), option.value.substr(equals + 1), option.value_index,
+                                  begin + equals + 1, &launcher});
+      return false;
+    }
+    case Means::assign_pair:
+      scope.assigned.push_back({option.value, option.second, option.value_index, 0, &launcher});
+      return false;
+    case Means::assign_list:
+      assign_list(launcher, option, begin, scope);
+      return false;
+    case Means::unset:
+      scope.unset.push_back(option.value);
+      return false;
+    case Means::clear:
+      scope.cleared = true;
+      return false;
+    case Means::split_text:
+      give_up("SF403", option.index, "the words inside of `env -S` are not looked at");
+      return false;
+    case Means::information:
+      return true;
+    case Means::module:
+    case Means::no_python:
+    case Means::run_module:
+    case Means::run_text:
+    case Means::command_text:
+    case Means::hostfile:
+    case Means::remote:
+      return false;
+    }
+    return false;
+  }
+
+  /// srun --export=ALL,NAME=value,...: a list without ALL cuts the environment down to what it names.
+  void assign_list(const Launcher& launcher, const GivenOption& option, std::size_t begin, Scope& scope) {
+    bool all = false;
+    std::size_t at = begin;
+    for (const std::string& part : split(option.value, ',')) {
+      const auto equals = part.find('=');
+      if (part == "ALL")
+        all = true;
+      else if (equals != std::string::npos)
+        scope.assigned.push_back(
+            {part.substr(0, equals), part.substr(equals + 1), option.value_index, at + equals + 1, &launcher});
+      at += part.size() + 1;
+    }
+    scope.cleared = !all;
+  }
+
+  void tail(std::size_t number, std::size_t at, std::size_t end, Scope scope) {
+    const ChainLink& link = m_out.chain[number];
+    const Launcher& launcher = *link.launcher;
+    if (launcher.assignments)
+      at = assignments(number, at, end, scope);
+    at = std::min(at + launcher.operands, end);
+    switch (launcher.tail) {
+    case Tail::command:
+      if (given(number, Means::module))
+        return module(at, at + 1, end, std::move(scope));
+      return uv_or_command(launcher, at, end, std::move(scope));
+    case Tail::script:
+      if (at >= end)
+        return;
+      if (given(number, Means::no_python))
+        return command(at, end, std::move(scope));
+      if (given(number, Means::module))
+        return module(at, at + 1, end, std::move(scope));
+      return python_file(at, end, std::move(scope));
+    case Tail::python:
+      return python(number, at, end, std::move(scope));
+    case Tail::shell:
+    case Tail::batch:
+      return shell(number, at, end, std::move(scope));
+    case Tail::image:
+      return give_up("SF404", link.index,
+                     "what runs inside of a container is not looked at: its paths are not paths of this host",
+                     "put `sharefs run --` in front of the command inside of the container");
+    case Tail::contexts:
+    case Tail::itself:
+      return;
+    }
+  }
+
+  std::size_t assignments(std::size_t number, std::size_t at, std::size_t end, Scope& scope) {
+    if (at < end && m_argv[at] == "-") { // env's old spelling of -i
+      scope.cleared = true;
+      ++at;
+    }
+    for (; at < end; ++at) {
+      const auto equals = m_argv[at].find('=');
+      if (equals == std::string::npos)
+        break;
+      m_out.chain[number].assignments.push_back(at);
+      scope.assigned.push_back(
+          {m_argv[at].substr(0, equals), m_argv[at].substr(equals + 1), at, equals + 1, m_out.chain[number].launcher});
+    }
+    return at;
+  }
+
+  [[nodiscard]] const GivenOption* given(std::size_t number, Means means) const {
+    const auto& all = m_out.chain[number].options.given;
+    const auto found = std::find_if(all.rbegin(), all.rend(), [means](const auto& o) { return o.means == means; });
+    return found == all.rend() ? nullptr : &*found;
+  }
+
+  /// `uv run train.py` runs Python files by itself.
+  void uv_or_command(const Launcher& launcher, std::size_t at, std::size_t end, Scope scope) {
+    if (launcher.name == "uv run" && at < end && m_argv[at].ends_with(".py"))
+      return python_file(at, end, std::move(scope));
+    command(at, end, std::move(scope));
+  }
+
+  void python(std::size_t number, std::size_t at, std::size_t end, Scope scope) {
+    const OptionsRead& read = m_out.chain[number].options;
+    if (read.ended_by_option) {
+      const GivenOption last = read.given.back();
+      if (last.means == Means::run_module)
+        return module(last.value_index, at, end, std::move(scope), last.value);
+      return add_program(ProgramKind::text, last.value_index, at, end, std::move(scope), true, last.value);
+    }
+    if (at < end)
+      python_file(at, end, std::move(scope));
+  }
+
+  void python_file(std::size_t at, std::size_t end, Scope scope) {
+    // The console script of a launcher, given to python by its path: `python /opt/env/bin/torchrun ...`.
+    const std::optional<std::string_view> next =
+        at + 1 < end ? std::optional<std::string_view>(m_argv[at + 1]) : std::nullopt;
+    const Launcher* launcher = find_launcher(m_argv[at], next);
+    if (launcher != nullptr && (launcher->tail == Tail::script || launcher->tail == Tail::itself))
+      return launched(*launcher, base_name(m_argv[at]), at, at + (launcher->verbs.empty() ? 1 : 2), end,
+                      std::move(scope));
+    if (launcher == nullptr)
+      launcher = find_module_launcher(m_argv[at]);
+    if (launcher != nullptr && !launcher->modules.empty())
+      return launched(*launcher, std::string(launcher->name), at, at + 1, end, std::move(scope));
+    add_program(ProgramKind::file, at, at + 1, end, std::move(scope), true);
+  }
+
+  void module(std::size_t index, std::size_t begin, std::size_t end, Scope scope, std::string name = {}) {
+    if (index >= end)
+      return;
+    if (name.empty())
+      name = m_argv[index];
+    if (is_listed(name, opaque_modules()))
+      return give_up("SF402", index, "`" + to_utf8(name) + "` runs other programs and is not looked through");
+    if (const Launcher* launcher = find_module_launcher(name))
+      return launched(*launcher, name.starts_with("torch.distributed.") ? name : std::string(launcher->name), index,
+                      begin, end, std::move(scope));
+    add_program(ProgramKind::module, index, begin, end, std::move(scope), true, std::move(name));
+  }
+
+  void shell(std::size_t number, std::size_t at, std::size_t end, Scope scope) {
+    const GivenOption* text = given(number, Means::command_text);
+    if (text != nullptr && text->has_value) // sbatch --wrap
+      return add_program(ProgramKind::shell, text->value_index, end, end, std::move(scope), false, text->value);
+    if (at >= end)
+      return;
+    if (text != nullptr) // bash -c: the string is the first word that is no option
+      return add_program(ProgramKind::shell, at, end, end, std::move(scope), false);
+    add_program(ProgramKind::file, at, at + 1, end, std::move(scope), false);
+  }
+
+  const Argv& m_argv;
+  Walk m_out;
+};
+
+} // namespace
+
+Walk walk(const Argv& argv, const std::string& directory) {
+  return Walker(argv).go(directory);
+}
+
+} // namespace sharefs::cachefix

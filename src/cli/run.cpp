@@ -1,0 +1,145 @@
+// sharefs run -- CMD: the command line without the dataset cache race, then exec.
+#include "cachefix/decide.hpp"
+#include "cachefix/document.hpp"
+#include "cachefix/prepare.hpp"
+#include "cli/command.hpp"
+#include "cli/context.hpp"
+#include "cli/exit_code.hpp"
+
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+namespace sharefs::cli {
+namespace {
+
+/// `--keep`, `--local` and the rules of sharefs.yaml, in the order in which they count.
+Result<cachefix::Rules> rules_of(Context& context, const Arguments& arguments, std::vector<std::string>& roots) {
+  cachefix::Rules rules;
+  for (const std::string& flag : arguments.list("keep"))
+    rules.user.push_back({"", flag, false, "--keep"});
+  for (const std::string& flag : arguments.list("local"))
+    rules.user.push_back({"", flag, true, "--local"});
+  const auto config = context.config_if_any();
+  if (!config)
+    return fail(config.error());
+  const config::Caches caches = *config == nullptr ? config::Caches{} : (*config)->caches;
+  for (const config::CacheRule& rule : caches.rules)
+    rules.user.push_back({rule.program, rule.flag, rule.place == "local", rule.origin.text()});
+  roots = caches.local;
+  return rules;
+}
+
+/// The environment of the command: ours with the changes, order kept.
+std::vector<std::string> environment_of(const std::vector<std::string>& ours, const cachefix::Sanitized& decision) {
+  std::vector<std::string> result;
+  for (const std::string& entry : ours) {
+    const std::string name = entry.substr(0, entry.find('='));
+    if (!decision.unset.contains(name) && !decision.set.contains(name))
+      result.push_back(entry);
+  }
+  for (const auto& [name, value] : decision.set)
+    result.push_back(name + "=" + value);
+  return result;
+}
+
+/// The exact command for copy and paste: `env -u NAME NAME=value CMD...` where the environment changes.
+Argv shown_command(const cachefix::Sanitized& decision) {
+  Argv words;
+  if (!decision.set.empty() || !decision.unset.empty())
+    words.emplace_back("env");
+  for (const std::string& name : decision.unset) {
+    words.emplace_back("-u");
+    words.push_back(name);
+  }
+  for (const auto& [name, value] : decision.set)
+    words.push_back(name + "=" + value);
+  words.insert(words.end(), decision.argv.begin(), decision.argv.end());
+  return words;
+}
+
+void say(Context& context, const cachefix::Sanitized& decision, bool explain) {
+  for (const cachefix::Change& change : decision.changes)
+    context.console.message("sharefs: " + cachefix::describe(change));
+  if (explain)
+    for (const cachefix::Kept& kept : decision.kept)
+      context.console.message("sharefs: " + cachefix::describe(kept));
+}
+
+/// The first problem that stops the command: an error, or under --strict a warning.
+const Diagnosis* stopper(const Diagnoses& diagnoses, bool strict) {
+  for (const Diagnosis& diagnosis : diagnoses)
+    if (diagnosis.severity == Severity::error || (strict && diagnosis.severity == Severity::warning))
+      return &diagnosis;
+  return nullptr;
+}
+
+Result<int> run(Context& context, const Arguments& arguments) {
+  const Argv& argv = *arguments.rest;
+  std::vector<std::string> roots;
+  const auto rules = rules_of(context, arguments, roots);
+  if (!rules)
+    return fail(rules.error());
+  auto decided = cachefix::decide(context.system, argv, context.host.environment, context.host.working_directory,
+                                  std::move(roots), *rules);
+  if (!decided)
+    return fail(decided.error());
+  const cachefix::Sanitized& decision = decided->sanitized;
+  const bool dry_run = arguments.flag("dry-run");
+  context.report(decision.diagnoses);
+  if (context.flags.json)
+    context.envelope.fields = cachefix::document(argv, decision);
+  else
+    say(context, decision, arguments.flag("explain"));
+  if (const Diagnosis* stop = stopper(decision.diagnoses, arguments.flag("strict")))
+    return fail(ErrorCode::failed, stop->subject + ": " + stop->message, stop->hint);
+  if (dry_run) {
+    if (!context.flags.json)
+      context.console.out() << shell_join(shown_command(decision)) << '\n';
+    return k_exit_ok;
+  }
+  if (!decision.directories.empty())
+    if (auto prepared =
+            cachefix::prepare(context.system, decision, *decided->facts.local, context.system.identity().uid);
+        !prepared)
+      return fail(prepared.error());
+  // stdout belongs to the command from here on: the document goes where the messages go.
+  if (context.flags.json)
+    context.host.err << context.envelope.text();
+  context.host.out.flush();
+  context.host.err.flush();
+  const Error error = context.system.exec(decision.argv, environment_of(context.host.environment, decision));
+  context.console.error(error);
+  return error.code == ErrorCode::not_found    ? k_exit_not_found
+         : error.code == ErrorCode::permission ? k_exit_not_executable
+                                               : k_exit_run_failed;
+}
+
+} // namespace
+
+extern const CommandSpec k_run_command = {
+    .name = "run",
+    .summary = "Run a training command with its dataset caches on the node's own disk",
+    .description =
+        "Finds the training script behind launchers (torchrun, deepspeed, accelerate, srun, conda run, ...), moves its "
+        "dataset cache from shared storage to this node's own disk, leaves models and outputs where they are, and "
+        "becomes the command. What it does not understand it passes on unchanged, with a warning. "
+        "SHAREFS_CACHEFIX=0 in the environment switches all changes off.",
+    .example =
+        "sharefs run -- torchrun --nproc_per_node=8 train.py --cache_dir /data/share/cache --output_dir "
+        "/data/share/out\n"
+        "sharefs run --dry-run --explain -- deepspeed --hostfile hostfile src/train.py --cache_dir /data/share/cache\n"
+        "sharefs run --keep --cache_dir -- python train.py --cache_dir /data/share/cache   # leave this flag",
+    .effect = Effect::reads,
+    .options = {{.names = "--dry-run", .help = "show the changes and the exact command, run nothing"},
+                {.names = "--explain", .help = "say of every path that was left why"},
+                {.names = "--strict", .help = "fail (125) where a warning says that something was not understood"},
+                {.names = "--keep", .value = "FLAG", .help = "never change this flag or variable", .repeat = true},
+                {.names = "--local",
+                 .value = "FLAG",
+                 .help = "put this flag's or variable's path on the node's own disk",
+                 .repeat = true}},
+    .takes_command = true,
+    .run = run,
+};
+
+} // namespace sharefs::cli
