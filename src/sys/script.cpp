@@ -97,6 +97,8 @@ PathFact real_fact(const Files& files, const std::string& path, const PathQuery&
 } // namespace
 
 ScriptedSystem::Script::Script(const json& script) {
+  if (!script.is_object())
+    throw std::invalid_argument("it is no JSON object");
   check_keys(
       script, "the script",
       {"identity", "now", "mountinfo", "users", "run", "exec", "mount", "unmount", "nfs", "probe_path", "inspect"});
@@ -110,7 +112,8 @@ ScriptedSystem::Script::Script(const json& script) {
   unmounts = read_answers(script, "unmount", {"target", "force", "lazy"});
   nfs = script.value("nfs", std::map<std::string, NfsProbe>{});
   probes = script.value("probe_path", std::map<std::string, PathProbe>{});
-  for (const auto& [path, entry] : script.value("inspect", json::object()).items()) {
+  const json inspected = script.value("inspect", json::object());
+  for (const auto& [path, entry] : inspected.items()) {
     facts[path].error = error_of(entry);
     if (!facts[path].error)
       facts[path].fact = entry.get<PathFact>();

@@ -1,0 +1,151 @@
+#include "sys/scripted_system.hpp"
+
+#include "support/catch.hpp"
+#include "support/temporary_directory.hpp"
+
+#include <filesystem>
+
+using namespace sharefs;
+using namespace sharefs::sys;
+using namespace std::chrono_literals;
+
+namespace {
+
+std::unique_ptr<ScriptedSystem> play(const std::string& text, const std::string& root = "/") {
+  auto system = ScriptedSystem::from_json(text, root);
+  if (!system)
+    FAIL(system.error().message);
+  return std::move(*system);
+}
+
+Command command(Argv argv) {
+  Command result;
+  result.argv = std::move(argv);
+  return result;
+}
+
+} // namespace
+
+TEST_CASE("an empty script knows nothing, and says so") {
+  const auto system = play("{}");
+  const auto ran = system->run(command({"exportfs", "-ra"}));
+  REQUIRE_FALSE(ran);
+  CHECK(ran.error().code == ErrorCode::unsupported);
+  CHECK(ran.error().message == "the script of this machine does not know `run exportfs -ra`");
+  CHECK(system->mount({"s:/x", "/x", "nfs", "rw", 1s}).error().code == ErrorCode::unsupported);
+  CHECK(system->unmount({"/x", true, true, 1s}).error().code == ErrorCode::unsupported);
+  CHECK(system->exec({"true"}, {}).code == ErrorCode::unsupported);
+  CHECK(system->inspect({{{"/x", false, false, 0}}, 1s, {}}).error().code == ErrorCode::unsupported);
+  CHECK(system->user("alice").error().code == ErrorCode::not_found);
+  CHECK(system->probe_nfs({"srv", {}, 1s, true}).failing()->detail.find("probe srv") != std::string::npos);
+  CHECK(system->probe_paths({{"/x", 1s, false, {}}})[0].health == PathHealth::failed);
+  CHECK(system->mounts()->owner_of("/x")->fs_type == "ext4");
+  CHECK(system->identity().user == "root");
+  CHECK(system->calls() ==
+        std::vector<std::string>{"run exportfs -ra", "mount -t nfs -o rw s:/x /x", "umount -f -l /x", "exec true"});
+}
+
+TEST_CASE("what is no script is refused with the reason") {
+  struct Row {
+    const char* text;
+    const char* reason;
+  };
+  const Row row = GENERATE(Row{"{", "parse error"}, Row{"[]", "no JSON object"}, Row{R"({"mountinof": ""})", "mountinof"},
+                           Row{R"({"run": [{"argv": ["x"], "exitcode": 1}]})", "exitcode"},
+                           Row{R"({"now": "yesterday"})", "yesterday"},
+                           Row{R"({"probe_path": {"/x": {"health": "fine"}}})", "fine"},
+                           Row{R"({"inspect": {"/x": {"kind": "file", "mode": "9"}}})", "9"},
+                           Row{R"({"identity": {"uid": "root"}})", "type must be"});
+  INFO(row.text);
+  const auto system = ScriptedSystem::from_json(row.text, "/");
+  REQUIRE_FALSE(system);
+  CHECK(system.error().code == ErrorCode::config);
+  CHECK(system.error().message.find(row.reason) != std::string::npos);
+}
+
+TEST_CASE("answers are played in order, as often as they say, and change the machine") {
+  const test::TemporaryDirectory root;
+  std::filesystem::create_directories(root / "var/lib/nfs");
+  const auto system = play(R"({
+    "mountinfo": "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n",
+    "run": [{"argv": ["a"], "exit_code": 1, "err": "first", "times": 1},
+            {"argv": ["a"], "out": "later"},
+            {"argv": ["exportfs", "-ra"], "files": {"/var/lib/nfs/etab": "table"}},
+            {"argv": ["none"], "error": {"code": "not_found", "message": "no `none`"}}],
+    "mount": [{"target": "/data", "mountinfo": "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n2 1 0:9 / /data rw - nfs4 s:/d rw\n"},
+              {"source": "s:/e", "error": {"code": "timeout", "message": "slow"}}],
+    "unmount": [{"target": "/data", "lazy": false, "error": {"code": "busy", "message": "in use"}},
+                {"target": "/data", "lazy": true, "error": null, "mountinfo": "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n"}]
+  })",
+                           root.path());
+  CHECK(system->run(command({"a"}))->err == "first");
+  CHECK(system->run(command({"a"}))->out == "later");
+  CHECK(system->run(command({"a"}))->ok());
+  CHECK_FALSE(system->run(command({"a", "b"})));
+  CHECK(system->run(command({"none"})).error().message == "no `none`");
+  CHECK(system->run(command({"exportfs", "-ra"})));
+  CHECK(root.read("var/lib/nfs/etab") == "table");
+
+  CHECK(system->mounts()->at("/data") == nullptr);
+  CHECK(system->mount({"s:/d", "/data", "nfs", "", 1s}));
+  CHECK(system->mounts()->at("/data")->source == "s:/d");
+  CHECK(system->mount({"s:/e", "/elsewhere", "nfs", "", 1s}).error().code == ErrorCode::timeout);
+  CHECK(system->unmount({"/data", false, false, 1s}).error().code == ErrorCode::busy);
+  CHECK(system->unmount({"/data", false, true, 1s}));
+  CHECK(system->mounts()->at("/data") == nullptr);
+}
+
+TEST_CASE("who, when, and what answers") {
+  const auto system = play(R"({
+    "identity": {"hostname": "gpu7", "uid": 1000, "addresses": ["10.0.0.7"], "systemd": true},
+    "now": "2026-03-04T05:06:07Z",
+    "users": [{"name": "alice", "uid": 1001}, {"name": "bob", "uid": 1002, "gid": 100, "groups": [100, 7], "home": "/h/bob"}],
+    "nfs": {"srv": {"v4": true, "stages": [{"stage": "resolve", "outcome": "ok"}]}},
+    "probe_path": {"/data": {"health": "stale", "error_number": 116}}
+  })");
+  const Identity identity = system->identity();
+  CHECK(identity.hostname == "gpu7");
+  CHECK(identity.home == "/home/user");
+  CHECK(identity.systemd);
+  CHECK(identity.addresses == std::vector<std::string>{"10.0.0.7"});
+  CHECK(std::chrono::system_clock::to_time_t(system->now()) == 1772600767);
+  CHECK(system->user("alice").value() == User{"alice", 1001, 1001, {1001}, "/home/alice"});
+  CHECK(system->user("bob").value() == User{"bob", 1002, 100, {100, 7}, "/h/bob"});
+  CHECK(system->user("alicia").error().hint.find("alice") != std::string::npos);
+  CHECK(system->probe_nfs({"srv", {}, 1s, true}).v4);
+  CHECK(system->probe_nfs({"srv", {}, 1s, true}).host == "srv");
+  CHECK(system->probe_paths({{"/data", 1s, false, {}}})[0].health == PathHealth::stale);
+}
+
+TEST_CASE("facts come from the script, else from the files under the root") {
+  const test::TemporaryDirectory root;
+  root.write("home/a/file", "12345");
+  std::filesystem::create_symlink("/home/a/file", root / "link");
+  std::filesystem::create_symlink("/share/env", root / "out");
+  const auto system = play(R"({"inspect": {
+      "/share/env": {"kind": "directory", "entries": ["bin", "lib"], "uid": 5},
+      "/share/l": {"kind": "symlink", "link_target": "env"},
+      "/share/f": {"kind": "file", "content": "0123456789", "mode": "0600"},
+      "/dead": {"error": {"code": "timeout", "message": "/dead: no answer"}}}})",
+                           root.path());
+  const auto look = [&](const std::string& path, bool follow, bool list = true, std::size_t bytes = 4) {
+    const auto facts = system->inspect({{{path, follow, list, bytes}}, 1s, {}});
+    REQUIRE(facts);
+    return facts->at(0);
+  };
+  CHECK(look("/share/env", false).entries == std::vector<std::string>{"bin", "lib"});
+  CHECK(look("/share/env", false, false).entries.empty());
+  CHECK(look("/share/l", false).link_target == "env");
+  CHECK(look("/share/l", true).kind == PathKind::directory);
+  CHECK(look("/share/l", true).path == "/share/l");
+  CHECK(look("/share/f", false).content == "0123");
+  CHECK(look("/share/f", false).mode == 0600);
+  CHECK(look("/home/a/file", false).content == "1234");
+  CHECK(look("/home/a/file", false).size == 5);
+  CHECK(look("/home/a", false).entries == std::vector<std::string>{"file"});
+  CHECK(look("/link", false).kind == PathKind::symlink);
+  CHECK(look("/link", true).kind == PathKind::file);
+  CHECK(look("/out", true).uid == 5);
+  CHECK(look("/none", false).kind == PathKind::missing);
+  CHECK(system->inspect({{{"/dead", false, false, 0}}, 1s, {}}).error().code == ErrorCode::timeout);
+}
