@@ -128,8 +128,9 @@ class Recovery {
       m_result.waiting.push_back(target);
       return;
     }
+    // Unmounted is quickly done; what the server may refuse to give back stays where it is.
     auto refusals = preflight(state.point, m_request.seen.server(state.point.server));
-    if (has_errors(refusals)) {
+    if (has_errors(refusals) || (!refusals.empty() && !m_request.force)) {
       append(m_result.diagnoses, refusals);
       m_result.waiting.push_back(target);
       return;

@@ -123,8 +123,10 @@ Verification verify(sys::System& system, const std::vector<MountPoint>& points, 
 std::string describe(const Verified& verified) {
   if (!verified.ok)
     return "the test failed";
-  return fmt::format("{} worked in {}{}", verified.written ? "write, fsync, read back and delete" : "reading",
-                     format_duration(verified.latency.count()), verified.as.empty() ? "" : " as " + verified.as);
+  return fmt::format(
+      "{} worked in {}{}", verified.written ? "write, fsync, read back and delete" : "reading",
+      format_duration(verified.latency.count()),
+      verified.as.empty() ? "" : fmt::format(" as {}, as the server squashes root (root_squash)", verified.as));
 }
 
 } // namespace sharefs::mounts
