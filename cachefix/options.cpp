@@ -130,8 +130,11 @@ class Reader {
 
   /// `-x`, `-xVALUE`, `-xyz`: letters one by one, the first that takes a value takes the rest of the word or the next.
   void short_options(const std::string& word) {
-    // Some programs have long names behind one dash (docker has none, numactl and apptainer neither).
     const std::size_t index = m_out.end;
+    const bool argparse = m_launcher.syntax == Syntax::argparse || m_launcher.syntax == Syntax::exact;
+    if (argparse && word.size() > 2) // horovodrun's -np: a whole name behind one dash
+      if (const Match match = search(word, false); match.option)
+        return take(*match.option, std::nullopt);
     for (std::size_t i = 1; i < word.size(); ++i) {
       const std::string name{word[0] == '+' ? '-' : '-', word[i]};
       const Match match = search(name, false);
@@ -142,8 +145,7 @@ class Reader {
       std::optional<std::string> rest;
       if (match.option->takes != Takes::nothing && i + 1 < word.size())
         rest = word.substr(i + 1);
-      if (rest && rest->starts_with('=') &&
-          (m_launcher.syntax == Syntax::pflag || m_launcher.syntax == Syntax::argparse))
+      if (rest && rest->starts_with('=') && (argparse || m_launcher.syntax == Syntax::pflag))
         rest->erase(0, 1);
       m_out.end = index;
       const bool last = i + 1 == word.size() || rest.has_value();

@@ -1,0 +1,235 @@
+#include "cachefix/sanitize.hpp"
+#include "given.hpp"
+#include "support/catch.hpp"
+
+#include <algorithm>
+
+using namespace sharefs;
+using namespace sharefs::cachefix;
+using test::local_of;
+using test::words;
+using test::World;
+
+namespace {
+
+const std::string k_cache = "/share/out_cache";
+
+std::string join_words(const Argv& argv) {
+  std::string out;
+  for (const std::string& word : argv)
+    out += (out.empty() ? "" : " ") + word;
+  return out;
+}
+
+const Change* change_of(const Sanitized& result, const std::string& flag) {
+  for (const Change& change : result.changes)
+    if (change.flag == flag)
+      return &change;
+  return nullptr;
+}
+
+} // namespace
+
+TEST_CASE("requirement 1: with nothing to change argv is byte-identical") {
+  World world;
+  const Argv argv = {"python", "t.py", "", "a\nb", "--", "*", "\xff\xfe", "--cache_dir", "/share/x", "--output_dir"};
+  const Sanitized result = world.run(argv);
+  CHECK(result.argv == argv);
+  CHECK(result.changes.empty());
+  CHECK(result.set.empty());
+  CHECK(result.directories.empty());
+}
+
+TEST_CASE("requirement 4: all six spellings, unique prefixes and repeats of the script's flag, nothing else") {
+  World world;
+  const std::string l = local_of(k_cache);
+  const std::vector<std::pair<std::string, std::string>> rows = {
+      {"--cache_dir /share/out_cache", "--cache_dir " + l},
+      {"--cache_dir=/share/out_cache", "--cache_dir=" + l},
+      {"--cache-dir /share/out_cache", "--cache-dir " + l},
+      {"--cache-dir=/share/out_cache", "--cache-dir=" + l},
+      {"--cache_d /share/out_cache", "--cache_d " + l},
+      {"--cache-di=/share/out_cache", "--cache-di=" + l},
+      {"--cache_dir /tmp/a --cache_dir /share/out_cache", "--cache_dir /tmp/a --cache_dir " + l},
+      {"--cache_dir /share/out_cache --cache_dir /tmp/a", "--cache_dir " + l + " --cache_dir /tmp/a"},
+      {"--cache_dir= --output_dir /share/out", "--cache_dir= --output_dir /share/out"},
+      {"--cache_dir", "--cache_dir"},
+      {"--cache_dir --x /share/y", "--cache_dir --x /share/y"},
+      {"--cache_dir s3://bucket/x", "--cache_dir s3://bucket/x"},
+      {"--my_cache_dir /share/x --cache_dirs /share/x --cache_latents_dir /share/x",
+       "--my_cache_dir /share/x --cache_dirs /share/x --cache_latents_dir /share/x"},
+      {"-- --cache_dir /share/out_cache", "-- --cache_dir /share/out_cache"},
+  };
+  for (const auto& [given, expected] : rows) {
+    CAPTURE(given);
+    const Sanitized result = world.run(words("torchrun --log_dir /share/logs t.py " + given));
+    CHECK(join_words(result.argv) == "torchrun --log_dir /share/logs t.py " + expected);
+  }
+}
+
+TEST_CASE("an unknown script's flag is rewritten in place; its models stay found") {
+  World world;
+  world.directories[k_cache] = {"models--org--m", "json", "datasets--x"};
+  const Sanitized result = world.run(words("python t.py --cache_dir /share/out_cache --output_dir /share/out"));
+  REQUIRE(result.changes.size() == 1);
+  CHECK(result.changes[0].action == ChangeAction::rewrite);
+  CHECK(result.changes[0].index == 3U);
+  CHECK(result.changes[0].cache_class == CacheClass::mixed);
+  CHECK(result.links == std::vector<ModelLink>{{local_of(k_cache) + "/models--org--m", k_cache + "/models--org--m"}});
+  REQUIRE(result.scripts.size() == 1);
+  CHECK(result.scripts[0].framework.empty());
+}
+
+TEST_CASE("requirement 6: a known framework loses the flag and finds datasets and models by the environment") {
+  World world;
+  world.environment.push_back("TRANSFORMERS_CACHE=/old");
+  const Sanitized result = world.run(words("python examples/run_clm.py --cache_dir /share/out_cache --do_train"));
+  CHECK(join_words(result.argv) == "python examples/run_clm.py --do_train");
+  CHECK(result.set.at("HF_DATASETS_CACHE") == local_of(k_cache));
+  CHECK(result.set.at("HF_HUB_CACHE") == k_cache);
+  CHECK(result.unset.contains("TRANSFORMERS_CACHE"));
+  CHECK(result.scripts.at(0).framework == "transformers");
+  REQUIRE(change_of(result, "--cache_dir") != nullptr);
+  CHECK(change_of(result, "--cache_dir")->action == ChangeAction::drop);
+}
+
+TEST_CASE("requirement 5: the deny list and read-mostly frameworks are never touched") {
+  World world;
+  for (const std::string line :
+       {"torchrun fastchat/train/train_mem.py --cache_dir /share/m --output_dir /share/o",
+        "python -m levanter.main.train_lm --data.cache_dir /share/c",
+        "python pretrain_gpt.py --data-cache-path /share/c",
+        "python t.py --output_dir /share/o --save /share/s --load /share/l --resume_from_checkpoint /share/r "
+        "--logging_dir /share/g --dataset_dir /share/d --tokenized_path /share/t --packing_cache /share/p"}) {
+    CAPTURE(line);
+    const Sanitized result = world.run(words(line));
+    CHECK(result.argv == words(line));
+    CHECK(result.changes.empty());
+    CHECK_FALSE(result.kept.empty());
+  }
+}
+
+TEST_CASE("requirement 7: HF_HOME and XDG_CACHE_HOME are never set or moved") {
+  World world;
+  world.mounts.emplace_back("/home", "nfs");
+  world.environment = {"HOME=/home/alice", "HF_HOME=/share/hf", "XDG_CACHE_HOME=/home/alice/.cache"};
+  const Sanitized result = world.run(words("python run_clm.py --cache_dir /share/out_cache"));
+  CHECK_FALSE(result.set.contains("HF_HOME"));
+  CHECK_FALSE(result.set.contains("XDG_CACHE_HOME"));
+  CHECK_FALSE(result.set.contains("HOME"));
+  CHECK(result.unset.empty());
+  CHECK(result.set.at("HF_MODULES_CACHE") == local_of("/share/hf/modules"));
+  CHECK(result.set.at("TRITON_CACHE_DIR") == local_of("/home/alice/.triton/cache"));
+  CHECK(result.set.at("HF_HUB_CACHE") == k_cache); // not local: models are shared
+}
+
+TEST_CASE("requirement 8: what is shared is told by the mount table, through links, for paths that do not exist") {
+  World world;
+  world.mounts = {{"/", "ext4"},    {"/share", "nfs4"},      {"/share/local", "xfs"}, {"/auto", "autofs"},
+                  {"/l", "lustre"}, {"/fuse", "fuse.sshfs"}, {"/scratch", "ext4"}};
+  world.links = {{"/data", "/share/d"}, {"/share/out", "/scratch/o"}, {"/home/alice/c", "../../share/c"}};
+  const std::vector<std::pair<std::string, bool>> rows = {
+      {"/share/a", true},
+      {"/data/not/yet", true},
+      {"/share/out/x", false},
+      {"/share/local/x", false},
+      {"/auto/x", true},
+      {"/l/x", true},
+      {"/fuse/x", true},
+      {"/scratch/x", false},
+      {"/scratch/../share/x", true},
+      {"~/c/x", true},
+      {"~/d", false},
+      {"/share2/x", false},
+      {"/data/../x", true},
+      {"../share/x", true},
+      {"x", false},
+      {"/share/out/../y", false},
+  };
+  for (const auto& [path, shared] : rows) {
+    CAPTURE(path);
+    const Sanitized result = world.run({"python", "t.py", "--cache_dir", path});
+    CHECK(result.changes.empty() == !shared);
+  }
+}
+
+TEST_CASE("requirement 11: the local path is short, stable, and of plain characters") {
+  const std::string key = cache_key("/share/a b/\xC3\xA4");
+  CHECK(key.size() == 12);
+  CHECK(std::all_of(key.begin(), key.end(), [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); }));
+  CHECK(cache_key("/share//x/") == cache_key("/share/x"));
+  CHECK(cache_key("/share/x") != cache_key("/share/y"));
+  CHECK(cache_key("/share/x") == "2594c5a21f28"); // the same in every version and on every node
+}
+
+TEST_CASE("requirement 15: switched off, and applying twice equals applying once") {
+  World world;
+  world.mounts.emplace_back("/home", "nfs");
+  const std::string line =
+      "env HF_DATASETS_CACHE=/share/e torchrun t.py --cache_dir /share/out_cache --cache-dir=/share/b";
+  const Sanitized once = world.run(words(line));
+  CHECK_FALSE(once.changes.empty());
+  World again = world;
+  for (const auto& [name, value] : once.set)
+    again.environment.push_back(name + "=" + value);
+  const Sanitized twice = again.run(once.argv);
+  CHECK(twice.argv == once.argv);
+  CHECK(twice.changes.empty());
+
+  world.environment.emplace_back("SHAREFS_CACHEFIX=0");
+  const Sanitized off = world.run(words(line));
+  CHECK(off.argv == words(line));
+  CHECK(off.set.empty());
+}
+
+TEST_CASE("variables: a word that assigns one is rewritten, in lists too; read-mostly ones are kept") {
+  World world;
+  const Sanitized result =
+      world.run(words("srun --export=ALL,HF_DATASETS_CACHE=/share/a,TRITON_CACHE_DIR=/share/bb,X=1 env "
+                      "HF_HUB_CACHE=/share/h python t.py"));
+  CHECK(result.argv[1] == "--export=ALL,HF_DATASETS_CACHE=" + local_of("/share/a") +
+                              ",TRITON_CACHE_DIR=" + local_of("/share/bb") + ",X=1");
+  CHECK(result.argv[3] == "HF_HUB_CACHE=/share/h");
+  CHECK(result.set.empty());
+  REQUIRE(result.kept.size() == 1);
+  CHECK(result.kept[0].cache_class == CacheClass::read_mostly);
+}
+
+TEST_CASE("rules of the user go first") {
+  World world;
+  Rules rules;
+  rules.user = {{"", "--cache_dir", false, "--keep"}, {"t*.py", "--scratch", true, "sharefs.yaml:3:1"}};
+  const Sanitized result = world.run(words("python t.py --cache_dir /share/x --scratch /share/s"), rules);
+  CHECK(join_words(result.argv) == "python t.py --cache_dir /share/x --scratch " + local_of("/share/s"));
+}
+
+TEST_CASE("evidence in the script's own source") {
+  const std::string hf = "from datasets import load_dataset\n"
+                         "@dataclass\nclass A:\n    cache_dir: Optional[str] = field(\n        default=None,\n        "
+                         "metadata={'help': 'x'},\n    )\n"
+                         "ds = load_dataset('x', cache_dir=args.cache_dir)\n";
+  CHECK(evidence_of(hf) == Evidence::datasets_only);
+  CHECK(evidence_of(hf + "m = M.from_pretrained(p, cache_dir=args.cache_dir)\n") == Evidence::environment);
+  CHECK(evidence_of(hf + "os.makedirs(args.cache_dir)\n") == Evidence::none);
+  CHECK(evidence_of("p.add_argument('--cache_dir', required=True)\nload_dataset(cache_dir=a.cache_dir)\n") ==
+        Evidence::none);
+  CHECK(evidence_of("p.add_argument('--cache_dir', default='./c')\nload_dataset(cache_dir=a.cache_dir)\n") ==
+        Evidence::none);
+  CHECK(evidence_of("p.add_argument('--cache_dir', type=str)\nM.from_pretrained(x, cache_dir=a.cache_dir)\n") ==
+        Evidence::environment);
+  CHECK(evidence_of("print('x')\n") == Evidence::none);
+
+  World world;
+  world.files["/work/t.py"] = hf + "m = M.from_pretrained(p, cache_dir=args.cache_dir)\n";
+  const Sanitized result = world.run(words("python t.py --cache_dir /share/x"));
+  CHECK(join_words(result.argv) == "python t.py");
+  CHECK(result.set.at("HF_HUB_CACHE") == "/share/x");
+}
+
+TEST_CASE("a flag that may be short for --cache_dir is left with a warning") {
+  World world;
+  const Sanitized result = world.run(words("python t.py --cache /share/x"));
+  CHECK(result.changes.empty());
+  REQUIRE(result.diagnoses.size() == 1);
+  CHECK(result.diagnoses[0].code == "SF406");
+}
