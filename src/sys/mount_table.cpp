@@ -29,6 +29,10 @@ bool strip_deleted_mark(std::string_view& raw_target) {
   return false;
 }
 
+/// libmount resolves the name of what it parses: a relative one would make it touch the working directory, which may lie
+/// on a dead mount.
+constexpr const char* k_mountinfo_path = "/proc/self/mountinfo";
+
 std::string text(const char* value) {
   return value == nullptr ? std::string() : std::string(value);
 }
@@ -140,15 +144,18 @@ Result<MountTable> MountTable::parse(const std::string& mountinfo) {
   int first_bad = 0;
   mnt_table_set_userdata(table.get(), &first_bad);
   mnt_table_set_parser_errcb(table.get(), note_bad_line);
-  const int status = mnt_table_parse_stream(table.get(), file.get(), "mountinfo");
+  const int status = mnt_table_parse_stream(table.get(), file.get(), k_mountinfo_path);
   if (status != 0 || first_bad != 0)
     return fail(ErrorCode::failed, "mountinfo:" + std::to_string(first_bad) + ": not a line of a mount table");
 
   const std::map<int, Target> targets = read_targets(mountinfo);
   const auto free_cursor = [](libmnt_iter* cursor) { mnt_free_iter(cursor); };
   const std::unique_ptr<libmnt_iter, decltype(free_cursor)> cursor(mnt_new_iter(MNT_ITER_FORWARD), free_cursor);
-  for (libmnt_fs* fs = nullptr; mnt_table_next_fs(table.get(), cursor.get(), &fs) == 0;)
+  for (libmnt_fs* fs = nullptr; mnt_table_next_fs(table.get(), cursor.get(), &fs) == 0;) {
     entries.push_back(entry_from(fs, targets));
+    if (!entries.back().target.starts_with('/'))
+      return fail(ErrorCode::failed, "mountinfo: the mount point `" + entries.back().target + "` is not absolute");
+  }
   return MountTable(std::move(entries));
 }
 
