@@ -73,9 +73,9 @@ def mount_lines(host: Host, target: str = SHARE) -> list[str]:
 
 
 def etc_digest(host: Host) -> str:
-    """A digest of every path below /etc: kind, mode, owner, link text and content."""
+    """One digest over every path below /etc: kind, mode, owner, link text and content."""
     script = (
-        "cd /etc && find . -printf '%p %y %m %U %G %l\\n' | LC_ALL=C sort && "
-        "find . -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum"
+        "cd /etc && { find . -printf '%p %y %m %U %G %l\\n' | LC_ALL=C sort; "
+        "find . -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum; } | sha256sum"
     )
     return host.run(script, check=True).out
