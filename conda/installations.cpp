@@ -83,31 +83,35 @@ class Search {
       return;
     if (path.ends_with("/.conda") && envs.entries.empty())
       return;
-    Installation found{.user = m_places.user, .path = path, .below = {}, .envs_link = {}, .environments = {}};
+    Installation found{
+        .user = m_places.user, .path = path, .below = {}, .envs_link = {}, .environments = {}, .links = {}};
     if (!m_places.user.empty())
       found.below = path.substr(std::min(path.size(), m_places.home.size() + 1));
     found.envs_is_link = envs.kind == PathKind::symlink;
     found.envs_link = envs.link_target;
-    found.environments = with_meta(envs);
+    if (envs.kind == PathKind::directory)
+      take_environments(envs, found);
     m_result.found.push_back(std::move(found));
   }
 
-  /// Environments are asked apart: each may be a link into a store that does not answer.
-  std::vector<std::string> with_meta(const sys::PathFact& envs) {
-    if (envs.kind != PathKind::directory)
-      return {};
-    std::vector<sys::PathQuery> queries;
+  /// Links are only read: they may lead into a store that does not answer.
+  void take_environments(const sys::PathFact& envs, Installation& into) {
+    std::vector<sys::PathQuery> entries;
     for (const auto& name : envs.entries)
-      if (!name.starts_with('.') && queries.size() < k_environments_to_ask)
-        queries.push_back({.path = join_path(join_path(envs.path, name), "conda-meta")});
-    std::vector<std::string> names;
-    if (queries.empty())
-      return names;
-    if (const auto facts = ask(std::move(queries)))
+      if (!name.starts_with('.') && entries.size() < k_environments_to_ask)
+        entries.push_back({.path = join_path(envs.path, name)});
+    std::vector<sys::PathQuery> metas;
+    if (const auto facts = entries.empty() ? std::nullopt : ask(std::move(entries)))
+      for (const auto& fact : *facts) {
+        if (fact.kind == PathKind::symlink)
+          into.links.push_back({base_name(fact.path), fact.link_target});
+        if (fact.kind == PathKind::directory)
+          metas.push_back({.path = join_path(fact.path, "conda-meta")});
+      }
+    if (const auto facts = metas.empty() ? std::nullopt : ask(std::move(metas)))
       for (const auto& fact : *facts)
         if (fact.kind == PathKind::directory)
-          names.push_back(base_name(parent_path(fact.path)));
-    return names;
+          into.environments.push_back(base_name(parent_path(fact.path)));
   }
 
   std::optional<std::vector<sys::PathFact>> ask(std::vector<sys::PathQuery> queries) {

@@ -8,13 +8,20 @@
 
 namespace sharefs::conda {
 
+/// An entry of `envs` that is a link.
+struct EnvironmentLink {
+  std::string name, target;
+  friend bool operator==(const EnvironmentLink&, const EnvironmentLink&) = default;
+};
+
 struct Installation {
   std::string user;  ///< whose home it lies in; empty: of the host (/opt/conda and the like)
   std::string path;  ///< absolute
   std::string below; ///< path below the home (`miniconda3`); empty for one of the host
   bool envs_is_link = false;
   std::string envs_link;                 ///< where `envs` leads then: probably a store that was shared by hand
-  std::vector<std::string> environments; ///< names below `envs` that have a conda-meta; sorted
+  std::vector<std::string> environments; ///< directories below `envs` that have a conda-meta; sorted
+  std::vector<EnvironmentLink> links;    ///< links below `envs`, wherever they lead
   friend bool operator==(const Installation&, const Installation&) = default;
 };
 

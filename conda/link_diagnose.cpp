@@ -20,11 +20,9 @@ struct ProblemText {
   std::string_view code, message, hint;
   bool matters_to_unlink; ///< without an installation there is no link either
 };
-constexpr std::array<ProblemText, 8> k_problems{{
+constexpr std::array<ProblemText, 7> k_problems{{
     {HomeProblem::unknown_user, Severity::error, "SF310", "this host does not know the user",
      "correct `conda.homes.users`, or make the user on this host", true},
-    {HomeProblem::needs_root, Severity::info, "SF311", "the home of another user is left to root",
-     "run as root for all homes", true},
     {HomeProblem::no_answer, Severity::error, "SF312", "the home does not answer (%)", "is its server down?", true},
     {HomeProblem::unreadable, Severity::error, "SF312", "the user may not look into it: %",
      "the directory has to belong to the user, who needs all permissions on it", true},
@@ -71,6 +69,25 @@ std::string command(std::string verb, const HomeState& home, const std::string& 
   if (!option.empty())
     argv.push_back(option);
   return shell_join(argv);
+}
+
+/// Said once: without root it is so for all homes but one.
+Diagnoses left_to_root(const LinkState& state) {
+  constexpr std::size_t k_named = 5;
+  std::vector<std::string> names;
+  for (const auto& home : state.homes)
+    if (home.problem == HomeProblem::needs_root)
+      names.push_back(home.name);
+  if (names.empty())
+    return {};
+  const auto homes = names.size() == 1 ? "the home of another user is" : "the homes of other users are";
+  if (names.size() > k_named) {
+    const auto more = names.size() - k_named;
+    names.resize(k_named);
+    names.push_back(std::to_string(more) + " more");
+  }
+  return {{Severity::info, "SF311", join(names, ", "), std::string(homes) + " left to root",
+           "run as root for all homes", ""}};
 }
 
 Diagnoses about_problem(const HomeState& home, Verb verb) {
@@ -134,7 +151,7 @@ Diagnoses about_unlinking(const HomeState& home, const LinkRequest& request) {
     if (standing(envs, request.store) != Standing::linked)
       return {left_alone(envs)};
     if (!request.all)
-      return {{Severity::warning, "SF318", envs.path, "left alone: the whole directory is one link to the store",
+      return {{Severity::error, "SF318", envs.path, "left alone: the whole directory is one link to the store",
                "only `--all` removes it", command("unlink", home, "", "")}};
     return {};
   }
@@ -165,6 +182,7 @@ Diagnoses diagnose(const LinkState& state, const LinkRequest& request) {
   const auto is_pending = [&](const HomeState& home) { return summarize(home, request) == HomeSummary::pending; };
   if (request.verb == Verb::link && request.style == LinkStyle::whole && std::ranges::any_of(state.homes, is_pending))
     found.push_back(whole_is_shared(request));
+  std::ranges::move(left_to_root(state), std::back_inserter(found));
   for (const auto& home : state.homes) {
     auto about = home.problem != HomeProblem::none ? about_problem(home, request.verb)
                  : request.verb == Verb::unlink    ? about_unlinking(home, request)

@@ -106,9 +106,14 @@ bool is_blocked(const Place& place, const LinkRequest& request) {
 }
 
 bool is_blocked(const HomeState& home, const LinkRequest& request) {
-  if (request.verb == Verb::unlink)
-    return home.problem != HomeProblem::none && home.problem != HomeProblem::no_installation &&
-           home.problem != HomeProblem::not_directory && home.problem != HomeProblem::link_on_the_way;
+  if (request.verb == Verb::unlink) {
+    // Where there is no installation there is no link either.
+    constexpr std::array k_harmless{HomeProblem::no_installation, HomeProblem::not_directory,
+                                    HomeProblem::link_on_the_way};
+    if (home.problem != HomeProblem::none)
+      return std::ranges::find(k_harmless, home.problem) == k_harmless.end();
+    return !request.all && standing(home.envs, request.store) == Standing::linked;
+  }
   if (home.problem != HomeProblem::none)
     return true;
   if (request.style == LinkStyle::whole)

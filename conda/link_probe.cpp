@@ -219,7 +219,8 @@ HomeState home_of(sys::System& system, const LinkRequest& request, const sys::Id
 
 /// One installation for all users of the host. Its owner does the work, so that a link which the owner planted leads
 /// nowhere that the owner could not go anyway.
-HomeState host_installation(sys::System& system, const LinkRequest& request, const sys::Identity& self) {
+HomeState host_installation(sys::System& system, const LinkRequest& request, const sys::Identity& self,
+                            const std::vector<HomeState>& users) {
   HomeState home;
   home.name = home.conda = normalize_path(request.conda);
   home.envs = envs_place(home.conda, request.store);
@@ -232,7 +233,11 @@ HomeState host_installation(sys::System& system, const LinkRequest& request, con
     home.where = home.conda;
     home.detail = facts.error().message;
   } else if (const auto& owner = facts->front(); owner.kind == PathKind::directory && owner.uid != 0) {
-    home.actor->user = {std::to_string(owner.uid), owner.uid, owner.gid, {owner.gid}, home.conda};
+    const auto known = std::ranges::find_if(
+        users, [&](const HomeState& user) { return user.actor && user.actor->user.uid == owner.uid; });
+    home.actor->user = known != users.end()
+                           ? known->actor->user
+                           : sys::User{std::to_string(owner.uid), owner.uid, owner.gid, {owner.gid}, home.conda};
   }
   return home;
 }
@@ -249,7 +254,7 @@ std::vector<HomeState> homes_of(sys::System& system, const LinkRequest& request,
   });
   if (owner != homes.end())
     return {*owner};
-  return {host_installation(system, request, self)};
+  return {host_installation(system, request, self, homes)};
 }
 
 } // namespace

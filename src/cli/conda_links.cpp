@@ -1,8 +1,10 @@
 #include "cli/conda_links.hpp"
 
+#include "base/path.hpp"
 #include "base/text.hpp"
 #include "cli/execute.hpp"
 #include "cli/exit_code.hpp"
+#include "cli/export_support.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -20,15 +22,24 @@ bool contains(const std::vector<std::string>& list, const std::string& word) {
   return std::ranges::find(list, word) != list.end();
 }
 
-/// The mounts that this host should have. Where the host is the share's own server, the store is simply there.
-std::vector<conda::Share> shares_of(const config::Config& config, const sys::Identity& self) {
-  const auto is_here = [&](const config::Mount& mount) {
-    return mount.address == self.hostname || mount.server == self.hostname || contains(self.addresses, mount.address);
-  };
+/// What a word that is not in a list of sharefs.yaml may have meant.
+std::string hint_for(const std::string& word, const std::vector<std::string>& known) {
+  constexpr std::size_t k_few = 10;
+  auto hint = did_you_mean_hint(word, known);
+  return hint.empty() && !known.empty() && known.size() <= k_few ? "it names: " + join(known, ", ") : hint;
+}
+
+/// Mounts above the store that this host should have. On the share's own server the store is simply there.
+std::vector<conda::Share> shares_of(sys::System& system, const config::Config& config) {
   std::vector<conda::Share> shares;
-  for (const auto& mount : config.mounts)
-    if (!is_here(mount))
+  for (const auto& mount : config.mounts) {
+    if (!is_under(config.conda->store, mount.at))
+      continue;
+    config::Config one;
+    one.servers.push_back({mount.server, mount.address, {}, {}});
+    if (find_own_servers(system, one).servers.empty())
       shares.push_back({mount.name, mount.at});
+  }
   return shares;
 }
 
@@ -64,7 +75,7 @@ Result<std::vector<std::string>> users_of(const config::Conda& conda, const Argu
   for (const auto& user : users) {
     if (!contains(conda.homes.users, user))
       return fail(ErrorCode::usage, fmt::format("user `{}` is not in `conda.homes.users`", user),
-                  did_you_mean_hint(user, conda.homes.users));
+                  hint_for(user, conda.homes.users));
     if (self.uid != 0 && user != self.user)
       return fail(ErrorCode::permission, fmt::format("only root may work in the home of `{}`", user), "run as root");
   }
@@ -91,7 +102,7 @@ Result<void> check_unlinked_names(const config::Conda& conda, const conda::LinkS
     };
     if (!contains(conda.envs, name) && std::ranges::none_of(state.homes, is_linked))
       return fail(ErrorCode::usage, fmt::format("environment `{}` is neither in `conda.envs` nor in any home", name),
-                  did_you_mean_hint(name, conda.envs));
+                  hint_for(name, conda.envs));
   }
   return {};
 }
@@ -133,16 +144,19 @@ Counts count(const conda::LinkState& state, const LinkRequest& request) {
   return counts;
 }
 
-std::string nothing_to_do(const Counts& counts, Verb verb) {
+std::string nothing_to_do(const Counts& counts, const LinkRequest& request) {
   if (counts.right == 0)
     return "nothing could be done";
-  const auto homes = count_of(counts.right, "home");
-  return verb == Verb::link ? fmt::format("the links in {} are as they should be", homes)
-                            : fmt::format("no link to the store is left in {}", homes);
+  const auto where = request.conda.starts_with('/') ? "`" + request.conda + "`" : count_of(counts.right, "home");
+  return request.verb == Verb::link ? fmt::format("the links in {} are as they should be", where)
+                                    : fmt::format("no link to the store is left in {}", where);
 }
 
-/// What the homes that could not be worked in make of the exit code of the others.
+/// The exit code of the steps, seen together with the homes that had none: those that are right, and those in which
+/// nothing could be done.
 int exit_code(int executed, const Counts& counts) {
+  if (executed == k_exit_failed && counts.right > 0)
+    return k_exit_partly;
   if (executed != k_exit_ok || counts.blocked == 0)
     return executed;
   return counts.right + counts.pending == 0 ? k_exit_failed : k_exit_partly;
@@ -163,7 +177,6 @@ Result<LinkRequest> conda_link_request(const config::Config& config, const Argum
   request.all = arguments.flag("all");
   request.backup = arguments.flag("backup");
   request.conda = conda.homes.conda;
-  request.shares = shares_of(config, self);
   auto users = users_of(conda, arguments, self);
   if (!users)
     return fail(users.error());
@@ -183,9 +196,11 @@ Result<int> change_conda_links(Context& context, const Arguments& arguments, Ver
   const auto config = context.config();
   if (!config)
     return fail(config.error());
-  const auto request = conda_link_request(**config, arguments, context.system.identity(), verb);
+  auto request = conda_link_request(**config, arguments, context.system.identity(), verb);
   if (!request)
     return fail(request.error());
+  if (verb == Verb::link)
+    request->shares = shares_of(context.system, **config);
   const auto state = conda::probe(context.system, *request);
   if (!state)
     return fail(state.error());
@@ -199,7 +214,7 @@ Result<int> change_conda_links(Context& context, const Arguments& arguments, Ver
     return k_exit_failed;
   context.envelope.fields["homes"] = to_json(*state, *request);
   const auto counts = count(*state, *request);
-  const auto executed = execute(context, conda::plan(*state, *request), nothing_to_do(counts, verb));
+  const auto executed = execute(context, conda::plan(*state, *request), nothing_to_do(counts, *request));
   if (!executed)
     return fail(executed.error());
   return exit_code(executed->exit_code, counts);

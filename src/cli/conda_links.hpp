@@ -6,8 +6,8 @@
 
 namespace sharefs::cli {
 
-/// What the room is asked to do, checked. Errors: `config` (nothing to link by sharefs.yaml), `usage` (names that
-/// sharefs.yaml does not know, with "did you mean"), `permission` (another user's home without root).
+/// What the room is asked to do, checked; without `shares`. Errors: `config` (nothing to link by sharefs.yaml), `usage`
+/// (names that sharefs.yaml does not know, with "did you mean"), `permission` (another user's home without root).
 Result<conda::LinkRequest> conda_link_request(const config::Config& config, const Arguments& arguments,
                                               const sys::Identity& self, conda::LinkRequest::Verb verb);
 

@@ -35,9 +35,9 @@ TEST_CASE("installations in homes and on the host", "[conda]") {
   const auto all = find_installations(machine, users_of(machine));
   CHECK(all.problems.empty());
   REQUIRE(all.found.size() == 3);
-  CHECK(all.found[0] == Installation{"alice", "/home/alice/miniconda3", "miniconda3", false, "", {"eval", "llm"}});
-  CHECK(all.found[1] == Installation{"bob", "/home/bob/miniforge3", "miniforge3", true, "/data/share/conda", {}});
-  CHECK(all.found[2] == Installation{"", "/opt/conda", "", false, "", {}});
+  CHECK(all.found[0] == Installation{"alice", "/home/alice/miniconda3", "miniconda3", false, "", {"eval", "llm"}, {}});
+  CHECK(all.found[1] == Installation{"bob", "/home/bob/miniforge3", "miniforge3", true, "/data/share/conda", {}, {}});
+  CHECK(all.found[2] == Installation{"", "/opt/conda", "", false, "", {}, {}});
 }
 
 TEST_CASE("~/.conda counts only if it holds environments", "[conda]") {
@@ -67,16 +67,18 @@ TEST_CASE("a home that does not answer is told, the others are found", "[conda]"
   CHECK(all.problems[0].subject == "/home/alice");
 }
 
-TEST_CASE("an environment that hangs does not hide its installation", "[conda]") {
+TEST_CASE("links below envs are read, never followed", "[conda]") {
   FakeHomes machine;
   machine.user("alice", 1000);
   machine.directory("/home/alice/miniconda3/conda-meta");
+  machine.environment("/home/alice/miniconda3/envs/own");
   machine.link("/home/alice/miniconda3/envs/llm", "/dead/llm");
   machine.hang.insert("/home/alice/miniconda3/envs/llm/conda-meta");
   const auto all = find_installations(machine, users_of(machine));
+  CHECK(all.problems.empty());
   REQUIRE(all.found.size() == 1);
-  CHECK(all.found[0].environments.empty());
-  CHECK(all.problems.size() == 1);
+  CHECK(all.found[0].environments == std::vector<std::string>{"own"});
+  CHECK(all.found[0].links == std::vector<EnvironmentLink>{{"llm", "/dead/llm"}});
 }
 
 TEST_CASE("without root only the own home is looked into", "[conda]") {

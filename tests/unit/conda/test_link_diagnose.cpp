@@ -164,6 +164,19 @@ TEST_CASE("unlink tells what it leaves alone", "[conda]") {
     machine.fact(k_envs).kind = sys::PathKind::symlink;
     machine.fact(k_envs).link_target = "/data/share/conda";
     request.all = false;
-    CHECK(verdicts_of(machine, request) == Verdicts{"SF318 warning " + k_envs});
+    CHECK(verdicts_of(machine, request) == Verdicts{"SF318 error " + k_envs});
+    CHECK(summarize(probe(machine, request)->homes.front(), request) == HomeSummary::blocked);
   }
+}
+
+TEST_CASE("homes left to root are said once", "[conda]") {
+  LinkMachine machine;
+  machine.self().uid = 4711;
+  auto request = link_request();
+  CHECK(verdicts_of(machine, request) == Verdicts{"SF311 info alice, bob"});
+  for (const auto* name : {"u1", "u2", "u3", "u4", "u5"}) {
+    machine.user(name, 3000);
+    request.users.emplace_back(name);
+  }
+  CHECK(verdicts_of(machine, request) == Verdicts{"SF311 info alice, bob, u1, u2, u3, 2 more"});
 }

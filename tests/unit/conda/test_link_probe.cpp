@@ -150,6 +150,7 @@ TEST_CASE("without root only the own home is handled", "[conda]") {
   const auto steps = conda::plan(*state, request).steps;
   REQUIRE(steps.size() == 1);
   CHECK(steps.front().group == "home bob");
+  CHECK(diagnose(*state, request).size() == 1);
   for (const auto& question : machine.asked())
     CHECK(question.starts_with(" ")); // as ourselves: nobody else can be become
 }
@@ -170,6 +171,13 @@ TEST_CASE("an absolute installation is one for all", "[conda]") {
     CHECK(home.actor->user.gid == 78);
     CHECK(home.actor->beneath == "/opt/miniconda3");
     CHECK(summarize(home, request) == HomeSummary::pending);
+  }
+  SECTION("an owner who is one of the users acts with all groups") {
+    request.conda = "/opt/miniconda3";
+    machine.directory("/opt/miniconda3/envs");
+    machine.fact("/opt/miniconda3").uid = 1001;
+    machine.users().at("bob").groups = {1001, 50};
+    CHECK(home_of(machine, request).actor->user == machine.users().at("bob"));
   }
   SECTION("of root") {
     request.conda = "/opt/miniconda3";
