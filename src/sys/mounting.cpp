@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdlib>
+#include <memory>
 #include <poll.h>
 #include <sys/mount.h>
 
@@ -15,6 +17,7 @@ namespace {
 constexpr int k_max_table_reads = 8;
 /// How often the mount table is looked at while umount2(2) is under way.
 constexpr std::chrono::milliseconds k_look_interval{25};
+constexpr std::chrono::milliseconds k_resolve_deadline{2000};
 /// After a lazy or forced unmount has left the table, the child is waited for no longer than this.
 constexpr std::chrono::milliseconds k_detached_grace{200};
 
@@ -68,7 +71,7 @@ struct KnownFailure {
   ErrorCode code;
   std::string_view hint;
 };
-constexpr std::array<KnownFailure, 13> k_known_failures{{
+constexpr std::array<KnownFailure, 14> k_known_failures{{
     {"access denied by server", ErrorCode::permission,
      "the server does not export this path to this host: run `sharefs probe HOST`, then `sharefs export` on the "
      "server"},
@@ -89,6 +92,7 @@ constexpr std::array<KnownFailure, 13> k_known_failures{{
     {"timed out", ErrorCode::timeout, "the server does not answer: run `sharefs probe HOST`"},
     {"Connection refused", ErrorCode::failed, "no NFS server is running there: run `sharefs probe HOST`"},
     {"busy or already mounted", ErrorCode::busy, ""},
+    {"mount system call failed", ErrorCode::failed, "check the share's `options` against nfs(5); `dmesg` may say more"},
 }};
 
 std::string with_host(std::string_view hint, const std::string& source) {
@@ -99,20 +103,44 @@ std::string with_host(std::string_view hint, const std::string& source) {
   return result;
 }
 
-bool is_new_mount(const MountTable& before, const MountTable& after, const MountCall& call) {
-  const auto is_old = [&before](const MountEntry& entry) {
-    return std::any_of(before.entries().begin(), before.entries().end(),
-                       [&entry](const MountEntry& old) { return old.id == entry.id && old.target == entry.target; });
-  };
-  if (const MountEntry* now = after.at(call.target); now != nullptr && !is_old(*now))
-    return true;
-  // A target that is reached through a link has another name in the table.
-  return std::any_of(after.entries().begin(), after.entries().end(), [&](const MountEntry& entry) {
-    return entry.source == call.source && is_nfs(entry) && !is_old(entry);
+/// The mount point as the mount table will name it. A target that is reached through a link has another name there.
+/// Asked in a child; where that gives no answer, `target` itself.
+std::string real_target(const std::string& target) {
+  const auto real = in_child(std::nullopt, k_resolve_deadline, [&target]() -> Result<std::string> {
+    const std::unique_ptr<char, decltype(&std::free)> path(::realpath(target.c_str(), nullptr), std::free);
+    return std::string(path ? path.get() : "");
   });
+  return real && !real->empty() ? *real : target;
+}
+
+bool is_new_mount(const MountTable& before, const MountTable& after, const std::string& target) {
+  const MountEntry* now = after.at(target);
+  return now != nullptr && is_nfs(*now) &&
+         std::none_of(before.entries().begin(), before.entries().end(),
+                      [now](const MountEntry& old) { return old.id == now->id && old.target == now->target; });
+}
+
+bool has_option(const std::string& options, std::string_view name) {
+  const auto words = split(options, ',');
+  return std::find(words.begin(), words.end(), name) != words.end();
+}
+
+/// The first line that says something, without the name of the program.
+std::string first_line(const std::string& stderr_text) {
+  std::string line;
+  for (const std::string& one : split_lines(stderr_text))
+    if (line.empty())
+      line = std::string(trim(one));
+  if (line.starts_with("mount.nfs"))
+    if (const auto colon = line.find(": "); colon != std::string::npos)
+      line = line.substr(colon + 2);
+  while (line.ends_with('.'))
+    line.pop_back();
+  return line;
 }
 
 Result<void> mount_nfs(const MountCall& call) {
+  const std::string target = real_target(call.target);
   const auto before = read_mount_table();
   if (!before)
     return fail(before.error());
@@ -131,19 +159,22 @@ Result<void> mount_nfs(const MountCall& call) {
   const auto after = read_mount_table();
   if (!after)
     return fail(after.error());
-  if (is_new_mount(*before, *after, call))
+  if (is_new_mount(*before, *after, target))
     return {}; // even if the deadline passed at that moment
+  const std::string line = first_line(ran->err);
   if (ran->timed_out)
     return fail(ErrorCode::timeout,
                 call.target + ": mount.nfs gave no answer within " +
-                    format_duration(call.deadline / std::chrono::microseconds(1)),
+                    format_duration(call.deadline / std::chrono::microseconds(1)) + (line.empty() ? "" : ": " + line),
                 with_host("run `sharefs probe HOST`", call.source));
   if (ran->exit_code != 0)
     return fail(mount_error(call, ran->err));
-  if (ran->err.find("backgrounding") != std::string::npos)
+  // mount.nfs does not always say so before it goes to the background.
+  if (has_option(call.options, "bg"))
     return fail(ErrorCode::failed, call.target + ": backgrounding: nothing is mounted yet, mount.nfs goes on trying",
                 with_host("the server does not answer: run `sharefs probe HOST`", call.source));
-  return fail(ErrorCode::failed, call.target + ": mount.nfs reported success, but nothing is mounted");
+  return fail(ErrorCode::failed,
+              call.target + ": mount.nfs reported success, but nothing is mounted" + (line.empty() ? "" : ": " + line));
 }
 
 Result<void> mount_other(const MountCall& call) {
@@ -231,15 +262,7 @@ MountFlags split_mount_options(const std::string& options) {
 }
 
 Error mount_error(const MountCall& call, const std::string& stderr_text) {
-  std::string line;
-  for (const std::string& one : split_lines(stderr_text))
-    if (line.empty())
-      line = std::string(trim(one));
-  if (line.starts_with("mount.nfs"))
-    if (const auto colon = line.find(": "); colon != std::string::npos)
-      line = line.substr(colon + 2);
-  while (line.ends_with('.'))
-    line.pop_back();
+  std::string line = first_line(stderr_text);
   if (line.empty())
     line = "mount.nfs failed without a word";
   const auto* known = std::find_if(k_known_failures.begin(), k_known_failures.end(), [&](const KnownFailure& failure) {

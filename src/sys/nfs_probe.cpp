@@ -24,15 +24,18 @@ std::chrono::microseconds since(Deadline begin) {
   return std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - begin);
 }
 
-std::string ask_for(const RpcMountReply& reply, bool listed, bool is_root) {
+/// What the export list says about a path.
+enum class Listing { unlisted, below, exactly };
+
+std::string refusal(const RpcMountReply& reply, Listing listing, bool is_root) {
   constexpr unsigned no_entry = 2, access_denied = 13, not_a_directory = 20;
+  // An unlisted path, a wrong one and a denied client often get the same answer: the list tells them apart.
+  if (listing == Listing::unlisted && (reply.status == no_entry || reply.status == access_denied))
+    return "no such export";
   switch (reply.status) {
   case no_entry:
-    return listed ? "exported, but the server has no such directory" : "no such export";
+    return listing == Listing::exactly ? "exported, but the server has no such directory" : "no such directory";
   case access_denied:
-    // An unlisted path, a wrong one and a denied client get the same answer: the export list tells them apart.
-    if (!listed)
-      return "no such export";
     return is_root ? "access denied by server" : "access denied by server (a `secure` export answers only to root)";
   case not_a_directory:
     return "not a directory";
@@ -222,9 +225,16 @@ class Probe {
     m_mount_connection.emplace(std::move(rpc));
   }
 
-  [[nodiscard]] bool is_listed(const std::string& path) const {
-    return std::any_of(m_result.exports.begin(), m_result.exports.end(),
-                       [&path](const ExportListing& one) { return is_under(path, normalize_path(one.directory)); });
+  [[nodiscard]] Listing listing_of(const std::string& path) const {
+    Listing result = Listing::unlisted;
+    for (const ExportListing& one : m_result.exports) {
+      const std::string directory = normalize_path(one.directory);
+      if (path == directory)
+        return Listing::exactly;
+      if (is_under(path, directory))
+        result = Listing::below;
+    }
+    return result;
   }
 
   [[nodiscard]] std::vector<std::string> wanted_paths() const {
@@ -249,7 +259,7 @@ class Probe {
         if (!reply)
           access.reason = reply.error().code == ErrorCode::timeout ? "no answer in time" : reply.error().message;
         else if (reply->status != 0)
-          access.reason = ask_for(*reply, is_listed(normalize_path(path)), is_root);
+          access.reason = refusal(*reply, listing_of(normalize_path(path)), is_root);
         else if (only_kerberos(reply->flavors))
           access.reason = "only Kerberos (krb5)";
         else

@@ -66,7 +66,7 @@ TEST_CASE("what mount.nfs says becomes one line with a kind and a cure") {
           "/mnt/data: access denied by server while mounting srv:/data", "sharefs probe srv"},
       Row{"mount.nfs: Connection refused\n", ErrorCode::failed, "/mnt/data: Connection refused", "no NFS server"},
       Row{"mount.nfs4: mount system call failed for /mnt/data\n", ErrorCode::failed,
-          "/mnt/data: mount system call failed for /mnt/data", ""},
+          "/mnt/data: mount system call failed for /mnt/data", "dmesg"},
       Row{"\nmount.nfs: Connection timed out\nmount.nfs: more\n", ErrorCode::timeout, "/mnt/data: Connection timed out",
           "sharefs probe srv"},
       Row{"mount.nfs: rpc.statd is not running but is required for remote locking.\nmount.nfs: Either use\n",

@@ -155,6 +155,7 @@ TEST_CASE("refusals are told apart by the export list") {
   server.mount_status = 2;
   CHECK(probe(server, request).access[0].reason == "exported, but the server has no such directory");
   CHECK(probe(server, unlisted).access[0].reason == "no such export");
+  CHECK(probe(server, below).access[0].reason == "no such directory");
   server.mount_status = 10006;
   CHECK(probe(server, request).access[0].reason == "mountd says error 10006");
   server.mount_status = 0;

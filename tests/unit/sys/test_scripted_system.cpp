@@ -50,12 +50,12 @@ TEST_CASE("what is no script is refused with the reason") {
     const char* text;
     const char* reason;
   };
-  const Row row = GENERATE(Row{"{", "parse error"}, Row{"[]", "no JSON object"}, Row{R"({"mountinof": ""})", "mountinof"},
-                           Row{R"({"run": [{"argv": ["x"], "exitcode": 1}]})", "exitcode"},
-                           Row{R"({"now": "yesterday"})", "yesterday"},
-                           Row{R"({"probe_path": {"/x": {"health": "fine"}}})", "fine"},
-                           Row{R"({"inspect": {"/x": {"kind": "file", "mode": "9"}}})", "9"},
-                           Row{R"({"identity": {"uid": "root"}})", "type must be"});
+  const Row row = GENERATE(
+      Row{"{", "parse error"}, Row{"[]", "no JSON object"}, Row{R"({"mountinof": ""})", "mountinof"},
+      Row{R"({"run": [{"argv": ["x"], "exitcode": 1}]})", "exitcode"}, Row{R"({"now": "yesterday"})", "yesterday"},
+      Row{R"({"probe_path": {"/x": {"health": "fine"}}})", "fine"},
+      Row{R"({"inspect": {"/x": {"kind": "file", "mode": "9"}}})", "9"},
+      Row{R"({"identity": {"uid": "root"}})", "type must be"});
   INFO(row.text);
   const auto system = ScriptedSystem::from_json(row.text, "/");
   REQUIRE_FALSE(system);
