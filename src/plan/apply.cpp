@@ -43,6 +43,7 @@ class Run {
   const ApplyOptions& m_options;
   const FaultInjection m_faults;
   Report m_report;
+  std::vector<StepResult> m_not_journaled; ///< of steps that needed no intent
   std::mutex m_progress_mutex, m_journal_mutex;
 };
 
@@ -118,7 +119,10 @@ void Run::work(std::size_t index, StepResult& result) {
   if (!looked || looked->already) {
     m_faults.before_action(index);
     m_faults.after_action(index);
-    return take(looked ? Result<Outcome>(Outcome::unchanged) : fail(looked.error()));
+    take(looked ? Result<Outcome>(Outcome::unchanged) : fail(looked.error()));
+    const std::lock_guard lock(m_journal_mutex);
+    m_not_journaled.push_back(result);
+    return;
   }
   if (auto written = journal_intent(index, looked->intent); !written)
     return take(fail(written.error()));
@@ -130,7 +134,8 @@ void Run::work(std::size_t index, StepResult& result) {
 }
 
 /// The entry is made when the first step is about to change something: a run that finds all as it should be leaves
-/// none.
+/// none. With the intent go the steps that found nothing to do, because an undo that is cut off and run again must not
+/// look at them twice: later steps may have changed what they saw.
 Result<void> Run::journal_intent(std::size_t index, const Action& intent) {
   {
     const std::lock_guard lock(m_journal_mutex);
@@ -140,6 +145,9 @@ Result<void> Run::journal_intent(std::size_t index, const Action& intent) {
         return fail(id.error());
       m_report.journal_id = std::move(*id);
     }
+    if (auto written = m_journal.steps_ended(m_report.journal_id, m_not_journaled); !written)
+      return written;
+    m_not_journaled.clear();
   }
   return m_journal.step_begins(m_report.journal_id, index, intent);
 }

@@ -65,6 +65,7 @@ class Journal {
                             std::chrono::system_clock::time_point now) const; ///< returns the new id
   Result<void> step_begins(const std::string& id, std::size_t step, const Action& intent) const;
   Result<void> step_ended(const std::string& id, const StepResult& result) const;
+  Result<void> steps_ended(const std::string& id, const std::vector<StepResult>& results) const; ///< with one fsync
   Result<void> end(const std::string& id, const Report& report) const;
   /// Called by apply() for a plan that `undoes` the entry `id`. If that entry is itself an undo, what it took back is
   /// in force again and no longer counts as undone.

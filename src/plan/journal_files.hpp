@@ -32,7 +32,8 @@ std::string entry_directory(const std::string& state_directory, const std::strin
 Result<void> make_private_directory(const sys::Files& files, const std::string& directory);
 /// A new file 0600 with this content, fsynced.
 Result<void> create_file(const sys::Files& files, const std::string& path, const std::string& content);
-/// One line more, fsynced. A line that a killed process left incomplete is closed first.
+/// One line more (or several, with newlines between them), fsynced. A line that a killed process left incomplete is
+/// closed first.
 Result<void> append_line(const sys::Files& files, const std::string& path, const std::string& line);
 /// Remove a directory of the journal with its files.
 Result<void> remove_entry(const sys::Files& files, const std::string& directory);

@@ -1,5 +1,6 @@
 // The writing half of the journal: used by apply(), under the host lock.
 #include "base/path.hpp"
+#include "base/text.hpp"
 #include "plan/journal.hpp"
 #include "plan/journal_files.hpp"
 
@@ -94,12 +95,22 @@ Result<void> Journal::step_begins(const std::string& id, std::size_t step, const
 }
 
 Result<void> Journal::step_ended(const std::string& id, const StepResult& result) const {
-  auto line = event(k_end_event);
-  line["step"] = result.step;
-  line["outcome"] = to_string(result.outcome);
-  if (result.error)
-    line["error"] = to_json(*result.error);
-  return append_line(m_files, join_path(entry_directory(m_state_directory, id), k_steps_file), dump_line(line));
+  return steps_ended(id, {result});
+}
+
+Result<void> Journal::steps_ended(const std::string& id, const std::vector<StepResult>& results) const {
+  std::vector<std::string> lines;
+  for (const auto& result : results) {
+    auto line = event(k_end_event);
+    line["step"] = result.step;
+    line["outcome"] = to_string(result.outcome);
+    if (result.error)
+      line["error"] = to_json(*result.error);
+    lines.push_back(dump_line(line));
+  }
+  if (lines.empty())
+    return {};
+  return append_line(m_files, join_path(entry_directory(m_state_directory, id), k_steps_file), join(lines, "\n"));
 }
 
 Result<void> Journal::end(const std::string& id, const Report& report) const {

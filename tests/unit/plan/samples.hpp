@@ -1,0 +1,38 @@
+#pragma once
+// One or more of every action, with bytes that are hard on JSON and on terminals.
+#include "plan/action.hpp"
+
+namespace sharefs::plan::test {
+
+inline Actor alice() {
+  return {{"alice", 1001, 1001, {1001, 2000}, "/home/alice"}, "/home/alice"};
+}
+
+inline std::vector<Action> samples() {
+  const std::string bytes = std::string("not \xff\xfe utf-8\n\0 with a NUL", 26);
+  return {
+      WriteFile{"/etc/exports.d/sharefs.exports", std::nullopt, "/srv *(ro)\n", 0640},
+      WriteFile{"/etc/x", "before\n", bytes, 0644},
+      WriteFile{"/etc/empty", "", "", 0},
+      RemoveFile{"/etc/\xc3\xa4 b\n", bytes, 04755},
+      MakeDirectory{"/data/share", 02775, std::nullopt},
+      MakeDirectory{"/home/alice/\xff", 0700, alice()},
+      RemoveDirectory{"/data/share", 0755, alice()},
+      MakeLink{"/home/alice/miniconda3/envs/llm", "/data/share/conda/llm", alice()},
+      MakeLink{"/l", "\xf0\x28", std::nullopt},
+      RemoveLink{"/l", "relative/../t", std::nullopt},
+      SwapLink{"/data/current", "gen-1", "gen-2", std::nullopt},
+      Rename{"/home/alice/envs", "/home/alice/envs.before-sharefs", alice()},
+      SetAccess{"/data/share", std::nullopt, Access{0, 1001, 02775, "u::rwx,g::rwx,o::r-x"}},
+      SetAccess{"/data/share", Access{1, 2, 0755, ""}, Access{4294967294U, 0, 0777, ""}},
+      Mount{"storage1:/mnt/share", "/data/share", "nfs", "vers=4.2,hard", std::chrono::milliseconds(1234)},
+      Unmount{"/data/share", true, true, "storage1:/mnt/share", "nfs4", "rw,vers=4.2", std::chrono::milliseconds(1)},
+      Unmount{"/data/share", false, false, "", "", "", std::chrono::milliseconds(10'000)},
+      CopyTree{"/home/alice/miniconda3/envs/llm", "/data/share/conda/llm", std::chrono::milliseconds(3'600'000)},
+      RunTool{{"exportfs", "-r"}, {}, true, {0, 1}, std::chrono::milliseconds(30'000)},
+      RunTool{{"systemctl", "start", "a b"}, {"systemctl", "stop", "a b"}, false, {0}, std::chrono::milliseconds(5)},
+      RunTool{{"sync"}, {}, false, {}, std::chrono::milliseconds(5)},
+  };
+}
+
+} // namespace sharefs::plan::test

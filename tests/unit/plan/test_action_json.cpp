@@ -1,0 +1,64 @@
+#include "plan/action.hpp"
+#include "plan/json_values.hpp"
+#include "samples.hpp"
+#include "support/catch.hpp"
+
+#include <set>
+
+using namespace sharefs;
+using namespace sharefs::plan;
+
+TEST_CASE("every action survives JSON text, byte for byte") {
+  std::set<std::size_t> kinds;
+  for (const auto& action : test::samples()) {
+    kinds.insert(action.index());
+    const auto text = dump_line(to_json(action));
+    CAPTURE(text);
+    CHECK(text.find('\n') == std::string::npos);
+    const auto json = parse_json(text);
+    REQUIRE(json);
+    const auto back = action_from_json(*json);
+    REQUIRE(back);
+    CHECK(*back == action);
+  }
+  CHECK(kinds.size() == std::variant_size_v<Action>); // a new action needs a sample
+}
+
+TEST_CASE("JSON is readable where it can be") {
+  CHECK(dump_line(to_json(Action(WriteFile{"/etc/x", std::nullopt, "a\n", 0640}))) ==
+        R"({"kind":"write_file","path":"/etc/x","before":null,"after":"a\n","mode":"0640"})");
+  CHECK(dump_line(to_json(Action(MakeLink{"/\xff", "t", std::nullopt}))) ==
+        R"({"kind":"make_link","path":{"base64":"L/8="},"target":"t","actor":null})");
+}
+
+TEST_CASE("bytes of every length survive base64") {
+  std::string bytes;
+  for (int i = 0; i < 20; ++i) {
+    bytes += static_cast<char>(0xff - i);
+    CHECK(bytes_from_json(bytes_to_json(bytes)) == bytes);
+  }
+  CHECK(bytes_from_json(Json{{"base64", "a"}}) == std::nullopt);
+  CHECK(bytes_from_json(Json{{"base64", "a*=="}}) == std::nullopt);
+  CHECK(bytes_from_json(Json(7)) == std::nullopt);
+}
+
+TEST_CASE("a malformed action is refused with the name of the field") {
+  struct Row {
+    const char* json;
+    const char* message;
+  };
+  const auto row = GENERATE(
+      Row{R"([])", "an action has no `kind`"}, Row{R"({"kind":7})", "an action has no `kind`"},
+      Row{R"({"kind":"format_disk"})", "unknown kind of action `format_disk`"},
+      Row{R"({"kind":"make_link","path":"/a"})", "field `target` of a `make_link` action is missing or malformed"},
+      Row{R"({"kind":"write_file","path":"/a","after":"","mode":"99"})",
+          "field `mode` of a `write_file` action is missing or malformed"},
+      Row{R"({"kind":"make_directory","path":"/a","actor":{"user":{"name":"x","home":"/","uid":-1},"beneath":"/"}})",
+          "field `actor` of a `make_directory` action is missing or malformed"},
+      Row{R"({"kind":"run_tool","argv":["a",1]})", "field `argv` of a `run_tool` action is missing or malformed"});
+  const auto json = parse_json(row.json);
+  REQUIRE(json);
+  const auto action = action_from_json(*json);
+  REQUIRE_FALSE(action);
+  CHECK(action.error().message == row.message);
+}

@@ -1,0 +1,211 @@
+#include "base/text.hpp"
+#include "fake_system.hpp"
+#include "plan/apply.hpp"
+#include "plan/journal.hpp"
+#include "support/catch.hpp"
+
+#include <csignal>
+#include <sys/wait.h>
+#include <thread>
+
+using namespace sharefs;
+using namespace sharefs::plan;
+using std::chrono::milliseconds;
+
+namespace {
+
+struct Machine {
+  test::TemporaryRoot root;
+  test::FakeSystem system{root.path()};
+  Journal journal{system.files(), "/state"};
+
+  Report run(const Plan& plan, ApplyOptions options = {}) {
+    options.command = "sharefs test";
+    return apply(plan, system, journal, options);
+  }
+};
+
+std::string outcomes(const Report& report) {
+  std::string text;
+  for (const auto& result : report.results)
+    text += to_string(result.outcome)[0];
+  return text;
+}
+
+RunTool tool(const std::string& name) {
+  return RunTool{{name}, {}};
+}
+
+} // namespace
+
+TEST_CASE("steps of a group run in order, the empty group before all") {
+  Machine machine;
+  Plan plan;
+  plan.add("a", "", tool("a1"));
+  plan.add("", "", tool("first"));
+  plan.add("a", "", tool("a2"));
+  plan.add("", "", tool("second"));
+  const auto report = machine.run(plan);
+  CHECK(outcomes(report) == "dddd");
+  CHECK(machine.system.calls == std::vector<std::string>{"run first", "run second", "run a1", "run a2"});
+  CHECK(report.results[2].step == 2);
+  CHECK_FALSE(report.interrupted);
+}
+
+TEST_CASE("a failure ends its group only") {
+  Machine machine;
+  machine.system.tool = [](const sys::Command& command) {
+    sys::Completed completed;
+    completed.exit_code = command.argv[0] == "bad" ? 1 : 0;
+    return completed;
+  };
+  Plan plan;
+  plan.add("", "", tool("bad"));
+  plan.add("", "", tool("never"));
+  plan.add("a", "", tool("bad"));
+  plan.add("b", "", tool("good"));
+  plan.add("a", "", tool("never"));
+  plan.add("b", "", tool("good"));
+  const auto report = machine.run(plan);
+  CHECK(outcomes(report) == "fsfdsd");
+  CHECK(report.results[0].error->message == "`bad` failed with exit code 1");
+  CHECK_FALSE(report.results[1].error);
+  CHECK_FALSE(report.ok());
+}
+
+TEST_CASE("groups run at the same time, but no more of them than asked for") {
+  Machine machine;
+  std::atomic<int> now{0};
+  std::atomic<int> most{0};
+  machine.system.tool = [&](const sys::Command&) {
+    const int running = ++now;
+    for (int seen = most; running > seen && !most.compare_exchange_weak(seen, running);)
+      ;
+    std::this_thread::sleep_for(milliseconds(8));
+    --now;
+    sys::Completed completed;
+    completed.exit_code = 0;
+    return completed;
+  };
+  Plan plan;
+  for (int i = 0; i < 6; ++i)
+    plan.add("group " + std::to_string(i), "", tool("t"));
+  ApplyOptions options;
+  options.parallel = 3;
+  CHECK(machine.run(plan, options).ok());
+  CHECK(most == 3);
+  most = 0;
+  options.parallel = 0; // nonsense is one at a time
+  CHECK(machine.run(plan, options).ok());
+  CHECK(most == 1);
+}
+
+TEST_CASE("a group that has used its time begins no further step") {
+  Machine machine;
+  machine.system.tool = [](const sys::Command&) {
+    std::this_thread::sleep_for(milliseconds(20));
+    sys::Completed completed;
+    completed.exit_code = 0;
+    return completed;
+  };
+  Plan plan;
+  plan.add("a", "", tool("slow"));
+  plan.add("a", "", tool("late"));
+  plan.add("a", "", tool("later"));
+  plan.add("b", "", tool("slow"));
+  ApplyOptions options;
+  options.group_deadline = milliseconds(10);
+  const auto report = machine.run(plan, options);
+  CHECK(outcomes(report) == "dssd");
+  REQUIRE(report.results[1].error);
+  CHECK(report.results[1].error->code == ErrorCode::timeout);
+  CHECK(report.results[1].error->message ==
+        "not begun: the steps before it took longer than " + format_duration(10'000));
+}
+
+TEST_CASE("nested targets never run at the same time") {
+  Machine machine;
+  Plan plan;
+  plan.add("b", "", Mount{"s:/x", "/d", "nfs", ""});
+  plan.add("a", "", Mount{"s:/y", "/d/e", "nfs", ""});
+  CHECK(machine.run(plan).ok());
+  CHECK(machine.system.calls == std::vector<std::string>{"mount s:/x /d", "mount s:/y /d/e"});
+}
+
+TEST_CASE("what is as it should be leaves no trace in the journal") {
+  Machine machine;
+  Plan plan;
+  plan.add("", "", WriteFile{"/f", std::nullopt, "x", 0644});
+  plan.add("", "", MakeDirectory{"/d", 0755, {}});
+  const auto first = machine.run(plan);
+  CHECK(outcomes(first) == "dd");
+  CHECK(first.journal_id == "20260131-120000-4711");
+  const auto second = machine.run(plan);
+  CHECK(outcomes(second) == "uu");
+  CHECK(second.journal_id.empty());
+  CHECK(machine.journal.list()->size() == 1);
+  CHECK(machine.run(Plan{}).ok());
+}
+
+TEST_CASE("without a journal nothing is changed") {
+  Machine machine;
+  test::put(machine.root.path() + "/state", "a file is in the way");
+  Plan plan;
+  plan.add("", "", WriteFile{"/f", std::nullopt, "x", 0644});
+  const auto report = machine.run(plan);
+  CHECK(outcomes(report) == "f");
+  CHECK(report.results[0].error->message.starts_with("the journal cannot be written, so nothing is changed: /state"));
+  CHECK_FALSE(std::filesystem::exists(machine.root.path() + "/f"));
+}
+
+TEST_CASE("progress is told before and after each step, by one thread at a time") {
+  Machine machine;
+  Plan plan;
+  for (int i = 0; i < 8; ++i)
+    plan.add("group " + std::to_string(i), "", tool("t"));
+  std::vector<std::string> told; // not guarded: apply must do it
+  ApplyOptions options;
+  options.progress = [&told](const Step& step, const StepResult* result) {
+    told.push_back(step.group + (result == nullptr ? " begins" : std::string(" ") + to_string(result->outcome)));
+  };
+  CHECK(machine.run(plan, options).ok());
+  CHECK(told.size() == 16);
+  CHECK(std::find(told.begin(), told.end(), "group 3 done") > std::find(told.begin(), told.end(), "group 3 begins"));
+}
+
+TEST_CASE("SIGINT lets the running step end and leaves the rest; a second one ends the process") {
+  const int twice = GENERATE(0, 1);
+  Machine machine;
+  Plan plan;
+  plan.add("", "", WriteFile{"/one", std::nullopt, "x", 0644});
+  plan.add("", "", tool("interrupted"));
+  plan.add("", "", WriteFile{"/two", std::nullopt, "x", 0644});
+  machine.system.tool = [twice](const sys::Command&) {
+    ::raise(SIGINT);
+    if (twice != 0)
+      ::raise(SIGINT);
+    sys::Completed completed;
+    completed.exit_code = 0;
+    return completed;
+  };
+  const pid_t child = ::fork(); // the flag is for the life of a process
+  if (child == 0) {
+    std::signal(SIGHUP, SIG_IGN);
+    install_interrupt_handlers();
+    ::raise(SIGHUP); // as under nohup(1): still ignored
+    if (interrupted())
+      ::_exit(1);
+    const auto report = machine.run(plan);
+    ::_exit(report.interrupted && outcomes(report) == "dds" ? 0 : 2);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  REQUIRE(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == (twice != 0 ? 130 : 0));
+  CHECK(std::filesystem::exists(machine.root.path() + "/one"));
+  CHECK_FALSE(std::filesystem::exists(machine.root.path() + "/two"));
+  const auto entries = machine.journal.list();
+  REQUIRE(entries);
+  REQUIRE(entries->size() == 1);
+  CHECK(entries->front().state == (twice != 0 ? JournalState::unfinished : JournalState::failed));
+}

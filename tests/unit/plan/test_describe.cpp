@@ -1,0 +1,47 @@
+#include "plan/action.hpp"
+#include "samples.hpp"
+#include "support/catch.hpp"
+
+using namespace sharefs;
+using namespace sharefs::plan;
+
+TEST_CASE("an action is described in one line") {
+  const std::vector<std::string> expected{
+      "write /etc/exports.d/sharefs.exports",
+      "write /etc/x",
+      "write /etc/empty",
+      "remove $'/etc/\xc3\xa4 b\\n'",
+      "make directory /data/share",
+      "make directory $'/home/alice/\\377' as alice",
+      "remove directory /data/share as alice",
+      "link /home/alice/miniconda3/envs/llm -> /data/share/conda/llm as alice",
+      "link /l -> $'\\360('",
+      "remove link /l -> relative/../t",
+      "point link /data/current to gen-2 instead of gen-1",
+      "rename /home/alice/envs to /home/alice/envs.before-sharefs as alice",
+      "set access of /data/share: mode 2775, uid 0, gid 1001, default ACL u::rwx,g::rwx,o::r-x",
+      "set access of /data/share: mode 0777, uid 4294967294, gid 0",
+      "mount storage1:/mnt/share on /data/share",
+      "unmount /data/share (force, lazy)",
+      "unmount /data/share",
+      "copy /home/alice/miniconda3/envs/llm to /data/share/conda/llm",
+      "run `exportfs -r`",
+      "run `systemctl start 'a b'`",
+      "run `sync`",
+  };
+  std::vector<std::string> described;
+  for (const auto& action : test::samples())
+    described.push_back(describe(action));
+  CHECK(described == expected);
+}
+
+TEST_CASE("touched paths are those that change") {
+  using Paths = std::vector<std::string>;
+  CHECK(touched_paths(WriteFile{"/a", {}, "", 0}) == Paths{"/a"});
+  CHECK(touched_paths(MakeLink{"/a", "/b", {}}) == Paths{"/a"});
+  CHECK(touched_paths(Rename{"/a", "/b", {}}) == Paths{"/a", "/b"});
+  CHECK(touched_paths(CopyTree{"/a", "/b"}) == Paths{"/b"});
+  CHECK(touched_paths(Mount{"s:/x", "/b", "nfs", ""}) == Paths{"/b"});
+  CHECK(touched_paths(Unmount{"/b", false, false, "s:/x", "nfs", ""}) == Paths{"/b"});
+  CHECK(touched_paths(RunTool{{"sync"}, {}}).empty());
+}

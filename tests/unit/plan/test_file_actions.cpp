@@ -1,0 +1,275 @@
+// The actions on files, each on a real tree: done, done already, and something else there.
+#include "fake_system.hpp"
+#include "plan/apply.hpp"
+#include "plan/perform.hpp"
+#include "support/catch.hpp"
+
+using namespace sharefs;
+using namespace sharefs::plan;
+namespace fs = std::filesystem;
+
+namespace {
+
+struct Tree {
+  test::TemporaryRoot root;
+  test::FakeSystem system{root.path()};
+
+  [[nodiscard]] std::string at(const std::string& path) const { return root.path() + path; }
+  /// "done", "unchanged", or the error's code.
+  std::string apply(const Action& action) {
+    const auto outcome = apply_action(action, system);
+    last = outcome ? Error{} : outcome.error();
+    return outcome ? to_string(*outcome) : to_string(outcome.error().code);
+  }
+  [[nodiscard]] unsigned mode(const std::string& path) const {
+    struct stat status{};
+    return ::lstat(at(path).c_str(), &status) == 0 ? status.st_mode & 07777U : 0U;
+  }
+  Error last;
+};
+
+} // namespace
+
+TEST_CASE("WriteFile creates, replaces and keeps its word about `before`") {
+  Tree tree;
+  const auto old_mask = ::umask(077); // modes are exact whatever the umask is
+  CHECK(tree.apply(WriteFile{"/x", std::nullopt, "a", 0644}) == "done");
+  ::umask(old_mask);
+  CHECK(test::content_of(tree.at("/x")) == "a");
+  CHECK(tree.mode("/x") == 0644);
+  CHECK(tree.apply(WriteFile{"/x", std::nullopt, "a", 0644}) == "unchanged");
+  CHECK(tree.apply(WriteFile{"/x", "a", "b", 0600}) == "done");
+  CHECK(tree.mode("/x") == 0644);
+  CHECK(tree.apply(WriteFile{"/x", "a", "c", 0600}) == "conflict");
+  CHECK(tree.last.message == "/x: expected the content of 1 B that the plan was made for, found other content, 1 B");
+  CHECK(tree.apply(WriteFile{"/x", std::nullopt, "c", 0600}) == "conflict");
+  CHECK(tree.apply(WriteFile{"/y", "a", "c", 0600}) == "conflict");
+  CHECK(tree.last.message == "/y: expected the content of 1 B that the plan was made for, found no file");
+  CHECK(tree.apply(WriteFile{"/no/y", std::nullopt, "c", 0600}) == "not_found");
+  CHECK(test::content_of(tree.at("/x")) == "b");
+}
+
+TEST_CASE("RemoveFile removes only what it knows") {
+  Tree tree;
+  test::put(tree.at("/x"), "a");
+  ::chmod(tree.at("/x").c_str(), 0604);
+  CHECK(tree.apply(RemoveFile{"/x", "b", 0644}) == "conflict");
+  const auto looked = look_at(RemoveFile{"/x", "a", 0644}, tree.system);
+  REQUIRE(looked);
+  CHECK(looked->intent == Action(RemoveFile{"/x", "a", 0604})); // for an exact undo
+  CHECK(tree.apply(RemoveFile{"/x", "a", 0644}) == "done");
+  CHECK(tree.apply(RemoveFile{"/x", "a", 0644}) == "unchanged");
+  CHECK(tree.apply(RemoveFile{"/no/x", "a", 0644}) == "unchanged");
+  fs::create_symlink("y", tree.at("/x"));
+  test::put(tree.at("/y"), "a");
+  CHECK(tree.apply(RemoveFile{"/x", "a", 0644}) == "conflict");
+  CHECK(tree.last.message.find("found a symbolic link") != std::string::npos);
+}
+
+TEST_CASE("what a killed writer left behind is removed, also when the work is done") {
+  Tree tree;
+  test::put(tree.at("/x"), "a");
+  test::put(tree.at("/.x.sharefs-4194305"), "half"); // no such process: beyond the largest pid
+  test::put(tree.at("/.x.sharefs-4194305.1"), "half");
+  test::put(tree.at("/.x.sharefs-1"), "of a living process");
+  test::put(tree.at("/.x.sharefs-notes"), "of a person");
+  CHECK(tree.apply(WriteFile{"/x", "b", "a", 0644}) == "unchanged");
+  CHECK_FALSE(fs::exists(tree.at("/.x.sharefs-4194305")));
+  CHECK_FALSE(fs::exists(tree.at("/.x.sharefs-4194305.1")));
+  CHECK(fs::exists(tree.at("/.x.sharefs-1")));
+  CHECK(fs::exists(tree.at("/.x.sharefs-notes")));
+  test::put(tree.at("/.z.sharefs-4194305"), "half");
+  CHECK(tree.apply(RemoveFile{"/z", "a", 0644}) == "unchanged");
+  CHECK_FALSE(fs::exists(tree.at("/.z.sharefs-4194305")));
+}
+
+TEST_CASE("MakeDirectory and RemoveDirectory") {
+  Tree tree;
+  CHECK(tree.apply(MakeDirectory{"/d", 02775, {}}) == "done");
+  CHECK(tree.mode("/d") == 02775);
+  CHECK(tree.apply(MakeDirectory{"/d", 0700, {}}) == "unchanged");
+  CHECK(tree.mode("/d") == 02775); // it is not ours to change
+  CHECK(tree.apply(MakeDirectory{"/d/e", 0700, {}}) == "done");
+  CHECK(tree.mode("/d/e") == 02700); // the inherited set-group-id bit stays
+  CHECK(tree.apply(MakeDirectory{"/no/e", 0700, {}}) == "not_found");
+  test::put(tree.at("/f"), "");
+  CHECK(tree.apply(MakeDirectory{"/f", 0755, {}}) == "conflict");
+  CHECK(tree.last.message == "/f: expected nothing or a directory, found a file");
+  CHECK(tree.apply(MakeDirectory{"/f/g", 0755, {}}) == "failed");
+
+  CHECK(tree.apply(RemoveDirectory{"/d", 0755, {}}) == "busy");
+  CHECK(fs::exists(tree.at("/d/e")));
+  const auto looked = look_at(RemoveDirectory{"/d/e", 0755, {}}, tree.system);
+  REQUIRE(looked);
+  CHECK(looked->intent == Action(RemoveDirectory{"/d/e", 02700, {}}));
+  CHECK(tree.apply(RemoveDirectory{"/d/e", 0755, {}}) == "done");
+  CHECK(tree.apply(RemoveDirectory{"/d/e", 0755, {}}) == "unchanged");
+  CHECK(tree.apply(RemoveDirectory{"/no/e", 0755, {}}) == "unchanged");
+  CHECK(tree.apply(RemoveDirectory{"/f", 0755, {}}) == "conflict");
+}
+
+TEST_CASE("MakeLink, SwapLink and RemoveLink") {
+  Tree tree;
+  CHECK(tree.apply(MakeLink{"/l", "one", {}}) == "done");
+  CHECK(tree.apply(MakeLink{"/l", "one", {}}) == "unchanged");
+  CHECK(tree.apply(MakeLink{"/l", "two", {}}) == "conflict");
+  CHECK(tree.last.message == "/l: expected nothing, found a link to `one`");
+  CHECK(tree.apply(SwapLink{"/l", "zero", "two", {}}) == "conflict");
+  CHECK(tree.last.message == "/l: expected a link to `zero`, found a link to `one`");
+  CHECK(tree.apply(SwapLink{"/l", "one", "two", {}}) == "done");
+  CHECK(fs::read_symlink(tree.at("/l")) == "two");
+  CHECK(tree.apply(SwapLink{"/l", "one", "two", {}}) == "unchanged");
+  CHECK(tree.apply(RemoveLink{"/l", "one", {}}) == "conflict");
+  CHECK(tree.apply(RemoveLink{"/l", "two", {}}) == "done");
+  CHECK(tree.apply(RemoveLink{"/l", "two", {}}) == "unchanged");
+  CHECK(tree.apply(RemoveLink{"/no/l", "two", {}}) == "unchanged");
+  CHECK(tree.apply(SwapLink{"/l", "one", "two", {}}) == "conflict");
+  fs::create_directory(tree.at("/d"));
+  CHECK(tree.apply(MakeLink{"/d", "one", {}}) == "conflict");
+  CHECK(tree.apply(RemoveLink{"/d", "one", {}}) == "conflict");
+  CHECK(tree.last.message == "/d: expected a link to `one`, found a directory");
+}
+
+TEST_CASE("SwapLink clears up after one that was killed before its rename") {
+  Tree tree;
+  const auto leftover = tree.at("/" + temporary_name("l", "link"));
+  fs::create_symlink("one", tree.at("/l"));
+  fs::create_symlink("two", leftover);
+  CHECK(tree.apply(SwapLink{"/l", "two", "one", {}}) == "unchanged"); // the undo of the killed one
+  CHECK_FALSE(fs::is_symlink(leftover));
+  fs::create_symlink("two", leftover);
+  CHECK(tree.apply(SwapLink{"/l", "one", "two", {}}) == "done");
+  CHECK(fs::read_symlink(tree.at("/l")) == "two");
+  CHECK_FALSE(fs::is_symlink(leftover));
+}
+
+TEST_CASE("Rename never replaces") {
+  Tree tree;
+  test::put(tree.at("/a/f"), "x");
+  CHECK(tree.apply(Rename{"/a", "/b", {}}) == "done");
+  CHECK(test::content_of(tree.at("/b/f")) == "x");
+  CHECK(tree.apply(Rename{"/a", "/b", {}}) == "unchanged");
+  CHECK(tree.apply(Rename{"/c", "/d", {}}) == "conflict");
+  fs::create_directory(tree.at("/a")); // an empty directory is what rename(2) would replace
+  CHECK(tree.apply(Rename{"/b", "/a", {}}) == "conflict");
+  CHECK(tree.last.message == "/a: expected nothing, found a directory");
+  CHECK(fs::exists(tree.at("/b/f")));
+  CHECK(tree.apply(Rename{"/b", "/no/b", {}}) == "not_found");
+}
+
+TEST_CASE("links of the tree do not lead out of the root") {
+  Tree tree;
+  test::TemporaryRoot outside;
+  fs::create_directory(tree.at("/in"));
+  fs::create_symlink(outside.path(), tree.at("/out"));
+  fs::create_symlink("/in", tree.at("/link"));
+  fs::create_symlink("../../../../../../in", tree.at("/dots"));
+  CHECK(tree.apply(MakeDirectory{"/out/d", 0755, {}}) == "not_found");
+  CHECK_FALSE(fs::exists(outside.path() + "/d"));
+  CHECK(tree.apply(MakeDirectory{"/link/d", 0755, {}}) == "done");
+  CHECK(tree.apply(MakeDirectory{"/dots/e", 0755, {}}) == "done");
+  CHECK(fs::exists(tree.at("/in/d")));
+  CHECK(fs::exists(tree.at("/in/e")));
+  CHECK(tree.apply(MakeDirectory{"/../../x", 0755, {}}) == "done");
+  CHECK(fs::exists(tree.at("/x")));
+  CHECK(tree.apply(MakeDirectory{"/", 0755, {}}) == "failed");
+  CHECK(tree.apply(MakeDirectory{"x", 0755, {}}) == "failed");
+}
+
+TEST_CASE("an actor works as that user and follows no link below the home") {
+  Tree tree;
+  const bool is_root = ::geteuid() == 0;
+  const uid_t uid = is_root ? 54321 : ::geteuid();
+  const gid_t gid = is_root ? 54322 : ::getegid();
+  const Actor user{{"alice", uid, gid, {gid}, "/home/alice"}, "/home/alice"};
+  fs::create_directories(tree.at("/home/alice/conda"));
+  fs::create_directories(tree.at("/etc/secret"));
+  for (const auto* path : {"/home/alice", "/home/alice/conda"})
+    if (is_root)
+      REQUIRE(::chown(tree.at(path).c_str(), uid, gid) == 0);
+
+  CHECK(tree.apply(MakeDirectory{"/home/alice/conda/envs", 0750, user}) == "done");
+  struct stat status{};
+  REQUIRE(::stat(tree.at("/home/alice/conda/envs").c_str(), &status) == 0);
+  CHECK(status.st_uid == uid);
+  CHECK(status.st_gid == gid);
+  CHECK(tree.apply(MakeLink{"/home/alice/conda/envs/llm", "/data/llm", user}) == "done");
+  CHECK(tree.apply(Rename{"/home/alice/conda/envs", "/home/alice/conda/old", user}) == "done");
+
+  // What the user may not do, root does not do for them either.
+  if (is_root) {
+    CHECK(tree.apply(MakeDirectory{"/home/bob", 0755, {}}) == "done");
+    const Actor astray{user.user, "/home/bob"};
+    CHECK(tree.apply(MakeLink{"/home/bob/l", "x", astray}) == "permission");
+  }
+  // Planted links: on the way, and the home itself.
+  fs::create_symlink("/etc/secret", tree.at("/home/alice/trap"));
+  CHECK(tree.apply(MakeLink{"/home/alice/trap/l", "x", user}) == "permission");
+  CHECK(tree.last.message == "`/home/alice/trap` is a symbolic link; sharefs does not follow links in users' homes");
+  CHECK(tree.apply(RemoveLink{"/home/alice/trap/l", "x", user}) == "permission");
+  fs::rename(tree.at("/home/alice"), tree.at("/home/moved"));
+  fs::create_symlink("moved", tree.at("/home/alice"));
+  CHECK(tree.apply(MakeLink{"/home/alice/l", "x", user}) == "permission");
+  CHECK(tree.last.message.starts_with("`/home/alice` is a symbolic link"));
+  // Out of the home, whichever way it is written.
+  for (const auto* path : {"/etc/l", "/home/alice/../bob/l", "/home/alice", "/home/alicex/l"}) {
+    CHECK(tree.apply(MakeLink{path, "x", user}) == "permission");
+    CHECK(tree.last.message.find("does not lie below `/home/alice`") != std::string::npos);
+  }
+}
+
+TEST_CASE("SetAccess sets owner, mode and default ACL, and knows a half-done one") {
+  Tree tree;
+  const bool is_root = ::geteuid() == 0;
+  const uid_t uid = is_root ? 54321 : ::geteuid();
+  const gid_t gid = is_root ? 54322 : ::getegid();
+  fs::create_directory(tree.at("/d"));
+  ::chmod(tree.at("/d").c_str(), 0700);
+  const Access old{::geteuid(), ::getegid(), 0700, ""};
+  const Access wanted{uid, gid, 02775, "u::rwx,g::rwx,o::r-x"};
+
+  const auto looked = look_at(SetAccess{"/d", {}, wanted}, tree.system);
+  REQUIRE(looked);
+  CHECK(looked->intent == Action(SetAccess{"/d", old, wanted}));
+  const auto first = tree.apply(SetAccess{"/d", old, wanted});
+  if (first == "unsupported")
+    WARN("no POSIX ACLs in " + tree.root.path() + ": " + tree.last.message);
+  else
+    CHECK(first == "done");
+  CHECK(tree.apply(SetAccess{"/d", old, wanted}) == (first == "done" ? "unchanged" : "unsupported"));
+  CHECK(tree.mode("/d") == 02775);
+  struct stat status{};
+  REQUIRE(::stat(tree.at("/d").c_str(), &status) == 0);
+  CHECK(status.st_uid == uid);
+  CHECK(status.st_gid == gid);
+
+  ::chmod(tree.at("/d").c_str(), 0775); // as if killed between chown and chmod
+  CHECK(tree.apply(SetAccess{"/d", wanted, old}) == "done");
+  CHECK(tree.mode("/d") == 0700);
+  ::chmod(tree.at("/d").c_str(), 0711); // by somebody else
+  CHECK(tree.apply(SetAccess{"/d", old, wanted}) == "conflict");
+  CHECK(tree.last.message.find("found mode 0711") != std::string::npos);
+  CHECK(tree.apply(SetAccess{"/d", {}, Access{::geteuid(), ::getegid(), 0700, "u::rwx,nonsense"}}) == "failed");
+
+  fs::create_symlink("d", tree.at("/l"));
+  CHECK(tree.apply(SetAccess{"/l", {}, wanted}) == "permission");
+  CHECK(tree.apply(SetAccess{"/missing", {}, wanted}) == "not_found");
+}
+
+TEST_CASE("CopyTree copies all or nothing") {
+  Tree tree;
+  test::put(tree.at("/from/a/file"), "content");
+  fs::create_symlink("a/file", tree.at("/from/link"));
+  ::chmod(tree.at("/from/a").c_str(), 0711);
+  const auto temporary = tree.root.path() + unfinished_copy("/to");
+  test::put(temporary + "/left/over", "of a killed copy");
+  CHECK(tree.apply(CopyTree{"/from", "/to"}) == "done");
+  CHECK_FALSE(fs::exists(temporary));
+  CHECK(test::snapshot(tree.at("/to")) == test::snapshot(tree.at("/from")));
+  CHECK(tree.apply(CopyTree{"/from", "/to"}) == "unchanged");
+  test::put(tree.at("/to/more"), "");
+  CHECK(tree.apply(CopyTree{"/from", "/to"}) == "conflict");
+  CHECK(tree.apply(CopyTree{"/missing", "/to2"}) == "not_found");
+  CHECK(tree.apply(CopyTree{"/from", "/no/to"}) == "not_found");
+  CHECK(tree.system.calls.empty()); // not through System: the files are real under every root
+}

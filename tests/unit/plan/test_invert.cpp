@@ -1,0 +1,38 @@
+#include "plan/action.hpp"
+#include "samples.hpp"
+#include "support/catch.hpp"
+
+using namespace sharefs;
+using namespace sharefs::plan;
+
+TEST_CASE("the inverse of the inverse is the action again") {
+  for (const auto& action : test::samples()) {
+    const auto inverse = invert(action);
+    if (!inverse || std::holds_alternative<Unmount>(action) || std::holds_alternative<Mount>(action))
+      continue;
+    const auto* access = std::get_if<SetAccess>(&action);
+    if (access != nullptr && !access->before)
+      continue;
+    CAPTURE(describe(action));
+    CHECK(invert(*inverse) == action);
+  }
+}
+
+TEST_CASE("inverses") {
+  CHECK(invert(WriteFile{"/a", std::nullopt, "new", 0600}) == Action(RemoveFile{"/a", "new", 0600}));
+  CHECK(invert(WriteFile{"/a", "old", "new", 0600}) == Action(WriteFile{"/a", "new", "old", 0600}));
+  CHECK(invert(MakeDirectory{"/a", 0700, test::alice()}) == Action(RemoveDirectory{"/a", 0700, test::alice()}));
+  CHECK(invert(MakeLink{"/a", "t", {}}) == Action(RemoveLink{"/a", "t", {}}));
+  CHECK(invert(Rename{"/a", "/b", {}}) == Action(Rename{"/b", "/a", {}}));
+  CHECK(invert(Mount{"s:/x", "/m", "nfs", "ro", std::chrono::milliseconds(1)}) ==
+        Action(Unmount{"/m", false, false, "s:/x", "nfs", "ro"}));
+  CHECK(invert(Unmount{"/m", true, true, "s:/x", "nfs", "ro"}) == Action(Mount{"s:/x", "/m", "nfs", "ro"}));
+  CHECK(invert(RunTool{{"start"}, {"stop"}, false, {0, 5}}) == Action(RunTool{{"stop"}, {"start"}, false, {0, 5}}));
+  CHECK(invert(RunTool{{"reload"}, {}, true}) == Action(RunTool{{"reload"}, {}, true}));
+}
+
+TEST_CASE("what cannot be taken back has no inverse") {
+  CHECK_FALSE(invert(RunTool{{"sync"}, {}}));
+  CHECK_FALSE(invert(CopyTree{"/a", "/b"}));
+  CHECK_FALSE(invert(Unmount{"/m", false, false, "", "", ""})); // nobody knows what was there
+}

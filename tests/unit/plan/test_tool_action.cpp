@@ -1,0 +1,58 @@
+#include "fake_system.hpp"
+#include "plan/apply.hpp"
+#include "support/catch.hpp"
+
+using namespace sharefs;
+using namespace sharefs::plan;
+
+namespace {
+
+sys::Completed completed(int exit_code, const std::string& err = {}, const std::string& out = {}) {
+  sys::Completed result;
+  result.exit_code = exit_code;
+  result.err = err;
+  result.out = out;
+  return result;
+}
+
+} // namespace
+
+TEST_CASE("RunTool accepts the exit codes that it names") {
+  test::FakeSystem system("/nonexistent");
+  system.tool = [](const sys::Command&) { return completed(5); };
+  CHECK(apply_action(RunTool{{"t"}, {}, false, {0, 5}}, system) == Outcome::done);
+  CHECK_FALSE(apply_action(RunTool{{"t"}, {}}, system));
+  CHECK_FALSE(apply_action(RunTool{}, system));
+}
+
+TEST_CASE("a failing tool speaks for itself") {
+  test::FakeSystem system("/nonexistent");
+  system.tool = [](const sys::Command&) { return completed(1, "\nexportfs: bad\n  second\n", "out\n"); };
+  const auto failed = apply_action(RunTool{{"exportfs", "-r"}, {}}, system);
+  REQUIRE_FALSE(failed);
+  CHECK(failed.error() ==
+        Error{ErrorCode::failed, "`exportfs -r` failed with exit code 1: exportfs: bad", "", "second\nout"});
+
+  system.tool = [](const sys::Command&) {
+    auto result = completed(-1);
+    result.timed_out = true;
+    return result;
+  };
+  const auto late = apply_action(RunTool{{"exportfs"}, {}, false, {-1}, std::chrono::milliseconds(1500)}, system);
+  REQUIRE_FALSE(late);
+  CHECK(late.error().code == ErrorCode::timeout);
+  CHECK(late.error().message == "`exportfs` did not end within 1.5 s");
+}
+
+TEST_CASE("a missing program comes with the name of its package") {
+  test::FakeSystem system("/nonexistent");
+  system.tool = [](const sys::Command&) { return fail(ErrorCode::not_found, "`x` is not installed"); };
+  const auto hint = [&system](const std::string& program) {
+    return apply_action(RunTool{{program}, {}}, system).error().hint;
+  };
+  CHECK(hint("exportfs") == "install it: `apt install nfs-kernel-server` (Debian, Ubuntu) or `dnf install nfs-utils` "
+                            "(RHEL, Fedora)");
+  CHECK(hint("/usr/sbin/rpc.nfsd").starts_with("install it: `apt install nfs-kernel-server`"));
+  CHECK(hint("mount.nfs").starts_with("install it: `apt install nfs-common`"));
+  CHECK(hint("frobnicate") == "install it, or add its directory to PATH");
+}

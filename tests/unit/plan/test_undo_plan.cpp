@@ -1,0 +1,148 @@
+#include "fake_system.hpp"
+#include "plan/apply.hpp"
+#include "plan/journal.hpp"
+#include "plan/perform.hpp"
+#include "support/catch.hpp"
+
+using namespace sharefs;
+using namespace sharefs::plan;
+
+namespace {
+
+JournalStep step(std::size_t index, Outcome outcome) {
+  return {index, true, true, outcome};
+}
+JournalStep cut_off(std::size_t index) {
+  return {index, true, false};
+}
+
+std::vector<std::string> described(const Plan& plan) {
+  std::vector<std::string> lines;
+  for (const auto& step : plan.steps)
+    lines.push_back(step.group + ":" + describe(step.action));
+  return lines;
+}
+
+const RunTool k_reload{{"exportfs", "-r"}, {}, true};
+
+} // namespace
+
+TEST_CASE("undo goes backwards through what took effect") {
+  JournalEntry entry;
+  entry.id = "ID";
+  entry.plan.add("a", "one", MakeDirectory{"/d", 0755, {}});
+  entry.plan.add("b", "two", Mount{"s:/x", "/m", "nfs", ""});
+  entry.plan.add("a", "three", RunTool{{"start"}, {"stop"}});
+  entry.plan.add("a", "four", MakeLink{"/l", "t", {}});
+  entry.plan.add("a", "five", MakeLink{"/k", "t", {}});
+  entry.plan.add("a", "six", MakeLink{"/j", "t", {}});
+  entry.steps = {step(0, Outcome::done), step(1, Outcome::unchanged), step(2, Outcome::failed), cut_off(3),
+                 JournalStep{4},         step(5, Outcome::failed)};
+  entry.steps[5].error = ErrorCode::conflict;
+  const auto undo = undo_plan(entry);
+  CHECK(undo.undoes == "ID");
+  CHECK(described(undo) == std::vector<std::string>{":remove link /l -> t", ":run `stop`", ":remove directory /d"});
+  CHECK(undo.steps[0].why == "undo: four");
+  CHECK(undo.notes.empty());
+}
+
+TEST_CASE("reloads are run again once, at the end") {
+  JournalEntry entry;
+  entry.plan.add("", "write", WriteFile{"/x", std::nullopt, "a", 0644});
+  entry.plan.add("", "reload", k_reload);
+  entry.plan.add("", "write", WriteFile{"/y", std::nullopt, "a", 0644});
+  entry.plan.add("", "reload", k_reload);
+  entry.steps = {step(0, Outcome::done), step(1, Outcome::done), step(2, Outcome::done), cut_off(3)};
+  CHECK(described(undo_plan(entry)) == std::vector<std::string>{":remove /y", ":remove /x", ":run `exportfs -r`"});
+  entry.steps = {JournalStep{0}, step(1, Outcome::done), JournalStep{2}, JournalStep{3}};
+  CHECK(undo_plan(entry).empty()); // a reload alone takes nothing back
+}
+
+TEST_CASE("what has no inverse becomes a note") {
+  JournalEntry entry;
+  entry.plan.add("", "", RunTool{{"mkfs", "/dev/x"}, {}});
+  entry.plan.add("", "", CopyTree{"/a", "/b"});
+  entry.plan.add("", "", CopyTree{"/a", "/c"});
+  entry.plan.add("", "", SetAccess{"/d", Access{0, 0, 0755, ""}, Access{0, 0, 0755, ""}});
+  entry.steps = {step(0, Outcome::done), step(1, Outcome::done), cut_off(2), step(3, Outcome::done)};
+  const auto undo = undo_plan(entry);
+  CHECK(undo.notes ==
+        std::vector<std::string>{"cannot be undone: copy /a to /b", "cannot be undone: run `mkfs /dev/x`"});
+  CHECK(described(undo) == std::vector<std::string>{":run `rm -rf -- " + shell_quote(unfinished_copy("/c")) + "`"});
+}
+
+TEST_CASE("a second undo goes on where the first was cut off") {
+  JournalEntry entry;
+  entry.id = "ID";
+  entry.plan.add("", "", MakeDirectory{"/d", 0755, {}});
+  entry.plan.add("", "", WriteFile{"/d/f", std::nullopt, "a", 0644});
+  entry.plan.add("", "", WriteFile{"/d/f", "a", "b", 0644});
+  entry.plan.add("", "", k_reload);
+  entry.steps = {step(0, Outcome::done), step(1, Outcome::done), step(2, Outcome::done), step(3, Outcome::done)};
+  JournalEntry attempt;
+  attempt.plan = undo_plan(entry);
+  REQUIRE(attempt.plan.steps.size() == 4);
+  attempt.steps = {step(0, Outcome::done), cut_off(1), JournalStep{2}, JournalStep{3}};
+  CHECK(described(undo_plan(entry, {attempt})) ==
+        std::vector<std::string>{":remove /d/f", ":remove directory /d", ":run `exportfs -r`"});
+  JournalEntry second;
+  second.plan = undo_plan(entry, {attempt});
+  second.steps = {step(0, Outcome::unchanged), step(1, Outcome::done), cut_off(2)};
+  // All is back but the reload, and that is worth one more run.
+  CHECK(described(undo_plan(entry, {second, attempt})) == std::vector<std::string>{":run `exportfs -r`"});
+  attempt.state = JournalState::undone; // its work was taken back: it counts no more
+  CHECK(undo_plan(entry, {attempt}).steps.size() == 4);
+}
+
+TEST_CASE("apply marks what was undone, and undo of undo brings it back") {
+  test::TemporaryRoot root;
+  test::FakeSystem system(root.path());
+  const Journal journal(system.files(), "/state");
+  test::put(root.path() + "/f", "before");
+  const auto initial = test::snapshot(root.path());
+  Plan plan;
+  plan.add("", "w", WriteFile{"/f", "before", "after", 0644});
+  plan.add("", "w", MakeDirectory{"/d", 0755, {}});
+  plan.add("", "w", SetAccess{"/d", {}, Access{::geteuid(), ::getegid(), 01777, ""}});
+  plan.add("", "w", Mount{"s:/x", "/d", "nfs", ""});
+  REQUIRE(apply(plan, system, journal, {}).ok());
+  const auto changed = test::snapshot(root.path());
+
+  const auto undo = [&](const std::string& id) {
+    const auto entry = journal.load(id);
+    REQUIRE(entry);
+    const auto report = apply(undo_plan(*entry, *journal.list()), system, journal, {});
+    REQUIRE(report.ok());
+    return report.journal_id;
+  };
+  const auto id = (*journal.latest())->id;
+  const auto undo_id = undo(id);
+  CHECK(test::snapshot(root.path()) == initial);
+  CHECK(system.table.empty());
+  CHECK(journal.load(id)->state == JournalState::undone);
+  CHECK(journal.load(id)->undone_by == undo_id);
+  CHECK(*journal.latest() == std::nullopt);
+
+  undo(undo_id);
+  CHECK(test::snapshot(root.path()) == changed);
+  CHECK(system.table.size() == 1);
+  CHECK(journal.load(id)->state == JournalState::complete);
+  undo(id);
+  CHECK(test::snapshot(root.path()) == initial);
+}
+
+TEST_CASE("undo stops at what somebody else has changed since") {
+  test::TemporaryRoot root;
+  test::FakeSystem system(root.path());
+  const Journal journal(system.files(), "/state");
+  Plan plan;
+  plan.add("", "w", WriteFile{"/f", std::nullopt, "ours", 0644});
+  REQUIRE(apply(plan, system, journal, {}).ok());
+  test::put(root.path() + "/f", "theirs");
+  const auto entry = *journal.latest();
+  const auto report = apply(undo_plan(*entry), system, journal, {});
+  CHECK_FALSE(report.ok());
+  CHECK(report.results[0].error->code == ErrorCode::conflict);
+  CHECK(test::content_of(root.path() + "/f") == "theirs");
+  CHECK(journal.load(entry->id)->state == JournalState::complete);
+}
