@@ -18,6 +18,7 @@ struct Occurrence {
   std::size_t value_index = 0; ///< of the word with the value
   std::size_t value_begin = 0; ///< offset of the value in that word
   std::string value;
+  bool is_override = false; ///< `key=value` instead of `--key value`
   AppliedRule rule;
 };
 
@@ -30,6 +31,9 @@ class Draft {
   const Rules& rules;
   Sanitized out;
   std::map<std::size_t, WordEdit> edits;
+  bool carries = true;    ///< inside of shell text: variables reach the shell
+  bool elsewhere = false; ///< inside of shell text: the shell runs on other hosts
+  int depth = 0;          ///< of shell text inside of shell text
 
   /// The value of a variable as the program will see it; nullopt: not set or empty.
   [[nodiscard]] std::optional<std::string> variable(const Program& program, std::string_view name) const;
@@ -62,12 +66,20 @@ class Draft {
 /// All flags of a program that a rule is about, in the order of the command line.
 std::vector<Occurrence> find_flags(const Program& program, const Framework* framework, const Draft& draft);
 
-/// The three parts of sanitize().
+/// sanitize() on a draft: all of its parts.
+void sanitize_draft(Draft& draft);
+/// Its parts.
+void sanitize_shell_program(Draft& draft, const Walk& walk, const Program& program);
 void sanitize_flags(Draft& draft, const Walk& walk, const Program& program, const Framework* framework);
 void sanitize_variables(Draft& draft, const Walk& walk, const Program& program);
-/// Does the environment that sharefs sets reach the program on every host that it runs on?
-bool environment_reaches(const Walk& walk, const Program& program);
 /// Does it (also) run on hosts where sharefs is not?
-bool runs_elsewhere(const Walk& walk, const Program& program);
+bool runs_elsewhere(const Draft& draft, const Walk& walk, const Program& program);
+/// Can variables be made to reach the program on every host? nullopt: not known yet, a question is noted.
+std::optional<bool> can_carry(Draft& draft, const Walk& walk, const Program& program);
+/// True if a value can stand in .deepspeed_env, -x and --export lists as it is.
+bool is_plain_value(const std::string& value);
+/// Makes the variables that were set reach the programs: words for env, srun, mpirun and micromamba, a file for
+/// deepspeed. What cannot be carried is diagnosed.
+void propagate(Draft& draft, const Walk& walk);
 
 } // namespace sharefs::cachefix

@@ -3,6 +3,8 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "cachefix/config_files.hpp"
+#include "cachefix/shell.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -79,8 +81,13 @@ Way choose(Draft& draft, const Walk& walk, const Program& program, const Occurre
   }
   if (transform == Transform::leave)
     return Way::leave;
-  if (transform == Transform::drop && environment_reaches(walk, program) && !draft.out.set.contains("HF_HUB_CACHE"))
-    return Way::drop;
+  if (transform == Transform::drop && !draft.out.set.contains("HF_HUB_CACHE")) {
+    const auto carried = can_carry(draft, walk, program);
+    if (!carried)
+      return Way::wait;
+    if (*carried && (!runs_elsewhere(draft, walk, program) || is_plain_value(path)))
+      return Way::drop;
+  }
   if (!models_matter)
     return Way::in_place;
   const auto* names = draft.listing(path);
@@ -93,7 +100,7 @@ Way choose(Draft& draft, const Walk& walk, const Program& program, const Occurre
   }
   const bool has_models = std::any_of((*names)->begin(), (*names)->end(),
                                       [](const std::string& name) { return name.starts_with("models--"); });
-  if (!has_models || !runs_elsewhere(walk, program))
+  if (!has_models || !runs_elsewhere(draft, walk, program))
     return Way::in_place;
   const auto directory = model_is_directory(draft, program);
   if (!directory)
@@ -121,10 +128,16 @@ void drop(Draft& draft, const Program& program, const std::vector<const Occurren
           const std::string& local) {
   const Occurrence& last = *all.back();
   for (const Occurrence* one : all) {
-    draft.edits[one->name_index].dropped = true;
-    draft.edits[one->value_index].dropped = true;
-    draft.out.changes.push_back({ChangeKind::argument, one->flag, one->value_index, one->value, std::nullopt,
-                                 one->rule.cache_class, ChangeAction::drop, one->rule.id, one->rule.reason});
+    if (one->is_override) { // an override may stand against a value in a file: it is emptied, not taken out
+      draft.replace(one->value_index, one->value_begin, one->value.size(), "null");
+    } else {
+      draft.edits[one->name_index].dropped = true;
+      draft.edits[one->value_index].dropped = true;
+    }
+    draft.out.changes.push_back({ChangeKind::argument, one->flag, one->value_index, one->value,
+                                 one->is_override ? std::optional<std::string>("null") : std::nullopt,
+                                 one->rule.cache_class, one->is_override ? ChangeAction::rewrite : ChangeAction::drop,
+                                 one->rule.id, one->rule.reason});
   }
   const std::string models = "models stay where `" + last.flag + "` had them";
   draft.set_variable(program, "HF_DATASETS_CACHE", local, CacheClass::node_local, last.rule.id,
@@ -144,6 +157,13 @@ void transform(Draft& draft, const Walk& walk, const Program& program, const std
     std::optional<std::string> path;
     const sys::Place* place = nullptr;
   };
+  if (std::any_of(all.begin(), all.end(),
+                  [](const Occurrence* one) { return one->value.find(k_unknown_part) != std::string::npos; })) {
+    draft.diagnose(Severity::warning, "SF403", all.back()->flag,
+                   "its value is not literal in the shell text, so it was left",
+                   "write the path out, or assign the variable literally in the same text");
+    return;
+  }
   std::vector<Judged> judged;
   bool waiting = false;
   for (const Occurrence* one : all) {
@@ -230,7 +250,9 @@ std::vector<Occurrence> find_flags(const Program& program, const Framework* fram
 }
 
 void sanitize_flags(Draft& draft, const Walk& walk, const Program& program, const Framework* framework) {
-  const std::vector<Occurrence> found = find_flags(program, framework, draft);
+  std::vector<Occurrence> found = find_flags(program, framework, draft);
+  for (Occurrence& one : find_overrides(program, framework, draft))
+    found.push_back(std::move(one));
   std::vector<std::string> done;
   for (const Occurrence& first : found) {
     if (first.rule.transform == Transform::leave) {

@@ -49,6 +49,7 @@ enum class Means {
   split_text,   ///< env -S: words inside of one argument
   hostfile,     ///< file with the hosts
   remote,       ///< runs on other hosts (-H hosts)
+  container,    ///< runs inside of a container image (pyxis)
   information,  ///< --help, --version: nothing is run
 };
 

@@ -23,13 +23,11 @@ constexpr Meaning k_accelerate[] = {
 constexpr Meaning k_conda[] = {{"--cwd", directory}, {"--help", information}};
 constexpr Meaning k_mamba[] = {
     {"--cwd", directory}, {"--env", assign}, {"--clean-env", clear}, {"--help", information}};
-constexpr Meaning k_srun[] = {{"--chdir", directory},
-                              {"--export", assign_list},
-                              {"--help", information},
-                              {"--usage", information},
-                              {"--version", information}};
-constexpr Meaning k_sbatch[] = {{"--chdir", directory},  {"--export", assign_list}, {"--wrap", command_text},
-                                {"--help", information}, {"--usage", information},  {"--version", information}};
+constexpr Meaning k_srun[] = {{"--container-image", container}, {"--chdir", directory},   {"--export", assign_list},
+                              {"--help", information},          {"--usage", information}, {"--version", information}};
+constexpr Meaning k_sbatch[] = {{"--container-image", container}, {"--chdir", directory},  {"--export", assign_list},
+                                {"--wrap", command_text},         {"--help", information}, {"--usage", information},
+                                {"--version", information}};
 constexpr Meaning k_mpi[] = {{"-wdir", directory},   {"-x", assign},           {"-genv", assign_pair},
                              {"-env", assign_pair},  {"-host", remote},        {"-hostfile", hostfile},
                              {"-help", information}, {"-version", information}};
@@ -219,9 +217,9 @@ constexpr Launcher k_launchers[] = {
      .flags = ACCELERATE_FLAGS,
      .values = ACCELERATE_VALUES,
      .meanings = k_accelerate,
-     .carries = Carries::deepspeed,
      .underscores = true,
-     .source = "accelerate/commands/launch.py, 0.20 to 1.11"},
+     .source =
+         "accelerate/commands/launch.py, 0.20 to 1.11; with a hostfile it writes its environment to .deepspeed_env"},
     {.name = "accelerate",
      .programs = "accelerate-launch",
      .modules = "accelerate.commands.launch",
@@ -230,9 +228,9 @@ constexpr Launcher k_launchers[] = {
      .flags = ACCELERATE_FLAGS,
      .values = ACCELERATE_VALUES,
      .meanings = k_accelerate,
-     .carries = Carries::deepspeed,
      .underscores = true,
-     .source = "accelerate/commands/launch.py, 0.20 to 1.11"},
+     .source =
+         "accelerate/commands/launch.py, 0.20 to 1.11; with a hostfile it writes its environment to .deepspeed_env"},
     {.name = "horovodrun",
      .programs = "horovodrun",
      .modules = "horovod.runner.launch",
@@ -286,7 +284,7 @@ constexpr Launcher k_launchers[] = {
      .syntax = Syntax::getopt,
      .tail = Tail::command,
      .flags = "--async --contiguous --debugger-test -X/--disable-status --exact --external -h/--help -H/--hold "
-              "--interactive -l/--label --multi-prog -Z/--no-allocate -O/--overcommit -s/--oversubscribe --parsable "
+              "--interactive -l/--label -Z/--no-allocate -O/--overcommit -s/--oversubscribe --parsable "
               "-E/--preserve-env -Q/--quiet --quit-on-interrupt --reboot --spread-job --test-only -u/--unbuffered "
               "--usage --use-min-nodes -v/--verbose -V/--version --wait-for-children --whole",
      .values = SLURM_VALUES "-W/--wait -T/--threads --accel-bind --alloc-nodelist --container-image --container-mounts "
@@ -296,7 +294,8 @@ constexpr Launcher k_launchers[] = {
      .attached = "--bcast --compress --exclusive -I/--immediate -K/--kill-on-bad-exit --nice -k/--no-kill --overlap "
                  "--propagate --pty --resv-ports --send-libs --x11",
      .meanings = k_srun,
-     .source = "srun(1) and src/common/slurm_opt.c, Slurm 22.05 to 24.11; --container-* are pyxis'"},
+     .source = "srun(1) and src/common/slurm_opt.c, Slurm 22.05 to 24.11; --container-* are pyxis'; --multi-prog is "
+               "not known here"},
     {.name = "sbatch",
      .programs = "sbatch",
      .syntax = Syntax::getopt,

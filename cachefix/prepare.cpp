@@ -7,6 +7,7 @@
 namespace sharefs::cachefix {
 namespace {
 
+constexpr std::chrono::milliseconds k_deadline{10'000};
 constexpr mode_t k_private = 0700;
 constexpr mode_t k_for_all = 01777; // as /tmp: every user gets a directory of his own
 
@@ -46,7 +47,7 @@ Result<void> own_directory(const sys::Files& files, const std::string& directory
 } // namespace
 
 Result<void> prepare(sys::System& system, const Sanitized& decision, const LocalRoot& root, uid_t uid) {
-  if (decision.directories.empty())
+  if (decision.directories.empty() && decision.copies.empty())
     return {};
   const sys::Files& files = system.files();
   if (auto own = own_directory(files, root.directory, uid); !own)
@@ -72,6 +73,16 @@ Result<void> prepare(sys::System& system, const Sanitized& decision, const Local
       continue; // a link of an earlier run, or a model that was downloaded here before
     if (auto made = plan::apply_action(plan::MakeLink{link.path, link.target, std::nullopt}, system); !made)
       return fail(made.error());
+  }
+  // A copy of a configuration file lies beside the original, mostly on the share: in a child, with a deadline.
+  for (const FileCopy& copy : decision.copies) {
+    const auto written = sys::in_child(std::nullopt, k_deadline, [&]() -> Result<std::string> {
+      if (auto done = files.write(copy.path, copy.content, 0600); !done)
+        return fail(done.error());
+      return std::string();
+    });
+    if (!written)
+      return fail(written.error());
   }
   return {};
 }

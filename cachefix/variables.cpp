@@ -72,21 +72,6 @@ void one_variable(Draft& draft, const Program& program, const std::string& name,
 
 } // namespace
 
-bool environment_reaches(const Walk& walk, const Program& program) {
-  return !program.cleared && !runs_elsewhere(walk, program);
-}
-
-bool runs_elsewhere(const Walk& walk, const Program& program) {
-  return std::any_of(program.chain.begin(), program.chain.end(), [&](std::size_t number) {
-    const ChainLink& link = walk.chain[number];
-    const bool hosts = std::any_of(link.options.given.begin(), link.options.given.end(), [](const GivenOption& option) {
-      return option.means == Means::hostfile || option.means == Means::remote;
-    });
-    return link.launcher->carries == Carries::no ||
-           ((link.launcher->carries == Carries::deepspeed || link.launcher->carries == Carries::mpi) && hosts);
-  });
-}
-
 void sanitize_variables(Draft& draft, const Walk& walk, const Program& program) {
   (void)walk;
   for (const VariableRule& rule : variable_rules()) {

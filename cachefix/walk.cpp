@@ -45,6 +45,10 @@ class Walker {
 
   void add_program(ProgramKind kind, std::size_t index, std::size_t begin, std::size_t end, Scope scope, bool python,
                    std::string name = {}) {
+    // Inside of shell text: an expansion that is not known stands where the program's name should.
+    if (kind != ProgramKind::shell && kind != ProgramKind::text &&
+        base_name(name.empty() ? m_argv[index] : name).find('\x01') != std::string::npos)
+      return give_up("SF403", index, "the program stands in a variable that is not known");
     Program program;
     program.kind = kind;
     program.index = index;
@@ -101,7 +105,7 @@ class Walker {
   void launched(const Launcher& launcher, std::string name, std::size_t index, std::size_t begin, std::size_t end,
                 Scope scope) {
     const std::size_t number = m_out.chain.size();
-    m_out.chain.push_back({&launcher, std::move(name), index, {}, {}});
+    m_out.chain.push_back({&launcher, std::move(name), index, {}, {}, begin, begin});
     scope.chain.push_back(number);
     if (launcher.tail == Tail::itself)
       return add_program(ProgramKind::program, index, begin, end, std::move(scope), true);
@@ -177,6 +181,11 @@ class Walker {
     case Means::split_text:
       give_up("SF403", option.index, "the words inside of `env -S` are not looked at");
       return false;
+    case Means::container:
+      give_up("SF404", option.index,
+              "what runs inside of a container is not looked at: its paths are not paths of this host",
+              "put `sharefs run --` in front of the command inside of the container");
+      return false;
     case Means::information:
       return true;
     case Means::module:
@@ -213,6 +222,7 @@ class Walker {
     if (launcher.assignments)
       at = assignments(number, at, end, scope);
     at = std::min(at + launcher.operands, end);
+    m_out.chain[number].tail_begin = at;
     switch (launcher.tail) {
     case Tail::command:
       if (given(number, Means::module))
@@ -244,7 +254,11 @@ class Walker {
   std::size_t assignments(std::size_t number, std::size_t at, std::size_t end, Scope& scope) {
     if (at < end && m_argv[at] == "-") { // env's old spelling of -i
       scope.cleared = true;
-      ++at;
+      GivenOption dash;
+      dash.name = "-";
+      dash.means = Means::clear;
+      dash.index = dash.value_index = at++;
+      m_out.chain[number].options.given.push_back(std::move(dash));
     }
     for (; at < end; ++at) {
       const auto equals = m_argv[at].find('=');

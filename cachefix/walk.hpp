@@ -18,6 +18,8 @@ struct ChainLink {
   std::size_t index = 0; ///< of its word in argv
   OptionsRead options;
   std::vector<std::size_t> assignments; ///< env: indices of its NAME=value words
+  std::size_t options_begin = 0;        ///< index of the first word behind its name and verb
+  std::size_t tail_begin = 0;           ///< index of the first word behind options, assignments and operands
 };
 
 /// A NAME=value that a word of the command line gives to the program.

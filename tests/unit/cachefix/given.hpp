@@ -2,12 +2,23 @@
 // Facts for tests: a mount table in short form, links and files, and the loop of decide() over them. No machine.
 #include "base/path.hpp"
 #include "cachefix/sanitize.hpp"
+#include "sys/process.hpp"
 
 #include <map>
 #include <string>
 #include <vector>
 
 namespace sharefs::cachefix::test {
+
+/// The real parser: a child process of 3 ms.
+inline std::optional<std::string> parse_shell(const std::string& text) {
+  sys::Command command;
+  command.argv = {"shfmt", "--tojson", "-ln", "bash"};
+  command.input = text;
+  command.output_limit = 32U << 20U;
+  const auto done = sys::run_process(command);
+  return done && done->ok() ? std::optional<std::string>(done->out) : std::nullopt;
+}
 
 struct World {
   std::vector<std::pair<std::string, std::string>> mounts = {{"/", "ext4"}, {"/share", "nfs4"}}; ///< target, type
@@ -17,7 +28,7 @@ struct World {
   std::map<std::string, std::string> files;                    ///< path -> content
   std::map<std::string, std::vector<std::string>> directories; ///< path -> names
   LocalRoot local{"/var/cache/sharefs/alice", false, ""};
-  std::map<std::string, std::string> trees;
+  bool has_parser = true;
 
   [[nodiscard]] sys::MountTable table() const {
     std::vector<sys::MountEntry> entries;
@@ -85,10 +96,8 @@ struct World {
         const auto known = directories.find(resolver.resolve(path).resolved);
         facts.listings[path] = known == directories.end() ? std::vector<std::string>{} : known->second;
       }
-      for (const std::string& text : result.questions.trees) {
-        const auto known = trees.find(text);
-        facts.trees[text] = known == trees.end() ? std::nullopt : std::optional<std::string>(known->second);
-      }
+      for (const std::string& text : result.questions.trees)
+        facts.trees[text] = has_parser ? parse_shell(text) : std::nullopt;
       if (result.questions.local)
         facts.local = local;
       result = sanitize(argv, facts, rules);

@@ -1,0 +1,35 @@
+#pragma once
+// Shell text as commands of words with their places, from the syntax tree that `shfmt --tojson` prints. Pure.
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace sharefs::cachefix {
+
+/// Stands in a word's text for what cannot be known: an expansion of something that is not assigned in the same text.
+inline constexpr char k_unknown_part = '\x01';
+
+struct ShellWord {
+  std::string text;               ///< after quotes and known variables are resolved
+  std::size_t begin = 0, end = 0; ///< byte offsets in the text
+  int line = 1, column = 1;
+  friend bool operator==(const ShellWord&, const ShellWord&) = default;
+};
+
+struct ShellCommand {
+  enum class Kind { call, exported /* `export NAME=value`: words are the assignments */ };
+  Kind kind = Kind::call;
+  std::vector<ShellWord> assignments; ///< NAME=value in front of a command, or alone
+  std::vector<ShellWord> words;
+  bool certain = false; ///< runs once, in this shell: not in a function, a loop, a branch or a subshell
+};
+
+struct ShellText {
+  std::vector<ShellCommand> commands; ///< in the order of the text
+  std::size_t first_statement = 0;    ///< offset: behind the comments at the top
+};
+
+/// `tree` is the JSON of `text`; nullopt if it is not what shfmt prints.
+std::optional<ShellText> read_shell(const std::string& text, const std::string& tree);
+
+} // namespace sharefs::cachefix
