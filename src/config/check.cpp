@@ -62,11 +62,10 @@ class Checker {
     std::unordered_map<std::string_view, int> seen;
     bool complete = true; // no key that may be a missing one misspelt
     for (const auto& entry : node.entries) {
-      const auto [first, fresh] = seen.try_emplace(entry.name, entry.place.line);
-      if (!fresh)
+      if (!seen.try_emplace(entry.name, entry.place.line).second)
         complain(entry.place, [&] {
           return Complaint{fmt::format("duplicate key `{}`", shown(entry.name)),
-                           fmt::format("it stands on line {} already; keep one of them", first->second)};
+                           fmt::format("it stands on line {} already; keep one of them", seen.at(entry.name))};
         });
       else if (entry.name == "<<" && entry.plain)
         complete = merge_key(entry);

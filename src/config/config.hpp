@@ -44,10 +44,10 @@ struct Server {
 
 struct Mount {
   std::string name;
-  std::string server;  ///< name of a server of this file, or a host that it does not describe
-  std::string address; ///< what to mount from
-  std::string path;    ///< on the server
-  std::string at;      ///< mount point
+  std::string server;           ///< name of a server of this file, or a host that it does not describe
+  std::string address;          ///< what to mount from
+  std::string path;             ///< on the server
+  std::string at;               ///< mount point
   std::string profile = "safe"; ///< safe, recipe, immutable
   std::vector<std::string> options;
   std::string boot = "none"; ///< none or auto
@@ -92,7 +92,7 @@ struct Nodes {
 
 struct Config {
   int version = 1;
-  std::string file; ///< where it was read from; empty: defaults
+  std::string file;            ///< where it was read from; empty: defaults
   std::vector<Server> servers; ///< in the order of the file
   std::vector<Mount> mounts;
   std::optional<Conda> conda;

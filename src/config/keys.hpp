@@ -21,9 +21,9 @@ struct Key {
 };
 std::span<const Key> keys();
 
-std::string to_yaml(const Config& config);               ///< every key with its value, defaults included
+std::string to_yaml(const Config& config); ///< every key with its value, defaults included
 nlohmann::ordered_json to_json(const Config& config);
-nlohmann::ordered_json schema();                          ///< JSON Schema 2020-12 made from the table
-std::string keys_markdown();                              ///< the table of docs/configuration.md
+nlohmann::ordered_json schema(); ///< JSON Schema 2020-12 made from the table
+std::string keys_markdown();     ///< the table of docs/configuration.md
 
 } // namespace sharefs::config

@@ -22,8 +22,8 @@ const Key& key_named(std::string_view name);
 /// "servers.*.exports[].path" -> "path"
 std::string_view last_name(const Key& key);
 std::vector<std::string> choices_of(const Key& key);
-/// What a value of the key looks like: "path", "list of mappings", "`safe`, `recipe`, `immutable`"; `quote` stands around
-/// each choice.
+/// What a value of the key looks like: "path", "list of mappings", "`safe`, `recipe`, `immutable`"; `quote` stands
+/// around each choice.
 std::string value_text(const Key& key, std::string_view quote);
 
 } // namespace sharefs::config

@@ -1,5 +1,7 @@
 #include "config/tree.hpp"
 
+#include "base/visible.hpp"
+
 #include <algorithm>
 #include <array>
 #include <fmt/format.h>
@@ -41,7 +43,7 @@ class Builder final : public YAML::EventHandler {
   }
   void OnDocumentEnd() override {}
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
-    leaf(mark, {.kind = Node::Kind::null, .place = place(mark)}, anchor);
+    leaf(mark, node(mark, Node::Kind::null), anchor);
   }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const auto found = m_anchors.find(anchor);
@@ -58,7 +60,10 @@ class Builder final : public YAML::EventHandler {
       refuse_tag(mark, tag);
     if (tag == "!")
       m_last_quoted = mark;
-    leaf(mark, {.kind = Node::Kind::scalar, .place = place(mark), .text = value, .plain = plain}, anchor);
+    Node scalar = node(mark, Node::Kind::scalar);
+    scalar.text = value;
+    scalar.plain = plain;
+    leaf(mark, std::move(scalar), anchor);
   }
   void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                        YAML::EmitterStyle::value /*style*/) override {
@@ -86,6 +91,12 @@ class Builder final : public YAML::EventHandler {
     stop(mark, fmt::format("the tag `{}` has no meaning here", shown(tag)),
          "remove it; a text that begins with `!` must be quoted");
   }
+  [[nodiscard]] Node node(const YAML::Mark& mark, Node::Kind kind) const {
+    Node result;
+    result.kind = kind;
+    result.place = place(mark);
+    return result;
+  }
   [[nodiscard]] Place place(const YAML::Mark& mark) const { return m_source.place(mark.line, mark.column); }
 
   void spend(const YAML::Mark& mark, std::size_t cost) {
@@ -107,7 +118,7 @@ class Builder final : public YAML::EventHandler {
     if (m_open.size() >= k_max_depth)
       stop(mark, fmt::format("nested more than {} levels deep", k_max_depth), "no key of sharefs lies so deep");
     spend(mark, 1);
-    m_open.push_back({{.kind = kind, .place = place(mark)}, mark, anchor, false});
+    m_open.push_back({node(mark, kind), mark, anchor, false});
   }
 
   void close() {
@@ -186,7 +197,7 @@ Problem translate(const Source& source, const YAML::Exception& exception) {
   for (const auto& [theirs, ours, hint] : translations())
     if (exception.msg == theirs)
       return {place, std::string(ours), std::string(hint)};
-  return {place, "not valid YAML: " + exception.msg, "check the line and the one above it"};
+  return {place, "not valid YAML: " + visible(exception.msg), "check the line and the one above it"};
 }
 
 /// yaml-cpp 0.7 takes the end of the file for the closing quote. Only the last quoted text can be such.
@@ -229,7 +240,7 @@ tl::expected<Node, Problem> read_tree(const Source& source) {
   } catch (Problem& stopped) {
     problem = std::move(stopped);
   } catch (const std::exception& exception) { // std::bad_alloc and what a parser under attack may come to
-    problem = Problem{{1, 1}, std::string("not readable as YAML: ") + exception.what(), {}};
+    problem = Problem{{1, 1}, std::string("not readable as YAML: ") + visible(exception.what()), {}};
   }
   if (builder.last_quoted()) // also the cause of whatever yaml-cpp missed at the end
     if (auto unclosed = unclosed_quote(source, *builder.last_quoted()))

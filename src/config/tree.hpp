@@ -14,10 +14,10 @@ struct Node {
   enum class Kind { null, scalar, list, mapping };
   Kind kind = Kind::null;
   Place place;
-  std::string text = {};           ///< of a scalar: its source without quotes and escapes, never converted
-  bool plain = true;               ///< a scalar written without quotes
-  std::vector<Node> items = {};    ///< of a list
-  std::vector<Entry> entries = {}; ///< of a mapping, in the order of the file, duplicates included
+  std::string text;           ///< of a scalar: its source without quotes and escapes, never converted
+  bool plain = true;          ///< a scalar written without quotes
+  std::vector<Node> items;    ///< of a list
+  std::vector<Entry> entries; ///< of a mapping, in the order of the file, duplicates included
 
   /// Value of the first entry of this name; nullptr if there is none.
   [[nodiscard]] const Node* find(std::string_view name) const;
