@@ -1,4 +1,5 @@
 // sharefs undo: takes a change back by its journal entry.
+#include "base/text.hpp"
 #include "cli/execute.hpp"
 #include "cli/exit_code.hpp"
 #include "plan/journal.hpp"
@@ -12,14 +13,26 @@ namespace sharefs::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
+using plan::JournalEntry;
+using plan::JournalState;
 
-std::size_t steps_done(const plan::JournalEntry& entry) {
+std::size_t steps_done(const JournalEntry& entry) {
   return static_cast<std::size_t>(std::ranges::count_if(entry.steps, [](const plan::JournalStep& step) {
     return step.ended && (step.outcome == plan::Outcome::done || step.outcome == plan::Outcome::unchanged);
   }));
 }
 
-int list_entries(Context& context, const std::vector<plan::JournalEntry>& entries) {
+ui::Cell state_of(const JournalEntry& entry) {
+  switch (entry.state) {
+  case JournalState::failed:
+  case JournalState::unfinished:
+    return {plan::to_string(entry.state), ui::Colour::yellow};
+  default:
+    return {plan::to_string(entry.state)};
+  }
+}
+
+int list_entries(Context& context, const std::vector<JournalEntry>& entries) {
   ui::Table table({{"ID"}, {"WHEN"}, {"USER"}, {"STATE"}, {"STEPS", true}, {"COMMAND", false, true}});
   auto rows = Json::array();
   for (const auto& entry : entries) {
@@ -27,22 +40,59 @@ int list_entries(Context& context, const std::vector<plan::JournalEntry>& entrie
     table.add({{entry.id},
                {entry.started},
                {entry.user},
-               {plan::to_string(entry.state)},
+               state_of(entry),
                {fmt::format("{}/{}", done, entry.plan.steps.size())},
                {entry.command}});
-    rows.push_back({{"id", entry.id},
+    rows.push_back({{"id", to_utf8(entry.id)},
                     {"started", entry.started},
-                    {"user", entry.user},
+                    {"user", to_utf8(entry.user)},
                     {"state", plan::to_string(entry.state)},
-                    {"command", entry.command},
+                    {"command", to_utf8(entry.command)},
                     {"steps", entry.plan.steps.size()},
-                    {"steps_done", done}});
+                    {"steps_done", done},
+                    {"undoes", entry.plan.undoes},
+                    {"undone_by", entry.undone_by}});
   }
   context.envelope.fields["entries"] = std::move(rows);
-  if (!context.flags.json && entries.empty())
-    context.console.message("no change has been made yet");
+  if (entries.empty())
+    context.console.message("sharefs has not changed anything here yet");
   else if (!context.flags.json)
     context.console.out() << table.render(context.console.options());
+  return k_exit_ok;
+}
+
+/// The entry to take back; nullopt if there is nothing to take back.
+Result<std::optional<JournalEntry>> choose(const plan::Journal& journal, const Arguments& arguments) {
+  if (arguments.positional.empty())
+    return journal.latest();
+  auto entry = journal.load(arguments.positional.front());
+  if (!entry)
+    return fail(entry.error());
+  return std::move(*entry);
+}
+
+/// May it be taken back now?
+Result<void> check_state(const JournalEntry& entry) {
+  if (entry.state == JournalState::running)
+    return fail(ErrorCode::busy, fmt::format("`{}` ({}) is still at work", entry.command, entry.id),
+                "wait for its end, then undo it");
+  if (entry.plan.empty())
+    return fail(ErrorCode::failed,
+                fmt::format("the journal entry `{}` is damaged: it does not tell what was done", entry.id),
+                "`sharefs undo --list` shows the others");
+  return {};
+}
+
+/// Nothing to do: because an earlier undo, cut off at its very end, did it all, or because there is no way back.
+Result<int> nothing_left(Context& context, const plan::Journal& journal, const JournalEntry& entry,
+                         const plan::Plan& undo) {
+  if (!undo.notes.empty())
+    return fail(ErrorCode::unsupported, fmt::format("nothing of {} (`{}`) can be taken back", entry.id, entry.command),
+                "`sharefs undo --list` shows older changes, `sharefs undo ID` takes one back", join(undo.notes, "\n"));
+  context.console.message(fmt::format("there is nothing left to take back of {}", entry.id));
+  if (!context.flags.check && !context.flags.dry_run)
+    if (auto marked = journal.mark_undone(entry.id, ""); !marked)
+      return fail(marked.error());
   return k_exit_ok;
 }
 
@@ -57,32 +107,28 @@ Result<int> run(Context& context, const Arguments& arguments) {
   if (arguments.flag("list"))
     return list_entries(context, *entries);
 
-  std::optional<plan::JournalEntry> entry;
-  if (!arguments.positional.empty()) {
-    auto loaded = journal.load(arguments.positional.front());
-    if (!loaded)
-      return fail(loaded.error());
-    entry = std::move(*loaded);
-  } else {
-    auto latest = journal.latest();
-    if (!latest)
-      return fail(latest.error());
-    entry = std::move(*latest);
-  }
-  if (!entry) {
+  const auto chosen = choose(journal, arguments);
+  if (!chosen)
+    return fail(chosen.error());
+  if (!*chosen) {
     context.console.message("there is nothing to undo");
     return k_exit_ok;
   }
-  if (entry->state == plan::JournalState::running)
-    return fail(ErrorCode::busy, fmt::format("`{}` ({}) is still at work", entry->command, entry->id),
-                "wait for its end, then undo it");
-  if (entry->state == plan::JournalState::undone) {
-    context.console.message(fmt::format("{} is undone already", entry->id));
+  const auto& entry = **chosen;
+  if (entry.state == JournalState::undone) {
+    context.console.message(
+        fmt::format("{} is undone already", entry.id) +
+        (entry.undone_by.empty() ? "" : fmt::format("; `sharefs undo {}` brings it back", entry.undone_by)));
     return k_exit_ok;
   }
-  context.envelope.fields["undoes"] = entry->id;
-  context.console.message(fmt::format("taking back `{}` of {}", entry->command, entry->started));
-  const auto executed = execute(context, plan::undo_plan(*entry, *entries), "there is nothing left to take back");
+  if (auto checked = check_state(entry); !checked)
+    return fail(checked.error());
+  context.envelope.fields["undoes"] = entry.id;
+  const auto undo = plan::undo_plan(entry, *entries);
+  if (undo.empty())
+    return nothing_left(context, journal, entry, undo);
+  context.console.message(fmt::format("taking back `{}` of {} ({})", entry.command, entry.started, entry.id));
+  const auto executed = execute(context, undo, ""); // apply marks the entry as undone
   if (!executed)
     return fail(executed.error());
   return executed->exit_code;
@@ -96,7 +142,8 @@ const CommandSpec k_undo_command{
     .summary = "Take a change back",
     .description =
         "Without ID the newest change that is not undone yet; also one that was cut off by a kill or a power loss. "
-        "What is no longer as that change left it is a conflict, and stays.",
+        "What is no longer as that change left it is a conflict, and stays. An undo is a change too: `sharefs undo` "
+        "with its ID brings back what it took.",
     .example = "sharefs undo --list            # what was changed, newest first\n"
                "sharefs undo --dry-run         # what taking the newest back would do\n"
                "sharefs undo 20260131-120000-4711",
