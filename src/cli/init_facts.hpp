@@ -1,0 +1,33 @@
+#pragma once
+// What `sharefs init` finds on a host, as values for the text that it writes.
+#include "conda/installations.hpp"
+#include "exports/parse.hpp"
+#include "sys/system.hpp"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sharefs::cli {
+
+struct InitFacts {
+  std::string hostname;
+  std::vector<std::string> addresses;        ///< of this host, best first
+  std::vector<exports::ExportsFile> exports; ///< in the order in which exportfs reads them
+  std::vector<sys::MountEntry> mounts;       ///< NFS mounts a person made, in the order of the table
+  sys::MountTable table;                     ///< to tell what lies on shared storage
+  conda::Installations conda;
+};
+
+/// People of /etc/passwd (passwd(5)): root and those with an id from 1000 to 59999, without those that cannot log in.
+/// The groups are not looked up: it is enough for looking into the own home.
+std::vector<sys::User> people(std::string_view passwd);
+
+/// NFS mounts of the table that stand for themselves: visible, not of containers, and not made by the kernel when it
+/// crossed into another file system of the same server.
+std::vector<sys::MountEntry> own_nfs_mounts(const sys::MountTable& table);
+
+/// Everything with a deadline. With `live` false only files below the root are read. Errors: files that cannot be read.
+Result<InitFacts> find_init_facts(sys::System& system, bool live);
+
+} // namespace sharefs::cli
