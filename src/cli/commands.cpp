@@ -22,45 +22,11 @@ extern const CommandSpec k_undo_command;
 
 const std::vector<const CommandSpec*>& commands() {
   static const std::vector<const CommandSpec*> k_commands{
-#if __has_include("cli/init.cpp")
       &k_init_command,
-#endif
-#if __has_include("cli/export.cpp")
-      &k_export_command,
-#endif
-#if __has_include("cli/export_check.cpp")
-      &k_export_check_command,
-#endif
-#if __has_include("cli/mount.cpp")
-      &k_mount_command,
-#endif
-#if __has_include("cli/umount.cpp")
-      &k_umount_command,
-#endif
-#if __has_include("cli/recover.cpp")
-      &k_recover_command,
-#endif
-#if __has_include("cli/status.cpp")
-      &k_status_command,
-#endif
-#if __has_include("cli/probe.cpp")
-      &k_probe_command,
-#endif
-#if __has_include("cli/run.cpp")
-      &k_run_command,
-#endif
-#if __has_include("cli/conda_link.cpp")
-      &k_conda_link_command,
-#endif
-#if __has_include("cli/conda_unlink.cpp")
-      &k_conda_unlink_command,
-#endif
-#if __has_include("cli/config.cpp")
-      &k_config_show_command,  &k_config_check_command, &k_config_schema_command, &k_config_keys_command,
-#endif
-#if __has_include("cli/undo.cpp")
-      &k_undo_command,
-#endif
+      &k_export_command,        &k_export_check_command, &k_mount_command,       &k_umount_command,
+      &k_recover_command,       &k_status_command,       &k_probe_command,       &k_run_command,
+      &k_conda_link_command,    &k_conda_unlink_command, &k_config_show_command, &k_config_check_command,
+      &k_config_schema_command, &k_config_keys_command,  &k_undo_command,
   };
   return k_commands;
 }
