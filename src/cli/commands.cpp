@@ -22,11 +22,10 @@ extern const CommandSpec k_undo_command;
 
 const std::vector<const CommandSpec*>& commands() {
   static const std::vector<const CommandSpec*> k_commands{
-      &k_init_command,
-      &k_export_command,        &k_export_check_command, &k_mount_command,       &k_umount_command,
-      &k_recover_command,       &k_status_command,       &k_probe_command,       &k_run_command,
-      &k_conda_link_command,    &k_conda_unlink_command, &k_config_show_command, &k_config_check_command,
-      &k_config_schema_command, &k_config_keys_command,  &k_undo_command,
+      &k_init_command,         &k_export_command,        &k_export_check_command, &k_mount_command,
+      &k_umount_command,       &k_recover_command,       &k_status_command,       &k_probe_command,
+      &k_run_command,          &k_conda_link_command,    &k_conda_unlink_command, &k_config_show_command,
+      &k_config_check_command, &k_config_schema_command, &k_config_keys_command,  &k_undo_command,
   };
   return k_commands;
 }
