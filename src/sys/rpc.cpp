@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -26,6 +27,13 @@ constexpr std::size_t k_max_answers = 100'000; ///< entries of a list that a ser
 
 std::string text(const char* value) {
   return value == nullptr ? std::string() : std::string(value);
+}
+
+/// libnfs puts the nodes of its lists at addresses that do not fit their type: read a copy.
+template <class Node> Node copy_of(const Node* node) {
+  Node copy{};
+  std::memcpy(&copy, static_cast<const void*>(node), sizeof copy);
+  return copy;
 }
 
 /// libnfs' texts for PROG_UNAVAIL, PROG_MISMATCH and PROC_UNAVAIL of RFC 5531.
@@ -120,9 +128,12 @@ Result<void> RpcConnection::null_call(unsigned program, unsigned version, Deadli
 Result<std::vector<RpcMapping>> RpcConnection::portmapper_dump(Deadline deadline) {
   std::vector<RpcMapping> result;
   const auto take = [&result](void* answer) {
-    for (const auto* one = static_cast<pmap2_dump_result*>(answer)->list; one != nullptr; one = one->next)
-      if (result.size() < k_max_answers)
-        result.push_back({one->map.prog, one->map.vers, one->map.prot, one->map.port});
+    const pmap2_mapping_list* next = static_cast<pmap2_dump_result*>(answer)->list;
+    while (next != nullptr && result.size() < k_max_answers) {
+      const pmap2_mapping_list one = copy_of(next);
+      result.push_back({one.map.prog, one.map.vers, one.map.prot, one.map.port});
+      next = one.next;
+    }
   };
   const auto called = call([this](void* c) { return rpc_pmap2_dump_async(m_rpc, on_answer, c); }, take, deadline);
   if (!called)
@@ -133,13 +144,17 @@ Result<std::vector<RpcMapping>> RpcConnection::portmapper_dump(Deadline deadline
 Result<std::vector<RpcExport>> RpcConnection::mount_export(Deadline deadline) {
   std::vector<RpcExport> result;
   const auto take = [&result](void* answer) {
-    for (const exportnode* one = *static_cast<::exports*>(answer); one != nullptr; one = one->ex_next) {
-      if (result.size() >= k_max_answers)
-        return;
-      RpcExport listing{text(one->ex_dir), {}};
-      for (const groupnode* client = one->ex_groups; client != nullptr; client = client->gr_next)
-        listing.clients.push_back(text(client->gr_name));
+    const exportnode* next = *static_cast<::exports*>(answer);
+    while (next != nullptr && result.size() < k_max_answers) {
+      const exportnode one = copy_of(next);
+      RpcExport listing{text(one.ex_dir), {}};
+      for (const groupnode* client = one.ex_groups; client != nullptr;) {
+        const groupnode group = copy_of(client);
+        listing.clients.push_back(text(group.gr_name));
+        client = group.gr_next;
+      }
       result.push_back(std::move(listing));
+      next = one.ex_next;
     }
   };
   const auto called = call([this](void* c) { return rpc_mount3_export_async(m_rpc, on_answer, c); }, take, deadline);
