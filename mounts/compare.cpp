@@ -83,21 +83,29 @@ Settings shown_settings(const sys::MountEntry& mount) {
 }
 
 std::vector<Difference> compare_options(const std::vector<std::string>& asked, const sys::MountEntry& mount) {
-  const auto wanted = expand(override_settings({}, parse_options(asked)));
+  const auto wanted = override_settings({}, parse_options(asked));
   const auto shown = shown_settings(mount);
   const int actual_major = major_version(version_of(shown));
   std::vector<Difference> differences;
   for (const auto& setting : wanted) {
-    const auto key = find_key(setting.key);
-    if (key.comparison == Comparison::none || !is_compared(setting, actual_major))
+    if (!is_compared(setting, actual_major))
       continue;
-    const auto* actual = find_setting(shown, setting.key);
-    const std::string value = actual != nullptr ? actual->value : std::string(key.absent);
-    const std::string asked_value = setting.key == "vers" ? version_of(wanted) : setting.value;
-    if (value.empty() || meets(key.comparison, asked_value, value))
-      continue;
-    const auto actual_text = actual != nullptr ? actual->text : fmt::format("({})", spelled(setting.key, value));
-    differences.push_back({setting.key, setting.text, actual_text, key.comparison != Comparison::first_mount});
+    // `actimeo` is shown as four options and told as one.
+    std::vector<std::string> actual;
+    bool fault = true;
+    for (const auto& part : expand({setting})) {
+      const auto key = find_key(part.key);
+      const bool overridden = setting.key == "actimeo" && find_setting(wanted, part.key) != nullptr;
+      const auto* its = find_setting(shown, part.key);
+      const std::string value = its != nullptr ? its->value : std::string(key.absent);
+      const auto asked_value = part.key == "vers" ? version_of(wanted) : part.value;
+      if (overridden || value.empty() || meets(key.comparison, asked_value, value))
+        continue;
+      actual.push_back(its != nullptr ? its->text : fmt::format("({})", spelled(part.key, value)));
+      fault = key.comparison != Comparison::first_mount;
+    }
+    if (!actual.empty())
+      differences.push_back({setting.key, setting.text, join(actual, ","), fault});
   }
   return differences;
 }

@@ -68,6 +68,7 @@ void scan_links(sys::System& system, Scan& scan, const std::vector<int>& pids, s
   std::vector<sys::PathQuery> queries{{.path = "/proc/self/ns/mnt"}};
   for (const int pid : pids) {
     queries.push_back({.path = proc(pid, "comm"), .read_bytes = k_comm_bytes});
+    queries.push_back({.path = proc(pid, "wchan"), .read_bytes = k_comm_bytes});
     for (const auto* name : {"ns/mnt", "cwd", "root", "exe"})
       queries.push_back({.path = proc(pid, name)});
     queries.push_back({.path = proc(pid, "fd"), .list = true});
@@ -79,6 +80,7 @@ void scan_links(sys::System& system, Scan& scan, const std::vector<int>& pids, s
     ProcessFacts process;
     process.pid = pid;
     process.command = std::string(trim(fact_at(facts, proc(pid, "comm")).content));
+    process.waits_in = fact_at(facts, proc(pid, "wchan")).content;
     process.mount_namespace = fact_at(facts, proc(pid, "ns/mnt")).link_target;
     for (const auto* name : {"cwd", "root", "exe"})
       process.links.emplace_back(name, fact_at(facts, proc(pid, name)).link_target);
@@ -141,6 +143,18 @@ std::vector<Holder> holders_of(const sys::MountEntry& mount, const std::vector<P
   return holders;
 }
 
+std::vector<Holder> waiting_processes(const std::vector<ProcessFacts>& processes, const std::string& own_namespace) {
+  std::vector<Holder> waiting;
+  for (const auto& process : processes) {
+    const auto is_executable = [](const auto& link) { return link.first == "exe" && !link.second.empty(); };
+    const bool kernel_thread = std::none_of(process.links.begin(), process.links.end(), is_executable);
+    const bool waits = process.waits_in.starts_with("rpc_") || process.waits_in.starts_with("nfs");
+    if (waits && !kernel_thread && process.mount_namespace == own_namespace)
+      waiting.push_back({process.pid, process.command, {"waits for an NFS server"}});
+  }
+  return waiting;
+}
+
 bool shares_superblock(const sys::MountEntry& mount, const sys::MountTable& other) {
   return std::any_of(other.entries().begin(), other.entries().end(), [&](const sys::MountEntry& entry) {
     return entry.major == mount.major && entry.minor == mount.minor;
@@ -160,6 +174,11 @@ std::map<std::string, HolderReport> find_holders(sys::System& system, const std:
   for (const auto& mount : mounts) {
     HolderReport report;
     report.holders = holders_of(mount, scan.processes, scan.own_namespace);
+    report.waiting = waiting_processes(scan.processes, scan.own_namespace);
+    std::erase_if(report.waiting, [&](const Holder& one) {
+      return std::any_of(report.holders.begin(), report.holders.end(),
+                         [&](const Holder& holder) { return holder.pid == one.pid; });
+    });
     report.gaps = scan.gaps;
     for (const auto& [name, other] : scan.other_namespaces)
       if (shares_superblock(mount, other.second))
@@ -172,12 +191,11 @@ std::map<std::string, HolderReport> find_holders(sys::System& system, const std:
 std::vector<std::string> describe(const HolderReport& report, std::size_t limit) {
   std::vector<std::string> lines;
   std::vector<const Holder*> all;
-  for (const auto& one : report.holders)
-    all.push_back(&one);
-  for (const auto& one : report.namespaces)
-    all.push_back(&one);
+  for (const auto* list : {&report.holders, &report.waiting, &report.namespaces})
+    for (const auto& one : *list)
+      all.push_back(&one);
   for (std::size_t index = 0; index < all.size() && index < limit; ++index)
-    lines.push_back(fmt::format("{} {}: {}", all[index]->pid, all[index]->command, join(all[index]->uses, ", ")));
+    lines.push_back(fmt::format("pid {} ({}): {}", all[index]->pid, all[index]->command, join(all[index]->uses, ", ")));
   if (all.size() > limit)
     lines.push_back(fmt::format("and {} more", all.size() - limit));
   return lines;

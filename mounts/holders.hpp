@@ -22,6 +22,8 @@ struct HolderReport {
   /// Processes of other mount namespaces (containers) that have the file system mounted themselves: they do not make
   /// umount fail, but keep the old superblock alive. One pid per namespace.
   std::vector<Holder> namespaces;
+  /// Processes that wait for an NFS server at this moment: the kernel does not tell for which mount.
+  std::vector<Holder> waiting;
   std::vector<std::string> gaps; ///< what could not be seen
   [[nodiscard]] bool empty() const { return holders.empty() && namespaces.empty(); }
   friend bool operator==(const HolderReport&, const HolderReport&) = default;
@@ -37,16 +39,21 @@ std::map<std::string, HolderReport> find_holders(sys::System& system, const std:
 struct ProcessFacts {
   int pid = 0;
   std::string command, mount_namespace;
+  std::string waits_in;                                   ///< /proc/PID/wchan
   std::vector<std::pair<std::string, std::string>> links; ///< ("cwd", "/data/share"), ("fd 3", "/dev/null")
   std::string maps;                                       ///< text of /proc/PID/maps
 };
 /// `processes` against a mount of our own namespace.
 std::vector<Holder> holders_of(const sys::MountEntry& mount, const std::vector<ProcessFacts>& processes,
                                const std::string& own_namespace);
+/// Processes that hang in a request to an NFS server: those in the middle of a path look-up use a mount without any
+/// descriptor that could be seen.
+std::vector<Holder> waiting_processes(const std::vector<ProcessFacts>& processes, const std::string& own_namespace);
 /// True if another namespace's table has the superblock (major:minor) of `mount`.
 bool shares_superblock(const sys::MountEntry& mount, const sys::MountTable& other);
 
-/// Lines for a person: "4711 python: cwd /data/share, fd 3 /data/share/log", at most `limit` and a count of the rest.
+/// Lines for a person: "pid 4711 (python): cwd /data/share, fd 3 /data/share/log", at most `limit` and a count of the
+/// rest.
 std::vector<std::string> describe(const HolderReport& report, std::size_t limit = 10);
 
 } // namespace sharefs::mounts

@@ -18,6 +18,25 @@ void append(Diagnoses& all, const Diagnoses& more) {
   all.insert(all.end(), more.begin(), more.end());
 }
 
+/// The same said about several mounts (their server is dead) is said once, with all of their names as the subject.
+void add_once(Diagnoses& all, const Diagnoses& more) {
+  for (const auto& one : more) {
+    const auto same = std::find_if(all.begin(), all.end(), [&](const Diagnosis& said) {
+      return said.code == one.code && said.message == one.message;
+    });
+    if (same == all.end())
+      all.push_back(one);
+    else if (same->subject != one.subject)
+      same->subject += ", " + one.subject;
+  }
+}
+
+/// Of a mount that is right only what is wrong with it is told here; `status` tells the rest.
+Diagnoses without_information(Diagnoses found) {
+  std::erase_if(found, [](const Diagnosis& one) { return one.severity == Severity::info; });
+  return found;
+}
+
 std::size_t depth(const std::string& target) {
   return ancestors_and_self(target).size();
 }
@@ -37,7 +56,9 @@ Diagnoses obstacles(const Observation& seen, const MountState& state) {
   if (!facts.problem.empty())
     found.push_back({Severity::error, "SF221", handle(point),
                      fmt::format("{} cannot be a mount point: {}", point.target, facts.problem),
-                     "see to the directory first, or change `at:`", ""});
+                     facts.dead_mount.empty() ? "see to the directory first, or change `at:`"
+                                              : fmt::format("bring {} back first", facts.dead_mount),
+                     ""});
   // The kernel lists a mount at its resolved path: behind a link it would never be found again, and be stacked.
   if (!facts.link.empty())
     found.push_back({Severity::error, "SF221", handle(point),
@@ -126,9 +147,10 @@ MountPlan plan_mounts(const Observation& seen, const std::vector<MountRequest>& 
     auto found = check_options(wanted[index].options, wanted[index].name);
     append(found, rivals(seen, result.blocked, index));
     const bool understood = !has_errors(found);
-    append(found,
-           state.health == Health::missing ? obstacles(seen, state) : diagnose(state, seen.server(state.point.server)));
-    append(result.diagnoses, found);
+    append(found, state.health == Health::missing
+                      ? obstacles(seen, state)
+                      : without_information(diagnose(state, seen.server(state.point.server))));
+    add_once(result.diagnoses, found);
     const auto& target = state.point.target;
     if (state.health == Health::missing && !has_errors(found)) {
       missing.push_back(index);

@@ -81,6 +81,7 @@ TargetFacts look_at_target(sys::System& system, const sys::MountTable& table, co
   if (owner != nullptr && probes.contains(owner->target)) {
     const auto health = probes.at(owner->target).health;
     if (health == sys::PathHealth::hung || health == sys::PathHealth::stale) {
+      facts.dead_mount = owner->target;
       facts.problem = fmt::format("it lies on {}, which is {}", owner->target, sys::to_string(health));
       return facts;
     }

@@ -254,8 +254,9 @@ Diagnoses check_recovered(const MountState& before, const MountState& after) {
                          fmt::format("{} was mounted again and is still {}", target, to_string(after.health)),
                          "run `sharefs status` for the cause",
                          ""};
+  // No proof: after a plain unmount the kernel may give the same number to a new superblock.
   if (same) {
-    found.message += ": the kernel gave it the old superblock, which somebody still uses";
+    found.message += "; it seems to have got its old superblock back, which somebody still uses";
     found.hint = "end the programs that hold the old mount (also in containers), then recover again";
   }
   return {found};

@@ -13,6 +13,7 @@ struct TargetFacts {
   std::size_t entries = 0;          ///< names in an existing target
   std::string link, link_leads_to;  ///< the first symbolic link on the way, and its text
   std::string problem;              ///< why it cannot serve or could not be looked at; empty: nothing wrong
+  std::string dead_mount;           ///< the hung or stale mount that it lies on; then nothing was looked at
   friend bool operator==(const TargetFacts&, const TargetFacts&) = default;
 };
 

@@ -136,7 +136,7 @@ Result<int> run(Context& context, const Arguments& arguments) {
 extern const CommandSpec k_mount_command;
 const CommandSpec k_mount_command{
     .name = "mount",
-    .summary = "mount the shares of sharefs.yaml",
+    .summary = "Mount the shares of sharefs.yaml",
     .description =
         "Asks the servers first and names the stage that fails, so that no mount hangs on a dead server. Mounts that "
         "are right are left alone; wrong ones (another source, other options, stale, hung) are told with the command "

@@ -144,7 +144,11 @@ Result<int> run(Context& context, const Arguments& arguments) {
     show(context, probe);
   const auto diagnoses = judge(probe, source);
   context.report(diagnoses);
-  return has_errors(diagnoses) || !probe.usable() ? k_exit_failed : k_exit_ok;
+  const bool refused =
+      !source.path.empty() && std::any_of(probe.stages.begin(), probe.stages.end(), [](const auto& one) {
+        return one.stage == sys::ProbeStage::access && one.outcome == sys::StageOutcome::failed;
+      });
+  return has_errors(diagnoses) || refused || !probe.usable() ? k_exit_failed : k_exit_ok;
 }
 
 } // namespace
@@ -152,7 +156,7 @@ Result<int> run(Context& context, const Arguments& arguments) {
 extern const CommandSpec k_probe_command;
 const CommandSpec k_probe_command{
     .name = "probe",
-    .summary = "ask an NFS server what it offers to this host",
+    .summary = "Ask an NFS server what it offers to this host",
     .description =
         "Stage by stage: name, connection, portmapper, mountd, NFS 3, NFS 4, export list, and what this host may "
         "mount, each with its time. The stage that fails is named with its usual cause and cure. Needs neither root "

@@ -181,7 +181,7 @@ Result<int> run(Context& context, const Arguments& arguments) {
 extern const CommandSpec k_recover_command;
 const CommandSpec k_recover_command{
     .name = "recover",
-    .summary = "bring stale mounts back",
+    .summary = "Bring stale mounts back",
     .description =
         "A mount is called stale only if several looks agree and its server answers; then it is unmounted (detached if "
         "programs use it, and they are listed) and mounted again. A hung mount is no stale one: while its server is "

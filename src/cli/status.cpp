@@ -85,7 +85,7 @@ Result<int> run(Context& context, const Arguments& arguments) {
 extern const CommandSpec k_status_command;
 const CommandSpec k_status_command{
     .name = "status",
-    .summary = "show the state of every NFS mount of this host",
+    .summary = "Show the state of every NFS mount of this host",
     .description =
         "One line per mount: of sharefs.yaml, if there is one, and of the mount table. Every mount is asked in a "
         "process of its own with a deadline, so a dead server shows as `hung` and hangs nothing. What is wrong is "

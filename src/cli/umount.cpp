@@ -21,12 +21,26 @@ std::vector<std::string> utf8(std::vector<std::string> texts) {
 
 Diagnosis busy_mount(const std::string& target, const mounts::HolderReport& report) {
   const auto count = report.holders.size();
+  if (count == 0 && !report.waiting.empty())
+    return {Severity::error,
+            "SF229",
+            target,
+            fmt::format("{} is busy; processes that wait for an NFS server may be the reason", target),
+            "with the server away, --force --lazy ends their waiting and detaches the mount",
+            ""};
   if (count == 0)
-    return {Severity::error, "SF229", target, fmt::format("{} is busy, but no process was seen that uses it", target),
-            "a loop device, a swap file or an overlay may use it; --lazy detaches it all the same", ""};
-  return {Severity::error, "SF229", target,
+    return {Severity::error,
+            "SF229",
+            target,
+            fmt::format("{} is busy, but no process was seen that uses it", target),
+            "a loop device, a swap file or an overlay may use it; --lazy detaches it all the same",
+            ""};
+  return {Severity::error,
+          "SF229",
+          target,
           fmt::format("{} is in use by {}", target, count == 1 ? "1 process" : fmt::format("{} processes", count)),
-          "end them, or use --lazy: they keep the mount until they end", ""};
+          "end them, or use --lazy: they keep the mount until they end",
+          ""};
 }
 
 /// Mounts that were busy: who holds them.
@@ -101,7 +115,7 @@ Result<int> run(Context& context, const Arguments& arguments) {
 extern const CommandSpec k_umount_command;
 const CommandSpec k_umount_command{
     .name = "umount",
-    .summary = "unmount shares, or any NFS mount",
+    .summary = "Unmount shares, or any NFS mount",
     .description =
         "Unmounts by name or by mount point (the latter also without sharefs.yaml; NFS only). A mount in use is left, "
         "and the processes that use it are listed. It never hangs, not even with a dead server.",

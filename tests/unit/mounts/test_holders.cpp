@@ -12,7 +12,7 @@ namespace {
 
 ProcessFacts process(int pid, std::vector<std::pair<std::string, std::string>> links, std::string maps = "",
                      std::string space = "mnt:[1]") {
-  return {pid, "python", std::move(space), std::move(links), std::move(maps)};
+  return {pid, "python", std::move(space), "", std::move(links), std::move(maps)};
 }
 
 const auto k_mount = test::entry(test::k_v42_super);
@@ -43,7 +43,7 @@ TEST_CASE("lines for a person are bounded") {
     report.holders.push_back({pid, "bash", {"cwd /data/share", "fd 3 /data/share/x"}});
   const auto lines = describe(report, 10);
   REQUIRE(lines.size() == 11);
-  CHECK(lines[0] == "1 bash: cwd /data/share, fd 3 /data/share/x");
+  CHECK(lines[0] == "pid 1 (bash): cwd /data/share, fd 3 /data/share/x");
   CHECK(lines[10] == "and 2 more");
 }
 
@@ -75,4 +75,16 @@ TEST_CASE("a scan of /proc that survives a process that hangs") {
   CHECK(report.gaps[0].find("/proc/2/maps") != std::string::npos);
   for (const auto& path : system.inspected)
     CHECK(path.find("cmdline") == std::string::npos);
+}
+
+TEST_CASE("processes in the middle of a request are told, kernel threads are not") {
+  auto hanging = process(1, {{"cwd", "/"}, {"exe", "/bin/ls"}});
+  auto kernel = process(2, {{"cwd", "/"}, {"exe", ""}});
+  auto idle = process(3, {{"cwd", "/"}, {"exe", "/bin/ls"}});
+  auto container = process(4, {{"exe", "/bin/ls"}}, "", "mnt:[2]");
+  hanging.waits_in = kernel.waits_in = container.waits_in = "rpc_wait_bit_killable";
+  idle.waits_in = "do_wait";
+  const auto waiting = waiting_processes({hanging, kernel, idle, container}, "mnt:[1]");
+  REQUIRE(waiting.size() == 1);
+  CHECK(waiting[0].pid == 1);
 }

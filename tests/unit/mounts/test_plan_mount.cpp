@@ -213,3 +213,21 @@ TEST_CASE("the recipe's consequences and the missing boot are in the notes") {
   CHECK(plan.plan.notes[4].find("will not come back by itself after a reboot") != std::string::npos);
   CHECK(std::get<plan::Mount>(plan.plan.steps.back().action).options == "rw,bg,soft,nolock");
 }
+
+TEST_CASE("a dead server is told once, with all that it keeps away") {
+  FakeSystem system;
+  system.servers["storage1"] = test::dead_server();
+  const auto plan = plan_on(system, {share("a", "/data/a"), share("b", "/data/b")});
+  REQUIRE(plan.diagnoses.size() == 1);
+  CHECK(plan.diagnoses[0].subject == "a, b");
+  CHECK(plan.blocked.size() == 2);
+}
+
+TEST_CASE("nconnect that an earlier mount decided is no matter of mount") {
+  FakeSystem system;
+  system.table = test::table_of(nfs_line(50, 1, "/data/share", "storage1:/mnt/share", "rw,vers=4.2,hard,proto=tcp"));
+  system.probes["/data/share"] = answered(sys::PathHealth::ok);
+  const auto plan = plan_on(system, {share()});
+  CHECK(plan.right.size() == 1);
+  CHECK(plan.diagnoses.empty());
+}

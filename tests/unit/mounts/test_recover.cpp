@@ -121,7 +121,7 @@ TEST_CASE("a stale mount in use is detached, and its holders are told") {
   const auto plan = machine.plan();
   CHECK(described(plan.plan)[0] == "unmount /data/share (lazy)");
   REQUIRE(plan.plan.notes.size() == 2);
-  CHECK(plan.plan.notes[0] == "/data/share is in use by 42 python: cwd /data/share");
+  CHECK(plan.plan.notes[0] == "/data/share is in use by pid 42 (python): cwd /data/share");
 }
 
 TEST_CASE("a plain unmount that said busy is followed by a lazy one") {
