@@ -1,0 +1,183 @@
+#include "exports/client.hpp"
+
+#include <algorithm>
+#include <arpa/inet.h>
+#include <bit>
+#include <cctype>
+#include <cstdlib>
+#include <fmt/format.h>
+#include <optional>
+
+namespace sharefs::exports {
+
+namespace {
+
+using Bytes = std::array<std::uint8_t, 16>;
+
+std::optional<Network> parse_address(std::string text) {
+  Network network;
+  if (::inet_pton(AF_INET, text.c_str(), network.address.data()) == 1) {
+    std::fill_n(network.mask.begin(), 4, 0xff);
+    return network;
+  }
+  if (const auto scope = text.find('%'); scope != std::string::npos)
+    text.resize(scope); // fe80::1%eth0
+  if (::inet_pton(AF_INET6, text.c_str(), network.address.data()) != 1)
+    return std::nullopt;
+  network.v6 = true;
+  network.mask.fill(0xff);
+  return network;
+}
+
+std::string show(const Network& network, const Bytes& address) {
+  std::array<char, INET6_ADDRSTRLEN> buffer{};
+  ::inet_ntop(network.v6 ? AF_INET6 : AF_INET, address.data(), buffer.data(), buffer.size());
+  return buffer.data();
+}
+
+std::size_t width(const Network& network) {
+  return network.v6 ? 16 : 4;
+}
+
+/// Does `test(address byte, mask byte, i)` hold for every byte?
+template <class Test> bool all_bytes(const Network& network, Test test) {
+  for (std::size_t i = 0; i < width(network); ++i)
+    if (!test(i))
+      return false;
+  return true;
+}
+
+std::uint8_t masked(std::uint8_t address, std::uint8_t mask) {
+  return static_cast<std::uint8_t>(address & mask);
+}
+
+} // namespace
+
+ClientKind kind_of(std::string_view name) {
+  if (name.empty() || name == "*")
+    return ClientKind::everyone;
+  if (name.starts_with("gss/"))
+    return ClientKind::kerberos;
+  if (name.front() == '@')
+    return ClientKind::netgroup;
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    if (name[i] == '*' || name[i] == '?' || name[i] == '[')
+      return ClientKind::wildcard;
+    if (name[i] == '/')
+      return ClientKind::network;
+    if (name[i] == '\\' && i + 1 < name.size())
+      ++i;
+  }
+  return parse_address(std::string(name)) ? ClientKind::network : ClientKind::host;
+}
+
+const char* to_string(ClientKind kind) {
+  constexpr std::array k_names{"host", "network", "wildcard", "netgroup", "everyone", "kerberos"};
+  return k_names.at(static_cast<std::size_t>(kind));
+}
+
+bool Network::contiguous() const {
+  bool ones = true;
+  return all_bytes(*this, [&](std::size_t i) {
+    const auto leading = std::countl_one(mask[i]);
+    const bool good = std::popcount(mask[i]) == leading && (ones || leading == 0);
+    ones = ones && leading == 8;
+    return good;
+  });
+}
+
+int Network::prefix() const {
+  int ones = 0;
+  for (std::size_t i = 0; i < width(*this); ++i)
+    ones += std::popcount(mask[i]);
+  return ones;
+}
+
+bool Network::has_host_bits() const {
+  return !all_bytes(*this, [&](std::size_t i) { return masked(address[i], mask[i]) == address[i]; });
+}
+
+std::string Network::first() const {
+  Bytes lowest{};
+  for (std::size_t i = 0; i < width(*this); ++i)
+    lowest[i] = masked(address[i], mask[i]);
+  return show(*this, lowest);
+}
+
+std::string Network::last() const {
+  Bytes highest{};
+  for (std::size_t i = 0; i < width(*this); ++i)
+    highest[i] = static_cast<std::uint8_t>(address[i] | ~mask[i]);
+  return show(*this, highest);
+}
+
+std::string Network::count() const {
+  const int bits = static_cast<int>(width(*this) * 8) - prefix();
+  if (bits >= 40)
+    return fmt::format("2^{}", bits);
+  auto digits = std::to_string(std::uint64_t{1} << static_cast<unsigned>(bits));
+  for (auto at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > 0; at -= 3)
+    digits.insert(static_cast<std::size_t>(at), ",");
+  return digits;
+}
+
+bool Network::overlaps(const Network& other) const {
+  return v6 == other.v6 && all_bytes(*this, [&](std::size_t i) {
+           return masked(static_cast<std::uint8_t>(address[i] ^ other.address[i]), masked(mask[i], other.mask[i])) == 0;
+         });
+}
+
+bool Network::contains(const Network& other) const {
+  return overlaps(other) && all_bytes(*this, [&](std::size_t i) { return masked(mask[i], other.mask[i]) == mask[i]; });
+}
+
+bool Network::matches(const Network& other) const {
+  return overlaps(other) && mask == other.mask;
+}
+
+bool looks_like_address(std::string_view name) {
+  const bool digits = std::all_of(name.begin(), name.end(), [](char byte) {
+    return byte == '.' || std::isdigit(static_cast<unsigned char>(byte)) != 0;
+  });
+  return (digits && name.find('.') != std::string_view::npos) || name.find(':') != std::string_view::npos;
+}
+
+tl::expected<Network, NetworkError> parse_network(std::string_view name) {
+  using Kind = NetworkError::Kind;
+  const auto wrong = [&](Kind kind, std::string_view why) {
+    return tl::make_unexpected(NetworkError{kind, fmt::format("`{}` is no network: {}", name, why)});
+  };
+  const auto slash = name.find('/');
+  const auto base = name.substr(0, slash);
+  auto network = parse_address(std::string(base));
+  if (!network)
+    return wrong(Kind::address, fmt::format("`{}` is no IP address", base));
+  if (slash == std::string_view::npos)
+    return *network;
+  const std::string length(name.substr(slash + 1));
+  const int widest = network->v6 ? 128 : 32;
+  if (length.find(network->v6 ? ':' : '.') != std::string::npos) {
+    const auto mask = parse_address(length);
+    if (!mask || mask->v6 != network->v6)
+      return wrong(Kind::mask, fmt::format("`{}` is no network mask", length));
+    network->mask = mask->address;
+    if (network->prefix() == 0)
+      return wrong(Kind::zero, "a mask of zeros is every address");
+    return *network;
+  }
+  const bool digits =
+      std::all_of(length.begin(), length.end(), [](unsigned char byte) { return std::isdigit(byte) != 0; });
+  const long prefix = digits && length.size() < 6 ? std::strtol(length.c_str(), nullptr, 10) : widest + 1;
+  if (!digits || prefix > widest)
+    return wrong(Kind::prefix, fmt::format("the prefix length is a number from 1 to {}", widest));
+  if (prefix == 0)
+    return wrong(Kind::zero, "a prefix length of 0 is undefined in exportfs (on x86 it means the one address)");
+  for (int bit = 0; bit < widest; ++bit) {
+    auto& byte = network->mask[static_cast<std::size_t>(bit / 8)];
+    const auto one = static_cast<std::uint8_t>(0x80U >> static_cast<unsigned>(bit % 8));
+    byte = static_cast<std::uint8_t>(bit < prefix ? byte | one : byte & ~one);
+  }
+  return *network;
+}
+
+} // namespace sharefs::exports

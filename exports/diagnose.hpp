@@ -1,0 +1,20 @@
+#pragma once
+// What is worth saying about exports: pure, from values to diagnoses SF101-SF129 (docs/diagnoses/exports.md).
+#include "base/diagnosis.hpp"
+#include "exports/facts.hpp"
+
+#include <vector>
+
+namespace sharefs::exports {
+
+/// Files in the order in which exportfs reads them; what parse() told is part of the answer. Sorted by file and place.
+Diagnoses diagnose(const std::vector<ExportsFile>& files, const HostFacts& facts);
+
+/// Of an entry that was never text (sharefs.yaml): what exports(5) cannot express, unknown options, wrong values.
+Diagnoses diagnose_entry(const Export& entry);
+
+/// Where a more specific client of another file takes hosts out of an entry of `own` (a file name), and with other
+/// options: mountd prefers hosts to networks to wildcards to netgroups to `*`, whatever the file.
+Diagnoses diagnose_precedence(const std::vector<ExportsFile>& files, const std::string& own, const HostFacts& facts);
+
+} // namespace sharefs::exports

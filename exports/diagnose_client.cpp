@@ -1,0 +1,178 @@
+// One client of one line: its name and its rights.
+#include "base/text.hpp"
+#include "exports/client.hpp"
+#include "exports/diagnose_parts.hpp"
+#include "exports/settings.hpp"
+
+#include <algorithm>
+#include <arpa/inet.h>
+#include <array>
+#include <fmt/format.h>
+
+namespace sharefs::exports {
+
+namespace {
+
+/// A number-like name that is no address in exportfs' eyes: it asks the resolver, which may know short forms.
+void diagnose_odd_address(const Client& client, Diagnoses& diagnoses) {
+  in_addr address{};
+  if (::inet_aton(client.name.c_str(), &address) == 0) {
+    diagnoses.push_back(at(Severity::error, "SF105", client.origin,
+                           fmt::format("`{}` looks like an address, but is none: exportfs takes it for a host name, "
+                                       "which does not resolve",
+                                       client.name)));
+    return;
+  }
+  std::array<char, INET_ADDRSTRLEN> text{};
+  ::inet_ntop(AF_INET, &address, text.data(), text.size());
+  diagnoses.push_back(at(Severity::warning, "SF105", client.origin,
+                         fmt::format("`{}` is a short form of the address {}", client.name, text.data()),
+                         fmt::format("write `{}`", text.data())));
+}
+
+void diagnose_network(const Client& client, Diagnoses& diagnoses) {
+  const auto network = parse_network(client.name);
+  if (!network) {
+    const bool zero = network.error().kind == NetworkError::Kind::zero;
+    diagnoses.push_back(at(Severity::error, zero ? "SF104" : "SF105", client.origin,
+                           zero ? network.error().message : network.error().message + "; exportfs drops the entry",
+                           zero ? "write `*` to say that everyone is meant" : ""));
+    return;
+  }
+  if (!network->contiguous()) {
+    diagnoses.push_back(at(Severity::warning, "SF105", client.origin,
+                           fmt::format("the mask of `{}` is not a row of ones and then zeros: the addresses that match "
+                                       "are no range",
+                                       client.name),
+                           "write a prefix length, as `/24`"));
+    return;
+  }
+  if (!network->has_host_bits())
+    return;
+  const auto host = client.name.substr(0, client.name.find('/'));
+  diagnoses.push_back(at(
+      Severity::warning, "SF103", client.origin,
+      fmt::format("`{}` is not one host but the network {}-{}: {} addresses", client.name, network->first(),
+                  network->last(), network->count()),
+      fmt::format("write `{}` for the host, or `{}/{}` for the network", host, network->first(), network->prefix())));
+}
+
+bool is_bracketed_address(std::string_view name) {
+  const auto close = name.find(']');
+  return name.starts_with('[') && close != std::string_view::npos &&
+         name.substr(0, close).find(':') != std::string_view::npos;
+}
+
+/// `10.0.0.*`: a wildcard made of nothing but what addresses are made of.
+bool is_address_wildcard(std::string_view name) {
+  return name.find_first_of("0123456789") != std::string_view::npos && name.find('.') != std::string_view::npos &&
+         std::all_of(name.begin(), name.end(), [](char byte) {
+           return std::string_view("0123456789.*?[]-").find(byte) != std::string_view::npos;
+         });
+}
+
+std::string network_of_wildcard(std::string_view name) {
+  const auto parts = split(name, '.');
+  if (parts.size() != 4 || parts[3] != "*")
+    return "write the network, as `192.168.1.0/24`";
+  std::size_t fixed = 0;
+  while (fixed < 4 && !parts[fixed].empty() && parts[fixed].find_first_not_of("0123456789") == std::string::npos)
+    ++fixed;
+  for (std::size_t i = fixed; i < 4; ++i)
+    if (parts[i] != "*" || fixed == 0)
+      return "write the network, as `192.168.1.0/24`";
+  std::string network;
+  for (std::size_t i = 0; i < 4; ++i)
+    network += (i == 0 ? "" : ".") + (i < fixed ? parts[i] : std::string("0"));
+  return fmt::format("write `{}/{}`", network, fixed * 8);
+}
+
+} // namespace
+
+void diagnose_client(const Client& client, const HostFacts& facts, Diagnoses& diagnoses) {
+  const auto& name = client.name;
+  if (name.find(',') != std::string::npos) {
+    diagnoses.push_back(
+        at(Severity::error, "SF112", client.origin,
+           fmt::format("`{}` is read as the name of one client: exportfs drops it, mostly silently", name),
+           "clients are separated by spaces, each with its own options"));
+    return;
+  }
+  if (name.find_first_of(" \t\n\v\f\r") != std::string::npos) {
+    diagnoses.push_back(at(Severity::error, "SF112", client.origin,
+                           fmt::format("`{}` holds a blank: exportfs writes it to etab and cannot read it back", name),
+                           "remove the quotes or the `\\040`"));
+    return;
+  }
+  switch (kind_of(name)) {
+  case ClientKind::network:
+    diagnose_network(client, diagnoses);
+    return;
+  case ClientKind::wildcard:
+    if (is_bracketed_address(name))
+      diagnoses.push_back(
+          at(Severity::error, "SF113", client.origin,
+             fmt::format("`{}` is a wildcard for names, not an IPv6 address: it matches no client", name),
+             "write the address without square brackets"));
+    else if (is_address_wildcard(name))
+      diagnoses.push_back(at(Severity::warning, "SF114", client.origin,
+                             fmt::format("`{}` is matched against host names, not against addresses", name),
+                             network_of_wildcard(name)));
+    return;
+  case ClientKind::host:
+    if (looks_like_address(name)) {
+      diagnose_odd_address(client, diagnoses);
+      return;
+    }
+    if (const auto found = facts.names.find(name); found != facts.names.end() && found->second.addresses.empty())
+      diagnoses.push_back(at(Severity::error, "SF122", client.origin,
+                             fmt::format("`{}` does not resolve: exportfs drops the entry without an error", name),
+                             "put the name into /etc/hosts, or write the address"));
+    return;
+  default:
+    return;
+  }
+}
+
+void diagnose_rights(const Client& client, const HostFacts& facts, Diagnoses& diagnoses) {
+  for (const auto& [first, last] : contradictions(client.options))
+    diagnoses.push_back(
+        at(Severity::warning, "SF127", client.origin,
+           fmt::format("`{}` and `{}` contradict each other: the last one, `{}`, counts", first, last, last),
+           fmt::format("remove `{}`", first)));
+  for (const auto* list : {&client.defaults, &client.options})
+    for (const auto& option : *list) {
+      const auto name = option.substr(0, option.find('='));
+      if (name == "squash_uids" || name == "squash_gids")
+        diagnoses.push_back(
+            at(Severity::warning, "SF135", client.origin,
+               fmt::format("`{}` means nothing to the kernel's NFS server, and exportfs 2.6.2 may crash "
+                           "on it",
+                           name),
+               "remove it; `all_squash` or an idmapped mount can do what it once did"));
+      if (facts.missing_options.find(name) == facts.missing_options.end())
+        continue;
+      diagnoses.push_back(at(
+          Severity::error, "SF121", client.origin,
+          fmt::format("the installed nfs-utils{}{} does not know `{}`: exportfs drops the entry and reads no further "
+                      "in this file",
+                      facts.nfs_utils_version.empty() ? "" : " ", facts.nfs_utils_version, name),
+          fmt::format("`{}` came with nfs-utils {}", name, option_since(option))));
+    }
+  const auto settings = settings_of(client.defaults, client.options);
+  if (!settings || kind_of(client.name) != ClientKind::everyone || !settings->root_is_root())
+    return;
+  if (settings->has(k_insecure) && settings->writable())
+    diagnoses.push_back(at(Severity::error, "SF120", client.origin,
+                           "everyone is root here: with `no_root_squash` and `insecure` any program of any user that "
+                           "reaches this server can read and write every file",
+                           "name the clients, or remove `no_root_squash`"));
+  else
+    diagnoses.push_back(
+        at(Severity::warning, "SF119", client.origin,
+           fmt::format("root of any machine that reaches this server is root here (`no_root_squash`, {})",
+                       settings->writable() ? "rw" : "ro"),
+           "name the clients, or remove `no_root_squash`"));
+}
+
+} // namespace sharefs::exports

@@ -1,0 +1,61 @@
+#include "exports/filesystem.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace sharefs::exports {
+
+namespace {
+
+struct Row {
+  std::string_view fs_type; ///< "fuse." also for every subtype
+  Exportable exportable;
+  std::string_view why;
+};
+
+constexpr std::array k_rows{
+    Row{"tmpfs", Exportable::needs_fsid, "it lies in memory and has no device"},
+    Row{"ramfs", Exportable::no, "a ramfs has no file handles"},
+    Row{"overlay", Exportable::needs_fsid, "an overlay has no device of its own"},
+    Row{"fuse", Exportable::needs_fsid, "a FUSE file system has no device of its own"},
+    Row{"virtiofs", Exportable::needs_fsid, "it has no device of its own"},
+    Row{"ceph", Exportable::needs_fsid, "it has no device of its own"},
+    Row{"nfs", Exportable::no, "it is itself mounted from an NFS server: mount it on the clients from there"},
+    Row{"nfs4", Exportable::no, "it is itself mounted from an NFS server: mount it on the clients from there"},
+    Row{"cifs", Exportable::no, "it is itself mounted from an SMB server"},
+    Row{"smb3", Exportable::no, "it is itself mounted from an SMB server"},
+    Row{"autofs", Exportable::no, "it is an automount point: export what is mounted there"},
+    Row{"9p", Exportable::no, "9p has no file handles"},
+    Row{"hostfs", Exportable::no, "hostfs has no file handles"},
+    Row{"vboxsf", Exportable::no, "shared folders of a virtual machine have no file handles"},
+    Row{"ecryptfs", Exportable::no, "eCryptfs has no file handles"},
+    Row{"proc", Exportable::no, "it is a view of the kernel"},
+    Row{"sysfs", Exportable::no, "it is a view of the kernel"},
+    Row{"cgroup", Exportable::no, "it is a view of the kernel"},
+    Row{"cgroup2", Exportable::no, "it is a view of the kernel"},
+    Row{"debugfs", Exportable::no, "it is a view of the kernel"},
+    Row{"devpts", Exportable::no, "it is a view of the kernel"},
+};
+
+bool has_option(std::string_view options, std::string_view wanted) {
+  while (!options.empty()) {
+    const auto comma = std::min(options.find(','), options.size());
+    if (options.substr(0, comma) == wanted)
+      return true;
+    options.remove_prefix(std::min(comma + 1, options.size()));
+  }
+  return false;
+}
+
+} // namespace
+
+FileSystemFact file_system_fact(std::string_view fs_type, std::string_view options) {
+  if (fs_type == "overlay" && !has_option(options, "nfs_export=on"))
+    return {Exportable::no, "an overlay can be exported only when it is mounted with `nfs_export=on,index=on`"};
+  for (const auto& row : k_rows)
+    if (row.fs_type == fs_type || (row.fs_type == "fuse" && fs_type.starts_with("fuse.")))
+      return {row.exportable, row.why};
+  return {};
+}
+
+} // namespace sharefs::exports

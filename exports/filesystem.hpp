@@ -1,0 +1,20 @@
+#pragma once
+// Which file systems the kernel's NFS server can export (fs/nfsd/export.c, check_export).
+#include <string_view>
+
+namespace sharefs::exports {
+
+enum class Exportable {
+  yes,
+  needs_fsid, ///< has no device that tells it apart from others: `fsid=` has to
+  no,
+};
+struct FileSystemFact {
+  Exportable exportable = Exportable::yes;
+  std::string_view why; ///< one phrase: "it lies in memory and has no device"
+};
+/// `fs_type` as in mountinfo; `options` those of the superblock. An unknown type counts as exportable: exportfs and the
+/// verification afterwards have the last word.
+FileSystemFact file_system_fact(std::string_view fs_type, std::string_view options);
+
+} // namespace sharefs::exports

@@ -1,0 +1,117 @@
+// Values -> text of exports(5).
+#include "exports/lexer.hpp"
+#include "exports/parse.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace sharefs::exports {
+
+namespace {
+
+bool is_octal(char byte) {
+  return byte >= '0' && byte <= '7';
+}
+
+/// Written so that exportfs reads these bytes: it decodes `\ooo` over and over, so digits behind a backslash are
+/// escaped too. `#` begins a comment only in front of a word, but is easily misread elsewhere.
+std::string escape(std::string_view text) {
+  std::string out;
+  int digits = 0; // how many octal digits may still be taken for an escape
+  for (const char byte : text) {
+    const bool plain = static_cast<unsigned char>(byte) > ' ' && byte != '\x7f' && byte != '"' && byte != '#' &&
+                       byte != '\\' && (digits == 0 || !is_octal(byte));
+    out += plain ? std::string(1, byte) : fmt::format("\\{:03o}", static_cast<unsigned char>(byte));
+    digits = byte == '\\' ? 3 : std::max(0, digits - 1);
+  }
+  return out;
+}
+
+std::string list_of(const std::vector<std::string>& options) {
+  std::string list;
+  for (const auto& option : options)
+    list += (list.empty() ? "" : ",") + escape(option);
+  return list;
+}
+
+/// Blanks in front of an option are passed over, and a comma ends it, however they are written. `)` ends a list in
+/// parentheses, but not one of defaults.
+bool writable_option(const std::string& option, bool own) {
+  return !option.empty() && option.front() != ' ' && option.front() != '\t' &&
+         option.find_first_of(std::string_view(own ? ",\0)" : ",\0", own ? 3 : 2)) == std::string::npos;
+}
+
+/// An escape takes four bytes of exportfs' buffer until it is complete.
+bool fits(const std::string& escaped, std::size_t limit) {
+  Word word;
+  return Lexer(escaped).next(limit, word) != Lexer::Got::too_long;
+}
+
+std::string word_of(const Client& client) {
+  return escape(client.name) + "(" + list_of(client.options) + ")";
+}
+
+std::string defaults_of(const Client& client) {
+  return "-" + list_of(client.defaults);
+}
+
+std::string unwritable_client(const Client& client) {
+  if (client.name.empty())
+    return "a client cannot be empty";
+  if (client.name.find('(') != std::string::npos)
+    return fmt::format("the client `{}` holds a `(`: options are given apart from the clients", client.name);
+  if (client.name.starts_with('-'))
+    return fmt::format("the client `{}` begins with `-`, which begins options", client.name);
+  if (client.name.find('\0') != std::string::npos)
+    return "a client cannot hold a NUL byte";
+  for (const auto* list : {&client.defaults, &client.options})
+    for (const auto& option : *list)
+      if (!writable_option(option, list == &client.options))
+        return fmt::format("the option `{}` cannot be written in exports(5)", option);
+  if (!fits(word_of(client), k_client_limit) || !fits(defaults_of(client), k_client_limit))
+    return fmt::format("the client `{}` and its options take {} bytes or more", client.name, k_client_limit);
+  return "";
+}
+
+} // namespace
+
+std::string unwritable(const Export& entry) {
+  if (entry.directory.empty() || entry.directory.find('\0') != std::string::npos)
+    return "the directory is empty or holds a NUL byte";
+  if (!fits(escape(entry.directory), k_path_limit))
+    return fmt::format("the directory takes {} bytes or more", k_path_limit);
+  if (entry.clients.empty())
+    return fmt::format("`{}` has no client", entry.directory);
+  for (const auto& client : entry.clients)
+    if (auto why = unwritable_client(client); !why.empty())
+      return why;
+  return "";
+}
+
+std::string format(const std::vector<Export>& exports) {
+  std::string text;
+  for (const auto& entry : exports) {
+    const std::vector<std::string>* defaults = nullptr;
+    for (const auto& client : entry.clients) {
+      if (defaults == nullptr || *defaults != client.defaults) {
+        text += (defaults == nullptr ? "" : "\n") + escape(entry.directory);
+        if (!client.defaults.empty())
+          text += " " + defaults_of(client);
+      }
+      defaults = &client.defaults;
+      text += " " + word_of(client);
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+std::vector<Export> flattened(const std::vector<Export>& exports) {
+  std::vector<Export> flat;
+  for (const auto& entry : exports)
+    for (const auto& client : entry.clients)
+      flat.push_back({entry.directory, {{client.name, client.defaults, client.options, {}}}, {}});
+  return flat;
+}
+
+} // namespace sharefs::exports

@@ -1,0 +1,49 @@
+#pragma once
+// probe(): what is on this host, for export and export check. Reading only; every question has a deadline.
+#include "base/result.hpp"
+#include "exports/facts.hpp"
+#include "plan/action.hpp"
+#include "sys/system.hpp"
+
+#include <chrono>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace sharefs::exports {
+
+/// The exports files of the host.
+struct HostFiles {
+  std::vector<ExportsFile> files;  ///< in the order in which exportfs reads them
+  std::vector<std::string> unread; ///< in /etc/exports.d, but passed over by exportfs because of their names
+  std::optional<std::string> own;  ///< text of k_own_file
+  bool directory = false;          ///< /etc/exports.d exists
+};
+Result<HostFiles> read_host_files(const sys::Files& files);
+
+/// Which names exportfs reads in /etc/exports.d, in its order (versionsort).
+std::vector<std::string> exports_in_order(std::vector<std::string> names);
+
+/// /var/lib/nfs/etab; none is empty.
+Result<std::vector<EtabEntry>> read_etab(const sys::Files& files);
+
+/// Directories of the files and of `more`, clients that are names, and the options that the installed nfs-utils lacks.
+/// Names are looked up for 10 s in all; one without an answer is not judged.
+Result<HostFacts> probe_facts(sys::System& system, const std::vector<ExportsFile>& files,
+                              const std::vector<std::string>& more_directories = {});
+
+/// Addresses and canonical name by `getent ahosts`; nullopt: no answer within the deadline.
+std::optional<NameFact> resolve_name(sys::System& system, const std::string& name, std::chrono::milliseconds deadline);
+/// `not_found` with the name.
+Result<std::uint32_t> resolve_group(sys::System& system, const std::string& name);
+
+/// What exists of the way to a directory.
+struct DirectoryState {
+  std::vector<std::string> missing;   ///< the directory and those above it, topmost first
+  std::optional<plan::Access> access; ///< of the directory, if it exists
+};
+/// Error `permission`, `timeout`.
+Result<DirectoryState> probe_directory(sys::System& system, const DirectoryFact& directory);
+
+} // namespace sharefs::exports

@@ -1,0 +1,194 @@
+#include "base/path.hpp"
+#include "base/text.hpp"
+#include "exports/client.hpp"
+#include "exports/host.hpp"
+#include "plan/perform.hpp"
+#include "sys/resolve.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <fmt/format.h>
+#include <set>
+
+namespace sharefs::exports {
+
+namespace {
+
+using namespace std::chrono_literals;
+constexpr auto k_names_budget = 10s; // for all names together
+constexpr auto k_name_deadline = 3s;
+constexpr auto k_look_deadline = 3s;
+
+template <class Use> void for_each_client(const std::vector<ExportsFile>& files, Use use) {
+  for (const auto& file : files)
+    for (const auto* list : {&file.exports, &file.lost})
+      for (const auto& entry : *list)
+        for (const auto& client : entry.clients)
+          use(entry, client);
+}
+
+Result<void> probe_directories(sys::System& system, const std::set<std::string>& directories, HostFacts& facts) {
+  const auto mounts = system.mounts();
+  if (!mounts)
+    return fail(mounts.error());
+  auto resolver = sys::make_resolver(system, *mounts, k_look_deadline);
+  for (const auto& directory : directories) {
+    if (!directory.starts_with('/'))
+      continue;
+    const auto place = resolver.resolve(directory);
+    DirectoryFact fact;
+    using Kind = DirectoryFact::Kind;
+    fact.kind = place.kind == sys::PathKind::directory ? Kind::directory
+                : place.kind == sys::PathKind::missing ? Kind::missing
+                : place.kind == sys::PathKind::unknown ? Kind::unknown
+                                                       : Kind::other;
+    fact.real_path = place.resolved;
+    fact.shared = place.shared;
+    fact.fs_type = place.fs_type;
+    if (const auto* const mount = mounts->at(place.mount))
+      fact.fs_options = mount->super_options;
+    facts.directories.emplace(directory, std::move(fact));
+  }
+  return {};
+}
+
+void probe_names(sys::System& system, const std::set<std::string>& names, HostFacts& facts) {
+  const auto end = std::chrono::steady_clock::now() + k_names_budget;
+  for (const auto& name : names) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
+    if (left <= 0ms)
+      return;
+    if (auto fact = resolve_name(system, name, std::min<std::chrono::milliseconds>(left, k_name_deadline)))
+      facts.names.emplace(name, std::move(*fact));
+  }
+}
+
+/// Does the installed exportfs know these options? Its binary holds their names; a version alone says little, because
+/// distributions take new options into old versions.
+Result<void> probe_options(sys::System& system, const std::set<std::string>& options, HostFacts& facts) {
+  constexpr std::size_t k_program_limit = 8U << 20U;
+  sys::InspectRequest request;
+  sys::PathQuery program;
+  program.path = "/usr/sbin/exportfs";
+  program.follow = true;
+  program.read_bytes = k_program_limit;
+  request.queries.push_back(program);
+  const auto found = system.inspect(request);
+  if (!found)
+    return fail(found.error());
+  const auto& content = found->front().content;
+  if (content.empty())
+    return {}; // not installed, or not here: not judged
+  for (const auto& option : options)
+    if (content.find(option) == std::string::npos)
+      facts.missing_options.insert(option);
+  if (facts.missing_options.empty())
+    return {};
+  sys::Command command;
+  command.argv = {"rpc.mountd", "--version"};
+  command.deadline = 2s;
+  if (const auto completed = system.run(command); completed && !completed->timed_out) {
+    const auto words = split_words(trim(completed->out.empty() ? completed->err : completed->out));
+    if (!words.empty() && words.back().find_first_not_of("0123456789.") == std::string::npos)
+      facts.nfs_utils_version = words.back();
+  }
+  return {};
+}
+
+} // namespace
+
+std::optional<NameFact> resolve_name(sys::System& system, const std::string& name, std::chrono::milliseconds deadline) {
+  sys::Command command;
+  command.argv = {"getent", "ahosts", "--", name};
+  command.deadline = deadline;
+  const auto completed = system.run(command);
+  constexpr int k_not_found = 2; // getent(1)
+  if (!completed || completed->timed_out || (completed->exit_code != 0 && completed->exit_code != k_not_found))
+    return std::nullopt;
+  NameFact fact;
+  for (const auto& line : split_lines(completed->out)) {
+    const auto words = split_words(line); // ADDRESS STREAM [CANONICAL]
+    if (words.empty())
+      continue;
+    if (std::find(fact.addresses.begin(), fact.addresses.end(), words[0]) == fact.addresses.end())
+      fact.addresses.push_back(words[0]);
+    if (words.size() > 2 && fact.canonical.empty())
+      fact.canonical = words[2];
+  }
+  return fact;
+}
+
+Result<std::uint32_t> resolve_group(sys::System& system, const std::string& name) {
+  sys::Command command;
+  command.argv = {"getent", "group", "--", name};
+  command.deadline = 5s;
+  const auto completed = system.run(command);
+  if (!completed)
+    return fail(completed.error());
+  if (completed->timed_out)
+    return fail(ErrorCode::timeout, fmt::format("looking up the group `{}` gave no answer within 5 s", name));
+  const auto fields = split(trim(completed->out), ':'); // name:password:gid:members
+  std::uint32_t gid = 0;
+  if (completed->exit_code == 0 && fields.size() >= 3 &&
+      std::from_chars(fields[2].data(), fields[2].data() + fields[2].size(), gid).ec == std::errc())
+    return gid;
+  return fail(ErrorCode::not_found, fmt::format("there is no group `{}` on this host", name),
+              fmt::format("make it with `groupadd {}`, with the same number on all hosts", name));
+}
+
+Result<HostFacts> probe_facts(sys::System& system, const std::vector<ExportsFile>& files,
+                              const std::vector<std::string>& more_directories) {
+  std::set<std::string> directories(more_directories.begin(), more_directories.end());
+  std::set<std::string> names;
+  std::set<std::string> options;
+  for_each_client(files, [&](const Export& entry, const Client& client) {
+    directories.insert(entry.directory);
+    if (kind_of(client.name) == ClientKind::host && client.name.find(',') == std::string::npos)
+      names.insert(client.name);
+    for (const auto* list : {&client.defaults, &client.options})
+      for (const auto& option : *list)
+        if (!option_since(option).empty())
+          options.insert(option.substr(0, option.find('=')));
+  });
+  HostFacts facts;
+  if (auto probed = probe_directories(system, directories, facts); !probed)
+    return fail(probed.error());
+  probe_names(system, names, facts);
+  if (!options.empty())
+    if (auto probed = probe_options(system, options, facts); !probed)
+      return fail(probed.error());
+  return facts;
+}
+
+Result<DirectoryState> probe_directory(sys::System& system, const DirectoryFact& directory) {
+  std::vector<std::string> way; // from the top
+  for (std::string path = directory.real_path; path != "/"; path = parent_path(path))
+    way.insert(way.begin(), path);
+  DirectoryState state;
+  if (directory.shared) {
+    sys::InspectRequest request;
+    for (const auto& path : way)
+      request.queries.emplace_back().path = path;
+    const auto facts = system.inspect(request);
+    if (!facts)
+      return fail(facts.error());
+    for (const auto& fact : *facts)
+      if (fact.kind == sys::PathKind::missing)
+        state.missing.push_back(fact.path);
+  } else {
+    for (const auto& path : way)
+      if (sys::look_at_local(system.files(), path).kind == sys::PathKind::missing)
+        state.missing.push_back(path);
+  }
+  if (!state.missing.empty())
+    return state;
+  // A mode that nothing has: so that the answer is what is there, with its default ACL, and never "already so".
+  plan::SetAccess question{directory.real_path, std::nullopt, {0, 0, 0xFFFF, ""}};
+  const auto looked = plan::look_at(question, system);
+  if (!looked)
+    return fail(looked.error());
+  state.access = std::get<plan::SetAccess>(looked->intent).before;
+  return state;
+}
+
+} // namespace sharefs::exports

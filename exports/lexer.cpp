@@ -1,0 +1,115 @@
+#include "exports/lexer.hpp"
+
+#include <algorithm>
+
+namespace sharefs::exports {
+
+namespace {
+
+bool is_space(int byte) { // isspace(3) in the C locale, which exportfs runs in
+  return byte == ' ' || (byte >= '\t' && byte <= '\r');
+}
+
+bool is_octal(char byte) {
+  return byte >= '0' && byte <= '7';
+}
+
+/// If `text` ends in `\ooo` (at most 0377), put the byte that it stands for in its place. exportfs looks at what it has
+/// collected, not at the source: a decoded backslash begins an escape too.
+void decode_tail(Word& word) {
+  auto& text = word.text;
+  if (text.size() < 4)
+    return;
+  const char* tail = text.data() + text.size() - 4;
+  if (tail[0] != '\\' || tail[1] > '3' || !is_octal(tail[1]) || !is_octal(tail[2]) || !is_octal(tail[3]))
+    return;
+  const int value = ((tail[1] - '0') << 6) | ((tail[2] - '0') << 3) | (tail[3] - '0');
+  text.resize(text.size() - 3);
+  text.back() = static_cast<char>(value);
+  word.offsets.resize(text.size());
+}
+
+} // namespace
+
+int Lexer::get() {
+  if (at_end())
+    return -1;
+  const char byte = m_source[m_at++];
+  if (byte != '\\' || at_end() || m_source[m_at] != '\n')
+    return static_cast<unsigned char>(byte);
+  ++m_at;
+  while (!at_end() && (m_source[m_at] == ' ' || m_source[m_at] == '\t'))
+    ++m_at;
+  return ' ';
+}
+
+void Lexer::skip(std::string_view set) {
+  while (!at_end()) {
+    const auto before = m_at;
+    const int byte = get();
+    if (byte == '#') { // a comment begins only where a word could: `host(rw)#x` is one word
+      m_at = std::min(m_source.find('\n', m_at), m_source.size());
+      continue;
+    }
+    if (byte != 0 && set.find(static_cast<char>(byte)) == std::string_view::npos) {
+      m_at = before;
+      return;
+    }
+  }
+}
+
+void Lexer::skip_rest_of_line() {
+  while (!at_end()) {
+    const int byte = get();
+    if (byte == '\n') {
+      --m_at;
+      return;
+    }
+  }
+}
+
+Lexer::Got Lexer::next(std::size_t limit, Word& word) {
+  word = Word{};
+  word.begin = m_at;
+  bool quoted = false;
+  int byte = -1;
+  while (word.text.size() < limit) {
+    const auto offset = m_at;
+    byte = get();
+    if (byte < 0 || (!quoted && is_space(byte)))
+      break;
+    if (byte == '"') {
+      quoted = !quoted;
+      continue;
+    }
+    word.text.push_back(static_cast<char>(byte));
+    word.offsets.push_back(offset);
+    decode_tail(word);
+  }
+  if (byte == '\n')
+    --m_at;
+  word.open_quote = quoted && byte < 0;
+  if (word.text.size() >= limit)
+    return Got::too_long;
+  if (word.text.empty())
+    return Got::nothing;
+  if (const auto nul = word.text.find('\0'); nul != std::string::npos) {
+    word.nul = true;
+    word.text.resize(nul);
+    word.offsets.resize(nul);
+  }
+  return Got::word;
+}
+
+LineIndex::LineIndex(std::string_view source) : m_starts{0} {
+  for (std::size_t at = source.find('\n'); at != std::string_view::npos; at = source.find('\n', at + 1))
+    m_starts.push_back(at + 1);
+}
+
+LineIndex::Place LineIndex::at(std::size_t offset) const {
+  const auto next = std::upper_bound(m_starts.begin(), m_starts.end(), offset);
+  const auto start = *(next - 1);
+  return {static_cast<int>(next - m_starts.begin()), static_cast<int>(offset - start) + 1};
+}
+
+} // namespace sharefs::exports

@@ -1,0 +1,297 @@
+#include "exports/parse.hpp"
+
+#include "base/text.hpp"
+#include "exports/lexer.hpp"
+#include "exports/settings.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace sharefs::exports {
+
+std::string Origin::text() const {
+  return line > 0 ? fmt::format("{}:{}:{}", file, line, column) : file;
+}
+
+namespace {
+
+constexpr std::string_view k_stops = "exportfs drops this entry and reads no further in this file";
+
+/// A client word taken apart at its parentheses.
+struct Parts {
+  std::string name;
+  std::string list;        ///< between the parentheses
+  std::size_t list_at = 0; ///< where it begins in the word
+  std::size_t close = 0;   ///< of the first `)`, npos if none
+  bool has_list = false;
+};
+
+Parts take_apart(const std::string& word) {
+  Parts parts;
+  const auto open = word.find('(');
+  parts.name = word.substr(0, open);
+  if (open == std::string::npos)
+    return parts;
+  parts.has_list = true;
+  parts.list_at = open + 1;
+  parts.close = word.find(')', open);
+  parts.list = word.substr(open + 1, parts.close == std::string::npos ? parts.close : parts.close - open - 1);
+  return parts;
+}
+
+class Parser {
+ public:
+  Parser(std::string_view text, const std::string& name) : m_lexer(text), m_lines(text) { m_file.name = name; }
+
+  ExportsFile run() {
+    while (read_line())
+      ;
+    if (!m_file.lost.empty())
+      tell_of_lost();
+    return std::move(m_file);
+  }
+
+ private:
+  [[nodiscard]] Origin origin(std::size_t offset) const {
+    const auto place = m_lines.at(offset);
+    return {m_file.name, place.line, place.column};
+  }
+
+  void diagnose(Severity severity, std::string code, std::size_t offset, std::string message, std::string hint = {}) {
+    m_file.diagnoses.push_back(
+        {severity, std::move(code), origin(offset).text(), std::move(message), std::move(hint), ""});
+  }
+
+  /// exportfs reads no further. We do, from the next line or client, to tell the rest.
+  void stop(std::string code, std::size_t offset, std::string_view message, std::string hint = {}) {
+    diagnose(Severity::error, std::move(code), offset,
+             m_file.complete ? fmt::format("{}; {}", message, k_stops) : std::string(message), std::move(hint));
+    m_file.complete = false;
+  }
+
+  std::vector<Export>& target() { return m_file.complete ? m_file.exports : m_file.lost; }
+
+  void add(const Word& directory, Client client) {
+    if (directory.text.empty()) // a NUL byte: already told
+      return;
+    auto& list = target();
+    const auto where = origin(directory.begin);
+    if (list.empty() || list.back().origin != where)
+      list.push_back({directory.text, {}, where});
+    list.back().clients.push_back(std::move(client));
+  }
+
+  /// One directory with its clients; false at the end of the file.
+  bool read_line() {
+    m_lexer.skip_lines();
+    if (m_lexer.at_end())
+      return false;
+    Word directory;
+    const auto begin = m_lexer.offset();
+    switch (m_lexer.next(k_path_limit, directory)) {
+    case Lexer::Got::nothing:
+      stop("SF109", begin, "an empty word (a stray carriage return, or `\"\"`) stands where a directory should",
+           R"(remove it; `sed -i 's/\r$//' FILE` removes carriage returns)");
+      m_lexer.skip_rest_of_line();
+      return true;
+    case Lexer::Got::too_long:
+      stop("SF109", begin, fmt::format("a directory of {} bytes or more", k_path_limit));
+      m_lexer.skip_rest_of_line();
+      return true;
+    case Lexer::Got::word:
+      break;
+    }
+    check_quotes(directory);
+    read_clients(directory);
+    return true;
+  }
+
+  void check_quotes(const Word& word) {
+    if (word.open_quote)
+      diagnose(Severity::error, "SF109", word.begin, "a `\"` is not closed: the rest of the file is read as one word",
+               "close it, or write `\\042` for a quotation mark in a name");
+    if (word.nul)
+      diagnose(Severity::error, "SF109", word.begin, "a NUL byte hides the rest of this word");
+  }
+
+  /// Everything behind the directory, up to the end of the line.
+  void read_clients(const Word& directory) {
+    m_defaults.clear();
+    m_bare.clear();
+    for (bool first = true;; first = false) {
+      Word word;
+      auto got = next_client(word);
+      if (got == Lexer::Got::word && word.text.starts_with('-')) {
+        if (!read_defaults(word))
+          continue;
+        first = true; // a line with nothing behind its defaults exports to everyone
+        got = next_client(word);
+        if (got == Lexer::Got::word && word.text.starts_with('-'))
+          diagnose(Severity::error, "SF110", word.begin,
+                   fmt::format("`{}` is taken for the name of a client: only every other word may begin with `-`",
+                               word.text),
+                   "write all defaults in one word");
+      }
+      if (got == Lexer::Got::too_long) {
+        stop("SF109", word.begin, fmt::format("a client of {} bytes or more", k_client_limit));
+        m_lexer.skip_rest_of_line();
+        return;
+      }
+      if (got == Lexer::Got::nothing && first) {
+        everyone(directory);
+        continue; // behind `""` exportfs looks for more clients; at the end of the line it finds none
+      }
+      if (got == Lexer::Got::nothing) {
+        if (!m_lexer.at_line_end())
+          diagnose(Severity::error, "SF109", word.begin,
+                   "an empty word ends the entry here; what follows is read as a directory", "remove the empty word");
+        return;
+      }
+      check_quotes(word);
+      if (!read_client(directory, word))
+        return;
+    }
+  }
+
+  Lexer::Got next_client(Word& word) {
+    m_lexer.skip_blanks();
+    return m_lexer.next(k_client_limit, word);
+  }
+
+  /// No client where one is expected.
+  void everyone(const Word& directory) {
+    diagnose(Severity::warning, "SF102", directory.begin,
+             m_defaults.empty()
+                 ? fmt::format("`{}` names no client, so everyone gets {}", directory.text, rights({}, {}))
+                 : fmt::format("no client stands behind `-{}`, so everyone gets {}", join(m_defaults, ","),
+                               rights(m_defaults, {})),
+             "name the clients, or write `*` to say that everyone is meant");
+    add(directory, {"*", m_defaults, {}, origin(directory.begin)});
+  }
+
+  static std::string rights(const std::vector<std::string>& defaults, const std::vector<std::string>& options) {
+    const auto settings = settings_of(defaults, options);
+    return settings ? fmt::format("`{}`", summary(*settings)) : "it";
+  }
+
+  /// False: a bad option. The line goes on behind it, for the sake of what else is to be told.
+  bool read_defaults(const Word& word) {
+    auto options = split_options(std::string_view(word.text).substr(1));
+    if (!check_options(word, 1, std::string_view(word.text).substr(1), options))
+      return false;
+    m_defaults.insert(m_defaults.end(), options.begin(), options.end());
+    return true;
+  }
+
+  /// False: nothing more of this line can be told apart.
+  bool read_client(const Word& directory, const Word& word) {
+    const auto parts = take_apart(word.text);
+    if (parts.has_list && (parts.close == std::string::npos || parts.close + 1 != word.text.size())) {
+      broken_list(word, parts);
+      m_lexer.skip_rest_of_line();
+      return false;
+    }
+    auto options = split_options(parts.list);
+    if (!check_options(word, parts.list_at, parts.list, options))
+      return true;
+    const auto before = std::exchange(m_bare, parts.has_list ? std::string() : parts.name);
+    if (parts.has_list && parts.name.empty())
+      nameless(directory, word, before, options);
+    if (!parts.name.starts_with('-')) // nothing resolves to `-x`; already told
+      add(directory, {parts.name.empty() ? "*" : parts.name, m_defaults, std::move(options), origin(word.begin)});
+    return true;
+  }
+
+  /// `(options)` without a name: meant for the client before it, but given to everyone.
+  void nameless(const Word& directory, const Word& word, const std::string& before,
+                const std::vector<std::string>& options) {
+    const auto theirs = rights(m_defaults, options);
+    if (before.empty()) {
+      diagnose(Severity::warning, "SF102", word.begin,
+               fmt::format("`{}` names no client before `(`, so everyone gets {}", directory.text, theirs),
+               fmt::format("name the client, or write `*{}` to say that everyone is meant", word.text));
+      return;
+    }
+    diagnose(Severity::error, "SF101", word.begin,
+             fmt::format("the space before `(` gives `{}` only {}, and gives everyone {}", before,
+                         rights(m_defaults, {}), theirs),
+             fmt::format("remove the space: `{}{}`", before, word.text));
+  }
+
+  bool check_options(const Word& word, std::size_t list_at, std::string_view list,
+                     const std::vector<std::string>& options) {
+    Settings settings;
+    const auto applied = apply_options(settings, options);
+    if (applied)
+      return true;
+    const auto& error = applied.error();
+    std::size_t at = 0; // of the bad option in the list: behind as many commas
+    for (std::size_t i = 0; i < error.index; ++i)
+      at = list.find(',', at) + 1;
+    while (at < list.size() && (list[at] == ' ' || list[at] == '\t'))
+      ++at;
+    at += list_at;
+    const auto offset = at < word.offsets.size() ? word.offsets[at] : word.begin;
+    stop(error.unknown ? "SF107" : "SF108", offset, error.message, error.hint);
+    return false;
+  }
+
+  /// The parenthesis does not close at the end of the word: say why, looking ahead on the line.
+  void broken_list(const Word& word, const Parts& parts) {
+    if (parts.close != std::string::npos) {
+      const auto rest = word.text.substr(parts.close + 1);
+      const auto at = word.offsets[parts.close + 1];
+      const auto good = word.text.substr(0, parts.close + 1);
+      if (rest.front() == '#')
+        stop("SF106", at, "a comment begins only behind a space", fmt::format("write `{} {}`", good, rest));
+      else if (rest.front() == ',')
+        stop("SF106", at, "clients are separated by spaces, not by commas",
+             fmt::format("write `{} {}`", good, rest.substr(1)));
+      else
+        stop("SF106", at, fmt::format("`{}` stands behind the `)` of the options", rest),
+             fmt::format("separate clients by a space: `{} {}`", good, rest));
+      return;
+    }
+    Lexer ahead = m_lexer;
+    std::string joined = word.text;
+    Word next;
+    for (ahead.skip_blanks(); ahead.next(k_client_limit, next) == Lexer::Got::word; ahead.skip_blanks()) {
+      joined += next.text;
+      if (next.text.find(')') == std::string::npos)
+        continue;
+      stop("SF106", word.begin, fmt::format("a space inside the options: `{}` is read as a whole client", word.text),
+           fmt::format("write `{}`", joined));
+      return;
+    }
+    stop("SF106", word.begin, fmt::format("`{}` has no `)`", word.text), fmt::format("write `{})`", word.text));
+  }
+
+  void tell_of_lost() {
+    std::vector<std::string> names;
+    for (const auto& entry : flattened(m_file.lost))
+      names.push_back(fmt::format("{} to {}", entry.directory, entry.clients.front().name));
+    constexpr std::size_t k_shown = 5;
+    const auto count = names.size();
+    if (count > k_shown) {
+      names.resize(k_shown);
+      names.push_back(fmt::format("and {} more", count - k_shown));
+    }
+    m_file.diagnoses.push_back({Severity::error, "SF111", m_file.lost.front().origin.text(),
+                                fmt::format("not exported because of the error before it: {}", join(names, ", ")),
+                                "correct the error above", ""});
+  }
+
+  Lexer m_lexer;
+  LineIndex m_lines;
+  ExportsFile m_file;
+  std::vector<std::string> m_defaults;
+  std::string m_bare; ///< the client before, if it has no options of its own
+};
+
+} // namespace
+
+ExportsFile parse(std::string_view text, const std::string& name) {
+  return Parser(text, name).run();
+}
+
+} // namespace sharefs::exports

@@ -1,0 +1,35 @@
+#pragma once
+// Text of exports(5) <-> values. parse() takes what exportfs takes, and tells what exportfs would silently lose.
+#include "base/diagnosis.hpp"
+#include "exports/export.hpp"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sharefs::exports {
+
+/// One exports file as exportfs(8) reads it (getexportent in support/nfs/exports.c).
+struct ExportsFile {
+  std::string name;
+  std::vector<Export> exports; ///< what it takes, in order
+  /// exportfs gives up a file at its first syntax error or bad option. What stands from there on, so that it can be
+  /// named and checked too; the wrong entry itself is part of neither list.
+  std::vector<Export> lost;
+  bool complete = true; ///< false: exportfs stops in the middle
+  Diagnoses diagnoses;  ///< of the syntax and the options, with places
+};
+
+/// Never fails: what is wrong stands in `diagnoses`. `name` is only for messages.
+ExportsFile parse(std::string_view text, const std::string& name);
+
+/// Text that parse() reads back as the same exports (origins apart). Clients of a line with different defaults get
+/// lines of their own. Precondition: unwritable() is empty for each.
+std::string format(const std::vector<Export>& exports);
+/// Why the grammar cannot express it ("a client cannot hold `(`"); empty: it can.
+std::string unwritable(const Export& entry);
+
+/// `exports` one client at a time, without origins: equal for texts of the same meaning and order.
+std::vector<Export> flattened(const std::vector<Export>& exports);
+
+} // namespace sharefs::exports

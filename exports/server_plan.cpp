@@ -1,0 +1,133 @@
+#include "exports/server.hpp"
+
+#include "base/argv.hpp"
+
+#include <algorithm>
+#include <array>
+#include <fmt/format.h>
+
+namespace sharefs::exports {
+
+namespace {
+
+constexpr std::chrono::milliseconds k_start_deadline{90'000}; // nfsd may wait for the grace period of a former server
+
+plan::RunTool tool(Argv argv, Argv undo = {}) {
+  plan::RunTool action;
+  action.argv = std::move(argv);
+  action.undo = std::move(undo);
+  action.deadline = k_start_deadline;
+  return action;
+}
+
+const Unit* find(const ServerState& state, std::initializer_list<std::string_view> names) {
+  for (const auto name : names)
+    for (const auto& unit : state.units)
+      if (unit.name == name && unit.load == "loaded")
+        return &unit;
+  return nullptr;
+}
+
+const Unit* server_unit(const ServerState& state) {
+  return find(state, {"nfs-server.service", "nfs-kernel-server.service"});
+}
+
+/// Enabled at boot and running, with as few calls as can be taken back exactly.
+void add_unit(const Unit& unit, bool runs, std::string_view what, const std::string& group, plan::Plan& plan) {
+  const bool enable = unit.enabled == "disabled";
+  if (enable && !runs)
+    plan.add(group, fmt::format("start {} now and at boot", what),
+             tool({"systemctl", "enable", "--now", unit.name}, {"systemctl", "disable", "--now", unit.name}));
+  else if (enable)
+    plan.add(group, fmt::format("start {} at boot", what),
+             tool({"systemctl", "enable", unit.name}, {"systemctl", "disable", unit.name}));
+  else if (!runs) // active without threads: it is oneshot, somebody stopped the threads behind its back
+    plan.add(group, fmt::format("start {}", what),
+             tool({"systemctl", unit.active == "active" ? "restart" : "start", unit.name},
+                  {"systemctl", "stop", unit.name}));
+}
+
+void add_units(const ServerState& state, const std::string& group, plan::Plan& plan) {
+  const auto* const socket = find(state, {"rpcbind.socket"});
+  const auto* const service = find(state, {"rpcbind.service"});
+  const auto* const rpcbind = socket != nullptr ? socket : service;
+  const bool answers =
+      (socket != nullptr && socket->active == "active") || (service != nullptr && service->active == "active");
+  if (rpcbind == nullptr)
+    plan.notes.emplace_back("rpcbind is masked or has no unit: only clients of NFS version 4 can mount");
+  else if (!state.running() || state.version3)
+    add_unit(*rpcbind, answers, "the portmapper", group, plan);
+  if (const auto* const server = server_unit(state))
+    add_unit(*server, state.running(), "the NFS server", group, plan);
+}
+
+/// A daemon that puts itself into the background, and is not there yet.
+struct Daemon {
+  std::string_view name;
+  std::vector<std::string> argv;
+  std::string_view why;
+};
+
+void add_daemon(const ServerState& state, const Daemon& daemon, const std::string& group, plan::Plan& plan) {
+  const auto& running = state.daemons;
+  if (std::find(running.begin(), running.end(), daemon.name) == running.end())
+    plan.add(group, std::string(daemon.why), tool(daemon.argv));
+}
+
+void add_processes(const ServerState& state, const std::string& group, plan::Plan& plan) {
+  // The order matters: the pipes and nfsdcld well before rpc.nfsd, or a start may fall into a grace period of 10 s.
+  if (!state.nfsd_mounted)
+    plan.add(group, "the kernel server's control files", tool({"mount", "-t", "nfsd", "nfsd", "/proc/fs/nfsd"}));
+  if (!state.running()) {
+    if (!state.pipefs_mounted)
+      plan.add(group, "the kernel's pipes to the NFS daemons",
+               tool({"mount", "-t", "rpc_pipefs", "-o", "X-mount.mkdir", "sunrpc", "/run/rpc_pipefs"}));
+    add_daemon(state, {"nfsdcld", {"nfsdcld"}, "remembers clients over a restart of the server"}, group, plan);
+  }
+  if (!state.running() || state.version3) {
+    add_daemon(state, {"rpcbind", {"rpcbind", "-w"}, "the portmapper, which NFS version 3 needs"}, group, plan);
+    add_daemon(state, {"rpc.statd", {"rpc.statd"}, "locks of NFS version 3"}, group, plan);
+  }
+  if (!state.running())
+    plan.add(group, "start the NFS server", tool({"rpc.nfsd", "8"}, {"rpc.nfsd", "0"}));
+  const auto& running = state.daemons;
+  if (std::find(running.begin(), running.end(), "nfsv4.exportd") == running.end())
+    add_daemon(state, {"rpc.mountd", {"rpc.mountd"}, "answers who may mount what"}, group, plan);
+}
+
+struct Package {
+  std::string_view program, debian, rhel;
+};
+constexpr std::array k_packages{
+    Package{"exportfs", "nfs-kernel-server", "nfs-utils"},
+    Package{"rpc.nfsd", "nfs-kernel-server", "nfs-utils"},
+    Package{"rpc.mountd", "nfs-kernel-server", "nfs-utils"},
+    Package{"rpcbind", "rpcbind", "rpcbind"},
+};
+
+} // namespace
+
+Result<void> check_installed(const ServerState& state) {
+  for (const auto& package : k_packages)
+    if (std::find(state.missing.begin(), state.missing.end(), package.program) != state.missing.end())
+      return fail(ErrorCode::not_found, fmt::format("`{}` is not installed on this host", package.program),
+                  fmt::format("run `apt-get install {}` (Debian, Ubuntu) or `dnf install {}` (RHEL, Fedora)",
+                              package.debian, package.rhel));
+  if (!state.systemd || state.running() || server_unit(state) != nullptr)
+    return {};
+  for (const auto& unit : state.units)
+    if (unit.load == "masked" && unit.name.starts_with("nfs-"))
+      return fail(ErrorCode::failed, fmt::format("`{}` is masked, so the NFS server cannot be started", unit.name),
+                  fmt::format("run `systemctl unmask {}`", unit.name));
+  return fail(ErrorCode::not_found, "systemd knows neither `nfs-server` nor `nfs-kernel-server`",
+              "run `apt-get install nfs-kernel-server` (Debian, Ubuntu) or `dnf install nfs-utils` (RHEL, Fedora)");
+}
+
+void add_server_steps(const ServerState& state, const std::string& group, plan::Plan& plan) {
+  if (state.systemd)
+    add_units(state, group, plan);
+  else
+    add_processes(state, group, plan);
+}
+
+} // namespace sharefs::exports

@@ -1,0 +1,350 @@
+#include "exports/settings.hpp"
+
+#include "base/text.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstdlib>
+#include <fmt/format.h>
+
+namespace sharefs::exports {
+
+namespace {
+
+struct FlagOption {
+  std::string_view name;
+  Flag flag;
+  bool set;
+  std::string_view since = {};
+};
+
+// exports(5), and the table of parseopts() for the names that the manual leaves out.
+constexpr std::array k_flag_options{
+    FlagOption{"ro", k_read_only, true},
+    FlagOption{"rw", k_read_only, false},
+    FlagOption{"sync", k_async, false},
+    FlagOption{"async", k_async, true},
+    FlagOption{"root_squash", k_root_squash, true},
+    FlagOption{"no_root_squash", k_root_squash, false},
+    FlagOption{"all_squash", k_all_squash, true},
+    FlagOption{"no_all_squash", k_all_squash, false},
+    FlagOption{"secure", k_insecure, false},
+    FlagOption{"insecure", k_insecure, true},
+    FlagOption{"no_subtree_check", k_no_subtree_check, true},
+    FlagOption{"subtree_check", k_no_subtree_check, false},
+    FlagOption{"wdelay", k_write_delay, true},
+    FlagOption{"no_wdelay", k_write_delay, false},
+    FlagOption{"hide", k_no_hide, false},
+    FlagOption{"nohide", k_no_hide, true},
+    FlagOption{"crossmnt", k_cross_mounts, true},
+    FlagOption{"nocrossmnt", k_cross_mounts, false},
+    FlagOption{"secure_locks", k_insecure_locks, false},
+    FlagOption{"insecure_locks", k_insecure_locks, true},
+    FlagOption{"auth_nlm", k_insecure_locks, false},
+    FlagOption{"no_auth_nlm", k_insecure_locks, true},
+    FlagOption{"acl", k_no_acl, false},
+    FlagOption{"no_acl", k_no_acl, true},
+    FlagOption{"nordirplus", k_no_readdirplus, true},
+    FlagOption{"security_label", k_security_label, true},
+    FlagOption{"pnfs", k_pnfs, true},
+    FlagOption{"no_pnfs", k_pnfs, false},
+    FlagOption{"sign_fh", k_sign_handles, true, "2.9"},
+};
+
+/// One list being applied: flags behind a `sec=` reach the flavours that it names, and the whole.
+struct Reader {
+  Settings& settings;
+  std::vector<std::size_t> active; ///< indices in settings.security
+  bool saw_reexport = false;
+};
+
+using Outcome = tl::expected<void, std::string>; // the message
+
+Outcome bad(std::string_view name, std::string_view value, std::string_view what) {
+  return tl::make_unexpected(fmt::format("`{}{}` is wrong: {}", name, value, what));
+}
+
+/// strtol(3) on the whole of `value`, which may not be empty.
+std::optional<std::int64_t> decimal(const std::string& value) {
+  char* end = nullptr;
+  const auto result = std::strtoll(value.c_str(), &end, 10);
+  if (value.empty() || *end != '\0')
+    return std::nullopt;
+  return result;
+}
+
+template <std::uint32_t Settings::* Member> Outcome read_anonymous(Reader& reader, const std::string& value) {
+  const auto id = decimal(value);
+  if (!id)
+    return tl::make_unexpected(fmt::format("`{}` is no number: exportfs takes user and group ids, not names", value));
+  reader.settings.*Member = static_cast<std::uint32_t>(*id); // -2 is what old files say for nobody
+  return {};
+}
+
+Outcome read_fsid(Reader& reader, const std::string& value) {
+  if (reader.saw_reexport)
+    return bad("fsid=", value, "it has to stand before `reexport=`");
+  if (value == "root") {
+    reader.settings.fsid = 0;
+    return {};
+  }
+  char* end = nullptr;
+  const auto id = std::strtoull(value.c_str(), &end, 0);
+  if (!value.empty() && *end == '\0') {
+    reader.settings.fsid = static_cast<std::uint32_t>(id);
+    return {};
+  }
+  const auto digits = std::count_if(value.begin(), value.end(),
+                                    [](char byte) { return std::isxdigit(static_cast<unsigned char>(byte)) != 0; });
+  if (digits != 32)
+    return bad("fsid=", value, "it is a number, `root`, or a UUID of 32 hexadecimal digits");
+  reader.settings.uuid = value;
+  return {};
+}
+
+Outcome read_security(Reader& reader, const std::string& value) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 7> k_flavours{{{"sys", "sys"},
+                                                                                     {"unix", "sys"},
+                                                                                     {"null", "none"},
+                                                                                     {"none", "none"},
+                                                                                     {"krb5", "krb5"},
+                                                                                     {"krb5i", "krb5i"},
+                                                                                     {"krb5p", "krb5p"}}};
+  reader.active.clear();
+  auto& security = reader.settings.security;
+  for (const auto& name : split(value, ':')) {
+    const auto* const known =
+        std::find_if(k_flavours.begin(), k_flavours.end(), [&](const auto& row) { return row.first == name; });
+    if (known == k_flavours.end())
+      return bad("sec=", value, fmt::format("`{}` is none of sys, krb5, krb5i, krb5p, none", name));
+    const auto there =
+        std::find_if(security.begin(), security.end(), [&](const Flavour& row) { return row.name == known->second; });
+    reader.active.push_back(static_cast<std::size_t>(there - security.begin()));
+    if (there == security.end())
+      security.push_back({std::string(known->second), reader.settings.flags & k_flavour_flags});
+  }
+  return {};
+}
+
+Outcome read_transport(Reader& reader, const std::string& value) {
+  for (const auto& name : split(value, ':')) {
+    if (name != "none" && name != "tls" && name != "mtls")
+      return bad("xprtsec=", value, fmt::format("`{}` is none of none, tls, mtls", name));
+    auto& transport = reader.settings.transport;
+    if (std::find(transport.begin(), transport.end(), name) == transport.end())
+      transport.push_back(name);
+  }
+  return {};
+}
+
+Outcome read_reexport(Reader& reader, const std::string& value) {
+  if (reader.saw_reexport)
+    return bad("reexport=", value, "it may be given once only");
+  if (value != "auto-fsidnum" && value != "predefined-fsidnum" && value != "none")
+    return bad("reexport=", value, "it is auto-fsidnum, predefined-fsidnum or none");
+  reader.saw_reexport = true;
+  reader.settings.reexport = value == "none" ? "" : value;
+  return {};
+}
+
+/// One id or range: exportfs cuts the list at its first comma, so that a second range is an unknown option. It means
+/// nothing to the kernel's server, and exportfs does not write it to etab reliably, so it is no part of the settings.
+Outcome read_squash(Reader& /*reader*/, const std::string& value) {
+  std::size_t at = 0;
+  const auto id = [&]() -> std::int64_t {
+    const auto begin = at;
+    if (at < value.size() && value[at] == '-')
+      ++at;
+    while (at < value.size() && std::isdigit(static_cast<unsigned char>(value[at])) != 0)
+      ++at;
+    return std::strtoll(value.substr(begin, at - begin).c_str(), nullptr, 10);
+  };
+  const auto first = id();
+  auto last = first;
+  if (at < value.size() && value[at] == '-') {
+    ++at;
+    last = id();
+  }
+  if (at < value.size() || first == -1 || last == -1)
+    return bad("squash_uids or squash_gids ", value, "it is one id or one range, as `0-99`");
+  return {};
+}
+
+/// There is one list of other places only: the last of `refer=` and `replicas=` counts.
+Outcome read_refer(Reader& reader, const std::string& value) {
+  reader.settings.refer = value;
+  reader.settings.replicas.clear();
+  return {};
+}
+
+Outcome read_replicas(Reader& reader, const std::string& value) {
+  reader.settings.replicas = value;
+  reader.settings.refer.clear();
+  return {};
+}
+
+Outcome read_mountpoint(Reader& reader, const std::string& value) {
+  reader.settings.mountpoint = value;
+  return {};
+}
+
+struct ValueOption {
+  std::string_view name; ///< with the `=`
+  Outcome (*read)(Reader&, const std::string&);
+  std::string_view since = {};
+};
+constexpr std::array k_value_options{
+    ValueOption{"anonuid=", read_anonymous<&Settings::anonuid>},
+    ValueOption{"anongid=", read_anonymous<&Settings::anongid>},
+    ValueOption{"fsid=", read_fsid},
+    ValueOption{"sec=", read_security},
+    ValueOption{"mountpoint=", read_mountpoint},
+    ValueOption{"mp=", read_mountpoint},
+    ValueOption{"refer=", read_refer},
+    ValueOption{"replicas=", read_replicas},
+    ValueOption{"squash_uids=", read_squash},
+    ValueOption{"squash_gids=", read_squash},
+    ValueOption{"reexport=", read_reexport, "2.6.3"},
+    ValueOption{"xprtsec=", read_transport, "2.6.4"},
+};
+
+void put(std::uint32_t& flags, Flag flag, bool set) {
+  flags = set ? flags | flag : flags & ~static_cast<std::uint32_t>(flag);
+}
+
+/// nullopt: no such option.
+std::optional<Outcome> read_one(Reader& reader, const std::string& option) {
+  for (const auto& row : k_flag_options)
+    if (row.name == option) {
+      put(reader.settings.flags, row.flag, row.set);
+      if ((row.flag & k_flavour_flags) != 0)
+        for (const auto index : reader.active)
+          put(reader.settings.security[index].flags, row.flag, row.set);
+      return Outcome{};
+    }
+  if (option == "mountpoint" || option == "mp")
+    return read_mountpoint(reader, "");
+  for (const auto& row : k_value_options)
+    if (option.starts_with(row.name))
+      return row.read(reader, option.substr(row.name.size()));
+  return std::nullopt;
+}
+
+std::string hint_for_unknown(const std::string& option) {
+  if (option.empty())
+    return "remove one of the two commas";
+  std::string lower = option;
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](unsigned char byte) { return static_cast<char>(std::tolower(byte)); });
+  const auto names = option_names();
+  if (lower != option) // names are case-sensitive
+    for (const auto& name : names)
+      if (lower == name || (name.ends_with('=') && lower.starts_with(name)))
+        return fmt::format("options are written in lower case: `{}`", lower);
+  const auto trimmed = std::string(trim(option));
+  if (trimmed != option && std::find(names.begin(), names.end(), trimmed) != names.end())
+    return "remove the space before the comma";
+  auto guess = did_you_mean_hint(
+      lower.substr(0, lower.find('=') == std::string::npos ? lower.size() : lower.find('=') + 1), names);
+  return guess.empty() ? "see exports(5) for the options that there are" : guess;
+}
+
+} // namespace
+
+bool Settings::writable() const {
+  return std::any_of(security.begin(), security.end(),
+                     [](const Flavour& flavour) { return (flavour.flags & k_read_only) == 0; });
+}
+
+bool Settings::root_is_root() const {
+  return std::any_of(security.begin(), security.end(), [](const Flavour& flavour) {
+    return flavour.name == "sys" && (flavour.flags & (k_root_squash | k_all_squash)) == 0;
+  });
+}
+
+tl::expected<void, OptionError> apply_options(Settings& settings, const std::vector<std::string>& options) {
+  Reader reader{settings, {}, false};
+  for (std::size_t i = 0; i < options.size(); ++i) {
+    const auto outcome = read_one(reader, options[i]);
+    if (!outcome)
+      return tl::make_unexpected(OptionError{i, true,
+                                             options[i].empty() ? std::string("an empty option between two commas")
+                                                                : fmt::format("unknown option `{}`", options[i]),
+                                             hint_for_unknown(options[i])});
+    if (!*outcome)
+      return tl::make_unexpected(OptionError{i, false, outcome->error(), ""});
+  }
+  return {};
+}
+
+tl::expected<Settings, OptionError> settings_of(const std::vector<std::string>& defaults,
+                                                const std::vector<std::string>& options) {
+  Settings settings;
+  if (auto applied = apply_options(settings, defaults); !applied)
+    return tl::make_unexpected(applied.error());
+  if (auto applied = apply_options(settings, options); !applied)
+    return tl::make_unexpected(applied.error());
+  if (settings.security.empty())
+    settings.security.push_back({"sys", settings.flags & k_flavour_flags});
+  settings.flags &= ~k_flavour_flags; // from here on the flavours say it
+  if (!settings.uuid.empty())
+    settings.fsid.reset(); // exportfs itself loses the number when it reads both back from etab
+  return settings;
+}
+
+std::vector<std::string> split_options(std::string_view list) {
+  std::vector<std::string> options;
+  const auto pass_blanks = [&] {
+    while (!list.empty() && (list.front() == ' ' || list.front() == '\t'))
+      list.remove_prefix(1);
+  };
+  pass_blanks();
+  while (!list.empty()) {
+    const auto comma = std::min(list.find(','), list.size());
+    options.emplace_back(list.substr(0, comma));
+    list.remove_prefix(std::min(comma + 1, list.size()));
+    pass_blanks();
+  }
+  return options;
+}
+
+std::vector<std::pair<std::string, std::string>> contradictions(const std::vector<std::string>& options) {
+  std::vector<std::pair<std::string, std::string>> pairs;
+  std::vector<const FlagOption*> seen;
+  for (const auto& option : options) {
+    if (option.starts_with("sec="))
+      return {};
+    for (const auto& row : k_flag_options)
+      if (row.name == option) {
+        for (const auto* earlier : seen)
+          if (earlier->flag == row.flag && earlier->set != row.set)
+            pairs.emplace_back(earlier->name, row.name);
+        seen.push_back(&row);
+      }
+  }
+  return pairs;
+}
+
+std::vector<std::string> option_names() {
+  std::vector<std::string> names;
+  for (const auto& row : k_flag_options)
+    names.emplace_back(row.name);
+  for (const auto& row : k_value_options)
+    names.emplace_back(row.name);
+  names.emplace_back("mountpoint");
+  names.emplace_back("mp");
+  return names;
+}
+
+std::string_view option_since(std::string_view option) {
+  for (const auto& row : k_flag_options)
+    if (row.name == option)
+      return row.since;
+  for (const auto& row : k_value_options)
+    if (option.starts_with(row.name))
+      return row.since;
+  return {};
+}
+
+} // namespace sharefs::exports

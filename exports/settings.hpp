@@ -1,0 +1,93 @@
+#pragma once
+// What a list of export options means, as nfs-utils reads it (parseopts in support/nfs/exports.c): words -> values that
+// can be compared. "rw" and "ro,rw" are the same settings; so are a line of exports and its line in etab.
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+#include <utility>
+#include <vector>
+
+namespace sharefs::exports {
+
+/// Bits of Settings::flags.
+enum Flag : std::uint32_t {
+  k_read_only = 1U << 0U,
+  k_async = 1U << 1U,
+  k_write_delay = 1U << 2U,
+  k_no_hide = 1U << 3U,
+  k_cross_mounts = 1U << 4U,
+  k_insecure = 1U << 5U,
+  k_root_squash = 1U << 6U,
+  k_all_squash = 1U << 7U,
+  k_no_subtree_check = 1U << 8U,
+  k_insecure_locks = 1U << 9U,
+  k_no_acl = 1U << 10U,
+  k_no_readdirplus = 1U << 11U,
+  k_security_label = 1U << 12U,
+  k_pnfs = 1U << 13U,
+  k_sign_handles = 1U << 14U,
+};
+/// What may differ between the security flavours of one export (exports(5), "sec=").
+inline constexpr std::uint32_t k_flavour_flags = k_read_only | k_root_squash | k_all_squash;
+
+struct Flavour {
+  std::string name; ///< sys, none, krb5, krb5i, krb5p
+  std::uint32_t flags = 0;
+  friend bool operator==(const Flavour&, const Flavour&) = default;
+};
+
+struct Settings {
+  std::uint32_t flags = k_read_only | k_write_delay | k_root_squash | k_no_subtree_check;
+  std::vector<Flavour> security; ///< in order of preference; never empty after settings_of()
+  std::uint32_t anonuid = 65534, anongid = 65534;
+  std::optional<std::uint32_t> fsid; ///< a number; `root` is 0
+  std::string uuid;                  ///< fsid= with 32 hexadecimal digits
+  std::optional<std::string> mountpoint;
+  std::string refer, replicas, reexport;
+  std::vector<std::string> transport; ///< xprtsec=
+
+  [[nodiscard]] bool has(Flag flag) const { return (flags & flag) != 0; }
+  // These ask the flavours, so they hold for what settings_of() made.
+  /// True if some flavour may write.
+  [[nodiscard]] bool writable() const;
+  /// True if root of a client that does not use Kerberos is root here.
+  [[nodiscard]] bool root_is_root() const;
+  friend bool operator==(const Settings&, const Settings&) = default;
+};
+
+/// The word that nfs-utils refuses; it then drops the entry and stops reading the file.
+struct OptionError {
+  std::size_t index = 0; ///< in the list
+  bool unknown = true;   ///< no such option; false: its value is wrong
+  std::string message;   ///< "unknown option `rx`"
+  std::string hint;
+};
+
+/// Apply `options` in order, as one parenthesised list. exportfs applies the defaults of a line the same way, first.
+tl::expected<void, OptionError> apply_options(Settings& settings, const std::vector<std::string>& options);
+/// Defaults, then own options, in a form that equals any other of the same meaning: k_flavour_flags stand in `security`
+/// only, and `sys` stands for none given. Error of the first bad word.
+tl::expected<Settings, OptionError> settings_of(const std::vector<std::string>& defaults,
+                                                const std::vector<std::string>& options);
+
+/// Split "rw, sync" at commas; blanks behind a comma are passed as exportfs does. "" gives no option, a comma at the
+/// very end is nothing, two commas give an empty option (which is an unknown one).
+std::vector<std::string> split_options(std::string_view list);
+
+/// Pairs of words in one list that take each other back (`rw,ro`): the last one counts. None behind a `sec=`, where
+/// the same option may be given for several flavours.
+std::vector<std::pair<std::string, std::string>> contradictions(const std::vector<std::string>& options);
+
+/// Differences in words: "ro instead of rw", "root_squash instead of no_root_squash". Empty: the same.
+std::vector<std::string> differences(const Settings& wanted, const Settings& found);
+/// As options, only what differs from exportfs' own defaults, and ro or rw always: "rw,no_root_squash".
+std::string summary(const Settings& settings);
+
+/// Every name that may be written, options with a value with their `=`.
+std::vector<std::string> option_names();
+/// First nfs-utils version that knows the option (word with or without value), "" for those that all know.
+std::string_view option_since(std::string_view option);
+
+} // namespace sharefs::exports

@@ -1,0 +1,32 @@
+#pragma once
+// From sharefs.yaml and the command line to the exports room: which exports are this host's, and which were named.
+#include "cli/command.hpp"
+#include "cli/context.hpp"
+#include "exports/plan_export.hpp"
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace sharefs::cli {
+
+/// The servers of sharefs.yaml that are this host: by address, by name, or by what the address resolves to.
+struct OwnServers {
+  std::vector<const config::Server*> servers;
+  std::string address; ///< of this host, as clients reach it; for the check over the network
+};
+/// None is an empty list, no error.
+OwnServers find_own_servers(sys::System& system, const config::Config& config);
+/// `config` error that names the addresses of this host and those of the file.
+Error not_a_server(sys::System& system, const config::Config& config);
+
+/// The exports that the words of the command line mean (PATH, SERVER:PATH or the last part of PATH, or --all), as the
+/// exports room takes them. `usage` if neither or both are given or a word is ambiguous, `not_found` with a "did you
+/// mean" hint. `in_file`: directories that sharefs exports now, which --remove can name too.
+Result<exports::Request> export_request(Context& context, const Arguments& arguments, const OwnServers& own,
+                                        const std::vector<std::string>& in_file);
+
+/// [{directory, client, kind, options, origin}]
+nlohmann::ordered_json to_json(const std::vector<exports::Export>& list);
+
+} // namespace sharefs::cli

@@ -1,0 +1,27 @@
+// Reading exports(5) never crashes, and what is written is read back as the same exports.
+#include "exports/diagnose.hpp"
+#include "exports/facts.hpp"
+#include "exports/parse.hpp"
+#include "support/fuzz.hpp"
+
+#include <string_view>
+
+using namespace sharefs;
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(bytes), size);
+  const auto file = exports::parse(text, "exports");
+  // An entry can be read and not be written: its defaults of two words may be too long for one.
+  auto writable = file.exports;
+  std::erase_if(writable, [](const exports::Export& entry) { return !exports::unwritable(entry).empty(); });
+  const auto again = exports::parse(exports::format(writable), "again");
+  FUZZ_CHECK(again.complete);
+  FUZZ_CHECK(exports::flattened(again.exports) == exports::flattened(writable));
+
+  const auto foretold = exports::expected_etab({file}, {});
+  FUZZ_CHECK(foretold.entries.size() + foretold.dropped.size() == exports::flattened(file.exports).size());
+  for (const auto& diagnosis : exports::diagnose({file}, {}))
+    FUZZ_CHECK(!diagnosis.message.empty() && diagnosis.subject.starts_with("exports:"));
+  static_cast<void>(exports::parse_etab(text));
+  return 0;
+}

@@ -1,0 +1,151 @@
+// The traps of exports(5), each with its place. What exportfs does with them was tried with nfs-utils 2.6.2.
+#include "support/catch.hpp"
+#include "unit/exports/told.hpp"
+
+using namespace sharefs;
+using namespace sharefs::exports;
+using test::diagnoses_of;
+using test::told;
+using Lines = std::vector<std::string>;
+
+TEST_CASE("clients that are not what they look like") {
+  struct Case {
+    std::string text;
+    Lines told;
+  };
+  const auto row = GENERATE(values<Case>({
+      {"/a h(rw) 10.0.0.1(rw) 10.0.0.0/8(rw) *.lab(rw) @g(rw) 2001:db8::/64(rw)", {}},
+      {"/a 192.168.16.11/22(rw)", {"SF103 warning 1:4"}},
+      {"/a 10.0.0.0/0(rw)", {"SF104 error 1:4"}},
+      {"/a 10.0.0.0/33(rw)", {"SF105 error 1:4"}},
+      {"/a node/24(rw)", {"SF105 error 1:4"}},
+      {"/a 10.0.0.300(rw)", {"SF105 error 1:4"}},
+      {"/a 10.4(rw)", {"SF105 warning 1:4"}},
+      {"/a 10.0.0.1/255.0.255.0(rw)", {"SF105 warning 1:4"}},
+      {"/a 10.0.0.1,10.0.0.2(rw)", {"SF112 error 1:4"}},
+      {"/a \"h (rw)\"", {"SF112 error 1:4"}},
+      {"/a [fe80::1](rw)", {"SF113 error 1:4"}},
+      {"/a [fe80::]/64(rw)", {"SF113 error 1:4"}},
+      {"/a node[1-3].lab(rw)", {}},
+      {"/a 10.0.0.*(rw)", {"SF114 warning 1:4"}},
+      {"a h(rw)", {"SF118 error 1:1"}},
+      {"/a *(rw,no_root_squash)", {"SF119 warning 1:4"}},
+      {"/a *(rw,no_root_squash,insecure)", {"SF120 error 1:4"}},
+      {"/a *(ro,no_root_squash,insecure)", {"SF119 warning 1:4"}},
+      {"/a *(rw,no_root_squash,all_squash,insecure)", {}},
+      {"/a *(rw,no_root_squash,insecure,sec=krb5)", {}},
+      {"/a 10.0.0.0/8(rw,no_root_squash,insecure)", {}},
+      {"/a h(rw,sync,ro)", {"SF127 warning 1:4"}},
+      {"/a h(squash_uids=0-9)", {"SF135 warning 1:4"}},
+      {"/a h(bad)\n/b 10.0.0.1/8(rw)", {"SF107 error 1:6", "SF111 error 2:1", "SF103 warning 2:4"}},
+  }));
+  CAPTURE(row.text);
+  CHECK(told(diagnoses_of(row.text)) == row.told);
+}
+
+TEST_CASE("host bits: the real range and count are told") {
+  const auto found = diagnoses_of("/mnt 192.168.16.11/22(rw)");
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].message ==
+        "`192.168.16.11/22` is not one host but the network 192.168.16.0-192.168.19.255: 1,024 addresses");
+  CHECK(found[0].hint == "write `192.168.16.11` for the host, or `192.168.16.0/22` for the network");
+}
+
+TEST_CASE("a wildcard of addresses: the network is proposed") {
+  const auto hint = [](const std::string& client) { return diagnoses_of("/a " + client + "(rw)").front().hint; };
+  CHECK(hint("10.0.0.*") == "write `10.0.0.0/24`");
+  CHECK(hint("10.0.*.*") == "write `10.0.0.0/16`");
+  CHECK(hint("10.*.0.*") == "write the network, as `192.168.1.0/24`");
+  CHECK(hint("10.0.0.1?") == "write the network, as `192.168.1.0/24`");
+}
+
+TEST_CASE("entries against each other") {
+  struct Case {
+    std::string text;
+    Lines told;
+  };
+  const auto row = GENERATE(values<Case>({
+      {"/a h(rw) H(rw)", {"SF115 warning 1:10"}},
+      {"/a h(rw)\n/a h(ro)", {"SF115 error 2:4"}},
+      {"/a h(rw)\n/b h(ro)", {}},
+      {"/a *(rw) (rw)", {"SF102 warning 1:10", "SF115 warning 1:10"}},
+      {"/a 10.0.0.11/22(rw) 10.0.0.12/22(rw)", {"SF103 warning 1:4", "SF103 warning 1:21", "SF116 warning 1:21"}},
+      {"/a 10.0.0.0/22(rw) 10.0.0.11/22(ro)", {"SF103 warning 1:20", "SF116 warning 1:20"}},
+      {"/a 10.0.0.0/22(rw) 10.0.0.5(ro)", {"SF116 warning 1:20"}},
+      {"/a 10.0.0.0/22(rw) 10.0.0.5(rw)", {}},
+      {"/a 10.0.0.0/22(rw)\n/b 10.0.0.5(ro)", {}},
+      {"/a h(fsid=1)\n/b h(fsid=1)", {"SF117 error 2:4"}},
+      {"/a h(fsid=1) i(fsid=1)", {}},
+      {"/a h(fsid=1)\n/b h(fsid=1) i(fsid=0x1)", {"SF117 error 2:4"}}, // once for a directory
+      {"/a h(fsid=0)\n/b h(fsid=root)", {"SF117 error 2:4"}},
+  }));
+  CAPTURE(row.text);
+  CHECK(told(diagnoses_of(row.text)) == row.told);
+}
+
+TEST_CASE("what the host tells") {
+  using Kind = DirectoryFact::Kind;
+  HostFacts facts;
+  facts.directories["/data"] = {Kind::directory, "/data", false, "ext4", ""};
+  facts.directories["/ram"] = {Kind::directory, "/ram", false, "tmpfs", ""};
+  facts.directories["/layers"] = {Kind::directory, "/layers", false, "overlay", "rw"};
+  facts.directories["/gone"] = {Kind::missing, "/gone", false, "ext4", ""};
+  facts.directories["/file"] = {Kind::other, "/file", false, "ext4", ""};
+  facts.names["known"] = {{"10.0.0.1"}, "known"};
+  facts.names["unknown"] = {};
+  facts.missing_options = {"xprtsec"};
+  facts.nfs_utils_version = "2.6.2";
+  struct Case {
+    std::string text;
+    Lines told;
+  };
+  const auto row = GENERATE(values<Case>({
+      {"/data known(rw)", {}},
+      {"/not-asked not-asked(rw)", {}},
+      {"/data unknown(rw)", {"SF122 error 1:7"}},
+      {"/gone known(rw)", {"SF123 warning 1:1"}},
+      {"/file known(rw)", {"SF123 error 1:1"}},
+      {"/ram known(rw)", {"SF124 error 1:6"}},
+      {"/ram known(rw,fsid=7)", {}},
+      {"/layers known(rw,fsid=7)", {"SF125 error 1:1"}},
+      {"/data known(rw,xprtsec=tls)", {"SF121 error 1:7"}},
+      {"/data -xprtsec=tls known", {"SF121 error 1:20"}},
+  }));
+  CAPTURE(row.text);
+  CHECK(told(diagnoses_of(row.text, facts)) == row.told);
+  const auto found = diagnoses_of("/data known(rw,xprtsec=tls)", facts);
+  CHECK(found[0].message.find("nfs-utils 2.6.2 does not know `xprtsec`") != std::string::npos);
+  CHECK(found[0].hint == "`xprtsec` came with nfs-utils 2.6.4");
+}
+
+TEST_CASE("diagnoses come in the order of the files and places") {
+  const auto found = diagnose({parse("/a h(rw,ro)\n/b 10.0.0.1/8(rw)", "one"), parse("/a h(rw)", "two")}, {});
+  Lines subjects;
+  for (const auto& diagnosis : found)
+    subjects.push_back(diagnosis.subject);
+  CHECK(subjects == Lines{"one:1:4", "one:2:4", "two:1:4"});
+}
+
+TEST_CASE("an entry that was never text") {
+  const auto codes = [](const std::string& client, const std::string& option) {
+    return told(diagnose_entry({"/a", {{client, {}, {option}, {"y", 3, 5}}}, {"y", 2, 3}}));
+  };
+  CHECK(codes("h", "rw").empty());
+  CHECK(codes("h", "RW") == Lines{"SF107 error 3:5"});
+  CHECK(codes("h", "anonuid=x") == Lines{"SF108 error 3:5"});
+  CHECK(codes("h(rw)", "rw") == Lines{"SF129 error 2:3"});
+}
+
+TEST_CASE("a more specific client of another file goes first") {
+  HostFacts facts;
+  facts.names["n1"] = {{"10.0.0.5"}, "n1.lab"};
+  const auto found = [&](const std::string& theirs, const std::string& mine) {
+    return told(diagnose_precedence({parse(theirs, "theirs"), parse(mine, "mine")}, "mine", facts));
+  };
+  CHECK(found("/a n1(ro)", "/a 10.0.0.0/24(rw)") == Lines{"SF128 warning 1:4"});
+  CHECK(found("/a 10.0.0.7(ro)", "/a *(rw)") == Lines{"SF128 warning 1:4"});
+  CHECK(found("/a n1(rw)", "/a 10.0.0.0/24(rw)").empty());
+  CHECK(found("/a n1(ro)", "/a 10.9.0.0/24(rw)").empty());
+  CHECK(found("/a n1(ro)", "/b 10.0.0.0/24(rw)").empty());
+  CHECK(found("/a *(ro)", "/a 10.0.0.0/24(rw)").empty());
+}

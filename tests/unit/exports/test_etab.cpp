@@ -1,0 +1,81 @@
+#include "support/catch.hpp"
+#include "unit/exports/told.hpp"
+
+using namespace sharefs::exports;
+
+namespace {
+
+// As exportfs 2.6.2 wrote it.
+constexpr const char* k_etab_text =
+    "/mnt/"
+    "c\t10.0.0.5(rw,sync,wdelay,hide,nocrossmnt,secure,root_squash,no_all_squash,no_subtree_check,secure_locks,acl,"
+    "no_pnfs,anonuid=65534,anongid=65534,sec=sys,rw,root_squash,no_all_squash)\n"
+    "/mnt/sp\\040ace\tnode1.lab(rw,async,wdelay,hide,nocrossmnt,insecure,no_root_squash,no_all_squash,no_subtree_check,"
+    "secure_locks,acl,no_pnfs,fsid=-1,anonuid=65534,anongid=65534,sec=sys,rw,insecure,no_root_squash,no_all_squash)\n"
+    "/mnt/"
+    "b\t(ro,sync,wdelay,hide,nocrossmnt,secure,root_squash,no_all_squash,no_subtree_check,secure_locks,acl,no_pnfs,"
+    "anonuid=65534,anongid=65534,sec=sys,ro,root_squash,no_all_squash)\n";
+
+std::vector<std::string> lines(const std::vector<EtabEntry>& etab) {
+  std::vector<std::string> texts;
+  for (const auto& entry : etab)
+    texts.push_back(entry.directory + " " + entry.client + " " + summary(entry.settings));
+  return texts;
+}
+
+using Lines = std::vector<std::string>;
+
+} // namespace
+
+TEST_CASE("etab is read") {
+  CHECK(lines(parse_etab(k_etab_text)) ==
+        Lines{"/mnt/c 10.0.0.5 rw", "/mnt/sp ace node1.lab rw,no_root_squash,async,insecure,fsid=4294967295",
+              "/mnt/b * ro"});
+  CHECK(parse_etab("").empty());
+}
+
+TEST_CASE("what is not understood in etab hides nothing else") {
+  CHECK(lines(parse_etab("/a h(rw,brand_new,sec=sys,rw,shiny=3)\ngarbage\n/b\n\n/c i(ro)")) ==
+        Lines{"/a h rw", "/c i ro"});
+}
+
+TEST_CASE("what exportfs makes of files") {
+  const auto expected = [](const std::vector<std::string>& texts, const HostFacts& facts = {}) {
+    std::vector<ExportsFile> files;
+    for (std::size_t i = 0; i < texts.size(); ++i)
+      files.push_back(parse(texts[i], "f" + std::to_string(i)));
+    return expected_etab(files, facts);
+  };
+  SECTION("the first of two entries for the same client wins, over files too") {
+    const auto result = expected({"/a h(ro)\n", "/a H(rw) i(rw)"});
+    CHECK(lines(result.entries) == Lines{"/a h ro", "/a i rw"});
+    REQUIRE(result.dropped.size() == 1);
+    CHECK(result.dropped[0].by.text() == "f0:1:4");
+  }
+  SECTION("host bits are no duplicates") {
+    CHECK(expected({"/a 10.0.0.1/24(ro) 10.0.0.0/24(rw)"}).entries.size() == 2);
+  }
+  SECTION("nor is another way to write a directory") {
+    CHECK(expected({"/a h(ro)\n/a/ h(rw)"}).entries.size() == 1); // an existing one, after realpath
+  }
+  SECTION("names are the same client if their addresses are") {
+    HostFacts facts;
+    facts.names["n1"] = {{"10.0.0.1"}, "n1.lab"};
+    facts.names["alias"] = {{"10.0.0.1"}, "n1.lab"};
+    facts.names["gone"] = {};
+    const auto result = expected({"/a n1(ro) alias(rw) gone(rw)"}, facts);
+    CHECK(lines(result.entries) == Lines{"/a n1.lab ro"});
+    REQUIRE(result.dropped.size() == 2);
+    CHECK(result.dropped[1].why == Dropped::Why::unresolved);
+  }
+  SECTION("bad networks are dropped one by one, /0 is not") {
+    const auto result = expected({"/a 10.0.0.0/33(rw) 10.0.0.0/0(rw) 10.0.0.1(rw)"});
+    CHECK(lines(result.entries) == Lines{"/a 10.0.0.0/0 rw", "/a 10.0.0.1 rw"});
+    CHECK(result.dropped[0].why == Dropped::Why::bad_network);
+  }
+  SECTION("links are resolved") {
+    HostFacts facts;
+    facts.directories["/link"].real_path = "/real";
+    CHECK(lines(expected({"/link h(rw)"}, facts).entries) == Lines{"/real h rw"});
+  }
+}

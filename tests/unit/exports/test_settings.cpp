@@ -1,0 +1,133 @@
+#include "exports/settings.hpp"
+#include "support/catch.hpp"
+
+using namespace sharefs::exports;
+using Words = std::vector<std::string>;
+
+namespace {
+
+Settings of(const Words& options, const Words& defaults = {}) {
+  const auto settings = settings_of(defaults, options);
+  REQUIRE(settings);
+  return *settings;
+}
+
+} // namespace
+
+TEST_CASE("settings that are the same however they are written") {
+  struct Case {
+    Words a, b;
+  };
+  const auto row = GENERATE(values<Case>({
+      {{},
+       {"ro", "sync", "wdelay", "hide", "nocrossmnt", "secure", "root_squash", "no_all_squash", "no_subtree_check",
+        "secure_locks", "acl", "no_pnfs", "anonuid=65534", "anongid=65534", "sec=sys"}},
+      {{"ro", "rw"}, {"rw"}},
+      {{"sec=unix"}, {"sec=sys"}},
+      {{"sec=null"}, {"sec=none"}},
+      {{"auth_nlm"}, {"secure_locks"}},
+      {{"fsid=root"}, {"fsid=0"}},
+      {{"fsid=0x10"}, {"fsid=16"}},
+      {{"fsid=4294967295"}, {"fsid=-1"}}, // etab writes %d
+      {{"anonuid=-2"}, {"anonuid=4294967294"}},
+      {{"mp"}, {"mountpoint"}},
+      {{"mp="}, {"mountpoint"}},
+      {{"rw", "sec=sys"}, {"sec=sys", "rw"}},
+      {{"rw", "sec=sys", "rw", "root_squash", "no_all_squash"}, {"rw"}}, // as etab has it
+  }));
+  CAPTURE(row.a, row.b);
+  CHECK(of(row.a) == of(row.b));
+}
+
+TEST_CASE("options behind sec= belong to its flavours") {
+  const auto settings = of({"sec=krb5:krb5i", "rw", "sec=sys", "ro", "no_root_squash"});
+  REQUIRE(settings.security.size() == 3);
+  CHECK((settings.security[0].flags & k_read_only) == 0);
+  CHECK((settings.security[2].flags & k_read_only) != 0);
+  CHECK((settings.security[0].flags & k_root_squash) != 0);
+  CHECK(settings.root_is_root()); // by sec=sys
+  CHECK(settings.writable());     // by krb5
+  // Own options of a client do not reach the flavours that the defaults of its line made.
+  const auto own = of({"ro"}, {"sec=krb5", "rw"});
+  CHECK((own.security[0].flags & k_read_only) == 0);
+}
+
+TEST_CASE("bad options are told by their index") {
+  struct Case {
+    Words options;
+    std::size_t index;
+    bool unknown;
+  };
+  const auto row = GENERATE(values<Case>({
+      {{"rw", "rx"}, 1, true},
+      {{"RO"}, 0, true},
+      {{""}, 0, true},
+      {{"rw", "anonuid="}, 1, false},
+      {{"anongid=users"}, 0, false},
+      {{"fsid="}, 0, false},
+      {{"fsid=abc"}, 0, false},
+      {{"sec="}, 0, false},
+      {{"sec=sys:"}, 0, false},
+      {{"sec=spkm3"}, 0, false},
+      {{"xprtsec=ssl"}, 0, false},
+      {{"reexport=yes"}, 0, false},
+      {{"reexport=auto-fsidnum", "fsid=1"}, 1, false},
+      {{"squash_uids=a"}, 0, false},
+      {{"fsid"}, 0, true},
+      {{"rw "}, 0, true},
+  }));
+  CAPTURE(row.options);
+  const auto settings = settings_of({}, row.options);
+  REQUIRE_FALSE(settings);
+  CHECK(settings.error().index == row.index);
+  CHECK(settings.error().unknown == row.unknown);
+}
+
+TEST_CASE("values that exportfs takes") {
+  CHECK(of({"fsid=6f2a3b4c-1111-2222-3333-444455556666"}).uuid == "6f2a3b4c-1111-2222-3333-444455556666");
+  CHECK(of({"squash_uids=0-15"}) == of({}));
+  CHECK_FALSE(of({"fsid=3", "fsid=6f2a3b4c-1111-2222-3333-444455556666"}).fsid);
+  CHECK(of({"refer=/x@h"}).refer == "/x@h");
+  CHECK(of({"xprtsec=mtls:tls"}).transport == Words{"mtls", "tls"});
+}
+
+TEST_CASE("lists are split at commas, blanks behind a comma passed") {
+  CHECK(split_options("") == Words{});
+  CHECK(split_options("rw") == Words{"rw"});
+  CHECK(split_options(" rw, sync,\tacl") == Words{"rw", "sync", "acl"});
+  CHECK(split_options("rw,") == Words{"rw"});
+  CHECK(split_options("rw,,ro") == Words{"rw", "", "ro"});
+  CHECK(split_options(",rw") == Words{"", "rw"});
+}
+
+TEST_CASE("differences are told in words") {
+  CHECK(differences(of({"rw"}), of({"rw"})).empty());
+  CHECK(differences(of({"rw", "no_root_squash"}), of({"ro"})) ==
+        Words{"ro instead of rw", "root_squash instead of no_root_squash"});
+  CHECK(differences(of({"fsid=3"}), of({})) == Words{"no fsid instead of fsid=3"});
+  CHECK(differences(of({}), of({"sec=krb5"})) == Words{"sec=krb5 instead of sec=sys"});
+  CHECK(differences(of({"async"}), of({"sync"})) == Words{"sync instead of async"});
+  CHECK(differences(of({"sec=krb5", "rw", "sec=sys", "ro"}), of({"sec=krb5", "rw", "sec=sys", "rw"})) ==
+        Words{"rw instead of ro for sec=sys"});
+}
+
+TEST_CASE("a summary says what is not usual") {
+  CHECK(summary(of({})) == "ro");
+  CHECK(summary(of({"rw", "sync", "no_subtree_check"})) == "rw");
+  CHECK(summary(of({"rw", "async", "no_root_squash", "insecure", "fsid=0"})) ==
+        "rw,no_root_squash,async,insecure,fsid=0");
+  CHECK(summary(of({"sec=krb5", "rw"})) == "rw,sec=krb5");
+  CHECK(summary(of({"sec=krb5", "rw", "sec=sys", "ro"})) == "sec=krb5,rw,sec=sys,ro");
+}
+
+TEST_CASE("contradictions within one list") {
+  using Pairs = std::vector<std::pair<std::string, std::string>>;
+  CHECK(contradictions({"rw", "sync", "ro"}) == Pairs{{"rw", "ro"}});
+  CHECK(contradictions({"rw", "rw"}).empty());
+  CHECK(contradictions({"sec=krb5", "rw", "sec=sys", "ro"}).empty());
+}
+
+TEST_CASE("options that came later") {
+  CHECK(option_since("xprtsec=tls") == "2.6.4");
+  CHECK(option_since("rw").empty());
+}
