@@ -154,9 +154,10 @@ bool Child::reap_until(Deadline deadline) {
   return true;
 }
 
-void Child::kill() const {
+void Child::kill() {
   if (m_reaped || m_pid <= 0)
     return; // the number may belong to somebody else by now
+  m_killed = true;
   if (::kill(-m_pid, SIGKILL) != 0)
     ::kill(m_pid, SIGKILL);
 }
@@ -231,7 +232,7 @@ std::string_view WorkingChild::result() const {
 
 Result<void> WorkingChild::finish() {
   m_pipe.reset();
-  if (!m_child.reap_until(deadline_in(k_reap_grace)))
+  if (!m_child.reap_until(deadline_in(k_reap_grace)) && !m_child.was_killed())
     m_child.kill_and_reap();
   int refused = 0;
   if (m_bytes.size() >= sizeof refused)

@@ -39,7 +39,8 @@ class Child {
   bool reap_until(Deadline deadline);
   /// SIGKILL to the group, then reap within k_reap_grace. False: it hangs in the kernel.
   bool kill_and_reap();
-  void kill() const;
+  void kill();
+  [[nodiscard]] bool was_killed() const { return m_killed; }
   /// 0..255, 128 + n when killed by signal n; -1 while not known.
   [[nodiscard]] int exit_code() const { return m_exit_code; }
 
@@ -47,6 +48,7 @@ class Child {
   pid_t m_pid = -1;
   Fd m_pidfd;
   bool m_reaped = false;
+  bool m_killed = false;
   int m_exit_code = -1;
 };
 

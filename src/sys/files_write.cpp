@@ -67,7 +67,7 @@ bool is_bound_to_content(std::string_view name) {
 int copy_attributes(int from, int to) {
   const ssize_t needed = ::flistxattr(from, nullptr, 0);
   if (needed < 0)
-    return errno == ENOTSUP ? 0 : errno;
+    return errno == ENOTSUP || errno == ENOSYS ? 0 : errno;
   std::string names(static_cast<std::size_t>(needed), '\0');
   const ssize_t size = ::flistxattr(from, names.data(), names.size());
   if (size < 0)

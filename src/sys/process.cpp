@@ -112,7 +112,7 @@ bool connect_streams(Start& start) {
   if (fds[3] != start.failure.write.get())
     start.failure.write.reset(fds[3]);
   // Whatever we were started with open is no business of the program (kernels before 5.11 refuse; ours have O_CLOEXEC).
-  ::close_range(4, ~0U, CLOSE_RANGE_CLOEXEC);
+  ::close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
   return fds[3] >= 0 && ::dup2(fds[0], 0) == 0 && ::dup2(fds[1], 1) == 1 && ::dup2(fds[2], 2) == 2;
 }
 

@@ -13,23 +13,24 @@
 namespace sharefs::sys {
 
 struct Command {
-  Argv argv;                                    ///< argv[0] is looked up in PATH (plus /usr/sbin:/sbin)
+  Argv argv;                                      ///< argv[0] is looked up in PATH (plus /usr/sbin:/sbin)
   std::map<std::string, std::string> environment; ///< added to (or replacing in) the inherited environment
-  std::string directory;                        ///< working directory; empty: inherited
-  std::string input;                            ///< given on stdin; empty: /dev/null
-  std::optional<User> as;                       ///< run with this user's uid, gid and groups
-  std::chrono::milliseconds deadline{10'000};   ///< then SIGKILL to the whole process group
-  std::size_t output_limit = 1U << 20U;         ///< bytes kept of stdout and of stderr each
+  std::string directory;                          ///< working directory; empty: inherited
+  std::string input;                              ///< given on stdin; empty: /dev/null
+  std::optional<User> as;                         ///< run with this user's uid, gid and groups, and with HOME, USER and
+                                                  ///< LOGNAME unless `environment` has them
+  std::chrono::milliseconds deadline{10'000};     ///< then SIGKILL to the whole process group
+  std::size_t output_limit = 1U << 20U;           ///< bytes kept of stdout and of stderr each
 
   friend bool operator==(const Command&, const Command&) = default;
 };
 
 struct Completed {
-  int exit_code = -1;      ///< 0..255; 128 + n when killed by signal n; -1 when not known (timed out and not reaped)
-  bool timed_out = false;  ///< the deadline passed; the group was sent SIGKILL
-  bool unreaped = false;   ///< SIGKILL did not end it in time (blocked in the kernel); nobody waits for it any more
-  std::string out;         ///< stdout
-  std::string err;         ///< stderr
+  int exit_code = -1;     ///< 0..255; 128 + n when killed by signal n; -1 when not known (timed out and not reaped)
+  bool timed_out = false; ///< the deadline passed; the group was sent SIGKILL
+  bool unreaped = false;  ///< SIGKILL did not end it in time (blocked in the kernel); nobody waits for it any more
+  std::string out;        ///< stdout
+  std::string err;        ///< stderr
   std::chrono::milliseconds took{0};
 
   [[nodiscard]] bool ok() const { return exit_code == 0 && !timed_out; }
@@ -50,8 +51,10 @@ Error exec_process(const Argv& argv, const std::vector<std::string>& environment
 Result<std::string> find_program(const std::string& name, const std::vector<std::string>& avoid = {});
 
 /// Run `work` in a forked child, as `as` if given (setgroups, setgid, setuid), and hand back its result. The child is
-/// killed at the deadline: error `timeout`. This is the only way to touch a path that may lie on a dead mount.
-/// `work` must not use threads, locks of the parent, or spdlog; its string result may hold any bytes.
+/// killed at the deadline: error `timeout`; `permission` if it cannot become `as`. The child has no descriptor of ours
+/// (its standard streams are /dev/null: one that hangs must not keep a pipe or a lock open) and works in `/`. This is
+/// the only way to touch a path that may lie on a dead mount. `work` must not use threads, locks of the parent, or
+/// spdlog; its string result may hold any bytes.
 Result<std::string> in_child(const std::optional<User>& as, std::chrono::milliseconds deadline,
                              const std::function<Result<std::string>()>& work);
 

@@ -72,6 +72,12 @@ ScriptedAnswer* find(std::vector<ScriptedAnswer>& answers, const json& call) {
   return nullptr;
 }
 
+Result<void> write_with_parents(const Files& files, const std::string& path, const std::string& content) {
+  if (auto made = files.make_directories(parent_path(path)); !made)
+    return made;
+  return files.write(path, content);
+}
+
 /// A file under the root of a test, as the child of inspect_paths would see it.
 PathFact real_fact(const Files& files, const std::string& path, const PathQuery& query) {
   PathFact fact;
@@ -130,7 +136,7 @@ Result<Completed> ScriptedSystem::Script::answer(const Files& files, std::vector
   if (found->mountinfo)
     mountinfo = *found->mountinfo;
   for (const auto& [path, content] : found->files)
-    if (const auto written = files.write(path, content); !written)
+    if (const auto written = write_with_parents(files, path, content); !written)
       return fail(written.error());
   if (found->error)
     return fail(*found->error);

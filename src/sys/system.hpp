@@ -39,25 +39,27 @@ struct Identity {
   std::string boot_id; ///< /proc/sys/kernel/random/boot_id
   uid_t uid = 0;       ///< effective
   gid_t gid = 0;
-  std::string user;    ///< name of uid, or the number
-  std::string home;    ///< of uid by passwd, not $HOME
+  std::string user; ///< name of uid, or the number
+  std::string home; ///< of uid by passwd, not $HOME
   int pid = 0;
-  bool systemd = false; ///< booted with systemd (/run/systemd/system exists)
+  bool systemd = false;               ///< booted with systemd (/run/systemd/system exists)
   std::vector<std::string> addresses; ///< of this host's interfaces, without loopback
   friend bool operator==(const Identity&, const Identity&) = default;
 };
 
 class System {
-public:
+ public:
   virtual ~System() = default;
 
   virtual Result<Completed> run(const Command& command) = 0;
   /// Returns only on failure.
   virtual Error exec(const Argv& argv, const std::vector<std::string>& environment) = 0;
   virtual Result<MountTable> mounts() = 0;
-  /// Errors: `timeout`, `busy`, `permission`, `failed` with mount.nfs's own text.
+  /// Success: a new mount is at target. Errors, with mount.nfs's own text: `timeout`, `busy`, `permission`, `usage` (an
+  /// option), `unsupported` (a version), `not_found` (mount.nfs, the mount point, the export), `failed`.
   virtual Result<void> mount(const MountCall& call) = 0;
-  /// Success: the topmost mount at target is no longer in the table. Errors: `busy`, `timeout`, `permission`, `failed`.
+  /// Success: the topmost mount at target is no longer in the table. Errors: `not_found` (nothing is mounted there),
+  /// `busy`, `timeout`, `permission`, `failed`. The target is named as in the mount table, not through a link.
   virtual Result<void> unmount(const UnmountCall& call) = 0;
   virtual NfsProbe probe_nfs(const NfsProbeRequest& request) = 0;
   virtual std::vector<PathProbe> probe_paths(const std::vector<PathProbeRequest>& requests) = 0;
@@ -70,12 +72,12 @@ public:
   /// Files under the root: real in every implementation.
   [[nodiscard]] const Files& files() const { return m_files; }
 
-protected:
+ protected:
   explicit System(Files files) : m_files(std::move(files)) {}
   System(const System&) = default;
   System& operator=(const System&) = default;
 
-private:
+ private:
   Files m_files;
 };
 
