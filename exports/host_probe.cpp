@@ -32,6 +32,7 @@ Result<void> probe_directories(sys::System& system, const std::set<std::string>&
   if (!mounts)
     return fail(mounts.error());
   auto resolver = sys::make_resolver(system, *mounts, k_look_deadline);
+  resolver.insist();
   for (const auto& directory : directories) {
     if (!directory.starts_with('/'))
       continue;
@@ -99,7 +100,7 @@ Result<void> probe_options(sys::System& system, const std::set<std::string>& opt
 
 std::optional<NameFact> resolve_name(sys::System& system, const std::string& name, std::chrono::milliseconds deadline) {
   sys::Command command;
-  command.argv = {"getent", "ahosts", "--", name};
+  command.argv = {"getent", "ahosts", name};
   command.deadline = deadline;
   const auto completed = system.run(command);
   constexpr int k_not_found = 2; // getent(1)
@@ -120,7 +121,7 @@ std::optional<NameFact> resolve_name(sys::System& system, const std::string& nam
 
 Result<std::uint32_t> resolve_group(sys::System& system, const std::string& name) {
   sys::Command command;
-  command.argv = {"getent", "group", "--", name};
+  command.argv = {"getent", "group", name};
   command.deadline = 5s;
   const auto completed = system.run(command);
   if (!completed)

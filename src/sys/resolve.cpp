@@ -77,7 +77,7 @@ Place Resolver::resolve(std::string_view path) {
   std::string here = "/";
   std::vector<std::string> pending = reversed_components(path);
   int links = 0;
-  while (!pending.empty() && any_shared()) {
+  while (!pending.empty() && (m_insist || any_shared())) {
     const std::string part = std::move(pending.back());
     pending.pop_back();
     if (part == "..") {

@@ -43,8 +43,10 @@ class Resolver {
   using Remote = std::function<std::vector<Seen>(const std::vector<std::string>&)>;
   Resolver(const MountTable& mounts, Local local, Remote remote);
 
-  /// `path` is absolute. Never fails: more than 40 links give a shared place with a doubt.
+  /// `path` is absolute. Never fails: more than 40 links give a shared place with a doubt. Where nothing is shared, links
+  /// and kinds are not looked at, unless insist() was called: that is all that `run` needs, and costs no time.
   Place resolve(std::string_view path);
+  void insist() { m_insist = true; }
   /// True if some mount of the table is shared: if not, nothing is, and nothing needs to be resolved.
   [[nodiscard]] bool any_shared() const { return !m_shared.empty(); }
 
@@ -53,6 +55,7 @@ class Resolver {
   const Seen& look(const std::string& path, const std::vector<std::string>& ahead);
 
   const MountTable& m_mounts;
+  bool m_insist = false;
   Local m_local;
   Remote m_remote;
   std::set<std::string, std::less<>> m_shared; ///< targets of shared mounts

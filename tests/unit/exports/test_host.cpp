@@ -1,0 +1,159 @@
+#include "exports/host.hpp"
+#include "exports/parse.hpp"
+#include "support/catch.hpp"
+#include "sys/scripted_system.hpp"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+using namespace sharefs;
+using namespace sharefs::exports;
+using Lines = std::vector<std::string>;
+
+namespace {
+
+/// A root directory of its own, gone at the end.
+class Root {
+ public:
+  Root() {
+    std::string name = std::filesystem::temp_directory_path() / "sharefs-exports-XXXXXX";
+    m_path = ::mkdtemp(name.data());
+  }
+  ~Root() { std::filesystem::remove_all(m_path); }
+  Root(const Root&) = delete;
+  Root& operator=(const Root&) = delete;
+  void write(const std::string& path, const std::string& text) const {
+    std::filesystem::create_directories(std::filesystem::path(m_path + path).parent_path());
+    std::ofstream(m_path + path) << text;
+  }
+  void make(const std::string& path) const { std::filesystem::create_directories(m_path + path); }
+  [[nodiscard]] const std::string& path() const { return m_path; }
+
+ private:
+  std::string m_path;
+};
+
+std::unique_ptr<sys::ScriptedSystem> machine(const std::string& json, const std::string& root) {
+  auto system = sys::ScriptedSystem::from_json(json, root);
+  REQUIRE(system);
+  return std::move(*system);
+}
+
+constexpr const char* k_mountinfo =
+    R"("mountinfo": "20 1 0:5 / / rw - ext4 /dev/sda rw\n21 20 0:6 / /ram rw - tmpfs tmpfs rw,size=1g\n")";
+
+} // namespace
+
+TEST_CASE("which files exportfs reads, in its order") {
+  CHECK(exports_in_order({"b.exports", "a.exports", "10.exports", "9.exports", ".x.exports", ".exports", "c.conf"}) ==
+        Lines{"9.exports", "10.exports", "a.exports", "b.exports"});
+}
+
+TEST_CASE("the exports files of a host") {
+  const Root root;
+  const sys::Files files(root.path());
+  SECTION("none") {
+    const auto host = read_host_files(files);
+    REQUIRE(host);
+    CHECK(host->files.empty());
+    CHECK_FALSE(host->directory);
+  }
+  SECTION("all kinds") {
+    root.write("/etc/exports", "/a h(rw)\n");
+    root.write("/etc/exports.d/sharefs.exports", "/b h(rw)\n");
+    root.write("/etc/exports.d/a.exports", "/c h(rw)\n");
+    root.write("/etc/exports.d/backup.exports~", "/d h(rw)\n");
+    const auto host = read_host_files(files);
+    REQUIRE(host);
+    Lines names;
+    for (const auto& file : host->files)
+      names.push_back(file.name);
+    CHECK(names == Lines{"/etc/exports", "/etc/exports.d/a.exports", "/etc/exports.d/sharefs.exports"});
+    CHECK(host->unread == Lines{"/etc/exports.d/backup.exports~"});
+    CHECK(host->own == "/b h(rw)\n");
+    CHECK(host->directory);
+  }
+}
+
+TEST_CASE("names are resolved by getent, and no answer is no judgement") {
+  const auto system = machine(R"({"run": [
+    {"argv": ["getent", "ahosts", "n1"], "out": "10.0.0.1       STREAM n1.lab\n10.0.0.1       DGRAM  \nfe80::1        STREAM \n"},
+    {"argv": ["getent", "ahosts", "gone"], "exit_code": 2},
+    {"argv": ["getent", "ahosts", "odd"], "exit_code": 3}]})",
+                              "/nonexistent");
+  const auto known = resolve_name(*system, "n1", std::chrono::seconds(1));
+  REQUIRE(known);
+  CHECK(known->addresses == Lines{"10.0.0.1", "fe80::1"});
+  CHECK(known->canonical == "n1.lab");
+  const auto gone = resolve_name(*system, "gone", std::chrono::seconds(1));
+  REQUIRE(gone);
+  CHECK(gone->addresses.empty());
+  CHECK_FALSE(resolve_name(*system, "odd", std::chrono::seconds(1)));
+}
+
+TEST_CASE("groups are resolved by getent") {
+  const auto system = machine(R"({"run": [
+    {"argv": ["getent", "group", "ml"], "out": "ml:x:1234:alice,bob\n"},
+    {"argv": ["getent", "group", "none"], "exit_code": 2}]})",
+                              "/nonexistent");
+  CHECK(resolve_group(*system, "ml") == 1234U);
+  const auto none = resolve_group(*system, "none");
+  REQUIRE_FALSE(none);
+  CHECK(none.error().hint.find("groupadd none") != std::string::npos);
+}
+
+TEST_CASE("facts of directories: through links, with their file system") {
+  const Root root;
+  root.make("/data/real");
+  root.make("/ram/x");
+  root.write("/file", "");
+  std::filesystem::create_directory_symlink("/data/real", root.path() + "/link");
+  const auto system = machine(std::string("{") + k_mountinfo + "}", root.path());
+  const auto facts = probe_facts(
+      *system, {parse("/link 10.0.0.1(rw)\n/ram/x 10.0.0.1(rw)\n/gone/x 10.0.0.1\nrel *\n", "f")}, {"/file"});
+  REQUIRE(facts);
+  using Kind = DirectoryFact::Kind;
+  CHECK(facts->directories.at("/link") == DirectoryFact{Kind::directory, "/data/real", false, "ext4", "rw"});
+  CHECK(facts->directories.at("/ram/x") == DirectoryFact{Kind::directory, "/ram/x", false, "tmpfs", "rw,size=1g"});
+  CHECK(facts->directories.at("/gone/x").kind == Kind::missing);
+  CHECK(facts->directories.at("/file").kind == Kind::other);
+  CHECK(facts->directories.find("rel") == facts->directories.end());
+  CHECK(facts->names.empty());
+}
+
+TEST_CASE("options that the installed exportfs lacks, by what its program holds") {
+  const auto with = [](const std::string& content, const std::string& options) {
+    const auto system = machine(std::string("{") + k_mountinfo + R"(,
+      "run": [{"argv": ["rpc.mountd", "--version"], "out": "rpc.mountd version 2.6.2\n"},
+              {"argv": ["getent", "ahosts", "h"], "exit_code": 2}],
+      "inspect": {"/usr/sbin/exportfs": {"kind": "file", "content": ")" +
+                                    content + "\"}}}",
+                                "/nonexistent");
+    const auto facts = probe_facts(*system, {parse("/a h(" + options + ")", "f")});
+    REQUIRE(facts);
+    return *facts;
+  };
+  const auto lacking = with("..unknown flavor..", "rw,xprtsec=tls");
+  CHECK(lacking.missing_options.contains("xprtsec"));
+  CHECK(lacking.nfs_utils_version == "2.6.2");
+  CHECK(with("..unknown xprtsec mode..", "rw,xprtsec=tls").missing_options.empty());
+  CHECK(with("", "rw,xprtsec=tls").missing_options.empty()); // not installed
+}
+
+TEST_CASE("the way to a directory") {
+  const Root root;
+  root.make("/a/b");
+  const auto system = machine(std::string("{") + k_mountinfo + "}", root.path());
+  const auto missing = probe_directory(*system, {DirectoryFact::Kind::missing, "/a/c/d", false, "ext4", ""});
+  REQUIRE(missing);
+  CHECK(missing->missing == Lines{"/a/c", "/a/c/d"});
+  CHECK_FALSE(missing->access);
+  std::filesystem::permissions(root.path() + "/a/b", std::filesystem::perms(0750));
+  const auto there = probe_directory(*system, {DirectoryFact::Kind::directory, "/a/b", false, "ext4", ""});
+  REQUIRE(there);
+  CHECK(there->missing.empty());
+  REQUIRE(there->access);
+  CHECK(there->access->mode == 0750);
+  CHECK(there->access->default_acl.empty());
+}

@@ -1,0 +1,158 @@
+#include "exports/server.hpp"
+#include "support/catch.hpp"
+#include "sys/scripted_system.hpp"
+
+#include <algorithm>
+
+using namespace sharefs;
+using namespace sharefs::exports;
+using Lines = std::vector<std::string>;
+
+namespace {
+
+/// What the plan runs: "nfsdcld", "rpc.nfsd 8 / rpc.nfsd 0" with its undo.
+Lines tools(const ServerState& state) {
+  plan::Plan plan;
+  add_server_steps(state, "g", plan);
+  Lines lines;
+  for (const auto& step : plan.steps) {
+    const auto& tool = std::get<plan::RunTool>(step.action);
+    lines.push_back(shell_join(tool.argv) + (tool.undo.empty() ? "" : " / " + shell_join(tool.undo)));
+  }
+  return lines;
+}
+
+ServerState with_units(std::vector<Unit> units, int threads = 0) {
+  ServerState state;
+  state.systemd = true;
+  state.threads = threads;
+  state.units = std::move(units);
+  return state;
+}
+
+const Unit k_socket_up{"rpcbind.socket", "loaded", "active", "enabled"};
+const Unit k_server_down{"nfs-server.service", "loaded", "inactive", "disabled"};
+
+ServerState probed(const std::string& json) {
+  auto system = sys::ScriptedSystem::from_json(json, "/nonexistent");
+  REQUIRE(system);
+  const auto state = probe_server(**system);
+  REQUIRE(state);
+  return *state;
+}
+
+constexpr const char* k_programs = R"(
+  "/usr/sbin/exportfs": {"kind": "file"}, "/usr/sbin/rpc.nfsd": {"kind": "file"},
+  "/usr/sbin/rpc.mountd": {"kind": "file"}, "/usr/sbin/rpcbind": {"kind": "missing"}, "/sbin/exportfs": {"kind": "missing"},
+  "/sbin/rpc.nfsd": {"kind": "missing"}, "/sbin/rpc.mountd": {"kind": "missing"}, "/sbin/rpcbind": {"kind": "file"})";
+
+} // namespace
+
+TEST_CASE("without systemd: what does not run is started, in the order that avoids a grace period") {
+  ServerState state;
+  CHECK(tools(state) == Lines{"mount -t nfsd nfsd /proc/fs/nfsd",
+                              "mount -t rpc_pipefs -o X-mount.mkdir sunrpc /run/rpc_pipefs", "nfsdcld", "rpcbind -w",
+                              "rpc.statd", "rpc.nfsd 8 / rpc.nfsd 0", "rpc.mountd"});
+  state.nfsd_mounted = state.pipefs_mounted = true;
+  state.daemons = {"nfsdcld", "rpc.mountd", "rpcbind"};
+  CHECK(tools(state) == Lines{"rpc.statd", "rpc.nfsd 8 / rpc.nfsd 0"});
+}
+
+TEST_CASE("a running server is left alone") {
+  ServerState state;
+  state.nfsd_mounted = true;
+  state.threads = 8;
+  state.daemons = {"nfsdcld", "rpc.mountd", "rpc.statd", "rpcbind"};
+  CHECK(tools(state).empty());
+  SECTION("one for version 4 only needs no portmapper, and may have another mountd") {
+    state.version3 = false;
+    state.daemons = {"nfsv4.exportd"};
+    CHECK(tools(state).empty());
+  }
+  SECTION("but its mountd is started if it is gone") {
+    state.daemons = {"rpc.statd", "rpcbind"};
+    CHECK(tools(state) == Lines{"rpc.mountd"});
+  }
+}
+
+TEST_CASE("with systemd: enabled and started, and taken back exactly") {
+  struct Case {
+    ServerState state;
+    Lines tools;
+  };
+  const auto row = GENERATE(values<Case>({
+      {with_units({k_socket_up, k_server_down}),
+       {"systemctl enable --now nfs-server.service / systemctl disable --now nfs-server.service"}},
+      {with_units({{"rpcbind.socket", "loaded", "inactive", "disabled"}, k_server_down}),
+       {"systemctl enable --now rpcbind.socket / systemctl disable --now rpcbind.socket",
+        "systemctl enable --now nfs-server.service / systemctl disable --now nfs-server.service"}},
+      {with_units({{"rpcbind.service", "loaded", "inactive", "enabled"}, k_server_down}),
+       {"systemctl start rpcbind.service / systemctl stop rpcbind.service",
+        "systemctl enable --now nfs-server.service / systemctl disable --now nfs-server.service"}},
+      {with_units({k_socket_up, {"nfs-kernel-server.service", "loaded", "inactive", "enabled"}}),
+       {"systemctl start nfs-kernel-server.service / systemctl stop nfs-kernel-server.service"}},
+      {with_units({k_socket_up, k_server_down}, 8),
+       {"systemctl enable nfs-server.service / systemctl disable nfs-server.service"}},
+      {with_units({k_socket_up, {"nfs-server.service", "loaded", "active", "enabled"}}, 8), {}},
+      {with_units({k_socket_up, {"nfs-server.service", "loaded", "active", "enabled"}}, 0), // `rpc.nfsd 0` by hand
+       {"systemctl restart nfs-server.service / systemctl stop nfs-server.service"}},
+      {with_units(
+           {{"rpcbind.socket", "masked", "inactive", "masked"}, {"nfs-server.service", "loaded", "active", "enabled"}},
+           8),
+       {}},
+  }));
+  CHECK(tools(row.state) == row.tools);
+}
+
+TEST_CASE("what is missing is named with the commands that install it") {
+  ServerState state;
+  CHECK(check_installed(state));
+  state.missing = {"rpc.nfsd", "exportfs"};
+  const auto checked = check_installed(state);
+  REQUIRE_FALSE(checked);
+  CHECK(checked.error().code == ErrorCode::not_found);
+  CHECK(checked.error().message == "`exportfs` is not installed on this host");
+  CHECK(checked.error().hint.find("apt-get install nfs-kernel-server") != std::string::npos);
+  CHECK(checked.error().hint.find("dnf install nfs-utils") != std::string::npos);
+  CHECK_FALSE(check_installed(with_units({})));
+  CHECK(check_installed(with_units({k_server_down})));
+  const auto masked = check_installed(with_units({{"nfs-server.service", "masked", "inactive", "masked"}}));
+  REQUIRE_FALSE(masked);
+  CHECK(masked.error().hint == "run `systemctl unmask nfs-server.service`");
+}
+
+TEST_CASE("the server is looked at without systemd: processes of this network namespace only") {
+  const auto state = probed(std::string(R"({"identity": {"systemd": false},
+    "mountinfo": "20 1 0:5 / / rw - ext4 /dev/sda rw\n30 20 0:40 / /proc/fs/nfsd rw - nfsd nfsd rw\n",
+    "inspect": {)") + k_programs +
+                            R"(,
+      "/proc/fs/nfsd/threads": {"kind": "file", "content": "8\n"},
+      "/proc/fs/nfsd/versions": {"kind": "file", "content": "-2 -3 +4 +4.1 +4.2\n"},
+      "/proc": {"kind": "directory", "entries": ["1", "20", "30", "self"]},
+      "/proc/self/ns/net": {"kind": "symlink", "link_target": "net:[7]"},
+      "/proc/1/comm": {"kind": "file", "content": "init\n"},
+      "/proc/20/comm": {"kind": "file", "content": "rpc.mountd\n"},
+      "/proc/30/comm": {"kind": "file", "content": "rpcbind\n"},
+      "/proc/20/ns/net": {"kind": "symlink", "link_target": "net:[7]"},
+      "/proc/30/ns/net": {"kind": "symlink", "link_target": "net:[8]"}}})");
+  CHECK(state.missing.empty());
+  CHECK(state.threads == 8);
+  CHECK_FALSE(state.version3);
+  CHECK(state.nfsd_mounted);
+  CHECK_FALSE(state.pipefs_mounted);
+  CHECK(state.daemons == Lines{"rpc.mountd"});
+}
+
+TEST_CASE("the server is looked at with systemd") {
+  const auto state = probed(std::string(R"({"identity": {"systemd": true},
+    "mountinfo": "20 1 0:5 / / rw - ext4 /dev/sda rw\n",
+    "run": [{"argv": ["systemctl", "show", "--property=Id,LoadState,ActiveState,UnitFileState", "nfs-server.service",
+                      "nfs-kernel-server.service", "rpcbind.socket", "rpcbind.service"],
+      "out": "Id=nfs-server.service\nLoadState=loaded\nActiveState=inactive\nUnitFileState=disabled\n\nId=nfs-server.service\nLoadState=loaded\nActiveState=inactive\nUnitFileState=alias\n\nId=rpcbind.socket\nLoadState=not-found\nActiveState=inactive\nUnitFileState=\n\nId=rpcbind.service\nLoadState=masked\nActiveState=inactive\nUnitFileState=masked\n"}],
+    "inspect": {)") + k_programs +
+                            "}}");
+  CHECK(state.threads == 0);
+  CHECK(state.units == std::vector<Unit>{{"nfs-server.service", "loaded", "inactive", "disabled"},
+                                         {"nfs-kernel-server.service", "loaded", "inactive", "alias"},
+                                         {"rpcbind.service", "masked", "inactive", "masked"}});
+}

@@ -1,0 +1,110 @@
+#include "exports/parse.hpp"
+#include "exports/verify.hpp"
+#include "support/catch.hpp"
+#include "unit/exports/told.hpp"
+
+using namespace sharefs;
+using namespace sharefs::exports;
+using test::told;
+using Lines = std::vector<std::string>;
+
+namespace {
+
+/// Own exports as text; places are "own:LINE:COLUMN".
+Composed composed(const std::string& text) {
+  return {parse(text, "own").exports, {}, {}};
+}
+
+sys::NfsProbe listing(std::vector<sys::ExportListing> exports, sys::StageOutcome outcome = sys::StageOutcome::ok) {
+  sys::NfsProbe probe;
+  probe.host = "10.0.0.1";
+  probe.stages.push_back({sys::ProbeStage::exports, outcome, {}, "detail", "", ""});
+  probe.exports = std::move(exports);
+  return probe;
+}
+
+} // namespace
+
+TEST_CASE("etab is compared by meaning, client by client") {
+  struct Case {
+    std::string wanted, etab;
+    Lines told;
+  };
+  const auto row = GENERATE(values<Case>({
+      {"/a 10.0.0.1(rw)", "/a\t10.0.0.1(rw,sync,wdelay,secure,root_squash,sec=sys,rw,root_squash)", {}},
+      {"/a *(rw)", "/a\t*(rw)", {}},
+      {"/a 10.0.0.1(rw) 10.0.0.2(rw)", "/a\t10.0.0.1(rw)", {"SF130 error 1:17"}},
+      {"/a 10.0.0.1(rw)", "/a\t10.0.0.1(ro)", {"SF131 error 1:4"}},
+      {"/a 10.0.0.1(rw)", "/b\t10.0.0.1(rw)", {"SF130 error 1:4"}},
+      {"/a n1(rw)", "/a\tn1.lab(rw)", {}}, // by its canonical name
+      {"/a alias(rw)", "/a\tn1.lab(rw)", {}},
+      {"/link h(rw)", "/real\th(rw)", {}},
+  }));
+  CAPTURE(row.wanted, row.etab);
+  Actual actual;
+  actual.facts.names["n1"] = actual.facts.names["alias"] = {{"10.0.0.5"}, "n1.lab"};
+  actual.facts.directories["/link"].real_path = "/real";
+  CHECK(told(verify_etab(composed(row.wanted), actual, parse_etab(row.etab))) == row.told);
+}
+
+TEST_CASE("the reason is told per client") {
+  Actual actual;
+  actual.facts.names["gone"] = {};
+  const auto missing = verify_etab(composed("/a gone(rw) other(rw) 10.0.0.1(rw)"), actual, {});
+  REQUIRE(missing.size() == 3);
+  CHECK(missing[0].message.find("`gone`: the name does not resolve") != std::string::npos);
+  CHECK(missing[1].message.find("as it does with names that do not resolve") != std::string::npos);
+  CHECK(missing[2].message.find("exportfs did not take it") != std::string::npos);
+
+  actual.files.files = {parse("/a 10.0.0.1(ro)", "/etc/exports")};
+  const auto other = verify_etab(composed("/a 10.0.0.1(rw)"), actual, parse_etab("/a\t10.0.0.1(ro)"));
+  REQUIRE(other.size() == 1);
+  CHECK(other[0].message == "/a is exported to `10.0.0.1` with ro instead of rw, because /etc/exports:1:4 comes first");
+}
+
+TEST_CASE("entries of own file that were not asked for are told, but are no failure") {
+  Composed kept{parse("/a 10.0.0.1(rw)", k_own_file).exports, {}, {}};
+  const auto found = verify_etab(kept, {}, {});
+  REQUIRE(found.size() == 1);
+  CHECK_FALSE(has_errors(found));
+}
+
+TEST_CASE("what was withdrawn must be gone") {
+  Composed none;
+  none.retired = parse_etab("/a\th(rw)");
+  CHECK(verify_etab(none, {}, {}).empty());
+  CHECK(verify_etab(none, {}, none.retired).at(0).code == "SF134");
+}
+
+TEST_CASE("entries of others stay, or are told") {
+  Actual actual;
+  actual.files.files = {parse("/file h(rw)", "/etc/exports")};
+  actual.etab = parse_etab("/file\th(rw)\n/hand\ti(rw)\n");
+  const auto now = [&](const std::string& etab) { return verify_foreign({}, actual, parse_etab(etab)); };
+  CHECK(now("/file\th(rw)\n/hand\ti(rw)\n").empty());
+  CHECK(now("/file\th(rw)\n").size() == 1);
+  CHECK(now("/file\th(rw)\n/hand\ti(ro)\n").size() == 1);
+  CHECK(now("/file\th(ro)\n/hand\ti(rw)\n").empty()); // the file was changed by its owner
+  CHECK_FALSE(has_errors(now("")));
+}
+
+TEST_CASE("the list over the network") {
+  const auto wanted = composed("/a 10.0.0.1(rw) n1(rw)\n/b *(rw)");
+  HostFacts facts;
+  facts.names["n1"] = {{"10.0.0.5"}, "n1.lab"};
+  CHECK(verify_listing(wanted, facts, listing({{"/a", {"10.0.0.1", "n1.lab"}}, {"/b", {"*"}}})).empty());
+  CHECK(verify_listing(wanted, facts, listing({{"/a", {"10.0.0.1", "n1.lab"}}, {"/b", {}}})).empty());
+  CHECK(told(verify_listing(wanted, facts, listing({{"/a", {"10.0.0.1"}}}))) ==
+        Lines{"SF132 error 1:17", "SF132 error 2:4"});
+  SECTION("a server for version 4 only has no list") {
+    CHECK(verify_listing(wanted, facts, listing({}, sys::StageOutcome::absent)).empty());
+  }
+  SECTION("a server that does not answer fails, with the stage") {
+    auto probe = listing({}, sys::StageOutcome::skipped);
+    probe.stages.insert(probe.stages.begin(),
+                        {sys::ProbeStage::connect, sys::StageOutcome::failed, {}, "Connection refused", "", ""});
+    const auto found = verify_listing(wanted, facts, probe);
+    REQUIRE(found.size() == 1);
+    CHECK(found[0].message.find("Connection refused") != std::string::npos);
+  }
+}
