@@ -93,7 +93,10 @@ int run(const Argv& argv, Host& host) {
 }
 
 int main(int argc, char** argv) {
-  std::signal(SIGPIPE, SIG_IGN); // a closed reader is a write error, not a silent death in the middle of a plan
+  // A closed reader is a write error, not a silent death in the middle of a plan. A handler and not SIG_IGN: exec(2)
+  // resets handlers, and `run` must hand on the disposition that it was given.
+  if (std::signal(SIGPIPE, [](int) {}) == SIG_IGN)
+    std::signal(SIGPIPE, SIG_IGN);
   std::ios::sync_with_stdio(false);
   std::vector<std::string> environment;
   for (char** entry = environ; *entry != nullptr; ++entry)

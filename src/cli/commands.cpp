@@ -12,6 +12,9 @@ extern const CommandSpec k_recover_command;
 extern const CommandSpec k_status_command;
 extern const CommandSpec k_probe_command;
 extern const CommandSpec k_run_command;
+extern const CommandSpec k_cachefix_script_command;
+extern const CommandSpec k_cache_list_command;
+extern const CommandSpec k_cache_prune_command;
 extern const CommandSpec k_conda_link_command;
 extern const CommandSpec k_conda_unlink_command;
 extern const CommandSpec k_config_show_command;
@@ -22,10 +25,11 @@ extern const CommandSpec k_undo_command;
 
 const std::vector<const CommandSpec*>& commands() {
   static const std::vector<const CommandSpec*> k_commands{
-      &k_init_command,         &k_export_command,        &k_export_check_command, &k_mount_command,
-      &k_umount_command,       &k_recover_command,       &k_status_command,       &k_probe_command,
-      &k_run_command,          &k_conda_link_command,    &k_conda_unlink_command, &k_config_show_command,
-      &k_config_check_command, &k_config_schema_command, &k_config_keys_command,  &k_undo_command,
+      &k_init_command,          &k_export_command,          &k_export_check_command, &k_mount_command,
+      &k_umount_command,        &k_recover_command,         &k_status_command,       &k_probe_command,
+      &k_run_command,           &k_cachefix_script_command, &k_cache_list_command,   &k_cache_prune_command,
+      &k_conda_link_command,    &k_conda_unlink_command,    &k_config_show_command,  &k_config_check_command,
+      &k_config_schema_command, &k_config_keys_command,     &k_undo_command,
   };
   return k_commands;
 }
