@@ -29,12 +29,13 @@ class Ground {
   static Result<Ground> enter(const std::string& root, const std::optional<Actor>& actor);
 
   /// The open parent directory of `path` and the name in it. Without an actor links on the way are resolved inside the
-  /// root; with one each component from the actor's `beneath` on is opened with O_NOFOLLOW, and a link on the way is
-  /// `permission`. `not_found` if a directory on the way is missing.
+  /// root, as root only those that root has made; with one each component from the actor's `beneath` on must be a
+  /// directory. Errors: `permission` for a link that is not followed, `not_found` for a missing directory.
   [[nodiscard]] Result<sys::Location> place(const std::string& path) const;
 
  private:
   Ground(const std::string& root, const std::optional<Actor>& actor) : m_root(root), m_actor(actor) {}
+  [[nodiscard]] Result<sys::Location> place_from_root(const std::string& path) const;
   [[nodiscard]] Result<sys::Location> place_beneath(const std::string& path) const;
 
   sys::RootDirectory m_root;

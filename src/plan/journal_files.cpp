@@ -47,6 +47,9 @@ Result<void> make_private_directory(const sys::Files& files, const std::string& 
   const auto info = files.info(directory);
   if (!info)
     return fail(info.error());
+  if (*info && (*info)->kind == sys::FileInfo::Kind::symlink)
+    return fail(ErrorCode::permission, directory + ": is a symbolic link, and state is kept only in a real directory",
+                "remove the link, or mount the other place there");
   if (!*info)
     if (auto made = files.make_directories(directory, 0700); !made)
       return made;

@@ -77,11 +77,15 @@ TEST_CASE("groups run at the same time, but no more of them than asked for") {
   Machine machine;
   std::atomic<int> now{0};
   std::atomic<int> most{0};
+  int awaited = 3;
   machine.system.tool = [&](const sys::Command&) {
     const int running = ++now;
     for (int seen = most; running > seen && !most.compare_exchange_weak(seen, running);)
       ;
-    std::this_thread::sleep_for(milliseconds(8));
+    // Until as many as there should be have met, however slow the machine is.
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (most < awaited && std::chrono::steady_clock::now() < end)
+      std::this_thread::sleep_for(milliseconds(1));
     --now;
     sys::Completed completed;
     completed.exit_code = 0;
@@ -95,6 +99,7 @@ TEST_CASE("groups run at the same time, but no more of them than asked for") {
   CHECK(machine.run(plan, options).ok());
   CHECK(most == 3);
   most = 0;
+  awaited = 1;
   options.parallel = 0; // nonsense is one at a time
   CHECK(machine.run(plan, options).ok());
   CHECK(most == 1);

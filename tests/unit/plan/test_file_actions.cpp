@@ -176,6 +176,25 @@ TEST_CASE("links of the tree do not lead out of the root") {
   CHECK(tree.apply(MakeDirectory{"x", 0755, {}}) == "failed");
 }
 
+TEST_CASE("root follows only root's own links") {
+  if (::geteuid() != 0)
+    return; // for others the kernel's permissions are the limit
+  Tree tree;
+  fs::create_directory(tree.at("/secret"));
+  fs::create_symlink("secret", tree.at("/planted"));
+  REQUIRE(::lchown(tree.at("/planted").c_str(), 54321, 54321) == 0);
+  fs::create_symlink("planted", tree.at("/by-root")); // does not make it better
+  for (const auto* path : {"/planted/d", "/by-root/d"}) {
+    CHECK(tree.apply(MakeDirectory{path, 0755, {}}) == "permission");
+    CHECK(tree.last.message ==
+          "`/planted` is a symbolic link that belongs to uid 54321; as root sharefs follows only root's own links");
+  }
+  CHECK(tree.apply(SetAccess{"/planted", {}, Access{0, 0, 0755, ""}}) == "permission");
+  CHECK(fs::is_empty(tree.at("/secret")));
+  fs::create_symlink("loop", tree.at("/loop"));
+  CHECK(tree.apply(MakeDirectory{"/loop/d", 0755, {}}) == "failed");
+}
+
 TEST_CASE("an actor works as that user and follows no link below the home") {
   Tree tree;
   const bool is_root = ::geteuid() == 0;
