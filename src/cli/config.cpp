@@ -18,6 +18,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::chrono::seconds k_read_deadline{5};
+constexpr int k_width_of_table = 140; ///< below it the meanings of the keys would be cut to nothing
 
 // ---- show ----
 
@@ -49,6 +50,8 @@ Result<void> check_file(Context& context, const std::string& path, const std::st
   if (!text && text.error().code == ErrorCode::timeout)
     return fail(ErrorCode::timeout, fmt::format("{}: no answer within {} s", shown_as, k_read_deadline.count()),
                 "it may lie on a dead mount: run `sharefs status`");
+  if (!text && text.error().code == ErrorCode::not_found)
+    return fail(ErrorCode::not_found, "there is no " + shown_as, "run `sharefs init` to write a configuration");
   if (!text)
     return fail(text.error());
   const auto config = config::parse(*text, shown_as);
@@ -107,21 +110,34 @@ Json key_json(const config::Key& key) {
           {"description", key.description}};
 }
 
+/// One key per pair of lines, for terminals too narrow for the table.
+std::string key_lines(const config::Key& key) {
+  std::string value = config::value_text(key, "");
+  if (key.required)
+    value += "; required";
+  else if (!key.fallback.empty())
+    value += fmt::format("; default {}", key.fallback);
+  return fmt::format("{}  ({})\n    {}\n", key.name, value, key.description);
+}
+
 Result<int> keys(Context& context, const Arguments& arguments) {
   if (arguments.flag("markdown") && !context.flags.json) {
     context.console.out() << config::keys_markdown();
     return k_exit_ok;
   }
   ui::Table table({{"KEY"}, {"VALUE"}, {"DEFAULT"}, {"MEANING", false, true}});
+  std::string list;
   Json rows = Json::array();
   for (const auto& key : config::keys()) {
     const auto fallback = key.required ? "(required)" : std::string(key.fallback);
     table.add({{std::string(key.name)}, {config::value_text(key, "")}, {fallback}, {std::string(key.description)}});
+    list += key_lines(key);
     rows.push_back(key_json(key));
   }
   context.envelope.fields["keys"] = std::move(rows);
+  const auto& options = context.console.options();
   if (!context.flags.json)
-    context.console.out() << table.render(context.console.options());
+    context.console.out() << (options.out_terminal && options.width < k_width_of_table ? list : table.render(options));
   return k_exit_ok;
 }
 
