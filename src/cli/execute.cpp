@@ -22,11 +22,13 @@ int exit_code_of_report(const plan::Report& report) {
 }
 
 /// A run that was killed left an unfinished journal entry: the person should know before the next change.
-void tell_of_unfinished(Context& context, const plan::Journal& journal) {
+void tell_of_unfinished(Context& context, const plan::Journal& journal, const plan::Plan& plan) {
   const auto entries = journal.list();
   if (!entries || entries->empty() || entries->front().state != plan::JournalState::unfinished)
     return;
   const auto& entry = entries->front();
+  if (entry.plan.empty() || entry.id == plan.undoes) // damaged, or just about to be taken back
+    return;
   std::size_t ended = 0;
   for (const auto& step : entry.steps)
     ended += step.ended ? 1U : 0U;
@@ -68,10 +70,11 @@ Result<Executed> execute(Context& context, const plan::Plan& plan, std::string_v
     return fail(mounts.error());
   const auto state = plan::state_directory(identity, *mounts);
   const plan::Journal journal(context.system.files(), state);
-  tell_of_unfinished(context, journal);
+  tell_of_unfinished(context, journal, plan);
   if (auto agreed = ask(context); !agreed)
     return fail(agreed.error());
 
+  plan::install_interrupt_handlers(); // before the lock, whose wait Ctrl-C ends
   const auto command = shell_join(context.argv);
   auto lock =
       plan::HostLock::acquire(context.system.files(), state, command, context.flags.wait,
@@ -79,7 +82,6 @@ Result<Executed> execute(Context& context, const plan::Plan& plan, std::string_v
   if (!lock)
     return fail(lock.error());
 
-  plan::install_interrupt_handlers();
   ui::Console::Progress progress(context.console, "working", plan.steps.size());
   plan::ApplyOptions options;
   options.command = command;

@@ -102,7 +102,8 @@ Result<int> run(Context& context, const Arguments& arguments) {
   if (!executed)
     return fail(executed.error());
   if (executed->applied() && executed->exit_code == k_exit_ok)
-    context.console.message(fmt::format("next: edit {}, then run `sharefs config check`", path));
+    context.console.message(fmt::format("next: edit {}, then run `sharefs {}config check`", path,
+                                        path == context.config_path() ? "" : "--config " + shell_quote(path) + " "));
   return executed->exit_code;
 }
 

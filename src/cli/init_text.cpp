@@ -24,8 +24,10 @@ constexpr std::size_t k_named = 8; ///< in a comment
 
 std::string commented(std::string_view block, std::string_view margin) {
   std::string out;
-  for (const auto& line : split_lines(block))
-    out += fmt::format("{}# {}\n", margin, visible(line));
+  for (const auto& line : split_lines(block)) {
+    const auto own = std::string_view(line).substr(line.starts_with(margin) ? margin.size() : 0);
+    out += fmt::format("{}# {}\n", margin, visible(own));
+  }
   return out;
 }
 
@@ -62,9 +64,15 @@ std::string refusal(const std::string& sections) {
   return what == std::string::npos ? message : message.substr(what + 2);
 }
 
-/// The entry, or the entry in comments with the reason if `sections` (which hold it) are refused.
-std::string usable(const std::string& sections, const std::string& entry, std::string_view margin) {
-  const auto why = refusal(sections);
+bool any_invisible(const std::vector<std::string>& values) {
+  return std::ranges::any_of(values, [](const std::string& value) { return find_invisible(value).has_value(); });
+}
+
+/// The entry; or in comments, with the reason, if `sections` (which hold it) are refused, or if one of its `values`
+/// holds what a file of lines cannot say.
+std::string usable(const std::string& sections, const std::string& entry, std::string_view margin,
+                   const std::vector<std::string>& values) {
+  const auto why = any_invisible(values) ? "it holds characters that cannot be seen" : refusal(sections);
   if (why.empty())
     return entry;
   return fmt::format("{}# not taken over: {}\n", margin, visible(why)) + commented(entry, margin);
@@ -130,11 +138,14 @@ std::string export_text(const FoundExport& found) {
 std::string export_block(const FoundExport& found) {
   const auto entry = export_text(found);
   auto text = fmt::format("      # {}\n", visible(few(found.origins)));
-  text += usable("servers:\n  x:\n    exports:\n" + entry, entry, "      ");
+  auto values = found.groups.front().clients;
+  values.insert(values.end(), found.groups.front().options.begin(), found.groups.front().options.end());
+  values.push_back(found.path);
+  text += usable("servers:\n  x:\n    exports:\n" + entry, entry, "      ", values);
   for (std::size_t other = 1; other < found.groups.size(); ++other)
     text +=
         fmt::format("        # with other options, which one entry cannot express: {} ({})\n",
-                    visible(join(found.groups[other].clients, " ")), visible(join(found.groups[other].options, ",")));
+                    visible(join(found.groups[other].clients, ", ")), visible(join(found.groups[other].options, ",")));
   return text;
 }
 
@@ -169,6 +180,10 @@ std::string servers_section(const InitFacts& facts) {
     text +=
         "# Lines that stand in another exports file too: exportfs takes the first of two, so remove them there when\n"
         "# `sharefs export` has taken over.\n";
+  for (const auto& file : facts.exports)
+    if (!file.complete)
+      text += fmt::format("# {} has an error, and exportfs does not read on behind it: `sharefs export check`.\n",
+                          visible(file.name));
   text += "servers:\n";
   if (!found.empty()) {
     const auto address = facts.addresses.empty() ? host_name(facts) : facts.addresses.front();
@@ -230,15 +245,16 @@ std::string mounts_section(const InitFacts& facts, const std::string& servers) {
   for (const auto& mount : facts.mounts) {
     const bool soft = has_option(mount.super_options, "soft");
     const bool read_only = has_option(mount.options, "ro") || has_option(mount.super_options, "ro");
+    const auto from = from_of(mount, facts);
     auto entry = fmt::format("  {}:\n", mount_name(mount.target, taken));
-    entry += fmt::format("    from: {}\n", yaml_scalar(from_of(mount, facts)));
+    entry += fmt::format("    from: {}\n", yaml_scalar(from));
     entry += fmt::format("    at: {}\n", yaml_scalar(mount.target));
     entry += soft ? "    profile: recipe  # it is soft: a server that is away makes writes fail. `safe` waits instead\n"
                   : "    profile: safe\n";
     if (read_only)
       entry += "    options: [ro]\n";
     text += fmt::format("  # now {}\n", visible(mount.super_options));
-    text += usable(servers + "mounts:\n" + entry, entry, "  ");
+    text += usable(servers + "mounts:\n" + entry, entry, "  ", {from, mount.target});
   }
   return text;
 }
@@ -315,6 +331,13 @@ std::string conda_block(const FoundStore& store, const Homes& homes) {
   return text + fmt::format("    conda: {}\n", yaml_scalar(homes.conda));
 }
 
+std::vector<std::string> values_of(const FoundStore& store, const Homes& homes) {
+  auto values = homes.users;
+  values.insert(values.end(), store.environments.begin(), store.environments.end());
+  values.insert(values.end(), {store.path, homes.conda});
+  return values;
+}
+
 std::string conda_found(const InitFacts& facts) {
   constexpr std::size_t k_lines = 20;
   std::string text;
@@ -335,7 +358,7 @@ std::string conda_section(const InitFacts& facts) {
   auto homes = homes_of(facts);
   const auto text = std::string(k_conda_head) + conda_found(facts);
   if (!store.path.empty())
-    if (const auto block = conda_block(store, homes); refusal(block).empty())
+    if (const auto block = conda_block(store, homes); !any_invisible(values_of(store, homes)) && refusal(block).empty())
       return text + block;
   // Nothing is shared yet: an example with what was found.
   store.path = join_path(facts.mounts.empty() ? "/data/share" : facts.mounts.front().target, "conda");

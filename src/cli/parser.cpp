@@ -180,15 +180,26 @@ class Parser {
     return {};
   }
 
-  /// What CLI11 did not recognise: positional arguments in their order, or mistakes.
+  static bool is_option(const std::string& word) { return word.size() > 1 && word.front() == '-'; }
+
+  /// What CLI11 did not recognise: positional arguments in their order, or mistakes. A mistyped command comes first,
+  /// for then its options are unknown too.
   Result<std::vector<std::string>> leftovers(const CommandNode* node) const {
     auto words = m_app.remaining(true);
-    for (const auto& word : words)
-      if (word.size() > 1 && word.front() == '-') {
-        const auto name = word.substr(0, word.find('='));
-        const auto near = did_you_mean_hint(name, option_names(node));
-        return fail(ErrorCode::usage, fmt::format("unknown option `{}`", name), near.empty() ? help_hint(node) : near);
-      }
+    const auto command = std::ranges::find_if_not(words, is_option);
+    if ((node == nullptr || node->spec == nullptr) && command != words.end()) {
+      const auto path = path_of(node);
+      const auto prefix = path.empty() ? "" : path + " ";
+      const auto near = did_you_mean_hint(*command, next_words(path));
+      return fail(ErrorCode::usage, fmt::format("unknown command `{}{}`", prefix, *command),
+                  near.empty() ? fmt::format("run `sharefs {}--help`", prefix) : near);
+    }
+    const auto option = std::ranges::find_if(words, is_option);
+    if (option != words.end()) {
+      const auto name = option->substr(0, option->find('='));
+      const auto near = did_you_mean_hint(name, option_names(node));
+      return fail(ErrorCode::usage, fmt::format("unknown option `{}`", name), near.empty() ? help_hint(node) : near);
+    }
     return words;
   }
 
@@ -209,12 +220,6 @@ class Parser {
       return parsed;
     }
     const auto path = path_of(node);
-    if (spec == nullptr && !words->empty()) {
-      const auto near = did_you_mean_hint(words->front(), next_words(path));
-      const auto said = path.empty() ? words->front() : path + " " + words->front();
-      return fail(ErrorCode::usage, fmt::format("unknown command `{}`", said),
-                  near.empty() ? fmt::format("run `sharefs {}--help`", path.empty() ? "" : path + " ") : near);
-    }
     if (global.flag("help") || bare) {
       parsed.print = spec != nullptr ? command_help(*spec) : overview(path);
       return parsed;

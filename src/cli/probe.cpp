@@ -108,6 +108,18 @@ nlohmann::ordered_json to_json(const sys::NfsProbe& probe) {
   return json;
 }
 
+/// Stages that fail although the server can be used: nothing exported, nothing for this host, no NFS 3.
+Diagnoses lesser_failures(const sys::NfsProbe& probe) {
+  Diagnoses found;
+  for (const auto& stage : probe.stages)
+    if (stage.outcome == sys::StageOutcome::failed)
+      found.push_back({Severity::warning, "SF201", probe.host,
+                       fmt::format("stage {}: {}{}", to_string(stage.stage), stage.detail,
+                                   stage.cause.empty() ? "" : " (" + stage.cause + ")"),
+                       stage.hint, ""});
+  return found;
+}
+
 /// The failing stage with cause and cure, or what forbids to mount the path that was asked for.
 Diagnoses judge(const sys::NfsProbe& probe, const mounts::Source& source) {
   const mounts::MountPoint point{source.path.empty() ? source.server
@@ -118,7 +130,7 @@ Diagnoses judge(const sys::NfsProbe& probe, const mounts::Source& source) {
                                  {},
                                  ""};
   if (source.path.empty() && probe.usable())
-    return {};
+    return lesser_failures(probe);
   return mounts::preflight(point, &probe);
 }
 

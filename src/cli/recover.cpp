@@ -53,11 +53,48 @@ std::map<std::string, mounts::HolderReport> holders_of_stale(Context& context, c
   return mounts::find_holders(context.system, broken, k_holders_deadline);
 }
 
-bool was_busy(const plan::Plan& plan, const plan::Report& report) {
-  return std::any_of(report.results.begin(), report.results.end(), [&](const plan::StepResult& result) {
-    return result.error && result.error->code == ErrorCode::busy &&
-           std::holds_alternative<plan::Unmount>(plan.steps[result.step].action);
-  });
+/// The mounts whose plain unmount said busy.
+std::set<std::string> busy_targets(const plan::Plan& plan, const plan::Report& report) {
+  std::set<std::string> targets;
+  for (const auto& result : report.results)
+    if (const auto* action = std::get_if<plan::Unmount>(&plan.steps[result.step].action))
+      if (result.error && result.error->code == ErrorCode::busy)
+        targets.insert(action->target);
+  return targets;
+}
+
+/// The plan and the report of two executions as one, for the JSON document.
+void join_envelope(ui::Envelope& envelope, plan::Plan first, plan::Report first_report) {
+  if (!envelope.plan || !envelope.report)
+    return;
+  const auto offset = first.steps.size();
+  first.steps.insert(first.steps.end(), envelope.plan->steps.begin(), envelope.plan->steps.end());
+  first.notes.insert(first.notes.end(), envelope.plan->notes.begin(), envelope.plan->notes.end());
+  for (auto result : envelope.report->results) {
+    result.step += offset;
+    first_report.results.push_back(std::move(result));
+  }
+  first_report.journal_id = envelope.report->journal_id;
+  first_report.interrupted = envelope.report->interrupted;
+  envelope.plan = std::move(first);
+  envelope.report = std::move(first_report);
+}
+
+/// Somebody who was not seen uses a stale mount: only those mounts once more, detached this time.
+Result<Executed> detach_busy(Context& context, const mounts::RecoveryRequest& recovery,
+                             const std::set<std::string>& busy, const plan::Plan& first,
+                             const plan::Report& first_report) {
+  context.console.message("in use by somebody who was not seen, so it is detached: " +
+                          join({busy.begin(), busy.end()}, ", "));
+  auto rest = recovery.seen;
+  for (auto& state : rest.states)
+    if (!busy.contains(state.point.target))
+      state.health = mounts::Health::healthy;
+  const mounts::RecoveryRequest again{rest, recovery.wanted, recovery.looks, recovery.holders, recovery.force, true};
+  auto executed = execute(context, mounts::plan_recovery(again).plan, "nothing was changed");
+  if (executed)
+    join_envelope(context.envelope, first, first_report);
+  return executed;
 }
 
 /// The mounts that were to be brought back, as they are now.
@@ -140,20 +177,21 @@ Result<int> run(Context& context, const Arguments& arguments) {
 
   const auto looks = look_again(context, *seen);
   const auto holders = holders_of_stale(context, *seen);
-  mounts::RecoveryRequest recovery{*seen, request.wanted, looks, holders, force};
-  auto plan = mounts::plan_recovery(recovery);
+  const mounts::RecoveryRequest recovery{*seen, request.wanted, looks, holders, force};
+  const auto plan = mounts::plan_recovery(recovery);
   context.report(plan.diagnoses);
   const auto nothing = plan.waiting.empty() ? "all mounts are well" : "nothing was changed";
   auto executed = execute(context, plan.plan, nothing);
   if (!executed)
     return fail(executed.error());
-  if (executed->applied() && was_busy(plan.plan, *executed->report)) {
-    context.console.message("a mount is in use by somebody who was not seen: it is detached instead");
-    recovery.lazy = true;
-    plan = mounts::plan_recovery(recovery);
-    executed = execute(context, plan.plan, nothing);
-    if (!executed)
-      return fail(executed.error());
+  std::set<std::string> unmounted;
+  if (executed->applied()) {
+    unmounted = unmounted_by(plan.plan, *executed->report);
+    if (const auto busy = busy_targets(plan.plan, *executed->report); !busy.empty()) {
+      executed = detach_busy(context, recovery, busy, plan.plan, plan::Report(*executed->report));
+      if (!executed)
+        return fail(executed.error());
+    }
   }
   auto json = nlohmann::ordered_json::array();
   for (const auto& state : seen->states)
@@ -165,8 +203,8 @@ Result<int> run(Context& context, const Arguments& arguments) {
   std::set<std::string> good(plan.well.begin(), plan.well.end());
   if (executed->applied()) {
     context.report(check(context, *seen, request, plan.planned, good));
-    for (const auto& target : unmounted_by(plan.plan, *executed->report))
-      if (std::find(plan.given_up.begin(), plan.given_up.end(), target) != plan.given_up.end())
+    for (const auto& target : plan.given_up)
+      if (unmounted.contains(target))
         good.insert(target);
   } else {
     good.insert(plan.planned.begin(), plan.planned.end());

@@ -97,7 +97,7 @@ Result<int> run(Context& context, const Arguments& arguments) {
       context.console.out() << shell_join(shown_command(decision)) << '\n';
     return k_exit_ok;
   }
-  if (!decision.directories.empty())
+  if (!decision.directories.empty() || !decision.copies.empty())
     if (auto prepared =
             cachefix::prepare(context.system, decision, *decided->facts.local, context.system.identity().uid);
         !prepared)

@@ -55,6 +55,7 @@ TEST_CASE("everything behind the first -- belongs to the wrapped command", "[par
 
 TEST_CASE("mistakes get a hint", "[parser]") {
   CHECK(refused({"moutn"}).hint == "did you mean `mount`?");
+  CHECK(refused({"moutn", "--all"}).message == "unknown command `moutn`");
   CHECK(refused({"conda", "lnik"}).hint == "did you mean `link`?");
   CHECK(refused({"conda", "lnik"}).message == "unknown command `conda lnik`");
   CHECK(refused({"mount", "--al"}).hint == "did you mean `--all`?");
