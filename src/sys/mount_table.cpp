@@ -29,8 +29,8 @@ bool strip_deleted_mark(std::string_view& raw_target) {
   return false;
 }
 
-/// libmount resolves the name of what it parses: a relative one would make it touch the working directory, which may lie
-/// on a dead mount.
+/// libmount resolves the name of what it parses: a relative one would make it touch the working directory, which may
+/// lie on a dead mount.
 constexpr const char* k_mountinfo_path = "/proc/self/mountinfo";
 
 std::string text(const char* value) {
@@ -109,19 +109,17 @@ bool is_nfs(const MountEntry& mount) {
 }
 
 bool is_shared_fs_type(std::string_view fs_type) {
+  // Names as /proc/filesystems and the mount helpers of each file system have them.
   static constexpr std::string_view k_shared[] = {
-      "nfs",      "nfs4",  "lustre", "gpfs",      "ceph",    "beegfs", "beegfs_nodev", "cifs",
-      "smb3",     "smbfs", "9p",     "afs",       "ocfs2",   "gfs2",   "gfs",          "pvfs2",
-      "orangefs", "panfs", "wekafs", "glusterfs", "moosefs", "coda",   "autofs",       "ncpfs",
-      "virtiofs", "fhgfs", "acfs",   "gpfs2",     "yrfs",    "pnfs",   "dtfs",         "efs",
+      "nfs", "nfs4", "lustre", "gpfs", "ceph", "beegfs", "beegfs_nodev", "fhgfs", "cifs",     "smb3",   "smbfs",
+      "9p",  "afs",  "ocfs2",  "gfs2", "acfs", "pvfs2",  "panfs",        "coda",  "virtiofs", "autofs", "wekafs",
   };
+  // The part after the dot of `fuse.NAME`.
   static constexpr std::string_view k_shared_fuse[] = {
-      "sshfs",    "glusterfs",    "juicefs",  "ceph",     "ceph-fuse",   "s3fs",     "gcsfuse",
-      "goofys",   "rclone",       "mfs",      "moosefs",  "lizardfs",    "saunafs",  "seaweedfs",
-      "weed",     "alluxio-fuse", "alluxio",  "dfuse",    "curvefs",     "cubefs",   "chubaofs",
-      "blobfuse", "blobfuse2",    "ossfs",    "obsfs",    "cosfs",       "mount-s3", "davfs",
-      "davfs2",   "smbnetfs",     "beegfs",   "quobyte",  "unionfs-nfs", "hdfs",     "fuse_dfs",
-      "cvmfs2",   "gpfs",         "xtreemfs", "orangefs", "3fs",         "hf3fs",    "nfs",
+      "sshfs",  "glusterfs", "juicefs",  "ceph",      "ceph-fuse", "s3fs",     "gcsfuse",      "goofys",   "rclone",
+      "mfs",    "moosefs",   "saunafs",  "lizardfs",  "seaweedfs", "alluxio",  "alluxio-fuse", "dfuse",    "curvefs",
+      "cubefs", "chubaofs",  "blobfuse", "blobfuse2", "ossfs",     "obsfs",    "cosfs",        "mount-s3", "davfs",
+      "davfs2", "smbnetfs",  "quobyte",  "fuse_dfs",  "cvmfs2",    "xtreemfs", "orangefs",     "hf3fs",
   };
   if (const auto dot = fs_type.find('.'); dot != std::string_view::npos && fs_type.substr(0, dot).starts_with("fuse"))
     return std::find(std::begin(k_shared_fuse), std::end(k_shared_fuse), fs_type.substr(dot + 1)) !=
