@@ -1,0 +1,216 @@
+#include "cli/init_text.hpp"
+
+#include "config/load.hpp"
+#include "support/catch.hpp"
+
+using namespace sharefs;
+using namespace sharefs::cli;
+
+namespace {
+
+sys::MountEntry nfs(std::string source, std::string target, std::string options = "rw,vers=4.2,hard") {
+  sys::MountEntry entry;
+  entry.id = 2;
+  entry.parent = 1;
+  entry.fs_type = "nfs4";
+  entry.source = std::move(source);
+  entry.target = std::move(target);
+  entry.options = "rw,relatime";
+  entry.super_options = std::move(options);
+  return entry;
+}
+
+InitFacts with_mounts(std::vector<sys::MountEntry> mounts) {
+  InitFacts facts;
+  facts.hostname = "node1";
+  facts.addresses = {"192.168.16.11"};
+  std::vector<sys::MountEntry> table(1);
+  table[0].id = 1;
+  table[0].target = "/";
+  table[0].fs_type = "ext4";
+  for (auto& mount : mounts) {
+    mount.id = static_cast<int>(table.size()) + 1;
+    table.push_back(mount);
+  }
+  facts.table = sys::MountTable(table);
+  facts.mounts = std::move(mounts);
+  return facts;
+}
+
+InitFacts with_exports(const std::string& text) {
+  auto facts = with_mounts({});
+  facts.hostname = "storage1.cluster";
+  facts.exports.push_back(exports::parse(text, "/etc/exports"));
+  return facts;
+}
+
+config::Config parsed(const InitFacts& facts) {
+  const auto text = init_text(facts);
+  INFO(text);
+  auto config = config::parse(text, "sharefs.yaml");
+  REQUIRE(config);
+  return *config;
+}
+
+bool says(const InitFacts& facts, const std::string& words) {
+  const auto text = init_text(facts);
+  INFO(text);
+  return text.find(words) != std::string::npos;
+}
+
+} // namespace
+
+TEST_CASE("nothing found: examples in comments that are right when they are uncommented", "[init]") {
+  const InitFacts nothing;
+  const auto config = parsed(nothing);
+  CHECK(config.servers.empty());
+  CHECK(config.mounts.empty());
+  CHECK_FALSE(config.conda);
+  CHECK(config.caches.local == std::vector<std::string>{"/var/cache/sharefs"});
+
+  // Every commented line that is YAML.
+  std::string uncommented = "version: 1\n";
+  bool example = false;
+  const auto text = init_text(nothing);
+  for (std::size_t begin = 0, end = 0; begin < text.size(); begin = end + 1) {
+    end = text.find('\n', begin);
+    const auto line = text.substr(begin, end - begin);
+    for (const auto* section : {"# servers:", "# mounts:", "# conda:", "# nodes:"})
+      example = example || line == section;
+    example = example && line.starts_with("# ");
+    if (example)
+      uncommented += line.substr(2) + "\n";
+  }
+  INFO(uncommented);
+  const auto full = config::parse(uncommented, "");
+  REQUIRE(full);
+  CHECK(full->servers.size() == 1);
+  CHECK(full->mounts.size() == 1);
+  CHECK(full->conda);
+  CHECK_FALSE(full->nodes.hostfile.empty());
+}
+
+TEST_CASE("exports as they stand in /etc/exports", "[init]") {
+  const auto facts = with_exports("/mnt/share 10.0.0.1(rw,sync) 10.0.0.2(rw,sync) 10.0.0.3(ro)\n"
+                                  "\"/with space\" *(rw,no_root_squash)\n"
+                                  "/mnt/share @trusted(rw,sync)\n"
+                                  "relative host(rw)\n");
+  const auto config = parsed(facts);
+  REQUIRE(config.servers.size() == 1);
+  CHECK(config.servers[0].name == "storage1");
+  CHECK(config.servers[0].address == "192.168.16.11");
+  const auto& found = config.servers[0].exports;
+  REQUIRE(found.size() == 2);
+  CHECK(found[0].path == "/mnt/share");
+  CHECK(found[0].clients == std::vector<std::string>{"10.0.0.1", "10.0.0.2", "@trusted"});
+  CHECK(found[0].options == std::vector<std::string>{"rw", "sync"});
+  CHECK(found[1].path == "/with space");
+  CHECK(found[1].clients == std::vector<std::string>{"*"});
+  CHECK(says(facts, "cannot express: 10.0.0.3 (ro)"));
+  CHECK(says(facts, "# not taken over: `path` is not an absolute path"));
+  CHECK(says(facts, "remove them there"));
+}
+
+TEST_CASE("an exports file with an error", "[init]") {
+  const auto facts = with_exports("/a host(rw)\n/b host(rx)\n/c host(rw)\n");
+  CHECK(parsed(facts).servers[0].exports.size() == 1);
+  CHECK(says(facts, "`sharefs export check`"));
+}
+
+TEST_CASE("NFS mounts with names of their own", "[init]") {
+  const auto facts = with_mounts({
+      nfs("storage1:/mnt/share", "/data/share"),
+      nfs("storage2:/x", "/other/share", "rw,vers=3,soft,nolock"),
+      nfs("[fe80::1]:/y/", "/mnt/sp ace", "ro,vers=4.1,hard"),
+      nfs("storage1.example.com:/z", "/mnt/true"),
+  });
+  const auto config = parsed(facts);
+  REQUIRE(config.mounts.size() == 4);
+  CHECK(config.mounts[0].name == "share");
+  CHECK(config.mounts[0].server == "storage1");
+  CHECK(config.mounts[0].path == "/mnt/share");
+  CHECK(config.mounts[0].at == "/data/share");
+  CHECK(config.mounts[0].profile == "safe");
+  CHECK(config.mounts[1].name == "share-2");
+  CHECK(config.mounts[1].profile == "recipe");
+  CHECK(config.mounts[2].name == "sp-ace");
+  CHECK(config.mounts[2].at == "/mnt/sp ace");
+  CHECK(config.mounts[2].server == "fe80::1");
+  CHECK(config.mounts[2].path == "/y");
+  CHECK(config.mounts[2].options == std::vector<std::string>{"ro"});
+  CHECK(config.mounts[3].name == "share-3"); // `true` is no name in YAML
+  // Short names are described, so that storage2 is not taken for a misspelt storage1.
+  REQUIRE(config.servers.size() == 2);
+  CHECK(config.servers[1].name == "storage2");
+}
+
+TEST_CASE("what sharefs.yaml cannot express becomes a comment", "[init]") {
+  const auto facts = with_mounts({nfs("no-path", "/a"), nfs("s1:/x", "/b\nevil: true"), nfs("s1:/x", "/c")});
+  const auto config = parsed(facts);
+  REQUIRE(config.mounts.size() == 1);
+  CHECK(config.mounts[0].at == "/c");
+  CHECK(says(facts, "# not taken over: "));
+}
+
+TEST_CASE("a store that was shared by hand", "[init]") {
+  auto facts = with_mounts({nfs("storage1:/mnt/share", "/data/share")});
+  SECTION("environment by environment") {
+    facts.conda.found = {
+        {"alice",
+         "/home/alice/miniconda3",
+         "miniconda3",
+         false,
+         "",
+         {"own"},
+         {{"llm", "/data/share/conda/llm"}, {"local", "/home/alice/x"}}},
+        {"bob", "/home/bob/miniconda3", "miniconda3", false, "", {}, {{"llm", "../../../../data/share/conda/llm"}}},
+        {"carol", "/home/carol/anaconda3", "anaconda3", false, "", {}, {{"llm", "/data/share/other/llm"}}},
+    };
+    const auto config = parsed(facts);
+    REQUIRE(config.conda);
+    CHECK(config.conda->store == "/data/share/conda");
+    CHECK(config.conda->envs == std::vector<std::string>{"llm"});
+    CHECK(config.conda->link == "each");
+    CHECK(config.conda->homes.users == std::vector<std::string>{"alice", "bob"});
+    CHECK(config.conda->homes.conda == "miniconda3");
+  }
+  SECTION("the whole directory") {
+    facts.conda.found = {{"alice", "/home/alice/miniconda3", "miniconda3", true, "/data/share/conda", {}, {}}};
+    const auto config = parsed(facts);
+    REQUIRE(config.conda);
+    CHECK(config.conda->store == "/data/share/conda");
+    CHECK(config.conda->link == "whole");
+  }
+  SECTION("links to a local disk are no sharing") {
+    facts.conda.found = {{"alice", "/home/alice/miniconda3", "miniconda3", true, "/big/envs", {}, {}}};
+    CHECK_FALSE(parsed(facts).conda);
+    CHECK(says(facts, "its envs is a link to /big/envs"));
+    CHECK(says(facts, "#   store: /data/share/conda"));
+    CHECK(says(facts, "users: [alice]"));
+  }
+}
+
+TEST_CASE("names from outside cannot write configuration", "[init]") {
+  auto facts = with_exports("\"/x\\012version: 2\" a(rw)\n");
+  const auto exports = facts.exports;
+  facts = with_mounts({nfs("s:/x", "/y", "rw\nmounts: {}")});
+  facts.exports = exports;
+  facts.hostname = "evil\nversion: 3";
+  facts.conda.found = {{"mal\nlory", "/home/m", "miniconda3\nconda: {}", false, "", {"a\nb: c"}, {}}};
+  const auto config = parsed(facts);
+  CHECK(config.servers[0].exports.empty());
+  CHECK_FALSE(config.conda);
+  CHECK(config.mounts.size() == 1);
+  // A store that all but its user's name would allow.
+  facts.conda.found = {{"mal\nlory", "/home/m", "mc", true, "/y/conda", {}, {}}};
+  CHECK_FALSE(parsed(facts).conda);
+}
+
+TEST_CASE("long lists are wrapped", "[init]") {
+  std::string line = "/mnt/share";
+  for (int host = 0; host < 60; ++host)
+    line += " 192.168.16." + std::to_string(host) + "(rw)";
+  const auto facts = with_exports(line + "\n");
+  CHECK(parsed(facts).servers[0].exports[0].clients.size() == 60);
+  CHECK(says(facts, "          - 192.168.16.7\n"));
+}
