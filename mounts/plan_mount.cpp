@@ -126,7 +126,7 @@ void add_directories(plan::Plan& plan, const Observation& seen, const MountPoint
 
 } // namespace
 
-plan::Action mount_action(const MountPoint& point, std::chrono::milliseconds deadline) {
+plan::Mount mount_action(const MountPoint& point, std::chrono::milliseconds deadline) {
   return plan::Mount{format_source(point.server, point.path), point.target, "nfs",
                      format_options(for_mount(parse_options(point.options))), deadline};
 }
@@ -165,8 +165,9 @@ MountPlan plan_mounts(const Observation& seen, const std::vector<MountRequest>& 
   for (const auto index : missing) {
     const auto& point = seen.states[index].point;
     add_directories(result.plan, seen, point, planned_above(result.planned, point.target), made);
-    const auto options = format_options(for_mount(parse_options(point.options)));
-    result.plan.add(point.target, fmt::format("{}, options {}", handle(point), options), mount_action(point, deadline));
+    auto mount = mount_action(point, deadline);
+    auto why = fmt::format("{}, options {}", handle(point), mount.options);
+    result.plan.add(point.target, std::move(why), std::move(mount));
     const auto notes = notes_on(point);
     result.plan.notes.insert(result.plan.notes.end(), notes.begin(), notes.end());
     if (wanted[index].boot)

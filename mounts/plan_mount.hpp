@@ -24,6 +24,6 @@ MountPlan plan_mounts(const Observation& seen, const std::vector<MountRequest>& 
                       std::chrono::milliseconds deadline = std::chrono::seconds(30));
 
 /// The mount step of a point.
-plan::Action mount_action(const MountPoint& point, std::chrono::milliseconds deadline);
+plan::Mount mount_action(const MountPoint& point, std::chrono::milliseconds deadline);
 
 } // namespace sharefs::mounts

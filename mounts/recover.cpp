@@ -65,7 +65,7 @@ Verdict judge_stale(const MountState& state, const std::vector<Health>& looks, c
 }
 
 /// Mounted again as the configuration says, or as it was.
-plan::Action mount_again(const MountState& state, std::chrono::milliseconds deadline) {
+plan::Mount mount_again(const MountState& state, std::chrono::milliseconds deadline) {
   if (state.wanted)
     return mount_action(state.point, deadline);
   return plan::Mount{state.mount->source, state.point.target, "nfs", remount_options(*state.mount), deadline};
@@ -136,7 +136,9 @@ class Recovery {
       return;
     }
     add_unmounts(state);
-    m_result.plan.add(target, "as it was before", mount_again(state, m_request.mount_deadline));
+    auto mount = mount_again(state, m_request.mount_deadline);
+    auto why = fmt::format("{}, options {}", handle(state.point), mount.options);
+    m_result.plan.add(target, std::move(why), std::move(mount));
     m_result.planned.push_back(target);
     // Detached with their parent: back in the opposite order, the outer one first.
     for (auto one = inner.rbegin(); one != inner.rend(); ++one)
