@@ -26,6 +26,7 @@ TEST_CASE("options that mountinfo spells otherwise are the same") {
       {"nocto,noac", "rw,sync,vers=3,acregmin=0,acregmax=0,acdirmin=0,acdirmax=0,nocto,noac", "rw"},
       {"lookupcache=pos", "rw,vers=3,lookupcache=pos", "rw"},
       {"bg,retry=5,_netdev,x-systemd.automount,intr", k_v42_super, "rw"},
+      {"atime,defaults", k_v42_super, "rw,relatime"}, // the server keeps the times
       {"mountport=20048,mountproto=tcp", k_v3_super, "rw"},
       {"port=2049,port=0", k_v42_super, "rw"},
       {"ro", k_v42_super, "ro,relatime"}, // of the mount point, not of the superblock

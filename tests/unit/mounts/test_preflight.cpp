@@ -96,3 +96,9 @@ TEST_CASE("an unlisted export gets the nearest one, and a server that exports no
   CHECK(found[0].severity == Severity::error);
   CHECK(found[0].hint.find("sharefs export") != std::string::npos);
 }
+
+TEST_CASE("what mountd allows needs no line in the list") {
+  auto server = test::good_server();
+  server.exports = {{"/mnt/other", {}}};
+  CHECK(preflight(point_with("vers=3"), &server).empty());
+}
