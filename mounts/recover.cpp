@@ -1,6 +1,7 @@
 #include "mounts/recover.hpp"
 
 #include "base/argv.hpp"
+#include "base/path.hpp"
 #include "base/text.hpp"
 #include "mounts/diagnose.hpp"
 #include "mounts/plan_mount.hpp"
@@ -140,11 +141,16 @@ class Recovery {
     auto why = fmt::format("{}, options {}", handle(state.point), mount.options);
     m_result.plan.add(target, std::move(why), std::move(mount));
     m_result.planned.push_back(target);
-    // Detached with their parent: back in the opposite order, the outer one first.
-    for (auto one = inner.rbegin(); one != inner.rend(); ++one)
+    // Detached with their parent: back in the opposite order, the outer one first. What is stale was often made anew
+    // on the server, so their directories may be gone.
+    for (auto one = inner.rbegin(); one != inner.rend(); ++one) {
+      for (const auto& path : ancestors_and_self((*one)->target))
+        if (path != target && is_under(path, target))
+          m_result.plan.add(target, "the mount point", plan::MakeDirectory{path, 0755, std::nullopt});
       m_result.plan.add(
           target, fmt::format("it lies below {}", target),
           plan::Mount{(*one)->source, (*one)->target, "nfs", remount_options(**one), m_request.mount_deadline});
+    }
   }
 
   /// Plain where nobody is in the way, else lazy; a mount below cannot be reached through a stale parent, so it is
