@@ -92,6 +92,21 @@ const std::optional<std::vector<std::string>>* Draft::listing(const std::string&
   return nullptr;
 }
 
+void Draft::report_leftovers(const std::string& path) {
+  const auto known = facts.leftovers.find(path);
+  if (known == facts.leftovers.end()) {
+    out.questions.leftovers.insert(path);
+    return;
+  }
+  if (!known->second.empty())
+    diagnose(Severity::info, "SF410", path,
+             known->second.size() == 1
+                 ? "1 left-over directory of an earlier launch: " + known->second.front()
+                 : std::to_string(known->second.size()) + " left-over directories of earlier launches, the first is " +
+                       known->second.front(),
+             "delete them when no job uses this cache; sharefs never does");
+}
+
 const std::optional<std::string>* Draft::tree(const std::string& shell_text) {
   const auto known = facts.trees.find(shell_text);
   if (known != facts.trees.end())

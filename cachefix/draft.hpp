@@ -45,6 +45,8 @@ class Draft {
   const sys::Place* place(const std::string& path);
   const std::optional<std::string>* text(const std::string& path);
   const std::optional<std::vector<std::string>>* listing(const std::string& path);
+  /// Says once what an earlier launch left behind in a shared cache.
+  void report_leftovers(const std::string& path);
   const std::optional<std::string>* tree(const std::string& shell_text);
   /// The node-local directory that stands for a shared path, noted to be made; nullopt: not known yet or there is none.
   std::optional<std::string> local_for(const std::string& shared_path, const sys::Place& place);

@@ -65,6 +65,8 @@ void Prober::answer(const Questions& questions, Facts& facts) {
     const auto done = m_system.run(command);
     facts.trees.emplace(text, done && done->ok() ? std::optional<std::string>(done->out) : std::nullopt);
   }
+  for (const std::string& path : questions.leftovers)
+    facts.leftovers.emplace(path, find_leftovers(path));
   if (questions.local && !facts.local)
     facts.local = find_local_root();
 }
@@ -108,6 +110,37 @@ std::optional<std::vector<std::string>> Prober::list(const std::string& path) {
   if (facts->front().kind == sys::PathKind::directory && facts->front().error_number != 0)
     return std::nullopt;
   return facts->front().entries;
+}
+
+/// `datasets` builds in CACHE/BUILDER/CONFIG/VERSION/HASH.incomplete: level by level, one child for each.
+std::vector<std::string> Prober::find_leftovers(const std::string& path) {
+  constexpr int k_levels = 4;
+  constexpr std::size_t k_most_directories = 500;
+  std::vector<std::string> found;
+  std::vector<std::string> level{place(path).resolved};
+  for (int depth = 0; depth < k_levels && !level.empty(); ++depth) {
+    sys::InspectRequest request;
+    request.deadline = k_deadline;
+    for (const std::string& directory : level) {
+      sys::PathQuery query;
+      query.path = directory;
+      query.list = true;
+      request.queries.push_back(std::move(query));
+    }
+    level.clear();
+    const auto facts = m_system.inspect(request);
+    if (!facts)
+      return found;
+    for (const sys::PathFact& fact : *facts)
+      for (const std::string& name : fact.entries) {
+        if (name.ends_with(".incomplete"))
+          found.push_back(join_path(fact.path, name));
+        else if (level.size() < k_most_directories && !name.starts_with("models--") && name.find('.') != 0 &&
+                 !name.ends_with(".lock") && !name.ends_with(".arrow") && !name.ends_with(".json"))
+          level.push_back(join_path(fact.path, name));
+      }
+  }
+  return found;
 }
 
 LocalRoot Prober::find_local_root() {

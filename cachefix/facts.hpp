@@ -28,15 +28,24 @@ struct Facts {
   std::map<std::string, sys::Place> places;                ///< by the path as it was asked
   std::map<std::string, std::optional<std::string>> texts; ///< contents of files; nullopt: not there or not readable
   std::map<std::string, std::optional<std::vector<std::string>>> listings; ///< names in directories; nullopt: no answer
-  std::map<std::string, std::optional<std::string>> trees; ///< shell text -> syntax tree as JSON; nullopt: no parser
+  std::map<std::string, std::optional<std::string>> trees;   ///< shell text -> syntax tree as JSON; nullopt: no parser
+  std::map<std::string, std::vector<std::string>> leftovers; ///< cache directory -> `*.incomplete` directories in it
   std::optional<LocalRoot> local;
 };
 
 struct Questions {
-  std::set<std::string> places, texts, listings, trees;
+  std::set<std::string> places, texts, listings, trees, leftovers;
   bool local = false;
+  void merge(Questions&& other) {
+    places.merge(other.places);
+    texts.merge(other.texts);
+    listings.merge(other.listings);
+    trees.merge(other.trees);
+    leftovers.merge(other.leftovers);
+    local = local || other.local;
+  }
   [[nodiscard]] bool empty() const {
-    return places.empty() && texts.empty() && listings.empty() && trees.empty() && !local;
+    return places.empty() && texts.empty() && listings.empty() && trees.empty() && leftovers.empty() && !local;
   }
 };
 
@@ -54,6 +63,7 @@ class Prober {
  private:
   std::optional<std::string> read(const std::string& path);
   std::optional<std::vector<std::string>> list(const std::string& path);
+  std::vector<std::string> find_leftovers(const std::string& path);
   sys::Place place(const std::string& path);
   LocalRoot find_local_root();
 

@@ -191,6 +191,8 @@ void transform(Draft& draft, const Walk& walk, const Program& program, const std
       return;
     if (way == Way::drop || way == Way::in_place)
       local = draft.local_for(*judged[last].path, *judged[last].place);
+    if (local)
+      draft.report_leftovers(*judged[last].path);
     if (way == Way::drop && local) {
       drop(draft, program, all, normalize_path(judged[last].place->path), *local);
       return;

@@ -115,13 +115,7 @@ void sanitize_shell_program(Draft& draft, const Walk& walk, const Program& progr
   scope.subject = program.name;
   std::vector<ScriptFound> programs;
   (void)sanitize_shell(inner, **text, scope, programs);
-  for (auto* questions : {&inner.out.questions}) {
-    draft.out.questions.places.merge(questions->places);
-    draft.out.questions.texts.merge(questions->texts);
-    draft.out.questions.listings.merge(questions->listings);
-    draft.out.questions.trees.merge(questions->trees);
-    draft.out.questions.local = draft.out.questions.local || questions->local;
-  }
+  draft.out.questions.merge(std::move(inner.out.questions));
   for (const Change& change : inner.out.changes)
     if (change.kind == ChangeKind::argument && change.action != ChangeAction::set)
       draft.diagnose(Severity::warning, "SF415", program.name,

@@ -179,11 +179,7 @@ void merge(Draft& draft, Sanitized&& inner, const ShellScope& scope, const Line&
   append(draft.out.links, inner.links);
   append(draft.out.copies, inner.copies);
   draft.out.origins.merge(inner.origins);
-  draft.out.questions.places.merge(inner.questions.places);
-  draft.out.questions.texts.merge(inner.questions.texts);
-  draft.out.questions.listings.merge(inner.questions.listings);
-  draft.out.questions.trees.merge(inner.questions.trees);
-  draft.out.questions.local = draft.out.questions.local || inner.questions.local;
+  draft.out.questions.merge(std::move(inner.questions));
 }
 
 } // namespace

@@ -67,6 +67,8 @@ void one_variable(Draft& draft, const Program& program, const std::string& name,
   const auto local = draft.local_for(*path, *place);
   if (!local)
     return;
+  if (given && name == "HF_DATASETS_CACHE")
+    draft.report_leftovers(*path);
   draft.set_variable(program, name, *local, CacheClass::node_local, "variable." + name, reason);
 }
 

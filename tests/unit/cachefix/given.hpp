@@ -98,6 +98,12 @@ struct World {
       }
       for (const std::string& text : result.questions.trees)
         facts.trees[text] = has_parser ? parse_shell(text) : std::nullopt;
+      for (const std::string& path : result.questions.leftovers) {
+        facts.leftovers[path] = {};
+        for (const auto& [known, names] : directories)
+          if (is_under(known, path) && known.ends_with(".incomplete"))
+            facts.leftovers[path].push_back(known);
+      }
       if (result.questions.local)
         facts.local = local;
       result = sanitize(argv, facts, rules);

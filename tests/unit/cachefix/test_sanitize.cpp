@@ -226,6 +226,55 @@ TEST_CASE("evidence in the script's own source") {
   CHECK(result.set.at("HF_HUB_CACHE") == "/share/x");
 }
 
+TEST_CASE("requirement 14: left-over *.incomplete directories are reported and nothing is done to them") {
+  World world;
+  world.directories["/share/x/json/default-1/0.0.0/abc.incomplete"] = {};
+  const Sanitized result = world.run(words("python t.py --cache_dir /share/x"));
+  REQUIRE(result.diagnoses.size() == 1);
+  CHECK(result.diagnoses[0].code == "SF410");
+  CHECK(result.diagnoses[0].severity == Severity::info);
+}
+
+TEST_CASE("requirement 10: deepspeed gets a file with the lines of the user's own .deepspeed_env files and ours") {
+  World world;
+  world.files["/home/alice/.deepspeed_env"] = "A=1\n";
+  world.files["/work/.deepspeed_env"] = "B=2";
+  const Sanitized result = world.run(words("deepspeed --hostfile h run_clm.py --cache_dir /share/x"));
+  REQUIRE(result.copies.size() == 1);
+  CHECK(result.copies[0].content.starts_with("A=1\nB=2\nHF_DATASETS_CACHE="));
+  CHECK(result.set.at("DS_ENV_FILE") == result.copies[0].path);
+  CHECK(result.copies[0].content.find("DS_ENV_FILE") == std::string::npos);
+}
+
+TEST_CASE("requirement 12: a changed copy of a configuration file, or an override behind it") {
+  World world;
+  world.files["/work/a.json"] = R"({"cache_dir": "/share/x", "lr": 0.1})";
+  const Sanitized copied = world.run(words("python run_clm.py a.json"));
+  REQUIRE(copied.copies.size() == 1);
+  CHECK(copied.argv[2] == copied.copies[0].path);
+  CHECK(copied.copies[0].content == "{\n  \"lr\": 0.1\n}\n");
+  world.files["/work/a.yaml"] = "cache_dir: /share/x\n";
+  CHECK(world.run(words("llamafactory-cli train a.yaml")).argv.back() == "cache_dir=null");
+}
+
+TEST_CASE("requirement 13: contradictions are left and explained") {
+  World world;
+  world.files["/work/a.yaml"] = "cache_dir: /share/x\ndata_shared_file_system: true\n";
+  const Sanitized result = world.run(words("llamafactory-cli train a.yaml"));
+  CHECK(result.changes.empty());
+  REQUIRE(result.diagnoses.size() == 1);
+  CHECK(result.diagnoses[0].code == "SF411");
+}
+
+TEST_CASE("requirement 9: without a usable local directory the command is not started") {
+  World world;
+  world.local = {"", false, "/var/cache cannot be written"};
+  const Sanitized result = world.run(words("python t.py --cache_dir /share/x"));
+  REQUIRE(result.diagnoses.size() == 1);
+  CHECK(result.diagnoses[0].severity == Severity::error);
+  CHECK(result.argv == words("python t.py --cache_dir /share/x"));
+}
+
 TEST_CASE("a flag that may be short for --cache_dir is left with a warning") {
   World world;
   const Sanitized result = world.run(words("python t.py --cache /share/x"));

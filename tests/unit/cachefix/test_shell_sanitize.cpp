@@ -1,0 +1,69 @@
+#include "cachefix/shell_sanitize.hpp"
+#include "given.hpp"
+#include "support/catch.hpp"
+
+using namespace sharefs;
+using namespace sharefs::cachefix;
+
+namespace {
+
+ScriptResult script(const std::string& text) {
+  Facts facts;
+  facts.directory = "/work";
+  facts.home = "/home/alice";
+  facts.any_shared = true;
+  facts.local = LocalRoot{"/L", false, ""};
+  ScriptResult result;
+  for (int round = 0; round < 8; ++round) {
+    result = sanitize_script("job.sh", text, facts, {});
+    for (const std::string& path : result.sanitized.questions.places) {
+      sys::Place place;
+      place.path = place.resolved = path;
+      place.shared = path.starts_with("/share");
+      facts.places[path] = place;
+    }
+    for (const std::string& path : result.sanitized.questions.texts)
+      facts.texts[path] = std::nullopt;
+    for (const std::string& path : result.sanitized.questions.listings)
+      facts.listings[path] = std::vector<std::string>{};
+    for (const std::string& path : result.sanitized.questions.leftovers)
+      facts.leftovers[path] = {};
+    for (const std::string& inner : result.sanitized.questions.trees)
+      facts.trees[inner] = test::parse_shell(inner);
+  }
+  return result;
+}
+
+} // namespace
+
+TEST_CASE("a script's copy: the flag is changed, everything else stays byte for byte") {
+  const std::string before = "#!/bin/bash\n#SBATCH -N 2\n\n# --cache_dir /share/c\noutput_dir=/share/o   # keep\n";
+  const std::string command = "srun   python train.py \\\n    --output_dir ${output_dir} \\\n    --cache_dir ";
+  const ScriptResult result = script(before + command + "${output_dir}_cache \\\n    --x 'a  b'   > log 2>&1\n");
+  CHECK(result.text == before + command + "/L/" + cache_key("/share/o_cache") + " \\\n    --x 'a  b'   > log 2>&1\n");
+  REQUIRE(result.sanitized.changes.size() == 1);
+  CHECK(result.sanitized.changes[0].reason.find("job.sh:8:17") != std::string::npos);
+}
+
+TEST_CASE("a script's copy exports what its commands need, behind the header") {
+  const ScriptResult result = script("#!/bin/bash\n#SBATCH -N 2\npython run_clm.py --cache_dir /share/c --lr 1\n");
+  CHECK(result.text == "#!/bin/bash\n#SBATCH -N 2\nexport HF_DATASETS_CACHE=/L/" + cache_key("/share/c") +
+                           "\nexport HF_HUB_CACHE=/share/c\nexport HUGGINGFACE_HUB_CACHE=/share/c\n"
+                           "python run_clm.py --lr 1\n");
+}
+
+TEST_CASE("what cannot be seen through stays and is named with line and column") {
+  for (const std::string text :
+       {"python train.py --cache_dir $1\n", "python train.py --cache_dir $(date)\n",
+        "if x; then c=/share/c; fi\npython train.py --cache_dir $c\n",
+        "f() { c=/share/c; }\npython train.py --cache_dir $c\n", "c=/share/c; read c; python train.py --cache_dir $c\n",
+        "python train.py --cache_dir ${c:-/share/c}\n", "(c=/share/c); python train.py --cache_dir $c\n",
+        "true || c=/share/c; python train.py --cache_dir $c\n", "python train.py --cache_dir /share/{a,b}\n"}) {
+    CAPTURE(text);
+    const ScriptResult result = script(text);
+    CHECK(result.text == text);
+    REQUIRE_FALSE(result.sanitized.diagnoses.empty());
+    CHECK(result.sanitized.diagnoses[0].code == "SF403");
+    CHECK(result.sanitized.diagnoses[0].subject.starts_with("job.sh:"));
+  }
+}
