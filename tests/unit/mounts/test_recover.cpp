@@ -158,9 +158,9 @@ TEST_CASE("mounts below a stale one are detached and mounted again with it") {
   machine.system.probes["/data/share/in"] = answered(sys::PathHealth::stale);
   machine.looks["/data/share/in"] = k_three_stale;
   const auto plan = machine.plan();
-  CHECK(described(plan.plan) == std::vector<std::string>{"unmount /data/share (lazy)",
-                                                         "mount storage1:/mnt/share on /data/share",
-                                                         "mount storage1:/mnt/in on /data/share/in"});
+  CHECK(described(plan.plan) ==
+        std::vector<std::string>{"unmount /data/share (lazy)", "mount storage1:/mnt/share on /data/share",
+                                 "make directory /data/share/in", "mount storage1:/mnt/in on /data/share/in"});
 }
 
 TEST_CASE("something else below a stale mount is not lost") {
