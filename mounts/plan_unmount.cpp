@@ -38,7 +38,7 @@ Diagnosis no_mount_here(const sys::MountTable& table, const UnmountTarget& targe
   const auto* owner = table.owner_of(target.target);
   auto hint = did_you_mean_hint(target.target, known);
   if (hint.empty())
-    hint = "run `sharefs status` to see what is";
+    hint = "run `sharefs status` to see what is mounted";
   if (owner != nullptr && sys::is_nfs(*owner))
     hint =
         fmt::format("it lies on the NFS mount {}: run `sharefs umount {}`", owner->target, shell_quote(owner->target));

@@ -58,7 +58,7 @@ Result<std::vector<mounts::MountRequest>> select_mounts(Context& context, const 
     return all;
   if (words.empty())
     return fail(ErrorCode::usage, "no mount was named",
-                names.empty() ? "sharefs.yaml has no `mounts:`"
+                names.empty() ? (unknown_paths ? "name a mount point" : "sharefs.yaml has no `mounts:`")
                               : fmt::format("name some of {}, or give --all", join(names, ", ")));
   std::vector<mounts::MountRequest> selected;
   for (const auto& word : words) {
