@@ -9,7 +9,7 @@ target_compile_features(sharefs_settings INTERFACE cxx_std_20)
 target_include_directories(sharefs_settings INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/src)
 target_compile_definitions(sharefs_settings INTERFACE _GNU_SOURCE SHAREFS_VERSION="${PROJECT_VERSION}")
 if(SHAREFS_SANITIZE)
-  target_compile_options(sharefs_settings INTERFACE -fsanitize=${SHAREFS_SANITIZE} -fno-omit-frame-pointer -g)
+  target_compile_options(sharefs_settings INTERFACE -fsanitize=${SHAREFS_SANITIZE} -fno-omit-frame-pointer)
   target_link_options(sharefs_settings INTERFACE -fsanitize=${SHAREFS_SANITIZE})
 endif()
 

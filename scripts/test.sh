@@ -45,9 +45,8 @@ say "set-up"
 build dev
 run dev 'unit|golden' 2
 if [ "$quick" = no ]; then
-  run dev lab 1
+  run dev lab 2
   build fuzz -DSHAREFS_FUZZ_SECONDS="${SHAREFS_FUZZ_SECONDS:-30}"
-  run fuzz unit 2 # the same unit tests under AddressSanitizer and UndefinedBehaviorSanitizer
   run fuzz fuzz 2
 fi
 

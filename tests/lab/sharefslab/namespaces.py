@@ -44,7 +44,7 @@ class Cluster(BaseCluster):
         self.share = self.guest.share
         self._inside = _in_guest(self.guest)
         self.hosts = {name: Host(name, address_of(number), self.guest, name) for number, name in enumerate(hosts, 1)}
-        self._left_behind = False
+        self._spent = False  # the guest's kernel may hold on to what a fault left: not for another test
         self._silent: dict[str, set[str]] = {name: set() for name in hosts}
         try:
             addresses = {host.name: host.address for host in self}
@@ -71,7 +71,7 @@ class Cluster(BaseCluster):
         if victim.powered:
             # A process that even so does not end is left behind, in namespaces that nobody sees any more.
             left = self._in_guest(_power_off(victim.name), TEARDOWN_TIMEOUT).out
-            self._left_behind = self._left_behind or bool(left)
+            self._spent = self._spent or bool(left)
             victim.powered = False
             self._silent[victim.name].clear()
 
@@ -101,6 +101,8 @@ class Cluster(BaseCluster):
     def _silence(self, host: Host, reason: str, silent: bool) -> None:
         if not host.powered:
             raise LabError(f"host {host.name} is powered off")
+        # nfsd with clients that went silent can keep the next server of this kernel from starting, for a minute.
+        self._spent = True
         reasons = self._silent[host.name]
         (reasons.add if silent else reasons.discard)(reason)
         # Off the bridge, but with the link still up: an interface that goes down would be noticed.
@@ -124,12 +126,12 @@ class Cluster(BaseCluster):
 
     def close(self) -> None:
         """The guest ends, too, if a host cannot be ended in time; `guest.running` tells."""
-        if self.guest.running and not self._owns_guest:
+        if self.guest.running and not self._owns_guest and not self._spent:
             try:
                 self._end_hosts()
             except LabError:
                 self.guest.close()
-        if self._owns_guest or self._left_behind:
+        if self._owns_guest or self._spent:
             self.guest.close()
         for host in self:
             host.powered = False
@@ -137,7 +139,7 @@ class Cluster(BaseCluster):
     def _end_hosts(self) -> None:
         for host in self:
             self.kill(host)
-        if not self._left_behind:
+        if not self._spent:
             self._in_guest("".join(_remove_disk(host.name) for host in self), TEARDOWN_TIMEOUT)
 
 
