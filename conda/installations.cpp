@@ -1,12 +1,13 @@
 #include "conda/installations.hpp"
 
-#include "conda/in_parallel.hpp"
+#include "conda/ask_homes.hpp"
 
 #include "base/path.hpp"
 #include "base/text.hpp"
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <optional>
 
 namespace sharefs::conda {
@@ -54,6 +55,9 @@ Diagnosis problem(const Places& places, const Error& error) {
 class Search {
  public:
   Search(sys::System& system, const Places& places) : m_system(system), m_places(places) {}
+
+  /// False when a deadline passed.
+  [[nodiscard]] bool answered() const { return m_answered; }
 
   Installations run() {
     std::vector<sys::PathQuery> places;
@@ -118,6 +122,7 @@ class Search {
     auto facts = m_system.inspect({std::move(queries), k_deadline, m_places.as});
     if (facts)
       return std::move(*facts);
+    m_answered = m_answered && facts.error().code != ErrorCode::timeout;
     m_result.problems.push_back(problem(m_places, facts.error()));
     return std::nullopt;
   }
@@ -125,6 +130,7 @@ class Search {
   sys::System& m_system;
   const Places& m_places;
   Installations m_result;
+  bool m_answered = true;
 };
 
 } // namespace
@@ -137,8 +143,22 @@ Installations find_installations(sys::System& system, const std::vector<sys::Use
       places.push_back(places_of(user, self.uid == 0));
   places.push_back({"", "/opt", {k_of_host.begin(), k_of_host.end()}, std::nullopt});
 
+  std::vector<std::string> homes;
+  for (const auto& place : places)
+    homes.push_back(place.user.empty() ? "" : place.home);
   std::vector<Installations> results(places.size());
-  in_parallel(places.size(), [&](std::size_t index) { results[index] = Search(system, places[index]).run(); });
+  std::vector<std::atomic<std::size_t>> skipped(places.size()); // homes on the mount of one that did not answer
+  const auto ask = [&](std::size_t index) {
+    Search search(system, places[index]);
+    results[index] = search.run();
+    return search.answered();
+  };
+  const auto mounts = system.mounts();
+  ask_homes(mounts.value_or(sys::MountTable()), homes, ask, [&](std::size_t, std::size_t asked) { ++skipped[asked]; });
+  for (std::size_t index = 0; index < places.size(); ++index)
+    if (skipped[index] > 0 && !results[index].problems.empty())
+      results[index].problems.front().message +=
+          "; " + count_of(skipped[index], "other home") + " on the same mount: not looked into";
   Installations all;
   for (auto& result : results) {
     std::ranges::move(result.found, std::back_inserter(all.found));

@@ -32,8 +32,8 @@ struct Installations {
 };
 
 /// The usual places (miniconda3, anaconda3, miniforge3, mambaforge, micromamba, .conda, ...) below the home of each
-/// user, looked at as that user, all homes in parallel, 3 s for each question; then those below /opt and /usr/local.
-/// No link below a home is followed. As a user other than root only the own home is looked into.
+/// user, looked at as that user, homes in parallel (see ask_homes.hpp), 3 s for each question; then those below /opt
+/// and /usr/local. No link below a home is followed. As a user other than root only the own home is looked into.
 Installations find_installations(sys::System& system, const std::vector<sys::User>& users);
 
 } // namespace sharefs::conda

@@ -1,5 +1,5 @@
+#include "conda/ask_homes.hpp"
 #include "conda/environment_name.hpp"
-#include "conda/in_parallel.hpp"
 #include "conda/link.hpp"
 
 #include "base/path.hpp"
@@ -257,10 +257,30 @@ std::vector<HomeState> homes_of(sys::System& system, const LinkRequest& request,
   return {host_installation(system, request, self, homes)};
 }
 
+void read_homes(const HomeReader& reader, const sys::MountTable& mounts, std::vector<HomeState>& homes) {
+  std::vector<std::string> paths;
+  for (const auto& home : homes)
+    paths.push_back(home.actor && home.problem == HomeProblem::none ? home.actor->beneath : "");
+  const auto ask = [&](std::size_t index) {
+    reader.read(homes[index]);
+    return homes[index].problem != HomeProblem::no_answer;
+  };
+  const auto skip = [&](std::size_t index, std::size_t asked) {
+    auto& home = homes[index];
+    home.problem = HomeProblem::no_answer;
+    home.where = home.conda;
+    home.detail = "not asked: on the same mount, the home of " + homes[asked].name + " did not answer";
+  };
+  ask_homes(mounts, paths, ask, skip);
+}
+
 } // namespace
 
 Result<LinkState> probe(sys::System& system, const LinkRequest& request) {
   const auto self = system.identity();
+  const auto mounts = system.mounts();
+  if (!mounts)
+    return fail(mounts.error());
   LinkState state;
   state.now = system.now();
   state.homes = homes_of(system, request, self);
@@ -277,7 +297,7 @@ Result<LinkState> probe(sys::System& system, const LinkRequest& request) {
       return state; // nothing will be linked: the homes need not be asked
   }
   const HomeReader reader(system, request, state.store, self.uid == 0);
-  in_parallel(state.homes.size(), [&](std::size_t index) { reader.read(state.homes[index]); });
+  read_homes(reader, *mounts, state.homes);
   return state;
 }
 

@@ -47,7 +47,12 @@ class FakeHomes : public sys::System {
   void mount(const std::string& target, const std::string& type) {
     sys::MountEntry entry;
     entry.id = static_cast<int>(m_mounts.size()) + 1;
-    entry.parent = m_mounts.empty() ? 0 : 1;
+    std::size_t depth = 0;
+    for (const auto& outer : m_mounts) // the deepest one above
+      if (is_under(target, outer.target) && outer.target.size() > depth) {
+        entry.parent = outer.id;
+        depth = outer.target.size();
+      }
     entry.target = target;
     entry.fs_type = type;
     m_mounts.push_back(entry);

@@ -67,6 +67,20 @@ TEST_CASE("a home that does not answer is told, the others are found", "[conda]"
   CHECK(all.problems[0].subject == "/home/alice");
 }
 
+TEST_CASE("of homes on a dead mount one is asked, and the others are counted", "[conda]") {
+  FakeHomes machine;
+  machine.mount("/", "ext4");
+  machine.mount("/home", "nfs4");
+  for (const auto* name : {"alice", "bob", "carol"})
+    machine.user(name, 1000);
+  machine.hang.insert("/home/alice/miniconda3");
+  const auto all = find_installations(machine, users_of(machine));
+  REQUIRE(all.problems.size() == 1);
+  CHECK(all.problems[0].message.find("2 other homes on the same mount") != std::string::npos);
+  for (const auto& question : machine.asked())
+    CHECK_FALSE((question.starts_with("bob ") || question.starts_with("carol ")));
+}
+
 TEST_CASE("links below envs are read, never followed", "[conda]") {
   FakeHomes machine;
   machine.user("alice", 1000);

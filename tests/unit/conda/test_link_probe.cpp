@@ -137,6 +137,43 @@ TEST_CASE("200 homes, one that hangs and one that is closed", "[conda]") {
   CHECK(diagnose(*state, request).size() == 2);
 }
 
+TEST_CASE("of homes on a dead mount one is asked", "[conda]") {
+  LinkMachine machine;
+  machine.mount("/home", "nfs4");
+  machine.mount("/home/bob", "nfs4"); // his is another mount
+  auto request = link_request({"llm"});
+  for (const auto* name : {"dan", "eve"}) {
+    machine.user(name, 3000);
+    machine.directory(std::string("/home/") + name + "/miniconda3/envs");
+    request.users.emplace_back(name);
+  }
+  machine.hang.insert("/home/alice");
+  const auto state = probe(machine, request);
+  REQUIRE(state);
+  std::vector<HomeProblem> problems;
+  for (const auto& home : state->homes)
+    problems.push_back(home.problem);
+  using enum HomeProblem;
+  CHECK(problems == std::vector<HomeProblem>{no_answer, none, no_answer, no_answer});
+  for (const auto& question : machine.asked()) {
+    CHECK_FALSE(question.starts_with("dan "));
+    CHECK_FALSE(question.starts_with("eve "));
+  }
+  SECTION("that one cannot be read does not matter to the others") {
+    machine.hang.clear();
+    machine.deny["alice"].insert("/home/alice");
+    CHECK(plan_of(machine, request).size() == 3);
+  }
+}
+
+TEST_CASE("no home is asked when the store cannot be used", "[conda]") {
+  LinkMachine machine;
+  machine.hang.insert("/data/share/conda");
+  REQUIRE(probe(machine, link_request()));
+  for (const auto& question : machine.asked())
+    CHECK(question.find("/home/") == std::string::npos);
+}
+
 TEST_CASE("without root only the own home is handled", "[conda]") {
   LinkMachine machine;
   machine.self().uid = 1001;
@@ -178,6 +215,12 @@ TEST_CASE("an absolute installation is one for all", "[conda]") {
     machine.fact("/opt/miniconda3").uid = 1001;
     machine.users().at("bob").groups = {1001, 50};
     CHECK(home_of(machine, request).actor->user == machine.users().at("bob"));
+  }
+  SECTION("a user whose home is / owns not everything") {
+    machine.users().at("alice").home = "/";
+    request.conda = "/opt/miniconda3";
+    machine.directory("/opt/miniconda3/envs");
+    CHECK(home_of(machine, request).name == "/opt/miniconda3");
   }
   SECTION("of root") {
     request.conda = "/opt/miniconda3";
