@@ -146,7 +146,7 @@ Result<int> keys(Context& context, const Arguments& arguments) {
 extern const CommandSpec k_config_show_command;
 const CommandSpec k_config_show_command{
     .name = "config show",
-    .summary = "print the configuration in force, defaults included",
+    .summary = "Print the configuration in force, defaults included",
     .description =
         "Prints sharefs.yaml as sharefs understands it: every key with its value, also those that have their "
         "default. The output is itself a valid sharefs.yaml. Without a file the defaults are printed.",
@@ -158,7 +158,7 @@ const CommandSpec k_config_show_command{
 extern const CommandSpec k_config_check_command;
 const CommandSpec k_config_check_command{
     .name = "config check",
-    .summary = "check a configuration file",
+    .summary = "Check a configuration file",
     .description = "Says whether each FILE is a right configuration, or where it is wrong: line, column, and what was "
                    "probably meant. Without FILE the configuration in force is checked, its owner and mode included. "
                    "Exit code 0 if all are right, 2 if not.",
@@ -171,7 +171,7 @@ const CommandSpec k_config_check_command{
 extern const CommandSpec k_config_schema_command;
 const CommandSpec k_config_schema_command{
     .name = "config schema",
-    .summary = "print a JSON Schema of sharefs.yaml for editors",
+    .summary = "Print a JSON Schema of sharefs.yaml for editors",
     .description =
         "Prints a JSON Schema (2020-12) of sharefs.yaml. An editor with a YAML language server completes and "
         "checks the file by it.",
@@ -183,7 +183,7 @@ const CommandSpec k_config_schema_command{
 extern const CommandSpec k_config_keys_command;
 const CommandSpec k_config_keys_command{
     .name = "config keys",
-    .summary = "list every key of sharefs.yaml with its meaning",
+    .summary = "List every key of sharefs.yaml with its meaning",
     .description =
         "Lists the keys of sharefs.yaml, what their values look like, and their defaults. `*` stands for a name "
         "of your choice, `[]` for each element of a list.",
