@@ -36,6 +36,8 @@ std::string squeezed(std::string_view text) {
 
 /// From the `(` at `open` to its partner, without white space; strings are skipped over.
 std::string call_at(const std::string& text, std::size_t open) {
+  if (open >= text.size())
+    return {};
   int depth = 0;
   char quote = 0;
   for (std::size_t i = open; i < text.size(); ++i) {
@@ -101,7 +103,8 @@ Evidence evidence_of(const std::string& python_source) {
     const bool quoted = before == '"' || before == '\'';
     if (before == '-') { // "--cache_dir" in add_argument
       const auto call = text.rfind("add_argument", at);
-      if (call == std::string::npos || at - call > 60 || !is_optional_argument(call_at(text, text.find('(', call))))
+      const auto open = call == std::string::npos ? call : text.find('(', call);
+      if (open == std::string::npos || open > at || at - call > 60 || !is_optional_argument(call_at(text, open)))
         return Evidence::none;
       ++definitions;
     } else if (operation == ':' && !quoted && (before == ' ' || before == '\t')) {

@@ -173,6 +173,8 @@ class Reader {
   }
 
   static std::string literal(const std::string& raw, bool quoted) {
+    if (!quoted && raw == "[") // the program test(1), not a pattern
+      return raw;
     std::string out;
     for (std::size_t i = 0; i < raw.size(); ++i) {
       const char c = raw[i];

@@ -218,6 +218,7 @@ TEST_CASE("evidence in the script's own source") {
   CHECK(evidence_of("p.add_argument('--cache_dir', type=str)\nM.from_pretrained(x, cache_dir=a.cache_dir)\n") ==
         Evidence::environment);
   CHECK(evidence_of("print('x')\n") == Evidence::none);
+  CHECK(evidence_of("add_argument --cache_dir load_dataset(x)\n") == Evidence::none); // found by the fuzzer
 
   World world;
   world.files["/work/t.py"] = hf + "m = M.from_pretrained(p, cache_dir=args.cache_dir)\n";
