@@ -13,6 +13,13 @@ namespace {
 constexpr const char* k_default_config = "/etc/sharefs/sharefs.yaml";
 constexpr std::size_t k_config_limit = 1U << 20U;
 
+/// A file that is missing or not to be trusted is a matter of configuration (exit 2), not of the work.
+Result<const config::Config*> as_configuration_error(Result<const config::Config*> loaded) {
+  if (!loaded && loaded.error().code != ErrorCode::timeout)
+    loaded.error().code = ErrorCode::config;
+  return loaded;
+}
+
 } // namespace
 
 Context::Context(Host& given_host, sys::System& given_system, ui::Console& given_console, GlobalFlags given_flags,
@@ -67,10 +74,7 @@ Result<const config::Config*> Context::load() {
 }
 
 Result<const config::Config*> Context::config() {
-  auto loaded = load();
-  if (!loaded && loaded.error().code == ErrorCode::not_found) // a matter of configuration (exit 2), not of the work
-    loaded.error().code = ErrorCode::config;
-  return loaded;
+  return as_configuration_error(load());
 }
 
 Result<const config::Config*> Context::config_if_any() {
@@ -78,7 +82,7 @@ Result<const config::Config*> Context::config_if_any() {
   const bool named = !flags.config.empty() || environment("SHAREFS_CONFIG").has_value();
   if (!loaded && loaded.error().code == ErrorCode::not_found && !named)
     return nullptr;
-  return named ? config() : loaded;
+  return as_configuration_error(std::move(loaded));
 }
 
 void Context::report(const Diagnoses& diagnoses) {

@@ -48,7 +48,7 @@ class Context {
 
   [[nodiscard]] std::optional<std::string> environment(std::string_view name) const;
   /// sharefs.yaml of --config, $SHAREFS_CONFIG or /etc/sharefs/sharefs.yaml, read once. Error `config` if there is none
-  /// or it is wrong, `permission` if others may write it, `timeout` if it lies on a dead mount.
+  /// or it is wrong or others may write it, `timeout` if it lies on a dead mount.
   Result<const config::Config*> config();
   /// As config(), but a missing default file gives nullptr: for commands that work without one.
   Result<const config::Config*> config_if_any();

@@ -204,9 +204,9 @@ std::string servers_section(const InitFacts& facts) {
 
 constexpr std::string_view k_mounts_head =
     "# What every machine mounts, by name: `sharefs mount --all`. Profiles: safe (waits for a server that is away),\n"
-    "# recipe (rw,bg,soft,nolock), immutable (read-only). `boot: auto` mounts at boot; more by `options: [...]`.\n";
+    "# recipe (rw,bg,soft,nolock), immutable (read-only); more by `options: [...]`.\n";
 constexpr std::string_view k_mounts_example =
-    "mounts:\n  share: {from: \"storage1:/mnt/share\", at: /data/share, profile: safe, boot: auto}\n";
+    "mounts:\n  share: {from: \"storage1:/mnt/share\", at: /data/share, profile: safe}\n";
 
 bool has_option(const std::string& options, std::string_view name) {
   const auto words = split(options, ',');
