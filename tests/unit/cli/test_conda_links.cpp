@@ -1,0 +1,106 @@
+#include "cli/conda_links.hpp"
+
+#include "support/catch.hpp"
+
+using namespace sharefs;
+using namespace sharefs::cli;
+using Verb = conda::LinkRequest::Verb;
+
+namespace {
+
+config::Config configuration() {
+  config::Config config;
+  config.file = "sharefs.yaml";
+  config.conda = config::Conda{};
+  config.conda->store = "/data/share/conda";
+  config.conda->envs = {"llm", "eval"};
+  config.conda->homes.users = {"alice", "bob"};
+  return config;
+}
+
+sys::Identity identity(const std::string& user, uid_t uid) {
+  sys::Identity self;
+  self.user = user;
+  self.uid = uid;
+  return self;
+}
+
+Arguments arguments(std::vector<std::string> names, std::set<std::string, std::less<>> flags = {},
+                    std::vector<std::string> users = {}) {
+  Arguments given;
+  given.positional = std::move(names);
+  given.flags = std::move(flags);
+  if (!users.empty())
+    given.values["user"] = std::move(users);
+  return given;
+}
+
+const auto k_root = identity("root", 0);
+
+} // namespace
+
+TEST_CASE("sharefs.yaml and arguments -> a request to link", "[conda]") {
+  const auto all = conda_link_request(configuration(), arguments({}, {"all", "backup"}), k_root, Verb::link);
+  REQUIRE(all);
+  CHECK(all->environments == std::vector<std::string>{"llm", "eval"});
+  CHECK(all->users == std::vector<std::string>{"alice", "bob"});
+  CHECK(all->store == "/data/share/conda");
+  CHECK(all->conda == "miniconda3");
+  CHECK(all->style == conda::LinkStyle::each);
+  CHECK(all->all);
+  CHECK(all->backup);
+
+  auto whole = configuration();
+  whole.conda->link = "whole";
+  const auto one = conda_link_request(whole, arguments({"old"}, {}, {"bob"}), k_root, Verb::unlink);
+  REQUIRE(one);
+  CHECK(one->environments == std::vector<std::string>{"old"}); // unlink takes any name
+  CHECK(one->users == std::vector<std::string>{"bob"});
+  CHECK(one->style == conda::LinkStyle::whole);
+  CHECK_FALSE(one->all);
+  CHECK_FALSE(one->backup);
+}
+
+TEST_CASE("requests that are refused", "[conda]") {
+  struct Row {
+    std::string why;
+    void (*change)(config::Config&);
+    Arguments given;
+    sys::Identity self;
+    ErrorCode code;
+    std::string words; ///< of message or hint
+  };
+  const auto as_is = [](config::Config&) {};
+  const auto alice = identity("alice", 1000);
+  const std::vector<Row> rows{
+      {"no section", [](config::Config& c) { c.conda.reset(); }, arguments({}, {"all"}), k_root, ErrorCode::config,
+       "conda:"},
+      {"nothing named", as_is, arguments({}), k_root, ErrorCode::usage, "llm, eval"},
+      {"both", as_is, arguments({"llm"}, {"all"}), k_root, ErrorCode::usage, "exclude"},
+      {"unknown environment", as_is, arguments({"lllm"}), k_root, ErrorCode::usage, "did you mean `llm`?"},
+      {"a path", as_is, arguments({"../llm"}), k_root, ErrorCode::usage, ""},
+      {"no environments", [](config::Config& c) { c.conda->envs.clear(); }, arguments({}, {"all"}), k_root,
+       ErrorCode::config, "conda.envs"},
+      {"one of a whole link", [](config::Config& c) { c.conda->link = "whole"; }, arguments({"llm"}), k_root,
+       ErrorCode::usage, "--all"},
+      {"unknown user", as_is, arguments({}, {"all"}, {"alic"}), k_root, ErrorCode::usage, "did you mean `alice`?"},
+      {"no users", [](config::Config& c) { c.conda->homes.users.clear(); }, arguments({}, {"all"}), k_root,
+       ErrorCode::config, "conda.homes.users"},
+      {"another user's home", as_is, arguments({}, {"all"}, {"bob"}), alice, ErrorCode::permission, "run as root"},
+      {"nobody's home", as_is, arguments({}, {"all"}), identity("eve", 1002), ErrorCode::permission, "`eve`"},
+      {"a user of one for all", [](config::Config& c) { c.conda->homes.conda = "/opt/conda"; },
+       arguments({}, {"all"}, {"bob"}), k_root, ErrorCode::usage, "--user"},
+  };
+  for (const auto& row : rows) {
+    CAPTURE(row.why);
+    auto config = configuration();
+    row.change(config);
+    const auto request = conda_link_request(config, row.given, row.self, Verb::link);
+    REQUIRE_FALSE(request);
+    CHECK(request.error().code == row.code);
+    const auto said = request.error().message + " " + request.error().hint;
+    CAPTURE(said);
+    CHECK(said.find(row.words) != std::string::npos);
+  }
+  CHECK(conda_link_request(configuration(), arguments({}, {"all"}), alice, Verb::link)); // her own home
+}
