@@ -46,8 +46,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   test::World world;
   world.has_parser = false; // fuzz_cachefix_text looks at syntax trees
   world.directories["/share/m"] = {"models--a--b"};
-  world.files["/work/a.yaml"] = "cache_dir: /share/c\n";
-  world.files["/work/a.json"] = R"({"cache_dir": "/share/c"})";
+  world.files["/job/a.yaml"] = "cache_dir: /share/c\n";
+  world.files["/job/a.json"] = R"({"cache_dir": "/share/c"})";
   const bool shared = (bytes[0] & 1U) != 0;
   if (!shared)
     world.mounts = {{"/", "ext4"}, {"/share", "xfs"}};

@@ -18,7 +18,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   const std::string tree = cut < input.size() ? input.substr(cut + 1) : std::string();
   (void)read_shell(text, tree);
   Facts facts;
-  facts.directory = "/work";
+  facts.directory = "/job";
   facts.trees[text] = tree;
   const ScriptResult script = sanitize_script("x.sh", text, facts, {});
   FUZZ_CHECK(script.text == text); // nothing is shared: nothing changes

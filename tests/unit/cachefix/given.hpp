@@ -23,7 +23,7 @@ inline std::optional<std::string> parse_shell(const std::string& text) {
 struct World {
   std::vector<std::pair<std::string, std::string>> mounts = {{"/", "ext4"}, {"/share", "nfs4"}}; ///< target, type
   std::vector<std::string> environment = {"HOME=/home/alice"};
-  std::string directory = "/work";
+  std::string directory = "/job";
   std::map<std::string, std::string> links;                    ///< path -> target
   std::map<std::string, std::string> files;                    ///< path -> content
   std::map<std::string, std::vector<std::string>> directories; ///< path -> names

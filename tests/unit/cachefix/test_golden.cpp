@@ -99,7 +99,7 @@ std::vector<std::string> outcome_of(const World& world, const Argv& argv) {
 }
 
 /// A line of the head of a file that describes the world: `mount /share nfs4`, `env A=b`, `link /a /b`, `names DIR a
-/// b`, `text FILE CONTENT` with \n for line ends, `dir /work`.
+/// b`, `text FILE CONTENT` with \n for line ends, `dir /job`.
 void describe_world(World& world, const std::string& line) {
   const auto parts = split_words(line);
   if (parts.size() < 2)

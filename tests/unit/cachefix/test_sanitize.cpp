@@ -221,7 +221,7 @@ TEST_CASE("evidence in the script's own source") {
   CHECK(evidence_of("add_argument --cache_dir load_dataset(x)\n") == Evidence::none); // found by the fuzzer
 
   World world;
-  world.files["/work/t.py"] = hf + "m = M.from_pretrained(p, cache_dir=args.cache_dir)\n";
+  world.files["/job/t.py"] = hf + "m = M.from_pretrained(p, cache_dir=args.cache_dir)\n";
   const Sanitized result = world.run(words("python t.py --cache_dir /share/x"));
   CHECK(join_words(result.argv) == "python t.py");
   CHECK(result.set.at("HF_HUB_CACHE") == "/share/x");
@@ -239,7 +239,7 @@ TEST_CASE("requirement 14: left-over *.incomplete directories are reported and n
 TEST_CASE("requirement 10: deepspeed gets a file with the lines of the user's own .deepspeed_env files and ours") {
   World world;
   world.files["/home/alice/.deepspeed_env"] = "A=1\n";
-  world.files["/work/.deepspeed_env"] = "B=2";
+  world.files["/job/.deepspeed_env"] = "B=2";
   const Sanitized result = world.run(words("deepspeed --hostfile h run_clm.py --cache_dir /share/x"));
   REQUIRE(result.copies.size() == 1);
   CHECK(result.copies[0].content.starts_with("A=1\nB=2\nHF_DATASETS_CACHE="));
@@ -249,18 +249,18 @@ TEST_CASE("requirement 10: deepspeed gets a file with the lines of the user's ow
 
 TEST_CASE("requirement 12: a changed copy of a configuration file, or an override behind it") {
   World world;
-  world.files["/work/a.json"] = R"({"cache_dir": "/share/x", "lr": 0.1})";
+  world.files["/job/a.json"] = R"({"cache_dir": "/share/x", "lr": 0.1})";
   const Sanitized copied = world.run(words("python run_clm.py a.json"));
   REQUIRE(copied.copies.size() == 1);
   CHECK(copied.argv[2] == copied.copies[0].path);
   CHECK(copied.copies[0].content == "{\n  \"lr\": 0.1\n}\n");
-  world.files["/work/a.yaml"] = "cache_dir: /share/x\n";
+  world.files["/job/a.yaml"] = "cache_dir: /share/x\n";
   CHECK(world.run(words("llamafactory-cli train a.yaml")).argv.back() == "cache_dir=null");
 }
 
 TEST_CASE("requirement 13: contradictions are left and explained") {
   World world;
-  world.files["/work/a.yaml"] = "cache_dir: /share/x\ndata_shared_file_system: true\n";
+  world.files["/job/a.yaml"] = "cache_dir: /share/x\ndata_shared_file_system: true\n";
   const Sanitized result = world.run(words("llamafactory-cli train a.yaml"));
   CHECK(result.changes.empty());
   REQUIRE(result.diagnoses.size() == 1);

@@ -9,7 +9,7 @@ namespace {
 
 ScriptResult script(const std::string& text) {
   Facts facts;
-  facts.directory = "/work";
+  facts.directory = "/job";
   facts.home = "/home/alice";
   facts.any_shared = true;
   facts.local = LocalRoot{"/L", false, ""};
