@@ -68,7 +68,12 @@ ClientKind kind_of(std::string_view name) {
     if (name[i] == '\\' && i + 1 < name.size())
       ++i;
   }
-  return parse_address(std::string(name)) ? ClientKind::network : ClientKind::host;
+  return ClientKind::host;
+}
+
+std::string canonical_address(std::string_view name) {
+  const auto address = parse_address(std::string(name));
+  return address ? address->first() : "";
 }
 
 const char* to_string(ClientKind kind) {

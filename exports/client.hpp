@@ -10,8 +10,8 @@ namespace sharefs::exports {
 
 /// In the order in which mountd prefers them, whatever the order of the lines (exports(5)).
 enum class ClientKind {
-  host,     ///< a name, resolved when exportfs runs
-  network,  ///< an address, or a network as address/length or address/mask
+  host,     ///< a name, resolved when exportfs runs, or an address
+  network,  ///< address/length or address/mask
   wildcard, ///< `*`, `?` or `[...]` in a name, matched against reverse lookups
   netgroup, ///< @group
   everyone, ///< `*`
@@ -43,10 +43,12 @@ struct NetworkError {
   enum class Kind { address, prefix, zero, mask } kind = Kind::address;
   std::string message; ///< "`10.0.0.0/33` is no network: the prefix length is at most 32"
 };
-/// A name of ClientKind::network. `zero`: a prefix of 0 (or none behind the slash), which nfs-utils shifts by the width
-/// of the type: undefined, and /32 on x86.
+/// A name of ClientKind::network, or an address, which is a network of one. `zero`: a prefix of 0 (or none behind the
+/// slash), which nfs-utils shifts by the width of the type: undefined, and /32 on x86.
 tl::expected<Network, NetworkError> parse_network(std::string_view name);
 
+/// One spelling for all ways to write an address ("FE80::0:1" -> "fe80::1"), without its scope; "" for what is none.
+std::string canonical_address(std::string_view name);
 /// Only digits and dots, or with a colon: meant as an address, whatever exportfs takes it for.
 bool looks_like_address(std::string_view name);
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <map>
 #include <set>
 
 namespace sharefs::exports {
@@ -78,54 +79,74 @@ bool contains(const std::vector<std::string>& list, const std::string& value) {
   return std::find(list.begin(), list.end(), value) != list.end();
 }
 
+/// A desired export as a line of own file, with all its options.
+Export line_of(const Desired& desired, const HostFacts& facts, FsidChooser& fsids, std::vector<std::string>& notes) {
+  auto options = complete(desired.options);
+  const auto fact = facts.directories.find(desired.directory);
+  if (fact != facts.directories.end() && !has_any(options, {"fsid="})) {
+    const auto file_system = file_system_fact(fact->second.fs_type, fact->second.fs_options);
+    if (file_system.exportable == Exportable::needs_fsid) {
+      options.push_back(fmt::format("fsid={}", fsids.choose(desired.directory)));
+      notes.push_back(fmt::format("{} lies on {}: exported with `{}`, since {}", desired.directory,
+                                  fact->second.fs_type, options.back(), file_system.why));
+    }
+  }
+  Export line{desired.directory, {}, desired.origin};
+  for (const auto& client : desired.clients)
+    line.clients.push_back({client, {}, options, desired.origin});
+  return line;
+}
+
 } // namespace
 
 Composed compose(const Actual& actual, const Request& request) {
   Composed composed;
-  std::set<std::string> desired_paths;
+  const auto& facts = actual.facts;
+  std::map<std::string, std::vector<const Desired*>> wanted; // by resolved directory; several entries are possible
   for (const auto& desired : request.exports)
-    desired_paths.insert(real_path(desired.directory, actual.facts));
+    wanted[real_path(desired.directory, facts)].push_back(&desired);
+  const auto is_desired = [&](const std::string& real) {
+    return std::any_of(request.exports.begin(), request.exports.end(),
+                       [&](const Desired& desired) { return real_path(desired.directory, facts) == real; });
+  };
+  const auto is_kept = [&](const Export& line, const std::string& real) {
+    return !request.exactly && !contains(request.remove, line.directory) && !contains(request.remove, real);
+  };
 
-  std::vector<std::string> gone = request.remove; // as written or resolved
   std::vector<const Export*> others;
   for (const auto& file : actual.files.files)
     for (const auto& line : file.exports) {
-      if (file.name != k_own_file) {
+      const auto real = real_path(line.directory, facts);
+      if (file.name != k_own_file || (!is_desired(real) && is_kept(line, real)))
         others.push_back(&line);
-        continue;
-      }
-      const auto real = real_path(line.directory, actual.facts);
-      const bool removed = contains(request.remove, line.directory) || contains(request.remove, real);
-      if (desired_paths.contains(real))
-        continue;
-      if (request.exactly || removed) {
-        gone.push_back(real);
-        continue;
-      }
-      composed.exports.push_back(line);
-      others.push_back(&line);
     }
   FsidChooser fsids(others, request);
-  for (const auto& desired : request.exports) {
-    Export entry{desired.directory, {}, desired.origin};
-    auto options = complete(desired.options);
-    const auto fact = actual.facts.directories.find(desired.directory);
-    if (fact != actual.facts.directories.end() && !has_any(options, {"fsid="})) {
-      const auto file_system = file_system_fact(fact->second.fs_type, fact->second.fs_options);
-      if (file_system.exportable == Exportable::needs_fsid) {
-        options.push_back(fmt::format("fsid={}", fsids.choose(desired.directory)));
-        composed.notes.push_back(fmt::format("{} lies on {}: exported with `{}`, since {}", desired.directory,
-                                             fact->second.fs_type, options.back(), file_system.why));
-      }
+
+  // Lines stay where they are, so that a second run finds nothing to do in whatever order exports were named.
+  const auto put = [&](const std::string& real) {
+    for (const auto* desired : wanted[real])
+      composed.exports.push_back(line_of(*desired, facts, fsids, composed.notes));
+    wanted[real].clear();
+  };
+  std::vector<std::string> gone = request.remove; // as written or resolved
+  for (const auto& file : actual.files.files)
+    for (const auto& line : file.exports) {
+      if (file.name != k_own_file)
+        continue;
+      const auto real = real_path(line.directory, facts);
+      if (is_desired(real))
+        put(real);
+      else if (is_kept(line, real))
+        composed.exports.push_back(line);
+      else
+        gone.push_back(real);
     }
-    for (const auto& client : desired.clients)
-      entry.clients.push_back({client, {}, options, desired.origin});
-    composed.exports.push_back(std::move(entry));
-  }
+  for (const auto& desired : request.exports)
+    put(real_path(desired.directory, facts));
 
   const auto after = expected_etab(files_after(actual, composed), actual.facts);
   for (const auto& entry : actual.etab) {
-    const bool ours = contains(gone, entry.directory) || desired_paths.contains(entry.directory);
+    const bool ours = contains(gone, entry.directory) || is_desired(entry.directory);
     const bool stays = std::any_of(after.entries.begin(), after.entries.end(), [&](const EtabEntry& other) {
       return other.directory == entry.directory && same_client(other.client, entry.client, actual.facts);
     });

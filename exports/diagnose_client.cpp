@@ -120,6 +120,8 @@ void diagnose_client(const Client& client, const HostFacts& facts, Diagnoses& di
                              network_of_wildcard(name)));
     return;
   case ClientKind::host:
+    if (!canonical_address(name).empty())
+      return;
     if (looks_like_address(name)) {
       diagnose_odd_address(client, diagnoses);
       return;

@@ -4,32 +4,17 @@
 #include "exports/diagnose_parts.hpp"
 #include "exports/settings.hpp"
 
-#include <algorithm>
 #include <fmt/format.h>
 
 namespace sharefs::exports {
 
 namespace {
 
-/// Could a host that `special` matches be meant by `general` too?
+/// Is it a surprise that `special` goes before `general`? Wildcards and netgroups cannot be looked into.
 bool takes_from(const EtabEntry& special, const EtabEntry& general, const HostFacts& facts) {
   const auto kind = kind_of(special.client);
-  if (kind_of(general.client) == ClientKind::everyone)
-    return kind == ClientKind::host || kind == ClientKind::network; // the others are no surprise
-  if (kind_of(general.client) != ClientKind::network || kind != ClientKind::host)
-    return false;
-  const auto network = parse_network(general.client);
-  if (!network)
-    return false;
-  for (const auto& [name, fact] : facts.names) {
-    if (name != special.client && fact.canonical != special.client)
-      continue;
-    return std::any_of(fact.addresses.begin(), fact.addresses.end(), [&](const std::string& address) {
-      const auto host = parse_network(address);
-      return host && network->contains(*host);
-    });
-  }
-  return false;
+  return kind < kind_of(general.client) && (kind == ClientKind::host || kind == ClientKind::network) &&
+         covers(general.client, special.client, facts);
 }
 
 } // namespace
@@ -43,8 +28,7 @@ Diagnoses diagnose_precedence(const std::vector<ExportsFile>& files, const std::
   Diagnoses diagnoses;
   for (const auto& general : mine)
     for (const auto& special : theirs) {
-      if (special.directory != general.directory || kind_of(special.client) >= kind_of(general.client) ||
-          !takes_from(special, general, facts))
+      if (special.directory != general.directory || !takes_from(special, general, facts))
         continue;
       if (const auto differs = differences(general.settings, special.settings); !differs.empty())
         diagnoses.push_back(at(

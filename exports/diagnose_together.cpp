@@ -89,10 +89,6 @@ void diagnose_fsids(const ExpectedEtab& expected, Diagnoses& diagnoses) {
   }
 }
 
-std::string fsid_hint() {
-  return "add `fsid=` with a number that no other export has";
-}
-
 } // namespace
 
 void diagnose_together(const std::vector<ExportsFile>& files, const HostFacts& facts, Diagnoses& diagnoses) {
@@ -127,7 +123,7 @@ void diagnose_directory(const Export& entry, const HostFacts& facts, Diagnoses& 
            fmt::format("`{}` lies on {}, which cannot be exported: {}", directory, fact.fs_type, file_system.why)));
     return;
   }
-  if (file_system.exportable != Exportable::needs_fsid)
+  if (file_system.exportable != Exportable::needs_fsid || fact.kind != Kind::directory)
     return;
   for (const auto& client : entry.clients) {
     const auto settings = settings_of(client.defaults, client.options);
@@ -136,7 +132,8 @@ void diagnose_directory(const Export& entry, const HostFacts& facts, Diagnoses& 
     diagnoses.push_back(at(Severity::error, "SF124", client.origin,
                            fmt::format("`{}` lies on {} and has no `fsid=`: clients cannot mount it, since {}",
                                        directory, fact.fs_type, file_system.why),
-                           fsid_hint()));
+                           "add `fsid=` with a number that no other export has"));
+    return; // the same for its other clients
   }
 }
 

@@ -6,6 +6,7 @@
 #include "exports/lexer.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <strings.h>
 
 namespace sharefs::exports {
@@ -19,6 +20,18 @@ bool same_text(std::string_view a, std::string_view b) {
 const NameFact* fact_of(std::string_view name, const HostFacts& facts) {
   const auto found = facts.names.find(name);
   return found == facts.names.end() ? nullptr : &found->second;
+}
+
+/// Of a host, in one spelling; by its canonical name too.
+std::vector<std::string> addresses_of(std::string_view name, const HostFacts& facts) {
+  if (const auto address = canonical_address(name); !address.empty())
+    return {address};
+  std::vector<std::string> addresses;
+  for (const auto& [known, fact] : facts.names)
+    if (same_text(known, name) || same_text(fact.canonical, name))
+      for (const auto& address : fact.addresses)
+        addresses.push_back(canonical_address(address));
+  return addresses;
 }
 
 /// What can be read of the options: a word that we do not know is left out.
@@ -37,6 +50,27 @@ const EtabEntry* find_same(const std::vector<EtabEntry>& entries, const EtabEntr
     if (there.directory == entry.directory && same_client(there.client, entry.client, facts))
       return &there;
   return nullptr;
+}
+
+bool lacks_option(const std::vector<std::string>& options, const HostFacts& facts) {
+  return std::any_of(options.begin(), options.end(), [&](const std::string& option) {
+    return facts.missing_options.contains(option.substr(0, option.find('=')));
+  });
+}
+
+/// Of a client by itself.
+std::optional<Dropped::Why> why_dropped(std::string_view client, const HostFacts& facts) {
+  if (kind_of(client) == ClientKind::host) {
+    const auto* const name = fact_of(client, facts);
+    if (client.find(',') != std::string_view::npos || (name != nullptr && name->addresses.empty()))
+      return Dropped::Why::unresolved;
+  }
+  if (kind_of(client) != ClientKind::network)
+    return std::nullopt;
+  const auto network = parse_network(client);
+  if (network || network.error().kind == NetworkError::Kind::zero)
+    return std::nullopt;
+  return Dropped::Why::bad_network;
 }
 
 } // namespace
@@ -72,16 +106,32 @@ bool same_client(std::string_view a, std::string_view b, const HostFacts& facts)
     return true;
   if (kind_of(a) != ClientKind::host || kind_of(b) != ClientKind::host)
     return false;
-  const auto* const fact_a = fact_of(a, facts);
-  const auto* const fact_b = fact_of(b, facts);
-  if (fact_a != nullptr && same_text(fact_a->canonical, b))
+  for (const auto& [one, other] : {std::pair(a, b), std::pair(b, a)})
+    if (const auto* const fact = fact_of(one, facts); fact != nullptr && same_text(fact->canonical, other))
+      return true;
+  const auto mine = addresses_of(a, facts);
+  const auto theirs = addresses_of(b, facts);
+  return std::any_of(mine.begin(), mine.end(), [&](const std::string& address) {
+    return std::find(theirs.begin(), theirs.end(), address) != theirs.end();
+  });
+}
+
+bool covers(std::string_view general, std::string_view special, const HostFacts& facts) {
+  if (kind_of(general) == ClientKind::everyone || same_client(general, special, facts))
     return true;
-  if (fact_b != nullptr && same_text(fact_b->canonical, a))
-    return true;
-  return fact_a != nullptr && fact_b != nullptr &&
-         std::any_of(fact_a->addresses.begin(), fact_a->addresses.end(), [&](const std::string& address) {
-           return std::find(fact_b->addresses.begin(), fact_b->addresses.end(), address) != fact_b->addresses.end();
-         });
+  const auto network =
+      kind_of(general) == ClientKind::network ? parse_network(general) : tl::make_unexpected(NetworkError{});
+  if (!network)
+    return false;
+  const auto contains = [&](std::string_view address) {
+    const auto other = parse_network(address);
+    return other && network->contains(*other);
+  };
+  if (kind_of(special) == ClientKind::network)
+    return contains(special);
+  const auto addresses =
+      kind_of(special) == ClientKind::host ? addresses_of(special, facts) : std::vector<std::string>();
+  return std::any_of(addresses.begin(), addresses.end(), contains);
 }
 
 std::string real_path(std::string_view directory, const HostFacts& facts) {
@@ -92,8 +142,10 @@ std::string real_path(std::string_view directory, const HostFacts& facts) {
 }
 
 ExpectedEtab expected_etab(const std::vector<ExportsFile>& files, const HostFacts& facts) {
+  using Why = Dropped::Why;
   ExpectedEtab expected;
-  for (const auto& file : files)
+  for (const auto& file : files) {
+    bool stopped = false;
     for (const auto& line : file.exports)
       for (const auto& client : line.clients) {
         const auto settings = settings_of(client.defaults, client.options);
@@ -101,22 +153,13 @@ ExpectedEtab expected_etab(const std::vector<ExportsFile>& files, const HostFact
           continue; // parse() does not hand out such an entry
         auto options = client.defaults;
         options.insert(options.end(), client.options.begin(), client.options.end());
+        stopped = stopped || lacks_option(options, facts);
         EtabEntry entry{real_path(line.directory, facts), client.name, *settings, options, client.origin};
-        const auto kind = kind_of(client.name);
-        const auto* const name = fact_of(client.name, facts);
-        using Why = Dropped::Why;
-        if (kind == ClientKind::host && name != nullptr && name->addresses.empty()) {
-          expected.dropped.push_back({std::move(entry), Why::unresolved, {}});
+        if (const auto why = stopped ? std::optional(Why::stopped) : why_dropped(client.name, facts)) {
+          expected.dropped.push_back({std::move(entry), *why, {}});
           continue;
         }
-        if (kind == ClientKind::network) {
-          const auto network = parse_network(client.name);
-          if (!network && network.error().kind != NetworkError::Kind::zero) {
-            expected.dropped.push_back({std::move(entry), Why::bad_network, {}});
-            continue;
-          }
-        }
-        if (name != nullptr && !name->canonical.empty())
+        if (const auto* const name = fact_of(client.name, facts); name != nullptr && !name->canonical.empty())
           entry.client = name->canonical;
         if (const auto* const winner = find_same(expected.entries, entry, facts)) {
           expected.dropped.push_back({std::move(entry), Why::duplicate, winner->origin});
@@ -124,6 +167,7 @@ ExpectedEtab expected_etab(const std::vector<ExportsFile>& files, const HostFact
         }
         expected.entries.push_back(std::move(entry));
       }
+  }
   return expected;
 }
 

@@ -50,7 +50,7 @@ std::vector<EtabEntry> parse_etab(std::string_view text);
 /// An entry that exportfs reads but does not export, and why.
 struct Dropped {
   EtabEntry entry;
-  enum class Why { duplicate, unresolved, bad_network } why = Why::duplicate;
+  enum class Why { duplicate, unresolved, bad_network, stopped /* exportfs gave up the file */ } why = Why::duplicate;
   Origin by; ///< duplicate: the entry that won
 };
 struct ExpectedEtab {
@@ -58,11 +58,15 @@ struct ExpectedEtab {
   std::vector<Dropped> dropped;
 };
 /// What `exportfs -ra` makes of these files, in the order in which it reads them: the first entry for a directory and
-/// client wins. A name that is not in `facts.names` is taken to resolve.
+/// client wins. An option that the installed exportfs lacks ends its file. A name that is not in `facts.names` is taken
+/// to resolve.
 ExpectedEtab expected_etab(const std::vector<ExportsFile>& files, const HostFacts& facts);
 
 /// Do two names of clients stand for the same export entry? (case-insensitive; host names by what they resolve to)
 bool same_client(std::string_view a, std::string_view b, const HostFacts& facts);
+/// Are the hosts that `special` means among those of `general`, as far as can be told? Everyone covers all; networks by
+/// address, names by what they resolve to. Wildcards and netgroups cover nothing but themselves.
+bool covers(std::string_view general, std::string_view special, const HostFacts& facts);
 /// The directory as exportfs writes it: resolved if that is known, else without superfluous slashes.
 std::string real_path(std::string_view directory, const HostFacts& facts);
 

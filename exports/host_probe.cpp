@@ -144,7 +144,8 @@ Result<HostFacts> probe_facts(sys::System& system, const std::vector<ExportsFile
   std::set<std::string> options;
   for_each_client(files, [&](const Export& entry, const Client& client) {
     directories.insert(entry.directory);
-    if (kind_of(client.name) == ClientKind::host && client.name.find(',') == std::string::npos)
+    const bool name = kind_of(client.name) == ClientKind::host && canonical_address(client.name).empty();
+    if (name && client.name.find(',') == std::string::npos)
       names.insert(client.name);
     for (const auto* list : {&client.defaults, &client.options})
       for (const auto& option : *list)

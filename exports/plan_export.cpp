@@ -147,7 +147,6 @@ void add_reload(const Actual& actual, const Composed& composed, const ExpectedEt
 
 plan::Plan plan_export(const Actual& actual, const Request& request, const Composed& composed) {
   plan::Plan plan;
-  plan.notes = composed.notes;
   for (const auto& desired : request.exports)
     add_directory(desired, actual, plan);
   if (!composed.retired.empty()) {
@@ -163,8 +162,10 @@ plan::Plan plan_export(const Actual& actual, const Request& request, const Compo
   const auto steps = plan.steps.size();
   add_own_file(actual, text, plan);
   const bool file_changes = plan.steps.size() != steps;
+  if (file_changes)
+    plan.notes = composed.notes;
   const auto expected = expected_etab(files_after(actual, composed), actual.facts);
-  const bool starts = !request.exports.empty() && !actual.server.running();
+  const bool starts = !request.exports.empty() && !actual.server.running() && actual.server.visible;
   if (file_changes || starts || !in_force(expected, composed.exports, actual))
     add_reload(actual, composed, expected, plan);
   if (!request.exports.empty())

@@ -22,6 +22,7 @@ struct Unit {
 struct ServerState {
   bool systemd = false;
   std::vector<std::string> missing; ///< programs that are not installed
+  bool visible = true;              ///< false: not root, so what runs cannot be told, and no steps are planned
   int threads = 0;                  ///< of nfsd in this network namespace; 0: it does not run
   bool version3 = true;             ///< offered; only known while it runs
   std::vector<Unit> units;          ///< with systemd: of k_units, those that there are

@@ -124,7 +124,9 @@ Result<void> check_installed(const ServerState& state) {
 }
 
 void add_server_steps(const ServerState& state, const std::string& group, plan::Plan& plan) {
-  if (state.systemd)
+  if (!state.visible)
+    plan.notes.emplace_back("whether the NFS server runs can only be seen by root; it would be started if it does not");
+  else if (state.systemd)
     add_units(state, group, plan);
   else
     add_processes(state, group, plan);

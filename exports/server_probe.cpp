@@ -64,6 +64,7 @@ Result<void> read_kernel(sys::System& system, ServerState& state) {
   const auto facts = look(system, {content_of("/proc/fs/nfsd/threads"), content_of("/proc/fs/nfsd/versions")});
   if (!facts)
     return fail(facts.error());
+  state.visible = (*facts)[0].error_number == 0;
   const auto text = trim((*facts)[0].content);
   std::from_chars(text.data(), text.data() + text.size(), state.threads);
   const auto versions = split_words(trim((*facts)[1].content));

@@ -28,7 +28,7 @@ Diagnosis told(std::string code, const Origin& origin, std::string message, std:
 Diagnosis not_exported(const Export& line, const Client& client, const HostFacts& facts) {
   const auto name = facts.names.find(client.name);
   const bool unresolved = name != facts.names.end() && name->second.addresses.empty();
-  if (kind_of(client.name) == ClientKind::host)
+  if (kind_of(client.name) == ClientKind::host && canonical_address(client.name).empty())
     return told("SF130", client.origin,
                 fmt::format("{} is not exported to `{}`: {}", line.directory, client.name,
                             unresolved ? "the name does not resolve, and exportfs drops it silently"
@@ -116,24 +116,16 @@ Diagnoses verify_listing(const Composed& composed, const HostFacts& facts, const
                          failing->detail),
              fmt::format("run `sharefs probe {}`", probe.host), ""}};
   }
+  // Directories only: mountd leaves out clients that others of the same directory cover, and etab has told of each.
   Diagnoses diagnoses;
   for (const auto& line : composed.exports) {
     const auto real = real_path(line.directory, facts);
-    const auto found = std::find_if(probe.exports.begin(), probe.exports.end(),
-                                    [&](const sys::ExportListing& listing) { return listing.directory == real; });
-    for (const auto& client : line.clients) {
-      const bool everyone = kind_of(client.name) == ClientKind::everyone;
-      const bool there =
-          found != probe.exports.end() &&
-          (found->clients.empty() || std::any_of(found->clients.begin(), found->clients.end(), [&](const auto& name) {
-             return (everyone && name == "*") || same_client(name, client.name, facts);
-           }));
-      if (!there)
-        diagnoses.push_back(told("SF132", client.origin,
-                                 fmt::format("{} for `{}` is not in the list that the server gives over the network",
-                                             line.directory, client.name),
-                                 fmt::format("run `sharefs probe {}`", probe.host)));
-    }
+    if (std::none_of(probe.exports.begin(), probe.exports.end(),
+                     [&](const sys::ExportListing& listing) { return listing.directory == real; }))
+      diagnoses.push_back(
+          told("SF132", line.origin,
+               fmt::format("{} is not in the list that the server gives over the network", line.directory),
+               fmt::format("run `sharefs probe {}`", probe.host)));
   }
   return diagnoses;
 }

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <iterator>
+#include <set>
 
 namespace sharefs::cli {
 
@@ -62,23 +63,31 @@ std::string meaning_of(const std::string& client) {
   const auto kind = exports::kind_of(client);
   if (kind == ClientKind::everyone)
     return "everyone";
+  if (!exports::canonical_address(client).empty())
+    return "address";
   if (kind != ClientKind::network)
     return exports::to_string(kind);
   const auto network = exports::parse_network(client);
   if (!network || !network->contiguous())
     return network ? "network" : "-";
-  return network->first() == network->last()
-             ? "address"
-             : fmt::format("{}-{} ({})", network->first(), network->last(), network->count());
+  return fmt::format("{}-{} ({})", network->first(), network->last(), network->count());
 }
 
-std::string table_of(Context& context, const exports::HostFiles& host) {
+/// Places of the clients that exportfs reads and then drops.
+std::set<std::string> dropped_places(const exports::HostFiles& host, const exports::HostFacts& facts) {
+  std::set<std::string> places;
+  for (const auto& dropped : exports::expected_etab(host.files, facts).dropped)
+    places.insert(to_utf8(dropped.entry.origin.text()));
+  return places;
+}
+
+std::string table_of(Context& context, const exports::HostFiles& host, const std::set<std::string>& dropped) {
   ui::Table table({{"DIRECTORY"}, {"CLIENT"}, {"WHO"}, {"OPTIONS", false, true}, {"FROM", false, true}});
   for (const auto& file : host.files)
     for (const auto* list : {&file.exports, &file.lost})
       for (const auto& entry : *list)
         for (const auto& client : entry.clients) {
-          const bool lost = list == &file.lost;
+          const bool lost = list == &file.lost || dropped.contains(to_utf8(client.origin.text()));
           const auto settings = exports::settings_of(client.defaults, client.options);
           const auto options = settings ? summary(*settings) : std::string();
           table.add({{entry.directory},
@@ -113,18 +122,23 @@ Result<int> run(Context& context, const Arguments& arguments) {
                      "exportfs does not read this file: names in /etc/exports.d have to end in `.exports`",
                      fmt::format("rename it to `{}.exports`, or remove it", base_name(path)), ""});
 
+  const auto dropped = dropped_places(*host, facts);
   std::size_t count = 0;
   auto files = nlohmann::ordered_json::array();
   for (const auto& file : host->files) {
+    auto exports = to_json(file.exports);
+    for (auto& entry : exports)
+      entry["exported"] = !dropped.contains(entry["origin"].get<std::string>());
     files.push_back({{"file", to_utf8(file.name)},
                      {"complete", file.complete},
-                     {"exports", to_json(file.exports)},
+                     {"exports", std::move(exports)},
                      {"lost", to_json(file.lost)}});
     count += exports::flattened(file.exports).size();
   }
+  count -= std::min(count, dropped.size());
   context.envelope.fields["files"] = std::move(files);
   if (!context.flags.json)
-    context.console.out() << table_of(context, *host);
+    context.console.out() << table_of(context, *host, dropped);
   context.report(found);
   const auto of = [&](Severity severity) {
     return static_cast<std::size_t>(

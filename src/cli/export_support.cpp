@@ -15,18 +15,13 @@ namespace {
 
 constexpr std::chrono::milliseconds k_name_deadline{3000};
 
-/// One spelling per address; "" for what is none.
-std::string canonical_address(const std::string& text) {
-  const auto network = exports::parse_network(text);
-  return network && text.find('/') == std::string::npos ? network->first() : "";
-}
-
 bool is_own_address(const std::string& address, const sys::Identity& identity) {
-  const auto canonical = canonical_address(address);
+  const auto canonical = exports::canonical_address(address);
   if (canonical.starts_with("127.") || canonical == "::1")
     return true;
-  return !canonical.empty() && std::any_of(identity.addresses.begin(), identity.addresses.end(),
-                                           [&](const std::string& own) { return canonical_address(own) == canonical; });
+  return !canonical.empty() &&
+         std::any_of(identity.addresses.begin(), identity.addresses.end(),
+                     [&](const std::string& own) { return exports::canonical_address(own) == canonical; });
 }
 
 /// "node1" and "node1.cluster" are the same host.
@@ -39,7 +34,7 @@ bool is_own(sys::System& system, const sys::Identity& identity, const config::Se
   if (is_own_address(server.address, identity) || is_own_name(server.address, identity.hostname) ||
       is_own_name(server.name, identity.hostname))
     return true;
-  if (!canonical_address(server.address).empty())
+  if (!exports::canonical_address(server.address).empty())
     return false;
   const auto fact = exports::resolve_name(system, server.address, k_name_deadline);
   return fact && std::any_of(fact->addresses.begin(), fact->addresses.end(),

@@ -12,10 +12,10 @@ TEST_CASE("kinds of clients") {
       {"", ClientKind::everyone},
       {"*", ClientKind::everyone},
       {"node1", ClientKind::host},
-      {"10.0.0.1", ClientKind::network},
+      {"10.0.0.1", ClientKind::host},
       {"10.0.0.0/24", ClientKind::network},
-      {"fe80::1", ClientKind::network},
-      {"fe80::1%eth0", ClientKind::network},
+      {"fe80::1", ClientKind::host},
+      {"fe80::1%eth0", ClientKind::host},
       {"2001:db8::/64", ClientKind::network},
       {"node/24", ClientKind::network},
       {"10.0.0.300", ClientKind::host},
@@ -105,4 +105,12 @@ TEST_CASE("names that were meant as addresses") {
   CHECK(looks_like_address("fe80::zz"));
   CHECK_FALSE(looks_like_address("node1"));
   CHECK_FALSE(looks_like_address("12"));
+}
+
+TEST_CASE("addresses in one spelling") {
+  CHECK(canonical_address("FE80:0::1%eth0") == "fe80::1");
+  CHECK(canonical_address("10.0.0.1") == "10.0.0.1");
+  CHECK(canonical_address("10.0.0.0/8").empty());
+  CHECK(canonical_address("10.4").empty());
+  CHECK(canonical_address("node1").empty());
 }

@@ -71,7 +71,10 @@ TEST_CASE("entries against each other") {
       {"/a *(rw) (rw)", {"SF102 warning 1:10", "SF115 warning 1:10"}},
       {"/a 10.0.0.11/22(rw) 10.0.0.12/22(rw)", {"SF103 warning 1:4", "SF103 warning 1:21", "SF116 warning 1:21"}},
       {"/a 10.0.0.0/22(rw) 10.0.0.11/22(ro)", {"SF103 warning 1:20", "SF116 warning 1:20"}},
-      {"/a 10.0.0.0/22(rw) 10.0.0.5(ro)", {"SF116 warning 1:20"}},
+      {"/a 10.0.0.0/22(rw) 10.0.0.4/30(ro)", {"SF116 warning 1:20"}},
+      {"/a 10.0.0.0/22(rw) 10.0.0.4/30(rw)", {}},
+      {"/a 10.0.0.0/22(rw) 10.0.0.5(ro)", {}}, // a host goes before a network
+      {"/a fe80::1(rw) FE80:0::1(rw)", {"SF115 warning 1:16"}},
       {"/a 10.0.0.0/22(rw) 10.0.0.5(rw)", {}},
       {"/a 10.0.0.0/22(rw)\n/b 10.0.0.5(ro)", {}},
       {"/a h(fsid=1)\n/b h(fsid=1)", {"SF117 error 2:4"}},

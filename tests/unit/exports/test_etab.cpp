@@ -63,19 +63,48 @@ TEST_CASE("what exportfs makes of files") {
     facts.names["n1"] = {{"10.0.0.1"}, "n1.lab"};
     facts.names["alias"] = {{"10.0.0.1"}, "n1.lab"};
     facts.names["gone"] = {};
-    const auto result = expected({"/a n1(ro) alias(rw) gone(rw)"}, facts);
+    const auto result = expected({"/a n1(ro) alias(rw) gone(rw) 10.0.0.1(rw)"}, facts);
     CHECK(lines(result.entries) == Lines{"/a n1.lab ro"});
-    REQUIRE(result.dropped.size() == 2);
+    REQUIRE(result.dropped.size() == 3);
     CHECK(result.dropped[1].why == Dropped::Why::unresolved);
+    CHECK(result.dropped[2].why == Dropped::Why::duplicate);
+  }
+  SECTION("an option that exportfs lacks ends its file") {
+    HostFacts facts;
+    facts.missing_options = {"xprtsec"};
+    const auto result = expected({"/a h(ro) i(xprtsec=tls) j(ro)\n/b k(ro)\n", "/c l(ro)"}, facts);
+    CHECK(lines(result.entries) == Lines{"/a h ro", "/c l ro"});
+    CHECK(result.dropped.size() == 3);
+    CHECK(result.dropped[2].why == Dropped::Why::stopped);
   }
   SECTION("bad networks are dropped one by one, /0 is not") {
     const auto result = expected({"/a 10.0.0.0/33(rw) 10.0.0.0/0(rw) 10.0.0.1(rw)"});
     CHECK(lines(result.entries) == Lines{"/a 10.0.0.0/0 rw", "/a 10.0.0.1 rw"});
     CHECK(result.dropped[0].why == Dropped::Why::bad_network);
   }
+  SECTION("a comma makes no two clients") {
+    const auto result = expected({"/a h,i(rw)"});
+    CHECK(result.entries.empty());
+    CHECK(result.dropped.size() == 1);
+  }
   SECTION("links are resolved") {
     HostFacts facts;
     facts.directories["/link"].real_path = "/real";
     CHECK(lines(expected({"/link h(rw)"}, facts).entries) == Lines{"/real h rw"});
   }
+}
+
+TEST_CASE("who is among whom") {
+  HostFacts facts;
+  facts.names["n1"] = {{"fe80::1", "10.0.0.5"}, "n1.lab"};
+  CHECK(covers("*", "anything", facts));
+  CHECK(covers("10.0.0.0/24", "10.0.0.7", facts));
+  CHECK(covers("10.0.0.0/24", "10.0.0.128/25", facts));
+  CHECK(covers("10.0.0.0/24", "n1", facts));
+  CHECK(covers("10.0.0.0/24", "N1.lab", facts));
+  CHECK(covers("n1", "n1.lab", facts));
+  CHECK_FALSE(covers("10.0.0.0/25", "10.0.0.0/24", facts));
+  CHECK_FALSE(covers("10.9.0.0/24", "n1", facts));
+  CHECK_FALSE(covers("10.0.0.0/24", "unknown", facts));
+  CHECK_FALSE(covers("*.lab", "n1.lab", facts));
 }

@@ -155,6 +155,11 @@ TEST_CASE("a file system without an identity gets an fsid, always the same") {
 TEST_CASE("own file: named exports are put in or replaced, --all makes it exactly so") {
   const auto actual = host("", "/a h(ro)\n/b i(ro)\n");
   const Request one{{desired("/b", {"j"}, {"rw"})}, {}, false};
+  const auto after = host("", written(actual, one));
+  CHECK(steps(after, one).empty());
+  CHECK(steps(after, {{desired("/a", {"h"}, {"ro"})}, {}, false}).size() == 2); // its options are completed
+  CHECK(written(actual, {{desired("/a", {"j"}, {"rw"})}, {}, false}) ==
+        std::string(k_header) + "/a j(rw,sync,no_subtree_check)\n/b i(ro)\n"); // where it was
   CHECK(written(actual, one) == std::string(k_header) + "/a h(ro)\n/b j(rw,sync,no_subtree_check)\n");
   CHECK(written(actual, exactly(one.exports)) == std::string(k_header) + "/b j(rw,sync,no_subtree_check)\n");
   CHECK(written(actual, {{}, {"/a"}, false}) == std::string(k_header) + "/b i(ro)\n");

@@ -75,6 +75,15 @@ TEST_CASE("a running server is left alone") {
   }
 }
 
+TEST_CASE("what cannot be seen is not planned") {
+  ServerState state;
+  state.visible = false;
+  plan::Plan plan;
+  add_server_steps(state, "g", plan);
+  CHECK(plan.steps.empty());
+  CHECK(plan.notes.size() == 1);
+}
+
 TEST_CASE("with systemd: enabled and started, and taken back exactly") {
   struct Case {
     ServerState state;
