@@ -8,20 +8,7 @@ import time
 
 from sharefslab import BaseCluster, Cluster, Completed, Host, LabError, cli, wait_until
 from sharefslab.environment import PROGRAM, make_environment
-from sharefslab.product import SHARE, configure
-
-TRAIN = """\
-import argparse, os, socket
-parser = argparse.ArgumentParser()
-parser.add_argument("--cache_dir")
-parser.add_argument("--output_dir")
-arguments = parser.parse_args()
-for directory in (arguments.cache_dir, arguments.output_dir):
-    os.makedirs(directory, exist_ok=True)
-    open(os.path.join(directory, socket.gethostname()), "w").close()
-print("cache: ", arguments.cache_dir)
-print("output:", arguments.output_dir)
-"""
+from sharefslab.product import SHARE, TRAIN, configure
 
 STARTED = time.monotonic()
 

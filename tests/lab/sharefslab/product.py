@@ -33,6 +33,20 @@ caches:
   local: /local/cache
 """
 
+# A training script of the plainest kind: it writes into both directories that it is given, and says which.
+TRAIN = """\
+import argparse, os, socket
+parser = argparse.ArgumentParser()
+parser.add_argument("--cache_dir")
+parser.add_argument("--output_dir")
+arguments = parser.parse_args()
+for directory in (arguments.cache_dir, arguments.output_dir):
+    os.makedirs(directory, exist_ok=True)
+    open(os.path.join(directory, socket.gethostname()), "w").close()
+print("cache: ", arguments.cache_dir)
+print("output:", arguments.output_dir)
+"""
+
 
 def config_text(profile: str = "safe", extra: str = "", export_options: str = "rw, sync, no_subtree_check") -> str:
     return CONFIG.format(profile=profile, extra=extra, export_options=export_options)
