@@ -46,6 +46,16 @@ Result<const config::Config*> Context::load() {
     return &*m_config;
   const auto path = config_path();
   const auto& files = system.files();
+  const bool is_default = path == k_default_config;
+  const auto missing = [&] {
+    return fail(ErrorCode::not_found, "there is no " + path,
+                "run `sharefs init` to make one, or name it with --config FILE");
+  };
+  if (is_default) { // the usual case of `sharefs run`: found out before anything dearer is asked
+    const auto info = files.info(path);
+    if (info && !*info)
+      return missing();
+  }
   const auto euid = system.identity().uid;
   // A file that the user named may lie on a dead mount: read it in a child. The child hands back the text only after it
   // has judged owner and mode of the very file that it opened.
@@ -57,10 +67,9 @@ Result<const config::Config*> Context::load() {
       return fail(trusted.error());
     return std::move(opened->content);
   };
-  auto text = path == k_default_config ? load() : sys::in_child(std::nullopt, std::chrono::seconds(5), load);
+  auto text = is_default ? load() : sys::in_child(std::nullopt, std::chrono::seconds(5), load);
   if (!text && text.error().code == ErrorCode::not_found)
-    return fail(ErrorCode::not_found, "there is no " + path,
-                "run `sharefs init` to make one, or name it with --config FILE");
+    return missing();
   if (!text && text.error().code == ErrorCode::timeout)
     return fail(ErrorCode::timeout, "reading " + path + " did not end within 5 s",
                 "it may lie on a dead mount: run `sharefs status`");

@@ -20,6 +20,7 @@ namespace {
 /// mountd needs a moment after its start until it is registered and answers.
 constexpr int k_listing_attempts = 5;
 constexpr std::chrono::milliseconds k_listing_pause{400};
+constexpr std::chrono::milliseconds k_listing_timeout{3000};
 
 Result<exports::Actual> gather(Context& context, exports::HostFiles files, const exports::Request& request) {
   const ui::Console::Progress progress(context.console, "looking at the exports");
@@ -105,6 +106,7 @@ Diagnoses check_listing(Context& context, const exports::Composed& composed, con
   sys::NfsProbeRequest request;
   request.host = address;
   request.want_access = false;
+  request.timeout = k_listing_timeout;
   Diagnoses found;
   for (int attempt = 1; attempt <= k_listing_attempts; ++attempt) {
     found = exports::verify_listing(composed, facts, context.system.probe_nfs(request));
@@ -159,6 +161,15 @@ Result<void> require_root(const Context& context) {
   if (context.flags.dry_run || context.flags.check || context.system.identity().uid == 0)
     return {};
   return fail(ErrorCode::permission, "only root can export", "run `sudo " + shell_join(context.argv) + "`");
+}
+
+/// Naming some exports keeps the others of own file, so all of it has to be understood.
+Result<void> check_own_file(const exports::HostFiles& files, const exports::Request& request) {
+  for (const auto& file : files.files)
+    if (file.name == exports::k_own_file && !file.complete && !request.exactly)
+      return fail(ErrorCode::conflict, fmt::format("{} was changed by hand and cannot be read", file.name),
+                  "run `sharefs export --all`, which makes it anew");
+  return {};
 }
 
 std::vector<std::string> directories_of(const exports::HostFiles& files) {
@@ -219,6 +230,8 @@ Result<int> run(Context& context, const Arguments& arguments) {
   const auto request = export_request(context, arguments, own, in_file);
   if (!request)
     return fail(request.error());
+  if (auto whole = check_own_file(*files, *request); !whole)
+    return fail(whole.error());
   if (auto root = require_root(context); !root)
     return fail(root.error());
   auto actual = gather(context, std::move(*files), *request);

@@ -75,7 +75,7 @@ Result<std::vector<mounts::MountRequest>> select_mounts(Context& context, const 
       auto hint = did_you_mean_hint(word, names);
       if (hint.empty())
         hint = names.empty() ? "there are no `mounts:` in sharefs.yaml" : "the mounts are " + join(names, ", ");
-      return fail(ErrorCode::not_found, fmt::format("there is no mount `{}`", word), hint);
+      return fail(ErrorCode::usage, fmt::format("there is no mount `{}`", word), hint);
     }
     mounts::MountRequest request;
     request.target = path;

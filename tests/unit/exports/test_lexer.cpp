@@ -41,6 +41,7 @@ TEST_CASE("words are split, joined over lines, unquoted and unescaped as exportf
       {"a\\042b", {"a\"b"}},
       {"a\rb", {"a", "b"}},
       {"\"a\nb\" c", {"a\nb", "c"}},
+      {"\"a\\\n \t b\" c", {"a b", "c"}},
   }));
   CAPTURE(row.text);
   CHECK(words_of_line(row.text) == row.words);
