@@ -150,7 +150,7 @@ def _become_driver(
     try:
         os.setsid()
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-        (directory / "pid").write_text(f"{os.getpid()}\n", encoding="utf-8")
+        (directory / "pid").write_text(f"{os.getpid()} {_start_time(os.getpid())}\n", encoding="utf-8")
         with _make_cluster(options) as cluster:
             if options.server_started:
                 cluster.start_nfs_server()
@@ -185,14 +185,18 @@ def _detach(log: Path) -> None:
     os.dup2(output, 2)
 
 
+def _start_time(pid: int) -> str:
+    """When the process began, in clock ticks since boot: with its number it is unique (proc(5), stat, field 22)."""
+    return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[19]
+
+
 def _driver(directory: Path) -> int | None:
     """The driver's process number, if it is alive and no other process has got that number since."""
     try:
-        pid = int((directory / "pid").read_text(encoding="utf-8"))
-        command = Path(f"/proc/{pid}/cmdline").read_bytes()
+        pid, started = (directory / "pid").read_text(encoding="utf-8").split()
+        return int(pid) if _start_time(int(pid)) == started else None
     except (FileNotFoundError, ValueError, ProcessLookupError):
         return None
-    return pid if b"lab" in command else None
 
 
 def _down() -> int:
