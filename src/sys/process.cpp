@@ -215,14 +215,14 @@ Result<Completed> run_process(const Command& command) {
     out.drain();
     err.drain();
   };
-  const auto wait_for_more = [&](Deadline until) {
+  // `end` is the pidfd, or -1 once the child is reaped. Never asked for here: a child that ends between the caller's
+  // look and this one would leave nothing to wait for, and poll(2) would sleep until the deadline.
+  const auto wait_for_more = [&](int end, Deadline until) {
     // Without a pidfd the end of the child shows only by asking again and again.
     const auto at_most =
         child->pidfd() >= 0 ? std::chrono::milliseconds(std::chrono::hours(1)) : std::chrono::milliseconds(5);
-    std::array<pollfd, 4> fds{{{child->reap() ? -1 : child->pidfd(), POLLIN, 0},
-                               {out.fd(), POLLIN, 0},
-                               {err.fd(), POLLIN, 0},
-                               {refused.fd(), POLLIN, 0}}};
+    std::array<pollfd, 4> fds{
+        {{end, POLLIN, 0}, {out.fd(), POLLIN, 0}, {err.fd(), POLLIN, 0}, {refused.fd(), POLLIN, 0}}};
     ::poll(fds.data(), fds.size(), poll_time(until, at_most));
   };
 
@@ -232,14 +232,14 @@ Result<Completed> run_process(const Command& command) {
       result.unreaped = !child->kill_and_reap();
       break;
     }
-    wait_for_more(deadline);
+    wait_for_more(child->pidfd(), deadline);
     drain_all();
   }
   drain_all();
   // A daemon that it left behind may hold the streams for ever: take what comes at once, and go on.
   if (!result.timed_out)
     for (const Deadline last = deadline_in(k_drain_grace); (out.fd() >= 0 || err.fd() >= 0) && Clock::now() < last;) {
-      wait_for_more(last);
+      wait_for_more(-1, last);
       drain_all();
     }
   if (failure.size() == sizeof(StartFailure)) {
