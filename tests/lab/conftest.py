@@ -1,4 +1,4 @@
-"""Fixtures: `lab` gives each test fresh hosts in a guest that is booted once, `kernel_lab` separate kernels."""
+"""Fixtures: `lab` gives each test fresh hosts in a guest, `kernel_lab` separate kernels."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from sharefslab import BaseCluster, Cluster, Guest, KernelCluster, boot_guest, missing_prerequisites  # noqa: E402
+from sharefslab import BaseCluster, Cluster, KernelCluster, missing_prerequisites  # noqa: E402
 from sharefslab.cluster import DEFAULT_HOSTS  # noqa: E402
 
 _CLUSTER = pytest.StashKey[BaseCluster]()
@@ -31,40 +31,19 @@ def lab_ready() -> None:
         pytest.fail("the lab lacks: " + ", ".join(missing) + "; run scripts/setup.sh --lab", pytrace=False)
 
 
-class GuestPool:
-    """The guest of the session, made again when a test left it unusable."""
-
-    def __init__(self) -> None:
-        self._guest: Guest | None = None
-
-    def get(self) -> Guest:
-        if not self._guest or not self._guest.running:
-            self.close()
-            self._guest = boot_guest()
-        return self._guest
-
-    def close(self) -> None:
-        if self._guest:
-            self._guest.close()
-            self._guest = None
-
-
-@pytest.fixture(scope="session")
-def lab_guests(lab_ready: None) -> Iterator[GuestPool]:
-    pool = GuestPool()
-    yield pool
-    pool.close()
-
-
 def _hosts(request: pytest.FixtureRequest) -> tuple[str, ...]:
     marker = request.node.get_closest_marker("lab_hosts")
     return marker.args if marker else DEFAULT_HOSTS
 
 
 @pytest.fixture
-def lab(request: pytest.FixtureRequest, lab_guests: GuestPool) -> Iterator[Cluster]:
-    """A fresh cluster: hosts server, node1, node2, or those of the marker lab_hosts. Nothing is started."""
-    with Cluster(hosts=_hosts(request), guest=lab_guests.get()) as cluster:
+def lab(request: pytest.FixtureRequest, lab_ready: None) -> Iterator[Cluster]:
+    """A fresh cluster: hosts server, node1, node2, or those of the marker lab_hosts. Nothing is started.
+
+    In a guest of its own, which costs two seconds: a kernel whose nfsd lost its network or its clients in one test can
+    keep the next server from starting for a minute.
+    """
+    with Cluster(hosts=_hosts(request)) as cluster:
         request.node.stash[_CLUSTER] = cluster
         yield cluster
 
