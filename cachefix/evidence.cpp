@@ -81,6 +81,12 @@ bool is_optional_field(const std::string& text, std::size_t at) {
   return fallback != std::string::npos && value.substr(fallback).starts_with("default=None");
 }
 
+/// After a name in quotes: the closing quote and a colon. The text may end anywhere.
+bool is_dictionary_key(std::string_view behind) {
+  const std::string next = squeezed(behind.substr(0, 4));
+  return next.size() > 1 && next[1] == ':';
+}
+
 } // namespace
 
 Evidence evidence_of(const std::string& python_source) {
@@ -112,7 +118,7 @@ Evidence evidence_of(const std::string& python_source) {
         return Evidence::none;
       ++definitions;
     } else if ((operation == '=' && look + 1 < text.size() && text[look + 1] != '=') ||
-               (quoted && squeezed(std::string_view(text).substr(after, 4)).substr(1, 1) == ":")) {
+               (quoted && is_dictionary_key(std::string_view(text).substr(after)))) {
       // A keyword or dictionary entry: what it gets must be some X.cache_dir, which is then skipped.
       const auto value = text.find(k_name, after);
       const std::string between =
