@@ -40,8 +40,7 @@ def _hosts(request: pytest.FixtureRequest) -> tuple[str, ...]:
 def lab(request: pytest.FixtureRequest, lab_ready: None) -> Iterator[Cluster]:
     """A fresh cluster: hosts server, node1, node2, or those of the marker lab_hosts. Nothing is started.
 
-    In a guest of its own, which costs two seconds: a kernel whose nfsd lost its network or its clients in one test can
-    keep the next server from starting for a minute.
+    In a guest of its own, which costs two seconds: no test sees what another left in the kernel.
     """
     with Cluster(hosts=_hosts(request)) as cluster:
         request.node.stash[_CLUSTER] = cluster
