@@ -101,8 +101,6 @@ class Cluster(BaseCluster):
     def _silence(self, host: Host, reason: str, silent: bool) -> None:
         if not host.powered:
             raise LabError(f"host {host.name} is powered off")
-        # nfsd with clients that went silent can keep the next server of this kernel from starting, for a minute.
-        self._spent = True
         reasons = self._silent[host.name]
         (reasons.add if silent else reasons.discard)(reason)
         # Off the bridge, but with the link still up: an interface that goes down would be noticed.
