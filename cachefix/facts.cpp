@@ -10,7 +10,7 @@
 namespace sharefs::cachefix {
 namespace {
 
-constexpr std::chrono::milliseconds k_deadline{1500}; // for one look at a share
+constexpr std::chrono::milliseconds k_look_deadline{1500}; // for one look at a share
 constexpr std::chrono::milliseconds k_parser_deadline{2000};
 constexpr std::size_t k_most_text = 4U << 20U;
 
@@ -31,7 +31,7 @@ Result<Facts> Prober::begin(std::vector<std::string> environment, std::string di
   if (!mounts)
     return fail(mounts.error());
   m_mounts = std::move(*mounts);
-  m_resolver.emplace(sys::make_resolver(m_system, m_mounts, k_deadline));
+  m_resolver.emplace(sys::make_resolver(m_system, m_mounts, k_look_deadline));
   Facts facts;
   facts.environment = std::move(environment);
   facts.directory = std::move(directory);
@@ -78,7 +78,7 @@ std::optional<std::string> Prober::read(const std::string& path) {
     return text ? *text : std::nullopt;
   }
   sys::InspectRequest request;
-  request.deadline = k_deadline;
+  request.deadline = k_look_deadline;
   sys::PathQuery query;
   query.path = at.resolved;
   query.follow = true;
@@ -98,7 +98,7 @@ std::optional<std::vector<std::string>> Prober::list(const std::string& path) {
   if (at.kind == sys::PathKind::missing)
     return std::vector<std::string>{};
   sys::InspectRequest request;
-  request.deadline = k_deadline;
+  request.deadline = k_look_deadline;
   sys::PathQuery query;
   query.path = at.resolved;
   query.follow = true;
@@ -120,7 +120,7 @@ std::vector<std::string> Prober::find_leftovers(const std::string& path) {
   std::vector<std::string> level{place(path).resolved};
   for (int depth = 0; depth < k_levels && !level.empty(); ++depth) {
     sys::InspectRequest request;
-    request.deadline = k_deadline;
+    request.deadline = k_look_deadline;
     for (const std::string& directory : level) {
       sys::PathQuery query;
       query.path = directory;

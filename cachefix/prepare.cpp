@@ -7,7 +7,7 @@
 namespace sharefs::cachefix {
 namespace {
 
-constexpr std::chrono::milliseconds k_deadline{10'000};
+constexpr std::chrono::milliseconds k_prepare_deadline{10'000};
 constexpr mode_t k_private = 0700;
 constexpr mode_t k_for_all = 01777; // as /tmp: every user gets a directory of his own
 
@@ -76,7 +76,7 @@ Result<void> prepare(sys::System& system, const Sanitized& decision, const Local
   }
   // A copy of a configuration file lies beside the original, mostly on the share: in a child, with a deadline.
   for (const FileCopy& copy : decision.copies) {
-    const auto written = sys::in_child(std::nullopt, k_deadline, [&]() -> Result<std::string> {
+    const auto written = sys::in_child(std::nullopt, k_prepare_deadline, [&]() -> Result<std::string> {
       if (auto done = files.write(copy.path, copy.content, 0600); !done)
         return fail(done.error());
       return std::string();

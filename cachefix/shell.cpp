@@ -9,7 +9,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int k_most_depth = 200;
+constexpr int k_most_syntax_depth = 200;
 
 /// A variable that is assigned once, for certain, and literally.
 struct Variable {
@@ -31,9 +31,9 @@ bool is_certain_inside(const std::string& type) {
   return type.empty() || type == "File" || type == "CallExpr" || type == "DeclClause" || type == "BinaryCmd";
 }
 
-class Reader {
+class SyntaxReader {
  public:
-  explicit Reader(const std::string& text) : m_text(text) {}
+  explicit SyntaxReader(const std::string& text) : m_text(text) {}
 
   ShellText read(const Json& file) {
     // First what is assigned anywhere, then the words: a later assignment makes a variable uncertain everywhere.
@@ -48,7 +48,7 @@ class Reader {
 
  private:
   void visit(const Json& node, bool certain, int depth, bool counting) {
-    if (depth > k_most_depth)
+    if (depth > k_most_syntax_depth)
       throw std::length_error("the shell text is nested too deeply");
     if (node.is_array()) {
       for (const Json& child : node)
@@ -221,7 +221,7 @@ class Reader {
 
 std::optional<ShellText> read_shell(const std::string& text, const std::string& tree) {
   try {
-    return Reader(text).read(Json::parse(tree));
+    return SyntaxReader(text).read(Json::parse(tree));
   } catch (const std::exception&) { // nlohmann's own, and the depth limit
     return std::nullopt;
   }

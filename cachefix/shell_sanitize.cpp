@@ -9,7 +9,7 @@
 namespace sharefs::cachefix {
 namespace {
 
-constexpr int k_most_depth = 4;
+constexpr int k_most_nested_shells = 4;
 constexpr std::string_view k_hint =
     "only words that are literal, or made of variables that the same text assigns literally, are changed";
 constexpr std::string_view k_builtins =
@@ -190,7 +190,7 @@ std::optional<std::string> sanitize_shell(Draft& draft, const std::string& text,
     draft.diagnose(Severity::warning, "SF403", scope.subject, std::move(why), std::string(k_hint));
     return std::nullopt;
   };
-  if (scope.depth > k_most_depth)
+  if (scope.depth > k_most_nested_shells)
     return cannot("shell text inside of shell text is looked at four deep only");
   if (is_unknown(text))
     return cannot("the shell text is not literal, so it was not looked at");

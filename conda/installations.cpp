@@ -16,7 +16,7 @@ namespace {
 
 using sys::PathKind;
 
-constexpr std::chrono::milliseconds k_deadline{3000};
+constexpr std::chrono::milliseconds k_search_deadline{3000};
 constexpr std::size_t k_environments_to_ask = 200; // of one installation
 
 /// What the installers make by default (and conda itself for ~/.conda, where a read-only installation puts
@@ -119,7 +119,7 @@ class Search {
   }
 
   std::optional<std::vector<sys::PathFact>> ask(std::vector<sys::PathQuery> queries) {
-    auto facts = m_system.inspect({std::move(queries), k_deadline, m_places.as});
+    auto facts = m_system.inspect({std::move(queries), k_search_deadline, m_places.as});
     if (facts)
       return std::move(*facts);
     m_answered = m_answered && facts.error().code != ErrorCode::timeout;

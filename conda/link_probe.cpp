@@ -15,7 +15,7 @@ namespace {
 using sys::PathFact;
 using sys::PathKind;
 
-constexpr std::chrono::milliseconds k_deadline{3000};
+constexpr std::chrono::milliseconds k_home_deadline{3000};
 constexpr int k_home_links = 4; ///< a home that is a link to a link to ...
 
 /// Looks into one home: each question is a child of its own that acts as the home's user.
@@ -123,7 +123,7 @@ class HomeReader {
     if (place.kind != PathKind::symlink || standing(place, m_request.store) != Standing::occupied)
       return;
     const auto target = join_path(parent_path(place.path), place.link_text); // not normalized: `..` is the kernel's
-    const auto facts = m_system.inspect({{{.path = target, .follow = true}}, k_deadline, actor(home)});
+    const auto facts = m_system.inspect({{{.path = target, .follow = true}}, k_home_deadline, actor(home)});
     place.dangling = facts && facts->front().kind == PathKind::missing; // no answer: it may well lead somewhere
   }
 
@@ -177,7 +177,7 @@ class HomeReader {
   }
 
   std::optional<std::vector<PathFact>> ask(HomeState& home, std::vector<sys::PathQuery> queries) const {
-    auto facts = m_system.inspect({std::move(queries), k_deadline, actor(home)});
+    auto facts = m_system.inspect({std::move(queries), k_home_deadline, actor(home)});
     if (facts)
       return std::move(*facts);
     home.problem = facts.error().code == ErrorCode::timeout ? HomeProblem::no_answer : HomeProblem::unreadable;
@@ -227,7 +227,7 @@ HomeState host_installation(sys::System& system, const LinkRequest& request, con
   home.actor = plan::Actor{{self.user, self.uid, self.gid, {self.gid}, self.home}, home.conda};
   if (self.uid != 0)
     return home;
-  const auto facts = system.inspect({{{.path = home.conda}}, k_deadline, std::nullopt});
+  const auto facts = system.inspect({{{.path = home.conda}}, k_home_deadline, std::nullopt});
   if (!facts) {
     home.problem = facts.error().code == ErrorCode::timeout ? HomeProblem::no_answer : HomeProblem::unreadable;
     home.where = home.conda;

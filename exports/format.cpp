@@ -1,4 +1,5 @@
 // Values -> text of exports(5).
+#include "base/text.hpp"
 #include "exports/lexer.hpp"
 #include "exports/parse.hpp"
 
@@ -9,10 +10,6 @@ namespace sharefs::exports {
 
 namespace {
 
-bool is_octal(char byte) {
-  return byte >= '0' && byte <= '7';
-}
-
 /// Written so that exportfs reads these bytes: it decodes `\ooo` over and over, so digits behind a backslash are
 /// escaped too. `#` begins a comment only in front of a word, but is easily misread elsewhere.
 std::string escape(std::string_view text) {
@@ -20,7 +17,7 @@ std::string escape(std::string_view text) {
   int digits = 0; // how many octal digits may still be taken for an escape
   for (const char byte : text) {
     const bool plain = static_cast<unsigned char>(byte) > ' ' && byte != '\x7f' && byte != '"' && byte != '#' &&
-                       byte != '\\' && (digits == 0 || !is_octal(byte));
+                       byte != '\\' && (digits == 0 || !is_octal_digit(byte));
     out += plain ? std::string(1, byte) : fmt::format("\\{:03o}", static_cast<unsigned char>(byte));
     digits = byte == '\\' ? 3 : std::max(0, digits - 1);
   }

@@ -1,5 +1,7 @@
 #include "exports/lexer.hpp"
 
+#include "base/text.hpp"
+
 #include <algorithm>
 
 namespace sharefs::exports {
@@ -10,10 +12,6 @@ bool is_space(int byte) { // isspace(3) in the C locale, which exportfs runs in
   return byte == ' ' || (byte >= '\t' && byte <= '\r');
 }
 
-bool is_octal(char byte) {
-  return byte >= '0' && byte <= '7';
-}
-
 /// If `text` ends in `\ooo` (at most 0377), put the byte that it stands for in its place. exportfs looks at what it has
 /// collected, not at the source: a decoded backslash begins an escape too.
 void decode_tail(Word& word) {
@@ -21,7 +19,7 @@ void decode_tail(Word& word) {
   if (text.size() < 4)
     return;
   const char* tail = text.data() + text.size() - 4;
-  if (tail[0] != '\\' || tail[1] > '3' || !is_octal(tail[1]) || !is_octal(tail[2]) || !is_octal(tail[3]))
+  if (tail[0] != '\\' || tail[1] > '3' || !is_octal_digit(tail[1]) || !is_octal_digit(tail[2]) || !is_octal_digit(tail[3]))
     return;
   const int value = ((tail[1] - '0') << 6) | ((tail[2] - '0') << 3) | (tail[3] - '0');
   text.resize(text.size() - 3);

@@ -12,7 +12,7 @@ namespace sharefs::mounts {
 
 namespace {
 
-constexpr std::size_t k_comm_bytes = 64;
+constexpr std::size_t k_command_name_bytes = 64;
 constexpr std::size_t k_command_line_bytes = 8192;
 
 bool is_mount_program(std::string_view comm) {
@@ -59,7 +59,7 @@ std::vector<PendingMount> find_pending(sys::System& system, std::chrono::millise
   const auto pids = process_ids(names->front().entries);
   sys::InspectRequest request{{}, deadline, std::nullopt};
   for (const int pid : pids)
-    request.queries.push_back({.path = fmt::format("/proc/{}/comm", pid), .read_bytes = k_comm_bytes});
+    request.queries.push_back({.path = fmt::format("/proc/{}/comm", pid), .read_bytes = k_command_name_bytes});
   request.queries.push_back({.path = "/proc/self/ns/mnt"});
   const auto comms = system.inspect(request);
   if (!comms || comms->size() != request.queries.size())

@@ -2,7 +2,7 @@
 # Sets up the machine, builds, and runs every test. The last line is `N passed, N failed, N skipped`.
 #
 # usage: scripts/test.sh [--quick]
-#   --quick   only the unit and golden tests of the dev build
+#   --quick   only the unit and golden tests
 #
 # SHAREFS_SKIP_LAB=1       leave out the tests on real kernel NFS (counted as skipped)
 # SHAREFS_FUZZ_SECONDS=N   how long each fuzz target runs (default 30)
@@ -42,10 +42,10 @@ run() {
 say "set-up"
 ./scripts/setup.sh
 
-build dev
-run dev 'unit|golden' 2
+build ci
+run ci 'unit|golden' 2
 if [ "$quick" = no ]; then
-  run dev lab 2
+  run ci lab 2
   build fuzz -DSHAREFS_FUZZ_SECONDS="${SHAREFS_FUZZ_SECONDS:-30}"
   run fuzz fuzz 2
 fi

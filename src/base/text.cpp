@@ -9,10 +9,11 @@ namespace {
 bool is_blank(char c) {
   return c == ' ' || c == '\t';
 }
-bool is_octal_digit(char c) {
-  return c >= '0' && c <= '7';
-}
 } // namespace
+
+bool is_octal_digit(char byte) {
+  return byte >= '0' && byte <= '7';
+}
 
 std::string_view trim(std::string_view text) {
   constexpr std::string_view k_space = " \t\r\n";

@@ -17,6 +17,7 @@ std::vector<std::string> split_words(std::string_view text);
 std::vector<std::string> split_lines(std::string_view text);
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 
+bool is_octal_digit(char byte);
 /// `\040` style escapes of /proc/self/mountinfo, fstab(5) and exports(5) -> bytes. A backslash that is not followed by
 /// three octal digits (value <= 0377) stays as it is.
 std::string decode_octal(std::string_view text);

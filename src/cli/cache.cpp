@@ -12,7 +12,7 @@
 namespace sharefs::cli {
 namespace {
 
-constexpr std::chrono::milliseconds k_deadline{60'000};
+constexpr std::chrono::milliseconds k_store_deadline{60'000};
 
 /// The directories that `run` uses on this host for this user.
 Result<std::vector<std::string>> roots_of(Context& context) {
@@ -44,14 +44,14 @@ nlohmann::ordered_json to_json(const cachefix::CacheEntry& entry) {
           {"in_use", entry.in_use},      {"measured", entry.measured}};
 }
 
-Result<int> list(Context& context, const Arguments&) {
+Result<int> cache_list(Context& context, const Arguments&) {
   const auto roots = roots_of(context);
   if (!roots)
     return fail(roots.error());
   ui::Table table({{"CACHE", false, true}, {"STANDS FOR", false, true}, {"SIZE", true}, {"USED"}, {"STATE"}});
   auto json = nlohmann::ordered_json::array();
   for (const std::string& root : *roots) {
-    const auto entries = cachefix::list_caches(root, k_deadline);
+    const auto entries = cachefix::list_caches(root, k_store_deadline);
     if (!entries)
       return fail(entries.error());
     for (const cachefix::CacheEntry& entry : *entries) {
@@ -71,7 +71,7 @@ Result<int> list(Context& context, const Arguments&) {
   return k_exit_ok;
 }
 
-Result<int> prune(Context& context, const Arguments& arguments) {
+Result<int> cache_prune(Context& context, const Arguments& arguments) {
   cachefix::PruneRequest request;
   const auto days = parse_size(arguments.value("older-than").value_or("30"));
   if (!days)
@@ -89,7 +89,7 @@ Result<int> prune(Context& context, const Arguments& arguments) {
     return fail(roots.error());
   std::vector<std::pair<std::string, cachefix::CacheEntry>> chosen;
   for (const std::string& root : *roots) {
-    auto entries = cachefix::list_caches(root, k_deadline);
+    auto entries = cachefix::list_caches(root, k_store_deadline);
     if (!entries)
       return fail(entries.error());
     for (cachefix::CacheEntry& entry : cachefix::choose_to_prune(std::move(*entries), request, now_of(context)))
@@ -117,7 +117,7 @@ Result<int> prune(Context& context, const Arguments& arguments) {
   }
   int code = k_exit_ok;
   for (const auto& [root, entry] : chosen)
-    if (auto removed = cachefix::remove_cache(root, entry, k_deadline); !removed) {
+    if (auto removed = cachefix::remove_cache(root, entry, k_store_deadline); !removed) {
       context.console.error(removed.error());
       code = k_exit_partly;
     }
@@ -133,7 +133,7 @@ extern const CommandSpec k_cache_list_command = {
                    "whether a live process uses it.",
     .example = "sharefs cache list",
     .effect = Effect::reads,
-    .run = list,
+    .run = cache_list,
 };
 
 extern const CommandSpec k_cache_prune_command = {
@@ -149,7 +149,7 @@ extern const CommandSpec k_cache_prune_command = {
          {.names = "--keep-size", .value = "SIZE", .help = "the longest unused first, until so much is left"},
          {.names = "--dry-run", .help = "show what would be deleted"},
          {.names = "-y,--yes", .help = "do not ask"}},
-    .run = prune,
+    .run = cache_prune,
 };
 
 } // namespace sharefs::cli

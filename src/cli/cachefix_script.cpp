@@ -13,10 +13,10 @@
 namespace sharefs::cli {
 namespace {
 
-constexpr std::chrono::milliseconds k_deadline{10'000};
+constexpr std::chrono::milliseconds k_script_deadline{10'000};
 constexpr std::size_t k_most_text = 4U << 20U;
 
-Result<int> run(Context& context, const Arguments& arguments) {
+Result<int> run_cachefix_script(Context& context, const Arguments& arguments) {
   const std::string& file = arguments.positional.front();
   const std::string path = normalize_path(file, context.host.working_directory);
   const auto config = context.config_if_any();
@@ -69,7 +69,7 @@ Result<int> run(Context& context, const Arguments& arguments) {
   const std::string target = normalize_path(*copy, context.host.working_directory);
   if (target == path)
     return fail(ErrorCode::usage, "`--write` names the script itself, which is never edited", "name another file");
-  const auto written = sys::in_child(std::nullopt, k_deadline, [&]() -> Result<std::string> {
+  const auto written = sys::in_child(std::nullopt, k_script_deadline, [&]() -> Result<std::string> {
     if (auto done = context.system.files().write(target, result.text, seen->front().mode & 0777U); !done)
       return fail(done.error());
     return std::string();
@@ -94,7 +94,7 @@ extern const CommandSpec k_cachefix_script_command = {
     .effect = Effect::reads,
     .positional = {.name = "FILE", .help = "the script", .min = 1, .max = 1},
     .options = {{.names = "--write", .value = "COPY", .help = "write the changed script to this file"}},
-    .run = run,
+    .run = run_cachefix_script,
 };
 
 } // namespace sharefs::cli

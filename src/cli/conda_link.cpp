@@ -4,7 +4,7 @@ namespace sharefs::cli {
 
 namespace {
 
-Result<int> run(Context& context, const Arguments& arguments) {
+Result<int> run_conda_link(Context& context, const Arguments& arguments) {
   return change_conda_links(context, arguments, conda::LinkRequest::Verb::link);
 }
 
@@ -29,7 +29,7 @@ const CommandSpec k_conda_link_command{
                 {.names = "--backup",
                  .help = "rename what is in the way to NAME.sharefs-backup-DATE-TIME; `conda unlink` puts it back"},
                 {.names = "--user", .value = "USER", .help = "only this user's home", .repeat = true}},
-    .run = run,
+    .run = run_conda_link,
 };
 
 } // namespace sharefs::cli

@@ -4,7 +4,7 @@ namespace sharefs::cli {
 
 namespace {
 
-Result<int> run(Context& context, const Arguments& arguments) {
+Result<int> run_conda_unlink(Context& context, const Arguments& arguments) {
   return change_conda_links(context, arguments, conda::LinkRequest::Verb::unlink);
 }
 
@@ -25,7 +25,7 @@ const CommandSpec k_conda_unlink_command{
     .positional = {.name = "ENV", .help = "environments to unlink"},
     .options = {{.names = "--all", .help = "all environments of `conda.envs`, and a link of the whole directory"},
                 {.names = "--user", .value = "USER", .help = "only this user's home", .repeat = true}},
-    .run = run,
+    .run = run_conda_unlink,
 };
 
 } // namespace sharefs::cli

@@ -22,7 +22,7 @@ constexpr int k_width_of_table = 140; ///< below it the meanings of the keys wou
 
 // ---- show ----
 
-Result<int> show(Context& context, const Arguments& /*arguments*/) {
+Result<int> config_show(Context& context, const Arguments& /*arguments*/) {
   const auto loaded = context.config_if_any();
   if (!loaded)
     return fail(loaded.error());
@@ -66,7 +66,7 @@ Result<void> check_one(Context& context, const std::string& given) {
   return config ? Result<void>{} : fail(config.error());
 }
 
-Result<int> check(Context& context, const Arguments& arguments) {
+Result<int> config_check(Context& context, const Arguments& arguments) {
   auto names = arguments.positional;
   if (names.empty())
     names.push_back(context.config_path());
@@ -90,7 +90,7 @@ Result<int> check(Context& context, const Arguments& arguments) {
 
 // ---- schema ----
 
-Result<int> schema(Context& context, const Arguments& /*arguments*/) {
+Result<int> config_schema(Context& context, const Arguments& /*arguments*/) {
   // With --json the schema is a field: `schema` of the envelope is its own version.
   if (context.flags.json)
     context.envelope.fields["document"] = config::schema();
@@ -120,7 +120,7 @@ std::string key_lines(const config::Key& key) {
   return fmt::format("{}  ({})\n    {}\n", key.name, value, key.description);
 }
 
-Result<int> keys(Context& context, const Arguments& arguments) {
+Result<int> config_keys(Context& context, const Arguments& arguments) {
   if (arguments.flag("markdown") && !context.flags.json) {
     context.console.out() << config::keys_markdown();
     return k_exit_ok;
@@ -152,7 +152,7 @@ const CommandSpec k_config_show_command{
         "default. The output is itself a valid sharefs.yaml. Without a file the defaults are printed.",
     .example = "sharefs config show                       # what is in force on this machine\n"
                "sharefs config show --config draft.yaml   # what another file would mean",
-    .run = show,
+    .run = config_show,
 };
 
 extern const CommandSpec k_config_check_command;
@@ -165,7 +165,7 @@ const CommandSpec k_config_check_command{
     .example = "sharefs config check                # the configuration of this machine\n"
                "sharefs config check draft.yaml     # a file that is not installed yet",
     .positional = {.name = "FILE", .help = "file to check instead of the configuration in force"},
-    .run = check,
+    .run = config_check,
 };
 
 extern const CommandSpec k_config_schema_command;
@@ -177,7 +177,7 @@ const CommandSpec k_config_schema_command{
         "checks the file by it.",
     .example = "sharefs config schema > sharefs.schema.json   # then, as first line of sharefs.yaml:\n"
                "                                              # # yaml-language-server: $schema=sharefs.schema.json",
-    .run = schema,
+    .run = config_schema,
 };
 
 extern const CommandSpec k_config_keys_command;
@@ -190,7 +190,7 @@ const CommandSpec k_config_keys_command{
     .example = "sharefs config keys               # a table\n"
                "sharefs config keys --markdown    # the same for docs/configuration.md",
     .options = {{.names = "--markdown", .help = "print a table in Markdown"}},
-    .run = keys,
+    .run = config_keys,
 };
 
 } // namespace sharefs::cli

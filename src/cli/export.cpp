@@ -215,7 +215,7 @@ Result<int> put_into_force(Context& context, const exports::Actual& actual, cons
               "see what is said above");
 }
 
-Result<int> run(Context& context, const Arguments& arguments) {
+Result<int> run_export(Context& context, const Arguments& arguments) {
   const auto config = context.config();
   if (!config)
     return fail(config.error());
@@ -271,7 +271,7 @@ extern const CommandSpec k_export_command{
     .positional = {.name = "NAME", .help = "PATH, SERVER:PATH, or the last part of PATH", .min = 0, .max = 0},
     .options = {{.names = "--all", .help = "Every export of this host"},
                 {.names = "--remove", .help = "Withdraw the exports instead; directories and files stay"}},
-    .run = run,
+    .run = run_export,
 };
 
 } // namespace sharefs::cli

@@ -99,7 +99,7 @@ std::string table_of(Context& context, const exports::HostFiles& host, const std
   return table.empty() ? "" : table.render(context.console.options());
 }
 
-Result<int> run(Context& context, const Arguments& arguments) {
+Result<int> run_export_check(Context& context, const Arguments& arguments) {
   const auto& words = arguments.positional;
   const auto host = read_files(context, words);
   if (!host)
@@ -169,7 +169,7 @@ extern const CommandSpec k_export_check_command{
                    .min = 0,
                    .max = 0},
     .options = {{.names = "--host", .help = "Check named files against this host too"}},
-    .run = run,
+    .run = run_export_check,
 };
 
 } // namespace sharefs::cli

@@ -83,7 +83,7 @@ std::string found_text(const InitFacts& facts) {
                      count_of(facts.conda.found.size(), "conda installation"));
 }
 
-Result<int> run(Context& context, const Arguments& arguments) {
+Result<int> run_init(Context& context, const Arguments& arguments) {
   const auto path = output_path(context, arguments);
   if (auto fresh = check_new(context.system.files(), path); !fresh)
     return fail(fresh.error());
@@ -122,7 +122,7 @@ const CommandSpec k_init_command{
                "sharefs init --output sharefs.yaml --yes",
     .effect = Effect::changes,
     .options = {{.names = "--output", .value = "FILE", .help = "write this file instead of the one that is read"}},
-    .run = run,
+    .run = run_init,
 };
 
 } // namespace sharefs::cli

@@ -80,7 +80,7 @@ nlohmann::ordered_json mounts_json(const mounts::Observation& seen, const mounts
   return json;
 }
 
-Result<int> run(Context& context, const Arguments& arguments) {
+Result<int> run_mount(Context& context, const Arguments& arguments) {
   const auto config = context.config();
   if (!config)
     return fail(config.error());
@@ -152,7 +152,7 @@ const CommandSpec k_mount_command{
                  .value = "TIME",
                  .help = "how long to wait for the servers' answers",
                  .fallback = "5s"}},
-    .run = run,
+    .run = run_mount,
 };
 
 } // namespace sharefs::cli

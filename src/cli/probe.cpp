@@ -80,7 +80,7 @@ void show(Context& context, const sys::NfsProbe& probe) {
   context.console.out() << std::flush;
 }
 
-nlohmann::ordered_json to_json(const sys::NfsProbe& probe) {
+nlohmann::ordered_json json_of_probe(const sys::NfsProbe& probe) {
   const auto lossless = [](const std::string& text) { return to_utf8(text); };
   nlohmann::ordered_json json{{"host", lossless(probe.host)},
                               {"address", lossless(probe.address)},
@@ -134,7 +134,7 @@ Diagnoses judge(const sys::NfsProbe& probe, const mounts::Source& source) {
   return mounts::preflight(point, &probe);
 }
 
-Result<int> run(Context& context, const Arguments& arguments) {
+Result<int> run_probe(Context& context, const Arguments& arguments) {
   const auto timeout = timeout_of(arguments);
   if (!timeout)
     return fail(timeout.error());
@@ -151,7 +151,7 @@ Result<int> run(Context& context, const Arguments& arguments) {
     const ui::Console::Progress progress(context.console, "asking " + source.server);
     return context.system.probe_nfs(request);
   }();
-  context.envelope.fields["probe"] = to_json(probe);
+  context.envelope.fields["probe"] = json_of_probe(probe);
   if (!context.flags.json)
     show(context, probe);
   const auto diagnoses = judge(probe, source);
@@ -182,7 +182,7 @@ const CommandSpec k_probe_command{
                    .min = 1,
                    .max = 1},
     .options = {{.names = "--timeout", .value = "TIME", .help = "for the whole probe", .fallback = "5s"}},
-    .run = run,
+    .run = run_probe,
 };
 
 } // namespace sharefs::cli

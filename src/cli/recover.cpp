@@ -12,7 +12,7 @@ namespace sharefs::cli {
 
 namespace {
 
-constexpr std::chrono::milliseconds k_path_deadline{2000};
+constexpr std::chrono::milliseconds k_recheck_deadline{2000};
 constexpr std::chrono::milliseconds k_holders_deadline{2000};
 
 using Looks = std::map<std::string, std::vector<mounts::Health>>;
@@ -32,7 +32,7 @@ Looks look_again(Context& context, mounts::Observation& seen) {
     for (const auto& state : seen.states)
       if (std::find(targets.begin(), targets.end(), state.point.target) != targets.end())
         states.push_back(state);
-    mounts::probe_again(context.system, states, k_path_deadline);
+    mounts::probe_again(context.system, states, k_recheck_deadline);
     for (const auto& fresh : states) {
       looks[fresh.point.target].push_back(fresh.health);
       for (auto& state : seen.states)
@@ -134,7 +134,7 @@ Result<void> check_unknown(const sys::MountTable& table, const std::vector<mount
   return {};
 }
 
-Result<int> run(Context& context, const Arguments& arguments) {
+Result<int> run_recover(Context& context, const Arguments& arguments) {
   const auto config = context.config_if_any();
   if (!config)
     return fail(config.error());
@@ -165,7 +165,7 @@ Result<int> run(Context& context, const Arguments& arguments) {
   request.others = every || request.wanted.size() < selected->size();
   request.want_access = request.targets = true;
   request.server_deadline = *timeout;
-  request.path_deadline = std::min(*timeout, k_path_deadline);
+  request.path_deadline = std::min(*timeout, k_recheck_deadline);
   auto seen = [&] {
     const ui::Console::Progress progress(context.console, "looking at the mounts");
     return mounts::probe(context.system, request);
@@ -234,7 +234,7 @@ const CommandSpec k_recover_command{
                  .value = "TIME",
                  .help = "how long to wait for the servers' answers",
                  .fallback = "5s"}},
-    .run = run,
+    .run = run_recover,
 };
 
 } // namespace sharefs::cli

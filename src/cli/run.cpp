@@ -73,7 +73,7 @@ const Diagnosis* stopper(const Diagnoses& diagnoses, bool strict) {
   return nullptr;
 }
 
-Result<int> run(Context& context, const Arguments& arguments) {
+Result<int> run_command(Context& context, const Arguments& arguments) {
   const Argv& argv = *arguments.rest;
   std::vector<std::string> roots;
   const auto rules = rules_of(context, arguments, roots);
@@ -139,7 +139,7 @@ extern const CommandSpec k_run_command = {
                  .help = "put this flag's or variable's path on the node's own disk",
                  .repeat = true}},
     .takes_command = true,
-    .run = run,
+    .run = run_command,
 };
 
 } // namespace sharefs::cli

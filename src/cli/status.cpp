@@ -37,7 +37,7 @@ std::vector<ui::Cell> row_of(const mounts::MountState& state) {
           {state.differences.empty() ? "-" : mounts::describe(state.differences)}};
 }
 
-Result<int> run(Context& context, const Arguments& arguments) {
+Result<int> run_status(Context& context, const Arguments& arguments) {
   const auto config = context.config_if_any();
   if (!config)
     return fail(config.error());
@@ -94,7 +94,7 @@ const CommandSpec k_status_command{
                "sharefs status --json | jq '.mounts[] | select(.state != \"healthy\")'",
     .effect = Effect::reads,
     .options = {{.names = "--timeout", .value = "TIME", .help = "how long to wait for an answer", .fallback = "2s"}},
-    .run = run,
+    .run = run_status,
 };
 
 } // namespace sharefs::cli

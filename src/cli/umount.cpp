@@ -69,7 +69,7 @@ void tell_holders(Context& context, const sys::MountTable& table, const plan::Pl
   context.envelope.fields["holders"] = std::move(json);
 }
 
-Result<int> run(Context& context, const Arguments& arguments) {
+Result<int> run_umount(Context& context, const Arguments& arguments) {
   const auto config = context.config_if_any();
   if (!config)
     return fail(config.error());
@@ -128,7 +128,7 @@ const CommandSpec k_umount_command{
                 {.names = "--force", .help = "fail the requests that wait for the server (unwritten data is lost)"},
                 {.names = "--lazy", .help = "detach at once, with everything mounted below it"},
                 {.names = "--timeout", .value = "TIME", .help = "how long one unmount may take", .fallback = "10s"}},
-    .run = run,
+    .run = run_umount,
 };
 
 } // namespace sharefs::cli

@@ -96,7 +96,7 @@ Result<int> nothing_left(Context& context, const plan::Journal& journal, const J
   return k_exit_ok;
 }
 
-Result<int> run(Context& context, const Arguments& arguments) {
+Result<int> run_undo(Context& context, const Arguments& arguments) {
   const auto mounts = context.system.mounts();
   if (!mounts)
     return fail(mounts.error());
@@ -150,7 +150,7 @@ const CommandSpec k_undo_command{
     .effect = Effect::changes,
     .positional = {.name = "ID", .help = "a change as --list names it", .max = 1},
     .options = {{.names = "--list", .help = "list the changes instead"}},
-    .run = run,
+    .run = run_undo,
 };
 
 } // namespace sharefs::cli

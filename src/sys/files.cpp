@@ -12,7 +12,7 @@
 namespace sharefs::sys {
 namespace {
 
-FileInfo::Kind kind_of(mode_t mode) {
+FileInfo::Kind file_kind_of(mode_t mode) {
   if (S_ISREG(mode))
     return FileInfo::Kind::regular;
   if (S_ISDIR(mode))
@@ -23,7 +23,7 @@ FileInfo::Kind kind_of(mode_t mode) {
 }
 
 FileInfo info_from(const struct stat& info) {
-  return {kind_of(info.st_mode), info.st_mode & 07777, info.st_uid, info.st_gid,
+  return {file_kind_of(info.st_mode), info.st_mode & 07777, info.st_uid, info.st_gid,
           static_cast<std::uint64_t>(info.st_size)};
 }
 

@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int k_max_links = 40;
+constexpr int k_script_max_links = 40;
 constexpr const char* k_followed_mark = " (followed)"; ///< of a recording: stat of this path, not lstat
 
 std::optional<Error> error_of(const json& entry) {
@@ -145,7 +145,7 @@ Result<Completed> ScriptedSystem::Script::answer(const Files& files, std::vector
 
 Result<PathFact> ScriptedSystem::Script::look_at(const Files& files, const PathQuery& query) const {
   std::string path = query.path;
-  for (int links = 0; links <= k_max_links; ++links) {
+  for (int links = 0; links <= k_script_max_links; ++links) {
     auto known = query.follow ? facts.find(path + k_followed_mark) : facts.end();
     if (known == facts.end())
       known = facts.find(path);

@@ -47,6 +47,13 @@ def lab(request: pytest.FixtureRequest, lab_ready: None) -> Iterator[Cluster]:
         yield cluster
 
 
+@pytest.fixture(scope="class")
+def shared_lab(lab_ready: None) -> Iterator[Cluster]:
+    """One cluster for all tests of a class: for those that neither serve nor mount, and leave the hosts as they were."""
+    with Cluster(hosts=DEFAULT_HOSTS) as cluster:
+        yield cluster
+
+
 @pytest.fixture
 def kernel_lab(request: pytest.FixtureRequest, lab_ready: None) -> Iterator[KernelCluster]:
     """As `lab`, but each host has a kernel of its own: for power loss and frozen machines. Needs root."""

@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from sharefslab import Cluster, wait_until
+from sharefslab import Cluster, Job, wait_until
 from sharefslab.nfs import exported_clients
 from sharefslab.product import EXPORTS_FILE, configure, document, done, etc_digest, mount_lines, sharefs
 
@@ -15,6 +15,30 @@ MOST_STEPS = 30
 
 def steps_of(lab: Cluster, host: str, *arguments: str) -> int:
     return len(document(done(lab[host], *arguments, "--dry-run", "--json"))["plan"]["steps"])
+
+
+# exportfs as a slow step: it waits, for at most a minute, until the test lets it go.
+SLOW_EXPORTFS = """\
+#!/bin/sh
+touch /tmp/begun
+for turn in $(seq 1200); do
+  [ -e /tmp/go ] && break
+  sleep 0.05
+done
+exec /usr/sbin/exportfs "$@"
+"""
+
+
+def start_and_stop_in_exportfs(lab: Cluster) -> Job:
+    """Starts `sharefs export` on the server. Returns when it is inside the step that runs exportfs."""
+    lab.server.write_file("/lab-slow/exportfs", SLOW_EXPORTFS, mode=0o755)
+    job = lab.server.start("PATH=/lab-slow:$PATH exec sharefs export --all --yes")
+    wait_until(lambda: lab.server.exists("/tmp/begun"), what="exportfs is running")
+    return job
+
+
+def let_exportfs_go(lab: Cluster) -> None:
+    lab.server.run("touch /tmp/go", check=True)
 
 
 @pytest.mark.parametrize("after", ["", "+"])
@@ -72,32 +96,21 @@ def test_two_at_once(lab: Cluster) -> None:
 
 
 def test_the_second_waits_and_then_says_who(lab: Cluster) -> None:
-    """The first stands still inside a step: its mkdir of a mount point waits for a fifo-like slow server."""
+    """The first stands still inside a step, with the lock of the host."""
     configure(lab)
-    done(lab.server, "export", "--all", "--yes")
-    node = lab["node1"]
-    # a holder that stays: flock the same way a running sharefs does, by freezing one in the middle
-    node.run("mkdir -p /data && mount -t tmpfs none /data", check=True)
-    lab.latency("server", 2000)
-    first = node.start(["sharefs", "mount", "--all", "--yes", "--timeout", "30"])
-    wait_until(lambda: node.exists("/var/lib/sharefs/journal") or not first.running(), timeout=60)
-    first.kill(signal.SIGSTOP)
-    second = sharefs(node, "mount", "--all", "--yes", "--wait", "1s", "--timeout", "30", timeout=60)
-    first.kill(signal.SIGCONT)
-    lab.latency("server", 0)
-    assert first.wait(120).returncode == 0
+    first = start_and_stop_in_exportfs(lab)
+    second = sharefs(lab.server, "export", "--all", "--yes", "--wait", "1s")
+    let_exportfs_go(lab)
+    assert first.wait(60).returncode == 0
     assert second.returncode == 1 and "pid" in second.err and "--wait" in second.err, second.err
 
 
 def test_ctrl_c_ends_after_the_running_step(lab: Cluster) -> None:
     configure(lab)
     before = etc_digest(lab.server)
-    # exportfs stands in for a slow step: it waits until the test lets it go
-    lab.server.write_file("/lab-slow/exportfs", "#!/bin/sh\ntouch /tmp/begun\nwhile [ ! -e /tmp/go ]; do sleep 0.05; done\nexec /usr/sbin/exportfs \"$@\"\n", mode=0o755)
-    job = lab.server.start("PATH=/lab-slow:$PATH exec sharefs export --all --yes")
-    wait_until(lambda: lab.server.exists("/tmp/begun"), what="exportfs is running")
+    job = start_and_stop_in_exportfs(lab)
     job.kill(signal.SIGINT)
-    lab.server.run("touch /tmp/go", check=True)
+    let_exportfs_go(lab)
     ended = job.wait(60)
     assert ended.returncode == 130
     assert lab.server.exists(EXPORTS_FILE)

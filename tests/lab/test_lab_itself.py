@@ -66,66 +66,66 @@ def is_alive(pid: int) -> bool:
 
 
 class TestCommands:
-    def test_exit_code_and_both_outputs(self, lab: Cluster) -> None:
-        completed = lab["node1"].run("hostname; echo problem >&2; exit 7")
+    def test_exit_code_and_both_outputs(self, shared_lab: Cluster) -> None:
+        completed = shared_lab["node1"].run("hostname; echo problem >&2; exit 7")
         assert (completed.returncode, completed.out, completed.err) == (7, "node1\n", "problem\n")
 
-    def test_a_sequence_is_not_seen_by_a_shell(self, lab: Cluster) -> None:
-        assert lab["node1"].run(["printf", "%s|", "a b", "$HOME", "", "*"]).out == "a b|$HOME||*|"
+    def test_a_sequence_is_not_seen_by_a_shell(self, shared_lab: Cluster) -> None:
+        assert shared_lab["node1"].run(["printf", "%s|", "a b", "$HOME", "", "*"]).out == "a b|$HOME||*|"
 
-    def test_input_and_output_are_bytes(self, lab: Cluster) -> None:
+    def test_input_and_output_are_bytes(self, shared_lab: Cluster) -> None:
         every_byte = bytes(range(256)) * 5000
-        assert lab["node1"].run(["cat"], input=every_byte).stdout == every_byte
+        assert shared_lab["node1"].run(["cat"], input=every_byte).stdout == every_byte
 
-    def test_files(self, lab: Cluster) -> None:
-        node = lab["node1"]
+    def test_files(self, shared_lab: Cluster) -> None:
+        node = shared_lab["node1"]
         node.write_file("/local/deep/file", b"\0\xff", mode=0o640, owner="alice:ml")
         assert node.read_file("/local/deep/file") == b"\0\xff"
         assert node.run(["stat", "-c", "%a %U %G", "/local/deep/file"]).out == "640 alice ml\n"
         assert node.exists("/local/deep") and not node.exists("/local/nothing")
 
-    def test_user_environment_and_directory(self, lab: Cluster) -> None:
-        completed = lab["node1"].run(
+    def test_user_environment_and_directory(self, shared_lab: Cluster) -> None:
+        completed = shared_lab["node1"].run(
             'echo "$(id -un) $(id -Gn) $HOME $GREETING $PWD"', user="alice", env={"GREETING": "hi"}, cwd="/tmp"
         )
         assert completed.out == "alice alice ml /home/alice hi /tmp\n"
 
-    def test_a_command_that_cannot_start(self, lab: Cluster) -> None:
-        assert lab["node1"].run(["no-such-command"]).returncode == 127
+    def test_a_command_that_cannot_start(self, shared_lab: Cluster) -> None:
+        assert shared_lab["node1"].run(["no-such-command"]).returncode == 127
 
-    def test_a_late_command_is_killed(self, lab: Cluster) -> None:
+    def test_a_late_command_is_killed(self, shared_lab: Cluster) -> None:
         with pytest.raises(CommandTimeout) as caught:
-            lab["node1"].run("echo early; sleep 1000", timeout=2)
+            shared_lab["node1"].run("echo early; sleep 1000", timeout=2)
         assert not caught.value.stuck
         assert caught.value.completed.stdout == b"early\n"
-        assert not lab["node1"].run(["pgrep", "sleep"]).ok
+        assert not shared_lab["node1"].run(["pgrep", "sleep"]).ok
 
-    def test_background_job(self, lab: Cluster) -> None:
-        job = lab["node1"].start("echo started; sleep 1000")
+    def test_background_job(self, shared_lab: Cluster) -> None:
+        job = shared_lab["node1"].start("echo started; sleep 1000")
         wait_until(lambda: job.stdout() == b"started\n")
         assert job.running()
-        lab["node1"].kill(job, signal.SIGTERM)
+        shared_lab["node1"].kill(job, signal.SIGTERM)
         assert job.wait().returncode == -signal.SIGTERM
 
 
 class TestHosts:
-    def test_see_each_other(self, lab: Cluster) -> None:
-        for host in lab:
-            for peer in lab:
+    def test_see_each_other(self, shared_lab: Cluster) -> None:
+        for host in shared_lab:
+            for peer in shared_lab:
                 assert host.run(["busybox", "ping", "-c1", "-W5", peer.name]).ok
 
-    def test_nothing_is_served_or_mounted(self, lab: Cluster) -> None:
-        assert lab.server.run("pgrep -l 'rpc|nfs'").out == ""
-        assert lab.server.read_file("/etc/exports") == b""
-        assert not lab["node1"].run("grep nfs /proc/mounts").ok
+    def test_nothing_is_served_or_mounted(self, shared_lab: Cluster) -> None:
+        assert shared_lab.server.run("pgrep -l 'rpc|nfs'").out == ""
+        assert shared_lab.server.read_file("/etc/exports") == b""
+        assert not shared_lab["node1"].run("grep nfs /proc/mounts").ok
 
-    def test_each_has_files_of_its_own(self, lab: Cluster) -> None:
-        lab["node1"].write_file("/etc/only-here", "x")
-        assert not lab["node2"].exists("/etc/only-here")
+    def test_each_has_files_of_its_own(self, shared_lab: Cluster) -> None:
+        shared_lab["node1"].write_file("/etc/only-here", "x")
+        assert not shared_lab["node2"].exists("/etc/only-here")
 
-    def test_project_is_visible_and_read_only(self, lab: Cluster) -> None:
-        assert lab["node1"].exists("/project/tests/lab/conftest.py")
-        assert "Read-only" in lab["node1"].run(["touch", "/project/x"]).err
+    def test_project_is_visible_and_read_only(self, shared_lab: Cluster) -> None:
+        assert shared_lab["node1"].exists("/project/tests/lab/conftest.py")
+        assert "Read-only" in shared_lab["node1"].run(["touch", "/project/x"]).err
 
     @pytest.mark.lab_hosts("server", "node1", "node2", "node3")
     def test_more_of_them(self, lab: Cluster) -> None:

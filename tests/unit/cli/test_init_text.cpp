@@ -44,7 +44,7 @@ InitFacts with_exports(const std::string& text) {
   return facts;
 }
 
-config::Config parsed(const InitFacts& facts) {
+config::Config config_of(const InitFacts& facts) {
   const auto text = init_text(facts);
   INFO(text);
   auto config = config::parse(text, "sharefs.yaml");
@@ -62,7 +62,7 @@ bool says(const InitFacts& facts, const std::string& words) {
 
 TEST_CASE("nothing found: examples in comments that are right when they are uncommented", "[init]") {
   const InitFacts nothing;
-  const auto config = parsed(nothing);
+  const auto config = config_of(nothing);
   CHECK(config.servers.empty());
   CHECK(config.mounts.empty());
   CHECK_FALSE(config.conda);
@@ -95,7 +95,7 @@ TEST_CASE("exports as they stand in /etc/exports", "[init]") {
                                   "\"/with space\" *(rw,no_root_squash)\n"
                                   "/mnt/share @trusted(rw,sync)\n"
                                   "relative host(rw)\n");
-  const auto config = parsed(facts);
+  const auto config = config_of(facts);
   REQUIRE(config.servers.size() == 1);
   CHECK(config.servers[0].name == "storage1");
   CHECK(config.servers[0].address == "192.168.16.11");
@@ -113,7 +113,7 @@ TEST_CASE("exports as they stand in /etc/exports", "[init]") {
 
 TEST_CASE("an exports file with an error", "[init]") {
   const auto facts = with_exports("/a host(rw)\n/b host(rx)\n/c host(rw)\n");
-  CHECK(parsed(facts).servers[0].exports.size() == 1);
+  CHECK(config_of(facts).servers[0].exports.size() == 1);
   CHECK(says(facts, "`sharefs export check`"));
 }
 
@@ -124,7 +124,7 @@ TEST_CASE("NFS mounts with names of their own", "[init]") {
       nfs("[fe80::1]:/y/", "/mnt/sp ace", "ro,vers=4.1,hard"),
       nfs("storage1.example.com:/z", "/mnt/true"),
   });
-  const auto config = parsed(facts);
+  const auto config = config_of(facts);
   REQUIRE(config.mounts.size() == 4);
   CHECK(config.mounts[0].name == "share");
   CHECK(config.mounts[0].server == "storage1");
@@ -146,7 +146,7 @@ TEST_CASE("NFS mounts with names of their own", "[init]") {
 
 TEST_CASE("what sharefs.yaml cannot express becomes a comment", "[init]") {
   const auto facts = with_mounts({nfs("no-path", "/a"), nfs("s1:/x", "/b\nevil: true"), nfs("s1:/x", "/c")});
-  const auto config = parsed(facts);
+  const auto config = config_of(facts);
   REQUIRE(config.mounts.size() == 1);
   CHECK(config.mounts[0].at == "/c");
   CHECK(says(facts, "# not taken over: "));
@@ -166,7 +166,7 @@ TEST_CASE("a store that was shared by hand", "[init]") {
         {"bob", "/home/bob/miniconda3", "miniconda3", false, "", {}, {{"llm", "../../../../data/share/conda/llm"}}},
         {"carol", "/home/carol/anaconda3", "anaconda3", false, "", {}, {{"llm", "/data/share/other/llm"}}},
     };
-    const auto config = parsed(facts);
+    const auto config = config_of(facts);
     REQUIRE(config.conda);
     CHECK(config.conda->store == "/data/share/conda");
     CHECK(config.conda->envs == std::vector<std::string>{"llm"});
@@ -176,14 +176,14 @@ TEST_CASE("a store that was shared by hand", "[init]") {
   }
   SECTION("the whole directory") {
     facts.conda.found = {{"alice", "/home/alice/miniconda3", "miniconda3", true, "/data/share/conda", {}, {}}};
-    const auto config = parsed(facts);
+    const auto config = config_of(facts);
     REQUIRE(config.conda);
     CHECK(config.conda->store == "/data/share/conda");
     CHECK(config.conda->link == "whole");
   }
   SECTION("links to a local disk are no sharing") {
     facts.conda.found = {{"alice", "/home/alice/miniconda3", "miniconda3", true, "/big/envs", {}, {}}};
-    CHECK_FALSE(parsed(facts).conda);
+    CHECK_FALSE(config_of(facts).conda);
     CHECK(says(facts, "its envs is a link to /big/envs"));
     CHECK(says(facts, "#   store: /data/share/conda"));
     CHECK(says(facts, "users: [alice]"));
@@ -197,13 +197,13 @@ TEST_CASE("names from outside cannot write configuration", "[init]") {
   facts.exports = exports;
   facts.hostname = "evil\nversion: 3";
   facts.conda.found = {{"mal\nlory", "/home/m", "miniconda3\nconda: {}", false, "", {"a\nb: c"}, {}}};
-  const auto config = parsed(facts);
+  const auto config = config_of(facts);
   CHECK(config.servers[0].exports.empty());
   CHECK_FALSE(config.conda);
   CHECK(config.mounts.size() == 1);
   // A store that all but its user's name would allow.
   facts.conda.found = {{"mal\nlory", "/home/m", "mc", true, "/y/conda", {}, {}}};
-  CHECK_FALSE(parsed(facts).conda);
+  CHECK_FALSE(config_of(facts).conda);
 }
 
 TEST_CASE("long lists are wrapped", "[init]") {
@@ -211,6 +211,6 @@ TEST_CASE("long lists are wrapped", "[init]") {
   for (int host = 0; host < 60; ++host)
     line += " 192.168.16." + std::to_string(host) + "(rw)";
   const auto facts = with_exports(line + "\n");
-  CHECK(parsed(facts).servers[0].exports[0].clients.size() == 60);
+  CHECK(config_of(facts).servers[0].exports[0].clients.size() == 60);
   CHECK(says(facts, "          - 192.168.16.7\n"));
 }

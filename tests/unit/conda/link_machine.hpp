@@ -6,6 +6,7 @@
 namespace sharefs::test {
 
 inline constexpr const char* k_store = "/data/share/conda";
+inline const std::string k_envs = "/home/alice/miniconda3/envs"; // of alice
 
 struct LinkMachine : FakeHomes {
   LinkMachine() {
@@ -30,6 +31,11 @@ inline conda::LinkRequest link_request(std::vector<std::string> environments = {
   request.users = {"alice", "bob"};
   request.conda = "miniconda3";
   request.shares = {{"share", "/data/share"}};
+  return request;
+}
+
+inline conda::LinkRequest only_alice(conda::LinkRequest request) {
+  request.users = {"alice"};
   return request;
 }
 

@@ -3,20 +3,16 @@
 
 using namespace sharefs;
 using namespace sharefs::conda;
+using test::k_envs;
 using test::link_request;
 using test::LinkMachine;
+using test::only_alice;
 using test::unlink_request;
 using test::verdicts_of;
 
 namespace {
 
 using Verdicts = std::vector<std::string>;
-const std::string k_envs = "/home/alice/miniconda3/envs";
-
-LinkRequest only_alice(LinkRequest request) {
-  request.users = {"alice"};
-  return request;
-}
 
 Diagnosis first(LinkMachine& machine, const LinkRequest& request) {
   const auto found = diagnose(*probe(machine, request), request);

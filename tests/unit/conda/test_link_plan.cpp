@@ -3,8 +3,10 @@
 
 using namespace sharefs;
 using namespace sharefs::conda;
+using test::k_envs;
 using test::link_request;
 using test::LinkMachine;
+using test::only_alice;
 using test::plan_of;
 using test::unlink_request;
 
@@ -14,13 +16,7 @@ using Steps = std::vector<std::string>;
 
 const std::string k_alice = "alice@/home/alice: ";
 const std::string k_bob = "bob@/home/bob: ";
-const std::string k_envs = "/home/alice/miniconda3/envs";
 const std::string k_backup = ".sharefs-backup-20260101-000000";
-
-LinkRequest only_alice(LinkRequest request) {
-  request.users = {"alice"};
-  return request;
-}
 
 LinkRequest whole(LinkRequest request) {
   request.style = LinkStyle::whole;

@@ -10,7 +10,7 @@ using test::has_code;
 
 namespace {
 
-const MountPoint k_point{"share", "storage1", "/mnt/share", "/data/share", {"rw"}, ""};
+const MountPoint k_verified{"share", "storage1", "/mnt/share", "/data/share", {"rw"}, ""};
 
 sys::PathFact directory(std::uint32_t uid, std::uint32_t gid, std::uint32_t mode) {
   sys::PathFact fact;
@@ -47,7 +47,7 @@ TEST_CASE("a mount that can be written") {
     CHECK(request.write_test);
     return answered(sys::PathHealth::ok, std::chrono::microseconds(3200));
   };
-  const auto all = verify(system, {k_point}, std::chrono::seconds(1));
+  const auto all = verify(system, {k_verified}, std::chrono::seconds(1));
   REQUIRE(all.results.size() == 1);
   CHECK(all.results[0].ok);
   CHECK(all.results[0].written);
@@ -57,7 +57,7 @@ TEST_CASE("a mount that can be written") {
 
 TEST_CASE("a read-only mount is only read") {
   test::FakeSystem system;
-  auto point = k_point;
+  auto point = k_verified;
   point.options = {"ro", "hard"};
   system.probe_one = [](const sys::PathProbeRequest& request) {
     CHECK_FALSE(request.write_test);
@@ -77,7 +77,7 @@ TEST_CASE("a squashed root tries as the group of the directory") {
   system.probe_one = [](const sys::PathProbeRequest& request) {
     return answered(request.as && request.as->gid == 2000 ? sys::PathHealth::ok : sys::PathHealth::denied);
   };
-  const auto all = verify(system, {k_point}, std::chrono::seconds(1));
+  const auto all = verify(system, {k_verified}, std::chrono::seconds(1));
   CHECK(all.results[0].written);
   CHECK(all.results[0].as == "gid 2000");
   CHECK(all.diagnoses.empty());
@@ -87,7 +87,7 @@ TEST_CASE("a directory of root that is squashed is a warning, not a failure") {
   test::FakeSystem system;
   system.facts["/data/share"] = directory(0, 0, 0755);
   system.probe_one = [](const sys::PathProbeRequest&) { return answered(sys::PathHealth::denied); };
-  const auto all = verify(system, {k_point}, std::chrono::seconds(1));
+  const auto all = verify(system, {k_verified}, std::chrono::seconds(1));
   CHECK(all.results[0].ok);
   CHECK_FALSE(all.results[0].written);
   REQUIRE(has_code(all.diagnoses, "SF227"));
@@ -99,7 +99,7 @@ TEST_CASE("what fails is a failure") {
                                sys::PathHealth::read_only, sys::PathHealth::failed);
   test::FakeSystem system;
   system.probe_one = [&](const sys::PathProbeRequest&) { return answered(health); };
-  const auto all = verify(system, {k_point}, std::chrono::seconds(1));
+  const auto all = verify(system, {k_verified}, std::chrono::seconds(1));
   CHECK_FALSE(all.results[0].ok);
   CHECK(has_code(all.diagnoses, "SF228"));
 }

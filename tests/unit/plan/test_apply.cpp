@@ -14,7 +14,7 @@ using std::chrono::milliseconds;
 
 namespace {
 
-struct Machine {
+struct ApplyMachine {
   test::TemporaryRoot root;
   test::FakeSystem system{root.path()};
   Journal journal{system.files(), "/state"};
@@ -39,7 +39,7 @@ RunTool tool(const std::string& name) {
 } // namespace
 
 TEST_CASE("steps of a group run in order, the empty group before all") {
-  Machine machine;
+  ApplyMachine machine;
   Plan plan;
   plan.add("a", "", tool("a1"));
   plan.add("", "", tool("first"));
@@ -53,7 +53,7 @@ TEST_CASE("steps of a group run in order, the empty group before all") {
 }
 
 TEST_CASE("a failure ends its group only") {
-  Machine machine;
+  ApplyMachine machine;
   machine.system.tool = [](const sys::Command& command) {
     sys::Completed completed;
     completed.exit_code = command.argv[0] == "bad" ? 1 : 0;
@@ -74,7 +74,7 @@ TEST_CASE("a failure ends its group only") {
 }
 
 TEST_CASE("groups run at the same time, but no more of them than asked for") {
-  Machine machine;
+  ApplyMachine machine;
   std::atomic<int> now{0};
   std::atomic<int> most{0};
   int awaited = 3;
@@ -106,7 +106,7 @@ TEST_CASE("groups run at the same time, but no more of them than asked for") {
 }
 
 TEST_CASE("a group that has used its time begins no further step") {
-  Machine machine;
+  ApplyMachine machine;
   machine.system.tool = [](const sys::Command&) {
     std::this_thread::sleep_for(milliseconds(20));
     sys::Completed completed;
@@ -129,7 +129,7 @@ TEST_CASE("a group that has used its time begins no further step") {
 }
 
 TEST_CASE("nested targets never run at the same time") {
-  Machine machine;
+  ApplyMachine machine;
   Plan plan;
   plan.add("b", "", Mount{"s:/x", "/d", "nfs", ""});
   plan.add("a", "", Mount{"s:/y", "/d/e", "nfs", ""});
@@ -138,7 +138,7 @@ TEST_CASE("nested targets never run at the same time") {
 }
 
 TEST_CASE("what is as it should be leaves no trace in the journal") {
-  Machine machine;
+  ApplyMachine machine;
   Plan plan;
   plan.add("", "", WriteFile{"/f", std::nullopt, "x", 0644});
   plan.add("", "", MakeDirectory{"/d", 0755, {}});
@@ -153,7 +153,7 @@ TEST_CASE("what is as it should be leaves no trace in the journal") {
 }
 
 TEST_CASE("without a journal nothing is changed") {
-  Machine machine;
+  ApplyMachine machine;
   test::put(machine.root.path() + "/state", "a file is in the way");
   Plan plan;
   plan.add("", "", WriteFile{"/f", std::nullopt, "x", 0644});
@@ -164,7 +164,7 @@ TEST_CASE("without a journal nothing is changed") {
 }
 
 TEST_CASE("progress is told before and after each step, by one thread at a time") {
-  Machine machine;
+  ApplyMachine machine;
   Plan plan;
   for (int i = 0; i < 8; ++i)
     plan.add("group " + std::to_string(i), "", tool("t"));
@@ -180,7 +180,7 @@ TEST_CASE("progress is told before and after each step, by one thread at a time"
 
 TEST_CASE("SIGINT lets the running step end and leaves the rest; a second one ends the process") {
   const int twice = GENERATE(0, 1);
-  Machine machine;
+  ApplyMachine machine;
   Plan plan;
   plan.add("", "", WriteFile{"/one", std::nullopt, "x", 0644});
   plan.add("", "", tool("interrupted"));

@@ -11,7 +11,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-struct Machine {
+struct JournalMachine {
   test::TemporaryRoot root;
   test::FakeSystem system{root.path()};
   Journal journal{system.files(), "/var/lib/sharefs"};
@@ -48,7 +48,7 @@ Plan one_step() {
 } // namespace
 
 TEST_CASE("an entry tells what was begun and what ended") {
-  Machine machine;
+  JournalMachine machine;
   Plan plan = one_step();
   plan.add("g", "why", RemoveDirectory{"/e", 0755, {}});
   plan.add("g", "why", MakeLink{"/l", "t", {}});
@@ -95,7 +95,7 @@ TEST_CASE("a step that failed by conflict has touched nothing") {
 }
 
 TEST_CASE("states") {
-  Machine machine;
+  JournalMachine machine;
   const auto id = machine.record(one_step());
   CHECK(machine.state(id) == JournalState::complete);
   REQUIRE(machine.journal.mark_undone(id, "other"));
@@ -115,7 +115,7 @@ TEST_CASE("states") {
 }
 
 TEST_CASE("the newest comes first, also within a second") {
-  Machine machine;
+  JournalMachine machine;
   std::vector<std::string> ids;
   for (const int pid : {9, 10, 4711}) {
     machine.system.who.pid = pid;
@@ -131,7 +131,7 @@ TEST_CASE("the newest comes first, also within a second") {
 }
 
 TEST_CASE("latest is what `sharefs undo` takes back") {
-  Machine machine;
+  JournalMachine machine;
   CHECK(machine.journal.list()->empty());
   CHECK(*machine.journal.latest() == std::nullopt);
   const auto first = machine.record(one_step());
@@ -162,7 +162,7 @@ TEST_CASE("latest is what `sharefs undo` takes back") {
 }
 
 TEST_CASE("damaged files are read as far as they go") {
-  Machine machine;
+  JournalMachine machine;
   const auto id = machine.begin(one_step());
   REQUIRE(machine.journal.step_begins(id, 0, one_step().steps[0].action));
   const auto steps = machine.at(id, "steps.jsonl");
@@ -188,7 +188,7 @@ TEST_CASE("damaged files are read as far as they go") {
 }
 
 TEST_CASE("an unknown id is not found, with the nearest one as a hint") {
-  Machine machine;
+  JournalMachine machine;
   const auto id = machine.record(one_step());
   auto wrong = id;
   wrong.back() = 'x';
@@ -202,7 +202,7 @@ TEST_CASE("an unknown id is not found, with the nearest one as a hint") {
 }
 
 TEST_CASE("the journal is for its owner's eyes") {
-  Machine machine;
+  JournalMachine machine;
   const auto old_mask = ::umask(0);
   const auto id = machine.record(one_step());
   ::umask(old_mask);
@@ -215,7 +215,7 @@ TEST_CASE("the journal is for its owner's eyes") {
 }
 
 TEST_CASE("a state directory that others could write is refused") {
-  Machine machine;
+  JournalMachine machine;
   const auto begin = [&machine] {
     return machine.journal.begin(one_step(), "", machine.system.who, machine.system.time);
   };
@@ -239,7 +239,7 @@ TEST_CASE("a state directory that others could write is refused") {
 }
 
 TEST_CASE("prune keeps the newest, and whatever is not finished") {
-  Machine machine;
+  JournalMachine machine;
   std::vector<std::string> ids;
   for (int i = 0; i < 6; ++i)
     ids.push_back(i == 1 ? machine.begin(one_step()) : machine.record(one_step()));
