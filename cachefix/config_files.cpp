@@ -2,134 +2,214 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "cachefix/config_text.hpp"
 
 #include <algorithm>
 #include <cctype>
-#include <nlohmann/json.hpp>
 
 namespace sharefs::cachefix {
 namespace {
 
 constexpr std::string_view k_key = "cache_dir";
 
-bool is_yaml(std::string_view name) {
-  return name.ends_with(".yaml") || name.ends_with(".yml");
-}
-bool is_json(std::string_view name) {
-  return name.ends_with(".json");
-}
-
-/// The part of a line behind `key:`, nullopt if the line is not that key at the top level.
-std::optional<std::string_view> value_part(std::string_view line, std::string_view key) {
-  if (!line.starts_with(key))
-    return std::nullopt;
-  line.remove_prefix(key.size());
-  while (line.starts_with(' '))
-    line.remove_prefix(1);
-  if (!line.starts_with(':') || (line.size() > 1 && line[1] != ' ' && line[1] != '\t'))
-    return std::nullopt;
-  return trim(line.substr(1));
+/// An occurrence in a file, whose override goes in front of argv[insert_at].
+Occurrence in_file(std::string flag, std::size_t word, std::string value, AppliedRule rule, std::size_t insert_at,
+                   std::string override_start) {
+  Occurrence one;
+  one.spot = Spot::file;
+  one.flag = std::move(flag);
+  one.name_index = one.value_index = word;
+  one.value = std::move(value);
+  one.rule = std::move(rule);
+  one.insert_at = insert_at;
+  one.override_start = std::move(override_start);
+  return one;
 }
 
-/// cache_dir of a JSON object; nullopt if there is none.
-std::optional<std::string> json_scalar(const std::string& text) {
-  const auto document = nlohmann::ordered_json::parse(text, nullptr, false);
-  if (!document.is_object() || !document.contains(k_key) || !document.at(std::string(k_key)).is_string())
-    return std::nullopt;
-  return document.at(std::string(k_key)).get<std::string>();
-}
-
-std::string with_json_scalar(const std::string& text, const std::optional<std::string>& value) {
-  auto document = nlohmann::ordered_json::parse(text, nullptr, false);
-  if (value)
-    document[std::string(k_key)] = *value;
-  else
-    document.erase(std::string(k_key));
-  return document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
-}
-
-/// Sets what the flag said, in the environment; see flags.cpp for the reasons.
-void set_model_safe(Draft& draft, const Program& program, const std::string& local, const std::string& path,
-                    const std::string& rule) {
-  draft.set_variable(program, "HF_DATASETS_CACHE", local, CacheClass::node_local, rule,
-                     "datasets are built on the node's own disk");
-  draft.set_variable(program, "HF_HUB_CACHE", path, CacheClass::read_mostly, rule, "models stay where they were");
-  draft.set_variable(program, "HUGGINGFACE_HUB_CACHE", path, CacheClass::read_mostly, rule,
-                     "models stay where they were (for older releases)");
-  for (const std::string_view name :
-       {"TRANSFORMERS_CACHE", "PYTORCH_TRANSFORMERS_CACHE", "PYTORCH_PRETRAINED_BERT_CACHE"})
-    if (draft.variable(program, name).value_or(path) != path)
-      draft.unset_variable(program, std::string(name), rule, "older releases would look for models there");
-}
-
-void only_report(Draft& draft, const std::string& subject, std::string why) {
-  draft.diagnose(Severity::warning, "SF412", subject, std::move(why),
-                 "give `--cache_dir` on the command line, or change the file");
-}
-
-/// Files that are read besides the arguments: looked into, reported, not changed.
-void look_into(Draft& draft, const Program& program, const std::string& path, const std::string& shown) {
-  const auto* text = draft.text(path);
-  if (text == nullptr || !*text)
-    return;
+/// The last `--cache_dir` of a file of arguments. transformers splits such a file at white space
+/// (hf_argparser.py, parse_args_into_dataclasses), argparse at line ends.
+std::optional<std::string> cache_dir_of_arguments(const std::string& text) {
+  std::optional<std::string> found;
   std::vector<std::string> words;
-  for (const std::string& line : split_lines(**text))
+  for (const std::string& line : split_lines(text))
     for (std::string& word : split_words(line))
       words.push_back(std::move(word));
   for (std::size_t i = 0; i < words.size(); ++i) {
     const auto equals = words[i].find('=');
     if (!is_spelling_of(words[i].substr(0, equals), "--cache_dir"))
       continue;
-    const std::string value = equals != std::string::npos ? words[i].substr(equals + 1)
-                              : i + 1 < words.size()      ? words[i + 1]
-                                                          : std::string();
-    const auto at = draft.absolute(program, value);
-    const sys::Place* place = at ? draft.place(*at) : nullptr;
-    if (place != nullptr && place->shared)
-      only_report(draft, shown, "its `--cache_dir` lies on shared storage and was left");
+    if (equals != std::string::npos)
+      found = words[i].substr(equals + 1);
+    else if (i + 1 < words.size())
+      found = words[i + 1];
+  }
+  return found;
+}
+
+/// Files of arguments: `<script>.args`, which HfArgumentParser reads silently in front of the command line, and
+/// `@file`, which argparse puts in the place of the word.
+void find_in_argument_files(Draft& draft, const Program& program, const Framework* framework,
+                            std::vector<Occurrence>& found) {
+  const auto rule = rule_for_flag(program, framework, "--cache_dir", draft.rules.user);
+  if (!rule)
+    return;
+  const auto look = [&](const std::string& path, std::size_t word, std::size_t insert_at) {
+    const auto* text = draft.text(path);
+    if (text == nullptr || !*text)
+      return;
+    if (const auto value = cache_dir_of_arguments(**text))
+      found.push_back(in_file("--cache_dir", word, *value, *rule, insert_at, "--cache_dir"));
+  };
+  if (framework != nullptr && framework->name == "transformers" && program.kind == ProgramKind::file &&
+      program.name.ends_with(".py"))
+    if (const auto script = draft.absolute(program, program.name))
+      look(script->substr(0, script->size() - 3) + ".args", program.index, program.begin);
+  for (std::size_t i = program.begin; i < program.end; ++i)
+    if (const std::string& word = draft.argv[i]; word.size() > 1 && word[0] == '@')
+      if (const auto file = draft.absolute(program, word.substr(1)))
+        look(*file, i, i + 1);
+}
+
+/// Does the script read a lone .json or .yaml by HfArgumentParser? nullopt: not known yet.
+std::optional<bool> reads_documents(Draft& draft, const Program& program, const Framework* framework) {
+  if (framework != nullptr && framework->name == "transformers")
+    return true;
+  const auto script = draft.absolute(program, program.name);
+  if (!program.python || program.kind != ProgramKind::file || !script)
+    return false;
+  const auto* source = draft.text(*script);
+  if (source == nullptr)
+    return std::nullopt;
+  return *source && (*source)->find("HfArgumentParser") != std::string::npos;
+}
+
+/// HfArgumentParser's lone JSON or YAML file: whatever is appended to it would switch the mode.
+void find_in_lone_document(Draft& draft, const Program& program, const Framework* framework,
+                           std::vector<Occurrence>& found) {
+  if (program.end != program.begin + 1 || !program.python)
+    return;
+  const std::size_t index = program.begin;
+  const std::string& word = draft.argv[index];
+  const auto path = draft.absolute(program, word);
+  const auto rule = rule_for_flag(program, framework, "--cache_dir", draft.rules.user);
+  if (word.empty() || word[0] == '-' || (!is_yaml_name(word) && !is_json_name(word)) || !path || !rule)
+    return;
+  const auto* text = draft.text(*path);
+  if (text == nullptr || !*text)
+    return;
+  const auto value = is_json_name(word) ? json_scalar(**text, k_key) : yaml_scalar(**text, k_key);
+  if (!value)
+    return;
+  const auto reads = reads_documents(draft, program, framework);
+  if (!reads)
+    return;
+  if (*reads) {
+    Occurrence one = in_file(std::string(k_key), index, *value, *rule, index, "");
+    one.spot = Spot::document;
+    one.file = *path;
+    found.push_back(std::move(one));
+    return;
+  }
+  const auto cache = draft.absolute(program, *value);
+  const sys::Place* place = cache ? draft.place(*cache) : nullptr;
+  if (place != nullptr && place->shared)
+    draft.diagnose(Severity::warning, "SF412", word, "its cache_dir lies on shared storage and was left",
+                   "give `--cache_dir` on the command line, or change the file");
+}
+
+/// The first YAML or JSON file among the arguments, for programs that take one and overrides behind it.
+std::optional<std::size_t> document_among(const Draft& draft, const Program& program, std::size_t first_words) {
+  for (std::size_t i = program.begin; i < std::min(program.end, program.begin + first_words); ++i)
+    if (const std::string& word = draft.argv[i]; is_yaml_name(word) || is_json_name(word))
+      return i;
+  return std::nullopt;
+}
+
+/// LLaMA-Factory: `[train] FILE key=value...`, later ones count (OmegaConf.from_cli).
+void find_in_llamafactory_document(Draft& draft, const Program& program, const Framework* framework,
+                                   std::vector<Occurrence>& found) {
+  const auto index = document_among(draft, program, 2);
+  const auto path = index ? draft.absolute(program, draft.argv[*index]) : std::nullopt;
+  const auto* text = path ? draft.text(*path) : nullptr;
+  if (text == nullptr || !*text)
+    return;
+  const auto value = is_json_name(*path) ? json_scalar(**text, k_key) : yaml_scalar(**text, k_key);
+  const auto rule = rule_for_flag(program, framework, "--cache_dir", draft.rules.user);
+  if (!value || !rule)
+    return;
+  const auto cache = draft.absolute(program, *value);
+  const sys::Place* place = cache ? draft.place(*cache) : nullptr;
+  if (cache && place == nullptr)
+    return;
+  if (place != nullptr && place->shared && yaml_scalar(**text, "data_shared_file_system") == "true") {
+    draft.diagnose(Severity::warning, "SF411", draft.argv[*index],
+                   "data_shared_file_system is true: only one node builds the datasets, so cache_dir was left",
+                   "set it to false and run again to have the datasets on each node's own disk");
+    draft.keep(std::string(k_key), index, *value, rule->cache_class, "data_shared_file_system is true");
+    return;
+  }
+  found.push_back(in_file(std::string(k_key), *index, *value, *rule, program.tail, "cache_dir="));
+}
+
+/// axolotl: `axolotl train FILE --key value`, `python -m axolotl.cli.train FILE --key=value`.
+void find_in_axolotl_document(Draft& draft, const Program& program, const Framework* framework,
+                              std::vector<Occurrence>& found) {
+  const auto index = document_among(draft, program, 2);
+  const auto path = index ? draft.absolute(program, draft.argv[*index]) : std::nullopt;
+  const auto* text = path ? draft.text(*path) : nullptr;
+  if (text == nullptr || !*text)
+    return;
+  const auto value = yaml_scalar(**text, "dataset_prepared_path");
+  const auto rule = rule_for_flag(program, framework, "--dataset_prepared_path", draft.rules.user);
+  if (value && rule)
+    found.push_back(in_file("dataset_prepared_path", *index, *value, *rule, *index + 1, "--dataset-prepared-path="));
+}
+
+/// The value of an option of the program itself, in the spellings given.
+std::optional<std::string> option_value(const Draft& draft, const Program& program, std::string_view name,
+                                        std::string_view short_name) {
+  for (std::size_t i = program.begin; i < program.end; ++i) {
+    const std::string& word = draft.argv[i];
+    if (word.starts_with(std::string(name) + "="))
+      return word.substr(name.size() + 1);
+    if ((word == name || word == short_name) && i + 1 < program.end)
+      return draft.argv[i + 1];
+  }
+  return std::nullopt;
+}
+
+/// Hydra: the file that --config-name and --config-path (relative to the script) name, overridden by `a.b.key=value`.
+void find_in_hydra_document(Draft& draft, const Program& program, const Framework* framework,
+                            std::vector<Occurrence>& found) {
+  const auto name = option_value(draft, program, "--config-name", "-cn");
+  const auto script = draft.absolute(program, program.name);
+  if (!name || !script || !program.python || program.kind != ProgramKind::file)
+    return;
+  const std::string above = parent_path(*script);
+  const auto directory = option_value(draft, program, "--config-path", "-cp").value_or("");
+  const std::string file = join_path(directory.starts_with('/') ? directory : join_path(above, directory),
+                                     is_yaml_name(*name) ? *name : *name + ".yaml");
+  const auto* text = draft.text(file);
+  if (text == nullptr || !*text)
+    return;
+  for (const NestedScalar& scalar : nested_yaml_scalars(**text)) {
+    const std::string last = scalar.key.substr(scalar.key.rfind('.') + 1);
+    auto rule = rule_for_flag(program, framework, "--" + scalar.key, draft.rules.user);
+    if (!rule && last == k_key)
+      rule = rule_for_flag(program, framework, "--cache_dir", draft.rules.user);
+    if (!rule || rule->transform == Transform::leave)
+      continue;
+    if (scalar.value.find("${") != std::string::npos) {
+      draft.diagnose(Severity::warning, "SF412", base_name(file),
+                     "`" + scalar.key + "` is made of other values, so it was left",
+                     "give `" + scalar.key + "=DIRECTORY` on the command line");
+      continue;
+    }
+    found.push_back(in_file(scalar.key, program.index, scalar.value, *rule, program.tail, scalar.key + "="));
   }
 }
 
 } // namespace
-
-std::optional<std::string> yaml_scalar(const std::string& text, std::string_view key) {
-  std::optional<std::string> found;
-  for (const std::string& line : split_lines(text)) {
-    const auto part = value_part(line, key);
-    if (!part)
-      continue;
-    std::string value(*part);
-    if (!value.empty() && (value.front() == '"' || value.front() == '\'')) {
-      const auto end = value.find(value.front(), 1);
-      if (end == std::string::npos || value.find('\\') != std::string::npos)
-        return std::nullopt;
-      value = value.substr(1, end - 1);
-    } else {
-      if (const auto comment = value.find(" #"); comment != std::string::npos)
-        value = std::string(trim(std::string_view(value).substr(0, comment)));
-      if (value.empty() || std::string_view("&*!|>{[%@`#").find(value.front()) != std::string_view::npos)
-        return std::nullopt;
-    }
-    if (found)
-      return std::nullopt; // twice: which one counts is up to the reader
-    found = std::move(value);
-  }
-  return found == "null" || found == "~" ? std::nullopt : found;
-}
-
-std::string with_yaml_scalar(const std::string& text, std::string_view key, const std::optional<std::string>& value) {
-  std::string out;
-  for (std::size_t at = 0; at < text.size();) {
-    const auto end = std::min(text.find('\n', at), text.size() - 1) + 1;
-    const std::string line = text.substr(at, end - at);
-    if (!value_part(line, key))
-      out += line;
-    else if (value)
-      out += std::string(key) + ": " + *value + "\n";
-    at = end;
-  }
-  return out;
-}
 
 std::vector<Occurrence> find_overrides(const Program& program, const Framework* framework, const Draft& draft) {
   std::vector<Occurrence> found;
@@ -158,88 +238,40 @@ std::vector<Occurrence> find_overrides(const Program& program, const Framework* 
     one.value_begin = equals + 1;
     one.value = word.substr(equals + 1);
     one.rule = std::move(*rule);
-    one.is_override = true;
+    one.spot = Spot::pair;
     found.push_back(std::move(one));
   }
   return found;
 }
 
-void sanitize_config_file(Draft& draft, const Walk& walk, const Program& program, const Framework* framework) {
+std::vector<Occurrence> find_in_files(Draft& draft, const Program& program, const Framework* framework) {
+  std::vector<Occurrence> found;
   if (!draft.facts.any_shared || program.kind == ProgramKind::shell || program.kind == ProgramKind::text)
-    return;
-  const bool factory = framework != nullptr && framework->name == "llamafactory";
-  if (program.python && program.kind == ProgramKind::file && program.name.ends_with(".py"))
-    if (const auto script = draft.absolute(program, program.name)) // HfArgumentParser reads it silently
-      if (framework != nullptr && framework->name == "transformers")
-        look_into(draft, program, script->substr(0, script->size() - 3) + ".args", program.name + ".args");
-  std::optional<std::size_t> index;
-  for (std::size_t i = program.begin; i < program.end; ++i) {
-    const std::string& word = draft.argv[i];
-    if (word.size() > 1 && word[0] == '@')
-      if (const auto file = draft.absolute(program, word.substr(1)))
-        look_into(draft, program, *file, word);
-    // A lone file is HfArgumentParser's; LLaMA-Factory takes overrides behind it.
-    const bool lone = i == program.begin && i + 1 == program.end;
-    const bool first_file = factory && !index && (i == program.begin || i == program.begin + 1);
-    if ((lone || first_file) && word[0] != '-' && (is_yaml(word) || is_json(word)))
-      index = i;
+    return found;
+  if (framework != nullptr && framework->name == "llamafactory") {
+    find_in_llamafactory_document(draft, program, framework, found);
+  } else if (framework != nullptr && framework->name == "axolotl") {
+    find_in_axolotl_document(draft, program, framework, found);
+  } else {
+    find_in_lone_document(draft, program, framework, found);
+    find_in_hydra_document(draft, program, framework, found);
   }
-  if (!index || (!program.python && !factory))
-    return;
-  const std::string& word = draft.argv[*index];
-  const auto path = draft.absolute(program, word);
-  const auto* text = path ? draft.text(*path) : nullptr;
-  if (text == nullptr || !*text)
-    return;
-  const auto value = is_json(word) ? json_scalar(**text) : yaml_scalar(**text, k_key);
-  const auto cache = value ? draft.absolute(program, *value) : std::nullopt;
-  const sys::Place* place = cache ? draft.place(*cache) : nullptr;
-  if (place == nullptr || !place->shared)
-    return;
-  const bool overridden = std::any_of(draft.argv.begin() + static_cast<std::ptrdiff_t>(*index),
-                                      draft.argv.begin() + static_cast<std::ptrdiff_t>(program.end),
-                                      [](const std::string& one) { return one.starts_with("cache_dir="); });
-  if (factory && overridden)
-    return; // the override on the command line counts, and was judged as a flag
-  const auto rule = rule_for_flag(program, framework, "--cache_dir", draft.rules.user);
-  if (!rule || rule->transform == Transform::leave) {
-    draft.keep(std::string(k_key), index, *value, rule ? rule->cache_class : CacheClass::never,
-               rule ? rule->reason : "no rule is about it");
-    return;
-  }
-  if (yaml_scalar(**text, "data_shared_file_system") == "true") {
-    draft.diagnose(Severity::warning, "SF411", word,
-                   "data_shared_file_system is true: only one node builds the datasets, so cache_dir was left",
-                   "set it to false and run again to have the datasets on each node's own disk");
-    draft.keep(std::string(k_key), index, *value, rule->cache_class, "data_shared_file_system is true");
-    return;
-  }
-  const auto carried = can_carry(draft, walk, program);
-  const auto local = draft.local_for(*cache, *place);
-  if (!carried || !local)
-    return;
-  const bool drops = rule->transform == Transform::drop && *carried;
-  if (factory && drops) {
-    auto& before = draft.edits[program.tail].before;
-    before.emplace_back("cache_dir=null");
-    draft.out.changes.push_back({ChangeKind::argument, std::string(k_key), index, *value, "cache_dir=null",
-                                 rule->cache_class, ChangeAction::set, rule->id, rule->reason});
-    set_model_safe(draft, program, *local, place->path, rule->id);
-    return;
-  }
-  if (!drops) {
-    only_report(draft, word, "its cache_dir lies on shared storage and was left");
-    return;
-  }
+  find_in_argument_files(draft, program, framework, found);
+  return found;
+}
+
+void use_changed_copy(Draft& draft, const Occurrence& one, const std::optional<std::string>& value) {
+  const std::string word = draft.argv[one.value_index];
+  const std::string& text = **draft.text(one.file);
   const std::string copy =
-      parent_path(normalize_path(*path)) + "/.sharefs-" + cache_key(*path) + "-" + base_name(*path);
-  const std::string content =
-      is_json(word) ? with_json_scalar(**text, std::nullopt) : with_yaml_scalar(**text, k_key, std::nullopt);
-  draft.out.copies.push_back({copy, content});
-  draft.replace(*index, 0, word.size(), copy);
-  draft.out.changes.push_back({ChangeKind::file, word, index, word, copy, rule->cache_class, ChangeAction::rewrite,
-                               rule->id, "a copy without cache_dir; " + rule->reason});
-  set_model_safe(draft, program, *local, place->path, rule->id);
+      parent_path(normalize_path(one.file)) + "/.sharefs-" + cache_key(one.file) + "-" + base_name(one.file);
+  draft.out.copies.push_back(
+      {copy, is_json_name(word) ? with_json_scalar(text, one.flag, value) : with_yaml_scalar(text, one.flag, value)});
+  draft.replace(one.value_index, 0, word.size(), copy);
+  draft.out.changes.push_back({ChangeKind::file, word, one.value_index, word, copy, one.rule.cache_class,
+                               ChangeAction::rewrite, one.rule.id,
+                               (value ? "a copy with cache_dir on the node's own disk; " : "a copy without cache_dir; ") +
+                                   one.rule.reason});
 }
 
 } // namespace sharefs::cachefix

@@ -1,19 +1,16 @@
 #pragma once
 // Files and overrides that say where caches are: LLaMA-Factory YAML with key=value, HfArgumentParser JSON and YAML,
-// Hydra overrides, `<script>.args`, `@file`.
+// `<script>.args`, `@file`, axolotl's YAML, Hydra's overrides and files. Originals are never edited.
 #include "cachefix/draft.hpp"
 
 namespace sharefs::cachefix {
 
 /// `key=value` and `a.b.key=value` among the arguments, as occurrences of the flag `--key`.
 std::vector<Occurrence> find_overrides(const Program& program, const Framework* framework, const Draft& draft);
-/// The configuration file of the program, if its cache_dir lies on shared storage: an override is appended where the
-/// framework has one, else a changed copy beside the file is used. The original is never edited.
-void sanitize_config_file(Draft& draft, const Walk& walk, const Program& program, const Framework* framework);
-
-/// The value of a top-level scalar in YAML text; nullopt if it is not there, or not plainly so.
-std::optional<std::string> yaml_scalar(const std::string& text, std::string_view key);
-/// The text without the line of that scalar, or with another value; all other bytes stay.
-std::string with_yaml_scalar(const std::string& text, std::string_view key, const std::optional<std::string>& value);
+/// The caches that files name which this program reads. What cannot be changed safely is reported.
+std::vector<Occurrence> find_in_files(Draft& draft, const Program& program, const Framework* framework);
+/// A copy of the document of an occurrence with another value, or without the key, beside the original; the program
+/// gets the copy.
+void use_changed_copy(Draft& draft, const Occurrence& one, const std::optional<std::string>& value);
 
 } // namespace sharefs::cachefix

@@ -11,15 +11,26 @@ struct WordEdit {
   std::vector<std::string> before; ///< new words in front of it
 };
 
-/// Where one flag stands among a program's arguments.
+/// Where the value of a flag stands, which decides how it is changed.
+enum class Spot {
+  word,     ///< `--key value`, `--key=value`
+  pair,     ///< `key=value`: may stand against a value in a file
+  file,     ///< in a file that is read besides: an override goes into the command line
+  document, ///< in the file that is read instead of a command line: a changed copy takes its place
+};
+
+/// One flag of a program, among its arguments or in a file that they name.
 struct Occurrence {
+  Spot spot = Spot::word;
   std::string flag;            ///< as spelled, without `=value`
-  std::size_t name_index = 0;  ///< of the word with the flag
-  std::size_t value_index = 0; ///< of the word with the value
+  std::size_t name_index = 0;  ///< of the word with the flag, or with the file's name
+  std::size_t value_index = 0; ///< of the word with the value, or with the file's name
   std::size_t value_begin = 0; ///< offset of the value in that word
   std::string value;
-  bool is_override = false; ///< `key=value` instead of `--key value`
   AppliedRule rule;
+  std::size_t insert_at = 0;  ///< file: the override goes in front of this word
+  std::string override_start; ///< file: `key=`, to which the value is attached, or `--key`, which it follows
+  std::string file;           ///< document: the path of the original
 };
 
 class Draft {

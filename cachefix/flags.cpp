@@ -61,11 +61,62 @@ std::optional<bool> model_is_directory(Draft& draft, const Program& program) {
 
 enum class Way { in_place, drop, leave, wait };
 
+using Occurrences = std::vector<const Occurrence*>;
+
+/// A file of arguments can be overridden, but its flag cannot be taken out.
+bool can_be_dropped(const Occurrences& all) {
+  return std::none_of(all.begin(), all.end(), [](const Occurrence* one) {
+    return one->spot == Spot::file && !one->override_start.ends_with('=');
+  });
+}
+
+/// Is it out of effect, because the same key or the same option comes later?
+bool is_superseded(const Occurrences& all, std::size_t number) {
+  return std::any_of(all.begin() + static_cast<std::ptrdiff_t>(number) + 1, all.end(), [&](const Occurrence* later) {
+    return later->flag == all[number]->flag || later->spot == Spot::word;
+  });
+}
+
+/// A changed copy beside a file that only this host has does not reach the programs on other hosts. nullopt: not known
+/// yet.
+std::optional<bool> copy_would_be_missed(Draft& draft, const Walk& walk, const Program& program,
+                                         const Occurrence& one) {
+  if (one.spot != Spot::document || !runs_elsewhere(draft, walk, program))
+    return false;
+  const sys::Place* place = draft.place(one.file);
+  return place == nullptr ? std::nullopt : std::optional<bool>(!place->shared);
+}
+
+/// A directory that is shared on purpose once it is filled.
+Way unless_prepared(Draft& draft, const Occurrence& last, const std::string& path) {
+  const auto* names = draft.listing(path);
+  if (names == nullptr)
+    return Way::wait;
+  if (!*names) {
+    draft.diagnose(Severity::warning, "SF409", last.value, "the share does not answer, so `" + last.flag + "` was left",
+                   "run `sharefs status`");
+    return Way::leave;
+  }
+  return (*names)->empty() ? Way::in_place : Way::leave;
+}
+
 /// How the rule's transform is done here: what the source shows, and whether the environment arrives.
-Way choose(Draft& draft, const Walk& walk, const Program& program, const Occurrence& last, const std::string& path,
+Way choose(Draft& draft, const Walk& walk, const Program& program, const Occurrences& all, const std::string& path,
            bool& models_matter) {
+  const Occurrence& last = *all.back();
   models_matter = last.rule.cache_class == CacheClass::mixed;
   Transform transform = last.rule.transform;
+  const auto missed = copy_would_be_missed(draft, walk, program, last);
+  if (!missed)
+    return Way::wait;
+  if (*missed) {
+    draft.diagnose(Severity::warning, "SF412", draft.argv[last.value_index],
+                   "its cache_dir lies on shared storage and was left: the other nodes would not see a changed copy",
+                   "put the file on the share, or give `--cache_dir` on the command line");
+    return Way::leave;
+  }
+  if (transform == Transform::unless_prepared)
+    return unless_prepared(draft, last, path);
   if (transform == Transform::evidence) {
     transform = Transform::in_place;
     const auto script = draft.absolute(program, program.name);
@@ -81,7 +132,7 @@ Way choose(Draft& draft, const Walk& walk, const Program& program, const Occurre
   }
   if (transform == Transform::leave)
     return Way::leave;
-  if (transform == Transform::drop && !draft.out.set.contains("HF_HUB_CACHE")) {
+  if (transform == Transform::drop && can_be_dropped(all) && !draft.out.set.contains("HF_HUB_CACHE")) {
     const auto carried = can_carry(draft, walk, program);
     if (!carried)
       return Way::wait;
@@ -124,21 +175,50 @@ void link_models(Draft& draft, const std::string& local, const std::string& shar
       draft.out.links.push_back({local + "/" + name, normalize_path(shared) + "/" + name});
 }
 
-void drop(Draft& draft, const Program& program, const std::vector<const Occurrence*>& all, const std::string& path,
+/// Puts the override of a value in a file into the command line.
+void insert_override(Draft& draft, const Occurrence& one, const std::string& value) {
+  auto& before = draft.edits[one.insert_at].before;
+  if (one.override_start.ends_with('=')) {
+    before.push_back(one.override_start + value);
+  } else {
+    before.push_back(one.override_start);
+    before.push_back(value);
+  }
+  draft.out.changes.push_back({ChangeKind::argument, one.flag, one.value_index, one.value,
+                               one.override_start.ends_with('=') ? one.override_start + value : value,
+                               one.rule.cache_class, ChangeAction::set, one.rule.id, one.rule.reason});
+}
+
+/// Takes one occurrence out of effect.
+void drop_one(Draft& draft, const Occurrences& all, std::size_t number) {
+  const Occurrence& one = *all[number];
+  switch (one.spot) {
+  case Spot::word:
+    draft.edits[one.name_index].dropped = true;
+    draft.edits[one.value_index].dropped = true;
+    draft.out.changes.push_back({ChangeKind::argument, one.flag, one.value_index, one.value, std::nullopt,
+                                 one.rule.cache_class, ChangeAction::drop, one.rule.id, one.rule.reason});
+    return;
+  case Spot::pair: // it may stand against a value in a file: it is emptied, not taken out
+    draft.replace(one.value_index, one.value_begin, one.value.size(), "null");
+    draft.out.changes.push_back({ChangeKind::argument, one.flag, one.value_index, one.value, "null",
+                                 one.rule.cache_class, ChangeAction::rewrite, one.rule.id, one.rule.reason});
+    return;
+  case Spot::file:
+    if (!is_superseded(all, number))
+      insert_override(draft, one, "null");
+    return;
+  case Spot::document:
+    use_changed_copy(draft, one, std::nullopt);
+    return;
+  }
+}
+
+void drop(Draft& draft, const Program& program, const Occurrences& all, const std::string& path,
           const std::string& local) {
   const Occurrence& last = *all.back();
-  for (const Occurrence* one : all) {
-    if (one->is_override) { // an override may stand against a value in a file: it is emptied, not taken out
-      draft.replace(one->value_index, one->value_begin, one->value.size(), "null");
-    } else {
-      draft.edits[one->name_index].dropped = true;
-      draft.edits[one->value_index].dropped = true;
-    }
-    draft.out.changes.push_back({ChangeKind::argument, one->flag, one->value_index, one->value,
-                                 one->is_override ? std::optional<std::string>("null") : std::nullopt,
-                                 one->rule.cache_class, one->is_override ? ChangeAction::rewrite : ChangeAction::drop,
-                                 one->rule.id, one->rule.reason});
-  }
+  for (std::size_t i = 0; i < all.size(); ++i)
+    drop_one(draft, all, i);
   const std::string models = "models stay where `" + last.flag + "` had them";
   draft.set_variable(program, "HF_DATASETS_CACHE", local, CacheClass::node_local, last.rule.id,
                      "datasets are built on the node's own disk");
@@ -151,8 +231,34 @@ void drop(Draft& draft, const Program& program, const std::vector<const Occurren
                            "older releases would look for models there and not where `" + last.flag + "` had them");
 }
 
+/// Gives one occurrence the node-local path.
+void put_in_place(Draft& draft, const Occurrence& one, const std::string& local) {
+  switch (one.spot) {
+  case Spot::word:
+  case Spot::pair:
+    draft.replace(one.value_index, one.value_begin, one.value.size(), local);
+    draft.out.changes.push_back({ChangeKind::argument, one.flag, one.value_index, one.value, local,
+                                 one.rule.cache_class, ChangeAction::rewrite, one.rule.id, one.rule.reason});
+    return;
+  case Spot::file:
+    insert_override(draft, one, local);
+    return;
+  case Spot::document:
+    use_changed_copy(draft, one, local);
+    return;
+  }
+}
+
+std::string why_left(const Occurrence& one) {
+  if (one.rule.transform == Transform::leave)
+    return one.rule.reason;
+  if (one.rule.transform == Transform::unless_prepared)
+    return "a prepared dataset lies there, which is shared on purpose";
+  return "it could not be changed safely";
+}
+
 /// One flag with all its occurrences; the last is the one that counts for argparse.
-void transform(Draft& draft, const Walk& walk, const Program& program, const std::vector<const Occurrence*>& all) {
+void transform(Draft& draft, const Walk& walk, const Program& program, const Occurrences& all) {
   struct Judged {
     std::optional<std::string> path;
     const sys::Place* place = nullptr;
@@ -186,7 +292,7 @@ void transform(Draft& draft, const Walk& walk, const Program& program, const std
   bool models_matter = false;
   std::optional<std::string> local;
   if (shared(last)) {
-    way = choose(draft, walk, program, *all[last], *judged[last].path, models_matter);
+    way = choose(draft, walk, program, all, *judged[last].path, models_matter);
     if (way == Way::wait)
       return;
     if (way == Way::drop || way == Way::in_place)
@@ -206,12 +312,11 @@ void transform(Draft& draft, const Walk& walk, const Program& program, const std
     else if (!shared(i))
       keep(i, "lies on this host's own disk");
     else if (way != Way::in_place)
-      keep(i, all[i]->rule.transform == Transform::leave ? all[i]->rule.reason : "it could not be changed safely");
+      keep(i, why_left(*all[i]));
+    else if (all[i]->spot == Spot::file && is_superseded(all, i))
+      keep(i, "what comes later on the command line counts");
     else if (const auto place_here = draft.local_for(*judged[i].path, *judged[i].place)) {
-      draft.replace(all[i]->value_index, all[i]->value_begin, all[i]->value.size(), *place_here);
-      draft.out.changes.push_back({ChangeKind::argument, all[i]->flag, all[i]->value_index, all[i]->value, *place_here,
-                                   all[i]->rule.cache_class, ChangeAction::rewrite, all[i]->rule.id,
-                                   all[i]->rule.reason});
+      put_in_place(draft, *all[i], *place_here);
       if (models_matter && i == last)
         link_models(draft, *place_here, *judged[i].path);
     }
@@ -252,9 +357,18 @@ std::vector<Occurrence> find_flags(const Program& program, const Framework* fram
 }
 
 void sanitize_flags(Draft& draft, const Walk& walk, const Program& program, const Framework* framework) {
-  std::vector<Occurrence> found = find_flags(program, framework, draft);
+  std::vector<Occurrence> found = find_in_files(draft, program, framework);
+  for (Occurrence& one : find_flags(program, framework, draft))
+    found.push_back(std::move(one));
   for (Occurrence& one : find_overrides(program, framework, draft))
     found.push_back(std::move(one));
+  // In the order in which the program reads them: the last counts.
+  std::stable_sort(found.begin(), found.end(), [](const Occurrence& a, const Occurrence& b) {
+    const auto order = [](const Occurrence& one) {
+      return one.spot == Spot::file && one.override_start.starts_with("--") ? one.insert_at : one.name_index;
+    };
+    return order(a) < order(b);
+  });
   std::vector<std::string> done;
   for (const Occurrence& first : found) {
     if (first.rule.transform == Transform::leave) {

@@ -117,7 +117,9 @@ constexpr FlagRule k_flag_rules[] = {
      "one node packs, the others read it there", "ms-swift#4462"},
     {"llamafactory.tokenized_path", "llamafactory *", "--tokenized_path", shared, Transform::leave,
      "written once, read by all nodes", "LLaMA-Factory src/llamafactory/data/loader.py"},
-    {"axolotl.dataset_prepared_path", "axolotl *", "--dataset_prepared_path", shared, Transform::leave,
+    {"axolotl.dataset_prepared_path", "axolotl", "--dataset_prepared_path", node_local, Transform::unless_prepared,
+     "every node prepares the dataset there behind a lock, a flag and a counter", "axolotl src/axolotl/utils/data"},
+    {"dataset_prepared_path", "*", "--dataset_prepared_path", shared, Transform::leave,
      "a prepared dataset is shared on purpose", "axolotl src/axolotl/utils/data"},
     {"never", "*",
      "--output_dir --save_dir --save --load --save_path --load_path --resume_from_checkpoint --checkpoint_dir "

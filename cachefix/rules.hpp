@@ -24,6 +24,7 @@ enum class Transform {
   leave,
   in_place, ///< the value becomes the node-local path
   drop,     ///< the flag goes, the environment says where datasets and models are (the framework's default is None)
+  unless_prepared, ///< in place, unless something lies there already
   evidence, ///< drop if the script's own source shows that it takes the default from the environment, else in place
 };
 

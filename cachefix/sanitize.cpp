@@ -1,7 +1,6 @@
 #include "cachefix/sanitize.hpp"
 
 #include "base/text.hpp"
-#include "cachefix/config_files.hpp"
 #include "cachefix/draft.hpp"
 #include "cachefix/shell_sanitize.hpp"
 
@@ -68,7 +67,6 @@ void sanitize_draft(Draft& draft) {
     return;
   for (std::size_t i = 0; i < walk.programs.size(); ++i) {
     sanitize_flags(draft, walk, walk.programs[i], known[i]);
-    sanitize_config_file(draft, walk, walk.programs[i], known[i]);
     sanitize_shell_program(draft, walk, walk.programs[i]);
   }
   for (const Program& program : walk.programs)

@@ -1,6 +1,6 @@
 // Texts that others wrote: syntax trees, shell scripts, Python sources, YAML. Never a crash; offsets stay in the text.
 // Input: shell text, NUL, the tree's JSON.
-#include "cachefix/config_files.hpp"
+#include "cachefix/config_text.hpp"
 #include "cachefix/shell.hpp"
 #include "cachefix/shell_sanitize.hpp"
 #include "support/fuzz.hpp"

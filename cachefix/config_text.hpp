@@ -1,0 +1,29 @@
+#pragma once
+// Scalars in the text of YAML and JSON files: found by key, taken out or replaced; all other bytes stay. Pure.
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sharefs::cachefix {
+
+bool is_yaml_name(std::string_view name); ///< *.yaml, *.yml
+bool is_json_name(std::string_view name); ///< *.json
+
+/// The value of a top-level scalar in YAML text; nullopt if it is not there, or not plainly so.
+std::optional<std::string> yaml_scalar(const std::string& text, std::string_view key);
+/// The text without the line of that scalar, or with another value; all other bytes stay.
+std::string with_yaml_scalar(const std::string& text, std::string_view key, const std::optional<std::string>& value);
+
+/// The same for a member of a JSON object that is a string. The changed text is written anew with an indent of two.
+std::optional<std::string> json_scalar(const std::string& text, std::string_view key);
+std::string with_json_scalar(const std::string& text, std::string_view key, const std::optional<std::string>& value);
+
+struct NestedScalar {
+  std::string key; ///< `a.b.c`
+  std::string value;
+};
+/// All scalars of a YAML text that are reached through mappings, in the order of the text; none if it is no YAML.
+std::vector<NestedScalar> nested_yaml_scalars(const std::string& text);
+
+} // namespace sharefs::cachefix
