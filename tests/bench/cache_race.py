@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 """How many launches of a training script fail when several hosts build one dataset cache, with and without sharefs run.
 
-Prints one row of a markdown table after the other, and what the hosts that failed died of.
+Prints one row of a markdown table after the other, and what the hosts that failed died of. Exits with 1 if a launch
+with sharefs run failed, read other data, or left a cache on the share.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "lab"))
 from sharefslab import Cluster, LabError, missing_prerequisites  # noqa: E402
 from sharefslab.cluster import host_names  # noqa: E402
 from sharefslab.python_packages import DATASETS, find_python, interpreter  # noqa: E402
-from sharefslab.race import DEFAULT_ROWS, DEFAULT_SKEW, NOLOCK, OPTIONAL_FLAG, REQUIRED_FLAG, Race, Tally  # noqa: E402
+from sharefslab.race import DEFAULT_ROWS, DEFAULT_SKEW, NOLOCK, PLAIN, WITH_MODELS, Race, Tally  # noqa: E402
 
 COLUMNS = ("datasets", "hosts", "mount", "sharefs run", "launches", "failed", "killed", "differ", "median load")
 PROGRESS_INTERVAL = 30.0
@@ -27,26 +28,25 @@ PROGRESS_INTERVAL = 30.0
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "--version", nargs="+", choices=list(DATASETS), default=["2.19.2"], help="releases of datasets [default: 2.19.2]"
-    )
-    parser.add_argument("--hosts", nargs="+", type=int, choices=range(2, 9), default=[2], metavar="N", help="[default: 2]")
-    parser.add_argument(
-        "--mount", nargs="+", default=[NOLOCK], metavar="OPTIONS", help=f"[default: {NOLOCK}]"
-    )
-    parser.add_argument("--launches", type=int, default=60, metavar="N", help="of each kind [default: 60]")
+    option = parser.add_argument
+    versions = list(DATASETS)
+    option("--version", nargs="+", choices=versions, default=["2.19.2"], help="releases of datasets [default: 2.19.2]")
+    option("--hosts", nargs="+", type=int, choices=range(2, 9), default=[2], metavar="N", help="[default: 2]")
+    option("--mount", nargs="+", default=[NOLOCK], metavar="OPTIONS", help=f"[default: {NOLOCK}]")
+    option("--launches", type=int, default=60, metavar="N", help="of each kind [default: 60]")
     kind = parser.add_mutually_exclusive_group()
     kind.add_argument("--wrapped", action="store_true", help="only with sharefs run")
     kind.add_argument("--unwrapped", action="store_true", help="only without")
-    parser.add_argument(
-        "--required-flag", action="store_true", help="a script that insists on --cache_dir, which cannot be dropped"
+    option(
+        "--models",
+        action="store_true",
+        help="a script that could load models, too: sharefs run then drops its --cache_dir and sets variables, where "
+        "else it gives it another value",
     )
-    parser.add_argument(
-        "--skew", type=float, default=DEFAULT_SKEW, metavar="S", help=f"hosts start 0 to S s late [default: {DEFAULT_SKEW}]"
-    )
-    parser.add_argument("--rows", type=int, default=DEFAULT_ROWS, metavar="N", help=f"of the data [default: {DEFAULT_ROWS}]")
-    parser.add_argument("--seed", type=int, default=1, help="of the hosts' lateness [default: 1]")
-    parser.add_argument("--json", action="store_true", help="a JSON document for each row instead of the table")
+    option("--skew", type=float, default=DEFAULT_SKEW, metavar="S", help="hosts come 0 to S s late [default: %(default)s]")
+    option("--rows", type=int, default=DEFAULT_ROWS, metavar="N", help="of the data [default: %(default)s]")
+    option("--seed", type=int, default=1, help="of the hosts' lateness [default: 1]")
+    option("--json", action="store_true", help="a JSON document for each row instead of the table")
     return parser.parse_args()
 
 
@@ -59,6 +59,7 @@ def main() -> int:
     if not arguments.json:
         print(f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}", flush=True)
     died_of: list[str] = []
+    broken: list[str] = []
     for version, hosts in itertools.product(arguments.version, arguments.hosts):
         needed = DATASETS[version].python
         if needed and not find_python(needed):
@@ -70,10 +71,15 @@ def main() -> int:
                 print(json.dumps(document(configuration, tally)), flush=True)
             else:
                 print(f"| {' | '.join([*configuration, *figures(tally)])} |", flush=True)
-            died_of += [f"- {', '.join(configuration)}: {count} x `{error}`" for error, count in tally.errors.most_common()]
+            for error, count in tally.errors.most_common():
+                died_of.append(f"- {', '.join(configuration)}: {count} x `{error}`")
+            if wrapped and (tally.failed or tally.differing or tally.on_share):
+                broken.append(", ".join(configuration))
     if died_of and not arguments.json:
         print("\nWhat the hosts that failed died of:\n\n" + "\n".join(died_of))
-    return 0
+    for configuration in broken:
+        print(f"error: with sharefs run, launches failed or left caches on the share: {configuration}", file=sys.stderr)
+    return 1 if broken else 0
 
 
 def measure(arguments: argparse.Namespace, version: str, hosts: int) -> Iterator[tuple[str, bool, Tally]]:
@@ -81,10 +87,10 @@ def measure(arguments: argparse.Namespace, version: str, hosts: int) -> Iterator
     kinds = [wrapped for wrapped in (False, True) if not (arguments.unwrapped if wrapped else arguments.wrapped)]
     python = interpreter(DATASETS[version])
     with Cluster(hosts=host_names(hosts), memory=f"{1 + hosts // 2}G") as cluster:
-        race = Race(cluster, python, arguments.skew, arguments.rows, arguments.seed)
+        race = Race(cluster, arguments.skew, arguments.rows, arguments.seed)
         race.prepare()
-        race.write_script(REQUIRED_FLAG if arguments.required_flag else OPTIONAL_FLAG)
-        race.warm_up()
+        race.write_script(WITH_MODELS if arguments.models else PLAIN)
+        race.warm_up(python)
         for mount, wrapped in itertools.product(arguments.mount, kinds):
             race.mount(mount)
             yield mount, wrapped, race.run(arguments.launches, wrapped, Progress(arguments.launches))

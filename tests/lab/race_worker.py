@@ -1,7 +1,7 @@
 """What runs on the hosts of a race (sharefslab/race.py).
 
-    serve PORT OUTPUTS      a warm interpreter: runs the scripts that race_python.sh is started with
-    barrier PORT PARTIES    lets the hosts of a launch go on together
+    serve PORT OUTPUTS MODULES    a warm interpreter: runs the scripts that race_python.sh is started with
+    barrier PORT PARTIES          lets the hosts of a launch go on together
 
 Starting Python and importing `datasets` takes seconds of the lab's only core, and a thousand launches would take
 hours. So a process that has imported it is forked for each launch. What `datasets` and `huggingface_hub` take from
@@ -16,13 +16,11 @@ import ast
 import contextlib
 import gc
 import importlib
-import json
 import os
 import runpy
 import signal
 import socket
 import sys
-import tempfile
 import traceback
 from collections.abc import Mapping
 
@@ -42,8 +40,10 @@ def main() -> None:
 # and one child of that for each launch. A host has one launch at a time.
 
 
-def serve(port: str, outputs: str) -> None:
-    names = _modules_of_a_first_launch()
+def serve(port: str, outputs: str, modules: str) -> None:
+    """`modules` is a file with the names of what a launch imports, in that order."""
+    with open(modules, encoding="utf-8") as file:
+        names = file.read().split()
     _import([name for name in names if name.partition(".")[0] not in NOT_TO_IMPORT])
     too_early = [name for name in READ_THE_ENVIRONMENT if name in sys.modules]
     if too_early:
@@ -83,28 +83,6 @@ def _started_with(pid: int) -> tuple[list[str], dict[str, str], str]:
 def _strings(path: str) -> list[str]:
     with open(path, "rb") as file:
         return [os.fsdecode(text) for text in file.read().split(b"\0")[:-1]]
-
-
-def _modules_of_a_first_launch() -> list[str]:
-    """What is imported by loading a dataset, in that order, found out by a child that does so."""
-    reading, writing = os.pipe()
-    if os.fork() == 0:
-        with tempfile.TemporaryDirectory() as directory:
-            with open(f"{directory}/data.json", "w", encoding="utf-8") as data:
-                data.write('{"id": 0, "text": ""}\n')
-            from datasets import load_dataset
-
-            load_dataset("json", data_files=data.name, cache_dir=directory)["train"].with_format("arrow")[:]
-        with open(writing, "w", encoding="utf-8") as pipe:
-            json.dump(list(sys.modules), pipe)
-        os._exit(0)
-    os.close(writing)
-    with open(reading, encoding="utf-8") as pipe:
-        text = pipe.read()
-    os.wait()
-    if not text:
-        sys.exit("the first launch failed")
-    return json.loads(text)
 
 
 def _import(names: list[str]) -> None:

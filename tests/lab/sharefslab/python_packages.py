@@ -62,14 +62,41 @@ DATASETS = {
 
 @dataclass(frozen=True)
 class Interpreter:
-    """A Python that has the packages, as hosts see it. `bin` is to be put in front of PATH."""
+    """A Python that has the packages, in a directory of the source tree."""
 
-    bin: str
-    environment: dict[str, str]
+    directory: Path
 
     @property
-    def python(self) -> str:
-        return f"{self.bin}/python3"
+    def bin(self) -> str:
+        """To be put in front of PATH on a host."""
+        return f"{self._on_hosts()}/bin"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What it needs on a host."""
+        return self._environment(self._on_hosts())
+
+    def run(self, script: str, *arguments: str, problem: str) -> str:
+        """Runs a Python script on this machine. Returns its output; raises LabError if it fails."""
+        return self._run(["-c", script, *arguments], problem)
+
+    def install(self, requirements: list[str]) -> None:
+        # Bytecode is written for what is imported, not for all there is: it takes a third of the time.
+        options = ["--no-compile", "--no-input", "--no-warn-script-location", "--timeout=30", "--retries=3"]
+        self._run(["-m", "pip", "install", "-q", *options, *requirements], f"cannot install {' '.join(requirements)}")
+
+    def _run(self, arguments: list[str], problem: str) -> str:
+        ours = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+        environment = ours | self._environment(str(self.directory))
+        return _run([f"{self.directory}/bin/python3", *arguments], environment, problem)
+
+    def _on_hosts(self) -> str:
+        return f"/project/{self.directory.relative_to(PROJECT_ROOT)}"
+
+    def _environment(self, directory: str) -> dict[str, str]:
+        # A copied interpreter may come with a library of its own.
+        library = any(self.directory.glob("lib/libpython*.so*"))
+        return {"LD_LIBRARY_PATH": f"{directory}/lib"} if library else {}
 
 
 def find_python(version: str) -> Path | None:
@@ -94,25 +121,22 @@ def interpreter(packages: PackageSet) -> Interpreter:
         wait_until(lambda: _try_lock(lock.fileno()), 2 * INSTALL_TIMEOUT, what=f"somebody else installs {directory}")
         if not _is_finished(directory, packages):
             _install(directory, packages)
-    inside = f"/project/{directory.relative_to(PROJECT_ROOT)}"
-    # A copied interpreter may come with a library of its own.
-    library = any(directory.glob("lib/libpython*.so*"))
-    return Interpreter(f"{inside}/bin", {"LD_LIBRARY_PATH": f"{inside}/lib"} if library else {})
+    return Interpreter(directory)
 
 
 def _install(directory: Path, packages: PackageSet) -> None:
     # Under another name until it is whole: who is killed here leaves nothing that looks finished.
     shutil.rmtree(directory, ignore_errors=True)
-    new = directory.with_name(directory.name + ".new")
-    shutil.rmtree(new, ignore_errors=True)
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    python = _system_environment(new) if packages.python is None else _copy_of(_python_for(packages), new)
-    if list(new.glob("lib/libpython*.so*")):
-        environment["LD_LIBRARY_PATH"] = f"{new}/lib"
-    pip = ["-m", "pip", "install", "-q", "--no-input", "--no-warn-script-location", "--timeout=30", "--retries=3"]
-    _run([str(python), *pip, *packages.requirements], environment, f"cannot install {' '.join(packages.requirements)}")
-    (new / FINISHED).write_text(_content(packages), encoding="utf-8")
-    new.rename(directory)
+    new = Interpreter(directory.with_name(directory.name + ".new"))
+    shutil.rmtree(new.directory, ignore_errors=True)
+    if packages.python is None:
+        _make_environment(new.directory)
+    else:
+        _copy(_python_for(packages), new.directory)
+    new.install(packages.requirements)
+    new.run(f"import {packages.name}", problem=f"{packages.label} is installed, but cannot be imported")
+    (new.directory / FINISHED).write_text(_content(packages), encoding="utf-8")
+    new.directory.rename(directory)
 
 
 def _python_for(packages: PackageSet) -> Path:
@@ -123,17 +147,16 @@ def _python_for(packages: PackageSet) -> Path:
     return python
 
 
-def _system_environment(directory: Path) -> Path:
+def _make_environment(directory: Path) -> None:
     """A virtual environment, which works at every path because hosts have the system's /usr."""
     _run(
         [str(SYSTEM_PYTHON), "-m", "venv", str(directory)],
         dict(os.environ),
         "cannot make a virtual environment (package python3-venv)",
     )
-    return directory / "bin" / "python3"
 
 
-def _copy_of(python: Path, directory: Path) -> Path:
+def _copy(python: Path, directory: Path) -> None:
     """A copy of an interpreter that hosts do not have. It finds its library by where it lies itself."""
     prefix, name = python.resolve().parent.parent, python.resolve().name
     unneeded = shutil.ignore_patterns("test", "tests", "config-*", "*.a", "idlelib", "tkinter")
@@ -143,10 +166,9 @@ def _copy_of(python: Path, directory: Path) -> Path:
     shutil.copytree(prefix / "lib" / name, directory / "lib" / name, ignore=unneeded, symlinks=True)
     for library in prefix.glob("lib/libpython*.so*"):
         shutil.copy2(library, directory / "lib", follow_symlinks=False)
-    return directory / "bin" / "python3"
 
 
-def _run(command: list[str], environment: dict[str, str], problem: str) -> None:
+def _run(command: list[str], environment: dict[str, str], problem: str) -> str:
     try:
         done = subprocess.run(
             command,
@@ -164,6 +186,7 @@ def _run(command: list[str], environment: dict[str, str], problem: str) -> None:
         raise LabError(f"{problem}: not within {INSTALL_TIMEOUT:g} s") from None
     if done.returncode != 0:
         raise LabError(f"{problem}:\n{done.stdout[-2000:]}")
+    return done.stdout
 
 
 def _version_of(python: Path) -> str:

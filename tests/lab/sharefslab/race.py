@@ -28,14 +28,14 @@ DIRECTORY = f"{SHARE}/race"  # on the share: the script, its data, and the cache
 CACHES = f"{DIRECTORY}/cache"
 SERVER_CACHES = "/srv/share/race/cache"  # the same, on the server
 LOCAL = "/local/cache"  # what sharefs.yaml says: where caches of a host's own go
-WORKER = ["/usr/bin/python3", "/project/tests/lab/race_worker.py"]
+WORKER = "/project/tests/lab/race_worker.py"
 WARM_BIN = "/local/race/bin"
 WARM_OUTPUTS = "/local/race/outputs"
 WARM_PORT = 7001  # race_python.sh has it, too
 BARRIER_PORT = 7000
 WARM_UP_TIMEOUT = 120.0
 LAUNCH_TIMEOUT = 100.0  # more than a launch gives itself
-LAUNCHES_BETWEEN_SWEEPS = 4
+LAUNCHES_BETWEEN_SWEEPS = 2
 
 NOLOCK = "vers=3,nolock"  # no lock of one host is seen by another
 
@@ -43,13 +43,14 @@ NOLOCK = "vers=3,nolock"  # no lock of one host is seen by another
 DEFAULT_SKEW = 0.6
 DEFAULT_ROWS = 5000
 
-# {cache_dir} are more words of the flag's definition. With none, the flag may be left out.
+# With one of the next two in place of {model}.
 TRAIN = """\
 import argparse, hashlib, json, os, socket, time
 from datasets import load_dataset
 
 parser = argparse.ArgumentParser()
-parser.add_argument("--cache_dir"{cache_dir})
+parser.add_argument("--cache_dir")
+parser.add_argument("--model")
 parser.add_argument("--train_file", required=True)
 args = parser.parse_args()
 
@@ -61,7 +62,7 @@ with socket.create_connection((address, int(port)), timeout=60) as barrier:
         raise SystemExit("the barrier is gone")
 time.sleep(float(os.environ["RACE_DELAY"]))
 
-print("loading", flush=True)
+{model}print("loading", flush=True)
 started = time.monotonic()
 train = load_dataset("json", data_files=args.train_file, cache_dir=args.cache_dir)["train"]
 seconds = time.monotonic() - started
@@ -69,8 +70,31 @@ table = train.with_format("arrow")[:]
 rows = list(zip(table.column("id").to_pylist(), table.column("text").to_pylist()))
 print(json.dumps({{"seconds": seconds, "rows": len(rows), "digest": hashlib.sha256(repr(rows).encode()).hexdigest()}}))
 """
-OPTIONAL_FLAG = ""  # sharefs run may drop it, and set variables in its stead
-REQUIRED_FLAG = ", required=True"  # sharefs run has to give it another value
+# Only datasets are in the directory: sharefs run gives the flag another value.
+PLAIN = ""
+# Models, too, which stay where they are: sharefs run drops the flag, and sets a variable for each kind. No launch
+# here has a model, only scripts that could have one.
+WITH_MODELS = """\
+if args.model:
+    from transformers import AutoModel
+
+    AutoModel.from_pretrained(args.model, cache_dir=args.cache_dir)
+"""
+
+# Loads a small dataset, and writes down what that imported. Runs on the outer machine, and leaves nothing there.
+IMPORTS = """\
+import os, sys, tempfile
+
+with tempfile.TemporaryDirectory() as directory:
+    os.environ.update(HF_HOME=directory, HF_DATASETS_OFFLINE="1", HF_HUB_OFFLINE="1")
+    from datasets import load_dataset
+
+    with open(f"{directory}/data.json", "w") as data:
+        data.write('{"id": 0, "text": ""}\\n')
+    load_dataset("json", data_files=data.name, cache_dir=directory)["train"].with_format("arrow")[:]
+with open(sys.argv[1], "w") as names:
+    names.write("\\n".join(sys.modules))
+"""
 
 
 def make_rows(count: int) -> list[tuple[int, str]]:
@@ -92,14 +116,14 @@ class Outcome:
     completed: Completed
     expected_digest: str
 
+    def __post_init__(self) -> None:
+        # Who did not get as far as to load has not lost a race: something of the lab is broken.
+        if not self.completed.out.startswith("loading"):
+            raise LabError(f"{self.host} did not begin to load:\n{self.completed}")
+
     @property
     def ok(self) -> bool:
         return self.completed.ok
-
-    def __post_init__(self) -> None:
-        # Who did not get as far as to load has not lost a race: something of the lab is broken.
-        if not self.completed.out.startswith("loading\n"):
-            raise LabError(f"{self.host} did not begin to load:\n{self.completed}")
 
     def _result(self) -> dict[str, Any]:
         return json.loads(self.completed.out.splitlines()[-1])
@@ -123,7 +147,8 @@ class Outcome:
 def error_of(completed: Completed) -> str:
     if completed.returncode < 0:
         return f"killed by signal {-completed.returncode}"
-    lines = [line for line in completed.err.splitlines() if re.match(r"[A-Za-z_][\w.]*(Error|Exception|Invalid)\b", line)]
+    exception = re.compile(r"[A-Za-z_][\w.]*(Error|Exception|Invalid)\b")
+    lines = [line for line in completed.err.splitlines() if exception.match(line)]
     if not lines:
         return f"exit code {completed.returncode}"
     # The last line of a chain is datasets' wrapping around what happened.
@@ -203,15 +228,14 @@ class Race:
     def __init__(
         self,
         cluster: BaseCluster,
-        python: Interpreter,
         skew: float = DEFAULT_SKEW,
         rows: int = DEFAULT_ROWS,
         seed: int = 1,
     ) -> None:
         self.cluster = cluster
         self.skew = skew
-        self._python = python
         self._path = ""
+        self._python: Interpreter  # since warm_up
         self._rows = make_rows(rows)
         self._digest = digest_of(self._rows)
         self._random = random.Random(seed)
@@ -235,9 +259,9 @@ class Race:
         self._path = first.run("echo $PATH", user=USER, check=True).out.strip()
         first.run(f"install -d -o {USER} {DIRECTORY}", check=True)
         first.run(f"cat >{DIRECTORY}/data.json", user=USER, input=data, check=True)
-        self.write_script(OPTIONAL_FLAG)
+        self.write_script(PLAIN)
         port, parties = str(BARRIER_PORT), str(len(cluster.nodes))
-        cluster.server.start([*WORKER, "barrier", port, parties])
+        cluster.server.start(["/usr/bin/python3", WORKER, "barrier", port, parties])
 
     def mount(self, options: str) -> None:
         """Mounts the share on all nodes, in place of what they have mounted."""
@@ -245,15 +269,19 @@ class Race:
             unmount = f"if mountpoint -q {SHARE}; then umount {SHARE}; fi; mkdir -p {SHARE}"
             node.run(f"set -e; {unmount}; mount -t nfs -o {options} server:/srv/share {SHARE}", check=True)
 
-    def write_script(self, cache_dir: str) -> None:
-        """The script with a definition of --cache_dir: OPTIONAL_FLAG or REQUIRED_FLAG."""
-        text = TRAIN.format(cache_dir=cache_dir)
+    def write_script(self, model: str) -> None:
+        """The script of PLAIN or WITH_MODELS."""
+        text = TRAIN.format(model=model)
         self.cluster.nodes[0].run(f"cat >{DIRECTORY}/train.py", user=USER, input=text, check=True)
 
-    def warm_up(self) -> None:
-        """Starts a warm interpreter on each node. Launches with `cold` need none."""
+    def warm_up(self, interpreter: Interpreter) -> None:
+        """Starts a warm interpreter on each node, one of the Python that all launches are of."""
+        self._python = interpreter
+        modules = self.cluster.share / "modules"
+        interpreter.run(IMPORTS, str(modules), problem="no dataset can be loaded")
         python = (LAB_DIRECTORY / "race_python.sh").read_text(encoding="utf-8")
-        command = [self._python.python, WORKER[1], "serve", str(WARM_PORT), WARM_OUTPUTS]
+        serve = ["serve", str(WARM_PORT), WARM_OUTPUTS, f"/share/{modules.name}"]
+        command = [f"{interpreter.bin}/python3", WORKER, *serve]
         jobs: list[tuple[Host, Job]] = []
         for node in self.cluster.nodes:
             node.write_file(f"{WARM_BIN}/python3", python, mode=0o755)
@@ -278,18 +306,18 @@ class Race:
     def arguments(self, cache: str) -> list[str]:
         return [f"{DIRECTORY}/train.py", "--cache_dir", cache, "--train_file", f"{DIRECTORY}/data.json"]
 
-    def launch(self, wrapped: bool, cold: bool = False) -> Launch:
+    def launch(self, wrapped: bool, cold: bool = False, cache: str | None = None) -> Launch:
         """One launch on all nodes. Wrapped: by `sharefs run`.
 
         With `cold`, python3 is the interpreter itself; else one that has read its modules (race_worker.py).
-        No two launches without a `sweep` between them have the same cache directory.
+        Without `cache`, the cache directory is one that no launch since the last `sweep` has had.
         """
         self._launches += 1
         self._unswept += 1
         # sharefs names a host's own directory after the shared one, and sets variables to it. Few names mean few
         # environments, for each of which a warm interpreter imports datasets.
-        name = f"again-{self._unswept}" if wrapped else f"new-{self._launches}"
-        command = [*(["sharefs", "run", "-q", "--"] if wrapped else []), "python3", *self.arguments(f"{CACHES}/{name}")]
+        cache = cache or f"{CACHES}/" + (f"again-{self._unswept}" if wrapped else f"new-{self._launches}")
+        command = [*(["sharefs", "run", "-q", "--"] if wrapped else []), "python3", *self.arguments(cache)]
         jobs = []
         for node in self.cluster.nodes:
             settings = {
@@ -304,10 +332,10 @@ class Race:
     def sweep(self) -> Swept:
         """Removes all caches, and says what there was."""
         self._unswept = 0
-        find = "cd {} 2>/dev/null || exit 0; find . -mindepth 1 -maxdepth 1 ! -name '.*'; find . -name '*.incomplete'; rm -rf -- * .[!.]*"
-        own = f"rm -f {WARM_OUTPUTS}/*; " + find.format(f"{LOCAL}/{USER}")
-        local = {node.name: node.start(own) for node in self.cluster.nodes}
-        shared = self.cluster.server.run(find.format(SERVER_CACHES), check=True).out.split()
+        local = {
+            node.name: node.start(f"rm -f {WARM_OUTPUTS}/*; {_sweep(f'{LOCAL}/{USER}')}") for node in self.cluster.nodes
+        }
+        shared = self.cluster.server.run(_sweep(SERVER_CACHES), check=True).out.split()
         found = {host: job.wait_or_kill().check().out.split() for host, job in local.items()}
         for host in self.cluster:
             host.log.clear()  # a thousand launches would fill the memory
@@ -322,6 +350,16 @@ class Race:
             tally.add_swept(self.sweep())
             progress(tally)
         return tally
+
+
+def _sweep(directory: str) -> str:
+    """A script that prints what _sorted_out reads, and empties the directory if there is one."""
+    return f"""
+cd {directory} 2>/dev/null || exit 0
+find . -mindepth 1 -maxdepth 1 ! -name '.*'
+find . -name '*.incomplete'
+find . -mindepth 1 -delete
+"""
 
 
 def _sorted_out(paths: list[str]) -> tuple[list[str], list[str]]:
