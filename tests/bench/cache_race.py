@@ -43,7 +43,7 @@ def parse_arguments() -> argparse.Namespace:
         help="a script that could load models, too: sharefs run then drops its --cache_dir and sets variables, where "
         "else it gives it another value",
     )
-    option("--skew", type=float, default=DEFAULT_SKEW, metavar="S", help="hosts come 0 to S s late [default: %(default)s]")
+    option("--skew", type=float, default=DEFAULT_SKEW, metavar="S", help="latest start [default: %(default)s s]")
     option("--rows", type=int, default=DEFAULT_ROWS, metavar="N", help="of the data [default: %(default)s]")
     option("--seed", type=int, default=1, help="of the hosts' lateness [default: 1]")
     option("--json", action="store_true", help="a JSON document for each row instead of the table")
