@@ -21,6 +21,7 @@ FINISHED = "finished"  # in each directory, with what is installed in it
 INSTALL_TIMEOUT = 420.0
 SYSTEM_PYTHON = Path("/usr/bin/python3")
 _VERSION = "import sys; print('%d.%d' % sys.version_info[:2])"
+_PREFIX = "import sys; print(sys.base_prefix)"
 
 
 @dataclass(frozen=True)
@@ -101,13 +102,13 @@ class Interpreter:
 
 def find_python(version: str) -> Path | None:
     """An interpreter of this version, like "3.10": the system's, one in PATH, or pyenv's."""
-    if _version_of(SYSTEM_PYTHON) == version:
+    if _ask(SYSTEM_PYTHON, _VERSION) == version:
         return SYSTEM_PYTHON
     named = shutil.which(f"python{version}")
     candidates = [Path(named)] if named else []
     pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
     candidates += sorted(pyenv.glob(f"versions/{version}.*/bin/python{version}"))
-    return next((path for path in candidates if _version_of(path) == version), None)
+    return next((path for path in candidates if _ask(path, _VERSION) == version), None)
 
 
 def interpreter(packages: PackageSet) -> Interpreter:
@@ -158,10 +159,11 @@ def _make_environment(directory: Path) -> None:
 
 def _copy(python: Path, directory: Path) -> None:
     """A copy of an interpreter that hosts do not have. It finds its library by where it lies itself."""
-    prefix, name = python.resolve().parent.parent, python.resolve().name
+    # Asked, because what lies in PATH may be a wrapper, as pyenv's are.
+    prefix, name = Path(_ask(python, _PREFIX)), f"python{_ask(python, _VERSION)}"
     unneeded = shutil.ignore_patterns("test", "tests", "config-*", "*.a", "idlelib", "tkinter")
     (directory / "bin").mkdir(parents=True)
-    shutil.copy2(python.resolve(), directory / "bin" / name)
+    shutil.copy2(prefix / "bin" / name, directory / "bin" / name)
     (directory / "bin" / "python3").symlink_to(name)
     shutil.copytree(prefix / "lib" / name, directory / "lib" / name, ignore=unneeded, symlinks=True)
     for library in prefix.glob("lib/libpython*.so*"):
@@ -189,9 +191,10 @@ def _run(command: list[str], environment: dict[str, str], problem: str) -> str:
     return done.stdout
 
 
-def _version_of(python: Path) -> str:
+def _ask(python: Path, script: str) -> str:
+    """What the script prints; nothing if it cannot be run."""
     try:
-        done = subprocess.run([str(python), "-c", _VERSION], capture_output=True, text=True, timeout=30, check=False)
+        done = subprocess.run([str(python), "-c", script], capture_output=True, text=True, timeout=30, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return done.stdout.strip()
