@@ -66,6 +66,8 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
 }
 
 std::string decode_octal(std::string_view text) {
+  if (text.find('\\') == std::string_view::npos) // as good as always, and a mount table is long
+    return std::string(text);
   std::string out;
   out.reserve(text.size());
   for (std::size_t i = 0; i < text.size(); ++i) {

@@ -5,13 +5,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <charconv>
-#include <cstdio>
-#include <libmount.h>
-#include <map>
-#include <memory>
-#include <sys/sysmacros.h>
+#include <optional>
 #include <unordered_map>
 
 namespace sharefs::sys {
@@ -29,61 +24,47 @@ bool strip_deleted_mark(std::string_view& raw_target) {
   return false;
 }
 
-/// libmount resolves the name of what it parses: a relative one would make it touch the working directory, which may
-/// lie on a dead mount.
-constexpr const char* k_mountinfo_path = "/proc/self/mountinfo";
-
-std::string text(const char* value) {
-  return value == nullptr ? std::string() : std::string(value);
+/// Takes the word before the next blank off the front. Two blanks in a row have an empty word between them: a source.
+std::string_view take_word(std::string_view& rest) {
+  const std::size_t end = std::min(rest.find(' '), rest.size());
+  const std::string_view word = rest.substr(0, end);
+  rest.remove_prefix(std::min(end + 1, rest.size()));
+  return word;
 }
 
-/// libmount drops one of the marks and keeps the other, so the mount points are read here: by id, decoded.
-struct Target {
-  std::string path;
-  bool deleted = false;
-};
-
-std::map<int, Target> read_targets(const std::string& mountinfo) {
-  std::map<int, Target> targets;
-  for (const std::string& line : split_lines(mountinfo)) {
-    const std::vector<std::string> words = split(line, ' ');
-    int id = 0;
-    if (words.size() < 5 || std::from_chars(words[0].data(), words[0].data() + words[0].size(), id).ec != std::errc())
-      continue;
-    std::string_view raw = words[4];
-    const bool deleted = strip_deleted_mark(raw);
-    targets[id] = {decode_octal(raw), deleted};
-  }
-  return targets;
+template <class Number> bool read_number(std::string_view word, Number& into) {
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), into);
+  return error == std::errc() && end == word.data() + word.size();
 }
 
-/// Called by libmount for a line that it cannot read; the number of the first one is kept in the table's user pointer.
-int note_bad_line(libmnt_table* table, const char*, int line) {
-  auto* first_bad = static_cast<int*>(mnt_table_get_userdata(table));
-  if (*first_bad == 0)
-    *first_bad = line;
-  return -EINVAL;
-}
+/// proc_pid_mountinfo(5): ID PARENT MAJOR:MINOR ROOT TARGET OPTIONS [OPTIONAL...] - TYPE SOURCE SUPER_OPTIONS. The
+/// kernel escapes blanks within a field, so that the first lonely dash is the one that ends the optional fields.
+std::optional<MountEntry> entry_from(std::string_view line) {
+  constexpr std::string_view k_dash = " - ";
+  const std::size_t dash = line.find(k_dash);
+  if (dash == std::string_view::npos)
+    return std::nullopt;
+  std::string_view mount = line.substr(0, dash);
+  std::string_view super = line.substr(dash + k_dash.size());
 
-MountEntry entry_from(libmnt_fs* fs, const std::map<int, Target>& targets) {
   MountEntry entry;
-  entry.id = mnt_fs_get_id(fs);
-  entry.parent = mnt_fs_get_parent_id(fs);
-  const dev_t device = mnt_fs_get_devno(fs);
-  entry.major = major(device);
-  entry.minor = minor(device);
-  entry.root = text(mnt_fs_get_root(fs));
-  entry.options = text(mnt_fs_get_vfs_options(fs));
-  entry.optional_fields = std::string(trim(text(mnt_fs_get_optional_fields(fs))));
-  entry.fs_type = text(mnt_fs_get_fstype(fs));
-  entry.source = text(mnt_fs_get_source(fs));
-  entry.super_options = text(mnt_fs_get_fs_options(fs));
-  if (const auto found = targets.find(entry.id); found != targets.end()) {
-    entry.target = found->second.path;
-    entry.deleted = found->second.deleted;
-  } else {
-    entry.target = text(mnt_fs_get_target(fs));
-  }
+  const bool numbered = read_number(take_word(mount), entry.id) && read_number(take_word(mount), entry.parent);
+  std::string_view device = take_word(mount);
+  const std::size_t colon = std::min(device.find(':'), device.size());
+  if (!numbered || !read_number(device.substr(0, colon), entry.major) ||
+      !read_number(device.substr(std::min(colon + 1, device.size())), entry.minor))
+    return std::nullopt;
+  entry.root = decode_octal(take_word(mount));
+  std::string_view target = take_word(mount);
+  entry.deleted = strip_deleted_mark(target);
+  entry.target = decode_octal(target);
+  entry.options = decode_octal(take_word(mount));
+  entry.optional_fields = std::string(trim(mount));
+  entry.fs_type = decode_octal(take_word(super));
+  entry.source = decode_octal(take_word(super));
+  entry.super_options = decode_octal(super);
+  if (!entry.target.starts_with('/') || entry.options.empty() || entry.fs_type.empty() || entry.super_options.empty())
+    return std::nullopt;
   return entry;
 }
 
@@ -127,32 +108,19 @@ bool is_shared_fs_type(std::string_view fs_type) {
   return std::find(std::begin(k_shared), std::end(k_shared), fs_type) != std::end(k_shared);
 }
 
-Result<MountTable> MountTable::parse(const std::string& mountinfo) {
+Result<MountTable> MountTable::parse(std::string_view mountinfo) {
   std::vector<MountEntry> entries;
-  if (mountinfo.empty())
-    return MountTable();
-  const auto free_table = [](libmnt_table* table) { mnt_unref_table(table); };
-  const auto close_file = [](FILE* file) { std::fclose(file); };
-  const std::unique_ptr<libmnt_table, decltype(free_table)> table(mnt_new_table(), free_table);
-  // fmemopen with "r" does not write to the buffer.
-  const std::unique_ptr<FILE, decltype(close_file)> file(
-      ::fmemopen(const_cast<char*>(mountinfo.data()), mountinfo.size(), "r"), close_file);
-  if (!table || !file)
-    return fail(errno_error(errno, "cannot read the mount table"));
-  int first_bad = 0;
-  mnt_table_set_userdata(table.get(), &first_bad);
-  mnt_table_set_parser_errcb(table.get(), note_bad_line);
-  const int status = mnt_table_parse_stream(table.get(), file.get(), k_mountinfo_path);
-  if (status != 0 || first_bad != 0)
-    return fail(ErrorCode::failed, "mountinfo:" + std::to_string(first_bad) + ": not a line of a mount table");
-
-  const std::map<int, Target> targets = read_targets(mountinfo);
-  const auto free_cursor = [](libmnt_iter* cursor) { mnt_free_iter(cursor); };
-  const std::unique_ptr<libmnt_iter, decltype(free_cursor)> cursor(mnt_new_iter(MNT_ITER_FORWARD), free_cursor);
-  for (libmnt_fs* fs = nullptr; mnt_table_next_fs(table.get(), cursor.get(), &fs) == 0;) {
-    entries.push_back(entry_from(fs, targets));
-    if (!entries.back().target.starts_with('/'))
-      return fail(ErrorCode::failed, "mountinfo: the mount point `" + entries.back().target + "` is not absolute");
+  entries.reserve(static_cast<std::size_t>(std::ranges::count(mountinfo, '\n')) + 1);
+  for (std::size_t number = 1; !mountinfo.empty(); ++number) {
+    const std::size_t end = std::min(mountinfo.find('\n'), mountinfo.size());
+    const std::string_view line = mountinfo.substr(0, end);
+    mountinfo.remove_prefix(std::min(end + 1, mountinfo.size()));
+    if (line.empty())
+      continue;
+    auto entry = entry_from(line);
+    if (!entry)
+      return fail(ErrorCode::failed, "mountinfo:" + std::to_string(number) + ": not a line of a mount table");
+    entries.push_back(std::move(*entry));
   }
   return MountTable(std::move(entries));
 }

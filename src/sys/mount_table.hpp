@@ -35,8 +35,9 @@ class MountTable {
  public:
   MountTable() = default;
   explicit MountTable(std::vector<MountEntry> entries) : m_entries(std::move(entries)) {}
-  /// Text of mountinfo (proc(5)), all octal escapes decoded, by libmount. Error with the line number.
-  static Result<MountTable> parse(const std::string& mountinfo);
+  /// Text of mountinfo (proc(5)), all octal escapes decoded. Error with the line number. Not by libmount: loading it
+  /// and the libraries that it needs takes as long as everything else that `sharefs run` does.
+  static Result<MountTable> parse(std::string_view mountinfo);
   /// Inverse of parse: one line per entry, escaped as the kernel does it.
   [[nodiscard]] std::string format() const;
 

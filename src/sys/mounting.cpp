@@ -21,9 +21,14 @@ constexpr std::chrono::milliseconds k_resolve_deadline{2000};
 /// After a lazy or forced unmount has left the table, the child is waited for no longer than this.
 constexpr std::chrono::milliseconds k_detached_grace{200};
 
-Result<std::string> read_mountinfo() {
-  const Fd fd(::open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC));
+struct MountInfo {
   std::string text;
+  bool torn = false; ///< mounts came or went while it was read, so that entries may be missing
+};
+
+Result<MountInfo> read_mountinfo() {
+  const Fd fd(::open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC));
+  MountInfo info;
   std::array<char, 65536> buffer{};
   ssize_t count = -1;
   while (fd && (count = ::read(fd.get(), buffer.data(), buffer.size())) != 0) {
@@ -31,11 +36,14 @@ Result<std::string> read_mountinfo() {
       continue;
     if (count < 0)
       break;
-    text.append(buffer.data(), static_cast<std::size_t>(count));
+    info.text.append(buffer.data(), static_cast<std::size_t>(count));
   }
   if (count != 0)
     return fail(errno_error(errno, "/proc/self/mountinfo"));
-  return text;
+  // proc_pid_mountinfo(5): poll tells of a change since the file was opened. Dearer would be to read it a second time.
+  pollfd change{fd.get(), POLLPRI, 0};
+  info.torn = ::poll(&change, 1, 0) > 0;
+  return info;
 }
 
 struct FlagWord {
@@ -234,16 +242,12 @@ Error unmount_error(const UnmountCall& call, int error_number) {
 } // namespace
 
 Result<MountTable> read_mount_table() {
-  auto text = read_mountinfo();
-  for (int reads = 1; text && reads < k_max_table_reads; ++reads) {
-    auto again = read_mountinfo();
-    if (again == text)
-      break;
-    text = std::move(again);
-  }
-  if (!text)
-    return fail(text.error());
-  return MountTable::parse(*text);
+  auto info = read_mountinfo();
+  for (int reads = 1; info && info->torn && reads < k_max_table_reads; ++reads)
+    info = read_mountinfo();
+  if (!info)
+    return fail(info.error());
+  return MountTable::parse(info->text);
 }
 
 MountFlags split_mount_options(const std::string& options) {

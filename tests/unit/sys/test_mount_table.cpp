@@ -72,11 +72,25 @@ TEST_CASE("a source may have spaces, be empty, or look like a tag") {
   CHECK(table_of("1 0 0:1 / / rw - tmpfs  rw\n").entries()[0].source.empty());
 }
 
+TEST_CASE("optional fields, and a dash that is not the one behind them") {
+  const MountTable table =
+      table_of("1 0 0:1 / / rw - tmpfs - rw\n"
+               "2 1 0:2 / /a\\040-\\040b rw propagate_from:2 unbindable - ext4 /dev/sda1 rw,x=a b");
+  REQUIRE(table.entries().size() == 2);
+  CHECK(table.entries()[0].source == "-");
+  CHECK(table.entries()[1].target == "/a - b");
+  CHECK(table.entries()[1].optional_fields == "propagate_from:2 unbindable");
+  CHECK(table.entries()[1].super_options == "rw,x=a b"); // the last field goes to the end of the line
+}
+
 TEST_CASE("text that is no mount table is an error with the line") {
   CHECK(table_of("").entries().empty());
   CHECK(table_of("\n").entries().empty());
   const std::string text =
-      GENERATE("hello\n", "1 2 3\n", "1 0 0:1 / / rw tmpfs tmpfs rw\n", "a b c:d / / rw - x y z\n");
+      GENERATE("hello\n", "1 2 3\n", "1 0 0:1 / / rw tmpfs tmpfs rw\n", "a b c:d / / rw - x y z\n",
+               "1 0 01 / / rw - x y z\n", "1 0 0: / / rw - x y z\n", "1 0 0:1x / / rw - x y z\n",
+               "99999999999 0 0:1 / / rw - x y z\n", "1 0 0:1 / a/b rw - x y z\n", "1 0 0:1 / / - x y z\n",
+               "1 0 0:1 / / rw - \n", "1 0 0:1 / / rw - tmpfs rw\n", "1 0 0:1 / / rw -", "1 0 0:1 / / rw - x y ");
   INFO(text);
   const auto table = MountTable::parse(line(1, 0, "/") + text);
   REQUIRE_FALSE(table);
