@@ -17,7 +17,7 @@ from sharefslab.python_packages import DATASETS, interpreter
 from sharefslab.race import CACHES, PLAIN, USER, WITH_MODELS, Race
 
 MOST_LAUNCHES = 40  # nearly half of all fail: that none of so many does has a probability of 1e-10
-WRAPPED_LAUNCHES = 12
+WRAPPED_LAUNCHES = 8
 
 
 @pytest.fixture(scope="module")
