@@ -3,10 +3,10 @@
 namespace sharefs::cachefix {
 
 Result<Decision> decide(sys::System& system, const Argv& argv, std::vector<std::string> environment,
-                        std::string directory, std::vector<std::string> roots, const Rules& rules) {
+                        std::string directory, LocalChoice local, const Rules& rules) {
   // Each round answers what the one before could not know to ask; a handful of rounds is the most that rules need.
   constexpr int k_most_rounds = 32;
-  Prober prober(system, std::move(roots));
+  Prober prober(system, std::move(local));
   auto facts = prober.begin(std::move(environment), std::move(directory));
   if (!facts)
     return fail(facts.error());

@@ -11,6 +11,6 @@ struct Decision {
 
 /// `roots` is caches.local. Errors: the mount table cannot be read.
 Result<Decision> decide(sys::System& system, const Argv& argv, std::vector<std::string> environment,
-                        std::string directory, std::vector<std::string> roots, const Rules& rules);
+                        std::string directory, LocalChoice local, const Rules& rules);
 
 } // namespace sharefs::cachefix

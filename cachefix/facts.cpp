@@ -4,8 +4,6 @@
 #include "base/text.hpp"
 
 #include <algorithm>
-#include <cctype>
-#include <unistd.h>
 
 namespace sharefs::cachefix {
 namespace {
@@ -16,15 +14,7 @@ constexpr std::size_t k_most_text = 4U << 20U;
 
 } // namespace
 
-std::string directory_name_of(const std::string& user, unsigned uid) {
-  const bool plain = !user.empty() && user.size() <= 32 && user.front() != '.' && user.front() != '-' &&
-                     std::all_of(user.begin(), user.end(), [](unsigned char c) {
-                       return c < 128 && (std::isalnum(c) != 0 || c == '_' || c == '.' || c == '-');
-                     });
-  return plain ? user : "uid-" + std::to_string(uid);
-}
-
-Prober::Prober(sys::System& system, std::vector<std::string> roots) : m_system(system), m_roots(std::move(roots)) {}
+Prober::Prober(sys::System& system, LocalChoice choice) : m_system(system), m_choice(std::move(choice)) {}
 
 Result<Facts> Prober::begin(std::vector<std::string> environment, std::string directory) {
   auto mounts = m_system.mounts();
@@ -39,10 +29,15 @@ Result<Facts> Prober::begin(std::vector<std::string> environment, std::string di
   const bool has_home = std::any_of(facts.environment.begin(), facts.environment.end(),
                                     [](const std::string& entry) { return entry.starts_with("HOME=/"); });
   if (facts.any_shared && !has_home) {
-    m_identity = m_system.identity();
-    facts.home = m_identity->home;
+    facts.home = identity().home;
   }
   return facts;
+}
+
+const sys::Identity& Prober::identity() {
+  if (!m_identity)
+    m_identity = m_system.identity();
+  return *m_identity;
 }
 
 sys::Place Prober::place(const std::string& path) {
@@ -68,7 +63,7 @@ void Prober::answer(const Questions& questions, Facts& facts) {
   for (const std::string& path : questions.leftovers)
     facts.leftovers.emplace(path, find_leftovers(path));
   if (questions.local && !facts.local)
-    facts.local = find_local_root();
+    facts.local = find_local_root(m_system, *m_resolver, m_choice, identity());
 }
 
 std::optional<std::string> Prober::read(const std::string& path) {
@@ -141,55 +136,6 @@ std::vector<std::string> Prober::find_leftovers(const std::string& path) {
       }
   }
   return found;
-}
-
-LocalRoot Prober::find_local_root() {
-  if (!m_identity)
-    m_identity = m_system.identity();
-  const std::string name = directory_name_of(m_identity->user, m_identity->uid);
-  LocalRoot root;
-  // What is asked: may this user have a directory of his own there? /var/cache/sharefs is made by root as 1777.
-  const auto usable = [&](const std::string& directory, const std::string& own, std::string& why) {
-    const sys::Place at = place(own);
-    if (at.shared) {
-      why = directory + " lies on shared storage (" + at.fs_type + ")";
-      return false;
-    }
-    const std::string prefix = m_system.files().is_live() ? "" : m_system.files().root();
-    const auto info = m_system.files().info(at.resolved);
-    if (info && *info) {
-      if ((*info)->kind != sys::FileInfo::Kind::directory || (*info)->uid != m_identity->uid) {
-        why = own + " is not a directory of yours";
-        return false;
-      }
-      why = own + " cannot be written";
-      return ::access((prefix + at.resolved).c_str(), W_OK | X_OK) == 0;
-    }
-    std::string existing = parent_path(at.resolved);
-    while (existing != "/" && ::access((prefix + existing).c_str(), F_OK) != 0)
-      existing = parent_path(existing);
-    why = existing + " cannot be written";
-    return ::access((prefix + existing).c_str(), W_OK | X_OK) == 0;
-  };
-  for (const std::string& directory : m_roots) {
-    std::string why;
-    const std::string own = join_path(normalize_path(directory), name);
-    if (usable(directory, own, why)) {
-      root.directory = own;
-      root.problem.clear();
-      return root;
-    }
-    root.problem += (root.problem.empty() ? "" : "; ") + why;
-  }
-  const std::string own = "/var/tmp/sharefs-" + name;
-  std::string why;
-  if (usable(own, own, why)) {
-    root.directory = own;
-    root.fallback = true;
-    return root;
-  }
-  root.problem += (root.problem.empty() ? "" : "; ") + why;
-  return root;
 }
 
 } // namespace sharefs::cachefix

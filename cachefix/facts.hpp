@@ -1,6 +1,7 @@
 #pragma once
 // What the wrapper knows of the machine, as values, and what it still wants to know. sanitize() is pure: it answers
 // with questions where a fact is missing, and probe() finds the answers until there is no question left.
+#include "cachefix/local_root.hpp"
 #include "sys/resolve.hpp"
 #include "sys/system.hpp"
 
@@ -11,14 +12,6 @@
 #include <vector>
 
 namespace sharefs::cachefix {
-
-/// Where this user's node-local caches are.
-struct LocalRoot {
-  std::string directory; ///< LOCAL/USER, or /var/tmp/sharefs-USER
-  bool fallback = false; ///< none of the configured directories can be used
-  std::string problem;   ///< why no directory can be used at all, or why the configured ones cannot
-  friend bool operator==(const LocalRoot&, const LocalRoot&) = default;
-};
 
 struct Facts {
   std::vector<std::string> environment;                    ///< NAME=value
@@ -52,8 +45,7 @@ struct Questions {
 /// Looks the machine up for the answers; local paths in process, all others in a child with a deadline.
 class Prober {
  public:
-  /// `roots`: caches.local of the configuration.
-  Prober(sys::System& system, std::vector<std::string> roots);
+  Prober(sys::System& system, LocalChoice choice);
 
   /// The first facts: environment and working directory as given, and the mount table.
   Result<Facts> begin(std::vector<std::string> environment, std::string directory);
@@ -65,16 +57,13 @@ class Prober {
   std::optional<std::vector<std::string>> list(const std::string& path);
   std::vector<std::string> find_leftovers(const std::string& path);
   sys::Place place(const std::string& path);
-  LocalRoot find_local_root();
+  const sys::Identity& identity();
 
   sys::System& m_system;
-  std::vector<std::string> m_roots;
+  LocalChoice m_choice;
   sys::MountTable m_mounts;
   std::optional<sys::Resolver> m_resolver;
   std::optional<sys::Identity> m_identity;
 };
-
-/// The name of a directory for a user: characters [A-Za-z0-9_.-] only, different users different names.
-std::string directory_name_of(const std::string& user, unsigned uid);
 
 } // namespace sharefs::cachefix

@@ -1,6 +1,6 @@
 #pragma once
 // Launchers as a table: what starts a training program, where its own options end, and what it hands on. A launcher is
-// a row of launchers.cpp; options.cpp reads its options, walk.cpp follows the rows down to the user's program.
+// a row of launchers_*.cpp; options.cpp reads its options, walk.cpp follows the rows down to the user's program.
 #include "base/argv.hpp"
 
 #include <cstddef>
@@ -82,7 +82,9 @@ struct Launcher {
   std::size_t operands = 0; ///< words between the options and the tail (timeout's duration)
   bool assignments = false; ///< NAME=value words between the options and the tail (env)
   Carries carries = Carries::yes;
-  bool underscores = false;     ///< `-` and `_` inside of long options are the same
+  std::string_view export_variable = {}; ///< stands for the assign_list option where that is not given
+  bool underscores = false;              ///< `-` and `_` inside of long options are the same
+  bool separator = false;       ///< a lone `:` begins another command with options of its own, which is not read
   std::string_view source = {}; ///< where the grammar comes from
 };
 

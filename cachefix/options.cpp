@@ -42,7 +42,8 @@ class Reader {
   OptionsRead read() {
     while (m_out.end < m_limit && m_out.problem.empty() && !m_out.ended_by_option) {
       const std::string& word = m_argv[m_out.end];
-      if (word == "--" && m_launcher.syntax != Syntax::single_dash) {
+      const bool shell_dash = m_launcher.tail == Tail::shell && word == "-"; // bash(1): the same as `--`
+      if ((word == "--" && m_launcher.syntax != Syntax::single_dash) || shell_dash) {
         ++m_out.end;
         m_out.ended_by_dashes = true;
         break;

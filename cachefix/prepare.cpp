@@ -3,6 +3,7 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "plan/apply.hpp"
+#include "sys/lock_probe.hpp"
 
 namespace sharefs::cachefix {
 namespace {
@@ -52,6 +53,12 @@ Result<void> prepare(sys::System& system, const Sanitized& decision, const Local
   const sys::Files& files = system.files();
   if (auto own = own_directory(files, root.directory, uid); !own)
     return own;
+  const auto excluded = sys::locks_exclude(root.directory);
+  if (!excluded)
+    return fail(excluded.error());
+  if (!*excluded) // what the caches were moved for: the programs' own locks
+    return fail(ErrorCode::unsupported, root.directory + ": file locks do not exclude each other there",
+                "set caches.local in sharefs.yaml to a directory on another file system");
   for (const std::string& directory : decision.directories) {
     const auto info = files.info(directory);
     if (!info)

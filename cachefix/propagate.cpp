@@ -77,6 +77,18 @@ enum class Need {
   impossible,
 };
 
+/// A list as of srun --export.
+bool exports_all(const std::string& list) {
+  const auto parts = split(list, ',');
+  return std::find(parts.begin(), parts.end(), "ALL") != parts.end();
+}
+
+bool names_variables(const std::string& list) {
+  const auto parts = split(list, ',');
+  return std::any_of(parts.begin(), parts.end(),
+                     [](const std::string& part) { return part != "NONE" && part != "NIL" && !part.empty(); });
+}
+
 /// What one launcher needs so that a variable passes it. nullopt: not known yet.
 std::optional<Need> need_of(Draft& draft, const Program& program, const ChainLink& link) {
   const Launcher& launcher = *link.launcher;
@@ -99,15 +111,13 @@ std::optional<Need> need_of(Draft& draft, const Program& program, const ChainLin
   if (has_meaning(link, Means::clear))
     return Need::env_options;
   for (auto option = link.options.given.rbegin(); option != link.options.given.rend(); ++option)
-    if (option->means == Means::assign_list) {
-      const auto parts = split(option->value, ',');
-      if (std::find(parts.begin(), parts.end(), "ALL") != parts.end())
-        return Need::nothing;
-      const bool named = std::any_of(parts.begin(), parts.end(), [](const std::string& part) {
-        return part != "NONE" && part != "NIL" && !part.empty();
-      });
-      return named ? Need::export_list : Need::impossible;
-    }
+    if (option->means == Means::assign_list)
+      return exports_all(option->value)       ? Need::nothing
+             : names_variables(option->value) ? Need::export_list
+                                              : Need::impossible;
+  if (!launcher.export_variable.empty())
+    if (const auto list = draft.variable(program, launcher.export_variable); list && !exports_all(*list))
+      return Need::impossible;
   return Need::nothing;
 }
 
@@ -133,7 +143,8 @@ void carry(Draft& draft, const ChainLink& link, Need need, const std::string& na
     insert(draft, link.options_begin, {"-e", pair});
     return report(draft, link, "-e", std::nullopt, name, value);
   case Need::x_options:
-    insert(draft, link.options_begin, {"-x", pair});
+    for (const std::size_t context : link.contexts) // of each command between `:` for itself
+      insert(draft, context, {"-x", pair});
     return report(draft, link, "-x", std::nullopt, name, value);
   case Need::genv_options:
     insert(draft, link.options_begin, {"-genv", name, value});

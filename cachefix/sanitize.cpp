@@ -2,6 +2,7 @@
 
 #include "base/text.hpp"
 #include "cachefix/draft.hpp"
+#include "cachefix/hosts.hpp"
 #include "cachefix/shell_sanitize.hpp"
 
 #include <algorithm>
@@ -72,6 +73,8 @@ void sanitize_draft(Draft& draft) {
   for (const Program& program : walk.programs)
     sanitize_variables(draft, walk, program);
   propagate(draft, walk);
+  if (!draft.out.directories.empty())
+    draft.out.hosts = hosts_of(draft, walk);
   draft.out.argv = draft.final_argv();
 }
 

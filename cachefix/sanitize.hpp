@@ -75,6 +75,7 @@ struct Sanitized {
   std::map<std::string, std::string> origins; ///< node-local directory -> the shared path that it stands for
   std::vector<ModelLink> links;
   std::vector<FileCopy> copies;
+  std::vector<std::string> hosts; ///< that the program starts on besides or instead of this one, as far as known
   Diagnoses diagnoses;
   bool understood = true; ///< false: nothing was changed because some word is not known
   Questions questions;    ///< not empty: the rest is not final; answer and call again

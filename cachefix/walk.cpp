@@ -55,9 +55,7 @@ class Walker {
     program.name = name.empty() ? m_argv[index] : std::move(name);
     program.begin = std::min(begin, end);
     program.tail = end;
-    const auto first = m_argv.begin() + static_cast<std::ptrdiff_t>(program.begin);
-    const auto last = m_argv.begin() + static_cast<std::ptrdiff_t>(end);
-    program.end = static_cast<std::size_t>(std::find(first, last, "--") - m_argv.begin());
+    program.end = find_word("--", program.begin, end);
     program.directory = std::move(scope.directory);
     program.assigned = std::move(scope.assigned);
     program.unset = std::move(scope.unset);
@@ -65,6 +63,13 @@ class Walker {
     program.chain = std::move(scope.chain);
     program.python = python;
     m_out.programs.push_back(std::move(program));
+  }
+
+  /// The first of argv[begin, end) that is `word`, else `end`.
+  [[nodiscard]] std::size_t find_word(std::string_view word, std::size_t begin, std::size_t end) const {
+    while (begin < end && m_argv[begin] != word)
+      ++begin;
+    return begin;
   }
 
   /// argv[begin, end) is a program and its arguments.
@@ -105,23 +110,25 @@ class Walker {
   void launched(const Launcher& launcher, std::string name, std::size_t index, std::size_t begin, std::size_t end,
                 Scope scope) {
     const std::size_t number = m_out.chain.size();
-    m_out.chain.push_back({&launcher, std::move(name), index, {}, {}, begin, begin});
+    m_out.chain.push_back({&launcher, std::move(name), index, {}, {}, begin, begin, {}});
     scope.chain.push_back(number);
     if (launcher.tail == Tail::itself)
       return add_program(ProgramKind::program, index, begin, end, std::move(scope), true);
     if (launcher.tail == Tail::contexts)
       return contexts(number, begin, end, scope);
+    if (launcher.separator)
+      if (const std::size_t colon = find_word(":", begin, end); colon < end)
+        return give_up("SF401", colon, "commands behind `:` have options of their own, which sharefs does not read");
     const auto at = options(number, begin, end, scope);
     if (at)
       tail(number, *at, end, std::move(scope));
   }
 
-  /// Commands separated by `:`, each with options of its own; environment options of the first count for all.
+  /// Commands separated by `:`, each with options of its own.
   void contexts(std::size_t number, std::size_t begin, std::size_t end, const Scope& scope) {
     while (begin < end && m_out.understood) {
-      const auto first = m_argv.begin() + static_cast<std::ptrdiff_t>(begin);
-      const auto stop = static_cast<std::size_t>(
-          std::find(first, m_argv.begin() + static_cast<std::ptrdiff_t>(end), ":") - m_argv.begin());
+      m_out.chain[number].contexts.push_back(begin);
+      const std::size_t stop = find_word(":", begin, end);
       Scope own = scope;
       if (const auto at = options(number, begin, stop, own))
         command(*at, stop, std::move(own));
@@ -231,6 +238,12 @@ class Walker {
     case Tail::script:
       if (at >= end)
         return;
+      if (at + 2 < end && m_argv[at + 1] == "--")
+        m_out.problems.push_back({Severity::warning, "SF401", "--",
+                                  "with some versions of Python, " + link.name +
+                                      " drops a `--` that stands right behind the script, so what follows may be "
+                                      "options after all; it was not changed",
+                                  "leave the `--` out if they are options", ""});
       if (given(number, Means::no_python))
         return command(at, end, std::move(scope));
       if (given(number, Means::module))

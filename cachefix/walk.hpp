@@ -20,6 +20,7 @@ struct ChainLink {
   std::vector<std::size_t> assignments; ///< env: indices of its NAME=value words
   std::size_t options_begin = 0;        ///< index of the first word behind its name and verb
   std::size_t tail_begin = 0;           ///< index of the first word behind options, assignments and operands
+  std::vector<std::size_t> contexts;    ///< mpirun: index of the first word of each of its contexts
 };
 
 /// A NAME=value that a word of the command line gives to the program.

@@ -1,5 +1,6 @@
 // sharefs cachefix script FILE: what of a bash or sbatch script would race, and a changed copy.
 #include "base/path.hpp"
+#include "base/text.hpp"
 #include "cachefix/document.hpp"
 #include "cachefix/facts.hpp"
 #include "cachefix/shell_sanitize.hpp"
@@ -42,7 +43,7 @@ Result<int> run_cachefix_script(Context& context, const Arguments& arguments) {
     return fail(ErrorCode::failed, file + ": too large for a script");
   const std::string& text = seen->front().content;
 
-  cachefix::Prober prober(context.system, caches.local);
+  cachefix::Prober prober(context.system, {caches.local, parse_size(caches.min_free).value_or(0)});
   auto facts = prober.begin(context.host.environment, context.host.working_directory);
   if (!facts)
     return fail(facts.error());

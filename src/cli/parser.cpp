@@ -28,25 +28,26 @@ std::string key_of(std::string_view names) {
 }
 
 struct CommandNode {
-  CLI::App* app = nullptr;
+  CLI::App* app = nullptr;           ///< nullptr: this command line cannot mean it
   const CommandSpec* spec = nullptr; ///< nullptr: only a prefix of others (`conda`)
   std::vector<std::pair<const OptionSpec*, CLI::Option*>> options;
 };
 
 class Parser {
  public:
-  Parser() : m_app("sharefs") {
+  /// For `own`, the words before `--`, and no others. CLI11 learns of a command only if its first word is among them:
+  /// to make its objects for all commands is most of the work of `sharefs run`.
+  explicit Parser(const Argv& own) : m_app("sharefs") {
     m_app.fallthrough();
     m_app.allow_extras();
     m_app.set_help_flag();
     m_app.require_subcommand(0, 1);
     add_options(m_app, global_options(), m_global);
     for (const auto* spec : commands())
-      add_command(*spec);
+      add_command(*spec, std::ranges::find(own, split_words(spec->name).front()) != own.end());
   }
 
-  Result<Parsed> parse(const Argv& argv) {
-    auto [own, rest] = split_at_dashes(argv);
+  Result<Parsed> parse(const Argv& own, std::optional<Argv> rest) {
     // CLI11 takes the arguments last first.
     std::vector<std::string> reversed(own.rbegin(), own.rend() - (own.empty() ? 0 : 1));
     try {
@@ -84,16 +85,16 @@ class Parser {
     }
   }
 
-  void add_command(const CommandSpec& spec) {
+  void add_command(const CommandSpec& spec, bool possible) {
     CLI::App* app = &m_app;
     std::string path;
     for (const auto& word : split_words(spec.name)) {
       path += path.empty() ? word : " " + word;
       auto found = std::ranges::find(m_nodes, path, &std::pair<std::string, CommandNode>::first);
       if (found == m_nodes.end()) {
-        auto* sub = app->add_subcommand(word);
-        sub->fallthrough();
-        sub->require_subcommand(0, 1);
+        CLI::App* sub = possible ? app->add_subcommand(word) : nullptr;
+        if (possible)
+          sub->fallthrough()->require_subcommand(0, 1);
         m_nodes.emplace_back(path, CommandNode{sub, nullptr, {}});
         found = std::prev(m_nodes.end());
       }
@@ -101,6 +102,8 @@ class Parser {
     }
     auto& node = std::ranges::find(m_nodes, path, &std::pair<std::string, CommandNode>::first)->second;
     node.spec = &spec;
+    if (!possible)
+      return;
     add_options(*app, spec.options, node.options);
     if (spec.effect == Effect::changes)
       add_options(*app, change_options(), node.options);
@@ -111,7 +114,7 @@ class Parser {
     const CommandNode* found = nullptr;
     std::size_t depth = 0;
     for (const auto& [path, node] : m_nodes)
-      if (node.app->parsed() && path.size() > depth) {
+      if (node.app != nullptr && node.app->parsed() && path.size() > depth) {
         found = &node;
         depth = path.size();
       }
@@ -302,7 +305,8 @@ Result<std::chrono::milliseconds> Arguments::duration(std::string_view name) con
 }
 
 Result<Parsed> parse_command_line(const Argv& argv) {
-  return Parser().parse(argv);
+  auto [own, rest] = split_at_dashes(argv);
+  return Parser(own).parse(own, std::move(rest));
 }
 
 } // namespace sharefs::cli

@@ -1,7 +1,10 @@
 // sharefs run -- CMD: the command line without the dataset cache race, then exec.
+#include "base/text.hpp"
 #include "cachefix/decide.hpp"
 #include "cachefix/document.hpp"
+#include "cachefix/preflight.hpp"
 #include "cachefix/prepare.hpp"
+#include "cachefix/seed.hpp"
 #include "cli/command.hpp"
 #include "cli/context.hpp"
 #include "cli/exit_code.hpp"
@@ -12,8 +15,11 @@
 namespace sharefs::cli {
 namespace {
 
+constexpr std::chrono::milliseconds k_node_deadline{15'000};
+constexpr std::chrono::hours k_seed_deadline{2};
+
 /// `--keep`, `--local` and the rules of sharefs.yaml, in the order in which they count.
-Result<cachefix::Rules> rules_of(Context& context, const Arguments& arguments, std::vector<std::string>& roots) {
+Result<cachefix::Rules> rules_of(Context& context, const Arguments& arguments, cachefix::LocalChoice& local) {
   cachefix::Rules rules;
   for (const std::string& flag : arguments.list("keep"))
     rules.user.push_back({"", flag, false, "--keep"});
@@ -25,7 +31,7 @@ Result<cachefix::Rules> rules_of(Context& context, const Arguments& arguments, s
   const config::Caches caches = *config == nullptr ? config::Caches{} : (*config)->caches;
   for (const config::CacheRule& rule : caches.rules)
     rules.user.push_back({rule.program, rule.flag, rule.place == "local", rule.origin.text()});
-  roots = caches.local;
+  local = {caches.local, parse_size(caches.min_free).value_or(0)};
   return rules;
 }
 
@@ -73,14 +79,66 @@ const Diagnosis* stopper(const Diagnoses& diagnoses, bool strict) {
   return nullptr;
 }
 
+/// Asks the nodes of the hostfile whether they can hold the caches. An error names the first that cannot.
+Result<void> check_nodes(Context& context, const cachefix::Decision& decided, const cachefix::LocalChoice& local,
+                         bool explain) {
+  std::vector<cachefix::NodeReport> reports;
+  {
+    const ui::Console::Progress progress(context.console, "looking at the other nodes");
+    reports = cachefix::check_nodes(context.system, decided.sanitized.hosts, decided.facts.local->directory, local,
+                                    k_node_deadline);
+  }
+  Diagnoses diagnoses;
+  for (const cachefix::NodeReport& report : reports) {
+    using enum cachefix::NodeReport::State;
+    if (report.state == bad)
+      diagnoses.push_back({Severity::error, "SF416", report.host, report.problem,
+                           "mend it there (as root `install -d -m 1777 LOCAL`), or set caches.local in sharefs.yaml; "
+                           "`--no-preflight` starts the command all the same",
+                           ""});
+    else if (report.state == unknown)
+      diagnoses.push_back({Severity::warning, "SF417", report.host,
+                           "could not be asked whether it can hold the caches: " + report.problem,
+                           "`ssh " + report.host + " true` must work without a password", ""});
+    else if (explain)
+      context.console.message("sharefs: " + report.host + " can hold the caches");
+  }
+  context.report(diagnoses);
+  for (const Diagnosis& diagnosis : diagnoses)
+    if (diagnosis.severity == Severity::error)
+      return fail(ErrorCode::failed, diagnosis.subject + ": " + diagnosis.message, diagnosis.hint);
+  return {};
+}
+
+/// Fills the node-local directories from the shared ones that they stand for. Whatever fails, the program only has more
+/// to do.
+void seed(Context& context, const cachefix::Sanitized& decision, const cachefix::LocalChoice& local) {
+  for (const auto& [directory, shared] : decision.origins) {
+    Result<cachefix::Seeded> seeded;
+    {
+      const ui::Console::Progress progress(context.console, "copying datasets from " + to_utf8(shared));
+      seeded = cachefix::seed_cache(shared, directory, local.min_free_bytes, k_seed_deadline);
+    }
+    if (!seeded) {
+      context.console.warning(to_utf8(shared) + ": nothing was copied: " + seeded.error().message);
+      continue;
+    }
+    if (seeded->datasets > 0)
+      context.console.message("sharefs: copied " + count_of(seeded->datasets, "dataset") + " (" +
+                              format_bytes(seeded->bytes) + ") from " + to_utf8(shared));
+    for (const std::string& reason : seeded->skipped)
+      context.console.warning("not copied: " + to_utf8(reason));
+  }
+}
+
 Result<int> run_command(Context& context, const Arguments& arguments) {
   const Argv& argv = *arguments.rest;
-  std::vector<std::string> roots;
-  const auto rules = rules_of(context, arguments, roots);
+  cachefix::LocalChoice local;
+  const auto rules = rules_of(context, arguments, local);
   if (!rules)
     return fail(rules.error());
   auto decided = cachefix::decide(context.system, argv, context.host.environment, context.host.working_directory,
-                                  std::move(roots), *rules);
+                                  local, *rules);
   if (!decided)
     return fail(decided.error());
   const cachefix::Sanitized& decision = decided->sanitized;
@@ -102,6 +160,11 @@ Result<int> run_command(Context& context, const Arguments& arguments) {
             cachefix::prepare(context.system, decision, *decided->facts.local, context.system.identity().uid);
         !prepared)
       return fail(prepared.error());
+  if (!decision.hosts.empty() && !arguments.flag("no-preflight"))
+    if (auto checked = check_nodes(context, *decided, local, arguments.flag("explain")); !checked)
+      return fail(checked.error());
+  if (arguments.flag("seed"))
+    seed(context, decision, local);
   // stdout belongs to the command from here on: the document goes where the messages go.
   if (context.flags.json)
     context.host.err << context.envelope.text();
@@ -133,6 +196,8 @@ extern const CommandSpec k_run_command = {
     .options = {{.names = "--dry-run", .help = "show the changes and the exact command, run nothing"},
                 {.names = "--explain", .help = "say of every path that was left why"},
                 {.names = "--strict", .help = "fail (125) where a warning says that something was not understood"},
+                {.names = "--seed", .help = "first copy the complete datasets of the shared cache to this node, verified"},
+                {.names = "--no-preflight", .help = "do not ask the nodes of the hostfile whether they can hold the caches"},
                 {.names = "--keep", .value = "FLAG", .help = "never change this flag or variable", .repeat = true},
                 {.names = "--local",
                  .value = "FLAG",

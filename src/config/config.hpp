@@ -81,6 +81,7 @@ struct CacheRule {
 
 struct Caches {
   std::vector<std::string> local = {"/var/cache/sharefs"};
+  std::string min_free = "1G"; ///< a size as parse_size() reads it
   std::vector<CacheRule> rules;
   friend bool operator==(const Caches&, const Caches&) = default;
 };

@@ -191,6 +191,7 @@ class Filler {
   Caches caches(const Node& node) {
     Caches caches;
     caches.local = texts_of(node, "caches.local");
+    caches.min_free = text_of(node, "caches.min_free");
     for (const auto& item : items_of(node, "rules"))
       caches.rules.push_back({text_of(item, "caches.rules[].program"), text_of(item, "caches.rules[].flag"),
                               text_of(item, "caches.rules[].place"), m_source.origin(item.place)});

@@ -54,7 +54,9 @@ constexpr std::array k_keys{
 
     Key{"caches", mapping, "", k_optional, "", "where `sharefs run` puts caches"},
     Key{"caches.local", path_list, "/var/cache/sharefs", k_optional, "",
-        "directory on a node's own disk, or a list of which the first usable one is taken"},
+        "directory on a node's own disk, or a list of which the usable one with the most free space is taken"},
+    Key{"caches.min_free", text, "1G", k_optional, "",
+        "a directory with less free space is not used; a launch that finds none fails before it begins"},
     Key{"caches.rules[]", mapping, "", k_optional, "", "a rule of your own for an option of a training program"},
     Key{"caches.rules[].program", text, "", k_optional, "",
         "name of the script, with wildcards; without it every program"},

@@ -120,6 +120,10 @@ std::optional<Complaint> flag_rule(std::string_view text) {
   return std::nullopt;
 }
 
+std::optional<Complaint> size_rule(std::string_view text) {
+  return parse_size(text) ? std::nullopt : std::optional(Complaint{"is not a size", "write for example `20G` or `0`"});
+}
+
 std::optional<Complaint> program_rule(std::string_view text) {
   return text.find('/') != std::string_view::npos
              ? std::optional(Complaint{"is a path", "write the file name of the script, with wildcards if you like"})
@@ -130,7 +134,7 @@ struct KeyRule {
   std::string_view key;
   Rule rule;
 };
-constexpr std::array<KeyRule, 12> k_rules{{
+constexpr std::array<KeyRule, 13> k_rules{{
     {"servers.*.address", host_rule},
     {"servers.*.exports[].clients", client_rule},
     {"servers.*.exports[].options", option_rule},
@@ -141,6 +145,7 @@ constexpr std::array<KeyRule, 12> k_rules{{
     {"conda.envs", environment_rule},
     {"conda.homes.users", account_rule},
     {"conda.homes.conda", conda_rule},
+    {"caches.min_free", size_rule},
     {"caches.rules[].program", program_rule},
     {"caches.rules[].flag", flag_rule},
 }};

@@ -67,7 +67,11 @@ Json caches_json(const Caches& caches) {
     entry["place"] = rule.place;
     rules.push_back(std::move(entry));
   }
-  return {{"local", caches.local}, {"rules", std::move(rules)}};
+  Json json{{"local", caches.local}};
+  if (caches.min_free != Caches{}.min_free)
+    json["min_free"] = caches.min_free;
+  json["rules"] = std::move(rules);
+  return json;
 }
 
 /// A value on one line, in YAML's flow style.

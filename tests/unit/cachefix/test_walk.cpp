@@ -63,13 +63,19 @@ TEST_CASE("requirement 2: every launch form of the recipes resolves to the right
       {"nohup nice -n 5 time -p timeout -k 5 1h stdbuf -oL taskset -c 0-3 numactl -N 0 -m 0 python -u t.py",
        "nohup@0 nice@1 time@4 timeout@6 stdbuf@10 taskset@12 numactl@15 python@20", "t.py@22"},
       {"srun --jobid 7 -N2 -n 16 --gres=gpu:8 --kill-on-bad-exit=1 -l python t.py", "srun@0 python@9", "t.py@10"},
+      {"srun --stepmgr --tasks-per-node 2 --cpu_bind none --bcast-exclude NONE python t.py", "srun@0 python@8",
+       "t.py@9"},
       {"srun -W 60 --mpi=pmix --cpu-bind none python -m m", "srun@0 python@6", "m@8"},
       {"sbatch -N 2 --exclusive job.sh --cache_dir /x", "sbatch@0", "job.sh@4"},
       {"mpirun --allow-run-as-root -np 16 -H a:8,b:8 -bind-to none -x PATH -mca pml ob1 python t.py",
        "mpirun@0 python@13", "t.py@14"},
+      {"mpirun -rf ranks -use-regexp -n 1 python t.py", "mpirun@0 python@6", "t.py@7"},
+      {"mpiexec -topolib hwloc -profile -n 1 python t.py", "mpiexec@0 python@6", "t.py@7"},
       {"mpiexec -n 4 -ppn 2 -f hosts -genv K V python t.py", "mpiexec@0 python@10", "t.py@11"},
       {"horovodrun -np 16 -H a:8,b:8 --gloo python t.py", "horovodrun@0 python@6", "t.py@7"},
       {"bash -x run.sh a b", "bash@0", "run.sh@2"},
+      {"bash - run.sh a b", "bash@0", "run.sh@2"},
+      {"time --output-file o numactl -c 0 python t.py", "time@0 numactl@3 python@6", "t.py@7"},
       {"llamafactory-cli train cfg.yaml", "llamafactory-cli@0", "llamafactory-cli@0"},
       {"true", "", "true@0"},
       {"./train.py --cfg conf.py", "", "./train.py@0"},
@@ -88,7 +94,8 @@ TEST_CASE("requirement 3: an unknown launcher option is never guessed") {
         "accelerate launch --num_proc 2 t.py", "conda run --weird python t.py", "srun --made-up=1 python t.py",
         "mpirun -strange python t.py", "python --jit train.py", "torchrun --r 3 train.py", "env --nope python t.py",
         "nohup --what python t.py", "torchrun --nnodes --standalone t.py", "srun -N",
-        "docker run --gpuz all image python t.py"}) {
+        "docker run --gpuz all image python t.py", "mpirun --app file", "mpiexec -configfile file",
+        "srun -n 1 python a.py : -n 2 python b.py", "sbatch -N 1 : -N 2 job.sh"}) {
     CAPTURE(line);
     const Walk found = walk(words(line), "/w");
     CHECK_FALSE(found.understood);
@@ -110,6 +117,16 @@ TEST_CASE("programs that run programs are not looked through") {
   }
 }
 
+TEST_CASE("a `--` right behind the script, which argparse may eat, is warned of and not changed") {
+  const Walk found = walk(words("torchrun --nnodes 1 t.py -- --cache_dir /x"), "/w");
+  REQUIRE(found.programs.size() == 1);
+  CHECK(found.programs[0].begin == found.programs[0].end);
+  REQUIRE(found.problems.size() == 1);
+  CHECK(found.problems[0].severity == Severity::warning);
+  CHECK(walk(words("torchrun t.py a -- --cache_dir /x"), "/w").problems.empty());
+  CHECK(walk(words("python t.py -- --cache_dir /x"), "/w").problems.empty());
+}
+
 TEST_CASE("what launchers change for the program") {
   const Walk found =
       walk(words("env -C sub -i A=1 conda run --cwd /other/x -n e env -u B C=2 python t.py -- --cache_dir /x"), "/w");
@@ -127,6 +144,8 @@ TEST_CASE("what launchers change for the program") {
   REQUIRE(contexts.programs.size() == 2);
   CHECK(contexts.programs[0].name == "a.py");
   CHECK(contexts.programs[1].directory == "/z");
+  REQUIRE(contexts.chain.size() == 3);
+  CHECK(contexts.chain[0].contexts == std::vector<std::size_t>{1, 6});
 
   const Walk exported = walk(words("srun --export=HF_HOME=/share/h,X=1 python t.py"), "/w");
   REQUIRE(exported.programs.size() == 1);

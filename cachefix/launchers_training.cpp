@@ -1,0 +1,133 @@
+// Rows of the table of launchers: what starts the ranks of a training.
+#include "cachefix/launcher_rows.hpp"
+
+namespace sharefs::cachefix {
+namespace {
+
+using enum Means;
+
+constexpr Meaning k_torchrun[] = {{"--module", module}, {"--no-python", no_python}, {"--help", information}};
+constexpr Meaning k_deepspeed[] = {
+    {"--module", module}, {"--no_python", no_python}, {"--hostfile", hostfile}, {"--help", information}};
+constexpr Meaning k_accelerate[] = {
+    {"--module", module}, {"--no_python", no_python}, {"--deepspeed_hostfile", hostfile}, {"--help", information}};
+constexpr Meaning k_horovod[] = {
+    {"--hosts", remote}, {"--hostfile", hostfile}, {"--help", information}, {"--version", information}};
+
+#define ACCELERATE_FLAGS                                                                                               \
+  "-h/--help -q/--quiet --cpu --multi_gpu --tpu --ipex --use_xpu --enable_cpu_affinity --dynamo_use_fullgraph "        \
+  "--dynamo_use_dynamic --dynamo_use_regional_compilation --use_deepspeed --use_fsdp --use_tp "                        \
+  "--use_parallelism_config "                                                                                          \
+  "--use_megatron_lm --same_network -m/--module --no_python --tpu_cluster --no_tpu_cluster --tpu_use_sudo "            \
+  "--downcast_bf16 --fp8_use_autocast_during_eval --debug"
+#define ACCELERATE_VALUES                                                                                              \
+  "--config_file --mixed_precision --num_processes --num_machines --num_cpu_threads_per_process --dynamo_backend "     \
+  "--dynamo_mode --gpu_ids --machine_rank --main_process_ip --main_process_port -t/--tee --log_dir --role "            \
+  "--rdzv_backend --rdzv_conf --max_restarts --monitor_interval --vm --env --main_training_function "                  \
+  "--deepspeed_config_file --zero_stage --offload_optimizer_device --offload_param_device "                            \
+  "--offload_optimizer_nvme_path --offload_param_nvme_path --gradient_accumulation_steps --gradient_clipping "         \
+  "--zero3_init_flag --zero3_save_16bit_model --deepspeed_hostfile --deepspeed_exclusion_filter "                      \
+  "--deepspeed_inclusion_filter --deepspeed_multinode_launcher --deepspeed_moe_layer_cls_names --fsdp_version "        \
+  "--fsdp_offload_params --fsdp_min_num_params --fsdp_sharding_strategy --fsdp_reshard_after_forward "                 \
+  "--fsdp_auto_wrap_policy --fsdp_transformer_layer_cls_to_wrap --fsdp_backward_prefetch "                             \
+  "--fsdp_backward_prefetch_policy --fsdp_state_dict_type --fsdp_forward_prefetch --fsdp_use_orig_params "             \
+  "--fsdp_cpu_ram_efficient_loading --fsdp_sync_module_states --fsdp_activation_checkpointing --tp_size "              \
+  "--megatron_lm_tp_degree --megatron_lm_pp_degree --megatron_lm_num_micro_batches "                                   \
+  "--megatron_lm_sequence_parallelism --megatron_lm_recompute_activations "                                            \
+  "--megatron_lm_use_distributed_optimizer --megatron_lm_gradient_clipping --fp8_backend --fp8_margin --fp8_interval " \
+  "--fp8_format --fp8_amax_history_len --fp8_amax_compute_algo --fp8_override_linear_precision --fp8_opt_level "       \
+  "--fp8_enable_fsdp_float8_all_gather --fp8_pad_inner_dim --fp8_recipe "                                              \
+  "--parallelism_config_dp_replicate_size --parallelism_config_dp_shard_size --parallelism_config_tp_size "            \
+  "--parallelism_config_cp_size --parallelism_config_cp_comm_strategy --aws_access_key_id --aws_secret_access_key "    \
+  "--mpirun_hostfile --mpirun_ccl"
+
+constexpr Launcher k_launchers[] = {
+    {.name = "torchrun",
+     .programs = "torchrun",
+     .modules = "torch.distributed.run torch.distributed.launch",
+     .syntax = Syntax::argparse,
+     .tail = Tail::script,
+     .flags = "-h/--help --standalone -m/--module --no-python --run-path --virtual-local-rank --use-env",
+     .values =
+         "--nnodes --nproc-per-node --rdzv-backend --rdzv-endpoint --rdzv-id --rdzv-conf --max-restarts "
+         "--monitor-interval --start-method --event-log-handler --role --log-dir --logdir -r/--redirects -t/--tee "
+         "--local-ranks-filter --node-rank --master-addr --master-port --local-addr --logs-specs "
+         "--numa-binding --signals-to-handle --shutdown-timeout --duplicate-stdout-filters "
+         "--duplicate-stderr-filters",
+     .meanings = k_torchrun,
+     .underscores = true,
+     .source = "torch/distributed/run.py and launch.py, 1.13 to 2.9"},
+    {.name = "deepspeed",
+     .programs = "deepspeed deepspeed.pt ds",
+     .modules = "deepspeed.launcher.runner",
+     .syntax = Syntax::argparse,
+     .tail = Tail::script,
+     .flags = "-h/--help --module --no_python --no_local_rank --no_ssh --no_ssh_check --force_multi --save_pid "
+              "--elastic_training --bind_cores_to_rank -q/--quiet",
+     .values = "-H/--hostfile -i/--include -e/--exclude --num_nodes --min_elastic_nodes --max_elastic_nodes "
+               "--num_gpus/--num_accelerators --master_port --master_addr --node_rank --launcher --launcher_args "
+               "--enable_each_rank_log --autotuning --bind_core_list --ssh_port --venv_script --log_level",
+     .meanings = k_deepspeed,
+     .carries = Carries::deepspeed,
+     .source = "deepspeed/launcher/runner.py, 0.8 to 0.17"},
+    {.name = "accelerate",
+     .programs = "accelerate",
+     .verbs = "launch",
+     .syntax = Syntax::exact,
+     .tail = Tail::script,
+     .flags = ACCELERATE_FLAGS,
+     .values = ACCELERATE_VALUES,
+     .meanings = k_accelerate,
+     .underscores = true,
+     .source =
+         "accelerate/commands/launch.py, 0.20 to 1.11; with a hostfile it writes its environment to .deepspeed_env"},
+    {.name = "accelerate",
+     .programs = "accelerate-launch",
+     .modules = "accelerate.commands.launch",
+     .syntax = Syntax::exact,
+     .tail = Tail::script,
+     .flags = ACCELERATE_FLAGS,
+     .values = ACCELERATE_VALUES,
+     .meanings = k_accelerate,
+     .underscores = true,
+     .source =
+         "accelerate/commands/launch.py, 0.20 to 1.11; with a hostfile it writes its environment to .deepspeed_env"},
+    {.name = "horovodrun",
+     .programs = "horovodrun",
+     .modules = "horovod.runner.launch",
+     .syntax = Syntax::argparse,
+     .tail = Tail::command,
+     .flags = "-h/--help -v/--version -cb/--check-build --disable-cache --verbose --gloo --mpi --jsrun "
+              "--timeline-mark-cycles --no-timeline-mark-cycles --autotune --no-autotune --hierarchical-allreduce "
+              "--no-hierarchical-allreduce --hierarchical-allgather --no-hierarchical-allgather --stall-check "
+              "--no-stall-check --log-with-timestamp --log-hide-timestamp --log-without-timestamp "
+              "--prefix-output-with-timestamp "
+              "--tcp/--tcp-flag",
+     .values =
+         "-np/--num-proc -p/--ssh-port -i/--ssh-identity-file --start-timeout --network-interfaces/--network-interface "
+         "--output-filename --config-file --fusion-threshold-mb --cycle-time-ms --cache-capacity "
+         "--timeline-filename --min-np/--min-num-proc --max-np/--max-num-proc --slots-per-host/--slots "
+         "--elastic-timeout --reset-limit --blacklist-cooldown-range --host-discovery-script --log-level "
+         "--autotune-log-file --autotune-warmup-samples --autotune-steps-per-sample "
+         "--autotune-bayes-opt-max-samples --autotune-gaussian-process-noise --stall-check-warning-time-seconds "
+         "--stall-check-shutdown-time-seconds --mpi-args --binding-args --num-nccl-streams --thread-affinity "
+         "--gloo-timeout-seconds --mpi-threads-disable -H/--hosts --hostfile/-hostfile",
+     .meanings = k_horovod,
+     .carries = Carries::yes,
+     .source = "horovod/runner/launch.py 0.28; it exports the whole environment"},
+    {.name = "llamafactory-cli",
+     .programs = "llamafactory-cli lmf",
+     .verbs = "train",
+     .syntax = Syntax::exact,
+     .tail = Tail::itself,
+     .flags = "",
+     .source = "LLaMA-Factory src/llamafactory/cli.py 0.9"},
+};
+
+} // namespace
+
+std::span<const Launcher> training_launchers() {
+  return k_launchers;
+}
+
+} // namespace sharefs::cachefix

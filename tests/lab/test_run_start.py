@@ -1,0 +1,48 @@
+"""What `sharefs run` does before it becomes a command that has nothing to do with the share: no path of it is touched."""
+
+from __future__ import annotations
+
+import pytest
+
+from sharefslab import Cluster
+from sharefslab.product import SHARE, export_and_mount, sharefs
+
+# Long enough for a slow guest; a hard mount of a dead server is waited for without end.
+PATIENCE = 20.0
+
+
+@pytest.fixture
+def dead_share(lab: Cluster) -> Cluster:
+    """The share is mounted on the nodes, and its server has gone."""
+    export_and_mount(lab)
+    lab.drop_traffic("server")
+    return lab
+
+
+def test_no_path_of_the_dead_mount_is_named(dead_share: Cluster) -> None:
+    node = dead_share["node1"]
+    traced = node.run(
+        ["strace", "-f", "-e", "trace=%file", "-o", "/tmp/trace", "sharefs", "run", "--", "true"], timeout=PATIENCE
+    ).check()
+    calls = node.read_text("/tmp/trace").splitlines()
+    assert any("execve(" in call and '"true"]' in call and call.endswith("= 0") for call in calls), traced
+    assert any('"/proc/self/mountinfo"' in call for call in calls)
+    assert [call for call in calls if SHARE in call] == []
+
+
+def test_it_starts_in_a_directory_of_the_dead_mount(lab: Cluster) -> None:
+    """A job's shell often stands in a directory of the share: asking the kernel where that is asks no server."""
+    export_and_mount(lab)
+    node = lab["node1"]
+    node.run("mkfifo /tmp/gone", check=True)
+    job = node.start("read -r <>/tmp/gone; sharefs run -- echo done", cwd=SHARE)
+    lab.drop_traffic("server")
+    node.run("echo >/tmp/gone", check=True)
+    assert job.wait_or_kill(PATIENCE).check().out == "done\n"
+
+
+def test_a_thousand_mounts_beside_it(dead_share: Cluster) -> None:
+    node = dead_share["node1"]
+    made = "for n in $(seq 1000); do mkdir -p /tmp/m/$n && mount --bind /tmp/m/$n /tmp/m/$n || exit; done"
+    node.run(made, timeout=120, check=True)
+    assert sharefs(node, "run", "--", "echo", "done", timeout=PATIENCE).check().out == "done\n"

@@ -1,0 +1,1 @@
+"""Real launchers, and what sharefs says of the same command lines."""

@@ -1,0 +1,51 @@
+"""A Python with deepspeed and accelerate from PyPI over Debian's torch, kept in the tree's build directory."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from .isolation import rejoin_machine
+
+# Debian's torch is 1.13 and its Python 3.11: the last releases that work with both. Dependencies are named, because
+# pip would resolve them to a torch of its own, which brings gigabytes of CUDA.
+DEEPSPEED = "deepspeed==0.14.4"
+ACCELERATE = "accelerate==0.27.2"
+_OTHERS = """
+    hjson==3.1.0 py-cpuinfo==9.0.0 pydantic==2.8.2 pydantic-core==2.20.1 annotated-types==0.7.0 psutil==6.0.0
+    safetensors==0.4.5 huggingface_hub==0.23.5 tqdm==4.66.5 filelock==3.15.4 fsspec==2024.6.1 pyyaml==6.0.2
+    requests==2.32.3 charset-normalizer==3.3.2 idna==3.8 urllib3==2.2.2 certifi==2024.8.30 packaging==24.1
+    typing-extensions==4.12.2
+""".split()
+_NAME = "deepspeed-0.14.4-accelerate-0.27.2"
+_DIRECTORY = Path(__file__).resolve().parents[3] / "build" / "lab-python"
+_MAKE_TIMEOUT = 300
+
+
+def _run(command: Sequence[str | Path]) -> None:
+    environment = {**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_ROOT_USER_ACTION": "ignore"}
+    ran = subprocess.run(
+        command, env=environment, preexec_fn=rejoin_machine, capture_output=True, text=True, timeout=_MAKE_TIMEOUT
+    )
+    if ran.returncode != 0:
+        raise RuntimeError(f"{command}: {ran.stdout}{ran.stderr}")
+
+
+def training_python() -> Path:
+    """Its directory. Made once, in about 20 s."""
+    _DIRECTORY.mkdir(parents=True, exist_ok=True)
+    place = _DIRECTORY / _NAME
+    finished = place / "finished"
+    with open(_DIRECTORY / f"{_NAME}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not finished.exists():
+            shutil.rmtree(place, ignore_errors=True)  # of a run that was killed
+            _run(["/usr/bin/python3", "-m", "venv", "--system-site-packages", place])
+            pip = [place / "bin" / "pip", "install", "-q", "--no-deps", "--no-build-isolation", "--ignore-installed"]
+            _run([*pip, DEEPSPEED, ACCELERATE, *_OTHERS])
+            finished.touch()
+    return place

@@ -1,0 +1,155 @@
+"""srun and sbatch of Debian's Slurm, on two nodes."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from conftest import need_programs
+from launcherslab.comparison import misread_options
+from launcherslab.getopt import build_reader, real_options
+from launcherslab.isolation import LOCAL, SHARED
+from launcherslab.printer import Printed, dataset_cache_of, printed
+from launcherslab.sharefs import Sharefs
+from launcherslab.slurm import Slurm
+from launcherslab.wait import wait_until
+
+# Options with which nothing runs, or with which the file is no program: --multi-prog names a list of programs.
+LEFT = {"-h", "--help", "--usage", "-V", "--version", "--multi-prog"}
+CACHES = ["--cache_dir", str(SHARED / "c"), "--output_dir", str(SHARED / "o")]
+
+# ./p stands for the program that prints its arguments. Each runs for some tenths of a second.
+SRUN_LINES = [
+    "srun ./p a",
+    "srun -N2 -n 2 -l ./p -n 3",
+    "srun --nodes=2 --ntasks-per-node 1 --kill-on-bad-exit=1 -u ./p --nodes",
+    "srun -K0 -k -I5 -n1 ./p a",
+    "srun --kill-on ./p 1",
+    "srun --exclusive --overcommit -O ./p x",
+    "srun --job-name=-n -J x --cpu-bind none ./p",
+    "srun --tasks-per-node=1 -c1 -t 1 --mem 10 -- ./p -- --x",
+    "srun -vvln1 ./p a",
+    "srun --chdir / -w node1 {p} a",
+    "srun -D/ -x node1 -N1 {p} a",
+    "srun --mpi=none --wait 10 -W 20 ./p -W",
+    "srun --export=ALL,LAB_A=1 ./p a",
+    "srun -n1 env LAB_A=1 nice -n 3 python3 -u ./p -u",
+    "srun -n1 bash ./run.sh x",
+]
+SBATCH_LINES = [
+    "sbatch -o {o} ./run.sh a -o x",
+    "sbatch -o{o} -N2 --exclusive --job-name y ./run.sh --wrap x",
+    "sbatch --output={o} --nice --no-kill --time 1 -- ./run.sh -- y",
+    "sbatch --parsable -o {o} -D . --export=ALL ./run.sh",
+]
+
+# How the environment is handed on, and whether sharefs says that its variables get through.
+EXPORTS = [
+    ("srun -N2 -n2", True),
+    ("srun --export=ALL -n1", True),
+    ("srun --export=ALL,LAB_A=1 -n1", True),
+    ("srun --export LAB_A=1 -n1", True),
+    ("srun --export=LAB_A,HOME -N2", True),
+    ("srun --export=NONE -n1", False),
+    ("srun --export=NIL -n1", False),
+    ("srun --export=LAB_A=1 --export=NONE -n1", False),
+    ("srun -n1 /usr/bin/env -i LAB_A=1", True),
+    ("srun --export=NONE -n1 /usr/bin/env LAB_A=1", False),
+    ("env SLURM_EXPORT_ENV=NONE srun -n1", False),
+    ("env SLURM_EXPORT_ENV=ALL srun -n1", True),
+    ("env SLURM_EXPORT_ENV=LAB_A srun -n1", False),
+    ("env SLURM_EXPORT_ENV=NONE srun --export=ALL -n1", True),
+]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def installed() -> None:
+    need_programs("srun", "sbatch", "slurmctld", "slurmd", "munged", "gcc")
+
+
+@pytest.fixture(scope="module")
+def slurm(sharefs: Sharefs, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
+    cluster = Slurm(tmp_path_factory.mktemp("slurm"))
+    yield cluster
+    cluster.close()
+
+
+@pytest.fixture(scope="module")
+def cluster(sharefs: Sharefs, slurm: Slurm) -> Sharefs:
+    """sharefs in the environment of Slurm's commands."""
+    (sharefs.directory / "run.sh").write_text(f'#!/bin/sh\nexec {sharefs.directory}/print_arguments "$@"\n')
+    return replace(sharefs, environment={**sharefs.environment, **slurm.environment})
+
+
+def words_of(line: str, cluster: Sharefs, output: Path) -> list[str]:
+    printer = str(cluster.directory / "print_arguments")
+    line = line.replace("{p}", printer).replace("{o}", str(output)).replace("./p", "./print_arguments")
+    return shlex.split(line)
+
+
+def output_of_job(path: Path) -> list[Printed]:
+    wait_until(lambda: path.exists() and bool(printed(path.read_text())), 20, "output of the job")
+    return printed(path.read_text())
+
+
+@pytest.mark.parametrize("program", ["srun", "sbatch"])
+def test_every_option_of_the_real_program_is_in_the_table(
+    sharefs: Sharefs, slurm: Slurm, program: str, tmp_path: Path
+) -> None:
+    options = real_options(f"/usr/bin/{program}", build_reader(tmp_path), slurm.environment)
+    assert len(options) > 100
+    options = [option for option in options if option.name != "--wrap"]  # its value is the program
+    wrong = misread_options(sharefs, [program], options, LEFT)
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("line", SRUN_LINES + SBATCH_LINES)
+def test_the_program_gets_what_sharefs_says(cluster: Sharefs, line: str, tmp_path: Path) -> None:
+    answer = cluster.ask([*words_of(line, cluster, tmp_path / "out"), *CACHES])
+    real = cluster.run(answer.final)
+    assert real.returncode == 0, real.stderr
+    seen = output_of_job(tmp_path / "out") if line in SBATCH_LINES else printed(real.stdout)
+    assert answer.passed is not None
+    assert seen and all(process.argv[1:] == answer.passed[1:] for process in seen)
+    # What is behind the program's own `--` is no option.
+    assert all((str(SHARED / "c") in process.argv) == ("--" in answer.passed) for process in seen)
+
+
+def test_a_heterogeneous_step_is_left(cluster: Sharefs) -> None:
+    """`:` parts the line into commands with options of their own."""
+    words = words_of("srun -N1 ./p a : -N1 ./p b", cluster, Path())
+    answer = cluster.ask([*words, *CACHES])
+    assert answer.passed is None and answer.warned and answer.final == answer.argv
+    assert " : [OPTIONS(N)]" in cluster.run(["srun", "--help"]).stdout  # running it takes Slurm ten seconds
+
+
+@pytest.mark.parametrize(("launcher", "passes"), EXPORTS)
+def test_caches_are_local_on_every_node(cluster: Sharefs, launcher: str, passes: bool) -> None:
+    """The flag of train.py is replaced by variables where they pass, and only there."""
+    words = [*launcher.split(), "/usr/bin/python3", "./train.py", *CACHES]
+    answer = cluster.ask(words)
+    real = cluster.run([*cluster.command("-q"), *words])
+    assert real.returncode == 0, real.stderr
+    seen = printed(real.stdout)
+    assert len(seen) == (2 if "-N2" in launcher else 1)
+    for process in seen:
+        assert (dataset_cache_of(process) or "").startswith(str(LOCAL)), process
+        assert ("--cache_dir" in process.argv) == (not passes)
+        if passes:
+            assert process.environment["HF_HUB_CACHE"] == str(SHARED / "c")
+    assert ("HF_DATASETS_CACHE" in answer.environment) == passes
+
+
+@pytest.mark.parametrize("option", ["--wrap={}", "--wrap {}", "--export=NONE --wrap={}", "--export=LAB_A=1 --wrap {}"])
+def test_wrapped_text_is_a_command_line(cluster: Sharefs, option: str, tmp_path: Path) -> None:
+    text = f"cd {cluster.directory} && exec python3 ./train.py " + " ".join(CACHES)
+    words = ["sbatch", "-o", str(tmp_path / "out"), *(word.replace("{}", text) for word in option.split())]
+    real = cluster.run([*cluster.command("-q"), *words])
+    assert real.returncode == 0, real.stderr
+    (process,) = output_of_job(tmp_path / "out")
+    assert (dataset_cache_of(process) or "").startswith(str(LOCAL)), process
+    assert process.argv[-2:] == CACHES[-2:]
