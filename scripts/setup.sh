@@ -11,7 +11,7 @@ readonly build_packages=(
 readonly lab_packages=(
     gcc libc6-dev user-mode-linux nfs-kernel-server nfs-common rpcbind iproute2 busybox-static
     e2fsprogs util-linux kmod acl attr openssh-client openssh-server procps psmisc rsync
-    python3 python3-pytest python3-yaml
+    python3 python3-pytest python3-venv python3-yaml
 )
 
 # The kernel of User Mode Linux looks for its modules where every kernel does; Debian puts them elsewhere.
