@@ -62,7 +62,7 @@ constexpr Meaning k_sbatch[] = {{"--container-image", container}, {"--chdir", di
   "-iface -localhost -membind -nameserver -order-nodes -outfile-pattern -ppn/-perhost -prepend-pattern -rmk -topolib " \
   "-umask -usize"
 
-constexpr Launcher k_launchers[] = {
+constexpr Launcher k_cluster_launchers[] = {
     {.name = "mpirun",
      .programs = "mpirun mpirun.* mpiexec mpiexec.* orterun prterun",
      .syntax = Syntax::single_dash,
@@ -108,7 +108,7 @@ constexpr Launcher k_launchers[] = {
 } // namespace
 
 std::span<const Launcher> cluster_launchers() {
-  return k_launchers;
+  return k_cluster_launchers;
 }
 
 } // namespace sharefs::cachefix

@@ -12,7 +12,7 @@ constexpr Meaning k_mamba[] = {
 constexpr Meaning k_uv[] = {{"--directory", directory}, {"--module", module}, {"--help", information}};
 constexpr Meaning k_image[] = {{"--help", information}};
 
-constexpr Launcher k_launchers[] = {
+constexpr Launcher k_environment_launchers[] = {
     {.name = "conda run",
      .programs = "conda",
      .verbs = "run",
@@ -100,7 +100,7 @@ constexpr Launcher k_launchers[] = {
 } // namespace
 
 std::span<const Launcher> environment_launchers() {
-  return k_launchers;
+  return k_environment_launchers;
 }
 
 } // namespace sharefs::cachefix

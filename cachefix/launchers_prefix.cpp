@@ -14,7 +14,7 @@ constexpr Meaning k_python[] = {
     {"-m", run_module}, {"-c", run_text}, {"--help", information}, {"--version", information}};
 constexpr Meaning k_shell[] = {{"-c", command_text}, {"--help", information}, {"--version", information}};
 
-constexpr Launcher k_launchers[] = {
+constexpr Launcher k_prefix_launchers[] = {
     {.name = "env",
      .programs = "env",
      .syntax = Syntax::getopt,
@@ -122,7 +122,7 @@ constexpr Launcher k_launchers[] = {
 } // namespace
 
 std::span<const Launcher> prefix_launchers() {
-  return k_launchers;
+  return k_prefix_launchers;
 }
 
 } // namespace sharefs::cachefix

@@ -41,7 +41,7 @@ constexpr Meaning k_horovod[] = {
   "--parallelism_config_cp_size --parallelism_config_cp_comm_strategy --aws_access_key_id --aws_secret_access_key "    \
   "--mpirun_hostfile --mpirun_ccl"
 
-constexpr Launcher k_launchers[] = {
+constexpr Launcher k_training_launchers[] = {
     {.name = "torchrun",
      .programs = "torchrun",
      .modules = "torch.distributed.run torch.distributed.launch",
@@ -127,7 +127,7 @@ constexpr Launcher k_launchers[] = {
 } // namespace
 
 std::span<const Launcher> training_launchers() {
-  return k_launchers;
+  return k_training_launchers;
 }
 
 } // namespace sharefs::cachefix

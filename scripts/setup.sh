@@ -13,6 +13,10 @@ readonly lab_packages=(
     e2fsprogs util-linux kmod acl attr openssh-client openssh-server procps psmisc rsync
     python3 python3-pytest python3-venv python3-yaml
 )
+# The real launchers with which tests/launchers compares sharefs.
+readonly launcher_packages=(
+    openmpi-bin mpich slurm-client slurmctld slurmd munge pdsh numactl time python3-torch
+)
 
 # The kernel of User Mode Linux looks for its modules where every kernel does; Debian puts them elsewhere.
 readonly uml_modules=/usr/lib/uml/modules
@@ -29,7 +33,7 @@ Installs the packages that sharefs is built and tested with. Needs root, unless
 nothing is missing.
 
   --build   only what building and the tests without a lab need
-  --lab     only what the lab (tests/lab) needs
+  --lab     only what the lab (tests/lab) and the launchers' tests need
   --check   install nothing; say what is missing, and exit with 3 if anything is
   -h        this text
 END
@@ -117,7 +121,7 @@ main() {
 
     local wanted=() packages=() versions=()
     [[ -z $build ]] || wanted+=("${build_packages[@]}")
-    [[ -z $lab ]] || wanted+=("${lab_packages[@]}")
+    [[ -z $lab ]] || wanted+=("${lab_packages[@]}" "${launcher_packages[@]}")
     mapfile -t packages < <(missing_packages "${wanted[@]}" | sort -u)
     [[ -z $lab ]] || mapfile -t versions < <(missing_modules)
 

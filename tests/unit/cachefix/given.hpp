@@ -8,7 +8,9 @@
 #include <string>
 #include <vector>
 
-namespace sharefs::cachefix::test {
+namespace sharefs::test {
+
+using namespace cachefix;
 
 /// The real parser: a child process of 3 ms.
 inline std::optional<std::string> parse_shell(const std::string& text) {
@@ -130,4 +132,4 @@ inline Argv words(const std::string& line) {
   return argv;
 }
 
-} // namespace sharefs::cachefix::test
+} // namespace sharefs::test
