@@ -11,6 +11,7 @@ namespace sharefs::cachefix {
 namespace {
 
 constexpr std::string_view k_key = "cache_dir";
+constexpr std::string_view k_switch = "data_shared_file_system";
 
 /// An occurrence in a file, whose override goes in front of argv[insert_at].
 Occurrence in_file(std::string flag, std::size_t word, std::string value, AppliedRule rule, std::size_t insert_at,
@@ -125,6 +126,12 @@ std::optional<std::size_t> document_among(const Draft& draft, const Program& pro
   return std::nullopt;
 }
 
+/// As OmegaConf and transformers' string_to_bool (hf_argparser.py) read it.
+bool is_true(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
+  return text == "true" || text == "yes" || text == "on" || text == "1" || text == "t" || text == "y";
+}
+
 /// LLaMA-Factory: `[train] FILE key=value...`, later ones count (OmegaConf.from_cli).
 void find_in_llamafactory_document(Draft& draft, const Program& program, const Framework* framework,
                                    std::vector<Occurrence>& found) {
@@ -137,18 +144,30 @@ void find_in_llamafactory_document(Draft& draft, const Program& program, const F
   const auto rule = rule_for_flag(program, framework, "--cache_dir", draft.rules.user);
   if (!value || !rule)
     return;
-  const auto cache = draft.absolute(program, *value);
-  const sys::Place* place = cache ? draft.place(*cache) : nullptr;
-  if (cache && place == nullptr)
-    return;
-  if (place != nullptr && place->shared && yaml_scalar(**text, "data_shared_file_system") == "true") {
-    draft.diagnose(Severity::warning, "SF411", draft.argv[*index],
-                   "data_shared_file_system is true: only one node builds the datasets, so cache_dir was left",
-                   "set it to false and run again to have the datasets on each node's own disk");
-    draft.keep(std::string(k_key), index, *value, rule->cache_class, "data_shared_file_system is true");
-    return;
-  }
   found.push_back(in_file(std::string(k_key), *index, *value, *rule, program.tail, "cache_dir="));
+}
+
+/// Puts down where in the command line the last word on data_shared_file_system stands.
+void find_switch_in_words(const Draft& draft, const Program& program, std::optional<Occurrence>& found) {
+  for (std::size_t i = program.begin; i < program.end; ++i) {
+    const std::string& word = draft.argv[i];
+    const auto equals = word.find('=');
+    const bool is_flag = is_spelling_of(word.substr(0, equals), "--data_shared_file_system");
+    if (!is_flag && word.substr(0, equals) != k_switch)
+      continue;
+    Occurrence one;
+    one.spot = is_flag ? Spot::word : Spot::pair;
+    one.flag = word.substr(0, equals);
+    one.name_index = one.value_index = i;
+    one.value_begin = equals == std::string::npos ? word.size() : equals + 1;
+    one.value = word.substr(one.value_begin);
+    if (is_flag && equals == std::string::npos && i + 1 < program.end && !draft.argv[i + 1].starts_with("-")) {
+      one.value_index = i + 1;
+      one.value_begin = 0;
+      one.value = draft.argv[i + 1];
+    }
+    found = std::move(one);
+  }
 }
 
 /// axolotl: `axolotl train FILE --key value`, `python -m axolotl.cli.train FILE --key=value`.
@@ -260,6 +279,20 @@ std::vector<Occurrence> find_in_files(Draft& draft, const Program& program, cons
   return found;
 }
 
+std::optional<Occurrence> find_shared_file_system(Draft& draft, const Program& program, const Framework* framework) {
+  if (framework == nullptr || framework->name != "llamafactory" || !draft.facts.any_shared)
+    return std::nullopt;
+  std::optional<Occurrence> found;
+  const auto index = document_among(draft, program, 2);
+  const auto path = index ? draft.absolute(program, draft.argv[*index]) : std::nullopt;
+  if (const auto* text = path ? draft.text(*path) : nullptr; text != nullptr && *text)
+    if (const auto value = is_json_name(*path) ? json_scalar(**text, k_switch) : yaml_scalar(**text, k_switch))
+      found = in_file(std::string(k_switch), *index, *value, {}, program.tail, std::string(k_switch) + "=");
+  find_switch_in_words(draft, program, found);
+  const bool bare = found && found->spot == Spot::word && found->value.empty(); // a flag without a value is true
+  return found && (bare || is_true(found->value)) ? found : std::nullopt;
+}
+
 void use_changed_copy(Draft& draft, const Occurrence& one, const std::optional<std::string>& value) {
   const std::string word = draft.argv[one.value_index];
   const std::string& text = **draft.text(one.file);
@@ -268,10 +301,9 @@ void use_changed_copy(Draft& draft, const Occurrence& one, const std::optional<s
   draft.out.copies.push_back(
       {copy, is_json_name(word) ? with_json_scalar(text, one.flag, value) : with_yaml_scalar(text, one.flag, value)});
   draft.replace(one.value_index, 0, word.size(), copy);
-  draft.out.changes.push_back({ChangeKind::file, word, one.value_index, word, copy, one.rule.cache_class,
-                               ChangeAction::rewrite, one.rule.id,
-                               (value ? "a copy with cache_dir on the node's own disk; " : "a copy without cache_dir; ") +
-                                   one.rule.reason});
+  draft.out.changes.push_back(
+      {ChangeKind::file, word, one.value_index, word, copy, one.rule.cache_class, ChangeAction::rewrite, one.rule.id,
+       (value ? "a copy with cache_dir on the node's own disk; " : "a copy without cache_dir; ") + one.rule.reason});
 }
 
 } // namespace sharefs::cachefix

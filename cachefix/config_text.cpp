@@ -88,9 +88,12 @@ std::string with_yaml_scalar(const std::string& text, std::string_view key, cons
 
 std::optional<std::string> json_scalar(const std::string& text, std::string_view key) {
   const auto document = nlohmann::ordered_json::parse(text, nullptr, false);
-  if (!document.is_object() || !document.contains(key) || !document.at(std::string(key)).is_string())
+  if (!document.is_object() || !document.contains(key))
     return std::nullopt;
-  return document.at(std::string(key)).get<std::string>();
+  const auto& member = document.at(std::string(key));
+  if (member.is_boolean())
+    return member.get<bool>() ? "true" : "false";
+  return member.is_string() ? std::optional(member.get<std::string>()) : std::nullopt;
 }
 
 std::string with_json_scalar(const std::string& text, std::string_view key, const std::optional<std::string>& value) {

@@ -257,8 +257,37 @@ std::string why_left(const Occurrence& one) {
   return "it could not be changed safely";
 }
 
-/// One flag with all its occurrences; the last is the one that counts for argparse.
-void transform(Draft& draft, const Walk& walk, const Program& program, const Occurrences& all) {
+/// A setting that speaks against node-local datasets: explained, or turned round too if the user asked for the cache to
+/// move. True if the cache may move.
+bool settle_contradiction(Draft& draft, const Occurrence& built_once, const Occurrence& last) {
+  if (!last.rule.by_user) {
+    draft.diagnose(Severity::warning, "SF411", draft.argv[built_once.value_index],
+                   "data_shared_file_system is true: only one node builds the datasets, so `" + last.flag +
+                       "` was left",
+                   "to change both, run with `--local --cache_dir`, which sets it to false besides");
+    return false;
+  }
+  constexpr const char* reason = "each node builds its datasets on its own disk";
+  const std::string& word = draft.argv[built_once.value_index];
+  std::string to = "false";
+  if (built_once.spot == Spot::file) {
+    to = built_once.override_start + to;
+    draft.edits[built_once.insert_at].before.push_back(to);
+  } else {
+    if (built_once.value.empty()) // the bare flag
+      to = "=" + to;
+    draft.replace(built_once.value_index, built_once.value_begin, word.size() - built_once.value_begin, to);
+  }
+  draft.out.changes.push_back(
+      {ChangeKind::argument, built_once.flag, built_once.value_index, built_once.value, to, CacheClass::node_local,
+       built_once.spot == Spot::file ? ChangeAction::set : ChangeAction::rewrite, last.rule.id, reason});
+  return true;
+}
+
+/// One flag with all its occurrences; the last is the one that counts for argparse. `built_once`: the setting by which
+/// one node builds the datasets for all.
+void transform(Draft& draft, const Walk& walk, const Program& program, const Occurrences& all,
+               const std::optional<Occurrence>& built_once) {
   struct Judged {
     std::optional<std::string> path;
     const sys::Place* place = nullptr;
@@ -297,6 +326,11 @@ void transform(Draft& draft, const Walk& walk, const Program& program, const Occ
       return;
     if (way == Way::drop || way == Way::in_place)
       local = draft.local_for(*judged[last].path, *judged[last].place);
+    if (local && built_once && !settle_contradiction(draft, *built_once, *all[last])) {
+      for (std::size_t i = 0; i < all.size(); ++i)
+        keep(i, "data_shared_file_system is true");
+      return;
+    }
     if (local)
       draft.report_leftovers(*judged[last].path);
     if (way == Way::drop && local) {
@@ -369,6 +403,7 @@ void sanitize_flags(Draft& draft, const Walk& walk, const Program& program, cons
     };
     return order(a) < order(b);
   });
+  const auto built_once = find_shared_file_system(draft, program, framework);
   std::vector<std::string> done;
   for (const Occurrence& first : found) {
     if (first.rule.transform == Transform::leave) {
@@ -382,7 +417,7 @@ void sanitize_flags(Draft& draft, const Walk& walk, const Program& program, cons
     for (const Occurrence& one : found)
       if (one.rule.flag == first.rule.flag && one.rule.transform != Transform::leave)
         all.push_back(&one);
-    transform(draft, walk, program, all);
+    transform(draft, walk, program, all, is_spelling_of(first.rule.flag, "--cache_dir") ? built_once : std::nullopt);
   }
   // Flags that no rule is about: say so where their value lies on shared storage.
   for (std::size_t i = program.begin; i < program.end; ++i) {

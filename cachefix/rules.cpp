@@ -273,29 +273,48 @@ bool may_be_short_for(std::string_view word, std::string_view flag) {
   return spelled.size() >= 4 && wanted != spelled && wanted.starts_with(spelled) && !is_spelling_of(word, flag);
 }
 
-std::optional<AppliedRule> rule_for_flag(const Program& program, const Framework* framework, std::string_view flag,
-                                         const std::vector<UserRule>& user) {
-  for (const UserRule& rule : user)
-    if (is_spelling_of(flag, rule.flag) && matches(rule, program))
-      return AppliedRule{"user",
-                         rule.local ? "a rule of yours (" + rule.origin + ") puts it on the node's own disk"
-                                    : "a rule of yours (" + rule.origin + ") keeps it",
-                         rule.local ? node_local : never, rule.local ? Transform::in_place : Transform::leave,
-                         rule.flag};
+namespace {
+
+std::optional<AppliedRule> table_rule(const Framework* framework, std::string_view flag) {
+  const std::string_view name = framework == nullptr ? std::string_view{} : framework->name;
   for (const FlagRule& rule : k_flag_rules) {
-    const std::string_view name = framework == nullptr ? std::string_view{} : framework->name;
     if (!is_listed(name, rule.frameworks))
       continue;
     std::optional<AppliedRule> found;
     each_word(rule.flags, [&](std::string_view known) {
       if (!found && is_spelling_of(flag, known))
-        found = AppliedRule{std::string(rule.id), std::string(rule.reason), rule.cache_class, rule.transform,
-                            std::string(known)};
+        found = AppliedRule{std::string(rule.id), std::string(rule.reason), rule.cache_class,
+                            rule.transform,       std::string(known),       false};
     });
     if (found)
       return found;
   }
   return std::nullopt;
+}
+
+} // namespace
+
+std::optional<AppliedRule> rule_for_flag(const Program& program, const Framework* framework, std::string_view flag,
+                                         const std::vector<UserRule>& user) {
+  auto known = table_rule(framework, flag);
+  for (const UserRule& rule : user) {
+    if (!is_spelling_of(flag, rule.flag) || !matches(rule, program))
+      continue;
+    AppliedRule applied{"user", "a rule of yours (" + rule.origin + ") keeps it", never, Transform::leave, rule.flag,
+                        true};
+    if (rule.local) {
+      applied.reason = "a rule of yours (" + rule.origin + ") puts it on the node's own disk";
+      applied.cache_class = node_local;
+      applied.transform = Transform::in_place;
+      // Models stay where they are in this case too: hundreds of GB per node are not what was asked for.
+      if (known && known->cache_class == mixed && known->transform != Transform::leave) {
+        applied.cache_class = mixed;
+        applied.transform = known->transform;
+      }
+    }
+    return applied;
+  }
+  return known;
 }
 
 } // namespace sharefs::cachefix

@@ -77,7 +77,8 @@ struct AppliedRule {
   std::string id, reason;
   CacheClass cache_class = CacheClass::never;
   Transform transform = Transform::leave;
-  std::string flag; ///< as the rule spells it: "--cache_dir"
+  std::string flag;     ///< as the rule spells it: "--cache_dir"
+  bool by_user = false; ///< asked for by --local, --keep or sharefs.yaml
 };
 /// `flag` is one word of argv up to its `=`: any spelling, or a prefix. nullopt: no rule is about it.
 std::optional<AppliedRule> rule_for_flag(const Program& program, const Framework* framework, std::string_view flag,
