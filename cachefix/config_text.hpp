@@ -15,7 +15,8 @@ std::optional<std::string> yaml_scalar(const std::string& text, std::string_view
 /// The text without the line of that scalar, or with another value; all other bytes stay.
 std::string with_yaml_scalar(const std::string& text, std::string_view key, const std::optional<std::string>& value);
 
-/// The same for a member of a JSON object that is a string, or true or false. The changed text is written anew with an indent of two.
+/// The same for a member of a JSON object that is a string, or true or false. The changed text is written anew with an
+/// indent of two.
 std::optional<std::string> json_scalar(const std::string& text, std::string_view key);
 std::string with_json_scalar(const std::string& text, std::string_view key, const std::optional<std::string>& value);
 

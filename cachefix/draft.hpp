@@ -85,10 +85,13 @@ void sanitize_draft(Draft& draft);
 void sanitize_shell_program(Draft& draft, const Walk& walk, const Program& program);
 void sanitize_flags(Draft& draft, const Walk& walk, const Program& program, const Framework* framework);
 void sanitize_variables(Draft& draft, const Walk& walk, const Program& program);
-/// Does it (also) run on hosts where sharefs is not?
-bool runs_elsewhere(const Draft& draft, const Walk& walk, const Program& program);
+/// Does it (also) run on hosts where sharefs is not? Notes a question where that depends on a file.
+bool runs_elsewhere(Draft& draft, const Walk& walk, const Program& program);
 /// Can variables be made to reach the program on every host? nullopt: not known yet, a question is noted.
 std::optional<bool> can_carry(Draft& draft, const Walk& walk, const Program& program);
+/// Does the launcher start the program on other hosts, as its hostfile or list of hosts says? Notes a question where
+/// that depends on a file that is not known yet.
+bool names_hosts(Draft& draft, const ChainLink& link);
 /// True if a value can stand in .deepspeed_env, -x and --export lists as it is.
 bool is_plain_value(const std::string& value);
 /// Makes the variables that were set reach the programs: words for env, srun, mpirun and micromamba, a file for

@@ -57,29 +57,45 @@ std::vector<std::string> filter_hosts(std::vector<std::string> hosts, std::strin
   return hosts;
 }
 
+namespace {
+
+/// The hosts of a file; none while it is not known, or where it cannot be read.
+std::vector<std::string> hosts_in_file(Draft& draft, const std::string& path) {
+  const auto* text = draft.text(path);
+  return text != nullptr && *text ? parse_hostfile(**text) : std::vector<std::string>{};
+}
+
+/// The hosts that one launcher starts the program on.
+std::vector<std::string> hosts_of_link(Draft& draft, const Program& program, const ChainLink& link) {
+  std::vector<std::string> found;
+  std::string include, exclude;
+  bool has_file = false;
+  for (const GivenOption& option : link.options.given) {
+    if (option.means == Means::hostfile) {
+      has_file = true;
+      if (const auto path = draft.absolute(program, option.value))
+        found = hosts_in_file(draft, *path);
+    } else if (option.means == Means::remote) {
+      found = parse_host_list(option.value);
+    } else if (option.name == "--include") {
+      include = option.value;
+    } else if (option.name == "--exclude") {
+      exclude = option.value;
+    }
+  }
+  if (!has_file && !link.launcher->default_hostfile.empty())
+    found = hosts_in_file(draft, std::string(link.launcher->default_hostfile));
+  return filter_hosts(std::move(found), include, exclude);
+}
+
+} // namespace
+
 std::vector<std::string> hosts_of(Draft& draft, const Walk& walk) {
   std::vector<std::string> hosts;
   for (const Program& program : walk.programs)
-    for (const std::size_t number : program.chain) {
-      std::vector<std::string> found;
-      std::string include, exclude;
-      for (const GivenOption& option : walk.chain[number].options.given) {
-        if (option.means == Means::hostfile) {
-          const auto path = draft.absolute(program, option.value);
-          const auto* text = path ? draft.text(*path) : nullptr;
-          if (text != nullptr && *text)
-            found = parse_hostfile(**text);
-        } else if (option.means == Means::remote) {
-          found = parse_host_list(option.value);
-        } else if (option.name == "--include") {
-          include = option.value;
-        } else if (option.name == "--exclude") {
-          exclude = option.value;
-        }
-      }
-      for (const std::string& host : filter_hosts(std::move(found), include, exclude))
+    for (const std::size_t number : program.chain)
+      for (const std::string& host : hosts_of_link(draft, program, walk.chain[number]))
         add_once(hosts, host);
-    }
   return hosts;
 }
 

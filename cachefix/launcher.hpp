@@ -82,8 +82,9 @@ struct Launcher {
   std::size_t operands = 0; ///< words between the options and the tail (timeout's duration)
   bool assignments = false; ///< NAME=value words between the options and the tail (env)
   Carries carries = Carries::yes;
-  std::string_view export_variable = {}; ///< stands for the assign_list option where that is not given
-  bool underscores = false;              ///< `-` and `_` inside of long options are the same
+  std::string_view default_hostfile = {}; ///< read where the hostfile option is not given and this file exists
+  std::string_view export_variable = {};  ///< stands for the assign_list option where that is not given
+  bool underscores = false;               ///< `-` and `_` inside of long options are the same
   bool separator = false;       ///< a lone `:` begins another command with options of its own, which is not read
   std::string_view source = {}; ///< where the grammar comes from
 };

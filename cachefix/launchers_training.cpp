@@ -69,6 +69,7 @@ constexpr Launcher k_training_launchers[] = {
                "--enable_each_rank_log --autotuning --bind_core_list --ssh_port --venv_script --log_level",
      .meanings = k_deepspeed,
      .carries = Carries::deepspeed,
+     .default_hostfile = "/job/hostfile",
      .source = "deepspeed/launcher/runner.py, 0.8 to 0.17"},
     {.name = "accelerate",
      .programs = "accelerate",

@@ -15,8 +15,8 @@ struct LocalChoice {
   std::uint64_t min_free_bytes = 1ULL << 30U;
 };
 
-/// A directory with fewer free inodes is not used: a dataset cache is few large files, a cache of modules and kernels is
-/// many small ones.
+/// A directory with fewer free inodes is not used: a dataset cache is few large files, a cache of modules and kernels
+/// is many small ones.
 inline constexpr std::uint64_t k_least_free_inodes = 10'000;
 
 /// Where this user's node-local caches are.

@@ -49,8 +49,8 @@ bool is_this_host(const sys::Identity& identity, const std::string& host) {
 
 NodeReport ask(sys::System& system, const std::string& host, const std::string& directory, const LocalChoice& choice,
                std::chrono::milliseconds deadline) {
-  const std::string arguments = shell_join({"sh", "-s", "--", directory, std::to_string(choice.min_free_bytes / 1024),
-                                            std::to_string(k_least_free_inodes)});
+  const std::string arguments = shell_join(
+      {"sh", "-s", "--", directory, std::to_string(choice.min_free_bytes / 1024), std::to_string(k_least_free_inodes)});
   sys::Command command;
   command.argv = {"ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=5", "--", host, arguments};
   command.input = k_script;
@@ -85,8 +85,8 @@ std::vector<NodeReport> check_nodes(sys::System& system, const std::vector<std::
   for (std::size_t begin = 0; begin < others.size(); begin += k_most_at_once) {
     std::vector<std::future<NodeReport>> asked;
     for (std::size_t i = begin; i < std::min(others.size(), begin + k_most_at_once); ++i)
-      asked.push_back(std::async(std::launch::async,
-                                 [&, i] { return ask(system, others[i], directory, choice, deadline); }));
+      asked.push_back(
+          std::async(std::launch::async, [&, i] { return ask(system, others[i], directory, choice, deadline); }));
     for (auto& one : asked)
       reports.push_back(one.get());
   }

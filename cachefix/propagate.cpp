@@ -3,6 +3,7 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "cachefix/hosts.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -95,7 +96,7 @@ std::optional<Need> need_of(Draft& draft, const Program& program, const ChainLin
   if (launcher.carries == Carries::no)
     return Need::impossible;
   if (launcher.carries == Carries::deepspeed)
-    return has_meaning(link, Means::hostfile) ? Need::env_file : Need::nothing;
+    return names_hosts(draft, link) ? Need::env_file : Need::nothing;
   if (launcher.carries == Carries::mpi) {
     const auto flavour = flavour_of(draft, program, link);
     if (!flavour)
@@ -104,7 +105,7 @@ std::optional<Need> need_of(Draft& draft, const Program& program, const ChainLin
       return Need::x_options;
     if (*flavour == Mpi::mpich)
       return has_option(link, k_mpich_cuts) ? Need::genv_options : Need::nothing;
-    return has_meaning(link, Means::hostfile) || has_meaning(link, Means::remote) ? Need::impossible : Need::nothing;
+    return names_hosts(draft, link) ? Need::impossible : Need::nothing;
   }
   if (launcher.assignments)
     return has_meaning(link, Means::clear) || has_meaning(link, Means::unset) ? Need::env_words : Need::nothing;
@@ -165,7 +166,7 @@ void carry(Draft& draft, const ChainLink& link, Need need, const std::string& na
 
 /// The lines of the files that deepspeed would read, in its order, and ours behind them: the last of a name counts.
 /// nullopt: not known yet.
-std::optional<std::string> merged_env_file(Draft& draft, const Program& program, const std::string& own_path) {
+std::optional<std::string> merged_env_file(Draft& draft, const Program& program) {
   const std::string name = draft.variable(program, "DS_ENV_FILE").value_or(".deepspeed_env");
   std::vector<std::string> paths;
   if (name.starts_with('/'))
@@ -176,8 +177,6 @@ std::optional<std::string> merged_env_file(Draft& draft, const Program& program,
   std::string merged;
   bool waiting = false;
   for (const std::string& path : paths) {
-    if (path == own_path)
-      continue; // our own, from an outer sharefs run: its lines are written anew below
     const auto* text = draft.text(path);
     waiting = waiting || text == nullptr;
     if (text == nullptr || !*text)
@@ -200,11 +199,11 @@ void write_env_file(Draft& draft, const Program& program, const ChainLink& link)
   }
   if (draft.facts.local->directory.empty())
     return;
-  // One file per working directory: two jobs of one user in one directory would write the same lines.
-  const std::string path = draft.facts.local->directory + "/deepspeed_env-" + cache_key(program.directory);
-  const auto content = merged_env_file(draft, program, path);
+  const auto content = merged_env_file(draft, program);
   if (!content)
     return;
+  // Named by its content: a job that is just being started never finds the lines of another in its file.
+  const std::string path = draft.facts.local->directory + "/deepspeed_env-" + cache_key(*content);
   draft.out.copies.push_back({path, *content});
   draft.out.changes.push_back({ChangeKind::file, path, std::nullopt, std::nullopt, path, CacheClass::node_local,
                                ChangeAction::set, "propagate." + link.name,
@@ -222,12 +221,21 @@ bool is_plain_value(const std::string& value) {
   });
 }
 
-bool runs_elsewhere(const Draft& draft, const Walk& walk, const Program& program) {
+bool names_hosts(Draft& draft, const ChainLink& link) {
+  if (has_meaning(link, Means::hostfile) || has_meaning(link, Means::remote))
+    return true;
+  if (link.launcher->default_hostfile.empty())
+    return false;
+  const auto* text = draft.text(std::string(link.launcher->default_hostfile));
+  return text != nullptr && *text && !parse_hostfile(**text).empty();
+}
+
+bool runs_elsewhere(Draft& draft, const Walk& walk, const Program& program) {
   return draft.elsewhere || std::any_of(program.chain.begin(), program.chain.end(), [&](std::size_t number) {
            const ChainLink& link = walk.chain[number];
-           return link.launcher->carries == Carries::no ||
-                  ((link.launcher->carries == Carries::deepspeed || link.launcher->carries == Carries::mpi) &&
-                   (has_meaning(link, Means::hostfile) || has_meaning(link, Means::remote)));
+           const Carries carries = link.launcher->carries;
+           return carries == Carries::no ||
+                  ((carries == Carries::deepspeed || carries == Carries::mpi) && names_hosts(draft, link));
          });
 }
 

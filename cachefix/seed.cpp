@@ -137,7 +137,8 @@ Result<std::uint64_t> copy_one_file(const std::string& from, const std::string& 
       return fail(count.error());
     if (!copied)
       return fail(copied.error());
-    if (*count != *copied || !std::equal(block.begin(), block.begin() + static_cast<std::ptrdiff_t>(*count), copy.begin()))
+    if (*count != *copied ||
+        !std::equal(block.begin(), block.begin() + static_cast<std::ptrdiff_t>(*count), copy.begin()))
       return fail(ErrorCode::failed, from + ": the copy differs");
     if (*count == 0)
       break;

@@ -9,6 +9,7 @@
 #include "cli/context.hpp"
 #include "cli/exit_code.hpp"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <ostream>
 
@@ -71,17 +72,27 @@ void say(Context& context, const cachefix::Sanitized& decision, bool explain) {
       context.console.message("sharefs: " + cachefix::describe(kept));
 }
 
-/// The first problem that stops the command: an error, or under --strict a warning.
-const Diagnosis* stopper(const Diagnoses& diagnoses, bool strict) {
-  for (const Diagnosis& diagnosis : diagnoses)
-    if (diagnosis.severity == Severity::error || (strict && diagnosis.severity == Severity::warning))
-      return &diagnosis;
-  return nullptr;
+/// Says what was found. The first problem that stops the command (an error, or under --strict a warning) is returned as
+/// the command's error instead of being said twice.
+Result<void> report(Context& context, Diagnoses diagnoses, bool strict) {
+  const auto stops = [strict](const Diagnosis& diagnosis) {
+    return diagnosis.severity == Severity::error || (strict && diagnosis.severity == Severity::warning);
+  };
+  const auto stop = std::find_if(diagnoses.begin(), diagnoses.end(), stops);
+  if (stop == diagnoses.end() || context.flags.json)
+    context.report(diagnoses);
+  if (stop == diagnoses.end())
+    return {};
+  const Diagnosis found = *stop;
+  diagnoses.erase(stop);
+  if (!context.flags.json)
+    context.report(diagnoses);
+  return fail(ErrorCode::failed, found.subject + ": " + found.message + " [" + found.code + "]", found.hint);
 }
 
 /// Asks the nodes of the hostfile whether they can hold the caches. An error names the first that cannot.
 Result<void> check_nodes(Context& context, const cachefix::Decision& decided, const cachefix::LocalChoice& local,
-                         bool explain) {
+                         bool explain, bool strict) {
   std::vector<cachefix::NodeReport> reports;
   {
     const ui::Console::Progress progress(context.console, "looking at the other nodes");
@@ -103,11 +114,7 @@ Result<void> check_nodes(Context& context, const cachefix::Decision& decided, co
     else if (explain)
       context.console.message("sharefs: " + report.host + " can hold the caches");
   }
-  context.report(diagnoses);
-  for (const Diagnosis& diagnosis : diagnoses)
-    if (diagnosis.severity == Severity::error)
-      return fail(ErrorCode::failed, diagnosis.subject + ": " + diagnosis.message, diagnosis.hint);
-  return {};
+  return report(context, std::move(diagnoses), strict);
 }
 
 /// Fills the node-local directories from the shared ones that they stand for. Whatever fails, the program only has more
@@ -137,19 +144,19 @@ Result<int> run_command(Context& context, const Arguments& arguments) {
   const auto rules = rules_of(context, arguments, local);
   if (!rules)
     return fail(rules.error());
-  auto decided = cachefix::decide(context.system, argv, context.host.environment, context.host.working_directory,
-                                  local, *rules);
+  auto decided =
+      cachefix::decide(context.system, argv, context.host.environment, context.host.working_directory, local, *rules);
   if (!decided)
     return fail(decided.error());
   const cachefix::Sanitized& decision = decided->sanitized;
   const bool dry_run = arguments.flag("dry-run");
-  context.report(decision.diagnoses);
+  auto reported = report(context, decision.diagnoses, arguments.flag("strict"));
   if (context.flags.json)
     context.envelope.fields = cachefix::document(argv, decision);
   else
     say(context, decision, arguments.flag("explain"));
-  if (const Diagnosis* stop = stopper(decision.diagnoses, arguments.flag("strict")))
-    return fail(ErrorCode::failed, stop->subject + ": " + stop->message, stop->hint);
+  if (!reported)
+    return fail(std::move(reported).error());
   if (dry_run) {
     if (!context.flags.json)
       context.console.out() << shell_join(shown_command(decision)) << '\n';
@@ -161,7 +168,8 @@ Result<int> run_command(Context& context, const Arguments& arguments) {
         !prepared)
       return fail(prepared.error());
   if (!decision.hosts.empty() && !arguments.flag("no-preflight"))
-    if (auto checked = check_nodes(context, *decided, local, arguments.flag("explain")); !checked)
+    if (auto checked = check_nodes(context, *decided, local, arguments.flag("explain"), arguments.flag("strict"));
+        !checked)
       return fail(checked.error());
   if (arguments.flag("seed"))
     seed(context, decision, local);
@@ -196,8 +204,10 @@ extern const CommandSpec k_run_command = {
     .options = {{.names = "--dry-run", .help = "show the changes and the exact command, run nothing"},
                 {.names = "--explain", .help = "say of every path that was left why"},
                 {.names = "--strict", .help = "fail (125) where a warning says that something was not understood"},
-                {.names = "--seed", .help = "first copy the complete datasets of the shared cache to this node, verified"},
-                {.names = "--no-preflight", .help = "do not ask the nodes of the hostfile whether they can hold the caches"},
+                {.names = "--seed",
+                 .help = "first copy the complete datasets of the shared cache to this node, verified"},
+                {.names = "--no-preflight",
+                 .help = "do not ask the nodes of the hostfile whether they can hold the caches"},
                 {.names = "--keep", .value = "FLAG", .help = "never change this flag or variable", .repeat = true},
                 {.names = "--local",
                  .value = "FLAG",

@@ -151,7 +151,8 @@ def _port(name: str) -> str:
 
 
 def _install_disk(name: str) -> str:
-    script = f"mkdir -p /disks/{name}\nmount -t tmpfs -o mode=755,size=60% {name} /disks/{name}\n"
+    # More than the guest has memory: sharefs looks for 1 GiB of free space, and nothing here fills it.
+    script = f"mkdir -p /disks/{name}\nmount -t tmpfs -o mode=755,size=2G {name} /disks/{name}\n"
     return script + (_make_share(name) if is_server(name) else "")
 
 
