@@ -10,7 +10,7 @@ readonly build_packages=(
 )
 readonly lab_packages=(
     gcc libc6-dev user-mode-linux nfs-kernel-server nfs-common rpcbind iproute2 busybox-static
-    e2fsprogs util-linux kmod acl attr openssh-client openssh-server procps psmisc rsync
+    e2fsprogs util-linux kmod acl attr strace openssh-client openssh-server procps psmisc rsync
     python3 python3-pytest python3-venv python3-yaml
 )
 # The real launchers with which tests/launchers compares sharefs.
