@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdlib>
 #include <dirent.h>
 #include <fcntl.h>
 #include <fts.h>
@@ -16,9 +17,11 @@
 namespace sharefs::cachefix {
 namespace {
 
-/// 12 hexadecimal digits: what cache_key makes. Nothing else below the directory is ours to list or delete.
+constexpr std::size_t k_key_length = 12;
+
+/// Hexadecimal digits: what cache_key makes. Nothing else below the directory is ours to list or delete.
 bool is_key(const std::string& name) {
-  return name.size() == 12 && std::all_of(name.begin(), name.end(), [](unsigned char c) {
+  return name.size() == k_key_length && std::all_of(name.begin(), name.end(), [](unsigned char c) {
            return std::isdigit(c) != 0 || (c >= 'a' && c <= 'f');
          });
 }
@@ -54,12 +57,21 @@ std::string text_of(const std::string& path) {
   return out;
 }
 
-/// Keys of caches that some live process uses: by open files, mapped files (datasets maps its tables) and directories.
+/// The directory as /proc names it, where its own path goes through links.
+std::string resolved(const std::string& directory) {
+  const std::unique_ptr<char, void (*)(void*)> path(::realpath(directory.c_str(), nullptr), std::free);
+  return path == nullptr ? directory : path.get();
+}
+
+/// Keys of caches that some live process uses: by open files, mapped files (datasets maps its tables), directories, and
+/// by its arguments and environment, which name what it will open.
 std::set<std::string> keys_in_use(const std::string& root) {
   std::set<std::string> keys;
-  const auto note = [&](std::string_view path) {
-    if (path.starts_with(root + "/"))
-      keys.insert(std::string(path.substr(root.size() + 1, 12)));
+  const std::set<std::string> roots{root + "/", resolved(root) + "/"};
+  const auto note = [&](std::string_view text) {
+    for (const std::string& start : roots)
+      for (std::size_t at = text.find(start); at != std::string_view::npos; at = text.find(start, at + 1))
+        keys.insert(std::string(text.substr(at + start.size(), k_key_length)));
   };
   for (const std::string& pid : names_in("/proc")) {
     if (pid.empty() || std::isdigit(static_cast<unsigned char>(pid[0])) == 0)
@@ -68,9 +80,8 @@ std::set<std::string> keys_in_use(const std::string& root) {
     note(link_text(process + "/cwd"));
     for (const std::string& fd : names_in(process + "/fd"))
       note(link_text(process + "/fd/" + fd));
-    for (const std::string& line : split_lines(text_of(process + "/maps")))
-      if (const auto slash = line.find('/'); slash != std::string::npos)
-        note(std::string_view(line).substr(slash));
+    for (const char* file : {"/maps", "/cmdline", "/environ"})
+      note(text_of(process + file));
   }
   return keys;
 }

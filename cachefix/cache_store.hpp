@@ -12,7 +12,7 @@ struct CacheEntry {
   std::string stands_for;  ///< the shared path; empty: not known
   std::uint64_t bytes = 0; ///< of its files
   std::int64_t used = 0;   ///< newest change of a file in it, seconds since 1970
-  bool in_use = false;     ///< a live process has a file of it open or mapped, or works in it
+  bool in_use = false;     ///< a live process has a file of it open or mapped, works in it, or names it
   bool measured = true;    ///< false: it could not be walked in time
   friend bool operator==(const CacheEntry&, const CacheEntry&) = default;
 };

@@ -2,7 +2,7 @@
 #include "base/text.hpp"
 #include "exports/client.hpp"
 #include "exports/host.hpp"
-#include "plan/perform.hpp"
+#include "plan/look.hpp"
 #include "sys/resolve.hpp"
 
 #include <algorithm>

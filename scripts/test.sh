@@ -18,18 +18,40 @@ case "${1:-}" in
 esac
 
 results=$(mktemp -d)
-trap 'rm -rf "$results"' EXIT
+background=()
+end() {
+  local pid
+  for pid in "${background[@]}"; do kill -- "-$pid" 2>/dev/null || true; done
+  rm -rf "$results"
+}
+trap end EXIT
+trap 'exit 130' INT TERM
 
 say() { printf '\n== %s (%ds)\n' "$*" "$SECONDS"; }
 
-# Builds a preset; a build that fails is a failed test, and the end.
-build() {
-  say "build $1"
-  if ! { cmake --preset "$1" "${@:2}" >"$results/log" 2>&1 && cmake --build --preset "$1" >>"$results/log" 2>&1; }; then
-    tail -n 60 "$results/log"
-    echo "0 passed, 1 failed, 0 skipped"
-    exit 1
-  fi
+# The end of a step that the tests cannot do without.
+broken() {
+  tail -n 60 "$1"
+  echo "0 passed, 1 failed, 0 skipped"
+  exit 1
+}
+
+build() { cmake --preset "$1" "${@:2}" && cmake --build --preset "$1"; }
+
+# Runs a command while something else is under way and leaves the processor to that: what the tests wait for is used.
+begin() {
+  set -m # a process group of its own, by which it can be ended
+  { renice -n 19 "$BASHPID" >/dev/null; "${@:2}"; } >"$results/$1.log" 2>&1 </dev/null &
+  set +m
+  background+=($!)
+}
+
+# Waits for the last one that began.
+finish() {
+  say "wait for: $1"
+  local pid=${background[-1]}
+  unset 'background[-1]'
+  wait "$pid" || broken "$results/$1.log"
 }
 
 # Runs the tests of a preset's build directory with the labels that match; failures are counted at the end.
@@ -40,15 +62,19 @@ run() {
 }
 
 say "set-up"
-./scripts/setup.sh
+./scripts/setup.sh --build
+[ "$quick" = yes ] || begin lab-packages ./scripts/setup.sh --lab
 
-build ci
+say "build ci"
+build ci >"$results/ci.log" 2>&1 || broken "$results/ci.log"
+[ "$quick" = yes ] || finish lab-packages
 run ci 'unit|golden' 2
 if [ "$quick" = no ]; then
+  begin build-fuzz build fuzz -DSHAREFS_FUZZ_SECONDS="${SHAREFS_FUZZ_SECONDS:-30}"
   run ci lab 2
-  build fuzz -DSHAREFS_FUZZ_SECONDS="${SHAREFS_FUZZ_SECONDS:-30}"
+  finish build-fuzz
   run fuzz fuzz 2
 fi
 
 say "result"
-exec /usr/bin/python3 tests/support/count.py "$results"/*.xml
+/usr/bin/python3 tests/support/count.py "$results"/*.xml

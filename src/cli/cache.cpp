@@ -107,6 +107,8 @@ Result<int> cache_prune(Context& context, const Arguments& arguments) {
     context.console.message("nothing to delete");
     return k_exit_ok;
   }
+  if (arguments.flag("check"))
+    return k_exit_pending;
   if (arguments.flag("dry-run"))
     return k_exit_ok;
   if (!arguments.flag("yes")) {
@@ -148,6 +150,7 @@ extern const CommandSpec k_cache_prune_command = {
         {{.names = "--older-than", .value = "DAYS", .help = "only those not used for so many days", .fallback = "30"},
          {.names = "--keep-size", .value = "SIZE", .help = "the longest unused first, until so much is left"},
          {.names = "--dry-run", .help = "show what would be deleted"},
+         {.names = "--check", .help = "delete nothing; exit code 3 if there is something to delete"},
          {.names = "-y,--yes", .help = "do not ask"}},
     .run = cache_prune,
 };

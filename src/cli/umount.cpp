@@ -21,26 +21,17 @@ std::vector<std::string> utf8(std::vector<std::string> texts) {
 
 Diagnosis busy_mount(const std::string& target, const mounts::HolderReport& report) {
   const auto count = report.holders.size();
+  const auto busy = [&target](std::string message, std::string hint) {
+    return Diagnosis{Severity::error, "SF229", target, target + " is " + std::move(message), std::move(hint), ""};
+  };
   if (count == 0 && !report.waiting.empty())
-    return {Severity::error,
-            "SF229",
-            target,
-            fmt::format("{} is busy; processes that wait for an NFS server may be the reason", target),
-            "with the server away, --force --lazy ends their waiting and detaches the mount",
-            ""};
+    return busy("busy; processes that wait for an NFS server may be the reason",
+                "with the server away, --force --lazy ends their waiting and detaches the mount");
   if (count == 0)
-    return {Severity::error,
-            "SF229",
-            target,
-            fmt::format("{} is busy, but no process was seen that uses it", target),
-            "a loop device, a swap file or an overlay may use it; --lazy detaches it all the same",
-            ""};
-  return {Severity::error,
-          "SF229",
-          target,
-          fmt::format("{} is in use by {}", target, count == 1 ? "1 process" : fmt::format("{} processes", count)),
-          "end them, or use --lazy: they keep the mount until they end",
-          ""};
+    return busy("busy, but no process was seen that uses it",
+                "a loop device, a swap file or an overlay may use it; --lazy detaches it all the same");
+  return busy("in use by " + (count == 1 ? "1 process" : fmt::format("{} processes", count)),
+              "end them, or use --lazy: they keep the mount until they end");
 }
 
 /// Mounts that were busy: who holds them.

@@ -10,7 +10,7 @@ namespace sharefs::config {
 /// What YAML 1.1 or 1.2 takes an unquoted scalar for if not for text: "null", "a boolean", "a number"; nullopt: text.
 std::optional<std::string_view> plain_meaning(std::string_view text);
 
-/// The scalar as it is written in a file, quoted where needed, in block and in flow context. No line ends in `text`.
+/// The scalar as it is written in a file, quoted where needed, in block and in flow context; always one line.
 std::string yaml_scalar(std::string_view text);
 /// Always in double quotes.
 std::string yaml_quoted(std::string_view text);

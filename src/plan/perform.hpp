@@ -3,6 +3,7 @@
 // intent in the journal always means "it was not so before": undo never takes away what was there already.
 #include "plan/action.hpp"
 #include "plan/ground.hpp"
+#include "plan/look.hpp"
 #include "plan/plan.hpp"
 #include "sys/system.hpp"
 
@@ -13,13 +14,6 @@ enum class Phase {
   perform, ///< do it; `unchanged` if there was nothing to do after all
 };
 
-struct Looked {
-  bool already = false; ///< nothing to do
-  Action intent;        ///< the action with what was found filled in (modes, access): what the journal keeps for undo
-};
-
-/// Errors: `conflict` when neither what the action expects nor what it makes is there; else as the machine says.
-Result<Looked> look_at(const Action& action, sys::System& system);
 Result<Outcome> perform(const Action& action, sys::System& system);
 
 // One overload per action; look_at and perform dispatch to them. In Phase::look an action may fill in what it found.

@@ -14,7 +14,7 @@ import pytest
 from sharefslab import Cluster
 from sharefslab.product import document, sharefs
 from sharefslab.python_packages import DATASETS, interpreter
-from sharefslab.race import CACHES, PLAIN, USER, WITH_MODELS, Race
+from sharefslab.race import CACHES, LOCAL, PLAIN, USER, WITH_MODELS, Race
 
 MOST_LAUNCHES = 40  # nearly half of all fail: that none of so many does has a probability of 1e-10
 WRAPPED_LAUNCHES = 8
@@ -93,3 +93,20 @@ def test_what_a_lost_launch_left_is_reported_and_stays(race: Race) -> None:
     assert [outcome.error for outcome in launch.outcomes] == ["", ""]
     for host in race.cluster.nodes:
         assert host.read_text(f"{left}/json-train.arrow") == "half\n"
+
+
+def test_a_warm_start_takes_the_complete_dataset_of_the_share(race: Race) -> None:
+    cache = f"{CACHES}/warm"
+    assert not race.launch(wrapped=True, cache=cache).failed
+    (made,) = race.cluster.nodes[0].run(f"ls -d {LOCAL}/{USER}/*/", user=USER, check=True).out.split()
+    # What was built on the node becomes a cache of the share, with a file by which a copy is known.
+    mark = 'touch "$(dirname "$(find . -name dataset_info.json)")"/mark'
+    race.cluster.nodes[0].run(f"cp -r {made} {cache} && cd {cache} && {mark}", user=USER, check=True)
+    for node in race.cluster.nodes:
+        node.run(["rm", "-r", made], check=True)
+
+    launch = race.launch(wrapped=True, cache=cache, options=["--seed"])
+    assert [outcome.error for outcome in launch.outcomes] == ["", ""]
+    assert all(outcome.identical for outcome in launch.outcomes)
+    for node in race.cluster.nodes:
+        assert len(node.run(f"find {made} -name mark", check=True).out.splitlines()) == 1

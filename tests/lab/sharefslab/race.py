@@ -10,7 +10,7 @@ import json
 import random
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
@@ -306,8 +306,10 @@ class Race:
     def arguments(self, cache: str) -> list[str]:
         return [f"{DIRECTORY}/train.py", "--cache_dir", cache, "--train_file", f"{DIRECTORY}/data.json"]
 
-    def launch(self, wrapped: bool, cold: bool = False, cache: str | None = None) -> Launch:
-        """One launch on all nodes. Wrapped: by `sharefs run`.
+    def launch(
+        self, wrapped: bool, cold: bool = False, cache: str | None = None, options: Sequence[str] = ()
+    ) -> Launch:
+        """One launch on all nodes. Wrapped: by `sharefs run`, with `options`.
 
         With `cold`, python3 is the interpreter itself; else one that has read its modules (race_worker.py).
         Without `cache`, the cache directory is one that no launch since the last `sweep` has had.
@@ -317,7 +319,7 @@ class Race:
         # sharefs names a host's own directory after the shared one, and sets variables to it. Few names mean few
         # environments, for each of which a warm interpreter imports datasets.
         cache = cache or f"{CACHES}/" + (f"again-{self._unswept}" if wrapped else f"new-{self._launches}")
-        command = [*(["sharefs", "run", "-q", "--"] if wrapped else []), "python3", *self.arguments(cache)]
+        command = [*(["sharefs", "run", "-q", *options, "--"] if wrapped else []), "python3", *self.arguments(cache)]
         jobs = []
         for node in self.cluster.nodes:
             settings = {

@@ -1,8 +1,13 @@
 #include "cachefix/cache_store.hpp"
 #include "support/catch.hpp"
+#include "support/temporary_directory.hpp"
 
+#include <cstdlib>
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
+#include <spawn.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 using namespace sharefs;
@@ -62,4 +67,44 @@ TEST_CASE("caches on disk: only directories with a key are listed, one in use is
   CHECK(fs::exists(root / "outside/keep"));
   CHECK_FALSE(remove_cache(root.string(), entry((root / "not-a-key").string(), 0, 0), std::chrono::seconds(5)));
   fs::remove_all(root);
+}
+
+TEST_CASE("a cache is in use while a live process names it, also by a path through links") {
+  namespace fs = std::filesystem;
+  const test::TemporaryDirectory directory;
+  const std::string disk = directory / "disk", root = directory / "link";
+  const std::string cache = root + "/0123456789ab";
+  fs::create_directories(disk + "/0123456789ab");
+  fs::create_directory_symlink(disk, root);
+  const auto is_in_use = [&] { return list_caches(root, std::chrono::seconds(5))->at(0).in_use; };
+  CHECK_FALSE(is_in_use());
+
+  // `cat` waits for the end of its input, which is this process's to give.
+  const auto with_process = [&](std::vector<std::string> words) {
+    int ends[2];
+    REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
+    std::vector<char*> argv;
+    for (std::string& word : words)
+      argv.push_back(word.data());
+    argv.push_back(nullptr);
+    posix_spawn_file_actions_t actions;
+    ::posix_spawn_file_actions_init(&actions);
+    ::posix_spawn_file_actions_adddup2(&actions, ends[0], 0);
+    pid_t child = 0;
+    REQUIRE(::posix_spawnp(&child, argv[0], &actions, nullptr, argv.data(), environ) == 0);
+    ::posix_spawn_file_actions_destroy(&actions);
+    bool used = false;
+    for (int i = 0; i < 500 && !used; ++i)
+      used = is_in_use();
+    ::close(ends[0]);
+    ::close(ends[1]);
+    ::waitpid(child, nullptr, 0);
+    return used;
+  };
+  ::setenv("SHAREFS_TEST_CACHE", cache.c_str(), 1);
+  CHECK(with_process({"cat"}));
+  ::unsetenv("SHAREFS_TEST_CACHE");
+  CHECK(with_process({"sh", "-c", "cat; :", cache}));
+  CHECK(with_process({"sh", "-c", "cd " + cache + " && cat; :"}));
+  CHECK_FALSE(is_in_use());
 }

@@ -39,6 +39,7 @@ TEST_CASE("yaml_scalar quotes what needs it", "[yaml_text]") {
   CHECK(yaml_scalar("*") == "\"*\"");
   CHECK(yaml_scalar("@nodes") == "\"@nodes\"");
   CHECK(yaml_scalar("a: b") == "\"a: b\"");
+  CHECK(yaml_scalar("a\nb\t") == "\"a\\x0ab\\x09\"");
   CHECK(yaml_scalar("--cache_dir") == "\"--cache_dir\"");
   CHECK(yaml_scalar("a\"b\\c") == "\"a\\\"b\\\\c\"");
   CHECK(yaml_scalar("größe") == "\"größe\"");
