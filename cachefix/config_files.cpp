@@ -118,12 +118,34 @@ void find_in_lone_document(Draft& draft, const Program& program, const Framework
                    "give `--cache_dir` on the command line, or change the file");
 }
 
-/// The first YAML or JSON file among the arguments, for programs that take one and overrides behind it.
-std::optional<std::size_t> document_among(const Draft& draft, const Program& program, std::size_t first_words) {
+/// The YAML or JSON file among the first two arguments (a verb may come first), for programs that take one and
+/// overrides behind it.
+std::optional<std::size_t> document_among(const Draft& draft, const Program& program) {
+  constexpr std::size_t first_words = 2;
   for (std::size_t i = program.begin; i < std::min(program.end, program.begin + first_words); ++i)
     if (const std::string& word = draft.argv[i]; is_yaml_name(word) || is_json_name(word))
       return i;
   return std::nullopt;
+}
+
+/// What document_among finds, read.
+struct NamedDocument {
+  std::size_t index;
+  std::string path;
+  const std::string& text;
+  [[nodiscard]] std::optional<std::string> value_of(std::string_view key) const {
+    return is_json_name(path) ? json_scalar(text, key) : yaml_scalar(text, key);
+  }
+};
+
+/// nullopt: there is none, it cannot be read, or it is not known yet.
+std::optional<NamedDocument> named_document(Draft& draft, const Program& program) {
+  const auto index = document_among(draft, program);
+  const auto path = index ? draft.absolute(program, draft.argv[*index]) : std::nullopt;
+  const auto* text = path ? draft.text(*path) : nullptr;
+  if (text == nullptr || !*text)
+    return std::nullopt;
+  return NamedDocument{*index, *path, **text};
 }
 
 /// As OmegaConf and transformers' string_to_bool (hf_argparser.py) read it.
@@ -135,16 +157,14 @@ bool is_true(std::string text) {
 /// LLaMA-Factory: `[train] FILE key=value...`, later ones count (OmegaConf.from_cli).
 void find_in_llamafactory_document(Draft& draft, const Program& program, const Framework* framework,
                                    std::vector<Occurrence>& found) {
-  const auto index = document_among(draft, program, 2);
-  const auto path = index ? draft.absolute(program, draft.argv[*index]) : std::nullopt;
-  const auto* text = path ? draft.text(*path) : nullptr;
-  if (text == nullptr || !*text)
+  const auto document = named_document(draft, program);
+  if (!document)
     return;
-  const auto value = is_json_name(*path) ? json_scalar(**text, k_key) : yaml_scalar(**text, k_key);
+  const auto value = document->value_of(k_key);
   const auto rule = rule_for_flag(program, framework, "--cache_dir", draft.rules.user);
   if (!value || !rule)
     return;
-  found.push_back(in_file(std::string(k_key), *index, *value, *rule, program.tail, "cache_dir="));
+  found.push_back(in_file(std::string(k_key), document->index, *value, *rule, program.tail, "cache_dir="));
 }
 
 /// Puts down where in the command line the last word on data_shared_file_system stands.
@@ -173,15 +193,14 @@ void find_switch_in_words(const Draft& draft, const Program& program, std::optio
 /// axolotl: `axolotl train FILE --key value`, `python -m axolotl.cli.train FILE --key=value`.
 void find_in_axolotl_document(Draft& draft, const Program& program, const Framework* framework,
                               std::vector<Occurrence>& found) {
-  const auto index = document_among(draft, program, 2);
-  const auto path = index ? draft.absolute(program, draft.argv[*index]) : std::nullopt;
-  const auto* text = path ? draft.text(*path) : nullptr;
-  if (text == nullptr || !*text)
+  const auto document = named_document(draft, program);
+  if (!document)
     return;
-  const auto value = yaml_scalar(**text, "dataset_prepared_path");
+  const auto value = document->value_of("dataset_prepared_path");
   const auto rule = rule_for_flag(program, framework, "--dataset_prepared_path", draft.rules.user);
   if (value && rule)
-    found.push_back(in_file("dataset_prepared_path", *index, *value, *rule, *index + 1, "--dataset-prepared-path="));
+    found.push_back(in_file("dataset_prepared_path", document->index, *value, *rule, document->index + 1,
+                            "--dataset-prepared-path="));
 }
 
 /// The value of an option of the program itself, in the spellings given.
@@ -283,11 +302,9 @@ std::optional<Occurrence> find_shared_file_system(Draft& draft, const Program& p
   if (framework == nullptr || framework->name != "llamafactory" || !draft.facts.any_shared)
     return std::nullopt;
   std::optional<Occurrence> found;
-  const auto index = document_among(draft, program, 2);
-  const auto path = index ? draft.absolute(program, draft.argv[*index]) : std::nullopt;
-  if (const auto* text = path ? draft.text(*path) : nullptr; text != nullptr && *text)
-    if (const auto value = is_json_name(*path) ? json_scalar(**text, k_switch) : yaml_scalar(**text, k_switch))
-      found = in_file(std::string(k_switch), *index, *value, {}, program.tail, std::string(k_switch) + "=");
+  if (const auto document = named_document(draft, program))
+    if (const auto value = document->value_of(k_switch))
+      found = in_file(std::string(k_switch), document->index, *value, {}, program.tail, std::string(k_switch) + "=");
   find_switch_in_words(draft, program, found);
   const bool bare = found && found->spot == Spot::word && found->value.empty(); // a flag without a value is true
   return found && (bare || is_true(found->value)) ? found : std::nullopt;

@@ -79,6 +79,12 @@ class Draft {
 /// All flags of a program that a rule is about, in the order of the command line.
 std::vector<Occurrence> find_flags(const Program& program, const Framework* framework, const Draft& draft);
 
+using Occurrences = std::vector<const Occurrence*>;
+/// One flag with all its occurrences; the last is the one that counts for argparse. `built_once`: the setting by which
+/// one node builds the datasets for all.
+void transform_flag(Draft& draft, const Walk& walk, const Program& program, const Occurrences& all,
+                    const std::optional<Occurrence>& built_once);
+
 /// sanitize() on a draft: all of its parts.
 void sanitize_draft(Draft& draft);
 /// Its parts.

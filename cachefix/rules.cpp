@@ -179,14 +179,6 @@ constexpr VariableRule k_variables[] = {
 
 constexpr std::size_t k_shortest_prefix = 9; // "--cache_d": shorter ones are those of --cache_latents and the like
 
-std::string underscored(std::string_view flag) {
-  std::string out(flag);
-  for (std::size_t i = 2; i < out.size(); ++i)
-    if (out[i] == '-')
-      out[i] = '_';
-  return out;
-}
-
 template <class F> void each_word(std::string_view list, F f) {
   while (!list.empty()) {
     const auto end = std::min(list.find(' '), list.size());
@@ -258,6 +250,14 @@ const Framework* framework_of(const Program& program, const Argv& argv) {
       return &framework;
   }
   return nullptr;
+}
+
+std::string underscored(std::string_view flag) {
+  std::string out(flag);
+  for (std::size_t i = 2; i < out.size(); ++i)
+    if (out[i] == '-')
+      out[i] = '_';
+  return out;
 }
 
 bool is_spelling_of(std::string_view word, std::string_view flag) {

@@ -83,6 +83,8 @@ struct AppliedRule {
 /// `flag` is one word of argv up to its `=`: any spelling, or a prefix. nullopt: no rule is about it.
 std::optional<AppliedRule> rule_for_flag(const Program& program, const Framework* framework, std::string_view flag,
                                          const std::vector<UserRule>& user);
+/// `--cache-dir` as `--cache_dir`.
+std::string underscored(std::string_view flag);
 /// True if `word` (`--cache_d`, `--cache-dir`) is a spelling of `flag` (`--cache_dir`): `-` for `_`, or a prefix that
 /// hardly anything else could have.
 bool is_spelling_of(std::string_view word, std::string_view flag);

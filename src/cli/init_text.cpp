@@ -3,6 +3,7 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "base/visible.hpp"
+#include "cli/init_blocks.hpp"
 #include "config/load.hpp"
 #include "config/values.hpp"
 #include "config/yaml_text.hpp"
@@ -16,67 +17,6 @@ namespace sharefs::cli {
 namespace {
 
 using config::yaml_scalar;
-
-constexpr std::size_t k_width = 100;
-constexpr std::size_t k_named = 8; ///< in a comment
-
-// ---- text ----
-
-std::string commented(std::string_view block, std::string_view margin) {
-  std::string out;
-  for (const auto& line : split_lines(block)) {
-    const auto own = std::string_view(line).substr(line.starts_with(margin) ? margin.size() : 0);
-    out += fmt::format("{}# {}\n", margin, visible(own));
-  }
-  return out;
-}
-
-/// `KEY: [a, b]`, or one element per line where that is too long.
-std::string list(std::string_view margin, std::string_view key, const std::vector<std::string>& values) {
-  std::vector<std::string> scalars;
-  for (const auto& value : values)
-    scalars.push_back(yaml_scalar(value));
-  auto line = fmt::format("{}{}: [{}]\n", margin, key, join(scalars, ", "));
-  if (line.size() <= k_width)
-    return line;
-  line = fmt::format("{}{}:\n", margin, key);
-  for (const auto& scalar : scalars)
-    line += fmt::format("{}  - {}\n", margin, scalar);
-  return line;
-}
-
-std::string few(std::vector<std::string> names) {
-  if (names.size() > k_named) {
-    const auto more = names.size() - k_named;
-    names.resize(k_named);
-    names.push_back(fmt::format("{} more", more));
-  }
-  return join(names, ", ");
-}
-
-/// Why config::parse refuses these sections, without the place; empty: it takes them.
-std::string refusal(const std::string& sections) {
-  const auto parsed = config::parse("version: 1\n" + sections, "");
-  if (parsed)
-    return {};
-  const auto& message = parsed.error().message; // ":LINE:COLUMN: what"
-  const auto what = message.find(": ");
-  return what == std::string::npos ? message : message.substr(what + 2);
-}
-
-bool any_invisible(const std::vector<std::string>& values) {
-  return std::ranges::any_of(values, [](const std::string& value) { return find_invisible(value).has_value(); });
-}
-
-/// The entry; or in comments, with the reason, if `sections` (which hold it) are refused, or if one of its `values`
-/// holds what a file of lines cannot say.
-std::string usable(const std::string& sections, const std::string& entry, std::string_view margin,
-                   const std::vector<std::string>& values) {
-  const auto why = any_invisible(values) ? "it holds characters that cannot be seen" : refusal(sections);
-  if (why.empty())
-    return entry;
-  return fmt::format("{}# not taken over: {}\n", margin, visible(why)) + commented(entry, margin);
-}
 
 // ---- servers ----
 

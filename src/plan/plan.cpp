@@ -26,8 +26,8 @@ class Merged {
     return group;
   }
   void join(std::size_t a, std::size_t b) {
-    const auto [first, second] = std::minmax(first_of(a), first_of(b));
-    m_joined_to[second] = first;
+    const std::size_t one = first_of(a), other = first_of(b);
+    m_joined_to[std::max(one, other)] = std::min(one, other);
   }
 
  private:
