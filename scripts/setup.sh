@@ -15,7 +15,7 @@ readonly lab_packages=(
 )
 # The real launchers with which tests/launchers compares sharefs.
 readonly launcher_packages=(
-    openmpi-bin mpich slurm-client slurmctld slurmd munge pdsh numactl time python3-torch
+    openmpi-bin mpich slurm-client slurmctld slurmd munge pdsh numactl time python3-torch python3-jsonschema
 )
 
 # The kernel of User Mode Linux looks for its modules where every kernel does; Debian puts them elsewhere.
