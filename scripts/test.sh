@@ -71,7 +71,7 @@ build ci >"$results/ci.log" 2>&1 || broken "$results/ci.log"
 run ci 'unit|golden' 2
 if [ "$quick" = no ]; then
   begin build-fuzz build fuzz -DSHAREFS_FUZZ_SECONDS="${SHAREFS_FUZZ_SECONDS:-30}"
-  run ci lab 2
+  run ci lab 3
   finish build-fuzz
   run fuzz fuzz 2
 fi
