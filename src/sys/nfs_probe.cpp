@@ -289,7 +289,9 @@ class Probe {
             {},
             detail,
             refusal->directory + ": " + refusal->reason,
-            "compare this host's address with the export's clients, then `sharefs export` on the server"},
+            ::geteuid() == 0
+                ? "compare this host's address with the export's clients, then `sharefs export` on the server"
+                : "mounting is done by root, who asks from a port below 1024: ask as root to see what a mount would get"},
            begin);
   }
 
