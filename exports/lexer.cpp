@@ -19,7 +19,8 @@ void decode_tail(Word& word) {
   if (text.size() < 4)
     return;
   const char* tail = text.data() + text.size() - 4;
-  if (tail[0] != '\\' || tail[1] > '3' || !is_octal_digit(tail[1]) || !is_octal_digit(tail[2]) || !is_octal_digit(tail[3]))
+  if (tail[0] != '\\' || tail[1] > '3' || !is_octal_digit(tail[1]) || !is_octal_digit(tail[2]) ||
+      !is_octal_digit(tail[3]))
     return;
   const int value = ((tail[1] - '0') << 6) | ((tail[2] - '0') << 3) | (tail[3] - '0');
   text.resize(text.size() - 3);

@@ -16,8 +16,8 @@ Diagnoses verify_etab(const Composed& composed, const Actual& actual, const std:
 /// taking our own change back does not cure it.
 Diagnoses verify_foreign(const Composed& composed, const Actual& actual, const std::vector<EtabEntry>& etab);
 
-/// The directories of own exports against the list that the server gives over the network: SF132. A server for NFS version 4 only has no
-/// list; then what it says itself has to be enough.
+/// The directories of own exports against the list that the server gives over the network: SF132. A server for NFS
+/// version 4 only has no list; then what it says itself has to be enough.
 Diagnoses verify_listing(const Composed& composed, const HostFacts& facts, const sys::NfsProbe& probe);
 
 } // namespace sharefs::exports

@@ -57,7 +57,7 @@ class Context {
   /// Add diagnoses to the envelope and show them (unless --json).
   void report(const Diagnoses& diagnoses);
 
-private:
+ private:
   Result<const config::Config*> load();
 
   std::optional<config::Config> m_config;

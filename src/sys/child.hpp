@@ -60,9 +60,9 @@ int become(const User& as);
 /// keep a pipeline's stdout, or a lock, open for ever), and its working directory is `/`.
 class WorkingChild {
  public:
-  /// `work` gets the descriptor to write to. That it could not become `as` is reported by finish(). Other threads may be
-  /// running: `work` may allocate and throw, as glibc keeps its allocator usable across fork(2) and unwinds without a
-  /// lock (since 2.35); it must not take locks of ours.
+  /// `work` gets the descriptor to write to. That it could not become `as` is reported by finish(). Other threads may
+  /// be running: `work` may allocate and throw, as glibc keeps its allocator usable across fork(2) and unwinds without
+  /// a lock (since 2.35); it must not take locks of ours.
   static Result<WorkingChild> start(const std::optional<User>& as, const std::function<void(int fd)>& work);
 
   [[nodiscard]] int fd() const { return m_pipe.get(); } ///< to poll for POLLIN

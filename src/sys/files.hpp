@@ -22,7 +22,7 @@ struct FileInfo {
 /// All paths are absolute as seen from inside the root; symbolic links are resolved inside the root
 /// (openat2(2) RESOLVE_IN_ROOT), so a link in an installation tree never leads out of it.
 class Files {
-public:
+ public:
   explicit Files(std::string root = "/");
   [[nodiscard]] const std::string& root() const { return m_root; }
   [[nodiscard]] bool is_live() const { return m_root == "/"; }
@@ -53,7 +53,7 @@ public:
   Result<void> remove(const std::string& path) const; ///< unlink and fsync of the directory
   Result<void> make_directories(const std::string& path, mode_t mode = 0755) const;
 
-private:
+ private:
   std::string m_root;
 };
 

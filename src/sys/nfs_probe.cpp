@@ -284,15 +284,16 @@ class Probe {
       return succeed(ProbeStage::access, begin, detail);
     const auto refusal = std::find_if(m_result.access.begin(), m_result.access.end(),
                                       [](const ExportAccess& access) { return !access.allowed; });
-    failed({ProbeStage::access,
-            StageOutcome::failed,
-            {},
-            detail,
-            refusal->directory + ": " + refusal->reason,
-            ::geteuid() == 0
-                ? "compare this host's address with the export's clients, then `sharefs export` on the server"
-                : "mounting is done by root, who asks from a port below 1024: ask as root to see what a mount would get"},
-           begin);
+    failed(
+        {ProbeStage::access,
+         StageOutcome::failed,
+         {},
+         detail,
+         refusal->directory + ": " + refusal->reason,
+         ::geteuid() == 0
+             ? "compare this host's address with the export's clients, then `sharefs export` on the server"
+             : "mounting is done by root, who asks from a port below 1024: ask as root to see what a mount would get"},
+        begin);
   }
 
   void skip_access() {

@@ -28,7 +28,7 @@ const char* to_string(PathHealth health);
 struct PathProbeRequest {
   std::string path;
   std::chrono::milliseconds deadline{2000};
-  bool write_test = false;  ///< write, fsync, read back, compare and delete `.sharefs-probe-HOST-PID`
+  bool write_test = false; ///< write, fsync, read back, compare and delete `.sharefs-probe-HOST-PID`
   std::optional<User> as;
 
   friend bool operator==(const PathProbeRequest&, const PathProbeRequest&) = default;
@@ -37,7 +37,7 @@ struct PathProbeRequest {
 struct PathProbe {
   PathHealth health = PathHealth::failed;
   int error_number = 0;
-  std::string detail; ///< which step of the write test failed, or errno's text
+  std::string detail;                   ///< which step of the write test failed, or errno's text
   std::chrono::microseconds latency{0}; ///< of statfs, which always goes to the server
   std::uint64_t size_bytes = 0, free_bytes = 0, files = 0, free_files = 0; ///< of statfs; free for non-root users
 
@@ -70,7 +70,7 @@ struct PathFact {
   std::uint32_t mode = 0; ///< 07777
   std::uint32_t uid = 0, gid = 0;
   std::uint64_t size = 0, device = 0, inode = 0, links = 0;
-  std::int64_t mtime = 0; ///< seconds
+  std::int64_t mtime = 0;           ///< seconds
   std::vector<std::string> entries; ///< sorted
   std::string content;
 

@@ -6,7 +6,7 @@ namespace sharefs::sys {
 /// The machine itself. Under a root other than "/" the live parts (mount, unmount, run, exec) refuse with `unsupported`
 /// instead of touching the host; probing and reading of the mount table still work.
 class RealSystem final : public System {
-public:
+ public:
   explicit RealSystem(std::string root = "/") : System(Files(std::move(root))) {}
 
   Result<Completed> run(const Command& command) override;

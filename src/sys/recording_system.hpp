@@ -7,7 +7,7 @@
 namespace sharefs::sys {
 
 class RecordingSystem final : public System {
-public:
+ public:
   explicit RecordingSystem(System& inner);
   ~RecordingSystem() override;
 
@@ -26,7 +26,7 @@ public:
   /// The script so far (see ScriptedSystem).
   [[nodiscard]] std::string to_json() const;
 
-private:
+ private:
   struct Record;
   System& m_inner;
   std::unique_ptr<Record> m_record;

@@ -43,8 +43,8 @@ class Resolver {
   using Remote = std::function<std::vector<Seen>(const std::vector<std::string>&)>;
   Resolver(const MountTable& mounts, Local local, Remote remote);
 
-  /// `path` is absolute. Never fails: more than 40 links give a shared place with a doubt. Where nothing is shared, links
-  /// and kinds are not looked at, unless insist() was called: that is all that `run` needs, and costs no time.
+  /// `path` is absolute. Never fails: more than 40 links give a shared place with a doubt. Where nothing is shared,
+  /// links and kinds are not looked at, unless insist() was called: that is all that `run` needs, and costs no time.
   Place resolve(std::string_view path);
   void insist() { m_insist = true; }
   /// True if some mount of the table is shared: if not, nothing is, and nothing needs to be resolved.

@@ -14,7 +14,7 @@ namespace {
 
 /// ScriptedSystem is made and owned here, so that its calls can be read at the end; the program gets this view of it.
 class View final : public sharefs::sys::System {
-public:
+ public:
   explicit View(sharefs::sys::System& inner) : System(inner.files()), m_inner(inner) {}
   sharefs::Result<sharefs::sys::Completed> run(const sharefs::sys::Command& c) override { return m_inner.run(c); }
   sharefs::Error exec(const sharefs::Argv& a, const std::vector<std::string>& e) override { return m_inner.exec(a, e); }
@@ -32,7 +32,7 @@ public:
   sharefs::Result<sharefs::sys::User> user(std::string_view n) override { return m_inner.user(n); }
   std::chrono::system_clock::time_point now() override { return m_inner.now(); }
 
-private:
+ private:
   sharefs::sys::System& m_inner;
 };
 
@@ -58,7 +58,12 @@ int main(int argc, char** argv) {
   }
   auto& machine = **scripted;
   sharefs::cli::Host host{[&machine](const std::string&) { return std::make_unique<View>(machine); },
-                          std::cin, std::cout, std::cerr, {}, {}, "/"};
+                          std::cin,
+                          std::cout,
+                          std::cerr,
+                          {},
+                          {},
+                          "/"};
   host.console.width = 100;
   for (auto word = words.begin() + 2; word != dashes; ++word)
     if (*word == "--tty")

@@ -28,7 +28,8 @@ TEST_CASE("shell_join: the first word is never read as an assignment", "[argv]")
 }
 
 TEST_CASE("bash reads back exactly the bytes that were quoted", "[argv]") {
-  Argv words{"", " ", "'", "\"", "\\", "$HOME", "`id`", "!x", "a\tb", "a\nb\n", "\x01\x7f", "#c", "~", "{a,b}", "ä", "\\n'"};
+  Argv words{"",     " ",      "'",        "\"", "\\", "$HOME", "`id`", "!x",
+             "a\tb", "a\nb\n", "\x01\x7f", "#c", "~",  "{a,b}", "ä",    "\\n'"};
   std::string every_byte;
   for (int c = 1; c < 256; ++c)
     every_byte += static_cast<char>(c);

@@ -44,12 +44,15 @@ TEST_CASE("did you mean", "[text]") {
 
 TEST_CASE("UTF-8", "[text]") {
   CHECK(is_utf8("plain ä € 😀"));
-  for (const std::string bad : {"\xff", "\xc0\xaf", "\xed\xa0\x80", "\xf5\x80\x80\x80", "\xe2\x82", "\xf0\x8f\xbf\xbf"}) {
+  for (const std::string bad :
+       {"\xff", "\xc0\xaf", "\xed\xa0\x80", "\xf5\x80\x80\x80", "\xe2\x82", "\xf0\x8f\xbf\xbf"}) {
     CAPTURE(bad.size());
     CHECK_FALSE(is_utf8(bad));
     CHECK(is_utf8(to_utf8(bad)));
   }
-  CHECK(to_utf8("a\xff" "b") == "a\xef\xbf\xbd" "b");
+  CHECK(to_utf8("a\xff"
+                "b") == "a\xef\xbf\xbd"
+                        "b");
 }
 
 TEST_CASE("base64 (RFC 4648, section 10)", "[text]") {
