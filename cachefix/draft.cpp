@@ -115,8 +115,7 @@ const std::optional<std::string>* Draft::tree(const std::string& shell_text) {
   return nullptr;
 }
 
-std::optional<std::string> Draft::local_for(const std::string& shared_path, const sys::Place& place) {
-  (void)place;
+std::optional<std::string> Draft::local_for(const std::string& shared_path) {
   if (!facts.local) {
     out.questions.local = true;
     return std::nullopt;
@@ -124,7 +123,7 @@ std::optional<std::string> Draft::local_for(const std::string& shared_path, cons
   if (facts.local->directory.empty())
     return std::nullopt;
   const std::string shared = normalize_path(shared_path);
-  const std::string path = facts.local->directory + "/" + cache_key(shared);
+  std::string path = facts.local->directory + "/" + cache_key(shared);
   if (std::find(out.directories.begin(), out.directories.end(), path) == out.directories.end())
     out.directories.push_back(path);
   out.origins[path] = shared;

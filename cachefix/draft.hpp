@@ -60,7 +60,7 @@ class Draft {
   void report_leftovers(const std::string& path);
   const std::optional<std::string>* tree(const std::string& shell_text);
   /// The node-local directory that stands for a shared path, noted to be made; nullopt: not known yet or there is none.
-  std::optional<std::string> local_for(const std::string& shared_path, const sys::Place& place);
+  std::optional<std::string> local_for(const std::string& shared_path);
 
   void diagnose(Severity severity, std::string code, std::string subject, std::string message, std::string hint = {});
   void keep(std::string flag, std::optional<std::size_t> index, std::string value, CacheClass cache_class,

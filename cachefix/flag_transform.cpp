@@ -310,7 +310,7 @@ void transform_flag(Draft& draft, const Walk& walk, const Program& program, cons
     if (way == Way::wait)
       return;
     if (way == Way::drop || way == Way::in_place)
-      local = draft.local_for(*judged[last].path, *judged[last].place);
+      local = draft.local_for(*judged[last].path);
     if (local && built_once && !settle_contradiction(draft, *built_once, *all[last])) {
       for (std::size_t i = 0; i < all.size(); ++i)
         keep(i, "data_shared_file_system is true");
@@ -334,7 +334,7 @@ void transform_flag(Draft& draft, const Walk& walk, const Program& program, cons
       keep(i, why_left(*all[i]));
     else if (all[i]->spot == Spot::file && is_superseded(all, i))
       keep(i, "what comes later on the command line counts");
-    else if (const auto place_here = draft.local_for(*judged[i].path, *judged[i].place)) {
+    else if (const auto place_here = draft.local_for(*judged[i].path)) {
       put_in_place(draft, *all[i], *place_here);
       if (models_matter && i == last)
         link_models(draft, *place_here, *judged[i].path);

@@ -137,7 +137,7 @@ class Reader {
       if (const Match match = search(word, false); match.option)
         return take(*match.option, std::nullopt);
     for (std::size_t i = 1; i < word.size(); ++i) {
-      const std::string name{word[0] == '+' ? '-' : '-', word[i]};
+      const std::string name{'-', word[i]};
       const Match match = search(name, false);
       if (!match.option) {
         m_out.end = index;

@@ -50,13 +50,15 @@ std::optional<Mpi> flavour_of(Draft& draft, const Program& program, const ChainL
   if (has_option(link, k_mpich_options))
     return Mpi::mpich;
   std::vector<std::string> candidates;
-  if (word.find('/') != std::string::npos)
-    candidates.push_back(*draft.absolute(program, word));
-  else
+  if (word.find('/') != std::string::npos) {
+    if (auto path = draft.absolute(program, word)) // a URL is none
+      candidates.push_back(*std::move(path));
+  } else {
     for (const std::string& directory :
          split(draft.variable(program, "PATH").value_or("/usr/local/bin:/usr/bin:/bin"), ':'))
       if (directory.starts_with('/'))
         candidates.push_back(join_path(directory, word));
+  }
   bool waiting = false;
   for (const std::string& path : candidates) {
     const sys::Place* place = draft.place(path);

@@ -198,7 +198,7 @@ class SyntaxReader {
 
   [[nodiscard]] std::string expansion(const Json& part, bool quoted) const {
     const std::string name = part.contains("Param") ? part.at("Param").value("Value", std::string()) : std::string();
-    const std::string unknown = std::string(1, k_unknown_part) + name;
+    std::string unknown = std::string(1, k_unknown_part) + name;
     for (const auto& [key, value] : part.items())
       if (key != "Type" && key != "Pos" && key != "End" && key != "Dollar" && key != "Rbrace" && key != "Short" &&
           key != "Param")

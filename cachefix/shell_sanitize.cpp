@@ -243,7 +243,7 @@ ScriptResult sanitize_script(const std::string& file, const std::string& text, c
   ScriptResult result;
   std::vector<ScriptFound> programs;
   auto changed = sanitize_shell(draft, text, scope, programs);
-  result.text = changed ? std::move(*changed) : text;
+  result.text = changed ? *std::move(changed) : text;
   const auto* tree = draft.tree(text);
   const auto shell = tree != nullptr && *tree ? read_shell(text, **tree) : std::nullopt;
   if (shell && (!draft.out.set.empty() || !draft.out.unset.empty())) {

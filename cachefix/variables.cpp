@@ -64,7 +64,7 @@ void one_variable(Draft& draft, const Program& program, const std::string& name,
       draft.keep(name, index, value, cache_class, reason);
     return;
   }
-  const auto local = draft.local_for(*path, *place);
+  const auto local = draft.local_for(*path);
   if (!local)
     return;
   if (given && name == "HF_DATASETS_CACHE")

@@ -46,13 +46,14 @@ class Walker {
   void add_program(ProgramKind kind, std::size_t index, std::size_t begin, std::size_t end, Scope scope, bool python,
                    std::string name = {}) {
     // Inside of shell text: an expansion that is not known stands where the program's name should.
-    if (kind != ProgramKind::shell && kind != ProgramKind::text &&
-        base_name(name.empty() ? m_argv[index] : name).find('\x01') != std::string::npos)
+    if (name.empty())
+      name = m_argv[index];
+    if (kind != ProgramKind::shell && kind != ProgramKind::text && base_name(name).find('\x01') != std::string::npos)
       return give_up("SF403", index, "the program stands in a variable that is not known");
     Program program;
     program.kind = kind;
     program.index = index;
-    program.name = name.empty() ? m_argv[index] : std::move(name);
+    program.name = std::move(name);
     program.begin = std::min(begin, end);
     program.tail = end;
     program.end = find_word("--", program.begin, end);

@@ -402,3 +402,9 @@ TEST_CASE("a flag that may be short for --cache_dir is left with a warning") {
   REQUIRE(result.diagnoses.size() == 1);
   CHECK(result.diagnoses[0].code == "SF406");
 }
+
+TEST_CASE("a launcher that is named by a URL is no launcher, and no crash") {
+  World world;
+  const std::string line = "http://h/mpirun -np 2 python run_clm.py --cache_dir /share/x";
+  CHECK(world.run(words(line)).argv.front() == "http://h/mpirun");
+}
