@@ -216,20 +216,20 @@ void drop(Draft& draft, const Program& program, const Occurrences& all, const st
                            "older releases would look for models there and not where `" + last.flag + "` had them");
 }
 
-/// Gives one occurrence the node-local path.
-void put_in_place(Draft& draft, const Occurrence& one, const std::string& local) {
+/// Gives one occurrence another value, mostly the node-local path.
+void put_in_place(Draft& draft, const Occurrence& one, const std::string& value) {
   switch (one.spot) {
   case Spot::word:
   case Spot::pair:
-    draft.replace(one.value_index, one.value_begin, one.value.size(), local);
-    draft.out.changes.push_back({ChangeKind::argument, one.flag, one.value_index, one.value, local,
+    draft.replace(one.value_index, one.value_begin, one.value.size(), value);
+    draft.out.changes.push_back({ChangeKind::argument, one.flag, one.value_index, one.value, value,
                                  one.rule.cache_class, ChangeAction::rewrite, one.rule.id, one.rule.reason});
     return;
   case Spot::file:
-    insert_override(draft, one, local);
+    insert_override(draft, one, value);
     return;
   case Spot::document:
-    use_changed_copy(draft, one, local);
+    use_changed_copy(draft, one, value);
     return;
   }
 }
@@ -252,20 +252,11 @@ bool settle_contradiction(Draft& draft, const Occurrence& built_once, const Occu
                    "to change both, run with `--local --cache_dir`, which sets it to false besides");
     return false;
   }
-  constexpr const char* reason = "each node builds its datasets on its own disk";
-  const std::string& word = draft.argv[built_once.value_index];
-  std::string to = "false";
-  if (built_once.spot == Spot::file) {
-    to = built_once.override_start + to;
-    draft.edits[built_once.insert_at].before.push_back(to);
-  } else {
-    if (built_once.value.empty()) // the bare flag
-      to = "=" + to;
-    draft.replace(built_once.value_index, built_once.value_begin, word.size() - built_once.value_begin, to);
-  }
-  draft.out.changes.push_back(
-      {ChangeKind::argument, built_once.flag, built_once.value_index, built_once.value, to, CacheClass::node_local,
-       built_once.spot == Spot::file ? ChangeAction::set : ChangeAction::rewrite, last.rule.id, reason});
+  Occurrence off = built_once;
+  off.rule = last.rule;
+  off.rule.cache_class = CacheClass::node_local;
+  off.rule.reason = "each node builds its datasets on its own disk";
+  put_in_place(draft, off, built_once.value.empty() ? "=false" : "false"); // empty: the bare flag
   return true;
 }
 

@@ -27,38 +27,6 @@ bool is_among(const std::vector<std::string>& hosts, const std::string& host) {
   return std::find(hosts.begin(), hosts.end(), host) != hosts.end();
 }
 
-} // namespace
-
-std::vector<std::string> parse_hostfile(std::string_view text) {
-  std::vector<std::string> hosts;
-  for (const std::string& line : split_lines(text)) {
-    const auto words = split_words(std::string_view(line).substr(0, line.find('#')));
-    if (!words.empty())
-      add_once(hosts, std::string_view(words.front()).substr(0, words.front().find(':')));
-  }
-  return hosts;
-}
-
-std::vector<std::string> parse_host_list(std::string_view text) {
-  std::vector<std::string> hosts;
-  for (const std::string& part : split(text, ','))
-    add_once(hosts, trim(std::string_view(part).substr(0, part.find(':'))));
-  return hosts;
-}
-
-std::vector<std::string> filter_hosts(std::vector<std::string> hosts, std::string_view include,
-                                      std::string_view exclude) {
-  if (!include.empty()) {
-    const auto wanted = filtered(include, false);
-    std::erase_if(hosts, [&](const std::string& host) { return !is_among(wanted, host); });
-  }
-  const auto unwanted = filtered(exclude, true);
-  std::erase_if(hosts, [&](const std::string& host) { return is_among(unwanted, host); });
-  return hosts;
-}
-
-namespace {
-
 /// The hosts of a file; none while it is not known, or where it cannot be read.
 std::vector<std::string> hosts_in_file(Draft& draft, const std::string& path) {
   const auto* text = draft.text(path);
@@ -89,6 +57,34 @@ std::vector<std::string> hosts_of_link(Draft& draft, const Program& program, con
 }
 
 } // namespace
+
+std::vector<std::string> parse_hostfile(std::string_view text) {
+  std::vector<std::string> hosts;
+  for (const std::string& line : split_lines(text)) {
+    const auto words = split_words(std::string_view(line).substr(0, line.find('#')));
+    if (!words.empty())
+      add_once(hosts, std::string_view(words.front()).substr(0, words.front().find(':')));
+  }
+  return hosts;
+}
+
+std::vector<std::string> parse_host_list(std::string_view text) {
+  std::vector<std::string> hosts;
+  for (const std::string& part : split(text, ','))
+    add_once(hosts, trim(std::string_view(part).substr(0, part.find(':'))));
+  return hosts;
+}
+
+std::vector<std::string> filter_hosts(std::vector<std::string> hosts, std::string_view include,
+                                      std::string_view exclude) {
+  if (!include.empty()) {
+    const auto wanted = filtered(include, false);
+    std::erase_if(hosts, [&](const std::string& host) { return !is_among(wanted, host); });
+  }
+  const auto unwanted = filtered(exclude, true);
+  std::erase_if(hosts, [&](const std::string& host) { return is_among(unwanted, host); });
+  return hosts;
+}
 
 std::vector<std::string> hosts_of(Draft& draft, const Walk& walk) {
   std::vector<std::string> hosts;

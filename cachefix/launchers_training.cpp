@@ -14,32 +14,49 @@ constexpr Meaning k_accelerate[] = {
 constexpr Meaning k_horovod[] = {
     {"--hosts", remote}, {"--hostfile", hostfile}, {"--help", information}, {"--version", information}};
 
-#define ACCELERATE_FLAGS                                                                                               \
-  "-h/--help -q/--quiet --cpu --multi_gpu --tpu --ipex --use_xpu --enable_cpu_affinity --dynamo_use_fullgraph "        \
-  "--dynamo_use_dynamic --dynamo_use_regional_compilation --use_deepspeed --use_fsdp --use_tp "                        \
-  "--use_parallelism_config "                                                                                          \
-  "--use_megatron_lm --same_network -m/--module --no_python --tpu_cluster --no_tpu_cluster --tpu_use_sudo "            \
-  "--downcast_bf16 --fp8_use_autocast_during_eval --debug"
-#define ACCELERATE_VALUES                                                                                              \
-  "--config_file --mixed_precision --num_processes --num_machines --num_cpu_threads_per_process --dynamo_backend "     \
-  "--dynamo_mode --gpu_ids --machine_rank --main_process_ip --main_process_port -t/--tee --log_dir --role "            \
-  "--rdzv_backend --rdzv_conf --max_restarts --monitor_interval --vm --env --main_training_function "                  \
-  "--deepspeed_config_file --zero_stage --offload_optimizer_device --offload_param_device "                            \
-  "--offload_optimizer_nvme_path --offload_param_nvme_path --gradient_accumulation_steps --gradient_clipping "         \
-  "--zero3_init_flag --zero3_save_16bit_model --deepspeed_hostfile --deepspeed_exclusion_filter "                      \
-  "--deepspeed_inclusion_filter --deepspeed_multinode_launcher --deepspeed_moe_layer_cls_names --fsdp_version "        \
-  "--fsdp_offload_params --fsdp_min_num_params --fsdp_sharding_strategy --fsdp_reshard_after_forward "                 \
-  "--fsdp_auto_wrap_policy --fsdp_transformer_layer_cls_to_wrap --fsdp_backward_prefetch "                             \
-  "--fsdp_backward_prefetch_policy --fsdp_state_dict_type --fsdp_forward_prefetch --fsdp_use_orig_params "             \
-  "--fsdp_cpu_ram_efficient_loading --fsdp_sync_module_states --fsdp_activation_checkpointing --tp_size "              \
-  "--megatron_lm_tp_degree --megatron_lm_pp_degree --megatron_lm_num_micro_batches "                                   \
-  "--megatron_lm_sequence_parallelism --megatron_lm_recompute_activations "                                            \
-  "--megatron_lm_use_distributed_optimizer --megatron_lm_gradient_clipping --fp8_backend --fp8_margin --fp8_interval " \
-  "--fp8_format --fp8_amax_history_len --fp8_amax_compute_algo --fp8_override_linear_precision --fp8_opt_level "       \
-  "--fp8_enable_fsdp_float8_all_gather --fp8_pad_inner_dim --fp8_recipe "                                              \
-  "--parallelism_config_dp_replicate_size --parallelism_config_dp_shard_size --parallelism_config_tp_size "            \
-  "--parallelism_config_cp_size --parallelism_config_cp_comm_strategy --aws_access_key_id --aws_secret_access_key "    \
-  "--mpirun_hostfile --mpirun_ccl"
+/// `accelerate launch`, and the other names of the same program.
+constexpr Launcher accelerate(std::string_view programs, std::string_view modules, std::string_view verbs) {
+  return {
+      .name = "accelerate",
+      .programs = programs,
+      .modules = modules,
+      .verbs = verbs,
+      .syntax = Syntax::exact,
+      .tail = Tail::script,
+      .flags =
+          "-h/--help -q/--quiet --cpu --multi_gpu --tpu --ipex --use_xpu --enable_cpu_affinity --dynamo_use_fullgraph "
+          "--dynamo_use_dynamic --dynamo_use_regional_compilation --use_deepspeed --use_fsdp --use_tp "
+          "--use_parallelism_config "
+          "--use_megatron_lm --same_network -m/--module --no_python --tpu_cluster --no_tpu_cluster --tpu_use_sudo "
+          "--downcast_bf16 --fp8_use_autocast_during_eval --debug",
+      .values =
+          "--config_file --mixed_precision --num_processes --num_machines --num_cpu_threads_per_process "
+          "--dynamo_backend "
+          "--dynamo_mode --gpu_ids --machine_rank --main_process_ip --main_process_port -t/--tee --log_dir --role "
+          "--rdzv_backend --rdzv_conf --max_restarts --monitor_interval --vm --env --main_training_function "
+          "--deepspeed_config_file --zero_stage --offload_optimizer_device --offload_param_device "
+          "--offload_optimizer_nvme_path --offload_param_nvme_path --gradient_accumulation_steps --gradient_clipping "
+          "--zero3_init_flag --zero3_save_16bit_model --deepspeed_hostfile --deepspeed_exclusion_filter "
+          "--deepspeed_inclusion_filter --deepspeed_multinode_launcher --deepspeed_moe_layer_cls_names --fsdp_version "
+          "--fsdp_offload_params --fsdp_min_num_params --fsdp_sharding_strategy --fsdp_reshard_after_forward "
+          "--fsdp_auto_wrap_policy --fsdp_transformer_layer_cls_to_wrap --fsdp_backward_prefetch "
+          "--fsdp_backward_prefetch_policy --fsdp_state_dict_type --fsdp_forward_prefetch --fsdp_use_orig_params "
+          "--fsdp_cpu_ram_efficient_loading --fsdp_sync_module_states --fsdp_activation_checkpointing --tp_size "
+          "--megatron_lm_tp_degree --megatron_lm_pp_degree --megatron_lm_num_micro_batches "
+          "--megatron_lm_sequence_parallelism --megatron_lm_recompute_activations "
+          "--megatron_lm_use_distributed_optimizer --megatron_lm_gradient_clipping --fp8_backend --fp8_margin "
+          "--fp8_interval "
+          "--fp8_format --fp8_amax_history_len --fp8_amax_compute_algo --fp8_override_linear_precision --fp8_opt_level "
+          "--fp8_enable_fsdp_float8_all_gather --fp8_pad_inner_dim --fp8_recipe "
+          "--parallelism_config_dp_replicate_size --parallelism_config_dp_shard_size --parallelism_config_tp_size "
+          "--parallelism_config_cp_size --parallelism_config_cp_comm_strategy --aws_access_key_id "
+          "--aws_secret_access_key "
+          "--mpirun_hostfile --mpirun_ccl",
+      .meanings = k_accelerate,
+      .underscores = true,
+      .source = "accelerate/commands/launch.py, 0.20 to 1.11; with a hostfile it writes its environment to "
+                ".deepspeed_env"};
+}
 
 constexpr Launcher k_training_launchers[] = {
     {.name = "torchrun",
@@ -71,28 +88,8 @@ constexpr Launcher k_training_launchers[] = {
      .carries = Carries::deepspeed,
      .default_hostfile = "/job/hostfile",
      .source = "deepspeed/launcher/runner.py, 0.8 to 0.17"},
-    {.name = "accelerate",
-     .programs = "accelerate",
-     .verbs = "launch",
-     .syntax = Syntax::exact,
-     .tail = Tail::script,
-     .flags = ACCELERATE_FLAGS,
-     .values = ACCELERATE_VALUES,
-     .meanings = k_accelerate,
-     .underscores = true,
-     .source =
-         "accelerate/commands/launch.py, 0.20 to 1.11; with a hostfile it writes its environment to .deepspeed_env"},
-    {.name = "accelerate",
-     .programs = "accelerate-launch",
-     .modules = "accelerate.commands.launch",
-     .syntax = Syntax::exact,
-     .tail = Tail::script,
-     .flags = ACCELERATE_FLAGS,
-     .values = ACCELERATE_VALUES,
-     .meanings = k_accelerate,
-     .underscores = true,
-     .source =
-         "accelerate/commands/launch.py, 0.20 to 1.11; with a hostfile it writes its environment to .deepspeed_env"},
+    accelerate("accelerate", "", "launch"),
+    accelerate("accelerate-launch", "accelerate.commands.launch", ""),
     {.name = "horovodrun",
      .programs = "horovodrun",
      .modules = "horovod.runner.launch",

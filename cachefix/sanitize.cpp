@@ -3,6 +3,7 @@
 #include "base/text.hpp"
 #include "cachefix/draft.hpp"
 #include "cachefix/hosts.hpp"
+#include "cachefix/shell.hpp"
 #include "cachefix/shell_sanitize.hpp"
 
 #include <algorithm>
@@ -105,7 +106,7 @@ void sanitize_shell_program(Draft& draft, const Walk& walk, const Program& progr
     return;
   }
   if (!draft.facts.any_shared || program.python || (!by_shell && !script) ||
-      program.name.find('\x01') != std::string::npos)
+      program.name.find(k_unknown_part) != std::string::npos)
     return;
   const auto path = draft.absolute(program, program.name);
   const auto* text = path ? draft.text(*path) : nullptr;

@@ -2,6 +2,7 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "sys/child.hpp"
 #include "sys/fd.hpp"
 #include "sys/process.hpp"
 
@@ -87,18 +88,6 @@ Result<std::size_t> read_block(int fd, std::vector<char>& block, const std::stri
   return filled;
 }
 
-Result<void> write_block(int fd, const char* data, std::size_t size, const std::string& path) {
-  for (std::size_t written = 0; written < size;) {
-    const ssize_t count = ::write(fd, data + written, size - written);
-    if (count < 0 && errno == EINTR)
-      continue;
-    if (count < 0)
-      return fail(errno_error(errno, path));
-    written += static_cast<std::size_t>(count);
-  }
-  return {};
-}
-
 /// Copies one file to the disk and reads both again. Bytes.
 Result<std::uint64_t> copy_one_file(const std::string& from, const std::string& to) {
   const sys::Fd source(::open(from.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
@@ -120,8 +109,8 @@ Result<std::uint64_t> copy_one_file(const std::string& from, const std::string& 
       return fail(count.error());
     if (*count == 0)
       break;
-    if (auto written = write_block(target.get(), block.data(), *count, to); !written)
-      return fail(written.error());
+    if (!sys::write_all(target.get(), {block.data(), *count}))
+      return fail(errno_error(errno, to));
     bytes += *count;
   }
   if (::fsync(target.get()) != 0)

@@ -2,6 +2,7 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "cachefix/shell.hpp"
 
 #include <algorithm>
 
@@ -48,7 +49,8 @@ class Walker {
     // Inside of shell text: an expansion that is not known stands where the program's name should.
     if (name.empty())
       name = m_argv[index];
-    if (kind != ProgramKind::shell && kind != ProgramKind::text && base_name(name).find('\x01') != std::string::npos)
+    if (kind != ProgramKind::shell && kind != ProgramKind::text &&
+        base_name(name).find(k_unknown_part) != std::string::npos)
       return give_up("SF403", index, "the program stands in a variable that is not known");
     Program program;
     program.kind = kind;

@@ -79,14 +79,14 @@ Result<void> report(Context& context, Diagnoses diagnoses, bool strict) {
     return diagnosis.severity == Severity::error || (strict && diagnosis.severity == Severity::warning);
   };
   const auto stop = std::find_if(diagnoses.begin(), diagnoses.end(), stops);
-  if (stop == diagnoses.end() || context.flags.json)
+  if (stop == diagnoses.end()) {
     context.report(diagnoses);
-  if (stop == diagnoses.end())
     return {};
+  }
   const Diagnosis found = *stop;
-  diagnoses.erase(stop);
   if (!context.flags.json)
-    context.report(diagnoses);
+    diagnoses.erase(stop);
+  context.report(diagnoses);
   return fail(ErrorCode::failed, found.subject + ": " + found.message + " [" + found.code + "]", found.hint);
 }
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "lab")]  # sharefslab waits for us, too
 
 from launcherslab.isolation import isolate  # noqa: E402
 from launcherslab.printer import write_printers  # noqa: E402

@@ -16,7 +16,7 @@ from launcherslab.isolation import LOCAL, SHARED
 from launcherslab.printer import Printed, dataset_cache_of, printed
 from launcherslab.sharefs import Sharefs
 from launcherslab.slurm import Slurm
-from launcherslab.wait import wait_until
+from sharefslab.wait import wait_until
 
 # Options with which nothing runs, or with which the file is no program: --multi-prog names a list of programs.
 LEFT = {"-h", "--help", "--usage", "-V", "--version", "--multi-prog"}
@@ -92,7 +92,7 @@ def words_of(line: str, cluster: Sharefs, output: Path) -> list[str]:
 
 
 def output_of_job(path: Path) -> list[Printed]:
-    wait_until(lambda: path.exists() and bool(printed(path.read_text())), 20, "output of the job")
+    wait_until(lambda: path.exists() and bool(printed(path.read_text())), 20, what="output of the job")
     return printed(path.read_text())
 
 

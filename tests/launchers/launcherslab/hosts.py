@@ -6,9 +6,10 @@ import socket
 import subprocess
 from pathlib import Path
 
+from sharefslab.wait import wait_until
+
 from .daemons import Daemons
 from .isolation import BRIDGE, OTHER_HOSTS, ip, mount_tmpfs, unshare_host
-from .wait import wait_until
 
 _SSHD_OPTIONS = ("UsePAM=no", "StrictModes=no", "PidFile=none", "PermitRootLogin=yes", "MaxStartups=50")
 # Waits for the network that the first host lays, at most 10 s. $0 is the address, $@ the sshd.
@@ -73,7 +74,7 @@ class SshHosts:
         daemon = self._daemons.start(name, ["sh", "-c", _BOOT, address, *sshd], preexec_fn=become_host)
         link = f"to-{name}"
         ip(f"link add {link} type veth peer name eth0 netns {daemon.pid}", f"link set {link} master {BRIDGE} up")
-        wait_until(lambda: _answers(address), 20, f"sshd of {name}")
+        wait_until(lambda: _answers(address), 20, what=f"sshd of {name}")
 
     def close(self) -> None:
         self._daemons.stop()

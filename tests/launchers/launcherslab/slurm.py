@@ -6,9 +6,10 @@ import os
 import subprocess
 from pathlib import Path
 
+from sharefslab.wait import wait_until
+
 from .daemons import Daemons
 from .isolation import ADDRESS, HEAD
-from .wait import wait_until
 
 NODES = ("node1", "node2")
 START_TIMEOUT = 30
@@ -68,12 +69,12 @@ class Slurm:
         socket = self._directory / "munge.socket"
         files = [f"--{name}-file={self._directory}/munge.{name}" for name in ("key", "pid", "log", "seed")]
         self._daemons.start("munged", ["munged", "--foreground", "--force", f"--socket={socket}", *files])
-        wait_until(socket.exists, START_TIMEOUT, "munged's socket")
+        wait_until(socket.exists, START_TIMEOUT, what="munged's socket")
         self._daemons.start("slurmctld", ["slurmctld", "-D", "-c"], env=environment)
         for name in NODES:
             self._daemons.start(f"slurmd.{name}", ["slurmd", "-D", "-N", name], env=environment)
         try:
-            wait_until(self._is_up, START_TIMEOUT, "both nodes idle")
+            wait_until(self._is_up, START_TIMEOUT, what="both nodes idle")
         except TimeoutError as error:
             raise TimeoutError(f"{error}\n{self._daemons.text()}") from error
 
