@@ -27,6 +27,13 @@ Occurrence in_file(std::string flag, std::size_t word, std::string value, Applie
   return one;
 }
 
+/// The text of a file that may name shared paths; nullptr: nothing is shared, it cannot be read, or it is not known
+/// yet.
+const std::string* text_of(Draft& draft, const std::string& path) {
+  const auto* text = draft.any_shared() ? draft.text(path) : nullptr;
+  return text != nullptr && *text ? &**text : nullptr;
+}
+
 /// The last `--cache_dir` of a file of arguments. transformers splits such a file at white space
 /// (hf_argparser.py, parse_args_into_dataclasses), argparse at line ends.
 std::optional<std::string> cache_dir_of_arguments(const std::string& text) {
@@ -55,10 +62,10 @@ void find_in_argument_files(Draft& draft, const Program& program, const Framewor
   if (!rule)
     return;
   const auto look = [&](const std::string& path, std::size_t word, std::size_t insert_at) {
-    const auto* text = draft.text(path);
-    if (text == nullptr || !*text)
+    const std::string* text = text_of(draft, path);
+    if (text == nullptr)
       return;
-    if (const auto value = cache_dir_of_arguments(**text))
+    if (const auto value = cache_dir_of_arguments(*text))
       found.push_back(in_file("--cache_dir", word, *value, *rule, insert_at, "--cache_dir"));
   };
   if (framework != nullptr && framework->name == "transformers" && program.kind == ProgramKind::file &&
@@ -95,10 +102,10 @@ void find_in_lone_document(Draft& draft, const Program& program, const Framework
   const auto rule = rule_for_flag(program, framework, "--cache_dir", draft.rules.user);
   if (word.empty() || word[0] == '-' || (!is_yaml_name(word) && !is_json_name(word)) || !path || !rule)
     return;
-  const auto* text = draft.text(*path);
-  if (text == nullptr || !*text)
+  const std::string* text = text_of(draft, *path);
+  if (text == nullptr)
     return;
-  const auto value = is_json_name(word) ? json_scalar(**text, k_key) : yaml_scalar(**text, k_key);
+  const auto value = is_json_name(word) ? json_scalar(*text, k_key) : yaml_scalar(*text, k_key);
   if (!value)
     return;
   const auto reads = reads_documents(draft, program, framework);
@@ -142,10 +149,8 @@ struct NamedDocument {
 std::optional<NamedDocument> named_document(Draft& draft, const Program& program) {
   const auto index = document_among(draft, program);
   const auto path = index ? draft.absolute(program, draft.argv[*index]) : std::nullopt;
-  const auto* text = path ? draft.text(*path) : nullptr;
-  if (text == nullptr || !*text)
-    return std::nullopt;
-  return NamedDocument{*index, *path, **text};
+  const std::string* text = path ? text_of(draft, *path) : nullptr;
+  return text == nullptr ? std::nullopt : std::optional<NamedDocument>({*index, *path, *text});
 }
 
 /// As OmegaConf and transformers' string_to_bool (hf_argparser.py) read it.
@@ -227,10 +232,10 @@ void find_in_hydra_document(Draft& draft, const Program& program, const Framewor
   const auto directory = option_value(draft, program, "--config-path", "-cp").value_or("");
   const std::string file = join_path(directory.starts_with('/') ? directory : join_path(above, directory),
                                      is_yaml_name(*name) ? *name : *name + ".yaml");
-  const auto* text = draft.text(file);
-  if (text == nullptr || !*text)
+  const std::string* text = text_of(draft, file);
+  if (text == nullptr)
     return;
-  for (const NestedScalar& scalar : nested_yaml_scalars(**text)) {
+  for (const NestedScalar& scalar : nested_yaml_scalars(*text)) {
     const std::string last = scalar.key.substr(scalar.key.rfind('.') + 1);
     auto rule = rule_for_flag(program, framework, "--" + scalar.key, draft.rules.user);
     if (!rule && last == k_key)
@@ -284,7 +289,7 @@ std::vector<Occurrence> find_overrides(const Program& program, const Framework* 
 
 std::vector<Occurrence> find_in_files(Draft& draft, const Program& program, const Framework* framework) {
   std::vector<Occurrence> found;
-  if (!draft.facts.any_shared || program.kind == ProgramKind::shell || program.kind == ProgramKind::text)
+  if (program.kind == ProgramKind::shell || program.kind == ProgramKind::text)
     return found;
   if (framework != nullptr && framework->name == "llamafactory") {
     find_in_llamafactory_document(draft, program, framework, found);
@@ -299,7 +304,7 @@ std::vector<Occurrence> find_in_files(Draft& draft, const Program& program, cons
 }
 
 std::optional<Occurrence> find_shared_file_system(Draft& draft, const Program& program, const Framework* framework) {
-  if (framework == nullptr || framework->name != "llamafactory" || !draft.facts.any_shared)
+  if (framework == nullptr || framework->name != "llamafactory")
     return std::nullopt;
   std::optional<Occurrence> found;
   if (const auto document = named_document(draft, program))

@@ -66,8 +66,13 @@ std::optional<std::string> Draft::absolute(const Program& program, const std::st
   return program.directory == "/" ? "/" + value : program.directory + "/" + value;
 }
 
+bool Draft::any_shared() {
+  out.questions.mounts = out.questions.mounts || !facts.any_shared;
+  return facts.any_shared.value_or(false);
+}
+
 const sys::Place* Draft::place(const std::string& path) {
-  if (!facts.any_shared)
+  if (facts.any_shared == false)
     return &k_nowhere_shared;
   const auto known = facts.places.find(path);
   if (known != facts.places.end())

@@ -52,6 +52,8 @@ class Draft {
   /// A value as the program would resolve it: `~`, relative to its working directory; nullopt if it is no path (empty,
   /// a URL). `..` stays: it is resolved through links.
   [[nodiscard]] std::optional<std::string> absolute(const Program& program, const std::string& value) const;
+  /// False: nothing of this host is shared, or that is not known yet and the question is noted.
+  bool any_shared();
   /// Where a path lies; nullptr: not known yet, the question is noted.
   const sys::Place* place(const std::string& path);
   const std::optional<std::string>* text(const std::string& path);

@@ -14,23 +14,17 @@ constexpr std::size_t k_most_text = 4U << 20U;
 
 } // namespace
 
-Prober::Prober(sys::System& system, LocalChoice choice) : m_system(system), m_choice(std::move(choice)) {}
+Prober::Prober(sys::System& system, LocalChoice choice)
+    : m_system(system), m_choice(std::move(choice)), m_glance(system.glance()) {}
 
-Result<Facts> Prober::begin(std::vector<std::string> environment, std::string directory) {
-  auto mounts = m_system.mounts();
-  if (!mounts)
-    return fail(mounts.error());
-  m_mounts = std::move(*mounts);
-  m_resolver.emplace(sys::make_resolver(m_system, m_mounts, k_look_deadline));
+Facts Prober::begin(std::vector<std::string> environment, std::string directory) {
   Facts facts;
   facts.environment = std::move(environment);
   facts.directory = std::move(directory);
-  facts.any_shared = m_resolver->any_shared();
   const bool has_home = std::any_of(facts.environment.begin(), facts.environment.end(),
                                     [](const std::string& entry) { return entry.starts_with("HOME=/"); });
-  if (facts.any_shared && !has_home) {
+  if (!has_home)
     facts.home = identity().home;
-  }
   return facts;
 }
 
@@ -40,11 +34,31 @@ const sys::Identity& Prober::identity() {
   return *m_identity;
 }
 
-sys::Place Prober::place(const std::string& path) {
-  return m_resolver->resolve(path);
+bool Prober::glance_suffices(const Questions& questions) {
+  const auto told = [this](const std::string& path) { return m_glance.at(path).has_value(); };
+  return !questions.mounts && !questions.local && questions.listings.empty() && questions.leftovers.empty() &&
+         std::all_of(questions.places.begin(), questions.places.end(), told) &&
+         std::all_of(questions.texts.begin(), questions.texts.end(), told);
 }
 
-void Prober::answer(const Questions& questions, Facts& facts) {
+Result<void> Prober::read_mounts(Facts& facts) {
+  auto mounts = m_system.mounts();
+  if (!mounts)
+    return fail(mounts.error());
+  m_mounts = std::move(*mounts);
+  m_resolver.emplace(sys::make_resolver(m_system, m_mounts, k_look_deadline));
+  facts.any_shared = m_resolver->any_shared();
+  return {};
+}
+
+sys::Place Prober::place(const std::string& path) {
+  return m_resolver ? m_resolver->resolve(path) : m_glance.at(path).value_or(sys::Place{});
+}
+
+Result<void> Prober::answer(const Questions& questions, Facts& facts) {
+  if (!m_resolver && !glance_suffices(questions))
+    if (auto read = read_mounts(facts); !read)
+      return read;
   for (const std::string& path : questions.places)
     facts.places.emplace(path, place(path));
   for (const std::string& path : questions.texts)
@@ -64,6 +78,7 @@ void Prober::answer(const Questions& questions, Facts& facts) {
     facts.leftovers.emplace(path, find_leftovers(path));
   if (questions.local && !facts.local)
     facts.local = find_local_root(m_system, *m_resolver, m_choice, identity());
+  return {};
 }
 
 std::optional<std::string> Prober::read(const std::string& path) {

@@ -17,7 +17,7 @@ struct Facts {
   std::vector<std::string> environment;                    ///< NAME=value
   std::string directory;                                   ///< working directory
   std::string home;                                        ///< by passwd
-  bool any_shared = false;                                 ///< some mount of this host is shared; if not, no path is
+  std::optional<bool> any_shared;                          ///< some mount of this host is shared; if not, no path is
   std::map<std::string, sys::Place> places;                ///< by the path as it was asked
   std::map<std::string, std::optional<std::string>> texts; ///< contents of files; nullopt: not there or not readable
   std::map<std::string, std::optional<std::vector<std::string>>> listings; ///< names in directories; nullopt: no answer
@@ -28,6 +28,7 @@ struct Facts {
 
 struct Questions {
   std::set<std::string> places, texts, listings, trees, leftovers;
+  bool mounts = false; ///< is any of them shared?
   bool local = false;
   void merge(Questions&& other) {
     places.merge(other.places);
@@ -35,10 +36,12 @@ struct Questions {
     listings.merge(other.listings);
     trees.merge(other.trees);
     leftovers.merge(other.leftovers);
+    mounts = mounts || other.mounts;
     local = local || other.local;
   }
   [[nodiscard]] bool empty() const {
-    return places.empty() && texts.empty() && listings.empty() && trees.empty() && leftovers.empty() && !local;
+    return places.empty() && texts.empty() && listings.empty() && trees.empty() && leftovers.empty() && !mounts &&
+           !local;
   }
 };
 
@@ -47,12 +50,16 @@ class Prober {
  public:
   Prober(sys::System& system, LocalChoice choice);
 
-  /// The first facts: environment and working directory as given, and the mount table.
-  Result<Facts> begin(std::vector<std::string> environment, std::string directory);
-  /// Adds the answers to the facts; every question gets one, be it "no answer".
-  void answer(const Questions& questions, Facts& facts);
+  /// The first facts: environment and working directory as given.
+  Facts begin(std::vector<std::string> environment, std::string directory);
+  /// Adds the answers to the facts; every question gets one, be it "no answer". Fails if the mount table is needed and
+  /// cannot be read.
+  Result<void> answer(const Questions& questions, Facts& facts);
 
  private:
+  /// Can all of them be answered without the mount table?
+  bool glance_suffices(const Questions& questions);
+  Result<void> read_mounts(Facts& facts);
   std::optional<std::string> read(const std::string& path);
   std::optional<std::vector<std::string>> list(const std::string& path);
   std::vector<std::string> find_leftovers(const std::string& path);
@@ -61,8 +68,9 @@ class Prober {
 
   sys::System& m_system;
   LocalChoice m_choice;
+  sys::Glance m_glance;
   sys::MountTable m_mounts;
-  std::optional<sys::Resolver> m_resolver;
+  std::optional<sys::Resolver> m_resolver; ///< once the mount table was needed
   std::optional<sys::Identity> m_identity;
 };
 

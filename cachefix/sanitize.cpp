@@ -105,8 +105,8 @@ void sanitize_shell_program(Draft& draft, const Walk& walk, const Program& progr
     }
     return;
   }
-  if (!draft.facts.any_shared || program.python || (!by_shell && !script) ||
-      program.name.find(k_unknown_part) != std::string::npos)
+  if (program.python || (!by_shell && !script) || program.name.find(k_unknown_part) != std::string::npos ||
+      !draft.any_shared())
     return;
   const auto path = draft.absolute(program, program.name);
   const auto* text = path ? draft.text(*path) : nullptr;

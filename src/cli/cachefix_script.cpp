@@ -44,13 +44,12 @@ Result<int> run_cachefix_script(Context& context, const Arguments& arguments) {
   const std::string& text = seen->front().content;
 
   cachefix::Prober prober(context.system, {caches.local, parse_size(caches.min_free).value_or(0)});
-  auto facts = prober.begin(context.host.environment, context.host.working_directory);
-  if (!facts)
-    return fail(facts.error());
-  cachefix::ScriptResult result = cachefix::sanitize_script(file, text, *facts, rules);
+  cachefix::Facts facts = prober.begin(context.host.environment, context.host.working_directory);
+  cachefix::ScriptResult result = cachefix::sanitize_script(file, text, facts, rules);
   for (int round = 0; round < 32 && !result.sanitized.questions.empty(); ++round) {
-    prober.answer(result.sanitized.questions, *facts);
-    result = cachefix::sanitize_script(file, text, *facts, rules);
+    if (auto answered = prober.answer(result.sanitized.questions, facts); !answered)
+      return fail(answered.error());
+    result = cachefix::sanitize_script(file, text, facts, rules);
   }
   context.report(result.sanitized.diagnoses);
   const auto copy = arguments.value("write");

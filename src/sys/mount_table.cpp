@@ -108,6 +108,10 @@ bool is_shared_fs_type(std::string_view fs_type) {
   return std::find(std::begin(k_shared), std::end(k_shared), fs_type) != std::end(k_shared);
 }
 
+bool may_hang(std::string_view fs_type) {
+  return is_shared_fs_type(fs_type) || fs_type.starts_with("fuse");
+}
+
 Result<MountTable> MountTable::parse(std::string_view mountinfo) {
   std::vector<MountEntry> entries;
   entries.reserve(static_cast<std::size_t>(std::ranges::count(mountinfo, '\n')) + 1);

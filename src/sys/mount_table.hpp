@@ -30,6 +30,9 @@ bool is_nfs(const MountEntry& mount);
 /// GFS2, network FUSE file systems (fuse.sshfs, fuse.glusterfs, fuse.juicefs, ...), and autofs (what it would mount is
 /// a network file system in all but rare cases).
 bool is_shared_fs_type(std::string_view fs_type);
+/// True where a look at a file may wait for something else than this host's disks and kernel: shared file systems, and
+/// all of FUSE, shared or not.
+bool may_hang(std::string_view fs_type);
 
 class MountTable {
  public:

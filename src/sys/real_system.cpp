@@ -45,6 +45,10 @@ Result<MountTable> RealSystem::mounts() {
   return read_mount_table();
 }
 
+Glance RealSystem::glance() {
+  return files().is_live() ? Glance::of_this_host() : Glance();
+}
+
 Result<void> RealSystem::mount(const MountCall& call) {
   if (!files().is_live())
     return fail(refusal(files(), "mounting " + call.target));

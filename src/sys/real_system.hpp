@@ -12,6 +12,7 @@ class RealSystem final : public System {
   Result<Completed> run(const Command& command) override;
   Error exec(const Argv& argv, const std::vector<std::string>& environment) override;
   Result<MountTable> mounts() override;
+  Glance glance() override;
   Result<void> mount(const MountCall& call) override;
   Result<void> unmount(const UnmountCall& call) override;
   NfsProbe probe_nfs(const NfsProbeRequest& request) override;

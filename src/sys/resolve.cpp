@@ -36,19 +36,21 @@ std::string with_rest(std::string here, const std::vector<std::string>& pending)
 
 Resolver::Resolver(const MountTable& mounts, Local local, Remote remote)
     : m_mounts(mounts), m_local(std::move(local)), m_remote(std::move(remote)) {
-  for (const MountEntry& mount : mounts.entries())
-    if (is_shared_fs_type(mount.fs_type))
-      m_shared.insert(mount.target);
+  for (const MountEntry& mount : mounts.entries()) {
+    m_any_shared = m_any_shared || is_shared_fs_type(mount.fs_type);
+    if (may_hang(mount.fs_type))
+      m_may_hang.insert(mount.target);
+  }
 }
 
-/// A hidden shared mount counts too: looking in process at a path is worth no risk.
-bool Resolver::crosses_shared(std::string_view path) const {
-  if (m_shared.empty())
+/// A hidden mount counts too: looking in process at a path is worth no risk.
+bool Resolver::look_may_hang(std::string_view path) const {
+  if (m_may_hang.empty())
     return false;
-  if (m_shared.contains("/"))
+  if (m_may_hang.contains("/"))
     return true;
   for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
-    if (m_shared.contains(path.substr(0, end)))
+    if (m_may_hang.contains(path.substr(0, end)))
       return true;
     if (end == std::string_view::npos)
       return false;
@@ -58,7 +60,7 @@ bool Resolver::crosses_shared(std::string_view path) const {
 const Seen& Resolver::look(const std::string& path, const std::vector<std::string>& ahead) {
   if (const auto known = m_seen.find(path); known != m_seen.end())
     return known->second;
-  if (!crosses_shared(path))
+  if (!look_may_hang(path))
     return m_seen.emplace(path, m_local(path)).first->second;
   // One question for this component and those that probably follow: a child process for each would be slow.
   std::vector<std::string> questions{path};
@@ -89,7 +91,7 @@ Place Resolver::resolve(std::string_view path) {
       here = next;
       continue;
     }
-    const MountEntry* owner = crosses_shared(next) ? m_mounts.owner_of(next) : nullptr;
+    const MountEntry* owner = look_may_hang(next) ? m_mounts.owner_of(next) : nullptr;
     const bool shared = owner != nullptr && is_shared_fs_type(owner->fs_type);
     // Looking below an automount point would mount it; what it mounts is shared in all but rare cases.
     if (shared && owner->fs_type == "autofs") {

@@ -3,6 +3,7 @@
 // through links and `..`, but without ever touching a shared mount in process.
 #include "sys/mount_table.hpp"
 #include "sys/path_probe.hpp"
+#include "sys/place.hpp"
 #include "sys/system.hpp"
 
 #include <functional>
@@ -13,18 +14,6 @@
 #include <vector>
 
 namespace sharefs::sys {
-
-struct Place {
-  std::string path;     ///< as asked, absolute and lexically normalized
-  std::string resolved; ///< through links as far as they could be seen
-  bool shared = false;  ///< on a file system that other hosts share (is_shared_fs_type), or not to be told: see `doubt`
-  PathKind kind = PathKind::unknown; ///< missing: the place is that of the nearest existing ancestor
-  std::string mount;                 ///< target of the mount that decides
-  std::string fs_type;
-  std::string doubt; ///< why the links below a shared mount could not be followed ("no answer in time"); else empty
-
-  friend bool operator==(const Place&, const Place&) = default;
-};
 
 /// One path component as lstat and readlink see it.
 struct Seen {
@@ -37,8 +26,8 @@ struct Seen {
 /// Decides places from values: the mount table and two ways to look at a component. Remembers what it saw.
 class Resolver {
  public:
-  /// `local` is asked only for paths that no shared mount lies above; `remote` for all others, several at once, and may
-  /// answer `unknown` (a dead server): then the place counts as shared.
+  /// `local` is asked only for paths that no mount that may hang lies above; `remote` for all others, several at once,
+  /// and may answer `unknown` (a dead server): then the place counts as shared if the mount is.
   using Local = std::function<Seen(const std::string&)>;
   using Remote = std::function<std::vector<Seen>(const std::vector<std::string>&)>;
   Resolver(const MountTable& mounts, Local local, Remote remote);
@@ -48,17 +37,18 @@ class Resolver {
   Place resolve(std::string_view path);
   void insist() { m_insist = true; }
   /// True if some mount of the table is shared: if not, nothing is, and nothing needs to be resolved.
-  [[nodiscard]] bool any_shared() const { return !m_shared.empty(); }
+  [[nodiscard]] bool any_shared() const { return m_any_shared; }
 
  private:
-  [[nodiscard]] bool crosses_shared(std::string_view path) const;
+  [[nodiscard]] bool look_may_hang(std::string_view path) const;
   const Seen& look(const std::string& path, const std::vector<std::string>& ahead);
 
   const MountTable& m_mounts;
   bool m_insist = false;
   Local m_local;
   Remote m_remote;
-  std::set<std::string, std::less<>> m_shared; ///< targets of shared mounts
+  bool m_any_shared = false;
+  std::set<std::string, std::less<>> m_may_hang; ///< targets of mounts
   std::map<std::string, Seen, std::less<>> m_seen;
 };
 

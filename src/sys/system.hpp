@@ -4,6 +4,7 @@
 #include "base/argv.hpp"
 #include "base/result.hpp"
 #include "sys/files.hpp"
+#include "sys/glance.hpp"
 #include "sys/mount_table.hpp"
 #include "sys/nfs_probe.hpp"
 #include "sys/path_probe.hpp"
@@ -55,6 +56,8 @@ class System {
   /// Returns only on failure.
   virtual Error exec(const Argv& argv, const std::vector<std::string>& environment) = 0;
   virtual Result<MountTable> mounts() = 0;
+  /// Knows nothing where the answers come from a file or go into one: mounts() tells it there.
+  virtual Glance glance() { return {}; }
   /// Success: a new mount is at target. Errors, with mount.nfs's own text: `timeout`, `busy`, `permission`, `usage` (an
   /// option), `unsupported` (a version), `not_found` (mount.nfs, the mount point, the export), `failed`.
   virtual Result<void> mount(const MountCall& call) = 0;

@@ -19,6 +19,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   (void)read_shell(text, tree);
   Facts facts;
   facts.directory = "/job";
+  facts.any_shared = false;
   facts.trees[text] = tree;
   const ScriptResult script = sanitize_script("x.sh", text, facts, {});
   FUZZ_CHECK(script.text == text); // nothing is shared: nothing changes

@@ -85,7 +85,6 @@ struct World {
     facts.environment = environment;
     facts.directory = directory;
     facts.home = "/home/alice";
-    facts.any_shared = resolver.any_shared();
     Sanitized result = sanitize(argv, facts, rules);
     for (int round = 0; round < 32 && !result.questions.empty(); ++round) {
       for (const std::string& path : result.questions.places)
@@ -106,6 +105,8 @@ struct World {
           if (is_under(known, path) && known.ends_with(".incomplete"))
             facts.leftovers[path].push_back(known);
       }
+      if (result.questions.mounts)
+        facts.any_shared = resolver.any_shared();
       if (result.questions.local)
         facts.local = local;
       result = sanitize(argv, facts, rules);

@@ -2,6 +2,7 @@
 
 #include "support/catch.hpp"
 #include "support/temporary_directory.hpp"
+#include "support/users.hpp"
 #include "sys/process.hpp"
 
 #include <fcntl.h>
@@ -20,10 +21,6 @@ namespace {
 
 PathProbe probe(const std::string& path, bool write_test = false, std::optional<User> as = {}) {
   return probe_paths({{path, 2000ms, write_test, as}}).at(0);
-}
-
-User nobody() {
-  return {"nobody", 65534, 65534, {65534}, "/nonexistent"};
 }
 
 /// In a child with an own mount namespace: a FUSE file system that nobody serves hangs at `path` like a dead server.
@@ -70,11 +67,11 @@ TEST_CASE("the write test names the step that failed") {
   if (::geteuid() != 0)
     return;
   fs::permissions(directory.path(), fs::perms::owner_all);
-  const PathProbe denied = probe(directory.path(), true, nobody());
+  const PathProbe denied = probe(directory.path(), true, test::nobody());
   CHECK(denied.health == PathHealth::denied);
   CHECK(denied.error_number == EACCES);
   fs::permissions(directory.path(), fs::perms(0755));
-  const PathProbe unwritable = probe(directory.path(), true, nobody());
+  const PathProbe unwritable = probe(directory.path(), true, test::nobody());
   CHECK(unwritable.health == PathHealth::denied);
   CHECK(unwritable.detail == "create: Permission denied");
   CHECK(unwritable.size_bytes > 0);
@@ -126,7 +123,7 @@ TEST_CASE("results come in the order of the requests, also of more than run at a
 TEST_CASE("a user that cannot be become is reported") {
   if (::geteuid() == 0)
     return;
-  const PathProbe result = probe("/", false, nobody());
+  const PathProbe result = probe("/", false, test::nobody());
   CHECK(result.health == PathHealth::denied);
   CHECK(result.detail.starts_with("cannot act as another user"));
 }

@@ -3,6 +3,7 @@
 #include "base/text.hpp"
 #include "support/catch.hpp"
 #include "support/temporary_directory.hpp"
+#include "support/users.hpp"
 
 #include <array>
 #include <csignal>
@@ -45,10 +46,6 @@ bool runs(const std::string& text) {
       return true;
   }
   return false;
-}
-
-User nobody() {
-  return {"nobody", 65534, 65534, {65534}, "/nonexistent"};
 }
 
 } // namespace
@@ -240,7 +237,7 @@ TEST_CASE("a parent that was started with SIGCHLD ignored still gets exit codes"
 
 TEST_CASE("a process can run as another user") {
   Command command = shell("id -u; id -g; id -G; echo $HOME $USER");
-  command.as = nobody();
+  command.as = test::nobody();
   const auto done = run_process(command);
   if (::geteuid() != 0) {
     CHECK(done.error().code == ErrorCode::permission);
@@ -304,7 +301,7 @@ TEST_CASE("in_child sees no descriptor of the parent") {
 }
 
 TEST_CASE("in_child works as another user") {
-  const auto ids = in_child(nobody(), 1s, []() -> Result<std::string> {
+  const auto ids = in_child(test::nobody(), 1s, []() -> Result<std::string> {
     return std::to_string(::getuid()) + " " + std::to_string(::getegid()) + " " +
            std::to_string(::getgroups(0, nullptr)) + (::setuid(0) == 0 ? " root again" : "");
   });

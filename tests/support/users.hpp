@@ -1,0 +1,11 @@
+#pragma once
+#include "sys/user.hpp"
+
+namespace sharefs::test {
+
+/// Who may do nothing that is not allowed to all.
+inline sys::User nobody() {
+  return {"nobody", 65534, 65534, {65534}, "/nonexistent"};
+}
+
+} // namespace sharefs::test
