@@ -42,15 +42,17 @@ constexpr Launcher k_environment_launchers[] = {
               "--no-project --no-editable --exact --no-env-file -m/--module --offline --no-config --no-progress "
               "--native-tls --managed-python --no-managed-python --no-python-downloads -n/--no-cache -U/--upgrade "
               "--no-index --refresh --reinstall --compile-bytecode --no-sources --no-build --no-binary "
-              "--no-build-isolation",
+              "--no-build-isolation --require-build-hashes --no-require-build-hashes --system-certs",
      .values = "--extra --no-extra --group --no-group --only-group -w/--with --with-editable --with-requirements "
                "--env-file -p/--python --package --directory --project --config-file --cache-dir --color --index "
                "--default-index -i/--index-url --extra-index-url -f/--find-links -P/--upgrade-package "
                "--reinstall-package --index-strategy --keyring-provider --resolution --prerelease --exclude-newer "
                "--link-mode --refresh-package -C/--config-setting --no-build-package --no-binary-package "
-               "--no-build-isolation-package --allow-insecure-host",
+               "--no-build-isolation-package --allow-insecure-host --no-editable-package --python-platform "
+               "--upgrade-group --prerelease-package --fork-strategy --exclude-newer-package --no-sources-package "
+               "--config-settings-package",
      .meanings = k_uv,
-     .source = "uv run --help, 0.8"},
+     .source = "uv run --help, 0.8 to 0.13"},
     {.name = "docker run",
      .programs = "docker nvidia-docker podman",
      .verbs = "run",

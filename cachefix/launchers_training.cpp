@@ -11,8 +11,11 @@ constexpr Meaning k_deepspeed[] = {
     {"--module", module}, {"--no_python", no_python}, {"--hostfile", hostfile}, {"--help", information}};
 constexpr Meaning k_accelerate[] = {
     {"--module", module}, {"--no_python", no_python}, {"--deepspeed_hostfile", hostfile}, {"--help", information}};
-constexpr Meaning k_horovod[] = {
-    {"--hosts", remote}, {"--hostfile", hostfile}, {"--help", information}, {"--version", information}};
+constexpr Meaning k_horovod[] = {{"--hosts", remote},
+                                 {"--hostfile", hostfile},
+                                 {"--help", information},
+                                 {"--version", information},
+                                 {"--check-build", information}};
 
 /// `accelerate launch`, and the other names of the same program.
 constexpr Launcher accelerate(std::string_view programs, std::string_view modules, std::string_view verbs) {
@@ -97,19 +100,20 @@ constexpr Launcher k_training_launchers[] = {
      .tail = Tail::command,
      .flags = "-h/--help -v/--version -cb/--check-build --disable-cache --verbose --gloo --mpi --jsrun "
               "--timeline-mark-cycles --no-timeline-mark-cycles --autotune --no-autotune --hierarchical-allreduce "
-              "--no-hierarchical-allreduce --hierarchical-allgather --no-hierarchical-allgather --stall-check "
-              "--no-stall-check --log-with-timestamp --log-hide-timestamp --log-without-timestamp "
-              "--prefix-output-with-timestamp "
-              "--tcp/--tcp-flag",
+              "--no-hierarchical-allreduce --hierarchical-allgather --no-hierarchical-allgather --torus-allreduce "
+              "--no-torus-allreduce --stall-check --no-stall-check --log-with-timestamp --log-hide-timestamp "
+              "--no-log-hide-timestamp --log-without-timestamp -prefix-timestamp/--prefix-output-with-timestamp "
+              "--mpi-threads-disable --no-mpi-threads-disable --tcp",
      .values =
-         "-np/--num-proc -p/--ssh-port -i/--ssh-identity-file --start-timeout --network-interfaces/--network-interface "
+         "-np/--num-proc -p/--ssh-port -i/--ssh-identity-file --start-timeout --network-interfaces --network-interface "
          "--output-filename --config-file --fusion-threshold-mb --cycle-time-ms --cache-capacity "
-         "--timeline-filename --min-np/--min-num-proc --max-np/--max-num-proc --slots-per-host/--slots "
-         "--elastic-timeout --reset-limit --blacklist-cooldown-range --host-discovery-script --log-level "
+         "--timeline-filename --min-np/--min-num-proc --max-np/--max-num-proc --slots-per-host "
+         "--elastic-timeout --reset-limit --host-discovery-script --log-level "
          "--autotune-log-file --autotune-warmup-samples --autotune-steps-per-sample "
          "--autotune-bayes-opt-max-samples --autotune-gaussian-process-noise --stall-check-warning-time-seconds "
          "--stall-check-shutdown-time-seconds --mpi-args --binding-args --num-nccl-streams --thread-affinity "
-         "--gloo-timeout-seconds --mpi-threads-disable -H/--hosts --hostfile/-hostfile",
+         "--gloo-timeout-seconds -H/--hosts -hostfile/--hostfile",
+     .pairs = "--blacklist-cooldown-range",
      .meanings = k_horovod,
      .carries = Carries::yes,
      .source = "horovod/runner/launch.py 0.28; it exports the whole environment"},

@@ -13,7 +13,7 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 
@@ -42,9 +42,9 @@ def launch_parser() -> argparse.ArgumentParser:
     return taken[0]
 
 
-def deepspeed_parser() -> argparse.ArgumentParser:
-    from deepspeed.launcher import runner
-
+@contextlib.contextmanager
+def parsers_in_use() -> Iterator[list[argparse.ArgumentParser]]:
+    """The parsers that parse_args() of some module makes and does not give away."""
     taken: list[argparse.ArgumentParser] = []
     original = argparse.ArgumentParser.parse_args
 
@@ -54,9 +54,29 @@ def deepspeed_parser() -> argparse.ArgumentParser:
 
     argparse.ArgumentParser.parse_args = keep  # type: ignore[method-assign, assignment]
     try:
-        runner.parse_args(["x"])
+        yield taken
     finally:
         argparse.ArgumentParser.parse_args = original  # type: ignore[method-assign]
+
+
+def deepspeed_parser() -> argparse.ArgumentParser:
+    from deepspeed.launcher import runner
+
+    with parsers_in_use() as taken:
+        runner.parse_args(["x"])
+    return taken[0]
+
+
+def horovod_arguments(argv: list[str]) -> argparse.Namespace:
+    from horovod.runner import launch
+
+    sys.argv = ["horovodrun", *argv]
+    return launch.parse_args()
+
+
+def horovod_parser() -> argparse.ArgumentParser:
+    with parsers_in_use() as taken:
+        horovod_arguments(["-np", "1", "x"])
     return taken[0]
 
 
@@ -126,17 +146,23 @@ def accelerate_program(argv: list[str]) -> list[str]:
     return _ends_with(command, [arguments.training_script, *arguments.training_script_args])
 
 
+def horovod_program(argv: list[str]) -> list[str]:
+    return horovod_arguments(argv).command
+
+
 PARSERS: dict[str, Callable[[], argparse.ArgumentParser]] = {
     "torchrun": torchrun_parser,
     "torch.distributed.launch": launch_parser,
     "deepspeed": deepspeed_parser,
     "accelerate": accelerate_parser,
+    "horovodrun": horovod_parser,
 }
 PROGRAMS: dict[str, Callable[[list[str]], list[str]]] = {
     "torchrun": torchrun_program,
     "torch.distributed.launch": launch_program,
     "deepspeed": deepspeed_program,
     "accelerate": accelerate_program,
+    "horovodrun": horovod_program,
 }
 
 

@@ -1,4 +1,4 @@
-"""A Python with deepspeed and accelerate from PyPI over Debian's torch, kept in the tree's build directory."""
+"""A Python with the launchers of PyPI over Debian's torch, kept in the tree's build directory."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import fcntl
 import os
 import shutil
 import subprocess
+import sysconfig
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,13 +16,16 @@ from .isolation import rejoin_machine
 # pip would resolve them to a torch of its own, which brings gigabytes of CUDA.
 DEEPSPEED = "deepspeed==0.14.4"
 ACCELERATE = "accelerate==0.27.2"
+UV = "uv==0.13.9"
+# Its wheel takes half an hour to build; what reads its command line is Python.
+HOROVOD = "horovod==0.28.1"
 _OTHERS = """
     hjson==3.1.0 py-cpuinfo==9.0.0 pydantic==2.8.2 pydantic-core==2.20.1 annotated-types==0.7.0 psutil==6.0.0
     safetensors==0.4.5 huggingface_hub==0.23.5 tqdm==4.66.5 filelock==3.15.4 fsspec==2024.6.1 pyyaml==6.0.2
     requests==2.32.3 charset-normalizer==3.3.2 idna==3.8 urllib3==2.2.2 certifi==2024.8.30 packaging==24.1
-    typing-extensions==4.12.2
+    typing-extensions==4.12.2 cloudpickle==3.0.0
 """.split()
-_NAME = "deepspeed-0.14.4-accelerate-0.27.2"
+_NAME = "-".join(package.replace("==", "-") for package in (DEEPSPEED, ACCELERATE, UV, HOROVOD))
 _DIRECTORY = Path(__file__).resolve().parents[3] / "build" / "lab-python"
 _MAKE_TIMEOUT = 300
 
@@ -35,8 +39,18 @@ def _run(command: Sequence[str | Path]) -> None:
         raise RuntimeError(f"{command}: {ran.stdout}{ran.stderr}")
 
 
+def _unpack_source(pip: Path, package: str, place: Path) -> None:
+    """The Python package in a source distribution, as it is."""
+    name, version = package.split("==")
+    options = ["--no-deps", "--no-binary", ":all:", "--no-build-isolation"]
+    _run([pip, "download", "-q", *options, "-d", place, package])
+    packages = sysconfig.get_path("purelib", "venv", {"base": str(place)})
+    archive = f"{name}-{version}"
+    _run(["tar", "-xzf", place / f"{archive}.tar.gz", "-C", packages, "--strip-components=1", f"{archive}/{name}"])
+
+
 def training_python() -> Path:
-    """Its directory. Made once, in about 20 s."""
+    """Its directory. Made once, in about 30 s."""
     _DIRECTORY.mkdir(parents=True, exist_ok=True)
     place = _DIRECTORY / _NAME
     finished = place / "finished"
@@ -45,7 +59,9 @@ def training_python() -> Path:
         if not finished.exists():
             shutil.rmtree(place, ignore_errors=True)  # of a run that was killed
             _run(["/usr/bin/python3", "-m", "venv", "--system-site-packages", place])
-            pip = [place / "bin" / "pip", "install", "-q", "--no-deps", "--no-build-isolation", "--ignore-installed"]
-            _run([*pip, DEEPSPEED, ACCELERATE, *_OTHERS])
+            pip = place / "bin" / "pip"
+            options = ["-q", "--no-deps", "--no-build-isolation", "--ignore-installed"]
+            _run([pip, "install", *options, DEEPSPEED, ACCELERATE, UV, *_OTHERS])
+            _unpack_source(pip, HOROVOD, place)
             finished.touch()
     return place
