@@ -94,6 +94,9 @@ class Walker {
     const std::string name = base_name(m_argv[begin]);
     if (is_listed(name, opaque_programs()))
       return give_up("SF402", begin, "`" + name + "` runs other programs and is not looked through");
+    if (assigns_variable(m_argv[begin]))
+      return give_up("SF402", begin, "only a shell takes a variable's value in front of a command",
+                     hint_for_assignment(m_argv[begin]));
     const bool script = name.ends_with(".py") || name.ends_with(".sh") || name.ends_with(".bash");
     for (std::size_t i = begin + 1; i < end && !script; ++i) {
       const std::string word = base_name(m_argv[i]);

@@ -3,6 +3,7 @@
 #include "base/text.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <fmt/format.h>
 
 namespace sharefs {
@@ -63,15 +64,25 @@ std::string shell_quote(std::string_view word) {
   return out + "'";
 }
 
+bool assigns_variable(std::string_view word) {
+  const auto in_name = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; };
+  const std::string_view name = word.substr(0, word.find('='));
+  return name.size() < word.size() && !name.empty() && std::all_of(name.begin(), name.end(), in_name) &&
+         std::isdigit(static_cast<unsigned char>(name.front())) == 0;
+}
+
+std::string hint_for_assignment(std::string_view word) {
+  return "write `env " + shell_quote(word) + "` in front of the command, or the variable in front of `sharefs`";
+}
+
 std::string shell_join(const Argv& argv) {
   std::string out;
   for (std::size_t i = 0; i < argv.size(); ++i) {
     if (i != 0)
       out += ' ';
     // The first word must not read as an assignment (`A=b cmd`).
-    const bool assignment = i == 0 && argv[i].find('=') != std::string::npos;
     const std::string quoted = shell_quote(argv[i]);
-    out += assignment && quoted == argv[i] ? "'" + quoted + "'" : quoted;
+    out += i == 0 && assigns_variable(argv[i]) && quoted == argv[i] ? "'" + quoted + "'" : quoted;
   }
   return out;
 }

@@ -264,8 +264,10 @@ Error exec_process(const Argv& argv, const std::vector<std::string>& environment
   ::execvp(words[0].c_str(), pointers(words).data());
   const int error = errno;
   environ = before;
-  if (error == ENOENT && argv[0].find('/') == std::string::npos)
-    return {ErrorCode::not_found, "`" + argv[0] + "`: command not found", {}, {}};
+  if (const bool assigns = assigns_variable(argv[0]);
+      error == ENOENT && (assigns || argv[0].find('/') == std::string::npos))
+    return {
+        ErrorCode::not_found, "`" + argv[0] + "`: command not found", assigns ? hint_for_assignment(argv[0]) : "", {}};
   Error result = errno_error(error, "cannot run `" + argv[0] + "`");
   if (result.code != ErrorCode::not_found)
     result.code = ErrorCode::permission; // found, but not executable: 126

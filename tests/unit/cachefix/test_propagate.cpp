@@ -66,6 +66,25 @@ TEST_CASE("requirement 10: each launcher carries the variables in its own way") 
         "micromamba run -e HF_DATASETS_CACHE={D} -e HF_HUB_CACHE={H} -e HUGGINGFACE_HUB_CACHE={H} --clean-env -n e");
 }
 
+TEST_CASE("requirement 10: into a container nothing is carried, because nothing in it is changed, and that is said") {
+  World world;
+  world.environment.emplace_back("HF_DATASETS_CACHE=/share/e"); // docker hands on what -e names
+  const std::string line =
+      GENERATE(as<std::string>(),
+               "docker run --rm -v /share:/share -e HF_DATASETS_CACHE image python run_clm.py --cache_dir /share/x",
+               "podman run -e HF_DATASETS_CACHE=/share/e image torchrun run_clm.py --cache_dir /share/x",
+               "apptainer exec --nv -B /share image.sif python run_clm.py --cache_dir /share/x",
+               "srun --container-image=image python run_clm.py --cache_dir /share/x");
+  INFO(line);
+  const Sanitized result = world.run(words(line));
+  CHECK(result.argv == words(line));
+  CHECK(result.set.empty());
+  CHECK(result.scripts.empty());
+  REQUIRE(result.diagnoses.size() == 1);
+  CHECK(result.diagnoses[0].code == "SF404");
+  CHECK(result.diagnoses[0].severity == Severity::warning);
+}
+
 TEST_CASE("requirement 10: where nothing carries them the flag is changed in place, and only if no model is lost") {
   World world;
   const Sanitized in_place = world.run(words("srun --export=NONE python run_clm.py --cache_dir /share/x"));

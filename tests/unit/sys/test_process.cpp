@@ -333,6 +333,9 @@ TEST_CASE("programs are found as PATH says") {
 
 TEST_CASE("exec_process replaces the process, or says why not") {
   CHECK(exec_process({"no-such-program-of-sharefs"}, {"PATH=/usr/bin"}).code == ErrorCode::not_found);
+  const Error assignment = exec_process({"NAME=/some/value", "true"}, {"PATH=/usr/bin"});
+  CHECK(assignment.code == ErrorCode::not_found);
+  CHECK(assignment.hint == "write `env NAME=/some/value` in front of the command, or the variable in front of `sharefs`");
   CHECK(exec_process({"/etc/passwd"}, {}).code == ErrorCode::permission);
   CHECK(exec_process({"/nonexistent/x"}, {}).code == ErrorCode::not_found);
   CHECK(exec_process({}, {}).code == ErrorCode::failed);
