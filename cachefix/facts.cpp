@@ -81,24 +81,27 @@ Result<void> Prober::answer(const Questions& questions, Facts& facts) {
   return {};
 }
 
+std::optional<sys::PathFact> Prober::inspect(sys::PathQuery query) {
+  sys::InspectRequest request;
+  request.deadline = k_look_deadline;
+  query.follow = true;
+  request.queries.push_back(std::move(query));
+  auto facts = m_system.inspect(request);
+  return facts && !facts->empty() ? std::optional<sys::PathFact>(std::move(facts->front())) : std::nullopt;
+}
+
 std::optional<std::string> Prober::read(const std::string& path) {
   const sys::Place at = place(path);
   if (!at.shared) {
     const auto text = m_system.files().read_if_exists(at.resolved, k_most_text);
     return text ? *text : std::nullopt;
   }
-  sys::InspectRequest request;
-  request.deadline = k_look_deadline;
   sys::PathQuery query;
   query.path = at.resolved;
-  query.follow = true;
   query.read_bytes = k_most_text;
-  request.queries = {query};
-  const auto facts = m_system.inspect(request);
-  if (!facts || facts->empty() || facts->front().kind != sys::PathKind::file || facts->front().error_number != 0 ||
-      facts->front().size > k_most_text)
-    return std::nullopt;
-  return facts->front().content;
+  const auto seen = inspect(std::move(query));
+  const bool whole = seen && seen->kind == sys::PathKind::file && seen->error_number == 0 && seen->size <= k_most_text;
+  return whole ? std::optional<std::string>(seen->content) : std::nullopt;
 }
 
 std::optional<std::vector<std::string>> Prober::list(const std::string& path) {
@@ -107,19 +110,14 @@ std::optional<std::vector<std::string>> Prober::list(const std::string& path) {
     return std::nullopt;
   if (at.kind == sys::PathKind::missing)
     return std::vector<std::string>{};
-  sys::InspectRequest request;
-  request.deadline = k_look_deadline;
   sys::PathQuery query;
   query.path = at.resolved;
-  query.follow = true;
   query.list = true;
-  request.queries = {query};
-  const auto facts = m_system.inspect(request);
-  if (!facts || facts->empty() || facts->front().kind == sys::PathKind::unknown)
+  const auto seen = inspect(std::move(query));
+  if (!seen || seen->kind == sys::PathKind::unknown ||
+      (seen->kind == sys::PathKind::directory && seen->error_number != 0))
     return std::nullopt;
-  if (facts->front().kind == sys::PathKind::directory && facts->front().error_number != 0)
-    return std::nullopt;
-  return facts->front().entries;
+  return seen->entries;
 }
 
 /// `datasets` builds in CACHE/BUILDER/CONFIG/VERSION/HASH.incomplete: level by level, one child for each.

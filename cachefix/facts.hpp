@@ -60,6 +60,8 @@ class Prober {
   /// Can all of them be answered without the mount table?
   bool glance_suffices(const Questions& questions);
   Result<void> read_mounts(Facts& facts);
+  /// One look through links in a child with a deadline; nullopt: no answer.
+  std::optional<sys::PathFact> inspect(sys::PathQuery query);
   std::optional<std::string> read(const std::string& path);
   std::optional<std::vector<std::string>> list(const std::string& path);
   std::vector<std::string> find_leftovers(const std::string& path);

@@ -80,3 +80,25 @@ TEST_CASE("resolve: a server that does not answer counts as shared, and a loop o
   CHECK(resolver.resolve("/not/yet").kind == PathKind::missing);
   CHECK_FALSE(resolver.resolve("/not/yet").shared);
 }
+
+TEST_CASE(
+    "resolve: a FUSE file system that is not shared is looked at by a child, too, and stays local without an answer") {
+  const MountTable mounts = table({{"/", "ext4"}, {"/share", "nfs4"}, {"/fuse", "fuse.encfs"}});
+  std::vector<std::string> remote;
+  std::vector<Seen> answers = GENERATE(std::vector<Seen>{{PathKind::directory, ""}}, std::vector<Seen>{});
+  Resolver resolver(
+      mounts,
+      [](const std::string& path) {
+        CHECK_FALSE(path.starts_with("/fuse/"));
+        return Seen{PathKind::directory, ""};
+      },
+      [&](const std::vector<std::string>& paths) {
+        remote.insert(remote.end(), paths.begin(), paths.end());
+        return answers;
+      });
+  const Place place = resolver.resolve("/fuse/x");
+  CHECK(remote == std::vector<std::string>{"/fuse/x"});
+  CHECK_FALSE(place.shared);
+  CHECK(place.doubt.empty());
+  CHECK(place.kind == (answers.empty() ? PathKind::unknown : PathKind::directory));
+}
