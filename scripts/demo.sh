@@ -14,10 +14,20 @@ case "${1:-}" in
 esac
 
 ./scripts/setup.sh
-echo "building sharefs in build/release ..."
+# Lines of stdin one over the other on a terminal, nothing elsewhere.
+show_progress() {
+  local line
+  while IFS= read -r line; do
+    [[ ! -t 1 ]] || printf '\r\033[K%.78s' "$line"
+  done
+  [[ ! -t 1 ]] || printf '\r\033[K'
+}
+
+echo "building sharefs in build/release (minutes at the first time) ..."
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-if ! { cmake --preset release -DSHAREFS_BUILD_TESTS=OFF && cmake --build --preset release; } >"$log" 2>&1; then
+if ! { cmake --preset release -DSHAREFS_BUILD_TESTS=OFF && cmake --build --preset release; } 2>&1 |
+  tee "$log" | show_progress; then
   tail -n 40 "$log"
   exit 1
 fi
