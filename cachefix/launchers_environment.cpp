@@ -60,7 +60,8 @@ constexpr Launcher k_environment_launchers[] = {
      .tail = Tail::image,
      .flags = "-d/--detach -i/--interactive -t/--tty -P/--publish-all -q/--quiet --rm --init --privileged --read-only "
               "--no-healthcheck --oom-kill-disable --sig-proxy --disable-content-trust --help --no-hosts --replace "
-              "--tls-verify --http-proxy --no-hostname --read-only-tmpfs --rmi --unsetenv-all --passwd",
+              "--tls-verify --http-proxy --no-hostname --read-only-tmpfs --rmi --unsetenv-all --passwd "
+              "--use-api-socket --env-host --rootfs",
      .values =
          "--add-host --annotation -a/--attach --blkio-weight --blkio-weight-device --cap-add --cap-drop "
          "--cgroup-parent --cgroupns --cidfile --cpu-count --cpu-percent --cpu-period --cpu-quota "
@@ -75,10 +76,13 @@ constexpr Launcher k_environment_launchers[] = {
          "--pids-limit --platform -p/--publish --pull --restart --runtime --security-opt --shm-size "
          "--stop-signal --stop-timeout --storage-opt --sysctl --tmpfs --ulimit -u/--user --userns --uts -v/--volume "
          "--volume-driver --volumes-from -w/--workdir --arch --authfile --conmon-pidfile --hooks-dir --os "
-         "--pidfile --pod --requires --secret --systemd --timeout --tz --umask --unsetenv --variant",
+         "--pidfile --pod --requires --secret --systemd --timeout --tz --umask --unsetenv --variant "
+         "--cgroup-conf --cgroups --chrootdirs --env-merge --gidmap --health-on-failure --hostuser --image-volume "
+         "--init-path --passwd-entry --personality --pod-id-file --preserve-fds --sdnotify --seccomp-policy "
+         "--subgidname --subuidname --uidmap",
      .meanings = k_image,
      .carries = Carries::no,
-     .source = "docker run --help 27, podman-run(1) 4.3"},
+     .source = "docker run --help 27 and 28, podman-run(1) 4.3"},
     {.name = "apptainer exec",
      .programs = "apptainer singularity",
      .verbs = "exec",
