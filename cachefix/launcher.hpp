@@ -72,6 +72,7 @@ struct Launcher {
   std::string_view programs = {}; ///< names of the executable, separated by spaces; `*` at the end stands for anything
   std::string_view modules = {};  ///< Python modules that are this launcher
   std::string_view verbs = {};    ///< it is this launcher only with this word next: "run", "launch"
+  std::string_view other_verbs = {}; ///< with these, too, it runs programs: in ways that are not looked through
   Syntax syntax = Syntax::getopt;
   Tail tail = Tail::command;
   std::string_view flags = {};    ///< options without a value
@@ -98,6 +99,8 @@ std::string_view opaque_modules();
 
 /// The row for a program (`/usr/bin/torchrun`) and the word behind it; nullptr if there is none.
 const Launcher* find_launcher(std::string_view program, std::optional<std::string_view> next);
+/// The first row for a program, whatever its verb; nullptr if there is none.
+const Launcher* find_launcher_by_name(std::string_view program);
 /// The row for `python -m MODULE`, or for a file `.../torch/distributed/run.py`; nullptr if there is none.
 const Launcher* find_module_launcher(std::string_view module);
 /// True if `name` is one of the words of `list`, where a word may end in `*`.

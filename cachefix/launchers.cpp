@@ -38,7 +38,11 @@ std::string_view opaque_programs() {
          "compute-sanitizer py-spy scalene memray viztracer austin kernprof mprof coverage ipython ipdb3 jupyter "
          "pytest "
          "sudo su runuser chroot nsenter unshare ssh pdsh clush parallel-ssh pssh mosh xargs parallel find watch "
-         "script screen "
+         "script screen chronic command ibrun mpirun_rsh flux pbsdsh blaunch condor_submit oarsub gosu su-exec doas sg "
+         "chrt "
+         "setarch faketime fakeroot rlwrap hyperfine rr heaptrack uftrace vtune likwid-* scorep* tau_exec hpcrun "
+         "ch-run shifter udocker nerdctl crictl bwrap firejail toolbox distrobox flatpak direnv nix nix-shell guix "
+         "wandb mlflow dvc snakemake nextflow "
          "tmux flock make ninja just dumb-init tini s6-* supervisord systemd-run cgexec singularity-run jsrun aprun "
          "prun bsub qsub salloc scrontab ray dask colossalai composer torchx fabric lightning paddle* modal sky poetry "
          "pipenv pdm hatch pixi rye docker-compose kubectl enroot exec xvfb-run proxychains* unbuffer ts tsp";
@@ -54,6 +58,13 @@ const Launcher* find_launcher(std::string_view program, std::optional<std::strin
   const std::string_view name = last_component(program);
   for (const Launcher& launcher : launchers())
     if (is_listed(name, launcher.programs) && (launcher.verbs.empty() || (next && is_listed(*next, launcher.verbs))))
+      return &launcher;
+  return nullptr;
+}
+
+const Launcher* find_launcher_by_name(std::string_view program) {
+  for (const Launcher& launcher : launchers())
+    if (is_listed(last_component(program), launcher.programs))
       return &launcher;
   return nullptr;
 }

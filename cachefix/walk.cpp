@@ -90,6 +90,20 @@ class Walker {
              end, std::move(scope));
   }
 
+  /// A launcher by its name, and none by the word behind it, although it runs something: by another verb
+  /// (`docker exec`), or with options in front of the verb (`uv --offline run`).
+  [[nodiscard]] bool starts_in_another_way(const Launcher& launcher, std::size_t begin, std::size_t end) const {
+    return std::any_of(m_argv.begin() + static_cast<std::ptrdiff_t>(begin) + 1,
+                       m_argv.begin() + static_cast<std::ptrdiff_t>(end), [&](const std::string& word) {
+                         return is_listed(word, launcher.verbs) || is_listed(word, launcher.other_verbs);
+                       });
+  }
+
+  void not_looked_into(std::size_t index) {
+    give_up("SF404", index, "what runs inside of a container is not looked at: its paths are not paths of this host",
+            "put `sharefs run --` in front of the command inside of the container");
+  }
+
   void program(std::size_t begin, std::size_t end, Scope scope) {
     const std::string name = base_name(m_argv[begin]);
     if (is_listed(name, opaque_programs()))
@@ -97,6 +111,13 @@ class Walker {
     if (assigns_variable(m_argv[begin]))
       return give_up("SF402", begin, "only a shell takes a variable's value in front of a command",
                      hint_for_assignment(m_argv[begin]));
+    if (const Launcher* relative = find_launcher_by_name(m_argv[begin]);
+        relative != nullptr && starts_in_another_way(*relative, begin, end))
+      return relative->tail == Tail::image
+                 ? not_looked_into(begin)
+                 : give_up("SF402", begin,
+                           "what `" + name + "` runs is only known where `" + std::string(relative->name) +
+                               "` is what the command begins with");
     const bool script = name.ends_with(".py") || name.ends_with(".sh") || name.ends_with(".bash");
     for (std::size_t i = begin + 1; i < end && !script; ++i) {
       const std::string word = base_name(m_argv[i]);
@@ -195,9 +216,7 @@ class Walker {
       give_up("SF403", option.index, "the words inside of `env -S` are not looked at");
       return false;
     case Means::container:
-      give_up("SF404", option.index,
-              "what runs inside of a container is not looked at: its paths are not paths of this host",
-              "put `sharefs run --` in front of the command inside of the container");
+      not_looked_into(option.index);
       return false;
     case Means::information:
       return true;
@@ -261,9 +280,7 @@ class Walker {
     case Tail::batch:
       return shell(number, at, end, std::move(scope));
     case Tail::image:
-      return give_up("SF404", link.index,
-                     "what runs inside of a container is not looked at: its paths are not paths of this host",
-                     "put `sharefs run --` in front of the command inside of the container");
+      return not_looked_into(link.index);
     case Tail::contexts:
     case Tail::itself:
       return;
