@@ -275,6 +275,16 @@ void transform_flag(Draft& draft, const Walk& walk, const Program& program, cons
                    "write the path out, or assign the variable literally in the same text");
     return;
   }
+  const bool directory_known = program.directory.find(k_unknown_part) == std::string::npos;
+  if (!directory_known && draft.any_shared() && std::any_of(all.begin(), all.end(), [](const Occurrence* one) {
+        return !one->value.starts_with('/') && !one->value.starts_with('~') && !one->value.empty() &&
+               one->value.find("://") == std::string::npos;
+      })) {
+    draft.diagnose(Severity::warning, "SF403", all.back()->flag,
+                   "its value is relative to a directory that is not known here, so it was left",
+                   "write the path out from the root");
+    return;
+  }
   std::vector<Judged> judged;
   bool waiting = false;
   for (const Occurrence* one : all) {

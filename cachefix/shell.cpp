@@ -1,5 +1,9 @@
 #include "cachefix/shell.hpp"
 
+#include "base/text.hpp"
+#include "cachefix/rules.hpp"
+
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -16,7 +20,8 @@ struct Variable {
   int assignments = 0;
   bool certain = true;
   std::optional<std::string> value;
-  std::size_t at = 0; ///< end of the assignment: it holds behind it
+  std::size_t at = 0;    ///< end of the assignment: it holds behind it
+  std::string cache_dir; ///< what stands behind a `--cache_dir` in any of its assignments, as written
 };
 using Variables = std::map<std::string, Variable>;
 
@@ -27,8 +32,24 @@ std::string kind_of(const Json& node) {
   return node.is_object() ? node.value("Type", std::string()) : std::string();
 }
 
+/// `OPTS="--lr 1 --cache_dir /share/c"`, or an array of such words: what the option's value looks like.
+std::string cache_dir_in(std::string assignment) {
+  std::replace_if(
+      assignment.begin(), assignment.end(), [](char c) { return c == '"' || c == '\'' || c == '(' || c == ')'; }, ' ');
+  const auto words = split_words(assignment);
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const auto equals = words[i].find('=');
+    if (equals != std::string::npos && is_spelling_of(words[i].substr(0, equals), "--cache_dir"))
+      return words[i].substr(equals + 1);
+    if (is_spelling_of(words[i], "--cache_dir") && i + 1 < words.size())
+      return words[i + 1];
+  }
+  return {};
+}
+
 bool is_certain_inside(const std::string& type) {
-  return type.empty() || type == "File" || type == "CallExpr" || type == "DeclClause" || type == "BinaryCmd";
+  return type.empty() || type == "File" || type == "CallExpr" || type == "DeclClause" || type == "BinaryCmd" ||
+         type == "Block";
 }
 
 class SyntaxReader {
@@ -88,6 +109,9 @@ class SyntaxReader {
       if (!alone)
         continue; // in front of a command it holds for that command only
       ++variable.assignments;
+      const std::size_t begin = offset_of(assign, "Pos");
+      if (std::string hidden = cache_dir_in(m_text.substr(begin, offset_of(assign, "End") - begin)); !hidden.empty())
+        variable.cache_dir = std::move(hidden);
       variable.certain = variable.certain && certain && !assign.contains("Append") && !assign.contains("Index") &&
                          !assign.contains("Array");
       variable.at = offset_of(assign, "End");
@@ -142,8 +166,14 @@ class SyntaxReader {
   [[nodiscard]] ShellWord word(const Json& node) const {
     ShellWord out;
     place(node, out);
-    for (const Json& part : node.contains("Parts") ? node.at("Parts") : Json::array())
+    for (const Json& part : node.contains("Parts") ? node.at("Parts") : Json::array()) {
       out.text += part_text(part, false);
+      for (const Json& inner : kind_of(part) == "DblQuoted" && part.contains("Parts") ? part.at("Parts") : Json{part})
+        if (const auto known = m_variables.find(variable_of(inner)); known != m_variables.end())
+          out.hidden = known->second.cache_dir;
+    }
+    if (out.text.find(k_unknown_part) == std::string::npos)
+      out.hidden.clear(); // all of it is seen
     return out;
   }
 
@@ -196,8 +226,13 @@ class SyntaxReader {
     return out;
   }
 
+  static std::string variable_of(const Json& part) {
+    return kind_of(part) == "ParamExp" && part.contains("Param") ? part.at("Param").value("Value", std::string())
+                                                                 : std::string();
+  }
+
   [[nodiscard]] std::string expansion(const Json& part, bool quoted) const {
-    const std::string name = part.contains("Param") ? part.at("Param").value("Value", std::string()) : std::string();
+    const std::string name = variable_of(part);
     std::string unknown = std::string(1, k_unknown_part) + name;
     for (const auto& [key, value] : part.items())
       if (key != "Type" && key != "Pos" && key != "End" && key != "Dollar" && key != "Rbrace" && key != "Short" &&

@@ -88,7 +88,7 @@ void follow(const ShellCommand& command, Running& running) {
     }
     return;
   }
-  if (command.words.empty() || command.words[0].text != "cd")
+  if (command.words.empty() || !is_listed(command.words[0].text, "cd pushd popd"))
     return;
   const bool known = command.certain && command.words.size() == 2 && !is_unknown(command.words[1].text) &&
                      command.words[1].text != "-";
@@ -139,6 +139,21 @@ std::string apply(const std::string& text, std::vector<Replacement> replacements
     at = one.end;
   }
   return out + text.substr(at);
+}
+
+/// Says of words that are made of a variable with a `--cache_dir` in it that they were not changed.
+void report_hidden(Draft& inner, const ShellCommand& command) {
+  Program here;
+  here.directory = inner.facts.directory;
+  for (const ShellWord& word : command.words) {
+    const bool literal = word.hidden.find_first_of("$`") == std::string::npos;
+    const auto path = literal && !word.hidden.empty() ? inner.absolute(here, word.hidden) : std::nullopt;
+    const sys::Place* place = path ? inner.place(*path) : nullptr;
+    if (!word.hidden.empty() && (!literal || (place != nullptr && place->shared)))
+      inner.diagnose(Severity::warning, "SF403", shown(word.text),
+                     "holds a `--cache_dir`, and options inside of variables are not changed",
+                     "write `--cache_dir` where the command is, or put only the path into a variable");
+  }
 }
 
 /// What an inner command found, seen from the outer command line.
@@ -224,6 +239,8 @@ std::optional<std::string> sanitize_shell(Draft& draft, const std::string& text,
           if (command.kind == ShellCommand::Kind::call && !command.words.empty() &&
               !is_listed(base_name(script.name), k_builtins))
             programs.push_back({scope.index.value_or(0), shown(script.name), script.framework});
+      if (!builtin)
+        report_hidden(inner, command);
       put_back(line, inner.edits, text, replacements);
       merge(draft, std::move(inner.out), scope, line);
     }

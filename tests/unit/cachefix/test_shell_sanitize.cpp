@@ -52,13 +52,37 @@ TEST_CASE("a script's copy exports what its commands need, behind the header") {
                            "python run_clm.py --lr 1\n");
 }
 
+TEST_CASE("a variable with options, and a directory that is not known, are no matter where nothing shared is named") {
+  for (const std::string text :
+       {"OPTS='--lr 1 --cache_dir /tmp/c'\npython train.py $OPTS\n", "OPTS='--cache_dir /share/c'\necho $OPTS\n",
+        "cd $X\npython train.py --cache_dir /tmp/c --output_dir o\n", "OPTS='--lr 1'\npython train.py $OPTS $MORE\n"}) {
+    CAPTURE(text);
+    const ScriptResult result = script(text);
+    CHECK(result.text == text);
+    CHECK(result.sanitized.diagnoses.empty());
+  }
+}
+
+TEST_CASE("a directory that the text changes into for certain counts") {
+  for (const std::string before : {"cd /share/x && ", "cd /share; cd x; ", "{ cd /share/x; }; ", "pushd /share/x; "}) {
+    CAPTURE(before);
+    CHECK(script(before + "python train.py --cache_dir cache\n").text ==
+          before + "python train.py --cache_dir /L/" + cache_key("/share/x/cache") + "\n");
+  }
+}
+
 TEST_CASE("what cannot be seen through stays and is named with line and column") {
   for (const std::string text :
        {"python train.py --cache_dir $1\n", "python train.py --cache_dir $(date)\n",
         "if x; then c=/share/c; fi\npython train.py --cache_dir $c\n",
         "f() { c=/share/c; }\npython train.py --cache_dir $c\n", "c=/share/c; read c; python train.py --cache_dir $c\n",
         "python train.py --cache_dir ${c:-/share/c}\n", "(c=/share/c); python train.py --cache_dir $c\n",
-        "true || c=/share/c; python train.py --cache_dir $c\n", "python train.py --cache_dir /share/{a,b}\n"}) {
+        "true || c=/share/c; python train.py --cache_dir $c\n", "python train.py --cache_dir /share/{a,b}\n",
+        "(cd /share/x; python train.py --cache_dir cache)\n", "cd $X\npython train.py --cache_dir cache\n",
+        "f() { cd /share; }; f; python train.py --cache_dir ./cache\n", "popd; python train.py --cache_dir cache\n",
+        "OPTS='--lr 1 --cache_dir /share/c'\npython train.py $OPTS\n",
+        "OPTS=(--x 1 --cache-dir=/share/c)\ntorchrun train.py \"${OPTS[@]}\"\n",
+        "OPTS=\"--cache_dir $C\"; OPTS+=' --y'; python train.py ${OPTS} --z\n"}) {
     CAPTURE(text);
     const ScriptResult result = script(text);
     CHECK(result.text == text);
