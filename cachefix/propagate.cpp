@@ -11,13 +11,23 @@
 namespace sharefs::cachefix {
 namespace {
 
-constexpr std::string_view k_open_mpi_options[] = {"-x",       "-mca",    "-allow-run-as-root",
-                                                   "-bind-to", "-map-by", "-npernode"};
-constexpr std::string_view k_mpich_options[] = {"-genv",     "-env",      "-ppn",  "-genvall",
-                                                "-genvnone", "-genvlist", "-iface"};
+// Spellings that only one of the two takes; both have -bind-to, -map-by, -host and -hostfile.
+constexpr std::string_view k_open_mpi_options[] = {"-x",       "-mca", "-gmca",    "-allow-run-as-root",
+                                                   "-pernode", "-N",   "-npernode"};
+constexpr std::string_view k_mpich_options[] = {"-genv", "-genvall",  "-genvnone", "-genvlist", "-env",
+                                                "-ppn",  "-perhost",  "-hosts",    "-f",        "-iface",
+                                                "-rmk",  "-launcher", "-bootstrap"};
 constexpr std::string_view k_mpich_cuts[] = {"-genvnone", "-envnone", "-genvlist", "-envlist"};
 
 enum class Mpi { open_mpi, mpich, unknown };
+
+/// Is one of the options given, in this very spelling?
+bool is_spelled(const Draft& draft, const ChainLink& link, std::span<const std::string_view> names) {
+  return std::any_of(link.options.given.begin(), link.options.given.end(), [&](const GivenOption& option) {
+    const std::string& word = draft.argv[option.index];
+    return std::find(names.begin(), names.end(), word.starts_with("--") ? word.substr(1) : word) != names.end();
+  });
+}
 
 bool has_option(const ChainLink& link, std::span<const std::string_view> names) {
   return std::any_of(link.options.given.begin(), link.options.given.end(), [&](const GivenOption& option) {
@@ -45,9 +55,9 @@ std::optional<Mpi> flavour_of(Draft& draft, const Program& program, const ChainL
   const std::string& word = draft.argv[link.index];
   if (const Mpi by_name = flavour_of_name(word); by_name != Mpi::unknown)
     return by_name;
-  if (has_option(link, k_open_mpi_options))
+  if (is_spelled(draft, link, k_open_mpi_options))
     return Mpi::open_mpi;
-  if (has_option(link, k_mpich_options))
+  if (is_spelled(draft, link, k_mpich_options))
     return Mpi::mpich;
   std::vector<std::string> candidates;
   if (word.find('/') != std::string::npos) {

@@ -2,6 +2,10 @@
 #include "given.hpp"
 #include "support/catch.hpp"
 
+#include "base/text.hpp"
+
+#include <set>
+
 using namespace sharefs;
 using namespace sharefs::cachefix;
 using test::words;
@@ -151,4 +155,23 @@ TEST_CASE("what launchers change for the program") {
   REQUIRE(exported.programs.size() == 1);
   CHECK(exported.programs[0].cleared);
   CHECK(exported.programs[0].assigned[0].value == "/share/h");
+}
+
+TEST_CASE("the table: what an option means is said of its canonical name, and each name stands in a row once") {
+  for (const Launcher& launcher : launchers()) {
+    INFO(launcher.name);
+    std::set<std::string> canonical, all;
+    for (const std::string_view groups : {launcher.flags, launcher.values, launcher.attached, launcher.pairs})
+      for (const std::string& group : split_words(groups)) {
+        for (const std::string& name : split(group, '/')) {
+          INFO(name);
+          CHECK(all.insert(name).second);
+        }
+        canonical.insert(group.substr(group.rfind('/') + 1));
+      }
+    for (const Meaning& meaning : launcher.meanings) {
+      INFO(meaning.option);
+      CHECK((canonical.contains(std::string(meaning.option)) || !all.contains(std::string(meaning.option))));
+    }
+  }
 }
