@@ -1,8 +1,8 @@
 #include "cachefix/walk.hpp"
-#include "given.hpp"
-#include "support/catch.hpp"
 
 #include "base/text.hpp"
+#include "given.hpp"
+#include "support/catch.hpp"
 
 #include <set>
 
