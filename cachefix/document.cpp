@@ -94,7 +94,7 @@ std::string describe(const Change& change) {
     line = change.flag + " " + quoted(change.from) + " dropped";
     break;
   case ChangeAction::set:
-    line = change.flag + "=" + quoted(change.to) + " set";
+    line = change.kind == ChangeKind::file ? change.flag + " written" : change.flag + "=" + quoted(change.to) + " set";
     break;
   case ChangeAction::unset:
     line = change.flag + " unset";

@@ -43,6 +43,8 @@ class Draft {
   Sanitized out;
   std::map<std::size_t, WordEdit> edits;
   bool carries = true;    ///< inside of shell text: variables reach the shell
+  bool alone = true;      ///< no other program would see the variables that this one needs
+  bool can_write = true;  ///< false: nothing may rest on a new file or link (a script that runs elsewhere, later)
   bool elsewhere = false; ///< inside of shell text: the shell runs on other hosts
   int depth = 0;          ///< of shell text inside of shell text
 

@@ -99,6 +99,13 @@ Way choose(Draft& draft, const Walk& walk, const Program& program, const Occurre
   const auto missed = copy_would_be_missed(draft, walk, program, last);
   if (!missed)
     return Way::wait;
+  if (last.spot == Spot::document && !draft.can_write) {
+    draft.diagnose(
+        Severity::warning, "SF412", draft.argv[last.value_index],
+        "its cache_dir lies on shared storage and was left: a script's copy comes without copies of its files",
+        "give `--cache_dir` on the command line, or put `sharefs run --` in front of it");
+    return Way::leave;
+  }
   if (*missed) {
     draft.diagnose(Severity::warning, "SF412", draft.argv[last.value_index],
                    "its cache_dir lies on shared storage and was left: the other nodes would not see a changed copy",
@@ -122,7 +129,9 @@ Way choose(Draft& draft, const Walk& walk, const Program& program, const Occurre
   }
   if (transform == Transform::leave)
     return Way::leave;
-  if (transform == Transform::drop && can_be_dropped(all) && !draft.out.set.contains("HF_HUB_CACHE")) {
+  // Other programs would look for their models where HF_HUB_CACHE says, too.
+  const bool alone = draft.alone && walk.programs.size() == 1 && !draft.out.set.contains("HF_HUB_CACHE");
+  if (transform == Transform::drop && can_be_dropped(all) && alone) {
     const auto carried = can_carry(draft, walk, program);
     if (!carried)
       return Way::wait;
@@ -136,7 +145,7 @@ Way choose(Draft& draft, const Walk& walk, const Program& program, const Occurre
     return names.error();
   const bool has_models = std::any_of((*names)->begin(), (*names)->end(),
                                       [](const std::string& name) { return name.starts_with("models--"); });
-  if (!has_models || !runs_elsewhere(draft, walk, program))
+  if (!has_models || (draft.can_write && !runs_elsewhere(draft, walk, program)))
     return Way::in_place;
   const auto directory = model_is_directory(draft, program);
   if (!directory)
@@ -144,9 +153,11 @@ Way choose(Draft& draft, const Walk& walk, const Program& program, const Occurre
   if (*directory)
     return Way::in_place;
   draft.diagnose(Severity::warning, "SF408", last.value,
-                 "it holds models too, and neither variables nor links reach the other nodes, so `" + last.flag +
+                 "it holds models too, and neither variables nor links reach " +
+                     std::string(draft.can_write ? "the other nodes" : "this program alone") + ", so `" + last.flag +
                      "` was left: launches can fail by the dataset cache race",
-                 "start `sharefs run` on each node, or give the model as a directory");
+                 draft.can_write ? "start `sharefs run` on each node, or give the model as a directory"
+                                 : "put `sharefs run --` in front of it, or give the model as a directory");
   return Way::leave;
 }
 

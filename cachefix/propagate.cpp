@@ -108,7 +108,7 @@ std::optional<Need> need_of(Draft& draft, const Program& program, const ChainLin
   if (launcher.carries == Carries::no)
     return Need::impossible;
   if (launcher.carries == Carries::deepspeed)
-    return names_hosts(draft, link) ? Need::env_file : Need::nothing;
+    return !names_hosts(draft, link) ? Need::nothing : draft.can_write ? Need::env_file : Need::impossible;
   if (launcher.carries == Carries::mpi) {
     const auto flavour = flavour_of(draft, program, link);
     if (!flavour)

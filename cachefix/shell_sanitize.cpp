@@ -12,12 +12,14 @@ namespace {
 constexpr int k_most_nested_shells = 4;
 constexpr std::string_view k_hint =
     "only words that are literal, or made of variables that the same text assigns literally, are changed";
+/// Builtins, and tools that read none of the variables that say where caches are.
 constexpr std::string_view k_builtins =
-    "cd export set source . echo printf test [ [[ true false : exit return shift ulimit umask unset read wait trap "
-    "eval "
-    "local declare pushd popd module ml mkdir rm cp mv ln ls cat sleep date hostname chmod touch tee grep sed awk "
-    "which "
-    "conda mamba deactivate activate nvidia-smi head tail wc sort tr cut basename dirname scontrol kill sync df du";
+    "cd export set source . echo printf test [ [[ true false : exit return shift ulimit umask unset read wait "
+    "trap eval local declare pushd popd module ml mkdir rm cp mv ln ls cat sleep date hostname chmod touch tee "
+    "grep sed awk which conda mamba deactivate activate nvidia-smi head tail wc sort tr cut basename dirname "
+    "scontrol kill sync df du squeue sinfo scancel sacct sstat rsync tar unzip gzip gunzip zstd curl wget git "
+    "seq stat chown realpath readlink mktemp nproc free uname id whoami printenv ps pgrep pkill jobs let typeset "
+    "readonly alias shopt getopts type hash times yes clear lfs ip ifconfig ping";
 
 struct Replacement {
   std::size_t begin, end;
@@ -70,6 +72,15 @@ Line line_of(const ShellCommand& command) {
     line.words.push_back(nullptr);
   }
   return line;
+}
+
+/// A command that starts a program, which may read the variables that sharefs would set for another.
+bool starts_program(const ShellCommand& command) {
+  if (command.kind != ShellCommand::Kind::call || command.words.empty())
+    return false;
+  const std::string& name = command.words.front().text;
+  const auto next = command.words.size() > 1 ? std::optional<std::string_view>(command.words[1].text) : std::nullopt;
+  return !is_listed(name, k_builtins) || find_launcher(name, next) != nullptr; // `conda activate`, but `conda run`
 }
 
 /// What commands change for those behind them.
@@ -219,6 +230,7 @@ std::optional<std::string> sanitize_shell(Draft& draft, const std::string& text,
     return cannot("the shell text was not looked at: its syntax tree is not understood");
   std::vector<Replacement> replacements;
   Running running{draft.facts.environment, scope.directory};
+  const bool alone = scope.alone && std::count_if(shell->commands.begin(), shell->commands.end(), starts_program) <= 1;
   for (const ShellCommand& command : shell->commands) {
     const Line line = line_of(command);
     if (!line.argv.empty()) {
@@ -229,6 +241,8 @@ std::optional<std::string> sanitize_shell(Draft& draft, const std::string& text,
       inner.out.set = draft.out.set;
       inner.out.unset = draft.out.unset;
       inner.carries = scope.carries;
+      inner.alone = alone;
+      inner.can_write = draft.can_write;
       inner.elsewhere = scope.elsewhere;
       inner.depth = scope.depth + 1;
       sanitize_draft(inner);
@@ -254,6 +268,7 @@ std::optional<std::string> sanitize_shell(Draft& draft, const std::string& text,
 ScriptResult sanitize_script(const std::string& file, const std::string& text, const Facts& facts, const Rules& rules) {
   const Argv argv = {"bash", file};
   Draft draft(argv, facts, rules);
+  draft.can_write = false;
   ShellScope scope;
   scope.subject = file;
   scope.directory = facts.directory;

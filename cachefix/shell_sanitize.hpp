@@ -10,6 +10,7 @@ struct ShellScope {
   std::string subject;              ///< for messages: the file's name, or "bash -c"
   std::string directory;
   bool carries = true;    ///< a variable that sharefs sets reaches this shell
+  bool alone = true;      ///< and no other program beside it
   bool elsewhere = false; ///< it runs on other hosts too
   int depth = 0;
 };

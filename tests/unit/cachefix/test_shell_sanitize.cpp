@@ -7,7 +7,11 @@ using namespace sharefs::cachefix;
 
 namespace {
 
-ScriptResult script(const std::string& text) {
+using Names = std::map<std::string, std::vector<std::string>>;
+
+/// Directories on the share have the names that are given; files have the texts.
+ScriptResult script(const std::string& text, const std::map<std::string, std::string>& files = {},
+                    const Names& directories = {}) {
   Facts facts;
   facts.directory = "/job";
   facts.home = "/home/alice";
@@ -23,9 +27,9 @@ ScriptResult script(const std::string& text) {
       facts.places[path] = place;
     }
     for (const std::string& path : result.sanitized.questions.texts)
-      facts.texts[path] = std::nullopt;
+      facts.texts[path] = files.contains(path) ? std::optional<std::string>(files.at(path)) : std::nullopt;
     for (const std::string& path : result.sanitized.questions.listings)
-      facts.listings[path] = std::vector<std::string>{};
+      facts.listings[path] = directories.contains(path) ? directories.at(path) : std::vector<std::string>{};
     for (const std::string& path : result.sanitized.questions.leftovers)
       facts.leftovers[path] = {};
     for (const std::string& inner : result.sanitized.questions.trees)
@@ -50,6 +54,37 @@ TEST_CASE("a script's copy exports what its commands need, behind the header") {
   CHECK(result.text == "#!/bin/bash\n#SBATCH -N 2\nexport HF_DATASETS_CACHE=/L/" + cache_key("/share/c") +
                            "\nexport HF_HUB_CACHE=/share/c\nexport HUGGINGFACE_HUB_CACHE=/share/c\n"
                            "python run_clm.py --lr 1\n");
+}
+
+TEST_CASE("variables that one program needs are not given to others in the text") {
+  const std::string l = "/L/" + cache_key("/share/c");
+  const std::string two = "python run_clm.py --cache_dir /share/c\npython infer.py --model gpt2\n";
+  CHECK(script(two).text == "python run_clm.py --cache_dir " + l + "\npython infer.py --model gpt2\n");
+  const std::string runs = "conda activate e\nconda run -n e python a.py\npython run_clm.py --cache_dir /share/c\n";
+  CHECK(script(runs).text.find("HF_HUB_CACHE") == std::string::npos);
+  // Models are found by links, which a script's copy cannot make: then the flag stays.
+  const ScriptResult with_models = script(two, {}, {{"/share/c", {"models--gpt2"}}});
+  CHECK(with_models.text == two);
+  REQUIRE(with_models.sanitized.diagnoses.size() == 1);
+  CHECK(with_models.sanitized.diagnoses[0].code == "SF408");
+  const std::string one = "mkdir -p /share/o\nexport A=1\npython run_clm.py --cache_dir /share/c\n";
+  CHECK(script(one, {}, {{"/share/c", {"models--gpt2"}}}).text.find("export HF_HUB_CACHE=/share/c\n") !=
+        std::string::npos);
+}
+
+TEST_CASE("requirement 10: a script's copy rests on no file that is not there when it runs") {
+  const ScriptResult hosts =
+      script("deepspeed --hostfile h run_clm.py --cache_dir /share/c\n", {{"/job/h", "n1\nn2\n"}});
+  CHECK(hosts.text == "deepspeed --hostfile h run_clm.py --cache_dir /L/" + cache_key("/share/c") + "\n");
+  CHECK(hosts.sanitized.copies.empty());
+  CHECK_FALSE(hosts.sanitized.set.contains("DS_ENV_FILE"));
+
+  const std::string document = "python run_clm.py a.json\n";
+  const ScriptResult left = script(document, {{"/job/a.json", R"({"cache_dir": "/share/c"})"}});
+  CHECK(left.text == document);
+  CHECK(left.sanitized.copies.empty());
+  REQUIRE(left.sanitized.diagnoses.size() == 1);
+  CHECK(left.sanitized.diagnoses[0].code == "SF412");
 }
 
 TEST_CASE("a variable with options, and a directory that is not known, are no matter where nothing shared is named") {
