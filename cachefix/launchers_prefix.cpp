@@ -14,6 +14,8 @@ constexpr Meaning k_python[] = {
     {"-m", run_module}, {"-c", run_text}, {"--help", information}, {"--version", information}};
 constexpr Meaning k_shell[] = {{"-c", command_text}, {"--help", information}, {"--version", information}};
 
+constexpr Meaning k_sharefs[] = {{"--dry-run", information}, {"--help", information}, {"--version", information}};
+
 constexpr Launcher k_prefix_launchers[] = {
     {.name = "env",
      .programs = "env",
@@ -98,6 +100,15 @@ constexpr Launcher k_prefix_launchers[] = {
      .values = "-c/--class -n/--classdata",
      .meanings = k_help,
      .source = "ionice(1), util-linux 2.38; -p, -P and -u act on running processes and are not known here"},
+    {.name = "sharefs",
+     .programs = "sharefs",
+     .verbs = "run",
+     .syntax = Syntax::exact,
+     .tail = Tail::command,
+     .flags = "--dry-run --explain --strict --seed --no-preflight --json -q/--quiet -v/--verbose -h/--help --version",
+     .values = "--config --wait",
+     .meanings = k_sharefs,
+     .source = "ourselves: --keep and --local are not known here, because the outer one would not heed them"},
     {.name = "python",
      .programs = "python python2* python3* pypy pypy3*",
      .syntax = Syntax::getopt,

@@ -83,6 +83,11 @@ bool starts_program(const ShellCommand& command) {
   return !is_listed(name, k_builtins) || find_launcher(name, next) != nullptr; // `conda activate`, but `conda run`
 }
 
+/// Behind a `sharefs run` in the text, which knows more when it runs.
+bool sees_to_itself(const Sanitized& found) {
+  return std::any_of(found.chain.begin(), found.chain.end(), [](const auto& link) { return link.first == "sharefs"; });
+}
+
 /// What commands change for those behind them.
 struct Running {
   std::vector<std::string> environment;
@@ -253,6 +258,8 @@ std::optional<std::string> sanitize_shell(Draft& draft, const std::string& text,
           if (command.kind == ShellCommand::Kind::call && !command.words.empty() &&
               !is_listed(base_name(script.name), k_builtins))
             programs.push_back({scope.index.value_or(0), shown(script.name), script.framework});
+      if (sees_to_itself(inner.out))
+        continue;
       if (!builtin)
         report_hidden(inner, command);
       put_back(line, inner.edits, text, replacements);
