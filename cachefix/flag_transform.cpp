@@ -130,7 +130,7 @@ Way choose(Draft& draft, const Walk& walk, const Program& program, const Occurre
   if (transform == Transform::leave)
     return Way::leave;
   // Other programs would look for their models where HF_HUB_CACHE says, too.
-  const bool alone = draft.alone && walk.programs.size() == 1 && !draft.out.set.contains("HF_HUB_CACHE");
+  const bool alone = draft.alone && walk.has_one_program() && !draft.out.set.contains("HF_HUB_CACHE");
   if (transform == Transform::drop && can_be_dropped(all) && alone) {
     const auto carried = can_carry(draft, walk, program);
     if (!carried)

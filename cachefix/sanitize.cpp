@@ -94,7 +94,7 @@ void sanitize_shell_program(Draft& draft, const Walk& walk, const Program& progr
   if (program.kind == ProgramKind::shell) {
     const auto carried = can_carry(draft, walk, program);
     scope.carries = carried.value_or(false);
-    scope.alone = draft.alone && walk.programs.size() == 1;
+    scope.alone = draft.alone && walk.has_one_program();
     scope.index = program.index;
     scope.subject = program.chain.empty() ? "shell text" : walk.chain[program.chain.back()].name;
     std::vector<ScriptFound> programs;

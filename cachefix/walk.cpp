@@ -377,6 +377,12 @@ class Walker {
 
 } // namespace
 
+bool Walk::has_one_program() const {
+  return std::all_of(programs.begin(), programs.end(), [this](const Program& program) {
+    return program.kind == programs.front().kind && program.name == programs.front().name;
+  });
+}
+
 Walk walk(const Argv& argv, const std::string& directory) {
   return Walker(argv).go(directory);
 }

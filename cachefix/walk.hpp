@@ -55,6 +55,9 @@ struct Program {
 };
 
 struct Walk {
+  /// All of its programs are one and the same (mpirun's `:` between hosts).
+  [[nodiscard]] bool has_one_program() const;
+
   std::vector<ChainLink> chain;
   std::vector<Program> programs; ///< more than one only with mpirun's `:`
   bool understood = true;        ///< false: some word could not be told for certain; nothing may be changed
