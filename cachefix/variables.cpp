@@ -45,8 +45,8 @@ bool is_set_here(const Draft& draft, const std::string& name) {
                      [&](const Change& change) { return change.flag == name; });
 }
 
-void one_variable(Draft& draft, const Program& program, const std::string& name, CacheClass cache_class,
-                  std::string_view fallback, const std::string& reason) {
+void one_variable(Draft& draft, const Walk& walk, const Program& program, const std::string& name,
+                  CacheClass cache_class, std::string_view fallback, const std::string& reason) {
   if (is_set_here(draft, name))
     return;
   const auto given = draft.variable(program, name);
@@ -67,6 +67,11 @@ void one_variable(Draft& draft, const Program& program, const std::string& name,
   const auto local = draft.local_for(*path);
   if (!local)
     return;
+  // Set already, and as far as it can get: `srun --export=NONE` keeps it from the program this time, too.
+  const bool set_outside = std::find(draft.facts.environment.begin(), draft.facts.environment.end(),
+                                     name + "=" + *local) != draft.facts.environment.end();
+  if (set_outside && can_carry(draft, walk, program) == false)
+    return;
   if (given && name == "HF_DATASETS_CACHE")
     draft.report_leftovers(*path);
   draft.set_variable(program, name, *local, CacheClass::node_local, "variable." + name, reason);
@@ -75,7 +80,6 @@ void one_variable(Draft& draft, const Program& program, const std::string& name,
 } // namespace
 
 void sanitize_variables(Draft& draft, const Walk& walk, const Program& program) {
-  (void)walk;
   for (const VariableRule& rule : variable_rules()) {
     CacheClass cache_class = rule.cache_class;
     std::string reason(rule.reason);
@@ -83,11 +87,12 @@ void sanitize_variables(Draft& draft, const Walk& walk, const Program& program) 
       cache_class = user->local ? CacheClass::node_local : CacheClass::shared;
       reason = "a rule of yours (" + user->origin + ")";
     }
-    one_variable(draft, program, std::string(rule.name), cache_class, rule.fallback, reason);
+    one_variable(draft, walk, program, std::string(rule.name), cache_class, rule.fallback, reason);
   }
   for (const UserRule& user : draft.rules.user)
     if (user.local && !user.flag.starts_with('-') && !user.flag.empty())
-      one_variable(draft, program, user.flag, CacheClass::node_local, "", "a rule of yours (" + user.origin + ")");
+      one_variable(draft, walk, program, user.flag, CacheClass::node_local, "",
+                   "a rule of yours (" + user.origin + ")");
 }
 
 } // namespace sharefs::cachefix

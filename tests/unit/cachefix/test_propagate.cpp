@@ -100,3 +100,17 @@ TEST_CASE("requirement 10: where nothing carries them the flag is changed in pla
   world.directories["/share/model"] = {"config.json"};
   CHECK(world.run(words(line + "/share/model")).argv != words(line + "/share/model"));
 }
+
+TEST_CASE("requirement 15: what cannot reach the program is not set a second time") {
+  World world;
+  world.mounts.emplace_back("/home", "nfs");
+  const Argv argv = words("srun --export=NONE python t.py");
+  const Sanitized once = world.run(argv);
+  CHECK_FALSE(once.set.empty());
+  for (const auto& [name, value] : once.set)
+    world.environment.push_back(name + "=" + value);
+  const Sanitized twice = world.run(argv);
+  CHECK(twice.argv == argv);
+  CHECK(twice.set.empty());
+  CHECK(twice.changes.empty());
+}
