@@ -34,26 +34,6 @@ const std::string* text_of(Draft& draft, const std::string& path) {
   return text != nullptr && *text ? &**text : nullptr;
 }
 
-/// The last `--cache_dir` of a file of arguments. transformers splits such a file at white space
-/// (hf_argparser.py, parse_args_into_dataclasses), argparse at line ends.
-std::optional<std::string> cache_dir_of_arguments(const std::string& text) {
-  std::optional<std::string> found;
-  std::vector<std::string> words;
-  for (const std::string& line : split_lines(text))
-    for (std::string& word : split_words(line))
-      words.push_back(std::move(word));
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    const auto equals = words[i].find('=');
-    if (!is_spelling_of(words[i].substr(0, equals), "--cache_dir"))
-      continue;
-    if (equals != std::string::npos)
-      found = words[i].substr(equals + 1);
-    else if (i + 1 < words.size())
-      found = words[i + 1];
-  }
-  return found;
-}
-
 /// Files of arguments: `<script>.args`, which HfArgumentParser reads silently in front of the command line, and
 /// `@file`, which argparse puts in the place of the word.
 void find_in_argument_files(Draft& draft, const Program& program, const Framework* framework,

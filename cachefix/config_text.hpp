@@ -27,4 +27,9 @@ struct NestedScalar {
 /// All scalars of a YAML text that are reached through mappings, in the order of the text; none if it is no YAML.
 std::vector<NestedScalar> nested_yaml_scalars(const std::string& text);
 
+/// The last `--cache_dir` among words that stand in a text: a file of arguments, or a variable's assignment.
+/// transformers splits such a file at white space (hf_argparser.py, parse_args_into_dataclasses), argparse at line
+/// ends.
+std::optional<std::string> cache_dir_of_arguments(const std::string& text);
+
 } // namespace sharefs::cachefix

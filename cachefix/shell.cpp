@@ -1,7 +1,6 @@
 #include "cachefix/shell.hpp"
 
-#include "base/text.hpp"
-#include "cachefix/rules.hpp"
+#include "cachefix/config_text.hpp"
 
 #include <algorithm>
 #include <map>
@@ -36,15 +35,7 @@ std::string kind_of(const Json& node) {
 std::string cache_dir_in(std::string assignment) {
   std::replace_if(
       assignment.begin(), assignment.end(), [](char c) { return c == '"' || c == '\'' || c == '(' || c == ')'; }, ' ');
-  const auto words = split_words(assignment);
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    const auto equals = words[i].find('=');
-    if (equals != std::string::npos && is_spelling_of(words[i].substr(0, equals), "--cache_dir"))
-      return words[i].substr(equals + 1);
-    if (is_spelling_of(words[i], "--cache_dir") && i + 1 < words.size())
-      return words[i + 1];
-  }
-  return {};
+  return cache_dir_of_arguments(assignment).value_or("");
 }
 
 bool is_certain_inside(const std::string& type) {
