@@ -2,7 +2,7 @@
 // What the wrapper knows of the machine, as values, and what it still wants to know. sanitize() is pure: it answers
 // with questions where a fact is missing, and probe() finds the answers until there is no question left.
 #include "cachefix/local_root.hpp"
-#include "sys/resolve.hpp"
+#include "sys/fs/resolve.hpp"
 #include "sys/system.hpp"
 
 #include <map>

@@ -1,6 +1,6 @@
 #pragma once
 // Which directory on this host's own disks holds this user's caches.
-#include "sys/resolve.hpp"
+#include "sys/fs/resolve.hpp"
 #include "sys/system.hpp"
 
 #include <cstdint>

@@ -3,7 +3,7 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "plan/apply.hpp"
-#include "sys/lock_probe.hpp"
+#include "sys/fs/lock_probe.hpp"
 
 namespace sharefs::cachefix {
 namespace {

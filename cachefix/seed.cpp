@@ -2,9 +2,9 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
-#include "sys/child.hpp"
-#include "sys/fd.hpp"
-#include "sys/process.hpp"
+#include "sys/process/child.hpp"
+#include "sys/process/fd.hpp"
+#include "sys/process/process.hpp"
 
 #include <algorithm>
 #include <cerrno>

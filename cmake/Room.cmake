@@ -1,9 +1,9 @@
 # sharefs_room(NAME DIRECTORY DEPENDS ... [PRIVATE_DEPENDS ...])
-# One static library `sharefs_NAME` of all *.cpp in DIRECTORY: adding to a room means adding a file, and no more.
+# One static library `sharefs_NAME` of all *.cpp in and below DIRECTORY: adding to a room means adding a file, and no more.
 # External headers are SYSTEM, so that only our own code has to be free of warnings.
 function(sharefs_room name directory)
   cmake_parse_arguments(room "" "" "DEPENDS;PRIVATE_DEPENDS" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${directory}/*.cpp)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${directory}/*.cpp)
   if(NOT sources)
     add_library(sharefs_${name} INTERFACE)
     target_link_libraries(sharefs_${name} INTERFACE sharefs_settings ${room_DEPENDS} Threads::Threads)

@@ -1,6 +1,6 @@
 #pragma once
 // The order in which homes are asked, when some may lie on a server that does not answer.
-#include "sys/mount_table.hpp"
+#include "sys/mounts/mount_table.hpp"
 
 #include <cstddef>
 #include <functional>

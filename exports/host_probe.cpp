@@ -3,7 +3,7 @@
 #include "exports/client.hpp"
 #include "exports/host.hpp"
 #include "plan/look.hpp"
-#include "sys/resolve.hpp"
+#include "sys/fs/resolve.hpp"
 
 #include <algorithm>
 #include <charconv>

@@ -3,7 +3,7 @@
 // the network do. Pure.
 #include "base/diagnosis.hpp"
 #include "exports/plan_export.hpp"
-#include "sys/nfs_probe.hpp"
+#include "sys/nfs/nfs_probe.hpp"
 
 #include <vector>
 

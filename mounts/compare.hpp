@@ -2,7 +2,7 @@
 // What was asked for against what mountinfo shows, which spells, negotiates and leaves out much.
 #include "mounts/mount_point.hpp"
 #include "mounts/options.hpp"
-#include "sys/mount_table.hpp"
+#include "sys/mounts/mount_table.hpp"
 
 #include <string>
 #include <vector>

@@ -4,7 +4,7 @@
 #include "mounts/mount_point.hpp"
 #include "mounts/pending.hpp"
 #include "plan/plan.hpp"
-#include "sys/mount_table.hpp"
+#include "sys/mounts/mount_table.hpp"
 
 #include <chrono>
 #include <string>

@@ -2,7 +2,7 @@
 // Mount profiles: named sets of options, and how a request becomes a mount point with every option decided.
 #include "base/result.hpp"
 #include "mounts/mount_point.hpp"
-#include "sys/nfs_probe.hpp"
+#include "sys/nfs/nfs_probe.hpp"
 
 #include <span>
 #include <string>

@@ -3,8 +3,8 @@
 #include "mounts/compare.hpp"
 #include "mounts/mount_point.hpp"
 #include "mounts/pending.hpp"
-#include "sys/mount_table.hpp"
-#include "sys/path_probe.hpp"
+#include "sys/fs/path_probe.hpp"
+#include "sys/mounts/mount_table.hpp"
 
 #include <chrono>
 #include <optional>

@@ -1,6 +1,6 @@
 #pragma once
 // The directory that a mount goes on.
-#include "sys/path_probe.hpp"
+#include "sys/fs/path_probe.hpp"
 
 #include <cstddef>
 #include <string>

@@ -2,7 +2,7 @@
 
 #include "base/path.hpp"
 #include "config/load.hpp"
-#include "sys/process.hpp"
+#include "sys/process/process.hpp"
 
 #include <chrono>
 

@@ -2,7 +2,7 @@
 // The closed set of changes that sharefs can make. Domains compose them; describe, apply, invert and JSON exist once.
 #include "base/argv.hpp"
 #include "base/result.hpp"
-#include "sys/user.hpp"
+#include "sys/identity/user.hpp"
 
 #include <chrono>
 #include <cstdint>

@@ -2,7 +2,7 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
-#include "sys/child.hpp"
+#include "sys/process/child.hpp"
 
 #include <array>
 #include <cerrno>

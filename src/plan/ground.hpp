@@ -3,7 +3,7 @@
 // never in the main process, because any path here may lie on a dead mount.
 #include "base/result.hpp"
 #include "plan/action.hpp"
-#include "sys/root_directory.hpp"
+#include "sys/fs/root_directory.hpp"
 
 #include <optional>
 #include <string>

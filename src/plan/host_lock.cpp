@@ -5,7 +5,7 @@
 #include "plan/apply.hpp"
 #include "plan/journal_files.hpp"
 #include "plan/json_values.hpp"
-#include "sys/child.hpp"
+#include "sys/process/child.hpp"
 
 #include <array>
 #include <cerrno>

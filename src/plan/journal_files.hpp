@@ -6,8 +6,8 @@
 // are entries that are being made or deleted.
 #include "base/result.hpp"
 #include "plan/json_values.hpp"
-#include "sys/files.hpp"
-#include "sys/root_directory.hpp"
+#include "sys/fs/files.hpp"
+#include "sys/fs/root_directory.hpp"
 
 #include <string>
 

@@ -1,6 +1,6 @@
 #include "base/path.hpp"
 #include "plan/journal.hpp"
-#include "sys/resolve.hpp"
+#include "sys/fs/resolve.hpp"
 
 #include <cstdlib>
 

@@ -2,9 +2,9 @@
 
 #include "base/argv.hpp"
 #include "base/text.hpp"
-#include "sys/fd.hpp"
-#include "sys/local_host.hpp"
-#include "sys/mounting.hpp"
+#include "sys/identity/local_host.hpp"
+#include "sys/mounts/mounting.hpp"
+#include "sys/process/fd.hpp"
 
 #include <spdlog/spdlog.h>
 

@@ -2,8 +2,8 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "sys/fs/resolve.hpp"
 #include "sys/json.hpp"
-#include "sys/resolve.hpp"
 
 #include <algorithm>
 #include <cerrno>

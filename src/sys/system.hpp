@@ -3,13 +3,13 @@
 // RealSystem does it, ScriptedSystem answers from a JSON file (golden tests), RecordingSystem writes such a file.
 #include "base/argv.hpp"
 #include "base/result.hpp"
-#include "sys/files.hpp"
-#include "sys/glance.hpp"
-#include "sys/mount_table.hpp"
-#include "sys/nfs_probe.hpp"
-#include "sys/path_probe.hpp"
-#include "sys/process.hpp"
-#include "sys/user.hpp"
+#include "sys/fs/files.hpp"
+#include "sys/fs/glance.hpp"
+#include "sys/fs/path_probe.hpp"
+#include "sys/identity/user.hpp"
+#include "sys/mounts/mount_table.hpp"
+#include "sys/nfs/nfs_probe.hpp"
+#include "sys/process/process.hpp"
 
 #include <chrono>
 #include <string>

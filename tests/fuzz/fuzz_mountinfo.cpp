@@ -1,6 +1,6 @@
 // mountinfo: whatever the text, it is read or refused; and what was read keeps its promises.
 #include "support/fuzz.hpp"
-#include "sys/mount_table.hpp"
+#include "sys/mounts/mount_table.hpp"
 
 #include "base/path.hpp"
 

@@ -1,5 +1,5 @@
 #pragma once
-#include "sys/user.hpp"
+#include "sys/identity/user.hpp"
 
 namespace sharefs::test {
 

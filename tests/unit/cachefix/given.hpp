@@ -2,7 +2,7 @@
 // Facts for tests: a mount table in short form, links and files, and the loop of decide() over them. No machine.
 #include "base/path.hpp"
 #include "cachefix/sanitize.hpp"
-#include "sys/process.hpp"
+#include "sys/process/process.hpp"
 
 #include <map>
 #include <string>

@@ -1,4 +1,4 @@
-#include "cli/conda_links.hpp"
+#include "cli/commands/conda_links.hpp"
 
 #include "support/catch.hpp"
 

@@ -1,4 +1,4 @@
-#include "cli/init_facts.hpp"
+#include "cli/commands/init_facts.hpp"
 
 #include "support/catch.hpp"
 

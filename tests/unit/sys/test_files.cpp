@@ -1,4 +1,4 @@
-#include "sys/files.hpp"
+#include "sys/fs/files.hpp"
 
 #include "support/catch.hpp"
 #include "support/temporary_directory.hpp"

@@ -1,11 +1,11 @@
-#include "sys/glance.hpp"
+#include "sys/fs/glance.hpp"
 
 #include "base/path.hpp"
 #include "support/catch.hpp"
 #include "support/temporary_directory.hpp"
-#include "sys/mounting.hpp"
+#include "sys/fs/resolve.hpp"
+#include "sys/mounts/mounting.hpp"
 #include "sys/real_system.hpp"
-#include "sys/resolve.hpp"
 
 #include <filesystem>
 #include <sys/stat.h>

@@ -1,6 +1,6 @@
 #include "support/catch.hpp"
 #include "support/temporary_directory.hpp"
-#include "sys/path_probe.hpp"
+#include "sys/fs/path_probe.hpp"
 
 #include <cerrno>
 #include <filesystem>

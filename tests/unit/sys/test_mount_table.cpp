@@ -1,4 +1,4 @@
-#include "sys/mount_table.hpp"
+#include "sys/mounts/mount_table.hpp"
 
 #include "support/catch.hpp"
 

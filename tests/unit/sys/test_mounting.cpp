@@ -1,4 +1,4 @@
-#include "sys/mounting.hpp"
+#include "sys/mounts/mounting.hpp"
 
 #include "support/catch.hpp"
 #include "support/temporary_directory.hpp"

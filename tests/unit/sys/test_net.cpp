@@ -1,4 +1,4 @@
-#include "sys/net.hpp"
+#include "sys/nfs/net.hpp"
 
 #include "fake_rpc_server.hpp"
 #include "support/catch.hpp"

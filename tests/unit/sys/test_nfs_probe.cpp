@@ -1,4 +1,4 @@
-#include "sys/nfs_probe.hpp"
+#include "sys/nfs/nfs_probe.hpp"
 
 #include "fake_rpc_server.hpp"
 #include "support/catch.hpp"

@@ -1,9 +1,9 @@
-#include "sys/path_probe.hpp"
+#include "sys/fs/path_probe.hpp"
 
 #include "support/catch.hpp"
 #include "support/temporary_directory.hpp"
 #include "support/users.hpp"
-#include "sys/process.hpp"
+#include "sys/process/process.hpp"
 
 #include <fcntl.h>
 #include <filesystem>

@@ -1,4 +1,4 @@
-#include "sys/process.hpp"
+#include "sys/process/process.hpp"
 
 #include "base/text.hpp"
 #include "support/catch.hpp"
@@ -335,7 +335,8 @@ TEST_CASE("exec_process replaces the process, or says why not") {
   CHECK(exec_process({"no-such-program-of-sharefs"}, {"PATH=/usr/bin"}).code == ErrorCode::not_found);
   const Error assignment = exec_process({"NAME=/some/value", "true"}, {"PATH=/usr/bin"});
   CHECK(assignment.code == ErrorCode::not_found);
-  CHECK(assignment.hint == "write `env NAME=/some/value` in front of the command, or the variable in front of `sharefs`");
+  CHECK(assignment.hint ==
+        "write `env NAME=/some/value` in front of the command, or the variable in front of `sharefs`");
   CHECK(exec_process({"/etc/passwd"}, {}).code == ErrorCode::permission);
   CHECK(exec_process({"/nonexistent/x"}, {}).code == ErrorCode::not_found);
   CHECK(exec_process({}, {}).code == ErrorCode::failed);

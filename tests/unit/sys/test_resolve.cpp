@@ -1,5 +1,5 @@
 #include "support/catch.hpp"
-#include "sys/resolve.hpp"
+#include "sys/fs/resolve.hpp"
 
 #include <map>
 

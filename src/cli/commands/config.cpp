@@ -1,0 +1,196 @@
+// sharefs config show, check, schema, keys: sharefs.yaml as sharefs reads it.
+#include "base/path.hpp"
+#include "cli/command.hpp"
+#include "cli/context.hpp"
+#include "cli/exit_code.hpp"
+#include "config/keys.hpp"
+#include "config/load.hpp"
+#include "config/table.hpp"
+#include "sys/process/process.hpp"
+#include "ui/table.hpp"
+
+#include <fmt/format.h>
+
+namespace sharefs::cli {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::chrono::seconds k_read_deadline{5};
+constexpr int k_width_of_table = 140; ///< below it the meanings of the keys would be cut to nothing
+
+// ---- show ----
+
+Result<int> config_show(Context& context, const Arguments& /*arguments*/) {
+  const auto loaded = context.config_if_any();
+  if (!loaded)
+    return fail(loaded.error());
+  const bool found = *loaded != nullptr;
+  const config::Config config = found ? **loaded : config::Config{};
+  context.envelope.fields["file"] = found ? Json(config.file) : Json(nullptr);
+  context.envelope.fields["config"] = config::to_json(config);
+  if (context.flags.json)
+    return k_exit_ok;
+  if (!found)
+    context.console.message(
+        fmt::format("there is no {}: these are the defaults; `sharefs init` writes one", context.config_path()));
+  context.console.out() << config::to_yaml(config);
+  return k_exit_ok;
+}
+
+// ---- check ----
+
+/// A file that the user named may lie on a dead mount: only a child touches it. Unlike the configuration in force it
+/// may belong to anybody.
+Result<void> check_file(Context& context, const std::string& path, const std::string& shown_as) {
+  const auto& files = context.system.files();
+  const auto text =
+      sys::in_child(std::nullopt, k_read_deadline, [&]() -> Result<std::string> { return files.read(path); });
+  if (!text && text.error().code == ErrorCode::timeout)
+    return fail(ErrorCode::timeout, fmt::format("{}: no answer within {} s", shown_as, k_read_deadline.count()),
+                "it may lie on a dead mount: run `sharefs status`");
+  if (!text && text.error().code == ErrorCode::not_found)
+    return fail(ErrorCode::not_found, "there is no " + shown_as, "run `sharefs init` to write a configuration");
+  if (!text)
+    return fail(text.error());
+  const auto config = config::parse(*text, shown_as);
+  return config ? Result<void>{} : fail(config.error());
+}
+
+Result<void> check_one(Context& context, const std::string& given) {
+  const auto path = normalize_path(given, context.host.working_directory);
+  if (path != context.config_path())
+    return check_file(context, path, given);
+  const auto config = context.config();
+  return config ? Result<void>{} : fail(config.error());
+}
+
+Result<int> config_check(Context& context, const Arguments& arguments) {
+  auto names = arguments.positional;
+  if (names.empty())
+    names.push_back(context.config_path());
+  Json rows = Json::array();
+  for (const auto& name : names) {
+    const auto checked = check_one(context, name);
+    rows.push_back({{"file", name}, {"ok", checked.has_value()}, {"error", nullptr}});
+    if (!checked) {
+      rows.back()["error"] = ui::to_json(checked.error());
+      if (!context.envelope.error)
+        context.envelope.error = checked.error();
+      if (!context.flags.json)
+        context.console.error(checked.error());
+    } else if (!context.flags.json) {
+      context.console.out() << context.console.paint(ui::Colour::none, name) << ": ok\n";
+    }
+  }
+  context.envelope.fields["files"] = std::move(rows);
+  return context.envelope.error ? k_exit_usage : k_exit_ok;
+}
+
+// ---- schema ----
+
+Result<int> config_schema(Context& context, const Arguments& /*arguments*/) {
+  // With --json the schema is a field: `schema` of the envelope is its own version.
+  if (context.flags.json)
+    context.envelope.fields["document"] = config::schema();
+  else
+    context.console.out() << config::schema().dump(2) << "\n";
+  return k_exit_ok;
+}
+
+// ---- keys ----
+
+Json key_json(const config::Key& key) {
+  return {{"name", key.name},
+          {"value", config::value_text(key, "")},
+          {"default", key.fallback.empty() ? Json(nullptr) : Json(key.fallback)},
+          {"required", key.required},
+          {"choices", config::choices_of(key)},
+          {"description", key.description}};
+}
+
+/// One key per pair of lines, for terminals too narrow for the table.
+std::string key_lines(const config::Key& key) {
+  std::string value = config::value_text(key, "");
+  if (key.required)
+    value += "; required";
+  else if (!key.fallback.empty())
+    value += fmt::format("; default {}", key.fallback);
+  return fmt::format("{}  ({})\n    {}\n", key.name, value, key.description);
+}
+
+Result<int> config_keys(Context& context, const Arguments& arguments) {
+  if (arguments.flag("markdown") && !context.flags.json) {
+    context.console.out() << config::keys_markdown();
+    return k_exit_ok;
+  }
+  ui::Table table({{"KEY"}, {"VALUE"}, {"DEFAULT"}, {"MEANING", false, true}});
+  std::string list;
+  Json rows = Json::array();
+  for (const auto& key : config::keys()) {
+    const auto fallback = key.required ? "(required)" : std::string(key.fallback);
+    table.add({{std::string(key.name)}, {config::value_text(key, "")}, {fallback}, {std::string(key.description)}});
+    list += key_lines(key);
+    rows.push_back(key_json(key));
+  }
+  context.envelope.fields["keys"] = std::move(rows);
+  const auto& options = context.console.options();
+  if (!context.flags.json)
+    context.console.out() << (options.out_terminal && options.width < k_width_of_table ? list : table.render(options));
+  return k_exit_ok;
+}
+
+} // namespace
+
+extern const CommandSpec k_config_show_command;
+const CommandSpec k_config_show_command{
+    .name = "config show",
+    .summary = "Print the configuration in force, defaults included",
+    .description =
+        "Prints sharefs.yaml as sharefs understands it: every key with its value, also those that have their "
+        "default. The output is itself a valid sharefs.yaml. Without a file the defaults are printed.",
+    .example = "sharefs config show                       # what is in force on this machine\n"
+               "sharefs config show --config draft.yaml   # what another file would mean",
+    .run = config_show,
+};
+
+extern const CommandSpec k_config_check_command;
+const CommandSpec k_config_check_command{
+    .name = "config check",
+    .summary = "Check a configuration file",
+    .description = "Says whether each FILE is a right configuration, or where it is wrong: line, column, and what was "
+                   "probably meant. Without FILE the configuration in force is checked, its owner and mode included. "
+                   "Exit code 0 if all are right, 2 if not.",
+    .example = "sharefs config check                # the configuration of this machine\n"
+               "sharefs config check draft.yaml     # a file that is not installed yet",
+    .positional = {.name = "FILE", .help = "file to check instead of the configuration in force"},
+    .run = config_check,
+};
+
+extern const CommandSpec k_config_schema_command;
+const CommandSpec k_config_schema_command{
+    .name = "config schema",
+    .summary = "Print a JSON Schema of sharefs.yaml for editors",
+    .description =
+        "Prints a JSON Schema (2020-12) of sharefs.yaml. An editor with a YAML language server completes and "
+        "checks the file by it.",
+    .example = "sharefs config schema > sharefs.schema.json   # then, as first line of sharefs.yaml:\n"
+               "                                              # # yaml-language-server: $schema=sharefs.schema.json",
+    .run = config_schema,
+};
+
+extern const CommandSpec k_config_keys_command;
+const CommandSpec k_config_keys_command{
+    .name = "config keys",
+    .summary = "List every key of sharefs.yaml with its meaning",
+    .description =
+        "Lists the keys of sharefs.yaml, what their values look like, and their defaults. `*` stands for a name "
+        "of your choice, `[]` for each element of a list.",
+    .example = "sharefs config keys               # a table\n"
+               "sharefs config keys --markdown    # the same for docs/configuration.md",
+    .options = {{.names = "--markdown", .help = "print a table in Markdown"}},
+    .run = config_keys,
+};
+
+} // namespace sharefs::cli

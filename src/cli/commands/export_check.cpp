@@ -1,0 +1,175 @@
+// sharefs export check: what exportfs would make of exports files, and what it would silently lose.
+#include "base/path.hpp"
+#include "base/text.hpp"
+#include "cli/commands/export_support.hpp"
+#include "cli/exit_code.hpp"
+#include "exports/client.hpp"
+#include "exports/diagnose.hpp"
+#include "exports/host.hpp"
+#include "exports/settings.hpp"
+#include "ui/table.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <iterator>
+#include <set>
+
+namespace sharefs::cli {
+
+namespace {
+
+constexpr std::size_t k_file_limit = 16U << 20U;
+constexpr std::chrono::milliseconds k_read_deadline{5000};
+
+/// A file that the user names may lie on a dead mount: read in a child.
+Result<std::string> read_named(Context& context, const std::string& word) {
+  if (word == "-")
+    return std::string(std::istreambuf_iterator<char>(context.host.in), {});
+  sys::PathQuery query;
+  query.path = join_path(context.host.working_directory, word);
+  query.follow = true;
+  query.read_bytes = k_file_limit;
+  const auto facts = context.system.inspect({{query}, k_read_deadline, std::nullopt});
+  if (!facts)
+    return fail(facts.error());
+  const auto& fact = facts->front();
+  if (fact.kind == sys::PathKind::missing)
+    return fail(ErrorCode::not_found, fmt::format("there is no file {}", word));
+  if (fact.error_number != 0)
+    return fail(errno_error(fact.error_number, word));
+  if (fact.kind != sys::PathKind::file)
+    return fail(ErrorCode::usage, fmt::format("{} is no file", word));
+  if (fact.size > k_file_limit)
+    return fail(ErrorCode::failed, fmt::format("{} is larger than {}", word, format_bytes(k_file_limit)));
+  return fact.content;
+}
+
+Result<exports::HostFiles> read_files(Context& context, const std::vector<std::string>& words) {
+  if (words.empty())
+    return exports::read_host_files(context.system.files());
+  exports::HostFiles host;
+  for (const auto& word : words) {
+    const auto text = read_named(context, word);
+    if (!text)
+      return fail(text.error());
+    host.files.push_back(exports::parse(*text, word == "-" ? "<stdin>" : word));
+  }
+  return host;
+}
+
+/// "192.168.16.0-192.168.19.255 (1,024)" for networks; what is left to be said of others.
+std::string meaning_of(const std::string& client) {
+  using exports::ClientKind;
+  const auto kind = exports::kind_of(client);
+  if (kind == ClientKind::everyone)
+    return "everyone";
+  if (!exports::canonical_address(client).empty())
+    return "address";
+  if (kind != ClientKind::network)
+    return exports::to_string(kind);
+  const auto network = exports::parse_network(client);
+  if (!network || !network->contiguous())
+    return network ? "network" : "-";
+  return fmt::format("{}-{} ({})", network->first(), network->last(), network->count());
+}
+
+/// Places of the clients that exportfs reads and then drops.
+std::set<std::string> dropped_places(const exports::HostFiles& host, const exports::HostFacts& facts) {
+  std::set<std::string> places;
+  for (const auto& dropped : exports::expected_etab(host.files, facts).dropped)
+    places.insert(to_utf8(dropped.entry.origin.text()));
+  return places;
+}
+
+std::string table_of(Context& context, const exports::HostFiles& host, const std::set<std::string>& dropped) {
+  ui::Table table({{"DIRECTORY"}, {"CLIENT"}, {"WHO"}, {"OPTIONS", false, true}, {"FROM", false, true}});
+  for (const auto& file : host.files)
+    for (const auto* list : {&file.exports, &file.lost})
+      for (const auto& entry : *list)
+        for (const auto& client : entry.clients) {
+          const bool lost = list == &file.lost || dropped.contains(to_utf8(client.origin.text()));
+          const auto settings = exports::settings_of(client.defaults, client.options);
+          const auto options = settings ? summary(*settings) : std::string();
+          table.add({{entry.directory},
+                     {client.name},
+                     {meaning_of(client.name)},
+                     {lost ? "not exported" : options, lost ? ui::Colour::red : ui::Colour::none},
+                     {client.origin.text()}});
+        }
+  return table.empty() ? "" : table.render(context.console.options());
+}
+
+Result<int> run_export_check(Context& context, const Arguments& arguments) {
+  const auto& words = arguments.positional;
+  const auto host = read_files(context, words);
+  if (!host)
+    return fail(host.error());
+  if (host->files.empty()) {
+    context.console.message("there is neither /etc/exports nor a file in /etc/exports.d: nothing to check");
+    return k_exit_ok;
+  }
+  exports::HostFacts facts;
+  if (words.empty() || arguments.flag("host")) {
+    const ui::Console::Progress progress(context.console, "looking up directories and names");
+    auto probed = exports::probe_facts(context.system, host->files);
+    if (!probed)
+      return fail(probed.error());
+    facts = std::move(*probed);
+  }
+  auto found = exports::diagnose(host->files, facts);
+  for (const auto& path : host->unread)
+    found.push_back({Severity::warning, "SF126", path,
+                     "exportfs does not read this file: names in /etc/exports.d have to end in `.exports`",
+                     fmt::format("rename it to `{}.exports`, or remove it", base_name(path)), ""});
+
+  const auto dropped = dropped_places(*host, facts);
+  std::size_t count = 0;
+  auto files = nlohmann::ordered_json::array();
+  for (const auto& file : host->files) {
+    auto exports = to_json(file.exports);
+    for (auto& entry : exports)
+      entry["exported"] = !dropped.contains(entry["origin"].get<std::string>());
+    files.push_back({{"file", to_utf8(file.name)},
+                     {"complete", file.complete},
+                     {"exports", std::move(exports)},
+                     {"lost", to_json(file.lost)}});
+    count += exports::flattened(file.exports).size();
+  }
+  count -= std::min(count, dropped.size());
+  context.envelope.fields["files"] = std::move(files);
+  if (!context.flags.json)
+    context.console.out() << table_of(context, *host, dropped);
+  context.report(found);
+  const auto of = [&](Severity severity) {
+    return static_cast<std::size_t>(
+        std::count_if(found.begin(), found.end(), [&](const Diagnosis& one) { return one.severity == severity; }));
+  };
+  context.console.message(fmt::format("{} in {}: {}, {}", count_of(count, "export"),
+                                      count_of(host->files.size(), "file"), count_of(of(Severity::error), "error"),
+                                      count_of(of(Severity::warning), "warning")));
+  return has_errors(found) ? k_exit_failed : k_exit_ok;
+}
+
+} // namespace
+
+extern const CommandSpec k_export_check_command{
+    .name = "export check",
+    .summary = "Say what exportfs makes of exports files",
+    .description = "Reads exports(5) files exactly as exportfs does and tells, with line and column, what they really "
+                   "mean and what exportfs drops without a word: spaces before `(`, networks with host bits, unknown "
+                   "options, duplicates. Without FILE: /etc/exports and /etc/exports.d/*.exports, checked against this "
+                   "host's directories, file systems and names. Needs no sharefs.yaml. Exits with 1 if there are "
+                   "errors; warnings are allowed.",
+    .example = "sharefs export check\n"
+               "sharefs export check new.exports --json\n"
+               "echo '/mnt 192.168.16.11/22(rw)' | sharefs export check -",
+    .effect = Effect::reads,
+    .positional = {.name = "FILE",
+                   .help = "Exports files in the order in which exportfs reads them; - is stdin",
+                   .min = 0,
+                   .max = 0},
+    .options = {{.names = "--host", .help = "Check named files against this host too"}},
+    .run = run_export_check,
+};
+
+} // namespace sharefs::cli

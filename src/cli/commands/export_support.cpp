@@ -1,0 +1,196 @@
+#include "cli/commands/export_support.hpp"
+
+#include "base/path.hpp"
+#include "base/text.hpp"
+#include "exports/client.hpp"
+#include "exports/host.hpp"
+#include "exports/settings.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace sharefs::cli {
+
+namespace {
+
+constexpr std::chrono::milliseconds k_name_deadline{3000};
+
+bool is_own_address(const std::string& address, const sys::Identity& identity) {
+  const auto canonical = exports::canonical_address(address);
+  if (canonical.starts_with("127.") || canonical == "::1")
+    return true;
+  return !canonical.empty() &&
+         std::any_of(identity.addresses.begin(), identity.addresses.end(),
+                     [&](const std::string& own) { return exports::canonical_address(own) == canonical; });
+}
+
+/// "node1" and "node1.cluster" are the same host.
+bool is_own_name(const std::string& name, const std::string& hostname) {
+  const auto shorter = [](const std::string& text) { return text.substr(0, text.find('.')); };
+  return !name.empty() && (name == hostname || (name == shorter(name) && name == shorter(hostname)));
+}
+
+bool is_own(sys::System& system, const sys::Identity& identity, const config::Server& server) {
+  if (is_own_address(server.address, identity) || is_own_name(server.address, identity.hostname) ||
+      is_own_name(server.name, identity.hostname))
+    return true;
+  if (!exports::canonical_address(server.address).empty())
+    return false;
+  const auto fact = exports::resolve_name(system, server.address, k_name_deadline);
+  return fact && std::any_of(fact->addresses.begin(), fact->addresses.end(),
+                             [&](const std::string& address) { return is_own_address(address, identity); });
+}
+
+exports::Origin to_origin(const config::Origin& origin) {
+  return {origin.file, origin.line, origin.column};
+}
+
+Result<exports::Desired> to_desired(sys::System& system, const config::Export& entry) {
+  exports::Desired desired;
+  desired.directory = normalize_path(entry.path);
+  desired.clients = entry.clients;
+  desired.options = entry.options;
+  desired.origin = to_origin(entry.origin);
+  using From = config::Access::Kind;
+  using To = exports::DirectoryAccess::Kind;
+  if (entry.access.kind == From::open)
+    desired.access.kind = To::open;
+  if (entry.access.kind != From::group)
+    return desired;
+  const auto gid = exports::resolve_group(system, entry.access.group);
+  if (!gid) {
+    auto error = gid.error();
+    error.message = entry.origin.text() + ": " + error.message;
+    return fail(error);
+  }
+  desired.access = {To::group, entry.access.group, *gid, entry.access.mode};
+  return desired;
+}
+
+/// What a word may mean.
+struct Named {
+  std::string name, path;
+  const config::Export* entry = nullptr; ///< nullptr: only in sharefs' file
+};
+
+bool means(const std::string& word, const Named& named) {
+  return word == named.name || normalize_path(word) == named.path || word == base_name(named.path);
+}
+
+Result<std::vector<Named>> select(const std::vector<std::string>& words, const std::vector<Named>& all) {
+  std::vector<std::string> names;
+  for (const auto& named : all)
+    names.push_back(named.path);
+  if (words.empty())
+    return fail(ErrorCode::usage, "no export was named",
+                names.empty() ? "this host has no `exports:` in sharefs.yaml"
+                              : fmt::format("name some of {}, or give --all", join(names, ", ")));
+  std::vector<Named> selected;
+  for (const auto& word : words) {
+    std::vector<std::string> paths;
+    for (const auto& named : all) {
+      if (!means(word, named))
+        continue;
+      selected.push_back(named);
+      if (std::find(paths.begin(), paths.end(), named.path) == paths.end())
+        paths.push_back(named.path);
+    }
+    if (paths.size() > 1)
+      return fail(ErrorCode::usage, fmt::format("`{}` is more than one export: {}", word, join(paths, ", ")),
+                  "give the whole path");
+    if (!paths.empty())
+      continue;
+    auto candidates = names;
+    for (const auto& name : names)
+      candidates.push_back(base_name(name));
+    auto hint = did_you_mean_hint(word, candidates);
+    if (hint.empty())
+      hint = names.empty() ? "this host has no `exports:` in sharefs.yaml" : "the exports are " + join(names, ", ");
+    return fail(ErrorCode::not_found, fmt::format("there is no export `{}` of this host", word), hint);
+  }
+  return selected;
+}
+
+} // namespace
+
+OwnServers find_own_servers(sys::System& system, const config::Config& config) {
+  const auto identity = system.identity();
+  OwnServers own;
+  for (const auto& server : config.servers) {
+    if (!is_own(system, identity, server))
+      continue;
+    own.servers.push_back(&server);
+    if (own.address.empty() && is_own_address(server.address, identity))
+      own.address = server.address;
+  }
+  if (own.address.empty())
+    own.address = identity.addresses.empty() ? "127.0.0.1" : identity.addresses.front();
+  return own;
+}
+
+Error not_a_server(sys::System& system, const config::Config& config) {
+  const auto identity = system.identity();
+  std::vector<std::string> servers;
+  for (const auto& server : config.servers)
+    servers.push_back(server.name == server.address ? server.name
+                                                    : fmt::format("{} ({})", server.name, server.address));
+  const auto addresses = identity.addresses.empty() ? "no address" : join(identity.addresses, ", ");
+  if (servers.empty())
+    return {ErrorCode::config, "sharefs.yaml has no `servers:`, so this host exports nothing",
+            "run `sharefs config keys` for what can be written", ""};
+  return {ErrorCode::config,
+          fmt::format("this host is none of the servers of sharefs.yaml: it is `{}` with {}, the file names {}",
+                      identity.hostname, addresses, join(servers, ", ")),
+          "run this on the server, or correct the server's `address`", ""};
+}
+
+Result<exports::Request> export_request(Context& context, const Arguments& arguments, const OwnServers& own,
+                                        const std::vector<std::string>& in_file) {
+  const bool all = arguments.flag("all");
+  const bool remove = arguments.flag("remove");
+  if (all && !arguments.positional.empty())
+    return fail(ErrorCode::usage, "both names and --all were given", "give one of them");
+  std::vector<Named> known;
+  for (const auto* server : own.servers)
+    for (const auto& entry : server->exports)
+      known.push_back({entry.name, normalize_path(entry.path), &entry});
+  if (remove)
+    for (const auto& directory : in_file)
+      if (std::none_of(known.begin(), known.end(), [&](const Named& named) { return named.path == directory; }))
+        known.push_back({"", directory, nullptr});
+  if (!all) {
+    auto selected = select(arguments.positional, known);
+    if (!selected)
+      return fail(selected.error());
+    known = std::move(*selected);
+  }
+  exports::Request request;
+  request.exactly = all;
+  for (const auto& named : known) {
+    if (remove) {
+      request.remove.push_back(named.path);
+      continue;
+    }
+    auto desired = to_desired(context.system, *named.entry);
+    if (!desired)
+      return fail(desired.error());
+    request.exports.push_back(std::move(*desired));
+  }
+  return request;
+}
+
+nlohmann::ordered_json to_json(const std::vector<exports::Export>& list) {
+  auto json = nlohmann::ordered_json::array();
+  for (const auto& entry : list)
+    for (const auto& client : entry.clients) {
+      const auto settings = exports::settings_of(client.defaults, client.options);
+      json.push_back({{"directory", to_utf8(entry.directory)},
+                      {"client", to_utf8(client.name)},
+                      {"kind", exports::to_string(exports::kind_of(client.name))},
+                      {"options", settings ? to_utf8(summary(*settings)) : ""},
+                      {"origin", to_utf8(client.origin.text())}});
+    }
+  return json;
+}
+
+} // namespace sharefs::cli

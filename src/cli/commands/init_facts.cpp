@@ -1,0 +1,118 @@
+#include "cli/commands/init_facts.hpp"
+
+#include "base/path.hpp"
+#include "base/text.hpp"
+#include "exports/host.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+namespace sharefs::cli {
+
+namespace {
+
+constexpr unsigned k_first_person = 1000, k_last_person = 59'999; // UID_MIN and UID_MAX of Debian's login.defs
+constexpr std::size_t k_most_people = 1000;
+constexpr std::array<std::string_view, 5> k_of_containers{"/var/lib/docker", "/var/lib/containers", "/var/lib/kubelet",
+                                                          "/var/snap", "/run"};
+
+std::optional<unsigned> number(std::string_view text) {
+  unsigned value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
+}
+
+std::optional<sys::User> person(std::string_view line) {
+  const auto fields = split(line, ':');
+  if (fields.size() != 7 || fields[0].empty() || !fields[5].starts_with('/'))
+    return std::nullopt;
+  const auto uid = number(fields[2]), gid = number(fields[3]);
+  if (!uid || !gid || (*uid != 0 && (*uid < k_first_person || *uid > k_last_person)))
+    return std::nullopt;
+  if (fields[6].ends_with("/nologin") || fields[6].ends_with("/false"))
+    return std::nullopt;
+  return sys::User{fields[0], *uid, *gid, {*gid}, fields[5]};
+}
+
+/// The rest of `path` below `directory`, with its slash; empty if they are the same.
+std::string_view below(std::string_view path, std::string_view directory) {
+  return path.substr(directory.size());
+}
+
+/// The kernel mounts other file systems of an NFS server by itself, at the same place below both.
+bool is_crossing(const sys::MountEntry& mount, const std::vector<const sys::MountEntry*>& all) {
+  return std::ranges::any_of(all, [&](const sys::MountEntry* outer) {
+    auto source = outer->source; // `server:/` is the root: nothing stands before the slash of what is below
+    if (source.ends_with(":/"))
+      source.pop_back();
+    return outer->target != mount.target && is_under(mount.target, outer->target) && mount.source.starts_with(source) &&
+           below(mount.target, outer->target) == below(mount.source, source);
+  });
+}
+
+/// IPv4 first: it is what people write into exports.
+std::vector<std::string> ordered(std::vector<std::string> addresses) {
+  std::ranges::stable_partition(addresses,
+                                [](const std::string& address) { return address.find(':') == std::string::npos; });
+  return addresses;
+}
+
+std::vector<sys::User> homes_to_look_into(const sys::System& system, const sys::Identity& self) {
+  std::vector<sys::User> users;
+  if (const auto passwd = system.files().read_if_exists("/etc/passwd"); passwd && *passwd)
+    users = people(**passwd);
+  const auto is_self = [&](const sys::User& user) { return user.uid == self.uid; };
+  if (std::ranges::none_of(users, is_self)) // known to a directory service only
+    users.push_back({self.user, self.uid, self.gid, {self.gid}, self.home});
+  return users;
+}
+
+} // namespace
+
+std::vector<sys::User> people(std::string_view passwd) {
+  std::vector<sys::User> users;
+  for (const auto& line : split_lines(passwd))
+    if (auto user = person(line); user && users.size() < k_most_people)
+      users.push_back(std::move(*user));
+  return users;
+}
+
+std::vector<sys::MountEntry> own_nfs_mounts(const sys::MountTable& table) {
+  std::vector<const sys::MountEntry*> all;
+  for (const auto& mount : table.entries())
+    if (sys::is_nfs(mount) && !mount.deleted && table.at(mount.target) == &mount)
+      all.push_back(&mount);
+  std::vector<sys::MountEntry> own;
+  for (const auto* mount : all) {
+    const auto holds = [&](std::string_view directory) { return is_under(mount->target, directory); };
+    if (std::ranges::none_of(k_of_containers, holds) && !is_crossing(*mount, all))
+      own.push_back(*mount);
+  }
+  return own;
+}
+
+Result<InitFacts> find_init_facts(sys::System& system, bool live) {
+  InitFacts facts;
+  auto host = exports::read_host_files(system.files());
+  if (!host)
+    return fail(host.error());
+  facts.exports = std::move(host->files);
+  const auto self = system.identity();
+  if (!live) {
+    const auto name = system.files().read_if_exists("/etc/hostname");
+    facts.hostname = name && *name ? std::string(trim(**name)) : "";
+    return facts;
+  }
+  facts.hostname = self.hostname;
+  facts.addresses = ordered(self.addresses);
+  auto table = system.mounts();
+  if (!table)
+    return fail(table.error());
+  facts.table = std::move(*table);
+  facts.mounts = own_nfs_mounts(facts.table);
+  facts.conda = conda::find_installations(system, homes_to_look_into(system, self));
+  return facts;
+}
+
+} // namespace sharefs::cli

@@ -1,0 +1,342 @@
+#include "cli/commands/init_text.hpp"
+
+#include "base/path.hpp"
+#include "base/text.hpp"
+#include "base/visible.hpp"
+#include "cli/commands/init_blocks.hpp"
+#include "config/load.hpp"
+#include "config/values.hpp"
+#include "config/yaml_text.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <set>
+
+namespace sharefs::cli {
+
+namespace {
+
+using config::yaml_scalar;
+
+// ---- servers ----
+
+constexpr std::string_view k_servers_head =
+    "# Servers, and the directories that they export. `sharefs export --all`, run on a server, makes it so.\n"
+    "# `access` of an export says who may use the directory itself: keep, open (0777), or {group: NAME, mode: "
+    "\"2775\"}.\n";
+constexpr std::string_view k_servers_example = "servers:\n"
+                                               "  storage1:\n"
+                                               "    address: 192.168.16.1\n"
+                                               "    exports:\n"
+                                               "      - path: /mnt/share\n"
+                                               "        clients: [192.168.16.0/24]\n"
+                                               "        options: [rw, sync, no_subtree_check]\n"
+                                               "        access: keep\n";
+
+/// Clients of one directory that have the same options.
+struct Group {
+  std::vector<std::string> clients, options;
+};
+struct FoundExport {
+  std::string path;
+  std::vector<Group> groups;
+  std::vector<std::string> origins;
+};
+
+void take(const exports::Export& entry, std::vector<FoundExport>& found) {
+  auto same = std::ranges::find(found, entry.directory, &FoundExport::path);
+  if (same == found.end())
+    same = found.insert(found.end(), FoundExport{entry.directory, {}, {}});
+  same->origins.push_back(entry.origin.text());
+  for (const auto& client : entry.clients) {
+    auto options = client.defaults;
+    options.insert(options.end(), client.options.begin(), client.options.end());
+    auto group = std::ranges::find(same->groups, options, &Group::options);
+    if (group == same->groups.end())
+      group = same->groups.insert(group, Group{{}, std::move(options)});
+    if (std::ranges::find(group->clients, client.name) == group->clients.end())
+      group->clients.push_back(client.name);
+  }
+}
+
+std::vector<FoundExport> exports_of(const InitFacts& facts) {
+  std::vector<FoundExport> found;
+  for (const auto& file : facts.exports)
+    for (const auto& entry : file.exports)
+      take(entry, found);
+  return found;
+}
+
+std::string export_text(const FoundExport& found) {
+  auto text = fmt::format("      - path: {}\n", yaml_scalar(found.path));
+  text += list("        ", "clients", found.groups.front().clients);
+  if (!found.groups.front().options.empty())
+    text += list("        ", "options", found.groups.front().options);
+  return text;
+}
+
+std::string export_block(const FoundExport& found) {
+  const auto entry = export_text(found);
+  auto text = fmt::format("      # {}\n", visible(few(found.origins)));
+  auto values = found.groups.front().clients;
+  values.insert(values.end(), found.groups.front().options.begin(), found.groups.front().options.end());
+  values.push_back(found.path);
+  text += usable("servers:\n  x:\n    exports:\n" + entry, entry, "      ", values);
+  for (std::size_t other = 1; other < found.groups.size(); ++other)
+    text +=
+        fmt::format("        # with other options, which one entry cannot express: {} ({})\n",
+                    visible(join(found.groups[other].clients, ", ")), visible(join(found.groups[other].options, ",")));
+  return text;
+}
+
+std::string host_name(const InitFacts& facts) {
+  const auto name = facts.hostname.substr(0, facts.hostname.find('.'));
+  return config::complaint_about_name(name) || config::plain_meaning(name) ? "storage1" : name;
+}
+
+/// Servers that mounts name by a short name: a typing mistake in one is found only if they are described.
+std::set<std::string> named_servers(const InitFacts& facts) {
+  std::set<std::string> names;
+  for (const auto& mount : facts.mounts)
+    if (const auto remote = config::parse_remote(mount.source);
+        remote && remote->server.find_first_of(".:") == std::string::npos &&
+        refusal(fmt::format("servers:\n  {0}: {{address: {0}}}\n", remote->server)).empty())
+      names.insert(remote->server);
+  return names;
+}
+
+std::string servers_section(const InitFacts& facts) {
+  const auto found = exports_of(facts);
+  auto others = named_servers(facts);
+  others.erase(host_name(facts));
+  std::string text(k_servers_head);
+  if (found.empty() && others.empty())
+    return text + "# None was found on this host. For example:\n" + commented(k_servers_example, "");
+  const bool foreign = std::ranges::any_of(found, [](const FoundExport& entry) {
+    return std::ranges::any_of(entry.origins,
+                               [](const std::string& origin) { return !origin.starts_with(exports::k_own_file); });
+  });
+  if (foreign)
+    text +=
+        "# Lines that stand in another exports file too: exportfs takes the first of two, so remove them there when\n"
+        "# `sharefs export` has taken over.\n";
+  for (const auto& file : facts.exports)
+    if (!file.complete)
+      text += fmt::format("# {} has an error, and exportfs does not read on behind it: `sharefs export check`.\n",
+                          visible(file.name));
+  text += "servers:\n";
+  if (!found.empty()) {
+    const auto address = facts.addresses.empty() ? host_name(facts) : facts.addresses.front();
+    text += fmt::format("  {}:\n    address: {}", host_name(facts), yaml_scalar(address));
+    if (facts.addresses.size() > 1)
+      text += fmt::format("  # or {}", few({facts.addresses.begin() + 1, facts.addresses.end()}));
+    text += "\n    exports:\n";
+    for (const auto& entry : found)
+      text += export_block(entry);
+  }
+  for (const auto& name : others)
+    text +=
+        fmt::format("  {0}:\n    address: {0}  # run `sharefs init` there too: its exports are not known here\n", name);
+  return text;
+}
+
+// ---- mounts ----
+
+constexpr std::string_view k_mounts_head =
+    "# What every machine mounts, by name: `sharefs mount --all`. Profiles: safe (waits for a server that is away),\n"
+    "# recipe (rw,bg,soft,nolock), immutable (read-only); more by `options: [...]`.\n";
+constexpr std::string_view k_mounts_example =
+    "mounts:\n  share: {from: \"storage1:/mnt/share\", at: /data/share, profile: safe}\n";
+
+bool has_option(const std::string& options, std::string_view name) {
+  const auto words = split(options, ',');
+  return std::ranges::find(words, name) != words.end();
+}
+
+std::string mount_name(const std::string& target, std::set<std::string>& taken) {
+  auto name = base_name(target);
+  for (auto& letter : name)
+    if (config::complaint_about_name(std::string("x") + letter))
+      letter = '-';
+  if (config::complaint_about_name(name) || config::plain_meaning(name))
+    name = "share";
+  const auto first = name;
+  for (int number = 2; !taken.insert(name).second; ++number)
+    name = fmt::format("{}-{}", first, number);
+  return name;
+}
+
+/// The mount's server as the file names it.
+std::string from_of(const sys::MountEntry& mount, const InitFacts& facts) {
+  const auto remote = config::parse_remote(mount.source);
+  if (!remote)
+    return mount.source;
+  const bool own = std::ranges::find(facts.addresses, remote->server) != facts.addresses.end();
+  const auto server = own && !exports_of(facts).empty() ? host_name(facts) : remote->server;
+  return config::format_remote(server, normalize_path(remote->path));
+}
+
+std::string mounts_section(const InitFacts& facts, const std::string& servers) {
+  std::string text(k_mounts_head);
+  if (facts.mounts.empty())
+    return text + "# No NFS mount was found on this host. For example:\n" + commented(k_mounts_example, "");
+  text += "mounts:\n";
+  std::set<std::string> taken;
+  for (const auto& mount : facts.mounts) {
+    const bool soft = has_option(mount.super_options, "soft");
+    const bool read_only = has_option(mount.options, "ro") || has_option(mount.super_options, "ro");
+    const auto from = from_of(mount, facts);
+    auto entry = fmt::format("  {}:\n", mount_name(mount.target, taken));
+    entry += fmt::format("    from: {}\n", yaml_scalar(from));
+    entry += fmt::format("    at: {}\n", yaml_scalar(mount.target));
+    entry += soft ? "    profile: recipe  # it is soft: a server that is away makes writes fail. `safe` waits instead\n"
+                  : "    profile: safe\n";
+    if (read_only)
+      entry += "    options: [ro]\n";
+    text += fmt::format("  # now {}\n", visible(mount.super_options));
+    text += usable(servers + "mounts:\n" + entry, entry, "  ", {from, mount.target});
+  }
+  return text;
+}
+
+// ---- conda ----
+
+constexpr std::string_view k_conda_head =
+    "# Shared conda environments: `sharefs conda link --all` makes ~/CONDA/envs/ENV in each home a link to STORE/ENV.\n"
+    "# `link: whole` makes ~/CONDA/envs itself the link.\n";
+
+using conda::Installation;
+
+/// A store that was shared by hand, told by links out of homes.
+struct FoundStore {
+  std::string path;
+  bool whole = false;
+  std::set<std::string> users, environments;
+};
+
+FoundStore find_store(const InitFacts& facts) {
+  std::vector<FoundStore> stores;
+  const auto take_link = [&](const Installation& from, const std::string& link, const std::string& environment) {
+    const auto envs = join_path(from.path, "envs");
+    const auto target = normalize_path(link, environment.empty() ? from.path : envs);
+    const auto path = environment.empty() ? target : parent_path(target);
+    const auto* owner = facts.table.owner_of(path);
+    if (owner == nullptr || !sys::is_shared_fs_type(owner->fs_type) || is_under(path, envs))
+      return;
+    const bool whole = environment.empty();
+    auto store = std::ranges::find_if(stores, [&](const FoundStore& s) { return s.path == path && s.whole == whole; });
+    if (store == stores.end())
+      store = stores.insert(store, FoundStore{path, whole, {}, {}});
+    store->users.insert(from.user);
+    if (!whole && base_name(target) == environment)
+      store->environments.insert(environment);
+  };
+  for (const auto& installation : facts.conda.found) {
+    if (installation.envs_is_link)
+      take_link(installation, installation.envs_link, "");
+    for (const auto& link : installation.links)
+      take_link(installation, link.target, link.name);
+  }
+  const auto most = std::ranges::max_element(
+      stores, [](const FoundStore& a, const FoundStore& b) { return a.users.size() < b.users.size(); });
+  return most == stores.end() ? FoundStore{} : *most;
+}
+
+/// Where most users have conda, and who they are. Without any user: the path of an installation of the host.
+struct Homes {
+  std::string conda = "miniconda3";
+  std::vector<std::string> users;
+};
+
+Homes homes_of(const InitFacts& facts) {
+  std::vector<Homes> kinds;
+  for (const auto& installation : facts.conda.found) {
+    const auto& conda = installation.user.empty() ? installation.path : installation.below;
+    auto kind = std::ranges::find(kinds, conda, &Homes::conda);
+    if (kind == kinds.end())
+      kind = kinds.insert(kind, Homes{conda, {}});
+    if (!installation.user.empty())
+      kind->users.push_back(installation.user);
+  }
+  const auto most =
+      std::ranges::max_element(kinds, [](const Homes& a, const Homes& b) { return a.users.size() < b.users.size(); });
+  return most == kinds.end() ? Homes{} : *most;
+}
+
+std::string conda_block(const FoundStore& store, const Homes& homes) {
+  auto text = fmt::format("conda:\n  store: {}\n", yaml_scalar(store.path));
+  text += list("  ", "envs", {store.environments.begin(), store.environments.end()});
+  text += fmt::format("  link: {}\n  homes:\n", store.whole ? "whole" : "each");
+  text += list("    ", "users", homes.users);
+  return text + fmt::format("    conda: {}\n", yaml_scalar(homes.conda));
+}
+
+std::vector<std::string> values_of(const FoundStore& store, const Homes& homes) {
+  auto values = homes.users;
+  values.insert(values.end(), store.environments.begin(), store.environments.end());
+  values.insert(values.end(), {store.path, homes.conda});
+  return values;
+}
+
+std::string conda_found(const InitFacts& facts) {
+  constexpr std::size_t k_lines = 20;
+  std::string text;
+  for (std::size_t index = 0; index < std::min(facts.conda.found.size(), k_lines); ++index) {
+    const auto& one = facts.conda.found[index];
+    const auto holds = one.envs_is_link           ? "its envs is a link to " + one.envs_link
+                       : one.environments.empty() ? "no environments of its own"
+                                                  : "environments: " + few(one.environments);
+    text += visible(fmt::format("#   {}: {}", one.path, holds)) + "\n";
+  }
+  if (facts.conda.found.size() > k_lines)
+    text += fmt::format("#   and {} more\n", facts.conda.found.size() - k_lines);
+  return text.empty() ? "# No conda installation was found on this host.\n" : "# Found on this host:\n" + text;
+}
+
+std::string conda_section(const InitFacts& facts) {
+  auto store = find_store(facts);
+  auto homes = homes_of(facts);
+  const auto text = std::string(k_conda_head) + conda_found(facts);
+  if (!store.path.empty())
+    if (const auto block = conda_block(store, homes); !any_invisible(values_of(store, homes)) && refusal(block).empty())
+      return text + block;
+  // Nothing is shared yet: an example with what was found.
+  store.path = join_path(facts.mounts.empty() ? "/data/share" : facts.mounts.front().target, "conda");
+  store.whole = false;
+  store.environments = {"llm_train"};
+  if (homes.users.empty() && !homes.conda.starts_with('/'))
+    homes.users = {"alice", "bob"};
+  return text + "# No link to a shared store was found. For example:\n" + commented(conda_block(store, homes), "");
+}
+
+// ---- the rest ----
+
+std::string rest_section(const InitFacts& facts) {
+  const auto share = facts.mounts.empty() ? "/data/share" : facts.mounts.front().target;
+  return "# Where `sharefs run` puts caches that must not lie on shared storage: on each node's own disk.\n"
+         "caches:\n"
+         "  local: /var/cache/sharefs\n"
+         "\n"
+         "# The nodes of the cluster, one `HOST slots=GPUS` per line as DeepSpeed has it.\n" +
+         commented("nodes:\n  hostfile: " + yaml_scalar(join_path(share, "hostfile")) + "\n", "");
+}
+
+} // namespace
+
+std::string init_text(const InitFacts& facts) {
+  const auto head = fmt::format(
+      "# sharefs.yaml: what the shared storage of this cluster should be. The same file belongs on every machine.\n"
+      "# Written by `sharefs init`{}{} from what was found there. After editing: `sharefs config check`.\n"
+      "# All keys: `sharefs config keys`.\n"
+      "version: 1\n",
+      facts.hostname.empty() ? "" : " on ", visible(facts.hostname));
+  const auto servers = servers_section(facts);
+  auto text = join({head, servers, mounts_section(facts, servers), conda_section(facts), rest_section(facts)}, "\n");
+  if (config::parse(text, ""))
+    return text;
+  // Each part is taken by itself, so this is not to be expected; a file that does not parse is worse than one of
+  // comments.
+  return head + "\n" + commented(text.substr(head.size()), "");
+}
+
+} // namespace sharefs::cli

@@ -1,0 +1,158 @@
+// sharefs mount: what should be mounted here is mounted; what is right is left alone; what is wrong is told.
+#include "base/text.hpp"
+#include "cli/commands/mount_support.hpp"
+#include "cli/exit_code.hpp"
+#include "mounts/diagnose.hpp"
+#include "mounts/plan_mount.hpp"
+#include "mounts/verify.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace sharefs::cli {
+
+namespace {
+
+constexpr std::chrono::milliseconds k_path_deadline{2000};
+
+bool contains(const std::vector<std::string>& targets, const std::string& target) {
+  return std::find(targets.begin(), targets.end(), target) != targets.end();
+}
+
+/// What the kernel made of the options of the mounts that were just made.
+Diagnoses look_back(Context& context, const mounts::Observation& seen, const std::set<std::string>& mounted) {
+  Diagnoses found;
+  const auto table = context.system.mounts();
+  if (!table)
+    return found;
+  for (const auto& state : seen.states) {
+    if (!mounted.contains(state.point.target))
+      continue;
+    sys::PathProbe answered; // health is asked for by --verify
+    answered.health = sys::PathHealth::ok;
+    const auto* server = seen.server(state.point.server);
+    const auto now =
+        mounts::classify(state.point, true, *table, &answered, {}, server == nullptr ? "" : server->address);
+    const auto its = mounts::diagnose(now, server);
+    found.insert(found.end(), its.begin(), its.end());
+  }
+  return found;
+}
+
+/// Returns the targets that failed.
+std::set<std::string> verify(Context& context, const mounts::Observation& seen, const std::set<std::string>& targets,
+                             std::chrono::milliseconds deadline) {
+  std::vector<mounts::MountPoint> points;
+  for (const auto& state : seen.states)
+    if (targets.contains(state.point.target))
+      points.push_back(state.point);
+  const auto verification = mounts::verify(context.system, points, deadline);
+  std::set<std::string> failed;
+  auto json = nlohmann::ordered_json::array();
+  for (std::size_t index = 0; index < verification.results.size(); ++index) {
+    const auto& one = verification.results[index];
+    if (!one.ok)
+      failed.insert(one.target);
+    else if (!context.flags.json)
+      context.console.message(fmt::format("{}: {}", mounts::handle(points[index]), mounts::describe(one)));
+    json.push_back({{"target", to_utf8(one.target)},
+                    {"ok", one.ok},
+                    {"written", one.written},
+                    {"latency_us", one.latency.count()}});
+  }
+  context.envelope.fields["verified"] = std::move(json);
+  context.report(verification.diagnoses);
+  return failed;
+}
+
+nlohmann::ordered_json mounts_json(const mounts::Observation& seen, const mounts::MountPlan& plan,
+                                   const std::set<std::string>& good, bool applied) {
+  auto json = nlohmann::ordered_json::array();
+  for (const auto& state : seen.states) {
+    const auto& target = state.point.target;
+    auto one = to_json(state);
+    if (contains(plan.planned, target))
+      one["outcome"] = !applied ? "planned" : good.contains(target) ? "mounted" : "failed";
+    else
+      one["outcome"] = contains(plan.right, target) ? "unchanged" : "blocked";
+    json.push_back(std::move(one));
+  }
+  return json;
+}
+
+Result<int> run_mount(Context& context, const Arguments& arguments) {
+  const auto config = context.config();
+  if (!config)
+    return fail(config.error());
+  const auto wanted = select_mounts(context, *config, arguments, false);
+  if (!wanted)
+    return fail(wanted.error());
+  const auto timeout = timeout_of(arguments);
+  if (!timeout)
+    return fail(timeout.error());
+  if (auto root = require_root(context); !root)
+    return fail(root.error());
+
+  mounts::ProbeRequest request;
+  request.wanted = *wanted;
+  request.want_access = request.targets = true;
+  request.server_deadline = *timeout;
+  request.path_deadline = std::min(*timeout, k_path_deadline);
+  const auto seen = [&] {
+    const ui::Console::Progress progress(context.console, "asking the servers");
+    return mounts::probe(context.system, request);
+  }();
+  if (!seen)
+    return fail(seen.error());
+  const auto plan = mounts::plan_mounts(*seen, *wanted);
+  context.report(plan.diagnoses);
+
+  const auto count = count_of(wanted->size(), "mount");
+  const auto executed = execute(context, plan.plan,
+                                wanted->empty()        ? "there are no mounts in sharefs.yaml"
+                                : plan.blocked.empty() ? count + ": nothing to do"
+                                                       : "nothing can be mounted now");
+  if (!executed)
+    return fail(executed.error());
+  std::set<std::string> good(plan.right.begin(), plan.right.end());
+  if (executed->applied()) {
+    const auto mounted = mounted_by(plan.plan, *executed->report);
+    good.insert(mounted.begin(), mounted.end());
+    context.report(look_back(context, *seen, mounted));
+  }
+  context.envelope.fields["mounts"] = mounts_json(*seen, plan, good, executed->applied());
+  if (executed->exit_code == k_exit_pending || executed->exit_code == k_exit_interrupted)
+    return executed->exit_code;
+  if (context.flags.dry_run)
+    return exit_code_for(plan.right.size() + plan.planned.size(), plan.blocked.size());
+  if (arguments.flag("verify"))
+    for (const auto& target : verify(context, *seen, good, *timeout))
+      good.erase(target);
+  return exit_code_for(good.size(), wanted->size() - good.size());
+}
+
+} // namespace
+
+extern const CommandSpec k_mount_command;
+const CommandSpec k_mount_command{
+    .name = "mount",
+    .summary = "Mount the shares of sharefs.yaml",
+    .description =
+        "Asks the servers first and names the stage that fails, so that no mount hangs on a dead server. Mounts that "
+        "are right are left alone; wrong ones (another source, other options, stale, hung) are told with the command "
+        "that cures them, and not touched. All mounts are made at the same time.",
+    .example = "sharefs mount share            # one\n"
+               "sharefs mount --all --verify   # all, and write a test file to each\n"
+               "sharefs mount --all --dry-run  # what would be done",
+    .effect = Effect::changes,
+    .positional = {.name = "NAME", .help = "mounts by name or mount point"},
+    .options = {{.names = "--all", .help = "every mount of sharefs.yaml"},
+                {.names = "--verify", .help = "then write, read back and delete a test file on each"},
+                {.names = "--timeout",
+                 .value = "TIME",
+                 .help = "how long to wait for the servers' answers",
+                 .fallback = "5s"}},
+    .run = run_mount,
+};
+
+} // namespace sharefs::cli

@@ -1,0 +1,188 @@
+// sharefs probe: what an NFS server answers, stage by stage. Needs neither root nor sharefs.yaml.
+#include "base/text.hpp"
+#include "cli/commands/mount_support.hpp"
+#include "cli/exit_code.hpp"
+#include "mounts/diagnose.hpp"
+#include "ui/table.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace sharefs::cli {
+
+namespace {
+
+ui::Colour colour_of(sys::StageOutcome outcome) {
+  switch (outcome) {
+  case sys::StageOutcome::ok:
+    return ui::Colour::green;
+  case sys::StageOutcome::absent:
+    return ui::Colour::yellow;
+  case sys::StageOutcome::failed:
+    return ui::Colour::red;
+  case sys::StageOutcome::skipped:
+    return ui::Colour::dim;
+  }
+  return ui::Colour::none;
+}
+
+/// HOST, a server's name in sharefs.yaml, or either with `:/path`. A sharefs.yaml that cannot be read is no reason not
+/// to probe.
+mounts::Source what_to_probe(Context& context, const std::string& word) {
+  auto source = word.find('/') == std::string::npos ? mounts::Source{word, ""} : mounts::parse_source(word);
+  if (source.server.starts_with('[') && source.server.ends_with(']'))
+    source.server = source.server.substr(1, source.server.size() - 2);
+  const auto config = context.config_if_any();
+  if (!config) {
+    context.console.warning(config.error().message, "names of servers in sharefs.yaml are not known");
+    return source;
+  }
+  if (*config != nullptr)
+    for (const auto& server : (*config)->servers)
+      if (server.name == source.server && !server.address.empty())
+        source.server = server.address;
+  return source;
+}
+
+std::string time_of(const sys::StageResult& stage) {
+  return stage.round_trip.count() > 0 ? format_duration(stage.round_trip.count()) : "-";
+}
+
+std::string permission_of(const sys::NfsProbe& probe, const std::string& directory) {
+  const auto found = std::find_if(probe.access.begin(), probe.access.end(),
+                                  [&](const sys::ExportAccess& one) { return one.directory == directory; });
+  if (found == probe.access.end())
+    return "not asked";
+  return found->allowed ? "may mount" : found->reason;
+}
+
+void show(Context& context, const sys::NfsProbe& probe) {
+  ui::Table stages({{"STAGE"}, {"OUTCOME"}, {"TIME", true}, {"DETAIL", false, true}});
+  for (const auto& stage : probe.stages)
+    stages.add({{to_string(stage.stage)},
+                {to_string(stage.outcome), colour_of(stage.outcome)},
+                {time_of(stage)},
+                {stage.detail}});
+  context.console.out() << stages.render(context.console.options());
+  std::vector<std::string> directories;
+  ui::Table exports({{"EXPORT"}, {"CLIENTS", false, true}, {"THIS HOST"}});
+  for (const auto& one : probe.exports) {
+    directories.push_back(one.directory);
+    exports.add({{one.directory},
+                 {one.clients.empty() ? "everyone" : join(one.clients, ", ")},
+                 {permission_of(probe, one.directory)}});
+  }
+  for (const auto& one : probe.access)
+    if (std::find(directories.begin(), directories.end(), one.directory) == directories.end())
+      exports.add({{one.directory}, {"not listed"}, {one.allowed ? "may mount" : one.reason}});
+  if (!exports.empty())
+    context.console.out() << "\n" << exports.render(context.console.options());
+  context.console.out() << std::flush;
+}
+
+nlohmann::ordered_json json_of_probe(const sys::NfsProbe& probe) {
+  const auto lossless = [](const std::string& text) { return to_utf8(text); };
+  nlohmann::ordered_json json{{"host", lossless(probe.host)},
+                              {"address", lossless(probe.address)},
+                              {"v3", probe.v3},
+                              {"v4", probe.v4},
+                              {"took_ms", probe.took.count()}};
+  for (const auto* list : {"stages", "exports", "access"})
+    json[list] = nlohmann::ordered_json::array();
+  for (const auto& stage : probe.stages)
+    json["stages"].push_back({{"stage", to_string(stage.stage)},
+                              {"outcome", to_string(stage.outcome)},
+                              {"round_trip_us", stage.round_trip.count()},
+                              {"detail", lossless(stage.detail)},
+                              {"cause", lossless(stage.cause)},
+                              {"hint", lossless(stage.hint)}});
+  for (const auto& one : probe.exports) {
+    auto clients = nlohmann::ordered_json::array();
+    for (const auto& client : one.clients)
+      clients.push_back(lossless(client));
+    json["exports"].push_back({{"directory", lossless(one.directory)}, {"clients", std::move(clients)}});
+  }
+  for (const auto& one : probe.access)
+    json["access"].push_back(
+        {{"directory", lossless(one.directory)}, {"allowed", one.allowed}, {"reason", lossless(one.reason)}});
+  return json;
+}
+
+/// Stages that fail although the server can be used: nothing exported, nothing for this host, no NFS 3.
+Diagnoses lesser_failures(const sys::NfsProbe& probe) {
+  Diagnoses found;
+  for (const auto& stage : probe.stages)
+    if (stage.outcome == sys::StageOutcome::failed)
+      found.push_back({Severity::warning, "SF201", probe.host,
+                       fmt::format("stage {}: {}{}", to_string(stage.stage), stage.detail,
+                                   stage.cause.empty() ? "" : " (" + stage.cause + ")"),
+                       stage.hint, ""});
+  return found;
+}
+
+/// The failing stage with cause and cure, or what forbids to mount the path that was asked for.
+Diagnoses judge(const sys::NfsProbe& probe, const mounts::Source& source) {
+  const mounts::MountPoint point{source.path.empty() ? source.server
+                                                     : mounts::format_source(source.server, source.path),
+                                 source.server,
+                                 source.path,
+                                 "",
+                                 {},
+                                 ""};
+  if (source.path.empty() && probe.usable())
+    return lesser_failures(probe);
+  return mounts::preflight(point, &probe);
+}
+
+Result<int> run_probe(Context& context, const Arguments& arguments) {
+  const auto timeout = timeout_of(arguments);
+  if (!timeout)
+    return fail(timeout.error());
+  const auto source = what_to_probe(context, arguments.positional.front());
+  if (source.server.empty())
+    return fail(ErrorCode::usage, fmt::format("`{}` names no host", arguments.positional.front()),
+                "give HOST or HOST:/path");
+  sys::NfsProbeRequest request;
+  request.host = source.server;
+  request.timeout = *timeout;
+  if (!source.path.empty())
+    request.paths = {source.path};
+  const auto probe = [&] {
+    const ui::Console::Progress progress(context.console, "asking " + source.server);
+    return context.system.probe_nfs(request);
+  }();
+  context.envelope.fields["probe"] = json_of_probe(probe);
+  if (!context.flags.json)
+    show(context, probe);
+  const auto diagnoses = judge(probe, source);
+  context.report(diagnoses);
+  const bool refused =
+      !source.path.empty() && std::any_of(probe.stages.begin(), probe.stages.end(), [](const auto& one) {
+        return one.stage == sys::ProbeStage::access && one.outcome == sys::StageOutcome::failed;
+      });
+  return has_errors(diagnoses) || refused || !probe.usable() ? k_exit_failed : k_exit_ok;
+}
+
+} // namespace
+
+extern const CommandSpec k_probe_command;
+const CommandSpec k_probe_command{
+    .name = "probe",
+    .summary = "Ask an NFS server what it offers to this host",
+    .description =
+        "Stage by stage: name, connection, portmapper, mountd, NFS 3, NFS 4, export list, and what this host may "
+        "mount, each with its time. The stage that fails is named with its usual cause and cure. Needs neither root "
+        "nor nfs-common nor sharefs.yaml, and never takes longer than --timeout. Exit code 0 if the server can be "
+        "used.",
+    .example = "sharefs probe storage1\n"
+               "sharefs probe 192.168.16.1:/mnt/share --timeout 2s   # may this host mount that?",
+    .effect = Effect::reads,
+    .positional = {.name = "HOST",
+                   .help = "host, address, or server of sharefs.yaml; HOST:/path asks for one export",
+                   .min = 1,
+                   .max = 1},
+    .options = {{.names = "--timeout", .value = "TIME", .help = "for the whole probe", .fallback = "5s"}},
+    .run = run_probe,
+};
+
+} // namespace sharefs::cli

@@ -1,0 +1,125 @@
+// sharefs umount: plain first; who is in the way is listed; force and lazy only when asked for.
+#include "base/text.hpp"
+#include "cli/commands/mount_support.hpp"
+#include "cli/exit_code.hpp"
+#include "mounts/holders.hpp"
+
+#include <fmt/format.h>
+
+namespace sharefs::cli {
+
+namespace {
+
+constexpr std::chrono::milliseconds k_holders_deadline{2000};
+constexpr std::chrono::milliseconds k_pending_deadline{500};
+
+std::vector<std::string> utf8(std::vector<std::string> texts) {
+  for (auto& text : texts)
+    text = to_utf8(text);
+  return texts;
+}
+
+Diagnosis busy_mount(const std::string& target, const mounts::HolderReport& report) {
+  const auto count = report.holders.size();
+  const auto busy = [&target](std::string message, std::string hint) {
+    return Diagnosis{Severity::error, "SF229", target, target + " is " + std::move(message), std::move(hint), ""};
+  };
+  if (count == 0 && !report.waiting.empty())
+    return busy("busy; processes that wait for an NFS server may be the reason",
+                "with the server away, --force --lazy ends their waiting and detaches the mount");
+  if (count == 0)
+    return busy("busy, but no process was seen that uses it",
+                "a loop device, a swap file or an overlay may use it; --lazy detaches it all the same");
+  return busy("in use by " + (count == 1 ? "1 process" : fmt::format("{} processes", count)),
+              "end them, or use --lazy: they keep the mount until they end");
+}
+
+/// Mounts that were busy: who holds them.
+void tell_holders(Context& context, const sys::MountTable& table, const plan::Plan& plan, const plan::Report& report) {
+  std::vector<sys::MountEntry> busy;
+  for (const auto& result : report.results) {
+    if (!result.error || result.error->code != ErrorCode::busy)
+      continue;
+    if (const auto* action = std::get_if<plan::Unmount>(&plan.steps[result.step].action))
+      if (const auto* entry = table.at(action->target))
+        busy.push_back(*entry);
+  }
+  if (busy.empty())
+    return;
+  auto json = nlohmann::ordered_json::object();
+  for (const auto& [target, holders] : mounts::find_holders(context.system, busy, k_holders_deadline)) {
+    auto& list = json[to_utf8(target)] = nlohmann::ordered_json::array();
+    for (const auto& one : holders.holders)
+      list.push_back({{"pid", one.pid}, {"command", to_utf8(one.command)}, {"uses", utf8(one.uses)}});
+    context.report({busy_mount(target, holders)});
+    for (const auto& line : mounts::describe(holders))
+      context.console.message("  " + line);
+    for (const auto& gap : holders.gaps)
+      context.console.message("  not seen: " + gap);
+  }
+  context.envelope.fields["holders"] = std::move(json);
+}
+
+Result<int> run_umount(Context& context, const Arguments& arguments) {
+  const auto config = context.config_if_any();
+  if (!config)
+    return fail(config.error());
+  if (*config == nullptr && arguments.flag("all"))
+    return fail(ErrorCode::config, "--all means the mounts of sharefs.yaml, and there is none",
+                "name the mount points, or run `sharefs init`");
+  const auto selected = select_mounts(context, *config, arguments, true);
+  if (!selected)
+    return fail(selected.error());
+  mounts::UnmountOptions options{arguments.flag("force"), arguments.flag("lazy"), {}};
+  const auto timeout = timeout_of(arguments);
+  if (!timeout)
+    return fail(timeout.error());
+  options.deadline = *timeout;
+  if (auto root = require_root(context); !root)
+    return fail(root.error());
+
+  const auto table = context.system.mounts();
+  if (!table)
+    return fail(table.error());
+  std::vector<mounts::UnmountTarget> targets;
+  for (const auto& request : *selected)
+    targets.push_back({request.name, request.target});
+  const auto pending = mounts::find_pending(context.system, k_pending_deadline);
+  const auto plan = mounts::plan_unmounts(*table, targets, pending, options);
+  context.report(plan.diagnoses);
+  const auto executed =
+      execute(context, plan.plan, plan.blocked.empty() ? "nothing is mounted there" : "nothing was unmounted");
+  if (!executed)
+    return fail(executed.error());
+  std::size_t good = plan.gone.size() + plan.planned.size();
+  if (executed->applied()) {
+    tell_holders(context, *table, plan.plan, *executed->report);
+    good = plan.gone.size() + unmounted_by(plan.plan, *executed->report).size();
+  }
+  if (executed->exit_code == k_exit_pending || executed->exit_code == k_exit_interrupted)
+    return executed->exit_code;
+  return exit_code_for(good, targets.size() - good);
+}
+
+} // namespace
+
+extern const CommandSpec k_umount_command;
+const CommandSpec k_umount_command{
+    .name = "umount",
+    .summary = "Unmount shares, or any NFS mount",
+    .description =
+        "Unmounts by name or by mount point (the latter also without sharefs.yaml; NFS only). A mount in use is left, "
+        "and the processes that use it are listed. It never hangs, not even with a dead server.",
+    .example = "sharefs umount share\n"
+               "sharefs umount /data/share --lazy          # detach; programs keep it until they end\n"
+               "sharefs umount share --force --lazy        # the server is gone for good",
+    .effect = Effect::changes,
+    .positional = {.name = "NAME|PATH", .help = "mounts by name or mount point"},
+    .options = {{.names = "--all", .help = "every mount of sharefs.yaml"},
+                {.names = "--force", .help = "fail the requests that wait for the server (unwritten data is lost)"},
+                {.names = "--lazy", .help = "detach at once, with everything mounted below it"},
+                {.names = "--timeout", .value = "TIME", .help = "how long one unmount may take", .fallback = "10s"}},
+    .run = run_umount,
+};
+
+} // namespace sharefs::cli

@@ -1,0 +1,226 @@
+// The writing half of Files: whatever happens, the old file or the new one is there, whole.
+#include "base/path.hpp"
+#include "sys/fs/files.hpp"
+#include "sys/fs/root_directory.hpp"
+#include "sys/process/child.hpp"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+
+namespace sharefs::sys {
+namespace {
+
+constexpr int k_max_temporary_names = 100;
+constexpr std::size_t k_longest_name = 255;
+constexpr const char* k_acl = "system.posix_acl_access";
+
+/// A new file next to the one that it will replace; gone with this object unless it was renamed.
+/// `.NAME.sharefs-PID`: the leading dot keeps exportfs, systemd and run-parts from reading a left-over.
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(const Location& location) : m_directory(location.directory.get()) {
+    const std::string ending = ".sharefs-" + std::to_string(::getpid());
+    const std::string stem = "." + location.name.substr(0, k_longest_name - ending.size() - 5) + ending;
+    // A name can be taken by another thread, or by a killed process that had the same id.
+    for (int n = 0; n < k_max_temporary_names; ++n) {
+      m_name = n == 0 ? stem : stem + "." + std::to_string(n);
+      m_fd.reset(::openat(m_directory, m_name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+      if (m_fd || errno != EEXIST)
+        break;
+    }
+  }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+  ~TemporaryFile() {
+    const int error_number = errno; // of what went wrong before
+    if (m_fd && !m_renamed)
+      ::unlinkat(m_directory, m_name.c_str(), 0);
+    errno = error_number;
+  }
+  [[nodiscard]] int fd() const { return m_fd.get(); }
+
+  /// `exclusive`: fails with EEXIST if there is a file of that name by now.
+  bool rename_to(const std::string& name, bool exclusive) {
+    int status = ::renameat2(m_directory, m_name.c_str(), m_directory, name.c_str(), exclusive ? RENAME_NOREPLACE : 0);
+    if (status != 0 && (errno == EINVAL || errno == ENOSYS)) // not every file system knows RENAME_NOREPLACE
+      status = ::renameat(m_directory, m_name.c_str(), m_directory, name.c_str());
+    m_renamed = status == 0;
+    return m_renamed;
+  }
+
+ private:
+  int m_directory;
+  std::string m_name;
+  Fd m_fd;
+  bool m_renamed = false;
+};
+
+/// The kernel keeps checksums of the content there.
+bool is_bound_to_content(std::string_view name) {
+  return name == "security.ima" || name == "security.evm";
+}
+
+/// Copy the extended attributes, ACLs among them. 0 or errno.
+int copy_attributes(int from, int to) {
+  const ssize_t needed = ::flistxattr(from, nullptr, 0);
+  if (needed < 0)
+    return errno == ENOTSUP || errno == ENOSYS ? 0 : errno;
+  std::string names(static_cast<std::size_t>(needed), '\0');
+  const ssize_t size = ::flistxattr(from, names.data(), names.size());
+  if (size < 0)
+    return errno;
+  names.resize(static_cast<std::size_t>(size));
+  bool has_acl = false;
+  for (std::size_t begin = 0; begin < names.size(); begin += std::strlen(&names[begin]) + 1) {
+    const std::string name = &names[begin];
+    has_acl = has_acl || name == k_acl;
+    if (is_bound_to_content(name))
+      continue;
+    const ssize_t length = ::fgetxattr(from, name.c_str(), nullptr, 0);
+    if (length < 0)
+      continue; // removed meanwhile, or not for our eyes
+    std::string value(static_cast<std::size_t>(length), '\0');
+    const ssize_t got = ::fgetxattr(from, name.c_str(), value.data(), value.size());
+    if (got < 0)
+      continue;
+    const bool ours = name.starts_with("user.") || name == k_acl; // labels of security modules need privileges
+    if (::fsetxattr(to, name.c_str(), value.data(), static_cast<std::size_t>(got), 0) != 0 && ours)
+      return errno;
+  }
+  // A default ACL of the directory gave the new file one that the old file does not have.
+  if (!has_acl)
+    ::fremovexattr(to, k_acl);
+  return 0;
+}
+
+/// Owner, attributes and mode of the old file, or `mode` for a new one. Mode last: chown clears the set-id bits.
+int take_over(int old_file, int new_file, mode_t mode) {
+  struct stat before{};
+  if (old_file >= 0) {
+    struct stat created{};
+    if (::fstat(old_file, &before) != 0 || ::fstat(new_file, &created) != 0)
+      return errno;
+    const bool same_owner = before.st_uid == created.st_uid && before.st_gid == created.st_gid;
+    if (!same_owner && ::fchown(new_file, before.st_uid, before.st_gid) != 0)
+      return errno;
+    if (const int error = copy_attributes(old_file, new_file); error != 0)
+      return error;
+    mode = before.st_mode & 07777;
+  }
+  return ::fchmod(new_file, mode) == 0 ? 0 : errno;
+}
+
+Fd open_old(const Location& location) {
+  return Fd(::openat(location.directory.get(), location.name.c_str(), k_read_flags | O_NOFOLLOW | O_CLOEXEC));
+}
+
+/// What the caller expects to replace: anything, no file, or a file with this content.
+struct Expectation {
+  bool any = true;
+  const std::optional<std::string>* content = nullptr;
+};
+
+Result<void> check(const Location& location, const std::string& path, const Expectation& expected) {
+  if (expected.any)
+    return {};
+  const Fd current = open_old(location);
+  if (!current && errno != ENOENT)
+    return fail(errno_error(errno, path));
+  const bool wanted = expected.content->has_value();
+  bool same = !current && !wanted;
+  if (current && wanted) {
+    const auto content = read_regular(current.get(), path, (*expected.content)->size() + 1);
+    same = content && *content == **expected.content;
+  }
+  if (same)
+    return {};
+  return fail(ErrorCode::conflict, path + ": was changed by somebody else in the meantime", "run the command again");
+}
+
+Result<void> replace(const RootDirectory& root, const std::string& path, std::string_view content, mode_t mode,
+                     const Expectation& expected) {
+  const auto location = locate(root, path, true);
+  if (!location)
+    return fail(location.error());
+  const Fd old_file = open_old(*location);
+  if (!old_file && errno != ENOENT)
+    return fail(errno_error(errno, path));
+  struct stat info{};
+  if (old_file && (::fstat(old_file.get(), &info) != 0 || !S_ISREG(info.st_mode)))
+    return fail(ErrorCode::failed, path + (S_ISDIR(info.st_mode) ? ": is a directory" : ": is not a regular file"));
+  if (auto checked = check(*location, path, expected); !checked)
+    return checked;
+
+  TemporaryFile file(*location);
+  if (file.fd() < 0 || !write_all(file.fd(), content))
+    return fail(errno_error(errno, path));
+  if (const int error = take_over(old_file.get(), file.fd(), mode); error != 0)
+    return fail(errno_error(error, path));
+  if (::fsync(file.fd()) != 0)
+    return fail(errno_error(errno, path));
+  if (auto checked = check(*location, path, expected); !checked)
+    return checked;
+  if (!file.rename_to(location->name, !expected.any && !expected.content->has_value())) {
+    if (errno == EEXIST)
+      return check(*location, path, expected);
+    return fail(errno_error(errno, path));
+  }
+  return sync_directory(*location, path);
+}
+
+} // namespace
+
+Result<void> Files::write(const std::string& path, std::string_view content, mode_t mode) const {
+  return replace(RootDirectory(m_root), path, content, mode, {});
+}
+
+Result<void> Files::write_if(const std::string& path, const std::optional<std::string>& before,
+                             std::string_view content, mode_t mode) const {
+  return replace(RootDirectory(m_root), path, content, mode, {false, &before});
+}
+
+Result<void> Files::remove(const std::string& path) const {
+  const auto location = locate(RootDirectory(m_root), path, false);
+  if (!location)
+    return fail(location.error());
+  if (::unlinkat(location->directory.get(), location->name.c_str(), 0) != 0)
+    return fail(errno_error(errno, path));
+  return sync_directory(*location, path);
+}
+
+Result<void> Files::make_directories(const std::string& path, mode_t mode) const {
+  const RootDirectory root(m_root);
+  const std::string all = normalize_path(path);
+  for (std::size_t end = all.find('/', 1); all != "/"; end = all.find('/', end + 1)) {
+    const std::string part = all.substr(0, end);
+    if (!root.open(part, O_PATH | O_DIRECTORY)) {
+      if (errno != ENOENT)
+        return fail(errno_error(errno, part));
+      const auto location = locate(root, part, false);
+      if (!location)
+        return fail(location.error());
+      const int parent = location->directory.get();
+      if (::mkdirat(parent, location->name.c_str(), mode & 0777) == 0) {
+        // Exactly `mode`, whatever the umask; an inherited set-group-id bit stays.
+        const Fd made(::openat(parent, location->name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+        struct stat info{};
+        if (!made || ::fstat(made.get(), &info) != 0 || ::fchmod(made.get(), mode | (info.st_mode & S_ISGID)) != 0)
+          return fail(errno_error(errno, part));
+        if (auto synced = sync_directory(*location, part); !synced)
+          return synced;
+      } else if (errno != EEXIST) {
+        return fail(errno_error(errno, part));
+      } else if (!root.open(part, O_PATH | O_DIRECTORY)) { // a link that leads nowhere, or a file by now
+        return fail(errno_error(errno, part));
+      }
+    }
+    if (end == std::string::npos)
+      break;
+  }
+  return {};
+}
+
+} // namespace sharefs::sys

@@ -1,0 +1,65 @@
+#pragma once
+// The one walk from the root directory down a path, component by component, on descriptors (compare systemd's chase()):
+// what is checked is what is used, whatever somebody does to the names meanwhile.
+#include "base/result.hpp"
+#include "sys/process/fd.hpp"
+
+#include <set>
+#include <string>
+#include <string_view>
+#include <sys/stat.h>
+#include <vector>
+
+namespace sharefs::sys {
+
+/// Which symbolic links a walk follows. They stay inside the root, as in chroot(2).
+enum class Links {
+  all,     ///< as the kernel does
+  trusted, ///< those that root or this process's user made: any other could have been planted
+  none,
+};
+
+struct WalkRule {
+  Links links = Links::all;
+  bool follow_last = false; ///< the link at the end, too
+  /// From this directory on no link is followed at all: work in a user's home (empty: nowhere).
+  std::string beneath = {};
+  /// Refuse (EPERM) a path that somebody else could exchange: each directory on the way, up to the one that holds the
+  /// name, belongs to root or this process's user, and nobody else may write there, unless it is sticky and the next
+  /// component is root's or ours.
+  bool guarded = false;
+  /// Targets of mounts that must not be entered. The walk ends there with WalkError::may_hang.
+  const std::set<std::string, std::less<>>* stop_at = nullptr;
+};
+
+struct WalkError {
+  int error_number = 0;
+  std::string path;      ///< the component that it ended at
+  std::string reason;    ///< in words where errno's text does not say it; may be empty
+  bool may_hang = false; ///< a mount of WalkRule::stop_at; error_number is 0
+
+  [[nodiscard]] Error error() const;
+};
+
+struct Walked {
+  Fd directory;          ///< O_PATH: the nearest directory that exists and holds, or would hold, `name`
+  std::string name;      ///< "." for the root itself
+  Fd fd;                 ///< O_PATH, without following: the thing itself; empty: there is none
+  struct stat status = {};
+  std::string link;      ///< text of a link that was not followed
+  std::string resolved;  ///< real path, with what is missing appended
+  std::string ancestor;  ///< real path of `directory`
+  bool parent_missing = false; ///< more than the last component is missing
+
+  [[nodiscard]] bool exists() const { return static_cast<bool>(fd); }
+  [[nodiscard]] bool is_link() const { return exists() && S_ISLNK(status.st_mode); }
+  [[nodiscard]] bool is_directory() const { return exists() && S_ISDIR(status.st_mode); }
+  /// "nothing", "a link to `x`", "a directory", "a file", "a special file"
+  [[nodiscard]] std::string text() const;
+};
+
+/// Walks from `root` (an open directory, O_PATH) along `path`, which is absolute as seen from there. `..` is the
+/// kernel's, after links. A missing name or directory is no error: see Walked.
+tl::expected<Walked, WalkError> walk(int root, std::string_view path, const WalkRule& rule = {});
+
+} // namespace sharefs::sys

@@ -1,0 +1,178 @@
+#include "sys/identity/local_host.hpp"
+
+#include "base/text.hpp"
+#include "sys/process/fd.hpp"
+#include "sys/process/wire.hpp"
+
+#include <algorithm>
+#include <arpa/inet.h>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <grp.h>
+#include <ifaddrs.h>
+#include <memory>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <pwd.h>
+#include <sys/stat.h>
+
+namespace sharefs::sys {
+namespace {
+
+constexpr std::chrono::milliseconds k_name_service_deadline{5000};
+
+std::string read_line(const char* path) {
+  const Fd fd(::open(path, O_RDONLY | O_CLOEXEC));
+  std::array<char, 256> buffer{};
+  const ssize_t size = fd ? ::read(fd.get(), buffer.data(), buffer.size()) : -1;
+  return size < 0 ? std::string() : std::string(trim({buffer.data(), static_cast<std::size_t>(size)}));
+}
+
+/// The printable address of an interface, or "" for one that no other host can use.
+std::string usable_address(const ifaddrs& interface) {
+  if (interface.ifa_addr == nullptr || (interface.ifa_flags & IFF_UP) == 0)
+    return {};
+  if ((interface.ifa_flags & IFF_LOOPBACK) != 0)
+    return {};
+  std::array<char, INET6_ADDRSTRLEN> buffer{};
+  if (interface.ifa_addr->sa_family == AF_INET) {
+    const auto* address = reinterpret_cast<const sockaddr_in*>(interface.ifa_addr);
+    ::inet_ntop(AF_INET, &address->sin_addr, buffer.data(), buffer.size());
+  } else if (interface.ifa_addr->sa_family == AF_INET6) {
+    const auto* address = reinterpret_cast<const sockaddr_in6*>(interface.ifa_addr);
+    if (IN6_IS_ADDR_LINKLOCAL(&address->sin6_addr))
+      return {};
+    ::inet_ntop(AF_INET6, &address->sin6_addr, buffer.data(), buffer.size());
+  }
+  return buffer.data();
+}
+
+std::vector<std::string> own_addresses() {
+  std::vector<std::string> result;
+  ifaddrs* list = nullptr;
+  if (::getifaddrs(&list) != 0)
+    return result;
+  for (const ifaddrs* one = list; one != nullptr; one = one->ifa_next)
+    if (std::string address = usable_address(*one);
+        !address.empty() && std::find(result.begin(), result.end(), address) == result.end())
+      result.push_back(std::move(address));
+  ::freeifaddrs(list);
+  return result;
+}
+
+/// Calls `use` with each line of /etc/passwd, a local file: no name service, nothing that could hang.
+template <class Use> void for_each_local_user(Use use) {
+  const auto close_file = [](FILE* file) { std::fclose(file); };
+  const std::unique_ptr<FILE, decltype(close_file)> file(std::fopen("/etc/passwd", "re"), close_file);
+  std::array<char, 8192> buffer{};
+  passwd entry{};
+  passwd* found = nullptr;
+  while (file && ::fgetpwent_r(file.get(), &entry, buffer.data(), buffer.size(), &found) == 0)
+    use(entry);
+}
+
+std::string wire(const User& user) {
+  WireWriter writer;
+  writer.put(user.name).put(user.uid).put(user.gid).put(user.home).put(user.groups.size());
+  for (const gid_t group : user.groups)
+    writer.put(group);
+  return writer.bytes();
+}
+
+User user_from(std::string_view bytes) {
+  WireReader reader(bytes);
+  User user;
+  user.name = reader.text();
+  user.uid = reader.get<uid_t>();
+  user.gid = reader.get<gid_t>();
+  user.home = reader.text();
+  for (auto count = reader.get<std::size_t>(); count > 0 && reader.ok(); --count)
+    user.groups.push_back(reader.get<gid_t>());
+  return user;
+}
+
+std::vector<gid_t> groups_of(const passwd& entry) {
+  std::vector<gid_t> groups(64);
+  for (;;) {
+    int count = static_cast<int>(groups.size());
+    const bool complete = ::getgrouplist(entry.pw_name, entry.pw_gid, groups.data(), &count) >= 0;
+    groups.resize(static_cast<std::size_t>(std::max(count, 0)));
+    if (complete || groups.size() > 65536)
+      return groups;
+  }
+}
+
+/// In a child. `ask` is getpwnam_r or getpwuid_r with its key bound; the answer is empty if there is no such user.
+template <class Ask> Result<std::string> ask_name_service(Ask ask, bool with_groups) {
+  std::vector<char> buffer(1024);
+  passwd entry{};
+  passwd* found = nullptr;
+  int error = 0;
+  while ((error = ask(&entry, buffer.data(), buffer.size(), &found)) == ERANGE && buffer.size() < (1U << 20U))
+    buffer.resize(buffer.size() * 2);
+  // "Not found" has many errno values, see getpwnam(3).
+  if (found == nullptr && (error == 0 || error == ENOENT || error == ESRCH || error == EBADF || error == EPERM))
+    return std::string();
+  if (found == nullptr)
+    return fail(errno_error(error, "cannot look up a user"));
+  User user{entry.pw_name, entry.pw_uid, entry.pw_gid, {}, entry.pw_dir};
+  if (with_groups)
+    user.groups = groups_of(entry);
+  return wire(user);
+}
+
+} // namespace
+
+Result<User> local_user(const std::string& name) {
+  const auto ask = [&name](passwd* entry, char* buffer, std::size_t size, passwd** found) {
+    return ::getpwnam_r(name.c_str(), entry, buffer, size, found);
+  };
+  const auto answer = in_child(std::nullopt, k_name_service_deadline, [&] { return ask_name_service(ask, true); });
+  if (!answer && answer.error().code == ErrorCode::timeout)
+    return fail(ErrorCode::timeout, "no answer to the question who user `" + name + "` is",
+                "check the name services in /etc/nsswitch.conf (LDAP, NIS, sssd)");
+  if (!answer)
+    return fail(answer.error());
+  if (!answer->empty())
+    return user_from(*answer);
+  std::vector<std::string> names;
+  for_each_local_user([&names](const passwd& entry) { names.emplace_back(entry.pw_name); });
+  return fail(ErrorCode::not_found, "there is no user `" + name + "`", did_you_mean_hint(name, names));
+}
+
+Identity local_identity() {
+  Identity identity;
+  std::array<char, 256> host{};
+  if (::gethostname(host.data(), host.size() - 1) == 0)
+    identity.hostname = host.data();
+  identity.boot_id = read_line("/proc/sys/kernel/random/boot_id");
+  identity.uid = ::geteuid();
+  identity.gid = ::getegid();
+  identity.pid = ::getpid();
+  struct stat info{};
+  identity.systemd = ::stat("/run/systemd/system", &info) == 0 && S_ISDIR(info.st_mode);
+  identity.addresses = own_addresses();
+  for_each_local_user([&identity](const passwd& entry) {
+    if (entry.pw_uid != identity.uid || !identity.user.empty())
+      return;
+    identity.user = entry.pw_name;
+    identity.home = entry.pw_dir;
+  });
+  if (identity.user.empty()) {
+    const auto ask = [](passwd* entry, char* buffer, std::size_t size, passwd** found) {
+      return ::getpwuid_r(::geteuid(), entry, buffer, size, found);
+    };
+    const auto answer = in_child(std::nullopt, k_name_service_deadline, [&] { return ask_name_service(ask, false); });
+    if (answer && !answer->empty()) {
+      const User user = user_from(*answer);
+      identity.user = user.name;
+      identity.home = user.home;
+    }
+  }
+  if (identity.user.empty())
+    identity.user = std::to_string(identity.uid);
+  return identity;
+}
+
+} // namespace sharefs::sys

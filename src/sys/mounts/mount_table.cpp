@@ -1,0 +1,217 @@
+#include "sys/mounts/mount_table.hpp"
+
+#include "base/path.hpp"
+#include "base/text.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <optional>
+#include <unordered_map>
+
+namespace sharefs::sys {
+namespace {
+
+/// What the kernel appends to a removed mount point: in mountinfo, and in older forms of the table.
+constexpr std::array<std::string_view, 2> k_deleted_marks{"//deleted", "\\040(deleted)"};
+
+bool strip_deleted_mark(std::string_view& raw_target) {
+  for (const std::string_view mark : k_deleted_marks)
+    if (raw_target.size() > mark.size() && raw_target.ends_with(mark)) {
+      raw_target.remove_suffix(mark.size());
+      return true;
+    }
+  return false;
+}
+
+/// Takes the word before the next blank off the front. Two blanks in a row have an empty word between them: a source.
+std::string_view take_word(std::string_view& rest) {
+  const std::size_t end = std::min(rest.find(' '), rest.size());
+  const std::string_view word = rest.substr(0, end);
+  rest.remove_prefix(std::min(end + 1, rest.size()));
+  return word;
+}
+
+template <class Number> bool read_number(std::string_view word, Number& into) {
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), into);
+  return error == std::errc() && end == word.data() + word.size();
+}
+
+/// proc_pid_mountinfo(5): ID PARENT MAJOR:MINOR ROOT TARGET OPTIONS [OPTIONAL...] - TYPE SOURCE SUPER_OPTIONS. The
+/// kernel escapes blanks within a field, so that the first lonely dash is the one that ends the optional fields.
+std::optional<MountEntry> entry_from(std::string_view line) {
+  constexpr std::string_view k_dash = " - ";
+  const std::size_t dash = line.find(k_dash);
+  if (dash == std::string_view::npos)
+    return std::nullopt;
+  std::string_view mount = line.substr(0, dash);
+  std::string_view super = line.substr(dash + k_dash.size());
+
+  MountEntry entry;
+  const bool numbered = read_number(take_word(mount), entry.id) && read_number(take_word(mount), entry.parent);
+  std::string_view device = take_word(mount);
+  const std::size_t colon = std::min(device.find(':'), device.size());
+  if (!numbered || !read_number(device.substr(0, colon), entry.major) ||
+      !read_number(device.substr(std::min(colon + 1, device.size())), entry.minor))
+    return std::nullopt;
+  entry.root = decode_octal(take_word(mount));
+  std::string_view target = take_word(mount);
+  entry.deleted = strip_deleted_mark(target);
+  entry.target = decode_octal(target);
+  entry.options = decode_octal(take_word(mount));
+  entry.optional_fields = std::string(trim(mount));
+  entry.fs_type = decode_octal(take_word(super));
+  entry.source = decode_octal(take_word(super));
+  entry.super_options = decode_octal(super);
+  if (!entry.target.starts_with('/') || entry.options.empty() || entry.fs_type.empty() || entry.super_options.empty())
+    return std::nullopt;
+  return entry;
+}
+
+/// The mount that the lookup of an absolute path starts in: the one whose parent is out of sight, at "/".
+const MountEntry* root_of(const std::vector<MountEntry>& entries) {
+  std::unordered_map<int, int> count;
+  for (const MountEntry& entry : entries)
+    ++count[entry.id];
+  for (const MountEntry& entry : entries)
+    if (entry.target == "/" && !entry.deleted && (entry.parent == entry.id || count.count(entry.parent) == 0))
+      return &entry;
+  return nullptr;
+}
+
+std::size_t path_depth(const std::string& path) {
+  return path == "/" ? 0 : static_cast<std::size_t>(std::count(path.begin(), path.end(), '/'));
+}
+
+} // namespace
+
+bool is_nfs(const MountEntry& mount) {
+  return mount.fs_type == "nfs" || mount.fs_type == "nfs4";
+}
+
+bool is_shared_fs_type(std::string_view fs_type) {
+  // Names as /proc/filesystems and the mount helpers of each file system have them.
+  static constexpr std::string_view k_shared[] = {
+      "nfs", "nfs4", "lustre", "gpfs", "ceph", "beegfs", "beegfs_nodev", "fhgfs", "cifs",     "smb3",   "smbfs",
+      "9p",  "afs",  "ocfs2",  "gfs2", "acfs", "pvfs2",  "panfs",        "coda",  "virtiofs", "autofs", "wekafs",
+  };
+  // The part after the dot of `fuse.NAME`.
+  static constexpr std::string_view k_shared_fuse[] = {
+      "sshfs",  "glusterfs", "juicefs",  "ceph",      "ceph-fuse", "s3fs",     "gcsfuse",      "goofys",   "rclone",
+      "mfs",    "moosefs",   "saunafs",  "lizardfs",  "seaweedfs", "alluxio",  "alluxio-fuse", "dfuse",    "curvefs",
+      "cubefs", "chubaofs",  "blobfuse", "blobfuse2", "ossfs",     "obsfs",    "cosfs",        "mount-s3", "davfs",
+      "davfs2", "smbnetfs",  "quobyte",  "fuse_dfs",  "cvmfs2",    "xtreemfs", "orangefs",     "hf3fs",
+  };
+  if (const auto dot = fs_type.find('.'); dot != std::string_view::npos && fs_type.substr(0, dot).starts_with("fuse"))
+    return std::find(std::begin(k_shared_fuse), std::end(k_shared_fuse), fs_type.substr(dot + 1)) !=
+           std::end(k_shared_fuse);
+  return std::find(std::begin(k_shared), std::end(k_shared), fs_type) != std::end(k_shared);
+}
+
+bool may_hang(std::string_view fs_type) {
+  return is_shared_fs_type(fs_type) || fs_type.starts_with("fuse");
+}
+
+Result<MountTable> MountTable::parse(std::string_view mountinfo) {
+  std::vector<MountEntry> entries;
+  entries.reserve(static_cast<std::size_t>(std::ranges::count(mountinfo, '\n')) + 1);
+  for (std::size_t number = 1; !mountinfo.empty(); ++number) {
+    const std::size_t end = std::min(mountinfo.find('\n'), mountinfo.size());
+    const std::string_view line = mountinfo.substr(0, end);
+    mountinfo.remove_prefix(std::min(end + 1, mountinfo.size()));
+    if (line.empty())
+      continue;
+    auto entry = entry_from(line);
+    if (!entry)
+      return fail(ErrorCode::failed, "mountinfo:" + std::to_string(number) + ": not a line of a mount table");
+    entries.push_back(std::move(*entry));
+  }
+  return MountTable(std::move(entries));
+}
+
+std::string MountTable::format() const {
+  std::string text;
+  for (const MountEntry& entry : m_entries) {
+    const std::string target = encode_octal(entry.target) + (entry.deleted ? "//deleted" : "");
+    const std::string optional = entry.optional_fields.empty() ? "" : entry.optional_fields + " ";
+    text += std::to_string(entry.id) + " " + std::to_string(entry.parent) + " " + std::to_string(entry.major) + ":" +
+            std::to_string(entry.minor) + " " + encode_octal(entry.root) + " " + target + " " + entry.options + " " +
+            optional + "- " + entry.fs_type + " " + encode_octal(entry.source) + " " + entry.super_options + "\n";
+  }
+  return text;
+}
+
+const MountEntry* MountTable::owner_of(std::string_view path) const {
+  const MountEntry* current = root_of(m_entries);
+  // Each step goes one mount down; a table that goes in circles is no reason to do so here.
+  for (std::size_t steps = 0; current != nullptr && steps < m_entries.size(); ++steps) {
+    const MountEntry* next = nullptr;
+    for (const MountEntry& entry : m_entries) {
+      if (entry.parent != current->id || &entry == current || entry.deleted || !is_under(path, entry.target))
+        continue;
+      // A lookup starts *in* the root mount, below whatever was mounted over "/" later, except in an initramfs.
+      if (entry.target == "/" && current->fs_type != "rootfs")
+        continue;
+      // The shortest: it hides siblings below it, which were mounted before it.
+      if (next == nullptr || entry.target.size() <= next->target.size())
+        next = &entry;
+    }
+    if (next == nullptr)
+      break;
+    current = next;
+  }
+  return current;
+}
+
+const MountEntry* MountTable::at(std::string_view target) const {
+  const MountEntry* owner = owner_of(target);
+  return owner != nullptr && owner->target == target ? owner : nullptr;
+}
+
+std::vector<const MountEntry*> MountTable::below(std::string_view target) const {
+  struct Node {
+    const MountEntry* entry;
+    std::size_t depth;
+    std::size_t blockers = 0; ///< mounts that have to go before this one
+    bool taken = false;
+    std::vector<std::size_t> frees{};
+  };
+  std::vector<Node> nodes;
+  for (const MountEntry& entry : m_entries)
+    if (!entry.deleted && is_under(entry.target, target))
+      nodes.push_back({&entry, path_depth(entry.target)});
+
+  std::unordered_map<int, std::vector<std::size_t>> by_parent;
+  for (std::size_t i = 0; i < nodes.size(); ++i)
+    by_parent[nodes[i].entry->parent].push_back(i);
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    // Its children, and siblings that hide it (mounted later, on a directory above its mount point).
+    if (const auto children = by_parent.find(nodes[i].entry->id); children != by_parent.end())
+      for (const std::size_t child : children->second)
+        if (child != i)
+          nodes[child].frees.push_back(i), ++nodes[i].blockers;
+    for (const std::size_t sibling : by_parent[nodes[i].entry->parent])
+      if (nodes[sibling].entry->target.size() < nodes[i].entry->target.size() &&
+          is_under(nodes[i].entry->target, nodes[sibling].entry->target) && nodes[sibling].entry != nodes[i].entry)
+        nodes[sibling].frees.push_back(i), ++nodes[i].blockers;
+  }
+
+  std::vector<const MountEntry*> result;
+  while (result.size() < nodes.size()) {
+    std::size_t best = nodes.size();
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      if (nodes[i].taken)
+        continue;
+      const bool free = nodes[i].blockers == 0;
+      if (best == nodes.size() || (free && (nodes[best].blockers != 0 || nodes[i].depth >= nodes[best].depth)))
+        best = i;
+    }
+    nodes[best].taken = true;
+    result.push_back(nodes[best].entry);
+    for (const std::size_t freed : nodes[best].frees)
+      --nodes[freed].blockers;
+  }
+  return result;
+}
+
+} // namespace sharefs::sys

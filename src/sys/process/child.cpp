@@ -1,0 +1,250 @@
+#include "sys/process/child.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <grp.h>
+#include <poll.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <thread>
+
+namespace sharefs::sys {
+namespace {
+
+constexpr std::size_t k_max_result_bytes = 256U << 20U;
+
+/// Handlers of the parent must not run in the child, and what the parent ignores is no business of the child.
+void reset_signals() {
+  struct sigaction standard{};
+  standard.sa_handler = SIG_DFL;
+  for (int number = 1; number < NSIG; ++number)
+    if (number != SIGKILL && number != SIGSTOP)
+      ::sigaction(number, &standard, nullptr);
+  sigset_t none;
+  sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
+/// A parent that started us with SIGCHLD ignored would make the kernel forget our children's exit codes.
+void keep_exit_codes() {
+  struct sigaction current{};
+  if (::sigaction(SIGCHLD, nullptr, &current) != 0 || (current.sa_flags & SA_SIGINFO) != 0)
+    return;
+  if (current.sa_handler != SIG_IGN)
+    return;
+  current.sa_handler = SIG_DFL;
+  ::sigaction(SIGCHLD, &current, nullptr);
+}
+
+/// /dev/null on 0, 1 and 2, the pipe on 3, and nothing else.
+int keep_only(int pipe) {
+  if (pipe != 3) {
+    if (::dup2(pipe, 3) < 0)
+      return -1;
+    pipe = 3;
+  } else {
+    ::fcntl(pipe, F_SETFD, 0);
+  }
+  ::closefrom(4);
+  const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  for (int fd = 0; fd < 3; ++fd) {
+    if (null >= 0)
+      ::dup2(null, fd);
+    else
+      ::close(fd);
+  }
+  if (null > 3)
+    ::close(null);
+  ::fcntl(pipe, F_SETFD, FD_CLOEXEC);
+  return pipe;
+}
+
+} // namespace
+
+Deadline deadline_in(std::chrono::milliseconds span) {
+  constexpr std::chrono::milliseconds longest = std::chrono::hours(24 * 365);
+  return Clock::now() + std::clamp(span, std::chrono::milliseconds(0), longest);
+}
+
+int poll_time(Deadline deadline, std::chrono::milliseconds at_most) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
+  return static_cast<int>(std::clamp(left, std::chrono::milliseconds(0), at_most).count());
+}
+
+bool write_all(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR)
+      continue;
+    if (written <= 0)
+      return false;
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return true;
+}
+
+int become(const User& as) {
+  // Asking for who we are needs no privilege: tests and `sharefs run` work for ordinary users.
+  if (as.uid == ::geteuid() && as.gid == ::getegid())
+    return 0;
+  if (::setgroups(as.groups.size(), as.groups.data()) != 0)
+    return errno;
+  if (::setresgid(as.gid, as.gid, as.gid) != 0)
+    return errno;
+  if (::setresuid(as.uid, as.uid, as.uid) != 0)
+    return errno;
+  return 0;
+}
+
+Result<Child> Child::fork(const std::function<void()>& body) {
+  keep_exit_codes();
+  Child child;
+  // A signal between fork and reset_signals() would run the parent's handler in the child.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  child.m_pid = ::fork();
+  const int error = errno;
+  if (child.m_pid == 0) {
+    ::setpgid(0, 0);
+    reset_signals();
+    body();
+    ::_exit(126);
+  }
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (child.m_pid < 0)
+    return fail(errno_error(error, "cannot start a process"));
+  ::setpgid(child.m_pid, child.m_pid); // both do it: whoever comes first, kill() finds the group
+#ifdef SYS_pidfd_open
+  child.m_pidfd.reset(static_cast<int>(::syscall(SYS_pidfd_open, child.m_pid, 0)));
+#endif
+  return child;
+}
+
+bool Child::reap() {
+  if (m_reaped)
+    return true;
+  int status = 0;
+  pid_t ended = 0;
+  do
+    ended = ::waitpid(m_pid, &status, WNOHANG);
+  while (ended < 0 && errno == EINTR);
+  if (ended == 0)
+    return false;
+  m_reaped = true;
+  if (ended == m_pid)
+    m_exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return true;
+}
+
+bool Child::reap_until(Deadline deadline) {
+  while (!reap()) {
+    if (Clock::now() >= deadline)
+      return false;
+    if (m_pidfd) {
+      pollfd end{m_pidfd.get(), POLLIN, 0};
+      ::poll(&end, 1, poll_time(deadline));
+    } else {
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+  }
+  return true;
+}
+
+void Child::kill() {
+  if (m_reaped || m_pid <= 0)
+    return; // the number may belong to somebody else by now
+  m_killed = true;
+  if (::kill(-m_pid, SIGKILL) != 0)
+    ::kill(m_pid, SIGKILL);
+}
+
+bool Child::kill_and_reap() {
+  kill();
+  return reap_until(deadline_in(k_reap_grace));
+}
+
+Result<WorkingChild> WorkingChild::start(const std::optional<User>& as, const std::function<void(int)>& work) {
+  Pipe pipe;
+  if (!pipe.open())
+    return fail(errno_error(errno, "cannot make a pipe"));
+  ::fcntl(pipe.read.get(), F_SETFL, O_NONBLOCK);
+  auto child = Child::fork([&] {
+    const int fd = keep_only(pipe.write.get());
+    if (fd < 0 || ::chdir("/") != 0)
+      ::_exit(126);
+    const int refused = as ? become(*as) : 0;
+    if (!write_all(fd, {reinterpret_cast<const char*>(&refused), sizeof refused}) || refused != 0)
+      ::_exit(126);
+    try {
+      work(fd);
+    } catch (...) {
+      ::_exit(125);
+    }
+    ::_exit(0);
+  });
+  if (!child)
+    return fail(child.error());
+  WorkingChild result;
+  result.m_child = std::move(*child);
+  result.m_pipe = std::move(pipe.read);
+  return result;
+}
+
+bool WorkingChild::drain() {
+  if (!m_pipe)
+    return false;
+  char buffer[65536];
+  while (m_bytes.size() < k_max_result_bytes) {
+    const ssize_t count = ::read(m_pipe.get(), buffer, sizeof buffer);
+    if (count > 0) {
+      m_bytes.append(buffer, static_cast<std::size_t>(count));
+      continue;
+    }
+    if (count < 0 && errno == EINTR)
+      continue;
+    if (count < 0 && errno == EAGAIN)
+      return true;
+    break;
+  }
+  m_pipe.reset();
+  return false;
+}
+
+bool WorkingChild::drain_until(Deadline deadline) {
+  while (drain()) {
+    if (Clock::now() >= deadline)
+      return false;
+    pollfd more{m_pipe.get(), POLLIN, 0};
+    ::poll(&more, 1, poll_time(deadline));
+  }
+  return true;
+}
+
+std::string_view WorkingChild::result() const {
+  std::string_view bytes = m_bytes;
+  bytes.remove_prefix(std::min(bytes.size(), sizeof(int)));
+  return bytes;
+}
+
+Result<void> WorkingChild::finish() {
+  m_pipe.reset();
+  if (!m_child.reap_until(deadline_in(k_reap_grace)) && !m_child.was_killed())
+    m_child.kill_and_reap();
+  int refused = 0;
+  if (m_bytes.size() >= sizeof refused)
+    std::memcpy(&refused, m_bytes.data(), sizeof refused);
+  if (refused != 0)
+    return fail(errno_error(refused, "cannot act as another user", "run sharefs as root"));
+  const int code = m_child.exit_code();
+  if (code > 128)
+    return fail(ErrorCode::failed, "the child process was ended by signal " + std::to_string(code - 128));
+  if (code > 0)
+    return fail(ErrorCode::failed, "the child process ended with code " + std::to_string(code));
+  return {};
+}
+
+} // namespace sharefs::sys

@@ -1,0 +1,339 @@
+#include "sys/process/process.hpp"
+
+#include "base/path.hpp"
+#include "base/text.hpp"
+#include "sys/process/child.hpp"
+#include "sys/process/wire.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <linux/close_range.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+namespace sharefs::sys {
+namespace {
+
+/// What a child that has ended may still have in its pipes, or its own children may still be writing.
+constexpr std::chrono::milliseconds k_drain_grace{100};
+constexpr std::chrono::milliseconds k_look_up_deadline{2000};
+constexpr const char* k_default_path = "/usr/local/bin:/usr/bin:/bin";
+
+/// Where the way to execve(2) ended; goes through a pipe.
+struct StartFailure {
+  enum Stage : int { user, directory, program } stage;
+  int error_number;
+};
+
+/// NAME=value of this process with `changes` applied.
+std::vector<std::string> merged_environment(std::map<std::string, std::string> changes, const std::optional<User>& as) {
+  // A program that acts for a user must not look into root's home.
+  if (as && as->uid != ::geteuid()) {
+    changes.try_emplace("HOME", as->home);
+    changes.try_emplace("USER", as->name);
+    changes.try_emplace("LOGNAME", as->name);
+  }
+  std::vector<std::string> result;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    if (changes.count(std::string(text.substr(0, text.find('=')))) == 0)
+      result.emplace_back(text);
+  }
+  for (const auto& [name, value] : changes)
+    result.push_back(name + "=" + value);
+  return result;
+}
+
+std::string variable(const std::vector<std::string>& environment, std::string_view name) {
+  for (const std::string& entry : environment)
+    if (entry.size() > name.size() && entry[name.size()] == '=' && entry.compare(0, name.size(), name) == 0)
+      return entry.substr(name.size() + 1);
+  return {};
+}
+
+/// Absolute paths to try, in order. Relative and empty parts of PATH are left out: the working directory may be
+/// somebody else's, or lie on a dead mount.
+std::vector<std::string> candidates(const std::string& name, const std::string& path) {
+  if (name.empty() || name.find('/') != std::string::npos)
+    return {name};
+  std::vector<std::string> result;
+  const std::string all = (path.empty() ? std::string(k_default_path) : path) + ":/usr/sbin:/sbin";
+  for (std::size_t begin = 0; begin <= all.size();) {
+    const std::size_t end = std::min(all.find(':', begin), all.size());
+    if (end > begin && all[begin] == '/')
+      result.push_back(all.substr(begin, end - begin) + "/" + name);
+    begin = end + 1;
+  }
+  return result;
+}
+
+std::vector<char*> pointers(std::vector<std::string>& words) {
+  std::vector<char*> result;
+  result.reserve(words.size() + 1);
+  for (std::string& word : words)
+    result.push_back(word.data());
+  result.push_back(nullptr);
+  return result;
+}
+
+/// A file in memory with the input, at its beginning: no writer that could get SIGPIPE or block.
+Fd standard_input(const std::string& input) {
+  if (input.empty())
+    return Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  Fd file(::memfd_create("stdin", MFD_CLOEXEC));
+  if (file && (!write_all(file.get(), input) || ::lseek(file.get(), 0, SEEK_SET) != 0))
+    file.reset();
+  return file;
+}
+
+/// All that the child needs, made before the fork: after it, in a program with threads, only system calls are safe.
+struct Start {
+  explicit Start(const Command& command)
+      : words(command.argv), environment(merged_environment(command.environment, command.as)),
+        files(candidates(command.argv[0], variable(environment, "PATH"))), argv(pointers(words)),
+        envp(pointers(environment)) {}
+  std::vector<std::string> words, environment, files;
+  std::vector<char*> argv, envp;
+  Fd input;
+  Pipe out, err, failure;
+};
+
+/// Duplicate onto 0, 1, 2. The sources are at 3 or above unless sharefs itself was started with closed streams.
+bool connect_streams(Start& start) {
+  std::array<int, 4> fds{start.input.get(), start.out.write.get(), start.err.write.get(), start.failure.write.get()};
+  for (int& fd : fds)
+    if (fd < 4)
+      fd = ::fcntl(fd, F_DUPFD_CLOEXEC, 4);
+  if (fds[3] != start.failure.write.get())
+    start.failure.write.reset(fds[3]);
+  // Whatever we were started with open is no business of the program (kernels before 5.11 refuse; ours have O_CLOEXEC).
+  ::close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
+  return fds[3] >= 0 && ::dup2(fds[0], 0) == 0 && ::dup2(fds[1], 1) == 1 && ::dup2(fds[2], 2) == 2;
+}
+
+[[noreturn]] void report(const Start& start, StartFailure::Stage stage, int error_number) {
+  const StartFailure failure{stage, error_number};
+  write_all(start.failure.write.get(), {reinterpret_cast<const char*>(&failure), sizeof failure});
+  ::_exit(127);
+}
+
+/// In the child. execve of each candidate as execvp(3) does, but never a shell for a file without `#!`.
+[[noreturn]] void execute(Start& start, const Command& command) {
+  if (!connect_streams(start))
+    report(start, StartFailure::program, errno);
+  if (command.as)
+    if (const int error = become(*command.as); error != 0)
+      report(start, StartFailure::user, error);
+  if (!command.directory.empty() && ::chdir(command.directory.c_str()) != 0)
+    report(start, StartFailure::directory, errno);
+  int error = ENOENT;
+  for (const std::string& file : start.files) {
+    ::execve(file.c_str(), start.argv.data(), start.envp.data());
+    if (errno == ENOENT || errno == ENOTDIR)
+      continue;
+    error = errno;
+    if (errno != EACCES)
+      break;
+  }
+  report(start, StartFailure::program, error);
+}
+
+Error start_error(const Command& command, const StartFailure& failure) {
+  switch (failure.stage) {
+  case StartFailure::user:
+    return errno_error(failure.error_number, "cannot run `" + command.argv[0] + "` as `" + command.as->name + "`",
+                       "run sharefs as root");
+  case StartFailure::directory:
+    return errno_error(failure.error_number, "cannot run `" + command.argv[0] + "` in " + command.directory);
+  case StartFailure::program:
+    break;
+  }
+  if (failure.error_number == ENOENT && command.argv[0].find('/') == std::string::npos)
+    return {ErrorCode::not_found, "`" + command.argv[0] + "` is not installed (not found in PATH)", {}, {}};
+  return errno_error(failure.error_number, "cannot run `" + command.argv[0] + "`");
+}
+
+/// One stream of the child: keeps `limit` bytes and throws the rest away, so that the child never blocks on it.
+class Capture {
+ public:
+  Capture(Fd& fd, std::string& kept, std::size_t limit) : m_fd(fd), m_kept(kept), m_limit(limit) {
+    ::fcntl(fd.get(), F_SETFL, O_NONBLOCK);
+  }
+  [[nodiscard]] int fd() const { return m_fd.get(); }
+  void drain() {
+    std::array<char, 65536> buffer{};
+    // Bounded, so that a child that writes without end cannot keep us from looking at the clock.
+    for (int round = 0; m_fd && round < 64; ++round) {
+      const ssize_t count = ::read(m_fd.get(), buffer.data(), buffer.size());
+      if (count < 0 && errno == EINTR)
+        continue;
+      if (count < 0 && errno == EAGAIN)
+        return;
+      if (count <= 0)
+        return m_fd.reset();
+      m_kept.append(buffer.data(), std::min(static_cast<std::size_t>(count), m_limit - m_kept.size()));
+    }
+  }
+
+ private:
+  Fd& m_fd;
+  std::string& m_kept;
+  std::size_t m_limit;
+};
+
+} // namespace
+
+Result<Completed> run_process(const Command& command) {
+  const auto begin = Clock::now();
+  const Deadline deadline = deadline_in(command.deadline);
+  if (command.argv.empty())
+    return fail(ErrorCode::failed, "no program to run");
+  Start start(command);
+  start.input = standard_input(command.input);
+  if (!start.input || !start.out.open() || !start.err.open() || !start.failure.open())
+    return fail(errno_error(errno, "cannot run `" + command.argv[0] + "`"));
+  auto child = Child::fork([&] { execute(start, command); });
+  if (!child)
+    return fail(child.error());
+  start.input.reset();
+  start.out.write.reset();
+  start.err.write.reset();
+  start.failure.write.reset();
+
+  Completed result;
+  std::string failure;
+  Capture out(start.out.read, result.out, command.output_limit);
+  Capture err(start.err.read, result.err, command.output_limit);
+  Capture refused(start.failure.read, failure, sizeof(StartFailure));
+  const auto drain_all = [&] {
+    refused.drain();
+    out.drain();
+    err.drain();
+  };
+  // `end` is the pidfd, or -1 once the child is reaped. Never asked for here: a child that ends between the caller's
+  // look and this one would leave nothing to wait for, and poll(2) would sleep until the deadline.
+  const auto wait_for_more = [&](int end, Deadline until) {
+    // Without a pidfd the end of the child shows only by asking again and again.
+    const auto at_most =
+        child->pidfd() >= 0 ? std::chrono::milliseconds(std::chrono::hours(1)) : std::chrono::milliseconds(5);
+    std::array<pollfd, 4> fds{
+        {{end, POLLIN, 0}, {out.fd(), POLLIN, 0}, {err.fd(), POLLIN, 0}, {refused.fd(), POLLIN, 0}}};
+    ::poll(fds.data(), fds.size(), poll_time(until, at_most));
+  };
+
+  while (!child->reap()) {
+    if (Clock::now() >= deadline) {
+      result.timed_out = true;
+      result.unreaped = !child->kill_and_reap();
+      break;
+    }
+    wait_for_more(child->pidfd(), deadline);
+    drain_all();
+  }
+  drain_all();
+  // A daemon that it left behind may hold the streams for ever: take what comes at once, and go on.
+  if (!result.timed_out)
+    for (const Deadline last = deadline_in(k_drain_grace); (out.fd() >= 0 || err.fd() >= 0) && Clock::now() < last;) {
+      wait_for_more(-1, last);
+      drain_all();
+    }
+  if (failure.size() == sizeof(StartFailure)) {
+    StartFailure told{};
+    std::memcpy(&told, failure.data(), sizeof told);
+    return fail(start_error(command, told));
+  }
+  result.exit_code = child->exit_code();
+  result.took = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin);
+  return result;
+}
+
+Error exec_process(const Argv& argv, const std::vector<std::string>& environment) {
+  if (argv.empty())
+    return {ErrorCode::failed, "no program to run", {}, {}};
+  std::vector<std::string> words = argv;
+  std::vector<std::string> variables = environment;
+  std::vector<char*> envp = pointers(variables);
+  // execvp, with the PATH of the new environment, exactly as env(1) does it.
+  char** const before = environ;
+  environ = envp.data();
+  ::execvp(words[0].c_str(), pointers(words).data());
+  const int error = errno;
+  environ = before;
+  if (const bool assigns = assigns_variable(argv[0]);
+      error == ENOENT && (assigns || argv[0].find('/') == std::string::npos))
+    return {
+        ErrorCode::not_found, "`" + argv[0] + "`: command not found", assigns ? hint_for_assignment(argv[0]) : "", {}};
+  Error result = errno_error(error, "cannot run `" + argv[0] + "`");
+  if (result.code != ErrorCode::not_found)
+    result.code = ErrorCode::permission; // found, but not executable: 126
+  return result;
+}
+
+Result<std::string> find_program(const std::string& name, const std::vector<std::string>& avoid) {
+  const char* path = std::getenv("PATH");
+  std::vector<std::string> files;
+  for (std::string& file : candidates(name, path == nullptr ? "" : path)) {
+    const auto owns = [&file](const std::string& target) { return is_under(normalize_path(file), target); };
+    if (file.starts_with('/') && std::none_of(avoid.begin(), avoid.end(), owns))
+      files.push_back(std::move(file));
+  }
+  // Directories of PATH can be links onto a dead mount, so even this look is taken by a child.
+  return in_child(std::nullopt, k_look_up_deadline, [&]() -> Result<std::string> {
+    for (const std::string& file : files) {
+      struct stat info{};
+      if (::stat(file.c_str(), &info) == 0 && S_ISREG(info.st_mode) && ::access(file.c_str(), X_OK) == 0)
+        return file;
+    }
+    return fail(ErrorCode::not_found, "`" + name + "` is not installed (not found in PATH)");
+  });
+}
+
+Result<std::string> in_child(const std::optional<User>& as, std::chrono::milliseconds deadline,
+                             const std::function<Result<std::string>()>& work) {
+  const Deadline end = deadline_in(deadline);
+  auto child = WorkingChild::start(as, [&work](int fd) {
+    Result<std::string> result = fail(ErrorCode::failed, "unknown exception");
+    try {
+      result = work();
+    } catch (const std::exception& exception) {
+      result = fail(ErrorCode::failed, exception.what());
+    }
+    WireWriter writer;
+    writer.put(result.has_value());
+    if (result)
+      writer.put(*result);
+    else
+      writer.put(result.error().code).put(result.error().message).put(result.error().hint).put(result.error().context);
+    write_all(fd, writer.framed());
+  });
+  if (!child)
+    return fail(child.error());
+  const bool complete = child->drain_until(end);
+  if (!complete)
+    child->process().kill();
+  const Result<void> ended = child->finish();
+  WireReader frame(child->result());
+  WireReader reader(frame.text());
+  if (frame.ok()) {
+    if (reader.get<bool>())
+      return std::string(reader.text());
+    Error error;
+    error.code = reader.get<ErrorCode>();
+    error.message = reader.text();
+    error.hint = reader.text();
+    error.context = reader.text();
+    return fail(std::move(error));
+  }
+  if (!complete)
+    return fail(ErrorCode::timeout, "no answer within " + format_duration(deadline / std::chrono::microseconds(1)));
+  if (!ended)
+    return fail(ended.error());
+  return fail(ErrorCode::failed, "the child process gave no result");
+}
+
+} // namespace sharefs::sys

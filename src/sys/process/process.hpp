@@ -1,0 +1,61 @@
+#pragma once
+// Child processes: by argument vector, with a deadline, never through a shell.
+#include "base/argv.hpp"
+#include "base/result.hpp"
+#include "sys/identity/user.hpp"
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+
+namespace sharefs::sys {
+
+struct Command {
+  Argv argv;                                      ///< argv[0] is looked up in PATH (plus /usr/sbin:/sbin)
+  std::map<std::string, std::string> environment; ///< added to (or replacing in) the inherited environment
+  std::string directory;                          ///< working directory; empty: inherited
+  std::string input;                              ///< given on stdin; empty: /dev/null
+  std::optional<User> as;                         ///< run with this user's uid, gid and groups, and with HOME, USER and
+                                                  ///< LOGNAME unless `environment` has them
+  std::chrono::milliseconds deadline{10'000};     ///< then SIGKILL to the whole process group
+  std::size_t output_limit = 1U << 20U;           ///< bytes kept of stdout and of stderr each
+
+  friend bool operator==(const Command&, const Command&) = default;
+};
+
+struct Completed {
+  int exit_code = -1;     ///< 0..255; 128 + n when killed by signal n; -1 when not known (timed out and not reaped)
+  bool timed_out = false; ///< the deadline passed; the group was sent SIGKILL
+  bool unreaped = false;  ///< SIGKILL did not end it in time (blocked in the kernel); nobody waits for it any more
+  std::string out;        ///< stdout
+  std::string err;        ///< stderr
+  std::chrono::milliseconds took{0};
+
+  [[nodiscard]] bool ok() const { return exit_code == 0 && !timed_out; }
+  friend bool operator==(const Completed&, const Completed&) = default;
+};
+
+/// Run to its end or to the deadline. A non-zero exit is not an error of this function. Errors: `not_found` (no such
+/// program), `permission`, `failed` (could not be started). After SIGKILL waits at most 200 ms for the end.
+/// SIGINT reaches only sharefs: children are in process groups of their own.
+Result<Completed> run_process(const Command& command);
+
+/// Replace this process (execvp). Returns only on failure: `not_found` or `permission` (cli: 127 or 126).
+/// `environment` is the complete new environment as NAME=value.
+Error exec_process(const Argv& argv, const std::vector<std::string>& environment);
+
+/// Full path of a program as PATH (plus /usr/sbin:/sbin) finds it, without touching a directory on the network file
+/// systems of `avoid` (mount targets); `not_found` otherwise.
+Result<std::string> find_program(const std::string& name, const std::vector<std::string>& avoid = {});
+
+/// Run `work` in a forked child, as `as` if given (setgroups, setgid, setuid), and hand back its result. The child is
+/// killed at the deadline: error `timeout`; `permission` if it cannot become `as`. The child has no descriptor of ours
+/// (its standard streams are /dev/null: one that hangs must not keep a pipe or a lock open) and works in `/`. This is
+/// the only way to touch a path that may lie on a dead mount. `work` must not use threads, locks of the parent, or
+/// spdlog; its string result may hold any bytes.
+Result<std::string> in_child(const std::optional<User>& as, std::chrono::milliseconds deadline,
+                             const std::function<Result<std::string>()>& work);
+
+} // namespace sharefs::sys
