@@ -7,6 +7,7 @@
 #include "plan/journal.hpp"
 #include "ui/plan_view.hpp"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <ostream>
 
@@ -24,19 +25,15 @@ int exit_code_of_report(const plan::Report& report) {
 }
 
 /// A run that was killed left an unfinished journal entry: the person should know before the next change.
-void tell_of_unfinished(Context& context, const plan::Journal& journal, const plan::Plan& plan) {
-  const auto entries = journal.list();
-  if (!entries || entries->empty() || entries->front().state != plan::JournalState::unfinished)
+void warn_of_unfinished(Context& context, const plan::Journal& journal, const plan::Plan& plan) {
+  const auto newest = journal.newest_id();
+  const auto entry = newest && !newest->empty() ? journal.load(*newest) : fail(ErrorCode::not_found, "");
+  if (!entry || entry->state != plan::JournalState::unfinished || entry->id == plan.undoes)
     return;
-  const auto& entry = entries->front();
-  if (entry.plan.empty() || entry.id == plan.undoes) // damaged, or just about to be taken back
-    return;
-  std::size_t ended = 0;
-  for (const auto& step : entry.steps)
-    ended += step.ended ? 1U : 0U;
-  context.console.warning(fmt::format("an earlier run (`{}`, {}) was cut off after {} of {}", entry.command,
-                                      entry.started, ended, count_of(entry.plan.steps.size(), "step")),
-                          fmt::format("running it again completes it, `sharefs undo {}` takes it back", entry.id));
+  const auto ended = std::ranges::count_if(entry->steps, &plan::JournalStep::ended);
+  context.console.warning(fmt::format("an earlier run (`{}`, {}) was cut off after {} of {}", entry->command,
+                                      entry->started, ended, count_of(entry->plan.steps.size(), "step")),
+                          fmt::format("running it again completes it, `sharefs undo {}` takes it back", entry->id));
 }
 
 /// False: the answer was no.
@@ -58,10 +55,11 @@ void show(Context& context, const plan::Plan& plan) {
     context.console.out() << ui::plan_text(plan, options.colour && (options.out_terminal || options.force_colour));
 }
 
-Executed apply(Context& context, const plan::Plan& plan, const plan::Journal& journal, const std::string& command) {
+Executed apply(Context& context, const plan::Plan& plan, const plan::Journal& journal, const sys::Identity& identity) {
   ui::Console::Progress progress(context.console, "working", plan.steps.size());
   plan::ApplyOptions options;
-  options.command = command;
+  options.command = shell_join(context.argv);
+  options.identity = identity;
   options.progress = [&](const plan::Step& step, const plan::StepResult* result) {
     if (result == nullptr)
       progress.advance(plan::describe(step.action));
@@ -93,13 +91,13 @@ std::optional<Executed> present(Context& context, const Proposal& proposal) {
 } // namespace
 
 Result<Executed> execute(Context& context, const std::function<Result<Proposal>()>& propose) {
-  const auto identity = context.system.identity();
+  const auto identity = context.system.identity(); // may ask name services: before the lock
   const auto mounts = context.system.mounts();
   if (!mounts)
     return fail(mounts.error());
-  const auto state = plan::state_directory(identity, *mounts);
-  const plan::Journal journal(context.system.files(), state);
-  const auto command = shell_join(context.argv);
+  const auto& files = context.system.files();
+  const auto state = plan::state_directory(files, identity, *mounts);
+  const plan::Journal journal(files, state);
 
   auto newest = journal.newest_id();
   auto proposal = propose();
@@ -109,7 +107,7 @@ Result<Executed> execute(Context& context, const std::function<Result<Proposal>(
     if (auto ended = present(context, *proposal))
       return *ended;
     if (first)
-      tell_of_unfinished(context, journal, proposal->plan);
+      warn_of_unfinished(context, journal, proposal->plan);
     const auto agreed = ask(context);
     if (!agreed)
       return fail(agreed.error());
@@ -119,19 +117,21 @@ Result<Executed> execute(Context& context, const std::function<Result<Proposal>(
     }
     plan::install_interrupt_handlers(); // before the lock, whose wait Ctrl-C ends
     const auto lock =
-        plan::HostLock::acquire(context.system.files(), state, command, context.flags.wait,
+        plan::HostLock::acquire(files, state, {shell_join(context.argv), identity.user}, context.flags.wait,
                                 [&](const std::string& holder) { context.console.message("waiting: " + holder); });
     if (!lock)
       return fail(lock.error());
     auto now = journal.newest_id();
-    if (now == newest)
-      return apply(context, proposal->plan, journal, command);
+    if (!now)
+      return fail(now.error());
+    if (newest && *now == *newest)
+      return apply(context, proposal->plan, journal, identity);
     newest = std::move(now);
     auto again = propose();
     if (!again)
       return fail(again.error());
     if (again->plan == proposal->plan)
-      return apply(context, proposal->plan, journal, command);
+      return apply(context, proposal->plan, journal, identity);
     context.console.message("another sharefs has changed this host meanwhile; what is to be done now:");
     proposal = std::move(again);
     // The lock is given back for the person's answer.

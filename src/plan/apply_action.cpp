@@ -1,6 +1,6 @@
 #include "plan/apply.hpp"
-#include "plan/json_values.hpp"
 #include "plan/perform.hpp"
+#include "sys/process/wire.hpp"
 
 namespace sharefs::plan {
 
@@ -33,7 +33,24 @@ struct Acted {
   Action action;
 };
 
-/// The child hands back the outcome and, as JSON, the action with what it found.
+/// What an action finds, of all that it has: for SetAccess the access, for RemoveDirectory the mode.
+std::optional<Access> found_by(const Action& action) {
+  if (const auto* access = std::get_if<SetAccess>(&action))
+    return access->before;
+  if (const auto* directory = std::get_if<RemoveDirectory>(&action))
+    return Access{0, 0, directory->mode, ""};
+  return std::nullopt;
+}
+
+void fill_in(Action& action, const Access& found) {
+  if (auto* access = std::get_if<SetAccess>(&action); access != nullptr && !access->before)
+    access->before = found;
+  else if (auto* directory = std::get_if<RemoveDirectory>(&action))
+    directory->mode = found.mode & 07777U;
+}
+
+/// The child hands back whether there was something to do and what it found, never an action: it may be a user's
+/// process, and what it says must not decide what root does.
 template <class A> Result<Acted> act_in_child(const A& action, const sys::Files& files, Phase phase) {
   const auto answer = sys::in_child(std::nullopt, deadline_of(action), [&]() -> Result<std::string> {
     const auto ground = Ground::enter(files.root(), actor_of(action));
@@ -43,22 +60,26 @@ template <class A> Result<Acted> act_in_child(const A& action, const sys::Files&
     const auto outcome = act(copy, *ground, phase);
     if (!outcome)
       return fail(outcome.error());
-    return (*outcome == Outcome::done ? "+" : "=") +
-           (copy == action ? std::string() : dump_line(to_json(Action(copy))));
+    const auto found = found_by(copy).value_or(Access{});
+    sys::WireWriter writer;
+    writer.put(*outcome == Outcome::done).put(found_by(copy).has_value());
+    writer.put(found.uid).put(found.gid).put(found.mode).put(found.default_acl);
+    return writer.bytes();
   });
   if (!answer && answer.error().code == ErrorCode::timeout)
     return fail(ErrorCode::timeout, touched_paths(action).front() + ": " + answer.error().message,
                 "it may lie on a dead mount: run `sharefs status`");
   if (!answer)
     return fail(answer.error());
-  Acted acted{answer->starts_with('+') ? Outcome::done : Outcome::unchanged, action};
-  if (answer->size() > 1) {
-    const auto json = parse_json(answer->substr(1));
-    auto found = json ? action_from_json(*json) : fail(ErrorCode::failed, "the child process gave no valid result");
-    if (!found)
-      return fail(found.error());
-    acted.action = std::move(*found);
-  }
+  sys::WireReader reader(*answer);
+  Acted acted{reader.get<bool>() ? Outcome::done : Outcome::unchanged, action};
+  const bool has_found = reader.get<bool>();
+  Access found{reader.get<std::uint32_t>(), reader.get<std::uint32_t>(), reader.get<std::uint32_t>(), ""};
+  found.default_acl = reader.text();
+  if (!reader.ok() || !reader.at_end())
+    return fail(ErrorCode::failed, touched_paths(action).front() + ": the child process gave no valid answer");
+  if (has_found)
+    fill_in(acted.action, found);
   return acted;
 }
 

@@ -2,11 +2,40 @@
 #include "plan/journal.hpp"
 #include "sys/fs/resolve.hpp"
 
+#include <algorithm>
 #include <cstdlib>
+#include <fmt/format.h>
+#include <random>
 
 namespace sharefs::plan {
 
-std::string state_directory(const sys::Identity& identity, const sys::MountTable& mounts) {
+namespace {
+
+constexpr const char* k_open_to_all = "/var/tmp";
+
+/// A directory of this user, or a name where one can be made. (One that he has opened to others is an error later: what
+/// he did must not be forgotten in silence.)
+bool is_usable(const sys::Files& files, const std::string& path) {
+  const auto opened = PrivateDirectory::open(files, path);
+  return opened || opened.error().code != ErrorCode::permission;
+}
+
+/// Everybody may make any name in /var/tmp, but nobody a directory that belongs to somebody else: what is this user's
+/// is found again by that, whatever it is called.
+std::string in_open_directory(const sys::Files& files, uid_t uid) {
+  const auto name = "sharefs-" + std::to_string(uid);
+  const auto path = join_path(k_open_to_all, name);
+  if (is_usable(files, path))
+    return path;
+  for (const auto& other : files.list(k_open_to_all).value_or(std::vector<std::string>{}))
+    if (other.starts_with(name + "-") && is_usable(files, join_path(k_open_to_all, other)))
+      return join_path(k_open_to_all, other);
+  return fmt::format("{}-{:08x}", path, std::random_device{}());
+}
+
+} // namespace
+
+std::string state_directory(const sys::Files& files, const sys::Identity& identity, const sys::MountTable& mounts) {
   if (identity.uid == 0)
     return "/var/lib/sharefs";
   const char* given = std::getenv("XDG_STATE_HOME");
@@ -21,7 +50,7 @@ std::string state_directory(const sys::Identity& identity, const sys::MountTable
       [](const std::vector<std::string>& paths) { return std::vector<sys::Seen>(paths.size()); });
   if (!base.empty() && !resolver.resolve(base).shared)
     return normalize_path("sharefs", base);
-  return "/var/tmp/sharefs-" + std::to_string(identity.uid);
+  return in_open_directory(files, identity.uid);
 }
 
 } // namespace sharefs::plan

@@ -49,7 +49,7 @@ std::vector<std::string> groups_of(const plan::Plan& plan) {
   for (const auto& step : plan.steps)
     if (std::ranges::find(groups, step.group) == groups.end())
       groups.push_back(step.group);
-  std::ranges::stable_partition(groups, [](const auto& group) { return group.empty(); });
+  std::ranges::stable_partition(groups, [&plan](const auto& group) { return group.empty() != plan.unnamed_last; });
   return groups;
 }
 
