@@ -88,16 +88,30 @@ std::optional<Executed> present(Context& context, const Proposal& proposal) {
   return std::nullopt;
 }
 
-} // namespace
-
-Result<Executed> execute(Context& context, const std::function<Result<Proposal>()>& propose) {
-  const auto identity = context.system.identity(); // may ask name services: before the lock
+/// Where this user's changes on this host are kept.
+Result<std::string> state_directory(Context& context, const sys::Identity& identity) {
   const auto mounts = context.system.mounts();
   if (!mounts)
     return fail(mounts.error());
+  return plan::state_directory(context.system.files(), identity, *mounts);
+}
+
+} // namespace
+
+Result<plan::Journal> journal_of(Context& context) {
+  auto state = state_directory(context, context.system.identity());
+  if (!state)
+    return fail(state.error());
+  return plan::Journal(context.system.files(), std::move(*state));
+}
+
+Result<Executed> execute(Context& context, const std::function<Result<Proposal>()>& propose) {
+  const auto identity = context.system.identity(); // may ask name services: before the lock
+  const auto state = state_directory(context, identity);
+  if (!state)
+    return fail(state.error());
   const auto& files = context.system.files();
-  const auto state = plan::state_directory(files, identity, *mounts);
-  const plan::Journal journal(files, state);
+  const plan::Journal journal(files, *state);
 
   auto newest = journal.newest_id();
   auto proposal = propose();
@@ -117,7 +131,7 @@ Result<Executed> execute(Context& context, const std::function<Result<Proposal>(
     }
     plan::install_interrupt_handlers(); // before the lock, whose wait Ctrl-C ends
     const auto lock =
-        plan::HostLock::acquire(files, state, {shell_join(context.argv), identity.user}, context.flags.wait,
+        plan::HostLock::acquire(files, *state, {shell_join(context.argv), identity.user}, context.flags.wait,
                                 [&](const std::string& holder) { context.console.message("waiting: " + holder); });
     if (!lock)
       return fail(lock.error());
@@ -136,6 +150,21 @@ Result<Executed> execute(Context& context, const std::function<Result<Proposal>(
     proposal = std::move(again);
     // The lock is given back for the person's answer.
   }
+}
+
+Result<Executed> take_back(Context& context, const std::string& id) {
+  const auto journal = journal_of(context);
+  if (!journal)
+    return fail(journal.error());
+  return execute(context, [&]() -> Result<Proposal> {
+    const auto entry = journal->load(id);
+    const auto entries = journal->list();
+    if (!entry || !entries)
+      return fail(!entry ? entry.error() : entries.error());
+    if (entry->state == plan::JournalState::undone) // by another sharefs, meanwhile
+      return Proposal{{}, id + " is undone already"};
+    return Proposal{plan::undo_plan(*entry, *entries), "there is nothing left to take back of " + id};
+  });
 }
 
 Result<Executed> execute(Context& context, const plan::Plan& plan, std::string_view nothing) {

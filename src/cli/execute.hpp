@@ -1,7 +1,7 @@
 #pragma once
 // The one way to change anything: show, (--dry-run, --check), confirm, lock, apply, report.
 #include "cli/context.hpp"
-#include "plan/plan.hpp"
+#include "plan/journal.hpp"
 
 #include <functional>
 #include <optional>
@@ -32,5 +32,11 @@ Result<Executed> execute(Context& context, const std::function<Result<Proposal>(
 
 /// A plan that does not depend on what another sharefs may have changed, but for what its actions check themselves.
 Result<Executed> execute(Context& context, const plan::Plan& plan, std::string_view nothing);
+
+/// Executes the plan that takes an entry of the journal back. apply() marks the entry as undone.
+Result<Executed> take_back(Context& context, const std::string& id);
+
+/// The journal of this user on this host.
+Result<plan::Journal> journal_of(Context& context);
 
 } // namespace sharefs::cli

@@ -1,8 +1,13 @@
 #include "plan/apply.hpp"
 #include "plan/perform.hpp"
-#include "sys/process/wire.hpp"
+#include "sys/fs/files.hpp"
+#include "sys/process/call.hpp"
 
 namespace sharefs::plan {
+
+template <sys::WireOf<Access> A> auto wire_fields(A& access) {
+  return std::tie(access.uid, access.gid, access.mode, access.default_acl);
+}
 
 namespace {
 
@@ -49,10 +54,18 @@ void fill_in(Action& action, const Access& found) {
     directory->mode = found.mode & 07777U;
 }
 
+struct ChildAnswer {
+  Outcome outcome = Outcome::unchanged;
+  std::optional<Access> found;
+};
+template <sys::WireOf<ChildAnswer> A> auto wire_fields(A& answer) {
+  return std::tie(answer.outcome, answer.found);
+}
+
 /// The child hands back whether there was something to do and what it found, never an action: it may be a user's
 /// process, and what it says must not decide what root does.
 template <class A> Result<Acted> act_in_child(const A& action, const sys::Files& files, Phase phase) {
-  const auto answer = sys::in_child(std::nullopt, deadline_of(action), [&]() -> Result<std::string> {
+  const auto answer = sys::call(std::nullopt, deadline_of(action), [&]() -> Result<ChildAnswer> {
     const auto ground = Ground::enter(files.root(), actor_of(action));
     if (!ground)
       return fail(ground.error());
@@ -60,26 +73,16 @@ template <class A> Result<Acted> act_in_child(const A& action, const sys::Files&
     const auto outcome = act(copy, *ground, phase);
     if (!outcome)
       return fail(outcome.error());
-    const auto found = found_by(copy).value_or(Access{});
-    sys::WireWriter writer;
-    writer.put(*outcome == Outcome::done).put(found_by(copy).has_value());
-    writer.put(found.uid).put(found.gid).put(found.mode).put(found.default_acl);
-    return writer.bytes();
+    return ChildAnswer{*outcome, found_by(copy)};
   });
   if (!answer && answer.error().code == ErrorCode::timeout)
     return fail(ErrorCode::timeout, touched_paths(action).front() + ": " + answer.error().message,
                 "it may lie on a dead mount: run `sharefs status`");
   if (!answer)
     return fail(answer.error());
-  sys::WireReader reader(*answer);
-  Acted acted{reader.get<bool>() ? Outcome::done : Outcome::unchanged, action};
-  const bool has_found = reader.get<bool>();
-  Access found{reader.get<std::uint32_t>(), reader.get<std::uint32_t>(), reader.get<std::uint32_t>(), ""};
-  found.default_acl = reader.text();
-  if (!reader.ok() || !reader.at_end())
-    return fail(ErrorCode::failed, touched_paths(action).front() + ": the child process gave no valid answer");
-  if (has_found)
-    fill_in(acted.action, found);
+  Acted acted{answer->outcome == Outcome::done ? Outcome::done : Outcome::unchanged, action};
+  if (answer->found)
+    fill_in(acted.action, *answer->found);
   return acted;
 }
 
@@ -104,6 +107,12 @@ Result<Acted> run_phase(const Action& action, sys::System& system, Phase phase) 
 }
 
 } // namespace
+
+Result<Outcome> synced(const sys::Walked& found, const std::string& path) {
+  if (auto done = sys::sync_directory(found.directory.get(), path); !done)
+    return fail(done.error());
+  return Outcome::done;
+}
 
 Result<Looked> look_at(const Action& action, sys::System& system) {
   auto acted = run_phase(action, system, Phase::look);

@@ -52,6 +52,7 @@ struct Report {
   [[nodiscard]] std::size_t count(Outcome) const;
 };
 
+nlohmann::ordered_json to_json(const Error& error); ///< {code, message, hint, context}
 nlohmann::ordered_json
 to_json(const Plan& plan); ///< {"steps": [{group, why, description, undoable, action}], "notes": []}
 nlohmann::ordered_json to_json(const Report& report); ///< {"results": [...], "journal_id": ..., "interrupted": ...}

@@ -2,10 +2,10 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
-#include "sys/fs/root_directory.hpp"
+#include "sys/fs/walk.hpp"
 #include "sys/process/child.hpp"
 
-#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <dirent.h>
@@ -52,7 +52,15 @@ Result<std::optional<PrivateDirectory>> PrivateDirectory::checked(sys::Fd fd, co
 }
 
 Result<std::optional<PrivateDirectory>> PrivateDirectory::open(const sys::Files& files, const std::string& path) {
-  return checked(sys::RootDirectory(files.root()).open(path, k_directory_flags), path);
+  const sys::Fd root(::open(files.root().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!root)
+    return fail(errno_error(errno, files.root()));
+  const auto walked = sys::walk(root.get(), path, {.links = sys::Links::trusted});
+  if (!walked)
+    return fail(walked.error().error());
+  if (!walked->exists())
+    return std::nullopt;
+  return checked(sys::Fd(::openat(walked->directory.get(), walked->name.c_str(), k_directory_flags)), path);
 }
 
 Result<PrivateDirectory> PrivateDirectory::make(const sys::Files& files, const std::string& path) {
@@ -114,7 +122,16 @@ Result<std::string> PrivateDirectory::read(const std::string& name) const {
   const auto file = open_file(name, O_RDONLY);
   if (!file)
     return fail(file.error());
-  return sys::read_regular(file->get(), join_path(m_path, name), k_file_limit);
+  std::string content;
+  std::array<char, 65536> buffer{};
+  for (ssize_t count = 0; (count = ::read(file->get(), buffer.data(), buffer.size())) != 0;) {
+    if (count < 0 && errno != EINTR)
+      return fail(errno_error(errno, join_path(m_path, name)));
+    content.append(buffer.data(), count < 0 ? 0 : static_cast<std::size_t>(count));
+    if (content.size() > k_file_limit)
+      return fail(ErrorCode::failed, join_path(m_path, name) + ": is larger than " + format_bytes(k_file_limit));
+  }
+  return content;
 }
 
 Result<void> PrivateDirectory::create(const std::string& name, const std::string& content) const {

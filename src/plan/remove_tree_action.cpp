@@ -1,6 +1,7 @@
 // RemoveTree. In a child.
-#include "base/path.hpp"
 #include "plan/perform.hpp"
+
+#include "base/path.hpp"
 
 #include <cerrno>
 #include <dirent.h>
@@ -31,7 +32,7 @@ Error open_error(int error, const std::string& path) {
   return errno_error(error, path);
 }
 
-/// Everything in the directory `fd`, but not itself.
+/// Removes everything in the directory `fd`, but not itself.
 Result<void> empty(sys::Fd fd, const std::string& path) {
   const std::unique_ptr<DIR, CloseDirectory> directory(::fdopendir(fd.get()));
   if (!directory)
@@ -65,32 +66,27 @@ Result<void> empty(sys::Fd fd, const std::string& path) {
 } // namespace
 
 Result<Outcome> act(RemoveTree& action, const Ground& ground, Phase phase) {
-  const auto found = look(ground, action.path);
+  const auto found = ground.find(action.path, true);
   if (!found)
     return fail(found.error());
-  if (!found->exists)
+  if (!found->exists())
     return Outcome::unchanged;
   if (!found->is_directory())
     return conflict(action.path, "a directory", found->text());
-  const auto place = ground.place(action.path);
-  if (!place)
-    return fail(place.error());
-  auto tree = open_below(place->directory.get(), place->name.c_str());
+  auto tree = open_below(found->directory.get(), found->name.c_str());
   struct stat status{};
   if (!tree || ::fstat(tree.get(), &status) != 0)
     return fail(open_error(errno, action.path));
-  if (action.inode != 0 && (status.st_ino != action.inode || status.st_dev != action.device))
+  if (status.st_ino != action.inode || status.st_dev != action.device)
     return conflict(action.path, "the directory that the plan was made for", "another one");
   if (phase == Phase::look)
     return Outcome::done;
   if (auto emptied = empty(std::move(tree), action.path); !emptied)
     return fail(emptied.error());
   // A directory that was exchanged meanwhile is not empty, or nothing is lost with it.
-  if (::unlinkat(place->directory.get(), place->name.c_str(), AT_REMOVEDIR) != 0)
+  if (::unlinkat(found->directory.get(), found->name.c_str(), AT_REMOVEDIR) != 0)
     return fail(errno_error(errno, action.path));
-  if (auto synced = sys::sync_directory(*place, action.path); !synced)
-    return fail(synced.error());
-  return Outcome::done;
+  return synced(*found, action.path);
 }
 
 } // namespace sharefs::plan

@@ -1,6 +1,6 @@
 #include "base/path.hpp"
 #include "plan/journal.hpp"
-#include "sys/fs/resolve.hpp"
+#include "sys/fs/entry.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -11,6 +11,7 @@ namespace sharefs::plan {
 
 namespace {
 
+constexpr std::chrono::milliseconds k_deadline{1000}; ///< a home that does not answer is not used
 constexpr const char* k_open_to_all = "/var/tmp";
 
 /// A directory of this user, or a name where one can be made. (One that he has opened to others is an error later: what
@@ -43,12 +44,13 @@ std::string state_directory(const sys::Files& files, const sys::Identity& identi
   const std::string base = given != nullptr && given[0] == '/' ? std::string(given)
                            : has_home                          ? join_path(identity.home, ".local/state")
                                                                : std::string();
-  // Homes are shared more often than not, and a journal is about one host: two hosts must not share it. Links are
-  // followed only as far as they lie on this host's own disks; what lies behind a shared mount is never looked at.
-  sys::Resolver resolver(
-      mounts, [](const std::string& path) { return sys::look_at_local(sys::Files(), path); },
-      [](const std::vector<std::string>& paths) { return std::vector<sys::Seen>(paths.size()); });
-  if (!base.empty() && !resolver.resolve(base).shared)
+  // Homes are shared more often than not, and a journal is about one host: two hosts must not share it.
+  const auto on_this_host = [&mounts](const std::string& path) {
+    const sys::EntryRequest request{{sys::EntryQuery{.path = path}}, k_deadline};
+    const auto entry = sys::read_entries(sys::Files(), mounts, request).front();
+    return entry.kind != sys::EntryKind::unknown && !entry.shared;
+  };
+  if (!base.empty() && on_this_host(base))
     return normalize_path("sharefs", base);
   return in_open_directory(files, identity.uid);
 }

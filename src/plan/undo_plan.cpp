@@ -18,14 +18,6 @@ bool changes_nothing(const Action& action) {
   return access != nullptr && access->before == access->after;
 }
 
-/// A copy that was cut off left at most its temporary tree, and that bears a name of sharefs' own.
-std::optional<Action> inverse_of(const Action& action, const JournalStep& step) {
-  const auto* copy = std::get_if<CopyTree>(&action);
-  if (copy == nullptr || step.ended)
-    return invert(action);
-  return RemoveTree{unfinished_copy(copy->to), 0, 0, copy->deadline};
-}
-
 /// Take out of `steps` what `attempt`, an earlier undo of the same entry, has done.
 void leave_out_done(std::vector<Step>& steps, const JournalEntry& attempt) {
   for (const auto& done : attempt.steps) {
@@ -50,7 +42,7 @@ Plan undo_plan(const JournalEntry& entry, const std::vector<JournalEntry>& entri
     if (!step->took_effect())
       continue;
     const auto& [group, why, action] = entry.plan.steps[step->step];
-    const auto inverse = inverse_of(action, *step);
+    const auto inverse = invert(action);
     if (!inverse)
       plan.notes.push_back("cannot be undone: " + describe(action));
     else if (!is_harmless(action) && !changes_nothing(*inverse))

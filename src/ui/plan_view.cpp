@@ -38,7 +38,6 @@ struct MarkOf {
   Mark operator()(const plan::SetAccess& /*action*/) const { return k_changes; }
   Mark operator()(const plan::Mount& /*action*/) const { return k_makes; }
   Mark operator()(const plan::Unmount& /*action*/) const { return k_takes_away; }
-  Mark operator()(const plan::CopyTree& /*action*/) const { return k_makes; }
   Mark operator()(const plan::RemoveTree& /*action*/) const { return k_takes_away; }
   Mark operator()(const plan::RunTool& /*action*/) const { return k_runs; }
 };
