@@ -48,9 +48,7 @@ struct Describer {
     const char* how = a.force && a.lazy ? " (force, lazy)" : a.force ? " (force)" : a.lazy ? " (lazy)" : "";
     return "unmount " + shell_quote(a.target) + how;
   }
-  std::string operator()(const CopyTree& a) const {
-    return fmt::format("copy {} to {}", shell_quote(a.from), shell_quote(a.to));
-  }
+  std::string operator()(const RemoveTree& a) const { return "delete " + shell_quote(a.path) + " with all in it"; }
   std::string operator()(const RunTool& a) const { return "run `" + shell_join(a.argv) + "`"; }
 };
 
@@ -73,8 +71,6 @@ std::vector<std::string> touched_paths(const Action& action) {
       [](const auto& a) -> std::vector<std::string> {
         if constexpr (requires { a.path; })
           return {a.path};
-        else if constexpr (std::is_same_v<decltype(a), const CopyTree&>)
-          return {a.to};
         else if constexpr (requires { a.from; })
           return {a.from, a.to};
         else if constexpr (requires { a.target; })

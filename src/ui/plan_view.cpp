@@ -38,7 +38,7 @@ struct MarkOf {
   Mark operator()(const plan::SetAccess& /*action*/) const { return k_changes; }
   Mark operator()(const plan::Mount& /*action*/) const { return k_makes; }
   Mark operator()(const plan::Unmount& /*action*/) const { return k_takes_away; }
-  Mark operator()(const plan::CopyTree& /*action*/) const { return k_makes; }
+  Mark operator()(const plan::RemoveTree& /*action*/) const { return k_takes_away; }
   Mark operator()(const plan::RunTool& /*action*/) const { return k_runs; }
 };
 
@@ -48,7 +48,7 @@ std::vector<std::string> groups_of(const plan::Plan& plan) {
   for (const auto& step : plan.steps)
     if (std::ranges::find(groups, step.group) == groups.end())
       groups.push_back(step.group);
-  std::ranges::stable_partition(groups, [](const auto& group) { return group.empty(); });
+  std::ranges::stable_partition(groups, [&plan](const auto& group) { return group.empty() != plan.unnamed_last; });
   return groups;
 }
 

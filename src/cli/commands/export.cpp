@@ -7,7 +7,6 @@
 #include "exports/diagnose.hpp"
 #include "exports/host.hpp"
 #include "exports/verify.hpp"
-#include "plan/journal.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -135,20 +134,11 @@ Result<Diagnoses> verify(Context& context, const exports::Actual& actual, const 
 
 /// Take back what was applied. The consent for the export covers it.
 Result<void> roll_back(Context& context, const std::string& journal_id) {
-  const auto mounts = context.system.mounts();
-  if (!mounts)
-    return fail(mounts.error());
-  const plan::Journal journal(context.system.files(), plan::state_directory(context.system.identity(), *mounts));
-  const auto entry = journal.load(journal_id);
-  if (!entry)
-    return fail(entry.error());
-  const auto entries = journal.list();
   auto flags = context.flags;
   flags.yes = true;
   Context undo(context.host, context.system, context.console, flags, context.argv);
   context.console.message("not as it should be: taking it back");
-  const auto undone = execute(undo, plan::undo_plan(*entry, entries.value_or(std::vector<plan::JournalEntry>{})),
-                              "nothing to take back");
+  const auto undone = take_back(undo, journal_id);
   if (!undone)
     return fail(undone.error());
   if (undone->exit_code != k_exit_ok)

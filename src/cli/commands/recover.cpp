@@ -197,7 +197,7 @@ Result<int> run_recover(Context& context, const Arguments& arguments) {
   for (const auto& state : seen->states)
     json.push_back(to_json(state));
   context.envelope.fields["mounts"] = std::move(json);
-  if (executed->exit_code == k_exit_pending || executed->exit_code == k_exit_interrupted)
+  if (executed->stopped() || executed->exit_code == k_exit_interrupted)
     return executed->exit_code;
 
   std::set<std::string> good(plan.well.begin(), plan.well.end());

@@ -40,7 +40,7 @@ TEST_CASE("touched paths are those that change") {
   CHECK(touched_paths(WriteFile{"/a", {}, "", 0}) == Paths{"/a"});
   CHECK(touched_paths(MakeLink{"/a", "/b", {}}) == Paths{"/a"});
   CHECK(touched_paths(Rename{"/a", "/b", {}}) == Paths{"/a", "/b"});
-  CHECK(touched_paths(CopyTree{"/a", "/b"}) == Paths{"/b"});
+  CHECK(touched_paths(RemoveTree{"/a", 1, 2}) == Paths{"/a"});
   CHECK(touched_paths(Mount{"s:/x", "/b", "nfs", ""}) == Paths{"/b"});
   CHECK(touched_paths(Unmount{"/b", false, false, "s:/x", "nfs", ""}) == Paths{"/b"});
   CHECK(touched_paths(RunTool{{"sync"}, {}}).empty());
