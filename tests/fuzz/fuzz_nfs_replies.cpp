@@ -1,5 +1,5 @@
-// Bytes of a hostile NFS server, and of a child that such a server has taken over: they are read or refused; and what was
-// read is within its bounds. The first byte says who reads.
+// Bytes of a hostile NFS server, and of a child that such a server has taken over: they are read or refused; and what
+// was read is within its bounds. The first byte says who reads.
 #include "base/text.hpp"
 #include "support/fuzz.hpp"
 #include "sys/nfs/ask_server.hpp"

@@ -102,8 +102,7 @@ class Asking {
   void ask_nfs4() {
     constexpr std::uint32_t put_root_handle = 24; // RFC 7530; tag, minor version, number of operations before it
     const XdrWriter compound = XdrWriter().text("").word(0).word(1).word(put_root_handle);
-    const Failure failed =
-        ask_nfs(ProbeStage::nfs4, {k_program_nfs, 4, 1}, compound.bytes(), std::move(m_for_nfs4));
+    const Failure failed = ask_nfs(ProbeStage::nfs4, {k_program_nfs, 4, 1}, compound.bytes(), std::move(m_for_nfs4));
     if (failed.fault == Fault::refused) // who wants Kerberos says so to all but NULL
       ask_nfs(ProbeStage::nfs4, {k_program_nfs, 4, 0}, {}, {});
   }
@@ -114,8 +113,9 @@ class Asking {
     auto connection = connect_tcp(m_addresses, m_ports.portmapper, until);
     if (!connection)
       return finish(ProbeStage::portmapper, begin, connection.error());
-    const auto mappings =
-        RpcConnection(std::move(connection->fd), m_credential).call(k_portmapper_dump, {}, until).and_then(read_mappings);
+    const auto mappings = RpcConnection(std::move(connection->fd), m_credential)
+                              .call(k_portmapper_dump, {}, until)
+                              .and_then(read_mappings);
     if (!mappings)
       return finish(ProbeStage::portmapper, begin, mappings.error());
     m_answers.services = static_cast<std::uint32_t>(mappings->size());

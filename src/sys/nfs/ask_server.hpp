@@ -9,7 +9,7 @@
 
 namespace sharefs::sys {
 
-inline constexpr std::size_t k_stage_count = 8; ///< of ProbeStage
+inline constexpr std::size_t k_stage_count = 8;          ///< of ProbeStage
 inline constexpr std::size_t k_max_answers = 32U << 20U; ///< bytes of all that a child reports
 
 struct StageAnswer {
@@ -29,14 +29,16 @@ struct AccessAnswer {
 struct ServerAnswers {
   std::array<StageAnswer, k_stage_count> stages;
   std::vector<std::string> addresses;          ///< of the host
-  std::uint32_t used = 0;                      ///< which of them answered
+  std::uint32_t used = 0;                      ///< which of them answered (0 if none)
   std::uint32_t services = 0;                  ///< that the portmapper knows
   std::uint16_t nfs_port = 0, mountd_port = 0; ///< as the portmapper says; 0: not registered
   std::vector<ExportListing> exports;
   std::vector<AccessAnswer> access; ///< of the first so many paths of access_paths()
 
   [[nodiscard]] StageAnswer& operator[](ProbeStage stage) { return stages[static_cast<std::size_t>(stage)]; }
-  [[nodiscard]] const StageAnswer& operator[](ProbeStage stage) const { return stages[static_cast<std::size_t>(stage)]; }
+  [[nodiscard]] const StageAnswer& operator[](ProbeStage stage) const {
+    return stages[static_cast<std::size_t>(stage)];
+  }
   friend bool operator==(const ServerAnswers&, const ServerAnswers&) = default;
 };
 
@@ -47,6 +49,7 @@ std::vector<std::string> access_paths(const NfsProbeRequest& request, const std:
 /// request.timeout.
 void ask_server(const NfsProbeRequest& request, const NfsPorts& ports, int fd);
 
+/// As ask_server() writes it.
 std::string encode(const ServerAnswers& answers);
 /// The last whole report among the bytes of a child, if each of its fields is one that ask_server() could have written.
 std::optional<ServerAnswers> decode_last(std::string_view bytes);

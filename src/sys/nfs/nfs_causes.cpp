@@ -19,7 +19,8 @@ struct Row {
 };
 using enum ProbeStage;
 using enum Fault;
-constexpr std::string_view k_hangs = "the server accepts connections but hangs: overloaded, or its disk does not answer";
+constexpr std::string_view k_hangs =
+    "the server accepts connections but hangs: overloaded, or its disk does not answer";
 constexpr std::string_view k_see_dmesg = "look at `dmesg` and the load on the server";
 constexpr std::string_view k_no_mountd = "rpc.mountd is not running: without it NFS version 3 cannot be mounted";
 constexpr std::string_view k_check_resolver =
@@ -41,8 +42,7 @@ constexpr auto k_rows = std::to_array<Row>({
      "see if the server is on (`ping`), then open TCP port 2049 in its firewall"},
     {connect, connection, EACCES, k_own_firewall, k_check_own_firewall},
     {connect, connection, EPERM, k_own_firewall, k_check_own_firewall},
-    {portmapper, connection, ECONNREFUSED,
-     "rpcbind is not running there: without it NFS version 3 cannot be mounted",
+    {portmapper, connection, ECONNREFUSED, "rpcbind is not running there: without it NFS version 3 cannot be mounted",
      "on the server: `systemctl start rpcbind`, then `systemctl restart nfs-server`; or use version 4"},
     {portmapper, connection, ETIMEDOUT, "a firewall drops packets to TCP port 111, which NFS version 3 needs",
      "open TCP port 111 and mountd's port in the server's firewall, or use version 4"},
@@ -54,8 +54,7 @@ constexpr auto k_rows = std::to_array<Row>({
     {mountd, connection, ETIMEDOUT, "a firewall drops packets to mountd's port, which NFS version 3 needs",
      "open mountd's port in the server's firewall (fix it by `port=` under [mountd] in /etc/nfs.conf), or use version "
      "4"},
-    {mountd, timeout, 0,
-     "rpc.mountd hangs, often in a name look-up of a client or on a directory that does not answer",
+    {mountd, timeout, 0, "rpc.mountd hangs, often in a name look-up of a client or on a directory that does not answer",
      "on the server: check its name service, then `systemctl restart nfs-server`"},
     {mountd, unsupported, 0, "mountd does not offer version 3",
      "set `vers3=y` under [nfsd] in the server's /etc/nfs.conf, or use version 4"},

@@ -176,10 +176,11 @@ class Conclusion {
                                       [](const ExportAccess& access) { return !access.allowed; });
     result.outcome = StageOutcome::failed;
     result.cause = refused->directory + ": " + refused->reason;
-    result.hint = ::geteuid() == 0
-                      ? "compare this host's address with the export's clients, then `sharefs export --all` on the server"
-                      : "mounting is done by root, who asks from a port below 1024: ask as root to see what a mount "
-                        "would get";
+    result.hint =
+        ::geteuid() == 0
+            ? "compare this host's address with the export's clients, then `sharefs export --all` on the server"
+            : "mounting is done by root, who asks from a port below 1024: ask as root to see what a mount "
+              "would get";
   }
 
   /// What only NFS version 3 needs is no failure of a server that offers version 4 alone, and the other way round. A
@@ -221,12 +222,12 @@ struct Asked {
 /// Where the child's last report ends, the next stage is the one that it died of.
 ServerAnswers answers_of(Asked& asked) {
   const bool in_time = asked.child.drain_until(Clock::now());
-  const bool too_much = asked.child.result().size() > k_max_answers;
   const auto ended = asked.child.finish();
-  auto answers = too_much ? std::nullopt : decode_last(asked.child.result());
-  if (!answers)
+  auto answers = decode_last(asked.child.result());
+  const bool sound = answers.has_value();
+  if (!sound)
     answers.emplace();
-  if (in_time && ended && !too_much && answers->stages[0].asked)
+  if (in_time && ended && sound)
     return *answers;
   const auto died = std::find_if(k_asking_order.begin(), k_asking_order.end(),
                                  [&](ProbeStage stage) { return !(*answers)[stage].asked; });
@@ -284,7 +285,7 @@ std::vector<NfsProbe> probe_nfs_servers(const std::vector<NfsProbeRequest>& requ
     const auto begin = Clock::now();
     if (next < requests.size() && running.size() < k_at_once) {
       const NfsProbeRequest& request = requests[next];
-      auto child = WorkingChild::start(std::nullopt, [&](int fd) { ask_server(request, ports, fd); });
+      auto child = WorkingChild::start(std::nullopt, [&](int fd) { ask_server(request, ports, fd); }, k_max_answers);
       if (child) {
         running.push_back({next++, std::move(*child), begin, begin + request.timeout + k_reap_grace});
         continue;
@@ -298,8 +299,7 @@ std::vector<NfsProbe> probe_nfs_servers(const std::vector<NfsProbeRequest>& requ
     }
     wait_for_any(running);
     for (auto one = running.begin(); one != running.end();) {
-      const bool more = one->child.drain() && one->child.result().size() <= k_max_answers;
-      if (more && Clock::now() < one->deadline) {
+      if (one->child.drain() && Clock::now() < one->deadline) {
         ++one;
         continue;
       }

@@ -15,6 +15,7 @@ constexpr std::uint32_t k_call = 0, k_reply = 1, k_rpc_version = 2, k_last_fragm
 constexpr std::uint32_t k_auth_none = 0, k_auth_sys = 1;
 constexpr std::size_t k_max_verifier = 400, k_max_handle = 64, k_max_flavors = 64; // RFC 5531, RFC 1813, ours
 constexpr std::size_t k_chunk = 65536;
+constexpr std::size_t k_fragment_cost = 1024; ///< bytes that each counts for, or empty ones would never end
 
 /// Reads XDR. Past the end or past a bound all is zero or empty, and ok() is false from then on.
 class XdrReader {
@@ -214,7 +215,7 @@ Answer<std::string> RpcConnection::receive_record(Deadline deadline) {
       return mark;
     const std::uint32_t word = XdrReader(*mark).word();
     const std::size_t size = word & ~k_last_fragment;
-    received += mark->size() + size; // marks count, or fragments without bytes would never end
+    received += k_fragment_cost + size;
     if (received > k_max_reply)
       return failure(Fault::unreadable);
     const auto fragment = receive(size, deadline);

@@ -1,6 +1,6 @@
 #pragma once
-// Sun RPC (RFC 5531) over TCP with deadlines, for the few calls of a probe. Whatever a server sends, each count and length
-// is checked before it is used: too much, too little and nonsense are all `unreadable`.
+// Sun RPC (RFC 5531) over TCP with deadlines, for the few calls of a probe. Whatever a server sends, each count and
+// length is checked before it is used: too much, too little and nonsense are all `unreadable`.
 #include "sys/nfs/nfs_probe.hpp"
 #include "sys/process/child.hpp"
 #include "sys/process/fd.hpp"
@@ -79,7 +79,8 @@ Answer<MountReply> read_mount_reply(std::string_view result);
 /// more use.
 class RpcConnection {
  public:
-  RpcConnection(Fd connected, std::string credential) : m_fd(std::move(connected)), m_credential(std::move(credential)) {}
+  RpcConnection(Fd connected, std::string credential)
+      : m_fd(std::move(connected)), m_credential(std::move(credential)) {}
 
   /// The result as bytes.
   Answer<std::string> call(const RpcProcedure& procedure, std::string_view arguments, Deadline deadline);

@@ -70,8 +70,16 @@ struct HostileServer {
       return {attack.kind, attack.bytes};
     Xdr answer;
     if (call.program == 100000) // portmapper: DUMP
-      answer.word(1).word(100003).word(3).word(6).word(port.port()).word(1).word(100005).word(3).word(6).word(
-          port.port());
+      answer.word(1)
+          .word(100003)
+          .word(3)
+          .word(6)
+          .word(port.port())
+          .word(1)
+          .word(100005)
+          .word(3)
+          .word(6)
+          .word(port.port());
     else if (call.program == 100005 && call.procedure == 5)
       answer.word(1).text("/srv/a").word(0);
     else if (call.program == 100005 && call.procedure == 1)
@@ -105,30 +113,39 @@ TEST_CASE("hostile replies to every call of a probe") {
     std::uint32_t program, procedure;
     ProbeStage stage;
   };
-  for (const Call& call : {Call{100003, 0, ProbeStage::nfs3}, Call{100000, 4, ProbeStage::portmapper},
-                           Call{100005, 0, ProbeStage::mountd}, Call{100005, 5, ProbeStage::exports}, Call{100005, 1, ProbeStage::access}})
+  for (const Call& call :
+       {Call{100003, 0, ProbeStage::nfs3}, Call{100000, 4, ProbeStage::portmapper}, Call{100005, 0, ProbeStage::mountd},
+        Call{100005, 5, ProbeStage::exports}, Call{100005, 1, ProbeStage::access}})
     for (const Attack& attack : attacks_on_every_reply())
       check_failure(call.program, call.procedure, call.stage, attack);
 }
 
 TEST_CASE("hostile lists, names and handles") {
   const auto result = [](const std::string& name, const Xdr& body) { return Attack{name, Kind::result, body.bytes()}; };
-  const auto raw = [](const std::string& name, std::string bytes) { return Attack{name, Kind::result, std::move(bytes)}; };
+  const auto raw = [](const std::string& name, std::string bytes) {
+    return Attack{name, Kind::result, std::move(bytes)};
+  };
   const std::string handle = Xdr().word(0).text("handle").bytes();
   for (const std::uint32_t count : {k_many, 0x3FFFFFFFU, 0xFFFFFFFFU, 100U})
-    check_failure(100005, 1, ProbeStage::access, raw("flavors " + std::to_string(count), handle + Xdr().word(count).word(1).bytes()));
+    check_failure(100005, 1, ProbeStage::access,
+                  raw("flavors " + std::to_string(count), handle + Xdr().word(count).word(1).bytes()));
   for (const std::uint32_t length : {65U, 0x7FFFFFFFU, 0xFFFFFFFDU, 0xFFFFFFFFU}) {
     const std::string text = std::to_string(length);
     check_failure(100005, 1, ProbeStage::access, result("handle of " + text, Xdr().word(0).word(length)));
     check_failure(100005, 5, ProbeStage::exports, result("directory of " + text, Xdr().word(1).word(length)));
-    check_failure(100005, 5, ProbeStage::exports, result("client of " + text, Xdr().word(1).text("/x").word(1).word(length)));
+    check_failure(100005, 5, ProbeStage::exports,
+                  result("client of " + text, Xdr().word(1).text("/x").word(1).word(length)));
   }
-  check_failure(100005, 1, ProbeStage::access, result("long handle", Xdr().word(0).text(std::string(5000, 'h')).word(0)));
-  check_failure(100005, 5, ProbeStage::exports, result("long directory", Xdr().word(1).text(std::string(5000, 'd')).word(0).word(0)));
+  check_failure(100005, 1, ProbeStage::access,
+                result("long handle", Xdr().word(0).text(std::string(5000, 'h')).word(0)));
+  check_failure(100005, 5, ProbeStage::exports,
+                result("long directory", Xdr().word(1).text(std::string(5000, 'd')).word(0).word(0)));
   check_failure(100005, 5, ProbeStage::exports, raw("exports without end", endless(Xdr().word(1).text("/x").word(0))));
-  check_failure(100005, 5, ProbeStage::exports, raw("clients without end", Xdr().word(1).text("/x").bytes() + endless(Xdr().word(1).text("c"))));
+  check_failure(100005, 5, ProbeStage::exports,
+                raw("clients without end", Xdr().word(1).text("/x").bytes() + endless(Xdr().word(1).text("c"))));
   check_failure(100005, 5, ProbeStage::exports, result("neither end nor more", Xdr().word(2)));
-  check_failure(100000, 4, ProbeStage::portmapper, raw("mappings without end", endless(Xdr().word(1).word(1).word(1).word(6).word(1))));
+  check_failure(100000, 4, ProbeStage::portmapper,
+                raw("mappings without end", endless(Xdr().word(1).word(1).word(1).word(6).word(1))));
   check_failure(100000, 4, ProbeStage::portmapper, result("half a mapping", Xdr().word(1).word(100003)));
 }
 

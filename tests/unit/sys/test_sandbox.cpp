@@ -1,5 +1,6 @@
 #include "sys/process/sandbox.hpp"
 
+#include "base/text.hpp"
 #include "support/catch.hpp"
 #include "sys/process/child.hpp"
 
@@ -11,7 +12,7 @@
 #include <sstream>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
+#include <sys/stat.h>
 #include <thread>
 
 using namespace sharefs;
@@ -48,7 +49,7 @@ std::string line_of_status(const std::string& name) {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);)
     if (line.starts_with(name + ":"))
-      return line.substr(name.size() + 2);
+      return std::string(trim(line.substr(name.size() + 1)));
   return "";
 }
 
@@ -66,8 +67,8 @@ TEST_CASE("privileges are gone: ids, groups, capabilities, and the way back") {
   });
   const std::string none = "0000000000000000";
   if (::geteuid() == 0)
-    CHECK(ending.text == "0|65534\t65534\t65534\t65534|65534\t65534\t65534\t65534||" + none + "|" + none + "|" + none +
-                             "|1|-1-1");
+    CHECK(ending.text ==
+          "0|65534\t65534\t65534\t65534|65534\t65534\t65534\t65534||" + none + "|" + none + "|" + none + "|1|-1-1");
   else
     CHECK(ending.text.find(none + "|" + none + "|" + none + "|1|-1") != std::string::npos);
 }
