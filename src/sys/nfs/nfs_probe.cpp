@@ -8,13 +8,12 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <poll.h>
+#include <thread>
 
 namespace sharefs::sys {
 namespace {
 
-/// Servers that are asked at the same time, each by a child of its own; at most two descriptors for each.
-constexpr std::size_t k_at_once = 48;
+constexpr std::chrono::milliseconds k_retry_interval{20};
 
 /// What the export list says about a path.
 enum class Listing { unlisted, below, exactly };
@@ -212,41 +211,39 @@ class Conclusion {
   NfsProbe m_result;
 };
 
-/// A child that asks one server.
-struct Asked {
-  std::size_t index = 0; ///< of the request
-  WorkingChild child;
-  Deadline begin, deadline;
-};
+/// With no process or descriptor to be had now there may be soon: until the deadline.
+Result<WorkingChild> start_child(const NfsProbeRequest& request, const NfsPorts& ports, Deadline deadline) {
+  for (;;) {
+    auto child = WorkingChild::start(std::nullopt, [&](int fd) { ask_server(request, ports, fd); }, k_max_answers);
+    if (child || Clock::now() + k_retry_interval > deadline)
+      return child;
+    std::this_thread::sleep_for(k_retry_interval);
+  }
+}
 
-/// Where the child's last report ends, the next stage is the one that it died of.
-ServerAnswers answers_of(Asked& asked) {
-  const bool in_time = asked.child.drain_until(Clock::now());
-  const auto ended = asked.child.finish();
-  auto answers = decode_last(asked.child.result());
-  const bool sound = answers.has_value();
-  if (!sound)
-    answers.emplace();
-  if (in_time && ended && sound)
+/// What the child reports; the next stage after its last report is the one that it died of.
+ServerAnswers ask(const NfsProbeRequest& request, const NfsPorts& ports, Deadline begin) {
+  const Deadline deadline = begin + request.timeout;
+  auto child = start_child(request, ports, deadline);
+  if (!child) {
+    ServerAnswers none;
+    none[ProbeStage::resolve] = {true, {Fault::not_asked, errno}, {}};
+    return none;
+  }
+  const bool in_time = child->drain_until(deadline + k_reap_grace);
+  const bool ended = child->finish().has_value();
+  auto answers = decode_last(child->result());
+  if (in_time && ended && answers)
     return *answers;
+  if (!answers)
+    answers.emplace();
   const auto died = std::find_if(k_asking_order.begin(), k_asking_order.end(),
                                  [&](ProbeStage stage) { return !(*answers)[stage].asked; });
   if (died != k_asking_order.end())
     (*answers)[*died] = {true,
                          {in_time ? Fault::unreadable : Fault::timeout},
-                         std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - asked.begin)};
+                         std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - begin)};
   return *answers;
-}
-
-/// Wait until a child has more to say or has none, or its time is over.
-void wait_for_any(const std::vector<Asked>& running) {
-  std::vector<pollfd> fds;
-  Deadline first = running.front().deadline;
-  for (const Asked& one : running) {
-    fds.push_back({one.child.fd(), POLLIN, 0});
-    first = std::min(first, one.deadline);
-  }
-  ::poll(fds.data(), fds.size(), poll_time(first));
 }
 
 } // namespace
@@ -274,44 +271,11 @@ const StageResult* NfsProbe::failing(int version) const {
   return failed != nullptr ? failed : for_v3;
 }
 
-std::vector<NfsProbe> probe_nfs_servers(const std::vector<NfsProbeRequest>& requests, const NfsPorts& ports) {
-  std::vector<NfsProbe> results(requests.size());
-  std::vector<Asked> running;
-  const auto conclude = [&](std::size_t index, ServerAnswers answers, Deadline begin) {
-    results[index] = Conclusion(requests[index], ports, std::move(answers)).draw();
-    results[index].took = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin);
-  };
-  for (std::size_t next = 0; next < requests.size() || !running.empty();) {
-    const auto begin = Clock::now();
-    if (next < requests.size() && running.size() < k_at_once) {
-      const NfsProbeRequest& request = requests[next];
-      auto child = WorkingChild::start(std::nullopt, [&](int fd) { ask_server(request, ports, fd); }, k_max_answers);
-      if (child) {
-        running.push_back({next++, std::move(*child), begin, begin + request.timeout + k_reap_grace});
-        continue;
-      }
-      if (running.empty()) {
-        ServerAnswers answers;
-        answers[ProbeStage::resolve] = {true, {Fault::not_asked, errno}, {}};
-        conclude(next++, std::move(answers), begin);
-        continue;
-      } // else one of those that run will make room
-    }
-    wait_for_any(running);
-    for (auto one = running.begin(); one != running.end();) {
-      if (one->child.drain() && Clock::now() < one->deadline) {
-        ++one;
-        continue;
-      }
-      conclude(one->index, answers_of(*one), one->begin);
-      one = running.erase(one);
-    }
-  }
-  return results;
-}
-
 NfsProbe probe_nfs_server(const NfsProbeRequest& request, const NfsPorts& ports) {
-  return probe_nfs_servers({request}, ports).front();
+  const auto begin = Clock::now();
+  NfsProbe probe = Conclusion(request, ports, ask(request, ports, begin)).draw();
+  probe.took = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin);
+  return probe;
 }
 
 } // namespace sharefs::sys

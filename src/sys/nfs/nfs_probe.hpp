@@ -79,9 +79,8 @@ struct NfsPorts {
   std::uint16_t nfs = 2049, portmapper = 111;
 };
 
-/// One answer for each request, in their order. Never takes longer than the longest timeout (+ scheduling) for up to 48
-/// servers; never fails as a function: what failed stands in `stages`.
-std::vector<NfsProbe> probe_nfs_servers(const std::vector<NfsProbeRequest>& requests, const NfsPorts& ports = {});
+/// Never takes longer than request.timeout (+ scheduling); never fails as a function: what failed stands in `stages`.
+/// Several threads may ask at the same time.
 NfsProbe probe_nfs_server(const NfsProbeRequest& request, const NfsPorts& ports = {});
 
 } // namespace sharefs::sys
