@@ -8,7 +8,6 @@ find_package(nlohmann_json REQUIRED)
 find_package(yaml-cpp REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(PkgConfig REQUIRED)
-pkg_check_modules(libnfs REQUIRED IMPORTED_TARGET libnfs)
 pkg_check_modules(libsmartcols REQUIRED IMPORTED_TARGET smartcols)
 
 # Loading shared libraries is most of what `sharefs run` adds to its command (tests/bench/startup.md).
@@ -28,7 +27,6 @@ function(sharefs_dependency name target)
 endfunction()
 
 sharefs_dependency(acl acl)
-sharefs_dependency(nfs PkgConfig::libnfs)
 sharefs_dependency(yaml-cpp yaml-cpp)
 add_library(dependency_spdlog INTERFACE)
 add_library(sharefs::spdlog ALIAS dependency_spdlog)

@@ -249,6 +249,8 @@ sys::NfsProbe nfs_from(const json& document) {
   read(document, "address", probe.address);
   read(document, "v3", probe.v3);
   read(document, "v4", probe.v4);
+  read(document, "v3_unknown", probe.v3_unknown);
+  read(document, "v4_unknown", probe.v4_unknown);
   read_duration(document, "took_ms", probe.took);
   probe.stages = read_all(document, "stages", stage_from);
   probe.exports = read_all(document, "exports", listing_from);
