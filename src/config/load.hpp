@@ -8,9 +8,16 @@
 
 namespace sharefs::config {
 
-/// Text of sharefs.yaml -> Config. `file` is only for messages. Errors (code `config`): `FILE:LINE:COLUMN: what`, the
-/// source line with a caret in Error::context, a "did you mean" hint for unknown keys and values. Unknown and duplicate
-/// keys, wrong types and references to servers that do not exist are errors; the first in the file is reported.
+struct Checked {
+  Config config; ///< what is right
+  std::vector<Error> errors;
+};
+/// Text of sharefs.yaml -> Config and all that is wrong with it, in the order of the file. `file` is only for messages.
+/// Errors (code `config`): `FILE:LINE:COLUMN: what`, the source line with a caret in Error::context, and a hint that
+/// sharefs would take. Wrong are unknown, duplicate and missing keys, wrong values, and names of servers that look like
+/// a typing mistake in one of the file. YAML that cannot be read at all is one error.
+Checked check(std::string_view yaml, const std::string& file);
+/// As check(), with the first error only.
 Result<Config> parse(std::string_view yaml, const std::string& file);
 
 /// May a file with this owner and mode (07777) be trusted by a process with this effective uid? As root: owned by root

@@ -30,32 +30,41 @@ std::size_t first_bad_byte(std::string_view text) {
   return text.size();
 }
 
+/// Offset of the character with this number, from 0; the end if there are fewer.
+std::size_t offset_of(std::string_view text, std::size_t number) {
+  std::size_t at = 0;
+  for (; at < text.size(); ++at)
+    if (!is_continuation(text[at]) && number-- == 0)
+      break;
+  return at;
+}
+
 /// Up to k_context_width characters of the line around the column, and the column within them.
 std::pair<std::string, std::size_t> excerpt(std::string_view line, std::size_t column) {
-  std::vector<std::string> characters;
-  for (std::size_t i = 0; i < line.size();) {
-    auto end = i + 1;
-    while (end < line.size() && is_continuation(line[end]))
-      ++end;
-    const auto character = line.substr(i, end - i);
-    characters.emplace_back(character != "\t" && find_invisible(character) ? "?" : character);
-    i = end;
+  const std::size_t skipped = column > k_context_width * 3 / 4 ? column - k_context_width / 2 : 0;
+  line.remove_prefix(offset_of(line, skipped));
+  const auto rest = line.substr(offset_of(line, k_context_width));
+  line.remove_suffix(rest.size());
+  std::string out = skipped > 0 ? "..." : "";
+  while (!line.empty()) {
+    const auto character = line.substr(0, offset_of(line, 1));
+    out += character != "\t" && find_invisible(character) ? "?" : character;
+    line.remove_prefix(character.size());
   }
-  const std::size_t first = column > k_context_width * 3 / 4 ? column - k_context_width / 2 : 0;
-  const std::size_t last = std::min(characters.size(), first + k_context_width);
-  std::string out = first > 0 ? "..." : "";
-  const std::size_t shift = first > 0 ? 3 : 0;
-  for (std::size_t i = first; i < last; ++i)
-    out += characters[i];
-  if (last < characters.size())
-    out += "...";
-  return {out, column - first + shift};
+  out += rest.empty() ? "" : "...";
+  return {out, skipped > 0 ? column - skipped + 3 : column};
 }
 
 } // namespace
 
 std::string Origin::text() const {
   return line == 0 ? file : fmt::format("{}:{}:{}", file, line, column);
+}
+
+std::vector<Problem> Problems::sorted() const {
+  auto problems = m_found;
+  std::ranges::stable_sort(problems, {}, &Problem::place);
+  return problems;
 }
 
 Source::Source(std::string_view text, std::string file) : m_text(text), m_file(std::move(file)) {
@@ -129,9 +138,7 @@ Error Source::error(const Problem& problem) const {
   const auto source = line(problem.place.line);
   if (source.empty() || problem.place.column < 1)
     return error;
-  const auto bad_bytes = !is_utf8(source);
-  const auto [text, column] =
-      excerpt(bad_bytes ? to_utf8(source) : std::string(source), static_cast<std::size_t>(problem.place.column) - 1);
+  const auto [text, column] = excerpt(source, static_cast<std::size_t>(problem.place.column) - 1);
   // Tabs stay tabs above and below, so that the caret stands right at every tab width.
   std::string caret;
   std::size_t passed = 0;

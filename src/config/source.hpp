@@ -1,10 +1,9 @@
 #pragma once
 // The text of a configuration file and places in it: what every message of this room points at.
 #include "base/result.hpp"
-#include "config/config.hpp"
+#include "config/keys.hpp"
 
 #include <compare>
-#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,7 +11,7 @@
 
 namespace sharefs::config {
 
-inline constexpr std::size_t k_max_bytes = 1U << 20U; ///< no hand-written configuration comes near it
+inline constexpr std::size_t k_max_bytes = 1U << 20U; ///< no configuration written by hand comes near it
 
 /// Line and column from 1; a column counts characters, not bytes. Line 0: nowhere.
 struct Place {
@@ -26,19 +25,25 @@ struct Problem {
   std::string message, hint;
 };
 
-/// Keeps the problem that stands first in the file.
-class FirstProblem {
+/// All problems of a file. Only the first that are found are described: a broken file of a mebibyte has very many.
+class Problems {
  public:
-  /// Is a problem at this place worth describing? False if an earlier one is known already.
-  [[nodiscard]] bool wants(const Place& place) const { return !m_problem || place < m_problem->place; }
-  void add(Problem problem) {
-    if (wants(problem.place))
-      m_problem = std::move(problem);
+  /// `describe` gives a Complaint and is called only while there is room.
+  template <class Describe> void add(const Place& place, Describe&& describe) {
+    if (m_found.size() >= k_most) {
+      ++m_further;
+      return;
+    }
+    Complaint complaint = describe();
+    m_found.push_back({place, std::move(complaint.what), std::move(complaint.hint)});
   }
-  [[nodiscard]] const std::optional<Problem>& get() const { return m_problem; }
+  [[nodiscard]] std::vector<Problem> sorted() const; ///< in the order of the file
+  [[nodiscard]] std::size_t further() const { return m_further; }
 
  private:
-  std::optional<Problem> m_problem;
+  static constexpr std::size_t k_most = 100;
+  std::vector<Problem> m_found;
+  std::size_t m_further = 0; ///< found beyond k_most
 };
 
 class Source {

@@ -5,7 +5,6 @@
 #include "cli/exit_code.hpp"
 #include "config/keys.hpp"
 #include "config/load.hpp"
-#include "config/table.hpp"
 #include "sys/process/process.hpp"
 #include "ui/table.hpp"
 
@@ -102,21 +101,22 @@ Result<int> config_schema(Context& context, const Arguments& /*arguments*/) {
 // ---- keys ----
 
 Json key_json(const config::Key& key) {
+  const auto fallback = key.fallback();
   return {{"name", key.name},
-          {"value", config::value_text(key, "")},
-          {"default", key.fallback.empty() ? Json(nullptr) : Json(key.fallback)},
+          {"value", key.value_text("")},
+          {"default", fallback.empty() ? Json(nullptr) : Json(fallback)},
           {"required", key.required},
-          {"choices", config::choices_of(key)},
+          {"choices", key.choice_list()},
           {"description", key.description}};
 }
 
 /// One key per pair of lines, for terminals too narrow for the table.
 std::string key_lines(const config::Key& key) {
-  std::string value = config::value_text(key, "");
+  std::string value = key.value_text("");
   if (key.required)
     value += "; required";
-  else if (!key.fallback.empty())
-    value += fmt::format("; default {}", key.fallback);
+  else if (const auto fallback = key.fallback(); !fallback.empty())
+    value += fmt::format("; default {}", fallback);
   return fmt::format("{}  ({})\n    {}\n", key.name, value, key.description);
 }
 
@@ -129,8 +129,8 @@ Result<int> config_keys(Context& context, const Arguments& arguments) {
   std::string list;
   Json rows = Json::array();
   for (const auto& key : config::keys()) {
-    const auto fallback = key.required ? "(required)" : std::string(key.fallback);
-    table.add({{std::string(key.name)}, {config::value_text(key, "")}, {fallback}, {std::string(key.description)}});
+    const auto fallback = key.required ? "(required)" : key.fallback();
+    table.add({{std::string(key.name)}, {key.value_text("")}, {fallback}, {std::string(key.description)}});
     list += key_lines(key);
     rows.push_back(key_json(key));
   }

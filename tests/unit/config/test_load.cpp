@@ -123,7 +123,7 @@ TEST_CASE("parse: access in its three forms", "[load]") {
   };
   CHECK(access("keep").kind == Access::Kind::keep);
   CHECK(access("open").kind == Access::Kind::open);
-  CHECK(access("{group: ml}") == Access{Access::Kind::group, "ml", 02775});
+  CHECK(access("{group: ml}") == Access{Access::Kind::group, "ml", 02770});
   CHECK(access("{group: ml, mode: \"0770\"}") == Access{Access::Kind::group, "ml", 0770});
 }
 
