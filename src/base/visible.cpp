@@ -71,14 +71,19 @@ std::size_t columns_of(const Character& character) {
 
 } // namespace
 
-bool is_utf8(std::string_view bytes) {
-  while (!bytes.empty()) {
-    const auto character = first_character(bytes);
+std::size_t valid_utf8(std::string_view bytes) {
+  auto rest = bytes;
+  while (!rest.empty()) {
+    const auto character = first_character(rest);
     if (!character.valid)
-      return false;
-    bytes.remove_prefix(character.bytes.size());
+      break;
+    rest.remove_prefix(character.bytes.size());
   }
-  return true;
+  return bytes.size() - rest.size();
+}
+
+bool is_utf8(std::string_view bytes) {
+  return valid_utf8(bytes) == bytes.size();
 }
 
 std::string to_utf8(std::string_view bytes) {

@@ -1,5 +1,6 @@
 #pragma once
-// sharefs.yaml as a value, and the defaults of its keys. Only src/cli sees it; a room gets what it needs as its own types.
+// sharefs.yaml as a value, and the defaults of its keys. Only src/cli sees it; a room gets what it needs as its own
+// types.
 #include <optional>
 #include <string>
 #include <vector>

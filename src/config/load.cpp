@@ -4,6 +4,7 @@
 #include "base/text.hpp"
 #include "config/read.hpp"
 
+#include <algorithm>
 #include <fmt/format.h>
 
 namespace sharefs::config {
@@ -17,11 +18,12 @@ Checked check(std::string_view yaml, const std::string& file) {
     return {{}, {source.error(root.error())}};
   Problems problems;
   Checked checked{read_config(*root, source, problems), {}};
-  for (const auto& problem : problems.sorted())
+  std::ranges::stable_sort(problems.found, {}, &Problem::place);
+  for (const auto& problem : problems.found)
     checked.errors.push_back(source.error(problem));
-  if (problems.further() > 0)
+  if (problems.further > 0)
     checked.errors.push_back(
-        {ErrorCode::config, fmt::format("{}: {}", file, count_of(problems.further(), "further error")), {}, {}});
+        {ErrorCode::config, fmt::format("{}: {}", file, count_of(problems.further, "further error")), {}, {}});
   return checked;
 }
 

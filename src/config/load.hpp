@@ -4,7 +4,7 @@
 
 #include <string>
 #include <string_view>
-#include <sys/types.h>
+#include <vector>
 
 namespace sharefs::config {
 
@@ -19,10 +19,5 @@ struct Checked {
 Checked check(std::string_view yaml, const std::string& file);
 /// As check(), with the first error only.
 Result<Config> parse(std::string_view yaml, const std::string& file);
-
-/// May a file with this owner and mode (07777) be trusted by a process with this effective uid? As root: owned by root
-/// and not writable by group or others. As another user: owned by that user or root, not writable by others.
-/// Error `permission` names the reason and the chmod/chown that cures it.
-Result<void> check_trust(const std::string& file, uid_t owner, unsigned mode, uid_t euid);
 
 } // namespace sharefs::config

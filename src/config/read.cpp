@@ -88,98 +88,86 @@ class Reader {
     config.file = m_source.file();
     if (root.is(Kind::mapping))
       mapping(root, "", {"", {1, 1}}, &config);
+    else if (root.is(Kind::null))
+      m_problems.add({1, 1}, "the configuration is empty", "begin it with `version: 1`");
     else
-      no_mapping(root);
+      m_problems.add(root.place, fmt::format("a configuration must be a mapping, not {}", kind_name(root.kind)),
+                     root.is(Kind::scalar) ? hint_for_text(root, children_of(""))
+                                           : "write `KEY: VALUE` instead of `- `");
     finish(config);
     return config;
   }
 
  private:
-  void no_mapping(const Node& root) {
-    if (root.is(Kind::null))
-      return problem({1, 1}, [] { return Complaint{"the configuration is empty", "begin it with `version: 1`"}; });
-    problem(root.place, [&] {
-      return Complaint{fmt::format("a configuration must be a mapping, not {}", kind_name(root.kind)),
-                       root.is(Kind::scalar) ? hint_for_text(root, children_of(""))
-                                             : "write `KEY: VALUE` instead of `- `"};
-    });
-  }
-
-  template <class Describe> void problem(const Place& place, Describe&& describe) {
-    m_problems.add(place, std::forward<Describe>(describe));
+  void wrong_kind(const Place& place, std::string_view name, std::string_view wanted, const Node& node,
+                  std::string hint) {
+    m_problems.add(place, fmt::format("`{}` must be {}, not {}", shown(name), wanted, kind_name(node.kind)),
+                   std::move(hint));
   }
 
   void mapping(const Node& node, std::string_view pattern, const Position& at, void* object) {
     const auto& children = children_of(pattern);
-    std::unordered_map<std::string_view, int> lines; // of the keys that are there
+    std::unordered_map<std::string_view, int> lines; // where each key stands first
     for (const auto& entry : node.entries)
       lines.try_emplace(entry.name, entry.place.line);
+    std::set<std::string_view> seen;
     std::set<std::string> meant; // keys that are missing because they are misspelt
-    std::unordered_map<std::string_view, int> seen;
     for (const auto& entry : node.entries) {
       const auto child = std::ranges::find(children, std::string_view(entry.name), &Key::last_name);
-      if (!seen.try_emplace(entry.name, entry.place.line).second)
-        problem(entry.place, [&] {
-          return Complaint{fmt::format("duplicate key `{}`", shown(entry.name)),
-                           fmt::format("it stands on line {} already; keep one of them", lines.at(entry.name))};
-        });
-      else if (entry.name == "<<" && entry.plain)
-        problem(entry.place, [&] {
-          for (const Key* key : children) // it may stand for any of them
-            meant.emplace(key->last_name());
-          return Complaint{"merge keys (`<<`) are not supported", "write the keys out; aliases of values do work"};
-        });
-      else if (children.front()->any_name())
+      if (!seen.insert(entry.name).second) {
+        m_problems.add(entry.place, fmt::format("duplicate key `{}`", shown(entry.name)),
+                       fmt::format("it stands on line {} already; keep one of them", lines.at(entry.name)));
+      } else if (entry.name == "<<" && entry.plain) {
+        m_problems.add(entry.place, "merge keys (`<<`) are not supported",
+                       "write the keys out; aliases of values do work");
+        for (const Key* key : children) // it may stand for any of them
+          meant.emplace(key->last_name());
+      } else if (children.front()->any_name()) {
         named_entry(entry, *children.front(), at, object);
-      else if (child != children.end())
+      } else if (child != children.end()) {
         value(entry.value, **child, below(at, entry), object);
-      else
-        problem(entry.place, [&] { return unknown(entry, children, lines, at, meant); });
+      } else {
+        unknown(entry, children, lines, at, meant);
+      }
     }
     for (const Key* key : children)
       if (key->required && !lines.contains(key->last_name()) && !meant.contains(std::string(key->last_name())))
-        problem(at.place, [&] { return missing(*key, at); });
+        missing(*key, at);
   }
 
   void named_entry(const Entry& entry, const Key& key, const Position& at, void* object) {
-    const auto meaning = entry.plain ? plain_meaning(entry.name) : std::nullopt;
     if (auto complaint = complaint_about_name(entry.name))
-      problem(entry.place,
-              [&] { return Complaint{fmt::format("`{}` {}", shown(entry.name), complaint->what), complaint->hint}; });
-    else if (meaning)
-      problem(entry.place, [&] {
-        return Complaint{fmt::format("`{}` is {} in YAML, not a name", shown(entry.name), *meaning),
-                         fmt::format("quote it: `{}`", yaml_quoted(entry.name))};
-      });
+      m_problems.add(entry.place, fmt::format("`{}` {}", shown(entry.name), complaint->what), complaint->hint);
+    else if (const auto meaning = entry.plain ? plain_meaning(entry.name) : std::nullopt)
+      m_problems.add(entry.place, fmt::format("`{}` is {} in YAML, not a name", entry.name, *meaning),
+                     fmt::format("quote it: `{}`", yaml_quoted(entry.name)));
     value(entry.value, key, below(at, entry), object);
   }
 
-  static Complaint unknown(const Entry& entry, const Keys& children,
-                           const std::unordered_map<std::string_view, int>& lines, const Position& at,
-                           std::set<std::string>& meant) {
+  void unknown(const Entry& entry, const Keys& children, const std::unordered_map<std::string_view, int>& lines,
+               const Position& at, std::set<std::string>& meant) {
     std::vector<std::string> names, free; // what is there already cannot be what was meant
     for (const Key* child : children) {
       names.emplace_back(child->last_name());
       if (!lines.contains(child->last_name()))
         free.push_back(names.back());
     }
-    Complaint complaint{fmt::format("unknown key `{}`", shown(entry.name)), {}};
-    if (const auto near = did_you_mean(entry.name, free)) {
-      meant.insert(*near);
-      complaint.hint = fmt::format("did you mean `{}`?", *near);
-    } else {
-      complaint.hint =
-          fmt::format("{} has the keys `{}`", at.name.empty() ? "a configuration" : "`" + shown(at.name) + "`",
-                      join(names, "`, `"));
-    }
-    return complaint;
+    auto hint = did_you_mean_hint(entry.name, free);
+    if (hint.empty())
+      hint = fmt::format("{} has the keys `{}`", at.name.empty() ? "a configuration" : "`" + shown(at.name) + "`",
+                         join(names, "`, `"));
+    else
+      meant.insert(*did_you_mean(entry.name, free));
+    m_problems.add(entry.place, fmt::format("unknown key `{}`", shown(entry.name)), std::move(hint));
   }
 
-  static Complaint missing(const Key& key, const Position& at) {
+  void missing(const Key& key, const Position& at) {
     if (at.name.empty())
-      return {fmt::format("the key `{}` is missing", key.last_name()), "begin the file with `version: 1`"};
-    return {fmt::format("`{}` has no key `{}`", shown(at.name), key.last_name()),
-            fmt::format("add `{}: ...` ({})", key.last_name(), key.description)};
+      m_problems.add(at.place, fmt::format("the key `{}` is missing", key.last_name()),
+                     "begin the file with `version: 1`");
+    else
+      m_problems.add(at.place, fmt::format("`{}` has no key `{}`", shown(at.name), key.last_name()),
+                     fmt::format("add `{}: ...` ({})", key.last_name(), key.description));
   }
 
   void value(const Node& node, const Key& key, const Position& at, void* parent) {
@@ -189,16 +177,13 @@ class Reader {
       return mapping_value(node, key, at, parent);
     if (key.type == ValueType::text_list || (key.type == ValueType::path_list && !node.is(Kind::scalar)))
       return list(node, key, at, parent);
-    if (auto text = scalar(node, key, at))
-      key.field.set(parent, {*text});
+    if (scalar(node, key, at))
+      key.field.set(parent, {node.text});
   }
 
   void elements(const Node& node, const Key& key, const Position& at, void* parent) {
     if (!node.is(Kind::null) && !node.is(Kind::list))
-      problem(node.place, [&] {
-        return Complaint{fmt::format("`{}` must be a list, not {}", key.last_name(), kind_name(node.kind)),
-                         "begin each entry with `- `"};
-      });
+      wrong_kind(node.place, key.last_name(), "a list", node, "begin each entry with `- `");
     for (std::size_t i = 0; i < node.items.size(); ++i)
       mapping_value(node.items[i], key, {fmt::format("{}[{}]", at.name, i), node.items[i].place}, parent);
   }
@@ -208,11 +193,9 @@ class Reader {
     if (null && !key.is_element() && !key.any_name()) // `mounts:` with every entry commented out
       return;
     if (!node.is(Kind::mapping) && !(null && key.any_name()))
-      return problem(null ? at.place : node.place, [&] {
-        return Complaint{fmt::format("`{}` must be a mapping, not {}", shown(at.name), kind_name(node.kind)),
-                         node.is(Kind::list) ? std::string("write `NAME:` or `KEY:` instead of `- `")
-                                             : hint_for_text(node, children_of(key.name))};
-      });
+      return wrong_kind(null ? at.place : node.place, at.name, "a mapping", node,
+                        node.is(Kind::list) ? "write `NAME:` or `KEY:` instead of `- `"
+                                            : hint_for_text(node, children_of(key.name)));
     const auto name = key.any_name() ? at.name.substr(at.name.find('.') + 1) : "";
     mapping(node, key.name, at, key.field.add(parent, name, m_source.origin(at.place)));
   }
@@ -220,81 +203,70 @@ class Reader {
   void list(const Node& node, const Key& key, const Position& at, void* parent) {
     if (node.is(Kind::null) || (node.is(Kind::list) && node.items.empty())) {
       if (key.required || key.type == ValueType::path_list)
-        problem(at.place, [&] {
-          return Complaint{fmt::format("`{}` is empty", key.last_name()), need("at least one element", key)};
-        });
+        m_problems.add(at.place, fmt::format("`{}` is empty", key.last_name()), need("at least one element", key));
       return;
     }
     if (!node.is(Kind::list))
-      return problem(node.place, [&] {
-        return Complaint{fmt::format("`{}` must be a list, not {}", key.last_name(), kind_name(node.kind)),
-                         hint_for_list(key, node)};
-      });
+      return wrong_kind(node.place, key.last_name(), "a list", node, hint_for_list(key, node));
     std::vector<std::string> texts;
     std::set<std::string_view> seen;
     for (const auto& item : node.items) {
-      auto text = scalar(item, key, {at.name, item.place});
       if (item.is(Kind::scalar) && !seen.insert(item.text).second)
-        problem(item.place, [&] {
-          return Complaint{fmt::format("`{}` stands in this list already", shown(item.text)), "remove one of them"};
-        });
-      if (text)
-        texts.push_back(std::move(*text));
+        m_problems.add(item.place, fmt::format("`{}` stands in this list already", shown(item.text)),
+                       "remove one of them");
+      if (scalar(item, key, {at.name, item.place}))
+        texts.push_back(item.text);
     }
     key.field.set(parent, texts);
   }
 
-  /// The text if it is right for the key.
-  std::optional<std::string> scalar(const Node& node, const Key& key, const Position& at) {
-    const bool null = node.is(Kind::null);
-    if (auto complaint = node.is(Kind::scalar) ? wrong_text(node, key) : no_text(node, key)) {
-      problem(null ? at.place : node.place, [&] { return std::move(*complaint); });
-      return std::nullopt;
+  /// Whether the node is a text that is right for the key.
+  bool scalar(const Node& node, const Key& key, const Position& at) {
+    const auto name = key.last_name();
+    if (node.is(Kind::null)) {
+      m_problems.add(at.place, fmt::format("`{}` has no value", name),
+                     key.is_list()  ? "remove the empty element"
+                     : key.required ? need("a value", key)
+                                    : "leave the key out for its default");
+    } else if (!node.is(Kind::scalar)) {
+      wrong_kind(node.place, name, key.type == ValueType::access ? one_of(key) : "a single value", node,
+                 "write the value without brackets or `- `");
+    } else if (auto complaint = wrong_text(node, key)) {
+      m_problems.add(node.place, fmt::format("`{}` {}", name, complaint->what), std::move(complaint->hint));
+    } else {
+      if (key.unique)
+        check_unique(node, key, at);
+      if (key.type == ValueType::remote)
+        m_remotes.push_back({parse_remote(node.text)->server, node.place});
+      return true;
     }
-    if (key.unique)
-      check_unique(node, key, at);
-    if (key.type == ValueType::remote)
-      m_remotes.push_back({parse_remote(node.text)->server, node.place});
-    return node.text;
-  }
-
-  static std::optional<Complaint> no_text(const Node& node, const Key& key) {
-    if (node.is(Kind::null))
-      return Complaint{fmt::format("`{}` has no value", key.last_name()), key.is_list() ? "remove the empty element"
-                                                                          : key.required
-                                                                              ? need("a value", key)
-                                                                              : "leave the key out for its default"};
-    return Complaint{fmt::format("`{}` must be {}, not {}", key.last_name(),
-                                 key.type == ValueType::access ? one_of(key) : "a single value", kind_name(node.kind)),
-                     "write the value without brackets or `- `"};
+    return false;
   }
 
   static std::optional<Complaint> wrong_text(const Node& node, const Key& key) {
-    const auto name = key.last_name();
     if (key.type == ValueType::integer) {
       if (node.plain && node.text == key.choices)
         return std::nullopt;
-      return Complaint{fmt::format("`{}` must be the number {}, not `{}`", name, key.choices,
+      return Complaint{fmt::format("must be the number {}, not `{}`", key.choices,
                                    shown(node.plain ? node.text : yaml_quoted(node.text))),
-                       fmt::format("write `{}: {}`; this sharefs knows no other", name, key.choices)};
+                       fmt::format("write `{}: {}`; this sharefs knows no other", key.last_name(), key.choices)};
     }
     if (const auto choices = key.choice_list(); !choices.empty()) {
       if (std::ranges::find(choices, node.text) != choices.end())
         return std::nullopt;
       auto hint = did_you_mean_hint(node.text, choices);
-      return Complaint{fmt::format("`{}` must be {}, not `{}`", name, one_of(key), shown(node.text)),
+      return Complaint{fmt::format("must be {}, not `{}`", one_of(key), shown(node.text)),
                        hint.empty() ? std::string(key.description) : std::move(hint)};
     }
-    if (auto complaint = complaint_about(key, node.text)) {
-      const auto given = node.text.empty() ? "" : fmt::format(": `{}`", shown(node.text));
-      return Complaint{fmt::format("`{}` {}{}", name, complaint->what, given), std::move(complaint->hint)};
-    }
-    if (const auto meaning = node.plain ? plain_meaning(node.text) : std::nullopt) {
+    auto complaint = complaint_about(key, node.text);
+    if (complaint && !node.text.empty())
+      complaint->what += fmt::format(": `{}`", shown(node.text));
+    if (const auto meaning = node.plain && !complaint ? plain_meaning(node.text) : std::nullopt) {
       const auto quoted = yaml_quoted(node.text);
-      return Complaint{fmt::format("`{}` must be text, but `{}` is {} in YAML", name, shown(node.text), *meaning),
+      return Complaint{fmt::format("must be text, but `{}` is {} in YAML", shown(node.text), *meaning),
                        shown(quoted) == quoted ? fmt::format("quote it: `{}`", quoted) : "write it in quotes"};
     }
-    return std::nullopt;
+    return complaint;
   }
 
   /// Of the mappings side by side: `mounts.a.at` and `mounts.b.at`, `servers.s.exports[0].path` and `[1].path`.
@@ -303,15 +275,13 @@ class Reader {
     const auto group = owner.substr(0, owner.find_last_of(".["));
     const auto [first, fresh] = m_unique.try_emplace(group + '\0' + node.text, Position{owner, node.place});
     if (!fresh)
-      problem(node.place, [&] {
-        return Complaint{
-            fmt::format("`{}` is the `{}` of `{}` already", shown(node.text), key.last_name(),
-                        shown(first->second.name)),
-            fmt::format("line {} has it; choose another, or keep one of the two", first->second.place.line)};
-      });
+      m_problems.add(
+          node.place,
+          fmt::format("`{}` is the `{}` of `{}` already", shown(node.text), key.last_name(), shown(first->second.name)),
+          fmt::format("line {} has it; choose another, or keep one of the two", first->second.place.line));
   }
 
-  /// What only the whole file can tell.
+  /// What only the whole file shows.
   void finish(Config& config) {
     std::unordered_map<std::string_view, std::string_view> addresses;
     std::vector<std::string> names;
@@ -334,11 +304,9 @@ class Reader {
       if (full_name || addresses.contains(server) || (comparisons += names.size()) > k_most_comparisons)
         continue;
       if (const auto near = did_you_mean(server, names))
-        problem(place, [&] {
-          return Complaint{fmt::format("no server is called `{}`", shown(server)),
-                           fmt::format("did you mean `{}`? If `{}` is another machine, add it under `servers:`", *near,
-                                       shown(server))};
-        });
+        m_problems.add(place, fmt::format("no server is called `{}`", shown(server)),
+                       fmt::format("did you mean `{}`? If `{}` is another machine, add it under `servers:`", *near,
+                                   shown(server)));
     }
   }
 

@@ -16,20 +16,6 @@ bool is_continuation(char c) {
   return (static_cast<unsigned char>(c) & 0xc0U) == 0x80;
 }
 
-/// Offset of the first byte of the first sequence that is not UTF-8.
-std::size_t first_bad_byte(std::string_view text) {
-  for (std::size_t i = 0; i < text.size();) {
-    std::size_t length = 1;
-    if (static_cast<unsigned char>(text[i]) >= 0xc0)
-      while (length < 4 && i + length < text.size() && is_continuation(text[i + length]))
-        ++length;
-    if (!is_utf8(text.substr(i, length)))
-      return i;
-    i += length;
-  }
-  return text.size();
-}
-
 /// Offset of the character with this number, from 0; the end if there are fewer.
 std::size_t offset_of(std::string_view text, std::size_t number) {
   std::size_t at = 0;
@@ -61,12 +47,6 @@ std::string Origin::text() const {
   return line == 0 ? file : fmt::format("{}:{}:{}", file, line, column);
 }
 
-std::vector<Problem> Problems::sorted() const {
-  auto problems = m_found;
-  std::ranges::stable_sort(problems, {}, &Problem::place);
-  return problems;
-}
-
 Source::Source(std::string_view text, std::string file) : m_text(text), m_file(std::move(file)) {
   if (m_text.starts_with("\xef\xbb\xbf"))
     m_text.remove_prefix(3);
@@ -90,11 +70,9 @@ std::optional<Problem> Source::unreadable() const {
   const std::string not_text = "a configuration is UTF-8 text; save it as such";
   if (const auto nul = m_text.find('\0'); nul != std::string_view::npos)
     return Problem{place_of(nul), "a NUL byte: the file is binary or UTF-16", not_text};
-  if (!is_utf8(m_text)) {
-    const auto bad = first_bad_byte(m_text);
+  if (const auto bad = valid_utf8(m_text); bad < m_text.size())
     return Problem{place_of(bad), fmt::format("byte 0x{:02x} is not UTF-8", static_cast<unsigned char>(m_text[bad])),
                    not_text};
-  }
   for (std::size_t i = 0; i < m_text.size(); ++i) {
     const auto byte = static_cast<unsigned char>(m_text[i]);
     const bool line_end = byte == '\n' || (byte == '\r' && i + 1 < m_text.size() && m_text[i + 1] == '\n');

@@ -1,7 +1,7 @@
 #pragma once
 // The text of a configuration file and places in it: what every message of this room points at.
 #include "base/result.hpp"
-#include "config/keys.hpp"
+#include "config/config.hpp"
 
 #include <compare>
 #include <optional>
@@ -25,25 +25,17 @@ struct Problem {
   std::string message, hint;
 };
 
-/// All problems of a file. Only the first that are found are described: a broken file of a mebibyte has very many.
-class Problems {
- public:
-  /// `describe` gives a Complaint and is called only while there is room.
-  template <class Describe> void add(const Place& place, Describe&& describe) {
-    if (m_found.size() >= k_most) {
-      ++m_further;
-      return;
-    }
-    Complaint complaint = describe();
-    m_found.push_back({place, std::move(complaint.what), std::move(complaint.hint)});
+/// The problems of a file, of which only the first that are found are kept: a broken file of a mebibyte has very many.
+struct Problems {
+  void add(const Place& place, std::string message, std::string hint) {
+    if (found.size() < k_most)
+      found.push_back({place, std::move(message), std::move(hint)});
+    else
+      ++further;
   }
-  [[nodiscard]] std::vector<Problem> sorted() const; ///< in the order of the file
-  [[nodiscard]] std::size_t further() const { return m_further; }
-
- private:
   static constexpr std::size_t k_most = 100;
-  std::vector<Problem> m_found;
-  std::size_t m_further = 0; ///< found beyond k_most
+  std::vector<Problem> found;
+  std::size_t further = 0;
 };
 
 class Source {

@@ -22,8 +22,7 @@ using config::yaml_scalar;
 
 constexpr std::string_view k_servers_head =
     "# Servers, and the directories that they export. `sharefs export --all`, run on a server, makes it so.\n"
-    "# `access` of an export says who may use the directory itself: keep, open (0777), or {group: NAME, mode: "
-    "\"2775\"}.\n";
+    "# `access` of an export says who may use the directory itself: keep, open (1777), or {group: NAME} (2770).\n";
 constexpr std::string_view k_servers_example = "servers:\n"
                                                "  storage1:\n"
                                                "    address: 192.168.16.1\n"
@@ -207,7 +206,7 @@ constexpr std::string_view k_conda_head =
 
 using conda::Installation;
 
-/// A store that was shared by hand, told by links out of homes.
+/// A store that was shared by hand, known by the links to it out of homes.
 struct FoundStore {
   std::string path;
   bool whole = false;

@@ -209,8 +209,8 @@ TEST_CASE("all errors of a file are found in one run, in the order of the file",
   }
   CHECK(messages == std::vector<std::string>{
                         "f:1:1: the key `version` is missing", "f:1:20: no server is called `storage2`",
-                        "f:1:38: `at` is not an absolute path: `m`", "f:2:22: unknown key `adress`",
-                        "f:2:62: `clients` must be a list, not text", "f:3:8: `nodes` must be a mapping, not a list",
+                        "f:1:39: `at` is not an absolute path: `m`", "f:2:22: unknown key `adress`",
+                        "f:2:63: `clients` must be a list, not text", "f:3:8: `nodes` must be a mapping, not a list",
                         "f:4:20: `min_free` is not a size: `much`"});
   CHECK(config.servers.at(0).exports.at(0).path == "/x"); // what is right is read
   const auto first = parse("version: 1\nnodes: [x]\ncaches: []\n", "a b");
@@ -254,18 +254,20 @@ TEST_CASE("what a file may cost is bounded: time is linear, values and errors ha
     return out;
   };
   // Each of these was quadratic, or printed an error for every line.
-  const auto same = check(repeat(40'000, [](const std::string&) { return "mounts: {a: 1, a: 1}\n"; }), "f");
+  const auto same = check(repeat(20'000, [](const std::string&) { return "mounts: {a: 1, a: 1}\n"; }), "f");
   CHECK(same.errors.size() == 101);
-  CHECK(same.errors.back().message == "f: 39902 further errors");
+  CHECK(same.errors.back().message == "f: 19901 further errors");
   const auto one_line = check(
       "version: 1\nservers: {" + repeat(20'000, [](const std::string&) { return "a: , "; }).substr(11) + "}", "f");
   CHECK(one_line.errors.size() == 101);
   std::string servers =
       repeat(10'000, [](const std::string& i) { return i == "0" ? "servers:\n" : "  s" + i + ":\n"; });
   servers += repeat(15'000, [](const std::string& i) {
-               return i == "0" ? "mounts:\n" : "  m" + i + ": {from: \"x" + i + ":/\", at: /" + i + "}\n";
+               return i == "0" ? "mounts:\n" : "  m" + i + ": {from: \"quite-another" + i + ":/\", at: /" + i + "}\n";
              }).substr(11);
-  CHECK(check(servers, "f").errors.empty());
+  const auto many = check(servers, "f").errors;
+  INFO((many.empty() ? "" : many.front().message));
+  CHECK(many.empty());
   const auto huge = check("version: 1\nnodes: {hostfile: /" + std::string(500'000, 'x') + "}\n", "f");
   REQUIRE(huge.errors.size() == 1);
   CHECK_THAT(huge.errors[0].message, Catch::StartsWith("f:2:19: `hostfile` has 500001 bytes: `/xxx"));

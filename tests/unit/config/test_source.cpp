@@ -75,19 +75,3 @@ TEST_CASE("shown: one line, nothing invisible, not long", "[source]") {
   CHECK(shown(std::string(100, 'x')) == std::string(57, 'x') + "...");
   CHECK(shown(std::string(60, 'x')) == std::string(60, 'x'));
 }
-
-TEST_CASE("Problems: in the order of the file, with a limit", "[source]") {
-  Problems problems;
-  const auto add = [&](Place place, const char* what) { problems.add(place, [&] { return Complaint{what, ""}; }); };
-  add({3, 4}, "b");
-  add({3, 5}, "c");
-  add({2, 9}, "a");
-  const auto sorted = problems.sorted();
-  REQUIRE(sorted.size() == 3);
-  CHECK(sorted[0].message == "a");
-  CHECK(sorted[2].message == "c");
-  for (int i = 0; i < 100; ++i)
-    add({i, 1}, "d");
-  CHECK(problems.sorted().size() == 100);
-  CHECK(problems.further() == 3);
-}

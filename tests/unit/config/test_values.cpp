@@ -7,7 +7,7 @@ using namespace sharefs::config;
 
 namespace {
 
-struct Rule {
+struct Row {
   std::string key;
   std::vector<std::string> right, wrong;
 };
@@ -15,7 +15,7 @@ struct Rule {
 } // namespace
 
 TEST_CASE("the rules of values, key by key", "[values]") {
-  const std::vector<Rule> rules{
+  const std::vector<Row> rules{
       {"mounts.*.at",
        {"/data", "/data/share", "/a b", "/daten/größe"},
        {"", "/", "data", "./data", "~/data", "$HOME/x", "/data/", "//data", "/a/../b", "/a/./b", "/a\n", "/a\x1b[0m"}},
