@@ -3,6 +3,8 @@
 #include "base/path.hpp"
 #include "config/load.hpp"
 
+#include <utility>
+
 namespace sharefs::cli {
 
 namespace {
@@ -41,8 +43,6 @@ const Result<config::Config>& Context::load() {
   else if (text.error().code == ErrorCode::not_found)
     m_config = fail(ErrorCode::not_found, "there is no " + path,
                     "run `sharefs init` to make one, or name it with --config FILE");
-  else if (text.error().code == ErrorCode::timeout)
-    m_config = fail(ErrorCode::timeout, text.error().message, "it may lie on a dead mount: run `sharefs status`");
   else
     m_config = fail(text.error());
   return *m_config;

@@ -171,11 +171,13 @@ std::string from_of(const sys::MountEntry& mount, const InitFacts& facts) {
   if (!remote)
     return mount.source;
   const bool own = std::ranges::find(facts.addresses, remote->server) != facts.addresses.end();
-  const auto server = own && !exports_of(facts).empty() ? host_name(facts) : remote->server;
+  const bool exporting =
+      std::ranges::any_of(facts.exports, [](const exports::ExportsFile& file) { return !file.exports.empty(); });
+  const auto server = own && exporting ? host_name(facts) : remote->server;
   return config::format_remote(server, normalize_path(remote->path));
 }
 
-std::string mounts_section(const InitFacts& facts, const std::string& servers) {
+std::string mounts_section(const InitFacts& facts) {
   std::string text(k_mounts_head);
   if (facts.mounts.empty())
     return text + "# No NFS mount was found on this host. For example:\n" + commented(k_mounts_example, "");
@@ -193,7 +195,7 @@ std::string mounts_section(const InitFacts& facts, const std::string& servers) {
     if (read_only)
       entry += "    options: [ro]\n";
     text += fmt::format("  # now {}\n", visible(mount.super_options));
-    text += usable(servers + "mounts:\n" + entry, entry, "  ", {from, mount.target});
+    text += usable("mounts:\n" + entry, entry, "  ", {from, mount.target});
   }
   return text;
 }
@@ -329,8 +331,8 @@ std::string init_text(const InitFacts& facts) {
       "# All keys: `sharefs config keys`.\n"
       "version: 1\n",
       facts.hostname.empty() ? "" : " on ", visible(facts.hostname));
-  const auto servers = servers_section(facts);
-  auto text = join({head, servers, mounts_section(facts, servers), conda_section(facts), rest_section(facts)}, "\n");
+  auto text =
+      join({head, servers_section(facts), mounts_section(facts), conda_section(facts), rest_section(facts)}, "\n");
   if (config::parse(text, ""))
     return text;
   // Each part is taken by itself, so this is not to be expected; a file that does not parse is worse than one of

@@ -12,6 +12,17 @@ struct Row {
   std::vector<std::string> right, wrong;
 };
 
+/// What a hint says to write, without the quotes of YAML; empty: it says nothing that could be copied.
+std::string written_in(const std::string& hint) {
+  for (const std::string front : {"write `", "for example `"})
+    if (const auto begin = hint.find(front); begin != std::string::npos) {
+      auto text = hint.substr(begin + front.size());
+      text = text.substr(0, text.find('`'));
+      return text.starts_with('"') ? text.substr(1, text.size() - 2) : text;
+    }
+  return "";
+}
+
 } // namespace
 
 TEST_CASE("the rules of values, key by key", "[values]") {
@@ -70,6 +81,8 @@ TEST_CASE("the rules of values, key by key", "[values]") {
       REQUIRE(complaint);
       CHECK_FALSE(complaint->what.empty());
       CHECK_FALSE(complaint->hint.empty());
+      if (const auto written = written_in(complaint->hint); !written.empty())
+        CHECK_FALSE(complaint_about(key, written));
     }
   }
 }
