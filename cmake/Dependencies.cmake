@@ -7,6 +7,7 @@ find_package(tl-expected REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(yaml-cpp REQUIRED)
 find_package(CLI11 REQUIRED)
+find_path(SHAREFS_DTL dtl/dtl.hpp REQUIRED) # headers only
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(libutf8proc REQUIRED IMPORTED_TARGET libutf8proc)
 pkg_check_modules(libnfs REQUIRED IMPORTED_TARGET libnfs)

@@ -1,6 +1,7 @@
 #include "config/fields.hpp"
 #include "config/values.hpp"
 
+#include "base/source.hpp"
 #include "base/text.hpp"
 
 #include <array>
@@ -45,15 +46,14 @@ constexpr Field k_access{
 constexpr Field k_from{.get =
                            [](const void* parent) {
                              const auto& mount = *static_cast<const Mount*>(parent);
-                             return Texts{mount.server.empty() ? "" : format_remote(mount.server, mount.path)};
+                             return Texts{mount.server.empty() ? "" : format_source(mount.server, mount.path)};
                            },
                        .set =
                            [](void* parent, const Texts& texts) {
                              auto& mount = *static_cast<Mount*>(parent);
-                             if (auto remote = parse_remote(texts.front())) {
-                               mount.server = std::move(remote->server);
-                               mount.path = std::move(remote->path);
-                             }
+                             auto [server, remote_path] = parse_source(texts.front());
+                             mount.server = std::move(server);
+                             mount.path = std::move(remote_path);
                            },
                        .defaults = defaults_of<Mount>};
 

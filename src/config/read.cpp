@@ -1,5 +1,6 @@
 #include "config/read.hpp"
 
+#include "base/source.hpp"
 #include "base/text.hpp"
 #include "config/values.hpp"
 #include "config/yaml_text.hpp"
@@ -237,7 +238,7 @@ class Reader {
       if (key.unique)
         check_unique(node, key, at);
       if (key.type == ValueType::remote)
-        m_remotes.push_back({parse_remote(node.text)->server, node.place});
+        m_remotes.push_back({parse_source(node.text).server, node.place});
       return true;
     }
     return false;

@@ -1,6 +1,7 @@
 #include "config/values.hpp"
 
 #include "base/path.hpp"
+#include "base/source.hpp"
 #include "base/text.hpp"
 #include "base/visible.hpp"
 #include "config/source.hpp"
@@ -49,13 +50,13 @@ std::optional<Complaint> host_rule(std::string_view text) {
 }
 
 std::optional<Complaint> remote_rule(std::string_view text) {
-  const auto remote = parse_remote(text);
-  if (!remote)
+  const auto [server, remote_path] = parse_source(text);
+  if (server.empty() || !remote_path.starts_with('/'))
     return Complaint{"is not SERVER:/PATH", "write for example `storage1:/mnt/share`"};
-  if (const auto complaint = host_rule(remote->server))
+  if (const auto complaint = host_rule(server))
     return Complaint{"names no host before the `:`", "write for example `storage1:/mnt/share`"};
-  if (auto complaint = path_rule(remote->path))
-    return Complaint{complaint->what, std::move(complaint->hint), format_remote(remote->server, complaint->instead)};
+  if (auto complaint = path_rule(remote_path))
+    return Complaint{complaint->what, std::move(complaint->hint), format_source(server, complaint->instead)};
   return std::nullopt;
 }
 
@@ -166,24 +167,6 @@ std::optional<Complaint> complaint_about_name(std::string_view name) {
     return Complaint{"is not a name",
                      "use letters, digits, `.`, `_` and `-`, at most 64, beginning with a letter or digit"};
   return std::nullopt;
-}
-
-std::optional<Remote> parse_remote(std::string_view text) {
-  if (text.starts_with('[')) {
-    const auto close = text.find("]:/");
-    if (close == std::string_view::npos || close == 1)
-      return std::nullopt;
-    return Remote{std::string(text.substr(1, close - 1)), std::string(text.substr(close + 2))};
-  }
-  const auto colon = text.find(":/");
-  if (colon == std::string_view::npos || colon == 0)
-    return std::nullopt;
-  return Remote{std::string(text.substr(0, colon)), std::string(text.substr(colon + 1))};
-}
-
-std::string format_remote(std::string_view server, std::string_view path) {
-  const bool brackets = server.find(':') != std::string_view::npos;
-  return brackets ? fmt::format("[{}]:{}", server, path) : fmt::format("{}:{}", server, path);
 }
 
 } // namespace sharefs::config

@@ -3,7 +3,6 @@
 #include "config/keys.hpp"
 
 #include <optional>
-#include <string>
 #include <string_view>
 
 namespace sharefs::config {
@@ -26,12 +25,5 @@ std::optional<Complaint> size_rule(std::string_view text);
 std::optional<Complaint> complaint_about(const Key& key, std::string_view value);
 /// The rule for a name that the user chose (`servers.*`, `mounts.*`).
 std::optional<Complaint> complaint_about_name(std::string_view name);
-
-/// `SERVER:/PATH`; an IPv6 address stands in brackets, which `server` does not keep. nullopt: not of this form.
-struct Remote {
-  std::string server, path;
-};
-std::optional<Remote> parse_remote(std::string_view text);
-std::string format_remote(std::string_view server, std::string_view path);
 
 } // namespace sharefs::config

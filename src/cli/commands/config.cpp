@@ -1,4 +1,5 @@
 // sharefs config show, check, schema, keys: sharefs.yaml as sharefs reads it.
+#include "base/argv.hpp"
 #include "base/path.hpp"
 #include "cli/command.hpp"
 #include "cli/context.hpp"
@@ -47,7 +48,10 @@ std::vector<Error> errors_of(Context& context, const std::string& given) {
   if (text)
     return config::check(*text, in_force ? path : given).errors;
   if (text.error().code == ErrorCode::not_found)
-    return {{ErrorCode::not_found, "there is no " + given, "run `sharefs init` to write a configuration", {}}};
+    return {{ErrorCode::not_found,
+             "there is no " + given,
+             "run `sharefs init --output " + shell_quote(given) + "` to write one",
+             {}}};
   return {text.error()};
 }
 

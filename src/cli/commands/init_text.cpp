@@ -1,6 +1,7 @@
 #include "cli/commands/init_text.hpp"
 
 #include "base/path.hpp"
+#include "base/source.hpp"
 #include "base/text.hpp"
 #include "base/visible.hpp"
 #include "cli/commands/init_blocks.hpp"
@@ -97,10 +98,10 @@ std::string host_name(const InitFacts& facts) {
 std::set<std::string> named_servers(const InitFacts& facts) {
   std::set<std::string> names;
   for (const auto& mount : facts.mounts)
-    if (const auto remote = config::parse_remote(mount.source);
-        remote && remote->server.find_first_of(".:") == std::string::npos &&
-        refusal(fmt::format("servers:\n  {0}: {{address: {0}}}\n", remote->server)).empty())
-      names.insert(remote->server);
+    if (const auto server = parse_source(mount.source).server;
+        !server.empty() && server.find_first_of(".:") == std::string::npos &&
+        refusal(fmt::format("servers:\n  {0}: {{address: {0}}}\n", server)).empty())
+      names.insert(server);
   return names;
 }
 
@@ -167,14 +168,14 @@ std::string mount_name(const std::string& target, std::set<std::string>& taken) 
 
 /// The mount's server as the file names it.
 std::string from_of(const sys::MountEntry& mount, const InitFacts& facts) {
-  const auto remote = config::parse_remote(mount.source);
-  if (!remote)
+  const auto remote = parse_source(mount.source);
+  if (remote.server.empty())
     return mount.source;
-  const bool own = std::ranges::find(facts.addresses, remote->server) != facts.addresses.end();
+  const bool own = std::ranges::find(facts.addresses, remote.server) != facts.addresses.end();
   const bool exporting =
       std::ranges::any_of(facts.exports, [](const exports::ExportsFile& file) { return !file.exports.empty(); });
-  const auto server = own && exporting ? host_name(facts) : remote->server;
-  return config::format_remote(server, normalize_path(remote->path));
+  const auto server = own && exporting ? host_name(facts) : remote.server;
+  return format_source(server, normalize_path(remote.path));
 }
 
 std::string mounts_section(const InitFacts& facts) {

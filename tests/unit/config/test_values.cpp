@@ -101,12 +101,3 @@ TEST_CASE("names of servers and mounts", "[values]") {
     CHECK(complaint_about_name(name));
   }
 }
-
-TEST_CASE("SERVER:/PATH there and back", "[values]") {
-  for (const std::string text : {"storage1:/mnt/share", "10.0.0.1:/", "[fd00::1]:/x", "a:/b:/c"}) {
-    INFO(text);
-    const auto remote = parse_remote(text);
-    REQUIRE(remote);
-    CHECK(format_remote(remote->server, remote->path) == text);
-  }
-}
