@@ -51,9 +51,9 @@ def successes(attack: Callable[[], bool]) -> int:
 
 
 @contextlib.contextmanager
-def exchanging(host: Host, user: str, one: str, other: str) -> Iterator[None]:
+def exchanging(host: Host, user: str, one: str, other: str, cwd: str = "/") -> Iterator[None]:
     """Meanwhile `user` exchanges the two names without end."""
-    job = host.start(["/share/exchange", one, other], user=user)
+    job = host.start(["/share/exchange", one, other], user=user, cwd=cwd)
     wait_until(lambda: b"exchanging" in job.stdout() or not job.running(), what="the names are exchanged")
     try:
         yield
@@ -187,7 +187,8 @@ def test_prune_of_directories_exchanged_for_links(node: Host, planted: str) -> N
     def attack() -> bool:
         node.run(f"rm -rf {planted}/* /var/tmp/away; mkdir {planted}/d; ln -s /etc/victim /var/tmp/away; "
                  f"touch $(seq -f {planted}/d/%g 1 800)", user="bob", check=True)  # fmt: skip
-        with exchanging(node, "bob", f"{planted}/d", "/var/tmp/away"):
+        # By relative names: a cache that a process names in its arguments is in use, and not deleted.
+        with exchanging(node, "bob", f"{KEY}/d", "../away", cwd=SQUATTED):
             prune(node)
         return len(node.run("ls /etc/victim").out.split()) != 800
 
@@ -327,15 +328,22 @@ ON_SHARE = {"XDG_STATE_HOME": f"{SHARE}/state"}
 
 
 @pytest.fixture
-def forged(cluster: Cluster, node: Host) -> Iterator[None]:
-    """A true journal of a change that ran exportfs, which runs a script of bob's instead."""
-    journal = cluster.server.run("tar -C /var/lib/sharefs -cf - journal", check=True).stdout
-    node.run(f"rm -rf {STATE}; install -d -o bob -m 755 {STATE}", check=True)
-    node.run(f"tar -C {STATE} -xf - --no-same-owner", input=journal, user="bob", check=True)
+def forged(server: Host, node: Host) -> Iterator[None]:
+    """A true journal of a change that ran exportfs, in which a script of bob's has its place."""
+    server.run("rm /etc/exports.d/sharefs.exports && exportfs -ra", check=True)
+    done(server, "export", "--all", "--yes")
+    newest = "cd /var/lib/sharefs/journal && tar -cf - $(ls -t | head -n 1)"
+    journal = server.run(newest, check=True).stdout
     node.write_file("/local/evil", "#!/bin/sh\nid -un >>/tmp/evil-ran\n", mode=0o755)
-    node.run(f"find {STATE} -type f -exec sed -i 's#\"exportfs\"#\"/local/evil\"#g' {{}} +", user="bob", check=True)
-    assert node.run(f"grep -r /local/evil {STATE}").ok
-    node.run(f"find {STATE} -type d -exec chmod 755 {{}} +; find {STATE} -type f -exec chmod 644 {{}} +", user="bob")
+    script = f"""
+        mkdir -p {STATE}/journal && tar -C {STATE}/journal -xf - --no-same-owner
+        find {STATE} -type f -exec sed -i 's#"exportfs"#"/local/evil"#g; s#/etc/exports.d/#/tmp/none/#g' {{}} +
+        chmod -R go+rX {STATE}"""
+    node.run(script, input=journal, user="alice", check=True)
+    sharefs(node, "undo", "--yes", user="alice", env=ON_SHARE)
+    node.run("rm /tmp/evil-ran", check=True)  # in a journal of her own it works: what follows depends on the owner
+    node.run(f"rm -rf {STATE}", check=True)
+    node.run(script, input=journal, user="bob", check=True)
     yield
     node.run(f"rm -rf {STATE} /var/tmp/forged /var/tmp/away /tmp/evil-ran", check=True)
 
