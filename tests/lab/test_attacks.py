@@ -51,10 +51,10 @@ def successes(attack: Callable[[], bool]) -> int:
 
 
 @contextlib.contextmanager
-def exchanging(host: Host, user: str, one: str, other: str, cwd: str = "/") -> Iterator[None]:
-    """Meanwhile `user` exchanges the two names without end."""
-    job = host.start(["/share/exchange", one, other], user=user, cwd=cwd)
-    wait_until(lambda: b"exchanging" in job.stdout() or not job.running(), what="the names are exchanged")
+def exchanging(host: Host, user: str, *arguments: str, cwd: str = "/") -> Iterator[None]:
+    """Meanwhile `user` exchanges two names without end (see exchange.c)."""
+    job = host.start(["/share/exchange", *arguments], user=user, cwd=cwd)
+    wait_until(lambda: b"at work" in job.stdout() or not job.running(), what="the attacker is at work")
     try:
         yield
     finally:
@@ -91,7 +91,7 @@ class Victim:
 
     def was_opened(self) -> bool:
         """Whether it was; then everything is put back for the next attack."""
-        exports = "".join(self.server.read_text(f"/var/lib/nfs/etab").partition(f"{self.path}\t")[1:])
+        exports = "".join(self.server.read_text("/var/lib/nfs/etab").partition(f"{self.path}\t")[1:])
         hurt = self._state(self.server, self.path) != self.before or exports != ""
         if hurt:
             mode, user, group = self.before.splitlines()[0].split()
@@ -185,7 +185,7 @@ def prune(node: Host, user: str | None = None) -> Completed:
 
 def test_prune_of_directories_exchanged_for_links(node: Host, planted: str) -> None:
     def attack() -> bool:
-        node.run(f"rm -rf {planted}/* /var/tmp/away; mkdir {planted}/d; ln -s /etc/victim /var/tmp/away; "
+        node.run(f"rm -rf {planted} /var/tmp/away; mkdir -p {planted}/d; ln -s /etc/victim /var/tmp/away; "
                  f"touch $(seq -f {planted}/d/%g 1 800)", user="bob", check=True)  # fmt: skip
         # By relative names: a cache that a process names in its arguments is in use, and not deleted.
         with exchanging(node, "bob", f"{KEY}/d", "../away", cwd=SQUATTED):
@@ -363,7 +363,8 @@ def test_undo_by_a_forged_journal_that_goes_away_when_it_was_read(node: Host, fo
     def attack() -> bool:
         node.run(f"rm -rf {STATE}", check=True)
         node.run(f"cp -r /var/tmp/forged {STATE}", user="bob", check=True)
-        with exchanging(node, "bob", STATE, "/var/tmp/away"):
+        read = node.run(f"find {STATE}/journal -name '*.jsonl'", check=True).out.strip()
+        with exchanging(node, "bob", STATE, "/var/tmp/away", "--read", read):
             sharefs(node, "undo", "--yes", user="alice", env=ON_SHARE, timeout=LATE)
         node.run("rm -rf /var/tmp/away", check=True)
         return node.run("rm /tmp/evil-ran").ok
