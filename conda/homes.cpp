@@ -49,7 +49,7 @@ HomeReader::Superblock HomeReader::superblock_of(const std::string& path) const 
 
 void HomeReader::note_hung(const std::vector<sys::Entry>& entries) {
   for (const auto& entry : entries)
-    if (entry.hung())
+    if (entry.hung() && sys::may_hang(entry.fs_type))
       m_hung.try_emplace(superblock_of(entry.resolved), entry.path);
 }
 

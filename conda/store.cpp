@@ -133,12 +133,13 @@ StoreState probe_store(sys::System& system, const sys::MountTable& mounts, const
 
 Diagnoses diagnose_store(const StoreState& state) {
   Diagnoses found;
-  if (auto problem = diagnose_directory(state))
-    found.push_back(std::move(*problem));
+  const auto problem = diagnose_directory(state);
+  if (problem)
+    found.push_back(*problem);
   if (has_errors(found))
     return found;
   for (const auto& environment : state.environments)
-    if (found.empty() || environment.entry.kind != EntryKind::unknown || found.front().code != "SF302") // said once
+    if (!problem || environment.entry.kind != EntryKind::unknown) // reported once, above
       std::ranges::move(diagnose_environment(state, environment), std::back_inserter(found));
   return found;
 }

@@ -24,7 +24,7 @@ static int wait_for_reader(const char* path) {
   if (inotify_add_watch(watch.fd, path, IN_CLOSE_NOWRITE) < 0)
     return -1;
   at_work();
-  for (int patience = -1; poll(&watch, 1, patience) > 0; patience = 3)
+  for (int patience = -1; poll(&watch, 1, patience) > 0; patience = 8)
     if (read(watch.fd, events, sizeof events) < 0)
       return -1;
   return 0;
