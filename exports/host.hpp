@@ -26,7 +26,7 @@ Result<HostFiles> read_host_files(const sys::Files& files);
 std::vector<std::string> exports_in_order(std::vector<std::string> names);
 
 /// /var/lib/nfs/etab; none is empty.
-Result<std::vector<EtabEntry>> read_etab(const sys::Files& files);
+Result<std::vector<Export>> read_etab(const sys::Files& files);
 
 /// Directories of the files and of `more`, clients that are names, and the options that the installed nfs-utils lacks.
 /// Names are looked up for 10 s in all; one without an answer is not judged.
@@ -44,6 +44,6 @@ struct DirectoryState {
   std::optional<plan::Access> access; ///< of the directory, if it exists
 };
 /// Error `permission`, `timeout`.
-Result<DirectoryState> probe_directory(sys::System& system, const DirectoryFact& directory);
+Result<DirectoryState> probe_directory(sys::System& system, const sys::Entry& directory);
 
 } // namespace sharefs::exports

@@ -19,14 +19,6 @@ constexpr auto k_names_budget = 10s; // for all names together
 constexpr auto k_name_deadline = 3s;
 constexpr auto k_look_deadline = 3s;
 
-template <class Use> void for_each_client(const std::vector<ExportsFile>& files, Use use) {
-  for (const auto& file : files)
-    for (const auto* list : {&file.exports, &file.lost})
-      for (const auto& entry : *list)
-        for (const auto& client : entry.clients)
-          use(entry, client);
-}
-
 Result<void> probe_directories(sys::System& system, const std::set<std::string>& directories, HostFacts& facts) {
   const auto mounts = system.mounts();
   if (!mounts)
@@ -37,19 +29,20 @@ Result<void> probe_directories(sys::System& system, const std::set<std::string>&
     if (!directory.starts_with('/'))
       continue;
     const auto place = resolver.resolve(directory);
-    DirectoryFact fact;
-    using Kind = DirectoryFact::Kind;
+    sys::Entry fact;
+    using Kind = sys::EntryKind;
     fact.kind = place.kind == sys::PathKind::directory ? Kind::directory
                 : place.kind == sys::PathKind::missing ? Kind::missing
                 : place.kind == sys::PathKind::unknown ? Kind::unknown
                                                        : Kind::other;
-    fact.real_path = place.resolved;
+    fact.path = directory;
+    fact.resolved = place.resolved;
     fact.shared = place.shared;
     fact.fs_type = place.fs_type;
-    if (const auto* const mount = mounts->at(place.mount))
-      fact.fs_options = mount->super_options;
+    fact.mount = place.mount;
     facts.directories.emplace(directory, std::move(fact));
   }
+  facts.mounts = *mounts;
   return {};
 }
 
@@ -142,16 +135,18 @@ Result<HostFacts> probe_facts(sys::System& system, const std::vector<ExportsFile
   std::set<std::string> directories(more_directories.begin(), more_directories.end());
   std::set<std::string> names;
   std::set<std::string> options;
-  for_each_client(files, [&](const Export& entry, const Client& client) {
-    directories.insert(entry.directory);
-    const bool name = kind_of(client.name) == ClientKind::host && canonical_address(client.name).empty();
-    if (name && client.name.find(',') == std::string::npos)
-      names.insert(client.name);
-    for (const auto* list : {&client.defaults, &client.options})
-      for (const auto& option : *list)
-        if (!option_since(option).empty())
-          options.insert(option.substr(0, option.find('=')));
-  });
+  for (const auto& file : files)
+    for (const auto* list : {&file.exports, &file.lost})
+      for (const auto& entry : *list) {
+        directories.insert(entry.directory);
+        const bool name = kind_of(entry.client) == ClientKind::host && canonical_address(entry.client).empty();
+        if (name && entry.client.find(',') == std::string::npos)
+          names.insert(entry.client);
+        for (const auto* words : {&entry.defaults, &entry.options})
+          for (const auto& option : *words)
+            if (!option_since(option).empty())
+              options.insert(option.substr(0, option.find('=')));
+      }
   HostFacts facts;
   if (auto probed = probe_directories(system, directories, facts); !probed)
     return fail(probed.error());
@@ -162,9 +157,9 @@ Result<HostFacts> probe_facts(sys::System& system, const std::vector<ExportsFile
   return facts;
 }
 
-Result<DirectoryState> probe_directory(sys::System& system, const DirectoryFact& directory) {
+Result<DirectoryState> probe_directory(sys::System& system, const sys::Entry& directory) {
   std::vector<std::string> way; // from the top
-  for (std::string path = directory.real_path; path != "/"; path = parent_path(path))
+  for (std::string path = directory.resolved; path != "/"; path = parent_path(path))
     way.insert(way.begin(), path);
   DirectoryState state;
   if (directory.shared) {
@@ -185,7 +180,7 @@ Result<DirectoryState> probe_directory(sys::System& system, const DirectoryFact&
   if (!state.missing.empty())
     return state;
   // A mode that nothing has: so that the answer is what is there, with its default ACL, and never "already so".
-  plan::SetAccess question{directory.real_path, std::nullopt, {0, 0, 0xFFFF, ""}};
+  plan::SetAccess question{directory.resolved, std::nullopt, {0, 0, 0xFFFF, ""}};
   const auto looked = plan::look_at(question, system);
   if (!looked)
     return fail(looked.error());

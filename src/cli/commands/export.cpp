@@ -34,13 +34,7 @@ Result<exports::Actual> gather(Context& context, exports::HostFiles files, const
 
   // The desired clients are asked about together with those of the files.
   auto asked = actual.files.files;
-  auto& desired = asked.emplace_back();
-  for (const auto& entry : request.exports) {
-    exports::Export line{entry.directory, {}, entry.origin};
-    for (const auto& client : entry.clients)
-      line.clients.push_back({client, {}, entry.options, entry.origin});
-    desired.exports.push_back(std::move(line));
-  }
+  asked.emplace_back().exports = request.exports;
   auto facts = exports::probe_facts(system, asked, request.remove);
   if (!facts)
     return fail(facts.error());
@@ -56,9 +50,9 @@ Result<exports::Actual> gather(Context& context, exports::HostFiles files, const
 Result<void> gather_directories(Context& context, const exports::Request& request, exports::Actual& actual) {
   for (const auto& desired : request.exports) {
     const auto fact = actual.facts.directories.find(desired.directory);
-    if (fact == actual.facts.directories.end())
+    if (fact == actual.facts.directories.end() || actual.directories.contains(desired.directory))
       continue;
-    if (fact->second.kind == exports::DirectoryFact::Kind::unknown)
+    if (fact->second.kind == sys::EntryKind::unknown)
       return fail(ErrorCode::timeout, fmt::format("{}: no answer in time", desired.directory),
                   "it may lie on a dead mount: run `sharefs status`");
     auto state = exports::probe_directory(context.system, fact->second);

@@ -3,10 +3,8 @@
 #include "base/text.hpp"
 #include "cli/commands/export_support.hpp"
 #include "cli/exit_code.hpp"
-#include "exports/client.hpp"
 #include "exports/diagnose.hpp"
 #include "exports/host.hpp"
-#include "exports/settings.hpp"
 #include "ui/table.hpp"
 
 #include <algorithm>
@@ -74,28 +72,25 @@ std::string meaning_of(const std::string& client) {
 }
 
 /// Places of the clients that exportfs reads and then drops.
-std::set<std::string> dropped_places(const exports::HostFiles& host, const exports::HostFacts& facts) {
-  std::set<std::string> places;
+std::set<exports::Origin> dropped_places(const exports::HostFiles& host, const exports::HostFacts& facts) {
+  std::set<exports::Origin> places;
   for (const auto& dropped : exports::expected_etab(host.files, facts).dropped)
-    places.insert(to_utf8(dropped.entry.origin.text()));
+    places.insert(dropped.entry.origin);
   return places;
 }
 
-std::string table_of(Context& context, const exports::HostFiles& host, const std::set<std::string>& dropped) {
+std::string table_of(Context& context, const exports::HostFiles& host, const std::set<exports::Origin>& dropped) {
   ui::Table table({{"DIRECTORY"}, {"CLIENT"}, {"WHO"}, {"OPTIONS", false, true}, {"FROM", false, true}});
   for (const auto& file : host.files)
     for (const auto* list : {&file.exports, &file.lost})
-      for (const auto& entry : *list)
-        for (const auto& client : entry.clients) {
-          const bool lost = list == &file.lost || dropped.contains(to_utf8(client.origin.text()));
-          const auto settings = exports::settings_of(client.defaults, client.options);
-          const auto options = settings ? summary(*settings) : std::string();
-          table.add({{entry.directory},
-                     {client.name},
-                     {meaning_of(client.name)},
-                     {lost ? "not exported" : options, lost ? ui::Colour::red : ui::Colour::none},
-                     {client.origin.text()}});
-        }
+      for (const auto& entry : *list) {
+        const bool lost = list == &file.lost || dropped.contains(entry.origin);
+        table.add({{entry.directory},
+                   {entry.client},
+                   {meaning_of(entry.client)},
+                   {lost ? "not exported" : summary(entry.settings), lost ? ui::Colour::red : ui::Colour::none},
+                   {entry.origin.text()}});
+      }
   return table.empty() ? "" : table.render(context.console.options());
 }
 
@@ -127,13 +122,13 @@ Result<int> run_export_check(Context& context, const Arguments& arguments) {
   auto files = nlohmann::ordered_json::array();
   for (const auto& file : host->files) {
     auto exports = to_json(file.exports);
-    for (auto& entry : exports)
-      entry["exported"] = !dropped.contains(entry["origin"].get<std::string>());
+    for (std::size_t i = 0; i < exports.size(); ++i)
+      exports[i]["exported"] = !dropped.contains(file.exports[i].origin);
     files.push_back({{"file", to_utf8(file.name)},
                      {"complete", file.complete},
                      {"exports", std::move(exports)},
                      {"lost", to_json(file.lost)}});
-    count += exports::flattened(file.exports).size();
+    count += file.exports.size();
   }
   count -= std::min(count, dropped.size());
   context.envelope.fields["files"] = std::move(files);

@@ -113,11 +113,15 @@ TEST_CASE("facts of directories: through links, with their file system") {
   const auto facts = probe_facts(
       *system, {parse("/link 10.0.0.1(rw)\n/ram/x 10.0.0.1(rw)\n/gone/x 10.0.0.1\nrel *\n", "f")}, {"/file"});
   REQUIRE(facts);
-  using Kind = DirectoryFact::Kind;
-  CHECK(facts->directories.at("/link") == DirectoryFact{Kind::directory, "/data/real", false, "ext4", "rw"});
-  CHECK(facts->directories.at("/ram/x") == DirectoryFact{Kind::directory, "/ram/x", false, "tmpfs", "rw,size=1g"});
+  using Kind = sys::EntryKind;
+  const auto& link = facts->directories.at("/link");
+  CHECK(link.kind == Kind::directory);
+  CHECK(link.resolved == "/data/real");
+  CHECK(link.fs_type == "ext4");
+  CHECK(facts->directories.at("/ram/x").mount == "/ram");
+  CHECK(facts->mounts.at("/ram")->super_options == "rw,size=1g");
   CHECK(facts->directories.at("/gone/x").kind == Kind::missing);
-  CHECK(facts->directories.at("/file").kind == Kind::other);
+  CHECK(facts->directories.at("/file").exists());
   CHECK(facts->directories.find("rel") == facts->directories.end());
   CHECK(facts->names.empty());
 }
@@ -145,12 +149,17 @@ TEST_CASE("the way to a directory") {
   const Root root;
   root.make("/a/b");
   const auto system = machine(std::string("{") + k_mountinfo + "}", root.path());
-  const auto missing = probe_directory(*system, {DirectoryFact::Kind::missing, "/a/c/d", false, "ext4", ""});
+  const auto at = [](const std::string& path) {
+    sys::Entry entry;
+    entry.resolved = path;
+    return entry;
+  };
+  const auto missing = probe_directory(*system, at("/a/c/d"));
   REQUIRE(missing);
   CHECK(missing->missing == Lines{"/a/c", "/a/c/d"});
   CHECK_FALSE(missing->access);
   std::filesystem::permissions(root.path() + "/a/b", std::filesystem::perms(0750));
-  const auto there = probe_directory(*system, {DirectoryFact::Kind::directory, "/a/b", false, "ext4", ""});
+  const auto there = probe_directory(*system, at("/a/b"));
   REQUIRE(there);
   CHECK(there->missing.empty());
   REQUIRE(there->access);
