@@ -11,7 +11,7 @@ Diagnosis at(Severity severity, std::string code, const Origin& origin, std::str
   return {severity, std::move(code), origin.text(), std::move(message), std::move(hint), ""};
 }
 
-Diagnoses diagnose(const std::vector<ExportsFile>& files, const HostFacts& facts) {
+Diagnoses diagnose(const std::vector<ExportsFile>& files, const ExpectedEtab& expected, const HostFacts& facts) {
   std::map<std::string, Diagnoses> by_file; // sharefs.yaml too, whose entries stand in our own file
   for (const auto& file : files) {
     auto& syntax = by_file[file.name];
@@ -26,7 +26,7 @@ Diagnoses diagnose(const std::vector<ExportsFile>& files, const HostFacts& facts
         }
       }
   }
-  diagnose_together(files, facts, by_file);
+  diagnose_together(expected, by_file);
   Diagnoses all;
   const auto take = [&](Diagnoses found) {
     // Of one file, so only the numbers of line and column differ.

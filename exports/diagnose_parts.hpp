@@ -15,7 +15,6 @@ void diagnose_rights(const Export& entry, const HostFacts& facts, Diagnoses& dia
 /// `line`: the clients of one directory.
 void diagnose_directory(std::span<const Export> line, const HostFacts& facts, Diagnoses& diagnoses);
 /// Duplicates, overlaps, and one fsid for two directories.
-void diagnose_together(const std::vector<ExportsFile>& files, const HostFacts& facts,
-                       std::map<std::string, Diagnoses>& by_file);
+void diagnose_together(const ExpectedEtab& expected, std::map<std::string, Diagnoses>& by_file);
 
 } // namespace sharefs::exports

@@ -94,8 +94,7 @@ bool is_whole(const sys::MountEntry& mount, std::string_view directory) {
 
 } // namespace
 
-void diagnose_together(const std::vector<ExportsFile>& files, const HostFacts& facts, ByFile& by_file) {
-  const auto expected = expected_etab(files, facts);
+void diagnose_together(const ExpectedEtab& expected, ByFile& by_file) {
   diagnose_duplicates(expected, by_file);
   diagnose_overlaps(expected, by_file);
   diagnose_fsids(expected, by_file);

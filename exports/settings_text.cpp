@@ -82,7 +82,7 @@ std::string summary(const Settings& settings) {
     add_flags(settings.security.front().flags, usual_flavour, k_flavour_flags);
   add_flags(settings.flags, k_usual.flags, ~k_flavour_flags);
   const auto mine = values(settings);
-  const auto usual = values(k_usual);
+  static const auto usual = values(k_usual);
   for (std::size_t i = one ? 0 : 1; i < mine.size(); ++i)
     if (mine[i].second != usual[i].second && !mine[i].second.empty())
       add(fmt::format("{}={}", mine[i].first, mine[i].second));

@@ -21,7 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
 
   const auto foretold = exports::expected_etab({file}, {});
   FUZZ_CHECK(foretold.entries.size() + foretold.dropped.size() == file.exports.size());
-  for (const auto& diagnosis : exports::diagnose({file}, {}))
+  for (const auto& diagnosis : exports::diagnose({file}, foretold, {}))
     FUZZ_CHECK(!diagnosis.message.empty() && diagnosis.subject.starts_with("exports:"));
   static_cast<void>(exports::parse_etab(text));
   return 0;

@@ -78,7 +78,7 @@ Diagnoses diagnose_desired(const exports::Actual& actual, const exports::Compose
   if (has_errors(found))
     return found; // what exports(5) cannot hold cannot be judged further
   const auto files = exports::files_after(actual, composed);
-  for (auto& diagnosis : exports::diagnose(files, actual.facts)) {
+  for (auto& diagnosis : exports::diagnose(files, exports::expected_etab(files, actual.facts), actual.facts)) {
     const bool to_be_made = diagnosis.code == "SF123" && diagnosis.severity != Severity::error;
     if (is_about(diagnosis, config_file) && !to_be_made)
       found.push_back(std::move(diagnosis));

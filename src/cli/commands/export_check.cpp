@@ -71,14 +71,6 @@ std::string meaning_of(const std::string& client) {
   return fmt::format("{}-{} ({})", network->first(), network->last(), network->count());
 }
 
-/// Places of the clients that exportfs reads and then drops.
-std::set<exports::Origin> dropped_places(const exports::HostFiles& host, const exports::HostFacts& facts) {
-  std::set<exports::Origin> places;
-  for (const auto& dropped : exports::expected_etab(host.files, facts).dropped)
-    places.insert(dropped.entry.origin);
-  return places;
-}
-
 std::string table_of(Context& context, const exports::HostFiles& host, const std::set<exports::Origin>& dropped) {
   ui::Table table({{"DIRECTORY"}, {"CLIENT"}, {"WHO"}, {"OPTIONS", false, true}, {"FROM", false, true}});
   for (const auto& file : host.files)
@@ -92,6 +84,20 @@ std::string table_of(Context& context, const exports::HostFiles& host, const std
                    {entry.origin.text()}});
       }
   return table.empty() ? "" : table.render(context.console.options());
+}
+
+nlohmann::ordered_json files_json(const exports::HostFiles& host, const std::set<exports::Origin>& dropped) {
+  auto files = nlohmann::ordered_json::array();
+  for (const auto& file : host.files) {
+    auto exports = to_json(file.exports);
+    for (std::size_t i = 0; i < exports.size(); ++i)
+      exports[i]["exported"] = !dropped.contains(file.exports[i].origin);
+    files.push_back({{"file", to_utf8(file.name)},
+                     {"complete", file.complete},
+                     {"exports", std::move(exports)},
+                     {"lost", to_json(file.lost)}});
+  }
+  return files;
 }
 
 Result<int> run_export_check(Context& context, const Arguments& arguments) {
@@ -111,28 +117,23 @@ Result<int> run_export_check(Context& context, const Arguments& arguments) {
       return fail(probed.error());
     facts = std::move(*probed);
   }
-  auto found = exports::diagnose(host->files, facts);
+  const auto expected = exports::expected_etab(host->files, facts);
+  auto found = exports::diagnose(host->files, expected, facts);
   for (const auto& path : host->unread)
     found.push_back({Severity::warning, "SF126", path,
                      "exportfs does not read this file: names in /etc/exports.d have to end in `.exports`",
                      fmt::format("rename it to `{}.exports`, or remove it", base_name(path)), ""});
 
-  const auto dropped = dropped_places(*host, facts);
+  std::set<exports::Origin> dropped; // what exportfs reads and then drops
+  for (const auto& one : expected.dropped)
+    dropped.insert(one.entry.origin);
   std::size_t count = 0;
-  auto files = nlohmann::ordered_json::array();
-  for (const auto& file : host->files) {
-    auto exports = to_json(file.exports);
-    for (std::size_t i = 0; i < exports.size(); ++i)
-      exports[i]["exported"] = !dropped.contains(file.exports[i].origin);
-    files.push_back({{"file", to_utf8(file.name)},
-                     {"complete", file.complete},
-                     {"exports", std::move(exports)},
-                     {"lost", to_json(file.lost)}});
+  for (const auto& file : host->files)
     count += file.exports.size();
-  }
   count -= std::min(count, dropped.size());
-  context.envelope.fields["files"] = std::move(files);
-  if (!context.flags.json)
+  if (context.flags.json)
+    context.envelope.fields["files"] = files_json(*host, dropped);
+  else
     context.console.out() << table_of(context, *host, dropped);
   context.report(found);
   const auto of = [&](Severity severity) {

@@ -146,7 +146,8 @@ TEST_CASE("what the host tells") {
 }
 
 TEST_CASE("diagnoses come in the order of the files and places") {
-  const auto found = diagnose({parse("/a h(rw,ro)\n/b 10.0.0.1/8(rw)", "one"), parse("/a h(rw)", "two")}, {});
+  const std::vector<ExportsFile> files{parse("/a h(rw,ro)\n/b 10.0.0.1/8(rw)", "one"), parse("/a h(rw)", "two")};
+  const auto found = diagnose(files, expected_etab(files, {}), {});
   Lines subjects;
   for (const auto& diagnosis : found)
     subjects.push_back(diagnosis.subject);

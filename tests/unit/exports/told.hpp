@@ -16,7 +16,8 @@ inline std::vector<std::string> told(const Diagnoses& diagnoses) {
 }
 
 inline Diagnoses diagnoses_of(const std::string& text, const HostFacts& facts = {}) {
-  return diagnose({parse(text, "f")}, facts);
+  const std::vector<ExportsFile> files{parse(text, "f")};
+  return diagnose(files, expected_etab(files, facts), facts);
 }
 
 /// "DIRECTORY CLIENT SETTINGS" for each client.
