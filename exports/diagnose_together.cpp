@@ -113,6 +113,10 @@ void diagnose_directory(std::span<const Export> line, const HostFacts& facts, Di
   if (found == facts.directories.end())
     return;
   const auto& entry = found->second;
+  if (const auto other = facts.exchangeable.find(directory); other != facts.exchangeable.end())
+    tell(Severity::warning, "SF138",
+         fmt::format("`{}` may lead to another directory when exportfs next reads this: {}", directory, other->second),
+         "export a directory whose whole path only root can change, as below /srv or /mnt");
   if (entry.kind == sys::EntryKind::missing)
     tell(Severity::warning, "SF123",
          fmt::format("`{}` does not exist: exportfs exports it all the same, and mounting it fails", directory));

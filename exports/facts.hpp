@@ -23,6 +23,8 @@ struct NameFact {
 
 struct HostFacts {
   std::map<std::string, sys::Entry, std::less<>> directories; ///< by the directory as written
+  std::map<std::string, std::string, std::less<>>
+      exchangeable; ///< directories that others than root could exchange: why
   sys::MountTable mounts;
   std::map<std::string, NameFact, std::less<>> names; ///< clients that are host names
   std::string nfs_utils_version;                      ///< "2.6.2"; empty: not known

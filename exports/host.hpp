@@ -38,12 +38,8 @@ std::optional<NameFact> resolve_name(sys::System& system, const std::string& nam
 /// `not_found` with the name.
 Result<std::uint32_t> resolve_group(sys::System& system, const std::string& name);
 
-/// What exists of the way to a directory.
-struct DirectoryState {
-  std::vector<std::string> missing;   ///< the directory and those above it, topmost first
-  std::optional<plan::Access> access; ///< of the directory, if it exists
-};
-/// Error `permission`, `timeout`.
-Result<DirectoryState> probe_directory(sys::System& system, const sys::Entry& directory);
+/// Owner, mode and default ACL of a directory as probe_facts() found it; nullopt if there is none. Error `permission`,
+/// `timeout`.
+Result<std::optional<plan::Access>> probe_access(sys::System& system, const sys::Entry& directory);
 
 } // namespace sharefs::exports

@@ -1,11 +1,9 @@
-#include "base/path.hpp"
 #include "base/text.hpp"
-#include "exports/client.hpp"
 #include "exports/host.hpp"
 #include "plan/look.hpp"
-#include "sys/fs/resolve.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <fmt/format.h>
 #include <set>
@@ -17,32 +15,26 @@ namespace {
 using namespace std::chrono_literals;
 constexpr auto k_names_budget = 10s; // for all names together
 constexpr auto k_name_deadline = 3s;
-constexpr auto k_look_deadline = 3s;
 
 Result<void> probe_directories(sys::System& system, const std::set<std::string>& directories, HostFacts& facts) {
-  const auto mounts = system.mounts();
+  auto mounts = system.mounts();
   if (!mounts)
     return fail(mounts.error());
-  auto resolver = sys::make_resolver(system, *mounts, k_look_deadline);
-  resolver.insist();
-  for (const auto& directory : directories) {
-    if (!directory.starts_with('/'))
-      continue;
-    const auto place = resolver.resolve(directory);
-    sys::Entry fact;
-    using Kind = sys::EntryKind;
-    fact.kind = place.kind == sys::PathKind::directory ? Kind::directory
-                : place.kind == sys::PathKind::missing ? Kind::missing
-                : place.kind == sys::PathKind::unknown ? Kind::unknown
-                                                       : Kind::other;
-    fact.path = directory;
-    fact.resolved = place.resolved;
-    fact.shared = place.shared;
-    fact.fs_type = place.fs_type;
-    fact.mount = place.mount;
-    facts.directories.emplace(directory, std::move(fact));
+  facts.mounts = std::move(*mounts);
+  sys::EntryRequest request;
+  for (const auto& directory : directories)
+    if (directory.starts_with('/'))
+      request.queries.push_back({.path = directory, .follow = true, .links = sys::Links::trusted, .guarded = true});
+  sys::EntryRequest again; // what a user could exchange, as exportfs itself would find it
+  for (auto& entry : system.entries(request)) {
+    if (entry.error_number == EPERM) {
+      facts.exchangeable.emplace(entry.path, entry.detail);
+      again.queries.push_back({.path = entry.path, .follow = true});
+    }
+    facts.directories.insert_or_assign(entry.path, std::move(entry));
   }
-  facts.mounts = *mounts;
+  for (auto& entry : system.entries(again))
+    facts.directories.insert_or_assign(entry.path, std::move(entry));
   return {};
 }
 
@@ -59,25 +51,17 @@ void probe_names(sys::System& system, const std::set<std::string>& names, HostFa
 
 /// Does the installed exportfs know these options? Its binary holds their names; a version alone says little, because
 /// distributions take new options into old versions.
-Result<void> probe_options(sys::System& system, const std::set<std::string>& options, HostFacts& facts) {
+void probe_options(sys::System& system, const std::set<std::string>& options, HostFacts& facts) {
   constexpr std::size_t k_program_limit = 8U << 20U;
-  sys::InspectRequest request;
-  sys::PathQuery program;
-  program.path = "/usr/sbin/exportfs";
-  program.follow = true;
-  program.read_bytes = k_program_limit;
-  request.queries.push_back(program);
-  const auto found = system.inspect(request);
-  if (!found)
-    return fail(found.error());
-  const auto& content = found->front().content;
+  const auto content =
+      system.entry({.path = "/usr/sbin/exportfs", .follow = true, .read_bytes = k_program_limit}).content;
   if (content.empty())
-    return {}; // not installed, or not here: not judged
+    return; // not installed, or not here: not judged
   for (const auto& option : options)
     if (content.find(option) == std::string::npos)
       facts.missing_options.insert(option);
   if (facts.missing_options.empty())
-    return {};
+    return;
   sys::Command command;
   command.argv = {"rpc.mountd", "--version"};
   command.deadline = 2s;
@@ -86,7 +70,6 @@ Result<void> probe_options(sys::System& system, const std::set<std::string>& opt
     if (!words.empty() && words.back().find_first_not_of("0123456789.") == std::string::npos)
       facts.nfs_utils_version = words.back();
   }
-  return {};
 }
 
 } // namespace
@@ -152,40 +135,19 @@ Result<HostFacts> probe_facts(sys::System& system, const std::vector<ExportsFile
     return fail(probed.error());
   probe_names(system, names, facts);
   if (!options.empty())
-    if (auto probed = probe_options(system, options, facts); !probed)
-      return fail(probed.error());
+    probe_options(system, options, facts);
   return facts;
 }
 
-Result<DirectoryState> probe_directory(sys::System& system, const sys::Entry& directory) {
-  std::vector<std::string> way; // from the top
-  for (std::string path = directory.resolved; path != "/"; path = parent_path(path))
-    way.insert(way.begin(), path);
-  DirectoryState state;
-  if (directory.shared) {
-    sys::InspectRequest request;
-    for (const auto& path : way)
-      request.queries.emplace_back().path = path;
-    const auto facts = system.inspect(request);
-    if (!facts)
-      return fail(facts.error());
-    for (const auto& fact : *facts)
-      if (fact.kind == sys::PathKind::missing)
-        state.missing.push_back(fact.path);
-  } else {
-    for (const auto& path : way)
-      if (sys::look_at_local(system.files(), path).kind == sys::PathKind::missing)
-        state.missing.push_back(path);
-  }
-  if (!state.missing.empty())
-    return state;
+Result<std::optional<plan::Access>> probe_access(sys::System& system, const sys::Entry& directory) {
+  if (!directory.exists())
+    return std::nullopt;
   // A mode that nothing has: so that the answer is what is there, with its default ACL, and never "already so".
   plan::SetAccess question{directory.resolved, std::nullopt, {0, 0, 0xFFFF, ""}};
   const auto looked = plan::look_at(question, system);
   if (!looked)
     return fail(looked.error());
-  state.access = std::get<plan::SetAccess>(looked->intent).before;
-  return state;
+  return std::get<plan::SetAccess>(looked->intent).before;
 }
 
 } // namespace sharefs::exports

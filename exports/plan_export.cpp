@@ -1,6 +1,8 @@
 #include "exports/plan_export.hpp"
 
+#include "base/path.hpp"
 #include "base/text.hpp"
+#include "exports/system_directory.hpp"
 
 #include <fmt/format.h>
 #include <set>
@@ -53,25 +55,34 @@ plan::Access access_after(const DirectoryAccess& wanted, const plan::Access& bef
 
 void add_directory(const std::string& directory, const Request& request, const Actual& actual,
                    std::set<std::string>& made, plan::Plan& plan) {
-  const auto found = actual.directories.find(directory);
-  if (found == actual.directories.end())
+  const auto found = actual.facts.directories.find(directory);
+  if (found == actual.facts.directories.end())
     return;
-  const auto& state = found->second;
-  for (const auto& path : state.missing)
-    if (made.insert(path).second)
-      plan.add(k_group, "a directory to export", plan::MakeDirectory{path, 0755, std::nullopt});
+  const auto& entry = found->second;
+  std::vector<std::string> missing; // innermost first
+  if (!entry.exists())
+    for (auto path = entry.resolved; path != entry.ancestor && path != "/"; path = parent_path(path))
+      missing.push_back(path);
+  for (auto path = missing.rbegin(); path != missing.rend(); ++path)
+    if (made.insert(*path).second)
+      plan.add(k_group, "a directory to export", plan::MakeDirectory{*path, 0755, std::nullopt});
   const auto wanted = request.access.find(directory);
   if (wanted == request.access.end() || wanted->second.kind == DirectoryAccess::Kind::keep)
     return;
-  const auto before = state.access.value_or(plan::Access{0, 0, 0755, ""});
+  const auto known = actual.access.find(directory);
+  const auto before = known == actual.access.end() ? plan::Access{0, 0, 0755, ""} : known->second;
   const auto after = access_after(wanted->second, before);
-  if (state.access && before == after)
+  if (known != actual.access.end() && before == after)
     return;
+  plan::SetAccess change{entry.resolved, std::nullopt, after};
+  if (known != actual.access.end())
+    change = {entry.resolved, before, after, std::nullopt, entry.device, entry.inode};
+  if (wanted->second.kind == DirectoryAccess::Kind::group)
+    change.group = wanted->second.group;
   plan.add(k_group,
-           wanted->second.kind == DirectoryAccess::Kind::open
-               ? "everyone may use it, as in the manual recipe"
-               : fmt::format("members of `{}` share it", wanted->second.group),
-           plan::SetAccess{real_path(directory, actual.facts), state.access, after});
+           change.group ? fmt::format("members of `{}` share it", *change.group)
+                        : "everyone may use it, as in the manual recipe",
+           change);
   constexpr std::uint32_t k_others_read = 04;
   constexpr std::uint32_t k_others_write = 02;
   if ((after.mode & (k_others_read | k_others_write)) != 0)
@@ -119,6 +130,22 @@ void add_reload(const Actual& actual, const Composed& composed, const ExpectedEt
 }
 
 } // namespace
+
+Diagnoses diagnose_access(const Actual& actual, const Request& request) {
+  Diagnoses diagnoses;
+  std::set<std::string_view> seen;
+  for (const auto& entry : request.exports) {
+    const auto wanted = request.access.find(entry.directory);
+    if (wanted == request.access.end() || !seen.insert(entry.directory).second ||
+        wanted->second.kind == DirectoryAccess::Kind::keep)
+      continue;
+    if (const auto why = system_directory_reason(real_path(entry.directory, actual.facts)); !why.empty())
+      diagnoses.push_back({Severity::error, "SF139", entry.line.text(),
+                           fmt::format("the access of `{}` is not changed, since {}", entry.directory, why),
+                           "export a directory of its own, as /srv/share, or write `access: keep`", ""});
+  }
+  return diagnoses;
+}
 
 plan::Plan plan_export(const Actual& actual, const Request& request, const Composed& composed) {
   plan::Plan plan;

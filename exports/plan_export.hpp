@@ -39,7 +39,7 @@ struct Actual {
   std::vector<Export> etab;
   HostFacts facts;
   ServerState server;
-  std::map<std::string, DirectoryState, std::less<>> directories; ///< by the desired directory
+  std::map<std::string, plan::Access, std::less<>> access; ///< by the desired directory, if it exists
 };
 
 /// What own file is to hold: the desired exports with complete options, and the other entries that stay.
@@ -55,6 +55,9 @@ std::string own_file_text(const std::vector<Export>& exports);
 
 /// The files as they will be, own one included, with the places of sharefs.yaml: for diagnose().
 std::vector<ExportsFile> files_after(const Actual& actual, const Composed& composed);
+
+/// Access that must not be set: of directories of the operating system (SF139).
+Diagnoses diagnose_access(const Actual& actual, const Request& request);
 
 plan::Plan plan_export(const Actual& actual, const Request& request, const Composed& composed);
 

@@ -53,12 +53,19 @@ void add_units(const ServerState& state, const std::string& group, plan::Plan& p
   const auto* const rpcbind = socket != nullptr ? socket : service;
   const bool answers =
       (socket != nullptr && socket->active == "active") || (service != nullptr && service->active == "active");
-  if (rpcbind == nullptr)
+  if (state.version3 && rpcbind == nullptr)
     plan.notes.emplace_back("rpcbind is masked or has no unit: only clients of NFS version 4 can mount");
-  else if (!state.running() || state.version3)
+  else if (state.version3)
     add_unit(*rpcbind, answers, "the portmapper", group, plan);
   if (const auto* const server = server_unit(state))
     add_unit(*server, state.running(), "the NFS server", group, plan);
+  const auto* const mountd = find(state, {"nfs-mountd.service"}); // comes with the server, and may end by itself
+  if (mountd != nullptr && state.running() && mountd->active != "active")
+    add_unit(*mountd, false, "what answers who may mount what", group, plan);
+}
+
+bool is_missing(const ServerState& state, std::string_view program) {
+  return std::find(state.missing.begin(), state.missing.end(), program) != state.missing.end();
 }
 
 /// A daemon that puts itself into the background, and is not there yet.
@@ -84,15 +91,18 @@ void add_processes(const ServerState& state, const std::string& group, plan::Pla
                tool({"mount", "-t", "rpc_pipefs", "-o", "X-mount.mkdir", "sunrpc", "/run/rpc_pipefs"}));
     add_daemon(state, {"nfsdcld", {"nfsdcld"}, "remembers clients over a restart of the server"}, group, plan);
   }
-  if (!state.running() || state.version3) {
+  if (state.version3) {
     add_daemon(state, {"rpcbind", {"rpcbind", "-w"}, "the portmapper, which NFS version 3 needs"}, group, plan);
     add_daemon(state, {"rpc.statd", {"rpc.statd"}, "locks of NFS version 3"}, group, plan);
   }
   if (!state.running())
     plan.add(group, "start the NFS server", tool({"rpc.nfsd", "8"}, {"rpc.nfsd", "0"}));
   const auto& running = state.daemons;
-  if (std::find(running.begin(), running.end(), "nfsv4.exportd") == running.end())
-    add_daemon(state, {"rpc.mountd", {"rpc.mountd"}, "answers who may mount what"}, group, plan);
+  if (std::find(running.begin(), running.end(), "nfsv4.exportd") != running.end())
+    return;
+  const bool exportd = !state.version3 && is_missing(state, "rpc.mountd");
+  const std::string answers = exportd ? "nfsv4.exportd" : "rpc.mountd";
+  add_daemon(state, {answers, {answers}, "answers who may mount what"}, group, plan);
 }
 
 struct Package {
@@ -105,11 +115,16 @@ constexpr std::array k_packages{
     Package{"rpcbind", "rpcbind", "rpcbind"},
 };
 
+/// A server that offers version 4 only does without the portmapper, and takes nfsv4.exportd for rpc.mountd.
+bool is_for_version3(const ServerState& state, std::string_view program) {
+  return program == "rpcbind" || (program == "rpc.mountd" && !is_missing(state, "nfsv4.exportd"));
+}
+
 } // namespace
 
 Result<void> check_installed(const ServerState& state) {
   for (const auto& package : k_packages)
-    if (std::find(state.missing.begin(), state.missing.end(), package.program) != state.missing.end())
+    if (is_missing(state, package.program) && (state.version3 || !is_for_version3(state, package.program)))
       return fail(ErrorCode::not_found, fmt::format("`{}` is not installed on this host", package.program),
                   fmt::format("run `apt-get install {}` (Debian, Ubuntu) or `dnf install {}` (RHEL, Fedora)",
                               package.debian, package.rhel));

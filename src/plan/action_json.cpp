@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <concepts>
-#include <limits>
+#include <utility>
 
 namespace sharefs::plan {
 
@@ -86,7 +86,7 @@ class Reader {
   }
   template <std::integral T> static bool read(const Json& json, T& value) {
     const auto number = json.is_number_integer() ? json.get<std::int64_t>() : -1;
-    if (number < 0 || number > std::numeric_limits<T>::max())
+    if (number < 0 || !std::in_range<T>(number))
       return false;
     value = static_cast<T>(number);
     return true;

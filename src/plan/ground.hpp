@@ -5,6 +5,7 @@
 #include "plan/action.hpp"
 #include "sys/fs/root_directory.hpp"
 
+#include <fcntl.h>
 #include <optional>
 #include <string>
 #include <sys/stat.h>
@@ -28,6 +29,8 @@ class Ground {
   /// Opens the root and becomes the actor's user for good (nothing to do if we are that user). `permission`.
   static Result<Ground> enter(const std::string& root, const std::optional<Actor>& actor);
 
+  /// The root directory, O_PATH.
+  [[nodiscard]] sys::Fd root() const { return m_root.open("/", O_PATH | O_DIRECTORY); }
   /// The open parent directory of `path` and the name in it. Without an actor links on the way are resolved inside the
   /// root, as root only those that root has made; with one each component from the actor's `beneath` on must be a
   /// directory. Errors: `permission` for a link that is not followed, `not_found` for a missing directory.

@@ -46,19 +46,17 @@ Result<exports::Actual> gather(Context& context, exports::HostFiles files, const
   return actual;
 }
 
-/// Only for directories that can be exported: others are not touched at all.
-Result<void> gather_directories(Context& context, const exports::Request& request, exports::Actual& actual) {
-  for (const auto& desired : request.exports) {
-    const auto fact = actual.facts.directories.find(desired.directory);
-    if (fact == actual.facts.directories.end() || actual.directories.contains(desired.directory))
+/// Only of directories that can be exported: others are not touched at all.
+Result<void> gather_access(Context& context, const exports::Request& request, exports::Actual& actual) {
+  for (const auto& [directory, wanted] : request.access) {
+    const auto entry = actual.facts.directories.find(directory);
+    if (entry == actual.facts.directories.end())
       continue;
-    if (fact->second.kind == sys::EntryKind::unknown)
-      return fail(ErrorCode::timeout, fmt::format("{}: no answer in time", desired.directory),
-                  "it may lie on a dead mount: run `sharefs status`");
-    auto state = exports::probe_directory(context.system, fact->second);
-    if (!state)
-      return fail(state.error());
-    actual.directories.emplace(desired.directory, std::move(*state));
+    auto access = exports::probe_access(context.system, entry->second);
+    if (!access)
+      return fail(access.error());
+    if (*access)
+      actual.access.emplace(directory, **access);
   }
   return {};
 }
@@ -68,9 +66,9 @@ bool is_about(const Diagnosis& diagnosis, const std::string& file) {
 }
 
 /// What is to be said about the desired exports before anything is changed.
-Diagnoses diagnose_desired(const exports::Actual& actual, const exports::Composed& composed,
-                           const std::string& config_file) {
-  Diagnoses found;
+Diagnoses diagnose_desired(const exports::Actual& actual, const exports::Request& request,
+                           const exports::Composed& composed, const std::string& config_file) {
+  Diagnoses found = exports::diagnose_access(actual, request);
   for (const auto& entry : composed.exports)
     if (entry.origin.file != exports::k_own_file)
       for (auto& diagnosis : exports::diagnose_entry(entry))
@@ -80,6 +78,8 @@ Diagnoses diagnose_desired(const exports::Actual& actual, const exports::Compose
   const auto files = exports::files_after(actual, composed);
   for (auto& diagnosis : exports::diagnose(files, exports::expected_etab(files, actual.facts), actual.facts)) {
     const bool to_be_made = diagnosis.code == "SF123" && diagnosis.severity != Severity::error;
+    if (diagnosis.code == "SF138") // a warning of other files, which others answer for
+      diagnosis.severity = Severity::error;
     if (is_about(diagnosis, config_file) && !to_be_made)
       found.push_back(std::move(diagnosis));
   }
@@ -234,15 +234,19 @@ Result<int> run_export(Context& context, const Arguments& arguments) {
   if (!request->exports.empty())
     if (auto installed = exports::check_installed(actual->server); !installed)
       return fail(installed.error());
+  for (const auto& entry : request->exports)
+    if (const auto place = actual->facts.directories.find(entry.directory);
+        place != actual->facts.directories.end() && place->second.kind == sys::EntryKind::unknown)
+      return fail(place->second.error());
 
   const auto composed = exports::compose(*actual, *request);
   context.envelope.fields["exports"] = to_json(composed.exports);
-  const auto found = diagnose_desired(*actual, composed, (*config)->file);
+  const auto found = diagnose_desired(*actual, *request, composed, (*config)->file);
   context.report(found);
   if (has_errors(found))
     return fail(ErrorCode::failed, "the exports of sharefs.yaml cannot be put into force; nothing was changed",
                 "correct what is said above");
-  if (auto gathered = gather_directories(context, *request, *actual); !gathered)
+  if (auto gathered = gather_access(context, *request, *actual); !gathered)
     return fail(gathered.error());
   return put_into_force(context, *actual, *request, composed, own.address);
 }

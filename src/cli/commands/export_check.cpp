@@ -23,19 +23,14 @@ constexpr std::chrono::milliseconds k_read_deadline{5000};
 Result<std::string> read_named(Context& context, const std::string& word) {
   if (word == "-")
     return std::string(std::istreambuf_iterator<char>(context.host.in), {});
-  sys::PathQuery query;
-  query.path = join_path(context.host.working_directory, word);
-  query.follow = true;
-  query.read_bytes = k_file_limit;
-  const auto facts = context.system.inspect({{query}, k_read_deadline, std::nullopt});
-  if (!facts)
-    return fail(facts.error());
-  const auto& fact = facts->front();
-  if (fact.kind == sys::PathKind::missing)
+  const auto fact = context.system.entry(
+      {.path = join_path(context.host.working_directory, word), .follow = true, .read_bytes = k_file_limit},
+      k_read_deadline);
+  if (fact.kind == sys::EntryKind::missing)
     return fail(ErrorCode::not_found, fmt::format("there is no file {}", word));
   if (fact.error_number != 0)
     return fail(errno_error(fact.error_number, word));
-  if (fact.kind != sys::PathKind::file)
+  if (fact.kind != sys::EntryKind::file)
     return fail(ErrorCode::usage, fmt::format("{} is no file", word));
   if (fact.size > k_file_limit)
     return fail(ErrorCode::failed, fmt::format("{} is larger than {}", word, format_bytes(k_file_limit)));

@@ -1,3 +1,4 @@
+#include "exports/diagnose.hpp"
 #include "exports/host.hpp"
 #include "exports/parse.hpp"
 #include "support/catch.hpp"
@@ -131,7 +132,7 @@ TEST_CASE("options that the installed exportfs lacks, by what its program holds"
     const auto system = machine(std::string("{") + k_mountinfo + R"(,
       "run": [{"argv": ["rpc.mountd", "--version"], "out": "rpc.mountd version 2.6.2\n"},
               {"argv": ["getent", "ahosts", "h"], "exit_code": 2}],
-      "inspect": {"/usr/sbin/exportfs": {"kind": "file", "content": ")" +
+      "entries": {"/usr/sbin/exportfs": {"kind": "file", "content": ")" +
                                     content + "\"}}}",
                                 "/nonexistent");
     const auto facts = probe_facts(*system, {parse("/a h(" + options + ")", "f")});
@@ -145,24 +146,37 @@ TEST_CASE("options that the installed exportfs lacks, by what its program holds"
   CHECK(with("", "rw,xprtsec=tls").missing_options.empty()); // not installed
 }
 
-TEST_CASE("the way to a directory") {
+TEST_CASE("what others could exchange is known, and where it leads") {
+  const Root root;
+  root.make("/data/real");
+  root.make("/open/proj");
+  root.make("/safe");
+  std::filesystem::permissions(root.path() + "/open", std::filesystem::perms(0777));
+  std::filesystem::create_directory_symlink("/data/real", root.path() + "/open/link");
+  const auto system = machine(std::string("{") + k_mountinfo + "}", root.path());
+  const auto facts = probe_facts(*system, {parse("/open/proj h(rw)\n/open/link h\n/safe h\n/open/new/dir h", "f")});
+  REQUIRE(facts);
+  CHECK(facts->exchangeable.size() == 3);
+  CHECK(facts->exchangeable.at("/open/proj") == "others could exchange `proj`: `/open` has mode 0777");
+  CHECK_FALSE(facts->exchangeable.contains("/safe"));
+  CHECK(facts->directories.at("/open/link").resolved == "/data/real");
+  const auto found = diagnose({parse("/open/proj 10.0.0.1(rw)", "f")}, {}, *facts);
+  REQUIRE(found.size() == 2); // and a part of its file system
+  CHECK((found[0].code == "SF138" || found[1].code == "SF138"));
+}
+
+TEST_CASE("the access of a directory") {
   const Root root;
   root.make("/a/b");
   const auto system = machine(std::string("{") + k_mountinfo + "}", root.path());
-  const auto at = [](const std::string& path) {
-    sys::Entry entry;
-    entry.resolved = path;
-    return entry;
-  };
-  const auto missing = probe_directory(*system, at("/a/c/d"));
-  REQUIRE(missing);
-  CHECK(missing->missing == Lines{"/a/c", "/a/c/d"});
-  CHECK_FALSE(missing->access);
+  const auto missing = system->entry({.path = "/a/c/d"});
+  CHECK(missing.resolved == "/a/c/d");
+  CHECK(missing.ancestor == "/a");
+  CHECK_FALSE(probe_access(*system, missing).value());
   std::filesystem::permissions(root.path() + "/a/b", std::filesystem::perms(0750));
-  const auto there = probe_directory(*system, at("/a/b"));
-  REQUIRE(there);
-  CHECK(there->missing.empty());
-  REQUIRE(there->access);
-  CHECK(there->access->mode == 0750);
-  CHECK(there->access->default_acl.empty());
+  const auto access = probe_access(*system, system->entry({.path = "/a/b"}));
+  REQUIRE(access);
+  REQUIRE(*access);
+  CHECK((*access)->mode == 0750);
+  CHECK((*access)->default_acl.empty());
 }

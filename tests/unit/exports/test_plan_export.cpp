@@ -44,6 +44,16 @@ Actual host(const std::string& exports_text, const std::optional<std::string>& o
   return actual;
 }
 
+sys::Entry entry_at(const std::string& path, sys::EntryKind kind, const std::string& ancestor) {
+  sys::Entry entry;
+  entry.path = entry.resolved = path;
+  entry.ancestor = ancestor;
+  entry.kind = kind;
+  entry.device = 7;
+  entry.inode = 11;
+  return entry;
+}
+
 /// Each step in a line.
 Lines steps(const Actual& actual, const Request& request) {
   Lines lines;
@@ -60,7 +70,7 @@ std::string written(const Actual& actual, const Request& request) {
 
 TEST_CASE("from nothing: the directory, its access, the file, the reload, the server") {
   Actual actual;
-  actual.directories["/srv/share"] = {{"/srv", "/srv/share"}, std::nullopt};
+  actual.facts.directories["/srv/share"] = entry_at("/srv/share", sys::EntryKind::missing, "/");
   auto request = exactly(desired("/srv/share", {"10.0.0.1", "10.0.0.2"}));
   request.access["/srv/share"] = {DirectoryAccess::Kind::group, "ml", 1234, 02770};
   const auto composed = compose(actual, request);
@@ -69,7 +79,9 @@ TEST_CASE("from nothing: the directory, its access, the file, the reload, the se
   CHECK(std::get<plan::MakeDirectory>(plan.steps[0].action).path == "/srv");
   CHECK(std::get<plan::MakeDirectory>(plan.steps[1].action).path == "/srv/share");
   CHECK(std::get<plan::SetAccess>(plan.steps[2].action) ==
-        plan::SetAccess{"/srv/share", std::nullopt, {0, 1234, 02770, "u::rwx,g::rwx,o::---"}});
+        plan::SetAccess{"/srv/share", std::nullopt, {0, 1234, 02770, "u::rwx,g::rwx,o::---"}, "ml"});
+  CHECK(describe(plan.steps[2].action) == "set access of /srv/share: root:ml 2770, group-writable");
+  CHECK(plan.notes.empty());
   CHECK(std::get<plan::MakeDirectory>(plan.steps[3].action).path == "/etc/exports.d");
   const auto& file = std::get<plan::WriteFile>(plan.steps[4].action);
   CHECK(file.path == k_own_file);
@@ -104,7 +116,8 @@ TEST_CASE("what is right is left alone") {
 TEST_CASE("access of the directory") {
   auto actual = host("");
   const auto plan_of = [&](DirectoryAccess access, plan::Access now) {
-    actual.directories["/a"] = {{}, std::move(now)};
+    actual.facts.directories["/a"] = entry_at("/a", sys::EntryKind::directory, "/");
+    actual.access["/a"] = std::move(now);
     auto request = exactly(desired("/a", {"10.0.0.1"}));
     request.access["/a"] = std::move(access);
     std::vector<plan::SetAccess> found;
@@ -117,11 +130,57 @@ TEST_CASE("access of the directory") {
   const plan::Access plain{5, 6, 0755, ""};
   CHECK(plan_of({Kind::keep, "", 0, 0}, plain).empty());
   CHECK(plan_of({Kind::open, "", 0, 0}, plain) ==
-        std::vector<plan::SetAccess>{{"/a", plain, {5, 6, 01777, ""}}}); // the owner stays
+        std::vector<plan::SetAccess>{{"/a", plain, {5, 6, 01777, ""}, {}, 7, 11}}); // the owner stays
   CHECK(plan_of({Kind::open, "", 0, 0}, {5, 6, 01777, ""}).empty());
   CHECK(plan_of({Kind::group, "g", 9, 02770}, plain) ==
-        std::vector<plan::SetAccess>{{"/a", plain, {5, 9, 02770, "u::rwx,g::rwx,o::---"}}});
+        std::vector<plan::SetAccess>{{"/a", plain, {5, 9, 02770, "u::rwx,g::rwx,o::---"}, "g", 7, 11}});
   CHECK(plan_of({Kind::group, "g", 9, 02770}, {5, 9, 02770, "u::rwx,g::rwx,o::---"}).empty());
+}
+
+TEST_CASE("what lets everyone in is said in words") {
+  auto actual = host("");
+  actual.facts.directories["/a"] = entry_at("/a", sys::EntryKind::directory, "/");
+  const auto notes = [&](DirectoryAccess access) {
+    auto request = exactly(desired("/a", {"10.0.0.1"}));
+    request.access["/a"] = std::move(access);
+    return plan_export(actual, request, compose(actual, request)).notes;
+  };
+  using Kind = DirectoryAccess::Kind;
+  CHECK(notes({Kind::group, "g", 9, 02770}).empty());
+  CHECK(notes({Kind::group, "g", 9, 02775}) ==
+        Lines{"/a: readable by everyone on every node, and so is every file made in it, whatever the umask"});
+  CHECK(notes({Kind::group, "g", 9, 02777}) ==
+        Lines{"/a: writable by everyone on every node, and so is every file made in it, whatever the umask"});
+  CHECK(notes({Kind::open, "", 0, 0}) == Lines{"/a: writable by everyone on every node"});
+  CHECK(notes({Kind::keep, "", 0, 0}).empty());
+}
+
+TEST_CASE("the access of directories of the system is never changed") {
+  const auto refused = [](const std::string& directory, const std::string& resolved) {
+    Actual actual;
+    actual.facts.directories[directory] = entry_at(resolved, sys::EntryKind::directory, "/");
+    auto request = exactly(desired(directory, {"10.0.0.1"}));
+    request.access[directory].kind = DirectoryAccess::Kind::open;
+    const auto found = diagnose_access(actual, request);
+    request.access[directory].kind = DirectoryAccess::Kind::keep;
+    CHECK(diagnose_access(actual, request).empty());
+    return found.empty() ? std::string() : found.front().message;
+  };
+  for (const auto* path :
+       {"/", "/etc", "/etc/cron.d", "/usr", "/usr/local/bin", "/var", "/var/lib", "/var/log/x", "/root", "/home",
+        "/boot", "/dev/shm", "/proc", "/sys", "/run", "/bin", "/lib64", "/opt", "/tmp"}) {
+    CAPTURE(path);
+    CHECK_FALSE(refused(path, path).empty());
+  }
+  for (const auto* path : {"/srv", "/srv/share", "/mnt", "/mnt/share", "/data", "/home/data", "/opt/data", "/etcetera",
+                           "/var/lib/share", "/var/cache/hub"}) {
+    CAPTURE(path);
+    CHECK(refused(path, path).empty());
+  }
+  CHECK(refused("/srv/link", "/etc") ==
+        "the access of `/srv/link` is not changed, since it holds the configuration of the system");
+  CHECK(refused("/", "/") ==
+        "the access of `/` is not changed, since /etc in it holds the configuration of the system");
 }
 
 TEST_CASE("options: what exportfs would complain about is written out") {
