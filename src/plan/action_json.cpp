@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <concepts>
-#include <utility>
+#include <limits>
 
 namespace sharefs::plan {
 
@@ -85,10 +85,11 @@ class Reader {
     return json.is_number_integer();
   }
   template <std::integral T> static bool read(const Json& json, T& value) {
-    const auto number = json.is_number_integer() ? json.get<std::int64_t>() : -1;
-    if (number < 0 || !std::in_range<T>(number))
+    // A positive number is unsigned for the parser, a literal of a test is not.
+    if (!json.is_number_integer() || (!json.is_number_unsigned() && json.get<std::int64_t>() < 0) ||
+        json.get<std::uint64_t>() > static_cast<std::uint64_t>(std::numeric_limits<T>::max()))
       return false;
-    value = static_cast<T>(number);
+    value = json.get<T>();
     return true;
   }
   template <Composite T> static bool read(const Json& json, T& value) {
