@@ -6,7 +6,8 @@
 
 namespace sharefs::exports {
 
-/// Files in the order in which exportfs reads them, and what expected_etab() makes of them; what parse() found is part of the answer. Sorted by file and place.
+/// Files in the order in which exportfs reads them, and what expected_etab() makes of them; what parse() found is part
+/// of the answer. Sorted by file and place.
 Diagnoses diagnose(const std::vector<ExportsFile>& files, const ExpectedEtab& expected, const HostFacts& facts);
 
 /// Of an entry that was never text (sharefs.yaml): what exports(5) cannot express, unknown options, wrong values.

@@ -21,12 +21,14 @@ struct NameFact {
   friend bool operator==(const NameFact&, const NameFact&) = default;
 };
 
+using Names = std::map<std::string, NameFact, std::less<>>; ///< of clients that are host names
+
 struct HostFacts {
   std::map<std::string, sys::Entry, std::less<>> directories; ///< by the directory as written
   std::map<std::string, std::string, std::less<>>
       exchangeable; ///< directories that others than root could exchange: why
   sys::MountTable mounts;
-  std::map<std::string, NameFact, std::less<>> names; ///< clients that are host names
+  Names names;
   std::string nfs_utils_version;                      ///< "2.6.2"; empty: not known
   std::set<std::string, std::less<>> missing_options; ///< option names that the installed exportfs lacks
 };

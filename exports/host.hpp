@@ -29,9 +29,9 @@ std::vector<std::string> exports_in_order(std::vector<std::string> names);
 Result<std::vector<Export>> read_etab(const sys::Files& files);
 
 /// Directories of the files and of `more`, clients that are names, and the options that the installed nfs-utils lacks.
-/// Names are looked up for 10 s in all; one without an answer is not judged.
+/// Names that are not in `known` are looked up for 10 s in all; one without an answer is not judged.
 Result<HostFacts> probe_facts(sys::System& system, const std::vector<ExportsFile>& files,
-                              const std::vector<std::string>& more_directories = {});
+                              const std::vector<std::string>& more_directories = {}, const Names& known = {});
 
 /// Addresses and canonical name by `getent ahosts`; nullopt: no answer within the deadline.
 std::optional<NameFact> resolve_name(sys::System& system, const std::string& name, std::chrono::milliseconds deadline);

@@ -41,6 +41,8 @@ Result<void> probe_directories(sys::System& system, const std::set<std::string>&
 void probe_names(sys::System& system, const std::set<std::string>& names, HostFacts& facts) {
   const auto end = std::chrono::steady_clock::now() + k_names_budget;
   for (const auto& name : names) {
+    if (facts.names.contains(name))
+      continue;
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
     if (left <= 0ms)
       return;
@@ -114,7 +116,7 @@ Result<std::uint32_t> resolve_group(sys::System& system, const std::string& name
 }
 
 Result<HostFacts> probe_facts(sys::System& system, const std::vector<ExportsFile>& files,
-                              const std::vector<std::string>& more_directories) {
+                              const std::vector<std::string>& more_directories, const Names& known) {
   std::set<std::string> directories(more_directories.begin(), more_directories.end());
   std::set<std::string> names;
   std::set<std::string> options;
@@ -131,6 +133,7 @@ Result<HostFacts> probe_facts(sys::System& system, const std::vector<ExportsFile
               options.insert(option.substr(0, option.find('=')));
       }
   HostFacts facts;
+  facts.names = known;
   if (auto probed = probe_directories(system, directories, facts); !probed)
     return fail(probed.error());
   probe_names(system, names, facts);

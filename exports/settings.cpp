@@ -119,23 +119,10 @@ Outcome read_reexport(Reader& reader, const std::string& value) {
 /// One id or range: exportfs cuts the list at its first comma, so that a second range is an unknown option. It means
 /// nothing to the kernel's server, and exportfs does not write it to etab reliably, so it is no part of the settings.
 Outcome read_squash(Reader& /*reader*/, const std::string& value) {
-  std::size_t at = 0;
-  const auto id = [&]() -> std::int64_t {
-    const auto begin = at;
-    if (at < value.size() && value[at] == '-')
-      ++at;
-    while (at < value.size() && std::isdigit(static_cast<unsigned char>(value[at])) != 0)
-      ++at;
-    return std::strtoll(value.substr(begin, at - begin).c_str(), nullptr, 10);
-  };
-  const auto first = id();
-  auto last = first;
-  if (at < value.size() && value[at] == '-') {
-    ++at;
-    last = id();
-  }
-  if (at < value.size() || first == -1 || last == -1)
-    return bad("squash_uids or squash_gids ", value, "it is one id or one range, as `0-99`");
+  const auto dash = value.find('-', 1);
+  for (const auto& id : {value.substr(0, dash), dash == std::string::npos ? std::string("0") : value.substr(dash + 1)})
+    if (id == "-1" || (!id.empty() && !decimal(id)))
+      return bad("squash_uids or squash_gids ", value, "it is one id or one range, as `0-99`");
   return {};
 }
 

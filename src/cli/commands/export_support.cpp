@@ -76,7 +76,7 @@ Result<std::vector<Named>> select(const std::vector<std::string>& words, const s
   if (words.empty())
     return fail(ErrorCode::usage, "no export was named",
                 names.empty() ? "this host has no `exports:` in sharefs.yaml"
-                              : fmt::format("name some of {}, or give --all", join(names, ", ")));
+                              : fmt::format("name an export ({}) or use --all", join(names, ", ")));
   std::vector<Named> selected;
   for (const auto& word : words) {
     std::vector<std::string> paths;
@@ -131,7 +131,7 @@ Error not_a_server(sys::System& system, const config::Config& config) {
     return {ErrorCode::config, "sharefs.yaml has no `servers:`, so this host exports nothing",
             "run `sharefs config keys` for what can be written", ""};
   return {ErrorCode::config,
-          fmt::format("this host is none of the servers of sharefs.yaml: it is `{}` with {}, the file names {}",
+          fmt::format("this host (`{}`, {}) is no server of sharefs.yaml, which has {}",
                       identity.hostname, addresses, join(servers, ", ")),
           "run this on the server, or correct the server's `address`", ""};
 }
@@ -141,7 +141,7 @@ Result<exports::Request> export_request(Context& context, const Arguments& argum
   const bool all = arguments.flag("all");
   const bool remove = arguments.flag("remove");
   if (all && !arguments.positional.empty())
-    return fail(ErrorCode::usage, "both names and --all were given", "give one of them");
+    return fail(ErrorCode::usage, "both names and --all were given", "leave one of them out");
   std::vector<Named> known;
   for (const auto* server : own.servers)
     for (const auto& entry : server->exports)
