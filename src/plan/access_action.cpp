@@ -92,9 +92,9 @@ Result<void> set_default_acl(int fd, const std::string& path, const std::string&
 
 Result<Outcome> act(SetAccess& action, const Ground& ground, Phase phase) {
   // A path that nobody but root could exchange, and from here on the descriptor, whatever happens to the name.
-  const auto walked = sys::walk(ground.root().get(), action.path, {.links = sys::Links::trusted, .guarded = true});
+  const auto walked = ground.find(action.path, true);
   if (!walked)
-    return fail(walked.error().error());
+    return fail(walked.error());
   if (!walked->exists())
     return fail(errno_error(ENOENT, action.path));
   const auto& target = walked->fd;
@@ -104,6 +104,8 @@ Result<Outcome> act(SetAccess& action, const Ground& ground, Phase phase) {
                 "name the directory that it leads to");
   if (!S_ISDIR(status.st_mode) && !S_ISREG(status.st_mode))
     return fail(ErrorCode::conflict, action.path + ": expected a directory or a file, found a special file");
+  if (action.inode != 0 && (action.device != status.st_dev || action.inode != status.st_ino))
+    return conflict(action.path, "the directory that the plan was made for", "another one");
 
   Access found{status.st_uid, status.st_gid, status.st_mode & 07777U, ""};
   if (S_ISDIR(status.st_mode)) {

@@ -96,6 +96,8 @@ struct SetAccess {
   std::string path;
   std::optional<Access> before; ///< as planned; nullopt: the directory is made by an earlier step of the plan
   Access after;
+  std::optional<std::string> group = {}; ///< name of after.gid, for people
+  std::uint64_t device = 0, inode = 0;   ///< of what the plan saw: another thing at this path is a conflict; 0: any
   friend bool operator==(const SetAccess&, const SetAccess&) = default;
 };
 

@@ -47,6 +47,9 @@ template <class A, class Visitor> void visit_fields(A& a, Visitor&& visit) {
     visit("path", a.path);
     visit("before", a.before);
     visit("after", a.after);
+    visit("group", a.group);
+    visit("device", a.device);
+    visit("inode", a.inode);
   } else if constexpr (std::is_same_v<T, Access>) {
     visit("uid", a.uid);
     visit("gid", a.gid);

@@ -5,6 +5,7 @@
 #include "plan/action.hpp"
 #include "sys/fs/walk.hpp"
 
+#include <fcntl.h>
 #include <optional>
 #include <string>
 

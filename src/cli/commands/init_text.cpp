@@ -47,16 +47,15 @@ void take(const exports::Export& entry, std::vector<FoundExport>& found) {
   auto same = std::ranges::find(found, entry.directory, &FoundExport::path);
   if (same == found.end())
     same = found.insert(found.end(), FoundExport{entry.directory, {}, {}});
-  same->origins.push_back(entry.origin.text());
-  for (const auto& client : entry.clients) {
-    auto options = client.defaults;
-    options.insert(options.end(), client.options.begin(), client.options.end());
-    auto group = std::ranges::find(same->groups, options, &Group::options);
-    if (group == same->groups.end())
-      group = same->groups.insert(group, Group{{}, std::move(options)});
-    if (std::ranges::find(group->clients, client.name) == group->clients.end())
-      group->clients.push_back(client.name);
-  }
+  if (const auto line = entry.line.text(); same->origins.empty() || same->origins.back() != line)
+    same->origins.push_back(line);
+  auto options = entry.defaults;
+  options.insert(options.end(), entry.options.begin(), entry.options.end());
+  auto group = std::ranges::find(same->groups, options, &Group::options);
+  if (group == same->groups.end())
+    group = same->groups.insert(group, Group{{}, std::move(options)});
+  if (std::ranges::find(group->clients, entry.client) == group->clients.end())
+    group->clients.push_back(entry.client);
 }
 
 std::vector<FoundExport> exports_of(const InitFacts& facts) {
