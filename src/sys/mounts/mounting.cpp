@@ -3,7 +3,7 @@
 // A mount.nfs that is given up leaves nothing behind: what it may still mount goes with its namespace.
 #include "sys/mounts/mounting.hpp"
 
-#include "base/path.hpp"
+#include "base/source.hpp"
 #include "base/text.hpp"
 #include "sys/fs/walk.hpp"
 #include "sys/nfs/net.hpp"
@@ -66,19 +66,8 @@ constexpr std::array<KnownFailure, 13> k_known_failures{{
      "check the share's `options` against nfs(5); `dmesg` may say more"},
 }};
 
-struct HostAndPath {
-  std::string host, path;
-};
-HostAndPath parts_of(const std::string& source) {
-  const auto colon = source.find(":/");
-  auto host = source.substr(0, colon);
-  if (host.starts_with('[') && host.ends_with(']'))
-    host = host.substr(1, host.size() - 2);
-  return {host, colon == std::string::npos ? "" : source.substr(colon + 1)};
-}
-
 std::string filled_in(std::string_view text, const std::string& source) {
-  const auto [host, path] = parts_of(source);
+  const auto [host, path] = parse_source(source);
   std::string result(text);
   for (const auto& [word, value] : {std::pair{"HOST", host}, std::pair{"PATH", path}})
     if (const auto at = result.find(word); at != std::string::npos)
@@ -213,7 +202,7 @@ Result<void> check_server(const MountCall& call) {
   for (const auto* other : {"proto=rdma", "rdma", "proto=udp", "udp"})
     if (has_word(call.options, other))
       return {};
-  const std::string host = parts_of(call.source).host;
+  const std::string host = parse_source(call.source).server;
   const Deadline deadline = deadline_in(std::min(call.deadline, k_server_deadline));
   const auto addresses = resolve_host(host, deadline);
   if (!addresses)

@@ -61,7 +61,9 @@ struct NfsProbe {
   std::string host;
   std::string address;             ///< the one that was used
   std::vector<StageResult> stages; ///< one per stage, in order
-  bool v3 = false, v4 = false;
+  bool v3 = false, v4 = false; ///< offered
+  /// Neither offered nor known not to be: no answer in time, a lost connection, a reply that cannot be read.
+  bool v3_unknown = false, v4_unknown = false;
   std::vector<ExportListing> exports;
   std::vector<ExportAccess> access;
   std::chrono::milliseconds took{0};
