@@ -42,7 +42,7 @@ Error RealSystem::exec(const Argv& argv, const std::vector<std::string>& environ
 }
 
 Result<MountTable> RealSystem::mounts() {
-  return read_mount_table();
+  return files().mounts();
 }
 
 Glance RealSystem::glance() {
@@ -74,6 +74,15 @@ NfsProbe RealSystem::probe_nfs(const NfsProbeRequest& request) {
                 failing == nullptr ? "usable" : std::string(to_string(failing->stage)) + ": " + failing->detail,
                 result.took.count());
   return result;
+}
+
+std::vector<Entry> RealSystem::entries(const EntryRequest& request) {
+  const auto table = mounts();
+  std::vector<Entry> results = read_entries(files(), table ? *table : MountTable(), request);
+  for (const Entry& entry : results)
+    if (entry.kind == EntryKind::unknown)
+      spdlog::debug("{}: {}", entry.path, entry.error().message);
+  return results;
 }
 
 std::vector<PathProbe> RealSystem::probe_paths(const std::vector<PathProbeRequest>& requests) {
