@@ -6,6 +6,7 @@
 #include "base/source.hpp"
 #include "base/text.hpp"
 #include "sys/fs/walk.hpp"
+#include "sys/mounts/mount_watch.hpp"
 #include "sys/nfs/net.hpp"
 #include "sys/process/child.hpp"
 #include "sys/process/interrupt.hpp"
@@ -163,7 +164,7 @@ Ending mount_in_child(const MountCall& call) {
   if (!said)
     return {Stage::isolation, errno, {}};
   const int status = run_mount_nfs(call, *program, said.get());
-  const auto table = read_mount_table(); // of the new namespace; libmount has returned 0 for mounts that failed
+  const auto table = MountWatch().current(); // of the new namespace; libmount has returned 0 for mounts that failed
   const auto* staged = table ? table->at(k_staging) : nullptr;
   if (staged == nullptr || !is_nfs(*staged))
     return {status == 0 ? Stage::nothing : Stage::program, 0, text_of(said.get())};

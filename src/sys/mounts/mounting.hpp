@@ -1,13 +1,9 @@
 #pragma once
 // Making and ending mounts on the live machine. Both work on the directory that was found, not on its name: what lies at
 // a mount point in a user's directory can be exchanged between two system calls.
-#include "sys/mounts/mount_table.hpp"
 #include "sys/system.hpp"
 
 namespace sharefs::sys {
-
-/// /proc/self/mountinfo, read until two reads are equal (before kernel 5.8 one read may be inconsistent).
-Result<MountTable> read_mount_table();
 
 /// See System::mount and System::unmount.
 Result<void> make_mount(const MountCall& call);

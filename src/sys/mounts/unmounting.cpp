@@ -1,14 +1,14 @@
-// end_mount, and the mount table itself.
+// end_mount: in a child, from the directory that was checked, judged by the mount table.
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "sys/fs/walk.hpp"
+#include "sys/mounts/mount_watch.hpp"
 #include "sys/mounts/mounting.hpp"
 #include "sys/process/child.hpp"
 #include "sys/process/interrupt.hpp"
 #include "sys/process/wire.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <poll.h>
 #include <sys/mount.h>
@@ -16,36 +16,10 @@
 namespace sharefs::sys {
 namespace {
 
-constexpr int k_max_table_reads = 8;
 /// How often the mount table is read while umount2(2) is under way.
 constexpr std::chrono::milliseconds k_table_interval{25};
 /// After a lazy or forced unmount has left the table, the child is waited for no longer than this.
 constexpr std::chrono::milliseconds k_detached_grace{200};
-
-struct MountInfo {
-  std::string text;
-  bool torn = false; ///< mounts came or went while it was read, so that entries may be missing
-};
-
-Result<MountInfo> read_mountinfo() {
-  const Fd fd(::open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC));
-  MountInfo info;
-  std::array<char, 65536> buffer{};
-  ssize_t count = -1;
-  while (fd && (count = ::read(fd.get(), buffer.data(), buffer.size())) != 0) {
-    if (count < 0 && errno == EINTR)
-      continue;
-    if (count < 0)
-      break;
-    info.text.append(buffer.data(), static_cast<std::size_t>(count));
-  }
-  if (count != 0)
-    return fail(errno_error(errno, "/proc/self/mountinfo"));
-  // proc_pid_mountinfo(5): poll reports a change since the file was opened. Dearer would be to read it a second time.
-  pollfd change{fd.get(), POLLPRI, 0};
-  info.torn = ::poll(&change, 1, 0) > 0;
-  return info;
-}
 
 bool is_in(const MountTable& table, const MountEntry& mount) {
   return std::any_of(table.entries().begin(), table.entries().end(), [&mount](const MountEntry& entry) {
@@ -74,9 +48,10 @@ void unmount_in_child(const UnmountCall& call, int fd) {
 Result<bool> watch_unmount(WorkingChild& child, const MountEntry& mount, const UnmountCall& call) {
   const Deadline deadline = deadline_in(call.deadline);
   std::optional<Deadline> detached;
+  MountWatch mounts;
   for (;;) {
     const bool ended = !child.drain();
-    const auto table = read_mount_table();
+    const auto table = mounts.current();
     if (!table)
       return fail(table.error());
     const bool gone = !is_in(*table, mount);
@@ -105,17 +80,8 @@ Error unmount_error(const UnmountCall& call, int error_number, const std::string
 
 } // namespace
 
-Result<MountTable> read_mount_table() {
-  auto info = read_mountinfo();
-  for (int reads = 1; info && info->torn && reads < k_max_table_reads; ++reads)
-    info = read_mountinfo();
-  if (!info)
-    return fail(info.error());
-  return MountTable::parse(info->text);
-}
-
 Result<void> end_mount(const UnmountCall& call) {
-  const auto before = read_mount_table();
+  const auto before = MountWatch().current();
   if (!before)
     return fail(before.error());
   const MountEntry* found = before->at(call.target);
@@ -143,7 +109,7 @@ Result<void> end_mount(const UnmountCall& call) {
   if (reader.ok() && error != 0)
     return fail(unmount_error(call, error, text));
   // Between the last read of the table and the kill it may have gone.
-  if (const auto table = read_mount_table(); table && !is_in(*table, mount))
+  if (const auto table = MountWatch().current(); table && !is_in(*table, mount))
     return {};
   if (reader.ok())
     return fail(ErrorCode::busy, call.target + ": is still mounted");
