@@ -9,15 +9,15 @@
 namespace sharefs::mounts {
 
 struct MountPoint {
-  std::string name;             ///< "share"; empty for a mount that only the mount table knows
-  std::string server;           ///< host name or address to mount from; empty: only the target is known
-  std::string path;             ///< on the server
-  std::string target;           ///< mount point; absolute, normalized
+  std::string name = {};        ///< "share"; empty for a mount that only the mount table knows
+  std::string server = {};      ///< host name or address to mount from; empty: only the target is known
+  std::string path = {};        ///< on the server
+  std::string target = {};      ///< mount point; absolute, normalized
   std::string profile = "safe"; ///< see profiles.hpp
-  Settings options;             ///< own ones; decide() adds the profile's
+  Settings options = {};        ///< own ones; decide() adds the profile's
   bool boot = false;            ///< to be mounted at boot
-  std::string server_name;      ///< as sharefs.yaml calls it; empty: as `server`
-  std::string origin;           ///< file:line for messages
+  std::string server_name = {}; ///< as sharefs.yaml calls it; empty: as `server`
+  std::string origin = {};      ///< file:line for messages
 
   friend bool operator==(const MountPoint&, const MountPoint&) = default;
 };

@@ -73,7 +73,8 @@ Verification verify(sys::System& system, const std::vector<MountPoint>& points, 
     if (answer.space)
       verified.latency = answer.space->latency;
     // Root was refused: once more as somebody who may.
-    const auto writer = is_refused(answer) && root ? likely_writer(answer) : std::nullopt;
+    const bool squashes = request.queries[index].write_test && is_refused(answer) && root && answer.exists();
+    const auto writer = squashes ? likely_writer(answer) : std::nullopt;
     if (writer) {
       const auto second = system.entries({{{.path = point.target, .write_test = true}}, deadline, writer});
       if (second.size() == 1 && !is_refused(second.front())) {
@@ -81,10 +82,11 @@ Verification verify(sys::System& system, const std::vector<MountPoint>& points, 
         verified.as = writer->name;
       }
     }
-    verified.ok = answer.error_number == 0 || (is_refused(answer) && root && answer.exists());
+    const bool refused = squashes && is_refused(answer);
+    verified.ok = answer.error_number == 0 || refused;
     verified.written = answer.error_number == 0 && request.queries[index].write_test;
     if (answer.error_number != 0)
-      all.diagnoses.push_back(verified.ok ? squashed(point, answer) : failure(point, answer));
+      all.diagnoses.push_back(refused ? squashed(point, answer) : failure(point, answer));
     all.results.push_back(std::move(verified));
   }
   return all;

@@ -64,10 +64,10 @@ TEST_CASE("Unmount takes away only what it was planned for") {
   ScriptedSystem system;
   make_live(system);
   system.machine.add_mount("s:/x", "/data", "nfs4");
-  CHECK(apply(Unmount{.target = "/data", .source = "s:/y"}, system) ==
+  CHECK(apply(Unmount{"/data", false, false, "s:/y", "nfs4", ""}, system) ==
         "conflict: /data: expected `s:/y`, found `s:/x` (nfs4)");
-  CHECK(apply(Unmount{.target = "/data", .source = "s:/x/"}, system) == "done");
-  CHECK(apply(Unmount{.target = "/data", .source = "s:/x"}, system) == "unchanged");
+  CHECK(apply(Unmount{"/data", false, false, "s:/x/", "nfs", ""}, system) == "done");
+  CHECK(apply(Unmount{"/data", false, false, "s:/x", "nfs", ""}, system) == "unchanged");
   system.machine.add_mount("s:/x", "/data", "nfs4");
-  CHECK(apply(Unmount{.target = "/data", .force = true}, system) == "done");
+  CHECK(apply(Unmount{"/data", true, false, "", "", ""}, system) == "done");
 }

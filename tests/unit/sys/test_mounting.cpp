@@ -71,7 +71,7 @@ TEST_CASE("what mount.nfs says becomes one line with a kind and a cure") {
 TEST_CASE("unmounting for real") {
   const test::TemporaryDirectory directory;
   const std::string text = in_namespace([&] {
-    const UnmountCall unmount{.target = directory / "mnt", .deadline = 2000ms};
+    const UnmountCall unmount{directory / "mnt", false, false, "", "", "", 2000ms};
     const auto mount = [&] { return ::mount("none", unmount.target.c_str(), "tmpfs", 0, "size=64k"); };
     ::mkdir(unmount.target.c_str(), 0755);
     ::symlink(directory.path().c_str(), (directory / "link").c_str());
@@ -120,7 +120,7 @@ TEST_CASE("a hung mount is taken out of the table in time") {
     if (device < 0 || ::mount("hung", directory.path().c_str(), "fuse", MS_NODEV, options.c_str()) != 0)
       return std::string("not here");
     const auto begin = std::chrono::steady_clock::now();
-    const auto ended = end_mount({.target = directory.path(), .force = true, .lazy = true, .deadline = 3000ms});
+    const auto ended = end_mount({directory.path(), true, true, "", "", "", 3000ms});
     return told(ended) + (std::chrono::steady_clock::now() - begin < 3500ms ? " in time" : " too late");
   });
   if (text == "not here")
