@@ -60,16 +60,6 @@ bool is_compared(const Setting& setting, int actual_major) {
   return row->versions == Versions::any || actual_major == 0 || (row->versions == Versions::v3) == (actual_major == 3);
 }
 
-bool same_host(std::string a, std::string b) {
-  const auto lower = [](std::string& text) {
-    std::transform(text.begin(), text.end(), text.begin(),
-                   [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
-  };
-  lower(a);
-  lower(b);
-  return a == b;
-}
-
 } // namespace
 
 Settings shown_settings(const sys::MountEntry& mount) {
@@ -82,15 +72,15 @@ Settings shown_settings(const sys::MountEntry& mount) {
   return shown;
 }
 
-std::vector<Difference> compare_options(const std::vector<std::string>& asked, const sys::MountEntry& mount) {
-  const auto wanted = override_settings({}, parse_options(asked));
+std::vector<Difference> compare_options(const Settings& asked, const sys::MountEntry& mount) {
+  const auto wanted = override_settings({}, asked);
   const auto shown = shown_settings(mount);
   const int actual_major = major_version(version_of(shown));
   std::vector<Difference> differences;
   for (const auto& setting : wanted) {
     if (!is_compared(setting, actual_major))
       continue;
-    // `actimeo` is shown as four options and told as one.
+    // `actimeo` is shown as four options and reported as one.
     std::vector<std::string> actual;
     bool fault = true;
     for (const auto& part : expand({setting})) {
@@ -128,7 +118,7 @@ bool same_source(const MountPoint& point, const sys::MountEntry& mount, const st
   const auto actual = parse_source(mount.source);
   if (normalize_path(actual.path) != normalize_path(point.path))
     return false;
-  if (same_host(actual.server, point.server))
+  if (is_same_host(actual.server, point.server))
     return true;
   const auto shown = parse_options({mount.super_options});
   const auto* used = find_setting(shown, "addr");
@@ -142,10 +132,34 @@ bool is_submount(const sys::MountEntry& parent, const sys::MountEntry& child) {
     return false;
   const auto above = parse_source(parent.source);
   const auto below = parse_source(child.source);
-  if (!same_host(above.server, below.server) || !is_under(child.target, parent.target) || child.target == parent.target)
+  if (!is_same_host(above.server, below.server) || !is_under(child.target, parent.target) ||
+      child.target == parent.target)
     return false;
   const auto relative = child.target.substr(parent.target == "/" ? 0 : parent.target.size());
   return normalize_path(below.path) == normalize_path(above.path + "/" + relative);
+}
+
+std::vector<const sys::MountEntry*> layers(const sys::MountTable& table, const std::string& target) {
+  std::vector<const sys::MountEntry*> found;
+  const auto& entries = table.entries();
+  const auto* top = table.at(target);
+  while (top != nullptr && sys::is_nfs(*top) && found.size() <= entries.size()) {
+    found.push_back(top);
+    const auto below = std::find_if(entries.begin(), entries.end(), [&](const sys::MountEntry& one) {
+      return one.id == top->parent && one.target == target && &one != top;
+    });
+    top = below == entries.end() ? nullptr : &*below;
+  }
+  return found;
+}
+
+std::vector<const sys::MountEntry*> nested(const sys::MountTable& table, const std::string& target) {
+  const auto* top = table.at(target);
+  auto found = table.below(target);
+  std::erase_if(found, [&](const sys::MountEntry* one) {
+    return one->target == target || (top != nullptr && is_submount(*top, *one));
+  });
+  return found;
 }
 
 std::string remount_options(const sys::MountEntry& mount) {

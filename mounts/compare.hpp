@@ -13,7 +13,7 @@ struct Difference {
   std::string key;
   std::string asked;  ///< "vers=4.2"
   std::string actual; ///< "vers=3"; in parentheses when mountinfo shows only by silence that it is the default
-  bool fault = true;  ///< false: fixed by an earlier mount of the same server (nconnect), told and left alone
+  bool fault = true;  ///< false: fixed by an earlier mount of the same server (nconnect), reported and left alone
   friend bool operator==(const Difference&, const Difference&) = default;
 };
 
@@ -21,7 +21,7 @@ struct Difference {
 /// A mount is read-only if either says so.
 Settings shown_settings(const sys::MountEntry& mount);
 /// Only options that were asked for are compared, and only where mountinfo can tell.
-std::vector<Difference> compare_options(const std::vector<std::string>& asked, const sys::MountEntry& mount);
+std::vector<Difference> compare_options(const Settings& asked, const sys::MountEntry& mount);
 bool has_faults(const std::vector<Difference>& differences);
 /// "vers=3 instead of vers=4.2, ro instead of rw"
 std::string describe(const std::vector<Difference>& differences);
@@ -33,6 +33,11 @@ bool same_source(const MountPoint& point, const sys::MountEntry& mount, const st
 /// True if `child` is a file system below the export `parent` that the kernel mounted by itself (crossmnt, NFS 4): it
 /// goes with its parent.
 bool is_submount(const sys::MountEntry& parent, const sys::MountEntry& child);
+
+/// The NFS mounts at exactly `target`, the visible one first, down to the first that is not NFS.
+std::vector<const sys::MountEntry*> layers(const sys::MountTable& table, const std::string& target);
+/// Mounts below `target`, deepest first, without those that the kernel made by itself (is_submount).
+std::vector<const sys::MountEntry*> nested(const sys::MountTable& table, const std::string& target);
 
 /// Options that mount the same again: what mountinfo shows without what the kernel adds by itself.
 std::string remount_options(const sys::MountEntry& mount);

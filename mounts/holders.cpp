@@ -16,56 +16,37 @@ namespace {
 constexpr std::size_t k_comm_bytes = 64;
 constexpr std::size_t k_maps_bytes = 1U << 20U;
 constexpr std::size_t k_mountinfo_bytes = 4U << 20U;
-constexpr int k_retries = 3;
 
-/// inspect() that gives up a path on which it hangs, up to k_retries times, and says so in `gaps`.
-std::map<std::string, sys::PathFact> inspect_all(sys::System& system, std::vector<sys::PathQuery> queries,
-                                                 std::chrono::milliseconds deadline, std::vector<std::string>& gaps) {
-  std::map<std::string, sys::PathFact> facts;
-  for (int attempt = 0; attempt < k_retries && !queries.empty(); ++attempt) {
-    auto answers = system.inspect({queries, deadline, std::nullopt});
-    if (answers) {
-      for (auto& fact : *answers)
-        facts.emplace(fact.path, fact);
-      return facts;
-    }
-    gaps.push_back(answers.error().message);
-    const auto count = queries.size();
-    std::erase_if(queries, [&](const sys::PathQuery& query) {
-      return answers.error().message.find(query.path) != std::string::npos;
-    });
-    if (queries.size() == count)
-      return facts;
-  }
-  return facts;
-}
-
-const sys::PathFact& fact_at(const std::map<std::string, sys::PathFact>& facts, const std::string& path) {
-  static const sys::PathFact k_none;
-  const auto found = facts.find(path);
-  return found == facts.end() ? k_none : found->second;
-}
+using Answers = std::map<std::string, sys::Entry>;
 
 std::string proc(int pid, std::string_view name) {
   return fmt::format("/proc/{}/{}", pid, name);
 }
 
-/// The file of a line of /proc/PID/maps (its sixth column), or "".
-std::string_view mapped_file(std::string_view line) {
-  const auto slash = line.find(" /");
-  return slash == std::string_view::npos ? std::string_view() : line.substr(slash + 1);
-}
-
 struct Scan {
   std::vector<ProcessFacts> processes;
   std::string own_namespace;
-  std::map<std::string, std::pair<ProcessFacts, sys::MountTable>> other_namespaces; ///< by namespace
-  std::vector<std::string> gaps;
-  bool complete = true; ///< false: other users' processes are closed to us
+  std::map<std::string, std::pair<Holder, sys::MountTable>> other_namespaces; ///< by namespace
+  std::set<std::string> gaps;
 };
 
-void scan_links(sys::System& system, Scan& scan, const std::vector<int>& pids, std::chrono::milliseconds deadline) {
-  std::vector<sys::PathQuery> queries{{.path = "/proc/self/ns/mnt"}};
+/// The answers by path; what hung is noted as a gap.
+Answers ask(sys::System& system, Scan& scan, std::vector<sys::EntryQuery> queries, std::chrono::milliseconds deadline) {
+  Answers answers;
+  if (queries.empty())
+    return answers;
+  for (auto& entry : system.entries({std::move(queries), deadline})) {
+    if (entry.hung())
+      scan.gaps.insert(fmt::format("{}: {}", entry.path, entry.detail));
+    answers.emplace(entry.path, std::move(entry));
+  }
+  return answers;
+}
+
+void scan_links(sys::System& system, Scan& scan, std::chrono::milliseconds deadline) {
+  std::vector<sys::EntryQuery> queries{{.path = "/proc/self/ns/mnt"}};
+  auto pids = process_ids(system, deadline);
+  std::erase(pids, system.identity().pid);
   for (const int pid : pids) {
     queries.push_back({.path = proc(pid, "comm"), .read_bytes = k_comm_bytes});
     queries.push_back({.path = proc(pid, "wchan"), .read_bytes = k_comm_bytes});
@@ -73,24 +54,25 @@ void scan_links(sys::System& system, Scan& scan, const std::vector<int>& pids, s
       queries.push_back({.path = proc(pid, name)});
     queries.push_back({.path = proc(pid, "fd"), .list = true});
   }
-  const auto facts = inspect_all(system, std::move(queries), deadline, scan.gaps);
-  scan.own_namespace = fact_at(facts, "/proc/self/ns/mnt").link_target;
-  std::vector<sys::PathQuery> descriptors;
+  auto answers = ask(system, scan, std::move(queries), deadline);
+  scan.own_namespace = answers["/proc/self/ns/mnt"].link_target;
+  std::vector<sys::EntryQuery> descriptors;
   for (const int pid : pids) {
     ProcessFacts process;
     process.pid = pid;
-    process.command = std::string(trim(fact_at(facts, proc(pid, "comm")).content));
-    process.waits_in = fact_at(facts, proc(pid, "wchan")).content;
-    process.mount_namespace = fact_at(facts, proc(pid, "ns/mnt")).link_target;
+    process.command = std::string(trim(answers[proc(pid, "comm")].content));
+    process.waits_in = answers[proc(pid, "wchan")].content;
+    process.mount_namespace = answers[proc(pid, "ns/mnt")].link_target;
     for (const auto* name : {"cwd", "root", "exe"})
-      process.links.emplace_back(name, fact_at(facts, proc(pid, name)).link_target);
-    const auto& list = fact_at(facts, proc(pid, "fd"));
-    scan.complete = scan.complete && list.error_number != EACCES;
-    for (const auto& number : list.entries)
+      process.links.emplace_back(name, answers[proc(pid, name)].link_target);
+    const auto& list = answers[proc(pid, "fd")];
+    if (list.error_number == EACCES)
+      scan.gaps.insert("processes of other users are visible to root only");
+    for (const auto& number : list.names)
       descriptors.push_back({.path = proc(pid, "fd/" + number)});
     scan.processes.push_back(std::move(process));
   }
-  const auto open_files = inspect_all(system, std::move(descriptors), deadline, scan.gaps);
+  const auto open_files = ask(system, scan, std::move(descriptors), deadline);
   for (auto& process : scan.processes) {
     const auto prefix = proc(process.pid, "fd/");
     for (auto at = open_files.lower_bound(prefix); at != open_files.end() && at->first.starts_with(prefix); ++at)
@@ -98,27 +80,36 @@ void scan_links(sys::System& system, Scan& scan, const std::vector<int>& pids, s
   }
 }
 
-/// Maps can only be read while the process' memory is not locked, so a hung one may be skipped.
+/// Maps can only be read while the process' memory is not locked, so those of a hung one may be a gap.
 void scan_maps(sys::System& system, Scan& scan, std::chrono::milliseconds deadline) {
-  std::vector<sys::PathQuery> queries;
+  std::vector<sys::EntryQuery> queries;
   std::set<std::string> seen{scan.own_namespace, ""};
   for (const auto& process : scan.processes) {
-    queries.push_back({.path = proc(process.pid, "maps"), .read_bytes = k_maps_bytes});
+    if (process.mount_namespace == scan.own_namespace)
+      queries.push_back({.path = proc(process.pid, "maps"), .read_bytes = k_maps_bytes});
     if (seen.insert(process.mount_namespace).second)
       queries.push_back({.path = proc(process.pid, "mountinfo"), .read_bytes = k_mountinfo_bytes});
   }
-  const auto facts = inspect_all(system, std::move(queries), deadline, scan.gaps);
+  auto answers = ask(system, scan, std::move(queries), deadline);
   for (auto& process : scan.processes) {
-    process.maps = fact_at(facts, proc(process.pid, "maps")).content;
-    const auto& table = fact_at(facts, proc(process.pid, "mountinfo")).content;
-    if (table.empty())
-      continue;
-    if (auto parsed = sys::MountTable::parse(table))
-      scan.other_namespaces.emplace(process.mount_namespace, std::pair{process, std::move(*parsed)});
+    process.mapped = mapped_files(answers[proc(process.pid, "maps")].content);
+    const auto& table = answers[proc(process.pid, "mountinfo")].content;
+    if (auto parsed = sys::MountTable::parse(table); parsed && !table.empty())
+      scan.other_namespaces.emplace(
+          process.mount_namespace,
+          std::pair{Holder{process.pid, process.command, {"another mount namespace"}}, std::move(*parsed)});
   }
 }
 
 } // namespace
+
+std::vector<std::string> mapped_files(const std::string& maps) {
+  std::set<std::string> files;
+  for (const auto& line : split_lines(maps))
+    if (const auto slash = line.find(" /"); slash != std::string::npos)
+      files.insert(line.substr(slash + 1));
+  return {files.begin(), files.end()};
+}
 
 std::vector<Holder> holders_of(const sys::MountEntry& mount, const std::vector<ProcessFacts>& processes,
                                const std::string& own_namespace) {
@@ -130,9 +121,8 @@ std::vector<Holder> holders_of(const sys::MountEntry& mount, const std::vector<P
     for (const auto& [how, path] : process.links)
       if (path.starts_with('/') && is_under(path, mount.target))
         holder.uses.push_back(how + " " + path);
-    for (const auto& line : split_lines(process.maps)) {
-      const auto file = mapped_file(line);
-      if (file.empty() || !is_under(file, mount.target))
+    for (const auto& file : process.mapped) {
+      if (!is_under(file, mount.target))
         continue;
       holder.uses.push_back(fmt::format("mapped {}", file)); // one is enough: an environment maps hundreds
       break;
@@ -155,34 +145,28 @@ std::vector<Holder> waiting_processes(const std::vector<ProcessFacts>& processes
   return waiting;
 }
 
-bool shares_superblock(const sys::MountEntry& mount, const sys::MountTable& other) {
-  return std::any_of(other.entries().begin(), other.entries().end(), [&](const sys::MountEntry& entry) {
-    return entry.major == mount.major && entry.minor == mount.minor;
-  });
-}
-
 std::map<std::string, HolderReport> find_holders(sys::System& system, const std::vector<sys::MountEntry>& mounts,
                                                  std::chrono::milliseconds deadline) {
   std::map<std::string, HolderReport> reports;
   Scan scan;
-  const auto names = inspect_all(system, {{.path = "/proc", .list = true}}, deadline, scan.gaps);
-  const auto pids = process_ids(fact_at(names, "/proc").entries);
-  scan_links(system, scan, pids, deadline);
+  scan_links(system, scan, deadline);
   scan_maps(system, scan, deadline);
-  if (!scan.complete)
-    scan.gaps.emplace_back("processes of other users are visible to root only");
+  const auto waiting = waiting_processes(scan.processes, scan.own_namespace);
   for (const auto& mount : mounts) {
     HolderReport report;
     report.holders = holders_of(mount, scan.processes, scan.own_namespace);
-    report.waiting = waiting_processes(scan.processes, scan.own_namespace);
+    report.waiting = waiting;
     std::erase_if(report.waiting, [&](const Holder& one) {
-      return std::any_of(report.holders.begin(), report.holders.end(),
-                         [&](const Holder& holder) { return holder.pid == one.pid; });
+      return std::ranges::find(report.holders, one.pid, &Holder::pid) != report.holders.end();
     });
-    report.gaps = scan.gaps;
-    for (const auto& [name, other] : scan.other_namespaces)
-      if (shares_superblock(mount, other.second))
-        report.namespaces.push_back({other.first.pid, other.first.command, {"another mount namespace"}});
+    report.gaps = {scan.gaps.begin(), scan.gaps.end()};
+    for (const auto& [name, other] : scan.other_namespaces) {
+      const auto is_its = [&](const sys::MountEntry& entry) {
+        return entry.major == mount.major && entry.minor == mount.minor;
+      };
+      if (std::ranges::any_of(other.second.entries(), is_its))
+        report.namespaces.push_back(other.first);
+    }
     reports.emplace(mount.target, std::move(report));
   }
   return reports;

@@ -1,6 +1,6 @@
 #pragma once
-// Who keeps a mount busy. Never by cmdline and never by fuser, which both hang with a process that hangs: readlink of
-// /proc/PID/{cwd,root,exe,fd/*}, and maps, in children with deadlines.
+// Who keeps a mount busy. Never by cmdline and never by fuser, which both hang with a process that hangs: links of
+// /proc/PID/{cwd,root,exe,fd/*}, and maps.
 #include "sys/system.hpp"
 
 #include <chrono>
@@ -22,14 +22,14 @@ struct HolderReport {
   /// Processes of other mount namespaces (containers) that have the file system mounted themselves: they do not make
   /// umount fail, but keep the old superblock alive. One pid per namespace.
   std::vector<Holder> namespaces;
-  /// Processes that wait for an NFS server at this moment: the kernel does not tell for which mount.
+  /// Processes that wait for an NFS server at this moment: the kernel does not say for which mount.
   std::vector<Holder> waiting;
   std::vector<std::string> gaps; ///< what could not be seen
-  [[nodiscard]] bool empty() const { return holders.empty() && namespaces.empty(); }
   friend bool operator==(const HolderReport&, const HolderReport&) = default;
 };
 
-/// Of every mount in `mounts`, keyed by target. Takes at most about three times `deadline`.
+/// Of every mount in `mounts`, keyed by target, with one scan of the processes; without this process. Each of its three
+/// requests takes at most `deadline` and a second.
 std::map<std::string, HolderReport> find_holders(sys::System& system, const std::vector<sys::MountEntry>& mounts,
                                                  std::chrono::milliseconds deadline);
 
@@ -41,7 +41,7 @@ struct ProcessFacts {
   std::string command, mount_namespace;
   std::string waits_in;                                   ///< /proc/PID/wchan
   std::vector<std::pair<std::string, std::string>> links; ///< ("cwd", "/data/share"), ("fd 3", "/dev/null")
-  std::string maps;                                       ///< text of /proc/PID/maps
+  std::vector<std::string> mapped;                        ///< files of /proc/PID/maps
 };
 /// `processes` against a mount of our own namespace.
 std::vector<Holder> holders_of(const sys::MountEntry& mount, const std::vector<ProcessFacts>& processes,
@@ -49,8 +49,8 @@ std::vector<Holder> holders_of(const sys::MountEntry& mount, const std::vector<P
 /// Processes that hang in a request to an NFS server: those in the middle of a path look-up use a mount without any
 /// descriptor that could be seen.
 std::vector<Holder> waiting_processes(const std::vector<ProcessFacts>& processes, const std::string& own_namespace);
-/// True if another namespace's table has the superblock (major:minor) of `mount`.
-bool shares_superblock(const sys::MountEntry& mount, const sys::MountTable& other);
+/// Files of the text of /proc/PID/maps (the sixth column), each once.
+std::vector<std::string> mapped_files(const std::string& maps);
 
 /// Lines for a person: "pid 4711 (python): cwd /data/share, fd 3 /data/share/log", at most `limit` and a count of the
 /// rest.

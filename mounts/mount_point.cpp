@@ -1,30 +1,25 @@
 #include "mounts/mount_point.hpp"
 
-#include <fmt/format.h>
+#include "base/path.hpp"
+
+#include <algorithm>
 
 namespace sharefs::mounts {
 
-std::string format_source(std::string_view server, std::string_view path) {
-  const bool bare_ipv6 = server.find(':') != std::string_view::npos && !server.starts_with('[');
-  return bare_ipv6 ? fmt::format("[{}]:{}", server, path) : fmt::format("{}:{}", server, path);
+const std::string& name_of(const MountPoint& point) {
+  return point.name.empty() ? point.target : point.name;
 }
 
-Source parse_source(std::string_view text) {
-  if (text.starts_with('[')) {
-    const auto end = text.find("]:");
-    if (end != std::string_view::npos)
-      return {std::string(text.substr(1, end - 1)), std::string(text.substr(end + 2))};
-  }
-  auto colon = text.find(":/");
-  if (colon == std::string_view::npos)
-    colon = text.find(':');
-  if (colon == std::string_view::npos)
-    return {"", std::string(text)};
-  return {std::string(text.substr(0, colon)), std::string(text.substr(colon + 1))};
+const std::string& server_of(const MountPoint& point) {
+  return point.server_name.empty() ? point.server : point.server_name;
 }
 
-std::string title(std::string_view name, std::string_view target) {
-  return name.empty() ? std::string(target) : fmt::format("{} ({})", name, target);
+std::vector<std::string> ancestors_and_self(const std::string& target) {
+  std::vector<std::string> paths;
+  for (std::string path = target; path != "/" && !path.empty(); path = parent_path(path))
+    paths.push_back(path);
+  std::reverse(paths.begin(), paths.end());
+  return paths;
 }
 
 } // namespace sharefs::mounts

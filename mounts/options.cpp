@@ -154,9 +154,8 @@ int major_version(std::string_view version) {
   return version.starts_with('3') ? 3 : 0;
 }
 
-Diagnoses check_options(const std::vector<std::string>& lists, const std::string& subject) {
+Diagnoses check_options(const Settings& settings, const std::string& subject) {
   Diagnoses found;
-  const auto settings = parse_options(lists);
   const int major = major_version(version_of(settings));
   for (std::size_t index = 0; index < settings.size(); ++index) {
     const auto& setting = settings[index];

@@ -39,7 +39,7 @@ enum class Comparison {
   at_most,     ///< negotiated: the server may have lowered it
   version,     ///< `4` is met by 4.0, 4.1 and 4.2
   transport,   ///< tcp is met by tcp6
-  first_mount, ///< fixed by the first mount of the server: a difference is told, but is no fault
+  first_mount, ///< fixed by the first mount of the server: a difference is reported, but is no fault
   none,
 };
 
@@ -79,7 +79,7 @@ int major_version(std::string_view version);
 
 /// SF205 unknown options, SF206 refused or contradicting ones, SF207 those without effect for the version.
 /// `subject` is the mount's name or origin.
-Diagnoses check_options(const std::vector<std::string>& lists, const std::string& subject);
+Diagnoses check_options(const Settings& settings, const std::string& subject);
 /// The consequences of the options that are set, one line each.
 std::vector<std::string> consequences(const Settings& settings);
 

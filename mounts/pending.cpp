@@ -41,45 +41,47 @@ std::optional<PendingMount> parse_mount_command(int pid, const std::string& comm
   return pending;
 }
 
-std::vector<int> process_ids(const std::vector<std::string>& names) {
+std::vector<int> process_ids(sys::System& system, std::chrono::milliseconds deadline) {
   std::vector<int> pids;
-  for (const auto& name : names) {
-    int pid = 0;
-    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
-    if (error == std::errc() && end == name.data() + name.size() && pid > 0)
-      pids.push_back(pid);
+  const auto answers = system.entries({{{.path = "/proc", .list = true}}, deadline});
+  for (const auto& entry : answers) {
+    for (const auto& name : entry.names) {
+      int pid = 0;
+      const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
+      if (error == std::errc() && end == name.data() + name.size() && pid > 0)
+        pids.push_back(pid);
+    }
   }
   return pids;
 }
 
 std::vector<PendingMount> find_pending(sys::System& system, std::chrono::milliseconds deadline) {
-  const auto names = system.inspect({{{.path = "/proc", .list = true}}, deadline, std::nullopt});
-  if (!names || names->empty())
-    return {};
-  const auto pids = process_ids(names->front().entries);
-  sys::InspectRequest request{{}, deadline, std::nullopt};
+  sys::EntryRequest names{{{.path = "/proc/self/ns/mnt"}}, deadline};
+  const auto pids = process_ids(system, deadline);
   for (const int pid : pids)
-    request.queries.push_back({.path = fmt::format("/proc/{}/comm", pid), .read_bytes = k_command_name_bytes});
-  request.queries.push_back({.path = "/proc/self/ns/mnt"});
-  const auto comms = system.inspect(request);
-  if (!comms || comms->size() != request.queries.size())
-    return {};
-
-  std::vector<PendingMount> found;
-  for (std::size_t index = 0; index < pids.size(); ++index) {
-    if (!is_mount_program(trim((*comms)[index].content)))
+    names.queries.push_back({.path = fmt::format("/proc/{}/comm", pid), .read_bytes = k_command_name_bytes});
+  const auto answers = system.entries(names);
+  sys::EntryRequest details{{}, deadline};
+  std::vector<int> found;
+  for (std::size_t index = 0; index < pids.size() && index + 1 < answers.size(); ++index) {
+    if (!is_mount_program(trim(answers[index + 1].content)))
       continue;
-    const auto directory = fmt::format("/proc/{}", pids[index]);
-    const auto details = system.inspect(
-        {{{.path = directory + "/ns/mnt"}, {.path = directory + "/cmdline", .read_bytes = k_command_line_bytes}},
-         deadline,
-         std::nullopt});
-    if (!details || details->size() != 2 || (*details)[0].link_target != comms->back().link_target)
-      continue;
-    if (auto pending = parse_mount_command(pids[index], (*details)[1].content))
-      found.push_back(std::move(*pending));
+    found.push_back(pids[index]);
+    details.queries.push_back({.path = fmt::format("/proc/{}/ns/mnt", pids[index])});
+    details.queries.push_back(
+        {.path = fmt::format("/proc/{}/cmdline", pids[index]), .read_bytes = k_command_line_bytes});
   }
-  return found;
+  if (found.empty())
+    return {};
+  std::vector<PendingMount> pending;
+  const auto lines = system.entries(details);
+  for (std::size_t index = 0; index < found.size() && 2 * index + 1 < lines.size(); ++index) {
+    if (lines[2 * index].link_target != answers.front().link_target)
+      continue;
+    if (auto one = parse_mount_command(found[index], lines[2 * index + 1].content))
+      pending.push_back(std::move(*one));
+  }
+  return pending;
 }
 
 } // namespace sharefs::mounts

@@ -4,10 +4,10 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "mounts/compare.hpp"
-#include "mounts/target.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <set>
 
 namespace sharefs::mounts {
 
@@ -19,10 +19,6 @@ constexpr const char* k_lazy_note =
     "--lazy: the mount leaves the tree at once, with everything mounted below it; programs that use it keep it until "
     "they end";
 
-std::string subject(const UnmountTarget& target) {
-  return target.name.empty() ? target.target : target.name;
-}
-
 std::vector<std::string> targets_of(const std::vector<const sys::MountEntry*>& mounts) {
   std::vector<std::string> names;
   for (const auto* mount : mounts)
@@ -30,7 +26,7 @@ std::vector<std::string> targets_of(const std::vector<const sys::MountEntry*>& m
   return names;
 }
 
-Diagnosis no_mount_here(const sys::MountTable& table, const UnmountTarget& target) {
+Diagnosis no_mount_here(const sys::MountTable& table, const MountPoint& target) {
   std::vector<std::string> known;
   for (const auto& entry : table.entries())
     if (sys::is_nfs(entry))
@@ -42,37 +38,10 @@ Diagnosis no_mount_here(const sys::MountTable& table, const UnmountTarget& targe
   if (owner != nullptr && sys::is_nfs(*owner))
     hint =
         fmt::format("it lies on the NFS mount {}: run `sharefs umount {}`", owner->target, shell_quote(owner->target));
-  return {Severity::error, "SF217", subject(target), fmt::format("nothing is mounted on {}", target.target), hint, ""};
-}
-
-bool is_selected(const std::vector<UnmountTarget>& targets, const std::string& target) {
-  return std::any_of(targets.begin(), targets.end(), [&](const UnmountTarget& one) { return one.target == target; });
+  return {Severity::error, "SF217", name_of(target), fmt::format("nothing is mounted on {}", target.target), hint, ""};
 }
 
 } // namespace
-
-std::vector<const sys::MountEntry*> layers(const sys::MountTable& table, const std::string& target) {
-  std::vector<const sys::MountEntry*> found;
-  const auto& entries = table.entries();
-  const auto* top = table.at(target);
-  while (top != nullptr && sys::is_nfs(*top) && found.size() <= entries.size()) {
-    found.push_back(top);
-    const auto below = std::find_if(entries.begin(), entries.end(), [&](const sys::MountEntry& one) {
-      return one.id == top->parent && one.target == target && &one != top;
-    });
-    top = below == entries.end() ? nullptr : &*below;
-  }
-  return found;
-}
-
-std::vector<const sys::MountEntry*> nested(const sys::MountTable& table, const std::string& target) {
-  const auto* top = table.at(target);
-  auto found = table.below(target);
-  std::erase_if(found, [&](const sys::MountEntry* one) {
-    return one->target == target || (top != nullptr && is_submount(*top, *one));
-  });
-  return found;
-}
 
 plan::Unmount unmount_action(const sys::MountEntry& mount, const UnmountOptions& options) {
   plan::Unmount action;
@@ -86,18 +55,21 @@ plan::Unmount unmount_action(const sys::MountEntry& mount, const UnmountOptions&
   return action;
 }
 
-UnmountPlan plan_unmounts(const sys::MountTable& table, const std::vector<UnmountTarget>& targets,
+UnmountPlan plan_unmounts(const sys::MountTable& table, const std::vector<MountPoint>& targets,
                           const std::vector<PendingMount>& pending, const UnmountOptions& options) {
   UnmountPlan result;
+  std::set<std::string> selected;
+  for (const auto& target : targets)
+    selected.insert(target.target);
   auto ordered = targets;
-  std::stable_sort(ordered.begin(), ordered.end(), [](const UnmountTarget& a, const UnmountTarget& b) {
+  std::stable_sort(ordered.begin(), ordered.end(), [](const MountPoint& a, const MountPoint& b) {
     return ancestors_and_self(a.target).size() > ancestors_and_self(b.target).size();
   });
   for (const auto& target : ordered) {
     for (const auto& one : pending)
       if (one.target == target.target)
         result.diagnoses.push_back(
-            {Severity::warning, "SF218", subject(target),
+            {Severity::warning, "SF218", name_of(target),
              fmt::format("`mount.nfs` (pid {}) keeps trying to mount {} there and may succeed after this", one.pid,
                          one.source),
              fmt::format("end it first: kill {}", one.pid), ""});
@@ -112,17 +84,17 @@ UnmountPlan plan_unmounts(const sys::MountTable& table, const std::vector<Unmoun
       continue;
     }
     if (!sys::is_nfs(*top)) {
-      result.diagnoses.push_back({Severity::error, "SF223", subject(target),
+      result.diagnoses.push_back({Severity::error, "SF223", name_of(target),
                                   fmt::format("{} is a mount of type {}, not NFS", target.target, top->fs_type),
                                   "sharefs unmounts NFS only: use umount(8)", ""});
       result.blocked.push_back(target.target);
       continue;
     }
     auto inner = nested(table, target.target);
-    std::erase_if(inner, [&](const sys::MountEntry* one) { return is_selected(targets, one->target); });
+    std::erase_if(inner, [&](const sys::MountEntry* one) { return selected.contains(one->target); });
     if (!inner.empty() && !options.lazy) {
       result.diagnoses.push_back(
-          {Severity::error, "SF224", subject(target),
+          {Severity::error, "SF224", name_of(target),
            fmt::format("other mounts lie below {}: {}", target.target, join(targets_of(inner), ", ")),
            "unmount them too, or use --lazy, which detaches them all", ""});
       result.blocked.push_back(target.target);

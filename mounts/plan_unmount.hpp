@@ -12,12 +12,6 @@
 
 namespace sharefs::mounts {
 
-struct UnmountTarget {
-  std::string name;   ///< of a configured mount; empty if the person gave a path
-  std::string target; ///< mount point
-  friend bool operator==(const UnmountTarget&, const UnmountTarget&) = default;
-};
-
 struct UnmountOptions {
   bool force = false, lazy = false;
   std::chrono::milliseconds deadline{10'000};
@@ -28,18 +22,14 @@ struct UnmountPlan {
   Diagnoses diagnoses;
   std::vector<std::string> gone;    ///< targets where nothing is mounted already
   std::vector<std::string> planned; ///< targets that the plan unmounts
-  std::vector<std::string> blocked; ///< targets that were left alone; a diagnosis tells why
+  std::vector<std::string> blocked; ///< targets that were left alone; a diagnosis says why
 };
 
 /// Refuses what is not NFS, and a mount with other mounts below it that are not unmounted too (unless lazy). Mounts
 /// that are stacked at one target go one after the other.
-UnmountPlan plan_unmounts(const sys::MountTable& table, const std::vector<UnmountTarget>& targets,
+UnmountPlan plan_unmounts(const sys::MountTable& table, const std::vector<MountPoint>& targets,
                           const std::vector<PendingMount>& pending, const UnmountOptions& options);
 
-/// The NFS mounts at exactly `target`, the visible one first, down to the first that is not NFS.
-std::vector<const sys::MountEntry*> layers(const sys::MountTable& table, const std::string& target);
-/// Mounts below `target`, deepest first, without those that the kernel made by itself (is_submount).
-std::vector<const sys::MountEntry*> nested(const sys::MountTable& table, const std::string& target);
 /// The step that unmounts `mount`, with what undo needs to mount it again.
 plan::Unmount unmount_action(const sys::MountEntry& mount, const UnmountOptions& options);
 

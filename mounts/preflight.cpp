@@ -18,11 +18,11 @@ bool stage_is_ok(const sys::NfsProbe& probe, sys::ProbeStage stage) {
 }
 
 Diagnosis unreachable(const MountPoint& point, const sys::StageResult& stage) {
-  auto message = fmt::format("server {} cannot be used, stage {}: {}", point.server, to_string(stage.stage),
+  auto message = fmt::format("server {} cannot be used, stage {}: {}", server_of(point), to_string(stage.stage),
                              stage.detail.empty() ? "failed" : stage.detail);
   if (!stage.cause.empty())
     message += fmt::format(" ({})", stage.cause);
-  return {Severity::error, "SF201", handle(point), message, stage.hint, ""};
+  return {Severity::error, "SF201", name_of(point), message, stage.hint, ""};
 }
 
 std::string offered(const sys::NfsProbe& probe) {
@@ -39,51 +39,47 @@ Diagnosis not_listed(const MountPoint& point, const sys::NfsProbe& probe, bool v
     directories.push_back(one.directory);
   auto hint = did_you_mean_hint(point.path, directories);
   if (hint.empty())
-    hint = directories.empty() ? "it exports nothing: run `sharefs export` on the server"
+    hint = directories.empty() ? "it exports nothing: run `sharefs export --all` on the server"
                                : "it exports " + join(directories, ", ");
-  auto message = fmt::format("server {} does not list an export for {}", point.server, point.path);
+  auto message = fmt::format("server {} does not list an export for {}", server_of(point), point.path);
   // With fsid=0 the paths of NFS 4 begin at that export, and the list shows others.
   const bool may_be_known = !v3 && !probe.exports.empty();
   if (may_be_known)
     message += "; NFS 4 may still know it below its root";
-  return {may_be_known ? Severity::warning : Severity::error, "SF202", handle(point), message, hint, ""};
+  return {may_be_known ? Severity::warning : Severity::error, "SF202", name_of(point), message, hint, ""};
 }
 
 /// What mountd says to a path that it does export, and whether that forbids the mount.
 struct Refusal {
   std::string_view words; ///< part of ExportAccess::reason
   Severity severity;
+  std::string_view message; ///< {0} server, {1} path, {2} the reason
   std::string_view hint;
 };
 constexpr auto k_refusals = std::to_array<Refusal>({
     // An unprivileged sharefs cannot ask from a reserved port; mount.nfs, which runs as root, can.
-    {"`secure`", Severity::warning, "run as root to be sure"},
-    {"access denied", Severity::error,
-     "add this host to the export's clients on the server and run `sharefs export` there"},
-    {"no such directory", Severity::error, "make the directory on the server and run `sharefs export` there"},
-    {"not a directory", Severity::error, "export the directory that it lies in"},
+    {"`secure`", Severity::warning, "{0} does not let this host mount {1}: {2}", "run as root to be sure"},
+    {"access denied", Severity::error, "{0} does not let this host mount {1}: {2}",
+     "add this host to the export's clients on the server and run `sharefs export --all` there"},
+    {"no such directory", Severity::error, "{0} has no directory {1}",
+     "make the directory on the server and run `sharefs export --all` there"},
+    {"not a directory", Severity::error, "{1} of {0} is not a directory", "export the directory that it lies in"},
 });
 
 Diagnosis refused(const MountPoint& point, const sys::NfsProbe& probe, const sys::ExportAccess& access,
                   const Refusal& refusal) {
-  std::string clients;
+  auto message = fmt::format(fmt::runtime(refusal.message), server_of(point), point.path, access.reason);
   for (const auto& one : probe.exports)
-    if (is_under(point.path, one.directory) && !one.clients.empty())
-      clients = " (allowed: " + join(one.clients, ", ") + ")";
-  return {
-      refusal.severity,
-      "SF203",
-      handle(point),
-      fmt::format("server {} does not let this host mount {}: {}{}", point.server, point.path, access.reason, clients),
-      std::string(refusal.hint),
-      ""};
+    if (access.reason.find("denied") != std::string::npos && one.directory == point.path && !one.clients.empty())
+      message += " (allowed: " + join(one.clients, ", ") + ")";
+  return {refusal.severity, "SF203", name_of(point), message, std::string(refusal.hint), ""};
 }
 
 Diagnosis wants_kerberos(const MountPoint& point) {
   return {Severity::error,
           "SF203",
-          handle(point),
-          fmt::format("server {} exports {} with Kerberos only", point.server, point.path),
+          name_of(point),
+          fmt::format("server {} exports {} with Kerberos only", server_of(point), point.path),
           "add `sec=krb5` to `options:`",
           ""};
 }
@@ -95,24 +91,24 @@ bool asks_for_kerberos(const Settings& settings) {
 
 } // namespace
 
-std::string handle(const MountPoint& point) {
-  return point.name.empty() ? point.target : point.name;
-}
-
 Diagnoses preflight(const MountPoint& point, const sys::NfsProbe* server) {
   if (server == nullptr)
     return {};
   if (const auto* stage = server->failing())
     return {unreachable(point, *stage)};
-  const auto settings = parse_options(point.options);
+  const auto& settings = point.options;
   const auto version = version_of(settings);
   const int major = major_version(version);
-  if (const auto* stage = server->failing(major))
-    return {{Severity::error, "SF204", handle(point),
-             fmt::format("server {} does not serve NFS {} (stage {}: {}); it offers {}", point.server, version,
+  const bool unknown = (major == 3 && server->v3_unknown) || (major == 4 && server->v4_unknown);
+  if (const auto* stage = server->failing(major)) {
+    const auto what = unknown ? "did not answer for NFS" : "does not serve NFS";
+    return {{unknown ? Severity::warning : Severity::error, "SF204", name_of(point),
+             fmt::format("server {} {} {} (stage {}: {}); it offers {}", server_of(point), what, version,
                          to_string(stage->stage), stage->detail, offered(*server)),
-             "ask for another version in `options:`, or none", ""}};
-  const bool v3 = major == 3 || (major == 0 && !server->v4);
+             unknown ? "it may be slow: a longer --timeout tells" : "ask for another version in `options:`, or none",
+             ""}};
+  }
+  const bool v3 = major == 3 || (major == 0 && !server->v4 && !server->v4_unknown);
   const auto access = std::find_if(server->access.begin(), server->access.end(),
                                    [&](const sys::ExportAccess& one) { return one.directory == point.path; });
   const bool asked = access != server->access.end();

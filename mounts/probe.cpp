@@ -1,21 +1,23 @@
 #include "mounts/probe.hpp"
 
-#include "base/path.hpp"
 #include "mounts/pending.hpp"
 #include "mounts/profiles.hpp"
 
 #include <algorithm>
-#include <fmt/format.h>
-#include <future>
+#include <atomic>
 #include <set>
+#include <system_error>
+#include <thread>
 
 namespace sharefs::mounts {
 
 namespace {
 
 constexpr std::chrono::milliseconds k_process_deadline{500};
+/// Servers asked at the same time.
+constexpr std::size_t k_most_threads = 16;
 
-std::vector<sys::NfsProbeRequest> server_requests(const ProbeRequest& request, const std::vector<MountRequest>& all) {
+std::vector<sys::NfsProbeRequest> server_requests(const ProbeRequest& request, const std::vector<MountPoint>& all) {
   std::map<std::string, std::set<std::string>> paths;
   for (const auto& one : all)
     if (!one.server.empty())
@@ -26,72 +28,64 @@ std::vector<sys::NfsProbeRequest> server_requests(const ProbeRequest& request, c
   return requests;
 }
 
-/// The visible NFS mounts that no request names.
-std::vector<MountRequest> other_mounts(const sys::MountTable& table, const std::vector<MountRequest>& wanted) {
-  std::vector<MountRequest> others;
-  for (const auto& entry : table.entries()) {
-    if (!sys::is_nfs(entry) || entry.deleted || table.at(entry.target) != &entry)
-      continue;
-    const auto same_target = [&](const MountRequest& one) { return one.target == entry.target; };
-    if (std::any_of(wanted.begin(), wanted.end(), same_target))
-      continue;
-    const auto point = point_of(entry);
-    others.push_back(
-        {.name = "", .server = point.server, .path = point.path, .target = point.target, .options = {}, .origin = ""});
-  }
-  std::sort(others.begin(), others.end(),
-            [](const MountRequest& a, const MountRequest& b) { return a.target < b.target; });
+/// The visible NFS mounts that no request names, by target.
+std::vector<MountPoint> other_mounts(const sys::MountTable& table, const std::vector<MountPoint>& wanted) {
+  std::set<std::string> named;
+  for (const auto& one : wanted)
+    named.insert(one.target);
+  std::vector<MountPoint> others;
+  for (const auto& entry : table.entries())
+    if (sys::is_nfs(entry) && !entry.deleted && !named.contains(entry.target) && table.at(entry.target) == &entry)
+      others.push_back(point_of(entry));
+  std::ranges::sort(others, {}, &MountPoint::target);
   return others;
 }
 
-/// Mount points to probe: of the requests, and those that own the directory of a missing one.
-std::vector<std::string> paths_to_probe(const sys::MountTable& table, const std::vector<MountRequest>& all) {
-  std::set<std::string> paths;
-  for (const auto& one : all) {
-    const auto* owner = table.owner_of(one.target);
-    if (owner != nullptr && sys::is_nfs(*owner))
-      paths.insert(owner->target);
-  }
-  return {paths.begin(), paths.end()};
-}
-
-using PathProbes = std::map<std::string, sys::PathProbe>;
-
-PathProbes probe_mount_points(sys::System& system, const std::vector<std::string>& paths,
-                              std::chrono::milliseconds deadline) {
-  std::vector<sys::PathProbeRequest> requests;
-  requests.reserve(paths.size());
-  for (const auto& path : paths)
-    requests.push_back({path, deadline, false, std::nullopt});
-  PathProbes probes;
-  if (requests.empty())
-    return probes;
-  const auto results = system.probe_paths(requests);
-  for (std::size_t index = 0; index < results.size() && index < paths.size(); ++index)
-    probes.emplace(paths[index], results[index]);
-  return probes;
-}
-
-TargetFacts look_at_target(sys::System& system, const sys::MountTable& table, const PathProbes& probes,
-                           const std::string& target, std::chrono::milliseconds deadline) {
-  TargetFacts facts;
-  const auto* owner = table.owner_of(target);
-  if (owner != nullptr && owner->fs_type == "autofs")
-    return facts; // looking would mount
-  if (owner != nullptr && probes.contains(owner->target)) {
-    const auto health = probes.at(owner->target).health;
-    if (health == sys::PathHealth::hung || health == sys::PathHealth::stale) {
-      facts.dead_mount = owner->target;
-      facts.problem = fmt::format("it lies on {}, which is {}", owner->target, sys::to_string(health));
-      return facts;
+/// Asks the servers on threads of its own while the mount points are read. With no thread to be had it asks them in
+/// answers().
+class ServerProbes {
+ public:
+  ServerProbes(sys::System& system, std::vector<sys::NfsProbeRequest> requests)
+      : m_system(system), m_requests(std::move(requests)), m_answers(m_requests.size()) {
+    try {
+      while (m_threads.size() < std::min(m_requests.size(), k_most_threads))
+        m_threads.emplace_back([this] { work(); });
+    } catch (const std::system_error&) {
+      // fewer threads take longer
     }
   }
-  const auto answers = system.inspect({target_queries(target), deadline, std::nullopt});
-  if (!answers) {
-    facts.problem = answers.error().message;
-    return facts;
+
+  std::map<std::string, sys::NfsProbe> answers() {
+    work();
+    m_threads.clear();
+    std::map<std::string, sys::NfsProbe> by_host;
+    for (std::size_t index = 0; index < m_requests.size(); ++index)
+      by_host.emplace(m_requests[index].host, std::move(m_answers[index]));
+    return by_host;
   }
-  return judge_target(*answers);
+
+ private:
+  void work() {
+    for (auto index = m_next++; index < m_requests.size(); index = m_next++)
+      m_answers[index] = m_system.probe_nfs(m_requests[index]);
+  }
+
+  sys::System& m_system;
+  std::vector<sys::NfsProbeRequest> m_requests;
+  std::vector<sys::NfsProbe> m_answers;
+  std::atomic<std::size_t> m_next{0};
+  std::vector<std::jthread> m_threads;
+};
+
+/// What is asked about the mount point of `one`, by the mount table: nothing where asking would mount.
+std::optional<sys::EntryQuery> query_of(const sys::MountTable& table, const MountPoint& one, bool wanted) {
+  const auto* mount = table.at(one.target);
+  if (mount != nullptr)
+    return sys::is_nfs(*mount) ? std::optional(sys::EntryQuery{.path = one.target, .space = true}) : std::nullopt;
+  const auto* owner = table.owner_of(one.target);
+  if (!wanted || (owner != nullptr && owner->fs_type == "autofs"))
+    return std::nullopt;
+  return sys::EntryQuery{.path = one.target, .list = true, .links = sys::Links::none};
 }
 
 } // namespace
@@ -101,74 +95,67 @@ const sys::NfsProbe* Observation::server(const std::string& host) const {
   return found == servers.end() ? nullptr : &found->second;
 }
 
-std::map<std::string, sys::NfsProbe> probe_servers(sys::System& system,
-                                                   const std::vector<sys::NfsProbeRequest>& requests) {
-  std::vector<std::pair<std::string, std::future<sys::NfsProbe>>> running;
-  running.reserve(requests.size());
-  for (const auto& request : requests)
-    running.emplace_back(request.host,
-                         std::async(std::launch::async, [&system, request] { return system.probe_nfs(request); }));
-  std::map<std::string, sys::NfsProbe> probes;
-  for (auto& [host, future] : running)
-    probes.emplace(host, future.get());
-  return probes;
-}
-
 Result<Observation> probe(sys::System& system, const ProbeRequest& request) {
   Observation seen;
   auto table = system.mounts();
   if (!table)
     return fail(table.error());
   seen.table = std::move(*table);
-  seen.addresses = system.identity().addresses;
 
   auto all = request.wanted;
-  if (request.others) {
-    const auto others = other_mounts(seen.table, request.wanted);
-    all.insert(all.end(), others.begin(), others.end());
-  }
-  auto servers = std::async(std::launch::async, [&] {
-    return request.servers ? probe_servers(system, server_requests(request, all))
-                           : std::map<std::string, sys::NfsProbe>();
-  });
-  const auto probes = probe_mount_points(system, paths_to_probe(seen.table, all), request.path_deadline);
-  const auto pending = find_pending(system, k_process_deadline);
-  if (request.targets)
-    for (const auto& one : request.wanted)
-      if (seen.table.at(one.target) == nullptr)
-        seen.targets.emplace(one.target,
-                             look_at_target(system, seen.table, probes, one.target, request.path_deadline / 2));
-  seen.servers = servers.get();
+  if (request.others)
+    std::ranges::move(other_mounts(seen.table, request.wanted), std::back_inserter(all));
+  ServerProbes servers(system, request.servers ? server_requests(request, all) : std::vector<sys::NfsProbeRequest>());
 
+  sys::EntryRequest questions{{}, request.path_deadline};
+  for (std::size_t index = 0; index < all.size(); ++index)
+    if (auto query = query_of(seen.table, all[index], request.targets && index < request.wanted.size()))
+      questions.queries.push_back(std::move(*query));
+  std::map<std::string, sys::Entry> answers;
+  for (auto& entry : questions.queries.empty() ? std::vector<sys::Entry>() : system.entries(questions))
+    answers.emplace(entry.path, std::move(entry));
+  const auto pending = find_pending(system, k_process_deadline);
+  seen.servers = servers.answers();
+
+  const auto addresses = system.identity().addresses;
+  std::map<std::string, std::size_t> mounts_at;
+  for (const auto& entry : seen.table.entries())
+    if (sys::is_nfs(entry) && !entry.deleted)
+      ++mounts_at[entry.target];
   for (std::size_t index = 0; index < all.size(); ++index) {
-    const auto& one = all[index];
     const bool wanted = index < request.wanted.size();
-    const auto* server = seen.server(one.server);
-    const auto facts = server == nullptr ? ServerFacts{} : server_facts(*server, seen.addresses);
-    auto point = wanted ? decide(one, facts) : MountPoint{"", one.server, one.path, one.target, {}, ""};
-    if (!point)
-      return fail(point.error());
-    const auto found = probes.find(one.target);
-    seen.states.push_back(classify(*point, wanted, seen.table, found == probes.end() ? nullptr : &found->second,
-                                   pending, server == nullptr ? "" : server->address));
+    const auto* server = seen.server(all[index].server);
+    auto point = all[index];
+    if (wanted) {
+      auto decided = decide(std::move(point), server == nullptr ? ServerFacts{} : server_facts(*server, addresses));
+      if (!decided)
+        return fail(decided.error());
+      point = std::move(*decided);
+    }
+    const auto found = answers.find(point.target);
+    const auto* answer = found == answers.end() ? nullptr : &found->second;
+    auto state = classify(point, wanted, seen.table, answer, pending, server);
+    if (state.health == Health::missing && answer != nullptr)
+      seen.targets.emplace(point.target, *answer);
+    if (state.mounted())
+      state.stacked = mounts_at[point.target] - 1;
+    seen.states.push_back(std::move(state));
   }
   return seen;
 }
 
 void probe_again(sys::System& system, std::vector<MountState>& states, std::chrono::milliseconds deadline) {
-  std::vector<std::string> paths;
-  for (const auto& state : states)
-    if (state.mounted())
-      paths.push_back(state.point.target);
-  const auto probes = probe_mount_points(system, paths, deadline);
+  sys::EntryRequest questions{{}, deadline};
+  std::vector<MountState*> asked;
   for (auto& state : states) {
-    const auto found = probes.find(state.point.target);
-    if (found == probes.end())
+    if (!state.mounted())
       continue;
-    state.probe = found->second;
-    state.health = health_of(found->second);
-    state.detail = found->second.detail;
+    questions.queries.push_back({.path = state.point.target, .space = true});
+    asked.push_back(&state);
   }
+  const auto answers = asked.empty() ? std::vector<sys::Entry>() : system.entries(questions);
+  for (std::size_t index = 0; index < answers.size() && index < asked.size(); ++index)
+    take_answer(*asked[index], answers[index]);
 }
 
 } // namespace sharefs::mounts

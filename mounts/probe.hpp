@@ -3,7 +3,6 @@
 #include "base/result.hpp"
 #include "mounts/mount_point.hpp"
 #include "mounts/state.hpp"
-#include "mounts/target.hpp"
 #include "sys/system.hpp"
 
 #include <chrono>
@@ -14,35 +13,29 @@
 namespace sharefs::mounts {
 
 struct ProbeRequest {
-  std::vector<MountRequest> wanted;
+  std::vector<MountPoint> wanted;
   bool others = false;      ///< also every visible NFS mount that nobody asked for
   bool servers = true;      ///< probe the servers of all of them
   bool want_access = false; ///< ask the servers' mountd what this host may mount (leaves a line in the server's log)
-  bool targets = false;     ///< look at the directories of mounts that are missing
+  bool targets = false;     ///< read the directories of mounts that are missing
   std::chrono::milliseconds path_deadline{2000};
   std::chrono::milliseconds server_deadline{5000};
 };
 
 struct Observation {
   sys::MountTable table;
-  std::vector<std::string> addresses;           ///< of this host
   std::vector<MountState> states;               ///< the wanted ones in their order, then the others by target
   std::map<std::string, sys::NfsProbe> servers; ///< by host as the mounts name it; only those that were asked for
-  std::map<std::string, TargetFacts> targets;   ///< by target, only missing ones
+  std::map<std::string, sys::Entry> targets;    ///< directories of missing mounts, by target
 
   [[nodiscard]] const sys::NfsProbe* server(const std::string& host) const;
 };
 
-/// Reads the mount table first; everything that could hang is asked in children with deadlines, all servers at the same
-/// time. Takes at most the longer of the two deadlines (plus one second). Errors: those of the mount table and of
-/// unknown profiles.
+/// Reads the mount table once, asks all mount points in one request, and all servers at the same time. Takes at most
+/// the longer of the two deadlines (plus one second). Errors: those of the mount table and of unknown profiles.
 Result<Observation> probe(sys::System& system, const ProbeRequest& request);
 
-/// All hosts at the same time.
-std::map<std::string, sys::NfsProbe> probe_servers(sys::System& system,
-                                                   const std::vector<sys::NfsProbeRequest>& requests);
-
-/// One more look at the mount points of `states` (for recovery): probe and health are renewed.
+/// The mount points of `states` once more (for recovery): answer and health are renewed.
 void probe_again(sys::System& system, std::vector<MountState>& states, std::chrono::milliseconds deadline);
 
 } // namespace sharefs::mounts

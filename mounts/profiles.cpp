@@ -11,12 +11,33 @@ namespace sharefs::mounts {
 
 namespace {
 
+struct Profile {
+  std::string_view name;
+  std::string_view options; ///< before the pinned ones
+  bool pins_version;        ///< adds vers= and proto= by what the server answers
+  int connections;          ///< nconnect= to a server on another host; 0: none
+};
 constexpr auto k_profiles = std::to_array<Profile>({
-    {"safe", "waits for the server, never loses a write, one version everywhere", "rw,hard", true, 4},
-    {"recipe", "exactly the options of the manual recipe", "rw,bg,soft,nolock", false, 0},
-    {"immutable", "read-only and cached for long: for directories whose content never changes",
-     "ro,hard,nocto,actimeo=600", true, 4},
+    // Waits for the server, loses no write, one version everywhere; what users put there gives nobody privileges.
+    {"safe", "rw,hard,nosuid,nodev", true, 4},
+    // Exactly the options of the manual recipe.
+    {"recipe", "rw,bg,soft,nolock", false, 0},
+    // Read-only and cached for long: for directories whose content never changes.
+    {"immutable", "ro,hard,nosuid,nodev,nocto,actimeo=600", true, 4},
 });
+
+/// `config` error with a "did you mean" hint.
+Result<Profile> find_profile(std::string_view name) {
+  std::vector<std::string> names;
+  for (const auto& profile : k_profiles) {
+    if (profile.name == name)
+      return profile;
+    names.emplace_back(profile.name);
+  }
+  const auto near = did_you_mean_hint(name, names);
+  return fail(ErrorCode::config, fmt::format("there is no mount profile `{}`", name),
+              near.empty() ? "the profiles are " + join(names, ", ") : near);
+}
 
 bool is_loopback(const std::string& address) {
   return address.starts_with("127.") || address == "::1";
@@ -34,25 +55,9 @@ Settings pinned(const Profile& profile, const ServerFacts& server) {
 
 } // namespace
 
-std::span<const Profile> profiles() {
-  return k_profiles;
-}
-
-Result<Profile> find_profile(std::string_view name) {
-  std::vector<std::string> names;
-  for (const auto& profile : k_profiles) {
-    if (profile.name == name)
-      return profile;
-    names.emplace_back(profile.name);
-  }
-  const auto near = did_you_mean_hint(name, names);
-  return fail(ErrorCode::config, fmt::format("there is no mount profile `{}`", name),
-              near.empty() ? "the profiles are " + join(names, ", ") : near);
-}
-
 ServerFacts server_facts(const sys::NfsProbe& probe, const std::vector<std::string>& addresses) {
   ServerFacts facts;
-  facts.known = probe.usable() && (probe.v3 || probe.v4);
+  facts.known = probe.usable() && (probe.v4 || (probe.v3 && !probe.v4_unknown));
   facts.v4 = probe.v4;
   facts.ipv6 = probe.address.find(':') != std::string::npos;
   facts.this_host =
@@ -60,31 +65,25 @@ ServerFacts server_facts(const sys::NfsProbe& probe, const std::vector<std::stri
   return facts;
 }
 
-Result<MountPoint> decide(const MountRequest& request, const ServerFacts& server) {
-  const auto profile = find_profile(request.profile);
+Result<MountPoint> decide(MountPoint point, const ServerFacts& server) {
+  const auto profile = find_profile(point.profile);
   if (!profile) {
     auto error = profile.error();
-    if (!request.origin.empty())
-      error.message = request.origin + ": " + error.message;
+    if (!point.origin.empty())
+      error.message = point.origin + ": " + error.message;
     return fail(error);
   }
-  const auto own = parse_options(request.options);
-  auto pins = pinned(*profile, server);
-  auto settings = override_settings(parse_options({std::string(profile->options)}), pins);
-  settings = override_settings(std::move(settings), own);
-  MountPoint point{request.name, request.server, request.path, request.target, {}, request.origin};
-  for (const auto& setting : settings)
-    point.options.push_back(setting.text);
+  auto settings = override_settings(parse_options({std::string(profile->options)}), pinned(*profile, server));
+  point.options = override_settings(std::move(settings), point.options);
   return point;
 }
 
 std::vector<std::string> notes_on(const MountPoint& point) {
-  const auto settings = parse_options(point.options);
-  auto lines = consequences(settings);
-  if (version_of(settings).empty())
+  auto lines = consequences(point.options);
+  if (version_of(point.options).empty())
     lines.emplace_back("no version is pinned: server and client negotiate one, and with it what locks and owners mean");
   for (auto& line : lines)
-    line = fmt::format("{}: {}", point.name.empty() ? point.target : point.name, line);
+    line = fmt::format("{}: {}", name_of(point), line);
   return lines;
 }
 

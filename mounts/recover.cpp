@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <set>
 
 namespace sharefs::mounts {
 
@@ -26,7 +27,7 @@ Diagnosis server_away(const MountState& state, const sys::NfsProbe* server) {
   return {
       Severity::error,
       "SF212",
-      handle(state.point),
+      name_of(state.point),
       fmt::format(
           "{} is {} and waits for its server {}{}: nothing was changed", state.point.target, to_string(state.health),
           state.point.server,
@@ -42,12 +43,12 @@ Verdict judge_hung(const MountState& state, const sys::NfsProbe* server, bool fo
     return {Remedy::wait, {server_away(state, server)}};
   return {
       Remedy::wait,
-      {{Severity::error, "SF213", handle(state.point),
+      {{Severity::error, "SF213", name_of(state.point),
         fmt::format("{} does not answer although its server {} does: nothing was changed", state.point.target,
                     state.point.server),
         "after a restart of the server clients need up to its grace period (90 s); if it stays so, --force gives up "
         "what was not yet written",
-        fmt::format("sharefs recover --force {}", shell_quote(handle(state.point)))}}};
+        fmt::format("sharefs recover --force {}", shell_quote(name_of(state.point)))}}};
 }
 
 Verdict judge_stale(const MountState& state, const std::vector<Health>& looks, const sys::NfsProbe* server,
@@ -55,7 +56,7 @@ Verdict judge_stale(const MountState& state, const std::vector<Health>& looks, c
   const bool agree = std::all_of(looks.begin(), looks.end(), [](Health look) { return look == Health::stale; });
   if (!agree || looks.size() < static_cast<std::size_t>(k_recovery_looks))
     return {Remedy::wait,
-            {{Severity::warning, "SF225", handle(state.point),
+            {{Severity::warning, "SF225", name_of(state.point),
               fmt::format("{} was stale in some looks and not in others: nothing was changed", state.point.target),
               "the server may be exporting anew: try again in a moment", ""}}};
   if (is_there(server))
@@ -76,9 +77,16 @@ class Recovery {
  public:
   explicit Recovery(const RecoveryRequest& request) : m_request(request) {}
 
+  /// The outer mount first, in whatever order they were named: an inner one cannot be reached through a stale outer
+  /// one, and goes and comes with it.
   RecoveryPlan plan() {
+    std::vector<const MountState*> ordered;
     for (const auto& state : m_request.seen.states)
-      consider(state);
+      ordered.push_back(&state);
+    std::ranges::stable_sort(ordered, {},
+                             [](const MountState* state) { return ancestors_and_self(state->point.target).size(); });
+    for (const auto* state : ordered)
+      consider(*state);
     mount_missing();
     m_result.plan = plan::merge_nested_groups(std::move(m_result.plan));
     return std::move(m_result);
@@ -87,8 +95,15 @@ class Recovery {
  private:
   void consider(const MountState& state) {
     const auto& target = state.point.target;
-    if (is_inside_planned(target)) // goes and comes with the mount that it lies in
+    if (m_carried.contains(target))
       return;
+    if (const auto outer = broken_above(target); !outer.empty() && state.health != Health::missing) {
+      m_result.diagnoses.push_back({Severity::error, "SF222", name_of(state.point),
+                                    fmt::format("{} lies below {}, which cannot be recovered now", target, outer),
+                                    "the outer mount comes first", ""});
+      m_result.waiting.push_back(target);
+      return;
+    }
     const auto* server = m_request.seen.server(state.point.server);
     const auto looks = m_request.looks.find(target);
     const auto verdict = judge(state, looks == m_request.looks.end() ? std::vector{state.health} : looks->second,
@@ -99,7 +114,7 @@ class Recovery {
       m_result.well.push_back(target);
       break;
     case Remedy::wait:
-      m_result.waiting.push_back(target);
+      wait(state);
       break;
     case Remedy::mount:
       m_missing.push_back(target);
@@ -109,11 +124,31 @@ class Recovery {
       break;
     case Remedy::detach:
       add_unmounts(state);
+      carry(nested(m_request.seen.table, target));
       m_result.given_up.push_back(target);
       m_result.plan.notes.push_back(fmt::format(
-          "{}: its server is away, so it is only unmounted; `sharefs mount` brings it back", handle(state.point)));
+          "{}: its server is away, so it is only unmounted; `sharefs mount` brings it back", name_of(state.point)));
       break;
     }
+  }
+
+  void wait(const MountState& state) {
+    m_result.waiting.push_back(state.point.target);
+    if (state.health == Health::stale || state.health == Health::hung)
+      m_waiting.insert(state.point.target);
+  }
+
+  void carry(const std::vector<const sys::MountEntry*>& inner) {
+    for (const auto* one : inner)
+      m_carried.insert(one->target);
+  }
+
+  /// A mount above `target` that stays as broken as it is; "" if there is none.
+  [[nodiscard]] std::string broken_above(const std::string& target) const {
+    for (const auto& path : ancestors_and_self(parent_path(target)))
+      if (m_waiting.contains(path))
+        return path;
+    return {};
   }
 
   void remount(const MountState& state) {
@@ -122,25 +157,26 @@ class Recovery {
     const auto foreign =
         std::find_if(inner.begin(), inner.end(), [](const sys::MountEntry* one) { return !sys::is_nfs(*one); });
     if (foreign != inner.end()) {
-      m_result.diagnoses.push_back({Severity::error, "SF224", handle(state.point),
+      m_result.diagnoses.push_back({Severity::error, "SF224", name_of(state.point),
                                     fmt::format("{} ({}) is mounted below {} and would be lost: nothing was changed",
                                                 (*foreign)->target, (*foreign)->fs_type, target),
                                     "unmount it first", ""});
-      m_result.waiting.push_back(target);
+      wait(state);
       return;
     }
     // Unmounted is quickly done; what the server may refuse to give back stays where it is.
     auto refusals = preflight(state.point, m_request.seen.server(state.point.server));
     if (has_errors(refusals) || (!refusals.empty() && !m_request.force)) {
       append(m_result.diagnoses, refusals);
-      m_result.waiting.push_back(target);
+      wait(state);
       return;
     }
     add_unmounts(state);
     auto mount = mount_again(state, m_request.mount_deadline);
-    auto why = fmt::format("{}, options {}", handle(state.point), mount.options);
+    auto why = fmt::format("{}, options {}", name_of(state.point), mount.options);
     m_result.plan.add(target, std::move(why), std::move(mount));
     m_result.planned.push_back(target);
+    carry(inner);
     // Detached with their parent: back in the opposite order, the outer one first. What is stale was often made anew
     // on the server, so their directories may be gone.
     for (auto one = inner.rbegin(); one != inner.rend(); ++one) {
@@ -175,17 +211,9 @@ class Recovery {
       m_result.plan.add(target, fmt::format("it is {}", to_string(state.health)), unmount_action(*layer, options));
   }
 
-  [[nodiscard]] bool is_inside_planned(const std::string& target) const {
-    return std::any_of(m_result.planned.begin(), m_result.planned.end(), [&](const std::string& one) {
-      const auto inner = nested(m_request.seen.table, one);
-      return std::any_of(inner.begin(), inner.end(),
-                         [&](const sys::MountEntry* entry) { return entry->target == target; });
-    });
-  }
-
   void mount_missing() {
     Observation part = m_request.seen;
-    std::vector<MountRequest> wanted;
+    std::vector<MountPoint> wanted;
     part.states.clear();
     for (std::size_t index = 0; index < m_request.wanted.size() && index < m_request.seen.states.size(); ++index) {
       const auto& state = m_request.seen.states[index];
@@ -209,6 +237,8 @@ class Recovery {
   const RecoveryRequest& m_request;
   RecoveryPlan m_result;
   std::vector<std::string> m_missing;
+  std::set<std::string> m_waiting; ///< stale or hung mounts that are left as they are
+  std::set<std::string> m_carried; ///< targets that go and come with the mount that they lie in
 };
 
 } // namespace
@@ -217,6 +247,7 @@ Verdict judge(const MountState& state, const std::vector<Health>& looks, const s
   switch (state.health) {
   case Health::healthy:
   case Health::slow:
+  case Health::full:
   case Health::autofs_idle:
     return {Remedy::none, diagnose(state, server)};
   case Health::missing:
@@ -229,6 +260,7 @@ Verdict judge(const MountState& state, const std::vector<Health>& looks, const s
   case Health::read_only:
   case Health::wrong_source:
   case Health::backgrounding:
+  case Health::unknown:
   case Health::failed:
     return {Remedy::wait, diagnose(state, server)};
   }
@@ -250,15 +282,15 @@ std::vector<std::string> doubtful(const Observation& seen) {
 Diagnoses check_recovered(const MountState& before, const MountState& after) {
   const auto& target = after.point.target;
   if (!after.mounted())
-    return {{Severity::error, "SF217", handle(after.point), fmt::format("nothing is mounted on {}", target),
-             "look at the failed step above", "sharefs mount " + shell_quote(handle(after.point))}};
+    return {{Severity::error, "SF217", name_of(after.point), fmt::format("nothing is mounted on {}", target),
+             "see the failed step above", "sharefs mount " + shell_quote(name_of(after.point))}};
   const bool same =
       before.mount && before.mount->major == after.mount->major && before.mount->minor == after.mount->minor;
   if (is_good(after.health))
     return {};
   auto found = Diagnosis{Severity::error,
                          "SF226",
-                         handle(after.point),
+                         name_of(after.point),
                          fmt::format("{} was mounted again and is still {}", target, to_string(after.health)),
                          "run `sharefs status` for the cause",
                          ""};

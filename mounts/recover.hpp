@@ -35,7 +35,7 @@ Verdict judge(const MountState& state, const std::vector<Health>& looks, const s
 
 struct RecoveryRequest {
   const Observation& seen;
-  const std::vector<MountRequest>& wanted;                 ///< of `seen`
+  const std::vector<MountPoint>& wanted;                   ///< of `seen`
   const std::map<std::string, std::vector<Health>>& looks; ///< by target
   const std::map<std::string, HolderReport>& holders;      ///< by target; who makes a plain umount fail
   bool force = false;
@@ -49,7 +49,7 @@ struct RecoveryPlan {
   std::vector<std::string> well;     ///< targets that need nothing
   std::vector<std::string> planned;  ///< targets that the plan brings back
   std::vector<std::string> given_up; ///< targets that the plan only unmounts
-  std::vector<std::string> waiting;  ///< targets that were left alone; a diagnosis tells why
+  std::vector<std::string> waiting;  ///< targets that were left alone; a diagnosis says why
 };
 
 RecoveryPlan plan_recovery(const RecoveryRequest& request);

@@ -1,7 +1,10 @@
 #include "mounts/state.hpp"
 
+#include "base/text.hpp"
+
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <utility>
 
 namespace sharefs::mounts {
@@ -13,49 +16,70 @@ bool lost_write_access(const std::vector<Difference>& differences) {
                      [](const Difference& one) { return one.key == "access" && one.asked == "rw"; });
 }
 
-/// NFS mounts at the same target that `top` hides: each is the parent of the one above it.
-std::size_t stacked_below(const sys::MountTable& table, const sys::MountEntry& top) {
-  std::size_t count = 0;
-  const auto* above = &top;
-  for (std::size_t guard = table.entries().size(); guard > 0; --guard) {
-    const auto& entries = table.entries();
-    const auto parent = std::find_if(entries.begin(), entries.end(), [&](const sys::MountEntry& other) {
-      return other.id == above->parent && other.target == top.target && other.id != above->id;
-    });
-    if (parent == entries.end())
-      break;
-    count += sys::is_nfs(*parent) ? 1U : 0U;
-    above = &*parent;
+bool is_soft(const sys::MountEntry& mount) {
+  const auto shown = shown_settings(mount);
+  const auto* recovery = find_setting(shown, "recovery");
+  return recovery != nullptr && recovery->value != "hard";
+}
+
+Health health_of_error(int error_number, bool soft) {
+  switch (error_number) {
+  case ETIMEDOUT: // of the look, or of a `softerr` mount
+    return Health::hung;
+  case ESTALE:
+    return Health::stale;
+  case EACCES:
+  case EPERM:
+    return Health::denied;
+  case EROFS:
+    return Health::read_only;
+  case ENOSPC:
+  case EDQUOT:
+    return Health::full;
+  case EAGAIN:
+  case EMFILE:
+  case ENFILE:
+  case ENOMEM:
+    return Health::unknown;
+  case EIO:
+    return soft ? Health::hung : Health::failed;
+  default:
+    return Health::failed;
   }
-  return count;
+}
+
+Health health_of_answer(const sys::Entry& answer, bool soft) {
+  if (answer.error_number != 0)
+    return health_of_error(answer.error_number, soft);
+  if (answer.space && answer.space->size_bytes > 0 && answer.space->free_bytes == 0)
+    return Health::full;
+  return answer.space && answer.space->latency > k_slow_after ? Health::slow : Health::healthy;
+}
+
+/// The address that the server's name leads to, if it is none that the mount uses. A name may have several.
+std::string moved_to(const sys::MountEntry& mount, const MountPoint& point, const sys::NfsProbe* server) {
+  const auto shown = shown_settings(mount);
+  const auto* used = find_setting(shown, "addr");
+  if (server == nullptr || used == nullptr || !is_same_host(parse_source(mount.source).server, point.server))
+    return {};
+  for (const auto& stage : server->stages) {
+    if (stage.stage != sys::ProbeStage::resolve || stage.outcome != sys::StageOutcome::ok)
+      continue;
+    for (const auto& address : split(stage.detail, ','))
+      if (trim(address) == used->value)
+        return {};
+    return stage.detail;
+  }
+  return {};
 }
 
 } // namespace
-
-Health health_of(const sys::PathProbe& probe) {
-  switch (probe.health) {
-  case sys::PathHealth::ok:
-  case sys::PathHealth::full:
-    return probe.latency > k_slow_after ? Health::slow : Health::healthy;
-  case sys::PathHealth::hung:
-    return Health::hung;
-  case sys::PathHealth::stale:
-    return Health::stale;
-  case sys::PathHealth::denied:
-    return Health::denied;
-  case sys::PathHealth::read_only:
-    return Health::read_only;
-  case sys::PathHealth::missing:
-  case sys::PathHealth::failed:
-    return Health::failed;
-  }
-  return Health::failed;
-}
 
 const char* to_string(Health health) {
   constexpr auto k_names = std::to_array<std::pair<Health, const char*>>({
       {Health::healthy, "healthy"},
       {Health::slow, "slow"},
+      {Health::full, "full"},
       {Health::hung, "hung"},
       {Health::stale, "stale"},
       {Health::denied, "denied"},
@@ -64,6 +88,7 @@ const char* to_string(Health health) {
       {Health::wrong_source, "wrong source"},
       {Health::backgrounding, "backgrounding"},
       {Health::autofs_idle, "autofs-idle"},
+      {Health::unknown, "unknown"},
       {Health::failed, "failed"},
   });
   for (const auto& [value, name] : k_names)
@@ -73,20 +98,39 @@ const char* to_string(Health health) {
 }
 
 bool is_good(Health health) {
-  return health == Health::healthy || health == Health::slow || health == Health::autofs_idle;
+  return health == Health::healthy || health == Health::slow || health == Health::full || health == Health::autofs_idle;
 }
 
 bool MountState::right() const {
-  return is_good(health) && !has_faults(differences) && stacked == 0;
+  return is_good(health) && health != Health::full && !has_faults(differences) && stacked == 0;
+}
+
+const sys::Space* MountState::space() const {
+  return answer && answer->space && answer->space->size_bytes > 0 ? &*answer->space : nullptr;
+}
+
+void take_answer(MountState& state, const sys::Entry& answer) {
+  const bool soft = state.mount && is_soft(*state.mount);
+  state.answer = answer;
+  state.health = health_of_answer(answer, soft);
+  state.detail = answer.error_number == 0 || !answer.detail.empty() ? answer.detail : errno_text(answer.error_number);
+  if (soft && state.health == Health::hung)
+    state.detail += "; a soft mount whose server is away";
+  if (is_good(state.health) && lost_write_access(state.differences))
+    state.health = Health::read_only;
 }
 
 MountPoint point_of(const sys::MountEntry& mount) {
-  const auto source = parse_source(mount.source);
-  return {"", source.server, source.path, mount.target, {}, ""};
+  auto source = parse_source(mount.source);
+  MountPoint point;
+  point.server = std::move(source.server);
+  point.path = std::move(source.path);
+  point.target = mount.target;
+  return point;
 }
 
-MountState classify(const MountPoint& point, bool wanted, const sys::MountTable& table, const sys::PathProbe* probe,
-                    const std::vector<PendingMount>& pending, const std::string& address) {
+MountState classify(const MountPoint& point, bool wanted, const sys::MountTable& table, const sys::Entry* answer,
+                    const std::vector<PendingMount>& pending, const sys::NfsProbe* server) {
   MountState state;
   state.point = point;
   state.wanted = wanted;
@@ -104,23 +148,17 @@ MountState classify(const MountPoint& point, bool wanted, const sys::MountTable&
       state.health = entry == nullptr ? Health::missing : Health::autofs_idle;
     return state;
   }
-  state.stacked = stacked_below(table, *entry);
-  if (!same_source(point, *entry, address)) {
+  if (!same_source(point, *entry, server == nullptr ? "" : server->address)) {
     state.health = Health::wrong_source;
     state.detail = entry->fs_type + " " + entry->source;
     return state;
   }
-  state.differences = compare_options(point.options, *entry);
-  if (probe != nullptr) {
-    state.probe = *probe;
-    state.health = health_of(*probe);
-    state.detail = probe->detail;
-  } else {
-    state.health = Health::failed;
-    state.detail = "not looked at";
-  }
-  if (is_good(state.health) && lost_write_access(state.differences))
-    state.health = Health::read_only;
+  if (wanted)
+    state.differences = compare_options(point.options, *entry);
+  state.moved_to = moved_to(*entry, point, server);
+  state.health = Health::unknown;
+  if (answer != nullptr)
+    take_answer(state, *answer);
   return state;
 }
 

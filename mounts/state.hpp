@@ -3,8 +3,9 @@
 #include "mounts/compare.hpp"
 #include "mounts/mount_point.hpp"
 #include "mounts/pending.hpp"
-#include "sys/fs/path_probe.hpp"
+#include "sys/fs/entry.hpp"
 #include "sys/mounts/mount_table.hpp"
+#include "sys/nfs/nfs_probe.hpp"
 
 #include <chrono>
 #include <optional>
@@ -16,7 +17,8 @@ namespace sharefs::mounts {
 enum class Health {
   healthy,
   slow,          ///< the server answers, but late
-  hung,          ///< no answer within the deadline
+  full,          ///< no space is left for users
+  hung,          ///< no answer within the deadline, or a soft mount that has given up waiting
   stale,         ///< ESTALE: the server no longer knows the file handle
   denied,        ///< EACCES or EPERM on the mount point itself
   read_only,     ///< asked for rw, mounted ro
@@ -24,10 +26,11 @@ enum class Health {
   wrong_source,  ///< something else is mounted there
   backgrounding, ///< a mount.nfs process keeps trying
   autofs_idle,   ///< an automounter waits there; looking would mount
+  unknown,       ///< it could not be checked: no process or descriptor was left for it
   failed,        ///< another error
 };
 const char* to_string(Health health); ///< "healthy", "read-only", "wrong source", "autofs-idle"
-bool is_good(Health health);          ///< healthy, slow or autofs_idle
+bool is_good(Health health);          ///< healthy, slow, full or autofs_idle
 
 inline constexpr std::chrono::milliseconds k_slow_after{500};
 
@@ -38,22 +41,26 @@ struct MountState {
   std::optional<sys::MountEntry> mount; ///< the visible one at the target
   std::size_t stacked = 0;              ///< further NFS mounts at the same target, hidden below it
   std::vector<Difference> differences;
-  std::optional<sys::PathProbe> probe;
+  std::optional<sys::Entry> answer; ///< of the mount point
   std::optional<PendingMount> pending;
-  std::string detail; ///< of a failure
+  std::string detail;   ///< of a failure
+  std::string moved_to; ///< the address that the server's name leads to now, which is not the mount's
 
   [[nodiscard]] bool mounted() const { return mount.has_value() && sys::is_nfs(*mount); }
-  [[nodiscard]] bool right() const; ///< is_good, with no option that differs and nothing stacked
+  [[nodiscard]] bool right() const; ///< is_good, not full, with no option that differs and nothing stacked
+  /// Its space, if the server told it.
+  [[nodiscard]] const sys::Space* space() const;
 };
 
-/// The health that a probe of the mount point shows.
-Health health_of(const sys::PathProbe& probe);
+/// Health and detail by the answer of the mount point. Of a mount that is soft, an I/O error means that its server is
+/// away.
+void take_answer(MountState& state, const sys::Entry& answer);
 
 /// A point for a mount that only the table knows.
 MountPoint point_of(const sys::MountEntry& mount);
 
-/// What was seen -> state. `probe` is that of the target if it was probed; `address` as same_source().
-MountState classify(const MountPoint& point, bool wanted, const sys::MountTable& table, const sys::PathProbe* probe,
-                    const std::vector<PendingMount>& pending, const std::string& address);
+/// What was seen -> state, without `stacked`. `answer` is that of the target if it was asked; `server` may be nullptr.
+MountState classify(const MountPoint& point, bool wanted, const sys::MountTable& table, const sys::Entry* answer,
+                    const std::vector<PendingMount>& pending, const sys::NfsProbe* server);
 
 } // namespace sharefs::mounts

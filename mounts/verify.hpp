@@ -13,25 +13,25 @@ namespace sharefs::mounts {
 
 struct Verified {
   std::string target;
-  bool ok = false;      ///< it can be used; a squashed root that may not write is ok with a warning
-  bool written = false; ///< a file was written, not only read
-  std::string as;       ///< as whom, if not as ourselves: "uid 1000", "gid 2000"
-  std::chrono::microseconds latency{0};
+  bool ok = false;                      ///< it can be used; a squashed root that may not write is ok with a warning
+  bool written = false;                 ///< a file was written, not only read
+  std::string as;                       ///< as whom, if not as ourselves: "uid 1000", "gid 2000"
+  std::chrono::microseconds latency{0}; ///< of one answer of the server
   friend bool operator==(const Verified&, const Verified&) = default;
 };
 
 struct Verification {
   std::vector<Verified> results; ///< in the order of the points
-  Diagnoses diagnoses;           ///< SF227 root is squashed, SF228 it does not work
+  Diagnoses diagnoses;           ///< SF216 read-only, SF227 root is squashed, SF228 it does not work, SF230 full
 };
 
-/// All mounts at the same time. Root that the server squashes tries again as somebody who may write: the owner of the
+/// All mounts in one request. Root that the server squashes tries again as somebody who may write: the owner of the
 /// directory, or a member of its group.
 Verification verify(sys::System& system, const std::vector<MountPoint>& points, std::chrono::milliseconds deadline);
 
 /// Who may write to a directory that root may not, by its owner and mode; nullopt if only root may.
-std::optional<sys::User> likely_writer(const sys::PathFact& directory);
-/// "write, fsync, read back and delete worked in 3.2 ms as gid 2000"
+std::optional<sys::User> likely_writer(const sys::Entry& directory);
+/// "write, fsync, read back and delete worked as gid 2000"
 std::string describe(const Verified& verified);
 
 } // namespace sharefs::mounts

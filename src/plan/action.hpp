@@ -3,6 +3,7 @@
 #include "base/argv.hpp"
 #include "base/result.hpp"
 #include "sys/identity/user.hpp"
+#include "sys/mounts/mount_call.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -101,19 +102,8 @@ struct SetAccess {
   friend bool operator==(const SetAccess&, const SetAccess&) = default;
 };
 
-struct Mount {
-  std::string source, target, fs_type, options;
-  std::chrono::milliseconds deadline{30'000};
-  friend bool operator==(const Mount&, const Mount&) = default;
-};
-
-struct Unmount {
-  std::string target;
-  bool force = false, lazy = false;
-  std::string source, fs_type, options; ///< of what is there, to mount it again on undo and to find a conflict
-  std::chrono::milliseconds deadline{10'000};
-  friend bool operator==(const Unmount&, const Unmount&) = default;
-};
+using Mount = sys::MountCall;
+using Unmount = sys::UnmountCall;
 
 /// Delete a directory with all that is in it: for what can be made anew. Cannot be undone. No link is followed and no
 /// other file system entered (`busy`: something is mounted in it), whatever is done to the names meanwhile. Nothing

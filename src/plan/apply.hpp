@@ -1,6 +1,7 @@
 #pragma once
 #include "plan/journal.hpp"
 #include "plan/plan.hpp"
+#include "sys/process/interrupt.hpp"
 #include "sys/system.hpp"
 
 #include <functional>
@@ -25,9 +26,7 @@ Report apply(const Plan& plan, sys::System& system, const Journal& journal, cons
 /// One action, without a journal: for apply and for tests.
 Result<Outcome> apply_action(const Action& action, sys::System& system);
 
-/// Install handlers for SIGINT, SIGTERM and SIGHUP that only set a flag; a second SIGINT ends the process at once
-/// (130).
-void install_interrupt_handlers();
-bool interrupted();
+using sys::install_interrupt_handlers;
+using sys::interrupted;
 
 } // namespace sharefs::plan

@@ -8,6 +8,7 @@
 #include "sys/fs/glance.hpp"
 #include "sys/fs/path_probe.hpp"
 #include "sys/identity/user.hpp"
+#include "sys/mounts/mount_call.hpp"
 #include "sys/mounts/mount_table.hpp"
 #include "sys/nfs/nfs_probe.hpp"
 #include "sys/process/process.hpp"
@@ -17,23 +18,6 @@
 #include <string_view>
 
 namespace sharefs::sys {
-
-/// A mount to make. NFS by `mount.nfs` in a child with a deadline (libmount returns 0 although it failed).
-struct MountCall {
-  std::string source, target, fs_type, options;
-  std::chrono::milliseconds deadline{30'000};
-  friend bool operator==(const MountCall&, const MountCall&) = default;
-};
-
-/// umount2(2) in a child with a deadline; judged by mountinfo, never by its exit (facts: the last v4.2 mount of a dead
-/// server leaves the table while umount2 itself blocks for a minute).
-struct UnmountCall {
-  std::string target;
-  bool force = false; ///< MNT_FORCE: fails pending requests with EIO
-  bool lazy = false;  ///< MNT_DETACH
-  std::chrono::milliseconds deadline{10'000};
-  friend bool operator==(const UnmountCall&, const UnmountCall&) = default;
-};
 
 /// Who and where we are.
 struct Identity {
@@ -59,8 +43,9 @@ class System {
   virtual Result<MountTable> mounts() = 0;
   /// Knows nothing where the answers come from a file or go into one: mounts() tells it there.
   virtual Glance glance() { return {}; }
-  /// Success: a new mount is at target. Errors, with mount.nfs's own text: `timeout`, `busy`, `permission`, `usage` (an
-  /// option), `unsupported` (a version), `not_found` (mount.nfs, the mount point, the export), `failed`.
+  /// The mount lies on the directory that `target` is, reached without symbolic links, whatever it is renamed to
+  /// meanwhile. Asks the server first whether it is there. Errors: `timeout`, `busy`, `permission`, `usage` (an option),
+  /// `unsupported` (a version), `not_found` (mount.nfs, the export), `conflict` (no directory), `interrupted`, `failed`.
   virtual Result<void> mount(const MountCall& call) = 0;
   /// Success: the topmost mount at target is no longer in the table. Errors: `not_found` (nothing is mounted there),
   /// `busy`, `timeout`, `permission`, `failed`. The target is named as in the mount table, not through a link.

@@ -131,3 +131,20 @@ def test_ctrl_c_ends_after_the_running_step(lab: Cluster) -> None:
     assert lab.server.exists(EXPORTS_FILE)
     done(lab.server, "undo", "--yes")
     assert etc_digest(lab.server) == before
+
+
+def test_ctrl_c_ends_a_mount_that_hangs(lab: Cluster) -> None:
+    """The server accepts connections and answers nothing more; mount.nfs is ended, and mounts nothing later."""
+    configure(lab)
+    done(lab.server, "export", "--all", "--yes")
+    node = lab["node1"]
+    # The preflight is answered; mount.nfs is the program that finds a server that says nothing.
+    node.write_file("/lab-slow/mount.nfs", "#!/bin/sh\ntouch /tmp/begun\nsleep 1000\n", mode=0o755)
+    node.run("mount --bind /lab-slow/mount.nfs /usr/sbin/mount.nfs", check=True)
+    job = node.start("exec sharefs mount --all --yes")
+    wait_until(lambda: node.exists("/tmp/begun"), what="mount.nfs is running")
+    job.kill(signal.SIGINT)
+    ended = job.wait(20)
+    assert ended.returncode in (1, 130)
+    assert not node.run("pgrep -f /usr/sbin/mount.nfs").ok
+    assert mount_lines(node) == []

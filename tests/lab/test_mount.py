@@ -45,12 +45,15 @@ def test_safe_profile_is_hard_with_a_pinned_version(lab: Cluster) -> None:
     export_and_mount(lab)
     options = mount_lines(lab["node1"])[0].split(" ")[3].split(",")
     assert "hard" in options and "vers=4.2" in options
+    # what users put on the share gives nobody privileges
+    assert "nosuid" in options and "nodev" in options
 
 
 def test_recipe_profile_gives_exactly_the_manual_options(lab: Cluster) -> None:
     export_and_mount(lab, config_text(profile="recipe"))
     options = mount_lines(lab["node1"])[0].split(" ")[3].split(",")
     assert "soft" in options and "rw" in options
+    assert "nosuid" not in options and "nodev" not in options
     dry = sharefs(lab["node2"], "umount", "share", "--yes")
     assert dry.ok
     shown = sharefs(lab["node2"], "mount", "share", "--dry-run")
@@ -149,3 +152,53 @@ def test_after_the_servers_reboot_all_is_well_again(lab: Cluster) -> None:
     status = sharefs(node, "status", "--timeout", "60", timeout=120)
     assert status.ok
     assert node.run(f"cat {SHARE}/kept", timeout=60).out == "precious\n"
+
+
+def test_a_relative_path_in_a_directory_that_is_gone(lab: Cluster) -> None:
+    export_and_mount(lab)
+    node = lab["node1"]
+    gone = "mkdir -p /tmp/gone && cd /tmp/gone && rmdir /tmp/gone && "
+    refused = node.run(gone + "sharefs umount data/share --yes")
+    assert refused.returncode == 2 and "working directory is gone" in refused.err
+    assert len(mount_lines(node)) == 1
+
+
+def test_undo_of_an_umount_asks_the_server_first(lab: Cluster) -> None:
+    export_and_mount(lab)
+    node = lab["node1"]
+    done(node, "umount", "share", "--yes")
+    lab.drop_traffic("server")
+    refused = sharefs(node, "undo", "--yes", timeout=PATIENCE)
+    assert refused.returncode == 1 and "does not answer" in refused.err + refused.out
+    assert not node.run("pgrep mount.nfs").ok
+    assert mount_lines(node) == []
+
+
+def test_an_export_that_became_read_only(lab: Cluster) -> None:
+    export_and_mount(lab, config_text(export_options="rw, sync, no_subtree_check, no_root_squash"))
+    assert done(lab["node1"], "status", "--verify").ok
+    lab.server.run("sed -i s/rw/ro/ /etc/exports.d/sharefs.exports && exportfs -ra", check=True)
+    found = sharefs(lab["node1"], "status", "--verify")
+    assert found.returncode == 1 and "SF216" in found.err
+    assert lab.server.run("ls -A /srv/share").out == ""
+
+
+def test_a_full_export(lab: Cluster) -> None:
+    export_and_mount(lab)
+    lab.server.run("dd if=/dev/zero of=/srv/share/all bs=1M; sync", timeout=120)
+    found = sharefs(lab["node1"], "status")
+    assert found.returncode == 1 and "full" in found.out and "SF230" in found.err
+
+
+def test_a_soft_mount_whose_server_is_away_is_hung(lab: Cluster) -> None:
+    export_and_mount(lab, config_text(extra=', options: [soft, "timeo=10", "retrans=1", "vers=4.2"]'))
+    lab.drop_traffic("server")
+    status = sharefs(lab["node1"], "status", "--timeout", "20", timeout=60)
+    assert status.returncode == 1 and "hung" in status.out and "kernel log" not in status.err
+
+
+def test_few_descriptors_make_no_mount_wrong(lab: Cluster) -> None:
+    export_and_mount(lab)
+    status = lab["node1"].run("ulimit -n 16; sharefs status")
+    assert "failed" not in status.out and "terminate" not in status.err
+    assert "healthy" in status.out or "unknown" in status.out

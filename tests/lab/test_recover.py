@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sharefslab import Cluster, wait_until
-from sharefslab.product import SHARE, config_text, document, done, export_and_mount, mount_lines, sharefs
+from sharefslab.product import SHARE, config_text, configure, document, done, export_and_mount, mount_lines, sharefs
 
 QUICK_ATTRIBUTES = ", options: [actimeo=1]"  # clients notice a stale handle within a second
 
@@ -85,3 +85,23 @@ def test_an_export_that_is_gone_is_not_mistaken_for_a_dead_server(lab: Cluster) 
     assert len(mount_lines(lab["node1"])) == 1  # never unmounted: it could not be mounted again
     lab.server.run("exportfs -ra", check=True)
     wait_until(lambda: state_of(lab) == "healthy", what="it heals after the export is back")
+
+
+def test_nested_stale_mounts_are_recovered_whatever_comes_first(lab: Cluster) -> None:
+    """The inner one stands first in sharefs.yaml, and cannot be reached through the stale outer one."""
+    inner = 'inner: {from: "storage:/srv/share/sub", at: /data/share/sub, options: [actimeo=1]}'
+    text = config_text(extra=QUICK_ATTRIBUTES).replace("mounts:\n", f"mounts:\n  {inner}\n")
+    configure(lab, text)
+    done(lab.server, "export", "--all", "--yes")
+    lab.server.run("mkdir -p /srv/share/sub", check=True)
+    node = lab["node1"]
+    done(node, "mount", "--all", "--yes")
+    lab.remake_filesystem("server")
+    lab.server.run("chmod 2777 /srv/share && mkdir -p /srv/share/sub", check=True)
+    states = lambda: {m["state"] for m in document(sharefs(node, "status", "--json", timeout=30))["mounts"]}  # noqa: E731
+    wait_until(lambda: "stale" in states(), what="the client notices that its handles are stale")
+    done(node, "recover", "--all", "--yes", timeout=90)
+    assert states() == {"healthy"}
+    assert len(mount_lines(node, "/data/share/sub")) == 1
+    well = sharefs(node, "recover", "--all", "--yes", timeout=90)
+    assert well.ok and "all mounts are well" in well.err + well.out

@@ -1,10 +1,9 @@
-// sharefs mount: what should be mounted here is mounted; what is right is left alone; what is wrong is told.
+// sharefs mount: what should be mounted here is mounted; what is right is left alone; what is wrong is reported.
 #include "base/text.hpp"
 #include "cli/commands/mount_support.hpp"
 #include "cli/exit_code.hpp"
 #include "mounts/diagnose.hpp"
 #include "mounts/plan_mount.hpp"
-#include "mounts/verify.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -19,50 +18,22 @@ bool contains(const std::vector<std::string>& targets, const std::string& target
   return std::find(targets.begin(), targets.end(), target) != targets.end();
 }
 
-/// What the kernel made of the options of the mounts that were just made.
-Diagnoses look_back(Context& context, const mounts::Observation& seen, const std::set<std::string>& mounted) {
-  Diagnoses found;
-  const auto table = context.system.mounts();
-  if (!table)
-    return found;
-  for (const auto& state : seen.states) {
-    if (!mounted.contains(state.point.target))
-      continue;
-    sys::PathProbe answered; // health is asked for by --verify
-    answered.health = sys::PathHealth::ok;
-    const auto* server = seen.server(state.point.server);
-    const auto now =
-        mounts::classify(state.point, true, *table, &answered, {}, server == nullptr ? "" : server->address);
-    const auto its = mounts::diagnose(now, server);
-    found.insert(found.end(), its.begin(), its.end());
-  }
-  return found;
-}
-
-/// Returns the targets that failed.
-std::set<std::string> verify(Context& context, const mounts::Observation& seen, const std::set<std::string>& targets,
-                             std::chrono::milliseconds deadline) {
-  std::vector<mounts::MountPoint> points;
-  for (const auto& state : seen.states)
-    if (targets.contains(state.point.target))
-      points.push_back(state.point);
-  const auto verification = mounts::verify(context.system, points, deadline);
-  std::set<std::string> failed;
-  auto json = nlohmann::ordered_json::array();
-  for (std::size_t index = 0; index < verification.results.size(); ++index) {
-    const auto& one = verification.results[index];
-    if (!one.ok)
-      failed.insert(one.target);
-    else if (!context.flags.json)
-      context.console.message(fmt::format("{}: {}", mounts::handle(points[index]), mounts::describe(one)));
-    json.push_back({{"target", to_utf8(one.target)},
-                    {"ok", one.ok},
-                    {"written", one.written},
-                    {"latency_us", one.latency.count()}});
-  }
-  context.envelope.fields["verified"] = std::move(json);
-  context.report(verification.diagnoses);
-  return failed;
+/// The mounts that were just made, as they are: what the kernel made of their options, and whether they answer.
+Diagnoses check_made(Context& context, const mounts::Observation& before, const std::set<std::string>& mounted,
+                     std::chrono::milliseconds deadline) {
+  mounts::ProbeRequest request;
+  request.servers = false;
+  request.path_deadline = deadline;
+  for (const auto& state : before.states)
+    if (mounted.contains(state.point.target))
+      request.wanted.push_back(state.point);
+  if (request.wanted.empty())
+    return {};
+  auto after = mounts::probe(context.system, request);
+  if (!after)
+    return {};
+  after->servers = before.servers;
+  return mounts::diagnose(*after);
 }
 
 nlohmann::ordered_json mounts_json(const mounts::Observation& seen, const mounts::MountPlan& plan,
@@ -98,10 +69,7 @@ Result<int> run_mount(Context& context, const Arguments& arguments) {
   request.want_access = request.targets = true;
   request.server_deadline = *timeout;
   request.path_deadline = std::min(*timeout, k_path_deadline);
-  const auto seen = [&] {
-    const ui::Console::Progress progress(context.console, "asking the servers");
-    return mounts::probe(context.system, request);
-  }();
+  const auto seen = observe(context, request);
   if (!seen)
     return fail(seen.error());
   const auto plan = mounts::plan_mounts(*seen, *wanted);
@@ -118,16 +86,21 @@ Result<int> run_mount(Context& context, const Arguments& arguments) {
   if (executed->applied()) {
     const auto mounted = mounted_by(plan.plan, *executed->report);
     good.insert(mounted.begin(), mounted.end());
-    context.report(look_back(context, *seen, mounted));
+    context.report(check_made(context, *seen, mounted, request.path_deadline));
   }
   context.envelope.fields["mounts"] = mounts_json(*seen, plan, good, executed->applied());
   if (executed->stopped() || executed->exit_code == k_exit_interrupted)
     return executed->exit_code;
   if (context.flags.dry_run)
     return exit_code_for(plan.right.size() + plan.planned.size(), plan.blocked.size());
-  if (arguments.flag("verify"))
-    for (const auto& target : verify(context, *seen, good, *timeout))
+  if (arguments.flag("verify")) {
+    std::vector<mounts::MountPoint> points;
+    for (const auto& state : seen->states)
+      if (good.contains(state.point.target))
+        points.push_back(state.point);
+    for (const auto& target : verify(context, points, *timeout))
       good.erase(target);
+  }
   return exit_code_for(good.size(), wanted->size() - good.size());
 }
 
@@ -139,7 +112,8 @@ const CommandSpec k_mount_command{
     .summary = "Mount the shares of sharefs.yaml",
     .description =
         "Asks the servers first and names the stage that fails, so that no mount hangs on a dead server. Mounts that "
-        "are right are left alone; wrong ones (another source, other options, stale, hung) are told with the command "
+        "are right are left alone; wrong ones (another source, other options, stale, hung) are reported with the "
+        "command "
         "that cures them, and not touched. All mounts are made at the same time.",
     .example = "sharefs mount share            # one\n"
                "sharefs mount --all --verify   # all, and write a test file to each\n"

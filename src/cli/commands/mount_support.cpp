@@ -3,6 +3,7 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "cli/exit_code.hpp"
+#include "mounts/verify.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -31,55 +32,58 @@ template <class ActionType> std::set<std::string> targets_by(const plan::Plan& p
 
 } // namespace
 
-std::vector<mounts::MountRequest> mount_requests(const config::Config& config) {
-  std::vector<mounts::MountRequest> requests;
-  for (const auto& mount : config.mounts)
-    requests.push_back({.name = mount.name,
-                        .server = mount.address,
-                        .path = mount.path,
-                        .target = normalize_path(mount.at),
-                        .profile = mount.profile,
-                        .options = mount.options,
-                        .boot = mount.boot == "auto",
-                        .origin = mount.origin.text()});
-  return requests;
+std::vector<mounts::MountPoint> mount_points(const config::Config* config) {
+  std::vector<mounts::MountPoint> points;
+  for (const auto& mount : config == nullptr ? std::vector<config::Mount>() : config->mounts)
+    points.push_back({.name = mount.name,
+                      .server = mount.address,
+                      .path = mount.path,
+                      .target = normalize_path(mount.at),
+                      .profile = mount.profile,
+                      .options = mounts::parse_options(mount.options),
+                      .boot = mount.boot == "auto",
+                      .server_name = mount.server,
+                      .origin = mount.origin.text()});
+  return points;
 }
 
-Result<std::vector<mounts::MountRequest>> select_mounts(Context& context, const config::Config* config,
-                                                        const Arguments& arguments, bool unknown_paths) {
-  const auto all = config == nullptr ? std::vector<mounts::MountRequest>() : mount_requests(*config);
+Result<std::vector<mounts::MountPoint>> select_mounts(Context& context, const config::Config* config,
+                                                      const Arguments& arguments, bool unknown_paths) {
+  auto all = mount_points(config);
   const auto& words = arguments.positional;
-  std::vector<std::string> names;
-  for (const auto& request : all)
-    names.push_back(request.name);
   if (arguments.flag("all") && !words.empty())
     return fail(ErrorCode::usage, "both names and --all were given", "give one of them");
   if (arguments.flag("all"))
     return all;
+  std::vector<std::string> names;
+  for (const auto& point : all)
+    names.push_back(point.name);
   if (words.empty())
-    return fail(ErrorCode::usage, "no mount was named",
-                names.empty() ? (unknown_paths ? "name a mount point" : "sharefs.yaml has no `mounts:`")
-                              : fmt::format("name some of {}, or give --all", join(names, ", ")));
-  std::vector<mounts::MountRequest> selected;
+    return fail(ErrorCode::usage,
+                names.empty() ? "name a mount point" : "name a mount (" + join(names, ", ") + ") or use --all",
+                names.empty() && !unknown_paths ? "sharefs.yaml has no `mounts:`" : "");
+  std::vector<mounts::MountPoint> selected;
+  std::set<std::string> seen;
   for (const auto& word : words) {
-    const auto path = normalize_path(word, context.host.working_directory);
-    const auto found = std::find_if(all.begin(), all.end(), [&](const mounts::MountRequest& request) {
-      return request.name == word || (word.find('/') != std::string::npos && request.target == path);
+    const bool is_path = word.find('/') != std::string::npos;
+    if (is_path && !word.starts_with('/') && !context.host.working_directory.starts_with('/'))
+      return fail(ErrorCode::usage, fmt::format("`{}` is relative, and the working directory is gone", word),
+                  "give the whole path");
+    mounts::MountPoint point;
+    point.target = normalize_path(word, context.host.working_directory);
+    const auto found = std::ranges::find_if(all, [&](const mounts::MountPoint& one) {
+      return one.name == word || (is_path && one.target == point.target);
     });
     if (found != all.end()) {
-      if (std::find(selected.begin(), selected.end(), *found) == selected.end())
-        selected.push_back(*found);
-      continue;
-    }
-    if (!unknown_paths || word.find('/') == std::string::npos) {
+      point = *found;
+    } else if (!unknown_paths || !is_path) {
       auto hint = did_you_mean_hint(word, names);
       if (hint.empty())
         hint = names.empty() ? "there are no `mounts:` in sharefs.yaml" : "the mounts are " + join(names, ", ");
       return fail(ErrorCode::usage, fmt::format("there is no mount `{}`", word), hint);
     }
-    mounts::MountRequest request;
-    request.target = path;
-    selected.push_back(std::move(request));
+    if (seen.insert(point.name + "\n" + point.target).second)
+      selected.push_back(std::move(point));
   }
   return selected;
 }
@@ -97,12 +101,47 @@ Result<std::chrono::milliseconds> timeout_of(const Arguments& arguments) {
   return timeout;
 }
 
+Result<mounts::Observation> observe(Context& context, const mounts::ProbeRequest& request) {
+  const ui::Console::Progress progress(context.console, request.servers ? "asking the servers" : "reading the mounts");
+  return mounts::probe(context.system, request);
+}
+
+std::set<std::string> verify(Context& context, const std::vector<mounts::MountPoint>& points,
+                             std::chrono::milliseconds deadline) {
+  const auto verification = mounts::verify(context.system, points, deadline);
+  std::set<std::string> failed;
+  auto json = nlohmann::ordered_json::array();
+  for (std::size_t index = 0; index < verification.results.size(); ++index) {
+    const auto& one = verification.results[index];
+    if (!one.ok)
+      failed.insert(one.target);
+    else if (!context.flags.json)
+      context.console.message(fmt::format("{}: {}", mounts::name_of(points[index]), mounts::describe(one)));
+    json.push_back({{"target", to_utf8(one.target)},
+                    {"ok", one.ok},
+                    {"written", one.written},
+                    {"latency_us", one.latency.count()}});
+  }
+  context.envelope.fields["verified"] = std::move(json);
+  context.report(verification.diagnoses);
+  return failed;
+}
+
 std::set<std::string> mounted_by(const plan::Plan& plan, const plan::Report& report) {
   return targets_by<plan::Mount>(plan, report);
 }
 
 std::set<std::string> unmounted_by(const plan::Plan& plan, const plan::Report& report) {
   return targets_by<plan::Unmount>(plan, report);
+}
+
+std::set<std::string> busy_targets(const plan::Plan& plan, const plan::Report& report) {
+  std::set<std::string> targets;
+  for (const auto& result : report.results)
+    if (result.error && result.error->code == ErrorCode::busy)
+      if (const auto* action = std::get_if<plan::Unmount>(&plan.steps[result.step].action))
+        targets.insert(action->target);
+  return targets;
 }
 
 int exit_code_for(std::size_t good, std::size_t bad) {
@@ -118,21 +157,28 @@ nlohmann::ordered_json to_json(const mounts::MountState& state) {
     json["name"] = nullptr;
   else
     json["name"] = text(state.point.name);
-  json["source"] = text(state.mount && state.mounted() ? state.mount->source
-                                                       : mounts::format_source(state.point.server, state.point.path));
+  json["source"] =
+      text(state.mount && state.mounted() ? state.mount->source : format_source(state.point.server, state.point.path));
   json["target"] = text(state.point.target);
   json["state"] = mounts::to_string(state.health);
   json["mounted"] = state.mounted();
-  const bool known = state.probe && state.probe->size_bytes > 0;
-  json["latency_us"] = state.probe && known ? nlohmann::ordered_json(state.probe->latency.count()) : nullptr;
-  json["size_bytes"] = known ? nlohmann::ordered_json(state.probe->size_bytes) : nullptr;
-  json["used_bytes"] = known ? nlohmann::ordered_json(state.probe->size_bytes - state.probe->free_bytes) : nullptr;
+  const auto* space = state.space();
+  json["latency_us"] = space == nullptr ? nullptr : nlohmann::ordered_json(space->latency.count());
+  json["size_bytes"] = space == nullptr ? nullptr : nlohmann::ordered_json(space->size_bytes);
+  json["used_bytes"] = space == nullptr ? nullptr : nlohmann::ordered_json(space->size_bytes - space->free_bytes);
   json["options"] = text(state.mount ? state.mount->super_options : "");
   json["differences"] = nlohmann::ordered_json::array();
   for (const auto& one : state.differences)
     json["differences"].push_back({{"asked", text(one.asked)}, {"actual", text(one.actual)}, {"fault", one.fault}});
   json["detail"] = text(state.detail);
   return json;
+}
+
+void put_states(Context& context, const std::vector<mounts::MountState>& states) {
+  auto json = nlohmann::ordered_json::array();
+  for (const auto& state : states)
+    json.push_back(to_json(state));
+  context.envelope.fields["mounts"] = std::move(json);
 }
 
 } // namespace sharefs::cli

@@ -13,14 +13,14 @@
 
 namespace sharefs::cli {
 
-/// Every mount of the configuration.
-std::vector<mounts::MountRequest> mount_requests(const config::Config& config);
+/// Every mount of the configuration; none for nullptr.
+std::vector<mounts::MountPoint> mount_points(const config::Config* config);
 
 /// The mounts that the words of the command line mean: names, mount points, or all with --all. `usage` error if neither
 /// or both are given, `not_found` with a "did you mean" hint for an unknown name. `config` may be nullptr.
-/// With `unknown_paths` an absolute path that nobody configured is taken as a target of its own (without a server).
-Result<std::vector<mounts::MountRequest>> select_mounts(Context& context, const config::Config* config,
-                                                        const Arguments& arguments, bool unknown_paths);
+/// With `unknown_paths` a path that nobody configured is taken as a target of its own (without a server).
+Result<std::vector<mounts::MountPoint>> select_mounts(Context& context, const config::Config* config,
+                                                      const Arguments& arguments, bool unknown_paths);
 
 /// `permission` error unless we are root or nothing will be changed (--dry-run, --check).
 Result<void> require_root(const Context& context);
@@ -28,14 +28,24 @@ Result<void> require_root(const Context& context);
 /// --timeout as given; at least 1 ms.
 Result<std::chrono::milliseconds> timeout_of(const Arguments& arguments);
 
+/// mounts::probe with a line of progress.
+Result<mounts::Observation> observe(Context& context, const mounts::ProbeRequest& request);
+/// Writes a test file on each point, and reports. Returns the targets that failed.
+std::set<std::string> verify(Context& context, const std::vector<mounts::MountPoint>& points,
+                             std::chrono::milliseconds deadline);
+
 /// The targets of those Mount or Unmount steps of a report that were done (or were done already).
 std::set<std::string> mounted_by(const plan::Plan& plan, const plan::Report& report);
 std::set<std::string> unmounted_by(const plan::Plan& plan, const plan::Report& report);
+/// The targets of the Unmount steps that failed as busy.
+std::set<std::string> busy_targets(const plan::Plan& plan, const plan::Report& report);
 
 /// 0 if nothing is bad, 1 if nothing is good, 4 otherwise.
 int exit_code_for(std::size_t good, std::size_t bad);
 
 /// {name, source, target, state, mounted, latency_us, size_bytes, used_bytes, options, differences, detail}
 nlohmann::ordered_json to_json(const mounts::MountState& state);
+/// The states as the `mounts` of the JSON document.
+void put_states(Context& context, const std::vector<mounts::MountState>& states);
 
 } // namespace sharefs::cli

@@ -17,27 +17,29 @@ constexpr std::chrono::milliseconds k_holders_deadline{2000};
 
 using Looks = std::map<std::string, std::vector<mounts::Health>>;
 
-/// More looks at the doubtful mounts, until all are sure: a stale one may heal by itself when the server exports anew.
-Looks look_again(Context& context, mounts::Observation& seen) {
+/// Asks the doubtful mounts again, until all are sure: a stale one may heal by itself when the server exports anew.
+Looks ask_again(Context& context, mounts::Observation& seen) {
   Looks looks;
   for (const auto& state : seen.states)
     looks[state.point.target] = {state.health};
   const auto targets = mounts::doubtful(seen);
   if (targets.empty())
     return looks;
-  const ui::Console::Progress progress(context.console, "looking again");
+  const ui::Console::Progress progress(context.console, "asking again");
+  const std::set<std::string> doubtful(targets.begin(), targets.end());
   for (int look = 1; look < mounts::k_recovery_looks; ++look) {
     std::this_thread::sleep_for(mounts::k_recovery_pause);
     std::vector<mounts::MountState> states;
     for (const auto& state : seen.states)
-      if (std::find(targets.begin(), targets.end(), state.point.target) != targets.end())
+      if (doubtful.contains(state.point.target))
         states.push_back(state);
     mounts::probe_again(context.system, states, k_recheck_deadline);
-    for (const auto& fresh : states) {
-      looks[fresh.point.target].push_back(fresh.health);
-      for (auto& state : seen.states)
-        if (state.point.target == fresh.point.target)
-          state = fresh;
+    auto fresh = states.begin();
+    for (auto& state : seen.states) {
+      if (!doubtful.contains(state.point.target))
+        continue;
+      state = *fresh++;
+      looks[state.point.target].push_back(state.health);
     }
   }
   return looks;
@@ -51,16 +53,6 @@ std::map<std::string, mounts::HolderReport> holders_of_stale(Context& context, c
   if (broken.empty())
     return {};
   return mounts::find_holders(context.system, broken, k_holders_deadline);
-}
-
-/// The mounts whose plain unmount said busy.
-std::set<std::string> busy_targets(const plan::Plan& plan, const plan::Report& report) {
-  std::set<std::string> targets;
-  for (const auto& result : report.results)
-    if (const auto* action = std::get_if<plan::Unmount>(&plan.steps[result.step].action))
-      if (result.error && result.error->code == ErrorCode::busy)
-        targets.insert(action->target);
-  return targets;
 }
 
 /// The plan and the report of two executions as one, for the JSON document.
@@ -124,7 +116,7 @@ Diagnoses check(Context& context, const mounts::Observation& before, const mount
 }
 
 /// Paths that nobody configured: kept only if an NFS mount is there.
-Result<void> check_unknown(const sys::MountTable& table, const std::vector<mounts::MountRequest>& selected) {
+Result<void> check_unknown(const sys::MountTable& table, const std::vector<mounts::MountPoint>& selected) {
   for (const auto& request : selected) {
     const auto* entry = table.at(request.target);
     if (request.server.empty() && (entry == nullptr || !sys::is_nfs(*entry)))
@@ -166,21 +158,19 @@ Result<int> run_recover(Context& context, const Arguments& arguments) {
   request.want_access = request.targets = true;
   request.server_deadline = *timeout;
   request.path_deadline = std::min(*timeout, k_recheck_deadline);
-  auto seen = [&] {
-    const ui::Console::Progress progress(context.console, "looking at the mounts");
-    return mounts::probe(context.system, request);
-  }();
+  auto seen = observe(context, request);
   if (!seen)
     return fail(seen.error());
   if (!every)
     std::erase_if(seen->states, [&](const mounts::MountState& state) { return !named.contains(state.point.target); });
 
-  const auto looks = look_again(context, *seen);
+  const auto looks = ask_again(context, *seen);
   const auto holders = holders_of_stale(context, *seen);
   const mounts::RecoveryRequest recovery{*seen, request.wanted, looks, holders, force};
   const auto plan = mounts::plan_recovery(recovery);
   context.report(plan.diagnoses);
-  const auto nothing = plan.waiting.empty() ? "all mounts are well" : "nothing was changed";
+  const bool well = plan.waiting.empty() && !has_errors(plan.diagnoses);
+  const auto* nothing = well ? "all mounts are well" : "nothing was changed";
   auto executed = execute(context, plan.plan, nothing);
   if (!executed)
     return fail(executed.error());
@@ -193,10 +183,7 @@ Result<int> run_recover(Context& context, const Arguments& arguments) {
         return fail(executed.error());
     }
   }
-  auto json = nlohmann::ordered_json::array();
-  for (const auto& state : seen->states)
-    json.push_back(to_json(state));
-  context.envelope.fields["mounts"] = std::move(json);
+  put_states(context, seen->states);
   if (executed->stopped() || executed->exit_code == k_exit_interrupted)
     return executed->exit_code;
 
@@ -221,7 +208,8 @@ const CommandSpec k_recover_command{
     .name = "recover",
     .summary = "Bring stale mounts back",
     .description =
-        "A mount is called stale only if several looks agree and its server answers; then it is unmounted (detached if "
+        "A mount is called stale only if several answers agree and its server answers; then it is unmounted (detached "
+        "if "
         "programs use it, and they are listed) and mounted again. A hung mount is no stale one: while its server is "
         "away nothing is changed, because programs go on by themselves when it returns. What is missing is mounted.",
     .example = "sharefs recover --all\n"

@@ -20,30 +20,28 @@ std::vector<std::string> utf8(std::vector<std::string> texts) {
 }
 
 Diagnosis busy_mount(const std::string& target, const mounts::HolderReport& report) {
-  const auto count = report.holders.size();
   const auto busy = [&target](std::string message, std::string hint) {
     return Diagnosis{Severity::error, "SF229", target, target + " is " + std::move(message), std::move(hint), ""};
   };
-  if (count == 0 && !report.waiting.empty())
+  if (!report.holders.empty())
+    return busy("in use by " +
+                    (report.holders.size() == 1 ? "1 process" : fmt::format("{} processes", report.holders.size())),
+                "end them, or use --lazy: they keep the mount until they end");
+  if (!report.waiting.empty())
     return busy("busy; processes that wait for an NFS server may be the reason",
                 "with the server away, --force --lazy ends their waiting and detaches the mount");
-  if (count == 0)
-    return busy("busy, but no process was seen that uses it",
-                "a loop device, a swap file or an overlay may use it; --lazy detaches it all the same");
-  return busy("in use by " + (count == 1 ? "1 process" : fmt::format("{} processes", count)),
-              "end them, or use --lazy: they keep the mount until they end");
+  return busy("busy, but no process that uses it was seen",
+              "data of a writer that has ended may still be on its way to the server: try again in a moment; else a "
+              "loop device, a swap file or an overlay uses it, and --lazy detaches it all the same");
 }
 
 /// Mounts that were busy: who holds them.
-void tell_holders(Context& context, const sys::MountTable& table, const plan::Plan& plan, const plan::Report& report) {
+void report_holders(Context& context, const sys::MountTable& table, const plan::Plan& plan,
+                    const plan::Report& report) {
   std::vector<sys::MountEntry> busy;
-  for (const auto& result : report.results) {
-    if (!result.error || result.error->code != ErrorCode::busy)
-      continue;
-    if (const auto* action = std::get_if<plan::Unmount>(&plan.steps[result.step].action))
-      if (const auto* entry = table.at(action->target))
-        busy.push_back(*entry);
-  }
+  for (const auto& target : busy_targets(plan, report))
+    if (const auto* entry = table.at(target))
+      busy.push_back(*entry);
   if (busy.empty())
     return;
   auto json = nlohmann::ordered_json::object();
@@ -81,11 +79,8 @@ Result<int> run_umount(Context& context, const Arguments& arguments) {
   const auto table = context.system.mounts();
   if (!table)
     return fail(table.error());
-  std::vector<mounts::UnmountTarget> targets;
-  for (const auto& request : *selected)
-    targets.push_back({request.name, request.target});
   const auto pending = mounts::find_pending(context.system, k_pending_deadline);
-  const auto plan = mounts::plan_unmounts(*table, targets, pending, options);
+  const auto plan = mounts::plan_unmounts(*table, *selected, pending, options);
   context.report(plan.diagnoses);
   const auto executed =
       execute(context, plan.plan, plan.blocked.empty() ? "nothing is mounted there" : "nothing was unmounted");
@@ -93,12 +88,12 @@ Result<int> run_umount(Context& context, const Arguments& arguments) {
     return fail(executed.error());
   std::size_t good = plan.gone.size() + plan.planned.size();
   if (executed->applied()) {
-    tell_holders(context, *table, plan.plan, *executed->report);
+    report_holders(context, *table, plan.plan, *executed->report);
     good = plan.gone.size() + unmounted_by(plan.plan, *executed->report).size();
   }
   if (executed->stopped() || executed->exit_code == k_exit_interrupted)
     return executed->exit_code;
-  return exit_code_for(good, targets.size() - good);
+  return exit_code_for(good, selected->size() - good);
 }
 
 } // namespace

@@ -297,6 +297,12 @@ void locate(Entry& entry, const MountTable& mounts) {
   }
 }
 
+/// The kernel takes the memory lock of the process for these. One that hangs in a page fault keeps its own.
+bool waits_for_process(std::string_view path) {
+  return path.starts_with("/proc/") && path.size() > 6 && path[6] >= '0' && path[6] <= '9' &&
+         (path.ends_with("/maps") || path.ends_with("/cmdline"));
+}
+
 } // namespace
 
 std::vector<Entry> read_entries(const Files& files, const MountTable& mounts, const EntryRequest& request) {
@@ -311,12 +317,17 @@ std::vector<Entry> read_entries(const Files& files, const MountTable& mounts, co
   for (std::size_t index = 0; index < entries.size(); ++index) {
     const EntryQuery& query = request.queries[index];
     Entry& entry = entries[index];
-    if (reader)
+    const bool locked = waits_for_process(query.path);
+    if (reader && !locked)
       entry = reader->read(query, nullptr);
     else
       entry = unasked(query);
     if (entry.error_number != EREMOTE)
       continue;
+    if (locked) { // what one process keeps locked says nothing about another
+      questions.push_back({index, ~std::uint64_t{0} - index});
+      continue;
+    }
     const MountEntry* owner = table ? table->owner_of(files.real_path(entry.resolved)) : nullptr;
     if (owner != nullptr && owner->fs_type == "autofs")
       entry.detail = "looking would mount it";

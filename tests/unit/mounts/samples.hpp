@@ -1,6 +1,9 @@
 #pragma once
 // Values that several tests of this room begin with. The mountinfo lines are those of a Linux 6.1 client.
 #include "mounts/probe.hpp"
+#include "support/scripted_system.hpp"
+
+#include <cerrno>
 
 namespace sharefs::test {
 
@@ -39,13 +42,8 @@ inline sys::MountEntry entry(const std::string& super, const std::string& option
   return mount;
 }
 
-inline mounts::MountRequest share(const std::string& name = "share", const std::string& target = "/data/share") {
-  mounts::MountRequest request;
-  request.name = name;
-  request.server = "storage1";
-  request.path = "/mnt/" + name;
-  request.target = target;
-  return request;
+inline mounts::MountPoint share(const std::string& name = "share", const std::string& target = "/data/share") {
+  return {.name = name, .server = "storage1", .path = "/mnt/" + name, .target = target};
 }
 
 /// A server that offers all and lets this host mount `directories`.
@@ -78,13 +76,47 @@ inline sys::NfsProbe dead_server() {
   return probe;
 }
 
-inline sys::PathProbe answered(sys::PathHealth health,
-                               std::chrono::microseconds latency = std::chrono::milliseconds(1)) {
-  sys::PathProbe probe;
-  probe.health = health;
-  probe.latency = latency;
-  probe.detail = health == sys::PathHealth::ok ? "" : to_string(health);
-  return probe;
+/// What a mount point answers: a directory with free space, or an error.
+inline sys::Entry answered(int error_number = 0, std::chrono::microseconds latency = std::chrono::milliseconds(1)) {
+  sys::Entry entry;
+  entry.kind = error_number == 0 ? sys::EntryKind::directory : sys::EntryKind::unknown;
+  entry.error_number = error_number;
+  entry.detail = error_number == 0 ? "" : errno_text(error_number);
+  if (error_number == 0)
+    entry.space = sys::Space{latency, 1U << 20U, 1U << 10U, 0, 0};
+  return entry;
+}
+/// Nothing at a path; the nearest directory above is `ancestor`.
+inline sys::Entry missing_below(const std::string& ancestor) {
+  sys::Entry entry;
+  entry.kind = sys::EntryKind::missing;
+  entry.error_number = ENOENT;
+  entry.ancestor = ancestor;
+  return entry;
+}
+
+inline void add_file(ScriptedSystem& system, const std::string& path, std::string content) {
+  auto& entry = system.machine.entries[path];
+  entry.kind = sys::EntryKind::file;
+  entry.content = std::move(content);
+}
+inline void add_link(ScriptedSystem& system, const std::string& path, std::string target) {
+  auto& entry = system.machine.entries[path];
+  entry.kind = sys::EntryKind::symlink;
+  entry.link_target = std::move(target);
+}
+inline void add_directory(ScriptedSystem& system, const std::string& path, std::vector<std::string> names = {}) {
+  auto& entry = system.machine.entries[path];
+  entry.kind = sys::EntryKind::directory;
+  entry.mode = 0755;
+  entry.names = std::move(names);
+}
+
+/// The point of the share with these options.
+inline mounts::MountPoint point_with(const std::string& options) {
+  mounts::MountPoint point{.name = "share", .server = "storage1", .path = "/mnt/share", .target = "/data/share"};
+  point.options = mounts::parse_options({options});
+  return point;
 }
 
 inline bool has_code(const Diagnoses& diagnoses, const std::string& code) {

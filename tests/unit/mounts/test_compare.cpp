@@ -34,7 +34,7 @@ TEST_CASE("options that mountinfo spells otherwise are the same") {
       {"unknownoption", k_v42_super, "rw"},
   }));
   CAPTURE(row.asked);
-  CHECK(describe(compare_options({row.asked}, entry(row.super, row.options))).empty());
+  CHECK(describe(compare_options(parse_options({row.asked}), entry(row.super, row.options))).empty());
 }
 
 TEST_CASE("differences are told") {
@@ -59,17 +59,18 @@ TEST_CASE("differences are told") {
       {"nosuid", k_v42_super, "rw,relatime", "(suid) instead of nosuid"},
       {"soft,timeo=100", k_v42_super, "rw", "hard instead of soft, timeo=600 instead of timeo=100"},
   }));
-  const auto differences = compare_options({row.asked}, entry(row.super, row.options));
+  const auto differences = compare_options(parse_options({row.asked}), entry(row.super, row.options));
   CHECK(describe(differences) == row.text);
   CHECK(has_faults(differences));
 }
 
 TEST_CASE("nconnect is decided by the first mount: told, no fault") {
-  const auto differences = compare_options({"nconnect=8"}, entry(k_v42_super));
+  const auto differences = compare_options(parse_options({"nconnect=8"}), entry(k_v42_super));
   REQUIRE(differences.size() == 1);
   CHECK(describe(differences) == "nconnect=4 instead of nconnect=8");
   CHECK_FALSE(has_faults(differences));
-  CHECK(describe(compare_options({"nconnect=4"}, entry(k_v3_super))) == "(nconnect=1) instead of nconnect=4");
+  CHECK(describe(compare_options(parse_options({"nconnect=4"}), entry(k_v3_super))) ==
+        "(nconnect=1) instead of nconnect=4");
 }
 
 TEST_CASE("the same source under another name") {
@@ -88,7 +89,7 @@ TEST_CASE("the same source under another name") {
       {"storage1", "/mnt/other", "storage1:/mnt/share", "10.77.0.1", false},
   }));
   CAPTURE(row.server, row.address);
-  const MountPoint point{"share", row.server, row.path, "/data/share", {}, ""};
+  const MountPoint point{.name = "share", .server = row.server, .path = row.path, .target = "/data/share"};
   CHECK(same_source(point, entry(k_v42_super, "rw", row.source), row.address) == row.same);
 }
 
@@ -96,7 +97,7 @@ TEST_CASE("a local disk is never the same source") {
   auto disk = entry("rw");
   disk.fs_type = "ext4";
   disk.source = "storage1:/mnt/share";
-  CHECK_FALSE(same_source({"share", "storage1", "/mnt/share", "/data/share", {}, ""}, disk, ""));
+  CHECK_FALSE(same_source(test::point_with(""), disk, ""));
 }
 
 TEST_CASE("submounts that the kernel made belong to their parent") {
@@ -122,5 +123,5 @@ TEST_CASE("options to mount the same again") {
         "ro,vers=3,soft,nolock,proto=tcp,nosuid");
   CHECK(remount_options(entry("rw,vers=3,local_lock=flock")) == "rw,vers=3,local_lock=flock");
   // and what was mounted again shows no difference
-  CHECK(compare_options({remount_options(entry(k_v42_super))}, entry(k_v42_super)).empty());
+  CHECK(compare_options(parse_options({remount_options(entry(k_v42_super))}), entry(k_v42_super)).empty());
 }

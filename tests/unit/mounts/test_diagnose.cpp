@@ -9,7 +9,7 @@ namespace {
 
 MountState state_of(Health health) {
   MountState state;
-  state.point = {"share", "storage1", "/mnt/share", "/data/share", {"rw"}, ""};
+  state.point = test::point_with("rw");
   state.health = health;
   if (health != Health::missing && health != Health::backgrounding)
     state.mount = test::entry(test::k_v42_super);
@@ -36,6 +36,8 @@ TEST_CASE("every bad state has a code, a cause, and a cure") {
       {Health::wrong_source, "SF208", "sharefs umount share && sharefs mount share"},
       {Health::backgrounding, "SF218", "sharefs probe storage1"},
       {Health::failed, "SF220", ""},
+      {Health::full, "SF230", ""},
+      {Health::unknown, "SF231", ""},
   }));
   CAPTURE(row.code);
   const auto server = test::dead_server();

@@ -1,4 +1,3 @@
-#include "fake_system.hpp"
 #include "mounts/holders.hpp"
 #include "samples.hpp"
 #include "support/catch.hpp"
@@ -7,12 +6,13 @@
 
 using namespace sharefs;
 using namespace sharefs::mounts;
+using test::answered;
 
 namespace {
 
-ProcessFacts process(int pid, std::vector<std::pair<std::string, std::string>> links, std::string maps = "",
+ProcessFacts process(int pid, std::vector<std::pair<std::string, std::string>> links, const std::string& maps = "",
                      std::string space = "mnt:[1]") {
-  return {pid, "python", std::move(space), "", std::move(links), std::move(maps)};
+  return {pid, "python", std::move(space), "", std::move(links), mapped_files(maps)};
 }
 
 const auto k_mount = test::entry(test::k_v42_super);
@@ -48,23 +48,29 @@ TEST_CASE("lines for a person are bounded") {
 }
 
 TEST_CASE("a scan of /proc that survives a process that hangs") {
-  test::FakeSystem system;
-  system.add_directory("/proc", {"2", "3", "self"});
-  system.add_link("/proc/self/ns/mnt", "mnt:[1]");
+  test::ScriptedSystem system;
+  test::add_directory(system, "/proc", {"2", "3", "self"});
+  test::add_link(system, "/proc/self/ns/mnt", "mnt:[1]");
   for (const std::string pid : {"2", "3"}) {
     const auto directory = "/proc/" + pid;
-    system.add_file(directory + "/comm", "python\n");
-    system.add_link(directory + "/ns/mnt", pid == "2" ? "mnt:[1]" : "mnt:[2]");
-    system.add_link(directory + "/cwd", "/");
-    system.add_directory(directory + "/fd", {"5"});
-    system.add_link(directory + "/fd/5", "/data/share/log");
-    system.add_file(directory + "/maps", "");
+    test::add_file(system, directory + "/comm", "python\n");
+    test::add_link(system, directory + "/ns/mnt", pid == "2" ? "mnt:[1]" : "mnt:[2]");
+    test::add_link(system, directory + "/cwd", "/");
+    test::add_directory(system, directory + "/fd", {"5"});
+    test::add_link(system, directory + "/fd/5", "/data/share/log");
+    test::add_file(system, directory + "/maps", "");
   }
   auto mount = k_mount;
   mount.major = 0;
   mount.minor = 90;
-  system.add_file("/proc/3/mountinfo", test::k_root_line + test::nfs_line(50, 1, "/other", "storage1:/mnt/share"));
-  system.hanging = {"/proc/2/maps"};
+  test::add_file(system, "/proc/3/mountinfo",
+                 test::k_root_line + test::nfs_line(50, 1, "/other", "storage1:/mnt/share"));
+  system.machine.entries["/proc/2/maps"] = answered(ETIMEDOUT);
+  test::add_directory(system, "/proc", {"2", "3", "99", "self"});
+  system.machine.identity.pid = 99; // sharefs itself is never a holder
+  test::add_directory(system, "/proc/99/fd", {"3"});
+  test::add_link(system, "/proc/99/ns/mnt", "mnt:[1]");
+  test::add_link(system, "/proc/99/cwd", "/data/share");
   const auto reports = find_holders(system, {mount}, std::chrono::seconds(1));
   const auto& report = reports.at("/data/share");
   REQUIRE(report.holders.size() == 1);
@@ -73,11 +79,11 @@ TEST_CASE("a scan of /proc that survives a process that hangs") {
   CHECK(report.namespaces[0].pid == 3);
   REQUIRE(report.gaps.size() == 1);
   CHECK(report.gaps[0].find("/proc/2/maps") != std::string::npos);
-  for (const auto& path : system.inspected)
+  for (const auto& path : system.asked())
     CHECK(path.find("cmdline") == std::string::npos);
 }
 
-TEST_CASE("processes in the middle of a request are told, kernel threads are not") {
+TEST_CASE("processes in the middle of a request are reported, kernel threads are not") {
   auto hanging = process(1, {{"cwd", "/"}, {"exe", "/bin/ls"}});
   auto kernel = process(2, {{"cwd", "/"}, {"exe", ""}});
   auto idle = process(3, {{"cwd", "/"}, {"exe", "/bin/ls"}});

@@ -1,6 +1,7 @@
 #include "mounts/mount_point.hpp"
 #include "support/catch.hpp"
 
+using namespace sharefs;
 using namespace sharefs::mounts;
 
 TEST_CASE("sources are parsed and formatted") {
@@ -23,7 +24,24 @@ TEST_CASE("odd sources") {
   CHECK(parse_source("") == Source{"", ""});
 }
 
-TEST_CASE("a mount is called by its name and target") {
-  CHECK(title("share", "/data/share") == "share (/data/share)");
-  CHECK(title("", "/data/share") == "/data/share");
+TEST_CASE("two spellings of one source") {
+  CHECK(is_same_source("Storage1:/mnt/share/", "storage1:/mnt/share"));
+  CHECK(is_same_source("[fe80::1]:/", "fe80::1:/"));
+  CHECK_FALSE(is_same_source("storage1:/mnt/share", "storage1:/mnt/shares"));
+  CHECK_FALSE(is_same_source("storage1:/mnt/share", "storage2:/mnt/share"));
+}
+
+TEST_CASE("a mount is called by its name, else by its target") {
+  MountPoint point{.name = "share", .server = "10.77.0.1", .target = "/data/share"};
+  CHECK(name_of(point) == "share");
+  CHECK(server_of(point) == "10.77.0.1");
+  point.name.clear();
+  point.server_name = "storage1";
+  CHECK(name_of(point) == "/data/share");
+  CHECK(server_of(point) == "storage1");
+}
+
+TEST_CASE("the directories of a mount point") {
+  CHECK(ancestors_and_self("/data/share") == std::vector<std::string>{"/data", "/data/share"});
+  CHECK(ancestors_and_self("/").empty());
 }

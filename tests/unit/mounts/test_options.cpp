@@ -94,7 +94,7 @@ TEST_CASE("options are checked") {
                                          {"vers=4.2,nolock", "SF207", Severity::warning},
                                          {"vers=3,clientaddr=10.0.0.1", "SF207", Severity::warning},
                                          {"intr", "SF207", Severity::warning}}));
-  const auto found = check_options({row.options}, "share");
+  const auto found = check_options(parse_options({row.options}), "share");
   REQUIRE(found.size() == 1);
   CHECK(found[0].code == row.code);
   CHECK(found[0].severity == row.severity);
@@ -105,11 +105,11 @@ TEST_CASE("options are checked") {
 TEST_CASE("sound options are not complained about") {
   const auto* list = GENERATE("rw,hard,vers=4.2,proto=tcp,nconnect=4", "rw,bg,soft,nolock", "vers=3,nolock",
                               "hard,hard", "ro,actimeo=600,x-systemd.automount,_netdev");
-  CHECK(check_options({list}, "share").empty());
+  CHECK(check_options(parse_options({list}), "share").empty());
 }
 
 TEST_CASE("a typing mistake gets the right word") {
-  CHECK(check_options({"ncconect=4"}, "share")[0].hint.find("nconnect") != std::string::npos);
+  CHECK(check_options(parse_options({"ncconect=4"}), "share")[0].hint.find("nconnect") != std::string::npos);
 }
 
 TEST_CASE("consequences are told") {

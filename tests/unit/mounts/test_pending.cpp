@@ -1,5 +1,5 @@
-#include "fake_system.hpp"
 #include "mounts/pending.hpp"
+#include "samples.hpp"
 #include "support/catch.hpp"
 
 using namespace sharefs;
@@ -16,39 +16,42 @@ TEST_CASE("the command line of mount.nfs") {
 }
 
 TEST_CASE("only numbers are processes") {
-  CHECK(process_ids({"1", "42", "self", "1x", "", "-3", "bus"}) == std::vector<int>{1, 42});
+  test::ScriptedSystem system;
+  test::add_directory(system, "/proc", {"1", "42", "self", "1x", "-3", "bus"});
+  CHECK(process_ids(system, std::chrono::seconds(1)) == std::vector<int>{1, 42});
 }
 
 namespace {
 
-void add_process(test::FakeSystem& system, int pid, const std::string& comm, const std::string& command_line,
+void add_process(test::ScriptedSystem& system, int pid, const std::string& comm, const std::string& command_line,
                  const std::string& space = "mnt:[1]") {
   const auto directory = "/proc/" + std::to_string(pid);
-  system.facts["/proc"].entries.push_back(std::to_string(pid));
-  system.add_file(directory + "/comm", comm + "\n");
-  system.add_file(directory + "/cmdline", command_line);
-  system.add_link(directory + "/ns/mnt", space);
+  system.machine.entries["/proc"].names.push_back(std::to_string(pid));
+  test::add_file(system, directory + "/comm", comm + "\n");
+  test::add_file(system, directory + "/cmdline", command_line);
+  test::add_link(system, directory + "/ns/mnt", space);
 }
 
 } // namespace
 
 TEST_CASE("pending mounts are found, and cmdline of others is never read") {
-  test::FakeSystem system;
-  system.add_directory("/proc");
-  system.add_link("/proc/self/ns/mnt", "mnt:[1]");
+  test::ScriptedSystem system;
+  test::add_directory(system, "/proc");
+  test::add_link(system, "/proc/self/ns/mnt", "mnt:[1]");
   add_process(system, 10, "bash", "bash\0"s);
   add_process(system, 20, "mount.nfs", "/sbin/mount.nfs\0s:/a\0/a\0-o\0rw,bg\0"s);
   add_process(system, 30, "mount.nfs4", "/sbin/mount.nfs4\0s:/b\0/b\0"s, "mnt:[2]"); // a container's
   add_process(system, 40, "mount.nfs", "");                                          // cannot be read
   add_process(system, 50, "mount.nfs", "/sbin/mount.nfs\0s:/c\0/c\0"s);
-  system.hanging = {"/proc/50/cmdline", "/proc/10/cmdline"};
+  for (const auto* path : {"/proc/50/cmdline", "/proc/10/cmdline"})
+    system.machine.entries[path] = test::answered(ETIMEDOUT);
   const auto found = find_pending(system, std::chrono::seconds(1));
   REQUIRE(found.size() == 1);
   CHECK(found[0] == PendingMount{20, "s:/a", "/a", "rw,bg"});
 }
 
 TEST_CASE("without /proc nothing is pending") {
-  test::FakeSystem system;
-  system.hanging = {"/proc"};
+  test::ScriptedSystem system;
+  system.machine.entries["/proc"] = test::answered(ETIMEDOUT);
   CHECK(find_pending(system, std::chrono::seconds(1)).empty());
 }

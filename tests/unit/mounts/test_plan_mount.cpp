@@ -1,4 +1,3 @@
-#include "fake_system.hpp"
 #include "mounts/plan_mount.hpp"
 #include "samples.hpp"
 #include "support/catch.hpp"
@@ -8,23 +7,21 @@
 using namespace sharefs;
 using namespace sharefs::mounts;
 using test::answered;
-using test::FakeSystem;
 using test::has_code;
 using test::nfs_line;
+using test::ScriptedSystem;
 using test::share;
 
 namespace {
 
 /// A machine with a good server of everything that the requests want, and /data.
-MountPlan plan_on(FakeSystem& system, const std::vector<MountRequest>& wanted) {
-  if (system.servers.empty()) {
+MountPlan plan_on(ScriptedSystem& system, const std::vector<MountPoint>& wanted) {
+  if (system.machine.nfs.empty()) {
     std::vector<std::string> paths;
     for (const auto& one : wanted)
       paths.push_back(one.path);
-    system.servers["storage1"] = test::good_server(paths);
+    system.machine.nfs["storage1"] = test::good_server(paths);
   }
-  if (system.table.entries().empty())
-    system.table = test::table_of("");
   ProbeRequest request;
   request.wanted = wanted;
   request.want_access = request.targets = true;
@@ -43,13 +40,14 @@ std::vector<std::string> described(const plan::Plan& plan) {
 } // namespace
 
 TEST_CASE("a missing mount gets its directories and its mount") {
-  FakeSystem system;
+  ScriptedSystem system;
+  system.machine.entries["/data/share"] = test::missing_below("/");
   const auto plan = plan_on(system, {share()});
   CHECK(described(plan.plan) == std::vector<std::string>{": make directory /data",
                                                          "/data/share: make directory /data/share",
                                                          "/data/share: mount storage1:/mnt/share on /data/share"});
   const auto& mount = std::get<plan::Mount>(plan.plan.steps[2].action);
-  CHECK(mount.options == "rw,hard,vers=4.2,proto=tcp,nconnect=4");
+  CHECK(mount.options == "rw,hard,nosuid,nodev,vers=4.2,proto=tcp,nconnect=4");
   CHECK(mount.fs_type == "nfs");
   CHECK(plan.planned == std::vector<std::string>{"/data/share"});
   CHECK(plan.diagnoses.empty());
@@ -57,9 +55,9 @@ TEST_CASE("a missing mount gets its directories and its mount") {
 }
 
 TEST_CASE("a right mount is left alone") {
-  FakeSystem system;
-  system.table = test::table_of(nfs_line(50, 1, "/data/share", "storage1:/mnt/share"));
-  system.probes["/data/share"] = answered(sys::PathHealth::ok);
+  ScriptedSystem system;
+  system.machine.mounts = test::table_of(nfs_line(50, 1, "/data/share", "storage1:/mnt/share"));
+  system.machine.entries["/data/share"] = answered(0);
   const auto plan = plan_on(system, {share()});
   CHECK(plan.plan.empty());
   CHECK(plan.right == std::vector<std::string>{"/data/share"});
@@ -69,21 +67,21 @@ TEST_CASE("a right mount is left alone") {
 TEST_CASE("wrong mounts are told and not touched") {
   struct Row {
     std::string line;
-    sys::PathHealth health;
+    int health;
     const char* code;
   };
   const auto row = GENERATE(values<Row>({
-      {nfs_line(50, 1, "/data/share", "storage1:/mnt/other"), sys::PathHealth::ok, "SF208"},
-      {"50 1 8:2 / /data/share rw - ext4 /dev/sdb1 rw\n", sys::PathHealth::ok, "SF208"},
-      {nfs_line(50, 1, "/data/share", "storage1:/mnt/share", "rw,vers=3,hard"), sys::PathHealth::ok, "SF209"},
-      {nfs_line(50, 1, "/data/share", "storage1:/mnt/share"), sys::PathHealth::stale, "SF211"},
-      {nfs_line(50, 1, "/data/share", "storage1:/mnt/share"), sys::PathHealth::hung, "SF213"},
-      {nfs_line(50, 1, "/data/share", "storage1:/mnt/share"), sys::PathHealth::denied, "SF215"},
+      {nfs_line(50, 1, "/data/share", "storage1:/mnt/other"), 0, "SF208"},
+      {"50 1 8:2 / /data/share rw - ext4 /dev/sdb1 rw\n", 0, "SF208"},
+      {nfs_line(50, 1, "/data/share", "storage1:/mnt/share", "rw,vers=3,hard"), 0, "SF209"},
+      {nfs_line(50, 1, "/data/share", "storage1:/mnt/share"), ESTALE, "SF211"},
+      {nfs_line(50, 1, "/data/share", "storage1:/mnt/share"), ETIMEDOUT, "SF213"},
+      {nfs_line(50, 1, "/data/share", "storage1:/mnt/share"), EACCES, "SF215"},
   }));
   CAPTURE(row.code);
-  FakeSystem system;
-  system.table = test::table_of(row.line);
-  system.probes["/data/share"] = answered(row.health);
+  ScriptedSystem system;
+  system.machine.mounts = test::table_of(row.line);
+  system.machine.entries["/data/share"] = answered(row.health);
   const auto plan = plan_on(system, {share()});
   CHECK(plan.plan.empty());
   CHECK(plan.blocked == std::vector<std::string>{"/data/share"});
@@ -91,8 +89,8 @@ TEST_CASE("wrong mounts are told and not touched") {
 }
 
 TEST_CASE("mount.nfs is never started for a dead server") {
-  FakeSystem system;
-  system.servers["storage1"] = test::dead_server();
+  ScriptedSystem system;
+  system.machine.nfs["storage1"] = test::dead_server();
   const auto plan = plan_on(system, {share()});
   CHECK(plan.plan.empty());
   CHECK(has_code(plan.diagnoses, "SF201"));
@@ -100,18 +98,20 @@ TEST_CASE("mount.nfs is never started for a dead server") {
 }
 
 TEST_CASE("one dead server does not keep the others") {
-  FakeSystem system;
+  ScriptedSystem system;
   auto other = share("other", "/data/other");
   other.server = "storage2";
-  system.servers["storage1"] = test::good_server();
-  system.servers["storage2"] = test::dead_server();
+  system.machine.nfs["storage1"] = test::good_server();
+  system.machine.nfs["storage2"] = test::dead_server();
   const auto plan = plan_on(system, {other, share()});
   CHECK(plan.planned == std::vector<std::string>{"/data/share"});
   CHECK(plan.blocked == std::vector<std::string>{"/data/other"});
 }
 
 TEST_CASE("mounts side by side run in groups of their own") {
-  FakeSystem system;
+  ScriptedSystem system;
+  for (const auto* target : {"/data/a", "/data/b"})
+    system.machine.entries[target] = test::missing_below("/");
   const auto plan = plan_on(system, {share("a", "/data/a"), share("b", "/data/b")});
   CHECK(described(plan.plan) == std::vector<std::string>{": make directory /data", "/data/a: make directory /data/a",
                                                          "/data/a: mount storage1:/mnt/a on /data/a",
@@ -120,9 +120,9 @@ TEST_CASE("mounts side by side run in groups of their own") {
 }
 
 TEST_CASE("a mount inside another comes after it, in one group, with its directory made there") {
-  FakeSystem system;
-  system.add_directory("/data");
-  system.add_directory("/data/sub"); // the local one, which the outer mount hides
+  ScriptedSystem system;
+  test::add_directory(system, "/data");
+  test::add_directory(system, "/data/sub"); // the local one, which the outer mount hides
   const auto plan = plan_on(system, {share("inner", "/data/sub/x"), share("outer", "/data")});
   CHECK(described(plan.plan) == std::vector<std::string>{"/data: mount storage1:/mnt/outer on /data",
                                                          "/data: make directory /data/sub",
@@ -131,11 +131,11 @@ TEST_CASE("a mount inside another comes after it, in one group, with its directo
 }
 
 TEST_CASE("a mount inside one that cannot be made waits for it") {
-  FakeSystem system;
+  ScriptedSystem system;
   auto outer = share("outer", "/data");
   outer.server = "storage2";
-  system.servers["storage1"] = test::good_server({"/mnt/inner"});
-  system.servers["storage2"] = test::dead_server();
+  system.machine.nfs["storage1"] = test::good_server({"/mnt/inner"});
+  system.machine.nfs["storage2"] = test::dead_server();
   const auto plan = plan_on(system, {share("inner", "/data/sub"), outer});
   CHECK(plan.plan.empty());
   CHECK(has_code(plan.diagnoses, "SF222"));
@@ -143,28 +143,35 @@ TEST_CASE("a mount inside one that cannot be made waits for it") {
 }
 
 TEST_CASE("an outer mount never hides an inner one that is there") {
-  FakeSystem system;
-  system.table = test::table_of(nfs_line(50, 1, "/data/sub", "storage1:/mnt/inner"));
-  system.add_directory("/data");
+  ScriptedSystem system;
+  system.machine.mounts = test::table_of(nfs_line(50, 1, "/data/sub", "storage1:/mnt/inner"));
+  test::add_directory(system, "/data");
   const auto plan = plan_on(system, {share("outer", "/data")});
   CHECK(plan.plan.empty());
   CHECK(has_code(plan.diagnoses, "SF222"));
 }
 
 TEST_CASE("two shares of one mount point") {
-  FakeSystem system;
+  ScriptedSystem system;
   const auto plan = plan_on(system, {share("a", "/data/a"), share("b", "/data/a")});
   CHECK(has_code(plan.diagnoses, "SF222"));
   CHECK(plan.planned.size() == 1);
 }
 
 TEST_CASE("mount points that cannot serve") {
-  FakeSystem system;
-  SECTION("a link on the way") {
-    system.add_link("/data", "/mnt/data");
+  ScriptedSystem system;
+  SECTION("a link") {
+    test::add_link(system, "/data/share", "/mnt/data");
+  }
+  SECTION("a link on the way") { // Links::none
+    system.machine.entries["/data/share"] = answered(EPERM);
   }
   SECTION("a file") {
-    system.add_file("/data", "");
+    test::add_file(system, "/data/share", "");
+  }
+  SECTION("a file on the way") {
+    system.machine.entries["/data/share"] = test::missing_below("/");
+    system.machine.entries["/data/share"].error_number = ENOTDIR;
   }
   const auto plan = plan_on(system, {share()});
   CHECK(plan.plan.empty());
@@ -172,9 +179,9 @@ TEST_CASE("mount points that cannot serve") {
 }
 
 TEST_CASE("a directory that is not empty gets a warning") {
-  FakeSystem system;
-  system.add_directory("/data", {"share"});
-  system.add_directory("/data/share", {"old"});
+  ScriptedSystem system;
+  test::add_directory(system, "/data", {"share"});
+  test::add_directory(system, "/data/share", {"old"});
   const auto plan = plan_on(system, {share()});
   CHECK(plan.planned.size() == 1);
   CHECK(has_code(plan.diagnoses, "SF210"));
@@ -182,12 +189,12 @@ TEST_CASE("a directory that is not empty gets a warning") {
 }
 
 TEST_CASE("a background mount is told and not stacked") {
-  FakeSystem system;
-  system.add_directory("/proc", {"77"});
-  system.add_link("/proc/self/ns/mnt", "mnt:[1]");
-  system.add_link("/proc/77/ns/mnt", "mnt:[1]");
-  system.add_file("/proc/77/comm", "mount.nfs\n");
-  system.add_file("/proc/77/cmdline", std::string("mount.nfs\0storage1:/mnt/share\0/data/share\0", 42));
+  ScriptedSystem system;
+  test::add_directory(system, "/proc", {"77"});
+  test::add_link(system, "/proc/self/ns/mnt", "mnt:[1]");
+  test::add_link(system, "/proc/77/ns/mnt", "mnt:[1]");
+  test::add_file(system, "/proc/77/comm", "mount.nfs\n");
+  test::add_file(system, "/proc/77/cmdline", std::string("mount.nfs\0storage1:/mnt/share\0/data/share\0", 42));
   const auto plan = plan_on(system, {share()});
   CHECK(plan.plan.empty());
   REQUIRE(has_code(plan.diagnoses, "SF218"));
@@ -195,16 +202,16 @@ TEST_CASE("a background mount is told and not stacked") {
 }
 
 TEST_CASE("wrong options of the person forbid the mount") {
-  FakeSystem system;
+  ScriptedSystem system;
   auto request = share();
-  request.options = {"hard", "soft"};
+  request.options = parse_options({"hard,soft"});
   const auto plan = plan_on(system, {request});
   CHECK(plan.plan.empty());
   CHECK(has_code(plan.diagnoses, "SF206"));
 }
 
 TEST_CASE("the recipe's consequences and the missing boot are in the notes") {
-  FakeSystem system;
+  ScriptedSystem system;
   auto request = share();
   request.profile = "recipe";
   request.boot = true;
@@ -215,8 +222,8 @@ TEST_CASE("the recipe's consequences and the missing boot are in the notes") {
 }
 
 TEST_CASE("a dead server is told once, with all that it keeps away") {
-  FakeSystem system;
-  system.servers["storage1"] = test::dead_server();
+  ScriptedSystem system;
+  system.machine.nfs["storage1"] = test::dead_server();
   const auto plan = plan_on(system, {share("a", "/data/a"), share("b", "/data/b")});
   REQUIRE(plan.diagnoses.size() == 1);
   CHECK(plan.diagnoses[0].subject == "a, b");
@@ -224,9 +231,10 @@ TEST_CASE("a dead server is told once, with all that it keeps away") {
 }
 
 TEST_CASE("nconnect that an earlier mount decided is no matter of mount") {
-  FakeSystem system;
-  system.table = test::table_of(nfs_line(50, 1, "/data/share", "storage1:/mnt/share", "rw,vers=4.2,hard,proto=tcp"));
-  system.probes["/data/share"] = answered(sys::PathHealth::ok);
+  ScriptedSystem system;
+  system.machine.mounts = test::table_of(
+      nfs_line(50, 1, "/data/share", "storage1:/mnt/share", "rw,vers=4.2,hard,proto=tcp", "rw,nosuid,nodev,relatime"));
+  system.machine.entries["/data/share"] = answered(0);
   const auto plan = plan_on(system, {share()});
   CHECK(plan.right.size() == 1);
   CHECK(plan.diagnoses.empty());

@@ -11,7 +11,7 @@ using test::table_of;
 namespace {
 
 const std::string k_share = nfs_line(50, 1, "/data/share", "storage1:/mnt/share");
-const UnmountTarget k_named{"share", "/data/share"};
+const MountPoint k_named{.name = "share", .target = "/data/share"};
 
 std::vector<std::string> targets_of(const plan::Plan& plan) {
   std::vector<std::string> targets;
@@ -48,15 +48,15 @@ TEST_CASE("what is not mounted: by name nothing to do, by path a mistake") {
   CHECK(named.plan.empty());
   CHECK(named.diagnoses.empty());
   CHECK(named.gone == std::vector<std::string>{"/data/share"});
-  const auto by_path = plan_unmounts(table_of(k_share), {{"", "/data/shaer"}}, {}, {});
+  const auto by_path = plan_unmounts(table_of(k_share), {{.target = "/data/shaer"}}, {}, {});
   REQUIRE(has_code(by_path.diagnoses, "SF217"));
   CHECK(by_path.diagnoses[0].hint.find("/data/share") != std::string::npos);
-  const auto below = plan_unmounts(table_of(k_share), {{"", "/data/share/sub"}}, {}, {});
+  const auto below = plan_unmounts(table_of(k_share), {{.target = "/data/share/sub"}}, {}, {});
   CHECK(below.diagnoses[0].hint.find("lies on the NFS mount /data/share") != std::string::npos);
 }
 
 TEST_CASE("only NFS is unmounted") {
-  const auto plan = plan_unmounts(table_of("50 1 8:2 / /data rw - ext4 /dev/sdb1 rw\n"), {{"", "/data"}}, {}, {});
+  const auto plan = plan_unmounts(table_of("50 1 8:2 / /data rw - ext4 /dev/sdb1 rw\n"), {{.target = "/data"}}, {}, {});
   CHECK(plan.plan.empty());
   CHECK(has_code(plan.diagnoses, "SF223"));
   CHECK(plan.blocked.size() == 1);
@@ -68,7 +68,7 @@ TEST_CASE("mounts below are told; lazy takes them along; selected ones go first"
   CHECK(refused.plan.empty());
   CHECK(has_code(refused.diagnoses, "SF224"));
   CHECK(plan_unmounts(table, {k_named}, {}, {false, true, {}}).plan.steps.size() == 1);
-  const auto both = plan_unmounts(table, {k_named, {"in", "/data/share/in"}}, {}, {});
+  const auto both = plan_unmounts(table, {k_named, {.name = "in", .target = "/data/share/in"}}, {}, {});
   CHECK(targets_of(both.plan) == std::vector<std::string>{"/data/share/in", "/data/share"});
   CHECK(both.plan.steps[0].group == both.plan.steps[1].group);
 }

@@ -4,12 +4,9 @@
 
 using namespace sharefs;
 using namespace sharefs::mounts;
+using test::point_with;
 
 namespace {
-
-MountPoint point_with(const std::string& options) {
-  return {"share", "storage1", "/mnt/share", "/data/share", {options}, ""};
-}
 
 sys::NfsProbe server_that_says(const std::string& reason, bool listed = true) {
   auto probe =
@@ -52,6 +49,24 @@ TEST_CASE("a version that is not offered") {
   CHECK(preflight(point_with("vers=3"), &v4)[0].code == "SF204");
   CHECK(preflight(point_with("vers=3"), &v3).empty());
   CHECK(preflight(point_with("rw"), &v4).empty());
+}
+
+TEST_CASE("a version that did not answer in time is not called missing") {
+  auto late = only(3);
+  late.v4_unknown = true;
+  const auto found = preflight(point_with("vers=4.2"), &late);
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].severity == Severity::warning);
+}
+
+TEST_CASE("a directory that the server does not have") {
+  auto point = point_with("vers=3");
+  point.server_name = "the_nas";
+  const auto server = server_that_says("exported, but the server has no such directory");
+  const auto found = preflight(point, &server);
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].subject == "share");
+  CHECK(found[0].message == "the_nas has no directory /mnt/share");
 }
 
 TEST_CASE("what mountd says") {

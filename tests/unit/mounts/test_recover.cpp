@@ -1,4 +1,3 @@
-#include "fake_system.hpp"
 #include "mounts/recover.hpp"
 #include "samples.hpp"
 #include "support/catch.hpp"
@@ -6,16 +5,16 @@
 using namespace sharefs;
 using namespace sharefs::mounts;
 using test::answered;
-using test::FakeSystem;
 using test::has_code;
 using test::nfs_line;
+using test::ScriptedSystem;
 using test::share;
 
 namespace {
 
 MountState state_of(Health health) {
   MountState state;
-  state.point = {"share", "storage1", "/mnt/share", "/data/share", {"rw", "hard"}, ""};
+  state.point = test::point_with("rw,hard");
   state.health = health;
   state.mount = test::entry(test::k_v42_super);
   return state;
@@ -24,16 +23,17 @@ MountState state_of(Health health) {
 const std::vector<Health> k_three_stale(3, Health::stale);
 
 /// A machine with one share whose mount point is in `health`.
-struct Machine {
-  FakeSystem system;
-  std::vector<MountRequest> wanted{share()};
+struct Host {
+  ScriptedSystem system;
+  std::vector<MountPoint> wanted{share()};
   std::map<std::string, std::vector<Health>> looks;
   std::map<std::string, HolderReport> holders;
 
-  explicit Machine(sys::PathHealth health, const std::string& more = "") {
-    system.table = test::table_of(nfs_line(50, 1, "/data/share", "storage1:/mnt/share") + more);
-    system.servers["storage1"] = test::good_server();
-    system.probes["/data/share"] = answered(health);
+  explicit Host(int error_number, const std::string& more = "") {
+    system.machine.mounts = test::table_of(
+        nfs_line(50, 1, "/data/share", "storage1:/mnt/share", test::k_v42_super, "rw,nosuid,nodev,relatime") + more);
+    system.machine.nfs["storage1"] = test::good_server();
+    system.machine.entries["/data/share"] = answered(error_number);
     looks["/data/share"] = k_three_stale;
   }
   RecoveryPlan plan(bool force = false, bool lazy = false) {
@@ -93,7 +93,7 @@ TEST_CASE("the ladder") {
     CHECK(has_code(verdict.diagnoses, row.code));
 }
 
-TEST_CASE("only doubtful mounts are looked at again") {
+TEST_CASE("only doubtful mounts are asked again") {
   Observation seen;
   seen.servers["storage1"] = test::good_server();
   for (const auto health : {Health::healthy, Health::stale, Health::hung, Health::missing}) {
@@ -106,17 +106,18 @@ TEST_CASE("only doubtful mounts are looked at again") {
 }
 
 TEST_CASE("a stale mount is unmounted plainly and mounted again as configured") {
-  Machine machine(sys::PathHealth::stale);
+  Host machine(ESTALE);
   const auto plan = machine.plan();
   CHECK(described(plan.plan) ==
         std::vector<std::string>{"unmount /data/share", "mount storage1:/mnt/share on /data/share"});
   CHECK(plan.plan.steps[0].group == plan.plan.steps[1].group);
-  CHECK(std::get<plan::Mount>(plan.plan.steps[1].action).options == "rw,hard,vers=4.2,proto=tcp,nconnect=4");
+  CHECK(std::get<plan::Mount>(plan.plan.steps[1].action).options ==
+        "rw,hard,nosuid,nodev,vers=4.2,proto=tcp,nconnect=4");
   CHECK(plan.planned == std::vector<std::string>{"/data/share"});
 }
 
-TEST_CASE("a stale mount in use is detached, and its holders are told") {
-  Machine machine(sys::PathHealth::stale);
+TEST_CASE("a stale mount in use is detached, and its holders are reported") {
+  Host machine(ESTALE);
   machine.holders["/data/share"].holders = {{42, "python", {"cwd /data/share"}}};
   const auto plan = machine.plan();
   CHECK(described(plan.plan)[0] == "unmount /data/share (lazy)");
@@ -125,13 +126,13 @@ TEST_CASE("a stale mount in use is detached, and its holders are told") {
 }
 
 TEST_CASE("a plain unmount that said busy is followed by a lazy one") {
-  Machine machine(sys::PathHealth::stale);
+  Host machine(ESTALE);
   CHECK(described(machine.plan(false, true).plan)[0] == "unmount /data/share (lazy)");
 }
 
 TEST_CASE("a hung mount of a dead server waits; --force only unmounts it") {
-  Machine machine(sys::PathHealth::hung);
-  machine.system.servers["storage1"] = test::dead_server();
+  Host machine(ETIMEDOUT);
+  machine.system.machine.nfs["storage1"] = test::dead_server();
   machine.looks["/data/share"] = {Health::hung};
   const auto waiting = machine.plan();
   CHECK(waiting.plan.empty());
@@ -144,7 +145,7 @@ TEST_CASE("a hung mount of a dead server waits; --force only unmounts it") {
 }
 
 TEST_CASE("a mount that nobody configured comes back as it was") {
-  Machine machine(sys::PathHealth::stale);
+  Host machine(ESTALE);
   machine.wanted.clear();
   const auto plan = machine.plan();
   REQUIRE(plan.plan.steps.size() == 2);
@@ -154,8 +155,8 @@ TEST_CASE("a mount that nobody configured comes back as it was") {
 }
 
 TEST_CASE("mounts below a stale one are detached and mounted again with it") {
-  Machine machine(sys::PathHealth::stale, nfs_line(51, 50, "/data/share/in", "storage1:/mnt/in"));
-  machine.system.probes["/data/share/in"] = answered(sys::PathHealth::stale);
+  Host machine(ESTALE, nfs_line(51, 50, "/data/share/in", "storage1:/mnt/in"));
+  machine.system.machine.entries["/data/share/in"] = answered(ESTALE);
   machine.looks["/data/share/in"] = k_three_stale;
   const auto plan = machine.plan();
   CHECK(described(plan.plan) ==
@@ -163,8 +164,32 @@ TEST_CASE("mounts below a stale one are detached and mounted again with it") {
                                  "make directory /data/share/in", "mount storage1:/mnt/in on /data/share/in"});
 }
 
+TEST_CASE("nested stale mounts are recovered by the mount tree, whatever comes first in sharefs.yaml") {
+  Host machine(ESTALE, nfs_line(51, 50, "/data/share/in", "storage1:/mnt/in"));
+  machine.system.machine.entries["/data/share/in"] = answered(ESTALE);
+  machine.looks["/data/share/in"] = k_three_stale;
+  machine.system.machine.nfs["storage1"] = test::good_server({"/mnt/share", "/mnt/in"});
+  machine.wanted = {share("in", "/data/share/in"), share()};
+  const auto plan = machine.plan();
+  REQUIRE(plan.plan.steps.size() == 4);
+  CHECK(described(plan.plan)[0] == "unmount /data/share (lazy)");
+  CHECK(described(plan.plan)[3] == "mount storage1:/mnt/in on /data/share/in");
+  CHECK(plan.waiting.empty());
+}
+
+TEST_CASE("a mount below a stale one that must wait waits with it") {
+  Host machine(ESTALE, nfs_line(51, 50, "/data/share/in", "storage2:/mnt/in"));
+  machine.system.machine.entries["/data/share/in"] = answered(ESTALE);
+  machine.looks["/data/share/in"] = k_three_stale;
+  machine.system.machine.nfs["storage1"] = test::dead_server();
+  machine.system.machine.nfs["storage2"] = test::good_server({"/mnt/in"});
+  const auto plan = machine.plan();
+  CHECK(plan.plan.empty());
+  CHECK(has_code(plan.diagnoses, "SF222"));
+}
+
 TEST_CASE("something else below a stale mount is not lost") {
-  Machine machine(sys::PathHealth::stale, "51 50 0:9 / /data/share/tmp rw - tmpfs tmpfs rw\n");
+  Host machine(ESTALE, "51 50 0:9 / /data/share/tmp rw - tmpfs tmpfs rw\n");
   const auto plan = machine.plan();
   CHECK(plan.plan.empty());
   CHECK(has_code(plan.diagnoses, "SF224"));
@@ -172,25 +197,25 @@ TEST_CASE("something else below a stale mount is not lost") {
 }
 
 TEST_CASE("a stale mount whose export is closed to us is not unmounted") {
-  Machine machine(sys::PathHealth::stale);
-  machine.system.servers["storage1"].access = {{"/mnt/share", false, "access denied by server"}};
+  Host machine(ESTALE);
+  machine.system.machine.nfs["storage1"].access = {{"/mnt/share", false, "access denied by server"}};
   const auto plan = machine.plan();
   CHECK(plan.plan.empty());
   CHECK(has_code(plan.diagnoses, "SF203"));
 }
 
 TEST_CASE("what is missing is mounted: a recovery that was cut off is completed") {
-  Machine machine(sys::PathHealth::ok);
-  machine.system.table = test::table_of("");
-  machine.system.add_directory("/data", {"share"});
-  machine.system.add_directory("/data/share");
+  Host machine(0);
+  machine.system.machine.mounts = test::table_of("");
+  test::add_directory(machine.system, "/data", {"share"});
+  test::add_directory(machine.system, "/data/share");
   const auto plan = machine.plan();
   CHECK(described(plan.plan) == std::vector<std::string>{"mount storage1:/mnt/share on /data/share"});
   CHECK(plan.planned.size() == 1);
 }
 
 TEST_CASE("well is left alone") {
-  Machine machine(sys::PathHealth::ok);
+  Host machine(0);
   const auto plan = machine.plan(true);
   CHECK(plan.plan.empty());
   CHECK(plan.well == std::vector<std::string>{"/data/share"});

@@ -1,4 +1,3 @@
-#include "fake_system.hpp"
 #include "mounts/verify.hpp"
 #include "samples.hpp"
 #include "support/catch.hpp"
@@ -10,16 +9,14 @@ using test::has_code;
 
 namespace {
 
-const MountPoint k_verified{"share", "storage1", "/mnt/share", "/data/share", {"rw"}, ""};
+const MountPoint k_verified = test::point_with("rw");
 
-sys::PathFact directory(std::uint32_t uid, std::uint32_t gid, std::uint32_t mode) {
-  sys::PathFact fact;
-  fact.path = "/data/share";
-  fact.kind = sys::PathKind::directory;
-  fact.uid = uid;
-  fact.gid = gid;
-  fact.mode = mode;
-  return fact;
+sys::Entry directory(std::uint32_t uid, std::uint32_t gid, std::uint32_t mode) {
+  auto entry = answered();
+  entry.uid = uid;
+  entry.gid = gid;
+  entry.mode = mode;
+  return entry;
 }
 
 } // namespace
@@ -42,40 +39,41 @@ TEST_CASE("who may write where root may not") {
 }
 
 TEST_CASE("a mount that can be written") {
-  test::FakeSystem system;
-  system.probe_one = [](const sys::PathProbeRequest& request) {
-    CHECK(request.write_test);
-    return answered(sys::PathHealth::ok, std::chrono::microseconds(3200));
+  test::ScriptedSystem system;
+  system.machine.on_entry = [](const sys::EntryQuery& query, const std::optional<sys::User>&) {
+    CHECK(query.write_test);
+    return answered();
   };
   const auto all = verify(system, {k_verified}, std::chrono::seconds(1));
   REQUIRE(all.results.size() == 1);
   CHECK(all.results[0].ok);
   CHECK(all.results[0].written);
   CHECK(all.diagnoses.empty());
-  CHECK(describe(all.results[0]) == "write, fsync, read back and delete worked in 3.2 ms");
+  CHECK(describe(all.results[0]) == "write, fsync, read back and delete worked");
 }
 
 TEST_CASE("a read-only mount is only read") {
-  test::FakeSystem system;
-  auto point = k_verified;
-  point.options = {"ro", "hard"};
-  system.probe_one = [](const sys::PathProbeRequest& request) {
-    CHECK_FALSE(request.write_test);
-    return answered(sys::PathHealth::ok);
+  test::ScriptedSystem system;
+  const auto point = test::point_with("ro,hard");
+  auto answer = directory(0, 0, 0755);
+  system.machine.on_entry = [&](const sys::EntryQuery& query, const std::optional<sys::User>&) {
+    CHECK_FALSE(query.write_test);
+    CHECK(query.list);
+    return answer;
   };
-  system.facts["/data/share"] = directory(0, 0, 0755);
   CHECK(verify(system, {point}, std::chrono::seconds(1)).results[0].ok);
-  system.facts["/data/share"].error_number = EACCES;
+  answer.error_number = ESTALE;
   const auto all = verify(system, {point}, std::chrono::seconds(1));
   CHECK_FALSE(all.results[0].ok);
   CHECK(has_code(all.diagnoses, "SF228"));
 }
 
 TEST_CASE("a squashed root tries as the group of the directory") {
-  test::FakeSystem system;
-  system.facts["/data/share"] = directory(0, 2000, 02775);
-  system.probe_one = [](const sys::PathProbeRequest& request) {
-    return answered(request.as && request.as->gid == 2000 ? sys::PathHealth::ok : sys::PathHealth::denied);
+  test::ScriptedSystem system;
+  system.machine.on_entry = [](const sys::EntryQuery&, const std::optional<sys::User>& as) {
+    auto answer = directory(0, 2000, 02775);
+    answer.error_number = as && as->gid == 2000 ? 0 : EACCES;
+    return answer;
   };
   const auto all = verify(system, {k_verified}, std::chrono::seconds(1));
   CHECK(all.results[0].written);
@@ -84,9 +82,10 @@ TEST_CASE("a squashed root tries as the group of the directory") {
 }
 
 TEST_CASE("a directory of root that is squashed is a warning, not a failure") {
-  test::FakeSystem system;
-  system.facts["/data/share"] = directory(0, 0, 0755);
-  system.probe_one = [](const sys::PathProbeRequest&) { return answered(sys::PathHealth::denied); };
+  test::ScriptedSystem system;
+  auto answer = directory(0, 0, 0755);
+  answer.error_number = EACCES;
+  system.machine.entries["/data/share"] = answer;
   const auto all = verify(system, {k_verified}, std::chrono::seconds(1));
   CHECK(all.results[0].ok);
   CHECK_FALSE(all.results[0].written);
@@ -95,11 +94,15 @@ TEST_CASE("a directory of root that is squashed is a warning, not a failure") {
 }
 
 TEST_CASE("what fails is a failure") {
-  const auto health = GENERATE(sys::PathHealth::hung, sys::PathHealth::stale, sys::PathHealth::full,
-                               sys::PathHealth::read_only, sys::PathHealth::failed);
-  test::FakeSystem system;
-  system.probe_one = [&](const sys::PathProbeRequest&) { return answered(health); };
+  struct Row {
+    int error_number;
+    const char* code;
+  };
+  const auto row = GENERATE(
+      values<Row>({{ETIMEDOUT, "SF228"}, {ESTALE, "SF228"}, {ENOSPC, "SF230"}, {EROFS, "SF216"}, {EIO, "SF228"}}));
+  test::ScriptedSystem system;
+  system.machine.entries["/data/share"] = answered(row.error_number);
   const auto all = verify(system, {k_verified}, std::chrono::seconds(1));
   CHECK_FALSE(all.results[0].ok);
-  CHECK(has_code(all.diagnoses, "SF228"));
+  CHECK(has_code(all.diagnoses, row.code));
 }

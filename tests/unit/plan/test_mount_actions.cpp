@@ -1,6 +1,6 @@
 #include "plan/apply.hpp"
 #include "support/catch.hpp"
-#include "willing_machine.hpp"
+#include "support/scripted_system.hpp"
 
 using namespace sharefs;
 using namespace sharefs::plan;
@@ -13,37 +13,56 @@ std::string apply(const Action& action, ScriptedSystem& system) {
   return outcome ? to_string(*outcome) : std::string(to_string(outcome.error().code)) + ": " + outcome.error().message;
 }
 
+/// Mounts appear in the table as the kernel shows them, and go.
+void make_live(ScriptedSystem& system) {
+  system.machine.on_mount = [&system](const sys::MountCall& call) {
+    system.machine.add_mount(call.source, call.target, "nfs4");
+    return Result<void>();
+  };
+  system.machine.on_unmount = [&system](const sys::UnmountCall& call) {
+    system.machine.remove_mount(call.target);
+    return Result<void>();
+  };
+}
+
 } // namespace
 
-TEST_CASE("Mount looks at the table before and after") {
-  ScriptedSystem system("/nonexistent", test::willing_machine());
+TEST_CASE("Mount reads the table before and after") {
+  ScriptedSystem system;
+  make_live(system);
   const Mount share{"s:/x", "/data", "nfs", "hard"};
   CHECK(apply(share, system) == "done");
   CHECK(apply(share, system) == "unchanged"); // the table says nfs4
-  CHECK(apply(Mount{"s:/x/", "/data/", "nfs4", "soft"}, system) == "unchanged");
+  CHECK(apply(Mount{"S:/x/", "/data/", "nfs4", "soft"}, system) == "unchanged");
   CHECK(apply(Mount{"s:/y", "/data", "nfs", ""}, system) == "conflict: /data: expected no mount, found `s:/x` (nfs4)");
-  CHECK(apply(Mount{"s:/x", "/data", "cifs", ""}, system).starts_with("conflict"));
-  CHECK(system.calls() == std::vector<std::string>{"mount -t nfs -o hard s:/x /data"});
+  CHECK(system.calls().size() == 1);
 
-  system.machine.remove_mount("/data");
-  system.machine.add_mount("systemd-1", "/data", "autofs"); // an automount point waits for its mount
-  CHECK(apply(share, system) == "done");
+  ScriptedSystem automount;
+  make_live(automount);
+  automount.machine.add_mount("systemd-1", "/data", "autofs"); // an automount point waits for its mount
+  CHECK(apply(share, automount) == "done");
 }
 
-TEST_CASE("a mount that is not in the table afterwards is not done") {
-  ScriptedSystem system("/nonexistent", test::willing_machine());
+TEST_CASE("only the table says whether something is mounted") {
+  ScriptedSystem system;
+  const Mount share{"s:/x", "/data", "nfs", "hard"};
   system.machine.on_mount = [](const sys::MountCall&) { return Result<void>{}; };
-  CHECK(apply(Mount{"s:/x", "/data", "nfs", "hard"}, system).starts_with("failed: /data: the mount command reported"));
-  CHECK(apply(Mount{"s:/x", "/data", "nfs", "rw,bg,soft"}, system) ==
-        "timeout: /data: the server does not answer, mount.nfs goes on trying in the background (bg)");
+  CHECK(apply(share, system).starts_with("failed: the mount command reported success"));
   system.machine.on_mount = [](const sys::MountCall&) {
     return fail(ErrorCode::permission, "access denied by server");
   };
-  CHECK(apply(Mount{"s:/x", "/data", "nfs", "hard"}, system) == "permission: access denied by server");
+  CHECK(apply(share, system) == "permission: access denied by server");
+  // its deadline passed in the moment in which it was done
+  system.machine.on_mount = [&system](const sys::MountCall& call) -> Result<void> {
+    system.machine.add_mount(call.source, call.target, "nfs4");
+    return fail(ErrorCode::timeout, "mount.nfs gave no answer within 30 s");
+  };
+  CHECK(apply(share, system) == "done");
 }
 
 TEST_CASE("Unmount takes away only what it was planned for") {
-  ScriptedSystem system("/nonexistent", test::willing_machine());
+  ScriptedSystem system;
+  make_live(system);
   system.machine.add_mount("s:/x", "/data", "nfs4");
   CHECK(apply(Unmount{"/data", false, false, "s:/y", "nfs4", ""}, system) ==
         "conflict: /data: expected `s:/y`, found `s:/x` (nfs4)");

@@ -4,7 +4,7 @@
 #include "support/catch.hpp"
 #include "support/temporary_directory.hpp"
 #include "sys/fs/resolve.hpp"
-#include "sys/mounts/mounting.hpp"
+#include "sys/mounts/mount_watch.hpp"
 #include "sys/real_system.hpp"
 
 #include <filesystem>
@@ -47,7 +47,7 @@ struct Tree : test::TemporaryDirectory {
 };
 
 MountTable mounts_of_this_host() {
-  return read_mount_table().value();
+  return MountWatch().current().value();
 }
 
 } // namespace

@@ -1,11 +1,10 @@
-// Ctrl-C: the running step ends, the journal is closed, the rest is left. Declared in plan/apply.hpp.
-#include "plan/apply.hpp"
+#include "sys/process/interrupt.hpp"
 
 #include <atomic>
 #include <csignal>
 #include <unistd.h>
 
-namespace sharefs::plan {
+namespace sharefs::sys {
 
 namespace {
 
@@ -38,4 +37,4 @@ bool interrupted() {
   return g_interrupted;
 }
 
-} // namespace sharefs::plan
+} // namespace sharefs::sys

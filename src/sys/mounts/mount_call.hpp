@@ -1,0 +1,26 @@
+#pragma once
+// A mount to make and a mount to end: the actions of a plan, and what the kernel is asked for.
+#include <chrono>
+#include <string>
+
+namespace sharefs::sys {
+
+/// An NFS mount to make, by `mount.nfs` in a child with a deadline.
+struct MountCall {
+  std::string source, target, fs_type, options;
+  std::chrono::milliseconds deadline{30'000};
+  friend bool operator==(const MountCall&, const MountCall&) = default;
+};
+
+/// umount2(2) in a child with a deadline; judged by mountinfo, never by its exit (the last v4.2 mount of a dead server
+/// leaves the table while umount2 itself blocks for a minute).
+struct UnmountCall {
+  std::string target;
+  bool force = false;                   ///< MNT_FORCE: fails pending requests with EIO
+  bool lazy = false;                    ///< MNT_DETACH
+  std::string source, fs_type, options; ///< of what is there, to mount it again on undo and to find a conflict
+  std::chrono::milliseconds deadline{10'000};
+  friend bool operator==(const UnmountCall&, const UnmountCall&) = default;
+};
+
+} // namespace sharefs::sys
