@@ -188,30 +188,21 @@ void find_in_axolotl_document(Draft& draft, const Program& program, const Framew
                             "--dataset-prepared-path="));
 }
 
-/// The value of an option of the program itself, in the spellings given.
-std::optional<std::string> option_value(const Draft& draft, const Program& program, std::string_view name,
-                                        std::string_view short_name) {
-  for (std::size_t i = program.begin; i < program.end; ++i) {
-    const std::string& word = draft.argv[i];
-    if (word.starts_with(std::string(name) + "="))
-      return word.substr(name.size() + 1);
-    if ((word == name || word == short_name) && i + 1 < program.end)
-      return draft.argv[i + 1];
-  }
-  return std::nullopt;
-}
-
 /// Hydra: the file that --config-name and --config-path (relative to the script) name, overridden by `a.b.key=value`.
 void find_in_hydra_document(Draft& draft, const Program& program, const Framework* framework,
                             std::vector<Occurrence>& found) {
-  const auto name = option_value(draft, program, "--config-name", "-cn");
+  std::string name, directory;
+  for (const Occurrence& one : read_flags(draft.argv, program.begin, program.end))
+    if (one.flag == "--config-name" || one.flag == "-cn")
+      name = one.value;
+    else if (one.flag == "--config-path" || one.flag == "-cp")
+      directory = one.value;
   const auto script = draft.absolute(program, program.name);
-  if (!name || !script || !program.python || program.kind != ProgramKind::file)
+  if (name.empty() || !script || !program.python || program.kind != ProgramKind::file)
     return;
   const std::string above = parent_path(*script);
-  const auto directory = option_value(draft, program, "--config-path", "-cp").value_or("");
   const std::string file = join_path(directory.starts_with('/') ? directory : join_path(above, directory),
-                                     is_yaml_name(*name) ? *name : *name + ".yaml");
+                                     is_yaml_name(name) ? name : name + ".yaml");
   const std::string* text = text_of(draft, file);
   if (text == nullptr)
     return;

@@ -80,8 +80,9 @@ class Draft {
                       const std::string& reason);
 };
 
-/// All flags of a program that a rule is about, in the order of the command line.
-std::vector<Occurrence> find_flags(const Program& program, const Framework* framework, const Draft& draft);
+/// All options among argv[begin, end) that have a value, `--key value` and `--key=value`, in their order; without a
+/// rule yet.
+std::vector<Occurrence> read_flags(const Argv& argv, std::size_t begin, std::size_t end);
 
 using Occurrences = std::vector<const Occurrence*>;
 /// One flag with all its occurrences; the last is the one that counts for argparse. `built_once`: the setting by which

@@ -24,29 +24,13 @@ void no_local_directory(Draft& draft) {
 } // namespace
 
 const char* to_string(ChangeKind kind) {
-  switch (kind) {
-  case ChangeKind::argument:
-    return "argument";
-  case ChangeKind::environment:
-    return "environment";
-  case ChangeKind::file:
-    return "file";
-  }
-  return "argument";
+  static constexpr const char* k_names[] = {"argument", "environment", "file"};
+  return k_names[static_cast<std::size_t>(kind)];
 }
 
 const char* to_string(ChangeAction action) {
-  switch (action) {
-  case ChangeAction::rewrite:
-    return "rewrite";
-  case ChangeAction::drop:
-    return "drop";
-  case ChangeAction::set:
-    return "set";
-  case ChangeAction::unset:
-    return "unset";
-  }
-  return "rewrite";
+  static constexpr const char* k_names[] = {"rewrite", "drop", "set", "unset"};
+  return k_names[static_cast<std::size_t>(action)];
 }
 
 void sanitize_draft(Draft& draft) {
