@@ -5,8 +5,10 @@
 #include "plan/apply.hpp"
 #include "plan/host_lock.hpp"
 #include "plan/journal.hpp"
+#include "ui/plan_view.hpp"
 
 #include <fmt/format.h>
+#include <ostream>
 
 namespace sharefs::cli {
 
@@ -37,51 +39,26 @@ void tell_of_unfinished(Context& context, const plan::Journal& journal, const pl
                           fmt::format("running it again completes it, `sharefs undo {}` takes it back", entry.id));
 }
 
-Result<void> ask(Context& context) {
+/// False: the answer was no.
+Result<bool> ask(Context& context) {
   if (context.flags.yes)
-    return {};
+    return true;
   if (!context.console.options().in_terminal || context.flags.json)
     return fail(ErrorCode::usage, "there is no terminal to ask for consent",
                 "add --yes to go ahead, or --dry-run to see what would be done");
-  if (!context.console.confirm("Proceed?"))
-    return fail(ErrorCode::interrupted, "nothing was changed");
-  return {};
+  return context.console.confirm("Proceed?");
 }
 
-} // namespace
-
-Result<Executed> execute(Context& context, const plan::Plan& plan, std::string_view nothing) {
+void show(Context& context, const plan::Plan& plan) {
   context.envelope.plan = plan;
-  if (!context.flags.json)
-    context.console.show(plan);
-  if (plan.empty()) {
-    context.console.message(nothing);
-    return Executed{};
-  }
-  if (context.flags.check)
-    return Executed{k_exit_pending, std::nullopt};
-  if (context.flags.dry_run) {
-    context.console.message("nothing was changed (--dry-run)");
-    return Executed{};
-  }
-  const auto identity = context.system.identity();
-  const auto mounts = context.system.mounts();
-  if (!mounts)
-    return fail(mounts.error());
-  const auto state = plan::state_directory(identity, *mounts);
-  const plan::Journal journal(context.system.files(), state);
-  tell_of_unfinished(context, journal, plan);
-  if (auto agreed = ask(context); !agreed)
-    return fail(agreed.error());
+  const auto& options = context.console.options();
+  if (!context.flags.dry_run && !context.flags.check)
+    return context.console.show(plan);
+  if (!options.json)
+    context.console.out() << ui::plan_text(plan, options.colour && (options.out_terminal || options.force_colour));
+}
 
-  plan::install_interrupt_handlers(); // before the lock, whose wait Ctrl-C ends
-  const auto command = shell_join(context.argv);
-  auto lock =
-      plan::HostLock::acquire(context.system.files(), state, command, context.flags.wait,
-                              [&](const std::string& holder) { context.console.message("waiting: " + holder); });
-  if (!lock)
-    return fail(lock.error());
-
+Executed apply(Context& context, const plan::Plan& plan, const plan::Journal& journal, const std::string& command) {
   ui::Console::Progress progress(context.console, "working", plan.steps.size());
   plan::ApplyOptions options;
   options.command = command;
@@ -95,6 +72,74 @@ Result<Executed> execute(Context& context, const plan::Plan& plan, std::string_v
     context.console.show(plan, report);
   const int code = exit_code_of_report(report);
   return Executed{code, std::move(report)};
+}
+
+/// Shows the plan. A value: the command ends here.
+std::optional<Executed> present(Context& context, const Proposal& proposal) {
+  show(context, proposal.plan);
+  if (proposal.plan.empty()) {
+    context.console.message(proposal.nothing);
+    return Executed{};
+  }
+  if (context.flags.check)
+    return Executed{k_exit_pending, std::nullopt};
+  if (context.flags.dry_run) {
+    context.console.message("nothing was changed (--dry-run)");
+    return Executed{};
+  }
+  return std::nullopt;
+}
+
+} // namespace
+
+Result<Executed> execute(Context& context, const std::function<Result<Proposal>()>& propose) {
+  const auto identity = context.system.identity();
+  const auto mounts = context.system.mounts();
+  if (!mounts)
+    return fail(mounts.error());
+  const auto state = plan::state_directory(identity, *mounts);
+  const plan::Journal journal(context.system.files(), state);
+  const auto command = shell_join(context.argv);
+
+  auto newest = journal.newest_id();
+  auto proposal = propose();
+  if (!proposal)
+    return fail(proposal.error());
+  for (bool first = true;; first = false) {
+    if (auto ended = present(context, *proposal))
+      return *ended;
+    if (first)
+      tell_of_unfinished(context, journal, proposal->plan);
+    const auto agreed = ask(context);
+    if (!agreed)
+      return fail(agreed.error());
+    if (!*agreed) {
+      context.console.message("nothing was changed");
+      return Executed{k_exit_failed, std::nullopt}; // as dnf and apt
+    }
+    plan::install_interrupt_handlers(); // before the lock, whose wait Ctrl-C ends
+    const auto lock =
+        plan::HostLock::acquire(context.system.files(), state, command, context.flags.wait,
+                                [&](const std::string& holder) { context.console.message("waiting: " + holder); });
+    if (!lock)
+      return fail(lock.error());
+    auto now = journal.newest_id();
+    if (now == newest)
+      return apply(context, proposal->plan, journal, command);
+    newest = std::move(now);
+    auto again = propose();
+    if (!again)
+      return fail(again.error());
+    if (again->plan == proposal->plan)
+      return apply(context, proposal->plan, journal, command);
+    context.console.message("another sharefs has changed this host meanwhile; what is to be done now:");
+    proposal = std::move(again);
+    // The lock is given back for the person's answer.
+  }
+}
+
+Result<Executed> execute(Context& context, const plan::Plan& plan, std::string_view nothing) {
+  return execute(context, [&]() -> Result<Proposal> { return Proposal{plan, std::string(nothing)}; });
 }
 
 } // namespace sharefs::cli

@@ -120,6 +120,16 @@ struct CopyTree {
   friend bool operator==(const CopyTree&, const CopyTree&) = default;
 };
 
+/// Delete a directory with all that is in it: for what can be made anew. Cannot be undone. No link is followed and no
+/// other file system entered (`busy`: something is mounted in it), whatever is done to the names meanwhile. Nothing
+/// there is success; another directory than the planned one is a `conflict`. What was cut off goes on when run again.
+struct RemoveTree {
+  std::string path;
+  std::uint64_t device = 0, inode = 0; ///< of the directory that the plan is about; inode 0: whichever is there
+  std::chrono::milliseconds deadline{600'000};
+  friend bool operator==(const RemoveTree&, const RemoveTree&) = default;
+};
+
 /// Run a program of the system (exportfs, systemctl, ...).
 struct RunTool {
   Argv argv;
@@ -131,7 +141,7 @@ struct RunTool {
 };
 
 using Action = std::variant<WriteFile, RemoveFile, MakeDirectory, RemoveDirectory, MakeLink, RemoveLink, SwapLink,
-                            Rename, SetAccess, Mount, Unmount, CopyTree, RunTool>;
+                            Rename, SetAccess, Mount, Unmount, CopyTree, RemoveTree, RunTool>;
 
 /// One line in the imperative: "write /etc/exports.d/sharefs.exports", "mount storage1:/mnt/share on /data/share".
 std::string describe(const Action& action);

@@ -12,7 +12,7 @@ namespace sharefs::plan {
 /// The name of each alternative in JSON, in the order of the variant.
 inline constexpr std::array<std::string_view, std::variant_size_v<Action>> k_kinds{
     "write_file", "remove_file", "make_directory", "remove_directory", "make_link", "remove_link", "swap_link",
-    "rename",     "set_access",  "mount",          "unmount",          "copy_tree", "run_tool"};
+    "rename",     "set_access",  "mount",          "unmount",          "copy_tree", "remove_tree", "run_tool"};
 
 /// Calls `visit(name, field)` for each field, and `visit.mode(name, field)` for permission bits (octal in JSON).
 template <class A, class Visitor> void visit_fields(A& a, Visitor&& visit) {
@@ -69,6 +69,11 @@ template <class A, class Visitor> void visit_fields(A& a, Visitor&& visit) {
   } else if constexpr (std::is_same_v<T, CopyTree>) {
     visit("from", a.from);
     visit("to", a.to);
+    visit("deadline_ms", a.deadline);
+  } else if constexpr (std::is_same_v<T, RemoveTree>) {
+    visit("path", a.path);
+    visit("device", a.device);
+    visit("inode", a.inode);
     visit("deadline_ms", a.deadline);
   } else if constexpr (std::is_same_v<T, RunTool>) {
     visit("argv", a.argv);

@@ -21,6 +21,13 @@ template <class A> std::optional<Actor> actor_of(const A& action) {
     return std::nullopt;
 }
 
+template <class A> std::chrono::milliseconds deadline_of(const A& action) {
+  if constexpr (requires { action.deadline; })
+    return action.deadline;
+  else
+    return k_file_deadline;
+}
+
 struct Acted {
   Outcome outcome;
   Action action;
@@ -28,7 +35,7 @@ struct Acted {
 
 /// The child hands back the outcome and, as JSON, the action with what it found.
 template <class A> Result<Acted> act_in_child(const A& action, const sys::Files& files, Phase phase) {
-  const auto answer = sys::in_child(std::nullopt, k_file_deadline, [&]() -> Result<std::string> {
+  const auto answer = sys::in_child(std::nullopt, deadline_of(action), [&]() -> Result<std::string> {
     const auto ground = Ground::enter(files.root(), actor_of(action));
     if (!ground)
       return fail(ground.error());

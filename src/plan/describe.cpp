@@ -51,6 +51,7 @@ struct Describer {
   std::string operator()(const CopyTree& a) const {
     return fmt::format("copy {} to {}", shell_quote(a.from), shell_quote(a.to));
   }
+  std::string operator()(const RemoveTree& a) const { return "delete " + shell_quote(a.path) + " with all in it"; }
   std::string operator()(const RunTool& a) const { return "run `" + shell_join(a.argv) + "`"; }
 };
 

@@ -39,6 +39,7 @@ struct Inverter {
     return Mount{a.source, a.target, a.fs_type, a.options};
   }
   Inverse operator()(const CopyTree&) const { return std::nullopt; } // sharefs never deletes a tree by itself
+  Inverse operator()(const RemoveTree&) const { return std::nullopt; }
   Inverse operator()(const RunTool& a) const {
     if (a.harmless)
       return a;

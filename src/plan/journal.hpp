@@ -53,6 +53,8 @@ class Journal {
 
   /// Newest first. A damaged entry is listed as unfinished with an empty plan, never an error.
   [[nodiscard]] Result<std::vector<JournalEntry>> list() const;
+  /// Id of the newest entry, readable or not: it changes with every run that changes something. Empty for none.
+  [[nodiscard]] std::string newest_id() const;
   /// `not_found` with a "did you mean" hint.
   [[nodiscard]] Result<JournalEntry> load(const std::string& id) const;
   /// The newest entry that changed something and is not undone; nullopt if there is none. An undo's own entry is passed

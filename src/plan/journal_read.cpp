@@ -173,6 +173,15 @@ Result<std::vector<JournalEntry>> Journal::list() const {
   return entries;
 }
 
+std::string Journal::newest_id() const {
+  const auto names = m_files.list(journal_directory(m_state_directory));
+  std::string newest;
+  for (const auto& name : names.value_or(std::vector<std::string>{}))
+    if (!name.starts_with('.') && naturally_before(newest, name))
+      newest = name;
+  return newest;
+}
+
 Result<JournalEntry> Journal::load(const std::string& id) const {
   const auto directory = entry_directory(m_state_directory, id);
   const bool is_name = !id.empty() && !id.starts_with('.') && id.find('/') == std::string::npos;

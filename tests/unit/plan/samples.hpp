@@ -29,6 +29,7 @@ inline std::vector<Action> samples() {
       Unmount{"/data/share", true, true, "storage1:/mnt/share", "nfs4", "rw,vers=4.2", std::chrono::milliseconds(1)},
       Unmount{"/data/share", false, false, "", "", "", std::chrono::milliseconds(10'000)},
       CopyTree{"/home/alice/miniconda3/envs/llm", "/data/share/conda/llm", std::chrono::milliseconds(3'600'000)},
+      RemoveTree{"/var/tmp/sharefs-alice/\xff", 0xFFFFFFFFFFFFFFFFU, 2, std::chrono::milliseconds(7)},
       RunTool{{"exportfs", "-r"}, {}, true, {0, 1}, std::chrono::milliseconds(30'000)},
       RunTool{{"systemctl", "start", "a b"}, {"systemctl", "stop", "a b"}, false, {0}, std::chrono::milliseconds(5)},
       RunTool{{"sync"}, {}, false, {}, std::chrono::milliseconds(5)},
