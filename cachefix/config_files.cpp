@@ -99,7 +99,7 @@ void find_in_lone_document(Draft& draft, const Program& program, const Framework
     return;
   }
   const auto cache = draft.absolute(program, *value);
-  const sys::Place* place = cache ? draft.place(*cache) : nullptr;
+  const sys::Entry* place = cache ? draft.place(*cache) : nullptr;
   if (place != nullptr && place->shared)
     draft.diagnose(Severity::warning, "SF412", word, "its cache_dir lies on shared storage and was left",
                    "give `--cache_dir` on the command line, or change the file");
@@ -289,10 +289,12 @@ std::optional<Occurrence> find_shared_file_system(Draft& draft, const Program& p
 void use_changed_copy(Draft& draft, const Occurrence& one, const std::optional<std::string>& value) {
   const std::string word = draft.argv[one.value_index];
   const std::string& text = **draft.text(one.file);
-  const std::string copy =
-      parent_path(normalize_path(one.file)) + "/.sharefs-" + cache_key(one.file) + "-" + base_name(one.file);
-  draft.out.copies.push_back(
-      {copy, is_json_name(word) ? with_json_scalar(text, one.flag, value) : with_yaml_scalar(text, one.flag, value)});
+  const std::string content =
+      is_json_name(word) ? with_json_scalar(text, one.flag, value) : with_yaml_scalar(text, one.flag, value);
+  // Named by its content and its user: two launches, or two users, never write one file.
+  const std::string key = key_of(draft.facts.local->directory + '\n' + content);
+  const std::string copy = parent_path(normalize_path(one.file)) + "/.sharefs-" + key + "-" + base_name(one.file);
+  draft.out.copies.push_back({copy, content});
   draft.replace(one.value_index, 0, word.size(), copy);
   draft.out.changes.push_back(
       {ChangeKind::file, word, one.value_index, word, copy, one.rule.cache_class, ChangeAction::rewrite, one.rule.id,

@@ -16,14 +16,14 @@ std::optional<std::string> last_assigned(const Program& program, std::string_vie
   return std::nullopt;
 }
 
-const sys::Place k_nowhere_shared{};
+const sys::Entry k_nowhere_shared{};
 
 } // namespace
 
-std::string cache_key(const std::string& shared_path) {
+std::string key_of(const std::string& text) {
   // FNV-1a, 64 bits: short, and the same on every node and in every version.
   std::uint64_t hash = 14695981039346656037ULL;
-  for (const char c : normalize_path(shared_path)) {
+  for (const char c : text) {
     hash ^= static_cast<unsigned char>(c);
     hash *= 1099511628211ULL;
   }
@@ -32,6 +32,10 @@ std::string cache_key(const std::string& shared_path) {
   for (int i = 0; i < 12; ++i, hash >>= 4U)
     out += k_digits[hash & 15U];
   return out;
+}
+
+std::string cache_key(const std::string& shared_path) {
+  return key_of(normalize_path(shared_path));
 }
 
 std::optional<std::string> Draft::variable(const Program& program, std::string_view name) const {
@@ -71,7 +75,7 @@ bool Draft::any_shared() {
   return facts.any_shared.value_or(false);
 }
 
-const sys::Place* Draft::place(const std::string& path) {
+const sys::Entry* Draft::place(const std::string& path) {
   if (facts.any_shared == false)
     return &k_nowhere_shared;
   const auto known = facts.places.find(path);

@@ -57,7 +57,7 @@ class Draft {
   /// False: nothing of this host is shared, or that is not known yet and the question is noted.
   bool any_shared();
   /// Where a path lies; nullptr: not known yet, the question is noted.
-  const sys::Place* place(const std::string& path);
+  const sys::Entry* place(const std::string& path);
   const std::optional<std::string>* text(const std::string& path);
   const std::optional<std::vector<std::string>>* listing(const std::string& path);
   /// Says once what an earlier launch left behind in a shared cache.

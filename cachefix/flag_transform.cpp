@@ -25,10 +25,10 @@ std::optional<bool> model_is_directory(Draft& draft, const Program& program) {
   const auto path = draft.absolute(program, model);
   if (!path)
     return false;
-  const sys::Place* place = draft.place(*path);
+  const sys::Entry* place = draft.place(*path);
   if (place == nullptr)
     return std::nullopt;
-  return place->kind == sys::PathKind::directory;
+  return place->kind == sys::EntryKind::directory;
 }
 
 enum class Way { in_place, drop, leave, wait };
@@ -53,7 +53,7 @@ std::optional<bool> copy_would_be_missed(Draft& draft, const Walk& walk, const P
                                          const Occurrence& one) {
   if (one.spot != Spot::document || !runs_elsewhere(draft, walk, program))
     return false;
-  const sys::Place* place = draft.place(one.file);
+  const sys::Entry* place = draft.place(one.file);
   return place == nullptr ? std::nullopt : std::optional<bool>(!place->shared);
 }
 
@@ -265,7 +265,7 @@ void transform_flag(Draft& draft, const Walk& walk, const Program& program, cons
                     const std::optional<Occurrence>& built_once) {
   struct Judged {
     std::optional<std::string> path;
-    const sys::Place* place = nullptr;
+    const sys::Entry* place = nullptr;
   };
   if (std::any_of(all.begin(), all.end(),
                   [](const Occurrence* one) { return one->value.find(k_unknown_part) != std::string::npos; })) {

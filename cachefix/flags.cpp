@@ -15,7 +15,7 @@ void keep_unruled(Draft& draft, const Program& program, const Occurrence& one) {
   if (!one.value.starts_with('/') && !one.value.starts_with("~/") && !doubtful)
     return;
   const auto path = draft.absolute(program, one.value);
-  const sys::Place* place = path ? draft.place(*path) : nullptr;
+  const sys::Entry* place = path ? draft.place(*path) : nullptr;
   if (place == nullptr || !place->shared)
     return;
   draft.keep(one.flag, one.value_index, one.value, CacheClass::never, "no rule is about this flag");

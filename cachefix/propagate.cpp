@@ -71,9 +71,9 @@ std::optional<Mpi> flavour_of(Draft& draft, const Program& program, const ChainL
   }
   bool waiting = false;
   for (const std::string& path : candidates) {
-    const sys::Place* place = draft.place(path);
+    const sys::Entry* place = draft.place(path);
     waiting = waiting || place == nullptr;
-    if (!waiting && (place->kind == sys::PathKind::file || place->kind == sys::PathKind::other))
+    if (!waiting && (place->kind == sys::EntryKind::file || place->kind == sys::EntryKind::other))
       return flavour_of_name(place->resolved);
   }
   return waiting ? std::nullopt : std::optional<Mpi>(Mpi::unknown);
@@ -215,7 +215,7 @@ void write_env_file(Draft& draft, const Program& program, const ChainLink& link)
   if (!content)
     return;
   // Named by its content: a job that is just being started never finds the lines of another in its file.
-  const std::string path = draft.facts.local->directory + "/deepspeed_env-" + cache_key(*content);
+  const std::string path = draft.facts.local->directory + "/deepspeed_env-" + key_of(*content);
   draft.out.copies.push_back({path, *content});
   draft.out.changes.push_back({ChangeKind::file, path, std::nullopt, std::nullopt, path, CacheClass::node_local,
                                ChangeAction::set, "propagate." + link.name,

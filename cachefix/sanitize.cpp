@@ -15,12 +15,6 @@ bool switched_off(const Facts& facts) {
   return std::find(facts.environment.begin(), facts.environment.end(), "SHAREFS_CACHEFIX=0") != facts.environment.end();
 }
 
-void no_local_directory(Draft& draft) {
-  draft.diagnose(Severity::error, "SF405", "caches.local",
-                 "no directory on this host's own disks can hold the caches: " + draft.facts.local->problem,
-                 "run `install -d -m 1777 /var/cache/sharefs` as root, or set caches.local in sharefs.yaml");
-}
-
 } // namespace
 
 const char* to_string(ChangeKind kind) {
@@ -115,11 +109,12 @@ Sanitized sanitize(const Argv& argv, const Facts& facts, const Rules& rules) {
   Draft draft(argv, facts, rules);
   sanitize_draft(draft);
   if (facts.local && facts.local->directory.empty())
-    no_local_directory(draft);
-  else if (facts.local && facts.local->fallback && !draft.out.directories.empty())
-    draft.diagnose(Severity::info, "SF414", facts.local->directory,
-                   "is used for the caches, because " + facts.local->problem,
-                   "run `install -d -m 1777 /var/cache/sharefs` as root");
+    draft.diagnose(Severity::error, "SF405", "caches.local",
+                   "no directory on this host's own disks can hold the caches: " + facts.local->problem,
+                   facts.local->hint);
+  else if (facts.local && !facts.local->problem.empty() && !draft.out.directories.empty())
+    draft.diagnose(Severity::info, "SF414", facts.local->directory, "holds the caches, because " + facts.local->problem,
+                   facts.local->hint);
   return std::move(draft.out);
 }
 

@@ -164,7 +164,7 @@ void report_hidden(Draft& inner, const ShellCommand& command) {
   for (const ShellWord& word : command.words) {
     const bool literal = word.hidden.find_first_of("$`") == std::string::npos;
     const auto path = literal && !word.hidden.empty() ? inner.absolute(here, word.hidden) : std::nullopt;
-    const sys::Place* place = path ? inner.place(*path) : nullptr;
+    const sys::Entry* place = path ? inner.place(*path) : nullptr;
     if (!word.hidden.empty() && (!literal || (place != nullptr && place->shared)))
       inner.diagnose(Severity::warning, "SF403", shown(word.text),
                      "holds a `--cache_dir`, and options inside of variables are not changed",
