@@ -101,14 +101,13 @@ int main(int argc, char** argv) {
   std::vector<std::string> environment;
   for (char** entry = environ; *entry != nullptr; ++entry)
     environment.emplace_back(*entry);
-  Host host{
-      [](const std::string& root) -> std::unique_ptr<sys::System> { return std::make_unique<sys::RealSystem>(root); },
-      std::cin,
-      std::cout,
-      std::cerr,
-      ui::detect_console(),
-      environment,
-      working_directory()};
+  Host host{[](const std::string& root) { return std::make_shared<sys::RealSystem>(root); },
+            std::cin,
+            std::cout,
+            std::cerr,
+            ui::detect_console(),
+            environment,
+            working_directory()};
   return run(Argv(argv, argv + argc), host);
 }
 

@@ -26,7 +26,7 @@ struct GlobalFlags {
 
 /// The outside world of one run, given by main() or by a test.
 struct Host {
-  std::function<std::unique_ptr<sys::System>(const std::string& root)> make_system;
+  std::function<std::shared_ptr<sys::System>(const std::string& root)> make_system;
   std::istream& in;
   std::ostream& out;
   std::ostream& err;

@@ -76,6 +76,15 @@ NfsProbe RealSystem::probe_nfs(const NfsProbeRequest& request) {
   return result;
 }
 
+std::vector<Entry> RealSystem::entries(const EntryRequest& request) {
+  const auto table = mounts();
+  std::vector<Entry> results = read_entries(files(), table ? *table : MountTable(), request);
+  for (const Entry& entry : results)
+    if (entry.kind == EntryKind::unknown)
+      spdlog::debug("{}: {}", entry.path, entry.error().message);
+  return results;
+}
+
 std::vector<PathProbe> RealSystem::probe_paths(const std::vector<PathProbeRequest>& requests) {
   std::vector<PathProbe> results = sys::probe_paths(requests);
   for (std::size_t i = 0; i < results.size(); ++i)

@@ -16,6 +16,7 @@ class RealSystem final : public System {
   Result<void> mount(const MountCall& call) override;
   Result<void> unmount(const UnmountCall& call) override;
   NfsProbe probe_nfs(const NfsProbeRequest& request) override;
+  std::vector<Entry> entries(const EntryRequest& request) override;
   std::vector<PathProbe> probe_paths(const std::vector<PathProbeRequest>& requests) override;
   Result<std::vector<PathFact>> inspect(const InspectRequest& request) override;
   Identity identity() override;

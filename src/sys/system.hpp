@@ -1,8 +1,9 @@
 #pragma once
 // The boundary: everything outside of files under the root that sharefs reads or changes goes through this interface.
-// RealSystem does it, ScriptedSystem answers from a JSON file (golden tests), RecordingSystem writes such a file.
+// RealSystem does it; in tests a scripted machine answers (tests/support/scripted_system.hpp).
 #include "base/argv.hpp"
 #include "base/result.hpp"
+#include "sys/fs/entry.hpp"
 #include "sys/fs/files.hpp"
 #include "sys/fs/glance.hpp"
 #include "sys/fs/path_probe.hpp"
@@ -65,6 +66,11 @@ class System {
   /// `busy`, `timeout`, `permission`, `failed`. The target is named as in the mount table, not through a link.
   virtual Result<void> unmount(const UnmountCall& call) = 0;
   virtual NfsProbe probe_nfs(const NfsProbeRequest& request) = 0;
+  /// What lies at the paths, in their order; see read_entries.
+  virtual std::vector<Entry> entries(const EntryRequest& request) = 0;
+  Entry entry(EntryQuery query, std::chrono::milliseconds deadline = std::chrono::seconds(3)) {
+    return entries({{std::move(query)}, deadline, std::nullopt}).front();
+  }
   virtual std::vector<PathProbe> probe_paths(const std::vector<PathProbeRequest>& requests) = 0;
   virtual Result<std::vector<PathFact>> inspect(const InspectRequest& request) = 0;
   virtual Identity identity() = 0;

@@ -2,7 +2,7 @@
 #include "cachefix/local_root.hpp"
 #include "support/catch.hpp"
 #include "support/temporary_directory.hpp"
-#include "sys/scripted_system.hpp"
+#include "support/scripted_system.hpp"
 
 #include <filesystem>
 #include <fmt/format.h>
@@ -26,7 +26,7 @@ struct Disks {
                           script.empty() ? "" : ",", root, path, free_bytes, free_files);
   }
   [[nodiscard]] LocalRoot find(const std::vector<std::string>& directories) const {
-    auto system = sys::ScriptedSystem::from_json(
+    auto system = test::ScriptedSystem::from_json(
         fmt::format(R"({{"identity": {{"user": "alice", "uid": {}}}, "probe_path": {{{}}}, "mountinfo":
           "20 1 8:1 / / rw - ext4 /dev/sda1 rw\n21 20 0:50 / /nfs rw - nfs4 s:/x rw\n"}})",
                     ::geteuid(), script),

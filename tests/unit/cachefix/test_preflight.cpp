@@ -1,6 +1,6 @@
 #include "cachefix/preflight.hpp"
 #include "support/catch.hpp"
-#include "sys/scripted_system.hpp"
+#include "support/scripted_system.hpp"
 
 #include <fmt/format.h>
 
@@ -19,7 +19,7 @@ std::string answer(const std::string& host, int exit_code, const std::string& ou
 }
 
 std::vector<NodeReport> reports(const std::vector<std::string>& hosts, const std::string& answers) {
-  auto system = sys::ScriptedSystem::from_json(
+  auto system = test::ScriptedSystem::from_json(
       R"({"identity": {"hostname": "n1.cluster", "addresses": ["10.0.0.1"]}, "run": [)" + answers + "]}", "/");
   if (!system)
     FAIL(system.error().message);

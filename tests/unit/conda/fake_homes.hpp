@@ -94,6 +94,9 @@ class FakeHomes : public sys::System {
   Result<void> mount(const sys::MountCall&) override { return fail(ErrorCode::unsupported, "mount"); }
   Result<void> unmount(const sys::UnmountCall&) override { return fail(ErrorCode::unsupported, "unmount"); }
   sys::NfsProbe probe_nfs(const sys::NfsProbeRequest&) override { return {}; }
+  std::vector<sys::Entry> entries(const sys::EntryRequest& request) override {
+    return std::vector<sys::Entry>(request.queries.size());
+  }
   std::vector<sys::PathProbe> probe_paths(const std::vector<sys::PathProbeRequest>&) override { return {}; }
 
  private:

@@ -1,7 +1,7 @@
 #include "exports/host.hpp"
 #include "exports/parse.hpp"
 #include "support/catch.hpp"
-#include "sys/scripted_system.hpp"
+#include "support/scripted_system.hpp"
 
 #include <cstdlib>
 #include <filesystem>
@@ -34,8 +34,8 @@ class Root {
   std::string m_path;
 };
 
-std::unique_ptr<sys::ScriptedSystem> machine(const std::string& json, const std::string& root) {
-  auto system = sys::ScriptedSystem::from_json(json, root);
+std::unique_ptr<test::ScriptedSystem> machine(const std::string& json, const std::string& root) {
+  auto system = test::ScriptedSystem::from_json(json, root);
   REQUIRE(system);
   return std::move(*system);
 }

@@ -1,6 +1,6 @@
 #include "exports/server.hpp"
 #include "support/catch.hpp"
-#include "sys/scripted_system.hpp"
+#include "support/scripted_system.hpp"
 
 #include <algorithm>
 
@@ -34,7 +34,7 @@ const Unit k_socket_up{"rpcbind.socket", "loaded", "active", "enabled"};
 const Unit k_server_down{"nfs-server.service", "loaded", "inactive", "disabled"};
 
 ServerState probed(const std::string& json) {
-  auto system = sys::ScriptedSystem::from_json(json, "/nonexistent");
+  auto system = test::ScriptedSystem::from_json(json, "/nonexistent");
   REQUIRE(system);
   const auto state = probe_server(**system);
   REQUIRE(state);

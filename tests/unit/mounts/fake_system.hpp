@@ -53,6 +53,9 @@ class FakeSystem final : public sys::System {
     const auto found = servers.find(request.host);
     return found == servers.end() ? sys::NfsProbe{} : found->second;
   }
+  std::vector<sys::Entry> entries(const sys::EntryRequest& request) override {
+    return std::vector<sys::Entry>(request.queries.size());
+  }
   std::vector<sys::PathProbe> probe_paths(const std::vector<sys::PathProbeRequest>& requests) override {
     std::vector<sys::PathProbe> results;
     for (const auto& request : requests) {

@@ -93,6 +93,9 @@ class FakeSystem final : public sys::System {
     return {};
   }
   sys::NfsProbe probe_nfs(const sys::NfsProbeRequest&) override { return {}; }
+  std::vector<sys::Entry> entries(const sys::EntryRequest& request) override {
+    return std::vector<sys::Entry>(request.queries.size());
+  }
   std::vector<sys::PathProbe> probe_paths(const std::vector<sys::PathProbeRequest>& requests) override {
     return std::vector<sys::PathProbe>(requests.size());
   }

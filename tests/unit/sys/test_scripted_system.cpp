@@ -1,4 +1,4 @@
-#include "sys/scripted_system.hpp"
+#include "support/scripted_system.hpp"
 
 #include "support/catch.hpp"
 #include "support/temporary_directory.hpp"
@@ -7,6 +7,7 @@
 
 using namespace sharefs;
 using namespace sharefs::sys;
+using test::ScriptedSystem;
 using namespace std::chrono_literals;
 
 namespace {
@@ -36,6 +37,8 @@ TEST_CASE("an empty script knows nothing, and says so") {
   CHECK(system->unmount({"/x", true, true, 1s}).error().code == ErrorCode::unsupported);
   CHECK(system->exec({"true"}, {}).code == ErrorCode::unsupported);
   CHECK(system->inspect({{{"/x", false, false, 0}}, 1s, {}}).error().code == ErrorCode::unsupported);
+  CHECK(system->entry({"/x"}).kind == EntryKind::unknown);
+  CHECK(system->entry({"/x"}).detail.find("entry /x") != std::string::npos);
   CHECK(system->user("alice").error().code == ErrorCode::not_found);
   CHECK(system->probe_nfs({"srv", {}, 1s, true}).failing()->detail.find("probe srv") != std::string::npos);
   CHECK(system->probe_paths({{"/x", 1s, false, {}}})[0].health == PathHealth::failed);
@@ -55,7 +58,8 @@ TEST_CASE("what is no script is refused with the reason") {
       Row{R"({"run": [{"argv": ["x"], "exitcode": 1}]})", "exitcode"}, Row{R"({"now": "yesterday"})", "yesterday"},
       Row{R"({"probe_path": {"/x": {"health": "fine"}}})", "fine"},
       Row{R"({"inspect": {"/x": {"kind": "file", "mode": "9"}}})", "9"},
-      Row{R"({"identity": {"uid": "root"}})", "type must be"});
+      Row{R"({"entries": {"/x": {"kind": "fiel"}}})", "fiel"}, Row{R"({"entries": {"/x": {"knid": "file"}}})", "knid"},
+      Row{R"({"mountinfo": "1 0"})", "line 1"}, Row{R"({"identity": {"uid": "root"}})", "type must be"});
   INFO(row.text);
   const auto system = ScriptedSystem::from_json(row.text, "/");
   REQUIRE_FALSE(system);
@@ -147,4 +151,68 @@ TEST_CASE("facts come from the script, else from the files under the root") {
   CHECK(look("/out", true).uid == 5);
   CHECK(look("/none", false).kind == PathKind::missing);
   CHECK(system->inspect({{{"/dead", false, false, 0}}, 1s, {}}).error().code == ErrorCode::timeout);
+}
+
+TEST_CASE("entries come from the script, with where they lie") {
+  const auto system = play(R"({
+    "mountinfo": "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n2 1 0:9 / /share rw - nfs4 s:/d rw\n",
+    "entries": {"/share/env": {"kind": "directory", "names": ["bin", "lib"], "uid": 5, "mode": "2775",
+                               "space": {"latency_us": 7, "size_bytes": 9}},
+                "/share/l": {"kind": "symlink", "link_target": "env"},
+                "/share/f": {"kind": "file", "content": "0123456789"},
+                "/share/stale": {"kind": "unknown", "error_number": 116},
+                "/share/dead": {"hung": true}}})");
+  const auto entries =
+      system->entries({{{"/share/env"}, {"/share/l", true, true, 0, true}, {"/share/f", false, false, 4}},
+                       1s,
+                       User{"alice", 1, 1, {}, ""}});
+  CHECK(entries[0].mode == 02775);
+  CHECK(entries[0].names.empty());
+  CHECK_FALSE(entries[0].space);
+  CHECK(entries[0].shared);
+  CHECK(entries[0].mount == "/share");
+  CHECK(entries[0].ancestor == "/share/env");
+  CHECK(entries[1].kind == EntryKind::directory);
+  CHECK(entries[1].path == "/share/l");
+  CHECK(entries[1].resolved == "/share/env");
+  CHECK(entries[1].names == std::vector<std::string>{"bin", "lib"});
+  CHECK(entries[1].space->size_bytes == 9);
+  CHECK(entries[2].content == "0123");
+  CHECK(entries[2].size == 10);
+  CHECK(system->entry({"/share/stale"}).error_number == ESTALE);
+  CHECK_FALSE(system->entry({"/share/stale"}).hung());
+  CHECK(system->entry({"/share/dead"}).hung());
+  CHECK(system->entry({"/share/dead/below"}).hung());
+  CHECK_FALSE(system->entry({"/share/deadline"}).hung());
+  CHECK(system->asked().front() == "/share/env as alice");
+}
+
+TEST_CASE("a mount that is answered is in the table, and an unmount takes it out again") {
+  const auto system = play(R"({"mount": [{"target": "/data"}], "unmount": [{}]})");
+  CHECK(system->mount({"s:/d", "/data", "nfs", "vers=4.2", 1s}));
+  CHECK(system->mounts()->at("/data")->fs_type == "nfs4");
+  CHECK(system->mount({"s:/e", "/data", "nfs", "vers=3", 1s}));
+  CHECK(system->mounts()->at("/data")->source == "s:/e");
+  CHECK(system->mounts()->at("/data")->fs_type == "nfs");
+  CHECK(system->unmount({"/data", false, false, 1s}));
+  CHECK(system->mounts()->owner_of("/data/x")->source == "s:/d");
+  CHECK_FALSE(system->mount({"s:/f", "/other", "nfs", "", 1s}));
+}
+
+TEST_CASE("what is easier said in C++") {
+  ScriptedSystem system;
+  system.machine.users = {{"alice", 1001, 1001, {}, "/home/alice"}};
+  system.machine.on_run = [](const Command& command) -> Result<Completed> {
+    return Completed{static_cast<int>(command.argv.size()), false, false, "", "", 0ms};
+  };
+  system.machine.on_entry = [](const EntryQuery& query, const std::optional<User>& as) -> std::optional<Entry> {
+    if (query.path != "/closed" || !as)
+      return std::nullopt;
+    Entry entry;
+    entry.error_number = EACCES;
+    return entry;
+  };
+  CHECK(system.run(command({"a", "b"}))->exit_code == 2);
+  CHECK(system.entries({{{"/closed"}}, 1s, *system.user("alice")})[0].error_number == EACCES);
+  CHECK(system.entry({"/closed"}).error_number == ENOSYS);
 }
