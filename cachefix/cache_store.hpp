@@ -1,8 +1,7 @@
 #pragma once
 // The node-local caches of this user: what is there, what it stands for, what may be deleted.
 #include "plan/plan.hpp"
-
-#include <tuple>
+#include "sys/process/wire.hpp"
 
 namespace sharefs::cachefix {
 
@@ -16,9 +15,7 @@ struct CacheEntry {
   std::uint64_t device = 0, inode = 0;
   friend bool operator==(const CacheEntry&, const CacheEntry&) = default;
 };
-template <class Entry> auto wire_fields(Entry& e)
-  requires std::is_same_v<std::remove_const_t<Entry>, CacheEntry>
-{
+template <sys::WireOf<CacheEntry> Entry> auto wire_fields(Entry& e) {
   return std::tie(e.path, e.stands_for, e.bytes, e.used, e.in_use, e.device, e.inode);
 }
 

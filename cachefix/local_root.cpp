@@ -14,8 +14,8 @@ constexpr std::size_t k_random_characters = 6;
 
 /// A directory for all users, and what this user has in it.
 struct Candidate {
-  std::string above; ///< the directory for all users
-  std::string name;  ///< of this user's own one
+  std::string above;            ///< the directory for all users
+  std::string name;             ///< of this user's own one
   std::vector<std::string> own; ///< paths of those that exist and are this user's alone
   std::string path;             ///< to use: one of `own`, or to be made; empty: see why_not
   std::string exists;           ///< `path`, or the nearest directory above that exists

@@ -92,7 +92,7 @@ Result<void> prepare(sys::System& system, Sanitized& decision, const LocalRoot& 
   const uid_t uid = system.identity().uid;
   if (auto own = own_directory(files, root.directory, uid); !own)
     return own;
-  const auto excluded = sys::locks_exclude(root.directory);
+  const auto excluded = sys::locks_exclude(files.real_path(root.directory));
   if (!excluded)
     return fail(excluded.error());
   if (!*excluded) // what the caches were moved for: the programs' own locks

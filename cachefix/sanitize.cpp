@@ -102,7 +102,7 @@ void sanitize_shell_program(Draft& draft, const Walk& walk, const Program& progr
       draft.diagnose(Severity::warning, "SF415", program.name,
                      "`" + change.flag + "` in it lies on shared storage; the file was not changed",
                      "run `sharefs cachefix script " + shell_quote(program.name) +
-                         " --write COPY` and start the copy, or put `sharefs run --` into it");
+                         " --write COPY --yes` and start the copy, or put `sharefs run --` into it");
 }
 
 Sanitized sanitize(const Argv& argv, const Facts& facts, const Rules& rules) {
