@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::size_t k_key_length = 12;
 constexpr std::size_t k_longest_origin = 4096;
-constexpr std::size_t k_most_text = 64U << 20U;
+constexpr std::size_t k_most_process_text = 64U << 20U;
 constexpr std::chrono::seconds k_use_deadline{3};
 
 /// Hexadecimal digits: what cache_key makes. Nothing else below the directory is ours to list or delete.
@@ -90,7 +90,7 @@ std::vector<std::string> keys_in_use(const std::string& root) {
     for (const std::string& fd : names_in(process + "/fd"))
       note(link_text(process + "/fd/" + fd));
     for (const char* file : {"/maps", "/cmdline", "/environ"}) // wait for the process's memory, which may be locked
-      note(text_of(process + file, k_most_text));
+      note(text_of(process + file, k_most_process_text));
   }
   return {keys.begin(), keys.end()};
 }

@@ -2,7 +2,14 @@
 // The working state of one sanitize(): what is asked, what is edited. Internal to the room.
 #include "cachefix/sanitize.hpp"
 
+#include <algorithm>
+
 namespace sharefs::cachefix {
+
+template <class T> void add_once(std::vector<T>& all, T one) {
+  if (std::find(all.begin(), all.end(), one) == all.end())
+    all.push_back(std::move(one));
+}
 
 /// What happens to one word of the original argv.
 struct WordEdit {

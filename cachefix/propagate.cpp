@@ -12,27 +12,24 @@ namespace sharefs::cachefix {
 namespace {
 
 // Spellings that only one of the two takes; both have -bind-to, -map-by, -host and -hostfile.
-constexpr std::string_view k_open_mpi_options[] = {"-x",       "-mca", "-gmca",    "-allow-run-as-root",
-                                                   "-pernode", "-N",   "-npernode"};
-constexpr std::string_view k_mpich_options[] = {"-genv", "-genvall",  "-genvnone", "-genvlist", "-env",
-                                                "-ppn",  "-perhost",  "-hosts",    "-f",        "-iface",
-                                                "-rmk",  "-launcher", "-bootstrap"};
-constexpr std::string_view k_mpich_cuts[] = {"-genvnone", "-envnone", "-genvlist", "-envlist"};
+constexpr std::string_view k_open_mpi_options = "-x -mca -gmca -allow-run-as-root -pernode -N -npernode";
+constexpr std::string_view k_mpich_options =
+    "-genv -genvall -genvnone -genvlist -env -ppn -perhost -hosts -f -iface -rmk -launcher -bootstrap";
+constexpr std::string_view k_mpich_cuts = "-genvnone -envnone -genvlist -envlist";
 
 enum class Mpi { open_mpi, mpich, unknown };
 
 /// Is one of the options given, in this very spelling?
-bool is_spelled(const Draft& draft, const ChainLink& link, std::span<const std::string_view> names) {
+bool is_spelled(const Draft& draft, const ChainLink& link, std::string_view names) {
   return std::any_of(link.options.given.begin(), link.options.given.end(), [&](const GivenOption& option) {
     const std::string& word = draft.argv[option.index];
-    return std::find(names.begin(), names.end(), word.starts_with("--") ? word.substr(1) : word) != names.end();
+    return is_listed(word.starts_with("--") ? word.substr(1) : word, names);
   });
 }
 
-bool has_option(const ChainLink& link, std::span<const std::string_view> names) {
-  return std::any_of(link.options.given.begin(), link.options.given.end(), [&](const GivenOption& option) {
-    return std::find(names.begin(), names.end(), option.name) != names.end();
-  });
+bool has_option(const ChainLink& link, std::string_view names) {
+  return std::any_of(link.options.given.begin(), link.options.given.end(),
+                     [&](const GivenOption& option) { return is_listed(option.name, names); });
 }
 
 bool has_meaning(const ChainLink& link, Means means) {
@@ -278,7 +275,7 @@ void propagate(Draft& draft, const Walk& walk) {
         continue;
       if (*need == Need::impossible) {
         draft.diagnose(Severity::warning, "SF407", link.name,
-                       "variables do not pass it, so caches in the environment stay where they are on the other side",
+                       "it does not hand variables on, so caches that variables name stay on the share there",
                        "set them there, or put `sharefs run --` behind it");
         continue;
       }

@@ -90,7 +90,7 @@ Result<void> check_nodes(Context& context, const cachefix::Decision& decided, co
                          bool explain, bool strict) {
   std::vector<cachefix::NodeReport> reports;
   {
-    const ui::Console::Progress progress(context.console, "looking at the other nodes");
+    const ui::Console::Progress progress(context.console, "asking the other nodes");
     reports = cachefix::check_nodes(context.system, decided.sanitized.hosts, decided.facts.local->directory, local,
                                     k_node_deadline);
   }
@@ -99,8 +99,7 @@ Result<void> check_nodes(Context& context, const cachefix::Decision& decided, co
     using enum cachefix::NodeReport::State;
     if (report.state == bad)
       diagnoses.push_back({Severity::error, "SF416", report.host, report.problem,
-                           "mend it there (as root `install -d -m 1777 LOCAL`), or set caches.local in sharefs.yaml; "
-                           "`--no-preflight` starts the command all the same",
+                           "mend it on " + report.host + ", or add --no-preflight to start the command all the same",
                            ""});
     else if (report.state == unknown)
       diagnoses.push_back({Severity::warning, "SF417", report.host,

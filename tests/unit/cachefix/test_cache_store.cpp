@@ -64,7 +64,8 @@ TEST_CASE("prune chooses by age and size, the longest unused first, and never on
   CHECK(pruned(all, {2000, std::nullopt}).empty());
 }
 
-TEST_CASE("caches on disk: only directories with a key are listed; prune deletes the one that was listed, and its note") {
+TEST_CASE(
+    "caches on disk: only directories with a key are listed; prune deletes the one that was listed, and its note") {
   namespace fs = std::filesystem;
   const Store store;
   fs::create_directories(store.root / "not-a-key");
@@ -110,10 +111,18 @@ TEST_CASE("attack: another directory in the place of the listed one is not delet
 TEST_CASE("attack: a note that is a FIFO, a link or without end stops nobody") {
   const Store store;
   const std::string note = store.root / (std::string(".origin-") + k_key);
-  SECTION("a FIFO") { REQUIRE(::mkfifo(note.c_str(), 0600) == 0); }
-  SECTION("a link") { std::filesystem::create_symlink("/etc/passwd", note); }
-  SECTION("too long") { std::ofstream(note) << std::string(1U << 20U, 'x'); }
-  SECTION("a device without end") { std::filesystem::create_symlink("/dev/zero", note); }
+  SECTION("a FIFO") {
+    REQUIRE(::mkfifo(note.c_str(), 0600) == 0);
+  }
+  SECTION("a link") {
+    std::filesystem::create_symlink("/etc/passwd", note);
+  }
+  SECTION("too long") {
+    std::ofstream(note) << std::string(1U << 20U, 'x');
+  }
+  SECTION("a device without end") {
+    std::filesystem::create_symlink("/dev/zero", note);
+  }
   CHECK(store.list().at(0).stands_for.empty());
 }
 
