@@ -42,7 +42,7 @@ Error RealSystem::exec(const Argv& argv, const std::vector<std::string>& environ
 }
 
 Result<MountTable> RealSystem::mounts() {
-  return read_mount_table();
+  return files().mounts();
 }
 
 Glance RealSystem::glance() {

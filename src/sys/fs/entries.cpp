@@ -1,41 +1,332 @@
+// read_entries: one look at many paths. What may hang is asked by one child, on as many threads as it takes for none to
+// wait behind one that hangs.
+#include "base/path.hpp"
+#include "base/text.hpp"
 #include "sys/fs/entry.hpp"
+#include "sys/fs/files.hpp"
+#include "sys/fs/read_entry.hpp"
+#include "sys/process/child.hpp"
 
+#include <algorithm>
 #include <cerrno>
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+
+using namespace std::chrono_literals;
 
 namespace sharefs::sys {
+namespace {
 
-const char* to_string(EntryKind kind) {
-  switch (kind) {
-  case EntryKind::missing:
-    return "missing";
-  case EntryKind::file:
-    return "file";
-  case EntryKind::directory:
-    return "directory";
-  case EntryKind::symlink:
-    return "symlink";
-  case EntryKind::other:
-    return "other";
-  case EntryKind::unknown:
-    break;
+constexpr auto k_stall = 20ms; ///< a question without an answer for so long gets a second thread beside it
+constexpr std::size_t k_most_threads = 2048;
+constexpr std::size_t k_stack_bytes = 256U << 10U;
+constexpr auto k_silence = 500ms; ///< beyond the deadline, for a child that cannot begin what is left
+
+/// A question for the child, and the superblock that the answer has to come from.
+struct Question {
+  std::size_t index; ///< in EntryRequest::queries
+  std::uint64_t superblock;
+};
+
+// ---- in the child ----
+
+enum class Event : char { begun, step, answered };
+
+/// The questions of one child, shared by its threads.
+class Asker {
+ public:
+  Asker(const EntryRequest& request, const std::vector<Question>& questions, const EntryReader& reader, int fd)
+      : m_request(request), m_reader(reader), m_fd(fd) {
+    for (const Question& question : questions)
+      m_waiting[question.superblock].push_back(question.index);
+    for (auto& [superblock, indices] : m_waiting)
+      std::reverse(indices.begin(), indices.end()); // taken from the back
   }
-  return "unknown";
-}
 
-bool Entry::hung() const {
-  return error_number == ETIMEDOUT;
-}
-
-Error Entry::error() const {
-  return errno_error(error_number, path);
-}
-
-std::vector<Entry> read_entries(const Files&, const MountTable&, const EntryRequest& request) {
-  std::vector<Entry> entries;
-  for (const EntryQuery& query : request.queries) {
-    entries.emplace_back().path = query.path;
-    entries.back().error_number = ENOSYS;
+  void run() {
+    const bool alone = m_waiting.size() == 1 && m_waiting.begin()->second.size() == 1;
+    if (alone || !start_thread())
+      return work();
+    // A second thread, and then twice as many, only while nothing is answered.
+    std::unique_lock lock(m_mutex);
+    for (std::size_t answered = 0; !m_over.wait_for(lock, k_stall, [this] { return m_threads == 0; });
+         answered = m_answered) {
+      const std::size_t more = m_answered == answered ? std::min(m_threads, k_most_threads - m_threads) : 0;
+      for (std::size_t i = 0; i < more && something_is_free(); ++i)
+        if (!start_thread())
+          break;
+    }
   }
+
+ private:
+  struct Running {
+    std::size_t index;
+    Clock::time_point since;
+  };
+
+  bool start_thread() {
+    pthread_attr_t attributes;
+    ::pthread_attr_init(&attributes);
+    ::pthread_attr_setstacksize(&attributes, k_stack_bytes);
+    ::pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    pthread_t thread{};
+    const auto body = [](void* self) -> void* {
+      auto& asker = *static_cast<Asker*>(self);
+      ::unshare(CLONE_FILES); // a thousand threads that hang shall not use up the descriptors of one process
+      asker.work();
+      const std::lock_guard guard(asker.m_mutex);
+      --asker.m_threads;
+      asker.m_over.notify_one();
+      return nullptr;
+    };
+    ++m_threads;
+    const bool started = ::pthread_create(&thread, &attributes, body, this) == 0;
+    if (!started)
+      --m_threads;
+    ::pthread_attr_destroy(&attributes);
+    return started;
+  }
+
+  /// Not behind a question on the same superblock that has no answer for some time: it would hang as well.
+  [[nodiscard]] bool is_free(std::uint64_t superblock) const {
+    const auto running = m_running.find(superblock);
+    return running == m_running.end() || Clock::now() - running->second.since < k_stall;
+  }
+  [[nodiscard]] bool something_is_free() const {
+    return std::any_of(m_waiting.begin(), m_waiting.end(),
+                       [this](const auto& waiting) { return !waiting.second.empty() && is_free(waiting.first); });
+  }
+
+  void work() {
+    std::unique_lock lock(m_mutex);
+    for (;;) {
+      const auto next = std::find_if(m_waiting.begin(), m_waiting.end(),
+                                     [this](const auto& waiting) { return is_free(waiting.first); });
+      if (next == m_waiting.end())
+        return; // the one that hangs there goes on with them if it is answered after all
+      const auto superblock = next->first;
+      const auto index = next->second.back();
+      next->second.pop_back();
+      if (next->second.empty())
+        m_waiting.erase(next);
+      m_running.try_emplace(superblock, Running{index, Clock::now()});
+      send(Event::begun, WireWriter().put(index));
+      lock.unlock();
+      const Entry entry = m_reader.read(m_request.queries[index], [&](std::string_view step) {
+        const std::lock_guard guard(m_mutex);
+        send(Event::step, WireWriter().put(index).put(step));
+      });
+      lock.lock();
+      send(Event::answered, WireWriter().put(index).put(entry));
+      ++m_answered;
+      if (const auto mine = m_running.find(superblock); mine != m_running.end() && mine->second.index == index)
+        m_running.erase(mine);
+    }
+  }
+
+  void send(Event event, const WireWriter& values) const {
+    write_all(m_fd, WireWriter().put(event).put(values.bytes()).framed());
+  }
+
+  const EntryRequest& m_request;
+  const EntryReader& m_reader;
+  int m_fd;
+  std::mutex m_mutex;
+  std::condition_variable m_over; ///< no thread is left
+  std::size_t m_threads = 0, m_answered = 0;
+  std::map<std::uint64_t, std::vector<std::size_t>> m_waiting; ///< by superblock
+  std::map<std::uint64_t, Running> m_running;                  ///< the oldest of each superblock
+};
+
+// ---- in the parent ----
+
+/// Listens to the child until every question has an answer or a verdict.
+class Listener {
+ public:
+  Listener(const EntryRequest& request, const std::vector<Question>& questions, std::vector<Entry>& entries)
+      : m_request(request), m_entries(entries) {
+    for (const Question& question : questions)
+      m_open.emplace(question.index, State{question.superblock, std::nullopt, {}});
+  }
+
+  void listen(WorkingChild& child) {
+    Deadline silent = deadline_in(m_request.deadline + k_silence);
+    bool more = true;
+    while (!m_open.empty() && more) {
+      more = child.drain();
+      if (take(child.result()))
+        silent = deadline_in(m_request.deadline + k_silence);
+      give_verdicts();
+      if (Clock::now() >= silent)
+        break;
+      if (!m_open.empty() && more) {
+        pollfd news{child.fd(), POLLIN, 0};
+        ::poll(&news, 1, poll_time(std::min(silent, next_end())));
+      }
+    }
+    if (more) // all is known, or what is not known hangs
+      child.process().kill();
+    const auto ended = child.finish();
+    for (auto& [index, state] : m_open)
+      give_up(index, ended || more ? hung(state) : ended.error());
+  }
+
+ private:
+  struct State {
+    std::uint64_t superblock;
+    std::optional<Deadline> end; ///< once it is begun
+    std::string step;            ///< that it is in
+  };
+
+  /// The whole frames that came since the last time. False: none.
+  bool take(std::string_view bytes) {
+    bytes.remove_prefix(m_taken);
+    WireReader reader(bytes);
+    bool any = false;
+    for (;;) {
+      const auto bytes_of_frame = reader.text();
+      if (!reader.ok())
+        return any;
+      m_taken += sizeof(std::uint64_t) + bytes_of_frame.size();
+      any = true;
+      WireReader frame(bytes_of_frame);
+      const auto event = frame.get<Event>();
+      WireReader values(frame.text());
+      const auto open = m_open.find(values.get<std::size_t>());
+      if (open == m_open.end())
+        continue;
+      if (event == Event::begun)
+        open->second.end = deadline_in(m_request.deadline);
+      if (event == Event::step)
+        open->second.step = values.text();
+      if (event == Event::answered) {
+        auto entry = values.get<Entry>();
+        if (values.ok())
+          m_entries[open->first] = std::move(entry);
+        m_open.erase(open);
+      }
+    }
+  }
+
+  [[nodiscard]] Deadline next_end() const {
+    Deadline next = Deadline::max();
+    for (const auto& [index, state] : m_open)
+      next = std::min(next, state.end.value_or(Deadline::max()));
+    return next;
+  }
+
+  /// A question whose time is over hangs, and with it every other on its superblock that could not begin.
+  void give_verdicts() {
+    std::map<std::uint64_t, Error> dead;
+    std::erase_if(m_open, [&](auto& open) {
+      if (!open.second.end || Clock::now() < *open.second.end)
+        return false;
+      give_up(open.first, hung(open.second));
+      dead.emplace(open.second.superblock, hung(open.second));
+      return true;
+    });
+    if (dead.empty())
+      return;
+    std::erase_if(m_open, [&](auto& open) {
+      const auto verdict = dead.find(open.second.superblock);
+      if (open.second.end || verdict == dead.end())
+        return false;
+      give_up(open.first, verdict->second);
+      return true;
+    });
+  }
+
+  [[nodiscard]] Error hung(const State& state) const {
+    return {ErrorCode::timeout,
+            "no answer" + (state.step.empty() ? "" : " to " + state.step) + " within " +
+                format_duration(m_request.deadline / 1us),
+            {},
+            {}};
+  }
+
+  void give_up(std::size_t index, const Error& error) {
+    Entry& entry = m_entries[index];
+    entry.kind = EntryKind::unknown;
+    entry.error_number = error.code == ErrorCode::timeout      ? ETIMEDOUT
+                         : error.code == ErrorCode::permission ? EPERM
+                                                               : EIO;
+    entry.detail = error.message;
+  }
+
+  const EntryRequest& m_request;
+  std::vector<Entry>& m_entries;
+  std::map<std::size_t, State> m_open;
+  std::size_t m_taken = 0;
+};
+
+void ask_child(const Files& files, const EntryRequest& request, const std::vector<Question>& questions,
+               std::vector<Entry>& entries) {
+  Listener listener(request, questions, entries);
+  auto child = WorkingChild::start(request.as, [&](int fd) {
+    const EntryReader reader(files.root(), {});
+    Asker(request, questions, reader, fd).run();
+    ::_exit(0); // before the last thread could find its mutex destroyed
+  });
+  if (child)
+    return listener.listen(*child);
+  for (const Question& question : questions) {
+    entries[question.index].error_number = EAGAIN;
+    entries[question.index].detail = child.error().message;
+  }
+}
+
+Entry unasked(const EntryQuery& query) {
+  Entry entry;
+  entry.path = query.path;
+  entry.resolved = normalize_path(query.path);
+  entry.error_number = EREMOTE;
+  return entry;
+}
+
+/// Where it lies, by the mount table.
+void locate(Entry& entry, const MountTable& mounts) {
+  if (const MountEntry* owner = mounts.owner_of(entry.resolved)) {
+    entry.mount = owner->target;
+    entry.fs_type = owner->fs_type;
+    entry.shared = is_shared_fs_type(owner->fs_type);
+  }
+}
+
+} // namespace
+
+std::vector<Entry> read_entries(const Files& files, const MountTable& mounts, const EntryRequest& request) {
+  std::vector<Entry> entries(request.queries.size());
+  std::vector<Question> questions;
+  // What may hang is decided by the table of this process, whatever `mounts` describes.
+  const auto table = files.mounts();
+  const bool other_user = request.as && request.as->uid != ::geteuid();
+  std::optional<EntryReader> reader;
+  if (table && !other_user && !files.root_may_hang())
+    reader.emplace(files.root(), table->hanging());
+  for (std::size_t index = 0; index < entries.size(); ++index) {
+    const EntryQuery& query = request.queries[index];
+    Entry& entry = entries[index];
+    if (reader)
+      entry = reader->read(query, nullptr);
+    else
+      entry = unasked(query);
+    if (entry.error_number != EREMOTE)
+      continue;
+    const MountEntry* owner = table ? table->owner_of(files.real_path(entry.resolved)) : nullptr;
+    if (owner != nullptr && owner->fs_type == "autofs")
+      entry.detail = "looking would mount it";
+    else
+      questions.push_back({index, owner == nullptr ? 0 : (std::uint64_t{owner->major} << 32U) | owner->minor});
+  }
+  if (!questions.empty())
+    ask_child(files, request, questions, entries);
+  for (Entry& entry : entries)
+    locate(entry, mounts);
   return entries;
 }
 

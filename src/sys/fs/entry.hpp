@@ -31,15 +31,15 @@ struct Space {
 };
 
 struct EntryQuery {
-  std::string path;                    ///< absolute, as seen from inside the root
-  bool follow = false;                 ///< the link at the end, too
-  bool list = false;                   ///< Entry::names of a directory
-  std::size_t read_bytes = 0;          ///< Entry::content of a regular file, at most this much (never of a FIFO or device)
-  bool space = false;                  ///< Entry::space
-  bool access = false;                 ///< Entry::writable
-  bool write_test = false;             ///< write, fsync, read back, compare and delete a file in the directory
-  Links links = Links::all;            ///< which links on the way are followed
-  bool guarded = false;                ///< refuse a path that somebody else could exchange (see WalkRule::guarded)
+  std::string path;           ///< absolute, as seen from inside the root
+  bool follow = false;        ///< the link at the end, too
+  bool list = false;          ///< Entry::names of a directory
+  std::size_t read_bytes = 0; ///< Entry::content of a regular file, at most this much (never of a FIFO or device)
+  bool space = false;         ///< Entry::space
+  bool access = false;        ///< Entry::writable
+  bool write_test = false;    ///< write, fsync, read back, compare and delete a file in the directory
+  Links links = Links::all;   ///< which links on the way are followed
+  bool guarded = false;       ///< refuse a path that somebody else could exchange (see WalkRule::guarded)
   friend bool operator==(const EntryQuery&, const EntryQuery&) = default;
 };
 
@@ -61,8 +61,8 @@ struct Entry {
   std::uint32_t mode = 0; ///< 07777
   std::uint32_t uid = 0, gid = 0;
   std::uint64_t size = 0, device = 0, inode = 0, links = 0;
-  std::int64_t mtime = 0; ///< seconds
-  bool writable = false;  ///< access(2) for writing and searching, as the user who asks
+  std::int64_t mtime = 0;         ///< seconds
+  bool writable = false;          ///< access(2) for writing and searching, as the user who asks
   std::vector<std::string> names; ///< of a directory, sorted
   std::string content;
   std::optional<Space> space;
@@ -74,7 +74,8 @@ struct Entry {
   [[nodiscard]] bool exists() const { return kind != EntryKind::missing && kind != EntryKind::unknown; }
   /// No answer in time: the file system that it lies on hangs.
   [[nodiscard]] bool hung() const;
-  /// The error of an entry whose `error_number` is set: `timeout`, `permission`, `not_found` or `failed`; the path first.
+  /// The error of an entry whose `error_number` is set: `timeout`, `permission`, `not_found` or `failed`; the path
+  /// first.
   [[nodiscard]] Error error() const;
   friend bool operator==(const Entry&, const Entry&) = default;
 };

@@ -1,97 +1,110 @@
 #include "sys/fs/files.hpp"
 
 #include "base/path.hpp"
-#include "sys/fs/root_directory.hpp"
+#include "base/text.hpp"
 
-#include <algorithm>
 #include <cerrno>
-#include <dirent.h>
-#include <memory>
-#include <sys/stat.h>
 
 namespace sharefs::sys {
 namespace {
 
-FileInfo::Kind file_kind_of(mode_t mode) {
-  if (S_ISREG(mode))
-    return FileInfo::Kind::regular;
-  if (S_ISDIR(mode))
-    return FileInfo::Kind::directory;
-  if (S_ISLNK(mode))
-    return FileInfo::Kind::symlink;
-  return FileInfo::Kind::other;
-}
-
-FileInfo info_from(const struct stat& info) {
-  return {file_kind_of(info.st_mode), info.st_mode & 07777, info.st_uid, info.st_gid,
-          static_cast<std::uint64_t>(info.st_size)};
-}
-
-bool is_absence(int error_number) {
-  return error_number == ENOENT || error_number == ENOTDIR;
+/// The content of an entry that was asked for with one byte more than `limit`.
+Result<std::string> content_of(Entry entry, std::size_t limit) {
+  if (entry.kind == EntryKind::directory)
+    return fail(ErrorCode::failed, entry.path + ": is a directory");
+  if (entry.error_number != 0)
+    return fail(entry.error());
+  if (entry.kind != EntryKind::file)
+    return fail(ErrorCode::failed, entry.path + ": is not a regular file");
+  if (entry.content.size() > limit)
+    return fail(ErrorCode::failed, entry.path + ": is larger than " + std::to_string(limit) + " bytes");
+  return std::move(entry.content);
 }
 
 } // namespace
 
-Files::Files(std::string root) : m_root(normalize_path(root)) {}
+Files::Files(std::string root) : m_root(normalize_path(root)), m_mounts(std::make_shared<MountWatch>()) {}
 
-Result<std::string> Files::read(const std::string& path, std::size_t limit) const {
-  const Fd fd = RootDirectory(m_root).open(path, k_read_flags);
-  if (!fd)
-    return fail(errno_error(errno, path));
-  return read_regular(fd.get(), path, limit);
+bool Files::root_may_hang() const {
+  const auto table = mounts();
+  if (!table)
+    return true;
+  const MountEntry* owner = table->owner_of(m_root);
+  return owner == nullptr ? table->hanging().contains("/") : may_hang(owner->fs_type);
 }
 
-Result<Files::Opened> Files::read_with_info(const std::string& path, std::size_t limit) const {
-  const Fd fd = RootDirectory(m_root).open(path, k_read_flags);
-  struct stat info{};
-  if (!fd || ::fstat(fd.get(), &info) != 0)
-    return fail(errno_error(errno, path));
-  auto content = read_regular(fd.get(), path, limit);
-  if (!content)
-    return fail(content.error());
-  return Opened{std::move(*content), info_from(info)};
+Entry Files::entry(const EntryQuery& query) const {
+  return read_entries(*this, mounts().value_or(MountTable()), {{query}}).front();
+}
+
+Result<std::string> Files::read(const std::string& path, std::size_t limit) const {
+  return content_of(entry({.path = path, .follow = true, .read_bytes = limit + 1}), limit);
 }
 
 Result<std::optional<std::string>> Files::read_if_exists(const std::string& path, std::size_t limit) const {
-  const Fd fd = RootDirectory(m_root).open(path, k_read_flags);
-  if (!fd && is_absence(errno))
+  auto found = entry({.path = path, .follow = true, .read_bytes = limit + 1});
+  if (found.kind == EntryKind::missing)
     return std::nullopt;
-  if (!fd)
-    return fail(errno_error(errno, path));
-  auto content = read_regular(fd.get(), path, limit);
+  auto content = content_of(std::move(found), limit);
   if (!content)
     return fail(content.error());
   return std::move(*content);
 }
 
-Result<std::optional<FileInfo>> Files::info(const std::string& path) const {
-  const Fd fd = RootDirectory(m_root).open(path, O_PATH | O_NOFOLLOW);
-  if (!fd && is_absence(errno))
-    return std::nullopt;
-  struct stat info{};
-  if (!fd || ::fstat(fd.get(), &info) != 0)
-    return fail(errno_error(errno, path));
-  return info_from(info);
+Result<std::string> Files::read_trusted(const std::string& path, std::size_t limit) const {
+  auto found = entry({.path = path, .follow = true, .read_bytes = limit + 1, .links = Links::trusted, .guarded = true});
+  const auto me = ::geteuid();
+  const unsigned others = me == 0 ? 022 : 002; // many users have a group of their own
+  const auto name = found.resolved;
+  if (found.exists() && found.uid != 0 && found.uid != me)
+    return fail(ErrorCode::permission,
+                path + ": belongs to uid " + std::to_string(found.uid) + ", who could make " +
+                    (me == 0 ? "root" : "you") + " do anything",
+                "read it, then run `chown " + std::to_string(me) + " " + name + "`");
+  if (found.exists() && (found.mode & others) != 0)
+    return fail(ErrorCode::permission, path + ": can be changed by others (mode " + format_mode(found.mode) + ")",
+                std::string("read it, then run `chmod ") + (me == 0 ? "go-w " : "o-w ") + name + "`");
+  return content_of(std::move(found), limit);
 }
 
 Result<std::vector<std::string>> Files::list(const std::string& path) const {
-  Fd fd = RootDirectory(m_root).open(path, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
-  if (!fd)
-    return fail(errno_error(errno, path));
-  const auto close_directory = [](DIR* directory) { ::closedir(directory); };
-  const std::unique_ptr<DIR, decltype(close_directory)> directory(::fdopendir(fd.get()), close_directory);
-  if (!directory)
-    return fail(errno_error(errno, path));
-  [[maybe_unused]] const int owned_by_directory = fd.release();
-  std::vector<std::string> names;
-  for (errno = 0; const dirent* entry = ::readdir(directory.get()); errno = 0)
-    if (const std::string name = entry->d_name; name != "." && name != "..")
-      names.push_back(name);
-  if (errno != 0)
-    return fail(errno_error(errno, path));
-  std::sort(names.begin(), names.end());
-  return names;
+  auto found = entry({.path = path, .follow = true, .list = true});
+  if (found.error_number == 0 && found.kind != EntryKind::directory)
+    found.error_number = ENOTDIR;
+  if (found.error_number != 0)
+    return fail(found.error());
+  return std::move(found.names);
+}
+
+namespace {
+
+FileInfo info_of(const Entry& entry) {
+  using Kind = FileInfo::Kind;
+  const auto kind = entry.kind == EntryKind::file        ? Kind::regular
+                    : entry.kind == EntryKind::directory ? Kind::directory
+                    : entry.kind == EntryKind::symlink   ? Kind::symlink
+                                                         : Kind::other;
+  return {kind, entry.mode, entry.uid, entry.gid, entry.size};
+}
+
+} // namespace
+
+Result<Files::Opened> Files::read_with_info(const std::string& path, std::size_t limit) const {
+  auto found = entry({.path = path, .follow = true, .read_bytes = limit + 1});
+  const auto info = info_of(found);
+  auto content = content_of(std::move(found), limit);
+  if (!content)
+    return fail(content.error());
+  return Opened{std::move(*content), info};
+}
+
+Result<std::optional<FileInfo>> Files::info(const std::string& path) const {
+  const auto found = entry({.path = path});
+  if (found.kind == EntryKind::missing)
+    return std::nullopt;
+  if (found.kind == EntryKind::unknown)
+    return fail(found.error());
+  return info_of(found);
 }
 
 } // namespace sharefs::sys

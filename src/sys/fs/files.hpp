@@ -1,8 +1,13 @@
 #pragma once
-// Files under a root directory (`--root`), for paths that are known to be local: /etc, /var/lib/sharefs, /run.
-// A path that may lie on a network mount or in a user's home goes through System::inspect or an Action instead.
+// Files under a root directory (`--root`). Whether a path may hang is decided here, from the mount table: then the work
+// is done in a child with a deadline, and the error is `timeout`. Whether it can be trusted is decided here, too:
+// writing goes through no link that somebody else made.
 #include "base/result.hpp"
+#include "sys/fs/entry.hpp"
+#include "sys/mounts/mount_watch.hpp"
 
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <sys/types.h>
@@ -10,6 +15,7 @@
 
 namespace sharefs::sys {
 
+// Until every room asks for entries.
 struct FileInfo {
   enum class Kind { regular, directory, symlink, other };
   Kind kind = Kind::other;
@@ -19,33 +25,45 @@ struct FileInfo {
   std::uint64_t size = 0;
 };
 
-/// All paths are absolute as seen from inside the root; symbolic links are resolved inside the root
-/// (openat2(2) RESOLVE_IN_ROOT), so a link in an installation tree never leads out of it.
+/// All paths are absolute as seen from inside the root; symbolic links are resolved inside the root, so a link in an
+/// installation tree never leads out of it.
 class Files {
  public:
   explicit Files(std::string root = "/");
   [[nodiscard]] const std::string& root() const { return m_root; }
   [[nodiscard]] bool is_live() const { return m_root == "/"; }
+  /// `path` as seen from outside the root.
+  [[nodiscard]] std::string real_path(const std::string& path) const { return is_live() ? path : m_root + path; }
 
-  /// Whole content. `not_found`, `permission`; more than `limit` bytes is `failed`.
+  /// The mount table of this process, read anew after a change only.
+  [[nodiscard]] Result<MountTable> mounts() const { return m_mounts->current(); }
+  /// The root itself lies on a mount on which a look may hang.
+  [[nodiscard]] bool root_may_hang() const;
+
+  /// One look, see read_entries().
+  [[nodiscard]] Entry entry(const EntryQuery& query) const;
+  /// Whole content. `not_found`, `permission`, `timeout`; more than `limit` bytes is `failed`.
   [[nodiscard]] Result<std::string> read(const std::string& path, std::size_t limit = 16U << 20U) const;
   /// Whole content, or nullopt if there is no such file.
   [[nodiscard]] Result<std::optional<std::string>> read_if_exists(const std::string& path,
                                                                   std::size_t limit = 16U << 20U) const;
-  struct Opened {
-    std::string content;
-    FileInfo info; ///< of the file that was read (fstat), so that trust is judged without a race
-  };
-  /// As read, with owner and mode of the very file that was opened.
-  [[nodiscard]] Result<Opened> read_with_info(const std::string& path, std::size_t limit = 16U << 20U) const;
-  /// lstat; nullopt if there is none.
-  [[nodiscard]] Result<std::optional<FileInfo>> info(const std::string& path) const;
+  /// As read, but `permission` for a file that others than root and this process's user could change or exchange: by
+  /// its owner, its mode, a link on the way, or a directory above it.
+  [[nodiscard]] Result<std::string> read_trusted(const std::string& path, std::size_t limit = 16U << 20U) const;
   /// Names in a directory, sorted, without . and ..; `not_found` if there is no directory.
   [[nodiscard]] Result<std::vector<std::string>> list(const std::string& path) const;
 
+  // Until every room asks for entries.
+  struct Opened {
+    std::string content;
+    FileInfo info;
+  };
+  [[nodiscard]] Result<Opened> read_with_info(const std::string& path, std::size_t limit = 16U << 20U) const;
+  [[nodiscard]] Result<std::optional<FileInfo>> info(const std::string& path) const;
+
   /// Replace or create atomically: temporary file in the same directory, fsync, owner, mode, ACL and xattrs of the file
-  /// that is replaced (or `mode` for a new one), rename, fsync of the directory. A symlink is followed inside the root
-  /// and its target is replaced. Missing parent directories are an error (`not_found`).
+  /// that is replaced (or `mode` for a new one), rename, fsync of the directory. A trusted symlink is followed and its
+  /// target is replaced; any other is `permission`. Missing parent directories are an error (`not_found`).
   Result<void> write(const std::string& path, std::string_view content, mode_t mode = 0644) const;
   /// As write, but fails with `conflict` if the content is not `before` at the time of the rename (nullopt: no file).
   Result<void> write_if(const std::string& path, const std::optional<std::string>& before, std::string_view content,
@@ -54,7 +72,15 @@ class Files {
   Result<void> make_directories(const std::string& path, mode_t mode = 0755) const;
 
  private:
+  /// Walks by `rule`, through trusted links only, to `path`, and works there: in process, or in a child where that may
+  /// hang.
+  Result<void> at(const std::string& path, WalkRule rule, const std::function<Result<void>(const Walked&)>& work) const;
+
   std::string m_root;
+  std::shared_ptr<MountWatch> m_mounts;
 };
+
+/// fsync of an open directory (O_PATH will do), so that a rename or unlink in it survives a power cut.
+Result<void> sync_directory(int directory, const std::string& path);
 
 } // namespace sharefs::sys

@@ -1,7 +1,7 @@
 // The writing half of Files: whatever happens, the old file or the new one is there, whole.
 #include "base/path.hpp"
 #include "sys/fs/files.hpp"
-#include "sys/fs/root_directory.hpp"
+#include "sys/process/call.hpp"
 #include "sys/process/child.hpp"
 
 #include <cerrno>
@@ -21,7 +21,7 @@ constexpr const char* k_acl = "system.posix_acl_access";
 /// `.NAME.sharefs-PID`: the leading dot keeps exportfs, systemd and run-parts from reading a left-over.
 class TemporaryFile {
  public:
-  explicit TemporaryFile(const Location& location) : m_directory(location.directory.get()) {
+  explicit TemporaryFile(const Walked& location) : m_directory(location.directory.get()) {
     const std::string ending = ".sharefs-" + std::to_string(::getpid());
     const std::string stem = "." + location.name.substr(0, k_longest_name - ending.size() - 5) + ending;
     // A name can be taken by another thread, or by a killed process that had the same id.
@@ -113,8 +113,26 @@ int take_over(int old_file, int new_file, mode_t mode) {
   return ::fchmod(new_file, mode) == 0 ? 0 : errno;
 }
 
-Fd open_old(const Location& location) {
-  return Fd(::openat(location.directory.get(), location.name.c_str(), k_read_flags | O_NOFOLLOW | O_CLOEXEC));
+/// O_NONBLOCK: opening a FIFO must not wait for its writer.
+Fd open_old(const Walked& location) {
+  return Fd(::openat(location.directory.get(), location.name.c_str(),
+                     O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW | O_CLOEXEC));
+}
+
+/// Does the open file hold exactly this?
+bool holds(int fd, const std::string& content) {
+  std::string found(content.size() + 1, '\0');
+  std::size_t size = 0;
+  while (size < found.size()) {
+    const ssize_t count = ::read(fd, &found[size], found.size() - size);
+    if (count < 0 && errno == EINTR)
+      continue;
+    if (count <= 0)
+      break;
+    size += static_cast<std::size_t>(count);
+  }
+  found.resize(size);
+  return found == content;
 }
 
 /// What the caller expects to replace: anything, no file, or a file with this content.
@@ -123,100 +141,134 @@ struct Expectation {
   const std::optional<std::string>* content = nullptr;
 };
 
-Result<void> check(const Location& location, const std::string& path, const Expectation& expected) {
+Result<void> check(const Walked& location, const std::string& path, const Expectation& expected) {
   if (expected.any)
     return {};
   const Fd current = open_old(location);
   if (!current && errno != ENOENT)
     return fail(errno_error(errno, path));
   const bool wanted = expected.content->has_value();
-  bool same = !current && !wanted;
-  if (current && wanted) {
-    const auto content = read_regular(current.get(), path, (*expected.content)->size() + 1);
-    same = content && *content == **expected.content;
-  }
-  if (same)
+  if (current && wanted ? holds(current.get(), **expected.content) : !current && !wanted)
     return {};
   return fail(ErrorCode::conflict, path + ": was changed by somebody else in the meantime", "run the command again");
 }
 
-Result<void> replace(const RootDirectory& root, const std::string& path, std::string_view content, mode_t mode,
+Result<void> replace(const Walked& location, const std::string& path, std::string_view content, mode_t mode,
                      const Expectation& expected) {
-  const auto location = locate(root, path, true);
-  if (!location)
-    return fail(location.error());
-  const Fd old_file = open_old(*location);
+  const Fd old_file = open_old(location);
   if (!old_file && errno != ENOENT)
     return fail(errno_error(errno, path));
   struct stat info{};
   if (old_file && (::fstat(old_file.get(), &info) != 0 || !S_ISREG(info.st_mode)))
     return fail(ErrorCode::failed, path + (S_ISDIR(info.st_mode) ? ": is a directory" : ": is not a regular file"));
-  if (auto checked = check(*location, path, expected); !checked)
+  if (auto checked = check(location, path, expected); !checked)
     return checked;
 
-  TemporaryFile file(*location);
+  TemporaryFile file(location);
   if (file.fd() < 0 || !write_all(file.fd(), content))
     return fail(errno_error(errno, path));
   if (const int error = take_over(old_file.get(), file.fd(), mode); error != 0)
     return fail(errno_error(error, path));
   if (::fsync(file.fd()) != 0)
     return fail(errno_error(errno, path));
-  if (auto checked = check(*location, path, expected); !checked)
+  if (auto checked = check(location, path, expected); !checked)
     return checked;
-  if (!file.rename_to(location->name, !expected.any && !expected.content->has_value())) {
+  if (!file.rename_to(location.name, !expected.any && !expected.content->has_value())) {
     if (errno == EEXIST)
-      return check(*location, path, expected);
+      return check(location, path, expected);
     return fail(errno_error(errno, path));
   }
-  return sync_directory(*location, path);
+  return sync_directory(location.directory.get(), path);
 }
+
+constexpr std::chrono::seconds k_write_deadline{30}; ///< where it may hang
 
 } // namespace
 
+Result<void> sync_directory(int directory, const std::string& path) {
+  const Fd readable(::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!readable)
+    return {}; // writable but not readable for us: nothing that could be done better
+  if (::fsync(readable.get()) != 0 && errno != EINVAL && errno != EROFS)
+    return fail(errno_error(errno, path));
+  return {};
+}
+
+Result<void> Files::at(const std::string& path, WalkRule rule,
+                       const std::function<Result<void>(const Walked&)>& work) const {
+  rule.links = Links::trusted;
+  bool hangs = root_may_hang();
+  const auto go = [&]() -> Result<void> {
+    const Fd root(::open(m_root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    const auto found = walk(root.get(), path, rule);
+    if (!found) {
+      hangs = found.error().may_hang;
+      return fail(found.error().error());
+    }
+    if (found->parent_missing)
+      return fail(errno_error(found->not_directory ? ENOTDIR : ENOENT, path));
+    return work(*found);
+  };
+  if (!hangs) {
+    const auto table = mounts();
+    if (!table)
+      return fail(table.error());
+    std::set<std::string, std::less<>> stop_at;
+    for (const std::string& target : table->hanging())
+      if (is_under(target, m_root))
+        stop_at.insert(is_live() ? target : target.substr(m_root.size()));
+    rule.stop_at = &stop_at;
+    auto done = go();
+    rule.stop_at = nullptr;
+    if (!hangs)
+      return done;
+  }
+  auto done = call(std::nullopt, k_write_deadline, go);
+  if (!done && done.error().code == ErrorCode::timeout)
+    return fail(ErrorCode::timeout, path + ": " + done.error().message,
+                "run `sharefs status`: it says which mount hangs");
+  return done;
+}
+
 Result<void> Files::write(const std::string& path, std::string_view content, mode_t mode) const {
-  return replace(RootDirectory(m_root), path, content, mode, {});
+  return at(path, {.follow_last = true},
+            [&](const Walked& location) { return replace(location, path, content, mode, {}); });
 }
 
 Result<void> Files::write_if(const std::string& path, const std::optional<std::string>& before,
                              std::string_view content, mode_t mode) const {
-  return replace(RootDirectory(m_root), path, content, mode, {false, &before});
+  return at(path, {.follow_last = true},
+            [&](const Walked& location) { return replace(location, path, content, mode, {false, &before}); });
 }
 
 Result<void> Files::remove(const std::string& path) const {
-  const auto location = locate(RootDirectory(m_root), path, false);
-  if (!location)
-    return fail(location.error());
-  if (::unlinkat(location->directory.get(), location->name.c_str(), 0) != 0)
-    return fail(errno_error(errno, path));
-  return sync_directory(*location, path);
+  return at(path, {}, [&](const Walked& location) -> Result<void> {
+    if (::unlinkat(location.directory.get(), location.name.c_str(), 0) != 0)
+      return fail(errno_error(errno, path));
+    return sync_directory(location.directory.get(), path);
+  });
 }
 
 Result<void> Files::make_directories(const std::string& path, mode_t mode) const {
-  const RootDirectory root(m_root);
   const std::string all = normalize_path(path);
   for (std::size_t end = all.find('/', 1); all != "/"; end = all.find('/', end + 1)) {
     const std::string part = all.substr(0, end);
-    if (!root.open(part, O_PATH | O_DIRECTORY)) {
-      if (errno != ENOENT)
+    const auto made = at(part, {.follow_last = true}, [&](const Walked& location) -> Result<void> {
+      const int parent = location.directory.get();
+      if (location.exists())
+        return location.is_directory() ? Result<void>() : fail(errno_error(ENOTDIR, part));
+      if (::mkdirat(parent, location.name.c_str(), mode & 0777) != 0)
+        return errno == EEXIST ? Result<void>() : fail(errno_error(errno, part));
+      // Exactly `mode`, whatever the umask; an inherited set-group-id bit stays.
+      const Fd directory(::openat(parent, location.name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+      struct stat info{};
+      if (!directory || ::fstat(directory.get(), &info) != 0 ||
+          ::fchmod(directory.get(), mode | (info.st_mode & S_ISGID)) != 0)
         return fail(errno_error(errno, part));
-      const auto location = locate(root, part, false);
-      if (!location)
-        return fail(location.error());
-      const int parent = location->directory.get();
-      if (::mkdirat(parent, location->name.c_str(), mode & 0777) == 0) {
-        // Exactly `mode`, whatever the umask; an inherited set-group-id bit stays.
-        const Fd made(::openat(parent, location->name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-        struct stat info{};
-        if (!made || ::fstat(made.get(), &info) != 0 || ::fchmod(made.get(), mode | (info.st_mode & S_ISGID)) != 0)
-          return fail(errno_error(errno, part));
-        if (auto synced = sync_directory(*location, part); !synced)
-          return synced;
-      } else if (errno != EEXIST) {
-        return fail(errno_error(errno, part));
-      } else if (!root.open(part, O_PATH | O_DIRECTORY)) { // a link that leads nowhere, or a file by now
-        return fail(errno_error(errno, part));
-      }
-    }
+      return sync_directory(parent, part);
+    });
+    if (!made)
+      return made;
     if (end == std::string::npos)
       break;
   }

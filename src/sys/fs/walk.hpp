@@ -36,20 +36,22 @@ struct WalkError {
   int error_number = 0;
   std::string path;      ///< the component that it ended at
   std::string reason;    ///< in words where errno's text does not say it; may be empty
+  std::string resolved;  ///< `path` with what was still to come
   bool may_hang = false; ///< a mount of WalkRule::stop_at; error_number is 0
 
   [[nodiscard]] Error error() const;
 };
 
 struct Walked {
-  Fd directory;          ///< O_PATH: the nearest directory that exists and holds, or would hold, `name`
-  std::string name;      ///< "." for the root itself
-  Fd fd;                 ///< O_PATH, without following: the thing itself; empty: there is none
+  Fd directory;     ///< O_PATH: the nearest directory that exists and holds, or would hold, `name`
+  std::string name; ///< "." for the root itself
+  Fd fd;            ///< O_PATH, without following: the thing itself; empty: there is none
   struct stat status = {};
-  std::string link;      ///< text of a link that was not followed
-  std::string resolved;  ///< real path, with what is missing appended
-  std::string ancestor;  ///< real path of `directory`
+  std::string link;            ///< text of a link that was not followed
+  std::string resolved;        ///< real path, with what is missing appended
+  std::string ancestor;        ///< real path of `directory`
   bool parent_missing = false; ///< more than the last component is missing
+  bool not_directory = false;  ///< because `name` is a file, of which the rest of the path wants a directory
 
   [[nodiscard]] bool exists() const { return static_cast<bool>(fd); }
   [[nodiscard]] bool is_link() const { return exists() && S_ISLNK(status.st_mode); }

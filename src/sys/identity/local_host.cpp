@@ -1,8 +1,8 @@
 #include "sys/identity/local_host.hpp"
 
 #include "base/text.hpp"
+#include "sys/process/call.hpp"
 #include "sys/process/fd.hpp"
-#include "sys/process/wire.hpp"
 
 #include <algorithm>
 #include <arpa/inet.h>
@@ -72,26 +72,6 @@ template <class Use> void for_each_local_user(Use use) {
     use(entry);
 }
 
-std::string wire(const User& user) {
-  WireWriter writer;
-  writer.put(user.name).put(user.uid).put(user.gid).put(user.home).put(user.groups.size());
-  for (const gid_t group : user.groups)
-    writer.put(group);
-  return writer.bytes();
-}
-
-User user_from(std::string_view bytes) {
-  WireReader reader(bytes);
-  User user;
-  user.name = reader.text();
-  user.uid = reader.get<uid_t>();
-  user.gid = reader.get<gid_t>();
-  user.home = reader.text();
-  for (auto count = reader.get<std::size_t>(); count > 0 && reader.ok(); --count)
-    user.groups.push_back(reader.get<gid_t>());
-  return user;
-}
-
 std::vector<gid_t> groups_of(const passwd& entry) {
   std::vector<gid_t> groups(64);
   for (;;) {
@@ -103,8 +83,8 @@ std::vector<gid_t> groups_of(const passwd& entry) {
   }
 }
 
-/// In a child. `ask` is getpwnam_r or getpwuid_r with its key bound; the answer is empty if there is no such user.
-template <class Ask> Result<std::string> ask_name_service(Ask ask, bool with_groups) {
+/// In a child. `ask` is getpwnam_r or getpwuid_r with its key bound; nullopt if there is no such user.
+template <class Ask> Result<std::optional<User>> ask_name_service(Ask ask, bool with_groups) {
   std::vector<char> buffer(1024);
   passwd entry{};
   passwd* found = nullptr;
@@ -113,13 +93,13 @@ template <class Ask> Result<std::string> ask_name_service(Ask ask, bool with_gro
     buffer.resize(buffer.size() * 2);
   // "Not found" has many errno values, see getpwnam(3).
   if (found == nullptr && (error == 0 || error == ENOENT || error == ESRCH || error == EBADF || error == EPERM))
-    return std::string();
+    return std::nullopt;
   if (found == nullptr)
     return fail(errno_error(error, "cannot look up a user"));
   User user{entry.pw_name, entry.pw_uid, entry.pw_gid, {}, entry.pw_dir};
   if (with_groups)
     user.groups = groups_of(entry);
-  return wire(user);
+  return user;
 }
 
 } // namespace
@@ -128,14 +108,14 @@ Result<User> local_user(const std::string& name) {
   const auto ask = [&name](passwd* entry, char* buffer, std::size_t size, passwd** found) {
     return ::getpwnam_r(name.c_str(), entry, buffer, size, found);
   };
-  const auto answer = in_child(std::nullopt, k_name_service_deadline, [&] { return ask_name_service(ask, true); });
+  const auto answer = call(std::nullopt, k_name_service_deadline, [&] { return ask_name_service(ask, true); });
   if (!answer && answer.error().code == ErrorCode::timeout)
     return fail(ErrorCode::timeout, "no answer to the question who user `" + name + "` is",
                 "check the name services in /etc/nsswitch.conf (LDAP, NIS, sssd)");
   if (!answer)
     return fail(answer.error());
-  if (!answer->empty())
-    return user_from(*answer);
+  if (*answer)
+    return **answer;
   std::vector<std::string> names;
   for_each_local_user([&names](const passwd& entry) { names.emplace_back(entry.pw_name); });
   return fail(ErrorCode::not_found, "there is no user `" + name + "`", did_you_mean_hint(name, names));
@@ -163,11 +143,10 @@ Identity local_identity() {
     const auto ask = [](passwd* entry, char* buffer, std::size_t size, passwd** found) {
       return ::getpwuid_r(::geteuid(), entry, buffer, size, found);
     };
-    const auto answer = in_child(std::nullopt, k_name_service_deadline, [&] { return ask_name_service(ask, false); });
-    if (answer && !answer->empty()) {
-      const User user = user_from(*answer);
-      identity.user = user.name;
-      identity.home = user.home;
+    const auto answer = call(std::nullopt, k_name_service_deadline, [&] { return ask_name_service(ask, false); });
+    if (answer && *answer) {
+      identity.user = (*answer)->name;
+      identity.home = (*answer)->home;
     }
   }
   if (identity.user.empty())

@@ -1,5 +1,5 @@
 #pragma once
-#include "base/result.hpp"
+#include "sys/process/wire.hpp"
 
 #include <string>
 #include <string_view>
@@ -18,5 +18,9 @@ struct User {
 
   friend bool operator==(const User&, const User&) = default;
 };
+
+template <WireOf<User> U> auto wire_fields(U& u) {
+  return std::tie(u.name, u.uid, u.gid, u.groups, u.home);
+}
 
 } // namespace sharefs::sys

@@ -68,17 +68,6 @@ std::optional<MountEntry> entry_from(std::string_view line) {
   return entry;
 }
 
-/// The mount that the lookup of an absolute path starts in: the one whose parent is out of sight, at "/".
-const MountEntry* root_of(const std::vector<MountEntry>& entries) {
-  std::unordered_map<int, int> count;
-  for (const MountEntry& entry : entries)
-    ++count[entry.id];
-  for (const MountEntry& entry : entries)
-    if (entry.target == "/" && !entry.deleted && (entry.parent == entry.id || count.count(entry.parent) == 0))
-      return &entry;
-  return nullptr;
-}
-
 std::size_t path_depth(const std::string& path) {
   return path == "/" ? 0 : static_cast<std::size_t>(std::count(path.begin(), path.end(), '/'));
 }
@@ -112,6 +101,25 @@ bool may_hang(std::string_view fs_type) {
   return is_shared_fs_type(fs_type) || fs_type.starts_with("fuse");
 }
 
+MountTable::MountTable(std::vector<MountEntry> entries) {
+  auto index = std::make_shared<Index>();
+  index->entries = std::move(entries);
+  std::set<int> ids;
+  for (const MountEntry& entry : index->entries)
+    ids.insert(entry.id);
+  for (const MountEntry& entry : index->entries) {
+    if (may_hang(entry.fs_type))
+      index->hanging.insert(entry.target);
+    if (entry.deleted)
+      continue;
+    const bool parent_unseen = entry.parent == entry.id || !ids.contains(entry.parent);
+    if (index->root == nullptr && entry.target == "/" && parent_unseen)
+      index->root = &entry;
+    index->children[entry.parent].insert_or_assign(entry.target, &entry);
+  }
+  m_index = std::move(index);
+}
+
 Result<MountTable> MountTable::parse(std::string_view mountinfo) {
   std::vector<MountEntry> entries;
   entries.reserve(static_cast<std::size_t>(std::ranges::count(mountinfo, '\n')) + 1);
@@ -131,7 +139,7 @@ Result<MountTable> MountTable::parse(std::string_view mountinfo) {
 
 std::string MountTable::format() const {
   std::string text;
-  for (const MountEntry& entry : m_entries) {
+  for (const MountEntry& entry : entries()) {
     const std::string target = encode_octal(entry.target) + (entry.deleted ? "//deleted" : "");
     const std::string optional = entry.optional_fields.empty() ? "" : entry.optional_fields + " ";
     text += std::to_string(entry.id) + " " + std::to_string(entry.parent) + " " + std::to_string(entry.major) + ":" +
@@ -142,19 +150,23 @@ std::string MountTable::format() const {
 }
 
 const MountEntry* MountTable::owner_of(std::string_view path) const {
-  const MountEntry* current = root_of(m_entries);
+  const MountEntry* current = m_index->root;
   // Each step goes one mount down; a table that goes in circles is no reason to do so here.
-  for (std::size_t steps = 0; current != nullptr && steps < m_entries.size(); ++steps) {
+  for (std::size_t steps = 0; current != nullptr && steps < entries().size(); ++steps) {
+    const auto children = m_index->children.find(current->id);
     const MountEntry* next = nullptr;
-    for (const MountEntry& entry : m_entries) {
-      if (entry.parent != current->id || &entry == current || entry.deleted || !is_under(path, entry.target))
-        continue;
-      // A lookup starts *in* the root mount, below whatever was mounted over "/" later, except in an initramfs.
-      if (entry.target == "/" && current->fs_type != "rootfs")
-        continue;
-      // The shortest: it hides siblings below it, which were mounted before it.
-      if (next == nullptr || entry.target.size() <= next->target.size())
-        next = &entry;
+    // The shortest target first: it hides siblings below it, which were mounted before it. A lookup starts *in* the
+    // root mount, below whatever was mounted over "/" later, except in an initramfs.
+    const bool skip_root = current->fs_type != "rootfs";
+    for (std::size_t end = 0;
+         children != m_index->children.end() && next == nullptr && end != std::string_view::npos;) {
+      const std::string_view target = end == 0 ? std::string_view("/") : path.substr(0, end);
+      if (const auto child = children->second.find(target);
+          child != children->second.end() && child->second != current && !(end == 0 && skip_root))
+        next = child->second;
+      if (end == path.size() || path == "/")
+        break;
+      end = std::min(path.find('/', end + 1), path.size());
     }
     if (next == nullptr)
       break;
@@ -177,7 +189,7 @@ std::vector<const MountEntry*> MountTable::below(std::string_view target) const 
     std::vector<std::size_t> frees{};
   };
   std::vector<Node> nodes;
-  for (const MountEntry& entry : m_entries)
+  for (const MountEntry& entry : entries())
     if (!entry.deleted && is_under(entry.target, target))
       nodes.push_back({&entry, path_depth(entry.target)});
 

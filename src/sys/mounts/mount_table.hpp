@@ -2,8 +2,13 @@
 // The mount table as /proc/self/mountinfo tells it. Pure values; reading it never touches a mounted file system.
 #include "base/result.hpp"
 
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 namespace sharefs::sys {
@@ -34,29 +39,39 @@ bool is_shared_fs_type(std::string_view fs_type);
 /// all of FUSE, shared or not.
 bool may_hang(std::string_view fs_type);
 
+/// A value; copies share what they hold, so that one look at the machine can pass one table along.
 class MountTable {
  public:
-  MountTable() = default;
-  explicit MountTable(std::vector<MountEntry> entries) : m_entries(std::move(entries)) {}
+  MountTable() : MountTable(std::vector<MountEntry>()) {}
+  explicit MountTable(std::vector<MountEntry> entries);
   /// Text of mountinfo (proc(5)), all octal escapes decoded. Error with the line number. Not by libmount: loading it
   /// and the libraries that it needs takes as long as everything else that `sharefs run` does.
   static Result<MountTable> parse(std::string_view mountinfo);
   /// Inverse of parse: one line per entry, escaped as the kernel does it.
   [[nodiscard]] std::string format() const;
 
-  [[nodiscard]] const std::vector<MountEntry>& entries() const { return m_entries; }
+  [[nodiscard]] const std::vector<MountEntry>& entries() const { return m_index->entries; }
   /// The mount that a lookup of `path` (absolute, normalized) ends in, by a purely lexical walk down the mount tree;
-  /// knows hidden mounts. nullptr for an empty table, and in a chroot whose root is no mount point. (libmount's
-  /// mnt_table_find_mountpoint stats the path and hangs on a dead mount.)
+  /// knows hidden mounts; its cost does not grow with the number of mounts. nullptr for an empty table, and in a chroot
+  /// whose root is no mount point. (libmount's mnt_table_find_mountpoint stats the path and hangs on a dead mount.)
   [[nodiscard]] const MountEntry* owner_of(std::string_view path) const;
   /// The visible (topmost) mount whose target is exactly `target`; nullptr if none.
   [[nodiscard]] const MountEntry* at(std::string_view target) const;
   /// Mounts at or below `target` in an order in which they can be unmounted: deepest first, a mount before those that
   /// it hides.
   [[nodiscard]] std::vector<const MountEntry*> below(std::string_view target) const;
+  /// Targets of the mounts on which a look may hang, hidden ones too: looking at a path is worth no risk.
+  [[nodiscard]] const std::set<std::string, std::less<>>& hanging() const { return m_index->hanging; }
 
  private:
-  std::vector<MountEntry> m_entries;
+  struct Index {
+    std::vector<MountEntry> entries;
+    const MountEntry* root = nullptr; ///< the mount that the lookup of an absolute path starts in
+    /// The mounts on each mount, by target; of several at one target the last, which is on top.
+    std::unordered_map<int, std::map<std::string, const MountEntry*, std::less<>>> children;
+    std::set<std::string, std::less<>> hanging;
+  };
+  std::shared_ptr<const Index> m_index;
 };
 
 } // namespace sharefs::sys

@@ -21,17 +21,21 @@ namespace {
 
 /// What a child that has ended may still have in its pipes, or its own children may still be writing.
 constexpr std::chrono::milliseconds k_drain_grace{100};
-constexpr std::chrono::milliseconds k_look_up_deadline{2000};
-constexpr const char* k_default_path = "/usr/local/bin:/usr/bin:/bin";
+/// Where the system's own programs are. What the caller's PATH says could be anything.
+constexpr const char* k_system_path = "/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// Where the way to execve(2) ended; goes through a pipe.
 struct StartFailure {
-  enum Stage : int { user, directory, program } stage;
+  enum Stage : int { streams, user, directory, program } stage;
   int error_number;
 };
 
-/// NAME=value of this process with `changes` applied.
-std::vector<std::string> merged_environment(std::map<std::string, std::string> changes, const std::optional<User>& as) {
+/// NAME=value of this process with the changes of `command` applied.
+std::vector<std::string> environment_of(const Command& command) {
+  auto changes = command.environment;
+  const auto& as = command.as;
+  if (!command.user_path)
+    changes.try_emplace("PATH", k_system_path);
   // A program that acts for a user must not look into root's home.
   if (as && as->uid != ::geteuid()) {
     changes.try_emplace("HOME", as->home);
@@ -62,13 +66,9 @@ std::vector<std::string> candidates(const std::string& name, const std::string& 
   if (name.empty() || name.find('/') != std::string::npos)
     return {name};
   std::vector<std::string> result;
-  const std::string all = (path.empty() ? std::string(k_default_path) : path) + ":/usr/sbin:/sbin";
-  for (std::size_t begin = 0; begin <= all.size();) {
-    const std::size_t end = std::min(all.find(':', begin), all.size());
-    if (end > begin && all[begin] == '/')
-      result.push_back(all.substr(begin, end - begin) + "/" + name);
-    begin = end + 1;
-  }
+  for (const std::string& directory : split(path.empty() ? k_system_path : path, ':'))
+    if (directory.starts_with('/'))
+      result.push_back(join_path(directory, name));
   return result;
 }
 
@@ -81,10 +81,9 @@ std::vector<char*> pointers(std::vector<std::string>& words) {
   return result;
 }
 
-/// A file in memory with the input, at its beginning: no writer that could get SIGPIPE or block.
+/// A file in memory with the input, at its beginning: no writer that could get SIGPIPE or block, and no need of a
+/// /dev/null.
 Fd standard_input(const std::string& input) {
-  if (input.empty())
-    return Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   Fd file(::memfd_create("stdin", MFD_CLOEXEC));
   if (file && (!write_all(file.get(), input) || ::lseek(file.get(), 0, SEEK_SET) != 0))
     file.reset();
@@ -94,7 +93,7 @@ Fd standard_input(const std::string& input) {
 /// All that the child needs, made before the fork: after it, in a program with threads, only system calls are safe.
 struct Start {
   explicit Start(const Command& command)
-      : words(command.argv), environment(merged_environment(command.environment, command.as)),
+      : words(command.argv), environment(environment_of(command)),
         files(candidates(command.argv[0], variable(environment, "PATH"))), argv(pointers(words)),
         envp(pointers(environment)) {}
   std::vector<std::string> words, environment, files;
@@ -125,7 +124,7 @@ bool connect_streams(Start& start) {
 /// In the child. execve of each candidate as execvp(3) does, but never a shell for a file without `#!`.
 [[noreturn]] void execute(Start& start, const Command& command) {
   if (!connect_streams(start))
-    report(start, StartFailure::program, errno);
+    report(start, StartFailure::streams, errno);
   if (command.as)
     if (const int error = become(*command.as); error != 0)
       report(start, StartFailure::user, error);
@@ -145,6 +144,8 @@ bool connect_streams(Start& start) {
 
 Error start_error(const Command& command, const StartFailure& failure) {
   switch (failure.stage) {
+  case StartFailure::streams:
+    return errno_error(failure.error_number, "cannot give `" + command.argv[0] + "` its standard streams");
   case StartFailure::user:
     return errno_error(failure.error_number, "cannot run `" + command.argv[0] + "` as `" + command.as->name + "`",
                        "run sharefs as root");
@@ -154,7 +155,7 @@ Error start_error(const Command& command, const StartFailure& failure) {
     break;
   }
   if (failure.error_number == ENOENT && command.argv[0].find('/') == std::string::npos)
-    return {ErrorCode::not_found, "`" + command.argv[0] + "` is not installed (not found in PATH)", {}, {}};
+    return {ErrorCode::not_found, "`" + command.argv[0] + "` is not installed", {}, {}};
   return errno_error(failure.error_number, "cannot run `" + command.argv[0] + "`");
 }
 
@@ -272,68 +273,6 @@ Error exec_process(const Argv& argv, const std::vector<std::string>& environment
   if (result.code != ErrorCode::not_found)
     result.code = ErrorCode::permission; // found, but not executable: 126
   return result;
-}
-
-Result<std::string> find_program(const std::string& name, const std::vector<std::string>& avoid) {
-  const char* path = std::getenv("PATH");
-  std::vector<std::string> files;
-  for (std::string& file : candidates(name, path == nullptr ? "" : path)) {
-    const auto owns = [&file](const std::string& target) { return is_under(normalize_path(file), target); };
-    if (file.starts_with('/') && std::none_of(avoid.begin(), avoid.end(), owns))
-      files.push_back(std::move(file));
-  }
-  // Directories of PATH can be links onto a dead mount, so even this look is taken by a child.
-  return in_child(std::nullopt, k_look_up_deadline, [&]() -> Result<std::string> {
-    for (const std::string& file : files) {
-      struct stat info{};
-      if (::stat(file.c_str(), &info) == 0 && S_ISREG(info.st_mode) && ::access(file.c_str(), X_OK) == 0)
-        return file;
-    }
-    return fail(ErrorCode::not_found, "`" + name + "` is not installed (not found in PATH)");
-  });
-}
-
-Result<std::string> in_child(const std::optional<User>& as, std::chrono::milliseconds deadline,
-                             const std::function<Result<std::string>()>& work) {
-  const Deadline end = deadline_in(deadline);
-  auto child = WorkingChild::start(as, [&work](int fd) {
-    Result<std::string> result = fail(ErrorCode::failed, "unknown exception");
-    try {
-      result = work();
-    } catch (const std::exception& exception) {
-      result = fail(ErrorCode::failed, exception.what());
-    }
-    WireWriter writer;
-    writer.put(result.has_value());
-    if (result)
-      writer.put(*result);
-    else
-      writer.put(result.error().code).put(result.error().message).put(result.error().hint).put(result.error().context);
-    write_all(fd, writer.framed());
-  });
-  if (!child)
-    return fail(child.error());
-  const bool complete = child->drain_until(end);
-  if (!complete)
-    child->process().kill();
-  const Result<void> ended = child->finish();
-  WireReader frame(child->result());
-  WireReader reader(frame.text());
-  if (frame.ok()) {
-    if (reader.get<bool>())
-      return std::string(reader.text());
-    Error error;
-    error.code = reader.get<ErrorCode>();
-    error.message = reader.text();
-    error.hint = reader.text();
-    error.context = reader.text();
-    return fail(std::move(error));
-  }
-  if (!complete)
-    return fail(ErrorCode::timeout, "no answer within " + format_duration(deadline / std::chrono::microseconds(1)));
-  if (!ended)
-    return fail(ended.error());
-  return fail(ErrorCode::failed, "the child process gave no result");
 }
 
 } // namespace sharefs::sys

@@ -3,6 +3,7 @@
 #include "base/argv.hpp"
 #include "base/result.hpp"
 #include "sys/identity/user.hpp"
+#include "sys/process/call.hpp"
 
 #include <chrono>
 #include <functional>
@@ -13,7 +14,8 @@
 namespace sharefs::sys {
 
 struct Command {
-  Argv argv;                                      ///< argv[0] is looked up in PATH (plus /usr/sbin:/sbin)
+  Argv argv;                                      ///< argv[0] is found in the system's directories
+  bool user_path = false;                         ///< in PATH instead: a tool of the user, for work as that user
   std::map<std::string, std::string> environment; ///< added to (or replacing in) the inherited environment
   std::string directory;                          ///< working directory; empty: inherited
   std::string input;                              ///< given on stdin; empty: /dev/null
@@ -45,17 +47,5 @@ Result<Completed> run_process(const Command& command);
 /// Replace this process (execvp). Returns only on failure: `not_found` or `permission` (cli: 127 or 126).
 /// `environment` is the complete new environment as NAME=value.
 Error exec_process(const Argv& argv, const std::vector<std::string>& environment);
-
-/// Full path of a program as PATH (plus /usr/sbin:/sbin) finds it, without touching a directory on the network file
-/// systems of `avoid` (mount targets); `not_found` otherwise.
-Result<std::string> find_program(const std::string& name, const std::vector<std::string>& avoid = {});
-
-/// Run `work` in a forked child, as `as` if given (setgroups, setgid, setuid), and hand back its result. The child is
-/// killed at the deadline: error `timeout`; `permission` if it cannot become `as`. The child has no descriptor of ours
-/// (its standard streams are /dev/null: one that hangs must not keep a pipe or a lock open) and works in `/`. This is
-/// the only way to touch a path that may lie on a dead mount. `work` must not use threads, locks of the parent, or
-/// spdlog; its string result may hold any bytes.
-Result<std::string> in_child(const std::optional<User>& as, std::chrono::milliseconds deadline,
-                             const std::function<Result<std::string>()>& work);
 
 } // namespace sharefs::sys

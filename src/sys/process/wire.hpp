@@ -1,49 +1,95 @@
 #pragma once
-// Values as bytes on the pipe between sharefs and its own forked children (same binary, same machine).
+// Values as bytes on the pipe between sharefs and its own forked children (same binary, same machine). The one format
+// of all of them. A struct takes part by a function `wire_fields` beside it, which gives its fields for reading and for
+// writing alike:
+//   template <WireOf<Entry> E> auto wire_fields(E& e) { return std::tie(e.path, e.kind); }
+#include <chrono>
+#include <concepts>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <type_traits>
+#include <vector>
 
 namespace sharefs::sys {
 
+/// `const T` or `T`.
+template <class E, class T>
+concept WireOf = std::same_as<std::remove_const_t<E>, T>;
+
+template <class T>
+concept WireNumber = std::is_arithmetic_v<T> || std::is_enum_v<T>;
+
 class WireWriter {
  public:
-  template <class T>
-    requires std::is_integral_v<T> || std::is_enum_v<T>
-  WireWriter& put(T value) {
-    m_bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
-    return *this;
-  }
-  WireWriter& put(std::string_view text) {
-    put(static_cast<std::uint64_t>(text.size()));
-    m_bytes.append(text);
+  template <class T> WireWriter& put(const T& value) {
+    if constexpr (WireNumber<T>) {
+      m_bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
+    } else if constexpr (std::convertible_to<const T&, std::string_view>) {
+      const std::string_view text = value;
+      put(static_cast<std::uint64_t>(text.size()));
+      m_bytes.append(text);
+    } else if constexpr (requires { value.has_value(); }) {
+      put(value.has_value());
+      if (value)
+        put(*value);
+    } else if constexpr (requires { value.begin(); }) {
+      put(static_cast<std::uint64_t>(value.size()));
+      for (const auto& element : value)
+        put(element);
+    } else if constexpr (requires { value.count(); }) {
+      put(value.count());
+    } else {
+      std::apply([this](const auto&... field) { (put(field), ...); }, wire_fields(value));
+    }
     return *this;
   }
   [[nodiscard]] const std::string& bytes() const { return m_bytes; }
   /// The bytes preceded by their length, so that a reader knows when it has them all.
-  [[nodiscard]] std::string framed() const { return WireWriter().put(std::string_view(m_bytes)).m_bytes; }
+  [[nodiscard]] std::string framed() const { return WireWriter().put(m_bytes).m_bytes; }
 
  private:
   std::string m_bytes;
 };
 
-/// Reading past the end gives zeros and empty texts, and ok() is false from then on.
+/// Reading past the end gives zeros and empty values, and ok() is false from then on. Nothing is allocated for a length
+/// or a count that the bytes cannot hold.
 class WireReader {
  public:
   explicit WireReader(std::string_view bytes) : m_bytes(bytes) {}
-  template <class T>
-    requires std::is_integral_v<T> || std::is_enum_v<T>
-  T get() {
+
+  template <class T> T get() {
     T value{};
-    if (m_bytes.size() < sizeof value) {
-      m_ok = false;
-      return value;
-    }
-    std::memcpy(&value, m_bytes.data(), sizeof value);
-    m_bytes.remove_prefix(sizeof value);
+    get(value);
     return value;
+  }
+  template <class T> void get(T& value) {
+    if constexpr (WireNumber<T>) {
+      if (m_bytes.size() < sizeof value) {
+        m_ok = false;
+        return;
+      }
+      std::memcpy(&value, m_bytes.data(), sizeof value);
+      m_bytes.remove_prefix(sizeof value);
+    } else if constexpr (std::same_as<T, std::string>) {
+      value = text();
+    } else if constexpr (requires { value.has_value(); }) {
+      if (get<bool>())
+        get(value.emplace());
+    } else if constexpr (requires { value.emplace_back(); }) {
+      const auto count = get<std::uint64_t>();
+      if (count > m_bytes.size())
+        m_ok = false;
+      for (std::uint64_t i = 0; i < count && m_ok; ++i)
+        get(value.emplace_back());
+    } else if constexpr (requires { value.count(); }) {
+      value = T(get<typename T::rep>());
+    } else {
+      std::apply([this](auto&... field) { (get(field), ...); }, wire_fields(value));
+    }
   }
   std::string_view text() {
     const auto size = get<std::uint64_t>();

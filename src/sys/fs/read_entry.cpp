@@ -1,0 +1,249 @@
+#include "sys/fs/read_entry.hpp"
+
+#include "base/path.hpp"
+#include "base/text.hpp"
+#include "sys/process/child.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <dirent.h>
+#include <memory>
+#include <sys/statfs.h>
+
+namespace sharefs::sys {
+namespace {
+
+using Step = std::function<void(std::string_view)>;
+
+EntryKind kind_of(mode_t mode) {
+  if (S_ISREG(mode))
+    return EntryKind::file;
+  if (S_ISDIR(mode))
+    return EntryKind::directory;
+  return S_ISLNK(mode) ? EntryKind::symlink : EntryKind::other;
+}
+
+void fill(Entry& entry, const struct stat& status) {
+  entry.kind = kind_of(status.st_mode);
+  entry.mode = status.st_mode & 07777;
+  entry.uid = status.st_uid;
+  entry.gid = status.st_gid;
+  entry.size = static_cast<std::uint64_t>(status.st_size);
+  entry.device = status.st_dev;
+  entry.inode = status.st_ino;
+  entry.links = status.st_nlink;
+  entry.mtime = status.st_mtim.tv_sec;
+}
+
+/// What was found, opened for reading; ESTALE if another thing has taken its name since.
+Fd open_found(const Walked& found, int flags) {
+  Fd fd(::openat(found.directory.get(), found.name.c_str(),
+                 O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW | O_CLOEXEC | flags));
+  struct stat status{};
+  if (!fd || ::fstat(fd.get(), &status) != 0)
+    return Fd();
+  if (status.st_dev == found.status.st_dev && status.st_ino == found.status.st_ino)
+    return fd;
+  errno = ESTALE;
+  return Fd();
+}
+
+std::string probe_file_name() {
+  std::array<char, 256> host{};
+  ::gethostname(host.data(), host.size() - 1);
+  return ".sharefs-probe-" + std::string(host.data()) + "-" + std::to_string(::geteuid());
+}
+
+/// A new file with the name of this host and user. One that a killed test left there is replaced.
+Fd create_probe_file(int directory, const std::string& name) {
+  constexpr int k_flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+  Fd file(::openat(directory, name.c_str(), k_flags, 0600));
+  if (!file && errno == EEXIST && ::unlinkat(directory, name.c_str(), 0) == 0)
+    file.reset(::openat(directory, name.c_str(), k_flags, 0600));
+  return file;
+}
+
+/// Write, fsync, read back, compare and delete. 0 or errno; EIO for bytes that come back changed.
+int test_writing(int directory, const Step& begin) {
+  const std::string name = probe_file_name();
+  const std::string content = name + "\n";
+  begin("create");
+  const Fd file = create_probe_file(directory, name);
+  if (!file)
+    return errno;
+  const int error = [&] {
+    begin("write");
+    if (!write_all(file.get(), content))
+      return errno;
+    begin("fsync");
+    if (::fsync(file.get()) != 0)
+      return errno;
+    begin("read");
+    // The pages are in this host's cache; without them the read goes to the server.
+    ::posix_fadvise(file.get(), 0, 0, POSIX_FADV_DONTNEED);
+    std::string back(content.size() + 1, '\0');
+    const ssize_t size = ::pread(file.get(), back.data(), back.size(), 0);
+    if (size < 0)
+      return errno;
+    back.resize(static_cast<std::size_t>(size));
+    begin("compare");
+    return back == content ? 0 : EIO;
+  }();
+  if (error == 0)
+    begin("delete");
+  // Gone already: another test of this host and user has taken it for a left-over.
+  if (::unlinkat(directory, name.c_str(), 0) != 0 && errno != ENOENT && error == 0)
+    return errno;
+  return error;
+}
+
+int read_space(int fd, Entry& entry) {
+  struct statfs info{};
+  const auto begin = Clock::now();
+  if (::fstatfs(fd, &info) != 0)
+    return errno;
+  const auto block = static_cast<std::uint64_t>(info.f_frsize != 0 ? info.f_frsize : info.f_bsize);
+  entry.space = Space{std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - begin),
+                      block * info.f_blocks, block * info.f_bavail, info.f_files, info.f_ffree};
+  return 0;
+}
+
+int read_names(const Walked& found, Entry& entry) {
+  Fd fd = open_found(found, O_DIRECTORY);
+  const auto close_directory = [](DIR* directory) { ::closedir(directory); };
+  const std::unique_ptr<DIR, decltype(close_directory)> directory(fd ? ::fdopendir(fd.get()) : nullptr,
+                                                                  close_directory);
+  if (!directory)
+    return errno;
+  [[maybe_unused]] const int owned_by_directory = fd.release();
+  for (errno = 0; const dirent* one = ::readdir(directory.get()); errno = 0)
+    if (const std::string_view name = one->d_name; name != "." && name != "..")
+      entry.names.emplace_back(name);
+  const int error = errno;
+  std::sort(entry.names.begin(), entry.names.end());
+  return error;
+}
+
+int read_content(const Walked& found, std::size_t limit, Entry& entry) {
+  const Fd fd = open_found(found, 0);
+  std::array<char, 65536> buffer{};
+  while (fd && entry.content.size() < limit) {
+    const ssize_t count = ::read(fd.get(), buffer.data(), std::min(buffer.size(), limit - entry.content.size()));
+    if (count < 0 && errno == EINTR)
+      continue;
+    if (count < 0)
+      return errno;
+    if (count == 0)
+      break;
+    entry.content.append(buffer.data(), static_cast<std::size_t>(count));
+  }
+  return fd ? 0 : errno;
+}
+
+/// All that was asked about a thing that is there. 0 or errno; `step` is where it stopped.
+int read_more(const EntryQuery& query, const Walked& found, const Step& begin, Entry& entry) {
+  int error = 0;
+  if (query.space) {
+    begin("statfs");
+    error = read_space(found.fd.get(), entry);
+  }
+  if (error == 0 && query.list && entry.kind == EntryKind::directory) {
+    begin("listing");
+    error = read_names(found, entry);
+  }
+  if (error == 0 && query.read_bytes > 0 && entry.kind == EntryKind::file) {
+    begin("reading");
+    error = read_content(found, query.read_bytes, entry);
+  }
+  if (error == 0 && query.access)
+    entry.writable = ::faccessat(found.directory.get(), found.name.c_str(), W_OK | X_OK, AT_EACCESS) == 0;
+  if (error == 0 && query.write_test) {
+    begin("opening");
+    const Fd directory = open_found(found, O_DIRECTORY);
+    error = directory ? test_writing(directory.get(), begin) : errno;
+  }
+  return error;
+}
+
+} // namespace
+
+EntryReader::EntryReader(const std::string& root, const std::set<std::string, std::less<>>& stop_at)
+    : m_root(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)) {
+  for (const std::string& target : stop_at)
+    if (root == "/")
+      m_stop_at.insert(target);
+    else if (target != root && is_under(target, root))
+      m_stop_at.insert(target.substr(root.size()));
+}
+
+Entry EntryReader::read(const EntryQuery& query, const std::function<void(std::string_view)>& begin_step) const {
+  Entry entry;
+  entry.path = query.path;
+  entry.resolved = normalize_path(query.path);
+  std::string step = "looking";
+  const Step begin = [&](std::string_view next) {
+    step = next;
+    if (begin_step)
+      begin_step(next);
+  };
+  const auto found = walk(m_root.get(), query.path,
+                          {.links = query.links,
+                           .follow_last = query.follow,
+                           .guarded = query.guarded,
+                           .stop_at = m_stop_at.empty() ? nullptr : &m_stop_at});
+  if (!found) {
+    entry.error_number = found.error().may_hang ? EREMOTE : found.error().error_number;
+    entry.resolved = found.error().resolved;
+    entry.detail =
+        found.error().may_hang || found.error().reason.empty() ? errno_text(entry.error_number) : found.error().reason;
+    return entry;
+  }
+  entry.resolved = found->resolved;
+  entry.ancestor = found->ancestor;
+  if (!found->exists()) {
+    entry.kind = EntryKind::missing;
+    entry.error_number = found->not_directory ? ENOTDIR : ENOENT;
+    return entry;
+  }
+  fill(entry, found->status);
+  entry.link_target = found->link;
+  entry.error_number = read_more(query, *found, begin, entry);
+  if (entry.error_number != 0)
+    entry.detail = step == "compare" ? "what was read back differs from what was written"
+                                     : step + ": " + errno_text(entry.error_number);
+  return entry;
+}
+
+bool Entry::hung() const {
+  return error_number == ETIMEDOUT;
+}
+
+Error Entry::error() const {
+  Error result = errno_error(error_number, path);
+  if (!detail.empty())
+    result.message = path + ": " + detail;
+  if (hung())
+    result.hint = "run `sharefs status`: it says which mount hangs";
+  return result;
+}
+
+const char* to_string(EntryKind kind) {
+  switch (kind) {
+  case EntryKind::missing:
+    return "missing";
+  case EntryKind::file:
+    return "file";
+  case EntryKind::directory:
+    return "directory";
+  case EntryKind::symlink:
+    return "symlink";
+  case EntryKind::other:
+    return "other";
+  case EntryKind::unknown:
+    break;
+  }
+  return "unknown";
+}
+
+} // namespace sharefs::sys

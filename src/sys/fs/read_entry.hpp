@@ -1,0 +1,34 @@
+#pragma once
+// Private to fs: one look at one path, in whatever process it is asked.
+#include "sys/fs/entry.hpp"
+#include "sys/process/wire.hpp"
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+namespace sharefs::sys {
+
+class EntryReader {
+ public:
+  /// `stop_at`: targets of mounts that must not be entered.
+  EntryReader(const std::string& root, const std::set<std::string, std::less<>>& stop_at);
+
+  /// An unknown entry with EREMOTE where a mount of `stop_at` is reached. `begin_step`, if given, is called before each
+  /// system call that may hang, with its name.
+  Entry read(const EntryQuery& query, const std::function<void(std::string_view)>& begin_step) const;
+
+ private:
+  Fd m_root;
+  std::set<std::string, std::less<>> m_stop_at;
+};
+
+template <WireOf<Space> S> auto wire_fields(S& s) {
+  return std::tie(s.latency, s.size_bytes, s.free_bytes, s.files, s.free_files);
+}
+template <WireOf<Entry> E> auto wire_fields(E& e) {
+  return std::tie(e.path, e.resolved, e.ancestor, e.kind, e.error_number, e.detail, e.link_target, e.mode, e.uid, e.gid,
+                  e.size, e.device, e.inode, e.links, e.mtime, e.writable, e.names, e.content, e.space);
+}
+
+} // namespace sharefs::sys

@@ -1,0 +1,208 @@
+#include "sys/fs/walk.hpp"
+
+#include "base/path.hpp"
+#include "base/text.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+
+namespace sharefs::sys {
+namespace {
+
+constexpr int k_most_links = 40; // as the kernel's MAXSYMLINKS
+
+std::string quoted(const std::string& path) {
+  return "`" + path + "`";
+}
+
+/// Root's, or of the user that this process acts as.
+bool is_trusted(uid_t owner) {
+  return owner == 0 || owner == ::geteuid();
+}
+
+class Walk {
+ public:
+  Walk(int root, std::string_view path, const WalkRule& rule)
+      : m_root(root), m_rule(rule), m_beneath(rule.beneath.empty() ? "" : normalize_path(rule.beneath)) {
+    push(path);
+  }
+
+  tl::expected<Walked, WalkError> run() {
+    if (auto begun = restart(); !begun)
+      return tl::make_unexpected(begun.error());
+    while (!m_pending.empty()) {
+      const std::string name = std::move(m_pending.back());
+      m_pending.pop_back();
+      if (name == "..") {
+        if (auto up = leave(); !up)
+          return tl::make_unexpected(up.error());
+        continue;
+      }
+      auto went_on = enter(name);
+      if (!went_on)
+        return tl::make_unexpected(went_on.error());
+      if (!*went_on)
+        break; // nothing there, or no directory
+    }
+    return finish();
+  }
+
+ private:
+  using Status = tl::expected<void, WalkError>;
+
+  [[nodiscard]] tl::unexpected<WalkError> stop(int error_number, const std::string& path, std::string reason = {},
+                                               bool may_hang = false) const {
+    return tl::make_unexpected(WalkError{error_number, path, std::move(reason), with_rest(path), may_hang});
+  }
+
+  /// `path` and the components still to come, lexically.
+  [[nodiscard]] std::string with_rest(std::string path) const {
+    for (auto part = m_pending.rbegin(); part != m_pending.rend(); ++part)
+      path = *part == ".." ? parent_path(path) : join_path(path, *part);
+    return path;
+  }
+
+  /// The components of `path`, last first.
+  void push(std::string_view path) {
+    const auto parts = split(path, '/');
+    for (auto part = parts.rbegin(); part != parts.rend(); ++part)
+      if (!part->empty() && *part != ".")
+        m_pending.push_back(*part);
+  }
+
+  /// Stand in the root directory.
+  Status restart() {
+    m_here = "/";
+    m_walked.directory = Fd();
+    m_walked.name = ".";
+    m_walked.fd.reset(::openat(m_root, ".", O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (!m_walked.fd || ::fstat(m_walked.fd.get(), &m_walked.status) != 0)
+      return stop(errno, "/");
+    return {};
+  }
+
+  /// `..`: down again to the directory above, by the names that are known to be no links.
+  Status leave() {
+    push(parent_path(m_here));
+    return restart();
+  }
+
+  /// One component further. False: it is the last that can be reached.
+  tl::expected<bool, WalkError> enter(const std::string& name) {
+    const std::string path = join_path(m_here, name);
+    if (m_rule.stop_at != nullptr && m_rule.stop_at->contains(path))
+      return stop(0, path, {}, true);
+    Fd next(::openat(m_walked.fd.get(), name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    struct stat status{};
+    if (next ? ::fstat(next.get(), &status) != 0 : errno != ENOENT)
+      return stop(errno, path);
+    if (auto safe = check_exchange(name, path, next ? &status : nullptr); !safe)
+      return tl::make_unexpected(safe.error());
+    std::string link;
+    if (next && S_ISLNK(status.st_mode)) {
+      auto text = link_text(next.get(), path);
+      if (!text)
+        return tl::make_unexpected(text.error());
+      if (!m_pending.empty() || m_rule.follow_last) {
+        if (auto followed = follow(*text, status, path); !followed)
+          return tl::make_unexpected(followed.error());
+        return true;
+      }
+      link = std::move(*text);
+    }
+    m_walked.directory = std::move(m_walked.fd);
+    m_walked.ancestor = m_here;
+    m_walked.name = name;
+    m_walked.fd = std::move(next);
+    m_walked.status = status;
+    m_walked.link = std::move(link);
+    m_here = path;
+    if (m_walked.exists() && m_walked.is_directory())
+      return true;
+    m_walked.not_directory = m_walked.exists() && !m_pending.empty();
+    if (m_walked.not_directory)
+      m_walked.fd.reset();
+    return false;
+  }
+
+  /// Could somebody else put another thing at `name` in the directory that we stand in?
+  Status check_exchange(const std::string& name, const std::string& path, const struct stat* entry) {
+    if (!m_rule.guarded)
+      return {};
+    const struct stat& directory = m_walked.status;
+    const bool ours = is_trusted(directory.st_uid);
+    // Many users have a group of their own, in which nobody else is.
+    const mode_t others = ::geteuid() == 0 ? S_IWGRP | S_IWOTH : S_IWOTH;
+    if (ours && (directory.st_mode & others) == 0)
+      return {};
+    const bool sticky = (directory.st_mode & S_ISVTX) != 0;
+    if (ours && sticky && entry != nullptr && is_trusted(entry->st_uid))
+      return {};
+    return stop(EPERM, path,
+                "others could exchange " + quoted(name) + ": " + quoted(m_here) +
+                    (ours ? " has mode " + format_mode(directory.st_mode & 07777)
+                          : " belongs to uid " + std::to_string(directory.st_uid)));
+  }
+
+  tl::expected<std::string, WalkError> link_text(int link, const std::string& path) {
+    std::array<char, PATH_MAX> text{};
+    const ssize_t size = ::readlinkat(link, "", text.data(), text.size());
+    if (size < 0)
+      return stop(errno, path);
+    return std::string(text.data(), static_cast<std::size_t>(size));
+  }
+
+  Status follow(const std::string& text, const struct stat& status, const std::string& path) {
+    if (++m_links > k_most_links)
+      return stop(ELOOP, path);
+    const bool in_home = !m_beneath.empty() && is_under(path, m_beneath) && path != m_beneath;
+    if (m_rule.links == Links::none || in_home)
+      return stop(EPERM, path, quoted(path) + " is a symbolic link");
+    if (m_rule.links == Links::trusted && !is_trusted(status.st_uid))
+      return stop(EPERM, path, quoted(path) + " is a symbolic link of uid " + std::to_string(status.st_uid));
+    push(text);
+    return text.starts_with('/') ? restart() : Status();
+  }
+
+  Walked finish() {
+    m_walked.parent_missing = !m_pending.empty();
+    m_walked.resolved = with_rest(m_here);
+    if (!m_walked.directory) { // the root itself
+      m_walked.directory.reset(::openat(m_walked.fd.get(), ".", O_PATH | O_DIRECTORY | O_CLOEXEC));
+      m_walked.ancestor = "/";
+    }
+    return std::move(m_walked);
+  }
+
+  int m_root;
+  const WalkRule& m_rule;
+  std::string m_beneath;
+  std::vector<std::string> m_pending; ///< components still to come, last first
+  std::string m_here;                 ///< real path of Walked::fd
+  Walked m_walked;
+  int m_links = 0;
+};
+
+} // namespace
+
+Error WalkError::error() const {
+  if (reason.empty())
+    return errno_error(error_number, path);
+  return {ErrorCode::permission, path + ": " + reason, "give the real path, or let root own it and what holds it", {}};
+}
+
+std::string Walked::text() const {
+  if (!exists())
+    return "nothing";
+  if (is_link())
+    return "a link to " + quoted(link);
+  return is_directory() ? "a directory" : S_ISREG(status.st_mode) ? "a file" : "a special file";
+}
+
+tl::expected<Walked, WalkError> walk(int root, std::string_view path, const WalkRule& rule) {
+  return Walk(root, path, rule).run();
+}
+
+} // namespace sharefs::sys

@@ -1,0 +1,262 @@
+#include "sys/fs/entry.hpp"
+
+#include "support/catch.hpp"
+#include "support/temporary_directory.hpp"
+#include "support/users.hpp"
+#include "sys/fs/files.hpp"
+#include "sys/process/call.hpp"
+
+#include <cerrno>
+#include <fcntl.h>
+#include <filesystem>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+using namespace sharefs;
+using namespace sharefs::sys;
+using namespace std::chrono_literals;
+namespace fs = std::filesystem;
+
+namespace {
+
+Entry look(EntryQuery query, const std::optional<User>& as = {}) {
+  return read_entries(Files(), MountTable(), {{std::move(query)}, 2000ms, as}).at(0);
+}
+
+/// In a child with a mount namespace of its own: `work` may mount. Gives its text; "no mounts" without the privilege.
+Result<std::string> with_own_mounts(const std::function<std::string()>& work) {
+  return in_child(std::nullopt, 20s, [&]() -> Result<std::string> {
+    if (::unshare(CLONE_NEWNS) != 0 || ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
+      return std::string("no mounts");
+    return work();
+  });
+}
+
+/// A FUSE file system that nobody serves hangs at `path` like a dead server.
+bool mount_hung(const std::string& path) {
+  const int device = ::open("/dev/fuse", O_RDWR | O_CLOEXEC);
+  const std::string options = "fd=" + std::to_string(device) + ",rootmode=40000,user_id=0,group_id=0";
+  return device >= 0 && ::mount("hung", path.c_str(), "fuse", MS_NODEV, options.c_str()) == 0;
+}
+
+void check_text(const Result<std::string>& answer, const std::string& wanted) {
+  REQUIRE(answer);
+  if (*answer == "no mounts")
+    WARN("no right to mount here");
+  else
+    CHECK(*answer == wanted);
+}
+
+} // namespace
+
+TEST_CASE("entries: kinds") {
+  const test::TemporaryDirectory directory;
+  directory.write("file", "hello");
+  ::chmod((directory / "file").c_str(), 04640);
+  fs::create_symlink("file", directory / "link");
+  fs::create_symlink("none", directory / "dangling");
+  ::mkfifo((directory / "fifo").c_str(), 0600);
+  const auto file = look({.path = directory / "file"});
+  CHECK(file.kind == EntryKind::file);
+  CHECK(file.mode == 04640);
+  CHECK(file.uid == ::geteuid());
+  CHECK(file.size == 5);
+  CHECK(file.inode != 0);
+  CHECK(file.mtime > 1'600'000'000);
+  CHECK(file.resolved == directory / "file");
+  CHECK(file.ancestor == directory.path());
+  CHECK(file.error_number == 0);
+  CHECK(look({.path = directory / "link"}).link_target == "file");
+  CHECK(look({.path = directory / "link", .follow = true}).resolved == directory / "file");
+  CHECK(look({.path = directory / "dangling"}).kind == EntryKind::symlink);
+  const auto dangling = look({.path = directory / "dangling", .follow = true});
+  CHECK(dangling.kind == EntryKind::missing);
+  CHECK(dangling.resolved == directory / "none");
+  CHECK(look({.path = directory / "fifo", .read_bytes = 10}).kind == EntryKind::other);
+  CHECK(look({.path = directory / "file/below"}).kind == EntryKind::missing);
+  CHECK(look({.path = directory / "file/below"}).error_number == ENOTDIR);
+}
+
+TEST_CASE("entries: names, content, space and access only when asked for") {
+  const test::TemporaryDirectory directory;
+  directory.write("c", "abcdef");
+  directory.write("b/x", "");
+  const auto plain = look({.path = directory.path()});
+  CHECK(plain.names.empty());
+  CHECK_FALSE(plain.space);
+  CHECK_FALSE(plain.writable);
+  const auto all = look({.path = directory.path(), .list = true, .space = true, .access = true});
+  CHECK(all.names == std::vector<std::string>{"b", "c"});
+  REQUIRE(all.space);
+  CHECK(all.space->size_bytes > 0);
+  CHECK(all.space->free_bytes <= all.space->size_bytes);
+  CHECK(all.writable);
+  CHECK(look({.path = directory / "c", .read_bytes = 4}).content == "abcd");
+  CHECK(look({.path = directory / "c", .read_bytes = 40}).content == "abcdef");
+}
+
+TEST_CASE("entries: the write test leaves nothing behind, and takes away what a killed one left") {
+  const test::TemporaryDirectory directory;
+  char host[256] = {};
+  ::gethostname(host, sizeof host - 1);
+  directory.write(".sharefs-probe-" + std::string(host) + "-" + std::to_string(::geteuid()), "old");
+  const auto tested = look({.path = directory.path(), .write_test = true});
+  CHECK(tested.error_number == 0);
+  CHECK(fs::is_empty(directory.path()));
+  CHECK(look({.path = "/proc", .write_test = true}).detail.starts_with("create: "));
+}
+
+TEST_CASE("entries: what another user sees") {
+  const test::TemporaryDirectory directory;
+  directory.write("secret/file", "x");
+  fs::permissions(directory.path(), fs::perms(0755));
+  fs::permissions(directory / "secret", fs::perms(0700));
+  if (::geteuid() != 0) {
+    const auto refused = look({.path = "/"}, test::nobody());
+    CHECK(refused.kind == EntryKind::unknown);
+    CHECK(refused.error().code == ErrorCode::permission);
+    return;
+  }
+  const auto hidden = look({.path = directory / "secret/file"}, test::nobody());
+  CHECK(hidden.kind == EntryKind::unknown);
+  CHECK(hidden.error_number == EACCES);
+  const auto closed = look({.path = directory / "secret", .list = true}, test::nobody());
+  CHECK(closed.kind == EntryKind::directory);
+  CHECK(closed.error_number == EACCES);
+  CHECK(closed.names.empty());
+  const auto unwritable =
+      look({.path = directory.path(), .space = true, .access = true, .write_test = true}, test::nobody());
+  CHECK(unwritable.detail == "create: Permission denied");
+  CHECK(unwritable.space->size_bytes > 0);
+  CHECK_FALSE(unwritable.writable);
+}
+
+TEST_CASE("entries: read-only and full file systems") {
+  const test::TemporaryDirectory directory;
+  const auto answer = with_own_mounts([&]() -> std::string {
+    if (::mount("none", directory.path().c_str(), "tmpfs", 0, "size=4k") != 0)
+      return "no mounts";
+    const int fill = ::open((directory / "fill").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    while (::write(fill, "x", 1) == 1)
+      ;
+    ::close(fill);
+    auto text = look({.path = directory.path(), .write_test = true}).detail;
+    ::mount("none", directory.path().c_str(), nullptr, MS_REMOUNT | MS_RDONLY, nullptr);
+    return text + ", " + look({.path = directory.path(), .write_test = true}).detail;
+  });
+  check_text(answer, "write: No space left on device, create: Read-only file system");
+}
+
+TEST_CASE("entries: many, in order") {
+  const test::TemporaryDirectory directory;
+  std::vector<EntryQuery> queries;
+  for (int i = 0; i < 1000; ++i) {
+    const auto name = std::to_string(i);
+    if (i % 3 != 0)
+      directory.write(name, name);
+    queries.push_back({.path = directory / name, .read_bytes = 10});
+  }
+  for (const auto& as : {std::optional<User>(), ::geteuid() == 0 ? std::optional(test::nobody()) : std::nullopt}) {
+    fs::permissions(directory.path(), fs::perms(0755));
+    const auto entries = read_entries(Files(), MountTable(), {queries, 10s, as});
+    REQUIRE(entries.size() == queries.size());
+    bool right = true;
+    for (std::size_t i = 0; i < entries.size(); ++i)
+      right =
+          right && entries[i].path == queries[i].path && entries[i].content == (i % 3 == 0 ? "" : std::to_string(i));
+    CHECK(right);
+  }
+  CHECK(read_entries(Files(), MountTable(), {}).empty());
+}
+
+TEST_CASE("entries: where a path lies is said by the given mount table") {
+  const auto table = MountTable::parse("1 0 8:1 / / rw - ext4 /dev/sda1 rw\n"
+                                       "2 1 0:50 / /data rw - nfs4 server:/x rw\n");
+  REQUIRE(table);
+  const auto entries = read_entries(Files(), *table, {{{.path = "/data/share"}, {.path = "/etc"}}});
+  CHECK(entries[0].mount == "/data");
+  CHECK(entries[0].fs_type == "nfs4");
+  CHECK(entries[0].shared);
+  CHECK(entries[1].mount == "/");
+  CHECK_FALSE(entries[1].shared);
+}
+
+TEST_CASE("entries: hung mounts cost one deadline together, few descriptors, and hold nobody else up") {
+  const test::TemporaryDirectory directory;
+  constexpr int k_mounts = 60;
+  const auto answer = with_own_mounts([&]() -> std::string {
+    std::vector<EntryQuery> queries;
+    for (int i = 0; i < k_mounts; ++i) {
+      const auto path = directory / std::to_string(i);
+      fs::create_directory(path);
+      if (i % 3 != 0 && !mount_hung(path))
+        return "no mounts";
+      for (const std::string& name : {std::string(), std::string("/x"), std::string("/y")})
+        queries.push_back({.path = path + name, .space = true});
+    }
+    const rlimit few{128, 128};
+    ::setrlimit(RLIMIT_NOFILE, &few);
+    const auto begin = std::chrono::steady_clock::now();
+    const auto entries = read_entries(Files(), MountTable(), {queries, 500ms});
+    const auto took = std::chrono::steady_clock::now() - begin;
+    std::string text = took < 40 * 500ms ? "together" : "in turn";
+    bool right = true;
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      const bool is_local = (i / 3) % 3 == 0;
+      right = right && (is_local ? entries[i].kind == (i % 3 == 0 ? EntryKind::directory : EntryKind::missing)
+                                 : entries[i].kind == EntryKind::unknown && entries[i].hung());
+    }
+    if (!right)
+      for (const Entry& entry : entries)
+        text += "\n" + entry.path.substr(directory.path().size()) + " " + to_string(entry.kind) + " " + entry.detail;
+    return text + ", " + entries[4].detail;
+  });
+  check_text(answer, "together, no answer within 500.0 ms");
+}
+
+TEST_CASE("files: a path that leads onto a hung mount is read and written with a deadline") {
+  const test::TemporaryDirectory directory;
+  fs::create_directory(directory / "share");
+  fs::create_symlink(directory / "share/exports", directory / "exports");
+  const auto answer = with_own_mounts([&]() -> std::string {
+    if (!mount_hung(directory / "share"))
+      return "no mounts";
+    const Files files;
+    const auto read = files.read(directory / "exports");
+    return std::string(read ? "read" : to_string(read.error().code)) + " " +
+           read.error().message.substr(directory.path().size());
+  });
+  check_text(answer, "timeout /exports: no answer within 3.0 s");
+}
+
+TEST_CASE("files: only what nobody else could change is trusted") {
+  if (::geteuid() != 0)
+    return;
+  const test::TemporaryDirectory directory;
+  directory.write("etc/config", "x");
+  fs::permissions(directory.path(), fs::perms(0755));
+  fs::permissions(directory / "etc/config", fs::perms(0644));
+  const Files files(directory.path());
+  const auto text = [&] {
+    const auto read = files.read_trusted("/etc/config");
+    return read ? *read : read.error().message;
+  };
+  CHECK(text() == "x");
+  fs::permissions(directory / "etc/config", fs::perms(0664));
+  CHECK(text() == "/etc/config: can be changed by others (mode 0664)");
+  fs::permissions(directory / "etc/config", fs::perms(0644));
+  fs::permissions(directory / "etc", fs::perms(0775));
+  CHECK(text() == "/etc/config: others could exchange `config`: `/etc` has mode 0775");
+  fs::permissions(directory / "etc", fs::perms(0755));
+  REQUIRE(::chown((directory / "etc/config").c_str(), 65534, 65534) == 0);
+  CHECK(text() == "/etc/config: belongs to uid 65534, who could make root do anything");
+  directory.write("etc/real", "y");
+  fs::remove(directory / "etc/config");
+  fs::create_symlink("real", directory / "etc/config");
+  CHECK(text() == "y");
+  REQUIRE(::lchown((directory / "etc/config").c_str(), 65534, 65534) == 0);
+  CHECK(text() == "/etc/config: `/etc/config` is a symbolic link of uid 65534");
+}

@@ -1,0 +1,104 @@
+#include "sys/fs/walk.hpp"
+
+#include "support/catch.hpp"
+#include "support/temporary_directory.hpp"
+#include "support/users.hpp"
+#include "sys/process/call.hpp"
+
+#include <cerrno>
+#include <filesystem>
+#include <sys/stat.h>
+
+using namespace sharefs;
+using namespace sharefs::sys;
+namespace fs = std::filesystem;
+
+namespace {
+
+/// "REAL PATH TEXT", or the errno and where it stopped.
+std::string walked(const std::string& root, const std::string& path, const WalkRule& rule = {}) {
+  const Fd directory(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  const auto found = walk(directory.get(), path, rule);
+  if (!found)
+    return (found.error().may_hang ? "may hang" : std::to_string(found.error().error_number)) + " " +
+           found.error().path + " of " + found.error().resolved;
+  return found->resolved + " " + found->text() + " in " + found->ancestor +
+         (found->parent_missing ? ", no parent" : "") + (found->not_directory ? ", no directory" : "");
+}
+
+} // namespace
+
+TEST_CASE("walk: real paths, links and what is missing") {
+  const test::TemporaryDirectory root;
+  root.write("a/b/file", "x");
+  fs::create_symlink("/a/b", root / "absolute"); // of the root, not of the host
+  fs::create_symlink("../a/./b/../b", root / "a/up");
+  fs::create_symlink("../../../../etc", root / "out");
+  fs::create_symlink("loop", root / "loop");
+  const auto& r = root.path();
+  CHECK(walked(r, "/") == "/ a directory in /");
+  CHECK(walked(r, "/a/b/file") == "/a/b/file a file in /a/b");
+  CHECK(walked(r, "//a/./b/") == "/a/b a directory in /a");
+  CHECK(walked(r, "/absolute") == "/absolute a link to `/a/b` in /");
+  CHECK(walked(r, "/absolute", {.follow_last = true}) == "/a/b a directory in /a");
+  CHECK(walked(r, "/absolute/file") == "/a/b/file a file in /a/b");
+  CHECK(walked(r, "/a/up/file") == "/a/b/file a file in /a/b");
+  CHECK(walked(r, "/absolute/../up/file") == "/a/b/file a file in /a/b"); // `..` of where the link leads
+  CHECK(walked(r, "/out/passwd") == "/etc/passwd nothing in /, no parent");
+  CHECK(walked(r, "/a/none") == "/a/none nothing in /a");
+  CHECK(walked(r, "/a/none/x/../y") == "/a/none/y nothing in /a, no parent");
+  CHECK(walked(r, "/a/b/file/x") == "/a/b/file/x nothing in /a/b, no parent, no directory");
+  CHECK(walked(r, "/loop/x") == std::to_string(ELOOP) + " /loop of /loop/x");
+}
+
+TEST_CASE("walk: rules for links") {
+  const test::TemporaryDirectory root;
+  root.write("home/real/file", "x");
+  fs::create_symlink("real", root / "home/link");
+  fs::create_symlink("home", root / "way");
+  const auto& r = root.path();
+  const auto refused = std::to_string(EPERM);
+  CHECK(walked(r, "/home/link/file", {.links = Links::none}) == refused + " /home/link of /home/link/file");
+  CHECK(walked(r, "/home/link", {.links = Links::none}) == "/home/link a link to `real` in /home");
+  CHECK(walked(r, "/way/link/file", {.beneath = "/home"}) == refused + " /home/link of /home/link/file");
+  CHECK(walked(r, "/way/real/file", {.beneath = "/home"}) == "/home/real/file a file in /home/real");
+  CHECK(walked(r, "/home/link/file", {.links = Links::trusted}) == "/home/real/file a file in /home/real");
+  if (::geteuid() != 0)
+    return;
+  REQUIRE(::lchown((root / "home/link").c_str(), 65534, 65534) == 0);
+  CHECK(walked(r, "/home/link/file", {.links = Links::trusted}) == refused + " /home/link of /home/link/file");
+  CHECK(walked(r, "/home/link/file") == "/home/real/file a file in /home/real");
+}
+
+TEST_CASE("walk: a guarded path is one that nobody else could exchange") {
+  if (::geteuid() != 0)
+    return;
+  const test::TemporaryDirectory root;
+  root.write("top/mine/file", "x");
+  fs::permissions(root.path(), fs::perms(0755));
+  const auto guarded = [&](const std::string& path) { return walked(root.path(), path, {.guarded = true}); };
+  CHECK(guarded("/top/mine/file") == "/top/mine/file a file in /top/mine");
+  fs::permissions(root / "top", fs::perms(0775)); // its group could rename `mine`
+  CHECK(guarded("/top/mine/file") == std::to_string(EPERM) + " /top/mine of /top/mine/file");
+  CHECK(guarded("/top") == "/top a directory in /");
+  ::chmod((root / "top").c_str(), 01777); // as /tmp: only the owner of `mine` could
+  CHECK(guarded("/top/mine/file") == "/top/mine/file a file in /top/mine");
+  CHECK(guarded("/top/none") == std::to_string(EPERM) + " /top/none of /top/none"); // anybody could make it
+  REQUIRE(::chown((root / "top/mine").c_str(), 65534, 65534) == 0);
+  CHECK(guarded("/top/mine/file") == std::to_string(EPERM) + " /top/mine of /top/mine/file");
+  fs::permissions(root / "top", fs::perms(0755));
+  CHECK(guarded("/top/mine") == "/top/mine a directory in /top");
+  CHECK(guarded("/top/mine/file") == std::to_string(EPERM) + " /top/mine/file of /top/mine/file");
+}
+
+TEST_CASE("walk: a mount that must not be entered ends it, also behind a link") {
+  const test::TemporaryDirectory root;
+  root.write("data/share/x", "");
+  fs::create_symlink("/data/share/x", root / "link");
+  const std::set<std::string, std::less<>> stop{"/data/share"};
+  const auto& r = root.path();
+  CHECK(walked(r, "/data/share/x/y", {.stop_at = &stop}) == "may hang /data/share of /data/share/x/y");
+  CHECK(walked(r, "/link", {.stop_at = &stop}) == "/link a link to `/data/share/x` in /");
+  CHECK(walked(r, "/link/../z", {.stop_at = &stop}) == "may hang /data/share of /data/share/z");
+  CHECK(walked(r, "/data/sharex", {.stop_at = &stop}) == "/data/sharex nothing in /data");
+}
