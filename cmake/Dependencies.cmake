@@ -6,13 +6,11 @@ find_package(spdlog REQUIRED)
 find_package(tl-expected REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(yaml-cpp REQUIRED)
-find_package(CLI11 REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(libnfs REQUIRED IMPORTED_TARGET libnfs)
-pkg_check_modules(libsmartcols REQUIRED IMPORTED_TARGET smartcols)
 
 # Loading shared libraries is most of what `sharefs run` adds to its command (tests/bench/startup.md).
-option(SHAREFS_STATIC_LIBRARIES "Link statically what Debian has as archive or headers, all but libc and libsmartcols" OFF)
+option(SHAREFS_STATIC_LIBRARIES "Link statically what Debian has as archive or headers, all but libc" OFF)
 
 # sharefs::NAME is TARGET, or the archive of the same library where that is wanted and installed.
 function(sharefs_dependency name target)

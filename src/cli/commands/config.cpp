@@ -1,5 +1,6 @@
 // sharefs config show, check, schema, keys: sharefs.yaml as sharefs reads it.
 #include "base/path.hpp"
+#include "base/visible.hpp"
 #include "cli/command.hpp"
 #include "cli/context.hpp"
 #include "cli/exit_code.hpp"
@@ -81,7 +82,7 @@ Result<int> config_check(Context& context, const Arguments& arguments) {
       if (!context.flags.json)
         context.console.error(checked.error());
     } else if (!context.flags.json) {
-      context.console.out() << context.console.paint(ui::Colour::none, name) << ": ok\n";
+      context.console.out() << visible(name) << ": ok\n";
     }
   }
   context.envelope.fields["files"] = std::move(rows);

@@ -1,15 +1,35 @@
 #pragma once
-// The thread behind a progress line: nothing for a while, then a fresh line now and then.
-#include "ui/status_line.hpp"
-
+// stderr as messages share it with one line that is drawn over and over, and the thread that draws it.
 #include <chrono>
 #include <condition_variable>
+#include <iosfwd>
+#include <mutex>
 #include <string>
+#include <string_view>
 #include <thread>
 
 namespace sharefs::ui {
 
-/// "mounting 3/8, 4 s: share"; without a total and before the first step "mounting, 4 s".
+/// Thread-safe.
+class StatusLine {
+ public:
+  explicit StatusLine(std::ostream& err) : m_err(err) {}
+
+  /// Text as it is, behind the status line's removal; usually whole lines.
+  void print(std::string_view text);
+  /// Show `text` (visible characters only) at the bottom, cut to fit a terminal of `width` columns.
+  void draw(std::string_view text, int width);
+  void erase();
+
+ private:
+  void erase_locked();
+
+  std::mutex m_mutex;
+  std::ostream& m_err;
+  std::size_t m_drawn = 0; ///< columns that the status line covers
+};
+
+/// The text of a progress line: "mounting 3/8, 4 s: share"; without a total and before the first step "mounting, 4 s".
 std::string progress_text(std::string_view what, std::size_t done, std::size_t total, std::string_view now_at,
                           std::chrono::seconds elapsed);
 

@@ -1,8 +1,11 @@
-#include "ui/paint.hpp"
+#include "ui/terminal.hpp"
 
 #include "base/visible.hpp"
 
 #include <charconv>
+#include <cstdlib>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 namespace sharefs::ui {
 
@@ -18,6 +21,19 @@ int width_of(const TerminalFacts& facts) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), columns);
   const bool valid = error == std::errc{} && end == text.data() + text.size() && columns > 0 && columns <= 10'000;
   return valid ? columns : k_default_width;
+}
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name); // NOLINT(concurrency-mt-unsafe): before any thread
+  return value == nullptr ? "" : value;
+}
+
+int window_width() {
+  winsize size{};
+  for (const int descriptor : {STDOUT_FILENO, STDERR_FILENO})
+    if (::isatty(descriptor) != 0 && ::ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+      return size.ws_col;
+  return 0;
 }
 
 } // namespace
@@ -61,6 +77,17 @@ ConsoleOptions decide_console(const TerminalFacts& facts) {
   const bool able = !facts.term.empty() && facts.term != "dumb";
   options.colour = options.force_colour || (able && (facts.out || facts.err));
   return options;
+}
+
+ConsoleOptions detect_console() {
+  return decide_console({.in = ::isatty(STDIN_FILENO) != 0,
+                         .out = ::isatty(STDOUT_FILENO) != 0,
+                         .err = ::isatty(STDERR_FILENO) != 0,
+                         .no_color = environment("NO_COLOR"),
+                         .clicolor_force = environment("CLICOLOR_FORCE"),
+                         .term = environment("TERM"),
+                         .columns = environment("COLUMNS"),
+                         .window_width = window_width()});
 }
 
 } // namespace sharefs::ui

@@ -1,9 +1,9 @@
 #include "support/catch.hpp"
-#include "ui/paint.hpp"
+#include "ui/terminal.hpp"
 
 using namespace sharefs::ui;
 
-TEST_CASE("decide_console: when there is colour", "[paint]") {
+TEST_CASE("decide_console: when there is colour", "[terminal]") {
   struct Row {
     TerminalFacts facts;
     bool colour, forced;
@@ -39,7 +39,7 @@ TEST_CASE("decide_console: when there is colour", "[paint]") {
   }
 }
 
-TEST_CASE("decide_console: the width", "[paint]") {
+TEST_CASE("decide_console: the width", "[terminal]") {
   const auto width = [](int window, std::string columns) {
     TerminalFacts facts;
     facts.window_width = window;
@@ -52,7 +52,7 @@ TEST_CASE("decide_console: the width", "[paint]") {
     CHECK(width(0, wrong) == 80);
 }
 
-TEST_CASE("painted: escapes the text, not itself", "[paint]") {
+TEST_CASE("painted: escapes the text, not itself", "[terminal]") {
   CHECK(painted(Colour::green, "ok", true) == "\x1b[32mok\x1b[0m");
   CHECK(painted(Colour::green, "ok", false) == "ok");
   CHECK(painted(Colour::none, "ok", true) == "ok");

@@ -1,12 +1,43 @@
-#include "ui/ticker.hpp"
+#include "ui/progress.hpp"
 
 #include "base/visible.hpp"
 
+#include <algorithm>
 #include <csignal>
 #include <fmt/format.h>
+#include <ostream>
 #include <pthread.h>
+#include <system_error>
 
 namespace sharefs::ui {
+
+void StatusLine::print(std::string_view text) {
+  const std::scoped_lock lock(m_mutex);
+  erase_locked();
+  m_err << text << std::flush;
+}
+
+void StatusLine::draw(std::string_view text, int width) {
+  const std::scoped_lock lock(m_mutex);
+  // The last column stays free: a terminal that wraps there would leave a line behind with each drawing.
+  const auto line = fit_width(text, static_cast<std::size_t>(std::max(width - 1, 0)));
+  const auto columns = display_width(line);
+  const std::string rest(m_drawn > columns ? m_drawn - columns : 0, ' ');
+  m_err << '\r' << line << rest << std::flush;
+  m_drawn = std::max(columns, m_drawn);
+}
+
+void StatusLine::erase() {
+  const std::scoped_lock lock(m_mutex);
+  erase_locked();
+}
+
+void StatusLine::erase_locked() {
+  if (m_drawn == 0)
+    return;
+  m_err << '\r' << std::string(m_drawn, ' ') << '\r' << std::flush;
+  m_drawn = 0;
+}
 
 std::string progress_text(std::string_view what, std::size_t done, std::size_t total, std::string_view now_at,
                           std::chrono::seconds elapsed) {
@@ -26,7 +57,11 @@ Ticker::Ticker(StatusLine& line, int width, std::string what, std::size_t total,
   sigset_t before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  m_thread = std::thread([this] { run(); });
+  try {
+    m_thread = std::thread([this] { run(); });
+  } catch (const std::system_error&) {
+    // No more threads: the work goes on without a progress line.
+  }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
@@ -36,7 +71,8 @@ Ticker::~Ticker() {
     m_ending = true;
   }
   m_end.notify_all();
-  m_thread.join();
+  if (m_thread.joinable())
+    m_thread.join();
   m_line.erase();
 }
 

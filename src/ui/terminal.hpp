@@ -1,5 +1,5 @@
 #pragma once
-// Colour by SGR sequences, and only here.
+// What the terminal can do, and colour by SGR sequences: only here.
 #include "ui/console.hpp"
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace sharefs::ui {
 
-/// Name of the colour as libsmartcols takes it, or "" for none: an SGR sequence.
+/// The SGR sequence that begins the colour; "" for none.
 std::string_view sequence_of(Colour colour);
 /// `text` in that colour if `on`; control characters are made visible either way.
 std::string painted(Colour colour, std::string_view text, bool on);
