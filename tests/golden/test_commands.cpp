@@ -12,6 +12,7 @@
 //   hung TARGET, stale TARGET     how a mount answers; `well TARGET` ends it
 //   server HOST EXPORT CLIENT...  an NFS server that lets this host mount EXPORT; `dead HOST`: one that does not answer
 //   run PROGRAM ARGUMENT...       a program that succeeds and prints the lines below
+//   real PROGRAM                  the one program that is really run
 //   env NAME=VALUE                for the commands after it
 //   width COLUMNS                 both outputs are a terminal of that width from now on; 0: none
 //   stdin                         a person at a terminal, who types the lines below it to the next command
@@ -22,6 +23,7 @@
 // A command that ends in exec(2) must be the last of its file.
 #include "base/path.hpp"
 #include "cli/app.hpp"
+#include "cli/parser.hpp"
 #include "plan/unified_diff.hpp"
 #include "support/catch.hpp"
 #include "support/golden.hpp"
@@ -30,6 +32,7 @@
 
 #include <fmt/format.h>
 #include <map>
+#include <regex>
 #include <sstream>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -103,6 +106,8 @@ class Story {
       auto read = test::Machine::from_json(part.text());
       if (!read)
         throw std::runtime_error(read.error().message);
+      if (part.text().find("\"identity\"") == std::string::npos)
+        read->identity = machine().identity;
       machine() = std::move(*read);
     } else if (kind == "host") {
       machine().identity.hostname = first;
@@ -139,6 +144,12 @@ class Story {
       answer.completed.exit_code = 0;
       answer.completed.out = part.text();
       machine().run.push_back(std::move(answer));
+    } else if (kind == "real") {
+      machine().on_run = [first](const sys::Command& command) -> Result<sys::Completed> {
+        if (command.argv.front() != first)
+          return fail(ErrorCode::not_found, "`" + command.argv.front() + "` was not found");
+        return sys::run_process(command);
+      };
     } else if (kind == "env") {
       m_environment.push_back(part.line.substr(4));
     } else if (kind == "width") {
@@ -185,8 +196,9 @@ class Story {
   }
 
   void expect(const std::string& line, const std::string& text) {
+    static const std::regex k_times(R"(("took_ms": )[0-9]+)");
     if (!text.empty())
-      m_written.push_back({line, split_lines(replaced(text, m_root, "ROOT"))});
+      m_written.push_back({line, split_lines(std::regex_replace(replaced(text, m_root, "ROOT"), k_times, "$1N"))});
   }
 
   void perform(Argv argv) {
@@ -275,7 +287,37 @@ std::string play_in_child(const std::vector<GoldenPart>& parts) {
   return WIFEXITED(status) ? test::content_of(result) : fmt::format("ended by signal {}\n", WTERMSIG(status));
 }
 
+/// The `sharefs ...` of hints that cannot be typed as they stand.
+std::vector<std::string> wrong_hints(const std::string& text) {
+  static const std::regex k_command("`sharefs ([^`]*)`");
+  std::vector<std::string> wrong;
+  for (const auto& line : split_lines(text)) {
+    if (line.find("hint: ") == std::string::npos && line.find("undo with `") == std::string::npos)
+      continue;
+    for (auto one = std::sregex_iterator(line.begin(), line.end(), k_command); one != std::sregex_iterator(); ++one) {
+      auto words = test::shell_words((*one)[1].str());
+      words.insert(words.begin(), "sharefs");
+      const auto parsed = cli::parse_command_line(words);
+      const auto lacks_name = [&] {
+        const auto& options = parsed->command->options;
+        return std::ranges::any_of(options, [](const auto& option) { return option.names == "--all"; }) &&
+               parsed->arguments.positional.empty() && !parsed->arguments.flag("all");
+      };
+      if (!parsed || (parsed->command != nullptr && lacks_name()))
+        wrong.push_back(line);
+    }
+  }
+  return wrong;
+}
+
 } // namespace
+
+TEST_CASE("a hint that cannot be typed is seen") {
+  CHECK(wrong_hints("hint: run `sharefs mount share`\n1 done; undo with `sharefs undo X`").empty());
+  for (const char* hint :
+       {"hint: run `sharefs export`", "hint: run `sharefs moutn share`", "hint: `sharefs mount --al`"})
+    CHECK(wrong_hints(hint).size() == 1);
+}
 
 TEST_CASE("commands on a scripted machine") {
   std::size_t cases = 0;
@@ -290,6 +332,7 @@ TEST_CASE("commands on a scripted machine") {
       std::ofstream(file, std::ios::binary) << found;
     INFO(plan::unified_diff(file.string(), expected, found));
     CHECK((test::updates_golden() || found == expected));
+    CHECK(wrong_hints(found) == std::vector<std::string>{});
   }
   CHECK(cases >= 20);
 }

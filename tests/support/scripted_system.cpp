@@ -16,7 +16,7 @@ namespace {
 
 constexpr int k_most_links = 40;
 /// Of every file system under a root: the disk that the test runs on is never the same.
-constexpr sys::Space k_space{std::chrono::microseconds(600), 1ULL << 40U, 1ULL << 39U, 100, 50};
+constexpr sys::Space k_space{std::chrono::microseconds(600), 1ULL << 40U, 1ULL << 39U, 1U << 20U, 1U << 19U};
 
 /// `unsupported`: a test never falls through to the host.
 Error not_in_script(const std::string& call) {
@@ -157,6 +157,9 @@ Result<void> ScriptedSystem::mount(const sys::MountCall& call) {
   const std::lock_guard lock(m_mutex);
   if (answered && !own_table)
     machine.add_mount(call.source, call.target, call.fs_type, call.options);
+  if (const auto found = machine.entries.find(call.target);
+      answered && found != machine.entries.end() && found->second.kind == sys::EntryKind::unknown)
+    machine.entries.erase(found); // a new mount answers
   return without_value(answered);
 }
 
