@@ -1,7 +1,5 @@
 #include "ui/envelope.hpp"
 
-#include "plan/json_values.hpp"
-
 namespace sharefs::ui {
 
 namespace {
@@ -15,6 +13,11 @@ nlohmann::ordered_json to_json(const Diagnosis& diagnosis) {
           {"message", diagnosis.message},
           {"hint", diagnosis.hint},
           {"fix", diagnosis.fix}};
+}
+
+nlohmann::ordered_json to_json(const Error& error) {
+  return {
+      {"code", to_string(error.code)}, {"message", error.message}, {"hint", error.hint}, {"context", error.context}};
 }
 
 std::string Envelope::text() const {
@@ -34,7 +37,7 @@ std::string Envelope::text() const {
   document["diagnoses"] = Json::array();
   for (const auto& diagnosis : diagnoses)
     document["diagnoses"].push_back(to_json(diagnosis));
-  document["error"] = error ? plan::to_json(*error) : Json(nullptr);
+  document["error"] = error ? to_json(*error) : Json(nullptr);
   return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

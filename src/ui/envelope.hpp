@@ -25,5 +25,6 @@ struct Envelope {
 };
 
 nlohmann::ordered_json to_json(const Diagnosis& diagnosis);
+nlohmann::ordered_json to_json(const Error& error);
 
 } // namespace sharefs::ui

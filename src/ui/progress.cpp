@@ -13,7 +13,9 @@ namespace sharefs::ui {
 
 void StatusLine::print(std::string_view text) {
   const std::scoped_lock lock(m_mutex);
-  erase_locked();
+  if (m_drawn > 0)
+    m_err << '\r' << std::string(m_drawn, ' ') << '\r';
+  m_drawn = 0;
   m_err << text << std::flush;
 }
 
@@ -25,18 +27,6 @@ void StatusLine::draw(std::string_view text, int width) {
   const std::string rest(m_drawn > columns ? m_drawn - columns : 0, ' ');
   m_err << '\r' << line << rest << std::flush;
   m_drawn = std::max(columns, m_drawn);
-}
-
-void StatusLine::erase() {
-  const std::scoped_lock lock(m_mutex);
-  erase_locked();
-}
-
-void StatusLine::erase_locked() {
-  if (m_drawn == 0)
-    return;
-  m_err << '\r' << std::string(m_drawn, ' ') << '\r' << std::flush;
-  m_drawn = 0;
 }
 
 std::string progress_text(std::string_view what, std::size_t done, std::size_t total, std::string_view now_at,
@@ -73,7 +63,7 @@ Ticker::~Ticker() {
   m_end.notify_all();
   if (m_thread.joinable())
     m_thread.join();
-  m_line.erase();
+  m_line.print();
 }
 
 void Ticker::advance(std::string_view now_at) {
