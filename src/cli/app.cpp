@@ -11,6 +11,7 @@
 #include <csignal>
 #include <exception>
 #include <iostream>
+#include <system_error>
 #include <unistd.h>
 
 namespace sharefs::cli {
@@ -97,6 +98,10 @@ std::string reason_of(const std::exception_ptr& thrown) {
     std::rethrow_exception(thrown);
   } catch (const std::bad_alloc&) {
     return "out of memory";
+  } catch (const std::system_error& error) {
+    if (error.code() == std::errc::resource_unavailable_try_again)
+      return "no further process or thread can be started";
+    return error.what();
   } catch (const std::exception& exception) {
     return exception.what();
   } catch (...) {

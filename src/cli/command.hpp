@@ -21,7 +21,6 @@ struct OptionSpec {
   std::string_view value = {}; ///< "SECONDS" for an option that takes a value; empty for a flag
   std::string_view help = {};
   std::string_view fallback = {}; ///< default value as text
-  std::vector<std::string_view> choices = {};
   bool repeat = false; ///< may be given more than once
 };
 

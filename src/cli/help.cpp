@@ -55,8 +55,6 @@ std::string option_rows(const std::vector<OptionSpec>& options) {
     if (!option.value.empty())
       names += fmt::format(" {}", option.value);
     std::string text(option.help);
-    if (!option.choices.empty())
-      text += fmt::format(" ({})", fmt::join(option.choices, ", "));
     if (!option.fallback.empty())
       text += fmt::format(" [default: {}]", option.fallback);
     rows.emplace_back(std::move(names), std::move(text));

@@ -199,7 +199,7 @@ class Line {
     return fail(ErrorCode::usage, fmt::format("unknown option `{}`", option), near.empty() ? help_hint() : near);
   }
 
-  /// How often, and one of the choices; then the defaults.
+  /// Not more often than it may be; then the defaults.
   Result<void> check_values() {
     for (const auto* option : m_options) {
       if (option->value.empty())
@@ -208,13 +208,6 @@ class Line {
       auto& given = m_arguments.values[key];
       if (given.size() > 1 && !option->repeat)
         return fail(ErrorCode::usage, fmt::format("option `--{}` was given {} times", key, given.size()), help_hint());
-      const std::vector<std::string> choices(option->choices.begin(), option->choices.end());
-      for (const auto& value : given)
-        if (!choices.empty() && std::ranges::find(choices, value) == choices.end()) {
-          const auto near = did_you_mean_hint(value, choices);
-          return fail(ErrorCode::usage, fmt::format("option `--{}` does not know `{}`", key, value),
-                      near.empty() ? fmt::format("one of {}", join(choices, ", ")) : near);
-        }
       if (given.empty() && !option->fallback.empty())
         given.emplace_back(option->fallback);
     }
