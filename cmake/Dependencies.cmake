@@ -10,10 +10,9 @@ find_package(CLI11 REQUIRED)
 find_path(SHAREFS_DTL dtl/dtl.hpp REQUIRED) # headers only
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(libutf8proc REQUIRED IMPORTED_TARGET libutf8proc)
-pkg_check_modules(libsmartcols REQUIRED IMPORTED_TARGET smartcols)
 
 # Loading shared libraries is most of what `sharefs run` adds to its command (tests/bench/startup.md).
-option(SHAREFS_STATIC_LIBRARIES "Link statically what Debian has as archive or headers, all but libc and libsmartcols" OFF)
+option(SHAREFS_STATIC_LIBRARIES "Link statically what Debian has as archive or headers, all but libc" OFF)
 
 # sharefs::NAME is TARGET, or the archive of the same library where that is wanted and installed.
 function(sharefs_dependency name target)

@@ -6,7 +6,7 @@ readonly build_packages=(
     g++ gcc libc6-dev cmake ninja-build pkg-config ccache mold git
     clang libclang-rt-14-dev clang-format-19 clang-tidy-19 shfmt
     libspdlog-dev libfmt-dev libcli11-dev catch2 libyaml-cpp-dev nlohmann-json3-dev
-    libsmartcols-dev libacl1-dev libcap-dev libexpected-dev libdtl-dev libutf8proc-dev python3 python3-pytest
+    libacl1-dev libcap-dev libexpected-dev libdtl-dev libutf8proc-dev python3 python3-pytest
 )
 readonly lab_packages=(
     gcc libc6-dev user-mode-linux nfs-kernel-server nfs-common rpcbind iproute2 busybox-static

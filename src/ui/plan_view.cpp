@@ -2,7 +2,7 @@
 
 #include "base/text.hpp"
 #include "base/visible.hpp"
-#include "ui/paint.hpp"
+#include "ui/terminal.hpp"
 
 #include <algorithm>
 #include <array>
@@ -114,8 +114,8 @@ std::string plan_text(const plan::Plan& plan, bool colour) {
   }
   const auto groups = groups_of(plan);
   for (const auto& group : groups) {
-    if (groups.size() > 1)
-      out += painted(Colour::bold, group.empty() ? "(first)" : group, colour) + "\n";
+    if (groups.size() > 1 && !group.empty())
+      out += painted(Colour::bold, group, colour) + "\n";
     for (const auto& text : texts)
       if (text.step->group == group)
         out += step_line(text, column, colour) + diff_text(text.step->action, colour);

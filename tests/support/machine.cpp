@@ -327,4 +327,32 @@ void Machine::remove_mount(const std::string& target) {
   mounts = sys::MountTable(std::move(table));
 }
 
+sys::NfsProbe nfs_server(const std::string& host, const std::string& directory, std::vector<std::string> clients) {
+  sys::NfsProbe probe;
+  probe.host = probe.address = host;
+  for (int stage = 0; stage <= static_cast<int>(sys::ProbeStage::access); ++stage)
+    probe.stages.push_back(
+        {static_cast<sys::ProbeStage>(stage), sys::StageOutcome::ok, std::chrono::microseconds(100), "", "", ""});
+  probe.v3 = probe.v4 = true;
+  probe.exports = {{directory, std::move(clients)}};
+  probe.access = {{directory, true, ""}};
+  probe.took = std::chrono::milliseconds(3);
+  return probe;
+}
+
+sys::NfsProbe dead_nfs_server(const std::string& host) {
+  sys::NfsProbe probe = nfs_server(host, "", {});
+  probe.address.clear();
+  probe.v3 = probe.v4 = false;
+  probe.exports.clear();
+  probe.access.clear();
+  for (auto& stage : probe.stages)
+    if (stage.stage != sys::ProbeStage::resolve)
+      stage.outcome = sys::StageOutcome::skipped;
+  probe.stages[1] = {sys::ProbeStage::connect, sys::StageOutcome::failed, std::chrono::microseconds(100),
+                     "no answer within 5.0 s", "the server is off",       "see if it is on"};
+  probe.took = std::chrono::seconds(5);
+  return probe;
+}
+
 } // namespace sharefs::test
