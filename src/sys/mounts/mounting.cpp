@@ -231,7 +231,7 @@ void start_lock_service(const MountCall& call) {
 Error ending_error(const MountCall& call, const Ending& ending) {
   switch (ending.stage) {
   case Stage::target:
-    return {ErrorCode::conflict, ending.text, "run `sharefs mount --dry-run` again to see what has changed", {}};
+    return {ErrorCode::conflict, ending.text, "run `sharefs mount --all --dry-run` to see what has changed", {}};
   case Stage::isolation:
     return errno_error(ending.error_number, "cannot make a mount namespace",
                        "in a container, mounting needs CAP_SYS_ADMIN");
