@@ -8,6 +8,7 @@
 #include "sys/fs/walk.hpp"
 #include "sys/mounts/mount_watch.hpp"
 #include "sys/nfs/net.hpp"
+#include "sys/process/call.hpp"
 #include "sys/process/child.hpp"
 #include "sys/process/interrupt.hpp"
 #include "sys/process/wire.hpp"
@@ -30,6 +31,7 @@ namespace sharefs::sys {
 namespace {
 
 /// Where mount.nfs mounts, in its own namespace. Below /run only root can make or exchange anything.
+constexpr std::chrono::milliseconds k_connect_grace{500}; ///< for the child to report its own time-out
 constexpr const char* k_staging = "/run/sharefs-mount";
 constexpr std::array<const char*, 2> k_programs{"/sbin/mount.nfs", "/usr/sbin/mount.nfs"};
 constexpr std::size_t k_most_text = 4096;
@@ -204,15 +206,23 @@ Result<void> check_server(const MountCall& call) {
     if (has_word(call.options, other))
       return {};
   const std::string host = parse_source(call.source).server;
-  const Deadline deadline = deadline_in(std::min(call.deadline, k_server_deadline));
-  const auto addresses = resolve_host(host, deadline);
-  if (!addresses)
-    return fail(addresses.error());
-  const auto connection = connect_tcp(*addresses, port_of(call.options), deadline);
-  if (connection.fd || connection.error_number == ECONNREFUSED)
+  const auto within = std::min<std::chrono::milliseconds>(call.deadline, k_server_deadline);
+  const auto reached = sys::call(std::nullopt, within + k_connect_grace, [&]() -> Result<int> {
+    const auto addresses = resolve_host(host);
+    if (!addresses && addresses.error().fault == Fault::no_such_name)
+      return fail(ErrorCode::not_found, "`" + host + "` is no known host");
+    if (!addresses)
+      return fail(ErrorCode::failed, "the address of `" + host + "` cannot be found");
+    const auto connection = connect_tcp(*addresses, port_of(call.options), deadline_in(within));
+    return connection ? 0 : connection.error().error_number;
+  });
+  if (!reached && reached.error().code != ErrorCode::timeout)
+    return fail(reached.error());
+  const int error = reached ? *reached : ETIMEDOUT;
+  if (error == 0 || error == ECONNREFUSED)
     return {};
   return fail(ErrorCode::timeout,
-              "server " + host + " does not answer (" + errno_text(connection.error_number) + "): it was not mounted",
+              "server " + host + " does not answer (" + errno_text(error) + "): it was not mounted",
               "run `sharefs probe " + host + "`");
 }
 
