@@ -3,6 +3,7 @@
 #include "base/text.hpp"
 #include "support/fuzz.hpp"
 #include "sys/nfs/ask_server.hpp"
+#include "sys/process/wire.hpp"
 
 #include <algorithm>
 #include <cstdint>

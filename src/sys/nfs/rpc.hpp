@@ -67,6 +67,7 @@ struct RpcMapping {
 struct MountReply {
   std::uint32_t status = 0;   ///< mountstat3: 0 ok, 2 no such file, 13 access denied, ...
   bool only_kerberos = false; ///< neither AUTH_SYS nor AUTH_NONE
+  friend bool operator==(const MountReply&, const MountReply&) = default;
 };
 
 /// The result in a reply record, if the call was accepted and done.
