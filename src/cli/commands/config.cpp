@@ -1,6 +1,7 @@
 // sharefs config show, check, schema, keys: sharefs.yaml as sharefs reads it.
 #include "base/argv.hpp"
 #include "base/path.hpp"
+#include "base/visible.hpp"
 #include "cli/command.hpp"
 #include "cli/context.hpp"
 #include "cli/exit_code.hpp"
@@ -71,7 +72,7 @@ Result<int> config_check(Context& context, const Arguments& arguments) {
     if (!errors.empty() && !context.envelope.error)
       context.envelope.error = errors.front();
     if (errors.empty() && !context.flags.json)
-      context.console.out() << context.console.paint(ui::Colour::none, name) << ": ok\n";
+      context.console.out() << visible(name) << ": ok\n";
     rows.push_back({{"file", name},
                     {"ok", errors.empty()},
                     {"error", errors.empty() ? Json(nullptr) : all.front()},
