@@ -31,10 +31,10 @@ Result<plan::Plan> plan_file(const sys::Entry& there, std::string text) {
 /// What lies at the path, which must be nothing: no file is overwritten, and no link followed.
 Result<sys::Entry> check_new(Context& context, const std::string& path) {
   auto there = context.system.files().entry({.path = path});
+  const auto which = path == context.config_path() ? "" : " " + shell_quote(path);
   if (there.exists())
     return fail(ErrorCode::conflict, path + " is there already and is never overwritten",
-                "edit it and run `sharefs config check " + shell_quote(path) +
-                    "`, or write another one with --output FILE");
+                "edit it and run `sharefs config check" + which + "`, or write another one with --output FILE");
   if (there.kind == sys::EntryKind::unknown)
     return fail(there.error());
   return there;

@@ -1,5 +1,6 @@
 #include "sys/fs/files.hpp"
 
+#include "base/argv.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
 
@@ -55,7 +56,7 @@ Result<std::string> Files::read_trusted(const std::string& path, std::size_t lim
   auto found = entry({.path = path, .follow = true, .read_bytes = limit + 1, .links = Links::trusted, .guarded = true});
   const auto me = ::geteuid();
   const unsigned others = me == 0 ? 022 : 002; // many users have a group of their own
-  const auto name = found.resolved;
+  const auto name = shell_quote(found.resolved);
   if (found.exists() && found.uid != 0 && found.uid != me)
     return fail(ErrorCode::permission,
                 path + ": belongs to uid " + std::to_string(found.uid) + ", who could make " +
