@@ -122,7 +122,12 @@ void Run::step(std::size_t index) {
   tell(index, nullptr);
   auto& result = m_report.results[index];
   const auto begin = Clock::now();
-  work(index, result);
+  try {
+    work(index, result);
+  } catch (const std::exception& exception) { // no memory, say: in a thread it would end the process
+    result.outcome = Outcome::failed;
+    result.error = Error{ErrorCode::failed, exception.what(), "", ""};
+  }
   result.took = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin);
   tell(index, &result);
 }

@@ -43,12 +43,11 @@ Result<void> empty(sys::Fd fd, const std::string& path) {
     const std::string name = entry->d_name;
     if (name == "." || name == "..")
       continue;
-    // Whatever is no directory goes without another question. EISDIR is Linux' answer for one, EPERM that of POSIX.
-    if (entry->d_type != DT_DIR &&
-        (::unlinkat(here, name.c_str(), 0) == 0 || errno == ENOENT || (errno != EISDIR && errno != EPERM))) {
-      if (errno != 0 && errno != ENOENT)
+    if (entry->d_type != DT_DIR) { // or not known: unlink(2) tells
+      if (::unlinkat(here, name.c_str(), 0) == 0 || errno == ENOENT)
+        continue;
+      if (errno != EISDIR)
         return fail(errno_error(errno, join_path(path, name)));
-      continue;
     }
     auto below = open_below(here, name.c_str());
     if (!below && errno == ENOENT)

@@ -24,7 +24,7 @@ TEST_CASE("an action is described in one line") {
       "mount storage1:/mnt/share on /data/share",
       "unmount /data/share (force, lazy)",
       "unmount /data/share",
-      "copy /home/alice/miniconda3/envs/llm to /data/share/conda/llm",
+      "delete $'/var/tmp/sharefs-alice/\\377' with all in it",
       "run `exportfs -r`",
       "run `systemctl start 'a b'`",
       "run `sync`",
