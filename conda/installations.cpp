@@ -84,7 +84,7 @@ Diagnosis unread(const Entry& home) {
           "SF312",
           home.path,
           home.hung() ? "the home did not answer in time: " + reason_of(home)
-                      : "cannot look into it: " + reason_of(home),
+                      : "the user cannot read it: " + reason_of(home),
           home.hung() ? "is its server down?" : "",
           ""};
 }

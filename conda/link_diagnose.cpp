@@ -25,16 +25,16 @@ constexpr std::array<ProblemText, 7> k_problems{{
     {HomeProblem::unknown_user, Severity::error, "SF310", "this host does not know the user",
      "correct `conda.homes.users`, or make the user on this host", true},
     {HomeProblem::no_answer, Severity::error, "SF312", "the home does not answer (%)", "is its server down?", true},
-    {HomeProblem::unreadable, Severity::error, "SF312", "the user may not look into it: %",
+    {HomeProblem::unreadable, Severity::error, "SF312", "the user may not read it: %",
      "the directory has to belong to the user, who needs all permissions on it", true},
     {HomeProblem::no_home, Severity::error, "SF313", "the user has no home directory here", "are the homes mounted?",
      true},
     {HomeProblem::no_installation, Severity::error, "SF314", "there is no conda installation",
      "install conda there, or correct `conda.homes.conda`", false},
-    {HomeProblem::not_directory, Severity::error, "SF314", "this is not a directory, so there is no conda installation",
+    {HomeProblem::not_directory, Severity::error, "SF314", "it is not a directory, so there is no conda installation",
      "correct `conda.homes.conda`", false},
     {HomeProblem::link_on_the_way, Severity::error, "SF315",
-     "this is a symbolic link to `%`; sharefs follows no link below a home",
+     "it is a symbolic link to `%`; sharefs follows no link below a home",
      "name the real directory in `conda.homes.conda`, or move the installation to this place", false},
 }};
 
@@ -72,7 +72,7 @@ std::string command(std::string verb, const HomeState& home, const std::string& 
   return shell_join(argv);
 }
 
-/// Said once: without root it is so for all homes but one.
+/// One diagnosis for all: without root it is so for all homes but one.
 Diagnoses left_to_root(const LinkState& state) {
   constexpr std::size_t k_named = 5;
   std::vector<std::string> names;
@@ -110,7 +110,7 @@ Diagnoses about_place(const HomeState& home, const Place& place, const LinkReque
     return {{Severity::error, "SF317", path, "the store lies below it, so it cannot become a link to the store",
              "move the store out of it, or use `link: each`", ""}};
   if (now == Standing::source)
-    return {{Severity::info, "SF317", path, "this is the shared directory itself: nothing to link", "", ""}};
+    return {{Severity::info, "SF317", path, "it is the shared directory itself: nothing to link", "", ""}};
   if (now != Standing::occupied || request.backup || place.is_empty())
     return {};
   if (!place.unmounted.empty())
@@ -133,11 +133,11 @@ Diagnoses about_linking(const HomeState& home, const LinkRequest& request) {
              "remove that link first, or set `link: whole`", command("unlink", home, "", "")}};
   if (envs.entry.kind == EntryKind::symlink)
     return {{Severity::error, "SF315", envs.entry.path,
-             "this is a symbolic link to `" + envs.entry.link_target + "`; sharefs follows no link below a home",
+             "it is a symbolic link to `" + envs.entry.link_target + "`; sharefs follows no link below a home",
              "make it a real directory again, or set `link: whole`", ""}};
   if (envs.entry.kind != EntryKind::directory && envs.entry.kind != EntryKind::missing)
-    return {{Severity::error, "SF314", envs.entry.path, "this is not a directory, so conda has no environments here",
-             "", ""}};
+    return {{Severity::error, "SF314", envs.entry.path, "it is not a directory, so conda has no environments there", "",
+             ""}};
   Diagnoses found;
   for (const auto& place : home.environments)
     std::ranges::move(about_place(home, place, request), std::back_inserter(found));

@@ -42,7 +42,7 @@ def dead(lab_ready: None) -> Iterator[Cluster]:
     """A share whose server has gone, and a second server that is well."""
     with Cluster(hosts=("server", "node1")) as cluster:
         export_and_mount(cluster, config_text().replace("10.77.0.2, 10.77.0.3", "10.77.0.2"))
-        cluster["node1"].run(f"cp -r /etc/sharefs /etc/exports {SHARE}/", check=True, user=None)
+        cluster["node1"].run(f"cp -r /etc/sharefs /etc/exports {SHARE}/", user="alice", check=True)
         cluster.drop_traffic("server")
         yield cluster
 

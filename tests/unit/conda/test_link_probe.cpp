@@ -20,7 +20,7 @@ HomeState home_of(LinkMachine& machine, const LinkRequest& request) {
 
 } // namespace
 
-TEST_CASE("homes are looked into as their users", "[conda]") {
+TEST_CASE("homes are read as their users", "[conda]") {
   LinkMachine machine;
   machine.link("/home/alice/miniconda3/envs/llm", "/data/share/conda/llm");
   const auto home = home_of(machine, link_request());
