@@ -115,11 +115,11 @@ TEST_CASE("no question goes through a link in a home", "[conda]") {
 
 TEST_CASE("many homes, one that hangs and one that is closed: few questions for each, and a group of its own",
           "[conda]") {
-  constexpr int k_many = 40;
+  constexpr std::size_t k_many = 40;
   LinkMachine machine;
   auto request = link_request({"llm"});
   request.users.clear();
-  for (int number = 0; number < k_many; ++number) {
+  for (std::size_t number = 0; number < k_many; ++number) {
     const auto name = "user" + std::to_string(number);
     machine.user(name, static_cast<uid_t>(2000 + number));
     machine.directory("/home/" + name + "/miniconda3/envs");
