@@ -42,7 +42,7 @@ constexpr std::array<Rule, 6> k_rules{{
      "starts with a dot or a dash", ""},
     {[](std::string_view name) { return name.find_first_of("/\\:# ") != std::string_view::npos; },
      "has one of the characters `/ \\ : #` or a space, which conda does not allow in a name",
-     "give the name only; where it lies is said by `conda.store`"},
+     "give the name only: `conda.store` is the directory that it lies in"},
     {[](std::string_view name) { return std::ranges::any_of(name, is_control) || !is_utf8(name); },
      "has control characters or is not UTF-8", ""},
     {[](std::string_view name) { return name.find(k_backup_mark) != std::string_view::npos; },

@@ -84,7 +84,7 @@ Diagnosis unread(const Entry& home) {
           "SF312",
           home.path,
           home.hung() ? "the home did not answer in time: " + reason_of(home)
-                      : "cannot look into it: " + reason_of(home),
+                      : "the user cannot read it: " + reason_of(home),
           home.hung() ? "is its server down?" : "",
           ""};
 }
@@ -109,10 +109,10 @@ Installations find_installations(sys::System& system, const std::vector<sys::Use
     for (const auto name : k_below_home)
       paths.push_back(join_path(home, name));
     std::vector<Installation> installations;
-    auto problem = found[index].hung() ? std::optional(found[index])
-                                       : find_installations_at(
-                                             paths, [&](auto queries) { return reader.read(user, std::move(queries)); },
-                                             installations);
+    auto problem = found[index].hung()
+                       ? std::optional(found[index])
+                       : find_installations_at(
+                             paths, [&](auto queries) { return reader.read(user, std::move(queries)); }, installations);
     if (problem) {
       problem->path = homes[index];
       all.problems.push_back(unread(*problem));

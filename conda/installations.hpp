@@ -27,13 +27,13 @@ struct Installation {
 
 struct Installations {
   std::vector<Installation> found; ///< by user in the order given, then those of the host
-  Diagnoses problems;              ///< homes that could not be looked into (SF312); a home that is not there is none
+  Diagnoses problems;              ///< homes that could not be read (SF312); a home that is not there is none
   friend bool operator==(const Installations&, const Installations&) = default;
 };
 
 /// The usual places (miniconda3, anaconda3, miniforge3, mambaforge, micromamba, .conda, ...) below the home of each
-/// user, looked at as that user, homes in parallel (see ask_homes.hpp), 3 s for each question; then those below /opt
-/// and /usr/local. No link below a home is followed. As a user other than root only the own home is looked into.
+/// user, read as that user (see homes.hpp); then those below /opt and /usr/local. No link below a home is followed. As
+/// a user other than root only the own home is read.
 Installations find_installations(sys::System& system, const std::vector<sys::User>& users);
 
 } // namespace sharefs::conda

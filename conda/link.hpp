@@ -3,8 +3,9 @@
 //   probe    what the homes and the store hold; each home as its user, with deadlines
 //   diagnose what stands in the way of the request (SF3xx)
 //   plan     the steps, one group per home
-#include "conda/store.hpp"
+#include "base/diagnosis.hpp"
 #include "plan/plan.hpp"
+#include "sys/system.hpp"
 
 #include <optional>
 #include <string>
@@ -16,6 +17,16 @@ enum class LinkStyle {
   each,  ///< one link per environment; a user keeps private environments beside them
   whole, ///< the `envs` directory itself is a link, as in the manual recipe
 };
+
+/// A mount of sharefs.yaml.
+struct Share {
+  std::string name;
+  std::string at;
+  bool served_here = false; ///< by this host, where nothing needs to be mounted
+  friend bool operator==(const Share&, const Share&) = default;
+};
+/// The share with the deepest mount point above the path; nullptr: none.
+const Share* share_of(const std::string& path, const std::vector<Share>& shares);
 
 struct LinkRequest {
   enum class Verb { link, unlink };
@@ -33,15 +44,38 @@ struct LinkRequest {
 /// Names, store and installation path are sound. Errors: `usage` for an environment's name, `config` for the rest.
 Result<void> check(const LinkRequest& request);
 
+/// An environment in the store.
+struct StoredEnvironment {
+  std::string name;
+  sys::Entry entry; ///< STORE/NAME, links followed
+  sys::Entry meta;  ///< its conda-meta
+};
+
+/// The directory on the share that holds the environments. Checked before any link is made, because a link into a share
+/// that is not mounted looks to conda as if the environment had been deleted.
+struct StoreState {
+  sys::Entry entry; ///< links followed, with its names; nothing but the path is known while `unmounted` is set
+  std::optional<Share> share; ///< that it should lie on
+  bool unmounted = false;     ///< nothing is mounted at share->at
+  std::vector<StoredEnvironment> environments;
+};
+
+/// A store that root may not read (root_squash) is read as one of the readers.
+StoreState probe_store(sys::System& system, const sys::MountTable& mounts, const LinkRequest& request,
+                       const std::vector<sys::User>& readers);
+
+/// SF301 to SF305. Errors are what stops a link from being made.
+Diagnoses diagnose_store(const StoreState& state);
+
 /// What lies where a link should be.
 struct Place {
-  std::string environment;   ///< empty: the `envs` directory
-  std::string target;        ///< what a link there has to say
-  sys::Entry entry = {};     ///< not followed; of `envs` with its names
+  std::string environment;    ///< empty: the `envs` directory
+  std::string target;         ///< what a link there has to say
+  sys::Entry entry = {};      ///< not followed; of `envs` with its names
   std::string unmounted = {}; ///< a link into this share of sharefs.yaml, which is not mounted
-  bool dangling = false;     ///< a link that leads nowhere, and never into an unmounted share
-  bool is_source = false;    ///< not a link, but what the link would lead to, or a directory above it
-  std::string backup = {};   ///< name of the newest backup beside it; empty: none
+  bool dangling = false;      ///< a link that leads nowhere, and never into an unmounted share
+  bool is_source = false;     ///< not a link, but what the link would lead to, or a directory above it
+  std::string backup = {};    ///< name of the newest backup beside it; empty: none
 
   /// The `envs` directory without entries.
   [[nodiscard]] bool is_empty() const {
@@ -97,6 +131,7 @@ Diagnoses diagnose(const LinkState& state, const LinkRequest& request);
 
 /// Empty if nothing is to do, or if the store cannot be used. Homes with a problem and occupied places have no steps.
 plan::Plan plan(const LinkState& state, const LinkRequest& request);
+plan::Plan plan(const HomeState& home, const LinkRequest& request, std::chrono::system_clock::time_point now);
 
 /// How one home stands, for summaries and exit codes.
 enum class HomeSummary {

@@ -25,16 +25,16 @@ constexpr std::array<ProblemText, 7> k_problems{{
     {HomeProblem::unknown_user, Severity::error, "SF310", "this host does not know the user",
      "correct `conda.homes.users`, or make the user on this host", true},
     {HomeProblem::no_answer, Severity::error, "SF312", "the home does not answer (%)", "is its server down?", true},
-    {HomeProblem::unreadable, Severity::error, "SF312", "the user may not look into it: %",
+    {HomeProblem::unreadable, Severity::error, "SF312", "the user may not read it: %",
      "the directory has to belong to the user, who needs all permissions on it", true},
     {HomeProblem::no_home, Severity::error, "SF313", "the user has no home directory here", "are the homes mounted?",
      true},
     {HomeProblem::no_installation, Severity::error, "SF314", "there is no conda installation",
      "install conda there, or correct `conda.homes.conda`", false},
-    {HomeProblem::not_directory, Severity::error, "SF314", "this is not a directory, so there is no conda installation",
+    {HomeProblem::not_directory, Severity::error, "SF314", "it is not a directory, so there is no conda installation",
      "correct `conda.homes.conda`", false},
     {HomeProblem::link_on_the_way, Severity::error, "SF315",
-     "this is a symbolic link to `%`; sharefs follows no link below a home",
+     "it is a symbolic link to `%`; sharefs follows no link below a home",
      "name the real directory in `conda.homes.conda`, or move the installation to this place", false},
 }};
 
@@ -72,7 +72,7 @@ std::string command(std::string verb, const HomeState& home, const std::string& 
   return shell_join(argv);
 }
 
-/// Said once: without root it is so for all homes but one.
+/// One diagnosis for all: without root it is so for all homes but one.
 Diagnoses left_to_root(const LinkState& state) {
   constexpr std::size_t k_named = 5;
   std::vector<std::string> names;
@@ -96,8 +96,8 @@ Diagnoses about_problem(const HomeState& home, Verb verb) {
   if (row == k_problems.end() || (verb == Verb::unlink && !row->matters_to_unlink))
     return {};
   const auto& where = home.where;
-  const auto hint = home.problem == HomeProblem::unknown_user && !where.detail.empty() ? where.detail
-                                                                                       : std::string(row->hint);
+  const auto hint =
+      home.problem == HomeProblem::unknown_user && !where.detail.empty() ? where.detail : std::string(row->hint);
   const auto detail = where.kind == EntryKind::symlink ? where.link_target : reason_of(where);
   return {{row->severity, std::string(row->code), where.path.empty() ? home.name : where.path,
            filled(row->message, detail), hint, ""}};
@@ -110,14 +110,14 @@ Diagnoses about_place(const HomeState& home, const Place& place, const LinkReque
     return {{Severity::error, "SF317", path, "the store lies below it, so it cannot become a link to the store",
              "move the store out of it, or use `link: each`", ""}};
   if (now == Standing::source)
-    return {{Severity::info, "SF317", path, "this is the shared directory itself: nothing to link", "", ""}};
+    return {{Severity::info, "SF317", path, "it is the shared directory itself: nothing to link", "", ""}};
   if (now != Standing::occupied || request.backup || place.is_empty())
     return {};
   if (!place.unmounted.empty())
-    return {{Severity::error, "SF316", path,
-             what_is_there(place) + " is in the way, and share `" + place.unmounted +
-                 "` that it leads into is not mounted",
-             "mount the share, so that the link can be checked", "sharefs mount " + shell_quote(place.unmounted)}};
+    return {
+        {Severity::error, "SF316", path,
+         what_is_there(place) + " is in the way, and share `" + place.unmounted + "` that it leads into is not mounted",
+         "mount the share, so that the link can be checked", "sharefs mount " + shell_quote(place.unmounted)}};
   return {{Severity::error, "SF316", path, what_is_there(place) + " is in the way",
            "`--backup` moves it aside as `" + base_name(path) + ".sharefs-backup-...` and makes the link",
            command("link", home, place.environment, "--backup")}};
@@ -133,11 +133,11 @@ Diagnoses about_linking(const HomeState& home, const LinkRequest& request) {
              "remove that link first, or set `link: whole`", command("unlink", home, "", "")}};
   if (envs.entry.kind == EntryKind::symlink)
     return {{Severity::error, "SF315", envs.entry.path,
-             "this is a symbolic link to `" + envs.entry.link_target + "`; sharefs follows no link below a home",
+             "it is a symbolic link to `" + envs.entry.link_target + "`; sharefs follows no link below a home",
              "make it a real directory again, or set `link: whole`", ""}};
   if (envs.entry.kind != EntryKind::directory && envs.entry.kind != EntryKind::missing)
-    return {
-        {Severity::error, "SF314", envs.entry.path, "this is not a directory, so conda has no environments here", "", ""}};
+    return {{Severity::error, "SF314", envs.entry.path, "it is not a directory, so conda has no environments there", "",
+             ""}};
   Diagnoses found;
   for (const auto& place : home.environments)
     std::ranges::move(about_place(home, place, request), std::back_inserter(found));
@@ -170,6 +170,12 @@ Diagnoses about_unlinking(const HomeState& home, const LinkRequest& request) {
   return found;
 }
 
+Diagnoses diagnose(const HomeState& home, const LinkRequest& request) {
+  return home.problem != HomeProblem::none ? about_problem(home, request.verb)
+         : request.verb == Verb::unlink    ? about_unlinking(home, request)
+                                           : about_linking(home, request);
+}
+
 Diagnosis whole_is_shared(const LinkRequest& request) {
   return {Severity::warning,
           "SF306",
@@ -191,13 +197,17 @@ Diagnoses diagnose(const LinkState& state, const LinkRequest& request) {
   if (request.verb == Verb::link && request.style == LinkStyle::whole && std::ranges::any_of(state.homes, is_pending))
     found.push_back(whole_is_shared(request));
   std::ranges::move(left_to_root(state), std::back_inserter(found));
-  for (const auto& home : state.homes) {
-    auto about = home.problem != HomeProblem::none ? about_problem(home, request.verb)
-                 : request.verb == Verb::unlink    ? about_unlinking(home, request)
-                                                   : about_linking(home, request);
-    std::ranges::move(about, std::back_inserter(found));
-  }
+  for (const auto& home : state.homes)
+    std::ranges::move(diagnose(home, request), std::back_inserter(found));
   return found;
+}
+
+HomeSummary summarize(const HomeState& home, const LinkRequest& request) {
+  if (home.problem == HomeProblem::needs_root)
+    return HomeSummary::skipped;
+  if (has_errors(diagnose(home, request)))
+    return HomeSummary::blocked;
+  return plan(home, request, {}).empty() ? HomeSummary::right : HomeSummary::pending;
 }
 
 } // namespace sharefs::conda

@@ -48,7 +48,8 @@ class HomeSteps {
     case Standing::source:
       return;
     case Standing::older:
-      add("it leads to another place", plan::SwapLink{place.entry.path, place.entry.link_target, place.target, m_home.actor});
+      add("it leads to another place",
+          plan::SwapLink{place.entry.path, place.entry.link_target, place.target, m_home.actor});
       return;
     case Standing::occupied:
       if (!m_request.backup && !place.is_empty())
@@ -94,35 +95,6 @@ class HomeSteps {
   plan::Plan m_plan;
 };
 
-bool is_blocked(const Place& place, const LinkRequest& request) {
-  switch (standing(place, request.store)) {
-  case Standing::occupied:
-    return !request.backup && !place.is_empty();
-  case Standing::source:
-    return place.entry.path != place.target && is_under(place.target, place.entry.path);
-  default:
-    return false;
-  }
-}
-
-bool is_blocked(const HomeState& home, const LinkRequest& request) {
-  if (request.verb == Verb::unlink) {
-    // Where there is no installation there is no link either.
-    constexpr std::array k_harmless{HomeProblem::no_installation, HomeProblem::not_directory,
-                                    HomeProblem::link_on_the_way};
-    if (home.problem != HomeProblem::none)
-      return std::ranges::find(k_harmless, home.problem) == k_harmless.end();
-    return !request.all && standing(home.envs, request.store) == Standing::linked;
-  }
-  if (home.problem != HomeProblem::none)
-    return true;
-  if (request.style == LinkStyle::whole)
-    return is_blocked(home.envs, request);
-  if (home.envs.entry.kind != EntryKind::directory && home.envs.entry.kind != EntryKind::missing)
-    return true;
-  return std::ranges::any_of(home.environments, [&](const Place& place) { return is_blocked(place, request); });
-}
-
 } // namespace
 
 Result<void> check(const LinkRequest& request) {
@@ -158,7 +130,7 @@ plan::Plan plan(const LinkState& state, const LinkRequest& request) {
   if (state.store && has_errors(diagnose_store(*state.store)))
     return whole;
   for (const auto& home : state.homes)
-    std::ranges::move(HomeSteps(home, request, state.now).make().steps, std::back_inserter(whole.steps));
+    std::ranges::move(plan(home, request, state.now).steps, std::back_inserter(whole.steps));
   return whole;
 }
 
@@ -172,12 +144,8 @@ const char* to_string(Standing standing) {
   return k_names.at(static_cast<std::size_t>(standing));
 }
 
-HomeSummary summarize(const HomeState& home, const LinkRequest& request) {
-  if (home.problem == HomeProblem::needs_root)
-    return HomeSummary::skipped;
-  if (is_blocked(home, request))
-    return HomeSummary::blocked;
-  return HomeSteps(home, request, {}).make().empty() ? HomeSummary::right : HomeSummary::pending;
+plan::Plan plan(const HomeState& home, const LinkRequest& request, std::chrono::system_clock::time_point now) {
+  return HomeSteps(home, request, now).make();
 }
 
 } // namespace sharefs::conda

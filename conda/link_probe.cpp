@@ -134,8 +134,8 @@ class LinkProbe {
     std::ranges::for_each(home.environments, collect);
     const auto targets = queries.empty() ? std::vector<Entry>{} : m_reader.read(home.actor->user, std::move(queries));
     for (std::size_t index = 0; index < targets.size(); ++index) // no answer: it may well lead somewhere
-      places[index]->dangling = targets[index].kind == EntryKind::missing &&
-                                !leads_into_unmounted(*places[index], targets[index].resolved);
+      places[index]->dangling =
+          targets[index].kind == EntryKind::missing && !leads_into_unmounted(*places[index], targets[index].resolved);
   }
 
   /// What the path leads to is there again when the share is mounted.
@@ -192,12 +192,10 @@ void act_as_owner(HomeState& host, const Entry& directory, const std::vector<sys
   if (directory.kind != EntryKind::directory || directory.uid == 0)
     return;
   const auto known = std::ranges::find(users, directory.uid, &sys::User::uid);
-  host.actor->user = known != users.end() ? *known
-                                          : sys::User{std::to_string(directory.uid),
-                                                      directory.uid,
-                                                      directory.gid,
-                                                      {directory.gid},
-                                                      host.conda};
+  host.actor->user =
+      known != users.end()
+          ? *known
+          : sys::User{std::to_string(directory.uid), directory.uid, directory.gid, {directory.gid}, host.conda};
 }
 
 /// Finds where the homes are: /home/alice may be a link to it. Actions follow no link, so they have to begin there.
@@ -239,7 +237,7 @@ Result<LinkState> probe(sys::System& system, const LinkRequest& request) {
   if (request.conda.starts_with('/'))
     state.homes = one_installation(request, self, std::move(state.homes));
   if (request.verb == LinkRequest::Verb::link) {
-    state.store = probe_store(system, *mounts, {request.store, request.environments, request.shares, users});
+    state.store = probe_store(system, *mounts, request, users);
     if (has_errors(diagnose_store(*state.store)))
       return state; // nothing will be linked: the homes need not be asked
   }

@@ -1,8 +1,8 @@
-#include "conda/store.hpp"
+#include "conda/homes.hpp"
+#include "conda/link.hpp"
 
 #include "base/path.hpp"
 #include "base/text.hpp"
-#include "conda/homes.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -50,10 +50,12 @@ std::optional<Diagnosis> diagnose_directory(const StoreState& state) {
                  "the store did not answer in time: the server of `" + store.mount + "` may be down",
                  "see which share hangs, and why", "sharefs status");
   if (is_denied(store))
-    return Diagnosis{
-        Severity::warning, "SF302", store.path,
-        "neither root nor the first users may list the store: its environments could not all be checked",
-        "the users of the environments need read and search permission on it", ""};
+    return Diagnosis{Severity::warning,
+                     "SF302",
+                     store.path,
+                     "neither root nor the first users may list the store: its environments could not all be checked",
+                     "the users of the environments need read and search permission on it",
+                     ""};
   if (store.kind == EntryKind::missing && (state.share || store.shared))
     return error("SF302", store.path, "the store is not on the share that is mounted on `" + store.mount + "`",
                  "make it there, or correct `conda.store`");
@@ -107,7 +109,8 @@ const Share* share_of(const std::string& path, const std::vector<Share>& shares)
   return found;
 }
 
-StoreState probe_store(sys::System& system, const sys::MountTable& mounts, const StoreRequest& request) {
+StoreState probe_store(sys::System& system, const sys::MountTable& mounts, const LinkRequest& request,
+                       const std::vector<sys::User>& readers) {
   StoreState state;
   state.entry.path = request.store;
   if (const auto* share = share_of(request.store, request.shares); share != nullptr && !share->served_here) {
@@ -123,7 +126,7 @@ StoreState probe_store(sys::System& system, const sys::MountTable& mounts, const
     wanted.queries.push_back({.path = path, .follow = true});
     wanted.queries.push_back({.path = join_path(path, "conda-meta"), .follow = true});
   }
-  auto entries = read(system, std::move(wanted), request.readers);
+  auto entries = read(system, std::move(wanted), readers);
   for (std::size_t index = 0; index < request.environments.size(); ++index)
     state.environments.push_back(
         {request.environments[index], std::move(entries.at(1 + 2 * index)), std::move(entries.at(2 + 2 * index))});

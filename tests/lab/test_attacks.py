@@ -465,7 +465,7 @@ def test_tools_do_not_come_from_the_callers_path(server: Host) -> None:
     for tool in ("exportfs", "systemctl", "getent", "rpc.nfsd", "rpcbind", "mount.nfs", "id"):
         server.write_file(f"/local/bin/{tool}", f'#!/bin/sh\necho {tool} >>/tmp/evil-ran\nexec /usr/sbin/{tool} "$@"\n', mode=0o755)
     config = config_with(server, "path", exports_of("/local/path"))
-    done(server, "--config", config, "export", "--all", "--yes", env={"PATH": "/local/bin:/usr/sbin:/usr/bin"})
+    done(server, "--config", config, "export", "--all", "--yes", env={"PATH": "/local/bin:/lab-bin:/usr/sbin:/usr/bin"})
     assert not server.exists("/tmp/evil-ran"), server.read_text("/tmp/evil-ran")
 
 

@@ -45,9 +45,7 @@ class FakeHomes {
     directory("/home/" + name);
     return machine().users.emplace_back(sys::User{name, uid, uid, {uid}, "/home/" + name});
   }
-  sys::User& user(const std::string& name) {
-    return *std::ranges::find(machine().users, name, &sys::User::name);
-  }
+  sys::User& user(const std::string& name) { return *std::ranges::find(machine().users, name, &sys::User::name); }
   void mount(const std::string& target) { machine().add_mount("server:" + target, target, "nfs"); }
   void hang(const std::string& path) {
     sys::Entry entry;

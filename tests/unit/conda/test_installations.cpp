@@ -84,7 +84,7 @@ TEST_CASE("links below envs are read, never followed", "[conda]") {
   CHECK(all.found[0].links == std::vector<EnvironmentLink>{{"llm", "/dead/llm"}});
 }
 
-TEST_CASE("without root only the own home is looked into", "[conda]") {
+TEST_CASE("without root only the own home is read", "[conda]") {
   FakeHomes machine;
   machine.user("alice", 1000);
   machine.user("bob", 1001);

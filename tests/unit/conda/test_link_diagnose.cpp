@@ -121,8 +121,8 @@ TEST_CASE("homes with a problem", "[conda]") {
        "SF313 error /no/home", HomeSummary::blocked, HomeSummary::blocked},
       {[](LinkMachine&, LinkRequest& r) { r.conda = "miniforge3"; }, "SF314 error /home/alice/miniforge3", "",
        HomeSummary::blocked, HomeSummary::right},
-      {[](LinkMachine& m, LinkRequest&) { m.file("/home/alice/miniconda3"); },
-       "SF314 error /home/alice/miniconda3", "", HomeSummary::blocked, HomeSummary::right},
+      {[](LinkMachine& m, LinkRequest&) { m.file("/home/alice/miniconda3"); }, "SF314 error /home/alice/miniconda3", "",
+       HomeSummary::blocked, HomeSummary::right},
       {[](LinkMachine& m, LinkRequest&) { m.link("/home/alice/miniconda3", "/big"); },
        "SF315 error /home/alice/miniconda3", "", HomeSummary::blocked, HomeSummary::right},
   };
