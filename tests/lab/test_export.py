@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sharefslab import Cluster, Host, wait_until
+from sharefslab.host import Job
 from sharefslab.nfs import exported_clients
 from sharefslab.product import EXPORTS_FILE, SHARE, config_text, configure, document, done, etc_digest, sharefs
 
@@ -119,23 +120,41 @@ def test_a_withdrawn_export_is_gone_for_its_clients(lab: Cluster) -> None:
     assert not node.run(mount).ok
 
 
-def test_a_run_that_waited_does_not_withdraw_what_the_first_exported(lab: Cluster) -> None:
-    """Both are made from the same state. The second has another configuration, and waits for the lock."""
+SLOW_EXPORTFS = """
+cp /usr/sbin/exportfs /local/exportfs && touch /local/hold
+printf '#!/bin/sh\nwhile [ -e /local/hold ]; do sleep 0.1; done\nexec /local/exportfs "$@"\n' >/local/slow
+chmod 755 /local/slow && mount --bind /local/slow /usr/sbin/exportfs
+"""
+
+
+def test_runs_that_waited_do_not_withdraw_what_others_exported(lab: Cluster) -> None:
+    """One run holds the lock; two others, of other configurations, have made their plans and wait for it."""
     lab.start_nfs_server(exports="")
     server = lab.server
-    server.run("mkdir -p /srv/share /srv/other", check=True)
-    configure(lab, config_text().replace("/srv/share", "/srv/other"))
-    done(server, "export", "--all", "--yes")
-    server.write_file("/etc/sharefs/first.yaml", config_text(), mode=0o644)
-    server.write_file("/etc/sharefs/second.yaml", config_text().replace("10.77.0.3", "10.77.0.4"), mode=0o644)
-    first = server.start(["sharefs", "--config", "/etc/sharefs/first.yaml", "export", "--all", "--yes"])
-    second = server.start(["sharefs", "--config", "/etc/sharefs/second.yaml", "export", "--all", "--yes"])
-    outcomes = [job.wait_or_kill(90) for job in (first, second)]
-    assert any(outcome.ok for outcome in outcomes)
+    texts = {
+        "other": config_text().replace("/srv/share", "/srv/other"),
+        "first": config_text(),
+        "second": config_text().replace("10.77.0.3", "10.77.0.4"),
+    }
+    for name, text in texts.items():
+        server.write_file(f"/etc/sharefs/{name}.yaml", text, mode=0o644)
+    server.run(SLOW_EXPORTFS, check=True)
+
+    def start(name: str) -> Job:
+        return server.start(["sharefs", "--config", f"/etc/sharefs/{name}.yaml", "--wait", "90",
+                             "export", "--all", "--yes"])  # fmt: skip
+
+    holder = start("other")
+    wait_until(lambda: server.run("pgrep -x exportfs").ok, what="the first run puts its exports into force")
+    waiting = [start("first"), start("second")]
+    wait_until(lambda: all(b"waiting" in job.stderr() for job in waiting), what="two runs wait for the lock")
+    server.run("rm /local/hold", check=True)
+    for job in (holder, *waiting):
+        job.wait_or_kill(120).check()
     exported = sorted(exported_clients(server, "/srv/share"))
     assert exported in (["10.77.0.2", "10.77.0.3"], ["10.77.0.2", "10.77.0.4"])
-    text = server.read_text(EXPORTS_FILE)
-    assert all(client in text for client in exported)  # etab and the file say the same
+    assert all(client in server.read_text(EXPORTS_FILE) for client in exported)  # etab and the file say the same
+    assert exported_clients(server, "/srv/other") == []
 
 
 def test_a_server_for_version_4_only_needs_no_portmapper(lab: Cluster) -> None:

@@ -273,7 +273,7 @@ extern const CommandSpec k_export_command{
         "/etc/exports.d/sharefs.exports, the portmapper and the NFS server if they do not run, and `exportfs -r`. "
         "Then compares what is really exported, by etab and over the network, and takes everything back if a client is "
         "missing or has other rights. /etc/exports is never touched, a running server never restarted, and nothing is "
-        "installed.",
+        "installed. Refused are directories that users could exchange for others, and access to those of the system.",
     .example = "sharefs export --all              # every export of this host\n"
                "sharefs export /mnt/share --dry-run\n"
                "sharefs export --remove share     # withdraw it; the directory stays",

@@ -165,6 +165,23 @@ TEST_CASE("what others could exchange is known, and where it leads") {
   CHECK((found[0].code == "SF138" || found[1].code == "SF138"));
 }
 
+TEST_CASE("a directory on a file system that hangs is given up") {
+  const auto system = machine(R"({"entries": {"/hung": {"hung": true}}})", "/");
+  const auto facts = probe_facts(*system, {parse("/hung/share 10.0.0.1(rw)", "f")});
+  REQUIRE(facts);
+  CHECK(facts->directories.at("/hung/share").hung());
+  CHECK(facts->directories.at("/hung/share").error().code == ErrorCode::timeout);
+}
+
+TEST_CASE("a name that is known is not looked up again") {
+  const auto system = machine("{}", "/");
+  const Names known{{"n1", {{"10.0.0.1"}, "n1.lab"}}};
+  const auto facts = probe_facts(*system, {parse("/a n1(rw)", "f")}, {}, known);
+  REQUIRE(facts);
+  CHECK(facts->names == known);
+  CHECK(system->calls().empty());
+}
+
 TEST_CASE("the access of a directory") {
   const Root root;
   root.make("/a/b");
