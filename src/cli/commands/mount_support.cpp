@@ -174,11 +174,11 @@ nlohmann::ordered_json to_json(const mounts::MountState& state) {
   return json;
 }
 
-nlohmann::ordered_json to_json(const std::vector<mounts::MountState>& states) {
+void put_states(Context& context, const std::vector<mounts::MountState>& states) {
   auto json = nlohmann::ordered_json::array();
   for (const auto& state : states)
     json.push_back(to_json(state));
-  return json;
+  context.envelope.fields["mounts"] = std::move(json);
 }
 
 } // namespace sharefs::cli

@@ -45,7 +45,7 @@ int exit_code_for(std::size_t good, std::size_t bad);
 
 /// {name, source, target, state, mounted, latency_us, size_bytes, used_bytes, options, differences, detail}
 nlohmann::ordered_json to_json(const mounts::MountState& state);
-/// An array of them.
-nlohmann::ordered_json to_json(const std::vector<mounts::MountState>& states);
+/// The states as the `mounts` of the JSON document.
+void put_states(Context& context, const std::vector<mounts::MountState>& states);
 
 } // namespace sharefs::cli

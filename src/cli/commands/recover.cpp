@@ -183,8 +183,7 @@ Result<int> run_recover(Context& context, const Arguments& arguments) {
         return fail(executed.error());
     }
   }
-  auto json = to_json(seen->states);
-  context.envelope.fields["mounts"] = std::move(json);
+  put_states(context, seen->states);
   if (executed->exit_code == k_exit_pending || executed->exit_code == k_exit_interrupted)
     return executed->exit_code;
 

@@ -61,7 +61,7 @@ Result<int> run_status(Context& context, const Arguments& arguments) {
                    {"OPTIONS THAT DIFFER", false, true}});
   for (const auto& state : seen->states)
     table.add(row_of(state));
-  context.envelope.fields["mounts"] = to_json(seen->states);
+  put_states(context, seen->states);
   if (!context.flags.json && !table.empty())
     context.console.out() << table.render(context.console.options()) << std::flush;
   if (seen->states.empty())
