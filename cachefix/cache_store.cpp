@@ -2,6 +2,8 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "sys/process/call.hpp"
+#include "sys/process/fd.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -18,6 +20,9 @@ namespace sharefs::cachefix {
 namespace {
 
 constexpr std::size_t k_key_length = 12;
+constexpr std::size_t k_longest_origin = 4096;
+constexpr std::size_t k_most_process_text = 64U << 20U;
+constexpr std::chrono::seconds k_use_deadline{3};
 
 /// Hexadecimal digits: what cache_key makes. Nothing else below the directory is ours to list or delete.
 bool is_key(const std::string& name) {
@@ -46,15 +51,17 @@ std::string link_text(const std::string& path) {
   return text;
 }
 
-std::string text_of(const std::string& path) {
+/// A regular file: nothing through a link, never a FIFO, and not without end. Empty if it is none, or too long.
+std::string text_of(const std::string& path, std::size_t limit) {
+  const sys::Fd fd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
+  struct stat status{};
+  if (!fd || ::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode))
+    return {};
   std::string out;
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
   char buffer[65536];
-  for (ssize_t n = 0; fd >= 0 && (n = ::read(fd, buffer, sizeof buffer)) > 0;)
+  for (ssize_t n = 0; out.size() <= limit && (n = ::read(fd.get(), buffer, sizeof buffer)) > 0;)
     out.append(buffer, static_cast<std::size_t>(n));
-  if (fd >= 0)
-    ::close(fd);
-  return out;
+  return out.size() <= limit ? out : std::string();
 }
 
 /// The directory as /proc names it, where its own path goes through links.
@@ -64,8 +71,8 @@ std::string resolved(const std::string& directory) {
 }
 
 /// Keys of caches that some live process uses: by open files, mapped files (datasets maps its tables), directories, and
-/// by its arguments and environment, which name what it will open.
-std::set<std::string> keys_in_use(const std::string& root) {
+/// by its arguments and environment, which name what it will open. Nobody else but root can use what is this user's.
+std::vector<std::string> keys_in_use(const std::string& root) {
   std::set<std::string> keys;
   const std::set<std::string> roots{root + "/", resolved(root) + "/"};
   const auto note = [&](std::string_view text) {
@@ -74,28 +81,25 @@ std::set<std::string> keys_in_use(const std::string& root) {
         keys.insert(std::string(text.substr(at + start.size(), k_key_length)));
   };
   for (const std::string& pid : names_in("/proc")) {
-    if (pid.empty() || std::isdigit(static_cast<unsigned char>(pid[0])) == 0)
-      continue;
     const std::string process = "/proc/" + pid;
+    struct stat status{};
+    if (std::isdigit(static_cast<unsigned char>(pid[0])) == 0 || ::stat(process.c_str(), &status) != 0 ||
+        (status.st_uid != ::geteuid() && status.st_uid != 0))
+      continue;
     note(link_text(process + "/cwd"));
     for (const std::string& fd : names_in(process + "/fd"))
       note(link_text(process + "/fd/" + fd));
-    for (const char* file : {"/maps", "/cmdline", "/environ"})
-      note(text_of(process + file));
+    for (const char* file : {"/maps", "/cmdline", "/environ"}) // wait for the process's memory, which may be locked
+      note(text_of(process + file, k_most_process_text));
   }
-  return keys;
+  return {keys.begin(), keys.end()};
 }
 
-using Tree = std::unique_ptr<FTS, int (*)(FTS*)>;
-Tree open_tree(const std::string& path) {
-  std::string copy = path;
-  char* roots[] = {copy.data(), nullptr};
-  return {::fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR | FTS_XDEV, nullptr), ::fts_close};
-}
-
+/// Bytes and last use of all files below.
 void measure(CacheEntry& entry) {
-  const Tree tree = open_tree(entry.path);
-  entry.measured = tree != nullptr;
+  char* roots[] = {entry.path.data(), nullptr};
+  const std::unique_ptr<FTS, int (*)(FTS*)> tree(::fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR | FTS_XDEV, nullptr),
+                                                 ::fts_close);
   while (tree != nullptr) {
     const FTSENT* one = ::fts_read(tree.get());
     if (one == nullptr)
@@ -111,77 +115,59 @@ void measure(CacheEntry& entry) {
 } // namespace
 
 Result<std::vector<CacheEntry>> list_caches(const std::string& root, std::chrono::milliseconds deadline) {
-  // In a child for the deadline's sake: a cache can have millions of files. Fields by NUL, none can hold one.
-  const auto wire = sys::in_child(std::nullopt, deadline, [&]() -> Result<std::string> {
-    const std::set<std::string> used = keys_in_use(root);
-    std::string out;
+  // In children for the deadline's sake: a cache can have millions of files, and a process can hang.
+  using Keys = Result<std::vector<std::string>>;
+  const Keys used = sys::call(std::nullopt, k_use_deadline, [&]() -> Keys { return keys_in_use(root); });
+  using Entries = Result<std::vector<CacheEntry>>;
+  return sys::call(std::nullopt, deadline, [&]() -> Entries {
+    std::vector<CacheEntry> entries;
     for (const std::string& name : names_in(root)) {
-      if (!is_key(name))
-        continue;
       CacheEntry entry;
       entry.path = root + "/" + name;
       struct stat status{};
-      if (::lstat(entry.path.c_str(), &status) != 0 || !S_ISDIR(status.st_mode))
+      if (!is_key(name) || ::lstat(entry.path.c_str(), &status) != 0 || !S_ISDIR(status.st_mode))
         continue;
+      entry.device = status.st_dev;
+      entry.inode = status.st_ino;
       measure(entry);
-      out += entry.path + '\0' + std::string(trim(text_of(root + "/.origin-" + name))) + '\0' +
-             std::to_string(entry.bytes) + '\0' + std::to_string(entry.used) + '\0' +
-             (used.contains(name) ? "1" : "0") + '\0' + (entry.measured ? "1" : "0") + '\0';
+      const std::string note = text_of(root + "/.origin-" + name, k_longest_origin);
+      entry.stands_for = note.substr(0, note.find('\n'));
+      if (!used)
+        entry.in_use = "a process could not be checked";
+      else if (std::binary_search(used->begin(), used->end(), name))
+        entry.in_use = "in use";
+      entries.push_back(std::move(entry));
     }
-    return out;
+    return entries;
   });
-  if (!wire)
-    return fail(wire.error());
-  std::vector<CacheEntry> entries;
-  const auto fields = split(*wire, '\0');
-  for (std::size_t i = 0; i + 5 < fields.size(); i += 6)
-    entries.push_back({fields[i], fields[i + 1], std::stoull(fields[i + 2]), std::stoll(fields[i + 3]),
-                       fields[i + 4] == "1", fields[i + 5] == "1"});
-  return entries;
 }
 
-std::vector<CacheEntry> choose_to_prune(std::vector<CacheEntry> entries, const PruneRequest& request,
-                                        std::int64_t now) {
+std::string age_of(const CacheEntry& entry, std::int64_t now) {
+  const std::int64_t days = (now - entry.used) / 86'400;
+  return entry.used == 0 ? "-" : days <= 0 ? "today" : count_of(static_cast<std::size_t>(days), "day");
+}
+
+plan::Plan plan_prune(std::vector<CacheEntry> entries, const PruneRequest& request, std::int64_t now) {
   std::sort(entries.begin(), entries.end(), [](const CacheEntry& a, const CacheEntry& b) { return a.used < b.used; });
   std::uint64_t left = 0;
   for (const CacheEntry& entry : entries)
     left += entry.bytes;
-  std::vector<CacheEntry> chosen;
+  plan::Plan plan;
   for (const CacheEntry& entry : entries) {
     const bool old = now - entry.used >= request.older_than;
     const bool too_much = !request.keep || left > *request.keep;
-    if (entry.in_use || !entry.measured || !old || !too_much)
+    if (!entry.in_use.empty() || !old || !too_much)
       continue;
     left -= entry.bytes;
-    chosen.push_back(entry);
+    const std::string of = entry.stands_for.empty() ? "" : ", for " + to_utf8(entry.stands_for);
+    plan.add(entry.path, format_bytes(entry.bytes) + ", last used: " + age_of(entry, now) + of,
+             plan::RemoveTree{entry.path, entry.device, entry.inode});
+    if (!entry.stands_for.empty())
+      plan.add(entry.path, "the note of what it stands for",
+               plan::RemoveFile{parent_path(entry.path) + "/.origin-" + base_name(entry.path), entry.stands_for + "\n",
+                                0600});
   }
-  return chosen;
-}
-
-Result<void> remove_cache(const std::string& root, const CacheEntry& entry, std::chrono::milliseconds deadline) {
-  const std::string name = base_name(entry.path);
-  if (entry.path != root + "/" + name || !is_key(name))
-    return fail(ErrorCode::failed, entry.path + ": not a cache of sharefs");
-  const auto done = sys::in_child(std::nullopt, deadline, [&]() -> Result<std::string> {
-    // Looked at once more: a job may have begun to use it since it was listed.
-    if (keys_in_use(root).contains(name))
-      return fail(ErrorCode::busy, entry.path + ": a process has begun to use it", "prune again when the job is over");
-    const Tree tree = open_tree(entry.path);
-    if (tree == nullptr)
-      return fail(errno_error(errno, entry.path));
-    while (FTSENT* one = ::fts_read(tree.get())) {
-      if (one->fts_info == FTS_D)
-        continue;
-      const bool directory = one->fts_info == FTS_DP || one->fts_info == FTS_DNR;
-      if (::unlinkat(AT_FDCWD, one->fts_path, directory ? AT_REMOVEDIR : 0) != 0 && errno != ENOENT)
-        return fail(errno_error(errno, one->fts_path));
-    }
-    ::unlink((root + "/.origin-" + name).c_str());
-    return std::string();
-  });
-  if (!done)
-    return fail(done.error());
-  return {};
+  return plan;
 }
 
 } // namespace sharefs::cachefix

@@ -99,7 +99,7 @@ void find_in_lone_document(Draft& draft, const Program& program, const Framework
     return;
   }
   const auto cache = draft.absolute(program, *value);
-  const sys::Place* place = cache ? draft.place(*cache) : nullptr;
+  const sys::Entry* place = cache ? draft.place(*cache) : nullptr;
   if (place != nullptr && place->shared)
     draft.diagnose(Severity::warning, "SF412", word, "its cache_dir lies on shared storage and was left",
                    "give `--cache_dir` on the command line, or change the file");
@@ -188,30 +188,21 @@ void find_in_axolotl_document(Draft& draft, const Program& program, const Framew
                             "--dataset-prepared-path="));
 }
 
-/// The value of an option of the program itself, in the spellings given.
-std::optional<std::string> option_value(const Draft& draft, const Program& program, std::string_view name,
-                                        std::string_view short_name) {
-  for (std::size_t i = program.begin; i < program.end; ++i) {
-    const std::string& word = draft.argv[i];
-    if (word.starts_with(std::string(name) + "="))
-      return word.substr(name.size() + 1);
-    if ((word == name || word == short_name) && i + 1 < program.end)
-      return draft.argv[i + 1];
-  }
-  return std::nullopt;
-}
-
 /// Hydra: the file that --config-name and --config-path (relative to the script) name, overridden by `a.b.key=value`.
 void find_in_hydra_document(Draft& draft, const Program& program, const Framework* framework,
                             std::vector<Occurrence>& found) {
-  const auto name = option_value(draft, program, "--config-name", "-cn");
+  std::string name, directory;
+  for (const Occurrence& one : read_flags(draft.argv, program.begin, program.end))
+    if (one.flag == "--config-name" || one.flag == "-cn")
+      name = one.value;
+    else if (one.flag == "--config-path" || one.flag == "-cp")
+      directory = one.value;
   const auto script = draft.absolute(program, program.name);
-  if (!name || !script || !program.python || program.kind != ProgramKind::file)
+  if (name.empty() || !script || !program.python || program.kind != ProgramKind::file)
     return;
   const std::string above = parent_path(*script);
-  const auto directory = option_value(draft, program, "--config-path", "-cp").value_or("");
   const std::string file = join_path(directory.starts_with('/') ? directory : join_path(above, directory),
-                                     is_yaml_name(*name) ? *name : *name + ".yaml");
+                                     is_yaml_name(name) ? name : name + ".yaml");
   const std::string* text = text_of(draft, file);
   if (text == nullptr)
     return;
@@ -298,10 +289,12 @@ std::optional<Occurrence> find_shared_file_system(Draft& draft, const Program& p
 void use_changed_copy(Draft& draft, const Occurrence& one, const std::optional<std::string>& value) {
   const std::string word = draft.argv[one.value_index];
   const std::string& text = **draft.text(one.file);
-  const std::string copy =
-      parent_path(normalize_path(one.file)) + "/.sharefs-" + cache_key(one.file) + "-" + base_name(one.file);
-  draft.out.copies.push_back(
-      {copy, is_json_name(word) ? with_json_scalar(text, one.flag, value) : with_yaml_scalar(text, one.flag, value)});
+  const std::string content =
+      is_json_name(word) ? with_json_scalar(text, one.flag, value) : with_yaml_scalar(text, one.flag, value);
+  // Named by its content and its user: two launches, or two users, never write one file.
+  const std::string key = key_of(draft.facts.local->directory + '\n' + content);
+  const std::string copy = parent_path(normalize_path(one.file)) + "/.sharefs-" + key + "-" + base_name(one.file);
+  draft.out.copies.push_back({copy, content});
   draft.replace(one.value_index, 0, word.size(), copy);
   draft.out.changes.push_back(
       {ChangeKind::file, word, one.value_index, word, copy, one.rule.cache_class, ChangeAction::rewrite, one.rule.id,

@@ -1,7 +1,7 @@
 #include "cachefix/config_text.hpp"
 
 #include "base/text.hpp"
-#include "cachefix/rules.hpp"
+#include "cachefix/draft.hpp"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -118,20 +118,14 @@ std::vector<NestedScalar> nested_yaml_scalars(const std::string& text) {
 }
 
 std::optional<std::string> cache_dir_of_arguments(const std::string& text) {
-  std::optional<std::string> found;
   std::vector<std::string> words;
   for (const std::string& line : split_lines(text))
     for (std::string& word : split_words(line))
       words.push_back(std::move(word));
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    const auto equals = words[i].find('=');
-    if (!is_spelling_of(words[i].substr(0, equals), "--cache_dir"))
-      continue;
-    if (equals != std::string::npos)
-      found = words[i].substr(equals + 1);
-    else if (i + 1 < words.size())
-      found = words[i + 1];
-  }
+  std::optional<std::string> found;
+  for (Occurrence& one : read_flags(words, 0, words.size()))
+    if (is_spelling_of(one.flag, "--cache_dir"))
+      found = std::move(one.value);
   return found;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 // sanitize() with a machine behind it: asks and answers until nothing is left to ask.
-#include "cachefix/sanitize.hpp"
+#include "cachefix/shell_sanitize.hpp"
 
 namespace sharefs::cachefix {
 
@@ -9,8 +9,12 @@ struct Decision {
   Facts facts;
 };
 
-/// `roots` is caches.local. Errors: the mount table cannot be read.
+/// Errors: the mount table cannot be read.
 Result<Decision> decide(sys::System& system, const Argv& argv, std::vector<std::string> environment,
-                        std::string directory, LocalChoice local, const Rules& rules);
+                        std::string directory, const LocalChoice& local, const Rules& rules);
+/// The same for the text of a script file.
+Result<ScriptResult> decide_script(sys::System& system, const std::string& file, const std::string& text,
+                                   std::vector<std::string> environment, std::string directory,
+                                   const LocalChoice& local, const Rules& rules);
 
 } // namespace sharefs::cachefix

@@ -104,8 +104,7 @@ std::string describe(const Change& change) {
 }
 
 std::string describe(const Kept& kept) {
-  return to_utf8(kept.flag) + " " + shell_quote(kept.value) + " left (" + to_string(kept.cache_class) +
-         "): " + kept.reason;
+  return to_utf8(kept.flag + " " + shell_quote(kept.value)) + " unchanged: " + kept.reason;
 }
 
 } // namespace sharefs::cachefix

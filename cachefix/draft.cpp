@@ -16,14 +16,23 @@ std::optional<std::string> last_assigned(const Program& program, std::string_vie
   return std::nullopt;
 }
 
-const sys::Place k_nowhere_shared{};
+const sys::Entry k_nowhere_shared{};
+
+/// What is known of `key`; nullptr: nothing yet, the question is noted.
+template <class Known>
+const typename Known::mapped_type* find(const Known& known, std::set<std::string>& questions, const std::string& key) {
+  const auto found = known.find(key);
+  if (found == known.end())
+    questions.insert(key);
+  return found == known.end() ? nullptr : &found->second;
+}
 
 } // namespace
 
-std::string cache_key(const std::string& shared_path) {
+std::string key_of(const std::string& text) {
   // FNV-1a, 64 bits: short, and the same on every node and in every version.
   std::uint64_t hash = 14695981039346656037ULL;
-  for (const char c : normalize_path(shared_path)) {
+  for (const char c : text) {
     hash ^= static_cast<unsigned char>(c);
     hash *= 1099511628211ULL;
   }
@@ -32,6 +41,10 @@ std::string cache_key(const std::string& shared_path) {
   for (int i = 0; i < 12; ++i, hash >>= 4U)
     out += k_digits[hash & 15U];
   return out;
+}
+
+std::string cache_key(const std::string& shared_path) {
+  return key_of(normalize_path(shared_path));
 }
 
 std::optional<std::string> Draft::variable(const Program& program, std::string_view name) const {
@@ -71,53 +84,29 @@ bool Draft::any_shared() {
   return facts.any_shared.value_or(false);
 }
 
-const sys::Place* Draft::place(const std::string& path) {
-  if (facts.any_shared == false)
-    return &k_nowhere_shared;
-  const auto known = facts.places.find(path);
-  if (known != facts.places.end())
-    return &known->second;
-  out.questions.places.insert(path);
-  return nullptr;
+const sys::Entry* Draft::place(const std::string& path) {
+  return facts.any_shared == false ? &k_nowhere_shared : find(facts.places, out.questions.places, path);
 }
 
 const std::optional<std::string>* Draft::text(const std::string& path) {
-  const auto known = facts.texts.find(path);
-  if (known != facts.texts.end())
-    return &known->second;
-  out.questions.texts.insert(path);
-  return nullptr;
+  return find(facts.texts, out.questions.texts, path);
 }
 
 const std::optional<std::vector<std::string>>* Draft::listing(const std::string& path) {
-  const auto known = facts.listings.find(path);
-  if (known != facts.listings.end())
-    return &known->second;
-  out.questions.listings.insert(path);
-  return nullptr;
-}
-
-void Draft::report_leftovers(const std::string& path) {
-  const auto known = facts.leftovers.find(path);
-  if (known == facts.leftovers.end()) {
-    out.questions.leftovers.insert(path);
-    return;
-  }
-  if (!known->second.empty())
-    diagnose(Severity::info, "SF410", path,
-             known->second.size() == 1
-                 ? "1 left-over directory of an earlier launch: " + known->second.front()
-                 : std::to_string(known->second.size()) + " left-over directories of earlier launches, the first is " +
-                       known->second.front(),
-             "delete them when no job uses this cache; sharefs never does");
+  return find(facts.listings, out.questions.listings, path);
 }
 
 const std::optional<std::string>* Draft::tree(const std::string& shell_text) {
-  const auto known = facts.trees.find(shell_text);
-  if (known != facts.trees.end())
-    return &known->second;
-  out.questions.trees.insert(shell_text);
-  return nullptr;
+  return find(facts.trees, out.questions.trees, shell_text);
+}
+
+void Draft::report_leftovers(const std::string& path) {
+  const auto* names = find(facts.leftovers, out.questions.leftovers, path);
+  if (names == nullptr || names->empty())
+    return;
+  const std::string others = names->size() == 1 ? "" : " and " + count_of(names->size() - 1, "other");
+  diagnose(Severity::info, "SF410", path, "earlier launches left " + names->front() + others,
+           "delete them when no job uses this cache; sharefs never does");
 }
 
 std::optional<std::string> Draft::local_for(const std::string& shared_path) {
@@ -129,23 +118,18 @@ std::optional<std::string> Draft::local_for(const std::string& shared_path) {
     return std::nullopt;
   const std::string shared = normalize_path(shared_path);
   std::string path = facts.local->directory + "/" + cache_key(shared);
-  if (std::find(out.directories.begin(), out.directories.end(), path) == out.directories.end())
-    out.directories.push_back(path);
+  add_once(out.directories, path);
   out.origins[path] = shared;
   return path;
 }
 
 void Draft::diagnose(Severity severity, std::string code, std::string subject, std::string message, std::string hint) {
-  Diagnosis diagnosis{severity, std::move(code), to_utf8(subject), std::move(message), std::move(hint), ""};
-  if (std::find(out.diagnoses.begin(), out.diagnoses.end(), diagnosis) == out.diagnoses.end())
-    out.diagnoses.push_back(std::move(diagnosis));
+  add_once(out.diagnoses, {severity, std::move(code), to_utf8(subject), std::move(message), std::move(hint), ""});
 }
 
 void Draft::keep(std::string flag, std::optional<std::size_t> index, std::string value, CacheClass cache_class,
                  std::string reason) {
-  Kept kept{std::move(flag), index, std::move(value), cache_class, std::move(reason)};
-  if (std::find(out.kept.begin(), out.kept.end(), kept) == out.kept.end())
-    out.kept.push_back(std::move(kept));
+  add_once(out.kept, {std::move(flag), index, std::move(value), cache_class, std::move(reason)});
 }
 
 void Draft::replace(std::size_t index, std::size_t begin, std::size_t length, const std::string& text) {

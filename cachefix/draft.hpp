@@ -2,7 +2,14 @@
 // The working state of one sanitize(): what is asked, what is edited. Internal to the room.
 #include "cachefix/sanitize.hpp"
 
+#include <algorithm>
+
 namespace sharefs::cachefix {
+
+template <class T> void add_once(std::vector<T>& all, T one) {
+  if (std::find(all.begin(), all.end(), one) == all.end())
+    all.push_back(std::move(one));
+}
 
 /// What happens to one word of the original argv.
 struct WordEdit {
@@ -57,7 +64,7 @@ class Draft {
   /// False: nothing of this host is shared, or that is not known yet and the question is noted.
   bool any_shared();
   /// Where a path lies; nullptr: not known yet, the question is noted.
-  const sys::Place* place(const std::string& path);
+  const sys::Entry* place(const std::string& path);
   const std::optional<std::string>* text(const std::string& path);
   const std::optional<std::vector<std::string>>* listing(const std::string& path);
   /// Says once what an earlier launch left behind in a shared cache.
@@ -80,8 +87,9 @@ class Draft {
                       const std::string& reason);
 };
 
-/// All flags of a program that a rule is about, in the order of the command line.
-std::vector<Occurrence> find_flags(const Program& program, const Framework* framework, const Draft& draft);
+/// All options among argv[begin, end) that have a value, `--key value` and `--key=value`, in their order; without a
+/// rule yet.
+std::vector<Occurrence> read_flags(const Argv& argv, std::size_t begin, std::size_t end);
 
 using Occurrences = std::vector<const Occurrence*>;
 /// One flag with all its occurrences; the last is the one that counts for argparse. `built_once`: the setting by which

@@ -1,10 +1,7 @@
 #pragma once
 // What the wrapper knows of the machine, as values, and what it still wants to know. sanitize() is pure: it answers
-// with questions where a fact is missing, and probe() finds the answers until there is no question left.
+// with questions where a fact is missing, and answer() finds the answers until there is no question left.
 #include "cachefix/local_root.hpp"
-#include "sys/fs/resolve.hpp"
-#include "sys/system.hpp"
-
 #include <map>
 #include <optional>
 #include <set>
@@ -18,7 +15,7 @@ struct Facts {
   std::string directory;                                   ///< working directory
   std::string home;                                        ///< by passwd
   std::optional<bool> any_shared;                          ///< some mount of this host is shared; if not, no path is
-  std::map<std::string, sys::Place> places;                ///< by the path as it was asked
+  std::map<std::string, sys::Entry> places;                ///< by the path as it was asked, through links
   std::map<std::string, std::optional<std::string>> texts; ///< contents of files; nullopt: not there or not readable
   std::map<std::string, std::optional<std::vector<std::string>>> listings; ///< names in directories; nullopt: no answer
   std::map<std::string, std::optional<std::string>> trees;   ///< shell text -> syntax tree as JSON; nullopt: no parser
@@ -45,35 +42,10 @@ struct Questions {
   }
 };
 
-/// Looks the machine up for the answers; local paths in process, all others in a child with a deadline.
-class Prober {
- public:
-  Prober(sys::System& system, LocalChoice choice);
-
-  /// The first facts: environment and working directory as given.
-  Facts begin(std::vector<std::string> environment, std::string directory);
-  /// Adds the answers to the facts; every question gets one, be it "no answer". Fails if the mount table is needed and
-  /// cannot be read.
-  Result<void> answer(const Questions& questions, Facts& facts);
-
- private:
-  /// Can all of them be answered without the mount table?
-  bool glance_suffices(const Questions& questions);
-  Result<void> read_mounts(Facts& facts);
-  /// One look through links in a child with a deadline; nullopt: no answer.
-  std::optional<sys::PathFact> inspect(sys::PathQuery query);
-  std::optional<std::string> read(const std::string& path);
-  std::optional<std::vector<std::string>> list(const std::string& path);
-  std::vector<std::string> find_leftovers(const std::string& path);
-  sys::Place place(const std::string& path);
-  const sys::Identity& identity();
-
-  sys::System& m_system;
-  LocalChoice m_choice;
-  sys::Glance m_glance;
-  sys::MountTable m_mounts;
-  std::optional<sys::Resolver> m_resolver; ///< once the mount table was needed
-  std::optional<sys::Identity> m_identity;
-};
+/// The first facts: environment and working directory as given.
+Facts first_facts(sys::System& system, std::vector<std::string> environment, std::string directory);
+/// Adds the answers to the facts; every question gets one, be it "no answer". Fails if the mount table is needed and
+/// cannot be read.
+Result<void> answer(sys::System& system, const LocalChoice& local, const Questions& questions, Facts& facts);
 
 } // namespace sharefs::cachefix

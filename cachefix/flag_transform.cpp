@@ -9,38 +9,26 @@
 namespace sharefs::cachefix {
 namespace {
 
-constexpr std::string_view k_model_flags[] = {
-    "--model_name_or_path", "--model", "--model_path", "--pretrained_model_name_or_path", "--base_model", "--model_id"};
+constexpr std::string_view k_model_flags =
+    "--model_name_or_path --model --model_path --pretrained_model_name_or_path --base_model --model_id";
 // Variables that would win over HF_HUB_CACHE in some version of transformers.
 constexpr std::string_view k_older_model_variables[] = {"TRANSFORMERS_CACHE", "PYTORCH_TRANSFORMERS_CACHE",
                                                         "PYTORCH_PRETRAINED_BERT_CACHE"};
 
-/// The value of the last of some flags; nullopt if none is given.
-std::optional<std::string> value_of(const Program& program, const Argv& argv, std::span<const std::string_view> flags) {
-  std::optional<std::string> value;
-  for (std::size_t i = program.begin; i < program.end; ++i) {
-    const auto equals = argv[i].find('=');
-    if (std::find(flags.begin(), flags.end(), underscored(argv[i].substr(0, equals))) == flags.end())
-      continue;
-    if (equals != std::string::npos)
-      value = argv[i].substr(equals + 1);
-    else if (i + 1 < program.end)
-      value = argv[i + 1];
-  }
-  return value;
-}
-
 /// Is the model that is trained a directory (on whatever storage), so that no model cache is asked for it?
 /// nullopt: not known yet.
 std::optional<bool> model_is_directory(Draft& draft, const Program& program) {
-  const auto model = value_of(program, draft.argv, k_model_flags);
-  const auto path = model ? draft.absolute(program, *model) : std::nullopt;
+  std::string model;
+  for (Occurrence& one : read_flags(draft.argv, program.begin, program.end))
+    if (is_listed(underscored(one.flag), k_model_flags))
+      model = std::move(one.value);
+  const auto path = draft.absolute(program, model);
   if (!path)
     return false;
-  const sys::Place* place = draft.place(*path);
+  const sys::Entry* place = draft.place(*path);
   if (place == nullptr)
     return std::nullopt;
-  return place->kind == sys::PathKind::directory;
+  return place->kind == sys::EntryKind::directory;
 }
 
 enum class Way { in_place, drop, leave, wait };
@@ -65,7 +53,7 @@ std::optional<bool> copy_would_be_missed(Draft& draft, const Walk& walk, const P
                                          const Occurrence& one) {
   if (one.spot != Spot::document || !runs_elsewhere(draft, walk, program))
     return false;
-  const sys::Place* place = draft.place(one.file);
+  const sys::Entry* place = draft.place(one.file);
   return place == nullptr ? std::nullopt : std::optional<bool>(!place->shared);
 }
 
@@ -277,7 +265,7 @@ void transform_flag(Draft& draft, const Walk& walk, const Program& program, cons
                     const std::optional<Occurrence>& built_once) {
   struct Judged {
     std::optional<std::string> path;
-    const sys::Place* place = nullptr;
+    const sys::Entry* place = nullptr;
   };
   if (std::any_of(all.begin(), all.end(),
                   [](const Occurrence* one) { return one->value.find(k_unknown_part) != std::string::npos; })) {

@@ -1,4 +1,5 @@
-// Flags of the user's program: found by the rules; those that no rule is about are told where they lie on the share.
+// Flags of the user's program: found by the rules. Those that no rule is about are reported where they lie on the
+// share.
 #include "cachefix/config_files.hpp"
 #include "cachefix/draft.hpp"
 
@@ -8,68 +9,42 @@
 namespace sharefs::cachefix {
 namespace {
 
-/// argparse never takes such a word as a value.
-bool looks_like_option(const std::string& word) {
-  if (word.size() < 2 || word[0] != '-' || word.find(' ') != std::string::npos)
-    return false;
-  return !std::all_of(word.begin() + 1, word.end(), [](unsigned char c) { return std::isdigit(c) != 0 || c == '.'; });
-}
-
-/// Flags that no rule is about: says so where their value lies on shared storage.
-void tell_unruled(Draft& draft, const Program& program, const Framework* framework) {
-  for (std::size_t i = program.begin; i < program.end; ++i) {
-    const std::string& word = draft.argv[i];
-    if (!word.starts_with("--") || rule_for_flag(program, framework, word.substr(0, word.find('=')), draft.rules.user))
-      continue;
-    const auto equals = word.find('=');
-    const bool attached = equals != std::string::npos;
-    if (!attached && (i + 1 >= program.end || looks_like_option(draft.argv[i + 1])))
-      continue;
-    const std::string value = attached ? word.substr(equals + 1) : draft.argv[i + 1];
-    const std::string flag = word.substr(0, equals);
-    const bool doubtful = may_be_short_for(flag, "--cache_dir");
-    if (!value.starts_with('/') && !value.starts_with("~/") && !doubtful)
-      continue;
-    const auto path = draft.absolute(program, value);
-    const sys::Place* place = path ? draft.place(*path) : nullptr;
-    if (place == nullptr || !place->shared)
-      continue;
-    draft.keep(flag, attached ? i : i + 1, value, CacheClass::never, "no rule is about this flag");
-    if (doubtful)
-      draft.diagnose(Severity::warning, "SF406", flag,
-                     "it may be short for `--cache_dir`, which would be rewritten, or mean another option; it was left",
-                     "write `--cache_dir` in full, or say `--local " + flag + "` or `--keep " + flag + "`");
-  }
+/// A flag that no rule is about: reported where its value lies on shared storage.
+void keep_unruled(Draft& draft, const Program& program, const Occurrence& one) {
+  const bool doubtful = may_be_short_for(one.flag, "--cache_dir");
+  if (!one.value.starts_with('/') && !one.value.starts_with("~/") && !doubtful)
+    return;
+  const auto path = draft.absolute(program, one.value);
+  const sys::Entry* place = path ? draft.place(*path) : nullptr;
+  if (place == nullptr || !place->shared)
+    return;
+  draft.keep(one.flag, one.value_index, one.value, CacheClass::never, "no rule is about this flag");
+  if (doubtful)
+    draft.diagnose(Severity::warning, "SF406", one.flag, "may be short for `--cache_dir`, so it was left",
+                   "write `--cache_dir` in full, or say `--local " + one.flag + "` or `--keep " + one.flag + "`");
 }
 
 } // namespace
 
-std::vector<Occurrence> find_flags(const Program& program, const Framework* framework, const Draft& draft) {
+std::vector<Occurrence> read_flags(const Argv& argv, std::size_t begin, std::size_t end) {
   std::vector<Occurrence> found;
-  const Argv& argv = draft.argv;
-  for (std::size_t i = program.begin; i < program.end; ++i) {
+  for (std::size_t i = begin; i < end; ++i) {
     const std::string& word = argv[i];
-    if (word.size() < 3 || !word.starts_with("--"))
+    if (word.size() < 2 || word[0] != '-')
       continue;
     const auto equals = word.find('=');
-    const std::string flag = word.substr(0, equals);
-    auto rule = rule_for_flag(program, framework, flag, draft.rules.user);
-    if (!rule)
-      continue;
     Occurrence one;
-    one.flag = flag;
+    one.flag = word.substr(0, equals);
     one.name_index = i;
-    one.rule = std::move(*rule);
     if (equals != std::string::npos) {
-      one.value_index = i;
       one.value_begin = equals + 1;
-      one.value = word.substr(equals + 1);
+    } else if (i + 1 < end && !looks_like_option(argv[i + 1])) {
+      ++i;
     } else {
-      if (i + 1 >= program.end || looks_like_option(argv[i + 1]))
-        continue; // a flag without a value: argparse would refuse it
-      one.value_index = ++i;
-      one.value = argv[i];
+      continue; // no value: argparse would refuse it
     }
+    one.value_index = i;
+    one.value = argv[i].substr(one.value_begin);
     found.push_back(std::move(one));
   }
   return found;
@@ -77,8 +52,15 @@ std::vector<Occurrence> find_flags(const Program& program, const Framework* fram
 
 void sanitize_flags(Draft& draft, const Walk& walk, const Program& program, const Framework* framework) {
   std::vector<Occurrence> found = find_in_files(draft, program, framework);
-  for (Occurrence& one : find_flags(program, framework, draft))
-    found.push_back(std::move(one));
+  std::vector<Occurrence> unruled;
+  for (Occurrence& one : read_flags(draft.argv, program.begin, program.end)) {
+    if (one.flag.size() < 3 || !one.flag.starts_with("--"))
+      continue;
+    auto rule = rule_for_flag(program, framework, one.flag, draft.rules.user);
+    if (rule)
+      one.rule = std::move(*rule);
+    (rule ? found : unruled).push_back(std::move(one));
+  }
   for (Occurrence& one : find_overrides(program, framework, draft))
     found.push_back(std::move(one));
   // In the order in which the program reads them: the last counts.
@@ -105,7 +87,8 @@ void sanitize_flags(Draft& draft, const Walk& walk, const Program& program, cons
     transform_flag(draft, walk, program, all,
                    is_spelling_of(first.rule.flag, "--cache_dir") ? built_once : std::nullopt);
   }
-  tell_unruled(draft, program, framework);
+  for (const Occurrence& one : unruled)
+    keep_unruled(draft, program, one);
 }
 
 } // namespace sharefs::cachefix

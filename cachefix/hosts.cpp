@@ -7,9 +7,9 @@
 namespace sharefs::cachefix {
 namespace {
 
-void add_once(std::vector<std::string>& hosts, std::string_view name) {
-  if (!name.empty() && std::find(hosts.begin(), hosts.end(), name) == hosts.end())
-    hosts.emplace_back(name);
+void add_host(std::vector<std::string>& hosts, std::string_view name) {
+  if (!name.empty())
+    add_once(hosts, std::string(name));
 }
 
 /// A filter's hosts: `a@b:0,2` -> a, b. With `whole_only` those without slots.
@@ -18,7 +18,7 @@ std::vector<std::string> filtered(std::string_view filter, bool whole_only) {
   for (const std::string& part : split(filter, '@')) {
     const auto colon = part.find(':');
     if (!whole_only || colon == std::string::npos)
-      add_once(hosts, trim(std::string_view(part).substr(0, colon)));
+      add_host(hosts, trim(std::string_view(part).substr(0, colon)));
   }
   return hosts;
 }
@@ -63,7 +63,7 @@ std::vector<std::string> parse_hostfile(std::string_view text) {
   for (const std::string& line : split_lines(text)) {
     const auto words = split_words(std::string_view(line).substr(0, line.find('#')));
     if (!words.empty())
-      add_once(hosts, std::string_view(words.front()).substr(0, words.front().find(':')));
+      add_host(hosts, std::string_view(words.front()).substr(0, words.front().find(':')));
   }
   return hosts;
 }
@@ -71,7 +71,7 @@ std::vector<std::string> parse_hostfile(std::string_view text) {
 std::vector<std::string> parse_host_list(std::string_view text) {
   std::vector<std::string> hosts;
   for (const std::string& part : split(text, ','))
-    add_once(hosts, trim(std::string_view(part).substr(0, part.find(':'))));
+    add_host(hosts, trim(std::string_view(part).substr(0, part.find(':'))));
   return hosts;
 }
 
@@ -91,7 +91,7 @@ std::vector<std::string> hosts_of(Draft& draft, const Walk& walk) {
   for (const Program& program : walk.programs)
     for (const std::size_t number : program.chain)
       for (const std::string& host : hosts_of_link(draft, program, walk.chain[number]))
-        add_once(hosts, host);
+        add_host(hosts, host);
   return hosts;
 }
 

@@ -3,6 +3,7 @@
 // a row of launchers_*.cpp; options.cpp reads its options, walk.cpp follows the rows down to the user's program.
 #include "base/argv.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <optional>
 #include <span>
@@ -103,8 +104,19 @@ const Launcher* find_launcher(std::string_view program, std::optional<std::strin
 const Launcher* find_launcher_by_name(std::string_view program);
 /// The row for `python -m MODULE`, or for a file `.../torch/distributed/run.py`; nullptr if there is none.
 const Launcher* find_module_launcher(std::string_view module);
+/// Calls `f` with each word of a list.
+template <class F> void each_word(std::string_view list, char separator, F f) {
+  while (!list.empty()) {
+    const auto end = std::min(list.find(separator), list.size());
+    if (end != 0)
+      f(list.substr(0, end));
+    list.remove_prefix(std::min(end + 1, list.size()));
+  }
+}
 /// True if `name` is one of the words of `list`, where a word may end in `*`.
 bool is_listed(std::string_view name, std::string_view list);
+/// argparse never takes such a word as a value: it starts with a dash, is no negative number, and has no space.
+bool looks_like_option(const std::string& word);
 
 struct GivenOption {
   std::string name; ///< canonical

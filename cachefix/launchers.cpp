@@ -3,16 +3,10 @@
 #include "base/path.hpp"
 #include "cachefix/launcher_rows.hpp"
 
-#include <algorithm>
 #include <vector>
 
 namespace sharefs::cachefix {
 namespace {
-
-std::string_view last_component(std::string_view path) {
-  const auto slash = path.rfind('/');
-  return slash == std::string_view::npos ? path : path.substr(slash + 1);
-}
 
 /// "torch.distributed.run" as the end of a path: ".../torch/distributed/run.py".
 bool is_file_of_module(std::string_view path, std::string_view module) {
@@ -55,7 +49,7 @@ std::string_view opaque_modules() {
 }
 
 const Launcher* find_launcher(std::string_view program, std::optional<std::string_view> next) {
-  const std::string_view name = last_component(program);
+  const std::string name = base_name(program);
   for (const Launcher& launcher : launchers())
     if (is_listed(name, launcher.programs) && (launcher.verbs.empty() || (next && is_listed(*next, launcher.verbs))))
       return &launcher;
@@ -63,22 +57,20 @@ const Launcher* find_launcher(std::string_view program, std::optional<std::strin
 }
 
 const Launcher* find_launcher_by_name(std::string_view program) {
+  const std::string name = base_name(program);
   for (const Launcher& launcher : launchers())
-    if (is_listed(last_component(program), launcher.programs))
+    if (is_listed(name, launcher.programs))
       return &launcher;
   return nullptr;
 }
 
 const Launcher* find_module_launcher(std::string_view module) {
   for (const Launcher& launcher : launchers()) {
-    std::string_view rest = launcher.modules;
-    while (!rest.empty()) {
-      const auto end = std::min(rest.find(' '), rest.size());
-      const std::string_view word = rest.substr(0, end);
-      if (word == module || is_file_of_module(module, word))
-        return &launcher;
-      rest.remove_prefix(std::min(end + 1, rest.size()));
-    }
+    bool found = false;
+    each_word(launcher.modules, ' ',
+              [&](std::string_view word) { found = found || word == module || is_file_of_module(module, word); });
+    if (found)
+      return &launcher;
   }
   return nullptr;
 }

@@ -5,78 +5,140 @@
 
 #include <algorithm>
 #include <cctype>
-#include <optional>
-#include <unistd.h>
+#include <random>
 
 namespace sharefs::cachefix {
 namespace {
 
-/// A directory that this user may have for his own, or why not.
+constexpr std::size_t k_random_characters = 6;
+
+/// A directory for all users, and what this user has in it.
 struct Candidate {
-  std::string own;
-  std::string exists; ///< itself, or its nearest existing ancestor, as resolved
+  std::string above;            ///< the directory for all users
+  std::string name;             ///< of this user's own one
+  std::vector<std::string> own; ///< paths of those that exist and are this user's alone
+  std::string path;             ///< to use: one of `own`, or to be made; empty: see why_not
+  std::string exists;           ///< `path`, or the nearest directory above that exists
   std::string why_not;
+  bool taken = false; ///< somebody else has made above/name
 };
 
-class Search {
- public:
-  Search(sys::System& system, sys::Resolver& resolver, const sys::Identity& identity)
-      : m_system(system), m_resolver(resolver), m_identity(identity),
-        m_prefix(system.files().is_live() ? "" : system.files().root()) {}
+sys::EntryQuery query_of(const std::string& path) {
+  sys::EntryQuery query;
+  query.path = path;
+  query.links = sys::Links::trusted;
+  query.guarded = true;
+  query.access = true;
+  return query;
+}
 
-  /// `directory` holds the users' directories, `own` is this user's. /var/cache/sharefs is made by root as 1777.
-  Candidate candidate(const std::string& directory, const std::string& own) {
-    Candidate found{own, "", ""};
-    const sys::Place at = m_resolver.resolve(own);
-    if (at.shared) {
-      found.why_not = directory + " lies on shared storage (" + at.fs_type + ")";
-      return found;
-    }
-    found.exists = at.resolved;
-    const auto info = m_system.files().info(at.resolved);
-    if (info && *info) {
-      if ((*info)->kind != sys::FileInfo::Kind::directory || (*info)->uid != m_identity.uid)
-        found.why_not = own + " is not a directory of yours";
-      else if (!writable(at.resolved))
-        found.why_not = own + " cannot be written";
-      return found;
-    }
-    do
-      found.exists = parent_path(found.exists);
-    while (found.exists != "/" && ::access((m_prefix + found.exists).c_str(), F_OK) != 0);
-    if (!writable(found.exists))
-      found.why_not = found.exists + " cannot be written";
-    return found;
+std::vector<sys::Entry> look(sys::System& system, std::vector<sys::EntryQuery> queries) {
+  sys::EntryRequest request;
+  request.queries = std::move(queries);
+  return system.entries(request);
+}
+
+/// USER, or USER.XXXXXX.
+bool is_name_of(const std::string& found, const std::string& name) {
+  return found == name || (found.size() == name.size() + 1 + k_random_characters && found.starts_with(name + "."));
+}
+
+std::string random_name(const std::string& name) {
+  static constexpr std::string_view k_letters = "abcdefghijklmnopqrstuvwxyz0123456789";
+  std::random_device source; // nobody can guess it and make it first
+  std::string out = name + ".";
+  for (std::size_t i = 0; i < k_random_characters; ++i)
+    out += k_letters[source() % k_letters.size()];
+  return out;
+}
+
+/// Others could put another directory in its place: what the directory above lets them do.
+std::string exchangeable(const sys::Entry& above, const sys::Identity& identity) {
+  if (above.uid != 0 && above.uid != identity.uid)
+    return above.path + " belongs to uid " + std::to_string(above.uid);
+  if ((above.mode & 022U) != 0 && (above.mode & 01000U) == 0)
+    return "others may write to " + above.path + ", which has no sticky bit";
+  return {};
+}
+
+/// What is there, and which path to use; `why_not` where none is safe.
+void check(sys::System& system, Candidate& candidate, const sys::Entry& above, const sys::Identity& identity) {
+  const std::string first = join_path(candidate.above, candidate.name);
+  if (above.shared) {
+    candidate.why_not = candidate.above + " lies on shared storage (" + above.fs_type + ")";
+  } else if (above.kind == sys::EntryKind::missing) {
+    candidate.path = first;
+    candidate.exists = above.ancestor;
+  } else if (above.kind == sys::EntryKind::unknown) {
+    candidate.why_not = above.error().message;
+  } else if (above.kind != sys::EntryKind::directory) {
+    candidate.why_not = candidate.above + " is not a directory";
+  } else {
+    candidate.why_not = exchangeable(above, identity);
   }
-
-  /// Free bytes; why_not is set if they, or the free inodes, are too few.
-  std::uint64_t room(Candidate& candidate, std::uint64_t min_free_bytes) {
-    sys::PathProbeRequest request;
-    request.path = m_prefix + candidate.exists;
-    const auto probes = m_system.probe_paths({request});
-    if (probes.empty() || probes.front().health != sys::PathHealth::ok) {
-      candidate.why_not = candidate.exists + " does not answer";
-      return 0;
-    }
-    const sys::PathProbe& probe = probes.front();
-    if (probe.free_bytes < min_free_bytes)
-      candidate.why_not = candidate.own + " has " + format_bytes(probe.free_bytes) + " free, caches.min_free is " +
-                          format_bytes(min_free_bytes);
-    else if (probe.files > 0 && probe.free_files < k_least_free_inodes) // btrfs counts none
-      candidate.why_not = candidate.own + " has only " + count_of(probe.free_files, "free inode");
-    return probe.free_bytes;
+  if (!candidate.why_not.empty() || !candidate.path.empty())
+    return;
+  std::vector<sys::EntryQuery> queries{query_of(first)};
+  for (const std::string& name : above.names)
+    if (name != candidate.name && is_name_of(name, candidate.name))
+      queries.push_back(query_of(join_path(candidate.above, name)));
+  for (const sys::Entry& entry : look(system, std::move(queries))) {
+    const bool ours = entry.kind == sys::EntryKind::directory && entry.uid == identity.uid;
+    const bool open = ours && (entry.mode & 022U) != 0;
+    if (entry.path == first && entry.shared)
+      candidate.why_not = first + " lies on shared storage (" + entry.fs_type + ")";
+    else if (entry.path == first && open)
+      candidate.why_not = "others may write to " + first;
+    else if (ours && !open && !entry.shared)
+      candidate.own.push_back(entry.path);
+    else if (entry.path == first)
+      candidate.taken = entry.kind != sys::EntryKind::missing;
   }
-
- private:
-  [[nodiscard]] bool writable(const std::string& path) const {
-    return ::access((m_prefix + path).c_str(), W_OK | X_OK) == 0;
+  if (!candidate.why_not.empty())
+    return;
+  if (!candidate.own.empty()) {
+    candidate.path = candidate.exists = candidate.own.front();
+  } else {
+    candidate.path = candidate.taken ? join_path(candidate.above, random_name(candidate.name)) : first;
+    candidate.exists = candidate.above;
   }
+}
 
-  sys::System& m_system;
-  sys::Resolver& m_resolver;
-  const sys::Identity& m_identity;
-  std::string m_prefix;
-};
+std::vector<Candidate> candidates_of(sys::System& system, const LocalChoice& choice, const sys::Identity& identity) {
+  const std::string name = directory_name_of(identity.user, identity.uid);
+  std::vector<Candidate> candidates;
+  std::vector<sys::EntryQuery> queries;
+  const auto add = [&](const std::string& above, const std::string& own) {
+    candidates.push_back({above, own, {}, {}, {}, {}, false});
+    sys::EntryQuery query = query_of(above);
+    query.follow = true;
+    query.list = true;
+    queries.push_back(std::move(query));
+  };
+  for (const std::string& directory : choice.directories)
+    add(normalize_path(directory), name);
+  add("/var/tmp", "sharefs-" + name);
+  const auto entries = look(system, std::move(queries));
+  for (std::size_t i = 0; i < candidates.size(); ++i)
+    check(system, candidates[i], entries[i], identity);
+  return candidates;
+}
+
+/// Free bytes; why_not is set where they, or the free inodes, are too few, or it cannot be written.
+std::uint64_t room(Candidate& candidate, const sys::Entry& there, std::uint64_t min_free_bytes) {
+  if (!there.space) {
+    candidate.why_not = there.error_number != 0 ? there.error().message : candidate.exists + " does not answer";
+    return 0;
+  }
+  if (!there.writable)
+    candidate.why_not = candidate.exists + " cannot be written";
+  else if (there.space->free_bytes < min_free_bytes)
+    candidate.why_not = candidate.path + " has " + format_bytes(there.space->free_bytes) +
+                        " free, caches.min_free is " + format_bytes(min_free_bytes);
+  else if (there.space->files > 0 && there.space->free_files < k_least_free_inodes) // btrfs counts none
+    candidate.why_not = candidate.path + " has only " + count_of(there.space->free_files, "free inode");
+  return there.space->free_bytes;
+}
 
 } // namespace
 
@@ -88,32 +150,50 @@ std::string directory_name_of(const std::string& user, unsigned uid) {
   return plain ? user : "uid-" + std::to_string(uid);
 }
 
-LocalRoot find_local_root(sys::System& system, sys::Resolver& resolver, const LocalChoice& choice,
-                          const sys::Identity& identity) {
-  const std::string name = directory_name_of(identity.user, identity.uid);
-  Search search(system, resolver, identity);
-  LocalRoot root;
+LocalRoot find_local_root(sys::System& system, const LocalChoice& choice, const sys::Identity& identity) {
+  std::vector<Candidate> candidates = candidates_of(system, choice, identity);
+  std::vector<sys::EntryQuery> queries;
+  for (const Candidate& candidate : candidates) {
+    sys::EntryQuery query;
+    query.path = candidate.exists.empty() ? "/" : candidate.exists;
+    query.follow = true;
+    query.access = true;
+    query.space = true;
+    queries.push_back(std::move(query));
+  }
+  const auto spaces = look(system, std::move(queries));
+  const Candidate* best = nullptr;
   std::uint64_t most = 0;
-  std::string problems;
-  const auto consider = [&](const std::string& directory, const std::string& own) {
-    Candidate candidate = search.candidate(directory, own);
-    const std::uint64_t free = candidate.why_not.empty() ? search.room(candidate, choice.min_free_bytes) : 0;
+  std::vector<std::string> problems;
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    Candidate& candidate = candidates[i];
+    const bool fallback = i + 1 == candidates.size();
+    if (fallback && best != nullptr)
+      break;
+    const std::uint64_t free = candidate.why_not.empty() ? room(candidate, spaces[i], choice.min_free_bytes) : 0;
     if (!candidate.why_not.empty()) {
-      problems += (problems.empty() ? "" : "; ") + candidate.why_not;
-    } else if (root.directory.empty() || free > most) {
-      root.directory = candidate.own;
+      problems.push_back(candidate.why_not);
+    } else if (best == nullptr || free > most) {
+      best = &candidate;
       most = free;
     }
-  };
-  for (const std::string& directory : choice.directories)
-    consider(directory, join_path(normalize_path(directory), name));
-  if (!root.directory.empty())
-    return root;
-  const std::string own = "/var/tmp/sharefs-" + name;
-  consider(own, own);
-  root.fallback = !root.directory.empty();
-  root.problem = problems;
-  return root;
+  }
+  const std::string install = "run `install -d -m 1777 /var/cache/sharefs` as root";
+  if (best == nullptr)
+    return {"", join(problems, "; "), install + ", or set caches.local in sharefs.yaml"};
+  const std::string first = join_path(best->above, best->name);
+  if (best->taken)
+    return {best->path, first + " belongs to somebody else", "as root, remove " + first};
+  return best == &candidates.back() ? LocalRoot{best->path, join(problems, "; "), install}
+                                    : LocalRoot{best->path, "", ""};
+}
+
+std::vector<std::string> own_directories(sys::System& system, const LocalChoice& choice,
+                                         const sys::Identity& identity) {
+  std::vector<std::string> all;
+  for (const Candidate& candidate : candidates_of(system, choice, identity))
+    all.insert(all.end(), candidate.own.begin(), candidate.own.end());
+  return all;
 }
 
 } // namespace sharefs::cachefix

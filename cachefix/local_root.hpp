@@ -1,6 +1,5 @@
 #pragma once
 // Which directory on this host's own disks holds this user's caches.
-#include "sys/fs/resolve.hpp"
 #include "sys/system.hpp"
 
 #include <cstdint>
@@ -22,16 +21,18 @@ inline constexpr std::uint64_t k_least_free_inodes = 10'000;
 /// Where this user's node-local caches are.
 struct LocalRoot {
   std::string directory; ///< LOCAL/USER, or /var/tmp/sharefs-USER; empty: none can be used
-  bool fallback = false; ///< none of the configured directories can be used
-  std::string problem;   ///< why no directory can be used at all, or why the configured ones cannot
+  std::string problem;   ///< why no directory can be used at all, or why the one that comes first to mind cannot
+  std::string hint;      ///< what to do about it
   friend bool operator==(const LocalRoot&, const LocalRoot&) = default;
 };
 
-/// Of the configured directories that are not shared, belong to this user or can be made by him, and have room for
-/// bytes and inodes: the one with the most free space, the first of equal ones. Without any /var/tmp/sharefs-USER, if
-/// that has room.
-LocalRoot find_local_root(sys::System& system, sys::Resolver& resolver, const LocalChoice& choice,
-                          const sys::Identity& identity);
+/// Of the configured directories that are not shared, that nobody else could exchange, and that have room for bytes and
+/// inodes: the one with the most free space, the first of equal ones. Without any /var/tmp/sharefs-USER, if that has
+/// room. Where somebody else has made LOCAL/USER, a LOCAL/USER.XXXXXX of this user stands for it, or a new one.
+LocalRoot find_local_root(sys::System& system, const LocalChoice& choice, const sys::Identity& identity);
+
+/// All directories with caches of this user that exist: of the configured ones and of /var/tmp, under whichever name.
+std::vector<std::string> own_directories(sys::System& system, const LocalChoice& choice, const sys::Identity& identity);
 
 /// The name of a directory for a user: characters [A-Za-z0-9_.-] only, different users different names.
 std::string directory_name_of(const std::string& user, unsigned uid);

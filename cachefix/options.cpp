@@ -13,16 +13,6 @@ struct Option {
   Takes takes = Takes::nothing;
 };
 
-/// Calls `f` with each word of a list that is separated by spaces.
-template <class F> void each_word(std::string_view list, char separator, F f) {
-  while (!list.empty()) {
-    const auto end = std::min(list.find(separator), list.size());
-    if (end != 0)
-      f(list.substr(0, end));
-    list.remove_prefix(std::min(end + 1, list.size()));
-  }
-}
-
 std::string dashes_alike(std::string_view name) {
   std::string out(name);
   for (std::size_t i = 2; i < out.size(); ++i)
@@ -99,6 +89,9 @@ class Reader {
     return match;
   }
 
+  [[nodiscard]] bool is_argparse() const {
+    return m_launcher.syntax == Syntax::argparse || m_launcher.syntax == Syntax::exact;
+  }
   void stop(std::string problem) {
     m_out.problem = std::move(problem);
     m_out.problem_index = m_out.end;
@@ -132,8 +125,7 @@ class Reader {
   /// `-x`, `-xVALUE`, `-xyz`: letters one by one, the first that takes a value takes the rest of the word or the next.
   void short_options(const std::string& word) {
     const std::size_t index = m_out.end;
-    const bool argparse = m_launcher.syntax == Syntax::argparse || m_launcher.syntax == Syntax::exact;
-    if (argparse && word.size() > 2) // horovodrun's -np: a whole name behind one dash
+    if (is_argparse() && word.size() > 2) // horovodrun's -np: a whole name behind one dash
       if (const Match match = search(word, false); match.option)
         return take(*match.option, std::nullopt);
     for (std::size_t i = 1; i < word.size(); ++i) {
@@ -146,7 +138,7 @@ class Reader {
       std::optional<std::string> rest;
       if (match.option->takes != Takes::nothing && i + 1 < word.size())
         rest = word.substr(i + 1);
-      if (rest && rest->starts_with('=') && (argparse || m_launcher.syntax == Syntax::pflag))
+      if (rest && rest->starts_with('=') && (is_argparse() || m_launcher.syntax == Syntax::pflag))
         rest->erase(0, 1);
       m_out.end = index;
       const bool last = i + 1 == word.size() || rest.has_value();
@@ -173,7 +165,7 @@ class Reader {
       const std::size_t wanted = option.takes == Takes::two ? 2 : 1;
       if (next + wanted > m_limit)
         return stop("the value of `" + given.name + "` is missing");
-      if (looks_like_option(m_argv[next]))
+      if (is_argparse() && looks_like_option(m_argv[next]))
         return stop("`" + given.name + "` is followed by `" + m_argv[next] + "`, which " +
                     std::string(m_launcher.name) + " takes for an option");
       given.value = m_argv[next];
@@ -188,15 +180,6 @@ class Reader {
     m_out.given.push_back(std::move(given));
   }
 
-  /// argparse never takes a word that starts with a dash as a value, unless it is a negative number or has a space.
-  [[nodiscard]] bool looks_like_option(const std::string& word) const {
-    if (m_launcher.syntax != Syntax::argparse && m_launcher.syntax != Syntax::exact)
-      return false;
-    if (word.size() < 2 || word[0] != '-' || word.find(' ') != std::string::npos)
-      return false;
-    return !std::all_of(word.begin() + 1, word.end(), [](unsigned char c) { return std::isdigit(c) != 0 || c == '.'; });
-  }
-
   const Launcher& m_launcher;
   const Argv& m_argv;
   std::size_t m_limit;
@@ -207,6 +190,12 @@ class Reader {
 
 OptionsRead read_options(const Launcher& launcher, const Argv& argv, std::size_t begin, std::size_t limit) {
   return Reader(launcher, argv, begin, limit).read();
+}
+
+bool looks_like_option(const std::string& word) {
+  if (word.size() < 2 || word[0] != '-' || word.find(' ') != std::string::npos)
+    return false;
+  return !std::all_of(word.begin() + 1, word.end(), [](unsigned char c) { return std::isdigit(c) != 0 || c == '.'; });
 }
 
 bool is_listed(std::string_view name, std::string_view list) {

@@ -16,9 +16,23 @@ constexpr int k_ssh_failed = 255; // ssh(1), "EXIT STATUS"
 constexpr std::string_view k_script = R"sh(
 umask 077
 directory=$1 min_kib=$2 min_inodes=$3
+above=${directory%/*}
 bad() { printf 'bad %s\n' "$*"; exit 0; }
-mkdir -p -- "$directory" 2>/dev/null || bad "$directory cannot be made"
-[ -O "$directory" ] || bad "$directory is not a directory of yours"
+if [ ! -d "$above" ]; then # root's is for every user, as /tmp is
+  mode=0700
+  [ "$(id -u)" -ne 0 ] || mode=1777
+  install -d -m $mode -- "$above" 2>/dev/null
+fi
+[ -d "$directory" ] || mkdir -m 0700 -- "$directory" 2>/dev/null || bad "$directory cannot be made"
+[ -O "$directory" ] && [ ! -L "$directory" ] || bad "$directory is not a directory of yours"
+[ -z "$(find "$directory" -prune -perm /022)" ] || bad "others may write to $directory"
+part=$above
+while :; do
+  [ -z "$(find -H "${part:-/}" -prune -perm /022 ! -perm -1000)" ] ||
+    bad "$directory: others may write to ${part:-/}, which has no sticky bit"
+  [ -n "$part" ] || break
+  part=${part%/*}
+done
 type=$(stat -f -c %T -- "$directory")
 case $type in
   nfs*|lustre|gpfs|ceph|smb*|cifs|fuse*|afs|autofs|pvfs*|ocfs2|gfs*|vxfs|panfs|beegfs)

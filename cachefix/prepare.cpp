@@ -5,91 +5,118 @@
 #include "plan/apply.hpp"
 #include "sys/fs/lock_probe.hpp"
 
+#include <fmt/format.h>
+#include <random>
+
 namespace sharefs::cachefix {
 namespace {
 
-constexpr std::chrono::milliseconds k_prepare_deadline{10'000};
 constexpr mode_t k_private = 0700;
 constexpr mode_t k_for_all = 01777; // as /tmp: every user gets a directory of his own
+
+sys::Entry look(const sys::Files& files, const std::string& path, std::size_t read_bytes = 0) {
+  sys::EntryQuery query;
+  query.path = path;
+  query.links = sys::Links::trusted;
+  query.read_bytes = read_bytes;
+  return files.entry(query);
+}
 
 /// The user's own directory: his, and nobody else's. /var/tmp and a 1777 directory are open to others, who could have
 /// made it before.
 Result<void> own_directory(const sys::Files& files, const std::string& directory, uid_t uid) {
-  auto info = files.info(directory);
-  if (!info)
-    return fail(info.error());
-  if (!*info) {
+  if (look(files, directory).kind == sys::EntryKind::missing) {
     const std::string above = parent_path(directory);
-    const auto parent = files.info(above);
-    if (!parent)
-      return fail(parent.error());
-    if (!*parent) {
-      if (auto made = files.make_directories(parent_path(above)); !made)
-        return made;
-      if (auto made = files.make_directories(above, uid == 0 ? k_for_all : k_private); !made)
-        return made;
+    Result<void> made;
+    if (look(files, above).kind == sys::EntryKind::missing) {
+      made = files.make_directories(parent_path(above));
+      if (made)
+        made = files.make_directories(above, uid == 0 ? k_for_all : k_private);
     }
-    if (auto made = files.make_directories(directory, k_private); !made)
+    if (made)
+      made = files.make_directories(directory, k_private);
+    if (!made)
       return made;
-    info = files.info(directory);
-    if (!info)
-      return fail(info.error());
   }
-  const auto& found = *info;
-  if (!found || found->kind != sys::FileInfo::Kind::directory || found->uid != uid)
+  sys::EntryQuery query;
+  query.path = directory;
+  query.links = sys::Links::trusted;
+  query.guarded = true;
+  const sys::Entry found = files.entry(query);
+  if (found.kind == sys::EntryKind::unknown)
+    return fail(found.error());
+  if (found.kind != sys::EntryKind::directory || found.uid != uid)
     return fail(ErrorCode::permission, directory + ": not a directory of yours",
-                "remove it, or set caches.local in sharefs.yaml");
-  if ((found->mode & 022U) != 0)
-    return fail(ErrorCode::permission, directory + ": others may write to it (mode " + format_mode(found->mode) + ")",
+                "as root, remove it, or set caches.local in sharefs.yaml");
+  if ((found.mode & 022U) != 0)
+    return fail(ErrorCode::permission, directory + ": others may write to it (mode " + format_mode(found.mode) + ")",
                 "run `chmod 700 " + directory + "`");
   return {};
 }
 
+/// Replaces a path in a word of which it may be a part only: `bash -c '... PATH'`.
+void rename_in(std::string& word, const std::string& from, const std::string& to) {
+  for (auto at = word.find(from); at != std::string::npos; at = word.find(from, at + to.size()))
+    word.replace(at, from.size(), to);
+}
+
+/// Makes one copy under its name, or under a name that nobody can guess where that is taken. The new path.
+Result<std::string> write_copy(const sys::Files& files, const FileCopy& copy, uid_t uid) {
+  std::string path = copy.path;
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    const sys::Entry there = look(files, path, copy.content.size() + 1);
+    if (there.kind == sys::EntryKind::file && there.uid == uid && (there.mode & 022U) == 0 && there.error_number == 0 &&
+        there.content == copy.content)
+      return path; // of an earlier launch
+    if (there.kind == sys::EntryKind::unknown)
+      return fail(there.error());
+    if (there.kind == sys::EntryKind::missing) {
+      auto written = files.write_if(path, std::nullopt, copy.content, 0600);
+      if (written)
+        return path;
+      if (written.error().code != ErrorCode::conflict)
+        return fail(written.error());
+    }
+    std::random_device source;
+    path = fmt::format("{}/.sharefs-{:08x}{:08x}-{}", parent_path(copy.path), source(), source(), base_name(copy.path));
+  }
+  return fail(ErrorCode::conflict, path + ": somebody else makes files of this name");
+}
+
 } // namespace
 
-Result<void> prepare(sys::System& system, const Sanitized& decision, const LocalRoot& root, uid_t uid) {
+Result<void> prepare(sys::System& system, Sanitized& decision, const LocalRoot& root) {
   if (decision.directories.empty() && decision.copies.empty())
     return {};
   const sys::Files& files = system.files();
+  const uid_t uid = system.identity().uid;
   if (auto own = own_directory(files, root.directory, uid); !own)
     return own;
-  const auto excluded = sys::locks_exclude(root.directory);
+  const auto excluded = sys::locks_exclude(files.real_path(root.directory));
   if (!excluded)
     return fail(excluded.error());
   if (!*excluded) // what the caches were moved for: the programs' own locks
     return fail(ErrorCode::unsupported, root.directory + ": file locks do not exclude each other there",
                 "set caches.local in sharefs.yaml to a directory on another file system");
-  for (const std::string& directory : decision.directories) {
-    const auto info = files.info(directory);
-    if (!info)
-      return fail(info.error());
-    if (!*info)
-      if (auto made = files.make_directories(directory, k_private); !made)
-        return made;
-  }
-  // Which shared path a directory stands for: `sharefs cache list` shows it.
-  for (const auto& [directory, shared] : decision.origins) {
-    const std::string note = root.directory + "/.origin-" + base_name(directory);
-    const auto known = files.info(note);
-    if (known && !*known)
-      (void)files.write(note, shared + "\n", 0600); // only for people: the program runs without it
-  }
+  for (const std::string& directory : decision.directories)
+    if (auto made = files.make_directories(directory, k_private); !made)
+      return made;
+  // Which shared path a directory stands for: `sharefs cache list` shows it. Only for people: the program runs without.
+  for (const auto& [directory, shared] : decision.origins)
+    (void)files.write_if(root.directory + "/.origin-" + base_name(directory), std::nullopt, shared + "\n", 0600);
   for (const ModelLink& link : decision.links) {
-    const auto info = files.info(link.path);
-    if (info && *info)
-      continue; // a link of an earlier run, or a model that was downloaded here before
-    if (auto made = plan::apply_action(plan::MakeLink{link.path, link.target, std::nullopt}, system); !made)
+    const auto made = plan::apply_action(plan::MakeLink{link.path, link.target, std::nullopt}, system);
+    if (!made && made.error().code != ErrorCode::conflict) // a model that was downloaded here before
       return fail(made.error());
   }
-  // A copy of a configuration file lies beside the original, mostly on the share: in a child, with a deadline.
   for (const FileCopy& copy : decision.copies) {
-    const auto written = sys::in_child(std::nullopt, k_prepare_deadline, [&]() -> Result<std::string> {
-      if (auto done = files.write(copy.path, copy.content, 0600); !done)
-        return fail(done.error());
-      return std::string();
-    });
-    if (!written)
-      return fail(written.error());
+    const auto path = write_copy(files, copy, uid);
+    if (!path)
+      return fail(path.error());
+    for (std::string& word : decision.argv)
+      rename_in(word, copy.path, *path);
+    for (auto& [name, value] : decision.set)
+      rename_in(value, copy.path, *path);
   }
   return {};
 }

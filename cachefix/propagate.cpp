@@ -12,27 +12,24 @@ namespace sharefs::cachefix {
 namespace {
 
 // Spellings that only one of the two takes; both have -bind-to, -map-by, -host and -hostfile.
-constexpr std::string_view k_open_mpi_options[] = {"-x",       "-mca", "-gmca",    "-allow-run-as-root",
-                                                   "-pernode", "-N",   "-npernode"};
-constexpr std::string_view k_mpich_options[] = {"-genv", "-genvall",  "-genvnone", "-genvlist", "-env",
-                                                "-ppn",  "-perhost",  "-hosts",    "-f",        "-iface",
-                                                "-rmk",  "-launcher", "-bootstrap"};
-constexpr std::string_view k_mpich_cuts[] = {"-genvnone", "-envnone", "-genvlist", "-envlist"};
+constexpr std::string_view k_open_mpi_options = "-x -mca -gmca -allow-run-as-root -pernode -N -npernode";
+constexpr std::string_view k_mpich_options =
+    "-genv -genvall -genvnone -genvlist -env -ppn -perhost -hosts -f -iface -rmk -launcher -bootstrap";
+constexpr std::string_view k_mpich_cuts = "-genvnone -envnone -genvlist -envlist";
 
 enum class Mpi { open_mpi, mpich, unknown };
 
 /// Is one of the options given, in this very spelling?
-bool is_spelled(const Draft& draft, const ChainLink& link, std::span<const std::string_view> names) {
+bool is_spelled(const Draft& draft, const ChainLink& link, std::string_view names) {
   return std::any_of(link.options.given.begin(), link.options.given.end(), [&](const GivenOption& option) {
     const std::string& word = draft.argv[option.index];
-    return std::find(names.begin(), names.end(), word.starts_with("--") ? word.substr(1) : word) != names.end();
+    return is_listed(word.starts_with("--") ? word.substr(1) : word, names);
   });
 }
 
-bool has_option(const ChainLink& link, std::span<const std::string_view> names) {
-  return std::any_of(link.options.given.begin(), link.options.given.end(), [&](const GivenOption& option) {
-    return std::find(names.begin(), names.end(), option.name) != names.end();
-  });
+bool has_option(const ChainLink& link, std::string_view names) {
+  return std::any_of(link.options.given.begin(), link.options.given.end(),
+                     [&](const GivenOption& option) { return is_listed(option.name, names); });
 }
 
 bool has_meaning(const ChainLink& link, Means means) {
@@ -71,9 +68,9 @@ std::optional<Mpi> flavour_of(Draft& draft, const Program& program, const ChainL
   }
   bool waiting = false;
   for (const std::string& path : candidates) {
-    const sys::Place* place = draft.place(path);
+    const sys::Entry* place = draft.place(path);
     waiting = waiting || place == nullptr;
-    if (!waiting && (place->kind == sys::PathKind::file || place->kind == sys::PathKind::other))
+    if (!waiting && (place->kind == sys::EntryKind::file || place->kind == sys::EntryKind::other))
       return flavour_of_name(place->resolved);
   }
   return waiting ? std::nullopt : std::optional<Mpi>(Mpi::unknown);
@@ -215,7 +212,7 @@ void write_env_file(Draft& draft, const Program& program, const ChainLink& link)
   if (!content)
     return;
   // Named by its content: a job that is just being started never finds the lines of another in its file.
-  const std::string path = draft.facts.local->directory + "/deepspeed_env-" + cache_key(*content);
+  const std::string path = draft.facts.local->directory + "/deepspeed_env-" + key_of(*content);
   draft.out.copies.push_back({path, *content});
   draft.out.changes.push_back({ChangeKind::file, path, std::nullopt, std::nullopt, path, CacheClass::node_local,
                                ChangeAction::set, "propagate." + link.name,
@@ -278,7 +275,7 @@ void propagate(Draft& draft, const Walk& walk) {
         continue;
       if (*need == Need::impossible) {
         draft.diagnose(Severity::warning, "SF407", link.name,
-                       "variables do not pass it, so caches in the environment stay where they are on the other side",
+                       "it does not hand variables on, so caches that variables name stay on the share there",
                        "set them there, or put `sharefs run --` behind it");
         continue;
       }

@@ -19,39 +19,28 @@ constexpr Framework k_frameworks[] = {
      .programs = "llamafactory-cli lmf",
      .modules = "llamafactory.cli llamafactory.launcher llamafactory.train*",
      .files = "train_bash.py llamafactory/launcher.py llamafactory/cli.py",
-     .needs = "",
      .source =
          "LLaMA-Factory src/llamafactory/hparams/model_args.py: cache_dir defaults to None and goes to load_dataset "
          "and from_pretrained"},
     {.name = "llamafactory",
-     .programs = "",
-     .modules = "",
      .files = "src/train.py train.py",
      .needs = "--stage --finetuning_type",
      .source = "LLaMA-Factory src/train.py; --stage and --finetuning_type are its own"},
     {.name = "fastchat",
-     .programs = "",
      .modules = "fastchat.train.* fastchat.serve.*",
      .files = "fastchat/train/train.py fastchat/train/train_mem.py fastchat/train/train_lora.py "
               "fastchat/train/train_flant5.py fastchat/train/train_with_template.py fastchat/train/train_xformers.py "
               "fastchat/train/train_baichuan.py fastchat/train/train_yuan2.py",
-     .needs = "",
      .source = "FastChat fastchat/train/train.py: only from_pretrained uses cache_dir"},
     {.name = "llava",
-     .programs = "",
      .modules = "llava.train.*",
      .files = "llava/train/train.py llava/train/train_mem.py llava/train/train_xformers.py",
-     .needs = "",
      .source = "LLaVA llava/train/train.py: only from_pretrained uses cache_dir"},
     {.name = "levanter",
-     .programs = "",
      .modules = "levanter.main.*",
      .files = "levanter/main/train_lm.py levanter/main/lora_lm.py src/levanter/main/train_lm.py",
-     .needs = "",
      .source = "levanter#409, #400"},
     {.name = "transformers",
-     .programs = "",
-     .modules = "",
      .files =
          "run_clm.py run_mlm.py run_plm.py run_fim.py run_glue.py run_xnli.py run_classification.py run_ner.py "
          "run_swag.py run_qa.py run_qa_beam_search.py run_seq2seq_qa.py run_summarization.py run_translation.py "
@@ -59,40 +48,30 @@ constexpr Framework k_frameworks[] = {
          "run_speech_recognition_ctc_bnb.py run_audio_classification.py run_image_classification.py run_mae.py "
          "run_mim.py run_clip.py run_semantic_segmentation.py run_object_detection.py run_instance_segmentation.py "
          "run_bart_dlm_flax.py run_clm_flax.py run_mlm_flax.py run_t5_mlm_flax.py run_dpo.py run_sft.py",
-     .needs = "",
      .source =
          "transformers examples/pytorch: cache_dir defaults to None and goes to load_dataset and from_pretrained"},
     {.name = "diffusers",
-     .programs = "",
-     .modules = "",
      .files = "train_text_to_image.py train_text_to_image_lora.py train_text_to_image_sdxl.py "
               "train_text_to_image_lora_sdxl.py train_unconditional.py train_controlnet.py train_controlnet_sdxl.py "
               "train_instruct_pix2pix.py train_instruct_pix2pix_sdxl.py train_t2i_adapter_sdxl.py",
-     .needs = "",
      .source = "diffusers examples: cache_dir goes to load_dataset only"},
     {.name = "megatron",
-     .programs = "",
-     .modules = "",
      .files = "pretrain_gpt.py pretrain_bert.py pretrain_t5.py pretrain_retro.py pretrain_vlm.py pretrain_mamba.py",
-     .needs = "",
      .source = "Megatron-LM megatron/training/arguments.py"},
     {.name = "nemo",
      .programs = "nemo",
      .modules = "nemo.collections.*",
      .files = "megatron_gpt_pretraining.py megatron_gpt_finetuning.py megatron_gpt_sft.py",
-     .needs = "",
      .source = "NeMo examples/nlp/language_modeling"},
     {.name = "ms-swift",
      .programs = "swift megatron",
      .modules = "swift.cli.*",
      .files = "swift/cli/sft.py swift/cli/pt.py swift/cli/rlhf.py",
-     .needs = "",
      .source = "ms-swift#4462"},
     {.name = "axolotl",
      .programs = "axolotl",
      .modules = "axolotl.cli.*",
      .files = "axolotl/cli/train.py scripts/finetune.py",
-     .needs = "",
      .source = "axolotl src/axolotl/utils/data"},
 };
 
@@ -121,17 +100,17 @@ constexpr FlagRule k_flag_rules[] = {
      "every node prepares the dataset there behind a lock, a flag and a counter", "axolotl src/axolotl/utils/data"},
     {"dataset_prepared_path", "*", "--dataset_prepared_path", shared, Transform::leave,
      "a prepared dataset is shared on purpose", "axolotl src/axolotl/utils/data"},
-    {"never", "*",
-     "--output_dir --save_dir --save --load --save_path --load_path --resume_from_checkpoint --checkpoint_dir "
-     "--ckpt_dir "
-     "--ckpt_path --logging_dir --log_dir --logs_dir --tensorboard_dir --dataset_dir --media_dir --data_dir "
-     "--data_path "
-     "--image_folder --train_file --validation_file --test_file --train_data_dir --hostfile --deepspeed "
-     "--deepspeed_config --deepspeed_config_file --config --config_file --model_name_or_path --model "
-     "--adapter_name_or_path --tokenizer_name --tokenizer_name_or_path --export_dir --result_dir --results_dir",
-     never, Transform::leave, "an output or an input of the program", "section 2 of docs/cachefix.md"},
-    {"cache_dir", "*", "--cache_dir", mixed, Transform::evidence,
-     "a program that sharefs does not know: its cache may hold datasets, which every node builds at once",
+    {"output", "*",
+     "--output_dir --save_dir --save --save_path --checkpoint_dir --ckpt_dir --ckpt_path --logging_dir --log_dir "
+     "--logs_dir --tensorboard_dir --export_dir --result_dir --results_dir",
+     never, Transform::leave, "output path", "section 2 of docs/cachefix.md"},
+    {"input", "*",
+     "--load --load_path --resume_from_checkpoint --dataset_dir --media_dir --data_dir --data_path --image_folder "
+     "--train_file --validation_file --test_file --train_data_dir --hostfile --deepspeed --deepspeed_config "
+     "--deepspeed_config_file --config --config_file --model_name_or_path --model --adapter_name_or_path "
+     "--tokenizer_name --tokenizer_name_or_path",
+     never, Transform::leave, "input path", "section 2 of docs/cachefix.md"},
+    {"cache_dir", "*", "--cache_dir", mixed, Transform::evidence, "cache moved to be safe",
      "section 2 of docs/cachefix.md"},
 };
 
@@ -179,18 +158,9 @@ constexpr VariableRule k_variables[] = {
 
 constexpr std::size_t k_shortest_prefix = 9; // "--cache_d": shorter ones are those of --cache_latents and the like
 
-template <class F> void each_word(std::string_view list, F f) {
-  while (!list.empty()) {
-    const auto end = std::min(list.find(' '), list.size());
-    if (end != 0)
-      f(list.substr(0, end));
-    list.remove_prefix(std::min(end + 1, list.size()));
-  }
-}
-
 bool ends_with_file(std::string_view path, std::string_view list) {
   bool found = false;
-  each_word(list, [&](std::string_view file) {
+  each_word(list, ' ', [&](std::string_view file) {
     found = found || path == file ||
             (path.size() > file.size() && path.ends_with(file) && path[path.size() - file.size() - 1] == '/');
   });
@@ -214,27 +184,10 @@ bool matches(const UserRule& rule, const Program& program) {
 } // namespace
 
 const char* to_string(CacheClass value) {
-  switch (value) {
-  case node_local:
-    return "node-local";
-  case mixed:
-    return "mixed";
-  case read_mostly:
-    return "read-mostly";
-  case shared:
-    return "shared";
-  case never:
-    return "never";
-  }
-  return "never";
+  static constexpr const char* k_names[] = {"node-local", "mixed", "read-mostly", "shared", "never"};
+  return k_names[static_cast<std::size_t>(value)];
 }
 
-std::span<const Framework> frameworks() {
-  return k_frameworks;
-}
-std::span<const FlagRule> flag_rules() {
-  return k_flag_rules;
-}
 std::span<const VariableRule> variable_rules() {
   return k_variables;
 }
@@ -281,7 +234,7 @@ std::optional<AppliedRule> table_rule(const Framework* framework, std::string_vi
     if (!is_listed(name, rule.frameworks))
       continue;
     std::optional<AppliedRule> found;
-    each_word(rule.flags, [&](std::string_view known) {
+    each_word(rule.flags, ' ', [&](std::string_view known) {
       if (!found && is_spelling_of(flag, known))
         found = AppliedRule{std::string(rule.id), std::string(rule.reason), rule.cache_class,
                             rule.transform,       std::string(known),       false};
@@ -297,6 +250,9 @@ std::optional<AppliedRule> table_rule(const Framework* framework, std::string_vi
 std::optional<AppliedRule> rule_for_flag(const Program& program, const Framework* framework, std::string_view flag,
                                          const std::vector<UserRule>& user) {
   auto known = table_rule(framework, flag);
+  if (known && known->transform == Transform::evidence)
+    known->reason = (program.kind == ProgramKind::file ? "unknown script " : "unknown program ") +
+                    base_name(program.kind == ProgramKind::text ? "python -c" : program.name) + ": " + known->reason;
   for (const UserRule& rule : user) {
     if (!is_spelling_of(flag, rule.flag) || !matches(rule, program))
       continue;

@@ -30,10 +30,11 @@ enum class Transform {
 
 struct Framework {
   std::string_view name;
-  std::string_view programs; ///< names of executables
-  std::string_view modules;  ///< `*` at the end stands for anything
-  std::string_view files;    ///< ends of the script's path, from a `/` on or the whole: "train_bash.py", "src/train.py"
-  std::string_view needs;    ///< one of these flags must be among the arguments; empty: none
+  std::string_view programs = {}; ///< names of executables
+  std::string_view modules = {};  ///< `*` at the end stands for anything
+  std::string_view files =
+      {}; ///< ends of the script's path, from a `/` on or the whole: "train_bash.py", "src/train.py"
+  std::string_view needs = {}; ///< one of these flags must be among the arguments; empty: none
   std::string_view source;
 };
 
@@ -55,8 +56,6 @@ struct VariableRule {
   std::string_view source;
 };
 
-std::span<const Framework> frameworks();
-std::span<const FlagRule> flag_rules();
 std::span<const VariableRule> variable_rules();
 
 /// A rule of the user: sharefs.yaml's caches.rules, --keep and --local. Goes before the tables.

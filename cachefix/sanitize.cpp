@@ -15,38 +15,16 @@ bool switched_off(const Facts& facts) {
   return std::find(facts.environment.begin(), facts.environment.end(), "SHAREFS_CACHEFIX=0") != facts.environment.end();
 }
 
-void no_local_directory(Draft& draft) {
-  draft.diagnose(Severity::error, "SF405", "caches.local",
-                 "no directory on this host's own disks can hold the caches: " + draft.facts.local->problem,
-                 "run `install -d -m 1777 /var/cache/sharefs` as root, or set caches.local in sharefs.yaml");
-}
-
 } // namespace
 
 const char* to_string(ChangeKind kind) {
-  switch (kind) {
-  case ChangeKind::argument:
-    return "argument";
-  case ChangeKind::environment:
-    return "environment";
-  case ChangeKind::file:
-    return "file";
-  }
-  return "argument";
+  static constexpr const char* k_names[] = {"argument", "environment", "file"};
+  return k_names[static_cast<std::size_t>(kind)];
 }
 
 const char* to_string(ChangeAction action) {
-  switch (action) {
-  case ChangeAction::rewrite:
-    return "rewrite";
-  case ChangeAction::drop:
-    return "drop";
-  case ChangeAction::set:
-    return "set";
-  case ChangeAction::unset:
-    return "unset";
-  }
-  return "rewrite";
+  static constexpr const char* k_names[] = {"rewrite", "drop", "set", "unset"};
+  return k_names[static_cast<std::size_t>(action)];
 }
 
 void sanitize_draft(Draft& draft) {
@@ -124,18 +102,19 @@ void sanitize_shell_program(Draft& draft, const Walk& walk, const Program& progr
       draft.diagnose(Severity::warning, "SF415", program.name,
                      "`" + change.flag + "` in it lies on shared storage; the file was not changed",
                      "run `sharefs cachefix script " + shell_quote(program.name) +
-                         " --write COPY` and start the copy, or put `sharefs run --` into it");
+                         " --write COPY --yes` and start the copy, or put `sharefs run --` into it");
 }
 
 Sanitized sanitize(const Argv& argv, const Facts& facts, const Rules& rules) {
   Draft draft(argv, facts, rules);
   sanitize_draft(draft);
   if (facts.local && facts.local->directory.empty())
-    no_local_directory(draft);
-  else if (facts.local && facts.local->fallback && !draft.out.directories.empty())
-    draft.diagnose(Severity::info, "SF414", facts.local->directory,
-                   "is used for the caches, because " + facts.local->problem,
-                   "run `install -d -m 1777 /var/cache/sharefs` as root");
+    draft.diagnose(Severity::error, "SF405", "caches.local",
+                   "no directory on this host's own disks can hold the caches: " + facts.local->problem,
+                   facts.local->hint);
+  else if (facts.local && !facts.local->problem.empty() && !draft.out.directories.empty())
+    draft.diagnose(Severity::info, "SF414", facts.local->directory, "holds the caches, because " + facts.local->problem,
+                   facts.local->hint);
   return std::move(draft.out);
 }
 

@@ -83,7 +83,9 @@ struct Sanitized {
 
 Sanitized sanitize(const Argv& argv, const Facts& facts, const Rules& rules);
 
-/// The stable name of the node-local directory for a shared path: 12 hexadecimal digits, the same on all nodes.
+/// The stable name for a text: 12 hexadecimal digits, the same on all nodes.
+std::string key_of(const std::string& text);
+/// That of the node-local directory for a shared path.
 std::string cache_key(const std::string& shared_path);
 
 /// What a Python source shows about its own --cache_dir.

@@ -2,9 +2,9 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "sys/process/call.hpp"
 #include "sys/process/child.hpp"
 #include "sys/process/fd.hpp"
-#include "sys/process/process.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -90,7 +90,7 @@ Result<std::size_t> read_block(int fd, std::vector<char>& block, const std::stri
 
 /// Copies one file to the disk and reads both again. Bytes.
 Result<std::uint64_t> copy_one_file(const std::string& from, const std::string& to) {
-  const sys::Fd source(::open(from.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  const sys::Fd source(::open(from.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW)); // it may be a FIFO by now
   if (!source)
     return fail(errno_error(errno, from));
   const sys::Fd target(::open(to.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
@@ -98,8 +98,8 @@ Result<std::uint64_t> copy_one_file(const std::string& from, const std::string& 
     return fail(errno_error(errno, to));
   struct stat before{};
   struct stat after{};
-  if (::fstat(source.get(), &before) != 0)
-    return fail(errno_error(errno, from));
+  if (::fstat(source.get(), &before) != 0 || !S_ISREG(before.st_mode))
+    return fail(ErrorCode::failed, from + ": is no regular file");
   std::vector<char> block(k_block);
   std::vector<char> copy(k_block);
   std::uint64_t bytes = 0;
@@ -225,25 +225,13 @@ void remove_abandoned(const std::string& local) {
 Result<Seeded> seed_cache(const std::string& shared, const std::string& local, std::uint64_t keep_free_bytes,
                           std::chrono::milliseconds deadline) {
   const pid_t parent = ::getpid();
-  const auto wire = sys::in_child(std::nullopt, deadline, [&]() -> Result<std::string> {
+  return sys::call(std::nullopt, deadline, [&]() -> Result<Seeded> {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL); // Ctrl-C ends the parent only: a child has a process group of its own
     if (::getppid() != parent)
       return fail(ErrorCode::interrupted, "interrupted");
     remove_abandoned(local);
-    const Seeded seeded = seed_all(shared, local, keep_free_bytes);
-    std::string out = std::to_string(seeded.datasets) + '\0' + std::to_string(seeded.bytes);
-    for (const std::string& reason : seeded.skipped)
-      out += '\0' + reason;
-    return out;
+    return seed_all(shared, local, keep_free_bytes);
   });
-  if (!wire)
-    return fail(wire.error());
-  const auto fields = split(*wire, '\0');
-  Seeded seeded;
-  seeded.datasets = std::stoul(fields.at(0));
-  seeded.bytes = std::stoull(fields.at(1));
-  seeded.skipped.assign(fields.begin() + 2, fields.end());
-  return seeded;
 }
 
 } // namespace sharefs::cachefix

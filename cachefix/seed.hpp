@@ -1,6 +1,7 @@
 #pragma once
 // A warm start: complete datasets of a shared cache are copied to the node before the program begins.
 #include "base/result.hpp"
+#include "sys/process/wire.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -15,6 +16,9 @@ struct Seeded {
   std::vector<std::string> skipped; ///< why a dataset was not copied: `PATH: reason`
   friend bool operator==(const Seeded&, const Seeded&) = default;
 };
+template <sys::WireOf<Seeded> S> auto wire_fields(S& s) {
+  return std::tie(s.datasets, s.bytes, s.skipped);
+}
 
 /// Copies every complete dataset below `shared` that `local` does not have. Complete is a directory with a
 /// dataset_info.json and table files that has no `.incomplete` beside it, and whose files do not change while they are

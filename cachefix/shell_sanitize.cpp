@@ -164,7 +164,7 @@ void report_hidden(Draft& inner, const ShellCommand& command) {
   for (const ShellWord& word : command.words) {
     const bool literal = word.hidden.find_first_of("$`") == std::string::npos;
     const auto path = literal && !word.hidden.empty() ? inner.absolute(here, word.hidden) : std::nullopt;
-    const sys::Place* place = path ? inner.place(*path) : nullptr;
+    const sys::Entry* place = path ? inner.place(*path) : nullptr;
     if (!word.hidden.empty() && (!literal || (place != nullptr && place->shared)))
       inner.diagnose(Severity::warning, "SF403", shown(word.text),
                      "holds a `--cache_dir`, and options inside of variables are not changed",
@@ -184,8 +184,7 @@ void merge(Draft& draft, Sanitized&& inner, const ShellScope& scope, const Line&
       change.from = shown(*change.from);
     if (change.kind == ChangeKind::argument)
       change.index = scope.index;
-    if (std::find(draft.out.changes.begin(), draft.out.changes.end(), change) == draft.out.changes.end())
-      draft.out.changes.push_back(std::move(change));
+    add_once(draft.out.changes, std::move(change));
   }
   for (Kept& kept : inner.kept) {
     kept.index = scope.index;
@@ -196,15 +195,13 @@ void merge(Draft& draft, Sanitized&& inner, const ShellScope& scope, const Line&
     diagnosis.message = shown(std::move(diagnosis.message));
     if (!scope.index && !line.words.empty() && line.words.back() != nullptr)
       diagnosis.subject = place_of(scope, *line.words.back()) + ": " + diagnosis.subject;
-    if (std::find(draft.out.diagnoses.begin(), draft.out.diagnoses.end(), diagnosis) == draft.out.diagnoses.end())
-      draft.out.diagnoses.push_back(std::move(diagnosis));
+    add_once(draft.out.diagnoses, std::move(diagnosis));
   }
   draft.out.set = std::move(inner.set);
   draft.out.unset = std::move(inner.unset);
   const auto append = [](auto& to, auto& items) {
     for (auto& item : items)
-      if (std::find(to.begin(), to.end(), item) == to.end())
-        to.push_back(std::move(item));
+      add_once(to, std::move(item));
   };
   append(draft.out.directories, inner.directories);
   append(draft.out.links, inner.links);
@@ -222,17 +219,17 @@ std::optional<std::string> sanitize_shell(Draft& draft, const std::string& text,
     return std::nullopt;
   };
   if (scope.depth > k_most_nested_shells)
-    return cannot("shell text inside of shell text is looked at four deep only");
+    return cannot("shell text inside of shell text is read four levels deep only");
   if (is_unknown(text))
-    return cannot("the shell text is not literal, so it was not looked at");
+    return cannot("the shell text is not literal, so it was not read");
   const auto* tree = draft.tree(text);
   if (tree == nullptr)
     return std::nullopt;
   if (!*tree)
-    return cannot("the shell text was not looked at: `shfmt` is missing or does not understand it");
+    return cannot("the shell text was not read: `shfmt` is missing or does not understand it");
   const auto shell = read_shell(text, **tree);
   if (!shell)
-    return cannot("the shell text was not looked at: its syntax tree is not understood");
+    return cannot("the shell text was not read: its syntax tree is not understood");
   std::vector<Replacement> replacements;
   Running running{draft.facts.environment, scope.directory};
   const bool alone = scope.alone && std::count_if(shell->commands.begin(), shell->commands.end(), starts_program) <= 1;

@@ -52,7 +52,7 @@ void one_variable(Draft& draft, const Walk& walk, const Program& program, const 
   const auto given = draft.variable(program, name);
   const std::string value = given ? *given : expand(draft, program, fallback);
   const auto path = draft.absolute(program, value);
-  const sys::Place* place = path ? draft.place(*path) : nullptr;
+  const sys::Entry* place = path ? draft.place(*path) : nullptr;
   if (place == nullptr || !place->shared)
     return;
   const auto assigned = std::find_if(program.assigned.rbegin(), program.assigned.rend(),

@@ -75,13 +75,16 @@ class Walker {
     return begin;
   }
 
+  /// The row for argv[at] and the word behind it; nullptr if there is none.
+  [[nodiscard]] const Launcher* launcher_at(std::size_t at, std::size_t end) const {
+    return find_launcher(m_argv[at], at + 1 < end ? std::optional<std::string_view>(m_argv[at + 1]) : std::nullopt);
+  }
+
   /// argv[begin, end) is a program and its arguments.
   void command(std::size_t begin, std::size_t end, Scope scope) {
     if (begin >= end || !m_out.understood)
       return;
-    const std::optional<std::string_view> next =
-        begin + 1 < end ? std::optional<std::string_view>(m_argv[begin + 1]) : std::nullopt;
-    const Launcher* launcher = find_launcher(m_argv[begin], next);
+    const Launcher* launcher = launcher_at(begin, end);
     if (launcher == nullptr)
       return program(begin, end, std::move(scope));
     const std::string name = base_name(m_argv[begin]);
@@ -100,14 +103,14 @@ class Walker {
   }
 
   void not_looked_into(std::size_t index) {
-    give_up("SF404", index, "what runs inside of a container is not looked at: its paths are not paths of this host",
+    give_up("SF404", index, "paths inside of a container are not paths of this host, so nothing was changed",
             "put `sharefs run --` in front of the command inside of the container");
   }
 
   void program(std::size_t begin, std::size_t end, Scope scope) {
     const std::string name = base_name(m_argv[begin]);
     if (is_listed(name, opaque_programs()))
-      return give_up("SF402", begin, "`" + name + "` runs other programs and is not looked through");
+      return give_up("SF402", begin, "`" + name + "` starts programs in a way that sharefs does not know");
     if (assigns_variable(m_argv[begin]))
       return give_up("SF402", begin, "only a shell takes a variable's value in front of a command",
                      hint_for_assignment(m_argv[begin]));
@@ -121,14 +124,12 @@ class Walker {
     const bool script = name.ends_with(".py") || name.ends_with(".sh") || name.ends_with(".bash");
     for (std::size_t i = begin + 1; i < end && !script; ++i) {
       const std::string word = base_name(m_argv[i]);
-      const std::optional<std::string_view> next =
-          i + 1 < end ? std::optional<std::string_view>(m_argv[i + 1]) : std::nullopt;
-      const bool runs = (find_launcher(word, next) != nullptr && !is_listed(word, k_common_words)) ||
-                        word.ends_with(".py") || word.ends_with(".sh");
+      const bool runs = (launcher_at(i, end) != nullptr && !is_listed(word, k_common_words)) || word.ends_with(".py") ||
+                        word.ends_with(".sh");
       if (runs)
         return give_up("SF402", begin,
                        "`" + to_utf8(name) + "` seems to run `" + to_utf8(m_argv[i]) +
-                           "`; sharefs does not know it and does not look through it");
+                           "`, in a way that sharefs does not know");
     }
     add_program(ProgramKind::program, begin, begin + 1, end, std::move(scope), false);
   }
@@ -213,7 +214,7 @@ class Walker {
       scope.cleared = true;
       return false;
     case Means::split_text:
-      give_up("SF403", option.index, "the words inside of `env -S` are not looked at");
+      give_up("SF403", option.index, "the words inside of `env -S` are not read");
       return false;
     case Means::container:
       not_looked_into(option.index);
@@ -334,9 +335,7 @@ class Walker {
 
   void python_file(std::size_t at, std::size_t end, Scope scope) {
     // The console script of a launcher, given to python by its path: `python /opt/env/bin/torchrun ...`.
-    const std::optional<std::string_view> next =
-        at + 1 < end ? std::optional<std::string_view>(m_argv[at + 1]) : std::nullopt;
-    const Launcher* launcher = find_launcher(m_argv[at], next);
+    const Launcher* launcher = launcher_at(at, end);
     if (launcher != nullptr && (launcher->tail == Tail::script || launcher->tail == Tail::itself))
       return launched(*launcher, base_name(m_argv[at]), at, at + (launcher->verbs.empty() ? 1 : 2), end,
                       std::move(scope));
@@ -353,7 +352,7 @@ class Walker {
     if (name.empty())
       name = m_argv[index];
     if (is_listed(name, opaque_modules()))
-      return give_up("SF402", index, "`" + to_utf8(name) + "` runs other programs and is not looked through");
+      return give_up("SF402", index, "`" + to_utf8(name) + "` starts programs in a way that sharefs does not know");
     if (const Launcher* launcher = find_module_launcher(name))
       return launched(*launcher, name.starts_with("torch.distributed.") ? name : std::string(launcher->name), index,
                       begin, end, std::move(scope));

@@ -7,12 +7,12 @@ find_package(tl-expected REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(yaml-cpp REQUIRED)
 find_package(CLI11 REQUIRED)
+find_path(SHAREFS_DTL dtl/dtl.hpp REQUIRED) # headers only
 find_package(PkgConfig REQUIRED)
-pkg_check_modules(libnfs REQUIRED IMPORTED_TARGET libnfs)
-pkg_check_modules(libsmartcols REQUIRED IMPORTED_TARGET smartcols)
+pkg_check_modules(libutf8proc REQUIRED IMPORTED_TARGET libutf8proc)
 
 # Loading shared libraries is most of what `sharefs run` adds to its command (tests/bench/startup.md).
-option(SHAREFS_STATIC_LIBRARIES "Link statically what Debian has as archive or headers, all but libc and libsmartcols" OFF)
+option(SHAREFS_STATIC_LIBRARIES "Link statically what Debian has as archive or headers, all but libc" OFF)
 
 # sharefs::NAME is TARGET, or the archive of the same library where that is wanted and installed.
 function(sharefs_dependency name target)
@@ -28,7 +28,7 @@ function(sharefs_dependency name target)
 endfunction()
 
 sharefs_dependency(acl acl)
-sharefs_dependency(nfs PkgConfig::libnfs)
+sharefs_dependency(utf8proc PkgConfig::libutf8proc)
 sharefs_dependency(yaml-cpp yaml-cpp)
 add_library(dependency_spdlog INTERFACE)
 add_library(sharefs::spdlog ALIAS dependency_spdlog)

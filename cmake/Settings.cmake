@@ -18,6 +18,18 @@ if(SHAREFS_FUZZ) # coverage feedback in all code, the fuzzer's main() only in it
   target_link_options(sharefs_settings INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
+# What makes a fault of ours harder to use, as distributions build their packages. Sanitizers find more, and do not go with
+# all of it. tests/layers/check_hardening.py reads the program that comes out.
+if(NOT SHAREFS_SANITIZE AND NOT SHAREFS_FUZZ)
+  target_compile_options(sharefs_settings INTERFACE -fPIE -fstack-protector-strong -fstack-clash-protection
+    $<$<NOT:$<CONFIG:Debug>>:-U_FORTIFY_SOURCE$<SEMICOLON>-D_FORTIFY_SOURCE=3>) # it needs an optimising compiler
+  target_compile_definitions(sharefs_settings INTERFACE _GLIBCXX_ASSERTIONS)
+  if(CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
+    target_compile_options(sharefs_settings INTERFACE -fcf-protection)
+  endif()
+  target_link_options(sharefs_settings INTERFACE -pie LINKER:-z,relro LINKER:-z,now LINKER:-z,noexecstack)
+endif()
+
 add_library(sharefs_warnings INTERFACE)
 target_compile_options(sharefs_warnings INTERFACE
   -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual

@@ -1,22 +1,20 @@
 #include "conda/installations.hpp"
 
-#include "conda/ask_homes.hpp"
+#include "conda/homes.hpp"
 
 #include "base/path.hpp"
 #include "base/text.hpp"
 
 #include <algorithm>
 #include <array>
-#include <atomic>
-#include <optional>
 
 namespace sharefs::conda {
 
 namespace {
 
-using sys::PathKind;
+using sys::Entry;
+using sys::EntryKind;
 
-constexpr std::chrono::milliseconds k_search_deadline{3000};
 constexpr std::size_t k_environments_to_ask = 200; // of one installation
 
 /// What the installers make by default (and conda itself for ~/.conda, where a read-only installation puts
@@ -28,142 +26,107 @@ constexpr std::array<std::string_view, 8> k_of_host{"/opt/conda",      "/opt/min
                                                     "/opt/miniforge3", "/opt/mambaforge",      "/opt/miniconda",
                                                     "/opt/anaconda",   "/usr/local/miniconda3"};
 
-struct Places {
-  std::string user, home;
-  std::vector<std::string> paths;
-  std::optional<sys::User> as;
-};
+/// Entries in the order of the queries.
+using Read = std::function<std::vector<Entry>(std::vector<sys::EntryQuery>)>;
 
-Places places_of(const sys::User& user, bool as_root) {
-  Places places{user.name, normalize_path(user.home), {}, as_root ? std::optional(user) : std::nullopt};
-  for (const auto name : k_below_home)
-    places.paths.push_back(join_path(places.home, name));
-  return places;
+/// Nothing is asked through a link: it may lead into a store that does not answer.
+sys::EntryQuery query(std::string path, bool list = false) {
+  return {.path = std::move(path), .list = list, .links = sys::Links::none};
 }
 
-Diagnosis problem(const Places& places, const Error& error) {
-  const auto late = error.code == ErrorCode::timeout;
+void read_environments(const Entry& envs, const Read& read, Installation& into) {
+  std::vector<sys::EntryQuery> queries;
+  for (const auto& name : envs.names)
+    if (const auto path = join_path(envs.path, name);
+        !name.starts_with('.') && queries.size() < 2 * k_environments_to_ask) {
+      queries.push_back(query(path));
+      queries.push_back(query(join_path(path, "conda-meta")));
+    }
+  const auto entries = queries.empty() ? std::vector<Entry>{} : read(std::move(queries));
+  for (std::size_t index = 0; index < entries.size(); index += 2)
+    if (const auto name = base_name(entries[index].path); entries[index].kind == EntryKind::symlink)
+      into.links.push_back({name, entries[index].link_target});
+    else if (entries[index + 1].kind == EntryKind::directory)
+      into.environments.push_back(name);
+}
+
+/// The first entry that had no answer, or that its user may not read.
+std::optional<Entry> find_installations_at(const std::vector<std::string>& paths, const Read& read,
+                                           std::vector<Installation>& into) {
+  std::vector<sys::EntryQuery> queries;
+  for (const auto& path : paths)
+    for (auto one : {query(path), query(join_path(path, "conda-meta")), query(join_path(path, "envs"), true)})
+      queries.push_back(std::move(one));
+  const auto entries = read(std::move(queries));
+  std::optional<Entry> problem;
+  for (std::size_t index = 0; index < entries.size(); index += 3) {
+    const auto& [place, meta, envs] = std::tie(entries[index], entries[index + 1], entries[index + 2]);
+    const auto& last = place.kind == EntryKind::directory ? envs : place;
+    if (last.kind == EntryKind::unknown && !problem)
+      problem = last;
+    const bool has_envs = envs.kind == EntryKind::directory || envs.kind == EntryKind::symlink;
+    // ~/.conda is there for everybody who ever ran conda: only its `envs` counts. Micromamba's root has no conda-meta.
+    if (place.kind != EntryKind::directory || (!has_envs && meta.kind != EntryKind::directory) ||
+        (place.path.ends_with("/.conda") && envs.names.empty()))
+      continue;
+    Installation found;
+    found.path = place.path;
+    found.envs_is_link = envs.kind == EntryKind::symlink;
+    found.envs_link = envs.link_target;
+    read_environments(envs, read, found);
+    into.push_back(std::move(found));
+  }
+  return problem;
+}
+
+Diagnosis unread(const Entry& home) {
   return {Severity::warning,
           "SF312",
-          places.home,
-          late ? "the home did not answer in time: " + error.message : "cannot look into it: " + error.message,
-          late ? "is its server down?" : "",
+          home.path,
+          home.hung() ? "the home did not answer in time: " + reason_of(home)
+                      : "cannot look into it: " + reason_of(home),
+          home.hung() ? "is its server down?" : "",
           ""};
 }
-
-/// Looks through the places of one home (or of the host).
-class Search {
- public:
-  Search(sys::System& system, const Places& places) : m_system(system), m_places(places) {}
-
-  /// False when a deadline passed.
-  [[nodiscard]] bool answered() const { return m_answered; }
-
-  Installations run() {
-    std::vector<sys::PathQuery> places;
-    for (const auto& path : m_places.paths)
-      places.push_back({.path = path});
-    const auto there = ask(std::move(places));
-    std::vector<sys::PathQuery> inside; // of real directories only: a link may lead to a server that does not answer
-    if (there)
-      for (const auto& place : *there)
-        if (place.kind == PathKind::directory) {
-          inside.push_back({.path = join_path(place.path, "conda-meta")});
-          inside.push_back({.path = join_path(place.path, "envs"), .list = true});
-        }
-    if (inside.empty())
-      return std::move(m_result);
-    if (const auto facts = ask(std::move(inside)))
-      for (std::size_t index = 0; index + 1 < facts->size(); index += 2)
-        take(parent_path(facts->at(index).path), facts->at(index), facts->at(index + 1));
-    return std::move(m_result);
-  }
-
- private:
-  void take(const std::string& path, const sys::PathFact& meta, const sys::PathFact& envs) {
-    const bool has_envs = envs.kind == PathKind::directory || envs.kind == PathKind::symlink;
-    // ~/.conda is there for everybody who ever ran conda: only its `envs` counts. Micromamba's root has no conda-meta.
-    if (!has_envs && meta.kind != PathKind::directory)
-      return;
-    if (path.ends_with("/.conda") && envs.entries.empty())
-      return;
-    Installation found{
-        .user = m_places.user, .path = path, .below = {}, .envs_link = {}, .environments = {}, .links = {}};
-    if (!m_places.user.empty())
-      found.below = path.substr(std::min(path.size(), m_places.home.size() + 1));
-    found.envs_is_link = envs.kind == PathKind::symlink;
-    found.envs_link = envs.link_target;
-    if (envs.kind == PathKind::directory)
-      take_environments(envs, found);
-    m_result.found.push_back(std::move(found));
-  }
-
-  /// Links are only read: they may lead into a store that does not answer.
-  void take_environments(const sys::PathFact& envs, Installation& into) {
-    std::vector<sys::PathQuery> entries;
-    for (const auto& name : envs.entries)
-      if (!name.starts_with('.') && entries.size() < k_environments_to_ask)
-        entries.push_back({.path = join_path(envs.path, name)});
-    std::vector<sys::PathQuery> metas;
-    if (const auto facts = entries.empty() ? std::nullopt : ask(std::move(entries)))
-      for (const auto& fact : *facts) {
-        if (fact.kind == PathKind::symlink)
-          into.links.push_back({base_name(fact.path), fact.link_target});
-        if (fact.kind == PathKind::directory)
-          metas.push_back({.path = join_path(fact.path, "conda-meta")});
-      }
-    if (const auto facts = metas.empty() ? std::nullopt : ask(std::move(metas)))
-      for (const auto& fact : *facts)
-        if (fact.kind == PathKind::directory)
-          into.environments.push_back(base_name(parent_path(fact.path)));
-  }
-
-  std::optional<std::vector<sys::PathFact>> ask(std::vector<sys::PathQuery> queries) {
-    auto facts = m_system.inspect({std::move(queries), k_search_deadline, m_places.as});
-    if (facts)
-      return std::move(*facts);
-    m_answered = m_answered && facts.error().code != ErrorCode::timeout;
-    m_result.problems.push_back(problem(m_places, facts.error()));
-    return std::nullopt;
-  }
-
-  sys::System& m_system;
-  const Places& m_places;
-  Installations m_result;
-  bool m_answered = true;
-};
 
 } // namespace
 
 Installations find_installations(sys::System& system, const std::vector<sys::User>& users) {
-  const auto self = system.identity();
-  std::vector<Places> places;
-  for (const auto& user : users)
-    if (user.home.starts_with('/') && (self.uid == 0 || self.uid == user.uid))
-      places.push_back(places_of(user, self.uid == 0));
-  places.push_back({"", "/opt", {k_of_host.begin(), k_of_host.end()}, std::nullopt});
-
+  HomeReader reader(system, system.mounts().value_or(sys::MountTable()));
+  std::vector<const sys::User*> asked;
   std::vector<std::string> homes;
-  for (const auto& place : places)
-    homes.push_back(place.user.empty() ? "" : place.home);
-  std::vector<Installations> results(places.size());
-  std::vector<std::atomic<std::size_t>> skipped(places.size()); // homes on the mount of one that did not answer
-  const auto ask = [&](std::size_t index) {
-    Search search(system, places[index]);
-    results[index] = search.run();
-    return search.answered();
-  };
-  const auto mounts = system.mounts();
-  ask_homes(mounts.value_or(sys::MountTable()), homes, ask, [&](std::size_t, std::size_t asked) { ++skipped[asked]; });
-  for (std::size_t index = 0; index < places.size(); ++index)
-    if (skipped[index] > 0 && !results[index].problems.empty())
-      results[index].problems.front().message +=
-          "; " + count_of(skipped[index], "other home") + " on the same mount: not looked into";
+  for (const auto& user : users)
+    if (user.home.starts_with('/') && (reader.as_root() || system.identity().uid == user.uid)) {
+      asked.push_back(&user);
+      homes.push_back(normalize_path(user.home));
+    }
   Installations all;
-  for (auto& result : results) {
-    std::ranges::move(result.found, std::back_inserter(all.found));
-    std::ranges::move(result.problems, std::back_inserter(all.problems));
+  const auto found = reader.find(homes);
+  for (std::size_t index = 0; index < found.size(); ++index) {
+    const auto& user = *asked[index];
+    const auto home = found[index].exists() ? found[index].resolved : homes[index];
+    std::vector<std::string> paths;
+    for (const auto name : k_below_home)
+      paths.push_back(join_path(home, name));
+    std::vector<Installation> installations;
+    auto problem = found[index].hung() ? std::optional(found[index])
+                                       : find_installations_at(
+                                             paths, [&](auto queries) { return reader.read(user, std::move(queries)); },
+                                             installations);
+    if (problem) {
+      problem->path = homes[index];
+      all.problems.push_back(unread(*problem));
+    }
+    for (auto& installation : installations) {
+      installation.user = user.name;
+      installation.below = base_name(installation.path);
+      installation.path = join_path(homes[index], installation.below);
+      all.found.push_back(std::move(installation));
+    }
   }
+  find_installations_at(
+      {k_of_host.begin(), k_of_host.end()},
+      [&](auto queries) { return system.entries({.queries = std::move(queries)}); }, all.found);
   return all;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 // Links from homes to the shared environments: HOME/CONDA/envs/ENV -> STORE/ENV, or HOME/CONDA/envs -> STORE.
-//   probe    what the homes and the store hold; as each user, in parallel, with deadlines
+//   probe    what the homes and the store hold; each home as its user, with deadlines
 //   diagnose what stands in the way of the request (SF3xx)
 //   plan     the steps, one group per home
 #include "conda/store.hpp"
@@ -35,16 +35,18 @@ Result<void> check(const LinkRequest& request);
 
 /// What lies where a link should be.
 struct Place {
-  std::string environment; ///< empty: the `envs` directory
-  std::string path;
-  std::string target; ///< what a link there has to say
-  sys::PathKind kind = sys::PathKind::missing;
-  std::string link_text = {};
-  bool dangling = false;   ///< a link that leads nowhere
-  bool is_source = false;  ///< not a link, but what the link would lead to, or a directory above it
-  bool empty = false;      ///< a directory without entries; known for `envs` only
-  std::string backup = {}; ///< name of the newest backup beside it; empty: none
-  friend bool operator==(const Place&, const Place&) = default;
+  std::string environment;   ///< empty: the `envs` directory
+  std::string target;        ///< what a link there has to say
+  sys::Entry entry = {};     ///< not followed; of `envs` with its names
+  std::string unmounted = {}; ///< a link into this share of sharefs.yaml, which is not mounted
+  bool dangling = false;     ///< a link that leads nowhere, and never into an unmounted share
+  bool is_source = false;    ///< not a link, but what the link would lead to, or a directory above it
+  std::string backup = {};   ///< name of the newest backup beside it; empty: none
+
+  /// The `envs` directory without entries.
+  [[nodiscard]] bool is_empty() const {
+    return environment.empty() && entry.kind == sys::EntryKind::directory && entry.names.empty();
+  }
 };
 
 enum class Standing {
@@ -76,8 +78,7 @@ struct HomeState {
   std::string conda;                ///< absolute
   std::optional<plan::Actor> actor; ///< on whose behalf, and below what
   HomeProblem problem = HomeProblem::none;
-  std::string where;  ///< the path of the problem
-  std::string detail; ///< errno's text, a hint of the system, or a link's target
+  sys::Entry where; ///< what the problem is about; for an unknown user `detail` may have a hint
   Place envs;
   std::vector<Place> environments; ///< as requested; empty unless `envs` is a directory or missing
 };

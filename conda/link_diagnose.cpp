@@ -1,3 +1,4 @@
+#include "conda/homes.hpp"
 #include "conda/link.hpp"
 
 #include "base/path.hpp"
@@ -10,10 +11,10 @@ namespace sharefs::conda {
 
 namespace {
 
-using sys::PathKind;
+using sys::EntryKind;
 using Verb = LinkRequest::Verb;
 
-/// What is said about a home that could not be worked in. `%` stands for HomeState::detail.
+/// Why nothing can be done in a home. `%` stands for the reason, or for the target of a link.
 struct ProblemText {
   HomeProblem problem;
   Severity severity;
@@ -45,12 +46,12 @@ std::string filled(std::string_view text, const std::string& detail) {
 }
 
 std::string what_is_there(const Place& place) {
-  switch (place.kind) {
-  case PathKind::directory:
+  switch (place.entry.kind) {
+  case EntryKind::directory:
     return "a real directory";
-  case PathKind::symlink:
-    return "a link to `" + place.link_text + "`";
-  case PathKind::file:
+  case EntryKind::symlink:
+    return "a link to `" + place.entry.link_target + "`";
+  case EntryKind::file:
     return "a file";
   default:
     return "something that is no link";
@@ -94,24 +95,31 @@ Diagnoses about_problem(const HomeState& home, Verb verb) {
   const auto* row = std::ranges::find(k_problems, home.problem, &ProblemText::problem);
   if (row == k_problems.end() || (verb == Verb::unlink && !row->matters_to_unlink))
     return {};
-  auto hint = std::string(row->hint);
-  if (home.problem == HomeProblem::unknown_user && !home.detail.empty())
-    hint = home.detail;
-  const auto subject = home.where.empty() ? home.name : home.where;
-  return {{row->severity, std::string(row->code), subject, filled(row->message, home.detail), hint, ""}};
+  const auto& where = home.where;
+  const auto hint = home.problem == HomeProblem::unknown_user && !where.detail.empty() ? where.detail
+                                                                                       : std::string(row->hint);
+  const auto detail = where.kind == EntryKind::symlink ? where.link_target : reason_of(where);
+  return {{row->severity, std::string(row->code), where.path.empty() ? home.name : where.path,
+           filled(row->message, detail), hint, ""}};
 }
 
 Diagnoses about_place(const HomeState& home, const Place& place, const LinkRequest& request) {
   const auto now = standing(place, request.store);
-  if (now == Standing::source && place.path != place.target && is_under(place.target, place.path))
-    return {{Severity::error, "SF317", place.path, "the store lies below it, so it cannot become a link to the store",
+  const auto& path = place.entry.path;
+  if (now == Standing::source && path != place.target && is_under(place.target, path))
+    return {{Severity::error, "SF317", path, "the store lies below it, so it cannot become a link to the store",
              "move the store out of it, or use `link: each`", ""}};
   if (now == Standing::source)
-    return {{Severity::info, "SF317", place.path, "this is the shared directory itself: nothing to link", "", ""}};
-  if (now != Standing::occupied || request.backup || place.empty)
+    return {{Severity::info, "SF317", path, "this is the shared directory itself: nothing to link", "", ""}};
+  if (now != Standing::occupied || request.backup || place.is_empty())
     return {};
-  return {{Severity::error, "SF316", place.path, what_is_there(place) + " is in the way",
-           "`--backup` moves it aside as `" + base_name(place.path) + ".sharefs-backup-...` and makes the link",
+  if (!place.unmounted.empty())
+    return {{Severity::error, "SF316", path,
+             what_is_there(place) + " is in the way, and share `" + place.unmounted +
+                 "` that it leads into is not mounted",
+             "mount the share, so that the link can be checked", "sharefs mount " + shell_quote(place.unmounted)}};
+  return {{Severity::error, "SF316", path, what_is_there(place) + " is in the way",
+           "`--backup` moves it aside as `" + base_name(path) + ".sharefs-backup-...` and makes the link",
            command("link", home, place.environment, "--backup")}};
 }
 
@@ -119,17 +127,17 @@ Diagnoses about_linking(const HomeState& home, const LinkRequest& request) {
   const auto& envs = home.envs;
   if (request.style == LinkStyle::whole)
     return about_place(home, envs, request);
-  if (envs.kind == PathKind::symlink && standing(envs, request.store) == Standing::linked)
-    return {{Severity::error, "SF318", envs.path,
+  if (envs.entry.kind == EntryKind::symlink && standing(envs, request.store) == Standing::linked)
+    return {{Severity::error, "SF318", envs.entry.path,
              "the whole directory is a link to the store, but `conda.link` is `each`",
              "remove that link first, or set `link: whole`", command("unlink", home, "", "")}};
-  if (envs.kind == PathKind::symlink)
-    return {{Severity::error, "SF315", envs.path,
-             "this is a symbolic link to `" + envs.link_text + "`; sharefs follows no link below a home",
+  if (envs.entry.kind == EntryKind::symlink)
+    return {{Severity::error, "SF315", envs.entry.path,
+             "this is a symbolic link to `" + envs.entry.link_target + "`; sharefs follows no link below a home",
              "make it a real directory again, or set `link: whole`", ""}};
-  if (envs.kind != PathKind::directory && envs.kind != PathKind::missing)
+  if (envs.entry.kind != EntryKind::directory && envs.entry.kind != EntryKind::missing)
     return {
-        {Severity::error, "SF314", envs.path, "this is not a directory, so conda has no environments here", "", ""}};
+        {Severity::error, "SF314", envs.entry.path, "this is not a directory, so conda has no environments here", "", ""}};
   Diagnoses found;
   for (const auto& place : home.environments)
     std::ranges::move(about_place(home, place, request), std::back_inserter(found));
@@ -139,7 +147,7 @@ Diagnoses about_linking(const HomeState& home, const LinkRequest& request) {
 Diagnosis left_alone(const Place& place) {
   return {Severity::info,
           "SF319",
-          place.path,
+          place.entry.path,
           "left alone: it is " + what_is_there(place) + ", not a link to `" + place.target + "`",
           "",
           ""};
@@ -147,11 +155,11 @@ Diagnosis left_alone(const Place& place) {
 
 Diagnoses about_unlinking(const HomeState& home, const LinkRequest& request) {
   const auto& envs = home.envs;
-  if (envs.kind == PathKind::symlink) {
+  if (envs.entry.kind == EntryKind::symlink) {
     if (standing(envs, request.store) != Standing::linked)
       return {left_alone(envs)};
     if (!request.all)
-      return {{Severity::error, "SF318", envs.path, "left alone: the whole directory is one link to the store",
+      return {{Severity::error, "SF318", envs.entry.path, "left alone: the whole directory is one link to the store",
                "only `--all` removes it", command("unlink", home, "", "")}};
     return {};
   }

@@ -11,7 +11,7 @@ namespace sharefs::conda {
 
 namespace {
 
-using sys::PathKind;
+using sys::EntryKind;
 using Verb = LinkRequest::Verb;
 
 /// The steps of one home.
@@ -35,26 +35,26 @@ class HomeSteps {
  private:
   void link_each() {
     const auto& envs = m_home.envs;
-    if (envs.kind == PathKind::missing && !m_home.environments.empty())
-      add("conda looks for environments here", plan::MakeDirectory{envs.path, 0755, m_home.actor});
+    if (envs.entry.kind == EntryKind::missing && !m_home.environments.empty())
+      add("conda looks for environments here", plan::MakeDirectory{envs.entry.path, 0755, m_home.actor});
     for (const auto& place : m_home.environments) // none if `envs` is no directory
       link(place);
   }
 
   void link(const Place& place) {
-    const plan::MakeLink make{place.path, place.target, m_home.actor};
+    const plan::MakeLink make{place.entry.path, place.target, m_home.actor};
     switch (standing(place, m_request.store)) {
     case Standing::linked:
     case Standing::source:
       return;
     case Standing::older:
-      add("it leads to another place", plan::SwapLink{place.path, place.link_text, place.target, m_home.actor});
+      add("it leads to another place", plan::SwapLink{place.entry.path, place.entry.link_target, place.target, m_home.actor});
       return;
     case Standing::occupied:
-      if (!m_request.backup && !(place.kind == PathKind::directory && place.empty))
+      if (!m_request.backup && !place.is_empty())
         return;
       add("moved aside, `sharefs conda unlink` puts it back",
-          plan::Rename{place.path, backup_name(place.path, m_now), m_home.actor});
+          plan::Rename{place.entry.path, backup_name(place.entry.path, m_now), m_home.actor});
       break;
     case Standing::free:
       break;
@@ -64,7 +64,7 @@ class HomeSteps {
 
   void unlink_all() {
     const auto& envs = m_home.envs;
-    if (envs.kind == PathKind::symlink || (envs.kind == PathKind::missing && !envs.backup.empty())) {
+    if (envs.entry.kind == EntryKind::symlink || (envs.entry.kind == EntryKind::missing && !envs.backup.empty())) {
       if (m_request.all)
         unlink(envs);
       return;
@@ -76,12 +76,12 @@ class HomeSteps {
   void unlink(const Place& place) {
     const auto now = standing(place, m_request.store);
     if (now == Standing::linked)
-      add("leads to the store", plan::RemoveLink{place.path, place.link_text, m_home.actor});
+      add("leads to the store", plan::RemoveLink{place.entry.path, place.entry.link_target, m_home.actor});
     else if (now != Standing::free)
       return;
     if (!place.backup.empty())
       add("what was moved aside for the link",
-          plan::Rename{join_path(parent_path(place.path), place.backup), place.path, m_home.actor});
+          plan::Rename{join_path(parent_path(place.entry.path), place.backup), place.entry.path, m_home.actor});
   }
 
   void add(std::string why, plan::Action action) {
@@ -97,9 +97,9 @@ class HomeSteps {
 bool is_blocked(const Place& place, const LinkRequest& request) {
   switch (standing(place, request.store)) {
   case Standing::occupied:
-    return !request.backup && !place.empty;
+    return !request.backup && !place.is_empty();
   case Standing::source:
-    return place.path != place.target && is_under(place.target, place.path);
+    return place.entry.path != place.target && is_under(place.target, place.entry.path);
   default:
     return false;
   }
@@ -118,7 +118,7 @@ bool is_blocked(const HomeState& home, const LinkRequest& request) {
     return true;
   if (request.style == LinkStyle::whole)
     return is_blocked(home.envs, request);
-  if (home.envs.kind != PathKind::directory && home.envs.kind != PathKind::missing)
+  if (home.envs.entry.kind != EntryKind::directory && home.envs.entry.kind != EntryKind::missing)
     return true;
   return std::ranges::any_of(home.environments, [&](const Place& place) { return is_blocked(place, request); });
 }
@@ -143,11 +143,11 @@ Result<void> check(const LinkRequest& request) {
 }
 
 Standing standing(const Place& place, const std::string& store) {
-  if (place.kind == PathKind::missing)
+  if (place.entry.kind == EntryKind::missing)
     return Standing::free;
-  if (place.kind != PathKind::symlink)
+  if (place.entry.kind != EntryKind::symlink)
     return place.is_source ? Standing::source : Standing::occupied;
-  const auto leads_to = normalize_path(place.link_text, parent_path(place.path));
+  const auto leads_to = normalize_path(place.entry.link_target, parent_path(place.entry.path));
   if (leads_to == place.target)
     return Standing::linked;
   return place.dangling || is_under(leads_to, store) ? Standing::older : Standing::occupied;

@@ -39,16 +39,18 @@ std::size_t width(const Network& network) {
   return network.v6 ? 16 : 4;
 }
 
-/// Does `test(address byte, mask byte, i)` hold for every byte?
-template <class Test> bool all_bytes(const Network& network, Test test) {
+Bytes lowest(const Network& network) {
+  Bytes address{};
   for (std::size_t i = 0; i < width(network); ++i)
-    if (!test(i))
-      return false;
-  return true;
+    address[i] = static_cast<std::uint8_t>(network.address[i] & network.mask[i]);
+  return address;
 }
 
-std::uint8_t masked(std::uint8_t address, std::uint8_t mask) {
-  return static_cast<std::uint8_t>(address & mask);
+Bytes highest(const Network& network) {
+  Bytes address{};
+  for (std::size_t i = 0; i < width(network); ++i)
+    address[i] = static_cast<std::uint8_t>(network.address[i] | ~network.mask[i]);
+  return address;
 }
 
 } // namespace
@@ -82,13 +84,10 @@ const char* to_string(ClientKind kind) {
 }
 
 bool Network::contiguous() const {
-  bool ones = true;
-  return all_bytes(*this, [&](std::size_t i) {
-    const auto leading = std::countl_one(mask[i]);
-    const bool good = std::popcount(mask[i]) == leading && (ones || leading == 0);
-    ones = ones && leading == 8;
-    return good;
-  });
+  int leading = 0;
+  while (leading < prefix() && (mask.at(static_cast<std::size_t>(leading / 8)) & (0x80U >> (leading % 8U))) != 0)
+    ++leading;
+  return leading == prefix();
 }
 
 int Network::prefix() const {
@@ -99,21 +98,16 @@ int Network::prefix() const {
 }
 
 bool Network::has_host_bits() const {
-  return !all_bytes(*this, [&](std::size_t i) { return masked(address[i], mask[i]) == address[i]; });
+  const auto low = lowest(*this);
+  return !std::equal(low.begin(), low.begin() + static_cast<std::ptrdiff_t>(width(*this)), address.begin());
 }
 
 std::string Network::first() const {
-  Bytes lowest{};
-  for (std::size_t i = 0; i < width(*this); ++i)
-    lowest[i] = masked(address[i], mask[i]);
-  return show(*this, lowest);
+  return show(*this, lowest(*this));
 }
 
 std::string Network::last() const {
-  Bytes highest{};
-  for (std::size_t i = 0; i < width(*this); ++i)
-    highest[i] = static_cast<std::uint8_t>(address[i] | ~mask[i]);
-  return show(*this, highest);
+  return show(*this, highest(*this));
 }
 
 std::string Network::count() const {
@@ -126,18 +120,33 @@ std::string Network::count() const {
   return digits;
 }
 
-bool Network::overlaps(const Network& other) const {
-  return v6 == other.v6 && all_bytes(*this, [&](std::size_t i) {
-           return masked(static_cast<std::uint8_t>(address[i] ^ other.address[i]), masked(mask[i], other.mask[i])) == 0;
-         });
+void NetworkMap::add(const Network& network, std::size_t number) {
+  if (network.contiguous())
+    m_numbers.emplace(Key{network.v6, lowest(network), network.prefix()}, number);
 }
 
-bool Network::contains(const Network& other) const {
-  return overlaps(other) && all_bytes(*this, [&](std::size_t i) { return masked(mask[i], other.mask[i]) == mask[i]; });
+std::vector<std::size_t> NetworkMap::around(const Network& network) const {
+  std::vector<std::size_t> numbers;
+  if (!network.contiguous())
+    return numbers;
+  Network wider = network;
+  for (int prefix = network.prefix(); prefix > 0; --prefix) {
+    if (const auto found = m_numbers.find({network.v6, lowest(wider), prefix}); found != m_numbers.end())
+      numbers.push_back(found->second);
+    const auto bit = static_cast<unsigned>(prefix - 1);
+    wider.mask.at(bit / 8) &= static_cast<std::uint8_t>(~(0x80U >> (bit % 8)));
+  }
+  return numbers;
 }
 
-bool Network::matches(const Network& other) const {
-  return overlaps(other) && mask == other.mask;
+std::vector<std::size_t> NetworkMap::inside(const Network& network) const {
+  std::vector<std::size_t> numbers;
+  if (!network.contiguous())
+    return numbers;
+  const auto end = m_numbers.upper_bound({network.v6, highest(network), 128});
+  for (auto at = m_numbers.upper_bound({network.v6, lowest(network), network.prefix()}); at != end; ++at)
+    numbers.push_back(at->second);
+  return numbers;
 }
 
 bool looks_like_address(std::string_view name) {

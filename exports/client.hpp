@@ -2,9 +2,12 @@
 // Whom a client name stands for, as nfs-utils decides it (client_gettype in support/export/client.c).
 #include <array>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
+#include <tuple>
+#include <vector>
 
 namespace sharefs::exports {
 
@@ -29,12 +32,9 @@ struct Network {
   [[nodiscard]] bool contiguous() const;
   [[nodiscard]] int prefix() const; ///< number of ones in the mask
   [[nodiscard]] bool has_host_bits() const;
-  [[nodiscard]] std::string first() const;                ///< lowest address
-  [[nodiscard]] std::string last() const;                 ///< highest address
-  [[nodiscard]] std::string count() const;                ///< "1,024"; "2^64" from 2^40 on
-  [[nodiscard]] bool matches(const Network& other) const; ///< the same masked network
-  [[nodiscard]] bool overlaps(const Network& other) const;
-  [[nodiscard]] bool contains(const Network& other) const; ///< all of `other` lies in this
+  [[nodiscard]] std::string first() const; ///< lowest address
+  [[nodiscard]] std::string last() const;  ///< highest address
+  [[nodiscard]] std::string count() const; ///< "1,024"; "2^64" from 2^40 on
   friend bool operator==(const Network&, const Network&) = default;
 };
 
@@ -46,6 +46,22 @@ struct NetworkError {
 /// A name of ClientKind::network, or an address, which is a network of one. `zero`: a prefix of 0 (or none behind the
 /// slash), which nfs-utils shifts by the width of the type: undefined, and /32 on x86.
 tl::expected<Network, NetworkError> parse_network(std::string_view name);
+
+/// Networks, each with a number of the caller's, found by what they share with another one: networks share addresses
+/// only if one lies in the other. In a time that does not grow with their number. Masks with holes are no range and are
+/// left out.
+class NetworkMap {
+ public:
+  void add(const Network& network, std::size_t number); ///< the first of two equal ones stays
+  /// Numbers of those that hold all of `network`, itself included; the narrowest first.
+  [[nodiscard]] std::vector<std::size_t> around(const Network& network) const;
+  /// Numbers of those that lie in it, itself left out.
+  [[nodiscard]] std::vector<std::size_t> inside(const Network& network) const;
+
+ private:
+  using Key = std::tuple<bool, std::array<std::uint8_t, 16>, int>; ///< version 6, lowest address, prefix length
+  std::map<Key, std::size_t> m_numbers;
+};
 
 /// One spelling for all ways to write an address ("FE80::0:1" -> "fe80::1"), without its scope; "" for what is none.
 std::string canonical_address(std::string_view name);

@@ -1,12 +1,10 @@
 #include "base/text.hpp"
 #include "exports/filesystem.hpp"
-#include "exports/parse.hpp"
 #include "exports/plan_export.hpp"
-#include "exports/settings.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <fmt/format.h>
-#include <map>
 #include <set>
 
 namespace sharefs::exports {
@@ -21,24 +19,6 @@ bool has_any(const std::vector<std::string>& options, std::initializer_list<std:
   });
 }
 
-/// "rw,sync" in one element of a list is two options.
-std::vector<std::string> complete(const std::vector<std::string>& given) {
-  std::vector<std::string> options;
-  for (const auto& element : given)
-    for (auto& option : split_options(element)) {
-      option = std::string(trim(option));
-      options.push_back(std::move(option));
-    }
-  if (options.empty())
-    return {"rw", "sync", "no_subtree_check", "root_squash"};
-  // exportfs' own defaults too, but it complains where they are not written.
-  if (!has_any(options, {"sync", "async"}))
-    options.emplace_back("sync");
-  if (!has_any(options, {"subtree_check", "no_subtree_check"}))
-    options.emplace_back("no_subtree_check");
-  return options;
-}
-
 /// FNV-1a: the same number on every run and every host, so that file handles outlive a restart.
 std::uint32_t hash_of(std::string_view text) {
   std::uint32_t hash = 2166136261U;
@@ -50,109 +30,111 @@ std::uint32_t hash_of(std::string_view text) {
 /// fsid of directories on file systems that have none of their own.
 class FsidChooser {
  public:
-  /// `others`: the exports that are not composed now.
-  FsidChooser(const std::vector<const Export*>& others, const Request& request) {
-    for (const auto* line : others)
-      for (const auto& client : line->clients)
-        take(settings_of(client.defaults, client.options));
-    for (const auto& desired : request.exports)
-      take(settings_of({}, complete(desired.options)));
+  void take(const Export& entry) {
+    if (entry.settings.fsid)
+      m_taken.insert(*entry.settings.fsid);
   }
 
+  /// The same for all clients of a directory.
   std::uint32_t choose(const std::string& directory) {
-    auto number = hash_of(directory) & 0x7FFFFFFFU;
-    while (number == 0 || m_taken.contains(number))
-      number = (number + 1) & 0x7FFFFFFFU;
-    m_taken.insert(number);
-    return number;
+    const auto [chosen, added] = m_chosen.emplace(directory, hash_of(directory) & 0x7FFFFFFFU);
+    while (added && (chosen->second == 0 || !m_taken.insert(chosen->second).second))
+      chosen->second = (chosen->second + 1) & 0x7FFFFFFFU;
+    return chosen->second;
   }
 
  private:
-  void take(const tl::expected<Settings, OptionError>& settings) {
-    if (settings && settings->fsid)
-      m_taken.insert(*settings->fsid);
-  }
   std::set<std::uint32_t> m_taken;
+  std::map<std::string, std::uint32_t> m_chosen;
 };
 
-bool contains(const std::vector<std::string>& list, const std::string& value) {
-  return std::find(list.begin(), list.end(), value) != list.end();
-}
-
-/// A desired export as a line of own file, with all its options.
-Export line_of(const Desired& desired, const HostFacts& facts, FsidChooser& fsids, std::vector<std::string>& notes) {
-  auto options = complete(desired.options);
-  const auto fact = facts.directories.find(desired.directory);
-  if (fact != facts.directories.end() && !has_any(options, {"fsid="})) {
-    const auto file_system = file_system_fact(fact->second.fs_type, fact->second.fs_options);
-    if (file_system.exportable == Exportable::needs_fsid) {
-      options.push_back(fmt::format("fsid={}", fsids.choose(desired.directory)));
-      notes.push_back(fmt::format("{} lies on {}: exported with `{}`, since {}", desired.directory,
-                                  fact->second.fs_type, options.back(), file_system.why));
-    }
-  }
-  Export line{desired.directory, {}, desired.origin};
-  for (const auto& client : desired.clients)
-    line.clients.push_back({client, {}, options, desired.origin});
-  return line;
+/// With the fsid that its file system does not have.
+Export with_fsid(Export entry, const HostFacts& facts, FsidChooser& fsids, std::vector<std::string>& notes) {
+  const auto place = facts.directories.find(entry.directory);
+  if (place == facts.directories.end() || entry.settings.fsid || !entry.settings.uuid.empty())
+    return entry;
+  const auto file_system = file_system_of(place->second, facts.mounts);
+  if (file_system.exportable != Exportable::needs_fsid)
+    return entry;
+  entry.settings.fsid = fsids.choose(entry.directory);
+  entry.options.push_back(fmt::format("fsid={}", *entry.settings.fsid));
+  auto note = fmt::format("{} lies on {}: exported with `{}`, since {}", entry.directory, place->second.fs_type,
+                          entry.options.back(), file_system.why);
+  if (notes.empty() || notes.back() != note)
+    notes.push_back(std::move(note));
+  return entry;
 }
 
 } // namespace
 
+Export make_export(std::string directory, std::string client, const std::vector<std::string>& options, Origin origin) {
+  Export entry;
+  entry.directory = std::move(directory);
+  entry.client = std::move(client);
+  for (const auto& element : options)
+    for (const auto& option : split_options(element))
+      entry.options.emplace_back(trim(option));
+  if (entry.options.empty())
+    entry.options = {"rw", "sync", "no_subtree_check", "root_squash"};
+  // exportfs' own defaults too, but it complains where they are not written.
+  if (!has_any(entry.options, {"sync", "async"}))
+    entry.options.emplace_back("sync");
+  if (!has_any(entry.options, {"subtree_check", "no_subtree_check"}))
+    entry.options.emplace_back("no_subtree_check");
+  if (auto settings = settings_of({}, entry.options))
+    entry.settings = std::move(*settings);
+  entry.origin = entry.line = std::move(origin);
+  return entry;
+}
+
 Composed compose(const Actual& actual, const Request& request) {
   Composed composed;
   const auto& facts = actual.facts;
-  std::map<std::string, std::vector<const Desired*>> wanted; // by resolved directory; several entries are possible
-  for (const auto& desired : request.exports)
-    wanted[real_path(desired.directory, facts)].push_back(&desired);
-  const auto is_desired = [&](const std::string& real) {
-    return std::any_of(request.exports.begin(), request.exports.end(),
-                       [&](const Desired& desired) { return real_path(desired.directory, facts) == real; });
-  };
-  const auto is_kept = [&](const Export& line, const std::string& real) {
-    return !request.exactly && !contains(request.remove, line.directory) && !contains(request.remove, real);
+  std::map<std::string, std::vector<const Export*>> wanted; // by resolved directory
+  for (const auto& entry : request.exports)
+    wanted[real_path(entry.directory, facts)].push_back(&entry);
+  std::set<std::string> gone(request.remove.begin(), request.remove.end()); // as written or resolved
+  const auto is_kept = [&](const Export& entry, const std::string& real) {
+    return !request.exactly && !gone.contains(entry.directory) && !gone.contains(real);
   };
 
-  std::vector<const Export*> others;
+  FsidChooser fsids;
+  for (const auto& entry : request.exports)
+    fsids.take(entry);
   for (const auto& file : actual.files.files)
-    for (const auto& line : file.exports) {
-      const auto real = real_path(line.directory, facts);
-      if (file.name != k_own_file || (!is_desired(real) && is_kept(line, real)))
-        others.push_back(&line);
-    }
-  FsidChooser fsids(others, request);
+    for (const auto& entry : file.exports)
+      if (const auto real = real_path(entry.directory, facts);
+          file.name != k_own_file || (!wanted.contains(real) && is_kept(entry, real)))
+        fsids.take(entry);
 
   // Lines stay where they are, so that a second run finds nothing to do in whatever order exports were named.
   const auto put = [&](const std::string& real) {
-    for (const auto* desired : wanted[real])
-      composed.exports.push_back(line_of(*desired, facts, fsids, composed.notes));
+    for (const auto* entry : wanted[real])
+      composed.exports.push_back(with_fsid(*entry, facts, fsids, composed.notes));
     wanted[real].clear();
   };
-  std::vector<std::string> gone = request.remove; // as written or resolved
+  std::set<std::string> withdrawn;
   for (const auto& file : actual.files.files)
-    for (const auto& line : file.exports) {
+    for (const auto& entry : file.exports) {
       if (file.name != k_own_file)
         continue;
-      const auto real = real_path(line.directory, facts);
-      if (is_desired(real))
+      const auto real = real_path(entry.directory, facts);
+      if (wanted.contains(real))
         put(real);
-      else if (is_kept(line, real))
-        composed.exports.push_back(line);
+      else if (is_kept(entry, real))
+        composed.exports.push_back(entry);
       else
-        gone.push_back(real);
+        withdrawn.insert(real);
     }
-  for (const auto& desired : request.exports)
-    put(real_path(desired.directory, facts));
+  for (const auto& entry : request.exports)
+    put(real_path(entry.directory, facts));
+  gone.merge(withdrawn);
 
-  const auto after = expected_etab(files_after(actual, composed), actual.facts);
-  for (const auto& entry : actual.etab) {
-    const bool ours = contains(gone, entry.directory) || is_desired(entry.directory);
-    const bool stays = std::any_of(after.entries.begin(), after.entries.end(), [&](const EtabEntry& other) {
-      return other.directory == entry.directory && same_client(other.client, entry.client, actual.facts);
-    });
-    if (ours && !stays)
+  const auto after = expected_etab(files_after(actual, composed), facts);
+  const ExportIndex stays(facts, after.entries);
+  for (const auto& entry : actual.etab)
+    if ((gone.contains(entry.directory) || wanted.contains(entry.directory)) && !stays.has(entry))
       composed.retired.push_back(entry);
-  }
   return composed;
 }
 
@@ -164,27 +146,15 @@ std::string own_file_text(const std::vector<Export>& exports) {
 }
 
 std::vector<ExportsFile> files_after(const Actual& actual, const Composed& composed) {
-  ExportsFile own;
-  own.name = k_own_file;
-  own.exports = composed.exports;
   std::vector<ExportsFile> files;
-  bool placed = false;
+  for (const auto& file : actual.files.files)
+    if (file.name != k_own_file)
+      files.push_back(file);
   // Where exportfs will read it: /etc/exports first, then by name.
-  for (const auto& file : actual.files.files) {
-    if (file.name == k_own_file)
-      continue;
-    if (!placed && file.name != k_exports_file) {
-      const auto base = [](const std::string& name) { return name.substr(name.rfind('/') + 1); };
-      const auto order = exports_in_order({base(file.name), base(k_own_file)});
-      if (!order.empty() && order.front() == base(k_own_file)) {
-        files.push_back(own);
-        placed = true;
-      }
-    }
-    files.push_back(file);
-  }
-  if (!placed)
-    files.push_back(own);
+  const auto place = std::find_if(files.begin(), files.end(), [](const ExportsFile& file) {
+    return file.name != k_exports_file && ::strverscmp(file.name.c_str(), k_own_file) > 0;
+  });
+  files.insert(place, {k_own_file, composed.exports, {}, true, {}});
   return files;
 }
 

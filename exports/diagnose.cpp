@@ -1,84 +1,55 @@
 #include "exports/diagnose.hpp"
 
-#include "base/text.hpp"
 #include "exports/diagnose_parts.hpp"
-#include "exports/settings.hpp"
 
 #include <algorithm>
-#include <charconv>
-#include <fmt/format.h>
-#include <tuple>
+#include <cstring>
 
 namespace sharefs::exports {
-
-namespace {
-
-/// "FILE:LINE:COLUMN" -> the number behind the last colon, which is cut off; 0 if there is none.
-int cut_number(std::string_view& text) {
-  const auto colon = text.rfind(':');
-  int value = 0;
-  if (colon == std::string_view::npos)
-    return 0;
-  const auto digits = text.substr(colon + 1);
-  const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (read.ec != std::errc() || read.ptr != digits.data() + digits.size())
-    return 0;
-  text = text.substr(0, colon);
-  return value;
-}
-
-std::tuple<int, int> place_of(const Diagnosis& diagnosis) {
-  std::string_view subject = diagnosis.subject;
-  const int column = cut_number(subject);
-  const int line = cut_number(subject);
-  return {line, column};
-}
-
-} // namespace
 
 Diagnosis at(Severity severity, std::string code, const Origin& origin, std::string message, std::string hint) {
   return {severity, std::move(code), origin.text(), std::move(message), std::move(hint), ""};
 }
 
-Diagnoses diagnose(const std::vector<ExportsFile>& files, const HostFacts& facts) {
-  Diagnoses together;
-  diagnose_together(files, facts, together);
-  Diagnoses all;
+Diagnoses diagnose(const std::vector<ExportsFile>& files, const ExpectedEtab& expected, const HostFacts& facts) {
+  std::map<std::string, Diagnoses> by_file; // sharefs.yaml too, whose entries stand in our own file
   for (const auto& file : files) {
-    Diagnoses mine = file.diagnoses;
+    auto& syntax = by_file[file.name];
+    syntax.insert(syntax.end(), file.diagnoses.begin(), file.diagnoses.end());
     for (const auto* list : {&file.exports, &file.lost})
-      for (const auto& entry : *list) {
-        diagnose_directory(entry, facts, mine);
-        for (const auto& client : entry.clients) {
-          diagnose_client(client, facts, mine);
-          diagnose_rights(client, facts, mine);
+      for (std::span<const Export> rest = *list; !rest.empty(); rest = rest.subspan(first_line(rest).size())) {
+        auto& found = by_file[rest.front().line.file];
+        diagnose_directory(first_line(rest), facts, found);
+        for (const auto& entry : first_line(rest)) {
+          diagnose_client(entry, facts, found);
+          diagnose_rights(entry, facts, found);
         }
       }
-    const auto others = std::stable_partition(together.begin(), together.end(), [&](const Diagnosis& diagnosis) {
-      return !diagnosis.subject.starts_with(file.name + ":");
-    });
-    mine.insert(mine.end(), others, together.end());
-    together.erase(others, together.end());
-    std::stable_sort(mine.begin(), mine.end(),
-                     [](const Diagnosis& a, const Diagnosis& b) { return place_of(a) < place_of(b); });
-    all.insert(all.end(), mine.begin(), mine.end());
   }
-  all.insert(all.end(), together.begin(), together.end()); // of places outside of the files: sharefs.yaml
+  diagnose_together(expected, by_file);
+  Diagnoses all;
+  const auto take = [&](Diagnoses found) {
+    // Of one file, so only the numbers of line and column differ.
+    std::stable_sort(found.begin(), found.end(), [](const Diagnosis& a, const Diagnosis& b) {
+      return ::strverscmp(a.subject.c_str(), b.subject.c_str()) < 0;
+    });
+    all.insert(all.end(), found.begin(), found.end());
+  };
+  for (const auto& file : files)
+    take(std::exchange(by_file[file.name], {}));
+  for (auto& [name, found] : by_file)
+    take(std::move(found));
   return all;
 }
 
 Diagnoses diagnose_entry(const Export& entry) {
-  Diagnoses diagnoses;
-  for (const auto& client : entry.clients)
-    if (const auto settings = settings_of(client.defaults, client.options); !settings) {
-      const auto& error = settings.error();
-      diagnoses.push_back(
-          at(Severity::error, error.unknown ? "SF107" : "SF108", client.origin, error.message, error.hint));
-      return diagnoses; // all clients of an entry have the same options
-    }
+  if (const auto settings = settings_of(entry.defaults, entry.options); !settings) {
+    const auto& error = settings.error();
+    return {at(Severity::error, error.unknown ? "SF107" : "SF108", entry.origin, error.message, error.hint)};
+  }
   if (auto why = unwritable(entry); !why.empty())
-    diagnoses.push_back(at(Severity::error, "SF129", entry.origin, std::move(why)));
-  return diagnoses;
+    return {at(Severity::error, "SF129", entry.line, std::move(why))};
+  return {};
 }
 
 } // namespace sharefs::exports

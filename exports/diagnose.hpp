@@ -1,14 +1,14 @@
 #pragma once
-// What is worth saying about exports: pure, from values to diagnoses SF101-SF129 (docs/diagnoses/exports.md).
-#include "base/diagnosis.hpp"
+// What is worth saying about exports: pure, from values to diagnoses SF101-SF137 (docs/diagnoses/exports.md).
 #include "exports/facts.hpp"
 
 #include <vector>
 
 namespace sharefs::exports {
 
-/// Files in the order in which exportfs reads them; what parse() told is part of the answer. Sorted by file and place.
-Diagnoses diagnose(const std::vector<ExportsFile>& files, const HostFacts& facts);
+/// Files in the order in which exportfs reads them, and what expected_etab() makes of them; what parse() found is part
+/// of the answer. Sorted by file and place.
+Diagnoses diagnose(const std::vector<ExportsFile>& files, const ExpectedEtab& expected, const HostFacts& facts);
 
 /// Of an entry that was never text (sharefs.yaml): what exports(5) cannot express, unknown options, wrong values.
 Diagnoses diagnose_entry(const Export& entry);

@@ -14,45 +14,45 @@ namespace sharefs::exports {
 namespace {
 
 /// A number-like name that is no address in exportfs' eyes: it asks the resolver, which may know short forms.
-void diagnose_odd_address(const Client& client, Diagnoses& diagnoses) {
+void diagnose_odd_address(const Export& entry, Diagnoses& diagnoses) {
   in_addr address{};
-  if (::inet_aton(client.name.c_str(), &address) == 0) {
-    diagnoses.push_back(at(Severity::error, "SF105", client.origin,
+  if (::inet_aton(entry.client.c_str(), &address) == 0) {
+    diagnoses.push_back(at(Severity::error, "SF105", entry.origin,
                            fmt::format("`{}` looks like an address, but is none: exportfs takes it for a host name, "
                                        "which does not resolve",
-                                       client.name)));
+                                       entry.client)));
     return;
   }
   std::array<char, INET_ADDRSTRLEN> text{};
   ::inet_ntop(AF_INET, &address, text.data(), text.size());
-  diagnoses.push_back(at(Severity::warning, "SF105", client.origin,
-                         fmt::format("`{}` is a short form of the address {}", client.name, text.data()),
+  diagnoses.push_back(at(Severity::warning, "SF105", entry.origin,
+                         fmt::format("`{}` is a short form of the address {}", entry.client, text.data()),
                          fmt::format("write `{}`", text.data())));
 }
 
-void diagnose_network(const Client& client, Diagnoses& diagnoses) {
-  const auto network = parse_network(client.name);
+void diagnose_network(const Export& entry, Diagnoses& diagnoses) {
+  const auto network = parse_network(entry.client);
   if (!network) {
     const bool zero = network.error().kind == NetworkError::Kind::zero;
-    diagnoses.push_back(at(Severity::error, zero ? "SF104" : "SF105", client.origin,
+    diagnoses.push_back(at(Severity::error, zero ? "SF104" : "SF105", entry.origin,
                            zero ? network.error().message : network.error().message + "; exportfs drops the entry",
                            zero ? "write `*` to say that everyone is meant" : ""));
     return;
   }
   if (!network->contiguous()) {
-    diagnoses.push_back(at(Severity::warning, "SF105", client.origin,
+    diagnoses.push_back(at(Severity::warning, "SF105", entry.origin,
                            fmt::format("the mask of `{}` is not a row of ones and then zeros: the addresses that match "
                                        "are no range",
-                                       client.name),
+                                       entry.client),
                            "write a prefix length, as `/24`"));
     return;
   }
   if (!network->has_host_bits())
     return;
-  const auto host = client.name.substr(0, client.name.find('/'));
+  const auto host = entry.client.substr(0, entry.client.find('/'));
   diagnoses.push_back(at(
-      Severity::warning, "SF103", client.origin,
-      fmt::format("`{}` is not one host but the network {}-{}: {} addresses", client.name, network->first(),
+      Severity::warning, "SF103", entry.origin,
+      fmt::format("`{}` is not one host but the network {}-{}: {} addresses", entry.client, network->first(),
                   network->last(), network->count()),
       fmt::format("write `{}` for the host, or `{}/{}` for the network", host, network->first(), network->prefix())));
 }
@@ -89,33 +89,33 @@ std::string network_of_wildcard(std::string_view name) {
 
 } // namespace
 
-void diagnose_client(const Client& client, const HostFacts& facts, Diagnoses& diagnoses) {
-  const auto& name = client.name;
+void diagnose_client(const Export& entry, const HostFacts& facts, Diagnoses& diagnoses) {
+  const auto& name = entry.client;
   if (name.find(',') != std::string::npos) {
     diagnoses.push_back(
-        at(Severity::error, "SF112", client.origin,
+        at(Severity::error, "SF112", entry.origin,
            fmt::format("`{}` is read as the name of one client: exportfs drops it, mostly silently", name),
            "clients are separated by spaces, each with its own options"));
     return;
   }
   if (name.find_first_of(" \t\n\v\f\r") != std::string::npos) {
-    diagnoses.push_back(at(Severity::error, "SF112", client.origin,
+    diagnoses.push_back(at(Severity::error, "SF112", entry.origin,
                            fmt::format("`{}` holds a blank: exportfs writes it to etab and cannot read it back", name),
                            "remove the quotes or the `\\040`"));
     return;
   }
   switch (kind_of(name)) {
   case ClientKind::network:
-    diagnose_network(client, diagnoses);
+    diagnose_network(entry, diagnoses);
     return;
   case ClientKind::wildcard:
     if (is_bracketed_address(name))
       diagnoses.push_back(
-          at(Severity::error, "SF113", client.origin,
+          at(Severity::error, "SF113", entry.origin,
              fmt::format("`{}` is a wildcard for names, not an IPv6 address: it matches no client", name),
              "write the address without square brackets"));
     else if (is_address_wildcard(name))
-      diagnoses.push_back(at(Severity::warning, "SF114", client.origin,
+      diagnoses.push_back(at(Severity::warning, "SF114", entry.origin,
                              fmt::format("`{}` is matched against host names, not against addresses", name),
                              network_of_wildcard(name)));
     return;
@@ -123,11 +123,11 @@ void diagnose_client(const Client& client, const HostFacts& facts, Diagnoses& di
     if (!canonical_address(name).empty())
       return;
     if (looks_like_address(name)) {
-      diagnose_odd_address(client, diagnoses);
+      diagnose_odd_address(entry, diagnoses);
       return;
     }
     if (const auto found = facts.names.find(name); found != facts.names.end() && found->second.addresses.empty())
-      diagnoses.push_back(at(Severity::error, "SF122", client.origin,
+      diagnoses.push_back(at(Severity::error, "SF122", entry.origin,
                              fmt::format("`{}` does not resolve: exportfs drops the entry without an error", name),
                              "put the name into /etc/hosts, or write the address"));
     return;
@@ -136,18 +136,18 @@ void diagnose_client(const Client& client, const HostFacts& facts, Diagnoses& di
   }
 }
 
-void diagnose_rights(const Client& client, const HostFacts& facts, Diagnoses& diagnoses) {
-  for (const auto& [first, last] : contradictions(client.options))
+void diagnose_rights(const Export& entry, const HostFacts& facts, Diagnoses& diagnoses) {
+  for (const auto& [first, last] : contradictions(entry.options))
     diagnoses.push_back(
-        at(Severity::warning, "SF127", client.origin,
+        at(Severity::warning, "SF127", entry.origin,
            fmt::format("`{}` and `{}` contradict each other: the last one, `{}`, counts", first, last, last),
            fmt::format("remove `{}`", first)));
-  for (const auto* list : {&client.defaults, &client.options})
+  for (const auto* list : {&entry.defaults, &entry.options})
     for (const auto& option : *list) {
       const auto name = option.substr(0, option.find('='));
       if (name == "squash_uids" || name == "squash_gids")
         diagnoses.push_back(
-            at(Severity::warning, "SF135", client.origin,
+            at(Severity::warning, "SF135", entry.origin,
                fmt::format("`{}` means nothing to the kernel's NFS server, and exportfs 2.6.2 may crash "
                            "on it",
                            name),
@@ -155,26 +155,36 @@ void diagnose_rights(const Client& client, const HostFacts& facts, Diagnoses& di
       if (facts.missing_options.find(name) == facts.missing_options.end())
         continue;
       diagnoses.push_back(at(
-          Severity::error, "SF121", client.origin,
+          Severity::error, "SF121", entry.origin,
           fmt::format("the installed nfs-utils{}{} does not know `{}`: exportfs drops the entry and reads no further "
                       "in this file",
                       facts.nfs_utils_version.empty() ? "" : " ", facts.nfs_utils_version, name),
           fmt::format("`{}` came with nfs-utils {}", name, option_since(option))));
     }
-  const auto settings = settings_of(client.defaults, client.options);
-  if (!settings || kind_of(client.name) != ClientKind::everyone || !settings->root_is_root())
+  const auto& settings = entry.settings;
+  const auto kind = kind_of(entry.client);
+  const bool many = kind == ClientKind::everyone || kind == ClientKind::network || kind == ClientKind::wildcard;
+  const std::string zero = settings.anonuid == 0 ? "anonuid=0" : "anongid=0";
+  if (many && settings.everyone_is_root())
+    diagnoses.push_back(at(Severity::warning, "SF137", entry.origin,
+                           fmt::format("every user of {} is {} here (`all_squash,{}`, rw)",
+                                       kind == ClientKind::everyone ? "any machine" : fmt::format("`{}`", entry.client),
+                                       settings.anonuid == 0 ? "root" : "in root's group", zero),
+                           fmt::format("make a user for the files, and give its number instead of `{}`", zero)));
+  if (kind != ClientKind::everyone || !settings.root_is_root())
     return;
-  if (settings->has(k_insecure) && settings->writable())
-    diagnoses.push_back(at(Severity::error, "SF120", client.origin,
-                           "everyone is root here: with `no_root_squash` and `insecure` any program of any user that "
-                           "reaches this server can read and write every file",
-                           "name the clients, or remove `no_root_squash`"));
+  const std::string_view option = settings.anonuid == 0 ? "anonuid=0" : "no_root_squash";
+  if (settings.has(k_insecure) && settings.writable())
+    diagnoses.push_back(at(Severity::error, "SF120", entry.origin,
+                           fmt::format("everyone is root here: with `{}` and `insecure` any program of any user that "
+                                       "reaches this server can read and write every file",
+                                       option),
+                           fmt::format("name the clients, or remove `{}`", option)));
   else
-    diagnoses.push_back(
-        at(Severity::warning, "SF119", client.origin,
-           fmt::format("root of any machine that reaches this server is root here (`no_root_squash`, {})",
-                       settings->writable() ? "rw" : "ro"),
-           "name the clients, or remove `no_root_squash`"));
+    diagnoses.push_back(at(Severity::warning, "SF119", entry.origin,
+                           fmt::format("root of any machine that reaches this server is root here (`{}`, {})", option,
+                                       settings.writable() ? "rw" : "ro"),
+                           fmt::format("name the clients, or remove `{}`", option)));
 }
 
 } // namespace sharefs::exports

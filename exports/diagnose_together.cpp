@@ -1,74 +1,71 @@
 // Entries against each other, and against the host.
 #include "base/text.hpp"
-#include "exports/client.hpp"
 #include "exports/diagnose_parts.hpp"
 #include "exports/filesystem.hpp"
-#include "exports/settings.hpp"
 
+#include <algorithm>
 #include <fmt/format.h>
-#include <map>
-#include <optional>
+#include <set>
+#include <tuple>
 
 namespace sharefs::exports {
 
 namespace {
 
-void diagnose_duplicates(const ExpectedEtab& expected, Diagnoses& diagnoses) {
-  for (const auto& dropped : expected.dropped) {
-    if (dropped.why != Dropped::Why::duplicate)
+using ByFile = std::map<std::string, Diagnoses>;
+
+void diagnose_duplicates(const ExpectedEtab& expected, ByFile& by_file) {
+  for (const auto& [entry, why, winner] : expected.dropped) {
+    if (why != Dropped::Why::duplicate)
       continue;
-    const auto& entry = dropped.entry;
-    const EtabEntry* winner = nullptr;
-    for (const auto& other : expected.entries)
-      if (other.origin == dropped.by)
-        winner = &other;
-    const auto differs = winner == nullptr ? std::vector<std::string>{} : differences(entry.settings, winner->settings);
-    diagnoses.push_back(at(differs.empty() ? Severity::warning : Severity::error, "SF115", entry.origin,
-                           fmt::format("`{}` is exported to `{}` already at {}: exportfs ignores this entry{}",
-                                       entry.directory, entry.client, dropped.by.text(),
-                                       differs.empty() ? "" : fmt::format(" ({})", join(differs, ", "))),
-                           "remove one of the two"));
+    const auto& first = expected.entries[winner];
+    const auto differs = differences(entry.settings, first.settings);
+    by_file[entry.origin.file].push_back(
+        at(differs.empty() ? Severity::warning : Severity::error, "SF115", entry.origin,
+           fmt::format("`{}` is exported to `{}` already at {}: exportfs ignores this entry{}", entry.directory,
+                       entry.client, first.origin.text(),
+                       differs.empty() ? "" : fmt::format(" ({})", join(differs, ", "))),
+           "remove one of the two"));
   }
 }
 
-struct Range {
-  const EtabEntry* entry;
-  Network network;
-};
-
-void diagnose_overlaps(const ExpectedEtab& expected, Diagnoses& diagnoses) {
-  std::map<std::string_view, std::vector<Range>> by_directory;
-  for (const auto& entry : expected.entries) {
-    if (kind_of(entry.client) != ClientKind::network)
-      continue;
-    const auto network = parse_network(entry.client);
+void diagnose_overlaps(const ExpectedEtab& expected, ByFile& by_file) {
+  std::map<std::string_view, NetworkMap> by_directory;
+  for (std::size_t i = 0; i < expected.entries.size(); ++i) {
+    const auto& entry = expected.entries[i];
+    const auto network = kind_of(entry.client) == ClientKind::network ? parse_network(entry.client)
+                                                                      : tl::make_unexpected(NetworkError{});
     if (!network)
       continue;
-    auto& ranges = by_directory[entry.directory];
-    for (const auto& earlier : ranges) {
-      if (!network->overlaps(earlier.network))
-        continue;
-      const bool same = network->matches(earlier.network);
-      const auto differs = differences(earlier.entry->settings, entry.settings);
+    auto& earlier = by_directory[entry.directory];
+    auto numbers = earlier.around(*network);
+    const bool same =
+        !numbers.empty() && parse_network(expected.entries[numbers.front()].client)->prefix() == network->prefix();
+    if (!same)
+      for (const auto number : earlier.inside(*network))
+        numbers.push_back(number);
+    for (const auto number : numbers) {
+      const auto& other = expected.entries[number];
+      const auto differs = differences(other.settings, entry.settings);
       if (differs.empty() && !same)
         continue; // one host of a network that has the same rights: superfluous, but clear
-      diagnoses.push_back(
-          at(Severity::warning, "SF116", entry.origin,
-             differs.empty() ? fmt::format("`{}` is the same network as `{}` at {}", entry.client,
-                                           earlier.entry->client, earlier.entry->origin.text())
-                             : fmt::format("`{}` {} `{}` at {}, with other options ({}): mountd takes one of the two",
-                                           entry.client, same ? "is the same network as" : "overlaps with",
-                                           earlier.entry->client, earlier.entry->origin.text(), join(differs, ", ")),
-             differs.empty() ? "remove one of the two" : "give both the same options, or make the networks disjoint"));
+      by_file[entry.origin.file].push_back(at(
+          Severity::warning, "SF116", entry.origin,
+          differs.empty()
+              ? fmt::format("`{}` is the same network as `{}` at {}", entry.client, other.client, other.origin.text())
+              : fmt::format("`{}` {} `{}` at {}, with other options ({}): mountd takes one of the two", entry.client,
+                            same ? "is the same network as" : "overlaps with", other.client, other.origin.text(),
+                            join(differs, ", ")),
+          differs.empty() ? "remove one of the two" : "give both the same options, or make the networks disjoint"));
       break;
     }
-    ranges.push_back({&entry, *network});
+    earlier.add(*network, i);
   }
 }
 
-void diagnose_fsids(const ExpectedEtab& expected, Diagnoses& diagnoses) {
-  std::map<std::string, const EtabEntry*> owners;
-  std::map<std::pair<std::string, std::string>, bool> told; // once for a pair of directory and fsid
+void diagnose_fsids(const ExpectedEtab& expected, ByFile& by_file) {
+  std::map<std::string, const Export*> owners;
+  std::set<std::pair<std::string, std::string>> reported; // once for a directory and fsid
   for (const auto& entry : expected.entries) {
     std::vector<std::string> ids;
     if (entry.settings.fsid)
@@ -77,9 +74,9 @@ void diagnose_fsids(const ExpectedEtab& expected, Diagnoses& diagnoses) {
       ids.push_back(entry.settings.uuid);
     for (const auto& id : ids) {
       const auto* const owner = owners.emplace(id, &entry).first->second;
-      if (owner->directory == entry.directory || std::exchange(told[{entry.directory, id}], true))
+      if (owner->directory == entry.directory || !reported.emplace(entry.directory, id).second)
         continue;
-      diagnoses.push_back(
+      by_file[entry.origin.file].push_back(
           at(Severity::error, "SF117", entry.origin,
              fmt::format("`fsid={}` of `{}` is also that of `{}` at {}: clients get the files of one under the name of "
                          "the other",
@@ -89,49 +86,66 @@ void diagnose_fsids(const ExpectedEtab& expected, Diagnoses& diagnoses) {
   }
 }
 
-} // namespace
-
-void diagnose_together(const std::vector<ExportsFile>& files, const HostFacts& facts, Diagnoses& diagnoses) {
-  const auto expected = expected_etab(files, facts);
-  diagnose_duplicates(expected, diagnoses);
-  diagnose_overlaps(expected, diagnoses);
-  diagnose_fsids(expected, diagnoses);
+/// Is the directory all that a file handle of its file system can name? A bind mount shows a part of one; subvolumes of
+/// btrfs and datasets of ZFS are file systems of their own.
+bool is_whole(const sys::MountEntry& mount, std::string_view directory) {
+  return mount.target == directory && (mount.root == "/" || mount.fs_type == "btrfs");
 }
 
-void diagnose_directory(const Export& entry, const HostFacts& facts, Diagnoses& diagnoses) {
-  const auto& directory = entry.directory;
+} // namespace
+
+void diagnose_together(const ExpectedEtab& expected, ByFile& by_file) {
+  diagnose_duplicates(expected, by_file);
+  diagnose_overlaps(expected, by_file);
+  diagnose_fsids(expected, by_file);
+}
+
+void diagnose_directory(std::span<const Export> line, const HostFacts& facts, Diagnoses& diagnoses) {
+  const auto& [directory, place] = std::tie(line.front().directory, line.front().line);
+  const auto tell = [&](Severity severity, std::string code, std::string message, std::string hint = {}) {
+    diagnoses.push_back(at(severity, std::move(code), place, std::move(message), std::move(hint)));
+  };
   if (!directory.starts_with('/'))
-    diagnoses.push_back(
-        at(Severity::error, "SF118", entry.origin,
-           fmt::format("`{}` is a relative path: exportfs exports it, and no client can mount it", directory),
-           "write the path from `/` on"));
+    tell(Severity::error, "SF118",
+         fmt::format("`{}` is a relative path: exportfs exports it, and no client can mount it", directory),
+         "write the path from `/` on");
   const auto found = facts.directories.find(directory);
   if (found == facts.directories.end())
     return;
-  const auto& fact = found->second;
-  using Kind = DirectoryFact::Kind;
-  if (fact.kind == Kind::missing)
-    diagnoses.push_back(
-        at(Severity::warning, "SF123", entry.origin,
-           fmt::format("`{}` does not exist: exportfs exports it all the same, and mounting it fails", directory)));
-  if (fact.kind == Kind::other)
-    diagnoses.push_back(at(Severity::error, "SF123", entry.origin, fmt::format("`{}` is no directory", directory)));
-  const auto file_system = file_system_fact(fact.fs_type, fact.fs_options);
+  const auto& entry = found->second;
+  if (const auto other = facts.exchangeable.find(directory); other != facts.exchangeable.end())
+    tell(Severity::warning, "SF138",
+         fmt::format("`{}` may lead to another directory when exportfs next reads this: {}", directory, other->second),
+         "export a directory whose whole path only root can change, as below /srv or /mnt");
+  if (entry.kind == sys::EntryKind::missing)
+    tell(Severity::warning, "SF123",
+         fmt::format("`{}` does not exist: exportfs exports it all the same, and mounting it fails", directory));
+  if (entry.exists() && entry.kind != sys::EntryKind::directory)
+    tell(Severity::error, "SF123", fmt::format("`{}` is no directory", directory));
+  const auto* const mount = facts.mounts.at(entry.mount);
+  const auto file_system = file_system_of(entry, facts.mounts);
   if (file_system.exportable == Exportable::no) {
-    diagnoses.push_back(
-        at(Severity::error, "SF125", entry.origin,
-           fmt::format("`{}` lies on {}, which cannot be exported: {}", directory, fact.fs_type, file_system.why)));
+    tell(Severity::error, "SF125",
+         fmt::format("`{}` lies on {}, which cannot be exported: {}", directory, entry.fs_type, file_system.why));
     return;
   }
-  if (file_system.exportable != Exportable::needs_fsid || fact.kind != Kind::directory)
+  if (entry.kind != sys::EntryKind::directory)
     return;
-  for (const auto& client : entry.clients) {
-    const auto settings = settings_of(client.defaults, client.options);
-    if (settings && (settings->fsid || !settings->uuid.empty()))
+  const bool checked = std::all_of(line.begin(), line.end(),
+                                   [](const Export& client) { return !client.settings.has(k_no_subtree_check); });
+  if (mount != nullptr && !checked && !is_whole(*mount, entry.resolved))
+    tell(Severity::warning, "SF136",
+         fmt::format("`{}` is a part of the file system on {}: a client that forges file handles reaches all of it",
+                     directory, mount->target),
+         "give the export a file system of its own, or export only to hosts whose root you trust");
+  if (file_system.exportable != Exportable::needs_fsid)
+    return;
+  for (const auto& client : line) {
+    if (client.settings.fsid || !client.settings.uuid.empty())
       continue;
     diagnoses.push_back(at(Severity::error, "SF124", client.origin,
                            fmt::format("`{}` lies on {} and has no `fsid=`: clients cannot mount it, since {}",
-                                       directory, fact.fs_type, file_system.why),
+                                       directory, entry.fs_type, file_system.why),
                            "add `fsid=` with a number that no other export has"));
     return; // the same for its other clients
   }

@@ -1,20 +1,20 @@
 // /var/lib/nfs/etab: reading it, and foretelling it.
 #include "base/path.hpp"
-#include "base/text.hpp"
-#include "exports/client.hpp"
 #include "exports/facts.hpp"
 #include "exports/lexer.hpp"
 
 #include <algorithm>
 #include <optional>
-#include <strings.h>
 
 namespace sharefs::exports {
 
 namespace {
 
-bool same_text(std::string_view a, std::string_view b) {
-  return a.size() == b.size() && ::strncasecmp(a.data(), b.data(), a.size()) == 0;
+std::string lower(std::string_view text) {
+  std::string result(text);
+  for (auto& byte : result)
+    byte = byte >= 'A' && byte <= 'Z' ? static_cast<char>(byte - 'A' + 'a') : byte; // strcasecmp(3) in the C locale
+  return result;
 }
 
 const NameFact* fact_of(std::string_view name, const HostFacts& facts) {
@@ -22,16 +22,9 @@ const NameFact* fact_of(std::string_view name, const HostFacts& facts) {
   return found == facts.names.end() ? nullptr : &found->second;
 }
 
-/// Of a host, in one spelling; by its canonical name too.
-std::vector<std::string> addresses_of(std::string_view name, const HostFacts& facts) {
-  if (const auto address = canonical_address(name); !address.empty())
-    return {address};
-  std::vector<std::string> addresses;
-  for (const auto& [known, fact] : facts.names)
-    if (same_text(known, name) || same_text(fact.canonical, name))
-      for (const auto& address : fact.addresses)
-        addresses.push_back(canonical_address(address));
-  return addresses;
+std::string index_key(std::string_view directory, std::string_view client) {
+  std::string key(directory);
+  return key.append(1, '\0').append(client); // no name of a file system holds it
 }
 
 /// What can be read of the options: a word that we do not know is left out.
@@ -44,18 +37,12 @@ Settings readable_settings(std::vector<std::string> options) {
   return *settings;
 }
 
-/// exportfs looks a client up in the list of its kind before it adds an entry.
-const EtabEntry* find_same(const std::vector<EtabEntry>& entries, const EtabEntry& entry, const HostFacts& facts) {
-  for (const auto& there : entries)
-    if (there.directory == entry.directory && same_client(there.client, entry.client, facts))
-      return &there;
-  return nullptr;
-}
-
-bool lacks_option(const std::vector<std::string>& options, const HostFacts& facts) {
-  return std::any_of(options.begin(), options.end(), [&](const std::string& option) {
+bool lacks_option(const Export& entry, const HostFacts& facts) {
+  const auto lacks = [&](const std::string& option) {
     return facts.missing_options.contains(option.substr(0, option.find('=')));
-  });
+  };
+  return !facts.missing_options.empty() && (std::any_of(entry.defaults.begin(), entry.defaults.end(), lacks) ||
+                                            std::any_of(entry.options.begin(), entry.options.end(), lacks));
 }
 
 /// Of a client by itself.
@@ -75,8 +62,8 @@ std::optional<Dropped::Why> why_dropped(std::string_view client, const HostFacts
 
 } // namespace
 
-std::vector<EtabEntry> parse_etab(std::string_view text) {
-  std::vector<EtabEntry> entries;
+std::vector<Export> parse_etab(std::string_view text) {
+  std::vector<Export> entries;
   Lexer lexer(text);
   const LineIndex lines(text);
   constexpr std::size_t k_limit = 65536; // of a word; exportfs writes what it likes
@@ -92,8 +79,10 @@ std::vector<EtabEntry> parse_etab(std::string_view text) {
       if (open != std::string::npos && close != std::string::npos && open < close) {
         auto options = split_options(std::string_view(client.text).substr(open + 1, close - open - 1));
         const auto name = client.text.substr(0, open);
-        entries.push_back({directory.text, name.empty() ? "*" : name, readable_settings(options), options,
-                           Origin{k_etab, place.line, place.column}});
+        const Origin origin{k_etab, place.line, place.column};
+        auto settings = readable_settings(options);
+        entries.push_back(
+            {directory.text, name.empty() ? "*" : name, std::move(settings), {}, std::move(options), origin, origin});
       }
     }
     lexer.skip_rest_of_line();
@@ -101,72 +90,88 @@ std::vector<EtabEntry> parse_etab(std::string_view text) {
   return entries;
 }
 
-bool same_client(std::string_view a, std::string_view b, const HostFacts& facts) {
-  if (same_text(a, b))
-    return true;
-  if (kind_of(a) != ClientKind::host || kind_of(b) != ClientKind::host)
-    return false;
-  for (const auto& [one, other] : {std::pair(a, b), std::pair(b, a)})
-    if (const auto* const fact = fact_of(one, facts); fact != nullptr && same_text(fact->canonical, other))
-      return true;
-  const auto mine = addresses_of(a, facts);
-  const auto theirs = addresses_of(b, facts);
-  return std::any_of(mine.begin(), mine.end(), [&](const std::string& address) {
-    return std::find(theirs.begin(), theirs.end(), address) != theirs.end();
-  });
+Clients::Clients(const HostFacts& facts) {
+  for (const auto& [name, fact] : facts.names) {
+    std::vector<std::string> keys{lower(name)};
+    if (!fact.canonical.empty())
+      keys.push_back(lower(fact.canonical));
+    for (const auto& address : fact.addresses)
+      keys.push_back(canonical_address(address));
+    for (const auto& known : std::set{lower(name), fact.canonical.empty() ? lower(name) : lower(fact.canonical)})
+      m_keys[known].insert(m_keys[known].end(), keys.begin(), keys.end());
+  }
 }
 
-bool covers(std::string_view general, std::string_view special, const HostFacts& facts) {
-  if (kind_of(general) == ClientKind::everyone || same_client(general, special, facts))
-    return true;
-  const auto network =
-      kind_of(general) == ClientKind::network ? parse_network(general) : tl::make_unexpected(NetworkError{});
-  if (!network)
-    return false;
-  const auto contains = [&](std::string_view address) {
-    const auto other = parse_network(address);
-    return other && network->contains(*other);
-  };
-  if (kind_of(special) == ClientKind::network)
-    return contains(special);
-  const auto addresses =
-      kind_of(special) == ClientKind::host ? addresses_of(special, facts) : std::vector<std::string>();
-  return std::any_of(addresses.begin(), addresses.end(), contains);
+std::vector<std::string> Clients::keys(std::string_view client) const {
+  const auto name = lower(client);
+  if (kind_of(client) == ClientKind::host) {
+    if (auto address = canonical_address(client); !address.empty())
+      return {std::move(address)};
+    if (const auto found = m_keys.find(name); found != m_keys.end())
+      return found->second;
+  }
+  return {name};
+}
+
+std::vector<Network> Clients::networks(std::string_view client) const {
+  std::vector<Network> networks;
+  const auto kind = kind_of(client);
+  if (kind != ClientKind::host && kind != ClientKind::network)
+    return networks;
+  for (const auto& key : keys(client))
+    if (const auto network = parse_network(key))
+      networks.push_back(*network);
+  return networks;
+}
+
+ExportIndex::ExportIndex(const HostFacts& facts, const std::vector<Export>& list) : m_clients(facts) {
+  for (std::size_t i = 0; i < list.size(); ++i)
+    add(list[i], i);
+}
+
+void ExportIndex::add(const Export& entry, std::size_t position) {
+  for (const auto& key : m_clients.keys(entry.client))
+    m_positions.emplace(index_key(entry.directory, key), position);
+}
+
+std::optional<std::size_t> ExportIndex::find(std::string_view directory, std::string_view client) const {
+  std::optional<std::size_t> first;
+  for (const auto& key : m_clients.keys(client))
+    if (const auto found = m_positions.find(index_key(directory, key)); found != m_positions.end())
+      first = std::min(first.value_or(found->second), found->second);
+  return first;
 }
 
 std::string real_path(std::string_view directory, const HostFacts& facts) {
   const auto found = facts.directories.find(directory);
-  if (found != facts.directories.end() && !found->second.real_path.empty())
-    return found->second.real_path;
+  if (found != facts.directories.end() && !found->second.resolved.empty())
+    return found->second.resolved;
   return directory.starts_with('/') ? normalize_path(directory) : std::string(directory);
 }
 
 ExpectedEtab expected_etab(const std::vector<ExportsFile>& files, const HostFacts& facts) {
   using Why = Dropped::Why;
   ExpectedEtab expected;
+  ExportIndex index(facts);
   for (const auto& file : files) {
     bool stopped = false;
-    for (const auto& line : file.exports)
-      for (const auto& client : line.clients) {
-        const auto settings = settings_of(client.defaults, client.options);
-        if (!settings)
-          continue; // parse() does not hand out such an entry
-        auto options = client.defaults;
-        options.insert(options.end(), client.options.begin(), client.options.end());
-        stopped = stopped || lacks_option(options, facts);
-        EtabEntry entry{real_path(line.directory, facts), client.name, *settings, options, client.origin};
-        if (const auto why = stopped ? std::optional(Why::stopped) : why_dropped(client.name, facts)) {
-          expected.dropped.push_back({std::move(entry), *why, {}});
-          continue;
-        }
-        if (const auto* const name = fact_of(client.name, facts); name != nullptr && !name->canonical.empty())
-          entry.client = name->canonical;
-        if (const auto* const winner = find_same(expected.entries, entry, facts)) {
-          expected.dropped.push_back({std::move(entry), Why::duplicate, winner->origin});
-          continue;
-        }
-        expected.entries.push_back(std::move(entry));
+    for (const auto& written : file.exports) {
+      Export entry = written;
+      entry.directory = real_path(entry.directory, facts);
+      stopped = stopped || lacks_option(entry, facts);
+      if (const auto why = stopped ? std::optional(Why::stopped) : why_dropped(entry.client, facts)) {
+        expected.dropped.push_back({std::move(entry), *why});
+        continue;
       }
+      if (const auto* const name = fact_of(entry.client, facts); name != nullptr && !name->canonical.empty())
+        entry.client = name->canonical;
+      if (const auto winner = index.find(entry.directory, entry.client)) {
+        expected.dropped.push_back({std::move(entry), Why::duplicate, *winner});
+        continue;
+      }
+      index.add(entry, expected.entries.size());
+      expected.entries.push_back(std::move(entry));
+    }
   }
   return expected;
 }

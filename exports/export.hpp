@@ -1,5 +1,9 @@
 #pragma once
 // The values of exports(5): who may mount which directory, with which options, and where that was written.
+#include "exports/settings.hpp"
+
+#include <compare>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -10,27 +14,28 @@ struct Origin {
   std::string file;
   int line = 0, column = 0;
   [[nodiscard]] std::string text() const; ///< "/etc/exports:3:5", or the file alone
-  friend bool operator==(const Origin&, const Origin&) = default;
+  friend auto operator<=>(const Origin&, const Origin&) = default;
 };
 
-/// One `client(options)` of a line.
-struct Client {
-  std::string name; ///< as written; "*" when the line names none, which means everyone
+/// One directory for one client: of an exports file, of sharefs.yaml, or of etab.
+struct Export {
+  std::string directory; ///< as written, quotes and `\040` escapes decoded; in etab resolved
+  std::string client;    ///< as written; "*" when the line names none, which means everyone
+  Settings settings;     ///< what the two lists mean together
   /// Options of the line's `-option,...` words that stand before this client, in one list (with several words that is
   /// not quite exportfs' way behind a `sec=`, which ends with its word).
   std::vector<std::string> defaults;
   std::vector<std::string> options; ///< its own, which come after the defaults
-  Origin origin;
-  friend bool operator==(const Client&, const Client&) = default;
-};
-
-/// One line: a directory and its clients, never without one.
-struct Export {
-  std::string directory; ///< as written, quotes and `\040` escapes decoded
-  std::vector<Client> clients;
-  Origin origin;
+  Origin origin;                    ///< of the client
+  Origin line;                      ///< of the directory, which several clients may follow
   friend bool operator==(const Export&, const Export&) = default;
 };
+/// The clients that stand behind the first directory of `exports`.
+std::span<const Export> first_line(std::span<const Export> exports);
+/// An export that was never text of exports(5), with the options that exportfs complains about if they are not written.
+/// An element of `options` may hold several ("rw,sync"); none at all: rw,sync,no_subtree_check,root_squash. Options
+/// that do not exist are left to diagnose_entry().
+Export make_export(std::string directory, std::string client, const std::vector<std::string>& options, Origin origin);
 
 /// The file that sharefs owns. exportfs(8) reads it after /etc/exports, which sharefs never touches.
 inline constexpr const char* k_own_file = "/etc/exports.d/sharefs.exports";

@@ -1,26 +1,19 @@
 #pragma once
 // What diagnose() and the plan may know of the host, as values. What was not asked for is absent, and then not judged.
-#include "exports/export.hpp"
+#include "exports/client.hpp"
 #include "exports/parse.hpp"
-#include "exports/settings.hpp"
+#include "sys/fs/entry.hpp"
+#include "sys/mounts/mount_table.hpp"
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 namespace sharefs::exports {
-
-struct DirectoryFact {
-  enum class Kind { missing, directory, other, unknown /* no answer in time */ };
-  Kind kind = Kind::unknown;
-  std::string real_path;  ///< through links: what exportfs writes to etab
-  bool shared = false;    ///< on a file system that other hosts share: touched only in a child
-  std::string fs_type;    ///< of the file system it lies on, or would lie on
-  std::string fs_options; ///< superblock options of that
-  friend bool operator==(const DirectoryFact&, const DirectoryFact&) = default;
-};
 
 struct NameFact {
   std::vector<std::string> addresses; ///< none: it does not resolve
@@ -28,46 +21,65 @@ struct NameFact {
   friend bool operator==(const NameFact&, const NameFact&) = default;
 };
 
+using Names = std::map<std::string, NameFact, std::less<>>; ///< of clients that are host names
+
 struct HostFacts {
-  std::map<std::string, DirectoryFact, std::less<>> directories; ///< by the directory as written
-  std::map<std::string, NameFact, std::less<>> names;            ///< clients that are host names
-  std::string nfs_utils_version;                                 ///< "2.6.2"; empty: not known
-  std::set<std::string, std::less<>> missing_options;            ///< option names that the installed exportfs lacks
+  std::map<std::string, sys::Entry, std::less<>> directories; ///< by the directory as written
+  std::map<std::string, std::string, std::less<>>
+      exchangeable; ///< directories that others than root could exchange: why
+  sys::MountTable mounts;
+  Names names;
+  std::string nfs_utils_version;                      ///< "2.6.2"; empty: not known
+  std::set<std::string, std::less<>> missing_options; ///< option names that the installed exportfs lacks
 };
 
-/// One line of /var/lib/nfs/etab: what is exported to whom.
-struct EtabEntry {
-  std::string directory; ///< resolved
-  std::string client;    ///< canonical name; "*" for everyone
-  Settings settings;
-  std::vector<std::string> options; ///< as written, to export it again
-  Origin origin;                    ///< in etab, or the line of the exports file that gives it
-  friend bool operator==(const EtabEntry&, const EtabEntry&) = default;
+/// The directory as exportfs writes it: resolved if that is known, else without superfluous slashes.
+std::string real_path(std::string_view directory, const HostFacts& facts);
+
+/// Whom names of clients stand for, by what was looked up.
+class Clients {
+ public:
+  explicit Clients(const HostFacts& facts);
+  /// Two clients are the same to exportfs if they share a key: the name without case, the canonical name, an address.
+  [[nodiscard]] std::vector<std::string> keys(std::string_view client) const;
+  /// The addresses of a host, or a network; none for all others.
+  [[nodiscard]] std::vector<Network> networks(std::string_view client) const;
+
+ private:
+  std::map<std::string, std::vector<std::string>, std::less<>> m_keys; ///< by name and canonical name, without case
 };
-/// Lines that cannot be read are passed over; an option of a newer nfs-utils does not hide its line.
-std::vector<EtabEntry> parse_etab(std::string_view text);
+
+/// Positions in a list of exports by directory (as in etab) and client.
+class ExportIndex {
+ public:
+  explicit ExportIndex(const HostFacts& facts, const std::vector<Export>& list = {});
+  void add(const Export& entry, std::size_t position);
+  /// Of the first that is the same to exportfs.
+  [[nodiscard]] std::optional<std::size_t> find(std::string_view directory, std::string_view client) const;
+  [[nodiscard]] bool has(const Export& entry) const { return find(entry.directory, entry.client).has_value(); }
+
+ private:
+  Clients m_clients;
+  std::unordered_map<std::string, std::size_t> m_positions;
+};
+
+/// /var/lib/nfs/etab: what is exported to whom. Lines that cannot be read are passed over; an option of a newer
+/// nfs-utils does not hide its line.
+std::vector<Export> parse_etab(std::string_view text);
 
 /// An entry that exportfs reads but does not export, and why.
 struct Dropped {
-  EtabEntry entry;
+  Export entry;
   enum class Why { duplicate, unresolved, bad_network, stopped /* exportfs gave up the file */ } why = Why::duplicate;
-  Origin by; ///< duplicate: the entry that won
+  std::size_t winner = 0; ///< duplicate: the position of the entry that won
 };
 struct ExpectedEtab {
-  std::vector<EtabEntry> entries;
+  std::vector<Export> entries; ///< with the places where they were written
   std::vector<Dropped> dropped;
 };
 /// What `exportfs -ra` makes of these files, in the order in which it reads them: the first entry for a directory and
 /// client wins. An option that the installed exportfs lacks ends its file. A name that is not in `facts.names` is taken
 /// to resolve.
 ExpectedEtab expected_etab(const std::vector<ExportsFile>& files, const HostFacts& facts);
-
-/// Do two names of clients stand for the same export entry? (case-insensitive; host names by what they resolve to)
-bool same_client(std::string_view a, std::string_view b, const HostFacts& facts);
-/// Are the hosts that `special` means among those of `general`, as far as can be told? Everyone covers all; networks by
-/// address, names by what they resolve to. Wildcards and netgroups cover nothing but themselves.
-bool covers(std::string_view general, std::string_view special, const HostFacts& facts);
-/// The directory as exportfs writes it: resolved if that is known, else without superfluous slashes.
-std::string real_path(std::string_view directory, const HostFacts& facts);
 
 } // namespace sharefs::exports

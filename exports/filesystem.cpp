@@ -58,4 +58,9 @@ FileSystemFact file_system_fact(std::string_view fs_type, std::string_view optio
   return {};
 }
 
+FileSystemFact file_system_of(const sys::Entry& directory, const sys::MountTable& mounts) {
+  const auto* const mount = mounts.at(directory.mount);
+  return file_system_fact(directory.fs_type, mount == nullptr ? "" : mount->super_options);
+}
+
 } // namespace sharefs::exports

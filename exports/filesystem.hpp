@@ -1,5 +1,8 @@
 #pragma once
 // Which file systems the kernel's NFS server can export (fs/nfsd/export.c, check_export).
+#include "sys/fs/entry.hpp"
+#include "sys/mounts/mount_table.hpp"
+
 #include <string_view>
 
 namespace sharefs::exports {
@@ -16,5 +19,7 @@ struct FileSystemFact {
 /// `fs_type` as in mountinfo; `options` those of the superblock. An unknown type counts as exportable: exportfs and the
 /// verification afterwards have the last word.
 FileSystemFact file_system_fact(std::string_view fs_type, std::string_view options);
+/// Of the file system that a directory lies on, or would lie on.
+FileSystemFact file_system_of(const sys::Entry& directory, const sys::MountTable& mounts);
 
 } // namespace sharefs::exports

@@ -44,29 +44,29 @@ bool fits(const std::string& escaped, std::size_t limit) {
   return Lexer(escaped).next(limit, word) != Lexer::Got::too_long;
 }
 
-std::string word_of(const Client& client) {
-  return escape(client.name) + "(" + list_of(client.options) + ")";
+std::string word_of(const Export& client) {
+  return escape(client.client) + "(" + list_of(client.options) + ")";
 }
 
-std::string defaults_of(const Client& client) {
+std::string defaults_of(const Export& client) {
   return "-" + list_of(client.defaults);
 }
 
-std::string unwritable_client(const Client& client) {
-  if (client.name.empty())
+std::string unwritable_client(const Export& client) {
+  if (client.client.empty())
     return "a client cannot be empty";
-  if (client.name.find('(') != std::string::npos)
-    return fmt::format("the client `{}` holds a `(`: options are given apart from the clients", client.name);
-  if (client.name.starts_with('-'))
-    return fmt::format("the client `{}` begins with `-`, which begins options", client.name);
-  if (client.name.find('\0') != std::string::npos)
+  if (client.client.find('(') != std::string::npos)
+    return fmt::format("the client `{}` holds a `(`: options are given apart from the clients", client.client);
+  if (client.client.starts_with('-'))
+    return fmt::format("the client `{}` begins with `-`, which begins options", client.client);
+  if (client.client.find('\0') != std::string::npos)
     return "a client cannot hold a NUL byte";
   for (const auto* list : {&client.defaults, &client.options})
     for (const auto& option : *list)
       if (!writable_option(option, list == &client.options))
         return fmt::format("the option `{}` cannot be written in exports(5)", option);
   if (!fits(word_of(client), k_client_limit) || !fits(defaults_of(client), k_client_limit))
-    return fmt::format("the client `{}` and its options take {} bytes or more", client.name, k_client_limit);
+    return fmt::format("the client `{}` and its options take {} bytes or more", client.client, k_client_limit);
   return "";
 }
 
@@ -77,38 +77,25 @@ std::string unwritable(const Export& entry) {
     return "the directory is empty or holds a NUL byte";
   if (!fits(escape(entry.directory), k_path_limit))
     return fmt::format("the directory takes {} bytes or more", k_path_limit);
-  if (entry.clients.empty())
-    return fmt::format("`{}` has no client", entry.directory);
-  for (const auto& client : entry.clients)
-    if (auto why = unwritable_client(client); !why.empty())
-      return why;
-  return "";
+  return unwritable_client(entry);
 }
 
 std::string format(const std::vector<Export>& exports) {
   std::string text;
-  for (const auto& entry : exports) {
-    const std::vector<std::string>* defaults = nullptr;
-    for (const auto& client : entry.clients) {
-      if (defaults == nullptr || *defaults != client.defaults) {
-        text += (defaults == nullptr ? "" : "\n") + escape(entry.directory);
+  for (std::span<const Export> rest = exports; !rest.empty(); rest = rest.subspan(first_line(rest).size())) {
+    const Export* before = nullptr;
+    for (const auto& client : first_line(rest)) {
+      if (before == nullptr || before->defaults != client.defaults) {
+        text += (before == nullptr ? "" : "\n") + escape(client.directory);
         if (!client.defaults.empty())
           text += " " + defaults_of(client);
       }
-      defaults = &client.defaults;
+      before = &client;
       text += " " + word_of(client);
     }
     text += "\n";
   }
   return text;
-}
-
-std::vector<Export> flattened(const std::vector<Export>& exports) {
-  std::vector<Export> flat;
-  for (const auto& entry : exports)
-    for (const auto& client : entry.clients)
-      flat.push_back({entry.directory, {{client.name, client.defaults, client.options, {}}}, {}});
-  return flat;
 }
 
 } // namespace sharefs::exports

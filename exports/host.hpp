@@ -26,24 +26,20 @@ Result<HostFiles> read_host_files(const sys::Files& files);
 std::vector<std::string> exports_in_order(std::vector<std::string> names);
 
 /// /var/lib/nfs/etab; none is empty.
-Result<std::vector<EtabEntry>> read_etab(const sys::Files& files);
+Result<std::vector<Export>> read_etab(const sys::Files& files);
 
 /// Directories of the files and of `more`, clients that are names, and the options that the installed nfs-utils lacks.
-/// Names are looked up for 10 s in all; one without an answer is not judged.
+/// Names that are not in `known` are looked up for 10 s in all; one without an answer is not judged.
 Result<HostFacts> probe_facts(sys::System& system, const std::vector<ExportsFile>& files,
-                              const std::vector<std::string>& more_directories = {});
+                              const std::vector<std::string>& more_directories = {}, const Names& known = {});
 
 /// Addresses and canonical name by `getent ahosts`; nullopt: no answer within the deadline.
 std::optional<NameFact> resolve_name(sys::System& system, const std::string& name, std::chrono::milliseconds deadline);
 /// `not_found` with the name.
 Result<std::uint32_t> resolve_group(sys::System& system, const std::string& name);
 
-/// What exists of the way to a directory.
-struct DirectoryState {
-  std::vector<std::string> missing;   ///< the directory and those above it, topmost first
-  std::optional<plan::Access> access; ///< of the directory, if it exists
-};
-/// Error `permission`, `timeout`.
-Result<DirectoryState> probe_directory(sys::System& system, const DirectoryFact& directory);
+/// Owner, mode and default ACL of a directory as probe_facts() found it; nullopt if there is none. Error `permission`,
+/// `timeout`.
+Result<std::optional<plan::Access>> probe_access(sys::System& system, const sys::Entry& directory);
 
 } // namespace sharefs::exports

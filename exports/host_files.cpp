@@ -1,6 +1,5 @@
 #include "base/path.hpp"
 #include "exports/host.hpp"
-#include "exports/parse.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -49,7 +48,7 @@ Result<HostFiles> read_host_files(const sys::Files& files) {
   return host;
 }
 
-Result<std::vector<EtabEntry>> read_etab(const sys::Files& files) {
+Result<std::vector<Export>> read_etab(const sys::Files& files) {
   const auto text = files.read_if_exists(k_etab);
   if (!text)
     return fail(text.error());

@@ -1,11 +1,9 @@
-#include "base/path.hpp"
 #include "base/text.hpp"
-#include "exports/client.hpp"
 #include "exports/host.hpp"
 #include "plan/look.hpp"
-#include "sys/fs/resolve.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <fmt/format.h>
 #include <set>
@@ -17,45 +15,34 @@ namespace {
 using namespace std::chrono_literals;
 constexpr auto k_names_budget = 10s; // for all names together
 constexpr auto k_name_deadline = 3s;
-constexpr auto k_look_deadline = 3s;
-
-template <class Use> void for_each_client(const std::vector<ExportsFile>& files, Use use) {
-  for (const auto& file : files)
-    for (const auto* list : {&file.exports, &file.lost})
-      for (const auto& entry : *list)
-        for (const auto& client : entry.clients)
-          use(entry, client);
-}
 
 Result<void> probe_directories(sys::System& system, const std::set<std::string>& directories, HostFacts& facts) {
-  const auto mounts = system.mounts();
+  auto mounts = system.mounts();
   if (!mounts)
     return fail(mounts.error());
-  auto resolver = sys::make_resolver(system, *mounts, k_look_deadline);
-  resolver.insist();
-  for (const auto& directory : directories) {
-    if (!directory.starts_with('/'))
-      continue;
-    const auto place = resolver.resolve(directory);
-    DirectoryFact fact;
-    using Kind = DirectoryFact::Kind;
-    fact.kind = place.kind == sys::PathKind::directory ? Kind::directory
-                : place.kind == sys::PathKind::missing ? Kind::missing
-                : place.kind == sys::PathKind::unknown ? Kind::unknown
-                                                       : Kind::other;
-    fact.real_path = place.resolved;
-    fact.shared = place.shared;
-    fact.fs_type = place.fs_type;
-    if (const auto* const mount = mounts->at(place.mount))
-      fact.fs_options = mount->super_options;
-    facts.directories.emplace(directory, std::move(fact));
+  facts.mounts = std::move(*mounts);
+  sys::EntryRequest request;
+  for (const auto& directory : directories)
+    if (directory.starts_with('/'))
+      request.queries.push_back({.path = directory, .follow = true, .links = sys::Links::trusted, .guarded = true});
+  sys::EntryRequest again; // what a user could exchange, as exportfs itself would find it
+  for (auto& entry : system.entries(request)) {
+    if (entry.error_number == EPERM) {
+      facts.exchangeable.emplace(entry.path, entry.detail);
+      again.queries.push_back({.path = entry.path, .follow = true});
+    }
+    facts.directories.insert_or_assign(entry.path, std::move(entry));
   }
+  for (auto& entry : system.entries(again))
+    facts.directories.insert_or_assign(entry.path, std::move(entry));
   return {};
 }
 
 void probe_names(sys::System& system, const std::set<std::string>& names, HostFacts& facts) {
   const auto end = std::chrono::steady_clock::now() + k_names_budget;
   for (const auto& name : names) {
+    if (facts.names.contains(name))
+      continue;
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
     if (left <= 0ms)
       return;
@@ -66,25 +53,17 @@ void probe_names(sys::System& system, const std::set<std::string>& names, HostFa
 
 /// Does the installed exportfs know these options? Its binary holds their names; a version alone says little, because
 /// distributions take new options into old versions.
-Result<void> probe_options(sys::System& system, const std::set<std::string>& options, HostFacts& facts) {
+void probe_options(sys::System& system, const std::set<std::string>& options, HostFacts& facts) {
   constexpr std::size_t k_program_limit = 8U << 20U;
-  sys::InspectRequest request;
-  sys::PathQuery program;
-  program.path = "/usr/sbin/exportfs";
-  program.follow = true;
-  program.read_bytes = k_program_limit;
-  request.queries.push_back(program);
-  const auto found = system.inspect(request);
-  if (!found)
-    return fail(found.error());
-  const auto& content = found->front().content;
+  const auto content =
+      system.entry({.path = "/usr/sbin/exportfs", .follow = true, .read_bytes = k_program_limit}).content;
   if (content.empty())
-    return {}; // not installed, or not here: not judged
+    return; // not installed, or not here: not judged
   for (const auto& option : options)
     if (content.find(option) == std::string::npos)
       facts.missing_options.insert(option);
   if (facts.missing_options.empty())
-    return {};
+    return;
   sys::Command command;
   command.argv = {"rpc.mountd", "--version"};
   command.deadline = 2s;
@@ -93,7 +72,6 @@ Result<void> probe_options(sys::System& system, const std::set<std::string>& opt
     if (!words.empty() && words.back().find_first_not_of("0123456789.") == std::string::npos)
       facts.nfs_utils_version = words.back();
   }
-  return {};
 }
 
 } // namespace
@@ -138,59 +116,41 @@ Result<std::uint32_t> resolve_group(sys::System& system, const std::string& name
 }
 
 Result<HostFacts> probe_facts(sys::System& system, const std::vector<ExportsFile>& files,
-                              const std::vector<std::string>& more_directories) {
+                              const std::vector<std::string>& more_directories, const Names& known) {
   std::set<std::string> directories(more_directories.begin(), more_directories.end());
   std::set<std::string> names;
   std::set<std::string> options;
-  for_each_client(files, [&](const Export& entry, const Client& client) {
-    directories.insert(entry.directory);
-    const bool name = kind_of(client.name) == ClientKind::host && canonical_address(client.name).empty();
-    if (name && client.name.find(',') == std::string::npos)
-      names.insert(client.name);
-    for (const auto* list : {&client.defaults, &client.options})
-      for (const auto& option : *list)
-        if (!option_since(option).empty())
-          options.insert(option.substr(0, option.find('=')));
-  });
+  for (const auto& file : files)
+    for (const auto* list : {&file.exports, &file.lost})
+      for (const auto& entry : *list) {
+        directories.insert(entry.directory);
+        const bool name = kind_of(entry.client) == ClientKind::host && canonical_address(entry.client).empty();
+        if (name && entry.client.find(',') == std::string::npos)
+          names.insert(entry.client);
+        for (const auto* words : {&entry.defaults, &entry.options})
+          for (const auto& option : *words)
+            if (!option_since(option).empty())
+              options.insert(option.substr(0, option.find('=')));
+      }
   HostFacts facts;
+  facts.names = known;
   if (auto probed = probe_directories(system, directories, facts); !probed)
     return fail(probed.error());
   probe_names(system, names, facts);
   if (!options.empty())
-    if (auto probed = probe_options(system, options, facts); !probed)
-      return fail(probed.error());
+    probe_options(system, options, facts);
   return facts;
 }
 
-Result<DirectoryState> probe_directory(sys::System& system, const DirectoryFact& directory) {
-  std::vector<std::string> way; // from the top
-  for (std::string path = directory.real_path; path != "/"; path = parent_path(path))
-    way.insert(way.begin(), path);
-  DirectoryState state;
-  if (directory.shared) {
-    sys::InspectRequest request;
-    for (const auto& path : way)
-      request.queries.emplace_back().path = path;
-    const auto facts = system.inspect(request);
-    if (!facts)
-      return fail(facts.error());
-    for (const auto& fact : *facts)
-      if (fact.kind == sys::PathKind::missing)
-        state.missing.push_back(fact.path);
-  } else {
-    for (const auto& path : way)
-      if (sys::look_at_local(system.files(), path).kind == sys::PathKind::missing)
-        state.missing.push_back(path);
-  }
-  if (!state.missing.empty())
-    return state;
+Result<std::optional<plan::Access>> probe_access(sys::System& system, const sys::Entry& directory) {
+  if (!directory.exists())
+    return std::nullopt;
   // A mode that nothing has: so that the answer is what is there, with its default ACL, and never "already so".
-  plan::SetAccess question{directory.real_path, std::nullopt, {0, 0, 0xFFFF, ""}};
+  plan::SetAccess question{directory.resolved, std::nullopt, {0, 0, 0xFFFF, ""}};
   const auto looked = plan::look_at(question, system);
   if (!looked)
     return fail(looked.error());
-  state.access = std::get<plan::SetAccess>(looked->intent).before;
-  return state;
+  return std::get<plan::SetAccess>(looked->intent).before;
 }
 
 } // namespace sharefs::exports

@@ -13,6 +13,14 @@ std::string Origin::text() const {
   return line > 0 ? fmt::format("{}:{}:{}", file, line, column) : file;
 }
 
+std::span<const Export> first_line(std::span<const Export> exports) {
+  std::size_t count = exports.empty() ? 0 : 1;
+  while (count < exports.size() && exports[count].line == exports[0].line &&
+         exports[count].directory == exports[0].directory)
+    ++count;
+  return exports.first(count);
+}
+
 namespace {
 
 constexpr std::string_view k_stops = "exportfs drops this entry and reads no further in this file";
@@ -47,7 +55,7 @@ class Parser {
     while (read_line())
       ;
     if (!m_file.lost.empty())
-      tell_of_lost();
+      report_lost();
     return std::move(m_file);
   }
 
@@ -62,23 +70,20 @@ class Parser {
         {severity, std::move(code), origin(offset).text(), std::move(message), std::move(hint), ""});
   }
 
-  /// exportfs reads no further. We do, from the next line or client, to tell the rest.
+  /// exportfs reads no further. We do, from the next line or client, to report the rest.
   void stop(std::string code, std::size_t offset, std::string_view message, std::string hint = {}) {
     diagnose(Severity::error, std::move(code), offset,
              m_file.complete ? fmt::format("{}; {}", message, k_stops) : std::string(message), std::move(hint));
     m_file.complete = false;
   }
 
-  std::vector<Export>& target() { return m_file.complete ? m_file.exports : m_file.lost; }
-
-  void add(const Word& directory, Client client) {
-    if (directory.text.empty()) // a NUL byte: already told
+  void add(const Word& directory, std::string client, std::vector<std::string> options, std::size_t offset) {
+    if (directory.text.empty()) // a NUL byte: already reported
       return;
-    auto& list = target();
-    const auto where = origin(directory.begin);
-    if (list.empty() || list.back().origin != where)
-      list.push_back({directory.text, {}, where});
-    list.back().clients.push_back(std::move(client));
+    if (auto settings = settings_of(m_defaults, options))
+      (m_file.complete ? m_file.exports : m_file.lost)
+          .push_back({directory.text, std::move(client), std::move(*settings), m_defaults, std::move(options),
+                      origin(offset), origin(directory.begin)});
   }
 
   /// One directory with its clients; false at the end of the file.
@@ -166,7 +171,7 @@ class Parser {
                  : fmt::format("no client stands behind `-{}`, so everyone gets {}", join(m_defaults, ","),
                                rights(m_defaults, {})),
              "name the clients, or write `*` to say that everyone is meant");
-    add(directory, {"*", m_defaults, {}, origin(directory.begin)});
+    add(directory, "*", {}, directory.begin);
   }
 
   static std::string rights(const std::vector<std::string>& defaults, const std::vector<std::string>& options) {
@@ -174,7 +179,7 @@ class Parser {
     return settings ? fmt::format("`{}`", summary(*settings)) : "it";
   }
 
-  /// False: a bad option. The line goes on behind it, for the sake of what else is to be told.
+  /// False: a bad option. The line goes on behind it, for the sake of what else is to be reported.
   bool read_defaults(const Word& word) {
     auto options = split_options(std::string_view(word.text).substr(1));
     if (!check_options(word, 1, std::string_view(word.text).substr(1), options))
@@ -197,8 +202,8 @@ class Parser {
     const auto before = std::exchange(m_bare, parts.has_list ? std::string() : parts.name);
     if (parts.has_list && parts.name.empty())
       nameless(directory, word, before, options);
-    if (!parts.name.starts_with('-')) // nothing resolves to `-x`; already told
-      add(directory, {parts.name.empty() ? "*" : parts.name, m_defaults, std::move(options), origin(word.begin)});
+    if (!parts.name.starts_with('-')) // nothing resolves to `-x`; already reported
+      add(directory, parts.name.empty() ? "*" : parts.name, std::move(options), word.begin);
     return true;
   }
 
@@ -266,17 +271,14 @@ class Parser {
     stop("SF106", word.begin, fmt::format("`{}` has no `)`", word.text), fmt::format("write `{})`", word.text));
   }
 
-  void tell_of_lost() {
-    std::vector<std::string> names;
-    for (const auto& entry : flattened(m_file.lost))
-      names.push_back(fmt::format("{} to {}", entry.directory, entry.clients.front().name));
+  void report_lost() {
     constexpr std::size_t k_shown = 5;
-    const auto count = names.size();
-    if (count > k_shown) {
-      names.resize(k_shown);
-      names.push_back(fmt::format("and {} more", count - k_shown));
-    }
-    m_file.diagnoses.push_back({Severity::error, "SF111", m_file.lost.front().origin.text(),
+    std::vector<std::string> names;
+    for (const auto& entry : std::span(m_file.lost).first(std::min(m_file.lost.size(), k_shown)))
+      names.push_back(fmt::format("{} to {}", entry.directory, entry.client));
+    if (m_file.lost.size() > k_shown)
+      names.push_back(fmt::format("and {} more", m_file.lost.size() - k_shown));
+    m_file.diagnoses.push_back({Severity::error, "SF111", m_file.lost.front().line.text(),
                                 fmt::format("not exported because of the error before it: {}", join(names, ", ")),
                                 "correct the error above", ""});
   }

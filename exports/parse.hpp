@@ -1,5 +1,5 @@
 #pragma once
-// Text of exports(5) <-> values. parse() takes what exportfs takes, and tells what exportfs would silently lose.
+// Text of exports(5) <-> values. parse() takes what exportfs takes, and reports what exportfs would silently lose.
 #include "base/diagnosis.hpp"
 #include "exports/export.hpp"
 
@@ -23,13 +23,10 @@ struct ExportsFile {
 /// Never fails: what is wrong stands in `diagnoses`. `name` is only for messages.
 ExportsFile parse(std::string_view text, const std::string& name);
 
-/// Text that parse() reads back as the same exports (origins apart). Clients of a line with different defaults get
-/// lines of their own. Precondition: unwritable() is empty for each.
+/// Text that parse() reads back as the same exports (origins apart). Clients of one line stay on one line unless their
+/// defaults differ. Precondition: unwritable() is empty for each.
 std::string format(const std::vector<Export>& exports);
 /// Why the grammar cannot express it ("a client cannot hold `(`"); empty: it can.
 std::string unwritable(const Export& entry);
-
-/// `exports` one client at a time, without origins: equal for texts of the same meaning and order.
-std::vector<Export> flattened(const std::vector<Export>& exports);
 
 } // namespace sharefs::exports

@@ -1,10 +1,11 @@
 #include "exports/plan_export.hpp"
 
+#include "base/path.hpp"
 #include "base/text.hpp"
-#include "exports/settings.hpp"
+#include "exports/system_directory.hpp"
 
-#include <algorithm>
 #include <fmt/format.h>
+#include <set>
 
 namespace sharefs::exports {
 
@@ -25,7 +26,7 @@ plan::RunTool exportfs(Argv arguments) {
 }
 
 /// CLIENT:DIRECTORY as exportfs takes it on its command line.
-std::string export_name(const EtabEntry& entry) {
+std::string export_name(const Export& entry) {
   const bool v6 = entry.client.find(':') != std::string::npos;
   return fmt::format("{}{}{}:{}", v6 ? "[" : "", entry.client, v6 ? "]" : "", entry.directory);
 }
@@ -43,7 +44,7 @@ std::string default_acl(std::uint32_t mode) {
 plan::Access access_after(const DirectoryAccess& wanted, const plan::Access& before) {
   plan::Access after = before;
   if (wanted.kind == DirectoryAccess::Kind::open)
-    after.mode = 0777;
+    after.mode = 01777;
   if (wanted.kind == DirectoryAccess::Kind::group) {
     after.gid = wanted.gid;
     after.mode = wanted.mode;
@@ -52,30 +53,44 @@ plan::Access access_after(const DirectoryAccess& wanted, const plan::Access& bef
   return after;
 }
 
-void add_directory(const Desired& desired, const Actual& actual, plan::Plan& plan) {
-  const auto found = actual.directories.find(desired.directory);
-  if (found == actual.directories.end())
+void add_directory(const std::string& directory, const Request& request, const Actual& actual,
+                   std::set<std::string>& made, plan::Plan& plan) {
+  const auto found = actual.facts.directories.find(directory);
+  if (found == actual.facts.directories.end())
     return;
-  const auto& state = found->second;
-  for (const auto& path : state.missing) {
-    const bool planned = std::any_of(plan.steps.begin(), plan.steps.end(), [&](const plan::Step& step) {
-      const auto* const made = std::get_if<plan::MakeDirectory>(&step.action);
-      return made != nullptr && made->path == path;
-    });
-    if (!planned)
-      plan.add(k_group, "a directory to export", plan::MakeDirectory{path, 0755, std::nullopt});
-  }
-  using Kind = DirectoryAccess::Kind;
-  if (desired.access.kind == Kind::keep)
+  const auto& entry = found->second;
+  std::vector<std::string> missing; // innermost first
+  if (!entry.exists())
+    for (auto path = entry.resolved; path != entry.ancestor && path != "/"; path = parent_path(path))
+      missing.push_back(path);
+  for (auto path = missing.rbegin(); path != missing.rend(); ++path)
+    if (made.insert(*path).second)
+      plan.add(k_group, "a directory to export", plan::MakeDirectory{*path, 0755, std::nullopt});
+  const auto wanted = request.access.find(directory);
+  if (wanted == request.access.end() || wanted->second.kind == DirectoryAccess::Kind::keep)
     return;
-  const auto before = state.access.value_or(plan::Access{0, 0, 0755, ""});
-  const auto after = access_after(desired.access, before);
-  if (state.access && before == after)
+  const auto known = actual.access.find(directory);
+  const auto before = known == actual.access.end() ? plan::Access{0, 0, 0755, ""} : known->second;
+  const auto after = access_after(wanted->second, before);
+  if (known != actual.access.end() && before == after)
     return;
+  plan::SetAccess change{entry.resolved, std::nullopt, after};
+  if (known != actual.access.end())
+    change = {entry.resolved, before, after, std::nullopt, entry.device, entry.inode};
+  if (wanted->second.kind == DirectoryAccess::Kind::group)
+    change.group = wanted->second.group;
   plan.add(k_group,
-           desired.access.kind == Kind::open ? "everyone may use it, as in the manual recipe"
-                                             : fmt::format("members of `{}` share it", desired.access.group),
-           plan::SetAccess{real_path(desired.directory, actual.facts), state.access, after});
+           change.group ? fmt::format("members of `{}` share it", *change.group)
+                        : "everyone may use it, as in the manual recipe",
+           change);
+  constexpr std::uint32_t k_others_read = 04;
+  constexpr std::uint32_t k_others_write = 02;
+  if ((after.mode & (k_others_read | k_others_write)) != 0)
+    plan.notes.push_back(
+        fmt::format("{}: {}{}", directory,
+                    (after.mode & k_others_write) != 0 ? "writable by everyone on every node"
+                                                       : "readable by everyone on every node",
+                    after.default_acl.empty() ? "" : ", and so is every file made in it, whatever the umask"));
 }
 
 void add_own_file(const Actual& actual, const std::string& after, plan::Plan& plan) {
@@ -92,49 +107,20 @@ void add_own_file(const Actual& actual, const std::string& after, plan::Plan& pl
   plan.add(k_group, "the exports of sharefs.yaml", plan::WriteFile{k_own_file, before, after, 0644});
 }
 
-bool same_entry(const EtabEntry& a, const EtabEntry& b, const HostFacts& facts) {
-  return a.directory == b.directory && same_client(a.client, b.client, facts);
-}
-
-const EtabEntry* find_entry(const std::vector<EtabEntry>& entries, const EtabEntry& wanted, const HostFacts& facts) {
-  const auto found = std::find_if(entries.begin(), entries.end(),
-                                  [&](const EtabEntry& entry) { return same_entry(entry, wanted, facts); });
-  return found == entries.end() ? nullptr : &*found;
-}
-
-/// Is each entry that own file gives in etab, with these settings?
-bool in_force(const ExpectedEtab& expected, const std::vector<Export>& own, const Actual& actual) {
-  return std::all_of(expected.entries.begin(), expected.entries.end(), [&](const EtabEntry& entry) {
-    const bool ours = std::any_of(own.begin(), own.end(), [&](const Export& line) {
-      return std::any_of(line.clients.begin(), line.clients.end(),
-                         [&](const Client& client) { return client.origin == entry.origin; });
-    });
-    const auto* const there = find_entry(actual.etab, entry, actual.facts);
-    return !ours || (there != nullptr && there->settings == entry.settings);
-  });
-}
-
-/// What else `exportfs -r` does: it takes up what the administrator has changed, and drops what stands in no file. The
-/// latter is exported again at once.
-void add_reload(const Actual& actual, const Composed& composed, const ExpectedEtab& expected, plan::Plan& plan) {
+/// exportfs -r, and what else it does: it takes up what the administrator has changed, and drops what stands in no
+/// file. The latter is exported again at once.
+void add_reload(const Actual& actual, const Composed& composed, const ExpectedEtab& expected,
+                const std::vector<const Export*>& changed_by_hand, plan::Plan& plan) {
   plan.add(k_group, "put the exports into force", exportfs({"-r"}));
   std::vector<std::string> pending;
-  const auto of_own = [&](const Origin& origin) {
-    return std::any_of(composed.exports.begin(), composed.exports.end(), [&](const Export& line) {
-      return std::any_of(line.clients.begin(), line.clients.end(),
-                         [&](const Client& client) { return client.origin == origin; });
-    });
-  };
-  for (const auto& entry : expected.entries) {
-    const auto* const there = find_entry(actual.etab, entry, actual.facts);
-    if (!of_own(entry.origin) && actual.server.running() && (there == nullptr || there->settings != entry.settings))
-      pending.push_back(fmt::format("{} to {} ({})", entry.directory, entry.client, entry.origin.text()));
-  }
-  if (!pending.empty())
+  for (const auto* entry : changed_by_hand)
+    pending.push_back(fmt::format("{} to {} ({})", entry->directory, entry->client, entry->origin.text()));
+  if (!pending.empty() && actual.server.running())
     plan.notes.push_back("the reload also puts into force what was changed by hand: " + join(pending, ", "));
+  const ExportIndex in_files(actual.facts, expected.entries);
+  const ExportIndex retired(actual.facts, composed.retired);
   for (const auto& entry : actual.etab) {
-    if (find_entry(expected.entries, entry, actual.facts) != nullptr ||
-        find_entry(composed.retired, entry, actual.facts) != nullptr)
+    if (in_files.has(entry) || retired.has(entry))
       continue;
     plan.notes.push_back(fmt::format("{} to {} stands in no file (`exportfs -o`): the reload drops it for a moment",
                                      entry.directory, entry.client));
@@ -145,29 +131,56 @@ void add_reload(const Actual& actual, const Composed& composed, const ExpectedEt
 
 } // namespace
 
+Diagnoses diagnose_access(const Actual& actual, const Request& request) {
+  Diagnoses diagnoses;
+  std::set<std::string_view> seen;
+  for (const auto& entry : request.exports) {
+    const auto wanted = request.access.find(entry.directory);
+    if (wanted == request.access.end() || !seen.insert(entry.directory).second ||
+        wanted->second.kind == DirectoryAccess::Kind::keep)
+      continue;
+    if (const auto why = system_directory_reason(real_path(entry.directory, actual.facts)); !why.empty())
+      diagnoses.push_back({Severity::error, "SF139", entry.line.text(),
+                           fmt::format("the access of `{}` is not changed, since {}", entry.directory, why),
+                           "export a directory of its own, as /srv/share, or write `access: keep`", ""});
+  }
+  return diagnoses;
+}
+
 plan::Plan plan_export(const Actual& actual, const Request& request, const Composed& composed) {
   plan::Plan plan;
-  for (const auto& desired : request.exports)
-    add_directory(desired, actual, plan);
-  if (!composed.retired.empty()) {
-    // Before the file: a run that is cut off between the two still finds the file to correct.
-    plan::RunTool withdraw = exportfs({"-u"});
-    withdraw.harmless = false;
-    withdraw.undo = {"exportfs", "-r"};
-    for (const auto& entry : composed.retired)
-      withdraw.argv.push_back(export_name(entry));
-    plan.add(k_group, "no longer exported", withdraw);
-  }
-  const auto text = own_file_text(composed.exports);
+  std::set<std::string> directories;
+  std::set<std::string> made;
+  for (const auto& entry : request.exports)
+    if (directories.insert(entry.directory).second)
+      add_directory(entry.directory, request, actual, made, plan);
   const auto steps = plan.steps.size();
-  add_own_file(actual, text, plan);
+  add_own_file(actual, own_file_text(composed.exports), plan);
   const bool file_changes = plan.steps.size() != steps;
   if (file_changes)
-    plan.notes = composed.notes;
+    plan.notes.insert(plan.notes.end(), composed.notes.begin(), composed.notes.end());
+
   const auto expected = expected_etab(files_after(actual, composed), actual.facts);
+  std::set<Origin> own;
+  for (const auto& entry : composed.exports)
+    own.insert(entry.origin);
+  const ExportIndex etab(actual.facts, actual.etab);
+  bool own_in_force = composed.retired.empty();
+  std::vector<const Export*> changed_by_hand;
+  for (const auto& entry : expected.entries) {
+    const auto there = etab.find(entry.directory, entry.client);
+    if (there && actual.etab[*there].settings == entry.settings)
+      continue;
+    if (own.contains(entry.origin))
+      own_in_force = false;
+    else
+      changed_by_hand.push_back(&entry);
+  }
   const bool starts = !request.exports.empty() && !actual.server.running() && actual.server.visible;
-  if (file_changes || starts || !in_force(expected, composed.exports, actual))
-    add_reload(actual, composed, expected, plan);
+  // The file first: its guard stops a plan that another run has overtaken before anything is withdrawn. A run that is
+  // cut off behind it leaves entries in etab, which `retired` finds.
+  if (file_changes || starts || !own_in_force)
+    add_reload(actual, composed, expected, changed_by_hand, plan);
   if (!request.exports.empty())
     add_server_steps(actual.server, k_group, plan);
   return plan;

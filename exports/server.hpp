@@ -22,9 +22,9 @@ struct Unit {
 struct ServerState {
   bool systemd = false;
   std::vector<std::string> missing; ///< programs that are not installed
-  bool visible = true;              ///< false: not root, so what runs cannot be told, and no steps are planned
+  bool visible = true;              ///< false: not root, so what runs is not known, and no steps are planned
   int threads = 0;                  ///< of nfsd in this network namespace; 0: it does not run
-  bool version3 = true;             ///< offered; only known while it runs
+  bool version3 = true;             ///< offered, or by nfs.conf(5) would be
   std::vector<Unit> units;          ///< with systemd: of k_units, those that there are
   std::vector<std::string> daemons; ///< without systemd: names of processes in this network namespace
   bool nfsd_mounted = false;        ///< /proc/fs/nfsd

@@ -3,7 +3,6 @@
 #include "base/argv.hpp"
 
 #include <algorithm>
-#include <array>
 #include <fmt/format.h>
 
 namespace sharefs::exports {
@@ -53,25 +52,26 @@ void add_units(const ServerState& state, const std::string& group, plan::Plan& p
   const auto* const rpcbind = socket != nullptr ? socket : service;
   const bool answers =
       (socket != nullptr && socket->active == "active") || (service != nullptr && service->active == "active");
-  if (rpcbind == nullptr)
+  if (state.version3 && rpcbind == nullptr)
     plan.notes.emplace_back("rpcbind is masked or has no unit: only clients of NFS version 4 can mount");
-  else if (!state.running() || state.version3)
+  else if (state.version3)
     add_unit(*rpcbind, answers, "the portmapper", group, plan);
   if (const auto* const server = server_unit(state))
     add_unit(*server, state.running(), "the NFS server", group, plan);
+  const auto* const mountd = find(state, {"nfs-mountd.service"}); // comes with the server, and may end by itself
+  if (mountd != nullptr && state.running() && mountd->active != "active")
+    add_unit(*mountd, false, "what answers who may mount what", group, plan);
 }
 
-/// A daemon that puts itself into the background, and is not there yet.
-struct Daemon {
-  std::string_view name;
-  std::vector<std::string> argv;
-  std::string_view why;
-};
+bool is_missing(const ServerState& state, std::string_view program) {
+  return std::find(state.missing.begin(), state.missing.end(), program) != state.missing.end();
+}
 
-void add_daemon(const ServerState& state, const Daemon& daemon, const std::string& group, plan::Plan& plan) {
-  const auto& running = state.daemons;
-  if (std::find(running.begin(), running.end(), daemon.name) == running.end())
-    plan.add(group, std::string(daemon.why), tool(daemon.argv));
+/// A daemon that puts itself into the background, if it is not there yet.
+void add_daemon(const ServerState& state, const Argv& argv, std::string why, const std::string& group,
+                plan::Plan& plan) {
+  if (std::find(state.daemons.begin(), state.daemons.end(), argv.front()) == state.daemons.end())
+    plan.add(group, std::move(why), tool(argv));
 }
 
 void add_processes(const ServerState& state, const std::string& group, plan::Plan& plan) {
@@ -82,45 +82,48 @@ void add_processes(const ServerState& state, const std::string& group, plan::Pla
     if (!state.pipefs_mounted)
       plan.add(group, "the kernel's pipes to the NFS daemons",
                tool({"mount", "-t", "rpc_pipefs", "-o", "X-mount.mkdir", "sunrpc", "/run/rpc_pipefs"}));
-    add_daemon(state, {"nfsdcld", {"nfsdcld"}, "remembers clients over a restart of the server"}, group, plan);
+    add_daemon(state, {"nfsdcld"}, "remembers clients over a restart of the server", group, plan);
   }
-  if (!state.running() || state.version3) {
-    add_daemon(state, {"rpcbind", {"rpcbind", "-w"}, "the portmapper, which NFS version 3 needs"}, group, plan);
-    add_daemon(state, {"rpc.statd", {"rpc.statd"}, "locks of NFS version 3"}, group, plan);
+  if (state.version3) {
+    add_daemon(state, {"rpcbind", "-w"}, "the portmapper, which NFS version 3 needs", group, plan);
+    add_daemon(state, {"rpc.statd"}, "locks of NFS version 3", group, plan);
   }
   if (!state.running())
     plan.add(group, "start the NFS server", tool({"rpc.nfsd", "8"}, {"rpc.nfsd", "0"}));
   const auto& running = state.daemons;
-  if (std::find(running.begin(), running.end(), "nfsv4.exportd") == running.end())
-    add_daemon(state, {"rpc.mountd", {"rpc.mountd"}, "answers who may mount what"}, group, plan);
+  if (std::find(running.begin(), running.end(), "nfsv4.exportd") != running.end())
+    return;
+  const bool exportd = !state.version3 && is_missing(state, "rpc.mountd");
+  const std::string answers = exportd ? "nfsv4.exportd" : "rpc.mountd";
+  add_daemon(state, {answers}, "answers who may mount what", group, plan);
 }
 
-struct Package {
-  std::string_view program, debian, rhel;
-};
-constexpr std::array k_packages{
-    Package{"exportfs", "nfs-kernel-server", "nfs-utils"},
-    Package{"rpc.nfsd", "nfs-kernel-server", "nfs-utils"},
-    Package{"rpc.mountd", "nfs-kernel-server", "nfs-utils"},
-    Package{"rpcbind", "rpcbind", "rpcbind"},
-};
+tl::unexpected<Error> not_installed(std::string message, std::string_view debian, std::string_view rhel) {
+  return fail(
+      ErrorCode::not_found, std::move(message),
+      fmt::format("run `apt-get install {}` (Debian, Ubuntu) or `dnf install {}` (RHEL, Fedora)", debian, rhel));
+}
+
+/// A server that offers version 4 only does without the portmapper, and takes nfsv4.exportd for rpc.mountd.
+bool is_for_version3(const ServerState& state, std::string_view program) {
+  return program == "rpcbind" || (program == "rpc.mountd" && !is_missing(state, "nfsv4.exportd"));
+}
 
 } // namespace
 
 Result<void> check_installed(const ServerState& state) {
-  for (const auto& package : k_packages)
-    if (std::find(state.missing.begin(), state.missing.end(), package.program) != state.missing.end())
-      return fail(ErrorCode::not_found, fmt::format("`{}` is not installed on this host", package.program),
-                  fmt::format("run `apt-get install {}` (Debian, Ubuntu) or `dnf install {}` (RHEL, Fedora)",
-                              package.debian, package.rhel));
+  for (const std::string_view program : {"exportfs", "rpc.nfsd", "rpc.mountd", "rpcbind"})
+    if (is_missing(state, program) && (state.version3 || !is_for_version3(state, program)))
+      return not_installed(fmt::format("`{}` is not installed on this host", program),
+                           program == "rpcbind" ? "rpcbind" : "nfs-kernel-server",
+                           program == "rpcbind" ? "rpcbind" : "nfs-utils");
   if (!state.systemd || state.running() || server_unit(state) != nullptr)
     return {};
   for (const auto& unit : state.units)
     if (unit.load == "masked" && unit.name.starts_with("nfs-"))
       return fail(ErrorCode::failed, fmt::format("`{}` is masked, so the NFS server cannot be started", unit.name),
                   fmt::format("run `systemctl unmask {}`", unit.name));
-  return fail(ErrorCode::not_found, "systemd knows neither `nfs-server` nor `nfs-kernel-server`",
-              "run `apt-get install nfs-kernel-server` (Debian, Ubuntu) or `dnf install nfs-utils` (RHEL, Fedora)");
+  return not_installed("systemd knows neither `nfs-server` nor `nfs-kernel-server`", "nfs-kernel-server", "nfs-utils");
 }
 
 void add_server_steps(const ServerState& state, const std::string& group, plan::Plan& plan) {

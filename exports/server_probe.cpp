@@ -1,3 +1,4 @@
+#include "base/path.hpp"
 #include "base/text.hpp"
 #include "exports/server.hpp"
 
@@ -9,46 +10,58 @@ namespace sharefs::exports {
 
 namespace {
 
-using sys::PathFact;
-using sys::PathQuery;
-
-constexpr std::array k_programs{"exportfs", "rpc.nfsd", "rpc.mountd", "rpcbind"};
-constexpr std::array k_units{"nfs-server.service", "nfs-kernel-server.service", "rpcbind.socket", "rpcbind.service"};
+constexpr std::array k_programs{"exportfs", "rpc.nfsd", "rpc.mountd", "nfsv4.exportd", "rpcbind"};
+constexpr std::array k_units{"nfs-server.service", "nfs-kernel-server.service", "nfs-mountd.service", "rpcbind.socket",
+                             "rpcbind.service"};
 /// comm of /proc is cut at 15 bytes; these are shorter.
 constexpr std::array k_daemons{"rpcbind", "rpc.statd", "rpc.mountd", "nfsdcld", "nfsv4.exportd"};
+constexpr std::size_t k_text_limit = 65536;
 
-Result<std::vector<PathFact>> look(sys::System& system, std::vector<PathQuery> queries) {
-  sys::InspectRequest request;
-  request.queries = std::move(queries);
-  return system.inspect(request);
+sys::EntryQuery content_of(std::string path) {
+  return {.path = std::move(path), .follow = true, .read_bytes = k_text_limit};
 }
 
-PathQuery query(std::string path) {
-  PathQuery one;
-  one.path = std::move(path);
-  return one;
-}
-
-PathQuery content_of(std::string path) {
-  auto one = query(std::move(path));
-  one.read_bytes = 4096;
-  return one;
-}
-
-Result<void> find_programs(sys::System& system, ServerState& state) {
-  std::vector<PathQuery> queries;
+void find_programs(sys::System& system, ServerState& state) {
+  sys::EntryRequest request;
   for (const auto* program : k_programs)
-    for (const auto* directory : {"/usr/sbin/", "/sbin/"}) { // two directories on systems without merged /usr
-      queries.push_back(query(std::string(directory) + program));
-      queries.back().follow = true;
-    }
-  const auto facts = look(system, std::move(queries));
-  if (!facts)
-    return fail(facts.error());
+    for (const auto* directory : {"/usr/sbin/", "/sbin/"}) // two directories on systems without merged /usr
+      request.queries.push_back({.path = std::string(directory) + program, .follow = true});
+  const auto entries = system.entries(request);
   for (std::size_t i = 0; i < k_programs.size(); ++i)
-    if ((*facts)[2 * i].kind != sys::PathKind::file && (*facts)[2 * i + 1].kind != sys::PathKind::file)
+    if (entries[2 * i].kind != sys::EntryKind::file && entries[2 * i + 1].kind != sys::EntryKind::file)
       state.missing.emplace_back(k_programs.at(i));
-  return {};
+}
+
+/// `vers3=` of the section [nfsd] in nfs.conf(5), which rpc.nfsd and rpc.mountd read; nullopt: not set.
+std::optional<bool> version3_of(std::string_view text) {
+  std::optional<bool> version3;
+  bool in_section = false;
+  for (const auto& line : split_lines(text)) {
+    std::string word; // without blanks, in lower case
+    for (const char byte : line.substr(0, line.find_first_of("#;")))
+      if (byte != ' ' && byte != '\t' && byte != '\r')
+        word += byte >= 'A' && byte <= 'Z' ? static_cast<char>(byte - 'A' + 'a') : byte;
+    if (word.starts_with('['))
+      in_section = word == "[nfsd]";
+    else if (in_section && word.starts_with("vers3="))
+      version3 = !std::ranges::count(std::array{"0", "n", "no", "f", "false", "off"}, word.substr(6));
+  }
+  return version3;
+}
+
+/// By the configuration: what a server that is started would offer.
+bool configured_version3(sys::System& system) {
+  sys::EntryRequest request;
+  for (const auto* path : {"/usr/etc/nfs.conf", "/etc/nfs.conf"})
+    request.queries.push_back(content_of(path));
+  for (const auto* directory : {"/usr/etc/nfs.conf.d", "/etc/nfs.conf.d"})
+    for (const auto& name : system.entry({.path = directory, .follow = true, .list = true}).names)
+      if (name.ends_with(".conf"))
+        request.queries.push_back(content_of(std::string(directory) + "/" + name));
+  bool version3 = true;
+  for (const auto& entry : system.entries(request)) // the last one counts
+    version3 = version3_of(entry.content).value_or(version3);
+  return version3;
 }
 
 Result<void> read_kernel(sys::System& system, ServerState& state) {
@@ -59,16 +72,16 @@ Result<void> read_kernel(sys::System& system, ServerState& state) {
   state.nfsd_mounted = nfsd != nullptr && nfsd->fs_type == "nfsd";
   state.pipefs_mounted = std::any_of(mounts->entries().begin(), mounts->entries().end(),
                                      [](const sys::MountEntry& entry) { return entry.fs_type == "rpc_pipefs"; });
-  if (!state.nfsd_mounted)
-    return {};
-  const auto facts = look(system, {content_of("/proc/fs/nfsd/threads"), content_of("/proc/fs/nfsd/versions")});
-  if (!facts)
-    return fail(facts.error());
-  state.visible = (*facts)[0].error_number == 0;
-  const auto text = trim((*facts)[0].content);
-  std::from_chars(text.data(), text.data() + text.size(), state.threads);
-  const auto versions = split_words(trim((*facts)[1].content));
-  state.version3 = std::find(versions.begin(), versions.end(), "-3") == versions.end();
+  if (state.nfsd_mounted) {
+    const auto entries = system.entries({{content_of("/proc/fs/nfsd/threads"), content_of("/proc/fs/nfsd/versions")}});
+    state.visible = entries[0].error_number == 0;
+    const auto text = trim(entries[0].content);
+    std::from_chars(text.data(), text.data() + text.size(), state.threads);
+    const auto versions = split_words(trim(entries[1].content));
+    state.version3 = std::ranges::count(versions, "-3") == 0;
+  }
+  if (!state.running())
+    state.version3 = configured_version3(system);
   return {};
 }
 
@@ -112,38 +125,26 @@ bool is_number(std::string_view text) {
 
 /// Processes by /proc/PID/comm, which never hangs; only those of our network namespace, because /proc also shows the
 /// daemons of containers.
-Result<void> find_daemons(sys::System& system, ServerState& state) {
-  auto list = query("/proc");
-  list.list = true;
-  const auto listed = look(system, {list, query("/proc/self/ns/net")});
-  if (!listed)
-    return fail(listed.error());
-  std::vector<PathQuery> queries;
-  for (const auto& name : listed->front().entries)
+void find_daemons(sys::System& system, ServerState& state) {
+  const auto own = system.entry({.path = "/proc/self/ns/net"}).link_target;
+  sys::EntryRequest processes;
+  for (const auto& name : system.entry({.path = "/proc", .list = true}).names)
     if (is_number(name))
-      queries.push_back(content_of("/proc/" + name + "/comm"));
-  const auto names = look(system, queries);
-  if (!names)
-    return fail(names.error());
-  std::vector<PathQuery> namespaces;
+      processes.queries.push_back(content_of("/proc/" + name + "/comm"));
+  sys::EntryRequest namespaces;
   std::vector<std::string> found;
-  for (const auto& fact : *names) {
-    const auto name = std::string(trim(fact.content));
+  for (const auto& entry : system.entries(processes)) {
+    const auto name = std::string(trim(entry.content));
     if (std::find(k_daemons.begin(), k_daemons.end(), name) == k_daemons.end())
       continue;
     found.push_back(name);
-    namespaces.push_back(query(fact.path.substr(0, fact.path.rfind('/')) + "/ns/net"));
+    namespaces.queries.push_back({.path = parent_path(entry.path) + "/ns/net"});
   }
-  const auto spaces = look(system, namespaces);
-  if (!spaces)
-    return fail(spaces.error());
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    const bool ours = (*spaces)[i].link_target == (*listed)[1].link_target;
-    if (ours && std::find(state.daemons.begin(), state.daemons.end(), found[i]) == state.daemons.end())
+  const auto spaces = system.entries(namespaces);
+  for (std::size_t i = 0; i < found.size(); ++i)
+    if (spaces[i].link_target == own && std::ranges::count(state.daemons, found[i]) == 0)
       state.daemons.push_back(found[i]);
-  }
   std::sort(state.daemons.begin(), state.daemons.end());
-  return {};
 }
 
 } // namespace
@@ -151,11 +152,12 @@ Result<void> find_daemons(sys::System& system, ServerState& state) {
 Result<ServerState> probe_server(sys::System& system) {
   ServerState state;
   state.systemd = system.identity().systemd;
-  if (auto found = find_programs(system, state); !found)
-    return fail(found.error());
+  find_programs(system, state);
   if (auto read = read_kernel(system, state); !read)
     return fail(read.error());
-  if (auto asked = state.systemd ? ask_systemd(system, state) : find_daemons(system, state); !asked)
+  if (!state.systemd)
+    find_daemons(system, state);
+  else if (auto asked = ask_systemd(system, state); !asked)
     return fail(asked.error());
   return state;
 }

@@ -12,45 +12,13 @@ namespace sharefs::exports {
 
 namespace {
 
-struct FlagOption {
-  std::string_view name;
-  Flag flag;
-  bool set;
-  std::string_view since = {};
-};
-
-// exports(5), and the table of parseopts() for the names that the manual leaves out.
-constexpr std::array k_flag_options{
-    FlagOption{"ro", k_read_only, true},
-    FlagOption{"rw", k_read_only, false},
-    FlagOption{"sync", k_async, false},
-    FlagOption{"async", k_async, true},
-    FlagOption{"root_squash", k_root_squash, true},
-    FlagOption{"no_root_squash", k_root_squash, false},
-    FlagOption{"all_squash", k_all_squash, true},
-    FlagOption{"no_all_squash", k_all_squash, false},
-    FlagOption{"secure", k_insecure, false},
-    FlagOption{"insecure", k_insecure, true},
-    FlagOption{"no_subtree_check", k_no_subtree_check, true},
-    FlagOption{"subtree_check", k_no_subtree_check, false},
-    FlagOption{"wdelay", k_write_delay, true},
-    FlagOption{"no_wdelay", k_write_delay, false},
-    FlagOption{"hide", k_no_hide, false},
-    FlagOption{"nohide", k_no_hide, true},
-    FlagOption{"crossmnt", k_cross_mounts, true},
-    FlagOption{"nocrossmnt", k_cross_mounts, false},
-    FlagOption{"secure_locks", k_insecure_locks, false},
-    FlagOption{"insecure_locks", k_insecure_locks, true},
-    FlagOption{"auth_nlm", k_insecure_locks, false},
-    FlagOption{"no_auth_nlm", k_insecure_locks, true},
-    FlagOption{"acl", k_no_acl, false},
-    FlagOption{"no_acl", k_no_acl, true},
-    FlagOption{"nordirplus", k_no_readdirplus, true},
-    FlagOption{"security_label", k_security_label, true},
-    FlagOption{"pnfs", k_pnfs, true},
-    FlagOption{"no_pnfs", k_pnfs, false},
-    FlagOption{"sign_fh", k_sign_handles, true, "2.9"},
-};
+/// The row of a word, and whether the word sets the flag.
+std::optional<std::pair<const FlagOption*, bool>> flag_option(std::string_view word) {
+  for (const auto& row : k_flag_options)
+    if (!word.empty() && (word == row.set || word == row.clear))
+      return std::pair(&row, word == row.set);
+  return std::nullopt;
+}
 
 /// One list being applied: flags behind a `sec=` reach the flavours that it names, and the whole.
 struct Reader {
@@ -151,23 +119,10 @@ Outcome read_reexport(Reader& reader, const std::string& value) {
 /// One id or range: exportfs cuts the list at its first comma, so that a second range is an unknown option. It means
 /// nothing to the kernel's server, and exportfs does not write it to etab reliably, so it is no part of the settings.
 Outcome read_squash(Reader& /*reader*/, const std::string& value) {
-  std::size_t at = 0;
-  const auto id = [&]() -> std::int64_t {
-    const auto begin = at;
-    if (at < value.size() && value[at] == '-')
-      ++at;
-    while (at < value.size() && std::isdigit(static_cast<unsigned char>(value[at])) != 0)
-      ++at;
-    return std::strtoll(value.substr(begin, at - begin).c_str(), nullptr, 10);
-  };
-  const auto first = id();
-  auto last = first;
-  if (at < value.size() && value[at] == '-') {
-    ++at;
-    last = id();
-  }
-  if (at < value.size() || first == -1 || last == -1)
-    return bad("squash_uids or squash_gids ", value, "it is one id or one range, as `0-99`");
+  const auto dash = value.find('-', 1);
+  for (const auto& id : {value.substr(0, dash), dash == std::string::npos ? std::string("0") : value.substr(dash + 1)})
+    if (id == "-1" || (!id.empty() && !decimal(id)))
+      return bad("squash_uids or squash_gids ", value, "it is one id or one range, as `0-99`");
   return {};
 }
 
@@ -215,20 +170,32 @@ void put(std::uint32_t& flags, Flag flag, bool set) {
 
 /// nullopt: no such option.
 std::optional<Outcome> read_one(Reader& reader, const std::string& option) {
-  for (const auto& row : k_flag_options)
-    if (row.name == option) {
-      put(reader.settings.flags, row.flag, row.set);
-      if ((row.flag & k_flavour_flags) != 0)
-        for (const auto index : reader.active)
-          put(reader.settings.security[index].flags, row.flag, row.set);
-      return Outcome{};
-    }
+  if (const auto found = flag_option(option)) {
+    const auto [row, set] = *found;
+    put(reader.settings.flags, row->flag, set);
+    if ((row->flag & k_flavour_flags) != 0)
+      for (const auto index : reader.active)
+        put(reader.settings.security[index].flags, row->flag, set);
+    return Outcome{};
+  }
   if (option == "mountpoint" || option == "mp")
     return read_mountpoint(reader, "");
   for (const auto& row : k_value_options)
     if (option.starts_with(row.name))
       return row.read(reader, option.substr(row.name.size()));
   return std::nullopt;
+}
+
+/// Every name that may be written, options with a value with their `=`.
+std::vector<std::string> option_names() {
+  std::vector<std::string> names{"mountpoint", "mp"};
+  for (const auto& row : k_flag_options)
+    for (const auto word : {row.set, row.clear})
+      if (!word.empty())
+        names.emplace_back(word);
+  for (const auto& row : k_value_options)
+    names.emplace_back(row.name);
+  return names;
 }
 
 std::string hint_for_unknown(const std::string& option) {
@@ -258,9 +225,16 @@ bool Settings::writable() const {
 }
 
 bool Settings::root_is_root() const {
-  return std::any_of(security.begin(), security.end(), [](const Flavour& flavour) {
-    return flavour.name == "sys" && (flavour.flags & (k_root_squash | k_all_squash)) == 0;
+  return std::any_of(security.begin(), security.end(), [this](const Flavour& flavour) {
+    return flavour.name == "sys" && (flavour.flags & k_all_squash) == 0 &&
+           ((flavour.flags & k_root_squash) == 0 || anonuid == 0);
   });
+}
+
+bool Settings::everyone_is_root() const {
+  return (anonuid == 0 || anongid == 0) && std::any_of(security.begin(), security.end(), [](const Flavour& flavour) {
+           return (flavour.flags & (k_all_squash | k_read_only)) == k_all_squash;
+         });
 }
 
 tl::expected<void, OptionError> apply_options(Settings& settings, const std::vector<std::string>& options) {
@@ -311,36 +285,21 @@ std::vector<std::string> split_options(std::string_view list) {
 
 std::vector<std::pair<std::string, std::string>> contradictions(const std::vector<std::string>& options) {
   std::vector<std::pair<std::string, std::string>> pairs;
-  std::vector<const FlagOption*> seen;
-  for (const auto& option : options) {
-    if (option.starts_with("sec="))
+  for (std::size_t i = 0; i < options.size(); ++i) {
+    if (options[i].starts_with("sec="))
       return {};
-    for (const auto& row : k_flag_options)
-      if (row.name == option) {
-        for (const auto* earlier : seen)
-          if (earlier->flag == row.flag && earlier->set != row.set)
-            pairs.emplace_back(earlier->name, row.name);
-        seen.push_back(&row);
-      }
+    const auto later = flag_option(options[i]);
+    for (std::size_t j = 0; later && j < i; ++j)
+      if (const auto earlier = flag_option(options[j]);
+          earlier && earlier->first->flag == later->first->flag && earlier->second != later->second)
+        pairs.emplace_back(options[j], options[i]);
   }
   return pairs;
 }
 
-std::vector<std::string> option_names() {
-  std::vector<std::string> names;
-  for (const auto& row : k_flag_options)
-    names.emplace_back(row.name);
-  for (const auto& row : k_value_options)
-    names.emplace_back(row.name);
-  names.emplace_back("mountpoint");
-  names.emplace_back("mp");
-  return names;
-}
-
 std::string_view option_since(std::string_view option) {
-  for (const auto& row : k_flag_options)
-    if (row.name == option)
-      return row.since;
+  if (const auto found = flag_option(option))
+    return found->first->since;
   for (const auto& row : k_value_options)
     if (option.starts_with(row.name))
       return row.since;

@@ -1,6 +1,7 @@
 #pragma once
 // What a list of export options means, as nfs-utils reads it (parseopts in support/nfs/exports.c): words -> values that
 // can be compared. "rw" and "ro,rw" are the same settings; so are a line of exports and its line in etab.
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -29,6 +30,32 @@ enum Flag : std::uint32_t {
   k_pnfs = 1U << 13U,
   k_sign_handles = 1U << 14U,
 };
+/// How an option that sets or clears a flag is written: exports(5), and the table of parseopts() for the names that the
+/// manual leaves out.
+struct FlagOption {
+  Flag flag;
+  std::string_view set, clear; ///< words; "" where exportfs has none
+  bool alias = false;          ///< another spelling of a row above
+  std::string_view since = {}; ///< first version of nfs-utils that knows it; "" for those that all know
+};
+inline constexpr std::array k_flag_options{
+    FlagOption{k_read_only, "ro", "rw"},
+    FlagOption{k_async, "async", "sync"},
+    FlagOption{k_root_squash, "root_squash", "no_root_squash"},
+    FlagOption{k_all_squash, "all_squash", "no_all_squash"},
+    FlagOption{k_insecure, "insecure", "secure"},
+    FlagOption{k_no_subtree_check, "no_subtree_check", "subtree_check"},
+    FlagOption{k_write_delay, "wdelay", "no_wdelay"},
+    FlagOption{k_no_hide, "nohide", "hide"},
+    FlagOption{k_cross_mounts, "crossmnt", "nocrossmnt"},
+    FlagOption{k_insecure_locks, "insecure_locks", "secure_locks"},
+    FlagOption{k_insecure_locks, "no_auth_nlm", "auth_nlm", true},
+    FlagOption{k_no_acl, "no_acl", "acl"},
+    FlagOption{k_no_readdirplus, "nordirplus", ""},
+    FlagOption{k_security_label, "security_label", ""},
+    FlagOption{k_pnfs, "pnfs", "no_pnfs"},
+    FlagOption{k_sign_handles, "sign_fh", "", false, "2.9"},
+};
 /// What may differ between the security flavours of one export (exports(5), "sec=").
 inline constexpr std::uint32_t k_flavour_flags = k_read_only | k_root_squash | k_all_squash;
 
@@ -52,8 +79,10 @@ struct Settings {
   // These ask the flavours, so they hold for what settings_of() made.
   /// True if some flavour may write.
   [[nodiscard]] bool writable() const;
-  /// True if root of a client that does not use Kerberos is root here.
+  /// True if root of a client that does not use Kerberos is root here: not squashed, or squashed to user 0.
   [[nodiscard]] bool root_is_root() const;
+  /// True if every user of a client is squashed to user or group 0, and may write.
+  [[nodiscard]] bool everyone_is_root() const;
   friend bool operator==(const Settings&, const Settings&) = default;
 };
 
@@ -85,8 +114,6 @@ std::vector<std::string> differences(const Settings& wanted, const Settings& fou
 /// As options, only what differs from exportfs' own defaults, and ro or rw always: "rw,no_root_squash".
 std::string summary(const Settings& settings);
 
-/// Every name that may be written, options with a value with their `=`.
-std::vector<std::string> option_names();
 /// First nfs-utils version that knows the option (word with or without value), "" for those that all know.
 std::string_view option_since(std::string_view option);
 

@@ -1,102 +1,90 @@
 #include "exports/verify.hpp"
 
 #include "base/text.hpp"
-#include "exports/client.hpp"
-#include "exports/settings.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <map>
+#include <set>
 
 namespace sharefs::exports {
 
 namespace {
 
-const EtabEntry* find_entry(const std::vector<EtabEntry>& etab, std::string_view directory, std::string_view client,
-                            const HostFacts& facts) {
-  const auto found = std::find_if(etab.begin(), etab.end(), [&](const EtabEntry& entry) {
-    return entry.directory == directory && same_client(entry.client, client, facts);
-  });
-  return found == etab.end() ? nullptr : &*found;
-}
-
-/// Entries of own file that this request does not touch are told, but do not make it fail.
-Diagnosis told(std::string code, const Origin& origin, std::string message, std::string hint) {
+/// Entries of own file that this request does not touch are reported, but do not make it fail.
+Diagnosis report(std::string code, const Origin& origin, std::string message, std::string hint) {
   const auto severity = origin.file == k_own_file ? Severity::warning : Severity::error;
   return {severity, std::move(code), origin.text(), std::move(message), std::move(hint), ""};
 }
 
-Diagnosis not_exported(const Export& line, const Client& client, const HostFacts& facts) {
-  const auto name = facts.names.find(client.name);
+Diagnosis not_exported(const Export& entry, const HostFacts& facts) {
+  const auto name = facts.names.find(entry.client);
   const bool unresolved = name != facts.names.end() && name->second.addresses.empty();
-  if (kind_of(client.name) == ClientKind::host && canonical_address(client.name).empty())
-    return told("SF130", client.origin,
-                fmt::format("{} is not exported to `{}`: {}", line.directory, client.name,
-                            unresolved ? "the name does not resolve, and exportfs drops it silently"
-                                       : "exportfs dropped it, as it does with names that do not resolve"),
-                fmt::format("try `getent hosts {}`; put the name into /etc/hosts, or write the address", client.name));
-  return told("SF130", client.origin,
-              fmt::format("{} is not exported to `{}`: exportfs did not take it", line.directory, client.name),
-              "run `exportfs -ra` and read what it says");
-}
-
-/// Another file that names the same directory and client, and is read first.
-std::string winner_of(const EtabEntry& entry, const ExpectedEtab& expected) {
-  for (const auto& dropped : expected.dropped)
-    if (dropped.entry.origin == entry.origin && dropped.entry.client == entry.client &&
-        dropped.why == Dropped::Why::duplicate)
-      return fmt::format(", because {} comes first", dropped.by.text());
-  return "";
+  if (kind_of(entry.client) == ClientKind::host && canonical_address(entry.client).empty())
+    return report(
+        "SF130", entry.origin,
+        fmt::format("{} is not exported to `{}`: {}", entry.directory, entry.client,
+                    unresolved ? "the name does not resolve, and exportfs drops it silently"
+                               : "exportfs dropped it, as it does with names that do not resolve"),
+        fmt::format("try `getent hosts {}`; put the name into /etc/hosts, or write the address", entry.client));
+  return report("SF130", entry.origin,
+                fmt::format("{} is not exported to `{}`: exportfs did not take it", entry.directory, entry.client),
+                "run `exportfs -ra` and read what it says");
 }
 
 } // namespace
 
-Diagnoses verify_etab(const Composed& composed, const Actual& actual, const std::vector<EtabEntry>& etab) {
+Diagnoses verify_etab(const Composed& composed, const Actual& actual, const std::vector<Export>& etab) {
   Diagnoses diagnoses;
   const auto expected = expected_etab(files_after(actual, composed), actual.facts);
-  for (const auto& line : composed.exports)
-    for (const auto& client : line.clients) {
-      const auto wanted = settings_of(client.defaults, client.options);
-      if (!wanted)
-        continue; // diagnosed before anything was done
-      const auto* const found = find_entry(etab, real_path(line.directory, actual.facts), client.name, actual.facts);
-      if (found == nullptr) {
-        diagnoses.push_back(not_exported(line, client, actual.facts));
-        continue;
-      }
-      if (const auto differs = differences(*wanted, found->settings); !differs.empty())
-        diagnoses.push_back(
-            told("SF131", client.origin,
-                 fmt::format("{} is exported to `{}` with {}{}", line.directory, client.name, join(differs, ", "),
-                             winner_of({"", client.name, {}, {}, client.origin}, expected)),
-                 "run `sharefs export check`"));
+  std::map<std::pair<Origin, std::string>, const Export*> winners; // entries of other files that are read first
+  for (const auto& dropped : expected.dropped)
+    if (dropped.why == Dropped::Why::duplicate)
+      winners[{dropped.entry.origin, dropped.entry.client}] = &expected.entries[dropped.winner];
+  const ExportIndex there(actual.facts, etab);
+  for (const auto& entry : composed.exports) {
+    const auto found = there.find(real_path(entry.directory, actual.facts), entry.client);
+    if (!found) {
+      diagnoses.push_back(not_exported(entry, actual.facts));
+      continue;
     }
+    if (const auto differs = differences(entry.settings, etab[*found].settings); !differs.empty()) {
+      const auto winner = winners.find({entry.origin, entry.client});
+      diagnoses.push_back(report(
+          "SF131", entry.origin,
+          fmt::format("{} is exported to `{}` with {}{}", entry.directory, entry.client, join(differs, ", "),
+                      winner == winners.end() ? ""
+                                              : fmt::format(", because {} comes first", winner->second->origin.text())),
+          "run `sharefs export check`"));
+    }
+  }
   for (const auto& entry : composed.retired)
-    if (find_entry(etab, entry.directory, entry.client, actual.facts) != nullptr)
+    if (there.has(entry))
       diagnoses.push_back({Severity::error, "SF134", entry.directory,
                            fmt::format("{} is still exported to `{}`", entry.directory, entry.client),
                            "run `exportfs -ra` and read what it says", ""});
   return diagnoses;
 }
 
-Diagnoses verify_foreign(const Composed& composed, const Actual& actual, const std::vector<EtabEntry>& etab) {
+Diagnoses verify_foreign(const Composed& composed, const Actual& actual, const std::vector<Export>& etab) {
   Diagnoses diagnoses;
   const auto expected = expected_etab(files_after(actual, composed), actual.facts);
+  const ExportIndex retired(actual.facts, composed.retired);
+  const ExportIndex wanted(actual.facts, expected.entries);
+  const ExportIndex there(actual.facts, etab);
   for (const auto& before : actual.etab) {
-    if (find_entry(composed.retired, before.directory, before.client, actual.facts) != nullptr)
+    if (retired.has(before))
       continue;
-    const auto* const now = find_entry(etab, before.directory, before.client, actual.facts);
-    if (now == nullptr) {
+    const auto now = there.find(before.directory, before.client);
+    if (!now)
       diagnoses.push_back({Severity::warning, "SF133", before.directory,
                            fmt::format("{} was exported to `{}` before the reload and is not any more",
                                        before.directory, before.client),
                            "run `sharefs export check` for the files of others", ""});
-      continue;
-    }
-    const auto* const wanted = find_entry(expected.entries, before.directory, before.client, actual.facts);
-    if (wanted == nullptr && now->settings != before.settings)
+    else if (!wanted.has(before) && etab[*now].settings != before.settings)
       diagnoses.push_back({Severity::warning, "SF133", before.directory,
                            fmt::format("{} is exported to `{}` with {}, which it was not before", before.directory,
-                                       before.client, join(differences(before.settings, now->settings), ", ")),
+                                       before.client, join(differences(before.settings, etab[*now].settings), ", ")),
                            "", ""});
   }
   return diagnoses;
@@ -117,16 +105,16 @@ Diagnoses verify_listing(const Composed& composed, const HostFacts& facts, const
              fmt::format("run `sharefs probe {}`", probe.host), ""}};
   }
   // Directories only: mountd leaves out clients that others of the same directory cover, and etab has told of each.
+  std::set<std::string> directories;
+  for (const auto& listing : probe.exports)
+    directories.insert(listing.directory);
   Diagnoses diagnoses;
-  for (const auto& line : composed.exports) {
-    const auto real = real_path(line.directory, facts);
-    if (std::none_of(probe.exports.begin(), probe.exports.end(),
-                     [&](const sys::ExportListing& listing) { return listing.directory == real; }))
+  for (const auto& entry : composed.exports)
+    if (directories.insert(real_path(entry.directory, facts)).second) // one report for all clients
       diagnoses.push_back(
-          told("SF132", line.origin,
-               fmt::format("{} is not in the list that the server gives over the network", line.directory),
-               fmt::format("run `sharefs probe {}`", probe.host)));
-  }
+          report("SF132", entry.line,
+                 fmt::format("{} is not in the list that the server gives over the network", entry.directory),
+                 fmt::format("run `sharefs probe {}`", probe.host)));
   return diagnoses;
 }
 

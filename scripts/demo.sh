@@ -13,7 +13,7 @@ case "${1:-}" in
   *) echo "error: unknown argument \`$1\`" >&2; echo "hint: run \`scripts/demo.sh --help\`" >&2; exit 2 ;;
 esac
 
-./scripts/setup.sh
+./scripts/setup.sh --demo
 # Lines of stdin one over the other on a terminal, nothing elsewhere.
 show_progress() {
   local line

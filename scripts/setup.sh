@@ -2,16 +2,22 @@
 # Installs what building, testing and the lab need on Debian 12. Safe to repeat.
 set -euo pipefail
 
+readonly program_packages=(
+    g++ gcc libc6-dev cmake ninja-build pkg-config
+    libspdlog-dev libfmt-dev libcli11-dev libyaml-cpp-dev nlohmann-json3-dev
+    libacl1-dev libexpected-dev libdtl-dev libutf8proc-dev
+)
 readonly build_packages=(
-    g++ gcc libc6-dev cmake ninja-build pkg-config ccache mold git
-    clang libclang-rt-14-dev clang-format-19 clang-tidy-19 shfmt
-    libnfs-dev libspdlog-dev libfmt-dev libcli11-dev catch2 libyaml-cpp-dev nlohmann-json3-dev
-    libsmartcols-dev libacl1-dev libcap-dev libexpected-dev python3 python3-pytest
+    "${program_packages[@]}" ccache mold git clang libclang-rt-14-dev clang-format-19 clang-tidy-19 shfmt
+    catch2 python3 python3-pytest
+)
+# What boots a cluster of the lab.
+readonly cluster_packages=(
+    gcc libc6-dev user-mode-linux nfs-kernel-server nfs-common rpcbind iproute2 busybox-static
+    e2fsprogs util-linux kmod acl procps python3 python3-yaml
 )
 readonly lab_packages=(
-    gcc libc6-dev user-mode-linux nfs-kernel-server nfs-common rpcbind iproute2 busybox-static
-    e2fsprogs util-linux kmod acl attr strace openssh-client openssh-server procps psmisc rsync
-    python3 python3-pytest python3-venv python3-yaml
+    "${cluster_packages[@]}" attr strace openssh-client openssh-server psmisc rsync python3-pytest python3-venv
 )
 # The real launchers with which tests/launchers compares sharefs.
 readonly launcher_packages=(
@@ -27,13 +33,14 @@ readonly saved_policy=$service_policy.before-sharefs-setup
 
 usage() {
     cat <<END
-usage: scripts/setup.sh [--build] [--lab] [--check]
+usage: scripts/setup.sh [--build] [--lab] [--demo] [--check]
 
 Installs the packages that sharefs is built and tested with. Needs root, unless
 nothing is missing.
 
   --build   only what building and the tests without a lab need
   --lab     only what the lab (tests/lab) and the launchers' tests need
+  --demo    only what scripts/demo.sh needs: to build sharefs, and to boot its cluster
   --check   install nothing; say what is missing, and exit with 3 if anything is
   -h        this text
 END
@@ -103,11 +110,12 @@ link_modules() {
 }
 
 main() {
-    local check= build= lab= argument
+    local check= build= lab= demo= argument
     for argument; do
         case $argument in
             --build) build=yes ;;
             --lab) lab=yes ;;
+            --demo) demo=yes ;;
             --check) check=yes ;;
             -h | --help)
                 usage
@@ -116,14 +124,15 @@ main() {
             *) fail "unknown option: $argument" 'see `scripts/setup.sh -h`' 2 ;;
         esac
     done
-    [[ $build || $lab ]] || build=yes lab=yes
+    [[ $build || $lab || $demo ]] || build=yes lab=yes
     command -v dpkg-query >/dev/null || fail 'this machine has no dpkg: the script is for Debian 12' '' 2
 
     local wanted=() packages=() versions=()
     [[ -z $build ]] || wanted+=("${build_packages[@]}")
     [[ -z $lab ]] || wanted+=("${lab_packages[@]}" "${launcher_packages[@]}")
     mapfile -t packages < <(missing_packages "${wanted[@]}" | sort -u)
-    [[ -z $lab ]] || mapfile -t versions < <(missing_modules)
+    [[ -z $demo ]] || wanted+=("${program_packages[@]}" "${cluster_packages[@]}")
+    [[ -z $lab$demo ]] || mapfile -t versions < <(missing_modules)
 
     if ((${#packages[@]} + ${#versions[@]} == 0)) && [[ ! -e $saved_policy ]]; then
         say 'nothing is missing'
@@ -139,7 +148,7 @@ main() {
     fi
     [[ ! -e $saved_policy ]] || restore_services # of a run that was killed
     ((${#packages[@]} == 0)) || install_packages "${packages[@]}"
-    if [[ $lab ]]; then
+    if [[ $lab$demo ]]; then
         mapfile -t versions < <(missing_modules)
         ((${#versions[@]} == 0)) || link_modules "${versions[@]}"
     fi

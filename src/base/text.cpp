@@ -66,7 +66,7 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
 }
 
 std::string decode_octal(std::string_view text) {
-  if (text.find('\\') == std::string_view::npos) // as good as always, and a mount table is long
+  if (text.find('\\') == std::string_view::npos) // as nearly always, and a mount table is long
     return std::string(text);
   std::string out;
   out.reserve(text.size());
@@ -92,6 +92,19 @@ std::string encode_octal(std::string_view text, std::string_view also) {
       out += fmt::format("\\{:03o}", static_cast<unsigned char>(c));
     else
       out += c;
+  }
+  return out;
+}
+
+std::string base64(std::string_view bytes) {
+  constexpr std::string_view k_alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string out;
+  for (std::size_t i = 0; i < bytes.size(); i += 3) {
+    std::uint32_t group = 0;
+    for (std::size_t k = 0; k < 3; ++k)
+      group = group << 8U | (i + k < bytes.size() ? static_cast<unsigned char>(bytes[i + k]) : 0U);
+    for (std::size_t k = 0; k < 4; ++k)
+      out += i + k <= bytes.size() ? k_alphabet[group >> (18 - 6 * k) & 63U] : '=';
   }
   return out;
 }

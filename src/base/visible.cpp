@@ -2,10 +2,9 @@
 
 #include "base/text.hpp"
 
-#include <array>
-#include <clocale>
-#include <cwchar>
+#include <algorithm>
 #include <fmt/format.h>
+#include <utf8proc.h>
 
 namespace sharefs {
 
@@ -14,37 +13,33 @@ namespace {
 /// The first character of `text` (one byte if it is not UTF-8); `text` is not empty.
 struct Character {
   std::string_view bytes;
-  char32_t code = 0;
+  utf8proc_int32_t code = 0;
   bool valid = false;
 };
 
 Character first_character(std::string_view text) {
-  const auto lead = static_cast<unsigned char>(text.front());
-  if (lead < 0x80)
-    return {text.substr(0, 1), lead, true};
-  const std::size_t length = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
-  const auto bytes = text.substr(0, length);
-  if (bytes.size() < length || !is_utf8(bytes))
-    return {text.substr(0, 1), 0, false};
-  char32_t code = lead & (0xffU >> (length + 1));
-  for (std::size_t i = 1; i < length; ++i)
-    code = code << 6U | (static_cast<unsigned char>(bytes[i]) & 0x3fU);
-  return {bytes, code, true};
+  if (static_cast<unsigned char>(text.front()) < 0x80)
+    return {text.substr(0, 1), text.front(), true};
+  utf8proc_int32_t code = 0;
+  const auto length = utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
+                                       static_cast<utf8proc_ssize_t>(std::min<std::size_t>(text.size(), 4)), &code);
+  return length > 0 ? Character{text.substr(0, static_cast<std::size_t>(length)), code, true}
+                    : Character{text.substr(0, 1), 0, false};
 }
 
+/// Controls, line separators, and what only formats text: zero widths, directions, soft hyphens, tags.
 bool is_invisible(const Character& character) {
-  struct Range {
-    char32_t first, last;
-  };
-  // Controls; zero width and direction marks; line separators, embeddings and overrides; isolates; byte order mark.
-  constexpr std::array<Range, 6> k_ranges{
-      {{0, 0x1f}, {0x7f, 0x9f}, {0x200b, 0x200f}, {0x2028, 0x202e}, {0x2066, 0x2069}, {0xfeff, 0xfeff}}};
-  if (!character.valid)
+  if (!character.valid || character.code < 0x80)
+    return !character.valid || character.code < 0x20 || character.code == 0x7f;
+  switch (utf8proc_category(character.code)) {
+  case UTF8PROC_CATEGORY_CC:
+  case UTF8PROC_CATEGORY_CF:
+  case UTF8PROC_CATEGORY_ZL:
+  case UTF8PROC_CATEGORY_ZP:
     return true;
-  for (const auto& [first, last] : k_ranges)
-    if (character.code >= first && character.code <= last)
-      return true;
-  return false;
+  default:
+    return false;
+  }
 }
 
 std::string escape(std::string_view text, std::string_view keep) {
@@ -68,18 +63,39 @@ std::string escape(std::string_view text, std::string_view keep) {
   return out;
 }
 
-/// wcwidth(3) of the C.UTF-8 locale, which glibc has built in; the process itself stays in the "C" locale.
 std::size_t columns_of(const Character& character) {
-  static const locale_t k_locale = ::newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr);
-  if (character.code < 0x80 || !character.valid || k_locale == nullptr)
+  if (!character.valid || is_invisible(character))
     return 1;
-  const locale_t before = ::uselocale(k_locale);
-  const int width = ::wcwidth(static_cast<wchar_t>(character.code));
-  ::uselocale(before);
-  return width < 0 ? 1 : static_cast<std::size_t>(width);
+  return static_cast<std::size_t>(utf8proc_charwidth(character.code));
 }
 
 } // namespace
+
+std::size_t valid_utf8(std::string_view bytes) {
+  auto rest = bytes;
+  while (!rest.empty()) {
+    const auto character = first_character(rest);
+    if (!character.valid)
+      break;
+    rest.remove_prefix(character.bytes.size());
+  }
+  return bytes.size() - rest.size();
+}
+
+bool is_utf8(std::string_view bytes) {
+  return valid_utf8(bytes) == bytes.size();
+}
+
+std::string to_utf8(std::string_view bytes) {
+  std::string out;
+  out.reserve(bytes.size());
+  while (!bytes.empty()) {
+    const auto character = first_character(bytes);
+    out += character.valid ? character.bytes : "\xef\xbf\xbd"; // U+FFFD
+    bytes.remove_prefix(character.bytes.size());
+  }
+  return out;
+}
 
 std::optional<std::size_t> find_invisible(std::string_view text) {
   for (std::size_t at = 0; at < text.size();) {

@@ -11,6 +11,9 @@ namespace sharefs {
 /// UTF-8, zero-width characters, line separators, and those that change the direction of text; nullopt if all is plain.
 std::optional<std::size_t> find_invisible(std::string_view text);
 
+/// Length of the longest front of `bytes` that is UTF-8.
+std::size_t valid_utf8(std::string_view bytes);
+
 /// One line: `\n`, `\t`, `\r`, and every other invisible byte as `\ooo`, as ls(1) and mountinfo do. Backslashes stay.
 std::string visible(std::string_view text);
 /// As visible(), but line feeds and tabs stay: for diffs and excerpts.

@@ -1,5 +1,6 @@
 #include "cli/app.hpp"
 
+#include "base/path.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/parser.hpp"
 #include "sys/log.hpp"
@@ -8,7 +9,9 @@
 #include <algorithm>
 #include <array>
 #include <csignal>
+#include <exception>
 #include <iostream>
+#include <system_error>
 #include <unistd.h>
 
 namespace sharefs::cli {
@@ -31,7 +34,7 @@ bool wants_json(const Argv& argv) {
   return false;
 }
 
-/// `run` has the exit codes of env(1): its own failures, usage included, are told from its child's.
+/// `run` has the exit codes of env(1): its own failures, usage included, differ from its child's.
 bool is_run(const Argv& argv) {
   const auto word = std::find_if(argv.begin() + 1, argv.end(), [](const auto& w) { return !w.starts_with('-'); });
   return word != argv.end() && *word == "run";
@@ -50,33 +53,34 @@ int usage_error(const Error& error, const Argv& argv, Host& host, ui::Console& c
   return is_run(argv) ? k_exit_run_failed : exit_code_of(error);
 }
 
-} // namespace
+/// `--root` names a directory of this machine; an installation that is not there would be made out of nothing.
+Result<void> check_root(GlobalFlags& flags, Host& host) {
+  if (flags.root == "/")
+    return {};
+  flags.root = normalize_path(flags.root, host.working_directory);
+  const auto entry = host.make_system("/")->entry({.path = flags.root, .follow = true});
+  if (entry.kind == sys::EntryKind::directory)
+    return {};
+  if (entry.kind == sys::EntryKind::unknown)
+    return fail(ErrorCode::usage, "--root: " + entry.error().message);
+  return fail(ErrorCode::usage, "--root: there is no directory " + flags.root);
+}
 
-int run(const Argv& argv, Host& host) {
-  auto parsed = parse_command_line(argv);
-  auto console_options = host.console;
-  if (parsed) {
-    console_options.json = parsed->flags.json;
-    console_options.quiet = parsed->flags.quiet;
-  }
-  ui::Console console(host.in, host.out, host.err, console_options);
-  if (!parsed)
-    return usage_error(parsed.error(), argv, host, console);
-  if (parsed->print) {
-    host.out << *parsed->print << std::flush;
-    return k_exit_ok;
-  }
-  sys::set_verbose(parsed->flags.verbose);
-  const auto system = host.make_system(parsed->flags.root);
-  Context context(host, *system, console, parsed->flags, argv);
-  context.envelope.command = std::string(parsed->command->name);
+int failed_code(const Parsed& parsed, const Error& error) {
+  return parsed.command->takes_command ? k_exit_run_failed : exit_code_of(error);
+}
 
-  const auto outcome = parsed->command->run(context, parsed->arguments);
-  int code = 0;
-  if (outcome) {
-    code = *outcome;
-  } else {
-    code = parsed->command->takes_command ? k_exit_run_failed : exit_code_of(outcome.error());
+int run_command(Parsed& parsed, const Argv& argv, Host& host, ui::Console& console) {
+  sys::set_verbose(parsed.flags.verbose);
+  if (auto checked = check_root(parsed.flags, host); !checked)
+    return usage_error(checked.error(), argv, host, console);
+  const auto system = host.make_system(parsed.flags.root);
+  Context context(host, *system, console, parsed.flags, argv);
+  context.envelope.command = std::string(parsed.command->name);
+
+  const auto outcome = parsed.command->run(context, parsed.arguments);
+  const int code = outcome ? *outcome : failed_code(parsed, outcome.error());
+  if (!outcome) {
     context.envelope.error = outcome.error();
     if (!context.flags.json)
       console.error(outcome.error());
@@ -84,7 +88,50 @@ int run(const Argv& argv, Host& host) {
   context.envelope.ok = code == k_exit_ok;
   if (context.flags.json)
     host.out << context.envelope.text();
+  return code;
+}
+
+/// What an exception that nobody expected is about. Ours never leave the file that throws them: this is memory,
+/// processes or threads that the machine does not have, or a mistake in sharefs.
+std::string reason_of(const std::exception_ptr& thrown) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const std::bad_alloc&) {
+    return "out of memory";
+  } catch (const std::system_error& error) {
+    if (error.code() == std::errc::resource_unavailable_try_again)
+      return "no further process or thread can be started";
+    return error.what();
+  } catch (const std::exception& exception) {
+    return exception.what();
+  } catch (...) {
+    return "an unknown exception";
+  }
+}
+
+/// Set where a reader has closed the pipe that it was given, and SIGPIPE was not ignored.
+volatile std::sig_atomic_t g_pipe_closed = 0;
+
+} // namespace
+
+int run(const Argv& argv, Host& host) {
+  ui::Console console(host.in, host.out, host.err, host.console);
+  int code = k_exit_failed;
+  try {
+    auto parsed = parse_command_line(argv);
+    if (!parsed)
+      return usage_error(parsed.error(), argv, host, console);
+    console.set_flags(parsed->flags.json, parsed->flags.quiet);
+    if (parsed->print)
+      host.out << *parsed->print;
+    code = parsed->print ? k_exit_ok : run_command(*parsed, argv, host, console);
+  } catch (...) {
+    console.error({ErrorCode::failed, reason_of(std::current_exception()), "", ""});
+    code = is_run(argv) ? k_exit_run_failed : k_exit_failed;
+  }
   host.out << std::flush;
+  if (!host.out && g_pipe_closed != 0)
+    return code == k_exit_ok ? k_exit_pipe_closed : code;
   if (!host.out && code == k_exit_ok) {
     console.error({ErrorCode::failed, "standard output could not be written", "", ""});
     return k_exit_failed;
@@ -93,9 +140,9 @@ int run(const Argv& argv, Host& host) {
 }
 
 int main(int argc, char** argv) {
-  // A closed reader is a write error, not a silent death in the middle of a plan. A handler and not SIG_IGN: exec(2)
-  // resets handlers, and `run` must hand on the disposition that it was given.
-  if (std::signal(SIGPIPE, [](int) {}) == SIG_IGN)
+  // A closed reader must not end a plan in its middle. A handler and not SIG_IGN: exec(2) resets handlers, and `run`
+  // must hand on the disposition that it was given.
+  if (std::signal(SIGPIPE, [](int) { g_pipe_closed = 1; }) == SIG_IGN)
     std::signal(SIGPIPE, SIG_IGN);
   std::ios::sync_with_stdio(false);
   std::vector<std::string> environment;
@@ -106,7 +153,7 @@ int main(int argc, char** argv) {
             std::cout,
             std::cerr,
             ui::detect_console(),
-            environment,
+            std::move(environment),
             working_directory()};
   return run(Argv(argv, argv + argc), host);
 }

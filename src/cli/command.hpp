@@ -1,6 +1,6 @@
 #pragma once
-// A command is a row: its name, its options, an example and a function. parser.cpp turns the rows into CLI11, the only
-// file that includes it; help, completion and the manual come from the same rows.
+// A command is a row: its name, its options, an example and a function. Parser, help, completion and the manual come
+// from the same rows.
 #include "base/argv.hpp"
 #include "base/result.hpp"
 
@@ -21,7 +21,6 @@ struct OptionSpec {
   std::string_view value = {}; ///< "SECONDS" for an option that takes a value; empty for a flag
   std::string_view help = {};
   std::string_view fallback = {}; ///< default value as text
-  std::vector<std::string_view> choices = {};
   bool repeat = false; ///< may be given more than once
 };
 
@@ -72,7 +71,7 @@ struct CommandSpec {
   Result<int> (*run)(Context&, const Arguments&) = nullptr;
 };
 
-/// Every command, in the order of the help. Adding one: a file in src/cli and a line in commands.cpp.
+/// Every command, in the order of the help. Adding one: a file in src/cli/commands and a line in commands.cpp.
 const std::vector<const CommandSpec*>& commands();
 
 } // namespace sharefs::cli

@@ -2,7 +2,7 @@
 
 namespace sharefs::cli {
 
-// One line per command: where it is defined is src/cli/NAME.cpp.
+// One line per command: where it is defined is src/cli/commands/NAME.cpp.
 extern const CommandSpec k_init_command;
 extern const CommandSpec k_export_command;
 extern const CommandSpec k_export_check_command;

@@ -2,23 +2,15 @@
 
 #include "base/path.hpp"
 #include "config/load.hpp"
-#include "sys/process/process.hpp"
 
-#include <chrono>
+#include <utility>
 
 namespace sharefs::cli {
 
 namespace {
 
 constexpr const char* k_default_config = "/etc/sharefs/sharefs.yaml";
-constexpr std::size_t k_config_limit = 1U << 20U;
-
-/// A file that is missing or not to be trusted is a matter of configuration (exit 2), not of the work.
-Result<const config::Config*> as_configuration_error(Result<const config::Config*> loaded) {
-  if (!loaded && loaded.error().code != ErrorCode::timeout)
-    loaded.error().code = ErrorCode::config;
-  return loaded;
-}
+constexpr std::size_t k_config_limit = 16U << 20U; ///< config::check says what is too large
 
 } // namespace
 
@@ -41,57 +33,43 @@ std::string Context::config_path() const {
   return given.empty() ? k_default_config : normalize_path(given, host.working_directory);
 }
 
-Result<const config::Config*> Context::load() {
+const Result<config::Config>& Context::load() {
   if (m_config)
-    return &*m_config;
+    return *m_config;
   const auto path = config_path();
-  const auto& files = system.files();
-  const bool is_default = path == k_default_config;
-  const auto missing = [&] {
-    return fail(ErrorCode::not_found, "there is no " + path,
-                "run `sharefs init` to make one, or name it with --config FILE");
-  };
-  if (is_default) { // the usual case of `sharefs run`: found out before anything dearer is asked
-    const auto info = files.info(path);
-    if (info && !*info)
-      return missing();
-  }
-  const auto euid = system.identity().uid;
-  // A file that the user named may lie on a dead mount: read it in a child. The child hands back the text only after it
-  // has judged owner and mode of the very file that it opened.
-  const auto load = [&]() -> Result<std::string> {
-    auto opened = files.read_with_info(path, k_config_limit);
-    if (!opened)
-      return fail(opened.error());
-    if (auto trusted = config::check_trust(path, opened->info.uid, opened->info.mode, euid); !trusted)
-      return fail(trusted.error());
-    return std::move(opened->content);
-  };
-  auto text = is_default ? load() : sys::in_child(std::nullopt, std::chrono::seconds(5), load);
-  if (!text && text.error().code == ErrorCode::not_found)
-    return missing();
-  if (!text && text.error().code == ErrorCode::timeout)
-    return fail(ErrorCode::timeout, "reading " + path + " did not end within 5 s",
-                "it may lie on a dead mount: run `sharefs status`");
-  if (!text)
-    return fail(text.error());
-  auto parsed = config::parse(*text, path);
-  if (!parsed)
-    return fail(parsed.error());
-  m_config = std::move(*parsed);
-  return &*m_config;
+  const auto text = system.files().read_trusted(path, k_config_limit);
+  if (text)
+    m_config = config::parse(*text, path);
+  else if (text.error().code == ErrorCode::not_found)
+    m_config = fail(ErrorCode::not_found, "there is no " + path,
+                    "run `sharefs init` to make one, or name it with --config FILE");
+  else
+    m_config = fail(text.error());
+  return *m_config;
 }
 
 Result<const config::Config*> Context::config() {
-  return as_configuration_error(load());
+  const auto& loaded = load();
+  if (loaded)
+    return &*loaded;
+  auto error = loaded.error();
+  if (error.code != ErrorCode::timeout) // a file that is missing or not to be trusted is a matter of configuration
+    error.code = ErrorCode::config;
+  return fail(std::move(error));
 }
 
-Result<const config::Config*> Context::config_if_any() {
-  auto loaded = load();
-  const bool named = !flags.config.empty() || environment("SHAREFS_CONFIG").has_value();
-  if (!loaded && loaded.error().code == ErrorCode::not_found && !named)
+Result<const config::Config*> Context::config_if_any(Unreadable unreadable) {
+  const auto& loaded = load();
+  if (loaded || loaded.error().code == ErrorCode::config) // what it says counts, also that it is wrong
+    return config();
+  const bool missing = loaded.error().code == ErrorCode::not_found;
+  if (missing && config_path() == k_default_config)
     return nullptr;
-  return as_configuration_error(std::move(loaded));
+  if (unreadable == Unreadable::fails || (missing && !flags.config.empty()))
+    return config();
+  if (!std::exchange(m_warned, true))
+    console.warning("going on without the configuration: " + loaded.error().message, "");
+  return nullptr;
 }
 
 void Context::report(const Diagnoses& diagnoses) {

@@ -48,19 +48,22 @@ class Context {
 
   [[nodiscard]] std::optional<std::string> environment(std::string_view name) const;
   /// sharefs.yaml of --config, $SHAREFS_CONFIG or /etc/sharefs/sharefs.yaml, read once. Error `config` if there is none
-  /// or it is wrong or others may write it, `timeout` if it lies on a dead mount.
+  /// or it is wrong or others may change it, `timeout` if it lies on a dead mount.
   Result<const config::Config*> config();
-  /// As config(), but a missing default file gives nullptr: for commands that work without one.
-  Result<const config::Config*> config_if_any();
+  enum class Unreadable { warns, fails };
+  /// For commands that work without one: nullptr if there is no default file, and, with a warning, if the file cannot
+  /// be read or trusted or does not answer. An error if it is wrong, or if --config names one that is not there.
+  Result<const config::Config*> config_if_any(Unreadable unreadable = Unreadable::warns);
   /// Path that config() would read.
   [[nodiscard]] std::string config_path() const;
   /// Add diagnoses to the envelope and show them (unless --json).
   void report(const Diagnoses& diagnoses);
 
  private:
-  Result<const config::Config*> load();
+  const Result<config::Config>& load();
 
-  std::optional<config::Config> m_config;
+  std::optional<Result<config::Config>> m_config;
+  bool m_warned = false; ///< that there is no configuration
 };
 
 } // namespace sharefs::cli

@@ -5,8 +5,11 @@
 #include "plan/apply.hpp"
 #include "plan/host_lock.hpp"
 #include "plan/journal.hpp"
+#include "ui/plan_view.hpp"
 
+#include <algorithm>
 #include <fmt/format.h>
+#include <ostream>
 
 namespace sharefs::cli {
 
@@ -22,69 +25,41 @@ int exit_code_of_report(const plan::Report& report) {
 }
 
 /// A run that was killed left an unfinished journal entry: the person should know before the next change.
-void tell_of_unfinished(Context& context, const plan::Journal& journal, const plan::Plan& plan) {
-  const auto entries = journal.list();
-  if (!entries || entries->empty() || entries->front().state != plan::JournalState::unfinished)
+void warn_of_unfinished(Context& context, const plan::Journal& journal, const plan::Plan& plan) {
+  const auto newest = journal.newest_id();
+  const auto entry = newest && !newest->empty() ? journal.load(*newest) : fail(ErrorCode::not_found, "");
+  if (!entry || entry->state != plan::JournalState::unfinished || entry->id == plan.undoes)
     return;
-  const auto& entry = entries->front();
-  if (entry.plan.empty() || entry.id == plan.undoes) // damaged, or just about to be taken back
-    return;
-  std::size_t ended = 0;
-  for (const auto& step : entry.steps)
-    ended += step.ended ? 1U : 0U;
-  context.console.warning(fmt::format("an earlier run (`{}`, {}) was cut off after {} of {}", entry.command,
-                                      entry.started, ended, count_of(entry.plan.steps.size(), "step")),
-                          fmt::format("running it again completes it, `sharefs undo {}` takes it back", entry.id));
+  const auto ended = std::ranges::count_if(entry->steps, &plan::JournalStep::ended);
+  context.console.warning(fmt::format("an earlier run (`{}`, {}) was cut off after {} of {}", entry->command,
+                                      entry->started, ended, count_of(entry->plan.steps.size(), "step")),
+                          fmt::format("running it again completes it, `sharefs undo {}` takes it back", entry->id));
 }
 
-Result<void> ask(Context& context) {
+/// False: the answer was no.
+Result<bool> ask(Context& context) {
   if (context.flags.yes)
-    return {};
+    return true;
   if (!context.console.options().in_terminal || context.flags.json)
     return fail(ErrorCode::usage, "there is no terminal to ask for consent",
                 "add --yes to go ahead, or --dry-run to see what would be done");
-  if (!context.console.confirm("Proceed?"))
-    return fail(ErrorCode::interrupted, "nothing was changed");
-  return {};
+  return context.console.confirm("Proceed?");
 }
 
-} // namespace
-
-Result<Executed> execute(Context& context, const plan::Plan& plan, std::string_view nothing) {
+void show(Context& context, const plan::Plan& plan) {
   context.envelope.plan = plan;
-  if (!context.flags.json)
-    context.console.show(plan);
-  if (plan.empty()) {
-    context.console.message(nothing);
-    return Executed{};
-  }
-  if (context.flags.check)
-    return Executed{k_exit_pending, std::nullopt};
-  if (context.flags.dry_run) {
-    context.console.message("nothing was changed (--dry-run)");
-    return Executed{};
-  }
-  const auto identity = context.system.identity();
-  const auto mounts = context.system.mounts();
-  if (!mounts)
-    return fail(mounts.error());
-  const auto state = plan::state_directory(identity, *mounts);
-  const plan::Journal journal(context.system.files(), state);
-  tell_of_unfinished(context, journal, plan);
-  if (auto agreed = ask(context); !agreed)
-    return fail(agreed.error());
+  const auto& options = context.console.options();
+  if (!context.flags.dry_run && !context.flags.check)
+    return context.console.show(plan);
+  if (!options.json)
+    context.console.out() << ui::plan_text(plan, options.colour && (options.out_terminal || options.force_colour));
+}
 
-  plan::install_interrupt_handlers(); // before the lock, whose wait Ctrl-C ends
-  const auto command = shell_join(context.argv);
-  auto lock =
-      plan::HostLock::acquire(context.system.files(), state, command, context.flags.wait,
-                              [&](const std::string& holder) { context.console.message("waiting: " + holder); });
-  if (!lock)
-    return fail(lock.error());
-
+Executed apply(Context& context, const plan::Plan& plan, const plan::Journal& journal, const sys::Identity& identity) {
   ui::Console::Progress progress(context.console, "working", plan.steps.size());
   plan::ApplyOptions options;
-  options.command = command;
+  options.command = shell_join(context.argv);
+  options.identity = identity;
   options.progress = [&](const plan::Step& step, const plan::StepResult* result) {
     if (result == nullptr)
       progress.advance(plan::describe(step.action));
@@ -95,6 +70,105 @@ Result<Executed> execute(Context& context, const plan::Plan& plan, std::string_v
     context.console.show(plan, report);
   const int code = exit_code_of_report(report);
   return Executed{code, std::move(report)};
+}
+
+/// Shows the plan. A value: the command ends here.
+std::optional<Executed> present(Context& context, const Proposal& proposal) {
+  show(context, proposal.plan);
+  if (proposal.plan.empty()) {
+    context.console.message(proposal.nothing);
+    return Executed{};
+  }
+  if (context.flags.check)
+    return Executed{k_exit_pending, std::nullopt};
+  if (context.flags.dry_run) {
+    context.console.message("nothing was changed (--dry-run)");
+    return Executed{};
+  }
+  return std::nullopt;
+}
+
+/// Where this user's changes on this host are kept.
+Result<std::string> state_directory(Context& context, const sys::Identity& identity) {
+  const auto mounts = context.system.mounts();
+  if (!mounts)
+    return fail(mounts.error());
+  return plan::state_directory(context.system.files(), identity, *mounts);
+}
+
+} // namespace
+
+Result<plan::Journal> journal_of(Context& context) {
+  auto state = state_directory(context, context.system.identity());
+  if (!state)
+    return fail(state.error());
+  return plan::Journal(context.system.files(), std::move(*state));
+}
+
+Result<Executed> execute(Context& context, const std::function<Result<Proposal>()>& propose) {
+  const auto identity = context.system.identity(); // may ask name services: before the lock
+  const auto state = state_directory(context, identity);
+  if (!state)
+    return fail(state.error());
+  const auto& files = context.system.files();
+  const plan::Journal journal(files, *state);
+
+  auto newest = journal.newest_id();
+  auto proposal = propose();
+  if (!proposal)
+    return fail(proposal.error());
+  for (bool first = true;; first = false) {
+    if (auto ended = present(context, *proposal))
+      return *ended;
+    if (first)
+      warn_of_unfinished(context, journal, proposal->plan);
+    const auto agreed = ask(context);
+    if (!agreed)
+      return fail(agreed.error());
+    if (!*agreed) {
+      context.console.message("nothing was changed");
+      return Executed{k_exit_failed, std::nullopt}; // as dnf and apt
+    }
+    plan::install_interrupt_handlers(); // before the lock, whose wait Ctrl-C ends
+    const auto lock =
+        plan::HostLock::acquire(files, *state, {shell_join(context.argv), identity.user}, context.flags.wait,
+                                [&](const std::string& holder) { context.console.message("waiting: " + holder); });
+    if (!lock)
+      return fail(lock.error());
+    auto now = journal.newest_id();
+    if (!now)
+      return fail(now.error());
+    if (newest && *now == *newest)
+      return apply(context, proposal->plan, journal, identity);
+    newest = std::move(now);
+    auto again = propose();
+    if (!again)
+      return fail(again.error());
+    if (again->plan == proposal->plan)
+      return apply(context, proposal->plan, journal, identity);
+    context.console.message("another sharefs has changed this host meanwhile; what is to be done now:");
+    proposal = std::move(again);
+    // The lock is given back for the person's answer.
+  }
+}
+
+Result<Executed> take_back(Context& context, const std::string& id) {
+  const auto journal = journal_of(context);
+  if (!journal)
+    return fail(journal.error());
+  return execute(context, [&]() -> Result<Proposal> {
+    const auto entry = journal->load(id);
+    const auto entries = journal->list();
+    if (!entry || !entries)
+      return fail(!entry ? entry.error() : entries.error());
+    if (entry->state == plan::JournalState::undone) // by another sharefs, meanwhile
+      return Proposal{{}, id + " is undone already"};
+    return Proposal{plan::undo_plan(*entry, *entries), "there is nothing left to take back of " + id};
+  });
+}
+
+Result<Executed> execute(Context& context, const plan::Plan& plan, std::string_view nothing) {
+  return execute(context, [&]() -> Result<Proposal> { return Proposal{plan, std::string(nothing)}; });
 }
 
 } // namespace sharefs::cli

@@ -1,20 +1,42 @@
 #pragma once
 // The one way to change anything: show, (--dry-run, --check), confirm, lock, apply, report.
 #include "cli/context.hpp"
-#include "plan/plan.hpp"
+#include "plan/journal.hpp"
 
+#include <functional>
 #include <optional>
+#include <string>
 
 namespace sharefs::cli {
 
-struct Executed {
-  int exit_code = 0;
-  std::optional<plan::Report> report; ///< nullopt: nothing was applied (empty plan, --dry-run, --check)
-  [[nodiscard]] bool applied() const { return report.has_value(); }
+/// What a command wants to do, as the machine is now.
+struct Proposal {
+  plan::Plan plan;
+  std::string nothing; ///< said when the plan is empty: "all mounts are as they should be"
 };
 
-/// `nothing` is said when the plan is empty ("all mounts are as they should be"). Plan and report go into the
-/// envelope. Errors: `usage` when there is no terminal and no --yes; `busy` when another sharefs holds the host.
+struct Executed {
+  int exit_code = 0;
+  std::optional<plan::Report> report; ///< nullopt: nothing was applied (empty plan, --dry-run, --check, the answer no)
+  [[nodiscard]] bool applied() const { return report.has_value(); }
+  /// Ended before anything was applied, by --check or by the answer no: `exit_code` is the command's.
+  [[nodiscard]] bool stopped() const { return !applied() && exit_code != 0; }
+};
+
+/// `propose` reads the machine and makes the plan. If another sharefs has changed something by the time the host lock
+/// is ours, it is asked again, and a plan that is different now is shown again and needs a new consent: what a command
+/// keeps from its look, it must set anew in `propose`. Plan and report go into the envelope. Under --dry-run and
+/// --check the plan is data, on stdout. Errors: `usage` when there is no terminal and no --yes; `busy` when another
+/// sharefs holds the host.
+Result<Executed> execute(Context& context, const std::function<Result<Proposal>()>& propose);
+
+/// A plan that does not depend on what another sharefs may have changed, but for what its actions check themselves.
 Result<Executed> execute(Context& context, const plan::Plan& plan, std::string_view nothing);
+
+/// Executes the plan that takes an entry of the journal back. apply() marks the entry as undone.
+Result<Executed> take_back(Context& context, const std::string& id);
+
+/// The journal of this user on this host.
+Result<plan::Journal> journal_of(Context& context);
 
 } // namespace sharefs::cli

@@ -10,6 +10,7 @@ inline constexpr int k_exit_usage = 2;   ///< usage or configuration
 inline constexpr int k_exit_pending = 3; ///< --check found something to do
 inline constexpr int k_exit_partly = 4;  ///< some was done, some not
 inline constexpr int k_exit_interrupted = 130;
+inline constexpr int k_exit_pipe_closed = 141; ///< nobody reads standard output any more; as a shell reports SIGPIPE
 // Of `run`, as env(1) and timeout(1) have them.
 inline constexpr int k_exit_run_failed = 125;
 inline constexpr int k_exit_not_executable = 126;

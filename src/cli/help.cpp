@@ -55,8 +55,6 @@ std::string option_rows(const std::vector<OptionSpec>& options) {
     if (!option.value.empty())
       names += fmt::format(" {}", option.value);
     std::string text(option.help);
-    if (!option.choices.empty())
-      text += fmt::format(" ({})", fmt::join(option.choices, ", "));
     if (!option.fallback.empty())
       text += fmt::format(" [default: {}]", option.fallback);
     rows.emplace_back(std::move(names), std::move(text));
@@ -104,7 +102,7 @@ const std::vector<OptionSpec>& global_options() {
       {.names = "-q,--quiet", .help = "only warnings and errors"},
       {.names = "-v,--verbose", .help = "log what is run"},
       {.names = "-h,--help", .help = "show this help"},
-      {.names = "--version", .help = "show the version"},
+      {.names = "-V,--version", .help = "show the version"},
   };
   return k_options;
 }
@@ -135,7 +133,7 @@ std::string overview(const std::string& prefix) {
                      "  sharefs run -- torchrun train.py --cache_dir /data/share/cache\n\n"
                      "Exit codes: 0 ok, 1 failed, 2 usage or configuration, 3 changes pending (--check),\n"
                      "4 partly done, 130 interrupted. `run` returns the code of its command.\n"
-                     "Run `sharefs COMMAND --help` for one command.\n",
+                     "Run `sharefs help COMMAND` for one command.\n",
                      SHAREFS_VERSION, columns(rows), option_rows(global_options()));
 }
 

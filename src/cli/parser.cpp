@@ -1,10 +1,8 @@
-// The only file that includes CLI11: five seconds to compile, and its exceptions end here.
 #include "cli/parser.hpp"
 
 #include "base/text.hpp"
 #include "cli/help.hpp"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <fmt/format.h>
 
@@ -12,285 +10,258 @@ namespace sharefs::cli {
 
 namespace {
 
-/// Splits argv at the first `--`: what follows belongs to the wrapped command and CLI11 must never see it (its
-/// prefix_command() and positional vectors change such arguments).
-std::pair<Argv, std::optional<Argv>> split_at_dashes(const Argv& argv) {
-  const auto dashes = std::ranges::find(argv, "--");
-  if (dashes == argv.end())
-    return {argv, std::nullopt};
-  return {Argv(argv.begin(), dashes), Argv(dashes + 1, argv.end())};
-}
+using Options = std::vector<const OptionSpec*>;
 
-/// The key of an option in Arguments: its last name without dashes ("-f,--force" -> "force").
-std::string key_of(std::string_view names) {
-  const auto last = split(names, ',').back();
+/// "-f,--force" -> "force": the key of an option in Arguments.
+std::string key_of(const OptionSpec& option) {
+  const auto last = split(option.names, ',').back();
   return last.substr(last.find_first_not_of('-'));
 }
 
-struct CommandNode {
-  CLI::App* app = nullptr;           ///< nullptr: this command line cannot mean it
-  const CommandSpec* spec = nullptr; ///< nullptr: only a prefix of others (`conda`)
-  std::vector<std::pair<const OptionSpec*, CLI::Option*>> options;
-};
+bool is_option(std::string_view word) {
+  return word.size() > 1 && word.front() == '-';
+}
 
-class Parser {
+/// What the command understands; nullptr: no command.
+Options options_of(const CommandSpec* command) {
+  Options options;
+  const auto add = [&options](const std::vector<OptionSpec>& specs) {
+    for (const auto& spec : specs)
+      options.push_back(&spec);
+  };
+  add(global_options());
+  if (command != nullptr) {
+    add(command->options);
+    if (command->effect == Effect::changes)
+      add(change_options());
+  }
+  return options;
+}
+
+const OptionSpec* find_option(const Options& options, std::string_view name) {
+  const auto found = std::ranges::find_if(options, [name](const OptionSpec* option) {
+    const auto names = split(option->names, ',');
+    return std::ranges::find(names, name) != names.end();
+  });
+  return found == options.end() ? nullptr : *found;
+}
+
+/// The words that may follow `prefix` ("" or "conda").
+std::vector<std::string> next_words(const std::string& prefix) {
+  std::vector<std::string> words;
+  if (prefix.empty())
+    words = {"help", "version"};
+  const auto depth = split_words(prefix).size();
+  for (const auto* command : commands()) {
+    const auto parts = split_words(command->name);
+    const bool below = prefix.empty() || command->name.starts_with(prefix + " ");
+    if (below && parts.size() > depth && std::ranges::find(words, parts[depth]) == words.end())
+      words.push_back(parts[depth]);
+  }
+  return words;
+}
+
+/// "did you mean" for a word where a command was expected, also when its first half was forgotten (`link`).
+std::string command_hint(const std::string& prefix, const std::string& word) {
+  if (auto near = did_you_mean_hint(word, next_words(prefix)); !near.empty())
+    return near;
+  for (const auto* command : commands())
+    if (prefix.empty() && command->name.ends_with(" " + word))
+      return fmt::format("did you mean `{}`?", command->name);
+  return fmt::format("run `sharefs {}--help`", prefix.empty() ? "" : prefix + " ");
+}
+
+/// A command line on its way to what it means: first the command is found, then its options are known.
+class Line {
  public:
-  /// For `own`, the words before `--`, and no others. CLI11 learns of a command only if its first word is among them:
-  /// to make its objects for all commands is most of the work of `sharefs run`.
-  explicit Parser(const Argv& own) : m_app("sharefs") {
-    m_app.fallthrough();
-    m_app.allow_extras();
-    m_app.set_help_flag();
-    m_app.require_subcommand(0, 1);
-    add_options(m_app, global_options(), m_global);
-    for (const auto* spec : commands())
-      add_command(*spec, std::ranges::find(own, split_words(spec->name).front()) != own.end());
-  }
-
-  Result<Parsed> parse(const Argv& own, std::optional<Argv> rest) {
-    // CLI11 takes the arguments last first.
-    std::vector<std::string> reversed(own.rbegin(), own.rend() - (own.empty() ? 0 : 1));
-    try {
-      m_app.parse(reversed);
-    } catch (const CLI::ParseError& error) {
-      return fail(ErrorCode::usage, first_line(error.what()), help_hint(chosen()));
-    }
-    return collect(std::move(rest));
-  }
-
- private:
-  static std::string first_line(std::string text) {
-    text = text.substr(0, text.find('\n'));
-    while (text.ends_with('.'))
-      text.pop_back();
-    return text;
-  }
-
-  static std::string help_hint(const CommandNode* node) {
-    const std::string name = node != nullptr && node->spec != nullptr ? fmt::format(" {}", node->spec->name) : "";
-    return fmt::format("run `sharefs{} --help`", name);
-  }
-
-  static void add_options(CLI::App& app, const std::vector<OptionSpec>& specs,
-                          std::vector<std::pair<const OptionSpec*, CLI::Option*>>& into) {
-    for (const auto& spec : specs) {
-      CLI::Option* option = nullptr;
-      if (spec.value.empty())
-        option = app.add_flag(std::string(spec.names));
-      else
-        // One value each time; which of several counts is decided in collect().
-        option =
-            app.add_option(std::string(spec.names))->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-      into.emplace_back(&spec, option);
-    }
-  }
-
-  void add_command(const CommandSpec& spec, bool possible) {
-    CLI::App* app = &m_app;
-    std::string path;
-    for (const auto& word : split_words(spec.name)) {
-      path += path.empty() ? word : " " + word;
-      auto found = std::ranges::find(m_nodes, path, &std::pair<std::string, CommandNode>::first);
-      if (found == m_nodes.end()) {
-        CLI::App* sub = possible ? app->add_subcommand(word) : nullptr;
-        if (possible)
-          sub->fallthrough()->require_subcommand(0, 1);
-        m_nodes.emplace_back(path, CommandNode{sub, nullptr, {}});
-        found = std::prev(m_nodes.end());
-      }
-      app = found->second.app;
-    }
-    auto& node = std::ranges::find(m_nodes, path, &std::pair<std::string, CommandNode>::first)->second;
-    node.spec = &spec;
-    if (!possible)
+  explicit Line(Argv words) : m_words(std::move(words)) {
+    if (m_words.empty())
       return;
-    add_options(*app, spec.options, node.options);
-    if (spec.effect == Effect::changes)
-      add_options(*app, change_options(), node.options);
-  }
-
-  /// The innermost command that was given.
-  [[nodiscard]] const CommandNode* chosen() const {
-    const CommandNode* found = nullptr;
-    std::size_t depth = 0;
-    for (const auto& [path, node] : m_nodes)
-      if (node.app != nullptr && node.app->parsed() && path.size() > depth) {
-        found = &node;
-        depth = path.size();
-      }
-    return found;
-  }
-
-  [[nodiscard]] std::string path_of(const CommandNode* wanted) const {
-    for (const auto& [path, node] : m_nodes)
-      if (&node == wanted)
-        return path;
-    return {};
-  }
-
-  /// Names that may follow `prefix` ("" or "conda"): for "did you mean".
-  [[nodiscard]] std::vector<std::string> next_words(const std::string& prefix) const {
-    std::vector<std::string> words;
-    for (const auto& [path, node] : m_nodes) {
-      const bool below = prefix.empty() || path.starts_with(prefix + " ");
-      const auto tail = prefix.empty() ? path : below ? path.substr(prefix.size() + 1) : "";
-      if (below && tail.find(' ') == std::string::npos)
-        words.push_back(tail);
+    if (m_words.front() == "help") {
+      m_words.erase(m_words.begin());
+      m_words.emplace_back("--help");
+    } else if (m_words.front() == "version") {
+      m_words.front() = "--version";
     }
-    return words;
   }
 
-  static std::vector<std::string> option_names(const CommandNode* node) {
-    std::vector<std::string> names;
-    const auto take = [&names](const std::vector<OptionSpec>& specs) {
-      for (const auto& spec : specs)
-        for (auto& name : split(spec.names, ','))
-          names.push_back(std::move(name));
-    };
-    take(global_options());
-    if (node != nullptr && node->spec != nullptr) {
-      take(node->spec->options);
-      if (node->spec->effect == Effect::changes)
-        take(change_options());
-    }
-    return names;
-  }
-
-  static Result<void> take_values(const std::vector<std::pair<const OptionSpec*, CLI::Option*>>& options,
-                                  Arguments& into) {
-    for (const auto& [spec, option] : options) {
-      const auto key = key_of(spec->names);
-      const bool is_flag = spec->value.empty();
-      if (is_flag && option->count() > 0)
-        into.flags.insert(key);
-      if (is_flag)
-        continue;
-      const auto given = option->results();
-      if (given.size() > 1 && !spec->repeat)
-        return fail(ErrorCode::usage, fmt::format("option `{}` was given {} times", option->get_name(), given.size()));
-      for (const auto& value : given)
-        if (!spec->choices.empty() && std::ranges::find(spec->choices, value) == spec->choices.end()) {
-          const std::vector<std::string> choices(spec->choices.begin(), spec->choices.end());
-          const auto near = did_you_mean_hint(value, choices);
-          return fail(ErrorCode::usage, fmt::format("option `{}` does not know `{}`", option->get_name(), value),
-                      near.empty() ? fmt::format("one of {}", join(choices, ", ")) : near);
-        }
-      if (!given.empty())
-        into.values[key] = given;
-      else if (!spec->fallback.empty())
-        into.values[key] = {std::string(spec->fallback)};
-    }
-    return {};
-  }
-
-  static bool is_option(const std::string& word) { return word.size() > 1 && word.front() == '-'; }
-
-  /// What CLI11 did not recognise: positional arguments in their order, or mistakes. A mistyped command comes first,
-  /// for then its options are unknown too.
-  Result<std::vector<std::string>> leftovers(const CommandNode* node) const {
-    auto words = m_app.remaining(true);
-    const auto command = std::ranges::find_if_not(words, is_option);
-    if ((node == nullptr || node->spec == nullptr) && command != words.end()) {
-      const auto path = path_of(node);
-      const auto prefix = path.empty() ? "" : path + " ";
-      const auto near = did_you_mean_hint(*command, next_words(path));
-      return fail(ErrorCode::usage, fmt::format("unknown command `{}{}`", prefix, *command),
-                  near.empty() ? fmt::format("run `sharefs {}--help`", prefix) : near);
-    }
-    const auto option = std::ranges::find_if(words, is_option);
-    if (option != words.end()) {
-      const auto name = option->substr(0, option->find('='));
-      const auto near = did_you_mean_hint(name, option_names(node));
-      return fail(ErrorCode::usage, fmt::format("unknown option `{}`", name), near.empty() ? help_hint(node) : near);
-    }
-    return words;
-  }
-
-  Result<Parsed> collect(std::optional<Argv> rest) {
-    Parsed parsed;
-    Arguments global;
-    if (auto taken = take_values(m_global, global); !taken)
+  Result<Parsed> parse(std::optional<Argv> rest) {
+    if (auto found = find_command(); !found)
+      return fail(found.error());
+    m_options = options_of(m_command);
+    if (auto taken = take_words(!rest); !taken)
       return fail(taken.error());
-    const auto* node = chosen();
-    const auto* spec = node != nullptr ? node->spec : nullptr;
-    auto words = leftovers(node);
-    if (!words)
-      return fail(words.error());
-    const bool bare = node == nullptr && words->empty() && !rest;
-
-    if (global.flag("version")) {
+    Parsed parsed;
+    if (m_arguments.flag("version")) {
       parsed.print = fmt::format("sharefs {}\n", SHAREFS_VERSION);
       return parsed;
     }
-    const auto path = path_of(node);
-    if (global.flag("help") || bare) {
-      parsed.print = spec != nullptr ? command_help(*spec) : overview(path);
+    if (m_arguments.flag("help") || (m_path.empty() && !rest)) {
+      parsed.print = m_command != nullptr ? command_help(*m_command) : overview(m_path);
       return parsed;
     }
-    if (spec == nullptr)
-      return fail(ErrorCode::usage, fmt::format("`sharefs {}` needs a command", path),
-                  fmt::format("one of {}", join(next_words(path), ", ")));
-
-    parsed.command = spec;
-    if (auto taken = take_values(node->options, parsed.arguments); !taken) {
-      auto error = taken.error();
-      if (error.hint.empty())
-        error.hint = help_hint(node);
-      return fail(error);
-    }
-    if (auto filled = take_positional(*spec, std::move(*words), std::move(rest), parsed.arguments); !filled)
-      return fail(filled.error());
-    return fill_flags(std::move(parsed), global);
+    if (m_command == nullptr)
+      return fail(ErrorCode::usage,
+                  fmt::format("`{}` needs a command", m_path.empty() ? "sharefs" : "sharefs " + m_path),
+                  fmt::format("one of {}", join(next_words(m_path), ", ")));
+    if (auto checked = check_values(); !checked)
+      return fail(checked.error());
+    if (auto placed = place_positional(std::move(rest)); !placed)
+      return fail(placed.error());
+    parsed.command = m_command;
+    parsed.arguments = std::move(m_arguments);
+    return with_flags(std::move(parsed));
   }
 
-  static Result<void> take_positional(const CommandSpec& spec, std::vector<std::string> words, std::optional<Argv> rest,
-                                      Arguments& into) {
-    const auto hint = fmt::format("run `sharefs {} --help`", spec.name);
-    if (spec.takes_command) {
-      if (!rest)
-        return fail(ErrorCode::usage, fmt::format("`sharefs {}` needs `--` before the command to run", spec.name),
-                    words.empty() ? hint : fmt::format("run `sharefs {} -- {}`", spec.name, shell_join(words)));
-      if (rest->empty())
-        return fail(ErrorCode::usage, "there is no command behind `--`", hint);
-      into.rest = std::move(rest);
-    } else if (rest) { // a plain end of options
-      words.insert(words.end(), rest->begin(), rest->end());
+ private:
+  [[nodiscard]] std::string help_hint() const {
+    return fmt::format("run `sharefs {}--help`", m_path.empty() ? "" : m_path + " ");
+  }
+
+  /// The first words that are no options, as many as make the name of a command; they are removed.
+  Result<void> find_command() {
+    const auto global = options_of(nullptr);
+    for (std::size_t i = 0; i < m_words.size(); ++i) {
+      if (is_option(m_words[i])) {
+        const auto* option = find_option(global, m_words[i]);
+        i += option != nullptr && !option->value.empty() ? 1U : 0U;
+        continue;
+      }
+      const auto words = next_words(m_path);
+      const bool known = std::ranges::find(words, m_words[i]) != words.end();
+      if (!known && m_command != nullptr)
+        return {}; // an argument
+      if (!known)
+        return fail(ErrorCode::usage,
+                    fmt::format("unknown command `{}{}`", m_path.empty() ? "" : m_path + " ", m_words[i]),
+                    command_hint(m_path, m_words[i]));
+      m_path += (m_path.empty() ? "" : " ") + m_words[i];
+      const auto command = std::ranges::find(commands(), m_path, &CommandSpec::name);
+      m_command = command == commands().end() ? nullptr : *command;
+      m_words.erase(m_words.begin() + static_cast<std::ptrdiff_t>(i--));
     }
-    const auto& positional = spec.positional;
-    const bool any_number = !positional.name.empty() && positional.max == 0;
-    if (!any_number && words.size() > positional.max)
-      return fail(ErrorCode::usage, fmt::format("unexpected argument `{}`", words[positional.max]), hint);
-    if (words.size() < positional.min)
-      return fail(ErrorCode::usage, fmt::format("{} is missing", positional.name), hint);
-    into.positional = std::move(words);
     return {};
   }
 
-  static Result<Parsed> fill_flags(Parsed parsed, const Arguments& global) {
+  /// Options into m_arguments, all other words into its positional ones. For a command that runs another one and was
+  /// given no `--`, what follows the first word is that command's.
+  Result<void> take_words(bool no_dashes) {
+    for (std::size_t i = 0; i < m_words.size(); ++i) {
+      const bool foreign =
+          m_command != nullptr && m_command->takes_command && no_dashes && !m_arguments.positional.empty();
+      if (!is_option(m_words[i]) || foreign)
+        m_arguments.positional.push_back(m_words[i]);
+      else if (auto taken = take_option(i); !taken)
+        return taken;
+    }
+    return {};
+  }
+
+  /// The option at m_words[i], in one of the forms `--name`, `--name=VALUE`, `--name VALUE`, `-n`, `-nVALUE`, `-nm`.
+  Result<void> take_option(std::size_t& i) {
+    const auto word = m_words[i];
+    const bool is_long = word.starts_with("--");
+    const auto equals = is_long ? word.find('=') : std::string::npos;
+    const auto name = is_long ? word.substr(0, equals) : word.substr(0, 2);
+    const auto* option = find_option(m_options, name);
+    if (option == nullptr)
+      return unknown(is_long ? name : word);
+    const auto key = key_of(*option);
+    std::optional<std::string> value;
+    if (equals != std::string::npos)
+      value = word.substr(equals + 1);
+    else if (!is_long && word.size() > 2)
+      value = word.substr(2);
+    if (option->value.empty()) {
+      if (value && is_long)
+        return fail(ErrorCode::usage, fmt::format("option `{}` takes no value", name), help_hint());
+      m_arguments.flags.insert(key);
+      if (value && find_option(m_options, "-" + value->substr(0, 1)) == nullptr)
+        return unknown(word);
+      if (value) // several in one word: on with the next
+        m_words[i--] = "-" + *value;
+      return {};
+    }
+    if (!value && i + 1 < m_words.size() && find_option(m_options, m_words[i + 1]) == nullptr)
+      value = m_words[++i];
+    if (!value)
+      return fail(ErrorCode::usage, fmt::format("option `{}` needs a value: {}", name, option->value), help_hint());
+    m_arguments.values[key].push_back(*value);
+    return {};
+  }
+
+  [[nodiscard]] tl::unexpected<Error> unknown(const std::string& option) const {
+    std::vector<std::string> names;
+    for (const auto* known : m_options)
+      for (auto& name : split(known->names, ','))
+        names.push_back(std::move(name));
+    const auto near = did_you_mean_hint(option, names);
+    return fail(ErrorCode::usage, fmt::format("unknown option `{}`", option), near.empty() ? help_hint() : near);
+  }
+
+  /// Not more often than it may be; then the defaults.
+  Result<void> check_values() {
+    for (const auto* option : m_options) {
+      if (option->value.empty())
+        continue;
+      const auto key = key_of(*option);
+      auto& given = m_arguments.values[key];
+      if (given.size() > 1 && !option->repeat)
+        return fail(ErrorCode::usage, fmt::format("option `--{}` was given {} times", key, given.size()), help_hint());
+      if (given.empty() && !option->fallback.empty())
+        given.emplace_back(option->fallback);
+    }
+    return {};
+  }
+
+  Result<void> place_positional(std::optional<Argv> rest) {
+    auto& words = m_arguments.positional;
+    if (m_command->takes_command) {
+      if (!rest)
+        return fail(ErrorCode::usage, fmt::format("`sharefs {}` needs `--` before the command to run", m_path),
+                    words.empty() ? help_hint() : fmt::format("run `sharefs {} -- {}`", m_path, shell_join(words)));
+      if (rest->empty())
+        return fail(ErrorCode::usage, "there is no command behind `--`", help_hint());
+      m_arguments.rest = std::move(rest);
+    } else if (rest) { // a plain end of options
+      words.insert(words.end(), rest->begin(), rest->end());
+    }
+    const auto& positional = m_command->positional;
+    const bool any_number = !positional.name.empty() && positional.max == 0;
+    if (!any_number && words.size() > positional.max)
+      return fail(ErrorCode::usage, fmt::format("unexpected argument `{}`", words[positional.max]), help_hint());
+    if (words.size() < positional.min)
+      return fail(ErrorCode::usage, fmt::format("{} is missing", positional.name), help_hint());
+    return {};
+  }
+
+  static Result<Parsed> with_flags(Parsed parsed) {
     auto& flags = parsed.flags;
-    const auto& own = parsed.arguments;
-    flags.config = global.value("config").value_or("");
-    flags.root = global.value("root").value_or("/");
-    flags.json = global.flag("json");
-    flags.quiet = global.flag("quiet");
-    flags.verbose = global.flag("verbose");
-    flags.dry_run = own.flag("dry-run");
-    flags.check = own.flag("check");
-    flags.yes = own.flag("yes");
-    const auto wait = global.duration("wait");
+    const auto& given = parsed.arguments;
+    flags.config = given.value("config").value_or("");
+    flags.root = given.value("root").value_or("/");
+    flags.json = given.flag("json");
+    flags.quiet = given.flag("quiet");
+    flags.verbose = given.flag("verbose");
+    flags.dry_run = given.flag("dry-run");
+    flags.check = given.flag("check");
+    flags.yes = given.flag("yes");
+    const auto wait = given.duration("wait");
     if (!wait)
       return fail(wait.error());
     flags.wait = *wait;
     if (flags.dry_run && flags.check)
       return fail(
           ErrorCode::usage, "`--dry-run` and `--check` exclude each other",
-          "`--dry-run` shows what would be done, `--check` only tells by its exit code (3) that there is something");
+          "`--dry-run` shows what would be done, `--check` says only by its exit code (3) that there is something");
     return parsed;
   }
 
-  CLI::App m_app;
-  std::vector<std::pair<const OptionSpec*, CLI::Option*>> m_global;
-  std::vector<std::pair<std::string, CommandNode>> m_nodes;
+  Argv m_words; ///< without the program's name, the command's once it is found, and all from `--` on
+  std::string m_path;
+  const CommandSpec* m_command = nullptr; ///< nullptr: none, or only the first half of one (`conda`)
+  Options m_options;
+  Arguments m_arguments;
 };
 
 } // namespace
@@ -305,8 +276,11 @@ Result<std::chrono::milliseconds> Arguments::duration(std::string_view name) con
 }
 
 Result<Parsed> parse_command_line(const Argv& argv) {
-  auto [own, rest] = split_at_dashes(argv);
-  return Parser(own).parse(own, std::move(rest));
+  const auto dashes = std::ranges::find(argv, "--");
+  const auto first = argv.empty() ? argv.begin() : argv.begin() + 1;
+  if (dashes == argv.end())
+    return Line(Argv(first, argv.end())).parse(std::nullopt);
+  return Line(Argv(std::min(first, dashes), dashes)).parse(Argv(dashes + 1, argv.end()));
 }
 
 } // namespace sharefs::cli

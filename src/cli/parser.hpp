@@ -12,7 +12,8 @@ struct Parsed {
 };
 
 /// argv (with argv[0]) -> what to do. `usage` errors have a "did you mean" hint for commands and options.
-/// argv is split at the first `--` before CLI11 sees it, so a wrapped command's own options are never ours.
+/// What follows the first `--` belongs to a wrapped command and is never read. `help [COMMAND]` and `version` are the
+/// options of these names.
 Result<Parsed> parse_command_line(const Argv& argv);
 
 } // namespace sharefs::cli

@@ -1,6 +1,6 @@
 #pragma once
-// sharefs.yaml as a value. Only src/cli sees it; a room gets what it needs as its own types (cli/desired.hpp).
-#include <map>
+// sharefs.yaml as a value, and the defaults of its keys. Only src/cli sees it; a room gets what it needs as its own
+// types.
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,9 +18,9 @@ struct Origin {
 /// `access:` of an export: who may use the directory.
 struct Access {
   enum class Kind { keep, open, group };
-  Kind kind = Kind::keep; ///< keep: as it is; open: 0777 as in the manual recipe; group: setgid, default ACLs
+  Kind kind = Kind::keep; ///< keep: as it is; open: 1777; group: setgid, default ACLs
   std::string group;      ///< for Kind::group
-  unsigned mode = 02775;  ///< for Kind::group
+  unsigned mode = 02770;  ///< for Kind::group
   friend bool operator==(const Access&, const Access&) = default;
 };
 

@@ -1,4 +1,8 @@
-#include "config/keys.hpp"
+#include "config/fields.hpp"
+#include "config/values.hpp"
+
+#include "base/source.hpp"
+#include "base/text.hpp"
 
 #include <array>
 
@@ -9,63 +13,125 @@ namespace {
 using enum ValueType;
 constexpr bool k_required = true;
 constexpr bool k_optional = false;
+constexpr bool k_unique = true;
+
+constexpr Field k_version{.get = [](const void* config) { return Texts{std::to_string(in<&Config::version>(config))}; },
+                          .set = [](void* /*config*/, const Texts& /*the only one*/) {}};
+
+constexpr Field k_mode{
+    .get = [](const void* access) { return Texts{format_mode(in<&Access::mode>(access))}; },
+    .set = [](void* access, const Texts& texts) { in<&Access::mode>(access) = parse_mode(texts.front()).value_or(0); },
+    .defaults = defaults_of<Access>};
+
+/// A word, or a mapping for the kind `group`.
+constexpr Field k_access{
+    .get =
+        [](const void* parent) {
+          return Texts{in<&Export::access>(parent).kind == Access::Kind::open ? "open" : "keep"};
+        },
+    .set =
+        [](void* parent, const Texts& texts) {
+          in<&Export::access>(parent).kind = texts.front() == "open" ? Access::Kind::open : Access::Kind::keep;
+        },
+    .add = [](void* parent, const std::string&, const Origin&) -> void* {
+      in<&Export::access>(parent).kind = Access::Kind::group;
+      return &in<&Export::access>(parent);
+    },
+    .items = [](const void* parent) -> std::vector<Item> {
+      const auto& access = in<&Export::access>(parent);
+      return access.kind == Access::Kind::group ? std::vector<Item>{{{}, &access}} : std::vector<Item>{};
+    },
+    .defaults = defaults_of<Export>};
+
+constexpr Field k_from{.get =
+                           [](const void* parent) {
+                             const auto& mount = *static_cast<const Mount*>(parent);
+                             return Texts{mount.server.empty() ? "" : format_source(mount.server, mount.path)};
+                           },
+                       .set =
+                           [](void* parent, const Texts& texts) {
+                             auto& mount = *static_cast<Mount*>(parent);
+                             auto [server, remote_path] = parse_source(texts.front());
+                             mount.server = std::move(server);
+                             mount.path = std::move(remote_path);
+                           },
+                       .defaults = defaults_of<Mount>};
 
 // A parent stands before its children; the order is that of the documentation and of `config show`.
 constexpr std::array k_keys{
-    Key{"version", integer, "", k_required, "1", "version of this format"},
+    Key{"version", integer, k_required, "1", "version of this format", k_version},
 
-    Key{"servers", mapping, "", k_optional, "", "the machines that export directories, by name"},
-    Key{"servers.*", mapping, "", k_optional, "", "one server; mounts refer to it by this name"},
-    Key{"servers.*.address", text, "", k_optional, "",
-        "host name or IP address that clients reach it by; without it the server's name is used"},
-    Key{"servers.*.exports[]", mapping, "", k_optional, "", "a directory that this server exports"},
-    Key{"servers.*.exports[].path", path, "", k_required, "", "the directory"},
-    Key{"servers.*.exports[].clients", text_list, "", k_required, "",
-        "who may mount it: hosts, CIDR networks, wildcards (quoted: `\"*\"`), @netgroups"},
-    Key{"servers.*.exports[].options", text_list, "[]", k_optional, "",
-        "export options of exports(5); rw, sync, no_subtree_check and root_squash unless they say otherwise"},
-    Key{"servers.*.exports[].access", access, "keep", k_optional, "keep|open",
-        "who may use the directory: keep leaves it as it is, open makes it 0777, {group, mode} gives it to a group"},
-    Key{"servers.*.exports[].access.group", text, "", k_required, "", "group that owns the directory"},
-    Key{"servers.*.exports[].access.mode", mode, "\"2775\"", k_optional, "",
-        "mode of the directory, octal and in quotes; 2 in front lets new files inherit the group"},
+    Key{"servers", mapping, k_optional, "", "the machines that export directories, by name", k_same},
+    Key{"servers.*", mapping, k_optional, "", "one server; mounts refer to it by this name", k_each<&Config::servers>},
+    Key{"servers.*.address", text, k_optional, "",
+        "host name or IP address that clients reach it by; without it the server's name is used",
+        k_text<&Server::address>, host_rule},
+    Key{"servers.*.exports[]", mapping, k_optional, "", "a directory that this server exports",
+        k_each<&Server::exports>},
+    Key{"servers.*.exports[].path", path, k_required, "", "the directory", k_text<&Export::path>, nullptr, k_unique},
+    Key{"servers.*.exports[].clients", text_list, k_required, "",
+        "who may mount it: hosts, CIDR networks, wildcards (quoted: `\"*\"`), @netgroups", k_texts<&Export::clients>,
+        client_rule},
+    Key{"servers.*.exports[].options", text_list, k_optional, "",
+        "export options of exports(5); rw, sync, no_subtree_check and root_squash unless they say otherwise",
+        k_texts<&Export::options>, option_rule},
+    Key{"servers.*.exports[].access", access, k_optional, "keep|open",
+        "who may use the directory: keep leaves it as it is, open makes it 1777 (everyone may write, and delete only "
+        "what is theirs), {group, mode} gives it to a group",
+        k_access},
+    Key{"servers.*.exports[].access.group", text, k_required, "", "group that owns the directory",
+        k_text<&Access::group>, account_rule},
+    Key{"servers.*.exports[].access.mode", mode, k_optional, "",
+        "mode of the directory, octal and in quotes; 2 in front lets new files inherit the group, and its last digit "
+        "is "
+        "what everyone else may do, with new files too",
+        k_mode, mode_rule},
 
-    Key{"mounts", mapping, "", k_optional, "", "what clients mount, by name"},
-    Key{"mounts.*", mapping, "", k_optional, "", "one mount; commands refer to it by this name"},
-    Key{"mounts.*.from", text, "", k_required, "", "SERVER:/PATH; SERVER is a name of servers: or any host"},
-    Key{"mounts.*.at", path, "", k_required, "", "mount point"},
-    Key{"mounts.*.profile", choice, "safe", k_optional, "safe|recipe|immutable",
+    Key{"mounts", mapping, k_optional, "", "what clients mount, by name", k_same},
+    Key{"mounts.*", mapping, k_optional, "", "one mount; commands refer to it by this name", k_each<&Config::mounts>},
+    Key{"mounts.*.from", remote, k_required, "", "SERVER:/PATH; SERVER is a name of servers: or any host", k_from,
+        remote_rule},
+    Key{"mounts.*.at", path, k_required, "", "mount point", k_text<&Mount::at>, mount_point_rule, k_unique},
+    Key{"mounts.*.profile", choice, k_optional, "safe|recipe|immutable",
         "mount options: safe waits for a server that is away, recipe is rw,bg,soft,nolock as in the manual recipe, "
-        "immutable is read-only with long caching"},
-    Key{"mounts.*.options", text_list, "[]", k_optional, "",
-        "further mount options of nfs(5); they win over the profile"},
-    Key{"mounts.*.boot", choice, "none", k_optional, "none|auto",
-        "auto: mounted at boot by what this machine has for it"},
+        "immutable is read-only with long caching",
+        k_text<&Mount::profile>},
+    Key{"mounts.*.options", text_list, k_optional, "", "further mount options of nfs(5); they win over the profile",
+        k_texts<&Mount::options>, option_rule},
+    Key{"mounts.*.boot", choice, k_optional, "none|auto", "auto: mounted at boot by what this machine has for it",
+        k_text<&Mount::boot>},
 
-    Key{"conda", mapping, "", k_optional, "", "shared conda environments"},
-    Key{"conda.store", path, "", k_required, "", "directory of the shared environments"},
-    Key{"conda.envs", text_list, "[]", k_optional, "", "names of the environments that every home gets"},
-    Key{"conda.link", choice, "each", k_optional, "each|whole",
-        "each: one link per environment; whole: the envs directory is a link, as in the manual recipe"},
-    Key{"conda.homes", mapping, "", k_optional, "", "the homes that get the links"},
-    Key{"conda.homes.users", text_list, "[]", k_optional, "", "users of this host"},
-    Key{"conda.homes.conda", text, "miniconda3", k_optional, "",
-        "conda's directory, relative to each home or absolute"},
+    Key{"conda", mapping, k_optional, "", "shared conda environments", k_one<&Config::conda>},
+    Key{"conda.store", path, k_required, "", "directory of the shared environments", k_text<&Conda::store>},
+    Key{"conda.envs", text_list, k_optional, "", "names of the environments that every home gets",
+        k_texts<&Conda::envs>, environment_rule},
+    Key{"conda.link", choice, k_optional, "each|whole",
+        "each: one link per environment; whole: the envs directory is a link, as in the manual recipe",
+        k_text<&Conda::link>},
+    Key{"conda.homes", mapping, k_optional, "", "the homes that get the links", k_one<&Conda::homes>},
+    Key{"conda.homes.users", text_list, k_optional, "", "users of this host", k_texts<&Homes::users>, account_rule},
+    Key{"conda.homes.conda", text, k_optional, "", "conda's directory, relative to each home or absolute",
+        k_text<&Homes::conda>, conda_rule},
 
-    Key{"caches", mapping, "", k_optional, "", "where `sharefs run` puts caches"},
-    Key{"caches.local", path_list, "/var/cache/sharefs", k_optional, "",
-        "directory on a node's own disk, or a list of which the usable one with the most free space is taken"},
-    Key{"caches.min_free", text, "1G", k_optional, "",
-        "a directory with less free space is not used; a launch that finds none fails before it begins"},
-    Key{"caches.rules[]", mapping, "", k_optional, "", "a rule of your own for an option of a training program"},
-    Key{"caches.rules[].program", text, "", k_optional, "",
-        "name of the script, with wildcards; without it every program"},
-    Key{"caches.rules[].flag", text, "", k_required, "", "the option whose value is a cache, such as --cache_dir"},
-    Key{"caches.rules[].place", choice, "", k_required, "local|keep",
-        "local: moved to the node's own disk; keep: left where it is"},
+    Key{"caches", mapping, k_optional, "", "where `sharefs run` puts caches", k_one<&Config::caches>},
+    Key{"caches.local", path_list, k_optional, "",
+        "directory on a node's own disk, or a list of which the usable one with the most free space is taken",
+        k_texts<&Caches::local>},
+    Key{"caches.min_free", text, k_optional, "",
+        "a directory with less free space is not used; a launch that finds none fails before it begins",
+        k_text<&Caches::min_free>, size_rule},
+    Key{"caches.rules[]", mapping, k_optional, "", "a rule of your own for an option of a training program",
+        k_each<&Caches::rules>},
+    Key{"caches.rules[].program", text, k_optional, "", "name of the script, with wildcards; without it every program",
+        k_text<&CacheRule::program>, program_rule},
+    Key{"caches.rules[].flag", text, k_required, "", "the option whose value is a cache, such as --cache_dir",
+        k_text<&CacheRule::flag>, flag_rule},
+    Key{"caches.rules[].place", choice, k_required, "local|keep",
+        "local: moved to the node's own disk; keep: left where it is", k_text<&CacheRule::place>},
 
-    Key{"nodes", mapping, "", k_optional, "", "the machines of the cluster"},
-    Key{"nodes.hostfile", path, "", k_optional, "", "list of them in DeepSpeed's format (`NAME slots=N`)"},
+    Key{"nodes", mapping, k_optional, "", "the machines of the cluster", k_one<&Config::nodes>},
+    Key{"nodes.hostfile", path, k_optional, "", "list of them in DeepSpeed's format (`NAME slots=N`)",
+        k_text<&Nodes::hostfile>},
 };
 
 } // namespace

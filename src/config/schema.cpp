@@ -1,6 +1,5 @@
 // The JSON Schema of sharefs.yaml, for editors: declared in config/keys.hpp.
-#include "base/text.hpp"
-#include "config/table.hpp"
+#include "config/keys.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -9,15 +8,6 @@ namespace sharefs::config {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-/// The default as JSON: the table has it as it stands in a file.
-Json fallback_json(const Key& key) {
-  if (key.fallback == "[]")
-    return Json::array();
-  if (key.fallback.size() >= 2 && key.fallback.front() == '"')
-    return key.fallback.substr(1, key.fallback.size() - 2);
-  return key.fallback;
-}
 
 Json text_schema(ValueType element) {
   Json schema = {{"type", "string"}};
@@ -45,35 +35,37 @@ Json value_schema(const Key& key) {
   case ValueType::mode:
     return {{"type", "string"}, {"pattern", "^[0-7]{3,4}$"}};
   case ValueType::choice:
-    return {{"enum", choices_of(key)}};
+    return {{"enum", key.choice_list()}};
   case ValueType::access:
-    return {{"oneOf", Json::array({Json{{"enum", choices_of(key)}}, mapping_schema(key.name, false)})}};
+    return {{"oneOf", Json::array({Json{{"enum", key.choice_list()}}, mapping_schema(key.name, false)})}};
   case ValueType::text_list:
     return list_schema(key);
   case ValueType::path_list:
     return {{"oneOf", Json::array({text_schema(key.type), list_schema(key)})}};
   case ValueType::mapping: {
-    bool needs_keys = key.name.ends_with("[]");
-    for (const auto& child : children_of(key.name))
-      needs_keys = needs_keys || child.key->required;
-    return mapping_schema(key.name, !needs_keys || key.name == "conda");
+    bool needs_keys = key.is_element();
+    for (const Key* child : children_of(key.name))
+      needs_keys = needs_keys || (key.any_name() && child->required);
+    return mapping_schema(key.name, !needs_keys);
   }
   case ValueType::text:
+  case ValueType::remote:
   case ValueType::path:
     return text_schema(key.type);
   }
   return Json::object();
 }
 
-Json described(const Child& child) {
-  const Key& key = *child.key;
+Json described(const Key& key) {
   Json schema = {{"description", key.description}};
   Json value = value_schema(key);
-  if (child.list)
+  if (key.is_element())
     value = {{"type", {"array", "null"}}, {"items", std::move(value)}};
   schema.update(value);
-  if (!key.fallback.empty())
-    schema["default"] = fallback_json(key);
+  if (const auto fallback = key.fallback(); fallback == "[]")
+    schema["default"] = Json::array();
+  else if (!fallback.empty())
+    schema["default"] = key.field.get(key.field.defaults()).front();
   return schema;
 }
 
@@ -82,17 +74,17 @@ Json mapping_schema(std::string_view pattern, bool nullable) {
   if (nullable)
     schema["type"] = {"object", "null"};
   const auto& children = children_of(pattern);
-  if (children.size() == 1 && children.front().name == "*") {
+  if (children.front()->any_name()) {
     schema["propertyNames"] = {{"pattern", "^[^-.].{0,63}$"}};
-    schema["additionalProperties"] = described(children.front());
+    schema["additionalProperties"] = described(*children.front());
     return schema;
   }
   Json properties = Json::object();
   Json required = Json::array();
-  for (const auto& child : children) {
-    properties[std::string(child.name)] = described(child);
-    if (child.key->required)
-      required.push_back(child.name);
+  for (const Key* child : children) {
+    properties[std::string(child->last_name())] = described(*child);
+    if (child->required)
+      required.push_back(child->last_name());
   }
   schema["properties"] = std::move(properties);
   if (!required.empty())

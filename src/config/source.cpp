@@ -16,40 +16,29 @@ bool is_continuation(char c) {
   return (static_cast<unsigned char>(c) & 0xc0U) == 0x80;
 }
 
-/// Offset of the first byte of the first sequence that is not UTF-8.
-std::size_t first_bad_byte(std::string_view text) {
-  for (std::size_t i = 0; i < text.size();) {
-    std::size_t length = 1;
-    if (static_cast<unsigned char>(text[i]) >= 0xc0)
-      while (length < 4 && i + length < text.size() && is_continuation(text[i + length]))
-        ++length;
-    if (!is_utf8(text.substr(i, length)))
-      return i;
-    i += length;
-  }
-  return text.size();
+/// Offset of the character with this number, from 0; the end if there are fewer.
+std::size_t offset_of(std::string_view text, std::size_t number) {
+  std::size_t at = 0;
+  for (; at < text.size(); ++at)
+    if (!is_continuation(text[at]) && number-- == 0)
+      break;
+  return at;
 }
 
 /// Up to k_context_width characters of the line around the column, and the column within them.
 std::pair<std::string, std::size_t> excerpt(std::string_view line, std::size_t column) {
-  std::vector<std::string> characters;
-  for (std::size_t i = 0; i < line.size();) {
-    auto end = i + 1;
-    while (end < line.size() && is_continuation(line[end]))
-      ++end;
-    const auto character = line.substr(i, end - i);
-    characters.emplace_back(character != "\t" && find_invisible(character) ? "?" : character);
-    i = end;
+  const std::size_t skipped = column > k_context_width * 3 / 4 ? column - k_context_width / 2 : 0;
+  line.remove_prefix(offset_of(line, skipped));
+  const auto rest = line.substr(offset_of(line, k_context_width));
+  line.remove_suffix(rest.size());
+  std::string out = skipped > 0 ? "..." : "";
+  while (!line.empty()) {
+    const auto character = line.substr(0, offset_of(line, 1));
+    out += character != "\t" && find_invisible(character) ? "?" : character;
+    line.remove_prefix(character.size());
   }
-  const std::size_t first = column > k_context_width * 3 / 4 ? column - k_context_width / 2 : 0;
-  const std::size_t last = std::min(characters.size(), first + k_context_width);
-  std::string out = first > 0 ? "..." : "";
-  const std::size_t shift = first > 0 ? 3 : 0;
-  for (std::size_t i = first; i < last; ++i)
-    out += characters[i];
-  if (last < characters.size())
-    out += "...";
-  return {out, column - first + shift};
+  out += rest.empty() ? "" : "...";
+  return {out, skipped > 0 ? column - skipped + 3 : column};
 }
 
 } // namespace
@@ -81,11 +70,9 @@ std::optional<Problem> Source::unreadable() const {
   const std::string not_text = "a configuration is UTF-8 text; save it as such";
   if (const auto nul = m_text.find('\0'); nul != std::string_view::npos)
     return Problem{place_of(nul), "a NUL byte: the file is binary or UTF-16", not_text};
-  if (!is_utf8(m_text)) {
-    const auto bad = first_bad_byte(m_text);
+  if (const auto bad = valid_utf8(m_text); bad < m_text.size())
     return Problem{place_of(bad), fmt::format("byte 0x{:02x} is not UTF-8", static_cast<unsigned char>(m_text[bad])),
                    not_text};
-  }
   for (std::size_t i = 0; i < m_text.size(); ++i) {
     const auto byte = static_cast<unsigned char>(m_text[i]);
     const bool line_end = byte == '\n' || (byte == '\r' && i + 1 < m_text.size() && m_text[i + 1] == '\n');
@@ -129,9 +116,7 @@ Error Source::error(const Problem& problem) const {
   const auto source = line(problem.place.line);
   if (source.empty() || problem.place.column < 1)
     return error;
-  const auto bad_bytes = !is_utf8(source);
-  const auto [text, column] =
-      excerpt(bad_bytes ? to_utf8(source) : std::string(source), static_cast<std::size_t>(problem.place.column) - 1);
+  const auto [text, column] = excerpt(source, static_cast<std::size_t>(problem.place.column) - 1);
   // Tabs stay tabs above and below, so that the caret stands right at every tab width.
   std::string caret;
   std::size_t passed = 0;

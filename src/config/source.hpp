@@ -4,7 +4,6 @@
 #include "config/config.hpp"
 
 #include <compare>
-#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,7 +11,7 @@
 
 namespace sharefs::config {
 
-inline constexpr std::size_t k_max_bytes = 1U << 20U; ///< no hand-written configuration comes near it
+inline constexpr std::size_t k_max_bytes = 1U << 20U; ///< no configuration written by hand comes near it
 
 /// Line and column from 1; a column counts characters, not bytes. Line 0: nowhere.
 struct Place {
@@ -26,19 +25,17 @@ struct Problem {
   std::string message, hint;
 };
 
-/// Keeps the problem that stands first in the file.
-class FirstProblem {
- public:
-  /// Is a problem at this place worth describing? False if an earlier one is known already.
-  [[nodiscard]] bool wants(const Place& place) const { return !m_problem || place < m_problem->place; }
-  void add(Problem problem) {
-    if (wants(problem.place))
-      m_problem = std::move(problem);
+/// The problems of a file, of which only the first that are found are kept: a broken file of a mebibyte has very many.
+struct Problems {
+  void add(const Place& place, std::string message, std::string hint) {
+    if (found.size() < k_most)
+      found.push_back({place, std::move(message), std::move(hint)});
+    else
+      ++further;
   }
-  [[nodiscard]] const std::optional<Problem>& get() const { return m_problem; }
-
- private:
-  std::optional<Problem> m_problem;
+  static constexpr std::size_t k_most = 100;
+  std::vector<Problem> found;
+  std::size_t further = 0;
 };
 
 class Source {

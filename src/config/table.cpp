@@ -1,6 +1,7 @@
-#include "config/table.hpp"
-
+// Look-ups in the key table, and its text for docs/configuration.md: declared in config/keys.hpp.
 #include "base/text.hpp"
+#include "config/keys.hpp"
+#include "config/yaml_text.hpp"
 
 #include <array>
 #include <fmt/format.h>
@@ -10,63 +11,74 @@ namespace sharefs::config {
 
 namespace {
 
-using Children = std::map<std::string, std::vector<Child>, std::less<>>;
+using Children = std::map<std::string_view, std::vector<const Key*>>;
 
 Children index_keys() {
   Children index;
   for (const auto& key : keys()) {
-    index.try_emplace(std::string(key.name)); // a key without children has an empty list
     const auto dot = key.name.rfind('.');
-    const auto parent = dot == std::string_view::npos ? std::string_view{} : key.name.substr(0, dot);
-    auto name = last_name(key);
-    const bool list = name.ends_with("[]");
-    if (list)
-      name.remove_suffix(2);
-    index[std::string(parent)].push_back({name, list, &key});
+    index[dot == std::string_view::npos ? "" : key.name.substr(0, dot)].push_back(&key);
   }
   return index;
 }
 
+/// A `|` would end the cell, also inside of backticks.
+std::string cell(std::string_view text) {
+  return join(split(text, '|'), "\\|");
+}
+
 } // namespace
 
-const std::vector<Child>& children_of(std::string_view parent) {
+const std::vector<const Key*>& children_of(std::string_view parent) {
   static const Children k_index = index_keys();
-  static const std::vector<Child> k_none;
+  static const std::vector<const Key*> k_none;
   const auto found = k_index.find(parent);
   return found == k_index.end() ? k_none : found->second;
 }
 
-const Key& key_named(std::string_view name) {
-  for (const auto& key : keys())
-    if (key.name == name)
-      return key;
-  return keys().front(); // a mistake of the caller, found by its unit test
+std::string_view Key::last_name() const {
+  const auto last = name.substr(name.rfind('.') + 1); // npos + 1 is 0
+  return is_element() ? last.substr(0, last.size() - 2) : last;
 }
 
-std::string_view last_name(const Key& key) {
-  const auto dot = key.name.rfind('.');
-  return dot == std::string_view::npos ? key.name : key.name.substr(dot + 1);
+std::vector<std::string> Key::choice_list() const {
+  return choices.empty() ? std::vector<std::string>{} : split(choices, '|');
 }
 
-std::vector<std::string> choices_of(const Key& key) {
-  return key.choices.empty() ? std::vector<std::string>{} : split(key.choices, '|');
+std::string Key::fallback() const {
+  if (required || field.defaults == nullptr)
+    return {};
+  const auto values = field.get(field.defaults());
+  if (is_list() && values.empty())
+    return "[]";
+  return values.front().empty() ? "" : yaml_scalar(values.front());
 }
 
-std::string value_text(const Key& key, std::string_view quote) {
-  constexpr std::array<std::pair<ValueType, std::string_view>, 7> k_names{
+std::string Key::value_text(std::string_view quote) const {
+  constexpr std::array<std::pair<ValueType, std::string_view>, 8> k_names{
       {{ValueType::text, "text"},
+       {ValueType::remote, "text"},
        {ValueType::path, "path"},
        {ValueType::integer, "integer"},
        {ValueType::mode, "mode"},
        {ValueType::text_list, "list of text"},
        {ValueType::path_list, "path or list of paths"},
        {ValueType::mapping, "mapping"}}};
-  for (const auto& [type, name] : k_names)
-    if (type == key.type)
-      return key.name.ends_with("[]") ? "list of mappings" : std::string(name);
-  const auto between = fmt::format("{0}, {0}", quote);
-  const auto choices = fmt::format("{}{}{}", quote, join(choices_of(key), between), quote);
-  return key.type == ValueType::access ? choices + " or mapping" : choices;
+  for (const auto& [known, words] : k_names)
+    if (known == type)
+      return is_element() ? "list of mappings" : std::string(words);
+  const auto words = fmt::format("{0}{1}{0}", quote, join(choice_list(), fmt::format("{0}, {0}", quote)));
+  return type == ValueType::access ? words + " or mapping" : words;
+}
+
+std::string keys_markdown() {
+  std::string out = "| key | value | default | meaning |\n|---|---|---|---|\n";
+  for (const auto& key : keys()) {
+    const auto fallback = key.fallback().empty() ? "" : fmt::format("`{}`", key.fallback());
+    out += fmt::format("| `{}` | {} | {} | {} |\n", key.name, cell(key.value_text("`")),
+                       key.required ? "**required**" : cell(fallback), cell(key.description));
+  }
+  return out;
 }
 
 } // namespace sharefs::config

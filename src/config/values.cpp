@@ -1,19 +1,19 @@
 #include "config/values.hpp"
 
 #include "base/path.hpp"
+#include "base/source.hpp"
 #include "base/text.hpp"
 #include "base/visible.hpp"
 #include "config/source.hpp"
+#include "config/yaml_text.hpp"
 
-#include <algorithm>
-#include <array>
 #include <fmt/format.h>
 
 namespace sharefs::config {
 
 namespace {
 
-using Rule = std::optional<Complaint> (*)(std::string_view);
+constexpr std::size_t k_longest_value = 4095; ///< PATH_MAX without its NUL; nothing else is as long
 
 bool has_space(std::string_view text) {
   return text.find_first_of(" \t") != std::string_view::npos;
@@ -22,25 +22,23 @@ bool is_digits(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-// ---- by type ----
-
 std::optional<Complaint> path_rule(std::string_view text) {
   if (text.starts_with('~'))
     return Complaint{"is not an absolute path", "`~` is not expanded here; begin the path with `/`"};
   if (!text.starts_with('/'))
-    return Complaint{"is not an absolute path", fmt::format("begin it with `/`: `/{}`", shown(text))};
-  if (const auto normal = normalize_path(text); normal != text)
-    return Complaint{"is not a normalized path", fmt::format("write `{}`", shown(normal))};
+    return Complaint{"is not an absolute path", "begin it with `/`", normalize_path(text)};
+  if (auto normal = normalize_path(text); normal != text)
+    return Complaint{"is not a normalized path", "leave out `.`, `..` and slashes that say nothing", std::move(normal)};
   return std::nullopt;
 }
+
+} // namespace
 
 std::optional<Complaint> mode_rule(std::string_view text) {
   if (text.size() >= 3 && text.size() <= 4 && parse_mode(text))
     return std::nullopt;
-  return Complaint{"is not a mode", "write three or four octal digits in quotes, for example `\"2775\"`"};
+  return Complaint{"is not a mode", "write three or four octal digits in quotes, for example `\"2770\"`"};
 }
-
-// ---- by key ----
 
 std::optional<Complaint> host_rule(std::string_view text) {
   if (text.find('/') != std::string_view::npos)
@@ -52,13 +50,13 @@ std::optional<Complaint> host_rule(std::string_view text) {
 }
 
 std::optional<Complaint> remote_rule(std::string_view text) {
-  const auto remote = parse_remote(text);
-  if (!remote)
+  const auto [server, remote_path] = parse_source(text);
+  if (server.empty() || !remote_path.starts_with('/'))
     return Complaint{"is not SERVER:/PATH", "write for example `storage1:/mnt/share`"};
-  if (const auto complaint = host_rule(remote->server))
+  if (const auto complaint = host_rule(server))
     return Complaint{"names no host before the `:`", "write for example `storage1:/mnt/share`"};
-  if (const auto complaint = path_rule(remote->path))
-    return Complaint{"has a path that is not normalized", complaint->hint};
+  if (auto complaint = path_rule(remote_path))
+    return Complaint{complaint->what, std::move(complaint->hint), format_source(server, complaint->instead)};
   return std::nullopt;
 }
 
@@ -92,7 +90,7 @@ std::optional<Complaint> account_rule(std::string_view text) {
 
 std::optional<Complaint> environment_rule(std::string_view text) {
   if (text.find('/') != std::string_view::npos)
-    return Complaint{"is a path, not the name of an environment", fmt::format("write `{}`", shown(base_name(text)))};
+    return Complaint{"is a path, not the name of an environment", "write its name only", base_name(text)};
   if (has_space(text) || text.starts_with('-') || text.starts_with('.') ||
       text.find_first_of(":#") != std::string_view::npos) // conda refuses these in names
     return Complaint{"is not a name that a conda environment can have", "see `conda env list`"};
@@ -105,16 +103,17 @@ std::optional<Complaint> conda_rule(std::string_view text) {
   if (text.starts_with('/'))
     return path_rule(text);
   if (text.starts_with('~'))
-    return Complaint{"is relative to each home already", "leave out the `~/`"};
+    return Complaint{"is relative to each home already", "leave out the `~/`",
+                     normalize_path(text.substr(1)).substr(1)};
   const auto normal = normalize_path(text).substr(1);
   if (normal.empty() || normal != text)
-    return Complaint{"is not a normalized path below the home", "write for example `miniconda3`"};
+    return Complaint{"is not a normalized path below the home", "write for example `miniconda3`", normal};
   return std::nullopt;
 }
 
 std::optional<Complaint> flag_rule(std::string_view text) {
   if (!text.starts_with('-') || text.find_first_not_of('-') == std::string_view::npos)
-    return Complaint{"is not an option", fmt::format("write `--{}`", shown(text.empty() ? "cache_dir" : text))};
+    return Complaint{"is not an option", "write for example `--cache_dir`", "--" + std::string(text)};
   if (has_space(text) || text.find('=') != std::string_view::npos)
     return Complaint{"must be an option without its value", "write for example `--cache_dir`"};
   return std::nullopt;
@@ -130,43 +129,34 @@ std::optional<Complaint> program_rule(std::string_view text) {
              : std::nullopt;
 }
 
-struct KeyRule {
-  std::string_view key;
-  Rule rule;
-};
-constexpr std::array<KeyRule, 13> k_rules{{
-    {"servers.*.address", host_rule},
-    {"servers.*.exports[].clients", client_rule},
-    {"servers.*.exports[].options", option_rule},
-    {"servers.*.exports[].access.group", account_rule},
-    {"mounts.*.from", remote_rule},
-    {"mounts.*.at", mount_point_rule},
-    {"mounts.*.options", option_rule},
-    {"conda.envs", environment_rule},
-    {"conda.homes.users", account_rule},
-    {"conda.homes.conda", conda_rule},
-    {"caches.min_free", size_rule},
-    {"caches.rules[].program", program_rule},
-    {"caches.rules[].flag", flag_rule},
-}};
+namespace {
+
+std::optional<Complaint> first_complaint(const Key& key, std::string_view value) {
+  if (value.size() > k_longest_value)
+    return Complaint{fmt::format("has {} bytes", value.size()), fmt::format("a value has at most {}", k_longest_value)};
+  if (find_invisible(value))
+    return Complaint{"holds an invisible character", "remove it; nothing on this machine should have such a name"};
+  // An empty pattern for programs means every program; nothing else can be empty.
+  if (value.empty() && key.rule != program_rule)
+    return Complaint{"is empty", key.is_list()  ? "remove the empty element"
+                                 : key.required ? fmt::format("it needs a value ({})", key.description)
+                                                : "leave the key out for its default"};
+  if (key.type == ValueType::path || key.type == ValueType::path_list)
+    if (auto complaint = path_rule(value))
+      return complaint;
+  return key.rule == nullptr ? std::nullopt : key.rule(value);
+}
 
 } // namespace
 
 std::optional<Complaint> complaint_about(const Key& key, std::string_view value) {
-  if (find_invisible(value))
-    return Complaint{"holds an invisible character", "remove it; nothing on this machine should have such a name"};
-  // An empty pattern for programs means every program; nothing else can be empty.
-  if (value.empty() && key.name != "caches.rules[].program")
-    return Complaint{"is empty", key.required ? "" : "leave the key out for its default"};
-  if (key.type == ValueType::path || key.type == ValueType::path_list)
-    if (auto complaint = path_rule(value))
-      return complaint;
-  if (key.type == ValueType::mode)
-    return mode_rule(value);
-  for (const auto& [name, rule] : k_rules)
-    if (name == key.name)
-      return rule(value);
-  return std::nullopt;
+  auto complaint = first_complaint(key, value);
+  if (!complaint || complaint->instead.empty())
+    return complaint;
+  const auto written = yaml_scalar(complaint->instead);
+  if (shown(written) == written && !first_complaint(key, complaint->instead))
+    complaint->hint = fmt::format("write `{}`", written);
+  return complaint;
 }
 
 std::optional<Complaint> complaint_about_name(std::string_view name) {
@@ -177,24 +167,6 @@ std::optional<Complaint> complaint_about_name(std::string_view name) {
     return Complaint{"is not a name",
                      "use letters, digits, `.`, `_` and `-`, at most 64, beginning with a letter or digit"};
   return std::nullopt;
-}
-
-std::optional<Remote> parse_remote(std::string_view text) {
-  if (text.starts_with('[')) {
-    const auto close = text.find("]:/");
-    if (close == std::string_view::npos || close == 1)
-      return std::nullopt;
-    return Remote{std::string(text.substr(1, close - 1)), std::string(text.substr(close + 2))};
-  }
-  const auto colon = text.find(":/");
-  if (colon == std::string_view::npos || colon == 0)
-    return std::nullopt;
-  return Remote{std::string(text.substr(0, colon)), std::string(text.substr(colon + 1))};
-}
-
-std::string format_remote(std::string_view server, std::string_view path) {
-  const bool brackets = server.find(':') != std::string_view::npos;
-  return brackets ? fmt::format("[{}]:{}", server, path) : fmt::format("{}:{}", server, path);
 }
 
 } // namespace sharefs::config

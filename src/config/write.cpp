@@ -1,10 +1,7 @@
 // Config -> YAML and JSON: declared in config/keys.hpp.
-#include "base/text.hpp"
 #include "config/keys.hpp"
-#include "config/values.hpp"
 #include "config/yaml_text.hpp"
 
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 namespace sharefs::config {
@@ -13,65 +10,41 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json access_json(const Access& access) {
-  switch (access.kind) {
-  case Access::Kind::keep:
-    return "keep";
-  case Access::Kind::open:
-    return "open";
-  case Access::Kind::group:
-    return {{"group", access.group}, {"mode", format_mode(access.mode)}};
+Json object_of(std::string_view pattern, const void* object);
+
+/// The value of a key in the struct of its parent; null: nothing to write.
+Json value_of(const Key& key, const void* parent) {
+  if (key.field.items != nullptr) {
+    const auto items = key.field.items(parent);
+    if (key.is_element()) {
+      Json list = Json::array();
+      for (const auto& item : items)
+        list.push_back(object_of(key.name, item.value));
+      return list;
+    }
+    if (!items.empty())
+      return object_of(key.name, items.front().value);
   }
-  return nullptr;
+  if (key.field.get == nullptr)
+    return nullptr;
+  auto values = key.field.get(parent);
+  if (key.is_list())
+    return values;
+  if (key.type == ValueType::integer)
+    return std::stoi(values.front());
+  return values.front().empty() ? Json(nullptr) : Json(std::move(values.front()));
 }
 
-Json servers_json(const Config& config) {
-  Json servers = Json::object();
-  for (const auto& server : config.servers) {
-    Json exports = Json::array();
-    for (const auto& item : server.exports)
-      exports.push_back({{"path", item.path},
-                         {"clients", item.clients},
-                         {"options", item.options},
-                         {"access", access_json(item.access)}});
-    servers[server.name] = {{"address", server.address}, {"exports", std::move(exports)}};
+Json object_of(std::string_view pattern, const void* object) {
+  Json out = Json::object();
+  for (const Key* key : children_of(pattern)) {
+    if (key->any_name())
+      for (const auto& [name, value] : key->field.items(object))
+        out[std::string(name)] = object_of(key->name, value);
+    else if (auto value = value_of(*key, object); !value.is_null())
+      out[std::string(key->last_name())] = std::move(value);
   }
-  return servers;
-}
-
-Json mounts_json(const Config& config) {
-  Json mounts = Json::object();
-  for (const auto& mount : config.mounts)
-    mounts[mount.name] = {{"from", format_remote(mount.server, mount.path)},
-                          {"at", mount.at},
-                          {"profile", mount.profile},
-                          {"options", mount.options},
-                          {"boot", mount.boot}};
-  return mounts;
-}
-
-Json conda_json(const Conda& conda) {
-  return {{"store", conda.store},
-          {"envs", conda.envs},
-          {"link", conda.link},
-          {"homes", {{"users", conda.homes.users}, {"conda", conda.homes.conda}}}};
-}
-
-Json caches_json(const Caches& caches) {
-  Json rules = Json::array();
-  for (const auto& rule : caches.rules) {
-    Json entry = Json::object();
-    if (!rule.program.empty())
-      entry["program"] = rule.program;
-    entry["flag"] = rule.flag;
-    entry["place"] = rule.place;
-    rules.push_back(std::move(entry));
-  }
-  Json json{{"local", caches.local}};
-  if (caches.min_free != Caches{}.min_free)
-    json["min_free"] = caches.min_free;
-  json["rules"] = std::move(rules);
-  return json;
+  return out;
 }
 
 /// A value on one line, in YAML's flow style.
@@ -127,14 +100,7 @@ void block(const Json& value, std::size_t indentation, std::string& out) {
 } // namespace
 
 nlohmann::ordered_json to_json(const Config& config) {
-  Json json = {{"version", config.version}, {"servers", servers_json(config)}, {"mounts", mounts_json(config)}};
-  if (config.conda)
-    json["conda"] = conda_json(*config.conda);
-  json["caches"] = caches_json(config.caches);
-  json["nodes"] = Json::object();
-  if (!config.nodes.hostfile.empty())
-    json["nodes"]["hostfile"] = config.nodes.hostfile;
-  return json;
+  return object_of("", &config);
 }
 
 std::string to_yaml(const Config& config) {

@@ -2,6 +2,7 @@
 #include "plan/perform.hpp"
 
 #include "base/text.hpp"
+#include "sys/fs/walk.hpp"
 
 #include <acl/libacl.h>
 #include <cerrno>
@@ -90,19 +91,21 @@ Result<void> set_default_acl(int fd, const std::string& path, const std::string&
 } // namespace
 
 Result<Outcome> act(SetAccess& action, const Ground& ground, Phase phase) {
-  const auto place = ground.place(action.path);
-  if (!place)
-    return fail(place.error());
-  // Never through a link at the end of the path: in a directory that others may write it could lead anywhere.
-  const sys::Fd target(::openat(place->directory.get(), place->name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
-  struct stat status{};
-  if (!target || ::fstat(target.get(), &status) != 0)
-    return fail(errno_error(errno, action.path));
-  if (S_ISLNK(status.st_mode))
+  // A path that nobody but root could exchange, and from here on the descriptor, whatever happens to the name.
+  const auto walked = ground.find(action.path, true);
+  if (!walked)
+    return fail(walked.error());
+  if (!walked->exists())
+    return fail(errno_error(ENOENT, action.path));
+  const auto& target = walked->fd;
+  struct stat status = walked->status;
+  if (walked->is_link())
     return fail(ErrorCode::permission, "`" + action.path + "` is a symbolic link; its access is not what counts",
                 "name the directory that it leads to");
   if (!S_ISDIR(status.st_mode) && !S_ISREG(status.st_mode))
     return fail(ErrorCode::conflict, action.path + ": expected a directory or a file, found a special file");
+  if (action.inode != 0 && (action.device != status.st_dev || action.inode != status.st_ino))
+    return conflict(action.path, "the directory that the plan was made for", "another one");
 
   Access found{status.st_uid, status.st_gid, status.st_mode & 07777U, ""};
   if (S_ISDIR(status.st_mode)) {

@@ -97,17 +97,23 @@ struct SetAccess {
   std::string path;
   std::optional<Access> before; ///< as planned; nullopt: the directory is made by an earlier step of the plan
   Access after;
+  std::optional<std::string> group = {}; ///< name of after.gid, for people
+  std::uint64_t device = 0, inode = 0;   ///< of what the plan saw: another thing at this path is a conflict; 0: any
   friend bool operator==(const SetAccess&, const SetAccess&) = default;
 };
 
 using Mount = sys::MountCall;
 using Unmount = sys::UnmountCall;
 
-/// Copy a tree faithfully to a path that does not exist: to a temporary sibling, fsynced, then renamed.
-struct CopyTree {
-  std::string from, to;
-  std::chrono::milliseconds deadline{3'600'000};
-  friend bool operator==(const CopyTree&, const CopyTree&) = default;
+/// Delete a directory with all that is in it: for what can be made anew. Cannot be undone. No link is followed and no
+/// other file system entered (`busy`: something is mounted in it), whatever is done to the names meanwhile. Nothing
+/// there is success; another directory than the planned one is a `conflict`, a path that somebody else could exchange
+/// `permission`. What was cut off goes on when run again.
+struct RemoveTree {
+  std::string path;
+  std::uint64_t device = 0, inode = 0; ///< as planned (sys::Entry)
+  std::chrono::milliseconds deadline{600'000};
+  friend bool operator==(const RemoveTree&, const RemoveTree&) = default;
 };
 
 /// Run a program of the system (exportfs, systemctl, ...).
@@ -121,7 +127,7 @@ struct RunTool {
 };
 
 using Action = std::variant<WriteFile, RemoveFile, MakeDirectory, RemoveDirectory, MakeLink, RemoveLink, SwapLink,
-                            Rename, SetAccess, Mount, Unmount, CopyTree, RunTool>;
+                            Rename, SetAccess, Mount, Unmount, RemoveTree, RunTool>;
 
 /// One line in the imperative: "write /etc/exports.d/sharefs.exports", "mount storage1:/mnt/share on /data/share".
 std::string describe(const Action& action);

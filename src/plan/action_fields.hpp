@@ -11,8 +11,8 @@ namespace sharefs::plan {
 
 /// The name of each alternative in JSON, in the order of the variant.
 inline constexpr std::array<std::string_view, std::variant_size_v<Action>> k_kinds{
-    "write_file", "remove_file", "make_directory", "remove_directory", "make_link", "remove_link", "swap_link",
-    "rename",     "set_access",  "mount",          "unmount",          "copy_tree", "run_tool"};
+    "write_file", "remove_file", "make_directory", "remove_directory", "make_link",   "remove_link", "swap_link",
+    "rename",     "set_access",  "mount",          "unmount",          "remove_tree", "run_tool"};
 
 /// Calls `visit(name, field)` for each field, and `visit.mode(name, field)` for permission bits (octal in JSON).
 template <class A, class Visitor> void visit_fields(A& a, Visitor&& visit) {
@@ -47,6 +47,9 @@ template <class A, class Visitor> void visit_fields(A& a, Visitor&& visit) {
     visit("path", a.path);
     visit("before", a.before);
     visit("after", a.after);
+    visit("group", a.group);
+    visit("device", a.device);
+    visit("inode", a.inode);
   } else if constexpr (std::is_same_v<T, Access>) {
     visit("uid", a.uid);
     visit("gid", a.gid);
@@ -66,9 +69,10 @@ template <class A, class Visitor> void visit_fields(A& a, Visitor&& visit) {
     visit("fs_type", a.fs_type);
     visit("options", a.options);
     visit("deadline_ms", a.deadline);
-  } else if constexpr (std::is_same_v<T, CopyTree>) {
-    visit("from", a.from);
-    visit("to", a.to);
+  } else if constexpr (std::is_same_v<T, RemoveTree>) {
+    visit("path", a.path);
+    visit("device", a.device);
+    visit("inode", a.inode);
     visit("deadline_ms", a.deadline);
   } else if constexpr (std::is_same_v<T, RunTool>) {
     visit("argv", a.argv);

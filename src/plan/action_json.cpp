@@ -85,10 +85,11 @@ class Reader {
     return json.is_number_integer();
   }
   template <std::integral T> static bool read(const Json& json, T& value) {
-    const auto number = json.is_number_integer() ? json.get<std::int64_t>() : -1;
-    if (number < 0 || number > std::numeric_limits<T>::max())
+    // A positive number is unsigned for the parser, a literal of a test is not.
+    if (!json.is_number_integer() || (!json.is_number_unsigned() && json.get<std::int64_t>() < 0) ||
+        json.get<std::uint64_t>() > static_cast<std::uint64_t>(std::numeric_limits<T>::max()))
       return false;
-    value = static_cast<T>(number);
+    value = json.get<T>();
     return true;
   }
   template <Composite T> static bool read(const Json& json, T& value) {

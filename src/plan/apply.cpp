@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -21,8 +22,7 @@ using StepIndices = std::vector<std::size_t>;
 class Run {
  public:
   Run(const Plan& plan, sys::System& system, const Journal& journal, const ApplyOptions& options)
-      : m_plan(plan), m_system(system), m_journal(journal), m_options(options),
-        m_faults(FaultInjection::from_environment()) {
+      : m_plan(plan), m_system(system), m_journal(journal), m_options(options) {
     for (std::size_t i = 0; i < plan.steps.size(); ++i)
       m_report.results.push_back({i, Outcome::skipped, std::nullopt, std::chrono::milliseconds(0)});
   }
@@ -30,10 +30,12 @@ class Run {
   Report all();
 
  private:
+  void in_parallel(const std::vector<StepIndices>& groups);
+  [[nodiscard]] bool all_well(const std::vector<StepIndices>& groups) const;
   void group(const StepIndices& steps);
   void step(std::size_t index);
   void work(std::size_t index, StepResult& result);
-  Result<void> journal_intent(std::size_t index, const Action& intent);
+  Result<void> journal_intent(std::size_t index, const Action& action);
   void tell(std::size_t index, const StepResult* result);
   void close_journal();
 
@@ -41,9 +43,8 @@ class Run {
   sys::System& m_system;
   const Journal& m_journal;
   const ApplyOptions& m_options;
-  const FaultInjection m_faults;
   Report m_report;
-  std::vector<StepResult> m_not_journaled; ///< of steps that needed no intent
+  std::vector<StepResult> m_not_journaled; ///< of steps that found nothing to do, or something else than expected
   std::mutex m_progress_mutex, m_journal_mutex;
 };
 
@@ -52,32 +53,49 @@ Report Run::all() {
   const auto merged = merge_nested_groups(m_plan);
   std::vector<StepIndices> groups;
   std::map<std::string, std::size_t> known;
-  StepIndices first;
+  StepIndices unnamed;
   for (std::size_t i = 0; i < merged.steps.size(); ++i) {
     const auto& name = merged.steps[i].group;
     if (name.empty()) {
-      first.push_back(i);
+      unnamed.push_back(i);
       continue;
     }
     if (known.emplace(name, groups.size()).second)
       groups.emplace_back();
     groups[known[name]].push_back(i);
   }
-  group(first);
-  const auto workers = std::min(groups.size(), std::max<std::size_t>(1, m_options.parallel));
+  if (!m_plan.unnamed_last)
+    group(unnamed);
+  in_parallel(groups);
+  if (m_plan.unnamed_last && all_well(groups))
+    group(unnamed);
+  m_report.interrupted = interrupted() && m_report.count(Outcome::skipped) > 0;
+  close_journal();
+  return std::move(m_report);
+}
+
+void Run::in_parallel(const std::vector<StepIndices>& groups) {
   std::atomic<std::size_t> next{0};
   const auto take_groups = [&] {
     for (auto i = next++; i < groups.size(); i = next++)
       group(groups[i]);
   };
   std::vector<std::jthread> threads;
-  for (std::size_t i = 1; i < workers; ++i)
-    threads.emplace_back(take_groups);
+  try {
+    for (std::size_t i = 1; i < std::min(groups.size(), m_options.parallel); ++i)
+      threads.emplace_back(take_groups);
+  } catch (const std::exception&) { // no more processes, or no memory for a stack: those that there are do all of it
+  }
   take_groups(); // this thread is one of the workers
-  threads.clear();
-  m_report.interrupted = interrupted() && m_report.count(Outcome::skipped) > 0;
-  close_journal();
-  return std::move(m_report);
+}
+
+bool Run::all_well(const std::vector<StepIndices>& groups) const {
+  return std::ranges::all_of(groups, [this](const StepIndices& steps) {
+    return std::ranges::all_of(steps, [this](std::size_t index) {
+      const auto outcome = m_report.results[index].outcome;
+      return outcome == Outcome::done || outcome == Outcome::unchanged;
+    });
+  });
 }
 
 /// In order; the first failure, the deadline or Ctrl-C leaves the rest as `skipped`.
@@ -117,8 +135,8 @@ void Run::work(std::size_t index, StepResult& result) {
   };
   const auto looked = look_at(m_plan.steps[index].action, m_system);
   if (!looked || looked->already) {
-    m_faults.before_action(index);
-    m_faults.after_action(index);
+    may_be_killed(index, false);
+    may_be_killed(index, true);
     take(looked ? Result<Outcome>(Outcome::unchanged) : fail(looked.error()));
     const std::lock_guard lock(m_journal_mutex);
     m_not_journaled.push_back(result);
@@ -126,30 +144,31 @@ void Run::work(std::size_t index, StepResult& result) {
   }
   if (auto written = journal_intent(index, looked->intent); !written)
     return take(fail(written.error()));
-  m_faults.before_action(index);
+  may_be_killed(index, false);
   take(perform(looked->intent, m_system));
-  m_faults.after_action(index);
+  may_be_killed(index, true);
   // If this cannot be written any more, the step counts as begun: undo finds out by itself how far it came.
   [[maybe_unused]] const auto noted = m_journal.step_ended(m_report.journal_id, result);
 }
 
 /// The entry is made when the first step is about to change something: a run that finds all as it should be leaves
-/// none. With the intent go the steps that found nothing to do, because an undo that is cut off and run again must not
-/// look at them twice: later steps may have changed what they saw.
-Result<void> Run::journal_intent(std::size_t index, const Action& intent) {
-  {
-    const std::lock_guard lock(m_journal_mutex);
-    if (m_report.journal_id.empty()) {
-      auto id = m_journal.begin(m_plan, m_options.command, m_system.identity(), m_system.now());
-      if (!id)
-        return fail(id.error());
+/// none.
+Result<void> Run::journal_intent(std::size_t index, const Action& action) {
+  const std::lock_guard lock(m_journal_mutex);
+  const Intent intent{index, action, m_not_journaled};
+  Result<void> written;
+  if (m_report.journal_id.empty()) {
+    auto id = m_journal.begin(m_plan, m_options.command, m_options.identity, m_system.now(), intent);
+    if (id)
       m_report.journal_id = std::move(*id);
-    }
-    if (auto written = m_journal.steps_ended(m_report.journal_id, m_not_journaled); !written)
-      return written;
-    m_not_journaled.clear();
+    else
+      written = fail(id.error());
+  } else {
+    written = m_journal.step_begins(m_report.journal_id, intent);
   }
-  return m_journal.step_begins(m_report.journal_id, index, intent);
+  if (written)
+    m_not_journaled.clear();
+  return written;
 }
 
 void Run::tell(std::size_t index, const StepResult* result) {

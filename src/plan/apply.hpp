@@ -11,6 +11,7 @@ namespace sharefs::plan {
 
 struct ApplyOptions {
   std::string command;                               ///< for the journal
+  sys::Identity identity = {};                       ///< for the journal: asked before the host lock was taken
   std::chrono::milliseconds group_deadline{120'000}; ///< a group that has not ended by then starts no further step
   std::size_t parallel = 16;                         ///< groups at the same time
   /// Called when a step begins and when it ended (from the calling thread's point of view serialised). May be empty.

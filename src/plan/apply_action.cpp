@@ -1,8 +1,13 @@
 #include "plan/apply.hpp"
-#include "plan/json_values.hpp"
 #include "plan/perform.hpp"
+#include "sys/fs/files.hpp"
+#include "sys/process/call.hpp"
 
 namespace sharefs::plan {
+
+template <sys::WireOf<Access> A> auto wire_fields(A& access) {
+  return std::tie(access.uid, access.gid, access.mode, access.default_acl);
+}
 
 namespace {
 
@@ -21,14 +26,46 @@ template <class A> std::optional<Actor> actor_of(const A& action) {
     return std::nullopt;
 }
 
+template <class A> std::chrono::milliseconds deadline_of(const A& action) {
+  if constexpr (requires { action.deadline; })
+    return action.deadline;
+  else
+    return k_file_deadline;
+}
+
 struct Acted {
   Outcome outcome;
   Action action;
 };
 
-/// The child hands back the outcome and, as JSON, the action with what it found.
+/// What an action finds, of all that it has: for SetAccess the access, for RemoveDirectory the mode.
+std::optional<Access> found_by(const Action& action) {
+  if (const auto* access = std::get_if<SetAccess>(&action))
+    return access->before;
+  if (const auto* directory = std::get_if<RemoveDirectory>(&action))
+    return Access{0, 0, directory->mode, ""};
+  return std::nullopt;
+}
+
+void fill_in(Action& action, const Access& found) {
+  if (auto* access = std::get_if<SetAccess>(&action); access != nullptr && !access->before)
+    access->before = found;
+  else if (auto* directory = std::get_if<RemoveDirectory>(&action))
+    directory->mode = found.mode & 07777U;
+}
+
+struct ChildAnswer {
+  Outcome outcome = Outcome::unchanged;
+  std::optional<Access> found;
+};
+template <sys::WireOf<ChildAnswer> A> auto wire_fields(A& answer) {
+  return std::tie(answer.outcome, answer.found);
+}
+
+/// The child hands back whether there was something to do and what it found, never an action: it may be a user's
+/// process, and what it says must not decide what root does.
 template <class A> Result<Acted> act_in_child(const A& action, const sys::Files& files, Phase phase) {
-  const auto answer = sys::in_child(std::nullopt, k_file_deadline, [&]() -> Result<std::string> {
+  const auto answer = sys::call(std::nullopt, deadline_of(action), [&]() -> Result<ChildAnswer> {
     const auto ground = Ground::enter(files.root(), actor_of(action));
     if (!ground)
       return fail(ground.error());
@@ -36,22 +73,16 @@ template <class A> Result<Acted> act_in_child(const A& action, const sys::Files&
     const auto outcome = act(copy, *ground, phase);
     if (!outcome)
       return fail(outcome.error());
-    return (*outcome == Outcome::done ? "+" : "=") +
-           (copy == action ? std::string() : dump_line(to_json(Action(copy))));
+    return ChildAnswer{*outcome, found_by(copy)};
   });
   if (!answer && answer.error().code == ErrorCode::timeout)
     return fail(ErrorCode::timeout, touched_paths(action).front() + ": " + answer.error().message,
                 "it may lie on a dead mount: run `sharefs status`");
   if (!answer)
     return fail(answer.error());
-  Acted acted{answer->starts_with('+') ? Outcome::done : Outcome::unchanged, action};
-  if (answer->size() > 1) {
-    const auto json = parse_json(answer->substr(1));
-    auto found = json ? action_from_json(*json) : fail(ErrorCode::failed, "the child process gave no valid result");
-    if (!found)
-      return fail(found.error());
-    acted.action = std::move(*found);
-  }
+  Acted acted{answer->outcome == Outcome::done ? Outcome::done : Outcome::unchanged, action};
+  if (answer->found)
+    fill_in(acted.action, *answer->found);
   return acted;
 }
 
@@ -76,6 +107,12 @@ Result<Acted> run_phase(const Action& action, sys::System& system, Phase phase) 
 }
 
 } // namespace
+
+Result<Outcome> synced(const sys::Walked& found, const std::string& path) {
+  if (auto done = sys::sync_directory(found.directory.get(), path); !done)
+    return fail(done.error());
+  return Outcome::done;
+}
 
 Result<Looked> look_at(const Action& action, sys::System& system) {
   auto acted = run_phase(action, system, Phase::look);

@@ -13,6 +13,21 @@ std::string as_user(const std::optional<Actor>& actor) {
   return actor ? " as " + actor->user.name : "";
 }
 
+/// "root:ml 2770, group-writable": the mode in words, as far as it lets others than the owner in.
+std::string access_text(const Access& access, const std::string& group) {
+  const auto name = [](std::uint32_t id) { return id == 0 ? std::string("root") : std::to_string(id); };
+  const auto rights = [&](std::uint32_t bits) {
+    return (bits & 2U) != 0 ? "writable" : (bits & 4U) != 0 ? "readable" : "";
+  };
+  std::string text =
+      fmt::format("{}:{} {}", name(access.uid), group.empty() ? name(access.gid) : group, format_mode(access.mode));
+  if (const std::string word = rights(access.mode); !word.empty())
+    return text + ", " + word + " by everyone";
+  if (const std::string word = rights(access.mode >> 3U); !word.empty())
+    return text + ", group-" + word;
+  return text;
+}
+
 /// One line per action; paths are quoted as for a shell, so that no control character reaches a terminal.
 struct Describer {
   std::string operator()(const WriteFile& a) const { return "write " + shell_quote(a.path); }
@@ -37,9 +52,7 @@ struct Describer {
     return fmt::format("rename {} to {}{}", shell_quote(a.from), shell_quote(a.to), as_user(a.actor));
   }
   std::string operator()(const SetAccess& a) const {
-    const std::string acl = a.after.default_acl.empty() ? "" : ", default ACL " + shell_quote(a.after.default_acl);
-    return fmt::format("set access of {}: mode {}, uid {}, gid {}{}", shell_quote(a.path), format_mode(a.after.mode),
-                       a.after.uid, a.after.gid, acl);
+    return fmt::format("set access of {}: {}", shell_quote(a.path), access_text(a.after, a.group.value_or("")));
   }
   std::string operator()(const Mount& a) const {
     return fmt::format("mount {} on {}", shell_quote(a.source), shell_quote(a.target));
@@ -48,9 +61,7 @@ struct Describer {
     const char* how = a.force && a.lazy ? " (force, lazy)" : a.force ? " (force)" : a.lazy ? " (lazy)" : "";
     return "unmount " + shell_quote(a.target) + how;
   }
-  std::string operator()(const CopyTree& a) const {
-    return fmt::format("copy {} to {}", shell_quote(a.from), shell_quote(a.to));
-  }
+  std::string operator()(const RemoveTree& a) const { return "delete " + shell_quote(a.path) + " with all in it"; }
   std::string operator()(const RunTool& a) const { return "run `" + shell_join(a.argv) + "`"; }
 };
 
@@ -73,8 +84,6 @@ std::vector<std::string> touched_paths(const Action& action) {
       [](const auto& a) -> std::vector<std::string> {
         if constexpr (requires { a.path; })
           return {a.path};
-        else if constexpr (std::is_same_v<decltype(a), const CopyTree&>)
-          return {a.to};
         else if constexpr (requires { a.from; })
           return {a.from, a.to};
         else if constexpr (requires { a.target; })

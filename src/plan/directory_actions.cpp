@@ -2,45 +2,41 @@
 #include "plan/perform.hpp"
 
 #include <cerrno>
-#include <cstdio>
 
 namespace sharefs::plan {
 
 Result<Outcome> act(MakeDirectory& action, const Ground& ground, Phase phase) {
-  const auto found = look(ground, action.path);
+  const auto found = ground.find(action.path);
   if (!found)
     return fail(found.error());
   if (found->is_directory())
     return Outcome::unchanged;
-  if (found->exists)
+  if (found->exists())
     return conflict(action.path, "nothing or a directory", found->text());
   if (phase == Phase::look)
     return Outcome::done;
-  const auto place = ground.place(action.path);
-  if (!place)
-    return fail(place.error());
-  const int parent = place->directory.get();
-  if (::mkdirat(parent, place->name.c_str(), action.mode & 01777U) != 0)
+  if (auto parent = check_parent(*found, action.path); !parent)
+    return fail(parent.error());
+  const int parent = found->directory.get();
+  if (::mkdirat(parent, found->name.c_str(), action.mode & 01777U) != 0)
     return errno == EEXIST ? act(action, ground, Phase::look) : fail(errno_error(errno, action.path));
   // mkdir(2) leaves the set-id bits out, and a default ACL of the parent may narrow the rest. What the new directory
   // inherited (the set-group-id bit) stays.
-  const sys::Fd made(::openat(parent, place->name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  const sys::Fd made(::openat(parent, found->name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   struct stat status{};
   if (made && ::fstat(made.get(), &status) == 0) {
     const auto wanted = action.mode | (status.st_mode & S_ISGID);
     if ((status.st_mode & 07777U) != wanted && ::fchmod(made.get(), wanted) != 0)
       return fail(errno_error(errno, action.path));
   }
-  if (auto synced = sys::sync_directory(*place, action.path); !synced)
-    return fail(synced.error());
-  return Outcome::done;
+  return synced(*found, action.path);
 }
 
 Result<Outcome> act(RemoveDirectory& action, const Ground& ground, Phase phase) {
-  const auto found = look(ground, action.path);
+  const auto found = ground.find(action.path);
   if (!found)
     return fail(found.error());
-  if (!found->exists)
+  if (!found->exists())
     return Outcome::unchanged;
   if (!found->is_directory())
     return conflict(action.path, "a directory", found->text());
@@ -48,10 +44,7 @@ Result<Outcome> act(RemoveDirectory& action, const Ground& ground, Phase phase) 
     action.mode = found->status.st_mode & 07777U;
     return Outcome::done;
   }
-  const auto place = ground.place(action.path);
-  if (!place)
-    return fail(place.error());
-  if (::unlinkat(place->directory.get(), place->name.c_str(), AT_REMOVEDIR) != 0) {
+  if (::unlinkat(found->directory.get(), found->name.c_str(), AT_REMOVEDIR) != 0) {
     if (errno == ENOENT)
       return Outcome::unchanged;
     if (errno == ENOTEMPTY || errno == EEXIST)
@@ -61,33 +54,27 @@ Result<Outcome> act(RemoveDirectory& action, const Ground& ground, Phase phase) 
       return fail(ErrorCode::busy, action.path + ": something is mounted there", "unmount it first");
     return fail(errno_error(errno, action.path));
   }
-  if (auto synced = sys::sync_directory(*place, action.path); !synced)
-    return fail(synced.error());
-  return Outcome::done;
+  return synced(*found, action.path);
 }
 
 Result<Outcome> act(Rename& action, const Ground& ground, Phase phase) {
-  const auto from = look(ground, action.from);
+  const auto from = ground.find(action.from);
   if (!from)
     return fail(from.error());
-  const auto to = look(ground, action.to);
+  const auto to = ground.find(action.to);
   if (!to)
     return fail(to.error());
-  if (!from->exists && to->exists)
+  if (!from->exists() && to->exists())
     return Outcome::unchanged;
-  if (!from->exists)
+  if (!from->exists())
     return conflict(action.from, "something to rename", "nothing");
-  if (to->exists)
+  if (to->exists())
     return conflict(action.to, "nothing", to->text());
   if (phase == Phase::look)
     return Outcome::done;
-  const auto source = ground.place(action.from);
-  if (!source)
-    return fail(source.error());
-  const auto target = ground.place(action.to);
-  if (!target)
-    return fail(target.error());
-  const int error = rename_exclusively(*source, *target);
+  if (auto parent = check_parent(*to, action.to); !parent)
+    return fail(parent.error());
+  const int error = rename_exclusively(*from, *to);
   if (error == EEXIST)
     return conflict(action.to, "nothing", "something");
   if (error == EXDEV)
@@ -95,10 +82,9 @@ Result<Outcome> act(Rename& action, const Ground& ground, Phase phase) {
                 "choose a name on the same file system");
   if (error != 0)
     return fail(errno_error(error, action.from));
-  for (const auto* place : {&*source, &*target})
-    if (auto synced = sys::sync_directory(*place, action.to); !synced)
-      return fail(synced.error());
-  return Outcome::done;
+  if (auto source = synced(*from, action.from); !source)
+    return source;
+  return synced(*to, action.to);
 }
 
 } // namespace sharefs::plan

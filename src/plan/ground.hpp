@@ -1,26 +1,15 @@
 #pragma once
-// Private to plan: where the file actions of a child process stand. All of it runs in a forked child (sys::in_child),
-// never in the main process, because any path here may lie on a dead mount.
+// Private to plan: where the file actions of a child process stand. All of it runs in a forked child (sys::call), never
+// in the main process, because any path here may lie on a dead mount.
 #include "base/result.hpp"
 #include "plan/action.hpp"
-#include "sys/fs/root_directory.hpp"
+#include "sys/fs/walk.hpp"
 
+#include <fcntl.h>
 #include <optional>
 #include <string>
-#include <sys/stat.h>
 
 namespace sharefs::plan {
-
-/// What is at a place, as lstat(2) and readlink(2) see it.
-struct Found {
-  bool exists = false;
-  std::string link; ///< text of a symbolic link
-  struct stat status = {};
-
-  [[nodiscard]] bool is_link() const { return exists && S_ISLNK(status.st_mode); }
-  [[nodiscard]] bool is_directory() const { return exists && S_ISDIR(status.st_mode); }
-  [[nodiscard]] std::string text() const; ///< "nothing", "a link to `x`", "a directory" ...
-};
 
 /// The root directory and, with an actor, the user that this process has become.
 class Ground {
@@ -28,31 +17,27 @@ class Ground {
   /// Opens the root and becomes the actor's user for good (nothing to do if we are that user). `permission`.
   static Result<Ground> enter(const std::string& root, const std::optional<Actor>& actor);
 
-  /// The open parent directory of `path` and the name in it. Without an actor links on the way are resolved inside the
-  /// root, as root only those that root has made; with one each component from the actor's `beneath` on must be a
-  /// directory. Errors: `permission` for a link that is not followed, `not_found` for a missing directory.
-  [[nodiscard]] Result<sys::Location> place(const std::string& path) const;
+  [[nodiscard]] const sys::Fd& root() const { return m_root; }
+  /// What lies at `path`, and the open directory that holds it. Only links that root or this process's user has made
+  /// are followed, with an actor none from its `beneath` on: `permission`. `guarded`: see WalkRule.
+  [[nodiscard]] Result<sys::Walked> find(const std::string& path, bool guarded = false) const;
 
  private:
-  Ground(const std::string& root, const std::optional<Actor>& actor) : m_root(root), m_actor(actor) {}
-  [[nodiscard]] Result<sys::Location> place_from_root(const std::string& path) const;
-  [[nodiscard]] Result<sys::Location> place_beneath(const std::string& path) const;
+  Ground(sys::Fd root, const std::optional<Actor>& actor) : m_root(std::move(root)), m_actor(actor) {}
 
-  sys::RootDirectory m_root;
+  sys::Fd m_root;
   std::optional<Actor> m_actor;
 };
 
-/// What is there. `path` is for messages. A missing name is no error.
-Result<Found> look(const sys::Location& place, const std::string& path);
-/// As above, where a missing parent directory is "nothing there" too.
-Result<Found> look(const Ground& ground, const std::string& path);
+/// `not_found` if there is no directory to make the last component of `path` in.
+Result<void> check_parent(const sys::Walked& found, const std::string& path);
 
 /// `PATH: expected X, found Y` with the code `conflict`.
 tl::unexpected<Error> conflict(const std::string& path, const std::string& expected, const std::string& found);
 
-/// rename(2) that never replaces. Where the file system does not know RENAME_NOREPLACE (NFS), by looking first.
+/// rename(2) that never replaces. Where the file system does not know RENAME_NOREPLACE (NFS), by asking first.
 /// 0 or errno (EEXIST).
-int rename_exclusively(const sys::Location& from, const sys::Location& to);
+int rename_exclusively(const sys::Walked& from, const sys::Walked& to);
 
 /// Name next to `name` for something that is not finished; not the same on two hosts that share the directory.
 std::string temporary_name(const std::string& name, const std::string& purpose);

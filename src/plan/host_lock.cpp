@@ -3,17 +3,16 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "plan/apply.hpp"
-#include "plan/journal_files.hpp"
 #include "plan/json_values.hpp"
+#include "plan/private_directory.hpp"
 #include "sys/process/child.hpp"
 
 #include <array>
 #include <cerrno>
 #include <ctime>
-#include <pwd.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <thread>
+#include <unistd.h>
 
 namespace sharefs::plan {
 
@@ -26,15 +25,6 @@ namespace {
 
 constexpr std::chrono::milliseconds k_poll{50};
 constexpr std::size_t k_holder_limit = 65536;
-
-std::string user_name() {
-  std::array<char, 4096> buffer{};
-  passwd entry{};
-  passwd* found = nullptr;
-  if (::getpwuid_r(::geteuid(), &entry, buffer.data(), buffer.size(), &found) == 0 && found != nullptr)
-    return found->pw_name;
-  return std::to_string(::geteuid());
-}
 
 /// Local time, because the person compares it with a clock: "12:00:03", with the date if it is not today's.
 std::string clock_text(std::int64_t seconds) {
@@ -50,7 +40,7 @@ std::string clock_text(std::int64_t seconds) {
 }
 
 /// "another sharefs (`sharefs mount --all`, pid 4711) has been at work since 12:00:03"
-std::string holder_text(int descriptor) {
+std::string holder_text(int descriptor, const std::string& user) {
   std::string content(k_holder_limit, '\0');
   const auto size = ::pread(descriptor, content.data(), content.size(), 0);
   content.resize(size > 0 ? static_cast<std::size_t>(size) : 0);
@@ -61,59 +51,47 @@ std::string holder_text(int descriptor) {
     return "another sharefs is at work"; // it holds the lock, but has not yet written who it is
   auto text = "another sharefs (`" + to_utf8(bytes_from_json((*json)["command"]).value_or("?")) + "`, pid " +
               std::to_string((*json)["pid"].get<int>());
-  if (const auto user = bytes_from_json((*json)["user"]).value_or(""); !user.empty() && user != user_name())
-    text += ", user " + to_utf8(user);
+  if (const auto theirs = bytes_from_json((*json)["user"]).value_or(""); !theirs.empty() && theirs != user)
+    text += ", user " + to_utf8(theirs);
   return text + ") has been at work since " + clock_text((*json)["since"].get<std::int64_t>());
 }
 
-void name_holder(int descriptor, const std::string& command) {
+void name_holder(int descriptor, const LockHolder& self) {
   const Json holder{{"pid", ::getpid()},
-                    {"command", bytes_to_json(command)},
-                    {"user", bytes_to_json(user_name())},
+                    {"command", bytes_to_json(self.command)},
+                    {"user", bytes_to_json(self.user)},
                     {"since", static_cast<std::int64_t>(std::time(nullptr))}};
   // For messages of others only: if it cannot be written (a full disk), they say less.
   if (::ftruncate(descriptor, 0) == 0)
     sys::write_all(descriptor, dump_line(holder) + "\n");
 }
 
-Result<sys::Fd> open_lock_file(const sys::Files& files, const std::string& state_directory) {
-  if (auto made = make_private_directory(files, state_directory); !made)
-    return fail(made.error());
-  const auto path = join_path(state_directory, "lock");
-  const sys::Fd directory = sys::RootDirectory(files.root()).open(state_directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-  if (!directory)
-    return fail(errno_error(errno, state_directory));
-  sys::Fd file(::openat(directory.get(), "lock", O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (!file)
-    return fail(errno_error(errno, path));
-  return file;
-}
-
 } // namespace
 
-Result<HostLock> HostLock::acquire(const sys::Files& files, const std::string& state_directory,
-                                   const std::string& command, std::chrono::milliseconds wait,
+Result<HostLock> HostLock::acquire(const sys::Files& files, const std::string& state_directory, const LockHolder& self,
+                                   std::chrono::milliseconds wait,
                                    const std::function<void(const std::string&)>& on_wait) {
-  auto file = open_lock_file(files, state_directory);
+  const auto state = PrivateDirectory::make(files, state_directory);
+  auto file = state ? state->open_file("lock", O_RDWR | O_CREAT | O_APPEND) : fail(state.error());
   if (!file)
     return fail(file.error());
   const auto deadline = sys::deadline_in(wait);
-  for (bool told = false; ::flock(file->get(), LOCK_EX | LOCK_NB) != 0;) {
+  for (bool reported = false; ::flock(file->get(), LOCK_EX | LOCK_NB) != 0;) {
     if (errno == EINTR)
       continue;
     if (errno != EWOULDBLOCK)
       return fail(errno_error(errno, join_path(state_directory, "lock")));
-    const auto holder = holder_text(file->get());
+    const auto holder = holder_text(file->get(), self.user);
     if (interrupted())
       return fail(ErrorCode::interrupted, "interrupted while waiting: " + holder);
     if (sys::Clock::now() >= deadline)
       return fail(ErrorCode::busy, holder, "wait for its end, or wait longer with `--wait SECONDS`");
-    if (!told && on_wait)
+    if (!reported && on_wait)
       on_wait(holder);
-    told = true;
+    reported = true;
     std::this_thread::sleep_for(std::min<sys::Clock::duration>(k_poll, deadline - sys::Clock::now()));
   }
-  name_holder(file->get(), command);
+  name_holder(file->get(), self);
   return HostLock(file->release());
 }
 

@@ -9,6 +9,11 @@
 
 namespace sharefs::plan {
 
+/// Who holds it, for the messages of others.
+struct LockHolder {
+  std::string command, user;
+};
+
 /// A lock file (flock on STATE/lock, a local path) that names its holder: command, pid, user, since when. Released by
 /// the destructor or by the death of the process.
 class HostLock {
@@ -16,8 +21,8 @@ class HostLock {
   /// Waits up to `wait`; then `busy`: "another sharefs (`sharefs mount --all`, pid 4711) has been at work since
   /// 12:00:03" with a hint about --wait. Interruptible (`interrupted`). `on_wait` is called once if it has to wait,
   /// with that text.
-  static Result<HostLock> acquire(const sys::Files& files, const std::string& state_directory,
-                                  const std::string& command, std::chrono::milliseconds wait,
+  static Result<HostLock> acquire(const sys::Files& files, const std::string& state_directory, const LockHolder& self,
+                                  std::chrono::milliseconds wait,
                                   const std::function<void(const std::string&)>& on_wait = {});
   HostLock(HostLock&& other) noexcept;
   HostLock& operator=(HostLock&& other) noexcept;

@@ -38,7 +38,7 @@ struct Inverter {
       return std::nullopt;
     return Mount{a.source, a.target, a.fs_type, a.options};
   }
-  Inverse operator()(const CopyTree&) const { return std::nullopt; } // sharefs never deletes a tree by itself
+  Inverse operator()(const RemoveTree&) const { return std::nullopt; } // it can be made anew
   Inverse operator()(const RunTool& a) const {
     if (a.harmless)
       return a;

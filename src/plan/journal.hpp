@@ -1,8 +1,11 @@
 #pragma once
 // The journal: what was about to be done, written and fsynced before each step, so that a plan can be undone and so
-// that a run that was killed tells how far it came. One directory per plan: STATE/journal/ID/ with plan.json and
-// steps.jsonl.
+// that a run that was killed shows how far it came. One directory per plan that changed something:
+//   STATE/journal/ID/plan.json    written once
+//   STATE/journal/ID/steps.jsonl  one line appended and fsynced per event; made with the first intent in it
+// Names that begin with a dot are entries that are being made or deleted.
 #include "plan/plan.hpp"
+#include "plan/private_directory.hpp"
 #include "sys/system.hpp"
 
 #include <optional>
@@ -17,6 +20,7 @@ enum class JournalState {
   failed,     ///< it ended by itself with failed or skipped steps
   unfinished, ///< its process is gone without an end mark: killed, or the machine went down
   undone,     ///< `sharefs undo` took it back
+  unreadable, ///< damaged, or of a later version: what it changed is not known
 };
 const char* to_string(JournalState state);
 
@@ -32,10 +36,12 @@ struct JournalStep {
 };
 
 struct JournalEntry {
-  std::string id;      ///< 20260131-120000-PID: sorts by time
+  /// A number, counted under the host lock; entries of earlier versions (20260131-120000-PID) are older than all.
+  std::string id;
   std::string command; ///< the command line, quoted
   std::string user, started;
   JournalState state = JournalState::unfinished;
+  std::string damage;             ///< of an unreadable one: "its plan.json is damaged"
   Plan plan;                      ///< the actions as they were begun: with the modes and the access that were found
   std::vector<JournalStep> steps; ///< one per step of the plan
   std::string undone_by;          ///< id of the undo's own entry, if it changed anything; for the state `undone`
@@ -43,46 +49,70 @@ struct JournalEntry {
   [[nodiscard]] bool is_undo() const { return !plan.undoes.empty(); }
 };
 
+/// What is written before an action begins. With it go the steps that found nothing to do: an undo that is cut off and
+/// run again must not check them twice, because later steps may have changed what they saw.
+struct Intent {
+  std::size_t step = 0;
+  Action action; ///< with what was found
+  std::vector<StepResult> unchanged = {};
+};
+
 /// /var/lib/sharefs for root; for other users $XDG_STATE_HOME/sharefs or ~/.local/state/sharefs unless that lies on a
-/// shared or network file system, then /var/tmp/sharefs-UID (0700, owner checked).
-std::string state_directory(const sys::Identity& identity, const sys::MountTable& mounts);
+/// shared or network file system (a journal is about one host), then /var/tmp/sharefs-UID. If somebody else has taken
+/// that name, a directory /var/tmp/sharefs-UID-RANDOM, which is found again by its owner and mode.
+std::string state_directory(const sys::Files& files, const sys::Identity& identity, const sys::MountTable& mounts);
 
 class Journal {
  public:
   explicit Journal(const sys::Files& files, std::string state_directory);
 
-  /// Newest first. A damaged entry is listed as unfinished with an empty plan, never an error.
+  /// Newest first. An entry that cannot be read is listed with its damage, never an error.
   [[nodiscard]] Result<std::vector<JournalEntry>> list() const;
+  /// Id of the newest entry, readable or not: it changes with every run that changes something. Empty for none.
+  [[nodiscard]] Result<std::string> newest_id() const;
   /// `not_found` with a "did you mean" hint.
   [[nodiscard]] Result<JournalEntry> load(const std::string& id) const;
   /// The newest entry that changed something and is not undone; nullopt if there is none. An undo's own entry is passed
   /// over, so that `sharefs undo` after an undo that was cut off completes it, and after a complete one goes further
-  /// back.
+  /// back. An entry that cannot be read is not passed over: an error says so.
   [[nodiscard]] Result<std::optional<JournalEntry>> latest() const;
 
-  // Writing; used by apply().
+  // Writing; used by apply(), under the host lock.
+  /// A new entry with its first intent; returns its id.
   Result<std::string> begin(const Plan& plan, const std::string& command, const sys::Identity& identity,
-                            std::chrono::system_clock::time_point now) const; ///< returns the new id
-  Result<void> step_begins(const std::string& id, std::size_t step, const Action& intent) const;
+                            std::chrono::system_clock::time_point now, const Intent& first) const;
+  Result<void> step_begins(const std::string& id, const Intent& intent) const;
   Result<void> step_ended(const std::string& id, const StepResult& result) const;
-  Result<void> steps_ended(const std::string& id, const std::vector<StepResult>& results) const; ///< with one fsync
   Result<void> end(const std::string& id, const Report& report) const;
   /// Called by apply() for a plan that `undoes` the entry `id`. If that entry is itself an undo, what it took back is
   /// in force again and no longer counts as undone.
   Result<void> mark_undone(const std::string& id, const std::string& by) const;
-  /// Entries beyond the newest `keep` are deleted (never a running or unfinished one).
+  /// Entries beyond the newest `keep` are deleted (never a running, unfinished or unreadable one).
   Result<void> prune(std::size_t keep = 200) const;
 
  private:
+  [[nodiscard]] Result<std::optional<PrivateDirectory>> entries() const; ///< STATE/journal; nullopt: there is none
+  [[nodiscard]] Result<std::vector<std::string>> ids() const;            ///< oldest first
+  /// `not_found` if there is none.
+  [[nodiscard]] Result<PrivateDirectory> entry(const std::string& id) const;
+  Result<void> append(const std::string& id, const std::string& line) const;
+
   const sys::Files& m_files;
   std::string m_state_directory;
 };
 
 /// The plan that takes an entry back: the inverse of every step that was done or begun, last first, conflicts guarded
-/// by the actions' own `before`. Steps without an inverse become notes. A step that was begun but whose end is not
-/// known is undone only as far as it took effect (the inverse of something that did not happen is "unchanged"). A
-/// harmless tool (a reload) has no inverse: it is run again once, at the end. All steps are in one group. `entries` is
+/// by the actions' own `before`. Steps keep their groups, so that one that fails stops only its own; what was to be
+/// done before all groups is taken back after all of them. Steps without an inverse become notes. A step that was begun
+/// but whose end is not known is undone only as far as it took effect (the inverse of something that did not happen is
+/// "unchanged"). A harmless tool (a reload) has no inverse: it is run again once, at the end of its group. `entries` is
 /// the journal: what an earlier undo of the same entry, cut off or failed, has taken back already is left out.
 Plan undo_plan(const JournalEntry& entry, const std::vector<JournalEntry>& entries = {});
+
+// For tests.
+/// When a process was started, in clock ticks since boot (proc(5), field 22 of stat); 0 if there is no such process.
+/// Together with the boot's id it tells a process from a later one with the same number.
+std::uint64_t start_time_of(int pid);
+std::string current_boot_id();
 
 } // namespace sharefs::plan

@@ -1,18 +1,19 @@
-// The reading half of the journal. Whatever a killed process or a full disk left behind is read as far as it goes.
-#include "base/path.hpp"
+// The reading half of the journal. What a killed process leaves behind is read as far as it goes; what no killed
+// process leaves is damage, and an entry with damage is never passed over in silence.
 #include "base/text.hpp"
 #include "plan/journal.hpp"
-#include "plan/journal_files.hpp"
+#include "plan/journal_format.hpp"
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <fmt/format.h>
 
 namespace sharefs::plan {
 
 namespace {
 
-constexpr std::size_t k_entry_limit = 256U << 20U;
-constexpr std::array<const char*, 5> k_states{"running", "complete", "failed", "unfinished", "undone"};
+constexpr std::array<const char*, 6> k_states{"running", "complete", "failed", "unfinished", "undone", "unreadable"};
 
 std::string text_in(const Json& json, const char* name) {
   const auto found = json.find(name);
@@ -24,7 +25,18 @@ template <class T> T number_in(const Json& json, const char* name) {
   return found != json.end() && found->is_number_integer() ? found->get<T>() : T{};
 }
 
-/// One entry while its lines are read.
+/// In process: /proc never hangs for one's own or a plain process's `stat`.
+std::string read_proc(const std::string& path) {
+  return sys::Files().read(path).value_or("");
+}
+
+bool is_alive(const Json& json) {
+  const auto start = number_in<std::uint64_t>(json, "start_time");
+  return start != 0 && text_in(json, "boot_id") == current_boot_id() &&
+         start_time_of(number_in<int>(json, "pid")) == start;
+}
+
+/// One entry while its files are read.
 class Reading {
  public:
   explicit Reading(const std::string& id) { m_entry.id = id; }
@@ -32,39 +44,45 @@ class Reading {
   void head(const std::string& text) {
     const auto json = parse_json(text);
     if (!json || !json->is_object())
-      return;
+      return damaged("its plan.json is cut off, or no JSON");
     m_entry.command = text_in(*json, "command");
     m_entry.user = text_in(*json, "user");
     m_entry.started = text_in(*json, "started");
     m_is_alive = is_alive(*json);
-    if (auto plan = json->contains("plan") ? plan_from_json((*json)["plan"]) : Result<Plan>()) {
-      m_entry.plan = std::move(*plan);
-      m_entry.steps.resize(m_entry.plan.steps.size());
-      for (std::size_t i = 0; i < m_entry.steps.size(); ++i)
-        m_entry.steps[i].step = i;
-    }
+    m_version = number_in<int>(*json, "version");
+    if (m_version > k_journal_version)
+      return damaged("it was written by a later version of sharefs");
+    auto plan = m_version > 0 && json->contains("plan") ? plan_from_json((*json)["plan"])
+                                                        : fail(ErrorCode::failed, "no version or no plan");
+    if (!plan)
+      return damaged("its plan.json: " + plan.error().message);
+    m_entry.plan = std::move(*plan);
+    m_entry.steps.resize(m_entry.plan.steps.size());
+    for (std::size_t i = 0; i < m_entry.steps.size(); ++i)
+      m_entry.steps[i].step = i;
   }
 
-  void line(const std::string& text) {
-    const auto json = parse_json(text);
-    if (!json || !json->is_object())
-      return;
-    const auto name = text_in(*json, "event");
-    if (name == k_begin_event)
-      begin(*json);
-    else if (name == k_end_event)
-      end(*json);
-    else if (name == k_finish_event)
-      finish(*json);
-    else if (name == k_undone_event || name == k_redone_event)
-      m_entry.undone_by = (m_is_undone = name == k_undone_event) ? text_in(*json, "by") : "";
+  void events(const std::string& text) {
+    for (const auto& line : split_lines(text))
+      if (const auto json = parse_json(line)) // else a line that was being written when its process or the host died
+        if (!event(*json))
+          return damaged("its steps.jsonl has a line that is not understood: " + line.substr(0, 60));
+    const bool begun = std::ranges::any_of(m_entry.steps, &JournalStep::begun);
+    if (m_version >= 2 && !begun) // it was made with a first intent in it
+      damaged("its steps.jsonl is cut off");
+  }
+
+  void damaged(const std::string& how) {
+    if (m_entry.damage.empty())
+      m_entry.damage = to_utf8(how);
   }
 
   JournalEntry entry() && {
     const bool all_well = std::ranges::all_of(m_entry.steps, [](const JournalStep& step) {
       return step.outcome == Outcome::done || step.outcome == Outcome::unchanged;
     });
-    m_entry.state = m_is_undone                 ? JournalState::undone
+    m_entry.state = !m_entry.damage.empty()     ? JournalState::unreadable
+                    : m_is_undone               ? JournalState::undone
                     : m_is_finished && all_well ? JournalState::complete
                     : m_is_finished             ? JournalState::failed
                     : m_is_alive                ? JournalState::running
@@ -73,10 +91,20 @@ class Reading {
   }
 
  private:
-  static bool is_alive(const Json& json) {
-    const auto start = number_in<std::uint64_t>(json, "start_time");
-    return start != 0 && text_in(json, "boot_id") == current_boot_id() &&
-           start_time_of(number_in<int>(json, "pid")) == start;
+  /// False: not understood.
+  bool event(const Json& json) {
+    const auto name = json.is_object() ? text_in(json, "event") : "";
+    if (name == k_begin_event)
+      return begin(json);
+    if (name == k_end_event)
+      return end(json);
+    if (name == k_finish_event)
+      return finish(json);
+    if (name != k_undone_event && name != k_redone_event)
+      return false;
+    m_is_undone = name == k_undone_event;
+    m_entry.undone_by = m_is_undone ? text_in(json, "by") : "";
+    return true;
   }
   JournalStep* step_of(const Json& json) {
     const auto found = json.find("step");
@@ -84,61 +112,58 @@ class Reading {
       return nullptr;
     return &m_entry.steps[found->get<std::size_t>()];
   }
-  void begin(const Json& json) {
+  bool begin(const Json& json) {
     auto* step = step_of(json);
-    if (step == nullptr)
-      return;
+    auto intent = json.contains("action") ? action_from_json(json["action"]) : fail(ErrorCode::failed, "");
+    if (step == nullptr || !intent)
+      return false;
     step->begun = true;
-    if (auto intent = json.contains("action") ? action_from_json(json["action"]) : fail(ErrorCode::failed, ""))
-      m_entry.plan.steps[step->step].action = std::move(*intent);
+    m_entry.plan.steps[step->step].action = std::move(*intent);
+    return true;
   }
-  void end(const Json& json) {
+  bool end(const Json& json) {
     auto* step = step_of(json);
-    if (step == nullptr)
-      return;
+    const auto outcome = outcome_from(text_in(json, "outcome"));
+    if (step == nullptr || !outcome || (*outcome == Outcome::done && !step->begun))
+      return false;
     step->ended = true;
-    step->outcome = outcome_from(text_in(json, "outcome")).value_or(Outcome::failed);
+    step->outcome = *outcome;
     if (const auto error = json.find("error"); error != json.end() && error->is_object())
       step->error = error_code_from(text_in(*error, "code"));
+    return true;
   }
-  /// Steps that found nothing to do have no line of their own.
-  void finish(const Json& json) {
+  /// Steps that found nothing to do may have no line of their own.
+  bool finish(const Json& json) {
     m_is_finished = true;
     const auto outcomes = json.find("outcomes");
-    if (outcomes == json.end() || !outcomes->is_array())
-      return;
-    for (std::size_t i = 0; i < std::min(outcomes->size(), m_entry.steps.size()); ++i)
-      if (auto& step = m_entry.steps[i]; !step.begun) {
-        step.outcome = outcome_from(bytes_from_json((*outcomes)[i]).value_or("")).value_or(Outcome::skipped);
+    if (outcomes == json.end() || !outcomes->is_array() || outcomes->size() != m_entry.steps.size())
+      return false;
+    for (auto& step : m_entry.steps)
+      if (!step.begun) {
+        step.outcome = outcome_from(bytes_from_json((*outcomes)[step.step]).value_or("")).value_or(Outcome::skipped);
         step.ended = step.outcome != Outcome::skipped;
       }
+    return true;
   }
 
   JournalEntry m_entry;
+  int m_version = 0;
   bool m_is_alive = false, m_is_finished = false, m_is_undone = false;
 };
 
-/// Runs of digits compare as numbers: the process id in an id has no fixed width.
-bool naturally_before(std::string_view a, std::string_view b) {
-  const auto number = [](std::string_view text) {
-    return text.substr(0, std::min(text.find_first_not_of("0123456789"), text.size()));
-  };
-  while (!a.empty() && !b.empty()) {
-    const auto first = number(a);
-    const auto second = number(b);
-    if (!first.empty() && !second.empty()) {
-      if (first != second)
-        return first.size() != second.size() ? first.size() < second.size() : first < second;
-      a.remove_prefix(first.size());
-      b.remove_prefix(second.size());
-    } else {
-      if (a.front() != b.front())
-        return a.front() < b.front();
-      a.remove_prefix(1);
-      b.remove_prefix(1);
-    }
+JournalEntry read_entry(const PrivateDirectory& journal, const std::string& id) {
+  Reading reading(id);
+  const auto directory = journal.below(id);
+  for (const auto& [name, use] : {std::pair{k_plan_file, &Reading::head}, std::pair{k_steps_file, &Reading::events}}) {
+    const auto text = directory && *directory ? (*directory)->read(name)
+                      : directory             ? fail(ErrorCode::not_found, "it is gone")
+                                              : fail(directory.error());
+    if (text)
+      (reading.*use)(*text);
+    else
+      reading.damaged(text.error().message);
   }
-  return a.size() < b.size();
+  return std::move(reading).entry();
 }
 
 } // namespace
@@ -155,54 +180,101 @@ bool JournalStep::took_effect() const {
   return outcome == Outcome::done || (outcome == Outcome::failed && error != ErrorCode::conflict);
 }
 
+std::uint64_t number_of(const std::string& id) {
+  constexpr std::size_t k_most_digits = 15;
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(id.data(), id.data() + id.size(), number);
+  return error == std::errc{} && end == id.data() + id.size() && id.size() <= k_most_digits ? number : 0;
+}
+
+std::vector<std::string> sorted_ids(std::vector<std::string> names) {
+  std::erase_if(names, [](const std::string& name) { return name.starts_with('.'); });
+  std::ranges::sort(names, {}, [](const std::string& id) { return std::pair(number_of(id), id); });
+  return names;
+}
+
 Journal::Journal(const sys::Files& files, std::string state_directory)
     : m_files(files), m_state_directory(std::move(state_directory)) {}
 
+Result<std::optional<PrivateDirectory>> Journal::entries() const {
+  auto state = PrivateDirectory::open(m_files, m_state_directory);
+  if (!state || !*state)
+    return state;
+  return (*state)->below("journal");
+}
+
+Result<std::vector<std::string>> Journal::ids() const {
+  const auto journal = entries();
+  auto names = journal && *journal ? (*journal)->names() : Result<std::vector<std::string>>();
+  if (!journal || !names)
+    return fail(!journal ? journal.error() : names.error());
+  return sorted_ids(std::move(*names));
+}
+
 Result<std::vector<JournalEntry>> Journal::list() const {
-  auto names = m_files.list(journal_directory(m_state_directory));
-  if (!names && names.error().code == ErrorCode::not_found)
-    return std::vector<JournalEntry>{};
-  if (!names)
-    return fail(names.error());
-  std::erase_if(*names, [](const std::string& name) { return name.starts_with('.'); });
-  std::ranges::sort(*names, [](const std::string& a, const std::string& b) { return naturally_before(b, a); });
+  const auto journal = entries();
+  const auto names = ids();
+  if (!journal || !names)
+    return fail(!journal ? journal.error() : names.error());
   std::vector<JournalEntry> entries;
-  for (const auto& name : *names)
-    if (auto entry = load(name))
-      entries.push_back(std::move(*entry));
+  for (auto name = names->rbegin(); name != names->rend(); ++name)
+    entries.push_back(read_entry(**journal, *name));
   return entries;
 }
 
+Result<std::string> Journal::newest_id() const {
+  const auto names = ids();
+  if (!names)
+    return fail(names.error());
+  return names->empty() ? "" : names->back();
+}
+
 Result<JournalEntry> Journal::load(const std::string& id) const {
-  const auto directory = entry_directory(m_state_directory, id);
+  const auto journal = entries();
+  if (!journal)
+    return fail(journal.error());
   const bool is_name = !id.empty() && !id.starts_with('.') && id.find('/') == std::string::npos;
-  const auto info = is_name ? m_files.info(directory) : Result<std::optional<sys::FileInfo>>(std::nullopt);
-  if (!info)
-    return fail(info.error());
-  if (!*info) {
-    const auto names = m_files.list(journal_directory(m_state_directory));
-    const auto guess = did_you_mean_hint(id, names.value_or(std::vector<std::string>{}));
-    return fail(ErrorCode::not_found, "the journal has no entry `" + to_utf8(id) + "`",
-                guess.empty() ? "`sharefs undo --list` shows all" : guess);
-  }
-  Reading reading(id);
-  if (const auto text = m_files.read(join_path(directory, k_plan_file), k_entry_limit))
-    reading.head(*text);
-  if (const auto text = m_files.read(join_path(directory, k_steps_file), k_entry_limit))
-    for (const auto& line : split_lines(*text))
-      reading.line(line);
-  return std::move(reading).entry();
+  if (const auto found = *journal && is_name ? (*journal)->below(id) : std::nullopt; !found || *found)
+    return read_entry(**journal, id);
+  const auto guess = did_you_mean_hint(id, ids().value_or(std::vector<std::string>{}));
+  return fail(ErrorCode::not_found, "the journal has no entry `" + to_utf8(id) + "`",
+              guess.empty() ? "`sharefs undo --list` shows all" : guess);
 }
 
 Result<std::optional<JournalEntry>> Journal::latest() const {
-  auto entries = list();
-  if (!entries)
-    return fail(entries.error());
-  for (auto& entry : *entries)
+  const auto journal = entries();
+  const auto names = ids();
+  if (!journal || !names)
+    return fail(!journal ? journal.error() : names.error());
+  for (auto id = names->rbegin(); id != names->rend(); ++id) {
+    auto entry = read_entry(**journal, *id);
+    if (entry.state == JournalState::unreadable)
+      return fail(
+          ErrorCode::failed,
+          fmt::format("change {} cannot be read, so nothing older is taken back: {}", to_utf8(*id), entry.damage),
+          "`sharefs undo --list` shows the older ones, `sharefs undo ID` takes one back");
     if (!entry.is_undo() && entry.state != JournalState::undone &&
         std::ranges::any_of(entry.steps, &JournalStep::took_effect))
-      return std::move(entry);
+      return entry;
+  }
   return std::nullopt;
+}
+
+std::uint64_t start_time_of(int pid) {
+  if (pid <= 0)
+    return 0;
+  const auto text = read_proc("/proc/" + std::to_string(pid) + "/stat");
+  // The second field is the program's name in parentheses, which may itself hold spaces and parentheses.
+  const auto fields = split_words(std::string_view(text).substr(std::min(text.rfind(')') + 1, text.size())));
+  constexpr std::size_t k_start_time = 22 - 3; // the first field behind the name is number 3
+  std::uint64_t ticks = 0;
+  if (fields.size() > k_start_time)
+    std::from_chars(fields[k_start_time].data(), fields[k_start_time].data() + fields[k_start_time].size(), ticks);
+  return ticks;
+}
+
+std::string current_boot_id() {
+  return std::string(trim(read_proc("/proc/sys/kernel/random/boot_id")));
 }
 
 } // namespace sharefs::plan

@@ -20,7 +20,6 @@ std::string dump_line(const Json& json);
 /// nullopt for text that is not one JSON document.
 std::optional<Json> parse_json(const std::string& text);
 
-Json to_json(const Error& error);
 /// Inverse of to_json(const Plan&).
 Result<Plan> plan_from_json(const Json& json);
 std::optional<Outcome> outcome_from(std::string_view name);

@@ -12,63 +12,50 @@ std::string link_to(const std::string& target) {
   return "a link to `" + target + "`";
 }
 
-Result<Outcome> synced(const sys::Location& place, const std::string& path) {
-  if (auto done = sys::sync_directory(place, path); !done)
-    return fail(done.error());
-  return Outcome::done;
-}
-
 } // namespace
 
 Result<Outcome> act(MakeLink& action, const Ground& ground, Phase phase) {
-  const auto found = look(ground, action.path);
+  const auto found = ground.find(action.path);
   if (!found)
     return fail(found.error());
   if (found->is_link() && found->link == action.target)
     return Outcome::unchanged;
-  if (found->exists)
+  if (found->exists())
     return conflict(action.path, "nothing", found->text());
   if (phase == Phase::look)
     return Outcome::done;
-  const auto place = ground.place(action.path);
-  if (!place)
-    return fail(place.error());
-  if (::symlinkat(action.target.c_str(), place->directory.get(), place->name.c_str()) != 0)
+  if (auto parent = check_parent(*found, action.path); !parent)
+    return fail(parent.error());
+  if (::symlinkat(action.target.c_str(), found->directory.get(), found->name.c_str()) != 0)
     return errno == EEXIST ? act(action, ground, Phase::look) : fail(errno_error(errno, action.path));
-  return synced(*place, action.path);
+  return synced(*found, action.path);
 }
 
 Result<Outcome> act(RemoveLink& action, const Ground& ground, Phase phase) {
-  const auto found = look(ground, action.path);
+  const auto found = ground.find(action.path);
   if (!found)
     return fail(found.error());
-  if (!found->exists)
+  if (!found->exists())
     return Outcome::unchanged;
   if (found->link != action.target || !found->is_link())
     return conflict(action.path, link_to(action.target), found->text());
   if (phase == Phase::look)
     return Outcome::done;
-  const auto place = ground.place(action.path);
-  if (!place)
-    return fail(place.error());
-  if (::unlinkat(place->directory.get(), place->name.c_str(), 0) != 0)
+  if (::unlinkat(found->directory.get(), found->name.c_str(), 0) != 0)
     return fail(errno_error(errno, action.path));
-  return synced(*place, action.path);
+  return synced(*found, action.path);
 }
 
 Result<Outcome> act(SwapLink& action, const Ground& ground, Phase phase) {
-  const auto place = ground.place(action.path);
-  if (!place)
-    return fail(place.error());
-  const auto found = look(*place, action.path);
+  const auto found = ground.find(action.path);
   if (!found)
     return fail(found.error());
   const bool already = found->is_link() && found->link == action.after;
   if (!already && !(found->is_link() && found->link == action.before))
     return conflict(action.path, link_to(action.before), found->text());
   // A process that was killed between symlink and rename leaves the new link under its temporary name.
-  const int directory = place->directory.get();
-  const auto temporary = temporary_name(place->name, "link");
+  const int directory = found->directory.get();
+  const auto temporary = temporary_name(found->name, "link");
   struct stat status{};
   const bool leftover = ::fstatat(directory, temporary.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
   if (phase == Phase::look)
@@ -79,12 +66,12 @@ Result<Outcome> act(SwapLink& action, const Ground& ground, Phase phase) {
     return Outcome::unchanged;
   if (::symlinkat(action.after.c_str(), directory, temporary.c_str()) != 0)
     return fail(errno_error(errno, action.path));
-  if (::renameat(directory, temporary.c_str(), directory, place->name.c_str()) != 0) {
+  if (::renameat(directory, temporary.c_str(), directory, found->name.c_str()) != 0) {
     const int error = errno;
     ::unlinkat(directory, temporary.c_str(), 0);
     return fail(errno_error(error, action.path));
   }
-  return synced(*place, action.path);
+  return synced(*found, action.path);
 }
 
 } // namespace sharefs::plan

@@ -29,13 +29,13 @@ Result<Outcome> act(RemoveLink& action, const Ground& ground, Phase phase);
 Result<Outcome> act(SwapLink& action, const Ground& ground, Phase phase);
 Result<Outcome> act(Rename& action, const Ground& ground, Phase phase);
 Result<Outcome> act(SetAccess& action, const Ground& ground, Phase phase);
+Result<Outcome> act(RemoveTree& action, const Ground& ground, Phase phase);
 // Through System, each with its own deadline.
 Result<Outcome> act(Mount& action, sys::System& system, Phase phase);
 Result<Outcome> act(Unmount& action, sys::System& system, Phase phase);
-Result<Outcome> act(CopyTree& action, sys::System& system, Phase phase);
 Result<Outcome> act(RunTool& action, sys::System& system, Phase phase);
 
-/// Where CopyTree collects the tree before it is complete, next to `to`.
-std::string unfinished_copy(const std::string& to);
+/// fsync of the directory that holds `found`, then `done`.
+Result<Outcome> synced(const sys::Walked& found, const std::string& path);
 
 } // namespace sharefs::plan

@@ -101,6 +101,8 @@ Json to_json(const Plan& plan) {
   Json json{{"steps", std::move(steps)}, {"notes", std::move(notes)}};
   if (!plan.undoes.empty())
     json["undoes"] = plan.undoes;
+  if (plan.unnamed_last)
+    json["unnamed_last"] = true;
   return json;
 }
 
@@ -136,6 +138,7 @@ Result<Plan> plan_from_json(const Json& json) {
       plan.notes.push_back(bytes_from_json(note).value_or(""));
   if (json.contains("undoes") && json["undoes"].is_string())
     plan.undoes = json["undoes"].get<std::string>();
+  plan.unnamed_last = json.contains("unnamed_last") && json["unnamed_last"] == true;
   return plan;
 }
 

@@ -8,9 +8,8 @@
 namespace sharefs::plan {
 
 struct Step {
-  std::string
-      group;       ///< steps of a group run in order, groups run in parallel; "" is a group of its own, run before all
-  std::string why; ///< one phrase for the person who reads the plan
+  std::string group; ///< steps of a group run in order, groups run in parallel; the unnamed one runs before all others
+  std::string why;   ///< one phrase for the person who reads the plan
   Action action;
   friend bool operator==(const Step&, const Step&) = default;
 };
@@ -19,6 +18,8 @@ struct Plan {
   std::vector<Step> steps;
   std::vector<std::string> notes; ///< said before the steps: consequences, things left alone and why
   std::string undoes = {};        ///< id of the journal entry that this plan takes back; "" for all but undo plans
+  /// The unnamed group runs after all others, if they have all succeeded: the plan takes back one where it ran first.
+  bool unnamed_last = false;
 
   [[nodiscard]] bool empty() const { return steps.empty(); }
   void add(std::string group, std::string why, Action action) {
@@ -51,6 +52,7 @@ struct Report {
   [[nodiscard]] std::size_t count(Outcome) const;
 };
 
+nlohmann::ordered_json to_json(const Error& error); ///< {code, message, hint, context}
 nlohmann::ordered_json
 to_json(const Plan& plan); ///< {"steps": [{group, why, description, undoable, action}], "notes": []}
 nlohmann::ordered_json to_json(const Report& report); ///< {"results": [...], "journal_id": ..., "interrupted": ...}

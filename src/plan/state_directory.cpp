@@ -1,12 +1,42 @@
 #include "base/path.hpp"
 #include "plan/journal.hpp"
-#include "sys/fs/resolve.hpp"
+#include "sys/fs/entry.hpp"
 
+#include <algorithm>
 #include <cstdlib>
+#include <fmt/format.h>
+#include <random>
 
 namespace sharefs::plan {
 
-std::string state_directory(const sys::Identity& identity, const sys::MountTable& mounts) {
+namespace {
+
+constexpr std::chrono::milliseconds k_deadline{1000}; ///< a home that does not answer is not used
+constexpr const char* k_open_to_all = "/var/tmp";
+
+/// A directory of this user, or a name where one can be made. (One that he has opened to others is an error later: what
+/// he did must not be forgotten in silence.)
+bool is_usable(const sys::Files& files, const std::string& path) {
+  const auto opened = PrivateDirectory::open(files, path);
+  return opened || opened.error().code != ErrorCode::permission;
+}
+
+/// Everybody may make any name in /var/tmp, but nobody a directory that belongs to somebody else: what is this user's
+/// is found again by that, whatever it is called.
+std::string in_open_directory(const sys::Files& files, uid_t uid) {
+  const auto name = "sharefs-" + std::to_string(uid);
+  const auto path = join_path(k_open_to_all, name);
+  if (is_usable(files, path))
+    return path;
+  for (const auto& other : files.list(k_open_to_all).value_or(std::vector<std::string>{}))
+    if (other.starts_with(name + "-") && is_usable(files, join_path(k_open_to_all, other)))
+      return join_path(k_open_to_all, other);
+  return fmt::format("{}-{:08x}", path, std::random_device{}());
+}
+
+} // namespace
+
+std::string state_directory(const sys::Files& files, const sys::Identity& identity, const sys::MountTable& mounts) {
   if (identity.uid == 0)
     return "/var/lib/sharefs";
   const char* given = std::getenv("XDG_STATE_HOME");
@@ -14,14 +44,15 @@ std::string state_directory(const sys::Identity& identity, const sys::MountTable
   const std::string base = given != nullptr && given[0] == '/' ? std::string(given)
                            : has_home                          ? join_path(identity.home, ".local/state")
                                                                : std::string();
-  // Homes are shared more often than not, and a journal is about one host: two hosts must not share it. Links are
-  // followed only as far as they lie on this host's own disks; what lies behind a shared mount is never looked at.
-  sys::Resolver resolver(
-      mounts, [](const std::string& path) { return sys::look_at_local(sys::Files(), path); },
-      [](const std::vector<std::string>& paths) { return std::vector<sys::Seen>(paths.size()); });
-  if (!base.empty() && !resolver.resolve(base).shared)
+  // Homes are shared more often than not, and a journal is about one host: two hosts must not share it.
+  const auto on_this_host = [&mounts](const std::string& path) {
+    const sys::EntryRequest request{{sys::EntryQuery{.path = path}}, k_deadline};
+    const auto entry = sys::read_entries(sys::Files(), mounts, request).front();
+    return entry.kind != sys::EntryKind::unknown && !entry.shared;
+  };
+  if (!base.empty() && on_this_host(base))
     return normalize_path("sharefs", base);
-  return "/var/tmp/sharefs-" + std::to_string(identity.uid);
+  return in_open_directory(files, identity.uid);
 }
 
 } // namespace sharefs::plan

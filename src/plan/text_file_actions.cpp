@@ -12,16 +12,14 @@ namespace sharefs::plan {
 
 namespace {
 
-using sys::FileInfo;
-
 std::string size_of(const std::optional<std::string>& content) {
   return content ? "the content of " + format_bytes(content->size()) + " that the plan was made for" : "no file";
 }
 
-std::string found_text(const std::optional<FileInfo>& info, const std::optional<std::string>& content) {
-  if (!info)
+std::string found_text(const sys::Entry& entry, const std::optional<std::string>& content) {
+  if (!entry.exists())
     return "no file";
-  if (info->kind == FileInfo::Kind::symlink)
+  if (entry.kind == sys::EntryKind::symlink)
     return "a symbolic link";
   return content ? "other content, " + format_bytes(content->size()) : "something else";
 }
@@ -59,10 +57,8 @@ Result<Outcome> act(WriteFile& action, const sys::Files& files, Phase phase) {
   if (!current)
     return fail(current.error());
   const bool already = *current == action.after;
-  if (!already && *current != action.before) {
-    const auto info = files.info(action.path);
-    return conflict(action.path, size_of(action.before), found_text(info.value_or(std::nullopt), *current));
-  }
+  if (!already && *current != action.before)
+    return conflict(action.path, size_of(action.before), found_text(files.entry({action.path}), *current));
   if (phase == Phase::look)
     return already && leftovers(files, action.path).empty() ? Outcome::unchanged : Outcome::done;
   if (auto cleaned = remove_leftovers(files, action.path); !cleaned)
@@ -75,22 +71,22 @@ Result<Outcome> act(WriteFile& action, const sys::Files& files, Phase phase) {
 }
 
 Result<Outcome> act(RemoveFile& action, const sys::Files& files, Phase phase) {
-  const auto info = files.info(action.path);
-  if (!info)
-    return fail(info.error());
-  const bool already = !info->has_value();
+  const auto entry = files.entry({action.path});
+  if (entry.kind == sys::EntryKind::unknown)
+    return fail(entry.error());
+  const bool already = !entry.exists();
   if (!already) {
     std::optional<std::string> content;
-    if ((*info)->kind == FileInfo::Kind::regular) {
+    if (entry.kind == sys::EntryKind::file) {
       auto read = files.read_if_exists(action.path);
       if (!read)
         return fail(read.error());
       content = std::move(*read);
     }
     if (content != action.before)
-      return conflict(action.path, size_of(action.before), found_text(*info, content));
+      return conflict(action.path, size_of(action.before), found_text(entry, content));
     if (phase == Phase::look)
-      action.mode = (*info)->mode;
+      action.mode = entry.mode;
   }
   if (phase == Phase::look)
     return already && leftovers(files, action.path).empty() ? Outcome::unchanged : Outcome::done;

@@ -18,17 +18,6 @@ bool changes_nothing(const Action& action) {
   return access != nullptr && access->before == access->after;
 }
 
-/// A copy that was cut off left at most its temporary tree, and that bears a name of sharefs' own.
-std::optional<Action> inverse_of(const Action& action, const JournalStep& step) {
-  const auto* copy = std::get_if<CopyTree>(&action);
-  if (copy == nullptr || step.ended)
-    return invert(action);
-  RunTool cleanup;
-  cleanup.argv = {"rm", "-rf", "--", unfinished_copy(copy->to)};
-  cleanup.deadline = copy->deadline;
-  return cleanup;
-}
-
 /// Take out of `steps` what `attempt`, an earlier undo of the same entry, has done.
 void leave_out_done(std::vector<Step>& steps, const JournalEntry& attempt) {
   for (const auto& done : attempt.steps) {
@@ -47,23 +36,26 @@ void leave_out_done(std::vector<Step>& steps, const JournalEntry& attempt) {
 Plan undo_plan(const JournalEntry& entry, const std::vector<JournalEntry>& entries) {
   Plan plan;
   plan.undoes = entry.id;
-  std::vector<Step> reloads;
+  plan.unnamed_last = !entry.plan.unnamed_last;
+  std::vector<Step> reloads; // last first, too
   for (auto step = entry.steps.rbegin(); step != entry.steps.rend(); ++step) {
     if (!step->took_effect())
       continue;
     const auto& [group, why, action] = entry.plan.steps[step->step];
-    const auto inverse = inverse_of(action, *step);
+    const auto inverse = invert(action);
     if (!inverse)
       plan.notes.push_back("cannot be undone: " + describe(action));
     else if (!is_harmless(action) && !changes_nothing(*inverse))
-      plan.add("", "undo: " + why, *inverse);
-    else if (is_harmless(action) && std::ranges::find(reloads, action, &Step::action) == reloads.end())
-      reloads.push_back({"", why, action});
+      plan.add(group, "undo: " + why, *inverse);
+    else if (is_harmless(action) && std::ranges::none_of(reloads, [&](const Step& reload) {
+               return reload.group == group && reload.action == action;
+             }))
+      reloads.push_back({group, why, action});
   }
   for (const auto& attempt : entries)
     if (attempt.plan.undoes == entry.id && attempt.state != JournalState::undone)
       leave_out_done(plan.steps, attempt);
-  // Last first for them too; a reload alone would change nothing.
+  // A reload alone would change nothing.
   const bool was_begun =
       std::ranges::any_of(entries, [&entry](const JournalEntry& attempt) { return attempt.plan.undoes == entry.id; });
   if (!plan.steps.empty() || was_begun)

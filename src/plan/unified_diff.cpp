@@ -4,8 +4,11 @@
 #include "base/text.hpp"
 
 #include <algorithm>
+#include <dtl/dtl.hpp>
 #include <fmt/format.h>
+#include <iterator>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace sharefs::plan {
@@ -13,8 +16,8 @@ namespace sharefs::plan {
 namespace {
 
 constexpr std::size_t k_context = 3;
-/// Edits beyond which the search for the shortest script is given up: its memory grows with the square.
-constexpr int k_most_edits = 2000;
+/// Lines beyond which the search for the shortest script is left out: it is quadratic in what differs.
+constexpr std::size_t k_most_lines = 20'000;
 
 using Lines = std::vector<std::string_view>;
 
@@ -35,73 +38,37 @@ struct Edit {
 };
 using Script = std::vector<Edit>;
 
-/// Myers, "An O(ND) Difference Algorithm and Its Variations" (1986), the greedy forward search with its trace kept.
-/// Appends to `script`; beyond k_most_edits everything is replaced.
-void shortest_edits(const Lines& a, const Lines& b, Script& script) {
-  const int n = static_cast<int>(a.size());
-  const int m = static_cast<int>(b.size());
-  const auto equal = [&](int x, int y) { return a[static_cast<std::size_t>(x)] == b[static_cast<std::size_t>(y)]; };
-  const int most = std::min(n + m, k_most_edits);
-  // furthest[k + most + 1] is the x that the diagonal k = x - y was followed to.
-  std::vector<int> furthest(static_cast<std::size_t>(2 * most + 3), 0);
-  const auto at = [most](std::vector<int>& row, int k) -> int& { return row[static_cast<std::size_t>(k + most + 1)]; };
-  // Row d of the trace holds the diagonals -d-1 .. d+1 before step d.
-  std::vector<std::vector<int>> trace;
-  const auto traced = [&trace](int d, int k) {
-    return trace[static_cast<std::size_t>(d)][static_cast<std::size_t>(k + d + 1)];
-  };
-  const auto goes_down = [](int d, int k, int left, int right) { return k == -d || (k != d && left < right); };
+void add(Script& script, char kind, const Lines& lines) {
+  for (const auto line : lines)
+    script.push_back({kind, line});
+}
 
-  int edits = -1;
-  for (int d = 0; d <= most && edits < 0; ++d) {
-    const auto middle = furthest.begin() + most + 1;
-    trace.emplace_back(middle - (d + 1), middle + (d + 1) + 1);
-    for (int k = -d; k <= d && edits < 0; k += 2) {
-      const int left = at(furthest, k - 1);
-      const int right = at(furthest, k + 1);
-      int x = goes_down(d, k, left, right) ? right : left + 1;
-      while (x < n && x - k < m && equal(x, x - k))
-        ++x;
-      at(furthest, k) = x;
-      if (x >= n && x - k >= m)
-        edits = d;
+/// The script of dtl, with what is deleted before what is added wherever both stand side by side.
+Script edits_between(const Lines& a, const Lines& b) {
+  Script script;
+  if (a.size() + b.size() > k_most_lines) {
+    add(script, '-', a);
+    add(script, '+', b);
+    return script;
+  }
+  dtl::Diff<std::string_view> diff(a, b);
+  diff.compose();
+  Lines added;
+  for (const auto& [line, info] : diff.getSes().getSequence()) {
+    if (info.type == dtl::SES_ADD) {
+      added.push_back(line);
+      continue;
     }
+    if (info.type == dtl::SES_COMMON)
+      add(script, '+', std::exchange(added, {}));
+    script.push_back({info.type == dtl::SES_COMMON ? ' ' : '-', line});
   }
-  if (edits < 0) {
-    for (const auto line : a)
-      script.push_back({'-', line});
-    for (const auto line : b)
-      script.push_back({'+', line});
-    return;
-  }
-
-  Script backwards;
-  int x = n;
-  int y = m;
-  for (int d = edits; d >= 0; --d) {
-    const int k = x - y;
-    const bool down = d > 0 && goes_down(d, k, traced(d, k - 1), traced(d, k + 1));
-    const int from_x = d == 0 ? 0 : down ? traced(d, k + 1) : traced(d, k - 1);
-    const int from_y = d == 0 ? 0 : from_x - (down ? k + 1 : k - 1);
-    while (x > from_x && y > from_y) {
-      --x;
-      --y;
-      backwards.push_back({' ', a[static_cast<std::size_t>(x)]});
-    }
-    if (d == 0)
-      break;
-    if (down)
-      backwards.push_back({'+', b[static_cast<std::size_t>(from_y)]});
-    else
-      backwards.push_back({'-', a[static_cast<std::size_t>(from_x)]});
-    x = from_x;
-    y = from_y;
-  }
-  script.insert(script.end(), backwards.rbegin(), backwards.rend());
+  add(script, '+', added);
+  return script;
 }
 
 /// The whole script; what is common at both ends is taken off first, which is all there is to do in most cases.
-Script edits_between(Lines a, Lines b) {
+Script whole_script(Lines a, Lines b) {
   const auto prefix = std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin();
   const Lines head(a.begin(), a.begin() + prefix);
   a.erase(a.begin(), a.begin() + prefix);
@@ -111,11 +78,9 @@ Script edits_between(Lines a, Lines b) {
   a.erase(a.end() - suffix, a.end());
   b.erase(b.end() - suffix, b.end());
   Script script;
-  for (const auto line : head)
-    script.push_back({' ', line});
-  shortest_edits(a, b, script);
-  for (const auto line : tail)
-    script.push_back({' ', line});
+  add(script, ' ', head);
+  std::ranges::copy(edits_between(a, b), std::back_inserter(script));
+  add(script, ' ', tail);
   return script;
 }
 
@@ -184,7 +149,7 @@ std::string unified_diff(const std::string& path, const std::optional<std::strin
     return heading + fmt::format("binary content: {} before, {} after\n",
                                  before ? format_bytes(before->size()) : "none",
                                  after ? format_bytes(after->size()) : "none");
-  return heading + hunks_of(edits_between(lines_of(before.value_or("")), lines_of(after.value_or(""))));
+  return heading + hunks_of(whole_script(lines_of(before.value_or("")), lines_of(after.value_or(""))));
 }
 
 } // namespace sharefs::plan

@@ -2,10 +2,9 @@
 
 #include "base/text.hpp"
 #include "base/visible.hpp"
-#include "ui/paint.hpp"
 #include "ui/plan_view.hpp"
-#include "ui/status_line.hpp"
-#include "ui/ticker.hpp"
+#include "ui/progress.hpp"
+#include "ui/terminal.hpp"
 
 #include <fmt/format.h>
 #include <istream>
@@ -55,19 +54,19 @@ void Console::message(std::string_view text) {
 }
 
 void Console::warning(std::string_view text, std::string_view hint) {
-  const bool on = colour_on_err();
+  const bool on = colour_on(m_options.err_terminal);
   m_err->print(labelled(Colour::yellow, "warning", text, on) + labelled(Colour::green, "hint", hint, on));
 }
 
 void Console::error(const Error& error) {
-  const bool on = colour_on_err();
+  const bool on = colour_on(m_options.err_terminal);
   m_out << std::flush; // what was printed before stands before it, also in a log of both streams
   m_err->print(labelled(Colour::red, "error", error.message, on) + with_line_end(visible_lines(error.context)) +
                labelled(Colour::green, "hint", error.hint, on));
 }
 
 void Console::diagnoses(const Diagnoses& diagnoses) {
-  const bool on = colour_on_err();
+  const bool on = colour_on(m_options.err_terminal);
   std::string out;
   for (const auto& diagnosis : diagnoses) {
     if (m_options.quiet && diagnosis.severity == Severity::info)
@@ -86,11 +85,13 @@ void Console::diagnoses(const Diagnoses& diagnoses) {
   }
 }
 
-void Console::show(const plan::Plan& plan) {
+void Console::show(const plan::Plan& plan, bool is_data) {
   if (m_options.json)
     return;
-  auto text = plan_text(plan, colour_on_err());
-  if (m_options.quiet)
+  auto text = plan_text(plan, colour_on(is_data ? m_options.out_terminal : m_options.err_terminal));
+  if (is_data)
+    m_out << text << std::flush; // before the messages that follow it on stderr
+  else if (m_options.quiet)
     m_unseen = std::move(text);
   else if (!text.empty())
     m_err->print(text);
@@ -128,30 +129,17 @@ bool Console::confirm(std::string_view question) {
   return answer == "y" || answer == "Y" || answer == "yes" || answer == "Yes" || answer == "YES";
 }
 
-std::string Console::paint(Colour colour, std::string_view text, bool on_err) const {
-  const bool terminal = on_err ? m_options.err_terminal : m_options.out_terminal;
-  return painted(colour, text, m_options.colour && (terminal || m_options.force_colour));
-}
-
-bool Console::colour_on_err() const {
-  return m_options.colour && (m_options.err_terminal || m_options.force_colour);
-}
-
-struct Console::Progress::State {
-  Ticker ticker;
-};
-
 Console::Progress::Progress(Console& console, std::string what, std::size_t total) {
   const auto& options = console.options();
   if (options.err_terminal && !options.json && !options.quiet)
-    m_state.reset(new State{{*console.m_err, options.width, std::move(what), total, Ticker::Timing{}}});
+    m_ticker = std::make_unique<Ticker>(*console.m_err, options.width, std::move(what), total, Ticker::Timing{});
 }
 
 Console::Progress::~Progress() = default;
 
 void Console::Progress::advance(std::string_view now_at) {
-  if (m_state)
-    m_state->ticker.advance(now_at);
+  if (m_ticker)
+    m_ticker->advance(now_at);
 }
 
 } // namespace sharefs::ui

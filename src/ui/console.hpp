@@ -23,10 +23,11 @@ struct ConsoleOptions {
   bool force_colour = false; ///< CLICOLOR_FORCE: colour also where there is no terminal
 };
 
-/// Reads isatty, NO_COLOR, CLICOLOR_FORCE, TERM and the window size.
+/// Reads isatty, NO_COLOR, CLICOLOR_FORCE, TERM and the window size. In terminal.cpp.
 ConsoleOptions detect_console();
 
 class StatusLine;
+class Ticker;
 
 class Console {
  public:
@@ -36,6 +37,10 @@ class Console {
   Console& operator=(const Console&) = delete;
 
   [[nodiscard]] const ConsoleOptions& options() const { return m_options; }
+  void set_flags(bool json, bool quiet) {
+    m_options.json = json;
+    m_options.quiet = quiet;
+  }
   std::ostream& out() { return m_out; }
 
   void message(std::string_view text); ///< a line on stderr; nothing when quiet
@@ -43,16 +48,14 @@ class Console {
   void error(const Error& error);             ///< error:, context, hint:
   void diagnoses(const Diagnoses& diagnoses); ///< error/warning/note, code, subject; hint and fix on lines of their own
 
-  /// The plan as a person reads it, on stderr: notes, groups, one line per step with its reason, diffs, a mark at steps
-  /// that cannot be undone.
-  void show(const plan::Plan& plan);
+  /// The plan as a person reads it: notes, groups, one line per step with its reason, diffs, a mark at steps that
+  /// cannot be undone. On stderr; on stdout if it is what was asked for (`--dry-run`), then also when quiet.
+  void show(const plan::Plan& plan, bool is_data = false);
   /// One line per failed step, then a summary: "3 done, 1 failed, 2 skipped; undo with `sharefs undo ID`".
   void show(const plan::Plan& plan, const plan::Report& report);
 
   /// Ask on the terminal, default No. Without a terminal false is returned at once; callers check in_terminal first.
   bool confirm(std::string_view question);
-
-  [[nodiscard]] std::string paint(Colour colour, std::string_view text, bool on_err = false) const;
 
   /// A progress line on stderr for anything over a second: nothing is drawn before that, nor without a terminal.
   class Progress {
@@ -64,12 +67,11 @@ class Console {
     void advance(std::string_view now_at); ///< thread-safe
 
    private:
-    struct State;
-    std::unique_ptr<State> m_state;
+    std::unique_ptr<Ticker> m_ticker;
   };
 
  private:
-  [[nodiscard]] bool colour_on_err() const;
+  [[nodiscard]] bool colour_on(bool terminal) const { return m_options.colour && (terminal || m_options.force_colour); }
 
   std::istream& m_in;
   std::ostream& m_out;

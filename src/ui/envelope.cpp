@@ -15,11 +15,6 @@ nlohmann::ordered_json to_json(const Diagnosis& diagnosis) {
           {"fix", diagnosis.fix}};
 }
 
-nlohmann::ordered_json to_json(const Error& error) {
-  return {
-      {"code", to_string(error.code)}, {"message", error.message}, {"hint", error.hint}, {"context", error.context}};
-}
-
 std::string Envelope::text() const {
   using Json = nlohmann::ordered_json;
   Json document = {{"schema", k_schema_version}, {"command", command}, {"ok", ok}};

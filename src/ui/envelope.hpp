@@ -25,6 +25,6 @@ struct Envelope {
 };
 
 nlohmann::ordered_json to_json(const Diagnosis& diagnosis);
-nlohmann::ordered_json to_json(const Error& error);
+using plan::to_json; // of an Error
 
 } // namespace sharefs::ui

@@ -2,7 +2,7 @@
 
 #include "base/text.hpp"
 #include "base/visible.hpp"
-#include "ui/paint.hpp"
+#include "ui/terminal.hpp"
 
 #include <algorithm>
 #include <array>
@@ -38,7 +38,7 @@ struct MarkOf {
   Mark operator()(const plan::SetAccess& /*action*/) const { return k_changes; }
   Mark operator()(const plan::Mount& /*action*/) const { return k_makes; }
   Mark operator()(const plan::Unmount& /*action*/) const { return k_takes_away; }
-  Mark operator()(const plan::CopyTree& /*action*/) const { return k_makes; }
+  Mark operator()(const plan::RemoveTree& /*action*/) const { return k_takes_away; }
   Mark operator()(const plan::RunTool& /*action*/) const { return k_runs; }
 };
 
@@ -48,7 +48,7 @@ std::vector<std::string> groups_of(const plan::Plan& plan) {
   for (const auto& step : plan.steps)
     if (std::ranges::find(groups, step.group) == groups.end())
       groups.push_back(step.group);
-  std::ranges::stable_partition(groups, [](const auto& group) { return group.empty(); });
+  std::ranges::stable_partition(groups, [&plan](const auto& group) { return group.empty() != plan.unnamed_last; });
   return groups;
 }
 
@@ -114,8 +114,8 @@ std::string plan_text(const plan::Plan& plan, bool colour) {
   }
   const auto groups = groups_of(plan);
   for (const auto& group : groups) {
-    if (groups.size() > 1)
-      out += painted(Colour::bold, group.empty() ? "(first)" : group, colour) + "\n";
+    if (groups.size() > 1 && !group.empty())
+      out += painted(Colour::bold, group, colour) + "\n";
     for (const auto& text : texts)
       if (text.step->group == group)
         out += step_line(text, column, colour) + diff_text(text.step->action, colour);

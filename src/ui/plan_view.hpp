@@ -6,8 +6,9 @@
 
 namespace sharefs::ui {
 
-/// Notes; then one line per step under its group's heading (none if there is only one group): a mark (`+` makes, `-`
-/// takes away, `~` changes, `>` runs a program), what is done, why, `(cannot be undone)`; diffs indented below.
+/// Notes; then one line per step under its group's heading (none if there is only one group, nor for the one without a
+/// name): a mark (`+` makes, `-` takes away, `~` changes, `>` runs a program), what is done, why, `(cannot be undone)`;
+/// diffs indented below.
 std::string plan_text(const plan::Plan& plan, bool colour);
 
 /// "3 done, 1 failed, 2 skipped; undo with `sharefs undo ID`"; empty if the plan had no steps.

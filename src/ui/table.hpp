@@ -11,8 +11,8 @@ struct Cell {
   Colour colour = Colour::none;
 };
 
-/// A table by libsmartcols: columns as wide as needed, the last ones truncated to the terminal's width (never when
-/// stdout is no terminal). Control characters in cells are escaped.
+/// Columns as wide as needed. On a terminal those without a value in any row are left out, and what does not fit its
+/// width is cut, with `...`; elsewhere everything stands there. Control characters in cells are escaped.
 class Table {
  public:
   struct Column {

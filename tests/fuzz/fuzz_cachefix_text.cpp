@@ -31,7 +31,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   for (int round = 0; round < 4; ++round) {
     const ScriptResult shared = sanitize_script("x.sh", text, facts, {});
     for (const std::string& path : shared.sanitized.questions.places) {
-      sys::Place place;
+      sys::Entry place;
       place.path = place.resolved = path;
       place.shared = path.starts_with("/share");
       facts.places[path] = place;

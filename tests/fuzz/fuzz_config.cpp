@@ -1,4 +1,4 @@
-// sharefs.yaml: any bytes are a configuration or an error with a place, never a crash; what is written back means the
+// sharefs.yaml: any bytes are a configuration or errors with places, never a crash; what is written back means the
 // same.
 #include "base/visible.hpp"
 #include "config/keys.hpp"
@@ -12,19 +12,21 @@ using namespace sharefs;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(bytes), size);
-  const auto config = config::parse(text, "f");
-  if (!config) {
-    const auto& error = config.error();
+  const auto [config, errors] = config::check(text, "f");
+  FUZZ_CHECK(errors.size() <= 101);
+  for (const auto& error : errors) {
     FUZZ_CHECK(error.code == ErrorCode::config);
     FUZZ_CHECK(error.message.starts_with("f:"));
     FUZZ_CHECK(!find_invisible(error.message));
     FUZZ_CHECK(!find_invisible(error.hint));
-    return 0;
+    FUZZ_CHECK(error.message.size() + error.hint.size() + error.context.size() < 4096);
   }
-  const auto yaml = config::to_yaml(*config);
+  if (!errors.empty())
+    return 0;
+  const auto yaml = config::to_yaml(config);
   const auto again = config::parse(yaml, "g");
   FUZZ_CHECK(again.has_value());
-  FUZZ_CHECK(test::without_origins(*again) == test::without_origins(*config));
+  FUZZ_CHECK(test::without_origins(*again) == test::without_origins(config));
   FUZZ_CHECK(config::to_yaml(*again) == yaml);
   return 0;
 }

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from sharefslab import Cluster, wait_until
+from sharefslab import Cluster, Host, wait_until
 from sharefslab.nfs import exported_clients
-from sharefslab.product import EXPORTS_FILE, config_text, configure, document, done, etc_digest, sharefs
+from sharefslab.product import EXPORTS_FILE, SHARE, config_text, configure, document, done, etc_digest, sharefs
 
 
 def test_export_starts_the_server_and_is_verified(lab: Cluster) -> None:
@@ -16,10 +16,51 @@ def test_export_starts_the_server_and_is_verified(lab: Cluster) -> None:
     assert sorted(exported_clients(lab.server, "/srv/share")) == ["10.77.0.2", "10.77.0.3"]
     seen = document(sharefs(lab["node1"], "probe", "10.77.0.1", "--json"))
     assert seen["ok"]
-    # group access: setgid and a default ACL, so that a file made under umask 077 is the group's too
-    assert lab.server.run(["stat", "-c", "%a %G", "/srv/share"]).out == "2775 ml\n"
-    lab.server.run("umask 077; echo x >/srv/share/by-alice", user="alice", check=True)
-    assert lab.server.run("echo y >>/srv/share/by-alice", user="bob").ok
+    assert lab.server.run(["stat", "-c", "%a %U:%G", "/srv/share"]).out == "2770 root:ml\n"
+
+
+def add_carol(host: Host) -> None:
+    """She is in no group of the others."""
+    host.run("echo carol:x:2003:2003::/:/bin/bash >>/etc/passwd; echo carol:x:2003: >>/etc/group", check=True)
+
+
+def test_access_of_a_group_is_for_the_group_only(lab: Cluster) -> None:
+    """A default ACL goes before the umask: what it gives to others, a file made under umask 077 gives them, too."""
+    configure(lab)
+    done(lab.server, "export", "--all", "--yes")
+    node = lab["node1"]
+    done(node, "mount", "--all", "--yes")
+    add_carol(lab.server)
+    add_carol(node)
+    node.run("umask 077; mkdir d; echo secret >d/token; echo secret >token", user="alice", cwd=SHARE, check=True)
+    for host, share in ((lab.server, "/srv/share"), (node, SHARE)):
+        for name in ("token", "d/token"):
+            assert host.run(["cat", f"{share}/{name}"], user="bob").out == "secret\n"
+            assert not host.run(["cat", f"{share}/{name}"], user="carol").ok
+    # even where the directory itself lets her in
+    lab.server.run(["chmod", "o+rx", "/srv/share"], check=True)
+    assert lab.server.run(["ls", "/srv/share"], user="carol").ok
+    assert not lab.server.run(["cat", "/srv/share/token"], user="carol").ok
+
+
+def test_access_that_lets_everyone_in_is_said_in_words(lab: Cluster) -> None:
+    configure(lab, config_text().replace('mode: "2770"', 'mode: "2775"'))
+    shown = sharefs(lab.server, "export", "--all", "--dry-run")
+    assert "readable by everyone on every node" in shown.out + shown.err
+    configure(lab)
+    shown = sharefs(lab.server, "export", "--all", "--dry-run")
+    assert "everyone" not in shown.out + shown.err
+    assert "root:ml 2770, group-writable" in shown.out + shown.err
+
+
+@pytest.mark.parametrize("directory", ["/etc", "/", "/var/lib", "/usr/local/data"])
+def test_directories_of_the_system_are_not_opened(lab: Cluster, directory: str) -> None:
+    configure(lab, config_text().replace("/srv/share", directory))
+    before = lab.server.run("stat -c '%a %u %g %n' / /etc /var/lib /usr", check=True).out
+    refused = sharefs(lab.server, "export", "--all", "--yes")
+    assert refused.returncode == 1 and "SF139" in refused.err
+    assert lab.server.run("stat -c '%a %u %g %n' / /etc /var/lib /usr", check=True).out == before
+    assert not lab.server.exists(EXPORTS_FILE)
 
 
 def test_export_twice_changes_nothing(lab: Cluster) -> None:
@@ -66,6 +107,56 @@ def test_remove(lab: Cluster) -> None:
     done(lab.server, "export", "--all", "--remove", "--yes")
     assert exported_clients(lab.server, "/srv/share") == []
     assert exported_clients(lab.server, "/local") == ["10.77.0.3"]  # the administrator's own stays
+
+
+def test_a_withdrawn_export_is_gone_for_its_clients(lab: Cluster) -> None:
+    configure(lab)
+    done(lab.server, "export", "--all", "--yes")
+    node = lab["node1"]
+    mount = "mount -t nfs -o vers=4.2,soft,timeo=20,retrans=1 server:/srv/share /mnt/a"
+    node.run(f"mkdir -p /mnt/a && {mount} && umount /mnt/a", check=True)
+    done(lab.server, "export", "--all", "--remove", "--yes")
+    assert not node.run(mount).ok
+
+
+def test_a_run_that_waited_does_not_withdraw_what_the_first_exported(lab: Cluster) -> None:
+    """Both are made from the same state. The second has another configuration, and waits for the lock."""
+    lab.start_nfs_server(exports="")
+    server = lab.server
+    server.run("mkdir -p /srv/share /srv/other", check=True)
+    configure(lab, config_text().replace("/srv/share", "/srv/other"))
+    done(server, "export", "--all", "--yes")
+    server.write_file("/etc/sharefs/first.yaml", config_text(), mode=0o644)
+    server.write_file("/etc/sharefs/second.yaml", config_text().replace("10.77.0.3", "10.77.0.4"), mode=0o644)
+    first = server.start(["sharefs", "--config", "/etc/sharefs/first.yaml", "export", "--all", "--yes"])
+    second = server.start(["sharefs", "--config", "/etc/sharefs/second.yaml", "export", "--all", "--yes"])
+    outcomes = [job.wait_or_kill(90) for job in (first, second)]
+    assert any(outcome.ok for outcome in outcomes)
+    exported = sorted(exported_clients(server, "/srv/share"))
+    assert exported in (["10.77.0.2", "10.77.0.3"], ["10.77.0.2", "10.77.0.4"])
+    text = server.read_text(EXPORTS_FILE)
+    assert all(client in text for client in exported)  # etab and the file say the same
+
+
+def test_a_server_for_version_4_only_needs_no_portmapper(lab: Cluster) -> None:
+    server, node = lab.server, lab["node1"]
+    server.write_file("/etc/nfs.conf", "[nfsd]\nvers3=n\n")
+    configure(lab)
+    done(server, "export", "--all", "--yes")
+    assert not server.run("pgrep -x rpcbind").ok
+    assert "-3" in server.read_text("/proc/fs/nfsd/versions").split()
+    node.run("mkdir -p /mnt/a && mount -t nfs -o vers=4.2 server:/srv/share /mnt/a && ls /mnt/a", check=True)
+    assert sharefs(server, "export", "--all", "--check").returncode == 0
+
+
+def test_without_mountd_nothing_is_called_verified(lab: Cluster) -> None:
+    configure(lab)
+    done(lab.server, "export", "--all", "--yes")
+    lab.server.run("pkill -x rpc.mountd", check=True)
+    wait_until(lambda: not lab.server.run("pgrep -x rpc.mountd").ok, what="mountd is gone")
+    assert sharefs(lab.server, "export", "--all", "--check").returncode == 3
+    done(lab.server, "export", "--all", "--yes")
+    assert lab.server.run("pgrep -x rpc.mountd").ok
 
 
 def test_the_administrators_file_is_never_touched(lab: Cluster) -> None:

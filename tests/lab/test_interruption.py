@@ -25,20 +25,23 @@ for turn in $(seq 1200); do
   [ -e /tmp/go ] && break
   sleep 0.05
 done
-exec /usr/sbin/exportfs "$@"
+exec /lab-slow/real "$@"
 """
 
 
 def start_and_stop_in_exportfs(lab: Cluster) -> Job:
     """Starts `sharefs export` on the server. Returns when it is inside the step that runs exportfs."""
     lab.server.write_file("/lab-slow/exportfs", SLOW_EXPORTFS, mode=0o755)
-    job = lab.server.start("PATH=/lab-slow:$PATH exec sharefs export --all --yes")
+    # Over the real one: sharefs does not search the caller's PATH.
+    lab.server.run("cp /usr/sbin/exportfs /lab-slow/real", check=True)
+    lab.server.run("mount --bind /lab-slow/exportfs /usr/sbin/exportfs", check=True)
+    job = lab.server.start("exec sharefs export --all --yes")
     wait_until(lambda: lab.server.exists("/tmp/begun"), what="exportfs is running")
     return job
 
 
 def let_exportfs_go(lab: Cluster) -> None:
-    lab.server.run("touch /tmp/go", check=True)
+    lab.server.run("touch /tmp/go; umount -l /usr/sbin/exportfs", check=True)
 
 
 @pytest.mark.parametrize("after", ["", "+"])
@@ -83,6 +86,18 @@ def test_an_unfinished_run_is_told(lab: Cluster) -> None:
     assert listed["entries"][0]["state"] == "unfinished"
     again = sharefs(lab.server, "export", "--all", "--yes")
     assert again.ok and "cut off" in again.err
+
+
+def test_two_changes_within_a_second_are_taken_back_newest_first(lab: Cluster) -> None:
+    configure(lab)
+    done(lab.server, "export", "--all", "--yes")
+    node = lab["node1"]
+    done(node, "mount", "--all", "--yes")
+    node.run("sharefs umount share --yes; sharefs mount share --yes", check=True)
+    done(node, "undo", "--yes")
+    assert mount_lines(node) == []
+    done(node, "undo", "--yes")
+    assert len(mount_lines(node)) == 1
 
 
 def test_two_at_once(lab: Cluster) -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from sharefslab import Cluster
+from sharefslab.host import Host
 from sharefslab.product import SHARE, TRAIN, document, export_and_mount, sharefs
+from sharefslab.wait import wait_until
 
 
 @pytest.fixture
@@ -76,6 +80,95 @@ def test_with_a_dead_server_it_does_not_hang(cluster: Cluster) -> None:
     assert answer["final_argv"] == answer["argv"]
     assert [k["flag"] for k in answer["kept"]] == ["--cache_dir"]
     assert any(d["severity"] == "warning" for d in answer["diagnoses"])
+
+
+def cache_of(node: Host, **options: Any) -> str:
+    """Where a launch of alice puts its cache."""
+    ran = sharefs(node, "run", "--", "python3", f"{SHARE}/train.py", "--cache_dir", f"{SHARE}/cache",
+                  "--output_dir", f"{SHARE}/output", user="alice", **options).check()  # fmt: skip
+    return ran.out.splitlines()[0].split()[1]
+
+
+def test_names_that_another_user_took_stop_no_launch(cluster: Cluster) -> None:
+    node = cluster["node1"]
+    node.run("mkdir -m 777 /local/cache/alice /var/tmp/sharefs-alice", user="bob", check=True)
+    cache = cache_of(node)
+    assert cache.startswith("/local/cache/alice.")
+    assert node.run(["stat", "-c", "%a %U", cache]).out == "700 alice\n"
+    assert cache_of(node) == cache  # found again
+    assert node.run("ls -A /local/cache/alice /var/tmp/sharefs-alice").out.split("\n\n")[0].endswith("alice:")
+    listed = document(sharefs(node, "cache", "list", "--json", user="alice"))["caches"]
+    assert [entry["path"] for entry in listed] == [cache]
+
+
+def test_prune_deletes_nothing_that_another_user_planted(cluster: Cluster) -> None:
+    node = cluster["node1"]
+    node.write_file("/etc/victim/file", "x")
+    node.run(
+        "mkdir -p /var/tmp/sharefs-root/0123456789ab && ln -s /etc/victim /var/tmp/sharefs-root/0123456789ab/json &&"
+        " ln -s /etc/victim /var/tmp/sharefs-root/abcdefabcdef",
+        user="bob", check=True,
+    )  # fmt: skip
+    for _ in range(100):
+        assert "nothing to delete" in sharefs(node, "cache", "prune", "--older-than", "0", "--yes").check().err
+    assert node.exists("/etc/victim/file")
+
+
+def test_a_planted_link_in_the_place_of_a_changed_copy(cluster: Cluster) -> None:
+    """bob may write in the directory of alice's configuration: her copy is a new file all the same."""
+    node = cluster["node1"]
+    node.run(f"mkdir -m 777 {SHARE}/job", user="alice", check=True)
+    node.run(f"cat >{SHARE}/job/run_clm.py", input="import sys\nprint(sys.argv[1])\n", user="alice", check=True)
+    node.run(f"cat >{SHARE}/job/a.json", input=f'{{"cache_dir": "{SHARE}/cache"}}', user="alice", check=True)
+    launch = ["run", "--", "python3", "run_clm.py", "a.json"]
+    first = sharefs(node, *launch, cwd=f"{SHARE}/job", user="alice").check().out.strip()
+    assert first != "a.json"
+    node.run(f"echo precious >~/keys", user="alice", check=True)
+    node.run(f"rm {first} && ln -s /home/alice/keys {first}", user="bob", check=True)
+    second = sharefs(node, *launch, cwd=f"{SHARE}/job", user="alice").check().out.strip()
+    assert second not in ("a.json", first)
+    assert node.run("cat ~/keys", user="alice").out == "precious\n"
+    assert node.run(["stat", "-c", "%a %U", second], cwd=f"{SHARE}/job").out == "600 alice\n"
+
+
+def test_caches_are_listed_while_a_process_hangs_in_the_kernel(cluster: Cluster) -> None:
+    """mmap(2) on a dead mount holds the memory's lock, on which /proc/PID/cmdline waits."""
+    node = cluster["node1"]
+    cache = cache_of(node)
+    node.run("mkdir /mnt/noac && mount -t nfs -o vers=3,nolock,hard,noac 10.77.0.1:/srv/share /mnt/noac", check=True)
+    node.run("mkfifo -m 666 /tmp/gone", check=True)
+    script = 'import mmap, os; f = open("/mnt/noac/train.py"); open("/tmp/gone").read(); mmap.mmap(f.fileno(), 0, prot=1)'
+    job = node.start(["python3", "-c", script], user="alice")
+    cluster.drop_traffic("server")
+    node.run("echo >/tmp/gone", timeout=20, check=True)
+    pid = node.run("pgrep -u alice -f mmap.mmap | head -1").out.strip()
+    wait_until(lambda: node.run(f"timeout -s KILL 2 cat /proc/{pid}/cmdline", timeout=20).returncode != 0, 30)
+    listed = document(sharefs(node, "cache", "list", "--json", user="alice", timeout=30).check())["caches"]
+    assert [(entry["path"], entry["in_use"]) for entry in listed] == [(cache, True)]
+    assert "nothing to delete" in sharefs(node, "cache", "prune", "--older-than", "0", "-y", user="alice").check().err
+    assert job.running
+
+
+def test_a_flag_without_dashes_is_a_mistake(cluster: Cluster) -> None:
+    ran = sharefs(cluster["node1"], "run", "--keep", "cache_dir", "--", "true")
+    assert ran.returncode != 0 and "did you mean `--keep --cache_dir`?" in ran.err
+    assert sharefs(cluster["node1"], "cache", "prune", "--older-than", "30K").returncode == 2
+
+
+def test_the_copy_of_a_script_replaces_nothing_unasked(cluster: Cluster) -> None:
+    node = cluster["node1"]
+    node.write_file("/tmp/job.sh", f"python3 {SHARE}/train.py --cache_dir {SHARE}/cache\n")
+    write = ["cachefix", "script", "/tmp/job.sh", "--write", "/tmp/copy.sh", "--yes"]
+    assert sharefs(node, *write).returncode == 0
+    copy = node.read_text("/tmp/copy.sh")
+    assert "/local/cache/" in copy and f"{SHARE}/cache" not in copy
+    node.write_file("/tmp/copy.sh", "mine\n")
+    refused = sharefs(node, *write)
+    assert refused.returncode == 2 and "--force" in refused.err and node.read_text("/tmp/copy.sh") == "mine\n"
+    assert sharefs(node, *write, "--force").returncode == 0 and node.read_text("/tmp/copy.sh") == copy
+    assert sharefs(node, "undo", "--yes").returncode == 0 and node.read_text("/tmp/copy.sh") == "mine\n"
+    node.run("rm /tmp/copy.sh; touch /tmp/victim; ln -s /tmp/victim /tmp/copy.sh; chown -h bob /tmp/copy.sh", check=True)
+    assert sharefs(node, *write).returncode != 0 and node.read_text("/tmp/victim") == ""
 
 
 def test_exit_codes(cluster: Cluster) -> None:

@@ -39,9 +39,9 @@ def hosts_of(ran: CompletedProcess[str]) -> set[str]:
     return {process.host for process in printed(ran.stdout)}
 
 
-@pytest.fixture(params=["-o ro tmpfs", "-o size=64k,mode=1777 tmpfs", "--bind /proc"])
+@pytest.fixture(params=["-o ro tmpfs", "-o size=64k,mode=1777 tmpfs", "-o mode=0777 tmpfs", "--bind /proc"])
 def bad_node(sharefs: Sharefs, hosts: SshHosts, request: pytest.FixtureRequest) -> Iterator[None]:
-    """One node whose local directory holds no caches: read-only, too small, or no directory to write in."""
+    """One node whose local directory holds no caches: read-only, too small, without a sticky bit, not to write in."""
     kind = "" if "--bind" in request.param else "-t tmpfs "
     on_node2(sharefs, f"mount {kind}{request.param} {LOCAL}")
     yield
@@ -66,6 +66,20 @@ def test_good_nodes(sharefs: Sharefs, hosts: SshHosts) -> None:
     assert ran.returncode == 0, ran.stderr
     assert "node1 can hold the caches" in ran.stderr and "node2 can hold the caches" in ran.stderr
     assert hosts_of(ran) == {"node1", "node2"}
+
+
+def test_a_missing_directory_is_made_for_all_users_and_the_own_one_for_one(
+    sharefs: Sharefs, hosts: SshHosts, tmp_path: Path
+) -> None:
+    config = tmp_path / "sharefs.yaml"
+    config.write_text(f"version: 1\ncaches:\n  local: {LOCAL}/new/cache\n")
+    on_node2(sharefs, f"mount -t tmpfs -o mode=1777 tmpfs {LOCAL}")
+    ran = sharefs.run([str(sharefs.binary), "--config", str(config), "run", "--", *COMMAND], umask=0o077)
+    modes = sharefs.run(["ssh", "node2", f"cd {LOCAL}/new && stat -c %a . cache cache/root"]).stdout.split()
+    on_node2(sharefs, f"umount {LOCAL}")
+    assert ran.returncode == 0, ran.stderr
+    assert modes == ["755", "1777", "700"]
+    assert [format((LOCAL / "new" / path).stat().st_mode & 0o7777, "o") for path in ("cache", "cache/root")] == modes[1:]
 
 
 def test_a_node_that_does_not_answer_is_a_warning(sharefs: Sharefs, hosts: SshHosts, tmp_path: Path) -> None:

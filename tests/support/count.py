@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Adds up the JUnit files of ctest to one line: `N passed, N failed, N skipped`.
 
-A ctest test that is itself a runner (Catch2, pytest, run_golden.py) counts as many tests as it says it ran; if it failed
+A ctest test that is itself a runner (Catch2, pytest, golden cases) counts as many tests as it says it ran; if it failed
 without saying how many, it is one failure. Exits with 1 if anything failed or nothing ran.
 """
 
@@ -17,7 +17,9 @@ GOLDEN = re.compile(r"^(\d+) of (\d+) golden cases passed", re.M)
 
 def counted(text: str, ok: bool) -> tuple[int, int, int]:
     """Passed, failed, skipped of one ctest test, from its output."""
-    if match := CATCH_ALL.search(text):
+    if match := GOLDEN.search(text):
+        passed, failed, skipped = int(match[1]), int(match[2]) - int(match[1]), 0
+    elif match := CATCH_ALL.search(text):
         passed, failed, skipped = int(match[1]), 0, 0
     elif match := CATCH_SOME.search(text):
         failed = sum(int(n) for n in re.findall(r"(\d+) failed", match[2]))
@@ -26,8 +28,6 @@ def counted(text: str, ok: bool) -> tuple[int, int, int]:
         words = dict((name, int(n)) for n, name in re.findall(r"(\d+) (\w+)", matches[-1]))
         passed, skipped = words.get("passed", 0), words.get("skipped", 0)
         failed = words.get("failed", 0) + words.get("error", 0) + words.get("errors", 0)
-    elif match := GOLDEN.search(text):
-        passed, failed, skipped = int(match[1]), int(match[2]) - int(match[1]), 0
     else:
         passed, failed, skipped = (1, 0, 0) if ok else (0, 1, 0)
     if not ok and failed == 0:  # it died after its summary, or ran into ctest's time limit

@@ -249,6 +249,8 @@ sys::NfsProbe nfs_from(const json& document) {
   read(document, "address", probe.address);
   read(document, "v3", probe.v3);
   read(document, "v4", probe.v4);
+  read(document, "v3_unknown", probe.v3_unknown);
+  read(document, "v4_unknown", probe.v4_unknown);
   read_duration(document, "took_ms", probe.took);
   probe.stages = read_all(document, "stages", stage_from);
   probe.exports = read_all(document, "exports", listing_from);
@@ -323,6 +325,34 @@ void Machine::remove_mount(const std::string& target) {
   auto table = mounts.entries();
   std::erase_if(table, [id = topmost->id](const auto& entry) { return entry.id == id; });
   mounts = sys::MountTable(std::move(table));
+}
+
+sys::NfsProbe nfs_server(const std::string& host, const std::string& directory, std::vector<std::string> clients) {
+  sys::NfsProbe probe;
+  probe.host = probe.address = host;
+  for (int stage = 0; stage <= static_cast<int>(sys::ProbeStage::access); ++stage)
+    probe.stages.push_back(
+        {static_cast<sys::ProbeStage>(stage), sys::StageOutcome::ok, std::chrono::microseconds(100), "", "", ""});
+  probe.v3 = probe.v4 = true;
+  probe.exports = {{directory, std::move(clients)}};
+  probe.access = {{directory, true, ""}};
+  probe.took = std::chrono::milliseconds(3);
+  return probe;
+}
+
+sys::NfsProbe dead_nfs_server(const std::string& host) {
+  sys::NfsProbe probe = nfs_server(host, "", {});
+  probe.address.clear();
+  probe.v3 = probe.v4 = false;
+  probe.exports.clear();
+  probe.access.clear();
+  for (auto& stage : probe.stages)
+    if (stage.stage != sys::ProbeStage::resolve)
+      stage.outcome = sys::StageOutcome::skipped;
+  probe.stages[1] = {sys::ProbeStage::connect, sys::StageOutcome::failed, std::chrono::microseconds(100),
+                     "no answer within 5.0 s", "the server is off",       "see if it is on"};
+  probe.took = std::chrono::seconds(5);
+  return probe;
 }
 
 } // namespace sharefs::test

@@ -68,4 +68,9 @@ struct Machine {
   void remove_mount(const std::string& target); ///< the topmost one there
 };
 
+/// An NFS server of versions 3 and 4 that lets this host mount `directory`, which it exports to `clients`.
+sys::NfsProbe nfs_server(const std::string& host, const std::string& directory, std::vector<std::string> clients);
+/// One that does not answer.
+sys::NfsProbe dead_nfs_server(const std::string& host);
+
 } // namespace sharefs::test

@@ -15,6 +15,8 @@ using nlohmann::json;
 namespace {
 
 constexpr int k_most_links = 40;
+/// Of every file system under a root: the disk that the test runs on is never the same.
+constexpr sys::Space k_space{std::chrono::microseconds(600), 1ULL << 40U, 1ULL << 39U, 1U << 20U, 1U << 19U};
 
 /// `unsupported`: a test never falls through to the host.
 Error not_in_script(const std::string& call) {
@@ -155,6 +157,9 @@ Result<void> ScriptedSystem::mount(const sys::MountCall& call) {
   const std::lock_guard lock(m_mutex);
   if (answered && !own_table)
     machine.add_mount(call.source, call.target, call.fs_type, call.options);
+  if (const auto found = machine.entries.find(call.target);
+      answered && found != machine.entries.end() && found->second.kind == sys::EntryKind::unknown)
+    machine.entries.erase(found); // a new mount answers
   return without_value(answered);
 }
 
@@ -255,8 +260,11 @@ std::vector<sys::Entry> ScriptedSystem::entries(const sys::EntryRequest& request
     results.push_back(entry ? completed(std::move(*entry), query.path, *table) : sys::Entry());
   }
   auto found = read_entries(files(), *table, real);
-  for (std::size_t i = 0; i < found.size(); ++i)
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    if (found[i].space)
+      found[i].space = k_space;
     results[real_places[i]] = std::move(found[i]);
+  }
   return results;
 }
 
@@ -265,9 +273,17 @@ std::vector<sys::PathProbe> ScriptedSystem::probe_paths(const std::vector<sys::P
   for (const sys::PathProbeRequest& request : requests) {
     const auto found = machine.probes.find(request.path);
     sys::PathProbe probe;
-    if (found != machine.probes.end())
+    const auto entry = known({request.path});
+    if (found != machine.probes.end()) {
       probe = found->second;
-    else
+    } else if (entry && entry->error_number != 0) {
+      probe.health = entry->hung() ? sys::PathHealth::hung : sys::PathHealth::stale;
+      probe.error_number = entry->error_number;
+      probe.detail = entry->detail;
+    } else if (!files().is_live()) {
+      probe = {sys::PathHealth::ok, 0, "", k_space.latency, k_space.size_bytes, k_space.free_bytes, k_space.files,
+               k_space.free_files};
+    } else
       probe.detail = not_in_script("probe " + request.path).message;
     results.push_back(std::move(probe));
   }

@@ -2,10 +2,8 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "cachefix/document.hpp"
-#include "cachefix/facts.hpp"
-#include "cachefix/shell_sanitize.hpp"
-#include "cli/command.hpp"
-#include "cli/context.hpp"
+#include "cli/commands/cachefix_choices.hpp"
+#include "cli/execute.hpp"
 #include "cli/exit_code.hpp"
 
 #include <nlohmann/json.hpp>
@@ -14,43 +12,47 @@
 namespace sharefs::cli {
 namespace {
 
-constexpr std::chrono::milliseconds k_script_deadline{10'000};
 constexpr std::size_t k_most_text = 4U << 20U;
+
+/// The copy as a plan: a new file, or with --force another content for the one that is there.
+Result<Proposal> propose_copy(Context& context, const std::string& copy, const std::string& text, std::uint32_t mode,
+                              bool force) {
+  const std::string path = normalize_path(copy, context.host.working_directory);
+  const auto before = context.system.files().read_if_exists(path, k_most_text);
+  if (!before)
+    return fail(before.error());
+  Proposal proposal{{}, copy + " is written already"};
+  if (*before == text)
+    return proposal;
+  if (*before && !force)
+    return fail(ErrorCode::usage, copy + ": exists already", "name another file, or replace it with --force");
+  proposal.plan.add(path, "the changed script", plan::WriteFile{path, *before, text, mode});
+  return proposal;
+}
 
 Result<int> run_cachefix_script(Context& context, const Arguments& arguments) {
   const std::string& file = arguments.positional.front();
   const std::string path = normalize_path(file, context.host.working_directory);
-  const auto config = context.config_if_any();
-  if (!config)
-    return fail(config.error());
-  const config::Caches caches = *config == nullptr ? config::Caches{} : (*config)->caches;
-  cachefix::Rules rules;
-  for (const config::CacheRule& rule : caches.rules)
-    rules.user.push_back({rule.program, rule.flag, rule.place == "local", rule.origin.text()});
+  const auto choices = choices_of(context);
+  if (!choices)
+    return fail(choices.error());
   // The script lies on the share more often than not.
-  sys::InspectRequest request;
-  sys::PathQuery query;
+  sys::EntryQuery query;
   query.path = path;
   query.follow = true;
   query.read_bytes = k_most_text;
-  request.queries = {query};
-  const auto seen = context.system.inspect(request);
-  if (!seen)
-    return fail(seen.error());
-  if (seen->empty() || seen->front().kind != sys::PathKind::file || seen->front().error_number != 0)
-    return fail(ErrorCode::not_found, file + ": no such file, or it cannot be read");
-  if (seen->front().size > k_most_text)
+  const sys::Entry script = context.system.files().entry(query);
+  if (script.error_number != 0)
+    return fail(script.error());
+  if (script.kind != sys::EntryKind::file)
+    return fail(ErrorCode::not_found, file + ": no such file");
+  if (script.size > k_most_text)
     return fail(ErrorCode::failed, file + ": too large for a script");
-  const std::string& text = seen->front().content;
-
-  cachefix::Prober prober(context.system, {caches.local, parse_size(caches.min_free).value_or(0)});
-  cachefix::Facts facts = prober.begin(context.host.environment, context.host.working_directory);
-  cachefix::ScriptResult result = cachefix::sanitize_script(file, text, facts, rules);
-  for (int round = 0; round < 32 && !result.sanitized.questions.empty(); ++round) {
-    if (auto answered = prober.answer(result.sanitized.questions, facts); !answered)
-      return fail(answered.error());
-    result = cachefix::sanitize_script(file, text, facts, rules);
-  }
+  auto decided = cachefix::decide_script(context.system, file, script.content, context.host.environment,
+                                         context.host.working_directory, choices->local, choices->rules);
+  if (!decided)
+    return fail(decided.error());
+  const cachefix::ScriptResult& result = *decided;
   context.report(result.sanitized.diagnoses);
   const auto copy = arguments.value("write");
   if (context.flags.json) {
@@ -66,17 +68,12 @@ Result<int> run_cachefix_script(Context& context, const Arguments& arguments) {
   }
   if (!copy)
     return k_exit_ok;
-  const std::string target = normalize_path(*copy, context.host.working_directory);
-  if (target == path)
+  if (normalize_path(*copy, context.host.working_directory) == path)
     return fail(ErrorCode::usage, "`--write` names the script itself, which is never edited", "name another file");
-  const auto written = sys::in_child(std::nullopt, k_script_deadline, [&]() -> Result<std::string> {
-    if (auto done = context.system.files().write(target, result.text, seen->front().mode & 0777U); !done)
-      return fail(done.error());
-    return std::string();
+  const auto executed = execute(context, [&]() -> Result<Proposal> {
+    return propose_copy(context, *copy, result.text, script.mode & 0777U, arguments.flag("force"));
   });
-  if (!written)
-    return fail(written.error());
-  return k_exit_ok;
+  return executed ? Result<int>(executed->exit_code) : fail(executed.error());
 }
 
 } // namespace
@@ -86,14 +83,14 @@ extern const CommandSpec k_cachefix_script_command = {
     .summary = "Show what of a bash or sbatch script would race, and write a changed copy",
     .description =
         "Reads the script with a real shell parser (shfmt), judges every command in it as `sharefs run` would, and "
-        "names "
-        "each change with its line and column. The script itself is never edited; with --write a changed copy is made, "
-        "in which everything else is the same byte for byte.",
+        "names each change with its line and column. The script itself is never edited; with --write a changed copy is "
+        "made, in which everything else is the same byte for byte. A file that exists is replaced with --force only.",
     .example = "sharefs cachefix script train.sbatch\n"
-               "sharefs cachefix script train.sbatch --write train.local.sbatch",
-    .effect = Effect::reads,
+               "sharefs cachefix script train.sbatch --write train.local.sbatch --yes",
+    .effect = Effect::changes,
     .positional = {.name = "FILE", .help = "the script", .min = 1, .max = 1},
-    .options = {{.names = "--write", .value = "COPY", .help = "write the changed script to this file"}},
+    .options = {{.names = "--write", .value = "COPY", .help = "write the changed script to this new file"},
+                {.names = "--force", .help = "with --write: replace the file if it exists"}},
     .run = run_cachefix_script,
 };
 

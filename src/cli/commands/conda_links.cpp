@@ -29,16 +29,13 @@ std::string hint_for(const std::string& word, const std::vector<std::string>& kn
   return hint.empty() && !known.empty() && known.size() <= k_few ? "it names: " + join(known, ", ") : hint;
 }
 
-/// Mounts above the store that this host should have. On the share's own server the store is simply there.
 std::vector<conda::Share> shares_of(sys::System& system, const config::Config& config) {
   std::vector<conda::Share> shares;
   for (const auto& mount : config.mounts) {
-    if (!is_under(config.conda->store, mount.at))
-      continue;
     config::Config one;
     one.servers.push_back({mount.server, mount.address, {}, {}});
-    if (find_own_servers(system, one).servers.empty())
-      shares.push_back({mount.name, mount.at});
+    const bool above = is_under(config.conda->store, mount.at);
+    shares.push_back({mount.name, mount.at, above && !find_own_servers(system, one).servers.empty()});
   }
   return shares;
 }
@@ -97,7 +94,7 @@ Result<void> check_unlinked_names(const config::Conda& conda, const conda::LinkS
   for (const auto& name : request.environments) {
     const auto is_linked = [&](const conda::HomeState& home) {
       return std::ranges::any_of(home.environments, [&](const conda::Place& place) {
-        return place.environment == name && (place.kind != sys::PathKind::missing || !place.backup.empty());
+        return place.environment == name && (place.entry.exists() || !place.backup.empty());
       });
     };
     if (!contains(conda.envs, name) && std::ranges::none_of(state.homes, is_linked))
@@ -108,7 +105,7 @@ Result<void> check_unlinked_names(const config::Conda& conda, const conda::LinkS
 }
 
 nlohmann::ordered_json to_json(const conda::Place& place, const LinkRequest& request) {
-  return {{"path", to_utf8(place.path)},
+  return {{"path", to_utf8(place.entry.path)},
           {"target", to_utf8(place.target)},
           {"standing", conda::to_string(conda::standing(place, request.store))}};
 }

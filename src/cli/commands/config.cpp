@@ -1,12 +1,12 @@
 // sharefs config show, check, schema, keys: sharefs.yaml as sharefs reads it.
+#include "base/argv.hpp"
 #include "base/path.hpp"
+#include "base/visible.hpp"
 #include "cli/command.hpp"
 #include "cli/context.hpp"
 #include "cli/exit_code.hpp"
 #include "config/keys.hpp"
 #include "config/load.hpp"
-#include "config/table.hpp"
-#include "sys/process/process.hpp"
 #include "ui/table.hpp"
 
 #include <fmt/format.h>
@@ -17,13 +17,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::chrono::seconds k_read_deadline{5};
 constexpr int k_width_of_table = 140; ///< below it the meanings of the keys would be cut to nothing
 
 // ---- show ----
 
 Result<int> config_show(Context& context, const Arguments& /*arguments*/) {
-  const auto loaded = context.config_if_any();
+  const auto loaded = context.config_if_any(Context::Unreadable::fails);
   if (!loaded)
     return fail(loaded.error());
   const bool found = *loaded != nullptr;
@@ -41,29 +40,20 @@ Result<int> config_show(Context& context, const Arguments& /*arguments*/) {
 
 // ---- check ----
 
-/// A file that the user named may lie on a dead mount: only a child touches it. Unlike the configuration in force it
-/// may belong to anybody.
-Result<void> check_file(Context& context, const std::string& path, const std::string& shown_as) {
-  const auto& files = context.system.files();
-  const auto text =
-      sys::in_child(std::nullopt, k_read_deadline, [&]() -> Result<std::string> { return files.read(path); });
-  if (!text && text.error().code == ErrorCode::timeout)
-    return fail(ErrorCode::timeout, fmt::format("{}: no answer within {} s", shown_as, k_read_deadline.count()),
-                "it may lie on a dead mount: run `sharefs status`");
-  if (!text && text.error().code == ErrorCode::not_found)
-    return fail(ErrorCode::not_found, "there is no " + shown_as, "run `sharefs init` to write a configuration");
-  if (!text)
-    return fail(text.error());
-  const auto config = config::parse(*text, shown_as);
-  return config ? Result<void>{} : fail(config.error());
-}
-
-Result<void> check_one(Context& context, const std::string& given) {
+/// A file that is not installed may belong to anybody, unlike the configuration in force.
+std::vector<Error> errors_of(Context& context, const std::string& given) {
   const auto path = normalize_path(given, context.host.working_directory);
-  if (path != context.config_path())
-    return check_file(context, path, given);
-  const auto config = context.config();
-  return config ? Result<void>{} : fail(config.error());
+  const auto& files = context.system.files();
+  const bool in_force = path == context.config_path();
+  const auto text = in_force ? files.read_trusted(path) : files.read(path);
+  if (text)
+    return config::check(*text, in_force ? path : given).errors;
+  if (text.error().code == ErrorCode::not_found)
+    return {{ErrorCode::not_found,
+             "there is no " + given,
+             "run `sharefs init --output " + shell_quote(given) + "` to write one",
+             {}}};
+  return {text.error()};
 }
 
 Result<int> config_check(Context& context, const Arguments& arguments) {
@@ -72,17 +62,21 @@ Result<int> config_check(Context& context, const Arguments& arguments) {
     names.push_back(context.config_path());
   Json rows = Json::array();
   for (const auto& name : names) {
-    const auto checked = check_one(context, name);
-    rows.push_back({{"file", name}, {"ok", checked.has_value()}, {"error", nullptr}});
-    if (!checked) {
-      rows.back()["error"] = ui::to_json(checked.error());
-      if (!context.envelope.error)
-        context.envelope.error = checked.error();
+    const auto errors = errors_of(context, name);
+    Json all = Json::array();
+    for (const auto& error : errors) {
+      all.push_back(ui::to_json(error));
       if (!context.flags.json)
-        context.console.error(checked.error());
-    } else if (!context.flags.json) {
-      context.console.out() << context.console.paint(ui::Colour::none, name) << ": ok\n";
+        context.console.error(error);
     }
+    if (!errors.empty() && !context.envelope.error)
+      context.envelope.error = errors.front();
+    if (errors.empty() && !context.flags.json)
+      context.console.out() << visible(name) << ": ok\n";
+    rows.push_back({{"file", name},
+                    {"ok", errors.empty()},
+                    {"error", errors.empty() ? Json(nullptr) : all.front()},
+                    {"errors", std::move(all)}});
   }
   context.envelope.fields["files"] = std::move(rows);
   return context.envelope.error ? k_exit_usage : k_exit_ok;
@@ -102,21 +96,22 @@ Result<int> config_schema(Context& context, const Arguments& /*arguments*/) {
 // ---- keys ----
 
 Json key_json(const config::Key& key) {
+  const auto fallback = key.fallback();
   return {{"name", key.name},
-          {"value", config::value_text(key, "")},
-          {"default", key.fallback.empty() ? Json(nullptr) : Json(key.fallback)},
+          {"value", key.value_text("")},
+          {"default", fallback.empty() ? Json(nullptr) : Json(fallback)},
           {"required", key.required},
-          {"choices", config::choices_of(key)},
+          {"choices", key.choice_list()},
           {"description", key.description}};
 }
 
 /// One key per pair of lines, for terminals too narrow for the table.
 std::string key_lines(const config::Key& key) {
-  std::string value = config::value_text(key, "");
+  std::string value = key.value_text("");
   if (key.required)
     value += "; required";
-  else if (!key.fallback.empty())
-    value += fmt::format("; default {}", key.fallback);
+  else if (const auto fallback = key.fallback(); !fallback.empty())
+    value += fmt::format("; default {}", fallback);
   return fmt::format("{}  ({})\n    {}\n", key.name, value, key.description);
 }
 
@@ -129,8 +124,8 @@ Result<int> config_keys(Context& context, const Arguments& arguments) {
   std::string list;
   Json rows = Json::array();
   for (const auto& key : config::keys()) {
-    const auto fallback = key.required ? "(required)" : std::string(key.fallback);
-    table.add({{std::string(key.name)}, {config::value_text(key, "")}, {fallback}, {std::string(key.description)}});
+    const auto fallback = key.required ? "(required)" : key.fallback();
+    table.add({{std::string(key.name)}, {key.value_text("")}, {fallback}, {std::string(key.description)}});
     list += key_lines(key);
     rows.push_back(key_json(key));
   }
@@ -159,9 +154,10 @@ extern const CommandSpec k_config_check_command;
 const CommandSpec k_config_check_command{
     .name = "config check",
     .summary = "Check a configuration file",
-    .description = "Says whether each FILE is a right configuration, or where it is wrong: line, column, and what was "
-                   "probably meant. Without FILE the configuration in force is checked, its owner and mode included. "
-                   "Exit code 0 if all are right, 2 if not.",
+    .description =
+        "Says whether each FILE is a right configuration, or all that is wrong with it: line, column, and what "
+        "was probably meant. Without FILE the configuration in force is checked, its owner and mode included. "
+        "Exit code 0 if all are right, 2 if not.",
     .example = "sharefs config check                # the configuration of this machine\n"
                "sharefs config check draft.yaml     # a file that is not installed yet",
     .positional = {.name = "FILE", .help = "file to check instead of the configuration in force"},

@@ -1,4 +1,4 @@
-// sharefs export: this host's exports of sharefs.yaml are put into force, and it is looked whether they are.
+// sharefs export: this host's exports of sharefs.yaml are put into force, and it is checked whether they are.
 #include "base/argv.hpp"
 #include "base/text.hpp"
 #include "cli/commands/export_support.hpp"
@@ -7,7 +7,6 @@
 #include "exports/diagnose.hpp"
 #include "exports/host.hpp"
 #include "exports/verify.hpp"
-#include "plan/journal.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -22,11 +21,23 @@ constexpr int k_listing_attempts = 5;
 constexpr std::chrono::milliseconds k_listing_pause{400};
 constexpr std::chrono::milliseconds k_listing_timeout{3000};
 
-Result<exports::Actual> gather(Context& context, exports::HostFiles files, const exports::Request& request) {
+/// The host as it was when the plan was made.
+struct Look {
+  exports::Actual actual;
+  exports::Composed composed;
+  plan::Plan plan;
+  Diagnoses found; ///< and reported
+};
+
+/// `known`: names that were looked up before, and are not asked again while the host lock is held.
+Result<exports::Actual> gather(Context& context, const exports::Request& request, const exports::Names& known) {
   const ui::Console::Progress progress(context.console, "looking at the exports");
   auto& system = context.system;
   exports::Actual actual;
-  actual.files = std::move(files);
+  auto files = exports::read_host_files(system.files());
+  if (!files)
+    return fail(files.error());
+  actual.files = std::move(*files);
   auto etab = exports::read_etab(system.files());
   if (!etab)
     return fail(etab.error());
@@ -34,14 +45,8 @@ Result<exports::Actual> gather(Context& context, exports::HostFiles files, const
 
   // The desired clients are asked about together with those of the files.
   auto asked = actual.files.files;
-  auto& desired = asked.emplace_back();
-  for (const auto& entry : request.exports) {
-    exports::Export line{entry.directory, {}, entry.origin};
-    for (const auto& client : entry.clients)
-      line.clients.push_back({client, {}, entry.options, entry.origin});
-    desired.exports.push_back(std::move(line));
-  }
-  auto facts = exports::probe_facts(system, asked, request.remove);
+  asked.emplace_back().exports = request.exports;
+  auto facts = exports::probe_facts(system, asked, request.remove, known);
   if (!facts)
     return fail(facts.error());
   actual.facts = std::move(*facts);
@@ -52,19 +57,17 @@ Result<exports::Actual> gather(Context& context, exports::HostFiles files, const
   return actual;
 }
 
-/// Only for directories that can be exported: others are not touched at all.
-Result<void> gather_directories(Context& context, const exports::Request& request, exports::Actual& actual) {
-  for (const auto& desired : request.exports) {
-    const auto fact = actual.facts.directories.find(desired.directory);
-    if (fact == actual.facts.directories.end())
+/// Only of directories that can be exported: others are not touched at all.
+Result<void> gather_access(Context& context, const exports::Request& request, exports::Actual& actual) {
+  for (const auto& [directory, wanted] : request.access) {
+    const auto entry = actual.facts.directories.find(directory);
+    if (entry == actual.facts.directories.end())
       continue;
-    if (fact->second.kind == exports::DirectoryFact::Kind::unknown)
-      return fail(ErrorCode::timeout, fmt::format("{}: no answer in time", desired.directory),
-                  "it may lie on a dead mount: run `sharefs status`");
-    auto state = exports::probe_directory(context.system, fact->second);
-    if (!state)
-      return fail(state.error());
-    actual.directories.emplace(desired.directory, std::move(*state));
+    auto access = exports::probe_access(context.system, entry->second);
+    if (!access)
+      return fail(access.error());
+    if (*access)
+      actual.access.emplace(directory, **access);
   }
   return {};
 }
@@ -74,9 +77,9 @@ bool is_about(const Diagnosis& diagnosis, const std::string& file) {
 }
 
 /// What is to be said about the desired exports before anything is changed.
-Diagnoses diagnose_desired(const exports::Actual& actual, const exports::Composed& composed,
-                           const std::string& config_file) {
-  Diagnoses found;
+Diagnoses diagnose_desired(const exports::Actual& actual, const exports::Request& request,
+                           const exports::Composed& composed, const std::string& config_file) {
+  Diagnoses found = exports::diagnose_access(actual, request);
   for (const auto& entry : composed.exports)
     if (entry.origin.file != exports::k_own_file)
       for (auto& diagnosis : exports::diagnose_entry(entry))
@@ -84,8 +87,10 @@ Diagnoses diagnose_desired(const exports::Actual& actual, const exports::Compose
   if (has_errors(found))
     return found; // what exports(5) cannot hold cannot be judged further
   const auto files = exports::files_after(actual, composed);
-  for (auto& diagnosis : exports::diagnose(files, actual.facts)) {
+  for (auto& diagnosis : exports::diagnose(files, exports::expected_etab(files, actual.facts), actual.facts)) {
     const bool to_be_made = diagnosis.code == "SF123" && diagnosis.severity != Severity::error;
+    if (diagnosis.code == "SF138") // a warning of other files, which others answer for
+      diagnosis.severity = Severity::error;
     if (is_about(diagnosis, config_file) && !to_be_made)
       found.push_back(std::move(diagnosis));
   }
@@ -135,20 +140,11 @@ Result<Diagnoses> verify(Context& context, const exports::Actual& actual, const 
 
 /// Take back what was applied. The consent for the export covers it.
 Result<void> roll_back(Context& context, const std::string& journal_id) {
-  const auto mounts = context.system.mounts();
-  if (!mounts)
-    return fail(mounts.error());
-  const plan::Journal journal(context.system.files(), plan::state_directory(context.system.identity(), *mounts));
-  const auto entry = journal.load(journal_id);
-  if (!entry)
-    return fail(entry.error());
-  const auto entries = journal.list();
   auto flags = context.flags;
   flags.yes = true;
   Context undo(context.host, context.system, context.console, flags, context.argv);
   context.console.message("not as it should be: taking it back");
-  const auto undone = execute(undo, plan::undo_plan(*entry, entries.value_or(std::vector<plan::JournalEntry>{})),
-                              "nothing to take back");
+  const auto undone = take_back(undo, journal_id);
   if (!undone)
     return fail(undone.error());
   if (undone->exit_code != k_exit_ok)
@@ -187,70 +183,84 @@ std::string nothing_to_do(const exports::Request& request, const exports::Compos
   return composed.exports.empty() ? "sharefs exports nothing here: nothing to do" : "nothing to do";
 }
 
-/// Show, apply, look whether it is so, and take it back if it is not.
-Result<int> put_into_force(Context& context, const exports::Actual& actual, const exports::Request& request,
-                           const exports::Composed& composed, const std::string& address) {
-  const auto plan = exports::plan_export(actual, request, composed);
-  const auto executed = execute(context, plan, nothing_to_do(request, composed));
+/// Reads the host, and works out what to do. Called again when another run has changed the host meanwhile.
+Result<Proposal> propose(Context& context, const exports::Request& request, const std::string& config_file,
+                         Look& look) {
+  auto actual = gather(context, request, look.actual.facts.names);
+  if (!actual)
+    return fail(actual.error());
+  look.actual = std::move(*actual);
+  if (auto whole = check_own_file(look.actual.files, request); !whole)
+    return fail(whole.error());
+  if (!request.exports.empty())
+    if (auto installed = exports::check_installed(look.actual.server); !installed)
+      return fail(installed.error());
+  for (const auto& entry : request.exports)
+    if (const auto place = look.actual.facts.directories.find(entry.directory);
+        place != look.actual.facts.directories.end() && place->second.kind == sys::EntryKind::unknown)
+      return fail(place->second.error());
+
+  look.composed = exports::compose(look.actual, request);
+  context.envelope.fields["exports"] = to_json(look.composed.exports);
+  auto found = diagnose_desired(look.actual, request, look.composed, config_file);
+  if (found != look.found)
+    context.report(found);
+  look.found = std::move(found);
+  if (has_errors(look.found))
+    return fail(ErrorCode::failed, "the exports of sharefs.yaml cannot be put into force; nothing was changed",
+                "correct the errors above");
+  if (auto gathered = gather_access(context, request, look.actual); !gathered)
+    return fail(gathered.error());
+  look.plan = exports::plan_export(look.actual, request, look.composed);
+  return Proposal{look.plan, nothing_to_do(request, look.composed)};
+}
+
+/// Show, apply, check whether it is so, and take it back if it is not.
+Result<int> put_into_force(Context& context, const exports::Request& request, const std::string& config_file,
+                           const std::string& address) {
+  Look look;
+  const auto executed = execute(context, [&] { return propose(context, request, config_file, look); });
   if (!executed)
     return fail(executed.error());
-  if (executed->exit_code != k_exit_ok || (!executed->applied() && !plan.empty()))
+  if (executed->exit_code != k_exit_ok || (!executed->applied() && !look.plan.empty()))
     return executed->exit_code;
-  const auto found = verify(context, actual, composed, address);
+  const auto found = verify(context, look.actual, look.composed, address);
   if (!found)
     return fail(found.error());
   context.report(*found);
   context.envelope.fields["verified"] = !has_errors(*found);
   if (!has_errors(*found)) {
-    if (!composed.exports.empty())
-      context.console.message("verified in etab and over the network");
+    if (!look.composed.exports.empty())
+      context.console.message(look.actual.server.version3
+                                  ? "verified in etab and over the network"
+                                  : "verified in etab (a server for version 4 only lists nothing over the network)");
     return k_exit_ok;
   }
   if (!executed->applied() || executed->report->journal_id.empty())
-    return fail(ErrorCode::failed, "the exports are not as sharefs.yaml has them", "see what is said above");
+    return fail(ErrorCode::failed, "the exports are not as sharefs.yaml has them", "see the errors above");
   if (auto undone = roll_back(context, executed->report->journal_id); !undone)
     return fail(undone.error());
   context.envelope.fields["rolled_back"] = true;
   return fail(ErrorCode::failed, "the exports were not as wanted, and everything was taken back",
-              "see what is said above");
+              "see the errors above");
 }
 
 Result<int> run_export(Context& context, const Arguments& arguments) {
   const auto config = context.config();
   if (!config)
     return fail(config.error());
-  auto files = exports::read_host_files(context.system.files());
+  const auto files = exports::read_host_files(context.system.files());
   if (!files)
     return fail(files.error());
-  const bool remove = arguments.flag("remove");
-  const auto in_file = directories_of(*files);
   const auto own = find_own_servers(context.system, **config);
-  if (own.servers.empty() && !(remove && files->own))
+  if (own.servers.empty() && !(arguments.flag("remove") && files->own))
     return fail(not_a_server(context.system, **config));
-  const auto request = export_request(context, arguments, own, in_file);
+  const auto request = export_request(context, arguments, own, directories_of(*files));
   if (!request)
     return fail(request.error());
-  if (auto whole = check_own_file(*files, *request); !whole)
-    return fail(whole.error());
   if (auto root = require_root(context); !root)
     return fail(root.error());
-  auto actual = gather(context, std::move(*files), *request);
-  if (!actual)
-    return fail(actual.error());
-  if (!request->exports.empty())
-    if (auto installed = exports::check_installed(actual->server); !installed)
-      return fail(installed.error());
-
-  const auto composed = exports::compose(*actual, *request);
-  context.envelope.fields["exports"] = to_json(composed.exports);
-  const auto found = diagnose_desired(*actual, composed, (*config)->file);
-  context.report(found);
-  if (has_errors(found))
-    return fail(ErrorCode::failed, "the exports of sharefs.yaml cannot be put into force; nothing was changed",
-                "correct what is said above");
-  if (auto gathered = gather_directories(context, *request, *actual); !gathered)
-    return fail(gathered.error());
-  return put_into_force(context, *actual, *request, composed, own.address);
+  return put_into_force(context, *request, (*config)->file, own.address);
 }
 
 } // namespace

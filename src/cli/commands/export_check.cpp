@@ -3,10 +3,8 @@
 #include "base/text.hpp"
 #include "cli/commands/export_support.hpp"
 #include "cli/exit_code.hpp"
-#include "exports/client.hpp"
 #include "exports/diagnose.hpp"
 #include "exports/host.hpp"
-#include "exports/settings.hpp"
 #include "ui/table.hpp"
 
 #include <algorithm>
@@ -25,19 +23,14 @@ constexpr std::chrono::milliseconds k_read_deadline{5000};
 Result<std::string> read_named(Context& context, const std::string& word) {
   if (word == "-")
     return std::string(std::istreambuf_iterator<char>(context.host.in), {});
-  sys::PathQuery query;
-  query.path = join_path(context.host.working_directory, word);
-  query.follow = true;
-  query.read_bytes = k_file_limit;
-  const auto facts = context.system.inspect({{query}, k_read_deadline, std::nullopt});
-  if (!facts)
-    return fail(facts.error());
-  const auto& fact = facts->front();
-  if (fact.kind == sys::PathKind::missing)
+  const auto fact = context.system.entry(
+      {.path = join_path(context.host.working_directory, word), .follow = true, .read_bytes = k_file_limit},
+      k_read_deadline);
+  if (fact.kind == sys::EntryKind::missing)
     return fail(ErrorCode::not_found, fmt::format("there is no file {}", word));
   if (fact.error_number != 0)
     return fail(errno_error(fact.error_number, word));
-  if (fact.kind != sys::PathKind::file)
+  if (fact.kind != sys::EntryKind::file)
     return fail(ErrorCode::usage, fmt::format("{} is no file", word));
   if (fact.size > k_file_limit)
     return fail(ErrorCode::failed, fmt::format("{} is larger than {}", word, format_bytes(k_file_limit)));
@@ -73,30 +66,33 @@ std::string meaning_of(const std::string& client) {
   return fmt::format("{}-{} ({})", network->first(), network->last(), network->count());
 }
 
-/// Places of the clients that exportfs reads and then drops.
-std::set<std::string> dropped_places(const exports::HostFiles& host, const exports::HostFacts& facts) {
-  std::set<std::string> places;
-  for (const auto& dropped : exports::expected_etab(host.files, facts).dropped)
-    places.insert(to_utf8(dropped.entry.origin.text()));
-  return places;
-}
-
-std::string table_of(Context& context, const exports::HostFiles& host, const std::set<std::string>& dropped) {
+std::string table_of(Context& context, const exports::HostFiles& host, const std::set<exports::Origin>& dropped) {
   ui::Table table({{"DIRECTORY"}, {"CLIENT"}, {"WHO"}, {"OPTIONS", false, true}, {"FROM", false, true}});
   for (const auto& file : host.files)
     for (const auto* list : {&file.exports, &file.lost})
-      for (const auto& entry : *list)
-        for (const auto& client : entry.clients) {
-          const bool lost = list == &file.lost || dropped.contains(to_utf8(client.origin.text()));
-          const auto settings = exports::settings_of(client.defaults, client.options);
-          const auto options = settings ? summary(*settings) : std::string();
-          table.add({{entry.directory},
-                     {client.name},
-                     {meaning_of(client.name)},
-                     {lost ? "not exported" : options, lost ? ui::Colour::red : ui::Colour::none},
-                     {client.origin.text()}});
-        }
+      for (const auto& entry : *list) {
+        const bool lost = list == &file.lost || dropped.contains(entry.origin);
+        table.add({{entry.directory},
+                   {entry.client},
+                   {meaning_of(entry.client)},
+                   {lost ? "not exported" : summary(entry.settings), lost ? ui::Colour::red : ui::Colour::none},
+                   {entry.origin.text()}});
+      }
   return table.empty() ? "" : table.render(context.console.options());
+}
+
+nlohmann::ordered_json files_json(const exports::HostFiles& host, const std::set<exports::Origin>& dropped) {
+  auto files = nlohmann::ordered_json::array();
+  for (const auto& file : host.files) {
+    auto exports = to_json(file.exports);
+    for (std::size_t i = 0; i < exports.size(); ++i)
+      exports[i]["exported"] = !dropped.contains(file.exports[i].origin);
+    files.push_back({{"file", to_utf8(file.name)},
+                     {"complete", file.complete},
+                     {"exports", std::move(exports)},
+                     {"lost", to_json(file.lost)}});
+  }
+  return files;
 }
 
 Result<int> run_export_check(Context& context, const Arguments& arguments) {
@@ -116,28 +112,23 @@ Result<int> run_export_check(Context& context, const Arguments& arguments) {
       return fail(probed.error());
     facts = std::move(*probed);
   }
-  auto found = exports::diagnose(host->files, facts);
+  const auto expected = exports::expected_etab(host->files, facts);
+  auto found = exports::diagnose(host->files, expected, facts);
   for (const auto& path : host->unread)
     found.push_back({Severity::warning, "SF126", path,
                      "exportfs does not read this file: names in /etc/exports.d have to end in `.exports`",
                      fmt::format("rename it to `{}.exports`, or remove it", base_name(path)), ""});
 
-  const auto dropped = dropped_places(*host, facts);
+  std::set<exports::Origin> dropped; // what exportfs reads and then drops
+  for (const auto& one : expected.dropped)
+    dropped.insert(one.entry.origin);
   std::size_t count = 0;
-  auto files = nlohmann::ordered_json::array();
-  for (const auto& file : host->files) {
-    auto exports = to_json(file.exports);
-    for (auto& entry : exports)
-      entry["exported"] = !dropped.contains(entry["origin"].get<std::string>());
-    files.push_back({{"file", to_utf8(file.name)},
-                     {"complete", file.complete},
-                     {"exports", std::move(exports)},
-                     {"lost", to_json(file.lost)}});
-    count += exports::flattened(file.exports).size();
-  }
+  for (const auto& file : host->files)
+    count += file.exports.size();
   count -= std::min(count, dropped.size());
-  context.envelope.fields["files"] = std::move(files);
-  if (!context.flags.json)
+  if (context.flags.json)
+    context.envelope.fields["files"] = files_json(*host, dropped);
+  else
     context.console.out() << table_of(context, *host, dropped);
   context.report(found);
   const auto of = [&](Severity severity) {

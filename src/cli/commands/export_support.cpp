@@ -2,9 +2,6 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
-#include "exports/client.hpp"
-#include "exports/host.hpp"
-#include "exports/settings.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -41,30 +38,25 @@ bool is_own(sys::System& system, const sys::Identity& identity, const config::Se
                              [&](const std::string& address) { return is_own_address(address, identity); });
 }
 
-exports::Origin to_origin(const config::Origin& origin) {
-  return {origin.file, origin.line, origin.column};
-}
-
-Result<exports::Desired> to_desired(sys::System& system, const config::Export& entry) {
-  exports::Desired desired;
-  desired.directory = normalize_path(entry.path);
-  desired.clients = entry.clients;
-  desired.options = entry.options;
-  desired.origin = to_origin(entry.origin);
+Result<void> add_desired(sys::System& system, const config::Export& entry, exports::Request& request) {
+  const auto directory = normalize_path(entry.path);
+  for (const auto& client : entry.clients)
+    request.exports.push_back(exports::make_export(directory, client, entry.options,
+                                                   {entry.origin.file, entry.origin.line, entry.origin.column}));
   using From = config::Access::Kind;
   using To = exports::DirectoryAccess::Kind;
   if (entry.access.kind == From::open)
-    desired.access.kind = To::open;
+    request.access[directory].kind = To::open;
   if (entry.access.kind != From::group)
-    return desired;
+    return {};
   const auto gid = exports::resolve_group(system, entry.access.group);
   if (!gid) {
     auto error = gid.error();
     error.message = entry.origin.text() + ": " + error.message;
     return fail(error);
   }
-  desired.access = {To::group, entry.access.group, *gid, entry.access.mode};
-  return desired;
+  request.access[directory] = {To::group, entry.access.group, *gid, entry.access.mode};
+  return {};
 }
 
 /// What a word may mean.
@@ -84,7 +76,7 @@ Result<std::vector<Named>> select(const std::vector<std::string>& words, const s
   if (words.empty())
     return fail(ErrorCode::usage, "no export was named",
                 names.empty() ? "this host has no `exports:` in sharefs.yaml"
-                              : fmt::format("name some of {}, or give --all", join(names, ", ")));
+                              : fmt::format("name an export ({}) or use --all", join(names, ", ")));
   std::vector<Named> selected;
   for (const auto& word : words) {
     std::vector<std::string> paths;
@@ -139,7 +131,7 @@ Error not_a_server(sys::System& system, const config::Config& config) {
     return {ErrorCode::config, "sharefs.yaml has no `servers:`, so this host exports nothing",
             "run `sharefs config keys` for what can be written", ""};
   return {ErrorCode::config,
-          fmt::format("this host is none of the servers of sharefs.yaml: it is `{}` with {}, the file names {}",
+          fmt::format("this host (`{}`, {}) is no server of sharefs.yaml, which has {}",
                       identity.hostname, addresses, join(servers, ", ")),
           "run this on the server, or correct the server's `address`", ""};
 }
@@ -149,7 +141,7 @@ Result<exports::Request> export_request(Context& context, const Arguments& argum
   const bool all = arguments.flag("all");
   const bool remove = arguments.flag("remove");
   if (all && !arguments.positional.empty())
-    return fail(ErrorCode::usage, "both names and --all were given", "give one of them");
+    return fail(ErrorCode::usage, "both names and --all were given", "leave one of them out");
   std::vector<Named> known;
   for (const auto* server : own.servers)
     for (const auto& entry : server->exports)
@@ -171,10 +163,8 @@ Result<exports::Request> export_request(Context& context, const Arguments& argum
       request.remove.push_back(named.path);
       continue;
     }
-    auto desired = to_desired(context.system, *named.entry);
-    if (!desired)
-      return fail(desired.error());
-    request.exports.push_back(std::move(*desired));
+    if (auto added = add_desired(context.system, *named.entry, request); !added)
+      return fail(added.error());
   }
   return request;
 }
@@ -182,14 +172,11 @@ Result<exports::Request> export_request(Context& context, const Arguments& argum
 nlohmann::ordered_json to_json(const std::vector<exports::Export>& list) {
   auto json = nlohmann::ordered_json::array();
   for (const auto& entry : list)
-    for (const auto& client : entry.clients) {
-      const auto settings = exports::settings_of(client.defaults, client.options);
-      json.push_back({{"directory", to_utf8(entry.directory)},
-                      {"client", to_utf8(client.name)},
-                      {"kind", exports::to_string(exports::kind_of(client.name))},
-                      {"options", settings ? to_utf8(summary(*settings)) : ""},
-                      {"origin", to_utf8(client.origin.text())}});
-    }
+    json.push_back({{"directory", to_utf8(entry.directory)},
+                    {"client", to_utf8(entry.client)},
+                    {"kind", exports::to_string(exports::kind_of(entry.client))},
+                    {"options", to_utf8(summary(entry.settings))},
+                    {"origin", to_utf8(entry.origin.text())}});
   return json;
 }
 

@@ -3,7 +3,6 @@
 #include "cli/commands/init_text.hpp"
 #include "cli/execute.hpp"
 #include "cli/exit_code.hpp"
-#include "sys/process/process.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -12,54 +11,33 @@ namespace sharefs::cli {
 
 namespace {
 
-constexpr std::chrono::seconds k_file_deadline{5};
 constexpr std::uint32_t k_file_mode = 0644, k_directory_mode = 0755;
-
-enum class There { nothing, directory, something };
-
-/// The path may lie on a dead mount: looked at in a child.
-Result<There> look(const sys::Files& files, const std::string& path) {
-  const auto kind = sys::in_child(std::nullopt, k_file_deadline, [&]() -> Result<std::string> {
-    const auto info = files.info(path);
-    if (!info)
-      return fail(info.error());
-    if (!*info)
-      return "nothing";
-    return (*info)->kind == sys::FileInfo::Kind::directory ? "directory" : "something";
-  });
-  if (!kind && kind.error().code == ErrorCode::not_found)
-    return There::nothing;
-  if (!kind)
-    return fail(kind.error());
-  return *kind == "nothing" ? There::nothing : *kind == "directory" ? There::directory : There::something;
-}
-
-Result<void> check_new(const sys::Files& files, const std::string& path) {
-  const auto there = look(files, path);
-  if (!there)
-    return fail(there.error());
-  if (*there != There::nothing)
-    return fail(ErrorCode::conflict, path + " is there already and is never overwritten",
-                "edit it and run `sharefs config check`, or write another one with --output FILE");
-  return {};
-}
+constexpr std::string_view k_standard_output = "-";
 
 /// Makes the file, and the directory that it lies in if only that one is missing.
-Result<plan::Plan> plan_file(const sys::Files& files, const std::string& path, std::string text) {
+Result<plan::Plan> plan_file(const sys::Entry& there, std::string text) {
   plan::Plan plan;
-  const auto directory = parent_path(path);
-  const auto parent = directory == "/" ? Result<There>(There::directory) : look(files, directory);
-  if (!parent)
-    return fail(parent.error());
-  if (*parent == There::nothing) {
-    const auto above = parent_path(directory);
-    if (const auto there = above == "/" ? Result<There>(There::directory) : look(files, above);
-        !there || *there == There::nothing)
+  const auto directory = parent_path(there.resolved);
+  if (directory != there.ancestor) {
+    if (parent_path(directory) != there.ancestor)
       return fail(ErrorCode::not_found, "there is no directory " + directory, "make it, or choose another --output");
     plan.add("init", "for the configuration", plan::MakeDirectory{directory, k_directory_mode, std::nullopt});
   }
-  plan.add("init", "what was found on this host", plan::WriteFile{path, std::nullopt, std::move(text), k_file_mode});
+  plan.add("init", "what was found on this host",
+           plan::WriteFile{there.path, std::nullopt, std::move(text), k_file_mode});
   return plan;
+}
+
+/// What lies at the path, which must be nothing: no file is overwritten, and no link followed.
+Result<sys::Entry> check_new(Context& context, const std::string& path) {
+  auto there = context.system.files().entry({.path = path});
+  if (there.exists())
+    return fail(ErrorCode::conflict, path + " is there already and is never overwritten",
+                "edit it and run `sharefs config check " + shell_quote(path) +
+                    "`, or write another one with --output FILE");
+  if (there.kind == sys::EntryKind::unknown)
+    return fail(there.error());
+  return there;
 }
 
 /// The usual place is root's; elsewhere the file system decides.
@@ -83,16 +61,30 @@ std::string found_text(const InitFacts& facts) {
                      count_of(facts.conda.found.size(), "conda installation"));
 }
 
+Result<int> print_text(Context& context, const InitFacts& facts) {
+  context.report(facts.conda.problems);
+  context.console.message(found_text(facts));
+  if (context.flags.json)
+    context.envelope.fields["text"] = to_utf8(init_text(facts));
+  else
+    context.console.out() << init_text(facts);
+  return k_exit_ok;
+}
+
 Result<int> run_init(Context& context, const Arguments& arguments) {
+  const bool print = arguments.value("output") == k_standard_output;
   const auto path = output_path(context, arguments);
-  if (auto fresh = check_new(context.system.files(), path); !fresh)
-    return fail(fresh.error());
-  if (auto allowed = check_permission(context, path); !allowed)
+  const auto there = print ? Result<sys::Entry>{} : check_new(context, path);
+  if (!there)
+    return fail(there.error());
+  if (auto allowed = print ? Result<void>{} : check_permission(context, path); !allowed)
     return fail(allowed.error());
   const auto facts = find_init_facts(context.system, context.flags.root == "/");
   if (!facts)
     return fail(facts.error());
-  const auto plan = plan_file(context.system.files(), path, init_text(*facts));
+  if (print)
+    return print_text(context, *facts);
+  const auto plan = plan_file(*there, init_text(*facts));
   if (!plan)
     return fail(plan.error());
   context.report(facts->conda.problems);
@@ -119,9 +111,12 @@ const CommandSpec k_init_command{
                    "stands there "
                    "as an example in comments. A file that exists is never overwritten.",
     .example = "sudo sharefs init                   # writes /etc/sharefs/sharefs.yaml\n"
-               "sharefs init --output sharefs.yaml --yes",
+               "sharefs init --output sharefs.yaml --yes\n"
+               "sharefs init --output -             # only shows it",
     .effect = Effect::changes,
-    .options = {{.names = "--output", .value = "FILE", .help = "write this file instead of the one that is read"}},
+    .options = {{.names = "--output",
+                 .value = "FILE",
+                 .help = "write this file instead of the one that is read; - prints it"}},
     .run = run_init,
 };
 

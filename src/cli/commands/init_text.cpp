@@ -1,6 +1,7 @@
 #include "cli/commands/init_text.hpp"
 
 #include "base/path.hpp"
+#include "base/source.hpp"
 #include "base/text.hpp"
 #include "base/visible.hpp"
 #include "cli/commands/init_blocks.hpp"
@@ -22,8 +23,7 @@ using config::yaml_scalar;
 
 constexpr std::string_view k_servers_head =
     "# Servers, and the directories that they export. `sharefs export --all`, run on a server, makes it so.\n"
-    "# `access` of an export says who may use the directory itself: keep, open (0777), or {group: NAME, mode: "
-    "\"2775\"}.\n";
+    "# `access` of an export says who may use the directory itself: keep, open (1777), or {group: NAME} (2770).\n";
 constexpr std::string_view k_servers_example = "servers:\n"
                                                "  storage1:\n"
                                                "    address: 192.168.16.1\n"
@@ -47,16 +47,15 @@ void take(const exports::Export& entry, std::vector<FoundExport>& found) {
   auto same = std::ranges::find(found, entry.directory, &FoundExport::path);
   if (same == found.end())
     same = found.insert(found.end(), FoundExport{entry.directory, {}, {}});
-  same->origins.push_back(entry.origin.text());
-  for (const auto& client : entry.clients) {
-    auto options = client.defaults;
-    options.insert(options.end(), client.options.begin(), client.options.end());
-    auto group = std::ranges::find(same->groups, options, &Group::options);
-    if (group == same->groups.end())
-      group = same->groups.insert(group, Group{{}, std::move(options)});
-    if (std::ranges::find(group->clients, client.name) == group->clients.end())
-      group->clients.push_back(client.name);
-  }
+  if (const auto line = entry.line.text(); same->origins.empty() || same->origins.back() != line)
+    same->origins.push_back(line);
+  auto options = entry.defaults;
+  options.insert(options.end(), entry.options.begin(), entry.options.end());
+  auto group = std::ranges::find(same->groups, options, &Group::options);
+  if (group == same->groups.end())
+    group = same->groups.insert(group, Group{{}, std::move(options)});
+  if (std::ranges::find(group->clients, entry.client) == group->clients.end())
+    group->clients.push_back(entry.client);
 }
 
 std::vector<FoundExport> exports_of(const InitFacts& facts) {
@@ -98,10 +97,10 @@ std::string host_name(const InitFacts& facts) {
 std::set<std::string> named_servers(const InitFacts& facts) {
   std::set<std::string> names;
   for (const auto& mount : facts.mounts)
-    if (const auto remote = config::parse_remote(mount.source);
-        remote && remote->server.find_first_of(".:") == std::string::npos &&
-        refusal(fmt::format("servers:\n  {0}: {{address: {0}}}\n", remote->server)).empty())
-      names.insert(remote->server);
+    if (const auto server = parse_source(mount.source).server;
+        !server.empty() && server.find_first_of(".:") == std::string::npos &&
+        refusal(fmt::format("servers:\n  {0}: {{address: {0}}}\n", server)).empty())
+      names.insert(server);
   return names;
 }
 
@@ -168,15 +167,17 @@ std::string mount_name(const std::string& target, std::set<std::string>& taken) 
 
 /// The mount's server as the file names it.
 std::string from_of(const sys::MountEntry& mount, const InitFacts& facts) {
-  const auto remote = config::parse_remote(mount.source);
-  if (!remote)
+  const auto remote = parse_source(mount.source);
+  if (remote.server.empty())
     return mount.source;
-  const bool own = std::ranges::find(facts.addresses, remote->server) != facts.addresses.end();
-  const auto server = own && !exports_of(facts).empty() ? host_name(facts) : remote->server;
-  return config::format_remote(server, normalize_path(remote->path));
+  const bool own = std::ranges::find(facts.addresses, remote.server) != facts.addresses.end();
+  const bool exporting =
+      std::ranges::any_of(facts.exports, [](const exports::ExportsFile& file) { return !file.exports.empty(); });
+  const auto server = own && exporting ? host_name(facts) : remote.server;
+  return format_source(server, normalize_path(remote.path));
 }
 
-std::string mounts_section(const InitFacts& facts, const std::string& servers) {
+std::string mounts_section(const InitFacts& facts) {
   std::string text(k_mounts_head);
   if (facts.mounts.empty())
     return text + "# No NFS mount was found on this host. For example:\n" + commented(k_mounts_example, "");
@@ -194,7 +195,7 @@ std::string mounts_section(const InitFacts& facts, const std::string& servers) {
     if (read_only)
       entry += "    options: [ro]\n";
     text += fmt::format("  # now {}\n", visible(mount.super_options));
-    text += usable(servers + "mounts:\n" + entry, entry, "  ", {from, mount.target});
+    text += usable("mounts:\n" + entry, entry, "  ", {from, mount.target});
   }
   return text;
 }
@@ -207,7 +208,7 @@ constexpr std::string_view k_conda_head =
 
 using conda::Installation;
 
-/// A store that was shared by hand, told by links out of homes.
+/// A store that was shared by hand, known by the links to it out of homes.
 struct FoundStore {
   std::string path;
   bool whole = false;
@@ -330,8 +331,8 @@ std::string init_text(const InitFacts& facts) {
       "# All keys: `sharefs config keys`.\n"
       "version: 1\n",
       facts.hostname.empty() ? "" : " on ", visible(facts.hostname));
-  const auto servers = servers_section(facts);
-  auto text = join({head, servers, mounts_section(facts, servers), conda_section(facts), rest_section(facts)}, "\n");
+  auto text =
+      join({head, servers_section(facts), mounts_section(facts), conda_section(facts), rest_section(facts)}, "\n");
   if (config::parse(text, ""))
     return text;
   // Each part is taken by itself, so this is not to be expected; a file that does not parse is worse than one of

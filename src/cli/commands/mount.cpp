@@ -89,7 +89,7 @@ Result<int> run_mount(Context& context, const Arguments& arguments) {
     context.report(check_made(context, *seen, mounted, request.path_deadline));
   }
   context.envelope.fields["mounts"] = mounts_json(*seen, plan, good, executed->applied());
-  if (executed->exit_code == k_exit_pending || executed->exit_code == k_exit_interrupted)
+  if (executed->stopped() || executed->exit_code == k_exit_interrupted)
     return executed->exit_code;
   if (context.flags.dry_run)
     return exit_code_for(plan.right.size() + plan.planned.size(), plan.blocked.size());

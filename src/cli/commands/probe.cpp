@@ -28,20 +28,42 @@ ui::Colour colour_of(sys::StageOutcome outcome) {
 
 /// HOST, a server's name in sharefs.yaml, or either with `:/path`. A sharefs.yaml that cannot be read is no reason not
 /// to probe.
-mounts::Source what_to_probe(Context& context, const std::string& word) {
-  auto source = word.find('/') == std::string::npos ? mounts::Source{word, ""} : mounts::parse_source(word);
-  if (source.server.starts_with('[') && source.server.ends_with(']'))
-    source.server = source.server.substr(1, source.server.size() - 2);
+sys::NfsProbeRequest what_to_probe(Context& context, const std::string& word) {
+  using namespace mounts;
+  const bool whole_server = word.find('/') == std::string::npos;
+  const auto source = parse_source(whole_server ? word + ":/" : word);
+  sys::NfsProbeRequest request;
+  request.host = source.server;
+  if (!whole_server)
+    request.paths = {source.path};
   const auto config = context.config_if_any();
   if (!config) {
     context.console.warning(config.error().message, "names of servers in sharefs.yaml are not known");
-    return source;
+    return request;
   }
   if (*config != nullptr)
     for (const auto& server : (*config)->servers)
       if (server.name == source.server && !server.address.empty())
-        source.server = server.address;
-  return source;
+        request.host = server.address;
+  return request;
+}
+
+/// "can be mounted", or the stage that forbids it.
+std::string verdict_on(const sys::NfsProbe& probe, int version) {
+  const auto* stage = probe.failing(version);
+  if (stage == nullptr)
+    return "can be mounted";
+  const bool asked_in_vain = stage->stage == sys::ProbeStage::nfs3 || stage->stage == sys::ProbeStage::nfs4;
+  const bool unknown = asked_in_vain && (version == 3 ? probe.v3_unknown : probe.v4_unknown);
+  const bool asked = stage->outcome != sys::StageOutcome::skipped;
+  return fmt::format("{}: {}{}", unknown ? "not known" : "cannot be mounted", to_string(stage->stage),
+                     asked ? ", " + stage->detail : " was not asked");
+}
+
+bool is_failed(const sys::NfsProbe& probe, sys::ProbeStage which) {
+  return std::any_of(probe.stages.begin(), probe.stages.end(), [which](const auto& one) {
+    return one.stage == which && one.outcome == sys::StageOutcome::failed;
+  });
 }
 
 std::string time_of(const sys::StageResult& stage) {
@@ -64,6 +86,11 @@ void show(Context& context, const sys::NfsProbe& probe) {
                 {time_of(stage)},
                 {stage.detail}});
   context.console.out() << stages.render(context.console.options());
+  ui::Table versions({{"VERSION"}, {"THIS HOST", false, true}});
+  for (const int version : {3, 4})
+    versions.add({{fmt::format("NFS {}", version)},
+                  {verdict_on(probe, version), probe.usable(version) ? ui::Colour::green : ui::Colour::red}});
+  context.console.out() << "\n" << versions.render(context.console.options());
   std::vector<std::string> directories;
   ui::Table exports({{"EXPORT"}, {"CLIENTS", false, true}, {"THIS HOST"}});
   for (const auto& one : probe.exports) {
@@ -86,6 +113,10 @@ nlohmann::ordered_json json_of_probe(const sys::NfsProbe& probe) {
                               {"address", lossless(probe.address)},
                               {"v3", probe.v3},
                               {"v4", probe.v4},
+                              {"v3_unknown", probe.v3_unknown},
+                              {"v4_unknown", probe.v4_unknown},
+                              {"usable_v3", probe.usable(3)},
+                              {"usable_v4", probe.usable(4)},
                               {"took_ms", probe.took.count()}};
   for (const auto* list : {"stages", "exports", "access"})
     json[list] = nlohmann::ordered_json::array();
@@ -121,16 +152,14 @@ Diagnoses lesser_failures(const sys::NfsProbe& probe) {
 }
 
 /// The failing stage with cause and cure, or what forbids to mount the path that was asked for.
-Diagnoses judge(const sys::NfsProbe& probe, const mounts::Source& source) {
-  const mounts::MountPoint point{source.path.empty() ? source.server
-                                                     : mounts::format_source(source.server, source.path),
-                                 source.server,
-                                 source.path,
-                                 "",
-                                 {},
-                                 ""};
-  if (source.path.empty() && probe.usable())
+Diagnoses judge(const sys::NfsProbe& probe, const std::string& word, const sys::NfsProbeRequest& request) {
+  if (request.paths.empty() && probe.usable())
     return lesser_failures(probe);
+  mounts::MountPoint point;
+  point.name = word;
+  point.server = request.host;
+  if (!request.paths.empty())
+    point.path = request.paths.front();
   return mounts::preflight(point, &probe);
 }
 
@@ -138,28 +167,21 @@ Result<int> run_probe(Context& context, const Arguments& arguments) {
   const auto timeout = timeout_of(arguments);
   if (!timeout)
     return fail(timeout.error());
-  const auto source = what_to_probe(context, arguments.positional.front());
-  if (source.server.empty())
-    return fail(ErrorCode::usage, fmt::format("`{}` names no host", arguments.positional.front()),
-                "give HOST or HOST:/path");
-  sys::NfsProbeRequest request;
-  request.host = source.server;
+  const auto& word = arguments.positional.front();
+  auto request = what_to_probe(context, word);
+  if (request.host.empty())
+    return fail(ErrorCode::usage, fmt::format("`{}` names no host", word), "give HOST or HOST:/path");
   request.timeout = *timeout;
-  if (!source.path.empty())
-    request.paths = {source.path};
   const auto probe = [&] {
-    const ui::Console::Progress progress(context.console, "asking " + source.server);
+    const ui::Console::Progress progress(context.console, "asking " + request.host);
     return context.system.probe_nfs(request);
   }();
   context.envelope.fields["probe"] = json_of_probe(probe);
   if (!context.flags.json)
     show(context, probe);
-  const auto diagnoses = judge(probe, source);
+  const auto diagnoses = judge(probe, word, request);
   context.report(diagnoses);
-  const bool refused =
-      !source.path.empty() && std::any_of(probe.stages.begin(), probe.stages.end(), [](const auto& one) {
-        return one.stage == sys::ProbeStage::access && one.outcome == sys::StageOutcome::failed;
-      });
+  const bool refused = !request.paths.empty() && is_failed(probe, sys::ProbeStage::access);
   return has_errors(diagnoses) || refused || !probe.usable() ? k_exit_failed : k_exit_ok;
 }
 
@@ -171,9 +193,9 @@ const CommandSpec k_probe_command{
     .summary = "Ask an NFS server what it offers to this host",
     .description =
         "Stage by stage: name, connection, portmapper, mountd, NFS 3, NFS 4, export list, and what this host may "
-        "mount, each with its time. The stage that fails is named with its usual cause and cure. Needs neither root "
-        "nor nfs-common nor sharefs.yaml, and never takes longer than --timeout. Exit code 0 if the server can be "
-        "used.",
+        "mount, each with its time; then which version of NFS can be mounted. The stage that fails is named with its "
+        "usual cause and cure. Needs neither root nor nfs-common nor sharefs.yaml, and never takes longer than "
+        "--timeout. Exit code 0 if the server can be used with one of the versions.",
     .example = "sharefs probe storage1\n"
                "sharefs probe 192.168.16.1:/mnt/share --timeout 2s   # may this host mount that?",
     .effect = Effect::reads,

@@ -184,7 +184,7 @@ Result<int> run_recover(Context& context, const Arguments& arguments) {
     }
   }
   put_states(context, seen->states);
-  if (executed->exit_code == k_exit_pending || executed->exit_code == k_exit_interrupted)
+  if (executed->stopped() || executed->exit_code == k_exit_interrupted)
     return executed->exit_code;
 
   std::set<std::string> good(plan.well.begin(), plan.well.end());

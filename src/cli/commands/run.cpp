@@ -1,12 +1,10 @@
 // sharefs run -- CMD: the command line without the dataset cache race, then exec.
 #include "base/text.hpp"
-#include "cachefix/decide.hpp"
 #include "cachefix/document.hpp"
 #include "cachefix/preflight.hpp"
 #include "cachefix/prepare.hpp"
 #include "cachefix/seed.hpp"
-#include "cli/command.hpp"
-#include "cli/context.hpp"
+#include "cli/commands/cachefix_choices.hpp"
 #include "cli/exit_code.hpp"
 
 #include <algorithm>
@@ -19,20 +17,17 @@ namespace {
 constexpr std::chrono::milliseconds k_node_deadline{15'000};
 constexpr std::chrono::hours k_seed_deadline{2};
 
-/// `--keep`, `--local` and the rules of sharefs.yaml, in the order in which they count.
-Result<cachefix::Rules> rules_of(Context& context, const Arguments& arguments, cachefix::LocalChoice& local) {
-  cachefix::Rules rules;
-  for (const std::string& flag : arguments.list("keep"))
-    rules.user.push_back({"", flag, false, "--keep"});
-  for (const std::string& flag : arguments.list("local"))
-    rules.user.push_back({"", flag, true, "--local"});
-  const auto config = context.config_if_any();
-  if (!config)
-    return fail(config.error());
-  const config::Caches caches = *config == nullptr ? config::Caches{} : (*config)->caches;
-  for (const config::CacheRule& rule : caches.rules)
-    rules.user.push_back({rule.program, rule.flag, rule.place == "local", rule.origin.text()});
-  local = {caches.local, parse_size(caches.min_free).value_or(0)};
+/// `--keep` and `--local`. A word without dashes is a variable's name, so one that is spelled like a flag is a mistake.
+Result<std::vector<cachefix::UserRule>> given_rules(const Arguments& arguments) {
+  std::vector<cachefix::UserRule> rules;
+  for (const std::string option : {"--keep", "--local"})
+    for (const std::string& flag : arguments.list(option.substr(2))) {
+      const bool variable = flag.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == std::string::npos;
+      if (!flag.starts_with("-") && !variable)
+        return fail(ErrorCode::usage, "`" + option + " " + flag + "` names neither a flag nor a variable",
+                    "did you mean `" + option + " --" + flag + "`?");
+      rules.push_back({"", flag, option == "--local", option});
+    }
   return rules;
 }
 
@@ -95,7 +90,7 @@ Result<void> check_nodes(Context& context, const cachefix::Decision& decided, co
                          bool explain, bool strict) {
   std::vector<cachefix::NodeReport> reports;
   {
-    const ui::Console::Progress progress(context.console, "looking at the other nodes");
+    const ui::Console::Progress progress(context.console, "asking the other nodes");
     reports = cachefix::check_nodes(context.system, decided.sanitized.hosts, decided.facts.local->directory, local,
                                     k_node_deadline);
   }
@@ -104,8 +99,7 @@ Result<void> check_nodes(Context& context, const cachefix::Decision& decided, co
     using enum cachefix::NodeReport::State;
     if (report.state == bad)
       diagnoses.push_back({Severity::error, "SF416", report.host, report.problem,
-                           "mend it there (as root `install -d -m 1777 LOCAL`), or set caches.local in sharefs.yaml; "
-                           "`--no-preflight` starts the command all the same",
+                           "mend it on " + report.host + ", or add --no-preflight to start the command all the same",
                            ""});
     else if (report.state == unknown)
       diagnoses.push_back({Severity::warning, "SF417", report.host,
@@ -140,17 +134,23 @@ void seed(Context& context, const cachefix::Sanitized& decision, const cachefix:
 
 Result<int> run_command(Context& context, const Arguments& arguments) {
   const Argv& argv = *arguments.rest;
-  cachefix::LocalChoice local;
-  const auto rules = rules_of(context, arguments, local);
-  if (!rules)
-    return fail(rules.error());
-  auto decided =
-      cachefix::decide(context.system, argv, context.host.environment, context.host.working_directory, local, *rules);
+  auto given = given_rules(arguments);
+  if (!given)
+    return fail(given.error());
+  const auto choices = choices_of(context, *std::move(given));
+  if (!choices)
+    return fail(choices.error());
+  const cachefix::LocalChoice& local = choices->local;
+  auto decided = cachefix::decide(context.system, argv, context.host.environment, context.host.working_directory, local,
+                                  choices->rules);
   if (!decided)
     return fail(decided.error());
-  const cachefix::Sanitized& decision = decided->sanitized;
+  cachefix::Sanitized& decision = decided->sanitized;
   const bool dry_run = arguments.flag("dry-run");
   auto reported = report(context, decision.diagnoses, arguments.flag("strict"));
+  if (reported && !dry_run && decided->facts.local) // first, because a copy may get another name
+    if (auto prepared = cachefix::prepare(context.system, decision, *decided->facts.local); !prepared)
+      return fail(prepared.error());
   if (context.flags.json)
     context.envelope.fields = cachefix::document(argv, decision);
   else
@@ -162,11 +162,6 @@ Result<int> run_command(Context& context, const Arguments& arguments) {
       context.console.out() << shell_join(shown_command(decision)) << '\n';
     return k_exit_ok;
   }
-  if (!decision.directories.empty() || !decision.copies.empty())
-    if (auto prepared =
-            cachefix::prepare(context.system, decision, *decided->facts.local, context.system.identity().uid);
-        !prepared)
-      return fail(prepared.error());
   if (!decision.hosts.empty() && !arguments.flag("no-preflight"))
     if (auto checked = check_nodes(context, *decided, local, arguments.flag("explain"), arguments.flag("strict"));
         !checked)
@@ -186,6 +181,16 @@ Result<int> run_command(Context& context, const Arguments& arguments) {
 }
 
 } // namespace
+
+Result<CacheChoices> choices_of(Context& context, std::vector<cachefix::UserRule> first) {
+  const auto config = context.config_if_any();
+  if (!config)
+    return fail(config.error());
+  const config::Caches caches = *config == nullptr ? config::Caches{} : (*config)->caches;
+  for (const config::CacheRule& rule : caches.rules)
+    first.push_back({rule.program, rule.flag, rule.place == "local", rule.origin.text()});
+  return CacheChoices{{std::move(first), true}, {caches.local, parse_size(caches.min_free).value_or(0)}};
+}
 
 extern const CommandSpec k_run_command = {
     .name = "run",

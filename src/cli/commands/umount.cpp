@@ -91,7 +91,7 @@ Result<int> run_umount(Context& context, const Arguments& arguments) {
     report_holders(context, *table, plan.plan, *executed->report);
     good = plan.gone.size() + unmounted_by(plan.plan, *executed->report).size();
   }
-  if (executed->exit_code == k_exit_pending || executed->exit_code == k_exit_interrupted)
+  if (executed->stopped() || executed->exit_code == k_exit_interrupted)
     return executed->exit_code;
   return exit_code_for(good, selected->size() - good);
 }

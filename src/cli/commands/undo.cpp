@@ -2,7 +2,6 @@
 #include "base/text.hpp"
 #include "cli/execute.hpp"
 #include "cli/exit_code.hpp"
-#include "plan/journal.hpp"
 #include "ui/table.hpp"
 
 #include <algorithm>
@@ -26,6 +25,7 @@ ui::Cell state_of(const JournalEntry& entry) {
   switch (entry.state) {
   case JournalState::failed:
   case JournalState::unfinished:
+  case JournalState::unreadable:
     return {plan::to_string(entry.state), ui::Colour::yellow};
   default:
     return {plan::to_string(entry.state)};
@@ -51,7 +51,8 @@ int list_entries(Context& context, const std::vector<JournalEntry>& entries) {
                     {"steps", entry.plan.steps.size()},
                     {"steps_done", done},
                     {"undoes", entry.plan.undoes},
-                    {"undone_by", entry.undone_by}});
+                    {"undone_by", entry.undone_by},
+                    {"damage", entry.damage}});
   }
   context.envelope.fields["entries"] = std::move(rows);
   if (entries.empty())
@@ -76,9 +77,8 @@ Result<void> check_state(const JournalEntry& entry) {
   if (entry.state == JournalState::running)
     return fail(ErrorCode::busy, fmt::format("`{}` ({}) is still at work", entry.command, entry.id),
                 "wait for its end, then undo it");
-  if (entry.plan.empty())
-    return fail(ErrorCode::failed,
-                fmt::format("the journal entry `{}` is damaged: it does not tell what was done", entry.id),
+  if (entry.state == JournalState::unreadable)
+    return fail(ErrorCode::failed, fmt::format("change {} cannot be read: {}", entry.id, entry.damage),
                 "`sharefs undo --list` shows the others");
   return {};
 }
@@ -97,17 +97,16 @@ Result<int> nothing_left(Context& context, const plan::Journal& journal, const J
 }
 
 Result<int> run_undo(Context& context, const Arguments& arguments) {
-  const auto mounts = context.system.mounts();
-  if (!mounts)
-    return fail(mounts.error());
-  const plan::Journal journal(context.system.files(), plan::state_directory(context.system.identity(), *mounts));
-  const auto entries = journal.list();
+  const auto journal = journal_of(context);
+  if (!journal)
+    return fail(journal.error());
+  const auto entries = journal->list();
   if (!entries)
     return fail(entries.error());
   if (arguments.flag("list"))
     return list_entries(context, *entries);
 
-  const auto chosen = choose(journal, arguments);
+  const auto chosen = choose(*journal, arguments);
   if (!chosen)
     return fail(chosen.error());
   if (!*chosen) {
@@ -126,9 +125,9 @@ Result<int> run_undo(Context& context, const Arguments& arguments) {
   context.envelope.fields["undoes"] = entry.id;
   const auto undo = plan::undo_plan(entry, *entries);
   if (undo.empty())
-    return nothing_left(context, journal, entry, undo);
+    return nothing_left(context, *journal, entry, undo);
   context.console.message(fmt::format("taking back `{}` of {} ({})", entry.command, entry.started, entry.id));
-  const auto executed = execute(context, undo, ""); // apply marks the entry as undone
+  const auto executed = take_back(context, entry.id);
   if (!executed)
     return fail(executed.error());
   return executed->exit_code;
@@ -142,11 +141,13 @@ const CommandSpec k_undo_command{
     .summary = "Take a change back",
     .description =
         "Without ID the newest change that is not undone yet; also one that was cut off by a kill or a power loss. "
-        "What is no longer as that change left it is a conflict, and stays. An undo is a change too: `sharefs undo` "
+        "What is no longer as that change left it is a conflict, and stays; what does not depend on it is taken back. "
+        "A newest change that cannot be read (damaged, or of a later version) stops it. An undo is a change too: "
+        "`sharefs undo` "
         "with its ID brings back what it took.",
     .example = "sharefs undo --list            # what was changed, newest first\n"
                "sharefs undo --dry-run         # what taking the newest back would do\n"
-               "sharefs undo 20260131-120000-4711",
+               "sharefs undo 17",
     .effect = Effect::changes,
     .positional = {.name = "ID", .help = "a change as --list names it", .max = 1},
     .options = {{.names = "--list", .help = "list the changes instead"}},

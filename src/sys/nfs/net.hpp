@@ -1,9 +1,8 @@
 #pragma once
-// Names to addresses, and TCP connections, each with a deadline.
-#include "base/result.hpp"
-#include "sys/process/child.hpp"
-#include "sys/process/fd.hpp"
+// Names to addresses, and TCP connections with a deadline; for the child that asks a server.
+#include "sys/nfs/rpc.hpp"
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <sys/socket.h>
@@ -11,25 +10,33 @@
 
 namespace sharefs::sys {
 
+inline constexpr std::size_t k_max_addresses = 8; ///< of one name, to which we connect at once
+
 struct Address {
   sockaddr_storage storage{};
   socklen_t size = 0;
   std::string text; ///< "192.168.16.1", "fd00::1"
 };
 
-/// All addresses of a host name or of an address (IPv6 with or without brackets), in getaddrinfo(3)'s order. The name
-/// service is asked in a child, because it can block for minutes. Errors: `not_found`, `timeout`, `failed`.
-Result<std::vector<Address>> resolve_host(const std::string& host, Deadline deadline);
+/// The addresses of a host name or of an address (IPv6 with or without brackets), in getaddrinfo(3)'s order. The name
+/// service can block for minutes; no name service is asked for an address.
+Answer<std::vector<Address>> resolve_host(const std::string& host);
+
+/// One unconnected socket for IPv4 and one for IPv6, bound to ports below 1024, which a `secure` export asks for. Empty
+/// where we may not, or all ports are taken.
+struct ReservedSockets {
+  Fd v4, v6;
+};
+ReservedSockets reserve_sockets();
 
 struct Connection {
-  Fd fd;                 ///< non-blocking; empty on failure
+  Fd fd;                 ///< non-blocking
   std::size_t index = 0; ///< of the address that answered
-  int error_number = 0;  ///< of the first address if none did; ETIMEDOUT when the deadline passed
 };
 
-/// Connect to all addresses at once and take the first that accepts. `reserved` binds a port below 1024 if we may:
-/// a `secure` export asks for one.
-Connection connect_tcp(const std::vector<Address>& addresses, std::uint16_t port, Deadline deadline,
-                       bool reserved = false);
+/// Connect to all addresses at once and take the first that accepts; the failure is that of the first address.
+/// `reserved` gives the socket of each family.
+Answer<Connection> connect_tcp(const std::vector<Address>& addresses, std::uint16_t port, Deadline deadline,
+                               ReservedSockets reserved = {});
 
 } // namespace sharefs::sys

@@ -1,13 +1,12 @@
 #pragma once
 // Why a stage of the NFS probe usually fails, and what usually helps.
-#include "base/result.hpp"
-#include "sys/nfs/nfs_probe.hpp"
+#include "sys/nfs/ask_server.hpp"
 
 namespace sharefs::sys {
 
-/// `failed`, with the words for a connection that was not made (errno), for `stage`.
-StageResult connection_failure(ProbeStage stage, int error_number, std::uint16_t port);
-/// `failed`, with the words for a call that had no (good) answer.
-StageResult call_failure(ProbeStage stage, const Error& error);
+/// `failed`, with the words for what happened; `port` is the one that was asked.
+StageResult failed_stage(ProbeStage stage, const StageAnswer& answer, std::uint16_t port);
+/// The failure in a few words: "no answer", "the server closed the connection".
+std::string describe(const Failure& failure);
 
 } // namespace sharefs::sys

@@ -2,37 +2,40 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
-#include "sys/nfs/net.hpp"
+#include "sys/nfs/ask_server.hpp"
 #include "sys/nfs/nfs_causes.hpp"
-#include "sys/nfs/rpc.hpp"
+#include "sys/process/child.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
-#include <netinet/in.h>
+#include <thread>
 
 namespace sharefs::sys {
 namespace {
 
-constexpr std::array<ProbeStage, 8> k_stages{ProbeStage::resolve, ProbeStage::connect, ProbeStage::portmapper,
-                                             ProbeStage::mountd,  ProbeStage::nfs3,    ProbeStage::nfs4,
-                                             ProbeStage::exports, ProbeStage::access};
-
-constexpr int k_auth_none = 0, k_auth_sys = 1;
-
-std::chrono::microseconds since(Deadline begin) {
-  return std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - begin);
-}
+constexpr std::chrono::milliseconds k_retry_interval{20};
 
 /// What the export list says about a path.
 enum class Listing { unlisted, below, exactly };
 
-std::string refusal(const RpcMountReply& reply, Listing listing, bool is_root) {
-  constexpr unsigned no_entry = 2, access_denied = 13, not_a_directory = 20;
+Listing listing_of(const std::string& path, const std::vector<ExportListing>& exports) {
+  Listing result = Listing::unlisted;
+  for (const ExportListing& one : exports) {
+    const std::string directory = normalize_path(one.directory);
+    if (path == directory)
+      return Listing::exactly;
+    if (is_under(path, directory))
+      result = Listing::below;
+  }
+  return result;
+}
+
+std::string refusal(std::uint32_t status, Listing listing, bool is_root) {
+  constexpr std::uint32_t no_entry = 2, access_denied = 13, not_a_directory = 20;
   // An unlisted path, a wrong one and a denied client often get the same answer: the list tells them apart.
-  if (listing == Listing::unlisted && (reply.status == no_entry || reply.status == access_denied))
+  if (listing == Listing::unlisted && (status == no_entry || status == access_denied))
     return "no such export";
-  switch (reply.status) {
+  switch (status) {
   case no_entry:
     return listing == Listing::exactly ? "exported, but the server has no such directory" : "no such directory";
   case access_denied:
@@ -40,301 +43,208 @@ std::string refusal(const RpcMountReply& reply, Listing listing, bool is_root) {
   case not_a_directory:
     return "not a directory";
   default:
-    return "mountd says error " + std::to_string(reply.status);
+    return "mountd says error " + std::to_string(status);
   }
 }
 
-bool only_kerberos(const std::vector<int>& flavors) {
-  const auto plain = [](int flavor) { return flavor == k_auth_sys || flavor == k_auth_none; };
-  return !flavors.empty() && std::none_of(flavors.begin(), flavors.end(), plain);
-}
-
-/// The stages one after the other. The order of asking differs from the order of telling: NFS itself first, because a
-/// firewall in front of the portmapper must not use up the time for it.
-class Probe {
+/// From what the child reports to what people read; asks nothing.
+class Conclusion {
  public:
-  Probe(const NfsProbeRequest& request, const NfsPorts& ports)
-      : m_request(request), m_ports(ports), m_begin(Clock::now()), m_deadline(deadline_in(request.timeout)) {
-    m_result.host = request.host;
-    for (const ProbeStage stage : k_stages)
-      m_result.stages.push_back({stage, StageOutcome::skipped, {}, {}, {}, {}});
-  }
+  Conclusion(const NfsProbeRequest& request, const NfsPorts& ports, ServerAnswers answers)
+      : m_request(request), m_ports(ports), m_answers(std::move(answers)) {}
 
-  NfsProbe run() {
-    if (resolve() && connect()) {
-      ask_nfs(ProbeStage::nfs3, 3);
-      ask_nfs(ProbeStage::nfs4, 4);
-    }
-    if (connected() || refused())
-      ask_portmapper();
-    if (connected()) {
-      if (m_mount_port != 0)
-        ask_mountd();
-      if (m_mount_connection && m_request.want_access)
-        ask_access();
-      if (!m_mount_connection)
-        skip_access();
-    }
+  NfsProbe draw() {
+    m_result.host = m_request.host;
+    if (!m_answers.addresses.empty())
+      m_result.address = m_answers.addresses[m_answers.used];
+    for (std::size_t i = 0; i < k_stage_count; ++i)
+      m_result.stages.push_back(conclude(static_cast<ProbeStage>(i)));
+    m_result.exports = std::move(m_answers.exports);
+    m_result.v3 = is_ok(ProbeStage::nfs3);
+    m_result.v4 = is_ok(ProbeStage::nfs4);
+    m_result.v3_unknown = is_unknown(ProbeStage::nfs3);
+    m_result.v4_unknown = is_unknown(ProbeStage::nfs4);
+    explain_refusal();
+    conclude_access();
     settle();
-    m_result.took = std::chrono::duration_cast<std::chrono::milliseconds>(since(m_begin));
     return std::move(m_result);
   }
 
  private:
   StageResult& stage(ProbeStage which) { return m_result.stages[static_cast<std::size_t>(which)]; }
-  [[nodiscard]] bool connected() { return stage(ProbeStage::connect).outcome == StageOutcome::ok; }
-  [[nodiscard]] bool refused() { return m_connect_error == ECONNREFUSED; }
+  bool is_ok(ProbeStage which) { return stage(which).outcome == StageOutcome::ok; }
+  bool is_unknown(ProbeStage which) { return !is_ok(which) && m_answers[which].failure.fault != Fault::unsupported; }
 
-  void succeed(ProbeStage which, Deadline begin, std::string detail) {
-    stage(which) = {which, StageOutcome::ok, since(begin), std::move(detail), {}, {}};
-  }
-  /// "no answer" gets the time that was waited.
-  void failed(StageResult result, Deadline begin) {
-    result.round_trip = since(begin);
-    if (result.detail.ends_with("no answer"))
-      result.detail += " within " + format_duration(result.round_trip.count());
-    stage(result.stage) = std::move(result);
-  }
-  /// A part of the time that is left, so that one silent stage leaves some for the others.
-  [[nodiscard]] Deadline part_of_time(int percent) const {
-    const auto now = Clock::now();
-    return m_deadline <= now ? m_deadline : now + (m_deadline - now) * percent / 100;
+  [[nodiscard]] std::uint16_t port_of(ProbeStage which) const {
+    if (which == ProbeStage::portmapper)
+      return m_ports.portmapper;
+    return which == ProbeStage::mountd ? m_answers.mountd_port : m_ports.nfs;
   }
 
-  bool resolve() {
-    const auto begin = Clock::now();
-    auto addresses = resolve_host(m_request.host, m_deadline);
-    if (!addresses) {
-      failed(call_failure(ProbeStage::resolve, addresses.error()), begin);
-      return false;
+  [[nodiscard]] StageResult conclude(ProbeStage which) const {
+    const StageAnswer& answer = m_answers[which];
+    if (!answer.asked)
+      return {which, StageOutcome::skipped, {}, {}, {}, {}};
+    if (answer.failure.fault != Fault::none)
+      return failed_stage(which, answer, port_of(which));
+    return {which, StageOutcome::ok, answer.round_trip, detail_of(which), {}, {}};
+  }
+
+  [[nodiscard]] std::string detail_of(ProbeStage which) const {
+    switch (which) {
+    case ProbeStage::resolve:
+      return join(m_answers.addresses, ", ");
+    case ProbeStage::connect:
+      return m_result.address + " port " + std::to_string(m_ports.nfs);
+    case ProbeStage::portmapper:
+      return count_of(m_answers.services, "registered service");
+    case ProbeStage::mountd:
+      return "port " + std::to_string(m_answers.mountd_port);
+    case ProbeStage::nfs3:
+      return "version 3";
+    case ProbeStage::nfs4:
+      return "version 4";
+    case ProbeStage::exports:
+      return count_of(m_answers.exports.size(), "export");
+    case ProbeStage::access:
+      break; // conclude_access() counts
     }
-    m_addresses = std::move(*addresses);
-    m_result.address = m_addresses[0].text;
-    std::vector<std::string> texts;
-    for (const Address& address : m_addresses)
-      texts.push_back(address.text);
-    succeed(ProbeStage::resolve, begin, join(texts, ", "));
-    return true;
-  }
-
-  bool connect() {
-    const auto begin = Clock::now();
-    Connection connection = connect_tcp(m_addresses, m_ports.nfs, m_deadline);
-    m_connect_error = connection.error_number;
-    if (!connection.fd) {
-      failed(connection_failure(ProbeStage::connect, connection.error_number, m_ports.nfs), begin);
-      return false;
-    }
-    m_addresses = {m_addresses[connection.index]};
-    m_result.address = m_addresses[0].text;
-    succeed(ProbeStage::connect, begin, m_result.address + " port " + std::to_string(m_ports.nfs));
-    m_nfs_fd = std::move(connection.fd);
-    return true;
-  }
-
-  /// A connection for each version: after a time-out the old one is of no use.
-  void ask_nfs(ProbeStage which, unsigned version) {
-    const auto begin = Clock::now();
-    const Deadline until = part_of_time(40);
-    if (!m_nfs_fd)
-      m_nfs_fd = connect_tcp(m_addresses, m_ports.nfs, until).fd;
-    if (!m_nfs_fd)
-      return failed(call_failure(which, {ErrorCode::failed, "the connection was lost", {}, {}}), begin);
-    RpcConnection rpc(std::move(m_nfs_fd));
-    if (const auto answer = rpc.null_call(k_program_nfs, version, until); !answer)
-      return failed(call_failure(which, answer.error()), begin);
-    (version == 3 ? m_result.v3 : m_result.v4) = true;
-    succeed(which, begin, "version " + std::to_string(version));
-  }
-
-  void ask_portmapper() {
-    const auto begin = Clock::now();
-    const Deadline until = part_of_time(50);
-    Connection connection = connect_tcp(m_addresses, m_ports.portmapper, until);
-    if (!connection.fd)
-      return failed(connection_failure(ProbeStage::portmapper, connection.error_number, m_ports.portmapper), begin);
-    const auto mappings = RpcConnection(std::move(connection.fd)).portmapper_dump(until);
-    if (!mappings)
-      return failed(call_failure(ProbeStage::portmapper, mappings.error()), begin);
-    succeed(ProbeStage::portmapper, begin, count_of(mappings->size(), "registered service"));
-    std::vector<std::string> versions;
-    unsigned nfs_port = 0;
-    for (const RpcMapping& mapping : *mappings) {
-      if (mapping.protocol != IPPROTO_TCP)
-        continue;
-      if (mapping.program == k_program_mount && mapping.version == 3)
-        m_mount_port = static_cast<std::uint16_t>(mapping.port);
-      if (mapping.program == k_program_nfs)
-        nfs_port = mapping.port;
-    }
-    if (!connected())
-      explain_refusal(nfs_port);
-    if (m_mount_port != 0)
-      return;
-    stage(ProbeStage::mountd) = {ProbeStage::mountd,
-                                 StageOutcome::failed,
-                                 {},
-                                 "not registered with the portmapper",
-                                 "rpc.mountd is not running: without it NFS version 3 cannot be mounted",
-                                 "on the server: `systemctl restart nfs-server`, or use version 4"};
+    return "";
   }
 
   /// Nobody listens on the NFS port; the portmapper may know why.
-  void explain_refusal(unsigned registered_port) {
+  void explain_refusal() {
+    if (m_answers[ProbeStage::connect].failure != Failure{Fault::connection, ECONNREFUSED} ||
+        !is_ok(ProbeStage::portmapper))
+      return;
     StageResult& result = stage(ProbeStage::connect);
-    if (registered_port == 0) {
+    if (m_answers.nfs_port == 0) {
       result.cause = "the host is up and runs rpcbind, but its NFS server is stopped";
-    } else if (registered_port == m_ports.nfs) {
+    } else if (m_answers.nfs_port == m_ports.nfs) {
       result.cause = "the NFS server is registered but does not listen: it was killed, or is just stopping or starting";
       result.hint = "on the server: `systemctl restart nfs-server`";
     } else {
-      result.cause = "the NFS server listens on port " + std::to_string(registered_port);
-      result.hint = "mount with the option `port=" + std::to_string(registered_port) + "`";
+      result.cause = "the NFS server listens on port " + std::to_string(m_answers.nfs_port);
+      result.hint = "mount with the option `port=" + std::to_string(m_answers.nfs_port) + "`";
     }
   }
 
-  void ask_mountd() {
-    const auto begin = Clock::now();
-    const Deadline until = part_of_time(70);
-    // A `secure` export answers only to reserved ports.
-    Connection connection = connect_tcp(m_addresses, m_mount_port, until, ::geteuid() == 0);
-    if (!connection.fd)
-      return failed(connection_failure(ProbeStage::mountd, connection.error_number, m_mount_port), begin);
-    RpcConnection rpc(std::move(connection.fd));
-    if (const auto answer = rpc.null_call(k_program_mount, 3, until); !answer)
-      return failed(call_failure(ProbeStage::mountd, answer.error()), begin);
-    succeed(ProbeStage::mountd, begin, "port " + std::to_string(m_mount_port));
-
-    const auto list_begin = Clock::now();
-    auto exports = rpc.mount_export(until);
-    if (!exports) {
-      failed(call_failure(ProbeStage::exports, exports.error()), list_begin);
+  void conclude_access() {
+    const bool is_root = ::geteuid() == 0;
+    const auto paths = access_paths(m_request, m_result.exports);
+    if (!m_answers[ProbeStage::exports].asked || !m_request.want_access) {
+      if (m_request.want_access && m_result.v4)
+        for (const std::string& path : m_request.paths)
+          m_result.access.push_back({path, false, "v4 only: not tested"});
       return;
     }
-    for (RpcExport& one : *exports)
-      m_result.exports.push_back({std::move(one.directory), std::move(one.clients)});
-    succeed(ProbeStage::exports, list_begin, count_of(exports->size(), "export"));
-    if (exports->empty())
-      failed({ProbeStage::exports,
-              StageOutcome::failed,
-              {},
-              "nothing is exported",
-              "the server's exports file is empty, not loaded, or has an error in its first line",
-              "on the server: `sharefs export`, or `sharefs export check` and `exportfs -ra`"},
-             list_begin);
-    m_mount_connection.emplace(std::move(rpc));
-  }
-
-  [[nodiscard]] Listing listing_of(const std::string& path) const {
-    Listing result = Listing::unlisted;
-    for (const ExportListing& one : m_result.exports) {
-      const std::string directory = normalize_path(one.directory);
-      if (path == directory)
-        return Listing::exactly;
-      if (is_under(path, directory))
-        result = Listing::below;
-    }
-    return result;
-  }
-
-  [[nodiscard]] std::vector<std::string> wanted_paths() const {
-    if (!m_request.paths.empty())
-      return m_request.paths;
-    std::vector<std::string> paths;
-    for (const ExportListing& one : m_result.exports)
-      paths.push_back(one.directory);
-    return paths;
-  }
-
-  void ask_access() {
-    const auto begin = Clock::now();
-    const bool is_root = ::geteuid() == 0;
-    bool usable = true;
     std::size_t allowed = 0;
-    for (const std::string& path : wanted_paths()) {
-      ExportAccess access{path, false, "no answer in time"};
-      if (usable) {
-        const auto reply = m_mount_connection->mount_mnt(path, m_deadline);
-        usable = reply.has_value();
-        if (!reply)
-          access.reason = reply.error().code == ErrorCode::timeout ? "no answer in time" : reply.error().message;
-        else if (reply->status != 0)
-          access.reason = refusal(*reply, listing_of(normalize_path(path)), is_root);
-        else if (only_kerberos(reply->flavors))
-          access.reason = "only Kerberos (krb5)";
+    for (std::size_t i = 0; i < paths.size(); ++i) {
+      ExportAccess access{paths[i], false, "no answer in time"};
+      if (i < m_answers.access.size()) {
+        const auto& [failure, reply] = m_answers.access[i];
+        access.allowed = failure.fault == Fault::none && reply.status == 0 && !reply.only_kerberos;
+        if (failure.fault != Fault::none)
+          access.reason = failure.fault == Fault::timeout ? "no answer in time" : describe(failure);
+        else if (reply.status != 0)
+          access.reason = refusal(reply.status, listing_of(normalize_path(paths[i]), m_result.exports), is_root);
         else
-          access = {path, true, ""};
-        // Takes us out of the server's list of mounts again.
-        if (reply && reply->status == 0)
-          usable = m_mount_connection->mount_umnt(path, m_deadline).has_value();
+          access.reason = reply.only_kerberos ? "only Kerberos (krb5)" : "";
       }
       allowed += access.allowed ? 1U : 0U;
       m_result.access.push_back(std::move(access));
     }
-    conclude_access(allowed, begin);
+    conclude_access_stage(allowed);
   }
 
-  void conclude_access(std::size_t allowed, Deadline begin) {
+  void conclude_access_stage(std::size_t allowed) {
     const std::size_t asked = m_result.access.size();
     if (asked == 0)
       return;
-    const std::string detail = std::to_string(allowed) + " of " + count_of(asked, "export");
+    StageResult& result = stage(ProbeStage::access);
+    result = {ProbeStage::access,
+              StageOutcome::ok,
+              m_answers[ProbeStage::access].round_trip,
+              std::to_string(allowed) + " of " + count_of(asked, "export"),
+              {},
+              {}};
     // Exports for other clients are no fault, unless they were asked for by name.
     if (allowed == asked || (allowed > 0 && m_request.paths.empty()))
-      return succeed(ProbeStage::access, begin, detail);
-    const auto refusal = std::find_if(m_result.access.begin(), m_result.access.end(),
-                                      [](const ExportAccess& access) { return !access.allowed; });
-    failed(
-        {ProbeStage::access,
-         StageOutcome::failed,
-         {},
-         detail,
-         refusal->directory + ": " + refusal->reason,
-         ::geteuid() == 0
-             ? "compare this host's address with the export's clients, then `sharefs export` on the server"
-             : "mounting is done by root, who asks from a port below 1024: ask as root to see what a mount would get"},
-        begin);
-  }
-
-  void skip_access() {
-    if (!m_request.want_access || !m_result.v4)
       return;
-    for (const std::string& path : m_request.paths)
-      m_result.access.push_back({path, false, "v4 only: not tested"});
+    const auto refused = std::find_if(m_result.access.begin(), m_result.access.end(),
+                                      [](const ExportAccess& access) { return !access.allowed; });
+    result.outcome = StageOutcome::failed;
+    result.cause = refused->directory + ": " + refused->reason;
+    result.hint =
+        ::geteuid() == 0
+            ? "compare this host's address with the export's clients, then `sharefs export --all` on the server"
+            : "mounting is done by root, who asks from a port below 1024: ask as root to see what a mount "
+              "would get";
   }
 
-  /// What only NFS version 3 needs is no failure of a server that offers version 4 alone, and the other way round.
+  /// What only NFS version 3 needs is no failure of a server that offers version 4 alone, and the other way round. A
+  /// version that was not answered in time may well be offered, and excuses nothing.
   void settle() {
     const auto excuse = [this](ProbeStage which, const char* detail) {
       StageResult& result = stage(which);
       if (result.outcome != StageOutcome::failed)
         return;
       result.outcome = StageOutcome::absent;
-      result.detail += result.detail.empty() ? detail : std::string(" (") + detail + ")";
+      result.detail += std::string(" (") + detail + ")";
       result.cause.clear();
       result.hint.clear();
     };
-    if (m_result.v4 && !m_result.v3)
-      for (const ProbeStage which : {ProbeStage::portmapper, ProbeStage::mountd, ProbeStage::nfs3})
-        excuse(which, "not needed for version 4");
-    if (m_result.v3 && !m_result.v4)
+    if (m_result.v3 && !m_result.v4_unknown)
       excuse(ProbeStage::nfs4, "the server offers version 3 only");
+    if (!m_result.v4 || m_result.v3 || m_result.v3_unknown)
+      return;
+    for (const ProbeStage which : {ProbeStage::portmapper, ProbeStage::mountd, ProbeStage::nfs3})
+      excuse(which, "not needed for version 4");
     // Registered or not, mountd cannot be asked without a portmapper.
-    StageResult& mountd = stage(ProbeStage::mountd);
-    if (mountd.outcome == StageOutcome::skipped && stage(ProbeStage::portmapper).outcome == StageOutcome::absent)
-      mountd = {ProbeStage::mountd, StageOutcome::absent, {}, "not needed for version 4", {}, {}};
+    if (stage(ProbeStage::mountd).outcome == StageOutcome::skipped)
+      stage(ProbeStage::mountd) = {ProbeStage::mountd, StageOutcome::absent, {}, "not needed for version 4", {}, {}};
   }
 
   const NfsProbeRequest& m_request;
-  NfsPorts m_ports;
-  Deadline m_begin, m_deadline;
+  const NfsPorts& m_ports;
+  ServerAnswers m_answers;
   NfsProbe m_result;
-  std::vector<Address> m_addresses;
-  int m_connect_error = 0;
-  Fd m_nfs_fd;
-  std::uint16_t m_mount_port = 0;
-  std::optional<RpcConnection> m_mount_connection;
 };
+
+/// With no process or descriptor to be had now there may be soon: until the deadline.
+Result<WorkingChild> start_child(const NfsProbeRequest& request, const NfsPorts& ports, Deadline deadline) {
+  for (;;) {
+    auto child = WorkingChild::start(std::nullopt, [&](int fd) { ask_server(request, ports, fd); }, k_max_answers);
+    if (child || Clock::now() + k_retry_interval > deadline)
+      return child;
+    std::this_thread::sleep_for(k_retry_interval);
+  }
+}
+
+/// What the child reports; the next stage after its last report is the one that it died of.
+ServerAnswers ask(const NfsProbeRequest& request, const NfsPorts& ports, Deadline begin) {
+  const Deadline deadline = begin + request.timeout;
+  auto child = start_child(request, ports, deadline);
+  if (!child) {
+    ServerAnswers none;
+    none[ProbeStage::resolve] = {true, {Fault::not_asked, errno}, {}};
+    return none;
+  }
+  const bool in_time = child->drain_until(deadline + k_reap_grace);
+  const bool ended = child->finish().has_value();
+  auto answers = decode_last(child->result());
+  if (in_time && ended && answers)
+    return *answers;
+  if (!answers)
+    answers.emplace();
+  const auto died = std::find_if(k_asking_order.begin(), k_asking_order.end(),
+                                 [&](ProbeStage stage) { return !(*answers)[stage].asked; });
+  if (died != k_asking_order.end())
+    (*answers)[*died] = {true,
+                         {in_time ? Fault::unreadable : Fault::timeout},
+                         std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - begin)};
+  return *answers;
+}
 
 } // namespace
 
@@ -362,7 +272,10 @@ const StageResult* NfsProbe::failing(int version) const {
 }
 
 NfsProbe probe_nfs_server(const NfsProbeRequest& request, const NfsPorts& ports) {
-  return Probe(request, ports).run();
+  const auto begin = Clock::now();
+  NfsProbe probe = Conclusion(request, ports, ask(request, ports, begin)).draw();
+  probe.took = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin);
+  return probe;
 }
 
 } // namespace sharefs::sys

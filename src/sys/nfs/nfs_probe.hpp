@@ -1,6 +1,6 @@
 #pragma once
 // What an NFS server answers: name, TCP, portmapper, mountd, NFS v3 and v4, exports, and what this host may do.
-// Over libnfs' raw asynchronous API; one deadline for everything; needs no root.
+// Asked by a child without privileges, as servers may be hostile; one deadline for everything; needs no root.
 #include "base/result.hpp"
 
 #include <chrono>
@@ -61,7 +61,7 @@ struct NfsProbe {
   std::string host;
   std::string address;             ///< the one that was used
   std::vector<StageResult> stages; ///< one per stage, in order
-  bool v3 = false, v4 = false; ///< offered
+  bool v3 = false, v4 = false;     ///< offered
   /// Neither offered nor known not to be: no answer in time, a lost connection, a reply that cannot be read.
   bool v3_unknown = false, v4_unknown = false;
   std::vector<ExportListing> exports;
@@ -80,6 +80,7 @@ struct NfsPorts {
 };
 
 /// Never takes longer than request.timeout (+ scheduling); never fails as a function: what failed stands in `stages`.
+/// Several threads may ask at the same time.
 NfsProbe probe_nfs_server(const NfsProbeRequest& request, const NfsPorts& ports = {});
 
 } // namespace sharefs::sys

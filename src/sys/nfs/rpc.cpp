@@ -1,189 +1,251 @@
 #include "sys/nfs/rpc.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/time.h>
-#include <utility>
-
-// The raw headers need these two first.
-#include <nfsc/libnfs-zdr.h>
-#include <nfsc/libnfs.h>
-// (clang-format would sort them)
-#include <nfsc/libnfs-raw-mount.h>
-#include <nfsc/libnfs-raw-portmap.h>
-#include <nfsc/libnfs-raw.h>
-
-// Exported by libnfs 4.0.0, but declared in none of its installed headers.
-extern "C" void rpc_set_autoreconnect(rpc_context* rpc, int num_retries);
 
 namespace sharefs::sys {
 namespace {
 
-constexpr std::chrono::milliseconds k_service_interval{50};
-constexpr std::size_t k_max_answers = 100'000; ///< entries of a list that a server may make us read
+constexpr std::uint32_t k_call = 0, k_reply = 1, k_rpc_version = 2, k_last_fragment = 0x80000000U;
+constexpr std::uint32_t k_auth_none = 0, k_auth_sys = 1;
+constexpr std::size_t k_max_verifier = 400, k_max_handle = 64, k_max_flavors = 64; // RFC 5531, RFC 1813, ours
+constexpr std::size_t k_chunk = 65536;
+constexpr std::size_t k_fragment_cost = 1024; ///< bytes that each counts for, or empty ones would never end
 
-std::string text(const char* value) {
-  return value == nullptr ? std::string() : std::string(value);
+/// Reads XDR. Past the end or past a bound all is zero or empty, and ok() is false from then on.
+class XdrReader {
+ public:
+  explicit XdrReader(std::string_view bytes) : m_rest(bytes) {}
+
+  std::uint32_t word() {
+    std::uint32_t value = 0;
+    const std::string_view bytes = take(sizeof value);
+    if (bytes.size() == sizeof value)
+      std::memcpy(&value, bytes.data(), sizeof value);
+    return ntohl(value);
+  }
+  std::string_view text(std::size_t at_most) {
+    const std::size_t size = word();
+    if (size > at_most)
+      return fail();
+    const std::string_view padded = take((size + 3) / 4 * 4);
+    return padded.substr(0, size);
+  }
+  /// The "one more" before each entry of a list.
+  bool more() {
+    const std::uint32_t value = word();
+    if (value > 1)
+      fail();
+    return m_ok && value == 1;
+  }
+  std::string_view fail() {
+    m_ok = false;
+    return m_rest = {};
+  }
+  [[nodiscard]] bool ok() const { return m_ok; }
+  [[nodiscard]] std::string_view rest() const { return m_rest; }
+
+ private:
+  std::string_view take(std::size_t size) {
+    if (size > m_rest.size())
+      return fail();
+    const std::string_view taken = m_rest.substr(0, size);
+    m_rest.remove_prefix(size);
+    return taken;
+  }
+
+  std::string_view m_rest;
+  bool m_ok = true;
+};
+
+/// A name for messages and comparisons: nothing in it that moves a terminal's cursor.
+std::string printable(std::string_view name) {
+  std::string text(name);
+  std::replace_if(text.begin(), text.end(), is_control, '?');
+  return text;
 }
 
-/// libnfs puts the nodes of its lists at addresses that do not fit their type: read a copy.
-template <class Node> Node copy_of(const Node* node) {
-  Node copy{};
-  std::memcpy(&copy, static_cast<const void*>(node), sizeof copy);
-  return copy;
-}
-
-/// libnfs' texts for PROG_UNAVAIL, PROG_MISMATCH and PROC_UNAVAIL of RFC 5531.
-bool is_not_offered(const std::string& error) {
-  for (const char* part : {"not available", "mismatch", "unavailable"})
-    if (error.find(part) != std::string::npos)
-      return true;
-  return false;
+/// Wait until the socket can be read or written.
+Answer<void> wait_for(int fd, short events, Deadline deadline) {
+  pollfd socket{fd, events, 0};
+  if (Clock::now() >= deadline || ::poll(&socket, 1, poll_time(deadline)) == 0)
+    return failure(Fault::timeout);
+  return {};
 }
 
 } // namespace
 
-struct RpcConnection::Call {
-  Take take;
-  bool done = false;
-  int status = RPC_STATUS_SUCCESS;
-  std::string error;
-};
-
-RpcConnection::RpcConnection(Fd connected) : m_rpc(rpc_init_context()) {
-  if (m_rpc == nullptr)
-    return;
-  rpc_set_autoreconnect(m_rpc, 0); // the default spins on a dead server
-  rpc_set_fd(m_rpc, connected.release());
-  rpc_service(m_rpc, POLLOUT); // tells libnfs that it is connected
+XdrWriter& XdrWriter::word(std::uint32_t value) {
+  const std::uint32_t network = htonl(value);
+  m_bytes.append(reinterpret_cast<const char*>(&network), sizeof network);
+  return *this;
 }
 
-RpcConnection::~RpcConnection() {
-  if (m_rpc != nullptr)
-    rpc_destroy_context(m_rpc); // closes the socket
+XdrWriter& XdrWriter::text(std::string_view value) {
+  word(static_cast<std::uint32_t>(value.size())).raw(value);
+  m_bytes.append((4 - value.size() % 4) % 4, '\0');
+  return *this;
 }
 
-RpcConnection::RpcConnection(RpcConnection&& other) noexcept
-    : m_rpc(std::exchange(other.m_rpc, nullptr)), m_calls(std::move(other.m_calls)) {}
-
-void RpcConnection::on_answer(rpc_context*, int status, void* answer, void* private_pointer) {
-  auto& call = *static_cast<Call*>(private_pointer);
-  call.done = true;
-  call.status = status;
-  if (status == RPC_STATUS_ERROR)
-    call.error = text(static_cast<const char*>(answer));
-  if (status == RPC_STATUS_SUCCESS && answer != nullptr && call.take)
-    call.take(answer);
+XdrWriter& XdrWriter::raw(std::string_view bytes) {
+  m_bytes.append(bytes);
+  return *this;
 }
 
-Result<void> RpcConnection::serve(const Call& call, Deadline deadline) {
-  while (!call.done) {
-    if (Clock::now() >= deadline)
-      return fail(ErrorCode::timeout, "no answer");
-    pollfd socket{rpc_get_fd(m_rpc), static_cast<short>(rpc_which_events(m_rpc)), 0};
-    if (socket.fd < 0)
-      return fail(ErrorCode::failed, "the server closed the connection");
-    ::poll(&socket, 1, poll_time(deadline, k_service_interval));
-    if ((socket.revents & (POLLERR | POLLHUP)) != 0 && (socket.revents & POLLIN) == 0) {
-      int error = 0;
-      socklen_t size = sizeof error;
-      ::getsockopt(socket.fd, SOL_SOCKET, SO_ERROR, &error, &size);
-      return fail(errno_error(error == 0 ? ECONNRESET : error, "connection"));
-    }
-    if (rpc_service(m_rpc, socket.revents) < 0 && !call.done)
-      return fail(ErrorCode::failed, "the server closed the connection");
+bool is_control(char byte) {
+  return static_cast<unsigned char>(byte) < 0x20 || byte == 0x7F;
+}
+
+std::string own_credential() {
+  std::array<char, 256> host{}; // the longest name that AUTH_SYS takes is 255 bytes
+  ::gethostname(host.data(), host.size() - 1);
+  const XdrWriter body =
+      XdrWriter().word(0).text(host.data()).word(::geteuid()).word(::getegid()).word(0); // stamp, name, ids, no groups
+  return XdrWriter().word(k_auth_sys).text(body.bytes()).bytes();
+}
+
+Answer<std::string_view> read_reply(std::string_view record, std::uint32_t xid) {
+  XdrReader reader(record);
+  if (reader.word() != xid || reader.word() != k_reply)
+    return failure(Fault::unreadable);
+  const std::uint32_t denied = reader.word();
+  if (!reader.ok() || denied > 1)
+    return failure(Fault::unreadable);
+  if (denied == 1)
+    return failure(Fault::refused);
+  reader.word(); // flavor of the verifier
+  reader.text(k_max_verifier);
+  const std::uint32_t state = reader.word();
+  if (!reader.ok() || state > 5)
+    return failure(Fault::unreadable);
+  if (state >= 1 && state <= 3) // PROG_UNAVAIL, PROG_MISMATCH, PROC_UNAVAIL
+    return failure(Fault::unsupported);
+  if (state != 0) // GARBAGE_ARGS, SYSTEM_ERR
+    return failure(Fault::refused);
+  return reader.rest();
+}
+
+Answer<std::vector<RpcMapping>> read_mappings(std::string_view result) {
+  XdrReader reader(result);
+  std::vector<RpcMapping> mappings;
+  while (reader.more() && mappings.size() < k_max_entries) {
+    const std::uint32_t program = reader.word(), version = reader.word(), protocol = reader.word();
+    mappings.push_back({program, version, protocol, reader.word()});
+  }
+  if (!reader.ok() || mappings.size() == k_max_entries)
+    return failure(Fault::unreadable);
+  return mappings;
+}
+
+Answer<std::vector<ExportListing>> read_exports(std::string_view result) {
+  XdrReader reader(result);
+  std::vector<ExportListing> exports;
+  std::size_t entries = 0;
+  while (entries < k_max_entries && reader.more()) {
+    ExportListing one{printable(reader.text(k_max_name)), {}};
+    while (++entries < k_max_entries && reader.more())
+      one.clients.push_back(printable(reader.text(k_max_name)));
+    exports.push_back(std::move(one));
+  }
+  if (!reader.ok() || entries >= k_max_entries)
+    return failure(Fault::unreadable);
+  return exports;
+}
+
+Answer<MountReply> read_mount_reply(std::string_view result) {
+  XdrReader reader(result);
+  MountReply reply{reader.word(), false};
+  if (reader.ok() && reply.status == 0) {
+    reader.text(k_max_handle);
+    const std::size_t count = reader.word();
+    if (count > k_max_flavors)
+      return failure(Fault::unreadable);
+    reply.only_kerberos = count > 0;
+    for (std::size_t i = 0; i < count; ++i)
+      if (const std::uint32_t flavor = reader.word(); flavor == k_auth_sys || flavor == k_auth_none)
+        reply.only_kerberos = false;
+  }
+  if (!reader.ok())
+    return failure(Fault::unreadable);
+  return reply;
+}
+
+Answer<void> RpcConnection::send(std::string_view bytes, Deadline deadline) {
+  while (!bytes.empty()) {
+    const ssize_t count = ::send(m_fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (count > 0)
+      bytes.remove_prefix(static_cast<std::size_t>(count));
+    else if (count < 0 && errno != EAGAIN && errno != EINTR)
+      return failure(Fault::closed); // reset, or the network has gone
+    else if (const auto ready = wait_for(m_fd.get(), POLLOUT, deadline); !ready)
+      return ready;
   }
   return {};
 }
 
-Result<void> RpcConnection::call(const std::function<int(void*)>& issue, Take take, Deadline deadline) {
-  if (m_rpc == nullptr)
-    return fail(ErrorCode::failed, "out of memory");
-  m_calls.push_back(std::make_unique<Call>());
-  Call& one = *m_calls.back();
-  one.take = std::move(take);
-  if (issue(&one) != 0)
-    return fail(ErrorCode::failed, text(rpc_get_error(m_rpc)));
-  const auto served = serve(one, deadline);
-  one.take = nullptr; // what it refers to dies with the caller
-  if (!served)
-    return served;
-  if (one.status == RPC_STATUS_SUCCESS)
-    return {};
-  if (is_not_offered(one.error))
-    return fail(ErrorCode::unsupported, one.error);
-  return fail(ErrorCode::failed, one.error.empty() ? "the call was cancelled" : one.error);
+Answer<std::string> RpcConnection::receive(std::size_t size, Deadline deadline) {
+  std::string bytes;
+  // Memory is taken as bytes come, not as the server announces them.
+  while (bytes.size() < size) {
+    const std::size_t before = bytes.size();
+    bytes.resize(before + std::min(size - before, k_chunk));
+    const ssize_t count = ::recv(m_fd.get(), bytes.data() + before, bytes.size() - before, 0);
+    bytes.resize(before + static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
+    if (count == 0)
+      return failure(Fault::closed);
+    if (count < 0 && errno != EAGAIN && errno != EINTR)
+      return failure(Fault::closed); // reset, or the network has gone
+    if (count < 0)
+      if (const auto ready = wait_for(m_fd.get(), POLLIN, deadline); !ready)
+        return tl::make_unexpected(ready.error());
+  }
+  return bytes;
 }
 
-Result<void> RpcConnection::null_call(unsigned program, unsigned version, Deadline deadline) {
-  const auto issue = [&](void* call) {
-    return rpc_null_async(m_rpc, static_cast<int>(program), static_cast<int>(version), on_answer, call);
-  };
-  return call(issue, nullptr, deadline);
+Answer<std::string> RpcConnection::receive_record(Deadline deadline) {
+  std::string record;
+  for (std::size_t received = 0;;) {
+    const auto mark = receive(sizeof(std::uint32_t), deadline);
+    if (!mark)
+      return mark;
+    const std::uint32_t word = XdrReader(*mark).word();
+    const std::size_t size = word & ~k_last_fragment;
+    received += k_fragment_cost + size;
+    if (received > k_max_reply)
+      return failure(Fault::unreadable);
+    const auto fragment = receive(size, deadline);
+    if (!fragment)
+      return fragment;
+    record += *fragment;
+    if ((word & k_last_fragment) != 0)
+      return record;
+  }
 }
 
-Result<std::vector<RpcMapping>> RpcConnection::portmapper_dump(Deadline deadline) {
-  std::vector<RpcMapping> result;
-  const auto take = [&result](void* answer) {
-    const pmap2_mapping_list* next = static_cast<pmap2_dump_result*>(answer)->list;
-    while (next != nullptr && result.size() < k_max_answers) {
-      const pmap2_mapping_list one = copy_of(next);
-      result.push_back({one.map.prog, one.map.vers, one.map.prot, one.map.port});
-      next = one.next;
-    }
-  };
-  const auto called = call([this](void* c) { return rpc_pmap2_dump_async(m_rpc, on_answer, c); }, take, deadline);
-  if (!called)
-    return fail(called.error());
-  return result;
-}
-
-Result<std::vector<RpcExport>> RpcConnection::mount_export(Deadline deadline) {
-  std::vector<RpcExport> result;
-  const auto take = [&result](void* answer) {
-    const exportnode* next = *static_cast<::exports*>(answer);
-    while (next != nullptr && result.size() < k_max_answers) {
-      const exportnode one = copy_of(next);
-      RpcExport listing{text(one.ex_dir), {}};
-      for (const groupnode* client = one.ex_groups; client != nullptr;) {
-        const groupnode group = copy_of(client);
-        listing.clients.push_back(text(group.gr_name));
-        client = group.gr_next;
-      }
-      result.push_back(std::move(listing));
-      next = one.ex_next;
-    }
-  };
-  const auto called = call([this](void* c) { return rpc_mount3_export_async(m_rpc, on_answer, c); }, take, deadline);
-  if (!called)
-    return fail(called.error());
-  return result;
-}
-
-Result<RpcMountReply> RpcConnection::mount_mnt(const std::string& directory, Deadline deadline) {
-  RpcMountReply result;
-  std::string path = directory;
-  const auto take = [&result](void* answer) {
-    const auto& reply = *static_cast<mountres3*>(answer);
-    result.status = reply.fhs_status;
-    if (reply.fhs_status != MNT3_OK)
-      return;
-    const auto& flavors = reply.mountres3_u.mountinfo.auth_flavors;
-    result.flavors.assign(flavors.auth_flavors_val, flavors.auth_flavors_val + flavors.auth_flavors_len);
-  };
-  const auto issue = [&](void* c) { return rpc_mount3_mnt_async(m_rpc, on_answer, path.data(), c); };
-  const auto called = call(issue, take, deadline);
-  if (!called)
-    return fail(called.error());
-  return result;
-}
-
-Result<void> RpcConnection::mount_umnt(const std::string& directory, Deadline deadline) {
-  std::string path = directory;
-  return call([&](void* c) { return rpc_mount3_umnt_async(m_rpc, on_answer, path.data(), c); }, nullptr, deadline);
+Answer<std::string> RpcConnection::call(const RpcProcedure& procedure, std::string_view arguments, Deadline deadline) {
+  const XdrWriter message = XdrWriter()
+                                .word(++m_xid)
+                                .word(k_call)
+                                .word(k_rpc_version)
+                                .word(procedure.program)
+                                .word(procedure.version)
+                                .word(procedure.number)
+                                .raw(m_credential)
+                                .word(k_auth_none)
+                                .word(0)
+                                .raw(arguments);
+  const auto size = static_cast<std::uint32_t>(message.bytes().size());
+  if (const auto sent = send(XdrWriter().word(k_last_fragment | size).raw(message.bytes()).bytes(), deadline); !sent)
+    return tl::make_unexpected(sent.error());
+  const auto record = receive_record(deadline);
+  if (!record)
+    return record;
+  return read_reply(*record, m_xid).map([](std::string_view result) { return std::string(result); });
 }
 
 } // namespace sharefs::sys

@@ -1,62 +1,103 @@
 #pragma once
-// Sun RPC calls over libnfs' raw asynchronous interface, with our own poll loop, so that each has a deadline.
-#include "base/result.hpp"
+// Sun RPC (RFC 5531) over TCP with deadlines, for the few calls of a probe. Whatever a server sends, each count and
+// length is checked before it is used: too much, too little and nonsense are all `unreadable`.
+#include "sys/nfs/nfs_probe.hpp"
 #include "sys/process/child.hpp"
 #include "sys/process/fd.hpp"
 
-#include <functional>
-#include <memory>
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
-
-struct rpc_context; // libnfs
 
 namespace sharefs::sys {
 
-/// What <nfsc/libnfs-raw*.h> and rpcinfo(8) call them.
-inline constexpr unsigned k_program_nfs = 100003, k_program_mount = 100005;
+/// Why something got no answer.
+enum class Fault : std::uint8_t {
+  none,
+  no_such_name,
+  name_service, ///< it failed: `error_number` is getaddrinfo(3)'s
+  connection,   ///< none came about: `error_number`, ETIMEDOUT when the deadline passed
+  timeout,      ///< connected, but no answer
+  closed,       ///< the connection ended before the answer
+  unsupported,  ///< the server does not offer the program or version
+  refused,      ///< the server takes the call, but not from us
+  unreadable,   ///< what it sent cannot be read
+  unregistered, ///< the portmapper does not know the program
+  nothing,      ///< the list of exports is empty
+  not_asked,    ///< we could not ask: `error_number`
+};
+struct Failure {
+  Fault fault = Fault::none;
+  int error_number = 0;
+  friend bool operator==(const Failure&, const Failure&) = default;
+};
+template <class T> using Answer = tl::expected<T, Failure>;
+inline tl::unexpected<Failure> failure(Fault fault, int error_number = 0) {
+  return tl::make_unexpected(Failure{fault, error_number});
+}
 
-struct RpcMapping {
-  unsigned program = 0, version = 0, protocol = 0, port = 0; ///< protocol: IPPROTO_TCP or IPPROTO_UDP
-};
-struct RpcExport {
-  std::string directory;
-  std::vector<std::string> clients;
-};
-struct RpcMountReply {
-  unsigned status = 0;      ///< mountstat3: 0 ok, 2 no such file, 13 access denied, ...
-  std::vector<int> flavors; ///< 1 AUTH_SYS, 390003 krb5, ...
-};
+inline constexpr std::size_t k_max_reply = 8U << 20U; ///< bytes of one reply
+inline constexpr std::size_t k_max_entries = 100'000; ///< of a list, clients of all exports together
+inline constexpr std::size_t k_max_name = 1024;       ///< MNTPATHLEN of RFC 1813
 
-/// One connection to one RPC server. Errors of all calls: `timeout`; `unsupported` if the server does not offer the
-/// program or version; `failed` with the reason otherwise. After an error other than `unsupported` it is of no more
-/// use.
-class RpcConnection {
+/// Appends XDR (RFC 4506): big-endian words, padded texts.
+class XdrWriter {
  public:
-  explicit RpcConnection(Fd connected);
-  ~RpcConnection();
-  RpcConnection(RpcConnection&&) noexcept;
-  RpcConnection& operator=(RpcConnection&&) = delete;
-  RpcConnection(const RpcConnection&) = delete;
-  RpcConnection& operator=(const RpcConnection&) = delete;
-
-  Result<void> null_call(unsigned program, unsigned version, Deadline deadline);
-  Result<std::vector<RpcMapping>> portmapper_dump(Deadline deadline);
-  Result<std::vector<RpcExport>> mount_export(Deadline deadline);
-  Result<RpcMountReply> mount_mnt(const std::string& directory, Deadline deadline);
-  Result<void> mount_umnt(const std::string& directory, Deadline deadline);
+  XdrWriter& word(std::uint32_t value);
+  XdrWriter& text(std::string_view value);
+  XdrWriter& raw(std::string_view bytes);
+  [[nodiscard]] const std::string& bytes() const { return m_bytes; }
 
  private:
-  struct Call;
-  using Take = std::function<void(void* answer)>;
-  /// `issue` queues the call with the given private pointer; `take` reads the answer while libnfs still owns it.
-  Result<void> call(const std::function<int(void* private_pointer)>& issue, Take take, Deadline deadline);
-  /// Serve the socket until `call` is done.
-  Result<void> serve(const Call& call, Deadline deadline);
-  static void on_answer(rpc_context*, int status, void* answer, void* private_pointer);
-
-  rpc_context* m_rpc = nullptr;
-  std::vector<std::unique_ptr<Call>> m_calls; ///< libnfs answers (cancels) even forgotten ones when it is destroyed
+  std::string m_bytes;
 };
+
+struct RpcProcedure {
+  std::uint32_t program, version, number;
+};
+inline constexpr std::uint32_t k_program_nfs = 100003, k_program_mount = 100005;
+inline constexpr RpcProcedure k_portmapper_dump{100000, 2, 4};
+inline constexpr RpcProcedure k_mount_mnt{k_program_mount, 3, 1}, k_mount_umnt{k_program_mount, 3, 3},
+    k_mount_export{k_program_mount, 3, 5};
+
+struct RpcMapping {
+  std::uint32_t program = 0, version = 0, protocol = 0, port = 0; ///< protocol: IPPROTO_TCP or IPPROTO_UDP
+};
+struct MountReply {
+  std::uint32_t status = 0;   ///< mountstat3: 0 ok, 2 no such file, 13 access denied, ...
+  bool only_kerberos = false; ///< neither AUTH_SYS nor AUTH_NONE
+};
+
+/// The result in a reply record, if the call was accepted and done.
+Answer<std::string_view> read_reply(std::string_view record, std::uint32_t xid);
+Answer<std::vector<RpcMapping>> read_mappings(std::string_view result);
+Answer<std::vector<ExportListing>> read_exports(std::string_view result);
+Answer<MountReply> read_mount_reply(std::string_view result);
+
+/// One connection to one RPC server, non-blocking. After a failure other than `unsupported` and `refused` it is of no
+/// more use.
+class RpcConnection {
+ public:
+  RpcConnection(Fd connected, std::string credential)
+      : m_fd(std::move(connected)), m_credential(std::move(credential)) {}
+
+  /// The result as bytes.
+  Answer<std::string> call(const RpcProcedure& procedure, std::string_view arguments, Deadline deadline);
+
+ private:
+  Answer<void> send(std::string_view bytes, Deadline deadline);
+  Answer<std::string> receive(std::size_t size, Deadline deadline);
+  Answer<std::string> receive_record(Deadline deadline);
+
+  Fd m_fd;
+  std::string m_credential; ///< opaque_auth of RFC 5531
+  std::uint32_t m_xid = 0;
+};
+
+bool is_control(char byte); ///< moves a terminal's cursor or worse
+
+/// AUTH_SYS as we are now, which is what mount.nfs sends.
+std::string own_credential();
 
 } // namespace sharefs::sys

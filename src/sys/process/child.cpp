@@ -13,8 +13,6 @@
 namespace sharefs::sys {
 namespace {
 
-constexpr std::size_t k_max_result_bytes = 256U << 20U;
-
 /// Handlers of the parent must not run in the child, and what the parent ignores is no business of the child.
 void reset_signals() {
   struct sigaction standard{};
@@ -167,7 +165,8 @@ bool Child::kill_and_reap() {
   return reap_until(deadline_in(k_reap_grace));
 }
 
-Result<WorkingChild> WorkingChild::start(const std::optional<User>& as, const std::function<void(int)>& work) {
+Result<WorkingChild> WorkingChild::start(const std::optional<User>& as, const std::function<void(int)>& work,
+                                         std::size_t max_bytes) {
   Pipe pipe;
   if (!pipe.open())
     return fail(errno_error(errno, "cannot make a pipe"));
@@ -191,6 +190,7 @@ Result<WorkingChild> WorkingChild::start(const std::optional<User>& as, const st
   WorkingChild result;
   result.m_child = std::move(*child);
   result.m_pipe = std::move(pipe.read);
+  result.m_max_bytes = max_bytes;
   return result;
 }
 
@@ -198,7 +198,7 @@ bool WorkingChild::drain() {
   if (!m_pipe)
     return false;
   char buffer[65536];
-  while (m_bytes.size() < k_max_result_bytes) {
+  while (m_bytes.size() < m_max_bytes) {
     const ssize_t count = ::read(m_pipe.get(), buffer, sizeof buffer);
     if (count > 0) {
       m_bytes.append(buffer, static_cast<std::size_t>(count));

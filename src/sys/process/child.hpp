@@ -63,7 +63,9 @@ class WorkingChild {
   /// `work` gets the descriptor to write to. That it could not become `as` is reported by finish(). Other threads may
   /// be running: `work` may allocate and throw, as glibc keeps its allocator usable across fork(2) and unwinds without
   /// a lock (since 2.35); it must not take locks of ours.
-  static Result<WorkingChild> start(const std::optional<User>& as, const std::function<void(int fd)>& work);
+  /// Of what it writes the first `max_bytes` are taken; then its pipe is closed.
+  static Result<WorkingChild> start(const std::optional<User>& as, const std::function<void(int fd)>& work,
+                                    std::size_t max_bytes = 256U << 20U);
 
   [[nodiscard]] int fd() const { return m_pipe.get(); } ///< to poll for POLLIN
   /// Take what is there without blocking. False when there will be no more.
@@ -80,6 +82,7 @@ class WorkingChild {
   Child m_child;
   Fd m_pipe;
   std::string m_bytes; ///< errno of become(), then what `work` wrote
+  std::size_t m_max_bytes = 0;
 };
 
 /// Write all bytes; false on an error (the reader has gone).

@@ -67,7 +67,9 @@ class WireReader {
     return value;
   }
   template <class T> void get(T& value) {
-    if constexpr (WireNumber<T>) {
+    if constexpr (std::same_as<T, bool>) {
+      value = get<std::uint8_t>() != 0; // other bytes are no bool
+    } else if constexpr (WireNumber<T>) {
       if (m_bytes.size() < sizeof value) {
         m_ok = false;
         return;

@@ -22,7 +22,7 @@ servers:
       - path: /srv/share
         clients: [10.77.0.2, 10.77.0.3]
         options: [{export_options}]
-        access: {{group: ml, mode: "2775"}}
+        access: {{group: ml, mode: "2770"}}
 mounts:
   share: {{from: "storage:/srv/share", at: /data/share, profile: {profile}{extra}}}
 conda:

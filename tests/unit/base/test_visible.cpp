@@ -13,6 +13,10 @@ TEST_CASE("visible: nothing reaches a terminal that it would obey", "[visible]")
   CHECK(visible("a\xe2\x80\xae"
                 "b") == "a\\342\\200\\256b"); // right-to-left override
   CHECK(visible("\xef\xbb\xbf") == "\\357\\273\\277");
+  CHECK(visible("\xc2\xad") == "\\302\\255");                  // soft hyphen
+  CHECK(visible("\xe2\x81\xa0") == "\\342\\201\\240");         // word joiner
+  CHECK(visible("\xf3\xa0\x81\x81") == "\\363\\240\\201\\201"); // a tag
+  CHECK(visible("\xed\xa0\x80") == "\\355\\240\\200");         // a surrogate is no UTF-8
   CHECK(visible("").empty());
 }
 

@@ -1,9 +1,11 @@
 #pragma once
 // Facts for tests: a mount table in short form, links and files, and the loop of decide() over them. No machine.
 #include "base/path.hpp"
+#include "base/text.hpp"
 #include "cachefix/sanitize.hpp"
 #include "sys/process/process.hpp"
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <vector>
@@ -16,6 +18,7 @@ using namespace cachefix;
 inline std::optional<std::string> parse_shell(const std::string& text) {
   sys::Command command;
   command.argv = {"shfmt", "--tojson", "-ln", "bash"};
+  command.user_path = true;
   command.input = text;
   command.output_limit = 32U << 20U;
   const auto done = sys::run_process(command);
@@ -29,7 +32,7 @@ struct World {
   std::map<std::string, std::string> links;                    ///< path -> target
   std::map<std::string, std::string> files;                    ///< path -> content
   std::map<std::string, std::vector<std::string>> directories; ///< path -> names
-  LocalRoot local{"/var/cache/sharefs/alice", false, ""};
+  LocalRoot local{"/var/cache/sharefs/alice", "", ""};
   bool has_parser = true;
 
   [[nodiscard]] sys::MountTable table() const {
@@ -53,62 +56,77 @@ struct World {
     return sys::MountTable(std::move(entries));
   }
 
-  [[nodiscard]] sys::Seen look(const std::string& path) const {
-    if (const auto link = links.find(path); link != links.end())
-      return {sys::PathKind::symlink, link->second};
-    if (files.contains(path))
-      return {sys::PathKind::file, ""};
-    for (const auto& [known, names] : directories)
-      if (is_under(known, path))
-        return {sys::PathKind::directory, ""};
-    for (const auto* all : {&files, &links})
-      for (const auto& [known, text] : *all)
-        if (is_under(known, path))
-          return {sys::PathKind::directory, ""};
-    for (const auto& [target, type] : mounts)
-      if (is_under(target, path))
-        return {sys::PathKind::directory, ""};
-    return {sys::PathKind::missing, ""};
+  /// Through links and `..`, as the kernel would.
+  [[nodiscard]] std::string resolved(const std::string& path, int depth = 0) const {
+    std::string at = "/";
+    for (const std::string& name : split(path, '/')) {
+      if (name.empty() || name == ".")
+        continue;
+      at = name == ".." ? parent_path(at) : join_path(at, name);
+      if (const auto link = links.find(at); link != links.end() && depth < 40)
+        at = resolved(join_path(parent_path(at), link->second), depth + 1);
+    }
+    return at;
   }
 
-  [[nodiscard]] Sanitized run(const Argv& argv, const Rules& rules = {}) const {
+  [[nodiscard]] sys::EntryKind kind_of(const std::string& path) const {
+    if (files.contains(path))
+      return sys::EntryKind::file;
+    const auto is_above = [&path](const auto& known) { return is_under(known.first, path); };
+    const auto has_some = [&](const auto& all) { return std::any_of(all.begin(), all.end(), is_above); };
+    return has_some(directories) || has_some(files) || has_some(links) || has_some(mounts) ? sys::EntryKind::directory
+                                                                                           : sys::EntryKind::missing;
+  }
+
+  [[nodiscard]] sys::Entry entry(const std::string& path, const sys::MountTable& mount_table) const {
+    sys::Entry entry;
+    entry.path = path;
+    entry.resolved = resolved(path);
+    entry.kind = kind_of(entry.resolved);
+    const sys::MountEntry* mount = mount_table.owner_of(entry.resolved);
+    entry.shared = mount != nullptr && sys::is_shared_fs_type(mount->fs_type);
+    return entry;
+  }
+
+  void answer(const Questions& questions, Facts& facts) const {
     const sys::MountTable mount_table = table();
-    sys::Resolver resolver(
-        mount_table, [this](const std::string& path) { return look(path); },
-        [this](const std::vector<std::string>& paths) {
-          std::vector<sys::Seen> seen;
-          for (const std::string& path : paths)
-            seen.push_back(look(path));
-          return seen;
-        });
+    for (const std::string& path : questions.places)
+      facts.places[path] = entry(path, mount_table);
+    for (const std::string& path : questions.texts) {
+      const auto file = files.find(resolved(path));
+      facts.texts[path] = file == files.end() ? std::nullopt : std::optional<std::string>(file->second);
+    }
+    for (const std::string& path : questions.listings) {
+      const auto known = directories.find(resolved(path));
+      facts.listings[path] = known == directories.end() ? std::vector<std::string>{} : known->second;
+    }
+    for (const std::string& text : questions.trees)
+      facts.trees[text] = has_parser ? parse_shell(text) : std::nullopt;
+    for (const std::string& path : questions.leftovers) {
+      facts.leftovers[path] = {};
+      for (const auto& [known, names] : directories)
+        if (is_under(known, path) && known.ends_with(".incomplete"))
+          facts.leftovers[path].push_back(known);
+    }
+    facts.any_shared = std::any_of(mounts.begin(), mounts.end(),
+                                   [](const auto& mount) { return sys::is_shared_fs_type(mount.second); });
+    if (questions.local)
+      facts.local = local;
+  }
+
+  [[nodiscard]] Facts first() const {
     Facts facts;
     facts.environment = environment;
     facts.directory = directory;
     facts.home = "/home/alice";
+    return facts;
+  }
+
+  [[nodiscard]] Sanitized run(const Argv& argv, const Rules& rules = {}) const {
+    Facts facts = first();
     Sanitized result = sanitize(argv, facts, rules);
     for (int round = 0; round < 32 && !result.questions.empty(); ++round) {
-      for (const std::string& path : result.questions.places)
-        facts.places[path] = resolver.resolve(path);
-      for (const std::string& path : result.questions.texts) {
-        const auto file = files.find(resolver.resolve(path).resolved);
-        facts.texts[path] = file == files.end() ? std::nullopt : std::optional<std::string>(file->second);
-      }
-      for (const std::string& path : result.questions.listings) {
-        const auto known = directories.find(resolver.resolve(path).resolved);
-        facts.listings[path] = known == directories.end() ? std::vector<std::string>{} : known->second;
-      }
-      for (const std::string& text : result.questions.trees)
-        facts.trees[text] = has_parser ? parse_shell(text) : std::nullopt;
-      for (const std::string& path : result.questions.leftovers) {
-        facts.leftovers[path] = {};
-        for (const auto& [known, names] : directories)
-          if (is_under(known, path) && known.ends_with(".incomplete"))
-            facts.leftovers[path].push_back(known);
-      }
-      if (result.questions.mounts)
-        facts.any_shared = resolver.any_shared();
-      if (result.questions.local)
-        facts.local = local;
+      answer(result.questions, facts);
       result = sanitize(argv, facts, rules);
     }
     return result;

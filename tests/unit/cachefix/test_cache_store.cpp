@@ -1,12 +1,15 @@
 #include "cachefix/cache_store.hpp"
+#include "plan/apply.hpp"
 #include "support/catch.hpp"
 #include "support/temporary_directory.hpp"
+#include "sys/real_system.hpp"
 
 #include <cstdlib>
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <spawn.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,7 +18,9 @@ using namespace sharefs::cachefix;
 
 namespace {
 
-CacheEntry entry(const std::string& path, std::uint64_t bytes, std::int64_t used, bool in_use = false) {
+constexpr const char* k_key = "0123456789ab";
+
+CacheEntry entry(const std::string& path, std::uint64_t bytes, std::int64_t used, const char* in_use = "") {
   CacheEntry one;
   one.path = path;
   one.bytes = bytes;
@@ -24,49 +29,101 @@ CacheEntry entry(const std::string& path, std::uint64_t bytes, std::int64_t used
   return one;
 }
 
-std::vector<std::string> paths(const std::vector<CacheEntry>& entries) {
+/// What is deleted, in order.
+std::vector<std::string> pruned(const std::vector<CacheEntry>& entries, const PruneRequest& request) {
   std::vector<std::string> out;
-  for (const CacheEntry& one : entries)
-    out.push_back(one.path);
+  for (const plan::Step& step : plan_prune(entries, request, 1000).steps)
+    out.push_back(std::get<plan::RemoveTree>(step.action).path);
   return out;
 }
+
+/// A directory of caches with one in it.
+struct Store {
+  test::TemporaryDirectory root;
+  std::string cache = root / k_key;
+
+  Store() {
+    std::filesystem::create_directories(cache + "/json");
+    std::ofstream(cache + "/json/data") << std::string(10'000, 'x');
+  }
+  [[nodiscard]] std::vector<CacheEntry> list() const {
+    auto listed = list_caches(root.path(), std::chrono::seconds(5));
+    REQUIRE(listed);
+    return *std::move(listed);
+  }
+};
 
 } // namespace
 
 TEST_CASE("prune chooses by age and size, the longest unused first, and never one in use") {
-  const std::vector<CacheEntry> all = {entry("a", 10, 100), entry("b", 20, 50, true), entry("c", 30, 900),
-                                       entry("d", 5, 10)};
-  CHECK(paths(choose_to_prune(all, {500, std::nullopt}, 1000)) == std::vector<std::string>{"d", "a"});
-  CHECK(paths(choose_to_prune(all, {0, 55}, 1000)) == std::vector<std::string>{"d", "a"});
-  CHECK(paths(choose_to_prune(all, {0, 60}, 1000)) == std::vector<std::string>{"d"});
-  CHECK(choose_to_prune(all, {2000, std::nullopt}, 1000).empty());
+  const std::vector<CacheEntry> all = {entry("a", 10, 100), entry("b", 20, 50, "in use"), entry("c", 30, 900),
+                                       entry("d", 5, 10), entry("e", 1, 5, "a process could not be checked")};
+  CHECK(pruned(all, {500, std::nullopt}) == std::vector<std::string>{"d", "a"});
+  CHECK(pruned(all, {0, 56}) == std::vector<std::string>{"d", "a"});
+  CHECK(pruned(all, {0, 61}) == std::vector<std::string>{"d"});
+  CHECK(pruned(all, {2000, std::nullopt}).empty());
 }
 
-TEST_CASE("caches on disk: only directories with a key are listed, one in use is not removed, links are not followed") {
+TEST_CASE(
+    "caches on disk: only directories with a key are listed; prune deletes the one that was listed, and its note") {
   namespace fs = std::filesystem;
-  const fs::path root = fs::temp_directory_path() / ("sharefs-cache-test-" + std::to_string(::getpid()));
-  fs::create_directories(root / "0123456789ab/json");
-  fs::create_directories(root / "not-a-key");
-  fs::create_directories(root / "outside");
-  std::ofstream(root / "outside/keep") << "x";
-  std::ofstream(root / "0123456789ab/json/data") << std::string(10'000, 'x');
-  std::ofstream(root / ".origin-0123456789ab") << "/share/c\n";
-  fs::create_directory_symlink(root / "outside", root / "0123456789ab/link");
-  std::ifstream open_file(root / "0123456789ab/json/data");
+  const Store store;
+  fs::create_directories(store.root / "not-a-key");
+  fs::create_directories(store.root / "outside");
+  std::ofstream(store.root / "outside/keep") << "x";
+  std::ofstream(store.root / (std::string(".origin-") + k_key)) << "/share/c\n";
+  fs::create_directory_symlink(store.root / "outside", store.root / "abcdefabcdef");
+  fs::create_directory_symlink(store.root / "outside", store.cache + "/link");
+  {
+    const std::ifstream open_file(store.cache + "/json/data");
+    CHECK(store.list().at(0).in_use == "in use");
+  }
+  const auto listed = store.list();
+  REQUIRE(listed.size() == 1);
+  CHECK(listed[0].stands_for == "/share/c");
+  CHECK(listed[0].bytes >= 10'000);
+  CHECK(listed[0].in_use.empty());
 
-  const auto listed = list_caches(root.string(), std::chrono::seconds(5));
-  REQUIRE(listed);
-  REQUIRE(listed->size() == 1);
-  CHECK(listed->front().stands_for == "/share/c");
-  CHECK(listed->front().bytes >= 10'000);
-  CHECK(listed->front().in_use);
-  CHECK_FALSE(remove_cache(root.string(), listed->front(), std::chrono::seconds(5)));
-  open_file.close();
-  CHECK(remove_cache(root.string(), listed->front(), std::chrono::seconds(5)));
-  CHECK_FALSE(fs::exists(root / "0123456789ab"));
-  CHECK(fs::exists(root / "outside/keep"));
-  CHECK_FALSE(remove_cache(root.string(), entry((root / "not-a-key").string(), 0, 0), std::chrono::seconds(5)));
-  fs::remove_all(root);
+  sys::RealSystem system;
+  const plan::Plan plan = plan_prune(listed, {}, listed[0].used);
+  REQUIRE(plan.steps.size() == 2);
+  CHECK(plan.steps[0].group == plan.steps[1].group);
+  for (const plan::Step& step : plan.steps)
+    CHECK(plan::apply_action(step.action, system));
+  CHECK_FALSE(fs::exists(store.cache));
+  CHECK_FALSE(fs::exists(store.root / (std::string(".origin-") + k_key)));
+  CHECK(fs::exists(store.root / "outside/keep"));
+}
+
+TEST_CASE("attack: another directory in the place of the listed one is not deleted") {
+  namespace fs = std::filesystem;
+  const Store store;
+  const plan::Plan plan = plan_prune(store.list(), {}, 0);
+  REQUIRE(plan.steps.empty()); // used now
+  const plan::Plan all = plan_prune(store.list(), {}, std::int64_t{1} << 40);
+  fs::rename(store.cache, store.root / "moved");
+  fs::create_directories(store.cache + "/victim");
+  sys::RealSystem system;
+  CHECK_FALSE(plan::apply_action(all.steps.at(0).action, system));
+  CHECK(fs::exists(store.cache + "/victim"));
+}
+
+TEST_CASE("attack: a note that is a FIFO, a link or without end stops nobody") {
+  const Store store;
+  const std::string note = store.root / (std::string(".origin-") + k_key);
+  SECTION("a FIFO") {
+    REQUIRE(::mkfifo(note.c_str(), 0600) == 0);
+  }
+  SECTION("a link") {
+    std::filesystem::create_symlink("/etc/passwd", note);
+  }
+  SECTION("too long") {
+    std::ofstream(note) << std::string(1U << 20U, 'x');
+  }
+  SECTION("a device without end") {
+    std::filesystem::create_symlink("/dev/zero", note);
+  }
+  CHECK(store.list().at(0).stands_for.empty());
 }
 
 TEST_CASE("a cache is in use while a live process names it, also by a path through links") {
@@ -76,7 +133,7 @@ TEST_CASE("a cache is in use while a live process names it, also by a path throu
   const std::string cache = root + "/0123456789ab";
   fs::create_directories(disk + "/0123456789ab");
   fs::create_directory_symlink(disk, root);
-  const auto is_in_use = [&] { return list_caches(root, std::chrono::seconds(5))->at(0).in_use; };
+  const auto is_in_use = [&] { return !list_caches(root, std::chrono::seconds(5))->at(0).in_use.empty(); };
   CHECK_FALSE(is_in_use());
 
   // `cat` waits for the end of its input, which is this process's to give.

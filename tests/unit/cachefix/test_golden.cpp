@@ -1,22 +1,14 @@
-// The golden corpus: tests/golden/cachefix/*.txt, one file per launcher. SHAREFS_UPDATE_GOLDEN=1 writes what is found
-// (read the diff before you commit it).
+// The golden corpus: tests/golden/cachefix/*.txt, one file per launcher (tests/support/golden.hpp).
 #include "base/text.hpp"
 #include "given.hpp"
 #include "support/catch.hpp"
-
-#include <algorithm>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
+#include "support/golden.hpp"
 
 using namespace sharefs;
 using namespace sharefs::cachefix;
 using test::World;
 
 namespace {
-
-constexpr const char* k_shared = "/share/c";
 
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
   for (auto at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
@@ -30,45 +22,6 @@ std::string readable(const Sanitized& result, std::string text) {
     text = replaced(text, directory, "{" + shared + "}");
   return text;
 }
-
-/// Words as a shell would split them: '...', "..." and \x.
-Argv shell_words(const std::string& line) {
-  Argv argv;
-  std::string word;
-  bool in_word = false;
-  char quote = 0;
-  for (std::size_t i = 0; i < line.size(); ++i) {
-    const char c = line[i];
-    if (quote != 0) {
-      if (c == quote)
-        quote = 0;
-      else if (c == '\\' && quote == '"' && i + 1 < line.size())
-        word += line[++i];
-      else
-        word += c;
-    } else if (c == '\'' || c == '"') {
-      quote = c;
-      in_word = true;
-    } else if (c == '\\' && i + 1 < line.size()) {
-      word += line[++i];
-      in_word = true;
-    } else if (c == ' ') {
-      if (in_word)
-        argv.push_back(std::exchange(word, {}));
-      in_word = false;
-    } else {
-      word += c;
-      in_word = true;
-    }
-  }
-  if (in_word)
-    argv.push_back(word);
-  return argv;
-}
-
-struct Outcome {
-  std::vector<std::string> lines;
-};
 
 std::vector<std::string> outcome_of(const World& world, const Argv& argv) {
   const Sanitized result = world.run(argv);
@@ -121,33 +74,23 @@ void describe_world(World& world, const std::string& line) {
 } // namespace
 
 TEST_CASE("golden corpus of launch lines (requirements 2, 3, 4)") {
-  namespace fs = std::filesystem;
-  const fs::path directory = fs::path(__FILE__).parent_path() / "../../golden/cachefix";
-  const bool update = std::getenv("SHAREFS_UPDATE_GOLDEN") != nullptr;
   std::size_t launch_lines = 0;
-  std::vector<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(directory))
-    if (entry.path().extension() == ".txt")
-      files.push_back(entry.path());
-  std::sort(files.begin(), files.end());
-  for (const fs::path& file : files) {
-    std::ifstream in(file);
-    std::stringstream content;
-    content << in.rdbuf();
+  for (const auto& file : test::golden_files("cachefix")) {
+    auto parts = test::read_golden(test::content_of(file));
     World world;
-    std::string written;
-    std::vector<std::string> expected;
-    std::optional<std::string> command;
-    const auto check = [&] {
-      if (!command)
-        return;
+    for (auto& part : parts) {
+      if (!part.is_command()) {
+        if (!part.line.empty() && part.line[0] != '#')
+          describe_world(world, part.line);
+        continue;
+      }
       ++launch_lines;
-      CAPTURE(file.filename().string(), *command);
-      const auto found = outcome_of(world, shell_words(*command));
-      if (!update)
-        CHECK(join(found, "\n") == join(expected, "\n"));
+      CAPTURE(file.filename().string(), part.line);
+      const auto found = outcome_of(world, part.command());
+      if (!test::updates_golden())
+        CHECK(join(found, "\n") == join(part.block, "\n"));
       // Whatever it is: applying twice equals applying once.
-      const Sanitized once = world.run(shell_words(*command));
+      const Sanitized once = world.run(part.command());
       World again = world;
       for (const std::string& name : once.unset)
         std::erase_if(again.environment, [&](const std::string& entry) { return entry.starts_with(name + "="); });
@@ -156,27 +99,10 @@ TEST_CASE("golden corpus of launch lines (requirements 2, 3, 4)") {
       const Sanitized twice = again.run(once.argv);
       CHECK(twice.argv == once.argv);
       CHECK(twice.set.empty());
-      for (const std::string& line : found)
-        written += "  " + line + "\n";
-      command.reset();
-      expected.clear();
-    };
-    for (const std::string& line : split_lines(content.str())) {
-      if (line.starts_with("  ")) {
-        expected.push_back(line.substr(2));
-        continue;
-      }
-      check();
-      written += line + "\n";
-      if (line.starts_with("> "))
-        command = line.substr(2);
-      else if (!line.empty() && line[0] != '#')
-        describe_world(world, line);
+      part.block = found;
     }
-    check();
-    if (update)
-      std::ofstream(file) << written;
+    if (test::updates_golden())
+      std::ofstream(file, std::ios::binary) << test::write_golden(parts);
   }
   CHECK(launch_lines >= 200);
-  (void)k_shared;
 }

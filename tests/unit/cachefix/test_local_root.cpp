@@ -1,11 +1,11 @@
 #include "base/path.hpp"
 #include "cachefix/local_root.hpp"
 #include "support/catch.hpp"
-#include "support/temporary_directory.hpp"
 #include "support/scripted_system.hpp"
+#include "support/temporary_directory.hpp"
 
 #include <filesystem>
-#include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 using namespace sharefs;
@@ -14,29 +14,45 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Three disks below a root of our own, one of them shared; how much is free is the script's.
+constexpr uid_t k_bob = 1001;
+
+/// Disks below a root of our own, /nfs a shared one; how much is free is the test's.
 struct Disks {
   test::TemporaryDirectory directory;
-  std::string root = directory.path();
-  std::string script;
+  test::ScriptedSystem system{directory.path()};
+  std::map<std::string, sys::Space> spaces;
 
-  void disk(const std::string& path, const std::string& free_bytes, const std::string& free_files = "1000000") {
-    fs::create_directories(root + path);
-    script += fmt::format(R"({}"{}{}": {{"health": "ok", "free_bytes": {}, "files": 2000000, "free_files": {}}})",
-                          script.empty() ? "" : ",", root, path, free_bytes, free_files);
+  Disks() {
+    system.machine.identity.user = "alice";
+    system.machine.identity.uid = ::geteuid();
+    system.machine.add_mount("s:/x", "/nfs", "nfs4");
+    system.machine.on_entry = [this](const sys::EntryQuery& query, const auto&) -> std::optional<sys::Entry> {
+      if (!query.space)
+        return std::nullopt;
+      sys::Entry entry;
+      entry.path = entry.resolved = query.path;
+      entry.kind = sys::EntryKind::directory;
+      entry.writable = true;
+      entry.space = sys::Space{{}, 0, 9'000'000'000, 2'000'000, 1'000'000};
+      for (const auto& [path, space] : spaces)
+        if (is_under(query.path, path))
+          entry.space = space;
+      return entry;
+    };
+    make("/var/tmp", 01777);
   }
-  [[nodiscard]] LocalRoot find(const std::vector<std::string>& directories) const {
-    auto system = test::ScriptedSystem::from_json(
-        fmt::format(R"({{"identity": {{"user": "alice", "uid": {}}}, "probe_path": {{{}}}, "mountinfo":
-          "20 1 8:1 / / rw - ext4 /dev/sda1 rw\n21 20 0:50 / /nfs rw - nfs4 s:/x rw\n"}})",
-                    ::geteuid(), script),
-        root);
-    if (!system)
-      FAIL(system.error().message);
-    const auto mounts = (*system)->mounts();
-    REQUIRE(mounts);
-    sys::Resolver resolver = sys::make_resolver(**system, *mounts, std::chrono::seconds(1));
-    return find_local_root(**system, resolver, {directories, 1ULL << 30U}, (*system)->identity());
+  void make(const std::string& path, mode_t mode = 0755, uid_t owner = ::geteuid()) const {
+    const std::string real = directory.path() + path;
+    fs::create_directories(real);
+    REQUIRE(::chmod(real.c_str(), mode) == 0);
+    REQUIRE(::chown(real.c_str(), owner, owner) == 0);
+  }
+  void disk(const std::string& path, std::uint64_t free_bytes, std::uint64_t free_files = 1'000'000) {
+    make(path);
+    spaces[path] = sys::Space{{}, 0, free_bytes, 2'000'000, free_files};
+  }
+  LocalRoot find(const std::vector<std::string>& directories) {
+    return find_local_root(system, {directories, 1ULL << 30U}, system.machine.identity);
   }
 };
 
@@ -44,31 +60,76 @@ struct Disks {
 
 TEST_CASE("requirement 9: of the directories that are not shared the one with the most free space is taken") {
   Disks disks;
-  disks.disk("/a", "2000000000");
-  disks.disk("/b", "9000000000");
-  disks.disk("/nfs", "99000000000");
-  disks.disk("/c", "9000000000");
-  CHECK(disks.find({"/a", "/b", "/nfs", "/c"}) == LocalRoot{"/b/alice", false, ""});
+  disks.disk("/a", 2'000'000'000);
+  disks.disk("/b", 9'000'000'000);
+  disks.disk("/nfs", 99'000'000'000);
+  disks.disk("/c", 9'000'000'000);
+  CHECK(disks.find({"/a", "/b", "/nfs", "/c"}) == LocalRoot{"/b/alice", "", ""});
   CHECK(disks.find({"/a"}).directory == "/a/alice");
 }
 
 TEST_CASE("requirement 9: too few bytes or inodes are no place for a cache") {
   Disks disks;
-  disks.disk("/small", "1000000");
-  disks.disk("/few", "9000000000", "12");
-  disks.disk("/var/tmp", "9000000000");
+  disks.disk("/small", 1'000'000);
+  disks.disk("/few", 9'000'000'000, 12);
   const LocalRoot root = disks.find({"/small", "/few"});
   CHECK(root.directory == "/var/tmp/sharefs-alice");
-  CHECK(root.fallback);
   CHECK(root.problem.find("/small/alice has 977 KiB free") != std::string::npos);
   CHECK(root.problem.find("/few/alice has only 12 free inodes") != std::string::npos);
 }
 
-TEST_CASE("requirement 9: where nothing has room there is no directory, and the reasons are told") {
+TEST_CASE("requirement 9: where nothing has room there is no directory, and the reasons are reported") {
   Disks disks;
-  disks.disk("/small", "1000000");
-  disks.disk("/var/tmp", "1000000");
+  disks.disk("/small", 1'000'000);
+  disks.spaces["/var/tmp"] = disks.spaces["/small"];
   const LocalRoot root = disks.find({"/small"});
   CHECK(root.directory.empty());
   CHECK(root.problem.find("caches.min_free is 1.0 GiB") != std::string::npos);
+}
+
+TEST_CASE("attack: a directory that others may write without a sticky bit is refused, and so is one below it") {
+  Disks disks;
+  disks.make("/open", 0777);
+  disks.make("/open/deep");
+  disks.make("/group", 02775);
+  disks.make("/bobs", 0755, k_bob);
+  for (const std::string directory : {"/open", "/open/deep", "/open/missing", "/group", "/bobs"}) {
+    INFO(directory);
+    const LocalRoot root = disks.find({directory});
+    CHECK(root.directory == "/var/tmp/sharefs-alice");
+    CHECK(root.problem.find(directory.substr(0, directory.find('/', 1))) != std::string::npos);
+  }
+  disks.make("/open", 01777);
+  CHECK(disks.find({"/open"}).directory == "/open/alice");
+  CHECK(disks.find({"/open/deep"}).directory == "/open/deep/alice");
+}
+
+TEST_CASE("attack: names that somebody else made first stop nobody, and what was made instead is found again") {
+  Disks disks;
+  disks.make("/cache", 01777);
+  disks.make("/cache/alice", 0777, k_bob);
+  disks.make("/var/tmp/sharefs-alice", 0700, k_bob);
+  const std::string above = GENERATE(as<std::string>(), "/cache", "/missing-and-not-writable");
+  const bool fallback = above != "/cache";
+  if (fallback)
+    disks.make("/bobs", 0755, k_bob);
+  const std::vector<std::string> choice{fallback ? "/bobs" : above};
+  const std::string squatted = fallback ? "/var/tmp/sharefs-alice" : "/cache/alice";
+  const LocalRoot root = disks.find(choice);
+  CHECK(root.directory.starts_with(squatted + "."));
+  CHECK(root.problem == squatted + " belongs to somebody else");
+  disks.make(root.directory, 0700);
+  disks.make(squatted + ".abc123", 0700, k_bob); // nor does another guess
+  CHECK(disks.find(choice).directory == root.directory);
+  CHECK(own_directories(disks.system, {choice, 0}, disks.system.machine.identity) ==
+        std::vector<std::string>{root.directory});
+}
+
+TEST_CASE("a directory of one's own that others may write is not used") {
+  Disks disks;
+  disks.make("/cache", 01777);
+  disks.make("/cache/alice", 0770);
+  CHECK(disks.find({"/cache"}).problem == "others may write to /cache/alice");
+  disks.make("/cache/alice", 0750);
+  CHECK(disks.find({"/cache"}) == LocalRoot{"/cache/alice", "", ""});
 }

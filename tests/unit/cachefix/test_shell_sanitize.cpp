@@ -16,12 +16,12 @@ ScriptResult script(const std::string& text, const std::map<std::string, std::st
   facts.directory = "/job";
   facts.home = "/home/alice";
   facts.any_shared = true;
-  facts.local = LocalRoot{"/L", false, ""};
+  facts.local = LocalRoot{"/L", "", ""};
   ScriptResult result;
   for (int round = 0; round < 8; ++round) {
     result = sanitize_script("job.sh", text, facts, {});
     for (const std::string& path : result.sanitized.questions.places) {
-      sys::Place place;
+      sys::Entry place;
       place.path = place.resolved = path;
       place.shared = path.starts_with("/share");
       facts.places[path] = place;

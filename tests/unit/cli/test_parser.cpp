@@ -68,7 +68,33 @@ TEST_CASE("mistakes get a hint", "[parser]") {
   CHECK(refused({"probe", "a", "b"}).message == "unexpected argument `b`");
   CHECK(refused({"mount", "--dry-run", "--check"}).message == "`--dry-run` and `--check` exclude each other");
   CHECK(refused({"mount", "--config"}).hint == "run `sharefs mount --help`");
+  CHECK(refused({"mount", "--config"}).message == "option `--config` needs a value: FILE");
+  CHECK(refused({"mount", "--config", "--json"}).message == "option `--config` needs a value: FILE");
+  CHECK(refused({"mount", "--json=yes"}).message == "option `--json` takes no value");
+  CHECK(refused({"mount", "-nx"}).message == "unknown option `-nx`");
+  CHECK(refused({"link"}).hint == "did you mean `conda link`?");
+  CHECK(refused({"hlep"}).hint == "did you mean `help`?");
+  CHECK(refused({"nothing", "like", "it"}).hint == "run `sharefs --help`");
+  CHECK(refused({"run", "-q", "python", "-c", "1"}).hint == "run `sharefs run -- python -c 1`");
   CHECK(refused({"mount", "--wait", "1", "--wait", "2"}).message == "option `--wait` was given 2 times");
+}
+
+TEST_CASE("the forms of an option", "[parser]") {
+  for (const Argv& words :
+       {Argv{"mount", "-nqv", "a"}, Argv{"-qv", "mount", "a", "-n"}, Argv{"mount", "-n", "a", "-v", "-q"}}) {
+    const auto result = parsed(words);
+    CHECK(result.flags.dry_run);
+    CHECK(result.flags.quiet);
+    CHECK(result.flags.verbose);
+    CHECK(result.arguments.positional == std::vector<std::string>{"a"});
+  }
+  CHECK(parsed({"--config", "mount", "status"}).flags.config == "mount");
+  CHECK(parsed({"status", "--config="}).flags.config.empty());
+  CHECK(parsed({"status", "--config=a=b"}).flags.config == "a=b");
+  CHECK(parsed({"export", "check", "-"}).arguments.positional == std::vector<std::string>{"-"});
+  CHECK(parsed({"conda", "link", "--user", "a", "--user=b"}).arguments.list("user") ==
+        std::vector<std::string>{"a", "b"});
+  CHECK(parsed({"recover", "--timeout", "-5"}).arguments.value("timeout") == "-5");
 }
 
 TEST_CASE("a malformed duration names its option", "[parser]") {
@@ -76,7 +102,12 @@ TEST_CASE("a malformed duration names its option", "[parser]") {
 }
 
 TEST_CASE("help and version", "[parser]") {
-  CHECK(parsed({"--version"}).print->starts_with("sharefs "));
+  for (const char* words : {"--version", "-V", "version"})
+    CHECK(parsed({words}).print->starts_with("sharefs "));
+  CHECK(parsed({"help"}).print == parsed({"--help"}).print);
+  CHECK(parsed({"help", "conda", "link"}).print == parsed({"conda", "link", "--help"}).print);
+  CHECK(parsed({"help", "conda"}).print->find("conda unlink") != std::string::npos);
+  CHECK(refused({"help", "moutn"}).hint == "did you mean `mount`?");
   CHECK(parsed({}).print->find("Usage: sharefs COMMAND") != std::string::npos);
   CHECK(parsed({"conda", "--help"}).print->find("conda link") != std::string::npos);
   CHECK(parsed({"mount", "-h"}).print->find("Usage: sharefs mount") != std::string::npos);

@@ -1,5 +1,6 @@
 // sharefs undo on a journal that real runs of plan::apply have written, under a temporary root.
 #include "cli/app.hpp"
+#include "cli/execute.hpp"
 #include "plan/apply.hpp"
 #include "plan/journal.hpp"
 #include "support/catch.hpp"
@@ -9,6 +10,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <sys/stat.h>
 #include <unistd.h>
 
 using namespace sharefs;
@@ -18,6 +20,7 @@ namespace {
 
 class Machine {
  public:
+  std::string typed; ///< on a terminal, if it is not empty
   Machine() {
     // In memory where there is a tmpfs: the journal syncs every step.
     std::string name = (::access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp") + std::string("/sharefs-unit-XXXXXX");
@@ -33,9 +36,11 @@ class Machine {
   [[nodiscard]] std::string at(const std::string& path) const { return m_root + path; }
   std::string change(const plan::Plan& plan, const std::string& command) {
     sys::RealSystem system(m_root);
-    const plan::Journal journal(system.files(), plan::state_directory(system.identity(), *system.mounts()));
+    const plan::Journal journal(system.files(),
+                                plan::state_directory(system.files(), system.identity(), *system.mounts()));
     plan::ApplyOptions options;
     options.command = command;
+    options.identity = system.identity();
     return plan::apply(plan, system, journal, options).journal_id;
   }
   std::string write(const std::string& path) {
@@ -45,14 +50,16 @@ class Machine {
   }
 
   int undo(Argv arguments) {
-    std::istringstream in;
+    std::istringstream in(typed);
+    ui::ConsoleOptions console;
+    console.in_terminal = !typed.empty();
     std::ostringstream out_stream;
     std::ostringstream err_stream;
     cli::Host host{[](const std::string& root) { return std::make_unique<sys::RealSystem>(root); },
                    in,
                    out_stream,
                    err_stream,
-                   {},
+                   console,
                    {},
                    "/"};
     arguments.insert(arguments.begin(), {"sharefs", "--root", m_root, "undo"});
@@ -81,8 +88,8 @@ TEST_CASE("undo without a journal", "[undo]") {
   CHECK(machine.err == "sharefs has not changed anything here yet\n");
   CHECK(machine.undo({"--list", "--json"}) == 0);
   CHECK(nlohmann::json::parse(machine.out)["entries"].empty());
-  CHECK(machine.undo({"20260131-120000-1"}) == 1);
-  CHECK(has(machine.err, "the journal has no entry `20260131-120000-1`"));
+  CHECK(machine.undo({"17"}) == 1);
+  CHECK(has(machine.err, "the journal has no entry `17`"));
 }
 
 TEST_CASE("undo takes back the newest, then the one before, then nothing", "[undo]") {
@@ -91,7 +98,7 @@ TEST_CASE("undo takes back the newest, then the one before, then nothing", "[und
   const auto second = machine.write("/second");
   CHECK(machine.undo({"--check"}) == 3);
   CHECK(machine.undo({"--dry-run"}) == 0);
-  CHECK(has(machine.err, "remove /second"));
+  CHECK(has(machine.out, "remove /second"));
   CHECK(machine.undo({}) == 2); // no terminal, no --yes
   CHECK(fs::exists(machine.at("/second")));
   CHECK(machine.undo({"--yes"}) == 0);
@@ -131,20 +138,48 @@ TEST_CASE("a conflict leaves what somebody else wrote", "[undo]") {
   CHECK(fs::exists(machine.at("/f")));
 }
 
-TEST_CASE("what has no way back, and a damaged entry, are said", "[undo]") {
+TEST_CASE("what has no way back is said", "[undo]") {
   Machine machine;
-  fs::create_directory(machine.at("/from"));
+  fs::create_directory(machine.at("/cache"));
+  struct stat status{};
+  REQUIRE(::stat(machine.at("/cache").c_str(), &status) == 0);
   plan::Plan plan;
-  plan.add("", "why", plan::CopyTree{"/from", "/to"});
-  const auto id = machine.change(plan, "sharefs copy");
+  plan.add("", "why", plan::RemoveTree{"/cache", status.st_dev, status.st_ino});
+  const auto id = machine.change(plan, "sharefs cache prune");
   CHECK(machine.undo({"--yes"}) == 1);
-  CHECK(has(machine.err, "nothing of " + id + " (`sharefs copy`) can be taken back"));
-  CHECK(has(machine.err, "cannot be undone: copy /from to /to"));
+  CHECK(has(machine.err, "nothing of " + id + " (`sharefs cache prune`) can be taken back"));
+  CHECK(has(machine.err, "cannot be undone: delete /cache with all in it"));
+}
+
+TEST_CASE("a newest change that cannot be read stops undo, and an older one is taken back by its id", "[undo]") {
+  Machine machine;
+  const auto older = machine.write("/older");
+  const auto newest = machine.write("/newest");
   for (const auto& file : fs::recursive_directory_iterator(machine.at("/")))
-    if (file.path().filename() == "plan.json")
+    if (file.path().filename() == "plan.json" && file.path().parent_path().filename() == newest)
       std::ofstream(file.path(), std::ios::trunc) << "{";
-  CHECK(machine.undo({id, "--yes"}) == 1);
-  CHECK(has(machine.err, "the journal entry `" + id + "` is damaged"));
+  CHECK(machine.undo({"--yes"}) == 1);
+  CHECK(has(machine.err, "change 2 cannot be read, so nothing older is taken back: its plan.json is cut off"));
+  CHECK(fs::exists(machine.at("/older")));
+  CHECK(machine.undo({newest, "--yes"}) == 1);
+  CHECK(has(machine.err, "change 2 cannot be read: its plan.json is cut off"));
+  CHECK(machine.undo({"--list"}) == 0);
+  CHECK(has(machine.out, "unreadable"));
+  CHECK(machine.undo({older, "--yes"}) == 0);
+  CHECK_FALSE(fs::exists(machine.at("/older")));
+}
+
+TEST_CASE("two changes within one second are taken back in the order in which they were made", "[undo]") {
+  Machine machine;
+  machine.write("/f");
+  plan::Plan second;
+  second.add("", "why", plan::WriteFile{"/f", "x", "y", 0644});
+  machine.change(second, "sharefs write again");
+  CHECK(machine.undo({"--yes"}) == 0);
+  CHECK(has(machine.err, "taking back `sharefs write again`"));
+  CHECK(fs::exists(machine.at("/f")));
+  CHECK(machine.undo({"--yes"}) == 0);
+  CHECK_FALSE(fs::exists(machine.at("/f")));
 }
 
 TEST_CASE("an undo that was cut off at its very end is marked as done", "[undo]") {
@@ -160,4 +195,47 @@ TEST_CASE("an undo that was cut off at its very end is marked as done", "[undo]"
   CHECK(has(machine.err, "there is nothing left to take back of " + id));
   CHECK(machine.undo({"--yes"}) == 0);
   CHECK(has(machine.err, "there is nothing to undo"));
+}
+
+TEST_CASE("the answer no is no error, and changes nothing", "[undo]") {
+  Machine machine;
+  machine.write("/f");
+  machine.typed = "n\n";
+  CHECK(machine.undo({}) == 1);
+  CHECK(has(machine.err, "Proceed?"));
+  CHECK(has(machine.err, "nothing was changed\n"));
+  CHECK_FALSE(has(machine.err, "error"));
+  CHECK(fs::exists(machine.at("/f")));
+  machine.typed = "y\n";
+  CHECK(machine.undo({}) == 0);
+  CHECK_FALSE(fs::exists(machine.at("/f")));
+}
+
+TEST_CASE("a plan that another sharefs has made wrong meanwhile is made again, and needs a new consent", "[execute]") {
+  for (const auto* answers : {"y\ny\n", "y\nn\n"}) {
+    Machine machine;
+    sys::RealSystem system(machine.at("/"));
+    std::istringstream in(answers);
+    std::ostringstream out;
+    std::ostringstream err;
+    ui::ConsoleOptions options;
+    options.in_terminal = true;
+    ui::Console console(in, out, err, options);
+    cli::Host host{{}, in, out, err, options, {}, "/"};
+    cli::Context context(host, system, console, {}, {"sharefs", "test"});
+    int proposed = 0;
+    const auto executed = cli::execute(context, [&]() -> Result<cli::Proposal> {
+      plan::Plan plan;
+      plan.add("", "why", plan::WriteFile{proposed == 0 ? "/stale" : "/fresh", std::nullopt, "x", 0644});
+      if (++proposed == 1)
+        machine.write("/other"); // between the plan and the lock
+      return cli::Proposal{plan, ""};
+    });
+    REQUIRE(executed);
+    CHECK(proposed == 2);
+    CHECK_FALSE(fs::exists(machine.at("/stale")));
+    CHECK(fs::exists(machine.at("/fresh")) == (answers[2] == 'y'));
+    CHECK(executed->stopped() == (answers[2] == 'n'));
+    CHECK(has(err.str(), "another sharefs has changed this host meanwhile"));
+  }
 }

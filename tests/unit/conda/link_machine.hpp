@@ -1,17 +1,84 @@
 #pragma once
-// Two users with conda on a node that has mounted the share; what the tests of links start from.
+// Homes in a temporary directory, and two users with conda on a node that has mounted the share.
+#include "base/path.hpp"
 #include "conda/link.hpp"
-#include "fake_homes.hpp"
+#include "support/scripted_system.hpp"
+#include "support/temporary_directory.hpp"
+
+#include <cerrno>
+#include <filesystem>
+#include <set>
 
 namespace sharefs::test {
 
 inline constexpr const char* k_store = "/data/share/conda";
 inline const std::string k_envs = "/home/alice/miniconda3/envs"; // of alice
 
+/// Real files, looked at as whichever user asks.
+class FakeHomes {
+ public:
+  FakeHomes() {
+    machine().identity.uid = 0;
+    machine().identity.user = "root";
+    machine().on_entry = [this](const sys::EntryQuery& query, const std::optional<sys::User>& as) {
+      return is_closed(query.path, as ? as->name : "");
+    };
+  }
+  operator sys::System&() { return m_system; } // NOLINT(google-explicit-constructor): tests read better
+  Machine& machine() { return m_system.machine; }
+  sys::Identity& self() { return machine().identity; }
+  [[nodiscard]] const std::vector<std::string>& asked() const { return m_system.asked(); }
+
+  void directory(const std::string& path) { std::filesystem::create_directories(m_root.path() + path); }
+  void environment(const std::string& path) { directory(path + "/conda-meta"); }
+  /// In place of whatever is there.
+  void link(const std::string& path, const std::string& target) {
+    directory(parent_path(path));
+    std::filesystem::remove_all(m_root.path() + path);
+    std::filesystem::create_symlink(target, m_root.path() + path);
+  }
+  void file(const std::string& path) {
+    std::filesystem::remove_all(m_root.path() + path);
+    m_root.write(path.substr(1), "text");
+  }
+  sys::User& user(const std::string& name, uid_t uid) {
+    directory("/home/" + name);
+    return machine().users.emplace_back(sys::User{name, uid, uid, {uid}, "/home/" + name});
+  }
+  sys::User& user(const std::string& name) {
+    return *std::ranges::find(machine().users, name, &sys::User::name);
+  }
+  void mount(const std::string& target) { machine().add_mount("server:" + target, target, "nfs"); }
+  void hang(const std::string& path) {
+    sys::Entry entry;
+    entry.error_number = ETIMEDOUT;
+    entry.detail = "no answer within 3 s";
+    machine().entries[path] = entry;
+  }
+  /// What lies there, to be changed.
+  sys::Entry& entry(const std::string& path) {
+    return machine().entries[path] = m_system.entry({.path = path, .list = true});
+  }
+  std::map<std::string, std::set<std::string>> deny; ///< user ("" is root) -> paths
+
+ private:
+  std::optional<sys::Entry> is_closed(const std::string& path, const std::string& who) const {
+    const auto denied = deny.find(who);
+    if (denied == deny.end() ||
+        std::ranges::none_of(denied->second, [&](const auto& closed) { return is_under(path, closed); }))
+      return std::nullopt;
+    sys::Entry entry;
+    entry.error_number = EACCES;
+    return entry;
+  }
+
+  TemporaryDirectory m_root;
+  ScriptedSystem m_system{m_root.path()};
+};
+
 struct LinkMachine : FakeHomes {
   LinkMachine() {
-    mount("/", "ext4");
-    mount("/data/share", "nfs4");
+    mount("/data/share");
     environment("/data/share/conda/llm");
     environment("/data/share/conda/eval");
     for (const auto& [name, uid] : {std::pair{"alice", 1000U}, {"bob", 1001U}}) {
@@ -30,7 +97,7 @@ inline conda::LinkRequest link_request(std::vector<std::string> environments = {
   request.environments = std::move(environments);
   request.users = {"alice", "bob"};
   request.conda = "miniconda3";
-  request.shares = {{"share", "/data/share"}};
+  request.shares = {{"share", "/data/share"}, {"other", "/data/other"}};
   return request;
 }
 

@@ -1,22 +1,11 @@
 #include "conda/installations.hpp"
 
-#include "fake_homes.hpp"
+#include "link_machine.hpp"
 #include "support/catch.hpp"
 
 using namespace sharefs;
 using namespace sharefs::conda;
 using test::FakeHomes;
-
-namespace {
-
-std::vector<sys::User> users_of(FakeHomes& machine) {
-  std::vector<sys::User> users;
-  for (const auto& [name, user] : machine.users())
-    users.push_back(user);
-  return users;
-}
-
-} // namespace
 
 TEST_CASE("installations in homes and on the host", "[conda]") {
   FakeHomes machine;
@@ -32,7 +21,7 @@ TEST_CASE("installations in homes and on the host", "[conda]") {
   machine.link("/home/carol/miniconda3", "/home/alice/miniconda3"); // a link is no installation of hers
   machine.directory("/home/carol/anaconda3");                       // an empty directory neither
   machine.directory("/opt/conda/conda-meta");
-  const auto all = find_installations(machine, users_of(machine));
+  const auto all = find_installations(machine, machine.machine().users);
   CHECK(all.problems.empty());
   REQUIRE(all.found.size() == 3);
   CHECK(all.found[0] == Installation{"alice", "/home/alice/miniconda3", "miniconda3", false, "", {"eval", "llm"}, {}});
@@ -46,20 +35,20 @@ TEST_CASE("~/.conda counts only if it holds environments", "[conda]") {
   machine.user("bob", 1001);
   machine.directory("/home/alice/.conda/envs");
   machine.environment("/home/bob/.conda/envs/llm");
-  const auto all = find_installations(machine, users_of(machine));
+  const auto all = find_installations(machine, machine.machine().users);
   REQUIRE(all.found.size() == 1);
   CHECK(all.found[0].user == "bob");
   CHECK(all.found[0].below == ".conda");
 }
 
-TEST_CASE("a home that does not answer is told, the others are found", "[conda]") {
+TEST_CASE("a home that does not answer is reported, the others are found", "[conda]") {
   FakeHomes machine;
   machine.user("alice", 1000);
   machine.user("bob", 1001);
   machine.directory("/home/alice/miniconda3/conda-meta");
   machine.directory("/home/bob/miniconda3/conda-meta");
-  machine.hang.insert("/home/alice/miniconda3");
-  const auto all = find_installations(machine, users_of(machine));
+  machine.hang("/home/alice/miniconda3");
+  const auto all = find_installations(machine, machine.machine().users);
   REQUIRE(all.found.size() == 1);
   CHECK(all.found[0].user == "bob");
   REQUIRE(all.problems.size() == 1);
@@ -67,18 +56,18 @@ TEST_CASE("a home that does not answer is told, the others are found", "[conda]"
   CHECK(all.problems[0].subject == "/home/alice");
 }
 
-TEST_CASE("of homes on a dead mount one is asked, and the others are counted", "[conda]") {
+TEST_CASE("of homes on a dead mount one is asked, and all are reported", "[conda]") {
   FakeHomes machine;
-  machine.mount("/", "ext4");
-  machine.mount("/home", "nfs4");
+  machine.mount("/home");
   for (const auto* name : {"alice", "bob", "carol"})
     machine.user(name, 1000);
-  machine.hang.insert("/home/alice/miniconda3");
-  const auto all = find_installations(machine, users_of(machine));
-  REQUIRE(all.problems.size() == 1);
-  CHECK(all.problems[0].message.find("2 other homes on the same mount") != std::string::npos);
+  machine.hang("/home/alice/miniconda3");
+  const auto all = find_installations(machine, machine.machine().users);
+  REQUIRE(all.problems.size() == 3);
+  CHECK(all.problems[2].subject == "/home/carol");
+  CHECK(all.problems[2].message.find("`/home/alice/miniconda3` on the same file system") != std::string::npos);
   for (const auto& question : machine.asked())
-    CHECK_FALSE((question.starts_with("bob ") || question.starts_with("carol ")));
+    CHECK_FALSE((question.ends_with(" as bob") || question.ends_with(" as carol")));
 }
 
 TEST_CASE("links below envs are read, never followed", "[conda]") {
@@ -87,8 +76,8 @@ TEST_CASE("links below envs are read, never followed", "[conda]") {
   machine.directory("/home/alice/miniconda3/conda-meta");
   machine.environment("/home/alice/miniconda3/envs/own");
   machine.link("/home/alice/miniconda3/envs/llm", "/dead/llm");
-  machine.hang.insert("/home/alice/miniconda3/envs/llm/conda-meta");
-  const auto all = find_installations(machine, users_of(machine));
+  machine.hang("/home/alice/miniconda3/envs/llm/conda-meta");
+  const auto all = find_installations(machine, machine.machine().users);
   CHECK(all.problems.empty());
   REQUIRE(all.found.size() == 1);
   CHECK(all.found[0].environments == std::vector<std::string>{"own"});
@@ -102,7 +91,7 @@ TEST_CASE("without root only the own home is looked into", "[conda]") {
   machine.self().uid = 1000;
   machine.directory("/home/alice/miniconda3/conda-meta");
   machine.directory("/home/bob/miniconda3/conda-meta");
-  const auto all = find_installations(machine, users_of(machine));
+  const auto all = find_installations(machine, machine.machine().users);
   REQUIRE(all.found.size() == 1);
   CHECK(all.found[0].user == "alice");
   for (const auto& question : machine.asked())

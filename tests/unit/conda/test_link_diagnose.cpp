@@ -30,7 +30,7 @@ TEST_CASE("nothing is said where nothing is wrong", "[conda]") {
 
 TEST_CASE("a store that is not there comes first, and alone", "[conda]") {
   LinkMachine machine;
-  machine.hang.insert("/data/share/conda");
+  machine.hang("/data/share/conda");
   machine.environment(k_envs + "/llm");
   CHECK(verdicts_of(machine, link_request()) == Verdicts{"SF302 error /data/share/conda"});
 }
@@ -62,16 +62,14 @@ TEST_CASE("what is in the way", "[conda]") {
     CHECK(first(machine, request).fix == "sharefs conda link --all --user alice --backup");
   }
   SECTION("the whole link of before") {
-    machine.fact(k_envs).kind = sys::PathKind::symlink;
-    machine.fact(k_envs).link_target = "/data/share/conda";
+    machine.link(k_envs, "/data/share/conda");
     CHECK(verdicts_of(machine, request) == Verdicts{"SF318 error " + k_envs});
     CHECK(first(machine, request).fix == "sharefs conda unlink --all --user alice");
     request.backup = true; // a link through which others may be working is not simply moved
     CHECK(verdicts_of(machine, request) == Verdicts{"SF318 error " + k_envs});
   }
   SECTION("envs leads elsewhere") {
-    machine.fact(k_envs).kind = sys::PathKind::symlink;
-    machine.fact(k_envs).link_target = "/big/envs";
+    machine.link(k_envs, "/big/envs");
     CHECK(verdicts_of(machine, request) == Verdicts{"SF315 error " + k_envs});
   }
   SECTION("the store below what should become a link to it") {
@@ -100,8 +98,7 @@ TEST_CASE("consequences of one link for all are told when it is made", "[conda]"
   auto request = only_alice(link_request());
   request.style = LinkStyle::whole;
   CHECK(verdicts_of(machine, request) == Verdicts{"SF306 warning /data/share/conda"});
-  machine.fact(k_envs).kind = sys::PathKind::symlink;
-  machine.fact(k_envs).link_target = "/data/share/conda";
+  machine.link(k_envs, "/data/share/conda");
   CHECK(verdicts_of(machine, request).empty());
 }
 
@@ -116,17 +113,17 @@ TEST_CASE("homes with a problem", "[conda]") {
        HomeSummary::blocked, HomeSummary::blocked},
       {[](LinkMachine& m, LinkRequest&) { m.self().uid = 1001; }, "SF311 info alice", "SF311 info alice",
        HomeSummary::skipped, HomeSummary::skipped},
-      {[](LinkMachine& m, LinkRequest&) { m.hang.insert("/home/alice"); }, "SF312 error /home/alice/miniconda3",
-       "SF312 error /home/alice/miniconda3", HomeSummary::blocked, HomeSummary::blocked},
+      {[](LinkMachine& m, LinkRequest&) { m.hang("/home/alice"); }, "SF312 error /home/alice",
+       "SF312 error /home/alice", HomeSummary::blocked, HomeSummary::blocked},
       {[](LinkMachine& m, LinkRequest&) { m.deny["alice"].insert("/home/alice"); }, "SF312 error /home/alice",
        "SF312 error /home/alice", HomeSummary::blocked, HomeSummary::blocked},
-      {[](LinkMachine& m, LinkRequest&) { m.users().at("alice").home = "/no/home"; }, "SF313 error /no/home",
+      {[](LinkMachine& m, LinkRequest&) { m.user("alice").home = "/no/home"; }, "SF313 error /no/home",
        "SF313 error /no/home", HomeSummary::blocked, HomeSummary::blocked},
       {[](LinkMachine&, LinkRequest& r) { r.conda = "miniforge3"; }, "SF314 error /home/alice/miniforge3", "",
        HomeSummary::blocked, HomeSummary::right},
-      {[](LinkMachine& m, LinkRequest&) { m.fact("/home/alice/miniconda3").kind = sys::PathKind::file; },
+      {[](LinkMachine& m, LinkRequest&) { m.file("/home/alice/miniconda3"); },
        "SF314 error /home/alice/miniconda3", "", HomeSummary::blocked, HomeSummary::right},
-      {[](LinkMachine& m, LinkRequest&) { m.fact("/home/alice/miniconda3").kind = sys::PathKind::symlink; },
+      {[](LinkMachine& m, LinkRequest&) { m.link("/home/alice/miniconda3", "/big"); },
        "SF315 error /home/alice/miniconda3", "", HomeSummary::blocked, HomeSummary::right},
   };
   for (const auto& row : rows) {
@@ -152,13 +149,11 @@ TEST_CASE("unlink tells what it leaves alone", "[conda]") {
     CHECK(summarize(probe(machine, request)->homes.front(), request) == HomeSummary::right);
   }
   SECTION("a whole link that is not ours") {
-    machine.fact(k_envs).kind = sys::PathKind::symlink;
-    machine.fact(k_envs).link_target = "/big/envs";
+    machine.link(k_envs, "/big/envs");
     CHECK(verdicts_of(machine, request) == Verdicts{"SF319 info " + k_envs});
   }
   SECTION("the whole link, for one environment") {
-    machine.fact(k_envs).kind = sys::PathKind::symlink;
-    machine.fact(k_envs).link_target = "/data/share/conda";
+    machine.link(k_envs, "/data/share/conda");
     request.all = false;
     CHECK(verdicts_of(machine, request) == Verdicts{"SF318 error " + k_envs});
     CHECK(summarize(probe(machine, request)->homes.front(), request) == HomeSummary::blocked);

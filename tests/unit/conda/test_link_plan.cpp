@@ -90,7 +90,7 @@ TEST_CASE("links that lead elsewhere", "[conda]") {
     machine.directory("/home/alice/own");
     machine.directory("/data/share/conda2/llm");
     machine.deny["alice"].insert("/unknown");
-    machine.hang.insert("/hanging");
+    machine.hang("/hanging");
     machine.link(k_envs + "/llm", row.leads_to);
     const auto request = only_alice(link_request({"llm"}));
     const Steps swap{k_alice + "swap " + k_envs + "/llm " + row.leads_to + " -> /data/share/conda/llm"};
@@ -98,6 +98,26 @@ TEST_CASE("links that lead elsewhere", "[conda]") {
     const Steps aside{k_alice + "rename " + k_envs + "/llm " + k_envs + "/llm" + k_backup,
                       k_alice + "link " + k_envs + "/llm -> /data/share/conda/llm"};
     CHECK(plan_of(machine, with_backup(request)) == (row.swapped ? swap : aside));
+  }
+}
+
+TEST_CASE("a link into a share that is not mounted just now leads somewhere", "[conda]") {
+  for (const std::string leads_to : {"/data/other/llm", "/data/other", "../../../../data/other/llm", "/shortcut/llm"}) {
+    CAPTURE(leads_to);
+    LinkMachine machine;
+    machine.link(k_envs + "/llm", leads_to);
+    machine.link("/shortcut", "/data/other"); // by another link
+    const auto request = only_alice(link_request({"llm"}));
+    CHECK(plan_of(machine, request).empty());
+    const auto found = diagnose(*probe(machine, request), request);
+    REQUIRE(found.size() == 1);
+    CHECK(found.front().code == "SF316");
+    CHECK(found.front().fix == "sharefs mount other");
+    // With --backup nothing is lost; and once it is mounted, a link that leads nowhere there is swapped.
+    CHECK(plan_of(machine, with_backup(request)).size() == 2);
+    machine.mount("/data/other");
+    CHECK(plan_of(machine, request) ==
+          Steps{k_alice + "swap " + k_envs + "/llm " + leads_to + " -> /data/share/conda/llm"});
   }
 }
 
@@ -141,8 +161,7 @@ TEST_CASE("the whole directory as one link", "[conda]") {
              {"/old/conda", {k_alice + "swap " + k_envs + " /old/conda -> /data/share/conda"}}}) {
       LinkMachine other;
       other.directory("/home/alice/own");
-      other.fact(k_envs).kind = sys::PathKind::symlink;
-      other.fact(k_envs).link_target = leads_to;
+      other.link(k_envs, leads_to);
       CHECK(plan_of(other, request) == steps);
     }
   }
@@ -173,19 +192,19 @@ TEST_CASE("the store itself never becomes a link to itself", "[conda]") {
   }
   SECTION("by a bind mount") {
     machine.environment(k_envs + "/llm");
-    machine.fact(k_envs + "/llm").inode = machine.fact("/data/share/conda/llm").inode;
+    machine.entry(k_envs + "/llm").inode = machine.entry("/data/share/conda/llm").inode;
     CHECK(plan_of(machine, request).empty());
   }
   SECTION("by a bind mount of all") {
     machine.environment(k_envs + "/llm");
-    machine.fact(k_envs).inode = machine.fact("/data/share/conda").inode;
+    machine.entry(k_envs).inode = machine.entry("/data/share/conda").inode;
     CHECK(plan_of(machine, whole(request)).empty());
   }
 }
 
 TEST_CASE("no step without a store", "[conda]") {
   LinkMachine machine;
-  machine.hang.insert("/data/share/conda");
+  machine.hang("/data/share/conda");
   CHECK(plan_of(machine, link_request()).empty());
 }
 
@@ -198,7 +217,7 @@ TEST_CASE("unlink takes back exactly what link made", "[conda]") {
     CHECK(plan_of(machine, request).empty());
   }
   SECTION("links, with the text that they have; a dead server does not matter") {
-    machine.hang.insert("/data/share/conda");
+    machine.hang("/data/share/conda");
     machine.link(k_envs + "/llm", "/data/share/conda/llm/");
     machine.link(k_envs + "/eval", "/data/share/conda/llm"); // of another environment: not exactly ours
     CHECK(plan_of(machine, request) == Steps{k_alice + "unlink " + k_envs + "/llm -> /data/share/conda/llm/"});
@@ -231,8 +250,7 @@ TEST_CASE("unlink takes back exactly what link made", "[conda]") {
 TEST_CASE("unlink of the whole directory, whatever the style is now", "[conda]") {
   for (const auto style : {LinkStyle::each, LinkStyle::whole}) {
     LinkMachine machine;
-    machine.fact(k_envs).kind = sys::PathKind::symlink;
-    machine.fact(k_envs).link_target = "/data/share/conda";
+    machine.link(k_envs, "/data/share/conda");
     machine.directory(k_envs + ".sharefs-backup-20250601-000000");
     auto request = only_alice(unlink_request());
     request.style = style;

@@ -1,6 +1,6 @@
 #include "conda/store.hpp"
 
-#include "fake_homes.hpp"
+#include "link_machine.hpp"
 #include "support/catch.hpp"
 
 using namespace sharefs;
@@ -11,8 +11,7 @@ namespace {
 
 struct Machine : FakeHomes {
   Machine() {
-    mount("/", "ext4");
-    mount("/data/share", "nfs4");
+    mount("/data/share");
     environment("/data/share/conda/llm");
     environment("/data/share/conda/eval");
   }
@@ -42,48 +41,46 @@ void check_verdicts(const Diagnoses& found, const std::vector<Verdict>& wanted) 
 
 TEST_CASE("a store that is as it should be says nothing", "[conda]") {
   Machine machine;
-  const auto state = probe_store(machine, wants({"llm", "eval"}));
-  REQUIRE(state);
-  CHECK(state->condition == StoreState::Condition::usable);
-  CHECK(state->share == "share"); // the deepest one above the store
-  CHECK(state->owner == "/data/share");
-  CHECK(state->owner_type == "nfs4");
-  CHECK(diagnose_store(*state).empty());
+  const auto state = probe_store(machine, machine.machine().mounts, wants({"llm", "eval"}));
+  REQUIRE(state.share);
+  CHECK(state.share->name == "share"); // the deepest one above the store
+  CHECK(state.entry.mount == "/data/share");
+  CHECK(diagnose_store(state).empty());
 }
 
 TEST_CASE("what is wrong with a store is named", "[conda]") {
   Machine machine;
   SECTION("its share is not mounted, and nothing below is touched") {
     FakeHomes bare;
-    bare.mount("/", "ext4");
     bare.environment("/data/share/conda/llm"); // left behind below the mount point
-    check_verdicts(diagnose_store(*probe_store(bare, wants({"llm"}))),
+    check_verdicts(diagnose_store(probe_store(bare, bare.machine().mounts, wants({"llm"}))),
                    {{Severity::error, "SF301", "sharefs mount share"}});
     CHECK(bare.asked().empty());
   }
   SECTION("the share is mounted, the directory is missing") {
     auto request = wants({"llm"});
     request.store = "/data/share/envs";
-    check_verdicts(diagnose_store(*probe_store(machine, request)), {{Severity::error, "SF302", "`/data/share`"}});
+    check_verdicts(diagnose_store(probe_store(machine, machine.machine().mounts, request)), {{Severity::error, "SF302", "`/data/share`"}});
   }
   SECTION("no share is known and the directory is missing") {
     StoreRequest request{"/srv/conda", {"llm"}, {}, {}};
-    check_verdicts(diagnose_store(*probe_store(machine, request)), {{Severity::error, "SF302", "local file system"}});
+    check_verdicts(diagnose_store(probe_store(machine, machine.machine().mounts, request)), {{Severity::error, "SF302", "local file system"}});
   }
   SECTION("the server is dead") {
-    machine.hang.insert("/data/share/conda");
-    check_verdicts(diagnose_store(*probe_store(machine, wants({"llm"}))),
+    machine.hang("/data/share/conda");
+    check_verdicts(diagnose_store(probe_store(machine, machine.machine().mounts, wants({"llm"}))),
                    {{Severity::error, "SF302", "sharefs status"}});
   }
   SECTION("stale") {
-    machine.fact("/data/share/conda").kind = sys::PathKind::unknown;
-    machine.fact("/data/share/conda").error_number = ESTALE;
-    check_verdicts(diagnose_store(*probe_store(machine, wants({"llm"}))),
+    auto& store = machine.entry("/data/share/conda");
+    store.kind = sys::EntryKind::unknown;
+    store.error_number = ESTALE;
+    check_verdicts(diagnose_store(probe_store(machine, machine.machine().mounts, wants({"llm"}))),
                    {{Severity::error, "SF302", "sharefs recover share"}});
   }
   SECTION("a file") {
-    machine.fact("/data/share/conda").kind = sys::PathKind::file;
-    check_verdicts(diagnose_store(*probe_store(machine, wants({"llm"}))),
+    machine.file("/data/share/conda");
+    check_verdicts(diagnose_store(probe_store(machine, machine.machine().mounts, wants({"llm"}))),
                    {{Severity::error, "SF302", "not a directory"}});
   }
 }
@@ -91,22 +88,22 @@ TEST_CASE("what is wrong with a store is named", "[conda]") {
 TEST_CASE("environments of the store", "[conda]") {
   Machine machine;
   SECTION("missing, with the nearest name") {
-    check_verdicts(diagnose_store(*probe_store(machine, wants({"lllm"}))), {{Severity::error, "SF303", "`llm`"}});
+    check_verdicts(diagnose_store(probe_store(machine, machine.machine().mounts, wants({"lllm"}))), {{Severity::error, "SF303", "`llm`"}});
   }
   SECTION("without conda-meta") {
     machine.directory("/data/share/conda/half");
-    check_verdicts(diagnose_store(*probe_store(machine, wants({"half"}))),
+    check_verdicts(diagnose_store(probe_store(machine, machine.machine().mounts, wants({"half"}))),
                    {{Severity::warning, "SF304", "conda-meta"}});
   }
   SECTION("for everybody to change") {
-    machine.fact("/data/share/conda/llm").mode = 0777;
-    check_verdicts(diagnose_store(*probe_store(machine, wants({"llm"}))),
+    machine.entry("/data/share/conda/llm").mode = 0777;
+    check_verdicts(diagnose_store(probe_store(machine, machine.machine().mounts, wants({"llm"}))),
                    {{Severity::warning, "SF305", "chmod -R o-w /data/share/conda/llm"}});
   }
   SECTION("a link to a generation is followed") {
     machine.environment("/data/share/conda/.generations/gen/0001");
     machine.link("/data/share/conda/gen", ".generations/gen/0001");
-    CHECK(diagnose_store(*probe_store(machine, wants({"gen"}))).empty());
+    CHECK(diagnose_store(probe_store(machine, machine.machine().mounts, wants({"gen"}))).empty());
   }
 }
 
@@ -115,20 +112,20 @@ TEST_CASE("a store that root may not read is read as one of its users", "[conda]
   machine.user("alice", 1000);
   machine.user("bob", 1001);
   auto request = wants({"llm"});
-  request.readers = {machine.users().at("alice"), machine.users().at("bob")};
+  request.readers = {machine.user("alice"), machine.user("bob")};
   machine.deny[""].insert("/data/share/conda");
   machine.deny["alice"].insert("/data/share/conda");
   SECTION("one who may") {
-    CHECK(diagnose_store(*probe_store(machine, request)).empty());
+    CHECK(diagnose_store(probe_store(machine, machine.machine().mounts, request)).empty());
   }
   SECTION("nobody may: said once, and not an error") {
     machine.deny["bob"].insert("/data/share/conda");
-    check_verdicts(diagnose_store(*probe_store(machine, request)), {{Severity::warning, "SF302", "search permission"}});
+    check_verdicts(diagnose_store(probe_store(machine, machine.machine().mounts, request)), {{Severity::warning, "SF302", "search permission"}});
   }
   SECTION("not as another user without root") {
     machine.self().uid = 1000;
     machine.self().gid = 1000;
-    check_verdicts(diagnose_store(*probe_store(machine, request)), {{Severity::warning, "SF302", "search permission"}});
-    CHECK(machine.asked().back() == " /data/share/conda/llm/conda-meta");
+    check_verdicts(diagnose_store(probe_store(machine, machine.machine().mounts, request)), {{Severity::warning, "SF302", "search permission"}});
+    CHECK(machine.asked().back() == "/data/share/conda/llm/conda-meta");
   }
 }

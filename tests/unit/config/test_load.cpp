@@ -17,7 +17,7 @@ servers:
       - path: /mnt/share
         clients: [192.168.16.11, 192.168.16.12]   # hosts, CIDR networks, wildcards, netgroups
         options: [rw, sync, no_subtree_check]     # defaults; root_squash unless asked otherwise
-        access: {group: ml, mode: "2775"}         # or open (0777, as the manual recipe), or keep
+        access: {group: ml}                       # mode 2770; or open (1777), or keep
 mounts:
   share: {from: "storage1:/mnt/share", at: /data/share, profile: safe, boot: auto}
 conda:
@@ -53,7 +53,7 @@ TEST_CASE("parse: the example of the design, value by value", "[load]") {
   CHECK(item.path == "/mnt/share");
   CHECK(item.clients == std::vector<std::string>{"192.168.16.11", "192.168.16.12"});
   CHECK(item.options == std::vector<std::string>{"rw", "sync", "no_subtree_check"});
-  CHECK(item.access == Access{Access::Kind::group, "ml", 02775});
+  CHECK(item.access == Access{Access::Kind::group, "ml", 02770});
   CHECK(item.origin.text() == "sharefs.yaml:6:9");
   REQUIRE(config.mounts.size() == 1);
   const auto& mount = config.mounts.front();
@@ -123,7 +123,7 @@ TEST_CASE("parse: access in its three forms", "[load]") {
   };
   CHECK(access("keep").kind == Access::Kind::keep);
   CHECK(access("open").kind == Access::Kind::open);
-  CHECK(access("{group: ml}") == Access{Access::Kind::group, "ml", 02775});
+  CHECK(access("{group: ml}") == Access{Access::Kind::group, "ml", 02770});
   CHECK(access("{group: ml, mode: \"0770\"}") == Access{Access::Kind::group, "ml", 0770});
 }
 

@@ -28,6 +28,6 @@ TEST_CASE("schema: types, choices, defaults and required keys come from the tabl
   CHECK(item["properties"]["clients"]["minItems"] == 1);
   const auto& access = item["properties"]["access"]["oneOf"];
   CHECK(access[0]["enum"] == nlohmann::json::array({"keep", "open"}));
-  CHECK(access[1]["properties"]["mode"]["default"] == "2775");
+  CHECK(access[1]["properties"]["mode"]["default"] == "2770");
   CHECK(json["properties"]["caches"]["properties"]["local"]["oneOf"].size() == 2);
 }

@@ -75,15 +75,3 @@ TEST_CASE("shown: one line, nothing invisible, not long", "[source]") {
   CHECK(shown(std::string(100, 'x')) == std::string(57, 'x') + "...");
   CHECK(shown(std::string(60, 'x')) == std::string(60, 'x'));
 }
-
-TEST_CASE("FirstProblem keeps what stands first", "[source]") {
-  FirstProblem first;
-  CHECK(first.wants({9, 9}));
-  first.add({{3, 4}, "b", ""});
-  first.add({{3, 5}, "c", ""});
-  first.add({{3, 4}, "d", ""});
-  CHECK(first.get()->message == "b");
-  CHECK_FALSE(first.wants({3, 4}));
-  first.add({{2, 9}, "a", ""});
-  CHECK(first.get()->message == "a");
-}

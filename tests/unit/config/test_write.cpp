@@ -124,7 +124,7 @@ servers:
       - path: /y
         clients: [a]
         options: []
-        access: {group: ml, mode: "2775"}
+        access: {group: ml, mode: "2770"}
   t:
     address: t
     exports: []
@@ -144,6 +144,7 @@ conda:
     conda: miniconda3
 caches:
   local: [/var/cache/sharefs]
+  min_free: 1G
   rules:
     - flag: "--c"
       place: keep
@@ -156,5 +157,5 @@ TEST_CASE("to_json has the shape of the file", "[write]") {
   REQUIRE(config);
   CHECK(to_json(*config).dump() ==
         R"({"version":1,"servers":{},"mounts":{"m":{"from":"[fd00::1]:/x","at":"/m","profile":"safe","options":[],)"
-        R"("boot":"none"}},"caches":{"local":["/var/cache/sharefs"],"rules":[]},"nodes":{}})");
+        R"("boot":"none"}},"caches":{"local":["/var/cache/sharefs"],"min_free":"1G","rules":[]},"nodes":{}})");
 }

@@ -35,6 +35,12 @@ TEST_CASE("clients that are not what they look like") {
       {"/a *(rw,no_root_squash,all_squash,insecure)", {}},
       {"/a *(rw,no_root_squash,insecure,sec=krb5)", {}},
       {"/a 10.0.0.0/8(rw,no_root_squash,insecure)", {}},
+      {"/a *(rw,anonuid=0,insecure)", {"SF120 error 1:4"}}, // root is squashed to root
+      {"/a *(rw,all_squash,anonuid=0)", {"SF137 warning 1:4"}},
+      {"/a 10.0.0.0/8(rw,all_squash,anongid=0)", {"SF137 warning 1:4"}},
+      {"/a *(ro,all_squash,anonuid=0)", {}},
+      {"/a *(rw,all_squash,anonuid=1000)", {}},
+      {"/a h(rw,all_squash,anonuid=0)", {}}, // one host that somebody named
       {"/a h(rw,sync,ro)", {"SF127 warning 1:4"}},
       {"/a h(squash_uids=0-9)", {"SF135 warning 1:4"}},
       {"/a h(bad)\n/b 10.0.0.1/8(rw)", {"SF107 error 1:6", "SF111 error 2:1", "SF103 warning 2:4"}},
@@ -87,13 +93,27 @@ TEST_CASE("entries against each other") {
 }
 
 TEST_CASE("what the host tells") {
-  using Kind = DirectoryFact::Kind;
+  using Kind = sys::EntryKind;
   HostFacts facts;
-  facts.directories["/data"] = {Kind::directory, "/data", false, "ext4", ""};
-  facts.directories["/ram"] = {Kind::directory, "/ram", false, "tmpfs", ""};
-  facts.directories["/layers"] = {Kind::directory, "/layers", false, "overlay", "rw"};
-  facts.directories["/gone"] = {Kind::missing, "/gone", false, "ext4", ""};
-  facts.directories["/file"] = {Kind::other, "/file", false, "ext4", ""};
+  const auto add = [&](const std::string& path, Kind kind, const std::string& fs_type, const std::string& mount) {
+    auto& found = facts.directories[path];
+    found.path = found.resolved = path;
+    found.kind = kind;
+    found.fs_type = fs_type;
+    found.mount = mount;
+  };
+  add("/data", Kind::directory, "ext4", "/data");
+  add("/ram", Kind::directory, "tmpfs", "/ram");
+  add("/layers", Kind::directory, "overlay", "/layers");
+  add("/gone", Kind::missing, "ext4", "/");
+  add("/file", Kind::file, "ext4", "/");
+  add("/part", Kind::directory, "ext4", "/");
+  add("/bind", Kind::directory, "ext4", "/bind");
+  add("/sub", Kind::directory, "btrfs", "/sub");
+  facts.mounts = *sys::MountTable::parse("20 1 0:5 / / rw - ext4 /dev/sda rw\n21 20 0:6 / /data rw - ext4 /dev/sdb rw\n"
+                                         "22 20 0:7 / /ram rw - tmpfs tmpfs rw\n23 20 0:8 / /layers rw - overlay o rw\n"
+                                         "24 20 0:5 /part /bind rw - ext4 /dev/sda rw\n"
+                                         "25 20 0:9 /@sub /sub rw - btrfs /dev/sdc rw\n");
   facts.names["known"] = {{"10.0.0.1"}, "known"};
   facts.names["unknown"] = {};
   facts.missing_options = {"xprtsec"};
@@ -113,6 +133,10 @@ TEST_CASE("what the host tells") {
       {"/layers known(rw,fsid=7)", {"SF125 error 1:1"}},
       {"/data known(rw,xprtsec=tls)", {"SF121 error 1:7"}},
       {"/data -xprtsec=tls known", {"SF121 error 1:20"}},
+      {"/part known(rw)", {"SF136 warning 1:1"}},
+      {"/part known(rw,subtree_check)", {}}, // which looks at every file handle
+      {"/bind known(rw)", {"SF136 warning 1:1"}},
+      {"/sub known(rw)", {}},
   }));
   CAPTURE(row.text);
   CHECK(told(diagnoses_of(row.text, facts)) == row.told);
@@ -122,7 +146,8 @@ TEST_CASE("what the host tells") {
 }
 
 TEST_CASE("diagnoses come in the order of the files and places") {
-  const auto found = diagnose({parse("/a h(rw,ro)\n/b 10.0.0.1/8(rw)", "one"), parse("/a h(rw)", "two")}, {});
+  const std::vector<ExportsFile> files{parse("/a h(rw,ro)\n/b 10.0.0.1/8(rw)", "one"), parse("/a h(rw)", "two")};
+  const auto found = diagnose(files, expected_etab(files, {}), {});
   Lines subjects;
   for (const auto& diagnosis : found)
     subjects.push_back(diagnosis.subject);
@@ -131,7 +156,9 @@ TEST_CASE("diagnoses come in the order of the files and places") {
 
 TEST_CASE("an entry that was never text") {
   const auto codes = [](const std::string& client, const std::string& option) {
-    return told(diagnose_entry({"/a", {{client, {}, {option}, {"y", 3, 5}}}, {"y", 2, 3}}));
+    auto one = test::entry("/a", client, {option}, {}, 3);
+    one.line = {"y", 2, 3};
+    return told(diagnose_entry(one));
   };
   CHECK(codes("h", "rw").empty());
   CHECK(codes("h", "RW") == Lines{"SF107 error 3:5"});
@@ -147,6 +174,10 @@ TEST_CASE("a more specific client of another file goes first") {
   };
   CHECK(found("/a n1(ro)", "/a 10.0.0.0/24(rw)") == Lines{"SF128 warning 1:4"});
   CHECK(found("/a 10.0.0.7(ro)", "/a *(rw)") == Lines{"SF128 warning 1:4"});
+  CHECK(found("/a n1(ro)", "/a 10.0.0.0/24(rw) *(rw)") == Lines{"SF128 warning 1:4", "SF128 warning 1:20"});
+  CHECK(found("/a 10.0.0.0/25(ro)", "/a *(rw)") == Lines{"SF128 warning 1:4"});
+  CHECK(found("/a 10.0.0.0/25(ro)", "/a 10.0.0.0/24(rw)").empty()); // SF116 says it
+  CHECK(found("/a *.lab(ro)", "/a *(rw)").empty());
   CHECK(found("/a n1(rw)", "/a 10.0.0.0/24(rw)").empty());
   CHECK(found("/a n1(ro)", "/a 10.9.0.0/24(rw)").empty());
   CHECK(found("/a n1(ro)", "/b 10.0.0.0/24(rw)").empty());

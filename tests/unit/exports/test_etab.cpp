@@ -16,7 +16,7 @@ constexpr const char* k_etab_text =
     "b\t(ro,sync,wdelay,hide,nocrossmnt,secure,root_squash,no_all_squash,no_subtree_check,secure_locks,acl,no_pnfs,"
     "anonuid=65534,anongid=65534,sec=sys,ro,root_squash,no_all_squash)\n";
 
-std::vector<std::string> lines(const std::vector<EtabEntry>& etab) {
+std::vector<std::string> lines(const std::vector<Export>& etab) {
   std::vector<std::string> texts;
   for (const auto& entry : etab)
     texts.push_back(entry.directory + " " + entry.client + " " + summary(entry.settings));
@@ -50,7 +50,7 @@ TEST_CASE("what exportfs makes of files") {
     const auto result = expected({"/a h(ro)\n", "/a H(rw) i(rw)"});
     CHECK(lines(result.entries) == Lines{"/a h ro", "/a i rw"});
     REQUIRE(result.dropped.size() == 1);
-    CHECK(result.dropped[0].by.text() == "f0:1:4");
+    CHECK(result.entries.at(result.dropped[0].winner).origin.text() == "f0:1:4");
   }
   SECTION("host bits are no duplicates") {
     CHECK(expected({"/a 10.0.0.1/24(ro) 10.0.0.0/24(rw)"}).entries.size() == 2);
@@ -89,22 +89,28 @@ TEST_CASE("what exportfs makes of files") {
   }
   SECTION("links are resolved") {
     HostFacts facts;
-    facts.directories["/link"].real_path = "/real";
+    facts.directories["/link"].resolved = "/real";
     CHECK(lines(expected({"/link h(rw)"}, facts).entries) == Lines{"/real h rw"});
   }
 }
 
-TEST_CASE("who is among whom") {
+TEST_CASE("whom a name stands for") {
   HostFacts facts;
   facts.names["n1"] = {{"fe80::1", "10.0.0.5"}, "n1.lab"};
-  CHECK(covers("*", "anything", facts));
-  CHECK(covers("10.0.0.0/24", "10.0.0.7", facts));
-  CHECK(covers("10.0.0.0/24", "10.0.0.128/25", facts));
-  CHECK(covers("10.0.0.0/24", "n1", facts));
-  CHECK(covers("10.0.0.0/24", "N1.lab", facts));
-  CHECK(covers("n1", "n1.lab", facts));
-  CHECK_FALSE(covers("10.0.0.0/25", "10.0.0.0/24", facts));
-  CHECK_FALSE(covers("10.9.0.0/24", "n1", facts));
-  CHECK_FALSE(covers("10.0.0.0/24", "unknown", facts));
-  CHECK_FALSE(covers("*.lab", "n1.lab", facts));
+  const Clients clients(facts);
+  const auto same = [&](const std::string& a, const std::string& b) {
+    const ExportIndex index(facts, {{"/a", a, {}, {}, {}, {}, {}}});
+    return index.find("/a", b).has_value();
+  };
+  CHECK(same("n1", "N1.lab"));
+  CHECK(same("N1.LAB", "10.0.0.5"));
+  CHECK(same("FE80::0:1", "n1"));
+  CHECK(same("unknown", "UNKNOWN"));
+  CHECK(same("*", "*"));
+  CHECK_FALSE(same("n1", "10.0.0.6"));
+  CHECK_FALSE(same("*.lab", "n1.lab"));
+  CHECK_FALSE(same("10.0.0.11/22", "10.0.0.12/22"));
+  CHECK(clients.networks("n1").size() == 2);
+  CHECK(clients.networks("10.0.0.0/24").size() == 1);
+  CHECK(clients.networks("*.lab").empty());
 }

@@ -2,33 +2,34 @@
 #include "unit/exports/told.hpp"
 
 using namespace sharefs::exports;
+using test::entry;
+using test::without_places;
 
 TEST_CASE("what is written is read back") {
   const auto directory =
       GENERATE(as<std::string>{}, "/a", "/sp ace", "/tab\tnewline\n", "/quote\"", "/back\\slash", "/\\040", "/\\\\040",
                "/\\0", "/\\1\\234", "/#hash", "/\x01\x7f\xc3\xa4\xff", "relative", "-x", "/a(b)");
   CAPTURE(directory);
-  const std::vector<Export> exports{
-      {directory, {{"h", {}, {"rw", "mountpoint=/x y\\040("}, {}}, {"*", {}, {}, {}}}, {}}};
+  const std::vector<Export> exports{entry(directory, "h", {"rw", "mountpoint=/x y\\040("}), entry(directory, "*", {})};
   REQUIRE(unwritable(exports[0]).empty());
-  CHECK(flattened(parse(format(exports), "f").exports) == flattened(exports));
+  CHECK(without_places(parse(format(exports), "f").exports) == without_places(exports));
 }
 
 TEST_CASE("one line per directory, clients in order") {
-  CHECK(format({{"/a", {{"h", {}, {"rw", "sync"}, {}}, {"10.0.0.0/8", {}, {"ro"}, {}}}, {}},
-                {"/b", {{"*", {}, {}, {}}}, {}}}) == "/a h(rw,sync) 10.0.0.0/8(ro)\n/b *()\n");
+  CHECK(format({entry("/a", "h", {"rw", "sync"}), entry("/a", "10.0.0.0/8", {"ro"}), entry("/b", "*", {}, {}, 2),
+                entry("/b", "i", {}, {}, 3)}) == "/a h(rw,sync) 10.0.0.0/8(ro)\n/b *()\n/b i()\n");
 }
 
 TEST_CASE("other defaults begin another line") {
-  const std::vector<Export> exports{
-      {"/a", {{"h", {"rw"}, {}, {}}, {"i", {"rw"}, {"sync"}, {}}, {"j", {}, {"ro"}, {}}}, {}}};
+  const std::vector<Export> exports{entry("/a", "h", {}, {"rw"}), entry("/a", "i", {"sync"}, {"rw"}),
+                                    entry("/a", "j", {"ro"})};
   CHECK(format(exports) == "/a -rw h() i(sync)\n/a j(ro)\n");
-  CHECK(flattened(parse(format(exports), "f").exports) == flattened(exports));
+  CHECK(without_places(parse(format(exports), "f").exports) == without_places(exports));
 }
 
 TEST_CASE("what exports(5) cannot express is refused") {
   const auto why = [](const std::string& client, const std::string& option) {
-    return unwritable({"/a", {{client, {}, {option}, {}}}, {}});
+    return unwritable(entry("/a", client, {option}));
   };
   CHECK(why("h", "rw").empty());
   CHECK_FALSE(why("", "rw").empty());
@@ -38,6 +39,5 @@ TEST_CASE("what exports(5) cannot express is refused") {
   CHECK_FALSE(why("h", "mp=/a)").empty());
   CHECK_FALSE(why("h", " rw").empty());
   CHECK_FALSE(why("h", "").empty());
-  CHECK_FALSE(unwritable({"", {{"h", {}, {}, {}}}, {}}).empty());
-  CHECK_FALSE(unwritable({"/a", {}, {}}).empty());
+  CHECK_FALSE(unwritable(entry("", "h", {})).empty());
 }

@@ -1,3 +1,4 @@
+#include "exports/diagnose.hpp"
 #include "exports/host.hpp"
 #include "exports/parse.hpp"
 #include "support/catch.hpp"
@@ -113,11 +114,15 @@ TEST_CASE("facts of directories: through links, with their file system") {
   const auto facts = probe_facts(
       *system, {parse("/link 10.0.0.1(rw)\n/ram/x 10.0.0.1(rw)\n/gone/x 10.0.0.1\nrel *\n", "f")}, {"/file"});
   REQUIRE(facts);
-  using Kind = DirectoryFact::Kind;
-  CHECK(facts->directories.at("/link") == DirectoryFact{Kind::directory, "/data/real", false, "ext4", "rw"});
-  CHECK(facts->directories.at("/ram/x") == DirectoryFact{Kind::directory, "/ram/x", false, "tmpfs", "rw,size=1g"});
+  using Kind = sys::EntryKind;
+  const auto& link = facts->directories.at("/link");
+  CHECK(link.kind == Kind::directory);
+  CHECK(link.resolved == "/data/real");
+  CHECK(link.fs_type == "ext4");
+  CHECK(facts->directories.at("/ram/x").mount == "/ram");
+  CHECK(facts->mounts.at("/ram")->super_options == "rw,size=1g");
   CHECK(facts->directories.at("/gone/x").kind == Kind::missing);
-  CHECK(facts->directories.at("/file").kind == Kind::other);
+  CHECK(facts->directories.at("/file").exists());
   CHECK(facts->directories.find("rel") == facts->directories.end());
   CHECK(facts->names.empty());
 }
@@ -127,7 +132,7 @@ TEST_CASE("options that the installed exportfs lacks, by what its program holds"
     const auto system = machine(std::string("{") + k_mountinfo + R"(,
       "run": [{"argv": ["rpc.mountd", "--version"], "out": "rpc.mountd version 2.6.2\n"},
               {"argv": ["getent", "ahosts", "h"], "exit_code": 2}],
-      "inspect": {"/usr/sbin/exportfs": {"kind": "file", "content": ")" +
+      "entries": {"/usr/sbin/exportfs": {"kind": "file", "content": ")" +
                                     content + "\"}}}",
                                 "/nonexistent");
     const auto facts = probe_facts(*system, {parse("/a h(" + options + ")", "f")});
@@ -141,19 +146,37 @@ TEST_CASE("options that the installed exportfs lacks, by what its program holds"
   CHECK(with("", "rw,xprtsec=tls").missing_options.empty()); // not installed
 }
 
-TEST_CASE("the way to a directory") {
+TEST_CASE("what others could exchange is known, and where it leads") {
+  const Root root;
+  root.make("/data/real");
+  root.make("/open/proj");
+  root.make("/safe");
+  std::filesystem::permissions(root.path() + "/open", std::filesystem::perms(0777));
+  std::filesystem::create_directory_symlink("/data/real", root.path() + "/open/link");
+  const auto system = machine(std::string("{") + k_mountinfo + "}", root.path());
+  const auto facts = probe_facts(*system, {parse("/open/proj h(rw)\n/open/link h\n/safe h\n/open/new/dir h", "f")});
+  REQUIRE(facts);
+  CHECK(facts->exchangeable.size() == 3);
+  CHECK(facts->exchangeable.at("/open/proj") == "others could exchange `proj`: `/open` has mode 0777");
+  CHECK_FALSE(facts->exchangeable.contains("/safe"));
+  CHECK(facts->directories.at("/open/link").resolved == "/data/real");
+  const auto found = diagnose({parse("/open/proj 10.0.0.1(rw)", "f")}, {}, *facts);
+  REQUIRE(found.size() == 2); // and a part of its file system
+  CHECK((found[0].code == "SF138" || found[1].code == "SF138"));
+}
+
+TEST_CASE("the access of a directory") {
   const Root root;
   root.make("/a/b");
   const auto system = machine(std::string("{") + k_mountinfo + "}", root.path());
-  const auto missing = probe_directory(*system, {DirectoryFact::Kind::missing, "/a/c/d", false, "ext4", ""});
-  REQUIRE(missing);
-  CHECK(missing->missing == Lines{"/a/c", "/a/c/d"});
-  CHECK_FALSE(missing->access);
+  const auto missing = system->entry({.path = "/a/c/d"});
+  CHECK(missing.resolved == "/a/c/d");
+  CHECK(missing.ancestor == "/a");
+  CHECK_FALSE(probe_access(*system, missing).value());
   std::filesystem::permissions(root.path() + "/a/b", std::filesystem::perms(0750));
-  const auto there = probe_directory(*system, {DirectoryFact::Kind::directory, "/a/b", false, "ext4", ""});
-  REQUIRE(there);
-  CHECK(there->missing.empty());
-  REQUIRE(there->access);
-  CHECK(there->access->mode == 0750);
-  CHECK(there->access->default_acl.empty());
+  const auto access = probe_access(*system, system->entry({.path = "/a/b"}));
+  REQUIRE(access);
+  REQUIRE(*access);
+  CHECK((*access)->mode == 0750);
+  CHECK((*access)->default_acl.empty());
 }

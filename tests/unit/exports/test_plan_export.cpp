@@ -15,12 +15,17 @@ namespace {
 constexpr const char* k_header =
     "# Managed by sharefs: made from sharefs.yaml by `sharefs export`. Changes made here are lost.\n";
 
-Desired desired(const std::string& directory, Lines clients, Lines options = {}) {
-  return {directory, std::move(clients), std::move(options), {}, {"y", 3, 5}};
+using Exports = std::vector<Export>;
+
+Exports desired(const std::string& directory, const Lines& clients, const Lines& options = {}) {
+  Exports exports;
+  for (const auto& client : clients)
+    exports.push_back(make_export(directory, client, options, {"y", 3, 5}));
+  return exports;
 }
 
-Request exactly(std::vector<Desired> exports) {
-  return {std::move(exports), {}, true};
+Request exactly(Exports exports) {
+  return {std::move(exports), {}, {}, true};
 }
 
 /// A host with these files, whose server runs and whose etab follows from them; directories exist.
@@ -39,6 +44,16 @@ Actual host(const std::string& exports_text, const std::optional<std::string>& o
   return actual;
 }
 
+sys::Entry entry_at(const std::string& path, sys::EntryKind kind, const std::string& ancestor) {
+  sys::Entry entry;
+  entry.path = entry.resolved = path;
+  entry.ancestor = ancestor;
+  entry.kind = kind;
+  entry.device = 7;
+  entry.inode = 11;
+  return entry;
+}
+
 /// Each step in a line.
 Lines steps(const Actual& actual, const Request& request) {
   Lines lines;
@@ -55,17 +70,18 @@ std::string written(const Actual& actual, const Request& request) {
 
 TEST_CASE("from nothing: the directory, its access, the file, the reload, the server") {
   Actual actual;
-  actual.directories["/srv/share"] = {{"/srv", "/srv/share"}, std::nullopt};
-  auto wanted = desired("/srv/share", {"10.0.0.1", "10.0.0.2"});
-  wanted.access = {DirectoryAccess::Kind::group, "ml", 1234, 02775};
-  const auto request = exactly({wanted});
+  actual.facts.directories["/srv/share"] = entry_at("/srv/share", sys::EntryKind::missing, "/");
+  auto request = exactly(desired("/srv/share", {"10.0.0.1", "10.0.0.2"}));
+  request.access["/srv/share"] = {DirectoryAccess::Kind::group, "ml", 1234, 02770};
   const auto composed = compose(actual, request);
   const auto plan = plan_export(actual, request, composed);
   REQUIRE(plan.steps.size() == 13);
   CHECK(std::get<plan::MakeDirectory>(plan.steps[0].action).path == "/srv");
   CHECK(std::get<plan::MakeDirectory>(plan.steps[1].action).path == "/srv/share");
   CHECK(std::get<plan::SetAccess>(plan.steps[2].action) ==
-        plan::SetAccess{"/srv/share", std::nullopt, {0, 1234, 02775, "u::rwx,g::rwx,o::r-x"}});
+        plan::SetAccess{"/srv/share", std::nullopt, {0, 1234, 02770, "u::rwx,g::rwx,o::---"}, "ml"});
+  CHECK(describe(plan.steps[2].action) == "set access of /srv/share: root:ml 2770, group-writable");
+  CHECK(plan.notes.empty());
   CHECK(std::get<plan::MakeDirectory>(plan.steps[3].action).path == "/etc/exports.d");
   const auto& file = std::get<plan::WriteFile>(plan.steps[4].action);
   CHECK(file.path == k_own_file);
@@ -80,7 +96,7 @@ TEST_CASE("from nothing: the directory, its access, the file, the reload, the se
 }
 
 TEST_CASE("what is right is left alone") {
-  const auto request = exactly({desired("/a", {"10.0.0.1"}, {"rw"})});
+  const auto request = exactly(desired("/a", {"10.0.0.1"}, {"rw"}));
   auto actual = host("", written(host(""), request));
   CHECK(steps(actual, request).empty());
   SECTION("what is in the file but not in etab needs a reload") {
@@ -100,10 +116,10 @@ TEST_CASE("what is right is left alone") {
 TEST_CASE("access of the directory") {
   auto actual = host("");
   const auto plan_of = [&](DirectoryAccess access, plan::Access now) {
-    actual.directories["/a"] = {{}, std::move(now)};
-    auto wanted = desired("/a", {"10.0.0.1"});
-    wanted.access = std::move(access);
-    const auto request = exactly({wanted});
+    actual.facts.directories["/a"] = entry_at("/a", sys::EntryKind::directory, "/");
+    actual.access["/a"] = std::move(now);
+    auto request = exactly(desired("/a", {"10.0.0.1"}));
+    request.access["/a"] = std::move(access);
     std::vector<plan::SetAccess> found;
     for (const auto& step : plan_export(actual, request, compose(actual, request)).steps)
       if (const auto* action = std::get_if<plan::SetAccess>(&step.action))
@@ -114,17 +130,63 @@ TEST_CASE("access of the directory") {
   const plan::Access plain{5, 6, 0755, ""};
   CHECK(plan_of({Kind::keep, "", 0, 0}, plain).empty());
   CHECK(plan_of({Kind::open, "", 0, 0}, plain) ==
-        std::vector<plan::SetAccess>{{"/a", plain, {5, 6, 0777, ""}}}); // the owner stays
-  CHECK(plan_of({Kind::open, "", 0, 0}, {5, 6, 0777, ""}).empty());
+        std::vector<plan::SetAccess>{{"/a", plain, {5, 6, 01777, ""}, {}, 7, 11}}); // the owner stays
+  CHECK(plan_of({Kind::open, "", 0, 0}, {5, 6, 01777, ""}).empty());
   CHECK(plan_of({Kind::group, "g", 9, 02770}, plain) ==
-        std::vector<plan::SetAccess>{{"/a", plain, {5, 9, 02770, "u::rwx,g::rwx,o::---"}}});
+        std::vector<plan::SetAccess>{{"/a", plain, {5, 9, 02770, "u::rwx,g::rwx,o::---"}, "g", 7, 11}});
   CHECK(plan_of({Kind::group, "g", 9, 02770}, {5, 9, 02770, "u::rwx,g::rwx,o::---"}).empty());
+}
+
+TEST_CASE("what lets everyone in is said in words") {
+  auto actual = host("");
+  actual.facts.directories["/a"] = entry_at("/a", sys::EntryKind::directory, "/");
+  const auto notes = [&](DirectoryAccess access) {
+    auto request = exactly(desired("/a", {"10.0.0.1"}));
+    request.access["/a"] = std::move(access);
+    return plan_export(actual, request, compose(actual, request)).notes;
+  };
+  using Kind = DirectoryAccess::Kind;
+  CHECK(notes({Kind::group, "g", 9, 02770}).empty());
+  CHECK(notes({Kind::group, "g", 9, 02775}) ==
+        Lines{"/a: readable by everyone on every node, and so is every file made in it, whatever the umask"});
+  CHECK(notes({Kind::group, "g", 9, 02777}) ==
+        Lines{"/a: writable by everyone on every node, and so is every file made in it, whatever the umask"});
+  CHECK(notes({Kind::open, "", 0, 0}) == Lines{"/a: writable by everyone on every node"});
+  CHECK(notes({Kind::keep, "", 0, 0}).empty());
+}
+
+TEST_CASE("the access of directories of the system is never changed") {
+  const auto refused = [](const std::string& directory, const std::string& resolved) {
+    Actual actual;
+    actual.facts.directories[directory] = entry_at(resolved, sys::EntryKind::directory, "/");
+    auto request = exactly(desired(directory, {"10.0.0.1"}));
+    request.access[directory].kind = DirectoryAccess::Kind::open;
+    const auto found = diagnose_access(actual, request);
+    request.access[directory].kind = DirectoryAccess::Kind::keep;
+    CHECK(diagnose_access(actual, request).empty());
+    return found.empty() ? std::string() : found.front().message;
+  };
+  for (const auto* path :
+       {"/", "/etc", "/etc/cron.d", "/usr", "/usr/local/bin", "/var", "/var/lib", "/var/log/x", "/root", "/home",
+        "/boot", "/dev/shm", "/proc", "/sys", "/run", "/bin", "/lib64", "/opt", "/tmp"}) {
+    CAPTURE(path);
+    CHECK_FALSE(refused(path, path).empty());
+  }
+  for (const auto* path : {"/srv", "/srv/share", "/mnt", "/mnt/share", "/data", "/home/data", "/opt/data", "/etcetera",
+                           "/var/lib/share", "/var/cache/hub"}) {
+    CAPTURE(path);
+    CHECK(refused(path, path).empty());
+  }
+  CHECK(refused("/srv/link", "/etc") ==
+        "the access of `/srv/link` is not changed, since it holds the configuration of the system");
+  CHECK(refused("/", "/") ==
+        "the access of `/` is not changed, since /etc in it holds the configuration of the system");
 }
 
 TEST_CASE("options: what exportfs would complain about is written out") {
   const auto options = [](Lines given) {
-    const auto request = exactly({desired("/a", {"h"}, std::move(given))});
-    return compose(host(""), request).exports.at(0).clients.at(0).options;
+    const auto request = exactly(desired("/a", {"h"}, std::move(given)));
+    return compose(host(""), request).exports.at(0).options;
   };
   CHECK(options({}) == Lines{"rw", "sync", "no_subtree_check", "root_squash"});
   CHECK(options({"rw"}) == Lines{"rw", "sync", "no_subtree_check"});
@@ -135,12 +197,12 @@ TEST_CASE("options: what exportfs would complain about is written out") {
 TEST_CASE("a file system without an identity gets an fsid, always the same") {
   const auto compose_on = [](const std::string& fs_type, const std::string& others, Lines options = {}) {
     auto actual = host(others);
-    actual.facts.directories["/ram"] = {DirectoryFact::Kind::directory, "/ram", false, fs_type, ""};
-    return compose(actual, exactly({desired("/ram", {"10.0.0.1"}, std::move(options))}));
+    auto& ram = actual.facts.directories["/ram"];
+    ram.kind = sys::EntryKind::directory;
+    ram.fs_type = fs_type;
+    return compose(actual, exactly(desired("/ram", {"10.0.0.1"}, std::move(options))));
   };
-  const auto fsid = [](const Composed& composed) {
-    return settings_of({}, composed.exports.at(0).clients.at(0).options)->fsid;
-  };
+  const auto fsid = [](const Composed& composed) { return settings_of({}, composed.exports.at(0).options)->fsid; };
   const auto first = compose_on("tmpfs", "");
   REQUIRE(fsid(first));
   CHECK(fsid(first) == fsid(compose_on("tmpfs", "/b h(fsid=7)")));
@@ -154,49 +216,45 @@ TEST_CASE("a file system without an identity gets an fsid, always the same") {
 
 TEST_CASE("own file: named exports are put in or replaced, --all makes it exactly so") {
   const auto actual = host("", "/a h(ro)\n/b i(ro)\n");
-  const Request one{{desired("/b", {"j"}, {"rw"})}, {}, false};
+  const Request one{desired("/b", {"j"}, {"rw"}), {}, {}, false};
   const auto after = host("", written(actual, one));
   CHECK(steps(after, one).empty());
-  CHECK(steps(after, {{desired("/a", {"h"}, {"ro"})}, {}, false}).size() == 2); // its options are completed
-  CHECK(written(actual, {{desired("/a", {"j"}, {"rw"})}, {}, false}) ==
+  CHECK(steps(after, {desired("/a", {"h"}, {"ro"}), {}, {}, false}).size() == 2); // its options are completed
+  CHECK(written(actual, {desired("/a", {"j"}, {"rw"}), {}, {}, false}) ==
         std::string(k_header) + "/a j(rw,sync,no_subtree_check)\n/b i(ro)\n"); // where it was
   CHECK(written(actual, one) == std::string(k_header) + "/a h(ro)\n/b j(rw,sync,no_subtree_check)\n");
   CHECK(written(actual, exactly(one.exports)) == std::string(k_header) + "/b j(rw,sync,no_subtree_check)\n");
-  CHECK(written(actual, {{}, {"/a"}, false}) == std::string(k_header) + "/b i(ro)\n");
-  CHECK(written(actual, {{}, {"/a", "/b"}, true}).empty());
+  CHECK(written(actual, {{}, {}, {"/a"}, false}) == std::string(k_header) + "/b i(ro)\n");
+  CHECK(written(actual, {{}, {}, {"/a", "/b"}, true}).empty());
 }
 
-TEST_CASE("withdrawing: by name from etab first, then the file") {
+TEST_CASE("withdrawing: the file first, whose guard stops a plan that another run has overtaken") {
   const auto actual = host("/x h(ro)\n", std::string(k_header) + "/a 10.0.0.1(ro)\n/b fe80::1(ro)\n");
-  CHECK(steps(actual, {{}, {"/a", "/b"}, true}) == Lines{"run `exportfs -u 10.0.0.1:/a '[fe80::1]:/b'`",
-                                                         "remove /etc/exports.d/sharefs.exports", "run `exportfs -r`"});
-  CHECK(steps(actual, {{}, {"/a"}, false}) ==
-        Lines{"run `exportfs -u 10.0.0.1:/a`", "write /etc/exports.d/sharefs.exports", "run `exportfs -r`"});
-  const auto plan = plan_export(actual, {{}, {"/a"}, false}, compose(actual, {{}, {"/a"}, false}));
-  CHECK(std::get<plan::RunTool>(plan.steps[0].action).undo == Argv{"exportfs", "-r"});
+  CHECK(steps(actual, {{}, {}, {"/a", "/b"}, true}) ==
+        Lines{"remove /etc/exports.d/sharefs.exports", "run `exportfs -r`"});
+  CHECK(steps(actual, {{}, {}, {"/a"}, false}) == Lines{"write /etc/exports.d/sharefs.exports", "run `exportfs -r`"});
   SECTION("what another file exports too is not withdrawn") {
     const auto both = host("/a 10.0.0.1(ro)\n", "/a 10.0.0.1(ro)\n");
-    CHECK(compose(both, {{}, {"/a"}, false}).retired.empty());
+    CHECK(compose(both, {{}, {}, {"/a"}, false}).retired.empty());
   }
   SECTION("after a run that was cut off behind the file, etab still has it") {
     auto late = host("", std::nullopt);
     late.etab = parse_etab("/a\t10.0.0.1(ro)\n");
-    CHECK(steps(late, {{}, {"/a"}, false}).size() == 1);
-    CHECK(steps(host("", std::nullopt), {{}, {"/a"}, false}).empty());
+    CHECK(steps(late, {{}, {}, {"/a"}, false}) == Lines{"run `exportfs -r`"});
+    CHECK(steps(host("", std::nullopt), {{}, {}, {"/a"}, false}).empty());
   }
 }
 
 TEST_CASE("a client that is no longer wanted is withdrawn") {
   const auto actual = host("", "/a 10.0.0.1(rw,sync,no_subtree_check) 10.0.0.2(rw,sync,no_subtree_check)\n");
-  const auto lines = steps(actual, exactly({desired("/a", {"10.0.0.1"}, {"rw"})}));
-  REQUIRE(lines.size() == 3);
-  CHECK(lines[0] == "run `exportfs -u 10.0.0.2:/a`");
+  const auto lines = steps(actual, exactly(desired("/a", {"10.0.0.1"}, {"rw"})));
+  CHECK(lines == Lines{"write /etc/exports.d/sharefs.exports", "run `exportfs -r`"});
 }
 
 TEST_CASE("the reload of others' changes is told, and exports by hand stay") {
   auto actual = host("/x 10.0.0.9(ro)\n");
   actual.etab = parse_etab("/hand\tfe80::9(rw,sync,fsid=4)\n"); // and /x was not reloaded yet
-  const auto request = exactly({desired("/a", {"10.0.0.1"}, {"rw"})});
+  const auto request = exactly(desired("/a", {"10.0.0.1"}, {"rw"}));
   const auto plan = plan_export(actual, request, compose(actual, request));
   REQUIRE(plan.notes.size() == 2);
   CHECK(plan.notes[0] == "the reload also puts into force what was changed by hand: /x to 10.0.0.9 (/etc/exports:1:4)");
@@ -211,7 +269,7 @@ TEST_CASE("where own file stands among the others") {
   actual.files.files.push_back(parse("/y h(ro)", "/etc/exports.d/a.exports"));
   actual.files.files.push_back(parse("/z h(ro)", "/etc/exports.d/zoo.exports"));
   Lines names;
-  for (const auto& file : files_after(actual, compose(actual, exactly({desired("/a", {"h"})}))))
+  for (const auto& file : files_after(actual, compose(actual, exactly(desired("/a", {"h"})))))
     names.push_back(file.name);
   CHECK(names == Lines{"/etc/exports", "/etc/exports.d/a.exports", k_own_file, "/etc/exports.d/zoo.exports"});
 }

@@ -75,6 +75,34 @@ TEST_CASE("a running server is left alone") {
   }
 }
 
+TEST_CASE("a server that is to offer version 4 only is started without the portmapper") {
+  ServerState state;
+  state.nfsd_mounted = state.pipefs_mounted = true;
+  state.version3 = false;
+  CHECK(tools(state) == Lines{"nfsdcld", "rpc.nfsd 8 / rpc.nfsd 0", "rpc.mountd"});
+  state.missing = {"rpc.mountd", "rpcbind"};
+  CHECK(check_installed(state));
+  CHECK(tools(state).back() == "nfsv4.exportd");
+  state.missing = {"rpc.mountd", "nfsv4.exportd"};
+  CHECK_FALSE(check_installed(state));
+  state.version3 = true;
+  state.missing = {"rpcbind"};
+  CHECK_FALSE(check_installed(state));
+}
+
+TEST_CASE("whether version 3 is offered is read in nfs.conf") {
+  const auto offers = [](const std::string& text) {
+    return probed(std::string(R"({"identity": {"systemd": false}, "entries": {
+      "/etc/nfs.conf": {"kind": "file", "content": ")") +
+                  text + R"("}, "/proc": {"kind": "directory", "names": []}, )" + k_programs + "}}")
+        .version3;
+  };
+  CHECK(offers(""));
+  CHECK(offers("[nfsd]\\nvers3=y\\n"));
+  CHECK_FALSE(offers("[general]\\n[nfsd]\\n threads=8\\n vers3 = n # no\\n"));
+  CHECK(offers("[nfsd]\\n# vers3=n\\n[mountd]\\nvers3=n\\n"));
+}
+
 TEST_CASE("what cannot be seen is not planned") {
   ServerState state;
   state.visible = false;
@@ -105,6 +133,11 @@ TEST_CASE("with systemd: enabled and started, and taken back exactly") {
       {with_units({k_socket_up, {"nfs-server.service", "loaded", "active", "enabled"}}, 8), {}},
       {with_units({k_socket_up, {"nfs-server.service", "loaded", "active", "enabled"}}, 0), // `rpc.nfsd 0` by hand
        {"systemctl restart nfs-server.service / systemctl stop nfs-server.service"}},
+      {with_units({k_socket_up,
+                   {"nfs-server.service", "loaded", "active", "enabled"},
+                   {"nfs-mountd.service", "loaded", "failed", "static"}},
+                  8),
+       {"systemctl start nfs-mountd.service / systemctl stop nfs-mountd.service"}},
       {with_units(
            {{"rpcbind.socket", "masked", "inactive", "masked"}, {"nfs-server.service", "loaded", "active", "enabled"}},
            8),
@@ -133,18 +166,18 @@ TEST_CASE("what is missing is named with the commands that install it") {
 TEST_CASE("the server is looked at without systemd: processes of this network namespace only") {
   const auto state = probed(std::string(R"({"identity": {"systemd": false},
     "mountinfo": "20 1 0:5 / / rw - ext4 /dev/sda rw\n30 20 0:40 / /proc/fs/nfsd rw - nfsd nfsd rw\n",
-    "inspect": {)") + k_programs +
+    "entries": {)") + k_programs +
                             R"(,
       "/proc/fs/nfsd/threads": {"kind": "file", "content": "8\n"},
       "/proc/fs/nfsd/versions": {"kind": "file", "content": "-2 -3 +4 +4.1 +4.2\n"},
-      "/proc": {"kind": "directory", "entries": ["1", "20", "30", "self"]},
+      "/proc": {"kind": "directory", "names": ["1", "20", "30", "self"]},
       "/proc/self/ns/net": {"kind": "symlink", "link_target": "net:[7]"},
       "/proc/1/comm": {"kind": "file", "content": "init\n"},
       "/proc/20/comm": {"kind": "file", "content": "rpc.mountd\n"},
       "/proc/30/comm": {"kind": "file", "content": "rpcbind\n"},
       "/proc/20/ns/net": {"kind": "symlink", "link_target": "net:[7]"},
       "/proc/30/ns/net": {"kind": "symlink", "link_target": "net:[8]"}}})");
-  CHECK(state.missing.empty());
+  CHECK(state.missing == Lines{"nfsv4.exportd"});
   CHECK(state.threads == 8);
   CHECK_FALSE(state.version3);
   CHECK(state.nfsd_mounted);
@@ -156,9 +189,9 @@ TEST_CASE("the server is looked at with systemd") {
   const auto state = probed(std::string(R"({"identity": {"systemd": true},
     "mountinfo": "20 1 0:5 / / rw - ext4 /dev/sda rw\n",
     "run": [{"argv": ["systemctl", "show", "--property=Id,LoadState,ActiveState,UnitFileState", "nfs-server.service",
-                      "nfs-kernel-server.service", "rpcbind.socket", "rpcbind.service"],
-      "out": "Id=nfs-server.service\nLoadState=loaded\nActiveState=inactive\nUnitFileState=disabled\n\nId=nfs-server.service\nLoadState=loaded\nActiveState=inactive\nUnitFileState=alias\n\nId=rpcbind.socket\nLoadState=not-found\nActiveState=inactive\nUnitFileState=\n\nId=rpcbind.service\nLoadState=masked\nActiveState=inactive\nUnitFileState=masked\n"}],
-    "inspect": {)") + k_programs +
+                      "nfs-kernel-server.service", "nfs-mountd.service", "rpcbind.socket", "rpcbind.service"],
+      "out": "Id=nfs-server.service\nLoadState=loaded\nActiveState=inactive\nUnitFileState=disabled\n\nId=nfs-server.service\nLoadState=loaded\nActiveState=inactive\nUnitFileState=alias\n\nId=nfs-mountd.service\nLoadState=not-found\nActiveState=inactive\nUnitFileState=\n\nId=rpcbind.socket\nLoadState=not-found\nActiveState=inactive\nUnitFileState=\n\nId=rpcbind.service\nLoadState=masked\nActiveState=inactive\nUnitFileState=masked\n"}],
+    "entries": {)") + k_programs +
                             "}}");
   CHECK(state.threads == 0);
   CHECK(state.units == std::vector<Unit>{{"nfs-server.service", "loaded", "inactive", "disabled"},

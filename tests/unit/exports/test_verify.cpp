@@ -43,7 +43,7 @@ TEST_CASE("etab is compared by meaning, client by client") {
   CAPTURE(row.wanted, row.etab);
   Actual actual;
   actual.facts.names["n1"] = actual.facts.names["alias"] = {{"10.0.0.5"}, "n1.lab"};
-  actual.facts.directories["/link"].real_path = "/real";
+  actual.facts.directories["/link"].resolved = "/real";
   CHECK(told(verify_etab(composed(row.wanted), actual, parse_etab(row.etab))) == row.told);
 }
 
@@ -91,7 +91,7 @@ TEST_CASE("entries of others stay, or are told") {
 TEST_CASE("the list over the network") {
   const auto wanted = composed("/a 10.0.0.1(rw) n1(rw)\n/b *(rw)");
   HostFacts facts;
-  facts.directories["/b"].real_path = "/real/b";
+  facts.directories["/b"].resolved = "/real/b";
   CHECK(verify_listing(wanted, facts, listing({{"/a", {"10.0.0.0/24"}}, {"/real/b", {}}})).empty());
   CHECK(told(verify_listing(wanted, facts, listing({{"/a", {"10.0.0.1"}}, {"/b", {}}}))) == Lines{"SF132 error 2:1"});
   SECTION("a server for version 4 only has no list") {

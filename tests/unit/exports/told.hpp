@@ -16,18 +16,31 @@ inline std::vector<std::string> told(const Diagnoses& diagnoses) {
 }
 
 inline Diagnoses diagnoses_of(const std::string& text, const HostFacts& facts = {}) {
-  return diagnose({parse(text, "f")}, facts);
+  const std::vector<ExportsFile> files{parse(text, "f")};
+  return diagnose(files, expected_etab(files, facts), facts);
 }
 
 /// "DIRECTORY CLIENT SETTINGS" for each client.
 inline std::vector<std::string> entries(const std::vector<Export>& exports) {
   std::vector<std::string> lines;
-  for (const auto& line : exports)
-    for (const auto& client : line.clients) {
-      const auto settings = settings_of(client.defaults, client.options);
-      lines.push_back(line.directory + " " + client.name + " " + (settings ? summary(*settings) : "?"));
-    }
+  for (const auto& entry : exports)
+    lines.push_back(entry.directory + " " + entry.client + " " + summary(entry.settings));
   return lines;
+}
+
+/// Without their places, for comparisons.
+inline std::vector<Export> without_places(std::vector<Export> exports) {
+  for (auto& entry : exports)
+    entry.origin = entry.line = {};
+  return exports;
+}
+
+/// An export as parse() makes it, from one line `line` of a file.
+inline Export entry(const std::string& directory, const std::string& client, std::vector<std::string> options,
+                    std::vector<std::string> defaults = {}, int line = 1) {
+  const auto settings = settings_of(defaults, options);
+  return {directory,      client,        settings.value_or(Settings{}), std::move(defaults), std::move(options),
+          {"y", line, 5}, {"y", line, 3}};
 }
 
 } // namespace sharefs::exports::test

@@ -2,7 +2,9 @@
 // One or more of every action, with bytes that are hard on JSON and on terminals.
 #include "plan/action.hpp"
 
-namespace sharefs::plan::test {
+namespace sharefs::test {
+
+using namespace plan;
 
 inline Actor alice() {
   return {{"alice", 1001, 1001, {1001, 2000}, "/home/alice"}, "/home/alice"};
@@ -28,11 +30,11 @@ inline std::vector<Action> samples() {
       Mount{"storage1:/mnt/share", "/data/share", "nfs", "vers=4.2,hard", std::chrono::milliseconds(1234)},
       Unmount{"/data/share", true, true, "storage1:/mnt/share", "nfs4", "rw,vers=4.2", std::chrono::milliseconds(1)},
       Unmount{"/data/share", false, false, "", "", "", std::chrono::milliseconds(10'000)},
-      CopyTree{"/home/alice/miniconda3/envs/llm", "/data/share/conda/llm", std::chrono::milliseconds(3'600'000)},
+      RemoveTree{"/var/tmp/sharefs-alice/\xff", 0xFFFFFFFFFFFFFFFFU, 2, std::chrono::milliseconds(7)},
       RunTool{{"exportfs", "-r"}, {}, true, {0, 1}, std::chrono::milliseconds(30'000)},
       RunTool{{"systemctl", "start", "a b"}, {"systemctl", "stop", "a b"}, false, {0}, std::chrono::milliseconds(5)},
       RunTool{{"sync"}, {}, false, {}, std::chrono::milliseconds(5)},
   };
 }
 
-} // namespace sharefs::plan::test
+} // namespace sharefs::test

@@ -1,11 +1,13 @@
 #include "base/text.hpp"
-#include "fake_system.hpp"
 #include "plan/apply.hpp"
 #include "plan/journal.hpp"
 #include "support/catch.hpp"
+#include "willing_machine.hpp"
 
 #include <csignal>
+#include <sys/resource.h>
 #include <sys/wait.h>
+#include <system_error>
 #include <thread>
 
 using namespace sharefs;
@@ -16,7 +18,7 @@ namespace {
 
 struct ApplyMachine {
   test::TemporaryRoot root;
-  test::FakeSystem system{root.path()};
+  test::ScriptedSystem system{root.path(), test::willing_machine()};
   Journal journal{system.files(), "/state"};
 
   Report run(const Plan& plan, ApplyOptions options = {}) {
@@ -47,17 +49,15 @@ TEST_CASE("steps of a group run in order, the empty group before all") {
   plan.add("", "", tool("second"));
   const auto report = machine.run(plan);
   CHECK(outcomes(report) == "dddd");
-  CHECK(machine.system.calls == std::vector<std::string>{"run first", "run second", "run a1", "run a2"});
+  CHECK(machine.system.calls() == std::vector<std::string>{"run first", "run second", "run a1", "run a2"});
   CHECK(report.results[2].step == 2);
   CHECK_FALSE(report.interrupted);
 }
 
 TEST_CASE("a failure ends its group only") {
   ApplyMachine machine;
-  machine.system.tool = [](const sys::Command& command) {
-    sys::Completed completed;
-    completed.exit_code = command.argv[0] == "bad" ? 1 : 0;
-    return completed;
+  machine.system.machine.on_run = [](const sys::Command& command) {
+    return test::exited(command.argv[0] == "bad" ? 1 : 0);
   };
   Plan plan;
   plan.add("", "", tool("bad"));
@@ -78,7 +78,7 @@ TEST_CASE("groups run at the same time, but no more of them than asked for") {
   std::atomic<int> now{0};
   std::atomic<int> most{0};
   int awaited = 3;
-  machine.system.tool = [&](const sys::Command&) {
+  machine.system.machine.on_run = [&](const sys::Command&) {
     const int running = ++now;
     for (int seen = most; running > seen && !most.compare_exchange_weak(seen, running);)
       ;
@@ -87,9 +87,7 @@ TEST_CASE("groups run at the same time, but no more of them than asked for") {
     while (most < awaited && std::chrono::steady_clock::now() < end)
       std::this_thread::sleep_for(milliseconds(1));
     --now;
-    sys::Completed completed;
-    completed.exit_code = 0;
-    return completed;
+    return test::exited(0);
   };
   Plan plan;
   for (int i = 0; i < 6; ++i)
@@ -107,11 +105,9 @@ TEST_CASE("groups run at the same time, but no more of them than asked for") {
 
 TEST_CASE("a group that has used its time begins no further step") {
   ApplyMachine machine;
-  machine.system.tool = [](const sys::Command&) {
+  machine.system.machine.on_run = [](const sys::Command&) {
     std::this_thread::sleep_for(milliseconds(20));
-    sys::Completed completed;
-    completed.exit_code = 0;
-    return completed;
+    return test::exited(0);
   };
   Plan plan;
   plan.add("a", "", tool("slow"));
@@ -134,7 +130,7 @@ TEST_CASE("nested targets never run at the same time") {
   plan.add("b", "", Mount{"s:/x", "/d", "nfs", ""});
   plan.add("a", "", Mount{"s:/y", "/d/e", "nfs", ""});
   CHECK(machine.run(plan).ok());
-  CHECK(machine.system.calls == std::vector<std::string>{"mount s:/x /d", "mount s:/y /d/e"});
+  CHECK(machine.system.calls() == std::vector<std::string>{"mount -t nfs s:/x /d", "mount -t nfs s:/y /d/e"});
 }
 
 TEST_CASE("what is as it should be leaves no trace in the journal") {
@@ -144,7 +140,7 @@ TEST_CASE("what is as it should be leaves no trace in the journal") {
   plan.add("", "", MakeDirectory{"/d", 0755, {}});
   const auto first = machine.run(plan);
   CHECK(outcomes(first) == "dd");
-  CHECK(first.journal_id == "20260131-120000-4711");
+  CHECK(first.journal_id == "1");
   const auto second = machine.run(plan);
   CHECK(outcomes(second) == "uu");
   CHECK(second.journal_id.empty());
@@ -161,6 +157,77 @@ TEST_CASE("without a journal nothing is changed") {
   CHECK(outcomes(report) == "f");
   CHECK(report.results[0].error->message.starts_with("the journal cannot be written, so nothing is changed: /state"));
   CHECK_FALSE(std::filesystem::exists(machine.root.path() + "/f"));
+}
+
+TEST_CASE("the unnamed group of a plan that takes another back runs last, and only if all others succeeded") {
+  ApplyMachine machine;
+  machine.system.machine.on_run = [](const sys::Command& command) { return test::exited(command.argv[0] == "bad"); };
+  Plan plan;
+  plan.unnamed_last = true;
+  plan.add("", "", tool("last"));
+  plan.add("a", "", tool("first"));
+  CHECK(outcomes(machine.run(plan)) == "dd");
+  CHECK(machine.system.calls() == std::vector<std::string>{"run first", "run last"});
+  plan.add("b", "", tool("bad"));
+  CHECK(outcomes(machine.run(plan)) == "sdf");
+}
+
+TEST_CASE("without another thread to be had, one does it all") {
+  ApplyMachine machine;
+  Plan plan;
+  for (int i = 0; i < 8; ++i)
+    plan.add("group " + std::to_string(i), "", tool("t"));
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const rlimit none{0, 0}; // no stack of a thread fits: pthread_create(3) fails as without memory or processes
+    const rlimit little{64U << 20U, 64U << 20U};
+    if (::geteuid() == 0 && ::setuid(54321) != 0)
+      ::_exit(9);
+    ::setrlimit(RLIMIT_NPROC, &none);
+    ::setrlimit(RLIMIT_STACK, &little);
+    bool refused = false;
+    try {
+      std::jthread([] {}).join();
+    } catch (const std::system_error&) {
+      refused = true;
+    }
+    const Journal nowhere(machine.system.files(), "/state");
+    const auto report = apply(plan, machine.system, nowhere, {});
+    ::_exit(refused && report.results.size() == 8 ? 0 : 1); // the journal is root's: each step fails, none terminates
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  REQUIRE(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
+}
+
+TEST_CASE("on a disk that is full at any byte of the journal, nothing is done without its intent") {
+  for (rlim_t limit = 0; limit < 2000; limit += 37) {
+    ApplyMachine machine;
+    const pid_t child = ::fork();
+    if (child == 0) {
+      std::signal(SIGXFSZ, SIG_IGN);
+      const rlimit full{limit, limit};
+      ::setrlimit(RLIMIT_FSIZE, &full);
+      Plan plan;
+      plan.add("", "", MakeDirectory{"/one", 0755, {}});
+      plan.add("", "", MakeDirectory{"/two", 0755, {}});
+      plan.add("", "", MakeDirectory{"/three", 0755, {}});
+      machine.run(plan);
+      ::_exit(0);
+    }
+    ::waitpid(child, nullptr, 0);
+    const auto entries = machine.journal.list();
+    REQUIRE(entries);
+    const std::array<const char*, 3> paths{"/one", "/two", "/three"};
+    for (std::size_t i = 0; i < paths.size(); ++i) {
+      CAPTURE(limit, paths[i]);
+      if (std::filesystem::exists(machine.root.path() + paths[i])) {
+        REQUIRE(entries->size() == 1);
+        REQUIRE(entries->front().steps[i].begun);
+      }
+    }
+  }
 }
 
 TEST_CASE("progress is told before and after each step, by one thread at a time") {
@@ -185,13 +252,11 @@ TEST_CASE("SIGINT lets the running step end and leaves the rest; a second one en
   plan.add("", "", WriteFile{"/one", std::nullopt, "x", 0644});
   plan.add("", "", tool("interrupted"));
   plan.add("", "", WriteFile{"/two", std::nullopt, "x", 0644});
-  machine.system.tool = [twice](const sys::Command&) {
+  machine.system.machine.on_run = [twice](const sys::Command&) {
     ::raise(SIGINT);
     if (twice != 0)
       ::raise(SIGINT);
-    sys::Completed completed;
-    completed.exit_code = 0;
-    return completed;
+    return test::exited(0);
   };
   const pid_t child = ::fork(); // the flag is for the life of a process
   if (child == 0) {

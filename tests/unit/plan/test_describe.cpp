@@ -19,8 +19,8 @@ TEST_CASE("an action is described in one line") {
       "remove link /l -> relative/../t",
       "point link /data/current to gen-2 instead of gen-1",
       "rename /home/alice/envs to /home/alice/envs.before-sharefs as alice",
-      "set access of /data/share: mode 2775, uid 0, gid 1001, default ACL u::rwx,g::rwx,o::r-x",
-      "set access of /data/share: mode 0777, uid 4294967294, gid 0",
+      "set access of /data/share: root:1001 2775, readable by everyone",
+      "set access of /data/share: 4294967294:root 0777, writable by everyone",
       "mount storage1:/mnt/share on /data/share",
       "unmount /data/share (force, lazy)",
       "unmount /data/share",
@@ -40,7 +40,7 @@ TEST_CASE("touched paths are those that change") {
   CHECK(touched_paths(WriteFile{"/a", {}, "", 0}) == Paths{"/a"});
   CHECK(touched_paths(MakeLink{"/a", "/b", {}}) == Paths{"/a"});
   CHECK(touched_paths(Rename{"/a", "/b", {}}) == Paths{"/a", "/b"});
-  CHECK(touched_paths(CopyTree{"/a", "/b"}) == Paths{"/b"});
+  CHECK(touched_paths(RemoveTree{"/a", 1, 2}) == Paths{"/a"});
   CHECK(touched_paths(Mount{"s:/x", "/b", "nfs", ""}) == Paths{"/b"});
   CHECK(touched_paths(Unmount{"/b", false, false, "s:/x", "nfs", ""}) == Paths{"/b"});
   CHECK(touched_paths(RunTool{{"sync"}, {}}).empty());

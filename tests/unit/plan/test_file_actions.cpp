@@ -1,8 +1,13 @@
 // The actions on files, each on a real tree: done, done already, and something else there.
-#include "fake_system.hpp"
 #include "plan/apply.hpp"
 #include "plan/perform.hpp"
 #include "support/catch.hpp"
+#include "willing_machine.hpp"
+
+#include <csignal>
+#include <cstdio>
+#include <fcntl.h>
+#include <sys/wait.h>
 
 using namespace sharefs;
 using namespace sharefs::plan;
@@ -12,7 +17,7 @@ namespace {
 
 struct Tree {
   test::TemporaryRoot root;
-  test::FakeSystem system{root.path()};
+  test::ScriptedSystem system{root.path(), test::willing_machine()};
 
   [[nodiscard]] std::string at(const std::string& path) const { return root.path() + path; }
   /// "done", "unchanged", or the error's code.
@@ -186,8 +191,7 @@ TEST_CASE("root follows only root's own links") {
   fs::create_symlink("planted", tree.at("/by-root")); // does not make it better
   for (const auto* path : {"/planted/d", "/by-root/d"}) {
     CHECK(tree.apply(MakeDirectory{path, 0755, {}}) == "permission");
-    CHECK(tree.last.message ==
-          "`/planted` is a symbolic link that belongs to uid 54321; as root sharefs follows only root's own links");
+    CHECK(tree.last.message == "/planted: `/planted` is a symbolic link of uid 54321");
   }
   CHECK(tree.apply(SetAccess{"/planted", {}, Access{0, 0, 0755, ""}}) == "permission");
   CHECK(fs::is_empty(tree.at("/secret")));
@@ -221,15 +225,19 @@ TEST_CASE("an actor works as that user and follows no link below the home") {
     const Actor astray{user.user, "/home/bob"};
     CHECK(tree.apply(MakeLink{"/home/bob/l", "x", astray}) == "permission");
   }
-  // Planted links: on the way, and the home itself.
+  // Planted links: on the way, and the home itself (one that root made is followed).
   fs::create_symlink("/etc/secret", tree.at("/home/alice/trap"));
   CHECK(tree.apply(MakeLink{"/home/alice/trap/l", "x", user}) == "permission");
-  CHECK(tree.last.message == "`/home/alice/trap` is a symbolic link; sharefs does not follow links in users' homes");
+  CHECK(tree.last.message == "/home/alice/trap: `/home/alice/trap` is a symbolic link");
   CHECK(tree.apply(RemoveLink{"/home/alice/trap/l", "x", user}) == "permission");
   fs::rename(tree.at("/home/alice"), tree.at("/home/moved"));
   fs::create_symlink("moved", tree.at("/home/alice"));
-  CHECK(tree.apply(MakeLink{"/home/alice/l", "x", user}) == "permission");
-  CHECK(tree.last.message.starts_with("`/home/alice` is a symbolic link"));
+  CHECK(tree.apply(MakeLink{"/home/alice/l", "x", user}) == "done");
+  CHECK(fs::is_symlink(tree.at("/home/moved/l")));
+  if (is_root) {
+    REQUIRE(::lchown(tree.at("/home/alice").c_str(), 54399, 54399) == 0);
+    CHECK(tree.apply(MakeLink{"/home/alice/k", "x", user}) == "permission");
+  }
   // Out of the home, whichever way it is written.
   for (const auto* path : {"/etc/l", "/home/alice/../bob/l", "/home/alice", "/home/alicex/l"}) {
     CHECK(tree.apply(MakeLink{path, "x", user}) == "permission");
@@ -275,20 +283,72 @@ TEST_CASE("SetAccess sets owner, mode and default ACL, and knows a half-done one
   CHECK(tree.apply(SetAccess{"/missing", {}, wanted}) == "not_found");
 }
 
-TEST_CASE("CopyTree copies all or nothing") {
+TEST_CASE("RemoveTree deletes the directory that was planned, and nothing else") {
   Tree tree;
-  test::put(tree.at("/from/a/file"), "content");
-  fs::create_symlink("a/file", tree.at("/from/link"));
-  ::chmod(tree.at("/from/a").c_str(), 0711);
-  const auto temporary = tree.root.path() + unfinished_copy("/to");
-  test::put(temporary + "/left/over", "of a killed copy");
-  CHECK(tree.apply(CopyTree{"/from", "/to"}) == "done");
-  CHECK_FALSE(fs::exists(temporary));
-  CHECK(test::snapshot(tree.at("/to")) == test::snapshot(tree.at("/from")));
-  CHECK(tree.apply(CopyTree{"/from", "/to"}) == "unchanged");
-  test::put(tree.at("/to/more"), "");
-  CHECK(tree.apply(CopyTree{"/from", "/to"}) == "conflict");
-  CHECK(tree.apply(CopyTree{"/missing", "/to2"}) == "not_found");
-  CHECK(tree.apply(CopyTree{"/from", "/no/to"}) == "not_found");
-  CHECK(tree.system.calls.empty()); // not through System: the files are real under every root
+  const auto planned = [&tree](const std::string& path) {
+    struct stat status{};
+    REQUIRE(::lstat(tree.at(path).c_str(), &status) == 0);
+    return RemoveTree{path, status.st_dev, status.st_ino};
+  };
+  test::put(tree.at("/victim/file"), "precious");
+  test::put(tree.at("/cache/a/b/c/file"), "x");
+  test::put(tree.at("/cache/file"), "x");
+  fs::create_directory_symlink("/victim", tree.at("/cache/a/link"));
+  fs::create_symlink(tree.at("/victim/file"), tree.at("/cache/link"));
+  REQUIRE(::mkfifo(tree.at("/cache/fifo").c_str(), 0600) == 0);
+  const auto cache = planned("/cache");
+  const auto looked = look_at(cache, tree.system);
+  REQUIRE(looked);
+  CHECK_FALSE(looked->already);
+  CHECK_FALSE(invert(cache));
+
+  // Exchanged after the plan was made: by another directory, or by a link.
+  fs::rename(tree.at("/cache"), tree.at("/moved"));
+  fs::rename(tree.at("/victim"), tree.at("/cache"));
+  CHECK(tree.apply(cache) == "conflict");
+  fs::rename(tree.at("/cache"), tree.at("/victim"));
+  fs::create_directory_symlink("victim", tree.at("/cache"));
+  CHECK(tree.apply(cache) == "conflict");
+  CHECK(test::content_of(tree.at("/victim/file")) == "precious");
+  fs::remove(tree.at("/cache"));
+  fs::rename(tree.at("/moved"), tree.at("/cache"));
+
+  CHECK(tree.apply(cache) == "done");
+  CHECK_FALSE(fs::exists(tree.at("/cache")));
+  CHECK(test::content_of(tree.at("/victim/file")) == "precious");
+  CHECK(tree.apply(cache) == "unchanged");
+  CHECK(tree.apply(RemoveTree{"/victim/file", 1, 1}) == "conflict");
+
+  if (::geteuid() == 0) { // where a user could exchange it, root deletes nothing
+    fs::create_directories(tree.at("/open/cache"));
+    const auto open = planned("/open/cache");
+    ::chmod(tree.at("/open").c_str(), 0777);
+    CHECK(tree.apply(open) == "permission");
+    ::chmod(tree.at("/open").c_str(), 01777);
+    CHECK(tree.apply(open) == "done");
+  }
+}
+
+TEST_CASE("RemoveTree under attack: directories are exchanged for links while it works") {
+  Tree tree;
+  test::put(tree.at("/victim/file"), "precious");
+  for (int round = 0; round < 20; ++round) {
+    for (int i = 0; i < 20; ++i)
+      test::put(tree.at("/cache/" + std::to_string(i) + "/file"), "x");
+    fs::create_directory_symlink("../victim", tree.at("/cache/link"));
+    const pid_t attacker = ::fork();
+    if (attacker == 0)
+      for (unsigned i = 0;; ++i) // RENAME_EXCHANGE: at every moment one of the two is there
+        ::renameat2(AT_FDCWD, tree.at("/cache/" + std::to_string(i % 20)).c_str(), AT_FDCWD,
+                    tree.at("/cache/link").c_str(), RENAME_EXCHANGE);
+    struct stat status{};
+    REQUIRE(::stat(tree.at("/cache").c_str(), &status) == 0);
+    const auto outcome = tree.apply(RemoveTree{"/cache", status.st_dev, status.st_ino});
+    ::kill(attacker, SIGKILL);
+    ::waitpid(attacker, nullptr, 0);
+    CAPTURE(outcome, tree.last.message);
+    REQUIRE(test::content_of(tree.at("/victim/file")) == "precious");
+    CHECK(fs::exists(tree.at("/victim")));
+    fs::remove_all(tree.at("/cache"));
+  }
 }

@@ -1,7 +1,7 @@
-#include "fake_system.hpp"
 #include "plan/apply.hpp"
 #include "plan/host_lock.hpp"
 #include "support/catch.hpp"
+#include "willing_machine.hpp"
 
 #include <csignal>
 #include <sys/wait.h>
@@ -15,7 +15,7 @@ namespace {
 
 Result<HostLock> acquire(const sys::Files& files, milliseconds wait,
                          const std::function<void(const std::string&)>& on_wait = {}) {
-  return HostLock::acquire(files, "/state", "sharefs mount --all", wait, on_wait);
+  return HostLock::acquire(files, "/state", {"sharefs mount --all", "alice"}, wait, on_wait);
 }
 
 } // namespace

@@ -33,6 +33,6 @@ TEST_CASE("inverses") {
 
 TEST_CASE("what cannot be taken back has no inverse") {
   CHECK_FALSE(invert(RunTool{{"sync"}, {}}));
-  CHECK_FALSE(invert(CopyTree{"/a", "/b"}));
+  CHECK_FALSE(invert(RemoveTree{"/a", 1, 2}));
   CHECK_FALSE(invert(Unmount{"/m", false, false, "", "", ""})); // nobody knows what was there
 }

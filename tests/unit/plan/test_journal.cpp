@@ -1,9 +1,14 @@
-#include "fake_system.hpp"
 #include "plan/journal.hpp"
-#include "plan/journal_files.hpp"
 #include "support/catch.hpp"
+#include "willing_machine.hpp"
 
+#include <csignal>
+#include <cstdio>
 #include <fcntl.h>
+#include <mutex>
+#include <set>
+#include <sys/wait.h>
+#include <thread>
 
 using namespace sharefs;
 using namespace sharefs::plan;
@@ -13,23 +18,23 @@ namespace {
 
 struct JournalMachine {
   test::TemporaryRoot root;
-  test::FakeSystem system{root.path()};
+  test::ScriptedSystem system{root.path(), test::willing_machine()};
   Journal journal{system.files(), "/var/lib/sharefs"};
 
   [[nodiscard]] std::string at(const std::string& id, const std::string& file) const {
     return root.path() + "/var/lib/sharefs/journal/" + id + "/" + file;
   }
   std::string begin(const Plan& plan, const std::string& command = "sharefs test") {
-    const auto id = journal.begin(plan, command, system.who, system.time);
+    const auto id =
+        journal.begin(plan, command, system.machine.identity, system.machine.now, {0, plan.steps[0].action});
     REQUIRE(id);
-    system.time += std::chrono::seconds(1);
+    system.machine.now += std::chrono::seconds(1);
     return *id;
   }
   /// A whole run of a plan with one step.
   std::string record(const Plan& plan, Outcome outcome = Outcome::done) {
     const auto id = begin(plan);
     const StepResult result{0, outcome, {}, {}};
-    REQUIRE(journal.step_begins(id, 0, plan.steps[0].action));
     REQUIRE(journal.step_ended(id, result));
     Report report;
     report.results = {result};
@@ -53,10 +58,9 @@ TEST_CASE("an entry tells what was begun and what ended") {
   plan.add("g", "why", RemoveDirectory{"/e", 0755, {}});
   plan.add("g", "why", MakeLink{"/l", "t", {}});
   const auto id = machine.begin(plan, "sharefs mount 'a b'");
-  CHECK(id == "20260131-120000-4711");
-  REQUIRE(machine.journal.step_begins(id, 0, plan.steps[0].action));
+  CHECK(id == "1");
   REQUIRE(machine.journal.step_ended(id, {0, Outcome::done, {}, {}}));
-  REQUIRE(machine.journal.step_begins(id, 1, RemoveDirectory{"/e", 0711, {}}));
+  REQUIRE(machine.journal.step_begins(id, {1, RemoveDirectory{"/e", 0711, {}}}));
   auto entry = machine.journal.load(id);
   REQUIRE(entry);
   CHECK(entry->id == id);
@@ -102,8 +106,8 @@ TEST_CASE("states") {
   CHECK(machine.state(id) == JournalState::undone);
   CHECK(machine.journal.load(id)->undone_by == "other");
 
-  machine.system.who.pid = ::getpid();
-  machine.system.who.boot_id = current_boot_id();
+  machine.system.machine.identity.pid = ::getpid();
+  machine.system.machine.identity.boot_id = current_boot_id();
   const auto mine = machine.begin(one_step());
   CHECK(machine.state(mine) == JournalState::running);
   // The same process number in another boot, or another process of that number.
@@ -114,20 +118,51 @@ TEST_CASE("states") {
   CHECK(machine.state(mine) == JournalState::unfinished);
 }
 
-TEST_CASE("the newest comes first, also within a second") {
+TEST_CASE("entries are numbered, whatever the clock says; those of version 1 are older than all") {
   JournalMachine machine;
+  const auto journal = machine.root.path() + "/var/lib/sharefs/journal/";
   std::vector<std::string> ids;
-  for (const int pid : {9, 10, 4711}) {
-    machine.system.who.pid = pid;
-    ids.push_back(*machine.journal.begin(one_step(), "", machine.system.who, machine.system.time));
-    ids.push_back(*machine.journal.begin(one_step(), "", machine.system.who, machine.system.time));
+  for (int i = 0; i < 11; ++i) {
+    ids.push_back(machine.record(one_step()));
+    machine.system.machine.now -= std::chrono::hours(i); // set back
   }
-  CHECK(ids[1] == "20260131-120000-9-2");
+  CHECK(ids.front() == "1");
+  CHECK(ids.back() == "11");
+  for (const auto* old : {"20260131-120000-4711", "20260131-120001-9"})
+    fs::copy(journal + "1", journal + old);
+  ids.insert(ids.begin(), {"20260131-120000-4711", "20260131-120001-9"});
   std::vector<std::string> listed;
   const auto entries = machine.journal.list();
   for (const auto& entry : *entries)
     listed.push_back(entry.id);
   CHECK(std::vector<std::string>(listed.rbegin(), listed.rend()) == ids);
+  CHECK(machine.journal.newest_id() == "11");
+  CHECK((*machine.journal.latest())->id == "11");
+  CHECK(machine.record(one_step()) == "12");
+}
+
+TEST_CASE("two runs at once get two entries") {
+  JournalMachine machine;
+  machine.record(one_step());
+  const auto begin = [&machine] {
+    return machine.journal.begin(one_step(), "", machine.system.machine.identity, machine.system.machine.now,
+                                 {0, one_step().steps[0].action});
+  };
+  // apply() has the host lock; without it one of the two may fail, but neither gets the other's entry.
+  std::vector<std::string> ids;
+  std::mutex mutex;
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < 8; ++i)
+      threads.emplace_back([&] {
+        if (const auto id = begin()) {
+          const std::lock_guard lock(mutex);
+          ids.push_back(*id);
+        }
+      });
+  }
+  CHECK_FALSE(ids.empty());
+  CHECK(std::set<std::string>(ids.begin(), ids.end()).size() == ids.size());
 }
 
 TEST_CASE("latest is what `sharefs undo` takes back") {
@@ -136,7 +171,6 @@ TEST_CASE("latest is what `sharefs undo` takes back") {
   CHECK(*machine.journal.latest() == std::nullopt);
   const auto first = machine.record(one_step());
   machine.record(one_step(), Outcome::unchanged);
-  machine.begin(one_step()); // killed before its first step
   CHECK((*machine.journal.latest())->id == first);
   const auto second = machine.record(one_step());
   CHECK((*machine.journal.latest())->id == second);
@@ -161,44 +195,77 @@ TEST_CASE("latest is what `sharefs undo` takes back") {
   CHECK(machine.state(second) == JournalState::undone);
 }
 
-TEST_CASE("damaged files are read as far as they go") {
+TEST_CASE("what a killed process leaves behind is read as far as it goes") {
   JournalMachine machine;
   const auto id = machine.begin(one_step());
-  REQUIRE(machine.journal.step_begins(id, 0, one_step().steps[0].action));
   const auto steps = machine.at(id, "steps.jsonl");
   test::put(steps, test::content_of(steps) + "{\"event\":\"end\",\"st"); // the machine went down
   CHECK(machine.journal.load(id)->steps[0].begun);
+  CHECK(machine.state(id) == JournalState::unfinished);
   REQUIRE(machine.journal.step_ended(id, {0, Outcome::done, {}, {}}));
-  CHECK(machine.journal.load(id)->steps[0].ended); // the torn line was closed first
-
-  test::put(steps, "[]\n7\n{}\n{\"event\":\"end\",\"step\":99}\n{\"event\":\"begin\",\"step\":-1}\n{\"event\":"
-                   "\"finish\",\"outcomes\":[1,2,3]}\n");
-  CHECK(machine.journal.load(id)->state == JournalState::failed);
-  fs::remove(steps);
-  CHECK(machine.journal.load(id)->state == JournalState::unfinished);
-  for (const auto* text : {"", "{", "[1]", "{\"plan\":{\"steps\":7}}", "{\"plan\":{\"steps\":[{}]},\"pid\":\"x\"}"}) {
-    test::put(machine.at(id, "plan.json"), text);
-    const auto entry = machine.journal.load(id);
-    REQUIRE(entry);
-    CHECK(entry->plan.empty());
-    CHECK(entry->state == JournalState::unfinished);
-  }
-  CHECK(machine.journal.list()->size() == 1);
-  CHECK(*machine.journal.latest() == std::nullopt);
+  CHECK(machine.journal.load(id)->steps[0].ended);                           // the torn line was closed first
+  test::put(steps, test::content_of(steps) + std::string(100, '\0') + "\n"); // as some file systems do
+  CHECK(machine.journal.load(id)->steps[0].ended);
 }
 
-TEST_CASE("an unknown id is not found, with the nearest one as a hint") {
+TEST_CASE("an entry that cannot be read stops undo: no older change is taken back in silence") {
   JournalMachine machine;
-  const auto id = machine.record(one_step());
-  auto wrong = id;
-  wrong.back() = 'x';
-  const auto entry = machine.journal.load(wrong);
-  REQUIRE_FALSE(entry);
-  CHECK(entry.error().code == ErrorCode::not_found);
-  CHECK(entry.error().message == "the journal has no entry `" + wrong + "`");
-  CHECK(entry.error().hint == "did you mean `" + id + "`?");
-  for (const auto* name : {"", ".", "..", "../journal", "/etc"})
-    CHECK_FALSE(machine.journal.load(name));
+  const auto older = machine.record(one_step());
+  const auto newest = machine.record(one_step());
+  const auto plan = test::content_of(machine.at(newest, "plan.json"));
+  const auto steps = test::content_of(machine.at(newest, "steps.jsonl"));
+  const auto check_stops = [&](const std::string& why) {
+    CAPTURE(why);
+    CHECK(machine.state(newest) == JournalState::unreadable);
+    CHECK_FALSE(machine.journal.load(newest)->damage.empty());
+    const auto latest = machine.journal.latest();
+    REQUIRE_FALSE(latest);
+    CHECK(latest.error().message.starts_with("change 2 cannot be read, so nothing older is taken back: "));
+    CHECK(machine.journal.load(older)->state == JournalState::complete);
+  };
+  for (std::size_t size = 0; size + 2 < plan.size(); ++size) { // without its last "}\n"
+    test::put(machine.at(newest, "plan.json"), plan.substr(0, size));
+    check_stops("plan.json cut off at byte " + std::to_string(size));
+  }
+  test::put(machine.at(newest, "plan.json"), plan);
+  for (std::size_t size = 0; size < steps.size(); ++size) {
+    test::put(machine.at(newest, "steps.jsonl"), steps.substr(0, size));
+    if (size < steps.find('\n')) {
+      check_stops("steps.jsonl cut off at byte " + std::to_string(size));
+    } else { // its first intent is there: it is the one to take back
+      const auto latest = machine.journal.latest();
+      REQUIRE(latest);
+      CHECK((*latest)->id == newest);
+    }
+  }
+  for (const auto* garbage : {"garbage", "[]\n", "{}\n", "{\"event\":\"end\",\"step\":99,\"outcome\":\"done\"}\n",
+                              "{\"event\":\"begin\",\"step\":-1}\n", "{\"event\":\"finish\",\"outcomes\":[1,2,3]}\n",
+                              "{\"event\":\"end\",\"step\":0,\"outcome\":\"done\"}\n",
+                              "{\"event\":\"begin\",\"step\":0,\"action\":{\"kind\":\"of a later version\"}}\n"}) {
+    test::put(machine.at(newest, "steps.jsonl"), garbage);
+    check_stops(garbage);
+    test::put(machine.at(newest, "steps.jsonl"), steps + garbage);
+    if (*garbage == '{')
+      check_stops(std::string("behind sound lines: ") + garbage);
+  }
+  fs::remove(machine.at(newest, "steps.jsonl"));
+  check_stops("no steps.jsonl");
+  test::put(machine.at(newest, "steps.jsonl"), steps);
+
+  auto later = plan;
+  later.replace(later.find("\"version\": 2"), 12, "\"version\": 3");
+  for (const auto& text : {later, std::string("[1]"), std::string("{\"plan\":{\"steps\":7}}"),
+                           std::string("{\"version\":2,\"plan\":{\"steps\":[{}]},\"pid\":\"x\"}")}) {
+    test::put(machine.at(newest, "plan.json"), text);
+    check_stops(text);
+  }
+  CHECK(machine.journal.load(newest)->damage != "");
+  test::put(machine.at(newest, "plan.json"), later);
+  CHECK(machine.journal.load(newest)->damage == "it was written by a later version of sharefs");
+  fs::remove(machine.at(newest, "plan.json"));
+  check_stops("no plan.json");
+  CHECK(machine.record(one_step()) == "3"); // and the next change is not stopped by it
+  CHECK((*machine.journal.latest())->id == "3");
 }
 
 TEST_CASE("the journal is for its owner's eyes") {
@@ -217,19 +284,19 @@ TEST_CASE("the journal is for its owner's eyes") {
 TEST_CASE("a state directory that others could write is refused") {
   JournalMachine machine;
   const auto begin = [&machine] {
-    return machine.journal.begin(one_step(), "", machine.system.who, machine.system.time);
+    return machine.journal.begin(one_step(), "", machine.system.machine.identity, machine.system.machine.now,
+                                 {0, one_step().steps[0].action});
   };
   const auto directory = machine.root.path() + "/var/lib/sharefs";
   fs::create_directories(machine.root.path() + "/var/lib/elsewhere");
   fs::create_directory_symlink("elsewhere", directory);
   REQUIRE_FALSE(begin());
-  CHECK(begin().error().message.find("/var/lib/sharefs: is a symbolic link") != std::string::npos);
+  CHECK(begin().error().message.find("/var/lib/sharefs: is not a directory") != std::string::npos);
   fs::remove(directory);
   fs::create_directory(directory);
   ::chmod(directory.c_str(), 0777);
   REQUIRE_FALSE(begin());
-  CHECK(begin().error().code == ErrorCode::permission);
-  CHECK(begin().error().hint == "run `chmod 0700 /var/lib/sharefs`");
+  CHECK(begin().error().hint == "look at what is in it, then run `chmod 0700 /var/lib/sharefs`");
   ::chmod(directory.c_str(), 0755); // as a package makes it
   CHECK(begin());
   if (::geteuid() == 0) {
@@ -262,4 +329,91 @@ TEST_CASE("start times of processes") {
   CHECK(start_time_of(::getpid()) > 0);
   CHECK(start_time_of(0) == 0);
   CHECK(start_time_of(4194305) == 0);
+}
+
+TEST_CASE("a journal of another user's making is never read") {
+  if (::geteuid() != 0)
+    return;
+  JournalMachine machine;
+  machine.record(one_step());
+  const auto state = machine.root.path() + "/var/lib/sharefs";
+  const auto chown = [](const std::string& path, uid_t uid) { return ::lchown(path.c_str(), uid, uid) == 0; };
+  for (const auto& part : {state, state + "/journal", state + "/journal/1"}) {
+    CAPTURE(part);
+    REQUIRE(chown(part, 54321));
+    const auto latest = machine.journal.latest();
+    CHECK_FALSE(latest);
+    REQUIRE(chown(part, 0));
+    fs::rename(part, part + ".real"); // a link to what is sound, too
+    fs::create_directory_symlink(part + ".real", part);
+    CHECK_FALSE(machine.journal.latest());
+    fs::remove(part);
+    fs::rename(part + ".real", part);
+    ::chmod(part.c_str(), 0770);
+    CHECK_FALSE(machine.journal.latest());
+    ::chmod(part.c_str(), 0700);
+    CHECK(machine.journal.latest());
+  }
+  for (const auto* name : {"plan.json", "steps.jsonl"}) {
+    REQUIRE(chown(machine.at("1", name), 54321));
+    CHECK(machine.state("1") == JournalState::unreadable);
+    REQUIRE(chown(machine.at("1", name), 0));
+    fs::rename(machine.at("1", name), machine.root.path() + "/elsewhere");
+    fs::create_symlink(machine.root.path() + "/elsewhere", machine.at("1", name));
+    CHECK(machine.state("1") == JournalState::unreadable);
+    fs::remove(machine.at("1", name));
+    REQUIRE(::mkfifo(machine.at("1", name).c_str(), 0600) == 0);
+    CHECK(machine.state("1") == JournalState::unreadable); // and it does not wait for a writer
+    fs::remove(machine.at("1", name));
+    fs::rename(machine.root.path() + "/elsewhere", machine.at("1", name));
+  }
+  CHECK(machine.state("1") == JournalState::complete);
+}
+
+TEST_CASE("a forged journal that is exchanged for the real one all the time is never taken back") {
+  if (::geteuid() != 0)
+    return;
+  JournalMachine machine;
+  machine.record(one_step());
+  const auto state = machine.root.path() + "/var/lib/sharefs";
+  const auto forged = machine.root.path() + "/var/lib/forged";
+  fs::copy(state, forged, fs::copy_options::recursive);
+  for (const auto& entry : fs::recursive_directory_iterator(forged))
+    REQUIRE(::lchown(entry.path().c_str(), 54321, 54321) == 0);
+  REQUIRE(::lchown(forged.c_str(), 54321, 54321) == 0);
+  ::chmod(forged.c_str(), 0700);
+  auto head = test::content_of(forged + "/journal/1/plan.json");
+  head.replace(head.find("sharefs test"), 12, "FORGED");
+  test::put(forged + "/journal/1/plan.json", head);
+  const pid_t attacker = ::fork();
+  if (attacker == 0)
+    for (;;)
+      ::renameat2(AT_FDCWD, state.c_str(), AT_FDCWD, forged.c_str(), RENAME_EXCHANGE);
+  int read = 0;
+  for (int i = 0; i < 2000; ++i)
+    if (const auto entries = machine.journal.list(); entries && !entries->empty()) {
+      ++read;
+      REQUIRE(entries->front().command == "sharefs test");
+    }
+  ::kill(attacker, SIGKILL);
+  ::waitpid(attacker, nullptr, 0);
+  CHECK(read > 0);
+}
+
+TEST_CASE("10,000 entries") {
+  JournalMachine machine;
+  const auto first = machine.record(one_step());
+  const auto journal = machine.root.path() + "/var/lib/sharefs/journal/";
+  for (int i = 2; i <= 10'000; ++i) {
+    const auto directory = journal + std::to_string(i);
+    ::mkdir(directory.c_str(), 0700);
+    for (const auto* name : {"/plan.json", "/steps.jsonl"}) // links cost less than copies
+      REQUIRE(::link((journal + first + name).c_str(), (directory + name).c_str()) == 0);
+  }
+  CHECK(machine.record(one_step()) == "10001");
+  CHECK((*machine.journal.latest())->id == "10001");
+  REQUIRE(machine.journal.prune(200));
+  const auto entries = machine.journal.list();
+  REQUIRE(entries->size() == 200);
+  CHECK(entries->back().id == "9802");
 }

@@ -1,8 +1,10 @@
-#include "fake_system.hpp"
+#include "plan/host_lock.hpp"
 #include "plan/journal.hpp"
 #include "support/catch.hpp"
+#include "willing_machine.hpp"
 
 #include <cstdlib>
+#include <sys/wait.h>
 
 using namespace sharefs;
 using namespace sharefs::plan;
@@ -22,12 +24,15 @@ struct Variable {
 };
 
 sys::MountTable table(const std::string& target, const std::string& type) {
-  auto root = test::FakeSystem::entry("/dev/vda", "/", "ext4");
-  root.id = 1;
-  auto mount = test::FakeSystem::entry("s:/x", target, type);
-  mount.id = 2;
-  mount.parent = 1;
-  return sys::MountTable({root, mount});
+  test::Machine machine;
+  machine.add_mount("s:/x", target, type);
+  return machine.mounts;
+}
+
+std::string directory_of(const sys::Files& files, uid_t uid) {
+  sys::Identity identity;
+  identity.uid = uid;
+  return state_directory(files, identity, table("/data", "nfs4"));
 }
 
 } // namespace
@@ -54,7 +59,8 @@ TEST_CASE("state lies on this host's own disks") {
   sys::Identity identity;
   identity.uid = row.uid;
   identity.home = row.home;
-  CHECK(state_directory(identity, table(row.mounted_at, row.fs_type)) == row.expected);
+  const test::TemporaryRoot root;
+  CHECK(state_directory(sys::Files(root.path()), identity, table(row.mounted_at, row.fs_type)) == row.expected);
 }
 
 TEST_CASE("a home that is a link to a share counts as shared") {
@@ -64,5 +70,62 @@ TEST_CASE("a home that is a link to a share counts as shared") {
   sys::Identity identity;
   identity.uid = 1001;
   identity.home = local.path() + "/alice";
-  CHECK(state_directory(identity, table("/data", "nfs4")) == "/var/tmp/sharefs-1001");
+  const test::TemporaryRoot root;
+  CHECK(state_directory(sys::Files(root.path()), identity, table("/data", "nfs4")) == "/var/tmp/sharefs-1001");
+}
+
+TEST_CASE("a name in /var/tmp that somebody else has taken is not used, and what is used instead is found again") {
+  if (::geteuid() != 0)
+    return; // directories of several users
+  const test::TemporaryRoot root;
+  const auto var_tmp = root.path() + "/var/tmp/";
+  std::filesystem::create_directories(var_tmp);
+  const uid_t bob = 54322;
+  const int attack = GENERATE(0, 1, 2, 3, 4);
+  test::put(var_tmp + "secret/journal/1/plan.json", "{}");
+  REQUIRE(::chown((var_tmp + "secret").c_str(), 54321, 0) == 0);
+  ::chmod((var_tmp + "secret").c_str(), 0700);
+  const auto squatted = var_tmp + "sharefs-54321";
+  switch (attack) {
+  case 0:
+    std::filesystem::create_directory(squatted);
+    REQUIRE(::chown(squatted.c_str(), bob, bob) == 0);
+    break;
+  case 1: // to a directory of alice's own
+    std::filesystem::create_directory_symlink("secret", squatted);
+    REQUIRE(::lchown(squatted.c_str(), bob, bob) == 0);
+    break;
+  case 2:
+    test::put(squatted, "");
+    REQUIRE(::chown(squatted.c_str(), bob, bob) == 0);
+    break;
+  case 3:
+    std::filesystem::create_symlink("nowhere", squatted);
+    REQUIRE(::lchown(squatted.c_str(), bob, bob) == 0);
+    break;
+  default: // the other names, too
+    for (const auto& name : {squatted, squatted + "-0", squatted + "-00000000"}) {
+      std::filesystem::create_directory(name);
+      REQUIRE(::chown(name.c_str(), bob, bob) == 0);
+    }
+  }
+  const pid_t alice = ::fork();
+  if (alice == 0) {
+    ::chmod(var_tmp.c_str(), 01777);
+    if (::setgid(54321) != 0 || ::setuid(54321) != 0)
+      ::_exit(1);
+    const sys::Files files(root.path());
+    const auto chosen = directory_of(files, 54321);
+    if (!chosen.starts_with("/var/tmp/sharefs-54321-"))
+      ::_exit(2);
+    test::ScriptedSystem system(root.path(), test::willing_machine());
+    if (!HostLock::acquire(files, chosen, {"sharefs", "alice"}, std::chrono::milliseconds(0)))
+      ::_exit(3);
+    if (directory_of(files, 54321) != chosen)
+      ::_exit(4);
+    ::_exit(Journal(files, chosen).list()->empty() ? 0 : 5);
+  }
+  int status = 0;
+  ::waitpid(alice, &status, 0);
+  CHECK(WEXITSTATUS(status) == 0);
 }

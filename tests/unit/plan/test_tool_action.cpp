@@ -1,40 +1,29 @@
-#include "fake_system.hpp"
 #include "plan/apply.hpp"
 #include "support/catch.hpp"
+#include "willing_machine.hpp"
 
 using namespace sharefs;
 using namespace sharefs::plan;
-
-namespace {
-
-sys::Completed completed(int exit_code, const std::string& err = {}, const std::string& out = {}) {
-  sys::Completed result;
-  result.exit_code = exit_code;
-  result.err = err;
-  result.out = out;
-  return result;
-}
-
-} // namespace
+using test::exited;
 
 TEST_CASE("RunTool accepts the exit codes that it names") {
-  test::FakeSystem system("/nonexistent");
-  system.tool = [](const sys::Command&) { return completed(5); };
+  test::ScriptedSystem system("/nonexistent", test::willing_machine());
+  system.machine.on_run = [](const sys::Command&) { return exited(5); };
   CHECK(apply_action(RunTool{{"t"}, {}, false, {0, 5}}, system) == Outcome::done);
   CHECK_FALSE(apply_action(RunTool{{"t"}, {}}, system));
   CHECK_FALSE(apply_action(RunTool{}, system));
 }
 
 TEST_CASE("a failing tool speaks for itself") {
-  test::FakeSystem system("/nonexistent");
-  system.tool = [](const sys::Command&) { return completed(1, "\nexportfs: bad\n  second\n", "out\n"); };
+  test::ScriptedSystem system("/nonexistent", test::willing_machine());
+  system.machine.on_run = [](const sys::Command&) { return exited(1, "\nexportfs: bad\n  second\n", "out\n"); };
   const auto failed = apply_action(RunTool{{"exportfs", "-r"}, {}}, system);
   REQUIRE_FALSE(failed);
   CHECK(failed.error() ==
         Error{ErrorCode::failed, "`exportfs -r` failed with exit code 1: exportfs: bad", "", "second\nout"});
 
-  system.tool = [](const sys::Command&) {
-    auto result = completed(-1);
+  system.machine.on_run = [](const sys::Command&) {
+    auto result = exited(-1);
     result.timed_out = true;
     return result;
   };
@@ -45,8 +34,8 @@ TEST_CASE("a failing tool speaks for itself") {
 }
 
 TEST_CASE("a missing program comes with the name of its package") {
-  test::FakeSystem system("/nonexistent");
-  system.tool = [](const sys::Command&) { return fail(ErrorCode::not_found, "`x` is not installed"); };
+  test::ScriptedSystem system("/nonexistent", test::willing_machine());
+  system.machine.on_run = [](const sys::Command&) { return fail(ErrorCode::not_found, "`x` is not installed"); };
   const auto hint = [&system](const std::string& program) {
     return apply_action(RunTool{{program}, {}}, system).error().hint;
   };

@@ -1,8 +1,8 @@
-#include "fake_system.hpp"
 #include "plan/apply.hpp"
 #include "plan/journal.hpp"
 #include "plan/perform.hpp"
 #include "support/catch.hpp"
+#include "willing_machine.hpp"
 
 using namespace sharefs;
 using namespace sharefs::plan;
@@ -41,9 +41,54 @@ TEST_CASE("undo goes backwards through what took effect") {
   entry.steps[5].error = ErrorCode::conflict;
   const auto undo = undo_plan(entry);
   CHECK(undo.undoes == "ID");
-  CHECK(described(undo) == std::vector<std::string>{":remove link /l -> t", ":run `stop`", ":remove directory /d"});
+  CHECK(described(undo) == std::vector<std::string>{"a:remove link /l -> t", "a:run `stop`", "a:remove directory /d"});
   CHECK(undo.steps[0].why == "undo: four");
   CHECK(undo.notes.empty());
+}
+
+TEST_CASE("a home that cannot be taken back does not stop the others") {
+  JournalEntry entry;
+  entry.id = "ID";
+  entry.plan.add("", "store", MakeDirectory{"/store", 0755, {}});
+  for (const auto* home : {"alice", "bob", "carol"}) {
+    entry.plan.add(home, "one", MakeLink{std::string("/home/") + home, "/store", {}});
+    entry.plan.add(home, "two", MakeLink{std::string("/home/") + home + "2", "/store", {}});
+  }
+  for (std::size_t i = 0; i < entry.plan.steps.size(); ++i)
+    entry.steps.push_back(step(i, Outcome::done));
+  const auto undo = undo_plan(entry);
+  CHECK(undo.unnamed_last);
+  CHECK(undo.steps.front() == Step{"carol", "undo: two", RemoveLink{"/home/carol2", "/store", {}}});
+  CHECK(undo.steps.back() == Step{"", "undo: store", RemoveDirectory{"/store", 0755, {}}});
+
+  const test::TemporaryRoot root;
+  test::ScriptedSystem system(root.path(), test::willing_machine());
+  const Journal journal(system.files(), "/state");
+  std::filesystem::create_directory(root.path() + "/home");
+  const auto original = test::snapshot(root.path());
+  REQUIRE(apply(entry.plan, system, journal, {}).ok());
+  const auto changed = test::snapshot(root.path());
+  std::filesystem::remove(root.path() + "/home/bob2");
+  std::filesystem::create_symlink("/elsewhere", root.path() + "/home/bob2"); // by bob
+  const auto id = (*journal.latest())->id;
+  const auto report = apply(undo_plan(*journal.load(id)), system, journal, {});
+  CHECK_FALSE(report.ok());
+  for (const auto* gone : {"/home/alice", "/home/alice2", "/home/carol", "/home/carol2"})
+    CHECK_FALSE(std::filesystem::is_symlink(root.path() + gone));
+  CHECK(std::filesystem::is_symlink(root.path() + "/home/bob"));
+  CHECK(std::filesystem::exists(root.path() + "/store")); // a home still leads there
+
+  // Once bob's is as it was, a second undo takes back the rest, and undo of both brings all of it again.
+  std::filesystem::remove(root.path() + "/home/bob2");
+  std::filesystem::create_symlink("/store", root.path() + "/home/bob2");
+  const auto rest = undo_plan(*journal.load(id), *journal.list());
+  CHECK(rest.steps.size() == 3);
+  const auto second = apply(rest, system, journal, {});
+  CHECK(second.ok());
+  CHECK(test::snapshot(root.path()) == original);
+  const auto redo = undo_plan(*journal.load(second.journal_id));
+  CHECK_FALSE(redo.unnamed_last);
+  REQUIRE(redo.steps.front().group.empty());
 }
 
 TEST_CASE("reloads are run again once, at the end") {
@@ -61,14 +106,13 @@ TEST_CASE("reloads are run again once, at the end") {
 TEST_CASE("what has no inverse becomes a note") {
   JournalEntry entry;
   entry.plan.add("", "", RunTool{{"mkfs", "/dev/x"}, {}});
-  entry.plan.add("", "", CopyTree{"/a", "/b"});
-  entry.plan.add("", "", CopyTree{"/a", "/c"});
+  entry.plan.add("", "", RemoveTree{"/cache", 1, 2});
   entry.plan.add("", "", SetAccess{"/d", Access{0, 0, 0755, ""}, Access{0, 0, 0755, ""}});
-  entry.steps = {step(0, Outcome::done), step(1, Outcome::done), cut_off(2), step(3, Outcome::done)};
+  entry.steps = {step(0, Outcome::done), cut_off(1), step(2, Outcome::done)};
   const auto undo = undo_plan(entry);
-  CHECK(undo.notes ==
-        std::vector<std::string>{"cannot be undone: copy /a to /b", "cannot be undone: run `mkfs /dev/x`"});
-  CHECK(described(undo) == std::vector<std::string>{":run `rm -rf -- " + shell_quote(unfinished_copy("/c")) + "`"});
+  CHECK(undo.notes == std::vector<std::string>{"cannot be undone: delete /cache with all in it",
+                                               "cannot be undone: run `mkfs /dev/x`"});
+  CHECK(undo.steps.empty());
 }
 
 TEST_CASE("a second undo goes on where the first was cut off") {
@@ -96,7 +140,7 @@ TEST_CASE("a second undo goes on where the first was cut off") {
 
 TEST_CASE("apply marks what was undone, and undo of undo brings it back") {
   test::TemporaryRoot root;
-  test::FakeSystem system(root.path());
+  test::ScriptedSystem system(root.path(), test::willing_machine());
   const Journal journal(system.files(), "/state");
   test::put(root.path() + "/f", "before");
   const auto initial = test::snapshot(root.path());
@@ -118,14 +162,14 @@ TEST_CASE("apply marks what was undone, and undo of undo brings it back") {
   const auto id = (*journal.latest())->id;
   const auto undo_id = undo(id);
   CHECK(test::snapshot(root.path()) == initial);
-  CHECK(system.table.empty());
+  CHECK(system.machine.mounts.at("/d") == nullptr);
   CHECK(journal.load(id)->state == JournalState::undone);
   CHECK(journal.load(id)->undone_by == undo_id);
   CHECK(*journal.latest() == std::nullopt);
 
   undo(undo_id);
   CHECK(test::snapshot(root.path()) == changed);
-  CHECK(system.table.size() == 1);
+  CHECK(system.machine.mounts.at("/d") != nullptr);
   CHECK(journal.load(id)->state == JournalState::complete);
   undo(id);
   CHECK(test::snapshot(root.path()) == initial);
@@ -133,7 +177,7 @@ TEST_CASE("apply marks what was undone, and undo of undo brings it back") {
 
 TEST_CASE("undo stops at what somebody else has changed since") {
   test::TemporaryRoot root;
-  test::FakeSystem system(root.path());
+  test::ScriptedSystem system(root.path(), test::willing_machine());
   const Journal journal(system.files(), "/state");
   Plan plan;
   plan.add("", "w", WriteFile{"/f", std::nullopt, "ours", 0644});

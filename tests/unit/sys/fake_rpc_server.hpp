@@ -47,8 +47,10 @@ struct RpcCall {
 };
 
 /// What to do with a call: answer with a result, say that the program or version is unknown, hang up, or say nothing.
+/// A hostile server chooses all that follows the xid (`reply`), every byte and hangs up (`bytes`), or sends those of a
+/// reply one by one (`drip`).
 struct RpcAnswer {
-  enum class Kind { result, no_program, version_mismatch, hang_up, silence } kind = Kind::result;
+  enum class Kind { result, no_program, version_mismatch, hang_up, silence, reply, bytes, drip } kind = Kind::result;
   std::string result;
 };
 
@@ -113,10 +115,33 @@ class FakeRpcServer {
     return bytes;
   }
 
+  static std::string framed(const Xdr& record) {
+    return Xdr().word(0x80000000U | static_cast<std::uint32_t>(record.bytes().size())).bytes() + record.bytes();
+  }
+
   static std::uint32_t word_at(const std::string& bytes, std::size_t index) {
     std::uint32_t value = 0;
     bytes.copy(reinterpret_cast<char*>(&value), 4, index * 4);
     return ntohl(value);
+  }
+
+  static bool send_all(int fd, const std::string& bytes) {
+    for (std::size_t sent = 0; sent < bytes.size();) {
+      const ssize_t count = ::send(fd, bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
+      if (count <= 0)
+        return false;
+      sent += static_cast<std::size_t>(count);
+    }
+    return true;
+  }
+
+  [[nodiscard]] bool drip(int fd, const std::string& bytes) const {
+    for (const char byte : bytes) {
+      pollfd hung_up{fd, POLLIN, 0};
+      if (m_stop || ::poll(&hung_up, 1, 20) != 0 || !send_all(fd, std::string(1, byte)))
+        return false;
+    }
+    return true;
   }
 
   bool serve_one(int fd, std::uint16_t peer_port) const {
@@ -133,17 +158,24 @@ class FakeRpcServer {
       return false;
     if (answer.kind == RpcAnswer::Kind::silence)
       return true;
+    if (answer.kind == RpcAnswer::Kind::bytes) {
+      send_all(fd, answer.result);
+      return false;
+    }
     Xdr reply;
-    reply.word(call.xid).word(1).word(0).word(0).word(0); // REPLY, accepted, AUTH_NONE verifier of no length
+    reply.word(call.xid);
+    if (answer.kind == RpcAnswer::Kind::reply)
+      return send_all(fd, framed(reply.raw(answer.result)));
+    reply.word(1).word(0).word(0).word(0); // REPLY, accepted, AUTH_NONE verifier of no length
     if (answer.kind == RpcAnswer::Kind::no_program)
       reply.word(1);
     else if (answer.kind == RpcAnswer::Kind::version_mismatch)
       reply.word(2).word(4).word(4);
     else
       reply.word(0).raw(answer.result);
-    const std::string framed =
-        Xdr().word(0x80000000U | static_cast<std::uint32_t>(reply.bytes().size())).bytes() + reply.bytes();
-    return ::send(fd, framed.data(), framed.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(framed.size());
+    if (answer.kind == RpcAnswer::Kind::drip)
+      return drip(fd, framed(reply));
+    return send_all(fd, framed(reply));
   }
 
   Serve m_serve;

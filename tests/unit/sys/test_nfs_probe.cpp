@@ -4,7 +4,10 @@
 #include "support/catch.hpp"
 
 #include <algorithm>
+#include <filesystem>
+#include <future>
 #include <set>
+#include <sys/resource.h>
 
 using namespace sharefs;
 using namespace sharefs::sys;
@@ -22,7 +25,7 @@ constexpr std::uint32_t k_portmapper = 100000, k_nfs = 100003, k_mountd = 100005
 /// An NFS server whose parts can be missing, silent or broken.
 struct Server {
   std::set<std::uint32_t> versions{3, 4};
-  Kind nfs = Kind::result;
+  Kind nfs = Kind::result, nfs4 = Kind::result;
   bool has_mountd = true;
   Kind mountd = Kind::result, portmapper = Kind::result;
   std::vector<ExportListing> exports{{"/srv/a", {"10.0.0.1", "10.0.0.0/24"}}, {"/srv/b", {}}};
@@ -42,6 +45,8 @@ struct Server {
       return {nfs, {}};
     if (call.program != k_nfs)
       return {Kind::no_program, {}};
+    if (call.version == 4 && nfs4 != Kind::result)
+      return {nfs4, {}};
     return {versions.count(call.version) == 0 ? Kind::version_mismatch : Kind::result, {}};
   }
   RpcAnswer serve_portmapper(const RpcCall& call) const {
@@ -206,6 +211,62 @@ TEST_CASE("a server of version 3 alone") {
   CHECK(outcomes(result) == "ok ok ok ok ok absent ok ok");
   CHECK(result.failing(4)->stage == ProbeStage::nfs4);
   CHECK(result.usable(3));
+}
+
+TEST_CASE("a version that does not answer in time is not one that is not offered") {
+  Server server;
+  SECTION("version 4") {
+    server.nfs4 = Kind::silence;
+    const NfsProbe result = probe(server, {"127.0.0.1", {}, 500ms, true});
+    CHECK(outcomes(result) == "ok ok ok ok ok failed ok ok");
+    CHECK((result.v3 && !result.v4 && result.v4_unknown));
+    CHECK_FALSE(result.v3_unknown);
+    CHECK(result.usable(3));
+    CHECK_FALSE(result.usable(4));
+    CHECK(result.failing(4)->detail.starts_with("no answer within"));
+  }
+  SECTION("version 4, where the server ends the connection") {
+    server.nfs4 = Kind::hang_up;
+    const NfsProbe result = probe(server);
+    CHECK(stage(result, ProbeStage::nfs4).outcome == StageOutcome::failed);
+    CHECK(result.v4_unknown);
+  }
+  SECTION("version 4, which is switched off") {
+    server.versions = {3};
+    const NfsProbe result = probe(server);
+    CHECK(stage(result, ProbeStage::nfs4).outcome == StageOutcome::absent);
+    CHECK_FALSE((result.v3_unknown || result.v4_unknown));
+  }
+  SECTION("both, of a server that is away") {
+    const NfsProbe result = probe_nfs_server({"127.0.0.1", {}, 1000ms, true}, {closed_port(), closed_port()});
+    CHECK((result.v3_unknown && result.v4_unknown));
+  }
+}
+
+TEST_CASE("several threads ask at the same time, and no descriptor is left") {
+  Server server;
+  const auto descriptors = [] { return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {}); };
+  const auto before = descriptors();
+  std::vector<std::future<NfsProbe>> probes;
+  for (int i = 0; i < 20; ++i)
+    probes.push_back(std::async(std::launch::async, [&server, i] {
+      return probe(server, {"127.0.0.1", {"/srv/" + std::to_string(i)}, 20s, true});
+    }));
+  for (std::size_t i = 0; i < probes.size(); ++i)
+    CHECK(probes[i].get().access == std::vector<ExportAccess>{{"/srv/" + std::to_string(i), true, ""}});
+  CHECK(descriptors() == before);
+}
+
+TEST_CASE("without descriptors a server cannot be asked, and that is what is said") {
+  Server server;
+  rlimit limit{};
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &limit) == 0);
+  const rlimit none{0, limit.rlim_max};
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
+  const NfsProbe result = probe(server, {"127.0.0.1", {}, 50ms, true});
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &limit) == 0);
+  REQUIRE(result.failing() != nullptr);
+  CHECK(result.failing()->detail == "this host could not ask: Too many open files");
 }
 
 TEST_CASE("version 3 without a portmapper or mountd is a failure that names its cause") {

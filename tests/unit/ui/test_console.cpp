@@ -56,13 +56,10 @@ TEST_CASE("messages: stderr has no colour where only stdout is a terminal", "[co
   Screen screen(options);
   screen.console.warning("plain");
   CHECK(screen.err.str() == "warning: plain\n");
-  CHECK(screen.console.paint(Colour::red, "x") == "\x1b[31mx\x1b[0m");
-  CHECK(screen.console.paint(Colour::red, "x", true) == "x");
   options.force_colour = true;
-  CHECK(Screen(options).console.paint(Colour::red, "x", true) == "\x1b[31mx\x1b[0m");
-  options.colour = false;
-  options.force_colour = false;
-  CHECK(Screen(options).console.paint(Colour::red, "x") == "x");
+  Screen forced(options);
+  forced.console.warning("coloured");
+  CHECK(forced.err.str() == "\x1b[33mwarning\x1b[0m: coloured\n");
 }
 
 TEST_CASE("messages: nothing from outside reaches the terminal as it is", "[console]") {
@@ -70,7 +67,6 @@ TEST_CASE("messages: nothing from outside reaches the terminal as it is", "[cons
   screen.console.message("a\x1b[2Jb\nerror: forged");
   screen.console.error({ErrorCode::failed, "/data/\x1b]0;x\x07", "rm \xe2\x80\xae", "line\n\x1b[1m"});
   screen.console.diagnoses({{Severity::warning, "SF\n", "s\x9b", "m\r", "h\x08", "f\n"}});
-  CHECK(screen.console.paint(Colour::none, "\x1b[1m") == "\\033[1m");
   const auto text = screen.err.str();
   CHECK(text.find("\x1b[2J") == std::string::npos);
   CHECK(text.find("\x1b]0") == std::string::npos);
@@ -113,6 +109,16 @@ TEST_CASE("quiet: nobody is asked about a plan that was not shown", "[console]")
   CHECK(screen.err.str().empty());
   CHECK(screen.console.confirm("Proceed?"));
   CHECK(screen.err.str() == "  + make directory /data/share  the mount point\nProceed? [y/N] ");
+}
+
+TEST_CASE("a plan that was asked for is data", "[console]") {
+  ConsoleOptions options;
+  options.quiet = true;
+  options.colour = options.err_terminal = true;
+  Screen screen(options);
+  screen.console.show(small_plan(), true);
+  CHECK(screen.err.str().empty());
+  CHECK(screen.out.str() == "  + make directory /data/share  the mount point\n");
 }
 
 TEST_CASE("json: plans and reports are in the document, not on stderr", "[console]") {

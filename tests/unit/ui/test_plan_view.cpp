@@ -38,7 +38,7 @@ TEST_CASE("plan_text: headings when there are several groups, the nameless one f
   plan.add("", "", MakeDirectory{"/c", 0755, std::nullopt});
   plan.add("a", "", RemoveDirectory{"/a2", 0755, std::nullopt});
   const auto text = plan_text(plan, false);
-  CHECK(text == "(first)\n  + " + describe(plan.steps[2].action) + "\na\n  - " + describe(plan.steps[0].action) +
+  CHECK(text == "  + " + describe(plan.steps[2].action) + "\na\n  - " + describe(plan.steps[0].action) +
                     "\n  - " + describe(plan.steps[3].action) + "\nb\n  + " + describe(plan.steps[1].action) + "\n");
 }
 

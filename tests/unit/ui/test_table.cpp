@@ -48,7 +48,32 @@ TEST_CASE("table: cut to the terminal's width, never elsewhere", "[table]") {
   CHECK(text.find(longest) == std::string::npos);
   for (const auto& line : split_lines(text))
     CHECK(display_width(line) <= 40);
-  CHECK(text.find("name") != std::string::npos);
+  CHECK(text == "NAME DETAIL\nname " + std::string(32, 'x') + "...\n");
+}
+
+TEST_CASE("table: on a narrow terminal marked columns are cut first, numbers never", "[table]") {
+  Table table({{"NAME"}, {"SIZE", true}, {"A"}, {"B", false, true}});
+  table.add({{std::string(30, 'n')}, {"1234567890"}, {"-"}, {std::string(30, 'b')}});
+  ConsoleOptions options;
+  options.out_terminal = true;
+  options.width = 60;
+  CHECK(table.render(options) == "NAME" + std::string(26, ' ') + "       SIZE B\n" + std::string(30, 'n') +
+                                     " 1234567890 " + std::string(15, 'b') + "...\n");
+  options.width = 40;
+  CHECK(table.render(options) ==
+        "NAME" + std::string(16, ' ') + "       SIZE B\n" + std::string(17, 'n') + "... 1234567890 " + "bbbbb...\n");
+  options.width = 1;
+  CHECK(table.render(options) == "NAME           SIZE B\nnnnnn... 1234567890 bbbbb...\n");
+}
+
+TEST_CASE("table: a column without a value is left out on a terminal only", "[table]") {
+  Table table({{"NAME"}, {"USED", true}, {"DETAIL"}});
+  table.add({{"a"}, {"-"}, {""}});
+  table.add({{"b"}, {""}, {"x"}});
+  CHECK(table.render({}) == "NAME USED DETAIL\na       -\nb         x\n");
+  ConsoleOptions options;
+  options.out_terminal = true;
+  CHECK(table.render(options) == "NAME DETAIL\na\nb    x\n");
 }
 
 TEST_CASE("table: cells are data, never control", "[table]") {

@@ -1,0 +1,38 @@
+#pragma once
+// Users' homes, which only their users may read where root is squashed, and some of which may lie on a dead server.
+#include "sys/system.hpp"
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace sharefs::conda {
+
+/// Asks one user after the other, one child for each. A file system that did not answer one of them is not asked again.
+class HomeReader {
+ public:
+  HomeReader(sys::System& system, sys::MountTable mounts);
+
+  [[nodiscard]] bool as_root() const { return m_as_root; }
+  /// Where the homes are, all in one request: a home itself may be a link of the administrator's, which is followed.
+  /// An empty path is an entry of kind `missing`.
+  std::vector<sys::Entry> find(const std::vector<std::string>& homes);
+  /// The entries in the order of the queries, as the user sees them.
+  std::vector<sys::Entry> read(const sys::User& user, std::vector<sys::EntryQuery> queries);
+
+ private:
+  using Superblock = std::pair<unsigned, unsigned>;
+  [[nodiscard]] Superblock superblock_of(const std::string& path) const;
+  void note_hung(const std::vector<sys::Entry>& entries);
+
+  sys::System& m_system;
+  sys::MountTable m_mounts;
+  bool m_as_root;
+  std::map<Superblock, std::string> m_hung; ///< and the first path on it that had no answer
+};
+
+/// Why the entry is not known or cannot be read, in words.
+std::string reason_of(const sys::Entry& entry);
+
+} // namespace sharefs::conda

@@ -1,0 +1,15 @@
+#pragma once
+// What sharefs.yaml and the command line say about caches, for the commands that decide about them.
+#include "cachefix/decide.hpp"
+#include "cli/context.hpp"
+
+namespace sharefs::cli {
+
+struct CacheChoices {
+  cachefix::Rules rules;
+  cachefix::LocalChoice local;
+};
+/// The rules of sharefs.yaml behind `first`, in the order in which they count; without a file the defaults.
+Result<CacheChoices> choices_of(Context& context, std::vector<cachefix::UserRule> first = {});
+
+} // namespace sharefs::cli

@@ -1,0 +1,25 @@
+#pragma once
+// Private to plan: the names in the journal's files, for its reader and its writer.
+#include "plan/json_values.hpp"
+
+namespace sharefs::plan {
+
+/// Of plan.json. 1: numbers of seconds as ids, and steps.jsonl empty until the first step begins.
+inline constexpr int k_journal_version = 2;
+
+inline constexpr const char* k_plan_file = "plan.json";
+inline constexpr const char* k_steps_file = "steps.jsonl";
+
+// Events of steps.jsonl: {"event": "begin", "step": 0, "action": {...}} and so on.
+inline constexpr const char* k_begin_event = "begin";   ///< a step's intent
+inline constexpr const char* k_end_event = "end";       ///< a step's outcome
+inline constexpr const char* k_finish_event = "finish"; ///< the plan ended by itself
+inline constexpr const char* k_undone_event = "undone"; ///< with "by"
+inline constexpr const char* k_redone_event = "redone"; ///< the undo was undone
+
+/// 0 for an id of version 1.
+std::uint64_t number_of(const std::string& id);
+/// Ids of entries, oldest first.
+std::vector<std::string> sorted_ids(std::vector<std::string> names);
+
+} // namespace sharefs::plan

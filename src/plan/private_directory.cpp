@@ -1,0 +1,190 @@
+#include "plan/private_directory.hpp"
+
+#include "base/path.hpp"
+#include "base/text.hpp"
+#include "sys/fs/walk.hpp"
+#include "sys/process/child.hpp"
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <dirent.h>
+#include <memory>
+#include <sys/stat.h>
+
+namespace sharefs::plan {
+
+namespace {
+
+constexpr std::size_t k_file_limit = 256U << 20U;
+constexpr int k_directory_flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+
+struct CloseDirectory {
+  void operator()(DIR* directory) const { ::closedir(directory); }
+};
+
+Result<void> sync_file(int fd, const std::string& path) {
+  if (::fsync(fd) != 0 && errno != EINVAL)
+    return fail(errno_error(errno, path));
+  return {};
+}
+
+} // namespace
+
+Result<std::optional<PrivateDirectory>> PrivateDirectory::checked(sys::Fd fd, const std::string& path) {
+  if (!fd && errno == ENOENT)
+    return std::nullopt;
+  if (!fd && (errno == ELOOP || errno == ENOTDIR))
+    return fail(ErrorCode::permission, path + ": is not a directory, and state is kept only in a real one",
+                "remove what is there");
+  struct stat status{};
+  if (!fd || ::fstat(fd.get(), &status) != 0)
+    return fail(errno_error(errno, path));
+  if (status.st_uid != ::geteuid())
+    return fail(ErrorCode::permission,
+                path + ": belongs to another user (uid " + std::to_string(status.st_uid) + "), and is not used",
+                "remove it, or set XDG_STATE_HOME to a directory of your own");
+  if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+    return fail(ErrorCode::failed,
+                path + ": others may write there (mode " + format_mode(status.st_mode & 07777U) + ")",
+                "look at what is in it, then run `chmod 0700 " + path + "`");
+  return PrivateDirectory(std::move(fd), path);
+}
+
+Result<std::optional<PrivateDirectory>> PrivateDirectory::open(const sys::Files& files, const std::string& path) {
+  const sys::Fd root(::open(files.root().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!root)
+    return fail(errno_error(errno, files.root()));
+  const auto walked = sys::walk(root.get(), path, {.links = sys::Links::trusted});
+  if (!walked)
+    return fail(walked.error().error());
+  if (!walked->exists())
+    return std::nullopt;
+  return checked(sys::Fd(::openat(walked->directory.get(), walked->name.c_str(), k_directory_flags)), path);
+}
+
+Result<PrivateDirectory> PrivateDirectory::make(const sys::Files& files, const std::string& path) {
+  auto opened = open(files, path);
+  if (opened && !*opened) {
+    if (auto made = files.make_directories(path, 0700); !made)
+      return fail(made.error());
+    opened = open(files, path);
+  }
+  if (!opened)
+    return fail(opened.error());
+  if (!*opened)
+    return fail(ErrorCode::failed, path + ": removed by somebody else meanwhile");
+  return std::move(**opened);
+}
+
+Result<std::optional<PrivateDirectory>> PrivateDirectory::below(const std::string& name) const {
+  return checked(sys::Fd(::openat(m_fd.get(), name.c_str(), k_directory_flags)), join_path(m_path, name));
+}
+
+Result<PrivateDirectory> PrivateDirectory::make_below(const std::string& name) const {
+  if (::mkdirat(m_fd.get(), name.c_str(), 0700) != 0 && errno != EEXIST)
+    return fail(errno_error(errno, join_path(m_path, name)));
+  auto opened = below(name);
+  if (!opened)
+    return fail(opened.error());
+  if (!*opened)
+    return fail(ErrorCode::failed, join_path(m_path, name) + ": removed by somebody else meanwhile");
+  return std::move(**opened);
+}
+
+Result<std::vector<std::string>> PrivateDirectory::names() const {
+  sys::Fd copy(::openat(m_fd.get(), ".", k_directory_flags));
+  const std::unique_ptr<DIR, CloseDirectory> directory(copy ? ::fdopendir(copy.get()) : nullptr);
+  if (!directory)
+    return fail(errno_error(errno, m_path));
+  [[maybe_unused]] const int owned_by_directory = copy.release();
+  std::vector<std::string> names;
+  for (errno = 0; const dirent* entry = ::readdir(directory.get()); errno = 0)
+    if (const std::string name = entry->d_name; name != "." && name != "..")
+      names.push_back(name);
+  if (errno != 0)
+    return fail(errno_error(errno, m_path));
+  return names;
+}
+
+Result<sys::Fd> PrivateDirectory::open_file(const std::string& name, int flags) const {
+  const auto path = join_path(m_path, name);
+  sys::Fd file(::openat(m_fd.get(), name.c_str(), flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));
+  struct stat status{};
+  if (!file || ::fstat(file.get(), &status) != 0)
+    return fail(errno_error(errno, path));
+  if (!S_ISREG(status.st_mode) || status.st_uid != ::geteuid())
+    return fail(ErrorCode::permission, path + ": is not a file of yours");
+  return file;
+}
+
+Result<std::string> PrivateDirectory::read(const std::string& name) const {
+  const auto file = open_file(name, O_RDONLY);
+  if (!file)
+    return fail(file.error());
+  std::string content;
+  std::array<char, 65536> buffer{};
+  for (ssize_t count = 0; (count = ::read(file->get(), buffer.data(), buffer.size())) != 0;) {
+    if (count < 0 && errno != EINTR)
+      return fail(errno_error(errno, join_path(m_path, name)));
+    content.append(buffer.data(), count < 0 ? 0 : static_cast<std::size_t>(count));
+    if (content.size() > k_file_limit)
+      return fail(ErrorCode::failed, join_path(m_path, name) + ": is larger than " + format_bytes(k_file_limit));
+  }
+  return content;
+}
+
+Result<void> PrivateDirectory::create(const std::string& name, const std::string& content) const {
+  const auto file = open_file(name, O_WRONLY | O_CREAT | O_EXCL);
+  if (!file)
+    return fail(file.error());
+  if (!sys::write_all(file->get(), content))
+    return fail(errno_error(errno, join_path(m_path, name)));
+  if (auto synced = sync_file(file->get(), join_path(m_path, name)); !synced)
+    return synced;
+  return sync();
+}
+
+Result<void> PrivateDirectory::append(const std::string& name, const std::string& line) const {
+  const auto path = join_path(m_path, name);
+  const auto file = open_file(name, O_RDWR | O_APPEND);
+  if (!file)
+    return fail(file.error());
+  const auto size = ::lseek(file->get(), 0, SEEK_END);
+  char last = '\n';
+  if (size < 0 || (size > 0 && ::pread(file->get(), &last, 1, size - 1) != 1))
+    return fail(errno_error(errno, path));
+  // One write(2): the groups of a plan append to this file at the same time.
+  if (!sys::write_all(file->get(), (last == '\n' ? "" : "\n") + line + "\n"))
+    return fail(errno_error(errno, path));
+  return sync_file(file->get(), path);
+}
+
+Result<void> PrivateDirectory::rename(const std::string& from, const std::string& to) const {
+  if (::renameat2(m_fd.get(), from.c_str(), m_fd.get(), to.c_str(), RENAME_NOREPLACE) != 0) {
+    const bool exists = errno == EEXIST;
+    auto error = errno_error(errno, join_path(m_path, to));
+    error.code = exists ? ErrorCode::conflict : error.code;
+    return fail(std::move(error));
+  }
+  return sync();
+}
+
+Result<void> PrivateDirectory::remove(const std::string& name) const {
+  const auto directory = below(name);
+  const auto names = directory && *directory ? (*directory)->names() : Result<std::vector<std::string>>();
+  if (!directory || !names)
+    return fail(!directory ? directory.error() : names.error());
+  for (const auto& file : *names)
+    if (::unlinkat((*directory)->m_fd.get(), file.c_str(), 0) != 0)
+      return fail(errno_error(errno, join_path((*directory)->m_path, file)));
+  if (*directory && ::unlinkat(m_fd.get(), name.c_str(), AT_REMOVEDIR) != 0)
+    return fail(errno_error(errno, join_path(m_path, name)));
+  return {};
+}
+
+Result<void> PrivateDirectory::sync() const {
+  return sync_file(m_fd.get(), m_path);
+}
+
+} // namespace sharefs::plan

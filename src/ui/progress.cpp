@@ -1,0 +1,85 @@
+#include "ui/progress.hpp"
+
+#include "base/visible.hpp"
+
+#include <algorithm>
+#include <csignal>
+#include <fmt/format.h>
+#include <ostream>
+#include <pthread.h>
+#include <system_error>
+
+namespace sharefs::ui {
+
+void StatusLine::print(std::string_view text) {
+  const std::scoped_lock lock(m_mutex);
+  if (m_drawn > 0)
+    m_err << '\r' << std::string(m_drawn, ' ') << '\r';
+  m_drawn = 0;
+  m_err << text << std::flush;
+}
+
+void StatusLine::draw(std::string_view text, int width) {
+  const std::scoped_lock lock(m_mutex);
+  // The last column stays free: a terminal that wraps there would leave a line behind with each drawing.
+  const auto line = fit_width(text, static_cast<std::size_t>(std::max(width - 1, 0)));
+  const auto columns = display_width(line);
+  const std::string rest(m_drawn > columns ? m_drawn - columns : 0, ' ');
+  m_err << '\r' << line << rest << std::flush;
+  m_drawn = std::max(columns, m_drawn);
+}
+
+std::string progress_text(std::string_view what, std::size_t done, std::size_t total, std::string_view now_at,
+                          std::chrono::seconds elapsed) {
+  std::string text = visible(what);
+  if (total > 0 && done > 0)
+    text += fmt::format(" {}/{}", done, total);
+  text += fmt::format(", {} s", elapsed.count());
+  if (!now_at.empty())
+    text += ": " + visible(now_at);
+  return text;
+}
+
+Ticker::Ticker(StatusLine& line, int width, std::string what, std::size_t total, Timing timing)
+    : m_line(line), m_width(width), m_what(std::move(what)), m_total(total), m_timing(timing) {
+  // Signals belong to the main thread: Ctrl-C must interrupt what it waits for, not this thread's sleep.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    m_thread = std::thread([this] { run(); });
+  } catch (const std::system_error&) {
+    // No more threads: the work goes on without a progress line.
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+Ticker::~Ticker() {
+  {
+    const std::scoped_lock lock(m_mutex);
+    m_ending = true;
+  }
+  m_end.notify_all();
+  if (m_thread.joinable())
+    m_thread.join();
+  m_line.print();
+}
+
+void Ticker::advance(std::string_view now_at) {
+  const std::scoped_lock lock(m_mutex);
+  ++m_done;
+  m_now_at = now_at;
+}
+
+void Ticker::run() {
+  std::unique_lock lock(m_mutex);
+  for (auto wait = m_timing.delay; !m_end.wait_for(lock, wait, [this] { return m_ending; }); wait = m_timing.interval) {
+    const auto elapsed = std::chrono::steady_clock::now() - m_begin;
+    m_line.draw(
+        progress_text(m_what, m_done, m_total, m_now_at, std::chrono::duration_cast<std::chrono::seconds>(elapsed)),
+        m_width);
+  }
+}
+
+} // namespace sharefs::ui

@@ -1,0 +1,93 @@
+#include "ui/terminal.hpp"
+
+#include "base/visible.hpp"
+
+#include <charconv>
+#include <cstdlib>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+namespace sharefs::ui {
+
+namespace {
+
+constexpr int k_default_width = 80;
+
+int width_of(const TerminalFacts& facts) {
+  if (facts.window_width > 0)
+    return facts.window_width;
+  int columns = 0;
+  const auto& text = facts.columns;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), columns);
+  const bool valid = error == std::errc{} && end == text.data() + text.size() && columns > 0 && columns <= 10'000;
+  return valid ? columns : k_default_width;
+}
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name); // NOLINT(concurrency-mt-unsafe): before any thread
+  return value == nullptr ? "" : value;
+}
+
+int window_width() {
+  winsize size{};
+  for (const int descriptor : {STDOUT_FILENO, STDERR_FILENO})
+    if (::isatty(descriptor) != 0 && ::ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+      return size.ws_col;
+  return 0;
+}
+
+} // namespace
+
+std::string_view sequence_of(Colour colour) {
+  switch (colour) {
+  case Colour::none:
+    return "";
+  case Colour::red:
+    return "\x1b[31m";
+  case Colour::green:
+    return "\x1b[32m";
+  case Colour::yellow:
+    return "\x1b[33m";
+  case Colour::blue:
+    return "\x1b[34m";
+  case Colour::bold:
+    return "\x1b[1m";
+  case Colour::dim:
+    return "\x1b[2m";
+  }
+  return "";
+}
+
+std::string painted(Colour colour, std::string_view text, bool on) {
+  if (!on || colour == Colour::none)
+    return visible(text);
+  return std::string(sequence_of(colour)) + visible(text) + "\x1b[0m";
+}
+
+// no-color.org: set and not empty means no colour, whatever else is set; bixense.com/clicolors: FORCE overrides isatty.
+ConsoleOptions decide_console(const TerminalFacts& facts) {
+  ConsoleOptions options;
+  options.in_terminal = facts.in;
+  options.out_terminal = facts.out;
+  options.err_terminal = facts.err;
+  options.width = width_of(facts);
+  if (!facts.no_color.empty())
+    return options;
+  options.force_colour = !facts.clicolor_force.empty() && facts.clicolor_force != "0";
+  const bool able = !facts.term.empty() && facts.term != "dumb";
+  options.colour = options.force_colour || (able && (facts.out || facts.err));
+  return options;
+}
+
+ConsoleOptions detect_console() {
+  return decide_console({.in = ::isatty(STDIN_FILENO) != 0,
+                         .out = ::isatty(STDOUT_FILENO) != 0,
+                         .err = ::isatty(STDERR_FILENO) != 0,
+                         .no_color = environment("NO_COLOR"),
+                         .clicolor_force = environment("CLICOLOR_FORCE"),
+                         .term = environment("TERM"),
+                         .columns = environment("COLUMNS"),
+                         .window_width = window_width()});
+}
+
+} // namespace sharefs::ui
