@@ -1,5 +1,6 @@
 #pragma once
 // Values that several tests of this room begin with. The mountinfo lines are those of a Linux 6.1 client.
+#include "base/path.hpp"
 #include "mounts/probe.hpp"
 #include "support/scripted_system.hpp"
 
@@ -17,7 +18,8 @@ inline constexpr const char* k_v3_super =
 
 /// A mountinfo line of an NFS mount.
 inline std::string nfs_line(int id, int parent, const std::string& target, const std::string& source,
-                            const std::string& super = k_v42_super, const std::string& options = "rw,relatime") {
+                            const std::string& super = k_v42_super,
+                            const std::string& options = "rw,nosuid,nodev,relatime") {
   const auto type = super.find("vers=4") == std::string::npos ? "nfs" : "nfs4";
   return std::to_string(id) + " " + std::to_string(parent) + " 0:" + std::to_string(40 + id) + " / " + target + " " +
          options + " shared:" + std::to_string(id) + " - " + type + " " + source + " " + super + "\n";
@@ -93,6 +95,17 @@ inline sys::Entry missing_below(const std::string& ancestor) {
   entry.error_number = ENOENT;
   entry.ancestor = ancestor;
   return entry;
+}
+
+/// Nothing lies at paths that the machine does not name.
+inline void leave_rest_missing(ScriptedSystem& system) {
+  system.machine.on_entry = [&system](const sys::EntryQuery& query,
+                                      const std::optional<sys::User>&) -> std::optional<sys::Entry> {
+    for (const auto& [path, entry] : system.machine.entries)
+      if (path == query.path || (entry.error_number == ETIMEDOUT && is_under(query.path, path)))
+        return std::nullopt;
+    return missing_below(parent_path(query.path));
+  };
 }
 
 inline void add_file(ScriptedSystem& system, const std::string& path, std::string content) {

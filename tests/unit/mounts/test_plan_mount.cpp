@@ -16,6 +16,7 @@ namespace {
 
 /// A machine with a good server of everything that the requests want, and /data.
 MountPlan plan_on(ScriptedSystem& system, const std::vector<MountPoint>& wanted) {
+  test::leave_rest_missing(system);
   if (system.machine.nfs.empty()) {
     std::vector<std::string> paths;
     for (const auto& one : wanted)

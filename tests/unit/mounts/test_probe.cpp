@@ -42,7 +42,7 @@ TEST_CASE("the directory of a missing mount is read") {
   ScriptedSystem system;
   system.machine.mounts = test::table_of("");
   system.machine.nfs["storage1"] = test::dead_server();
-  test::add_directory(system, "/data", {"share"});
+  system.machine.entries["/data/share"] = test::missing_below("/data");
   const auto seen = probe(system, wants({share()}));
   REQUIRE(seen.has_value());
   CHECK(seen->states[0].health == Health::missing);

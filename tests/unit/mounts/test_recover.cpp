@@ -37,6 +37,7 @@ struct Host {
     looks["/data/share"] = k_three_stale;
   }
   RecoveryPlan plan(bool force = false, bool lazy = false) {
+    test::leave_rest_missing(system);
     ProbeRequest request;
     request.wanted = wanted;
     request.others = request.want_access = request.targets = true;
