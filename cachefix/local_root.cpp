@@ -82,6 +82,8 @@ void check(sys::System& system, Candidate& candidate, const sys::Entry& above, c
   for (const std::string& name : above.names)
     if (name != candidate.name && is_name_of(name, candidate.name))
       queries.push_back(query_of(join_path(candidate.above, name)));
+  for (sys::EntryQuery& query : queries)
+    query.guarded = false; // the way there was checked with `above`; here the owner decides
   for (const sys::Entry& entry : look(system, std::move(queries))) {
     const bool ours = entry.kind == sys::EntryKind::directory && entry.uid == identity.uid;
     const bool open = ours && (entry.mode & 022U) != 0;

@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr uid_t k_bob = 1001;
+constexpr uid_t k_other_user = 1001;
 const std::string k_copy = "/share/.sharefs-0123456789ab-a.json";
 
 struct Job {
@@ -56,7 +56,7 @@ TEST_CASE("attack: a copy of a configuration file is not written through a link 
   std::ofstream(job.real("/victim")) << "keys";
   const std::string target = GENERATE(as<std::string>(), "/victim", "/missing");
   fs::create_symlink(target, job.real(k_copy));
-  REQUIRE(::lchown(job.real(k_copy).c_str(), k_bob, k_bob) == 0);
+  REQUIRE(::lchown(job.real(k_copy).c_str(), k_other_user, k_other_user) == 0);
   REQUIRE(job.prepare());
   CHECK(job.text("/victim") == "keys");
   CHECK_FALSE(fs::exists(job.real("/missing")));
@@ -68,7 +68,7 @@ TEST_CASE("attack: a copy of a configuration file is not written through a link 
 TEST_CASE("attack: a copy that somebody else made first is not used, and not changed") {
   Job job;
   std::ofstream(job.real(k_copy)) << "{}\n";
-  REQUIRE(::chown(job.real(k_copy).c_str(), k_bob, k_bob) == 0);
+  REQUIRE(::chown(job.real(k_copy).c_str(), k_other_user, k_other_user) == 0);
   REQUIRE(job.prepare());
   CHECK(job.named() != k_copy);
   CHECK(job.text(job.named()) == "{}\n");
@@ -106,6 +106,6 @@ TEST_CASE("attack: a user's directory that somebody else made is not used") {
   Job job;
   fs::create_directories(job.real("/var/cache/alice"));
   REQUIRE(::chmod(job.real("/var/cache").c_str(), 01777) == 0);
-  REQUIRE(::chown(job.real("/var/cache/alice").c_str(), k_bob, k_bob) == 0);
+  REQUIRE(::chown(job.real("/var/cache/alice").c_str(), k_other_user, k_other_user) == 0);
   CHECK_FALSE(job.prepare());
 }

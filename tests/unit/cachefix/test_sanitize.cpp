@@ -238,7 +238,7 @@ TEST_CASE("requirement 14: left-over *.incomplete directories are reported and n
 
 TEST_CASE("requirement 9: without a usable local directory the command is not started") {
   World world;
-  world.local = {"", false, "/var/cache cannot be written"};
+  world.local = {"", "/var/cache cannot be written", ""};
   const Sanitized result = world.run(words("python t.py --cache_dir /share/x"));
   REQUIRE(result.diagnoses.size() == 1);
   CHECK(result.diagnoses[0].severity == Severity::error);
