@@ -1,8 +1,11 @@
+// The only file that includes CLI11: it takes seconds to compile, and its exceptions end here. CLI11 reads the options of
+// one command; which command that is has been found before.
 #include "cli/parser.hpp"
 
 #include "base/text.hpp"
 #include "cli/help.hpp"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <fmt/format.h>
 
@@ -146,48 +149,49 @@ class Line {
   /// Options into m_arguments, all other words into its positional ones. For a command that runs another one and was
   /// given no `--`, what follows the first word is that command's.
   Result<void> take_words(bool no_dashes) {
-    for (std::size_t i = 0; i < m_words.size(); ++i) {
-      const bool foreign =
-          m_command != nullptr && m_command->takes_command && no_dashes && !m_arguments.positional.empty();
-      if (!is_option(m_words[i]) || foreign)
-        m_arguments.positional.push_back(m_words[i]);
-      else if (auto taken = take_option(i); !taken)
-        return taken;
+    auto words = m_words;
+    Argv foreign;
+    if (m_command != nullptr && m_command->takes_command && no_dashes) {
+      const auto first = std::ranges::find_if_not(words, is_option);
+      foreign.assign(first, words.end());
+      words.erase(first, words.end());
     }
+    CLI::App app;
+    app.set_help_flag();
+    app.allow_extras();
+    std::vector<CLI::Option*> given;
+    for (const auto* option : m_options) {
+      const std::string names(option->names);
+      given.push_back(option->value.empty() ? app.add_flag(names)
+                                            : app.add_option(names)->type_name(std::string(option->value))->expected(1));
+      given.back()->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    }
+    std::ranges::reverse(words); // CLI11 takes them from the back
+    try {
+      app.parse(words);
+    } catch (const CLI::ParseError& error) {
+      return fail(ErrorCode::usage, first_line(error.what()), help_hint());
+    }
+    for (std::size_t i = 0; i < given.size(); ++i) {
+      if (given[i]->count() > 0 && m_options[i]->value.empty())
+        m_arguments.flags.insert(key_of(*m_options[i]));
+      else if (given[i]->count() > 0)
+        m_arguments.values[key_of(*m_options[i])] = given[i]->results();
+    }
+    for (auto& word : app.remaining())
+      if (is_option(word))
+        return unknown(word.substr(0, word.find('=')));
+      else
+        m_arguments.positional.push_back(std::move(word));
+    m_arguments.positional.insert(m_arguments.positional.end(), foreign.begin(), foreign.end());
     return {};
   }
 
-  /// The option at m_words[i], in one of the forms `--name`, `--name=VALUE`, `--name VALUE`, `-n`, `-nVALUE`, `-nm`.
-  Result<void> take_option(std::size_t& i) {
-    const auto word = m_words[i];
-    const bool is_long = word.starts_with("--");
-    const auto equals = is_long ? word.find('=') : std::string::npos;
-    const auto name = is_long ? word.substr(0, equals) : word.substr(0, 2);
-    const auto* option = find_option(m_options, name);
-    if (option == nullptr)
-      return unknown(is_long ? name : word);
-    const auto key = key_of(*option);
-    std::optional<std::string> value;
-    if (equals != std::string::npos)
-      value = word.substr(equals + 1);
-    else if (!is_long && word.size() > 2)
-      value = word.substr(2);
-    if (option->value.empty()) {
-      if (value && is_long)
-        return fail(ErrorCode::usage, fmt::format("option `{}` takes no value", name), help_hint());
-      m_arguments.flags.insert(key);
-      if (value && find_option(m_options, "-" + value->substr(0, 1)) == nullptr)
-        return unknown(word);
-      if (value) // several in one word: on with the next
-        m_words[i--] = "-" + *value;
-      return {};
-    }
-    if (!value && i + 1 < m_words.size() && find_option(m_options, m_words[i + 1]) == nullptr)
-      value = m_words[++i];
-    if (!value)
-      return fail(ErrorCode::usage, fmt::format("option `{}` needs a value: {}", name, option->value), help_hint());
-    m_arguments.values[key].push_back(*value);
-    return {};
+  static std::string first_line(std::string text) {
+    text = text.substr(0, text.find('\n'));
+    while (text.ends_with('.'))
+      text.pop_back();
+    return text;
   }
 
   [[nodiscard]] tl::unexpected<Error> unknown(const std::string& option) const {

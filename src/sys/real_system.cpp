@@ -45,10 +45,6 @@ Result<MountTable> RealSystem::mounts() {
   return files().mounts();
 }
 
-Glance RealSystem::glance() {
-  return files().is_live() ? Glance::of_this_host() : Glance();
-}
-
 Result<void> RealSystem::mount(const MountCall& call) {
   if (!files().is_live())
     return fail(refusal(files(), "mounting " + call.target));
@@ -83,17 +79,6 @@ std::vector<Entry> RealSystem::entries(const EntryRequest& request) {
     if (entry.kind == EntryKind::unknown)
       spdlog::debug("{}: {}", entry.path, entry.error().message);
   return results;
-}
-
-std::vector<PathProbe> RealSystem::probe_paths(const std::vector<PathProbeRequest>& requests) {
-  std::vector<PathProbe> results = sys::probe_paths(requests);
-  for (std::size_t i = 0; i < results.size(); ++i)
-    spdlog::debug("probe {}: {} {}", requests[i].path, to_string(results[i].health), results[i].detail);
-  return results;
-}
-
-Result<std::vector<PathFact>> RealSystem::inspect(const InspectRequest& request) {
-  return inspect_paths(request);
 }
 
 Identity RealSystem::identity() {

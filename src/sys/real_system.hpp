@@ -12,13 +12,10 @@ class RealSystem final : public System {
   Result<Completed> run(const Command& command) override;
   Error exec(const Argv& argv, const std::vector<std::string>& environment) override;
   Result<MountTable> mounts() override;
-  Glance glance() override;
   Result<void> mount(const MountCall& call) override;
   Result<void> unmount(const UnmountCall& call) override;
   NfsProbe probe_nfs(const NfsProbeRequest& request) override;
   std::vector<Entry> entries(const EntryRequest& request) override;
-  std::vector<PathProbe> probe_paths(const std::vector<PathProbeRequest>& requests) override;
-  Result<std::vector<PathFact>> inspect(const InspectRequest& request) override;
   Identity identity() override;
   Result<User> user(std::string_view name) override;
   std::chrono::system_clock::time_point now() override;

@@ -5,8 +5,6 @@
 #include "base/result.hpp"
 #include "sys/fs/entry.hpp"
 #include "sys/fs/files.hpp"
-#include "sys/fs/glance.hpp"
-#include "sys/fs/path_probe.hpp"
 #include "sys/identity/user.hpp"
 #include "sys/mounts/mount_call.hpp"
 #include "sys/mounts/mount_table.hpp"
@@ -41,8 +39,6 @@ class System {
   /// Returns only on failure.
   virtual Error exec(const Argv& argv, const std::vector<std::string>& environment) = 0;
   virtual Result<MountTable> mounts() = 0;
-  /// Knows nothing where the answers come from a file or go into one: mounts() tells it there.
-  virtual Glance glance() { return {}; }
   /// The mount lies on the directory that `target` is, reached without symbolic links, whatever it is renamed to
   /// meanwhile. Asks the server first whether it is there. Errors: `timeout`, `busy`, `permission`, `usage` (an option),
   /// `unsupported` (a version), `not_found` (mount.nfs, the export), `conflict` (no directory), `interrupted`, `failed`.
@@ -56,8 +52,6 @@ class System {
   Entry entry(EntryQuery query, std::chrono::milliseconds deadline = std::chrono::seconds(3)) {
     return entries({{std::move(query)}, deadline, std::nullopt}).front();
   }
-  virtual std::vector<PathProbe> probe_paths(const std::vector<PathProbeRequest>& requests) = 0;
-  virtual Result<std::vector<PathFact>> inspect(const InspectRequest& request) = 0;
   virtual Identity identity() = 0;
   /// `not_found` with a "did you mean" hint where one can be given.
   virtual Result<User> user(std::string_view name) = 0;

@@ -32,6 +32,7 @@ ALLOWED = {
 
 # external header -> the parts that may include it
 EXTERNAL = {
+    "CLI/": {"cli"},
     "yaml-cpp/": {"config", "cachefix"},  # sharefs.yaml; configuration files of training programs
     "spdlog/": {"sys"},
     "nfsc/": {"sys"},

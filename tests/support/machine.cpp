@@ -186,44 +186,6 @@ sys::Entry entry_from(const json& document) {
   return entry;
 }
 
-sys::PathProbe probe_from(const json& document) {
-  sys::PathProbe probe;
-  probe.health = enum_from(document.at("health"), sys::PathHealth::failed);
-  read(document, "error_number", probe.error_number);
-  read(document, "detail", probe.detail);
-  read_duration(document, "latency_us", probe.latency);
-  read(document, "size_bytes", probe.size_bytes);
-  read(document, "free_bytes", probe.free_bytes);
-  read(document, "files", probe.files);
-  read(document, "free_files", probe.free_files);
-  return probe;
-}
-
-ScriptedFact fact_from(const json& document) {
-  ScriptedFact scripted{{}, error_of(document)};
-  if (scripted.error)
-    return scripted;
-  sys::PathFact& fact = scripted.fact;
-  fact.kind = enum_from(document.at("kind"), sys::PathKind::unknown);
-  fact.mode = fact.kind == sys::PathKind::directory ? 0755 : 0644;
-  if (document.contains("mode"))
-    fact.mode = mode_from(document.at("mode"));
-  if (fact.kind == sys::PathKind::missing || fact.kind == sys::PathKind::unknown)
-    fact.mode = 0;
-  read(document, "error_number", fact.error_number);
-  read(document, "link_target", fact.link_target);
-  read(document, "uid", fact.uid);
-  read(document, "gid", fact.gid);
-  read(document, "content", fact.content);
-  fact.size = document.value("size", static_cast<std::uint64_t>(fact.content.size()));
-  read(document, "device", fact.device);
-  read(document, "inode", fact.inode);
-  read(document, "links", fact.links);
-  read(document, "mtime", fact.mtime);
-  read(document, "entries", fact.entries);
-  return scripted;
-}
-
 sys::StageResult stage_from(const json& document) {
   sys::StageResult stage;
   stage.stage = enum_from(document.at("stage"), sys::ProbeStage::access);
@@ -262,8 +224,7 @@ void read_machine(const json& document, Machine& machine) {
   if (!document.is_object())
     throw std::invalid_argument("it is no JSON object");
   check_keys(document, "the machine",
-             {"identity", "now", "mountinfo", "users", "run", "exec", "mount", "unmount", "nfs", "entries",
-              "probe_path", "inspect"});
+             {"identity", "now", "mountinfo", "users", "run", "exec", "mount", "unmount", "nfs", "entries"});
   machine.identity = identity_from(document.value("identity", json::object()));
   if (document.contains("now"))
     machine.now = time_from(document.at("now"));
@@ -276,8 +237,6 @@ void read_machine(const json& document, Machine& machine) {
   machine.unmount = answers_from(document, "unmount", {"target", "force", "lazy"});
   machine.nfs = read_by_name(document, "nfs", nfs_from);
   machine.entries = read_by_name(document, "entries", entry_from);
-  machine.probes = read_by_name(document, "probe_path", probe_from);
-  machine.facts = read_by_name(document, "inspect", fact_from);
 }
 
 } // namespace

@@ -21,12 +21,6 @@ struct Answer {
   int times = 0, used = 0;
 };
 
-/// What `inspect` knows about a path, or the error of the whole call.
-struct ScriptedFact {
-  sys::PathFact fact;
-  std::optional<Error> error;
-};
-
 /// The JSON is one object (// comments allowed, unknown keys are errors); all keys may be left out:
 ///   {"identity": {...}, "now": "2026-01-01T00:00:00Z", "mountinfo": "text", "users": [{...}],
 ///    "run": [{"argv": [...], "exit_code": 0, "out": "", "err": "", "error": {code,message}|null, "times": 1,
@@ -34,8 +28,7 @@ struct ScriptedFact {
 ///    "exec": as "run", "mount": [{"source":.., "target":.., "fs_type":.., "options":.., "error":..}],
 ///    "unmount": [{"target":.., "force":.., "lazy":.., "error":..}], (both with "times", "mountinfo", "files")
 ///    "nfs": {"HOST": NfsProbe},
-///    "entries": {"PATH": {"kind": "directory", ...the fields of sys::Entry}, "PATH": {"hung": true}},
-///    "probe_path": {"PATH": PathProbe}, "inspect": {"PATH": PathFact or {"error":..}}}
+///    "entries": {"PATH": {"kind": "directory", ...the fields of sys::Entry}, "PATH": {"hung": true}}}
 /// A call gets the first answer that fits. A mount or unmount that is answered without an error and without a table of
 /// its own changes the table as the kernel would.
 struct Machine {
@@ -47,8 +40,6 @@ struct Machine {
   std::map<std::string, sys::NfsProbe> nfs; ///< by host
   /// By path; others are files under the root. One that hangs does so with everything below it.
   std::map<std::string, sys::Entry> entries;
-  std::map<std::string, sys::PathProbe> probes;
-  std::map<std::string, ScriptedFact> facts;
 
   // Instead of the answers above, for what is easier said in C++.
   std::function<Result<sys::Completed>(const sys::Command&)> on_run;

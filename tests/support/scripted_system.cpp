@@ -3,7 +3,6 @@
 #include "base/argv.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
-#include "sys/fs/resolve.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -37,28 +36,6 @@ Answer* find(std::vector<Answer>& answers, const json& call) {
     return &answer;
   }
   return nullptr;
-}
-
-/// A file under the root of a test, as the child of inspect_paths would see it.
-sys::PathFact real_fact(const sys::Files& files, const std::string& path, const sys::PathQuery& query) {
-  sys::PathFact fact;
-  const sys::Seen seen = look_at_local(files, path);
-  fact.kind = seen.kind;
-  fact.link_target = seen.link_target;
-  const auto info = files.info(path);
-  if (!info || !*info) {
-    fact.error_number = fact.kind == sys::PathKind::missing ? ENOENT : EIO;
-    return fact;
-  }
-  fact.mode = (*info)->mode;
-  fact.uid = (*info)->uid;
-  fact.gid = (*info)->gid;
-  fact.size = (*info)->size;
-  if (fact.kind == sys::PathKind::directory && query.list)
-    fact.entries = files.list(path).value_or(fact.entries);
-  if (fact.kind == sys::PathKind::file && query.read_bytes > 0)
-    fact.content = files.read(path).value_or(std::string());
-  return fact;
 }
 
 /// With what a script need not say: the paths, and where they lie.
@@ -266,64 +243,6 @@ std::vector<sys::Entry> ScriptedSystem::entries(const sys::EntryRequest& request
     results[real_places[i]] = std::move(found[i]);
   }
   return results;
-}
-
-std::vector<sys::PathProbe> ScriptedSystem::probe_paths(const std::vector<sys::PathProbeRequest>& requests) {
-  std::vector<sys::PathProbe> results;
-  for (const sys::PathProbeRequest& request : requests) {
-    const auto found = machine.probes.find(request.path);
-    sys::PathProbe probe;
-    const auto entry = known({request.path});
-    if (found != machine.probes.end()) {
-      probe = found->second;
-    } else if (entry && entry->error_number != 0) {
-      probe.health = entry->hung() ? sys::PathHealth::hung : sys::PathHealth::stale;
-      probe.error_number = entry->error_number;
-      probe.detail = entry->detail;
-    } else if (!files().is_live()) {
-      probe = {sys::PathHealth::ok, 0, "", k_space.latency, k_space.size_bytes, k_space.free_bytes, k_space.files,
-               k_space.free_files};
-    } else
-      probe.detail = not_in_script("probe " + request.path).message;
-    results.push_back(std::move(probe));
-  }
-  return results;
-}
-
-Result<std::vector<sys::PathFact>> ScriptedSystem::inspect(const sys::InspectRequest& request) {
-  std::vector<sys::PathFact> results;
-  for (const sys::PathQuery& query : request.queries) {
-    auto one = fact(query);
-    if (!one)
-      return fail(one.error());
-    results.push_back(std::move(*one));
-  }
-  return results;
-}
-
-Result<sys::PathFact> ScriptedSystem::fact(const sys::PathQuery& query) const {
-  std::string path = query.path;
-  for (int links = 0; links <= k_most_links; ++links) {
-    const auto found = machine.facts.find(path);
-    if (found == machine.facts.end() && files().is_live())
-      return fail(not_in_script("inspect " + path));
-    if (found != machine.facts.end() && found->second.error)
-      return fail(*found->second.error);
-    sys::PathFact fact = found != machine.facts.end() ? found->second.fact : real_fact(files(), path, query);
-    if (query.follow && fact.kind == sys::PathKind::symlink) {
-      path = normalize_path(fact.link_target, parent_path(path));
-      continue;
-    }
-    fact.path = query.path;
-    if (!query.list)
-      fact.entries.clear();
-    fact.content.resize(std::min(fact.content.size(), query.read_bytes));
-    return fact;
-  }
-  sys::PathFact fact;
-  fact.path = query.path;
-  fact.error_number = ELOOP;
-  return fact;
 }
 
 Result<sys::User> ScriptedSystem::user(std::string_view name) {

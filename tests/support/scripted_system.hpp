@@ -26,8 +26,6 @@ class ScriptedSystem final : public sys::System {
   Result<void> unmount(const sys::UnmountCall& call) override;
   sys::NfsProbe probe_nfs(const sys::NfsProbeRequest& request) override;
   std::vector<sys::Entry> entries(const sys::EntryRequest& request) override;
-  std::vector<sys::PathProbe> probe_paths(const std::vector<sys::PathProbeRequest>& requests) override;
-  Result<std::vector<sys::PathFact>> inspect(const sys::InspectRequest& request) override;
   sys::Identity identity() override { return machine.identity; }
   Result<sys::User> user(std::string_view name) override;
   std::chrono::system_clock::time_point now() override { return machine.now; }
@@ -42,7 +40,6 @@ class ScriptedSystem final : public sys::System {
   Result<sys::Completed> answer(std::vector<Answer>& answers, const nlohmann::json& call, const std::string& what,
                                 bool& own_table);
   [[nodiscard]] std::optional<sys::Entry> known(const sys::EntryQuery& query) const;
-  [[nodiscard]] Result<sys::PathFact> fact(const sys::PathQuery& query) const;
 
   std::mutex m_mutex; ///< groups of a plan are applied in parallel
   std::vector<std::string> m_calls, m_asked;

@@ -77,35 +77,4 @@ Result<std::vector<std::string>> Files::list(const std::string& path) const {
   return std::move(found.names);
 }
 
-namespace {
-
-FileInfo info_of(const Entry& entry) {
-  using Kind = FileInfo::Kind;
-  const auto kind = entry.kind == EntryKind::file        ? Kind::regular
-                    : entry.kind == EntryKind::directory ? Kind::directory
-                    : entry.kind == EntryKind::symlink   ? Kind::symlink
-                                                         : Kind::other;
-  return {kind, entry.mode, entry.uid, entry.gid, entry.size};
-}
-
-} // namespace
-
-Result<Files::Opened> Files::read_with_info(const std::string& path, std::size_t limit) const {
-  auto found = entry({.path = path, .follow = true, .read_bytes = limit + 1});
-  const auto info = info_of(found);
-  auto content = content_of(std::move(found), limit);
-  if (!content)
-    return fail(content.error());
-  return Opened{std::move(*content), info};
-}
-
-Result<std::optional<FileInfo>> Files::info(const std::string& path) const {
-  const auto found = entry({.path = path});
-  if (found.kind == EntryKind::missing)
-    return std::nullopt;
-  if (found.kind == EntryKind::unknown)
-    return fail(found.error());
-  return info_of(found);
-}
-
 } // namespace sharefs::sys

@@ -15,16 +15,6 @@
 
 namespace sharefs::sys {
 
-// Until every room asks for entries.
-struct FileInfo {
-  enum class Kind { regular, directory, symlink, other };
-  Kind kind = Kind::other;
-  mode_t mode = 0; ///< permission bits, 07777
-  uid_t uid = 0;
-  gid_t gid = 0;
-  std::uint64_t size = 0;
-};
-
 /// All paths are absolute as seen from inside the root; symbolic links are resolved inside the root, so a link in an
 /// installation tree never leads out of it.
 class Files {
@@ -52,14 +42,6 @@ class Files {
   [[nodiscard]] Result<std::string> read_trusted(const std::string& path, std::size_t limit = 16U << 20U) const;
   /// Names in a directory, sorted, without . and ..; `not_found` if there is no directory.
   [[nodiscard]] Result<std::vector<std::string>> list(const std::string& path) const;
-
-  // Until every room asks for entries.
-  struct Opened {
-    std::string content;
-    FileInfo info;
-  };
-  [[nodiscard]] Result<Opened> read_with_info(const std::string& path, std::size_t limit = 16U << 20U) const;
-  [[nodiscard]] Result<std::optional<FileInfo>> info(const std::string& path) const;
 
   /// Replace or create atomically: temporary file in the same directory, fsync, owner, mode, ACL and xattrs of the file
   /// that is replaced (or `mode` for a new one), rename, fsync of the directory. A trusted symlink is followed and its

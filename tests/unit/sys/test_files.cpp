@@ -52,7 +52,7 @@ TEST_CASE("a fifo is not waited for") {
   const Files files(root.path());
   CHECK(files.read("/fifo").error().message == "/fifo: is not a regular file");
   CHECK_FALSE(files.write("/fifo", "x"));
-  CHECK(files.info("/fifo")->value().kind == FileInfo::Kind::other);
+  CHECK(files.entry({.path = "/fifo"}).kind == EntryKind::other);
 }
 
 TEST_CASE("links are resolved inside the root") {
@@ -70,7 +70,7 @@ TEST_CASE("links are resolved inside the root") {
   CHECK(files.read("/directory/passwd").error().code == ErrorCode::not_found);
   CHECK_FALSE(files.read("/loop"));
   CHECK_FALSE(files.write("/loop", "x"));
-  CHECK(files.info("/absolute")->value().kind == FileInfo::Kind::symlink);
+  CHECK(files.entry({.path = "/absolute"}).kind == EntryKind::symlink);
 }
 
 TEST_CASE("facts and names") {
@@ -80,15 +80,13 @@ TEST_CASE("facts and names") {
   root.write("d/a", "");
   root.write("d/.hidden", "");
   ::chmod((root / "d/b").c_str(), 04750);
-  const auto info = files.info("/d/b");
-  REQUIRE(info);
-  REQUIRE(*info);
-  CHECK((*info)->kind == FileInfo::Kind::regular);
-  CHECK((*info)->mode == 04750);
-  CHECK((*info)->size == 5);
-  CHECK((*info)->uid == ::geteuid());
-  CHECK(files.info("/d")->value().kind == FileInfo::Kind::directory);
-  CHECK_FALSE(files.info("/d/none").value());
+  const auto entry = files.entry({.path = "/d/b"});
+  CHECK(entry.kind == EntryKind::file);
+  CHECK(entry.mode == 04750);
+  CHECK(entry.size == 5);
+  CHECK(entry.uid == ::geteuid());
+  CHECK(files.entry({.path = "/d"}).kind == EntryKind::directory);
+  CHECK(files.entry({.path = "/d/none"}).kind == EntryKind::missing);
   CHECK(files.list("/d") == std::vector<std::string>{".hidden", "a", "b"});
   CHECK(files.list("/none").error().code == ErrorCode::not_found);
   CHECK_FALSE(files.list("/d/b"));

@@ -15,8 +15,8 @@ TEST_CASE("the machine itself") {
   command.argv = {"echo", "hello"};
   CHECK(system.run(command)->out == "hello\n");
   CHECK(system.mounts()->owner_of("/") != nullptr);
-  CHECK(system.probe_paths({{"/", 1s, false, {}}})[0].health == PathHealth::ok);
-  CHECK(system.inspect({{{"/etc/passwd", false, false, 10}}, 1s, {}})->at(0).content.size() == 10);
+  CHECK(system.entry({.path = "/", .space = true}).space);
+  CHECK(system.entry({.path = "/etc/passwd", .read_bytes = 10}).content.size() == 10);
   CHECK(std::chrono::abs(system.now() - std::chrono::system_clock::now()) < 1s);
 }
 
@@ -32,7 +32,7 @@ TEST_CASE("under another root nothing of the host is touched") {
   CHECK_FALSE(ran.error().hint.empty());
   CHECK(system.exec({"true"}, {}).code == ErrorCode::unsupported);
   CHECK(system.mount({"none", root.path(), "tmpfs", "", 1s}).error().code == ErrorCode::unsupported);
-  CHECK(system.unmount({"/", false, true, 1s}).error().code == ErrorCode::unsupported);
+  CHECK(system.unmount({"/", false, true, {}, {}, {}}).error().code == ErrorCode::unsupported);
   CHECK(system.mounts().has_value());
   CHECK(system.files().root() == root.path());
 }
