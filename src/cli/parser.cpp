@@ -1,5 +1,5 @@
-// The only file that includes CLI11: it takes seconds to compile, and its exceptions end here. CLI11 reads the options of
-// one command; which command that is has been found before.
+// The only file that includes CLI11: it takes seconds to compile, and its exceptions end here. CLI11 reads the options
+// of one command; which command that is has been found before.
 #include "cli/parser.hpp"
 
 #include "base/text.hpp"
@@ -162,13 +162,20 @@ class Line {
     std::vector<CLI::Option*> given;
     for (const auto* option : m_options) {
       const std::string names(option->names);
-      given.push_back(option->value.empty() ? app.add_flag(names)
-                                            : app.add_option(names)->type_name(std::string(option->value))->expected(1));
+      given.push_back(option->value.empty()
+                          ? app.add_flag(names)->disable_flag_override()
+                          : app.add_option(names)->type_name(std::string(option->value))->expected(1));
       given.back()->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     }
     std::ranges::reverse(words); // CLI11 takes them from the back
     try {
       app.parse(words);
+    } catch (const CLI::ArgumentMismatch& error) { // "--config: 1 required FILE missing"
+      const std::string name = first_line(error.what()).substr(0, std::string(error.what()).find(':'));
+      const auto* option = find_option(m_options, name);
+      return option != nullptr && !option->value.empty()
+                 ? needs_value(*option)
+                 : fail(ErrorCode::usage, first_line(error.what()), help_hint());
     } catch (const CLI::ParseError& error) {
       return fail(ErrorCode::usage, first_line(error.what()), help_hint());
     }
@@ -177,6 +184,9 @@ class Line {
         m_arguments.flags.insert(key_of(*m_options[i]));
       else if (given[i]->count() > 0)
         m_arguments.values[key_of(*m_options[i])] = given[i]->results();
+      for (const auto& value : given[i]->results()) // CLI11 takes whatever comes next
+        if (!m_options[i]->value.empty() && find_option(m_options, value) != nullptr)
+          return needs_value(*m_options[i]);
     }
     for (auto& word : app.remaining())
       if (is_option(word))
@@ -185,6 +195,11 @@ class Line {
         m_arguments.positional.push_back(std::move(word));
     m_arguments.positional.insert(m_arguments.positional.end(), foreign.begin(), foreign.end());
     return {};
+  }
+
+  [[nodiscard]] tl::unexpected<Error> needs_value(const OptionSpec& option) const {
+    return fail(ErrorCode::usage, fmt::format("option `--{}` needs a value: {}", key_of(option), option.value),
+                help_hint());
   }
 
   static std::string first_line(std::string text) {

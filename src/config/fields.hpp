@@ -6,8 +6,11 @@ namespace sharefs::config {
 
 using Texts = std::vector<std::string>;
 
-template <class Class, class Type> Class class_of(Type Class::*);
-template <auto Member> using ParentOf = decltype(class_of(Member));
+template <class Pointer> struct MemberPointer;
+template <class Class, class Type> struct MemberPointer<Type Class::*> {
+  using Parent = Class;
+};
+template <auto Member> using ParentOf = typename MemberPointer<decltype(Member)>::Parent;
 
 template <auto Member> auto& in(void* parent) {
   return static_cast<ParentOf<Member>*>(parent)->*Member;

@@ -57,7 +57,7 @@ TEST_CASE("config check: all errors of each file, as text and as JSON", "[config
   host.write("/work/b.yaml", "version: 1\n");
   CHECK(host.run({"config", "check", "a.yaml", "b.yaml", "c.yaml"}) == 2);
   CHECK(host.out == "b.yaml: ok\n");
-  CHECK_THAT(host.err, Catch::Contains("error: a.yaml:3:23: unknown key `att`\n") &&
+  CHECK_THAT(host.err, Catch::Contains("error: a.yaml:3:22: unknown key `att`\n") &&
                            Catch::Contains("hint: did you mean `at`?\n") &&
                            Catch::Contains("error: a.yaml:4:1: unknown key `node`\n") &&
                            Catch::Contains("hint: did you mean `nodes`?\n") &&

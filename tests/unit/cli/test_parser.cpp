@@ -68,9 +68,10 @@ TEST_CASE("mistakes get a hint", "[parser]") {
   CHECK(refused({"probe", "a", "b"}).message == "unexpected argument `b`");
   CHECK(refused({"mount", "--dry-run", "--check"}).message == "`--dry-run` and `--check` exclude each other");
   CHECK(refused({"mount", "--config"}).hint == "run `sharefs mount --help`");
+  CHECK(refused({"mount", "--config="}).message == "option `--config` needs a value: FILE");
   CHECK(refused({"mount", "--config"}).message == "option `--config` needs a value: FILE");
   CHECK(refused({"mount", "--config", "--json"}).message == "option `--config` needs a value: FILE");
-  CHECK(refused({"mount", "--json=yes"}).message == "option `--json` takes no value");
+  CHECK(refused({"mount", "--json=yes"}).message == "--json was given a disallowed flag override");
   CHECK(refused({"mount", "-nx"}).message == "unknown option `-nx`");
   CHECK(refused({"link"}).hint == "did you mean `conda link`?");
   CHECK(refused({"hlep"}).hint == "did you mean `help`?");
@@ -89,7 +90,6 @@ TEST_CASE("the forms of an option", "[parser]") {
     CHECK(result.arguments.positional == std::vector<std::string>{"a"});
   }
   CHECK(parsed({"--config", "mount", "status"}).flags.config == "mount");
-  CHECK(parsed({"status", "--config="}).flags.config.empty());
   CHECK(parsed({"status", "--config=a=b"}).flags.config == "a=b");
   CHECK(parsed({"export", "check", "-"}).arguments.positional == std::vector<std::string>{"-"});
   CHECK(parsed({"conda", "link", "--user", "a", "--user=b"}).arguments.list("user") ==
