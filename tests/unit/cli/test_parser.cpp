@@ -71,8 +71,8 @@ TEST_CASE("mistakes get a hint", "[parser]") {
   CHECK(refused({"mount", "--config="}).message == "option `--config` needs a value: FILE");
   CHECK(refused({"mount", "--config"}).message == "option `--config` needs a value: FILE");
   CHECK(refused({"mount", "--config", "--json"}).message == "option `--config` needs a value: FILE");
-  CHECK(refused({"mount", "--json=yes"}).message == "--json was given a disallowed flag override");
-  CHECK(refused({"mount", "-nx"}).message == "unknown option `-nx`");
+  CHECK(refused({"mount", "--json=yes"}).message == "json was given a disallowed flag override");
+  CHECK(refused({"mount", "-nx"}).message == "unknown option `-x`");
   CHECK(refused({"link"}).hint == "did you mean `conda link`?");
   CHECK(refused({"hlep"}).hint == "did you mean `help`?");
   CHECK(refused({"nothing", "like", "it"}).hint == "run `sharefs --help`");
