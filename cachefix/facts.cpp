@@ -33,6 +33,7 @@ void answer_paths(sys::System& system, const Questions& questions, Facts& facts)
       query.path = path;
       query.follow = true;
       query.list = list;
+      query.automount = list; // the program is about to go there
       query.read_bytes = read_bytes;
       request.queries.push_back(std::move(query));
     }

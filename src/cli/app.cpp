@@ -21,7 +21,7 @@ namespace {
 /// What the kernel resolves relative paths from. Not $PWD: to know whether it is right one would have to stat it.
 std::string working_directory() {
   std::array<char, 4096> buffer{};
-  return ::getcwd(buffer.data(), buffer.size()) == nullptr ? "/" : buffer.data();
+  return ::getcwd(buffer.data(), buffer.size()) == nullptr || buffer[0] != '/' ? k_no_directory : buffer.data();
 }
 
 bool wants_json(const Argv& argv) {

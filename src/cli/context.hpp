@@ -24,6 +24,9 @@ struct GlobalFlags {
   std::chrono::milliseconds wait{10'000}; ///< for the host lock
 };
 
+/// In place of a working directory that was removed or is out of sight: nothing lies below it.
+inline constexpr const char* k_no_directory = "/(unreachable)";
+
 /// The outside world of one run, given by main() or by a test.
 struct Host {
   std::function<std::shared_ptr<sys::System>(const std::string& root)> make_system;
@@ -32,7 +35,7 @@ struct Host {
   std::ostream& err;
   ui::ConsoleOptions console;
   std::vector<std::string> environment; ///< NAME=value
-  std::string working_directory;        ///< getcwd(2)
+  std::string working_directory;        ///< getcwd(2), or k_no_directory
 };
 
 class Context {

@@ -57,7 +57,7 @@ def test_recipe_profile_gives_exactly_the_manual_options(lab: Cluster) -> None:
     dry = sharefs(lab["node2"], "umount", "share", "--yes")
     assert dry.ok
     shown = sharefs(lab["node2"], "mount", "share", "--dry-run")
-    assert "rw,bg,soft,nolock" in shown.err
+    assert "rw,bg,soft,nolock" in shown.out
 
 
 def test_verify_writes_reads_and_deletes(lab: Cluster) -> None:

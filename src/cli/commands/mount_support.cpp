@@ -66,7 +66,7 @@ Result<std::vector<mounts::MountPoint>> select_mounts(Context& context, const co
   std::set<std::string> seen;
   for (const auto& word : words) {
     const bool is_path = word.find('/') != std::string::npos;
-    if (is_path && !word.starts_with('/') && !context.host.working_directory.starts_with('/'))
+    if (is_path && !word.starts_with('/') && context.host.working_directory == k_no_directory)
       return fail(ErrorCode::usage, fmt::format("`{}` is relative, and the working directory is gone", word),
                   "give the whole path");
     mounts::MountPoint point;

@@ -329,7 +329,7 @@ std::vector<Entry> read_entries(const Files& files, const MountTable& mounts, co
       continue;
     }
     const MountEntry* owner = table ? table->owner_of(files.real_path(entry.resolved)) : nullptr;
-    if (owner != nullptr && owner->fs_type == "autofs")
+    if (owner != nullptr && owner->fs_type == "autofs" && !query.automount)
       entry.detail = "looking would mount it";
     else
       questions.push_back({index, owner == nullptr ? 0 : (std::uint64_t{owner->major} << 32U) | owner->minor});

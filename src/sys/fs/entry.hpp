@@ -38,6 +38,7 @@ struct EntryQuery {
   bool space = false;         ///< Entry::space
   bool access = false;        ///< Entry::writable
   bool write_test = false;    ///< write, fsync, read back, compare and delete a file in the directory
+  bool automount = false;     ///< go through an automount point, which mounts what it stands for
   Links links = Links::all;   ///< which links on the way are followed
   bool guarded = false;       ///< refuse a path that somebody else could exchange (see WalkRule::guarded)
   friend bool operator==(const EntryQuery&, const EntryQuery&) = default;
@@ -84,8 +85,8 @@ class Files;
 /// The answers in the order of the queries; never fails as a whole. Paths on this host's own disks are looked at in
 /// process; every other one, and all of another user's, in one child that answers many in turn. An answer that does not
 /// come in time is an entry of kind `unknown` with ETIMEDOUT, and so are, without being asked again, all other paths on
-/// the same superblock. `mounts` says where a path lies. A path below an automount point is `unknown` with EREMOTE:
-/// looking would mount it. Takes at most request.deadline + 1 s however many of them hang.
+/// the same superblock. `mounts` says where a path lies. A path below an automount point is `unknown` with EREMOTE,
+/// because a look would mount it, unless the query wants that. Takes at most request.deadline + 1 s however many of them hang.
 std::vector<Entry> read_entries(const Files& files, const MountTable& mounts, const EntryRequest& request);
 
 } // namespace sharefs::sys

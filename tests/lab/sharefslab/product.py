@@ -74,8 +74,9 @@ def document(completed: Completed) -> dict[str, Any]:
 
 
 def export_and_mount(cluster: BaseCluster, text: str | None = None) -> None:
-    """The whole way up: configuration, export on the server, mounts on all nodes."""
-    configure(cluster, text)
+    """The whole way up: configuration, export on the server, mounts on all nodes. Root of a node is nobody on the share,
+    and these tests read it as root."""
+    configure(cluster, (text or config_text()).replace('mode: "2770"', 'mode: "2775"'))
     done(cluster.server, "export", "--all", "--yes")
     for node in cluster.nodes:
         done(node, "mount", "--all", "--yes")
