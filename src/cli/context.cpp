@@ -1,5 +1,6 @@
 #include "cli/context.hpp"
 
+#include "base/argv.hpp"
 #include "base/path.hpp"
 #include "config/load.hpp"
 
@@ -76,6 +77,12 @@ void Context::report(const Diagnoses& diagnoses) {
   envelope.diagnoses.insert(envelope.diagnoses.end(), diagnoses.begin(), diagnoses.end());
   if (!flags.json)
     console.diagnoses(diagnoses);
+}
+
+Result<void> require_root(const Context& context, const std::string& refusal) {
+  if (context.flags.dry_run || context.flags.check || context.system.identity().uid == 0)
+    return {};
+  return fail(ErrorCode::permission, refusal, "run `sudo " + shell_join(context.argv) + "`");
 }
 
 } // namespace sharefs::cli

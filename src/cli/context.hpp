@@ -69,4 +69,7 @@ class Context {
   bool m_warned = false; ///< that there is no configuration
 };
 
+/// `permission` with the text `refusal` for a command that would change something and is not root's.
+Result<void> require_root(const Context& context, const std::string& refusal);
+
 } // namespace sharefs::cli

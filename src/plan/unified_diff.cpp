@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t k_context = 3;
 /// Lines beyond which the search for the shortest script is left out: it is quadratic in what differs.
-constexpr std::size_t k_most_lines = 20'000;
+constexpr std::size_t k_most_differing_lines = 20'000;
 
 using Lines = std::vector<std::string_view>;
 
@@ -46,7 +46,7 @@ void add(Script& script, char kind, const Lines& lines) {
 /// The script of dtl, with what is deleted before what is added wherever both stand side by side.
 Script edits_between(const Lines& a, const Lines& b) {
   Script script;
-  if (a.size() + b.size() > k_most_lines) {
+  if (a.size() + b.size() > k_most_differing_lines) {
     add(script, '-', a);
     add(script, '+', b);
     return script;

@@ -153,12 +153,6 @@ Result<void> roll_back(Context& context, const std::string& journal_id) {
   return {};
 }
 
-Result<void> require_root(const Context& context) {
-  if (context.flags.dry_run || context.flags.check || context.system.identity().uid == 0)
-    return {};
-  return fail(ErrorCode::permission, "only root can export", "run `sudo " + shell_join(context.argv) + "`");
-}
-
 /// Naming some exports keeps the others of own file, so all of it has to be understood.
 Result<void> check_own_file(const exports::HostFiles& files, const exports::Request& request) {
   for (const auto& file : files.files)
@@ -258,7 +252,7 @@ Result<int> run_export(Context& context, const Arguments& arguments) {
   const auto request = export_request(context, arguments, own, directories_of(*files));
   if (!request)
     return fail(request.error());
-  if (auto root = require_root(context); !root)
+  if (auto root = require_root(context, "only root can export"); !root)
     return fail(root.error());
   return put_into_force(context, *request, (*config)->file, own.address);
 }

@@ -88,12 +88,6 @@ Result<std::vector<mounts::MountPoint>> select_mounts(Context& context, const co
   return selected;
 }
 
-Result<void> require_root(const Context& context) {
-  if (context.flags.dry_run || context.flags.check || context.system.identity().uid == 0)
-    return {};
-  return fail(ErrorCode::permission, "only root can mount and unmount", "run `sudo " + shell_join(context.argv) + "`");
-}
-
 Result<std::chrono::milliseconds> timeout_of(const Arguments& arguments) {
   auto timeout = arguments.duration("timeout");
   if (timeout && timeout->count() <= 0)

@@ -22,9 +22,6 @@ std::vector<mounts::MountPoint> mount_points(const config::Config* config);
 Result<std::vector<mounts::MountPoint>> select_mounts(Context& context, const config::Config* config,
                                                       const Arguments& arguments, bool unknown_paths);
 
-/// `permission` error unless we are root or nothing will be changed (--dry-run, --check).
-Result<void> require_root(const Context& context);
-
 /// --timeout as given; at least 1 ms.
 Result<std::chrono::milliseconds> timeout_of(const Arguments& arguments);
 

@@ -136,7 +136,7 @@ Result<int> run_recover(Context& context, const Arguments& arguments) {
   const auto timeout = timeout_of(arguments);
   if (!timeout)
     return fail(timeout.error());
-  if (auto root = require_root(context); !root)
+  if (auto root = require_root(context, "only root can mount and unmount"); !root)
     return fail(root.error());
   const auto table = context.system.mounts();
   if (!table)

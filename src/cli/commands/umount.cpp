@@ -10,7 +10,7 @@ namespace sharefs::cli {
 
 namespace {
 
-constexpr std::chrono::milliseconds k_holders_deadline{2000};
+constexpr std::chrono::milliseconds k_umount_holders_deadline{2000};
 constexpr std::chrono::milliseconds k_pending_deadline{500};
 
 std::vector<std::string> utf8(std::vector<std::string> texts) {
@@ -45,7 +45,7 @@ void report_holders(Context& context, const sys::MountTable& table, const plan::
   if (busy.empty())
     return;
   auto json = nlohmann::ordered_json::object();
-  for (const auto& [target, holders] : mounts::find_holders(context.system, busy, k_holders_deadline)) {
+  for (const auto& [target, holders] : mounts::find_holders(context.system, busy, k_umount_holders_deadline)) {
     auto& list = json[to_utf8(target)] = nlohmann::ordered_json::array();
     for (const auto& one : holders.holders)
       list.push_back({{"pid", one.pid}, {"command", to_utf8(one.command)}, {"uses", utf8(one.uses)}});
@@ -73,7 +73,7 @@ Result<int> run_umount(Context& context, const Arguments& arguments) {
   if (!timeout)
     return fail(timeout.error());
   options.deadline = *timeout;
-  if (auto root = require_root(context); !root)
+  if (auto root = require_root(context, "only root can mount and unmount"); !root)
     return fail(root.error());
 
   const auto table = context.system.mounts();

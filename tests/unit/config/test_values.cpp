@@ -7,7 +7,7 @@ using namespace sharefs::config;
 
 namespace {
 
-struct Row {
+struct KeyRow {
   std::string key;
   std::vector<std::string> right, wrong;
 };
@@ -26,7 +26,7 @@ std::string written_in(const std::string& hint) {
 } // namespace
 
 TEST_CASE("the rules of values, key by key", "[values]") {
-  const std::vector<Row> rules{
+  const std::vector<KeyRow> rules{
       {"mounts.*.at",
        {"/data", "/data/share", "/a b", "/daten/größe"},
        {"", "/", "data", "./data", "~/data", "$HOME/x", "/data/", "//data", "/a/../b", "/a/./b", "/a\n", "/a\x1b[0m"}},
