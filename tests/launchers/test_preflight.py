@@ -78,7 +78,7 @@ def test_a_missing_directory_is_made_for_all_users_and_the_own_one_for_one(
     modes = sharefs.run(["ssh", "node2", f"cd {LOCAL}/new && stat -c %a . cache cache/root"]).stdout.split()
     on_node2(sharefs, f"umount {LOCAL}")
     assert ran.returncode == 0, ran.stderr
-    assert modes == ["755", "1777", "700"]
+    assert modes == ["755", "1777", "700"], ran.stderr
     assert [format((LOCAL / "new" / path).stat().st_mode & 0o7777, "o") for path in ("cache", "cache/root")] == modes[1:]
 
 

@@ -138,7 +138,7 @@ class Walk {
     if (ours && (directory.st_mode & others) == 0)
       return {};
     const bool sticky = (directory.st_mode & S_ISVTX) != 0;
-    if (ours && sticky && entry != nullptr && is_trusted(entry->st_uid))
+    if (ours && sticky && (entry == nullptr || is_trusted(entry->st_uid)))
       return {};
     return stop(EPERM, path,
                 "others could exchange " + quoted(name) + ": " + quoted(m_here) +

@@ -26,7 +26,7 @@ struct WalkRule {
   std::string beneath = {};
   /// Refuse (EPERM) a path that somebody else could exchange: each directory on the way, up to the one that holds the
   /// name, belongs to root or this process's user, and nobody else may write there, unless it is sticky and the next
-  /// component is root's or ours.
+  /// component is root's or ours, or missing (who makes it has to do so exclusively).
   bool guarded = false;
   /// Targets of mounts that must not be entered. The walk ends there with WalkError::may_hang.
   const std::set<std::string, std::less<>>* stop_at = nullptr;
