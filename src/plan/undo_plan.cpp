@@ -42,14 +42,15 @@ Plan undo_plan(const JournalEntry& entry, const std::vector<JournalEntry>& entri
     if (!step->took_effect())
       continue;
     const auto& [group, why, action] = entry.plan.steps[step->step];
+    const auto is_same = [&group = group, &action = action](const Step& reload) {
+      return reload.group == group && reload.action == action;
+    };
     const auto inverse = invert(action);
     if (!inverse)
       plan.notes.push_back("cannot be undone: " + describe(action));
     else if (!is_harmless(action) && !changes_nothing(*inverse))
       plan.add(group, "undo: " + why, *inverse);
-    else if (is_harmless(action) && std::ranges::none_of(reloads, [&](const Step& reload) {
-               return reload.group == group && reload.action == action;
-             }))
+    else if (is_harmless(action) && std::ranges::none_of(reloads, is_same))
       reloads.push_back({group, why, action});
   }
   for (const auto& attempt : entries)

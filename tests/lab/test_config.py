@@ -27,8 +27,8 @@ def test_a_user_who_may_not_read_it_launches_without_it(lab: Cluster) -> None:
 def test_it_lies_on_a_dead_share(lab: Cluster, what: str) -> None:
     export_and_mount(lab)
     node = lab["node1"]
-    node.run(["cp", "-a", "/etc/sharefs", f"{SHARE}/etc"], check=True)
-    node.run(["chmod", "0755", f"{SHARE}/etc"], check=True)
+    lab.server.run(["cp", "-a", "/etc/sharefs", "/srv/share/etc"], check=True)  # root of a node may not write there
+    lab.server.run(["chmod", "0755", "/srv/share/etc"], check=True)
     environment = {}
     if what == "variable":
         environment["SHAREFS_CONFIG"] = f"{SHARE}/etc/sharefs.yaml"

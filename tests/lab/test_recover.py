@@ -91,7 +91,7 @@ def test_nested_stale_mounts_are_recovered_whatever_comes_first(lab: Cluster) ->
     """The inner one stands first in sharefs.yaml, and cannot be reached through the stale outer one."""
     inner = 'inner: {from: "storage:/srv/share/sub", at: /data/share/sub, options: [actimeo=1]}'
     text = config_text(extra=QUICK_ATTRIBUTES).replace("mounts:\n", f"mounts:\n  {inner}\n")
-    configure(lab, text)
+    configure(lab, text.replace('mode: "2770"', 'mode: "2775"'))
     done(lab.server, "export", "--all", "--yes")
     lab.server.run("mkdir -p /srv/share/sub", check=True)
     node = lab["node1"]
