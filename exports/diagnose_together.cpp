@@ -101,7 +101,8 @@ void diagnose_together(const ExpectedEtab& expected, ByFile& by_file) {
 }
 
 void diagnose_directory(std::span<const Export> line, const HostFacts& facts, Diagnoses& diagnoses) {
-  const auto& [directory, place] = std::tie(line.front().directory, line.front().line);
+  const auto& directory = line.front().directory;
+  const auto& place = line.front().line;
   const auto tell = [&](Severity severity, std::string code, std::string message, std::string hint = {}) {
     diagnoses.push_back(at(severity, std::move(code), place, std::move(message), std::move(hint)));
   };

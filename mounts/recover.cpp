@@ -195,9 +195,10 @@ class Recovery {
     const auto& target = state.point.target;
     const auto holders = m_request.holders.find(target);
     const bool held = holders != m_request.holders.end() && !holders->second.holders.empty();
-    const auto inner = nested(m_request.seen.table, target);
+    const auto stacked = layers(m_request.seen.table, target);
+    const bool holds_mounts = m_request.seen.table.below(target).size() > stacked.size();
     const bool hung = state.health == Health::hung;
-    UnmountOptions options{hung, hung || held || m_request.lazy || !inner.empty(), m_request.unmount_deadline};
+    UnmountOptions options{hung, hung || held || m_request.lazy || holds_mounts, m_request.unmount_deadline};
     if (held)
       for (const auto& line : describe(holders->second))
         m_result.plan.notes.push_back(fmt::format("{} is in use by {}", target, line));
@@ -207,7 +208,7 @@ class Recovery {
     if (options.lazy)
       m_result.plan.notes.push_back(
           fmt::format("{}: programs that use it keep the old, dead mount until they end", target));
-    for (const auto* layer : layers(m_request.seen.table, target))
+    for (const auto* layer : stacked)
       m_result.plan.add(target, fmt::format("it is {}", to_string(state.health)), unmount_action(*layer, options));
   }
 
