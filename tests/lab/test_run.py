@@ -131,24 +131,6 @@ def test_a_planted_link_in_the_place_of_a_changed_copy(cluster: Cluster) -> None
     assert node.run(["stat", "-c", "%a %U", second], cwd=f"{SHARE}/job").out == "600 alice\n"
 
 
-def test_caches_are_listed_while_a_process_hangs_in_the_kernel(cluster: Cluster) -> None:
-    """mmap(2) on a dead mount holds the memory's lock, on which /proc/PID/cmdline waits."""
-    node = cluster["node1"]
-    cache = cache_of(node)
-    node.run("mkdir /mnt/noac && mount -t nfs -o vers=3,nolock,hard,noac 10.77.0.1:/srv/share /mnt/noac", check=True)
-    node.run("mkfifo -m 666 /tmp/gone", check=True)
-    script = 'import mmap, os; f = open("/mnt/noac/train.py"); open("/tmp/gone").read(); mmap.mmap(f.fileno(), 0, prot=1)'
-    job = node.start(["python3", "-c", script], user="alice")
-    cluster.drop_traffic("server")
-    node.run("echo >/tmp/gone", timeout=20, check=True)
-    pid = node.run("pgrep -u alice -f mmap.mmap | head -1").out.strip()
-    wait_until(lambda: node.run(f"timeout -s KILL 2 cat /proc/{pid}/cmdline", timeout=20).returncode != 0, 30)
-    listed = document(sharefs(node, "cache", "list", "--json", user="alice", timeout=30).check())["caches"]
-    assert [(entry["path"], entry["in_use"]) for entry in listed] == [(cache, True)]
-    assert "nothing to delete" in sharefs(node, "cache", "prune", "--older-than", "0", "-y", user="alice").check().err
-    assert job.running
-
-
 def test_a_flag_without_dashes_is_a_mistake(cluster: Cluster) -> None:
     ran = sharefs(cluster["node1"], "run", "--keep", "cache_dir", "--", "true")
     assert ran.returncode != 0 and "did you mean `--keep --cache_dir`?" in ran.err
