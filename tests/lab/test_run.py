@@ -9,7 +9,6 @@ import pytest
 from sharefslab import Cluster
 from sharefslab.host import Host
 from sharefslab.product import SHARE, TRAIN, document, export_and_mount, sharefs
-from sharefslab.wait import wait_until
 
 
 @pytest.fixture
