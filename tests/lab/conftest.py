@@ -12,6 +12,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 from sharefslab import BaseCluster, Cluster, KernelCluster, missing_prerequisites  # noqa: E402
+from sharefslab.attack import attacked_cluster  # noqa: E402
 from sharefslab.cluster import DEFAULT_HOSTS  # noqa: E402
 
 _CLUSTER = pytest.StashKey[BaseCluster]()
@@ -51,6 +52,13 @@ def lab(request: pytest.FixtureRequest, lab_ready: None) -> Iterator[Cluster]:
 def shared_lab(lab_ready: None) -> Iterator[Cluster]:
     """One cluster for all tests of a class: for those that neither serve nor mount, and leave the hosts as they were."""
     with Cluster(hosts=DEFAULT_HOSTS) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def attacked(lab_ready: None) -> Iterator[Cluster]:
+    """One cluster for all attacks of a file (see sharefslab.attack)."""
+    with attacked_cluster() as cluster:
         yield cluster
 
 

@@ -1,167 +1,21 @@
-"""Users of the cluster attack sharefs: each attack fails in every run, and the honest use beside it works.
-
-alice and bob are in the group of the share (ml), carol is not; root runs sharefs unless said otherwise. An attack runs
-$SHAREFS_ATTACKS times, by default 10. docs/security.md says which boundary each test stands for.
-"""
+"""Users attack what sharefs keeps in places where others may write: caches, changed copies, journals."""
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-import subprocess
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 
-from sharefslab import Cluster, Host, wait_until
+from sharefslab import Cluster, Host
+from sharefslab.attack import LATE, exchanging, successes
 from sharefslab.host import Completed
-from sharefslab.nfs import exported_clients
-from sharefslab.product import CONFIG_PATH, SHARE, TRAIN, config_text, document, done, export_and_mount, sharefs
-
-RUNS = int(os.environ.get("SHAREFS_ATTACKS", "10"))
-LATE = 30.0  # a command that takes longer hangs
-
-EXPORTED = "/srv/share"  # SHARE, on the server
-
-
-@pytest.fixture(scope="module")
-def cluster(lab_ready: None) -> Iterator[Cluster]:
-    """One for all tests: each has directories of its own, and leaves no process and no mount behind."""
-    with Cluster(hosts=("server", "node1")) as cluster:
-        for host in cluster:
-            host.run("echo carol:x:2003:2003::/home/carol:/bin/bash >>/etc/passwd", check=True)
-            host.run("install -d -o 2003 -g 2003 /home/carol; install -d -m 1777 /local/cache", check=True)
-        source = Path(__file__).with_name("exchange.c")
-        compiled = cluster.share / "exchange"
-        subprocess.run(["gcc", "-O2", "-Wall", "-static", "-o", str(compiled), str(source)], check=True)
-        export_and_mount(cluster, config_text().replace("10.77.0.2, 10.77.0.3", "10.77.0.2"))
-        yield cluster
+from sharefslab.product import SHARE, TRAIN, document, done, sharefs
 
 
 @pytest.fixture
-def node(cluster: Cluster) -> Host:
-    return cluster["node1"]
-
-
-def successes(attack: Callable[[], bool]) -> int:
-    """How many of RUNS attacks did what the attacker wants."""
-    return sum(attack() for _ in range(RUNS))
-
-
-@contextlib.contextmanager
-def exchanging(host: Host, user: str, *arguments: str, cwd: str = "/") -> Iterator[None]:
-    """Meanwhile `user` exchanges two names without end (see exchange.c)."""
-    job = host.start(["/share/exchange", *arguments], user=user, cwd=cwd)
-    wait_until(lambda: b"at work" in job.stdout() or not job.running(), what="the attacker is at work")
-    try:
-        yield
-    finally:
-        job.kill()
-        job.wait_or_kill()
-
-
-def config_with(host: Host, name: str, text: str) -> str:
-    """A configuration file beside the usual one."""
-    path = f"/etc/sharefs/{name}.yaml"
-    host.write_file(path, text, mode=0o644)
-    return path
-
-
-# 1. The export of a directory that a user can exchange for another
-
-
-def exports_of(*directories: str) -> str:
-    rows = "".join(
-        f"      - {{path: {directory}, clients: [10.77.0.2], access: {{group: ml}}}}\n" for directory in directories
-    )
-    return f"version: 1\nservers:\n  storage:\n    address: 10.77.0.1\n    exports:\n{rows}"
-
-
-class Victim:
-    """A directory of the server that the attacker wants opened and exported."""
-
-    def __init__(self, server: Host, path: str) -> None:
-        self.server, self.path, self.before = server, path, self._state(server, path)
-
-    @staticmethod
-    def _state(server: Host, path: str) -> str:
-        return server.run(f"stat -c '%a %U %G' {path} && getfacl -cpd {path}", check=True).out
-
-    def was_opened(self) -> bool:
-        """Whether it was; then everything is put back for the next attack."""
-        exports = "".join(self.server.read_text("/var/lib/nfs/etab").partition(f"{self.path}\t")[1:])
-        hurt = self._state(self.server, self.path) != self.before or exports != ""
-        if hurt:
-            mode, user, group = self.before.splitlines()[0].split()
-            self.server.run(
-                f"chown {user}:{group} {self.path}; chmod {mode} {self.path}; setfacl -k {self.path}; "
-                f"rm -f /etc/exports.d/*; exportfs -ra",
-                check=True,
-            )
-        return hurt
-
-
-@pytest.fixture
-def server(cluster: Cluster) -> Iterator[Host]:
-    """The server with its exports as before each test of them."""
-    server = cluster.server
-    yield server
-    server.run(f"rm -rf {EXPORTED}/proj {EXPORTED}/other", check=True)
-    done(server, "export", "--all", "--yes")
-
-
-@pytest.mark.parametrize("victim_path", ["/etc", "/local/private"])
-def test_export_of_a_planted_link(server: Host, victim_path: str) -> None:
-    server.run("install -d -m 700 /local/private", check=True)
-    victim = Victim(server, victim_path)
-    config = config_with(server, "planted", exports_of(f"{EXPORTED}/proj"))
-    server.run(f"ln -sfn {victim_path} {EXPORTED}/proj", user="alice", check=True)
-
-    def attack() -> bool:
-        refused = sharefs(server, "--config", config, "export", "--all", "--yes", timeout=LATE)
-        return victim.was_opened() or refused.ok
-
-    assert successes(attack) == 0
-
-
-def test_export_of_a_directory_that_is_exchanged_for_a_link(server: Host) -> None:
-    server.run("install -d -m 700 /local/private", check=True)
-    victim = Victim(server, "/local/private")
-    config = config_with(server, "exchanged", exports_of(f"{EXPORTED}/proj"))
-    server.run(f"mkdir {EXPORTED}/proj; ln -s /local/private {EXPORTED}/other", user="alice", check=True)
-
-    def attack() -> bool:
-        with exchanging(server, "alice", f"{EXPORTED}/proj", f"{EXPORTED}/other"):
-            sharefs(server, "--config", config, "export", "--all", "--yes", timeout=LATE)
-        return victim.was_opened()
-
-    assert successes(attack) == 0
-
-
-def test_export_of_anothers_directory_renamed_into_place(server: Host) -> None:
-    """bob's private directory below the share, under the name that is exported: his secrets, for the group."""
-    server.run(f"mkdir -m 700 {EXPORTED}/other", user="bob", check=True)
-    config = config_with(server, "renamed", exports_of(f"{EXPORTED}/proj"))
-    victim = Victim(server, f"{EXPORTED}/other")
-    victim.path = f"{EXPORTED}/proj"
-    server.run(f"mv {EXPORTED}/other {EXPORTED}/proj", user="alice", check=True)
-
-    def attack() -> bool:
-        sharefs(server, "--config", config, "export", "--all", "--yes", timeout=LATE)
-        return victim.was_opened()
-
-    assert successes(attack) == 0
-
-
-def test_export_below_directories_of_root_works(server: Host) -> None:
-    server.run("install -d /local/projects", check=True)
-    config = config_with(server, "honest", exports_of(EXPORTED, "/local/projects/proj"))
-    done(server, "--config", config, "export", "--all", "--yes")
-    assert exported_clients(server, "/local/projects/proj") == ["10.77.0.2"]
-    assert server.run("stat -c %G /local/projects/proj").out == "ml\n"
-    server.run("exportfs -u 10.77.0.2:/local/projects/proj", check=True)
+def node(attacked: Cluster) -> Host:
+    return attacked["node1"]
 
 
 # 3. cache prune in a directory that somebody else made
@@ -292,37 +146,6 @@ def test_script_copy_asks_before_it_overwrites(node: Host, project: str) -> None
         assert "--cache_dir /local/cache/" in node.read_text(f"{project}/{copy}")
 
 
-# 5. A mount point that is exchanged for a link after the plan was made
-
-
-def mounts_at(node: Host, *targets: str) -> list[str]:
-    return [line for line in node.read_text("/proc/mounts").splitlines() if line.split(" ")[1] in targets]
-
-
-def test_mount_on_a_directory_that_is_exchanged_for_a_link(node: Host) -> None:
-    node.run("install -d /etc/cron.d", check=True)
-    node.run("mkdir -p ~/mnt && ln -sfn /etc/cron.d ~/link", user="alice", check=True)
-    text = node.read_text(CONFIG_PATH).replace("at: /data/share", "at: /home/alice/mnt")
-    config = config_with(node, "exchanged", text)
-
-    def attack() -> bool:
-        with exchanging(node, "alice", "/home/alice/mnt", "/home/alice/link"):
-            sharefs(node, "--config", config, "mount", "share", "--yes", timeout=LATE)
-            hurt = bool(mounts_at(node, "/etc/cron.d"))
-        node.run("umount -l /etc/cron.d; umount -l /home/alice/mnt /home/alice/link")
-        return hurt
-
-    assert successes(attack) == 0
-
-
-def test_mount_on_a_directory_of_root_works(node: Host) -> None:
-    config = config_with(node, "second", node.read_text(CONFIG_PATH).replace("at: /data/share", "at: /data/second"))
-    done(node, "--config", config, "mount", "share", "--yes")
-    assert mounts_at(node, "/data/second")
-    done(node, "--config", config, "umount", "share", "--yes")
-    assert not mounts_at(node, "/data/second")
-
-
 # 6. A journal that somebody else wrote
 
 STATE = "/var/tmp/sharefs-2001"  # alice's, when her own lies on shared storage
@@ -330,8 +153,9 @@ ON_SHARE = {"XDG_STATE_HOME": f"{SHARE}/state"}
 
 
 @pytest.fixture
-def forged(server: Host, node: Host) -> Iterator[None]:
+def forged(attacked: Cluster, node: Host) -> Iterator[None]:
     """A true journal of a change that ran exportfs, in which a script of bob's has its place."""
+    server = attacked.server
     server.run("rm /etc/exports.d/sharefs.exports && exportfs -ra", check=True)
     done(server, "export", "--all", "--yes")
     newest = "cd /var/lib/sharefs/journal && tar -cf - $(ls -t | head -n 1)"
@@ -386,37 +210,6 @@ def test_undo_by_the_own_journal_works(node: Host) -> None:
     node.run(f"rm -rf {STATE}", check=True)
 
 
-# 7. access: {group}, and who else gets to read
-
-
-def test_group_access_gives_nothing_to_others(cluster: Cluster, server: Host, node: Host) -> None:
-    config = config_with(server, "group", exports_of("/local/group"))
-    done(server, "--config", config, "export", "--all", "--yes")
-    assert server.run("stat -c '%a %G' /local/group").out == "2770 ml\n"
-    server.run("umask 077; echo secret >/local/group/token", user="alice", check=True)
-    assert server.run("echo more >>/local/group/token", user="bob").ok  # what the group is for
-    node.run("mkdir -p /local/group && mount -t nfs -o vers=4.2 10.77.0.1:/local/group /local/group", check=True)
-    try:
-        assert "secret" in node.run("cat /local/group/token", user="bob", check=True).out
-        for host in (server, node):
-            assert not host.run("cat /local/group/token", user="carol").ok
-        # not even where the directory itself is opened later
-        server.run("chmod 2775 /local/group", check=True)
-        assert not server.run("cat /local/group/token", user="carol").ok
-    finally:
-        node.run("umount -l /local/group", check=True)
-
-
-@pytest.mark.parametrize("access,mode", [('{group: ml, mode: "2775"}', "2775"), ("open", "1777")])
-def test_wider_access_is_said_in_words(server: Host, access: str, mode: str) -> None:
-    config = config_with(server, "wide", exports_of("/local/wide").replace("{group: ml}", access))
-    shown = sharefs(server, "--config", config, "export", "--all", "--dry-run")
-    assert "everyone on every node" in " ".join((shown.out + shown.err).split())
-    done(server, "--config", config, "export", "--all", "--yes")
-    assert server.run("stat -c %a /local/wide").out == f"{mode}\n"
-    server.run("rm -rf /local/wide", check=True)
-
-
 # 10. A directory for caches in which others may rename
 
 
@@ -451,30 +244,3 @@ def test_caches_of_an_own_directory(node: Host) -> None:
     cache = cache_of(run_train(node, "own").check())
     assert cache.startswith("/local/cache/alice/")
     assert node.run("stat -c '%a %U' /local/cache/alice").out == "700 alice\n"
-
-
-def test_squashed_to_root_for_everyone_is_warned_of(server: Host) -> None:
-    server.write_file("/tmp/exports", "/local/x *(rw,sync,no_subtree_check,all_squash,anonuid=0)\n")
-    said = sharefs(server, "export", "check", "/tmp/exports")
-    assert "anonuid" in said.out + said.err
-    server.write_file("/tmp/exports", "/local/x 10.77.0.2(rw,sync,no_subtree_check,all_squash,anonuid=2001,anongid=3000)\n")
-    said = sharefs(server, "export", "check", "/tmp/exports")
-    assert "anonuid=0" not in said.out + said.err
-
-
-def test_tools_do_not_come_from_the_callers_path(server: Host) -> None:
-    server.run("rm -rf /local/bin /tmp/evil-ran; mkdir /local/bin", check=True)
-    for tool in ("exportfs", "systemctl", "getent", "rpc.nfsd", "rpcbind", "mount.nfs", "id"):
-        server.write_file(f"/local/bin/{tool}", f'#!/bin/sh\necho {tool} >>/tmp/evil-ran\nexec /usr/sbin/{tool} "$@"\n', mode=0o755)
-    config = config_with(server, "path", exports_of("/local/path"))
-    done(server, "--config", config, "export", "--all", "--yes", env={"PATH": "/local/bin:/lab-bin:/usr/sbin:/usr/bin"})
-    assert not server.exists("/tmp/evil-ran"), server.read_text("/tmp/evil-ran")
-
-
-def test_a_configuration_in_a_directory_of_a_user_is_refused(node: Host) -> None:
-    """The file is root's, but bob can put another one of root's in its place."""
-    node.run(f"install -d -o bob /local/bobs && install -m 644 {CONFIG_PATH} /local/bobs/sharefs.yaml", check=True)
-    refused = sharefs(node, "--config", "/local/bobs/sharefs.yaml", "mount", "--all", "--yes")
-    assert refused.returncode == 2 and "/local/bobs" in refused.err
-    node.run("chown root /local/bobs", check=True)
-    done(node, "--config", "/local/bobs/sharefs.yaml", "mount", "--all", "--yes")

@@ -14,6 +14,7 @@ from sharefslab.host import Completed
 from sharefslab.product import CONFIG_PATH, SHARE, config_text, document, done, export_and_mount, sharefs
 
 LATE = 40.0  # a command that takes longer hangs; deadlines are 3 s, and the machine may be busy
+WITHOUT = "warning: going on without the configuration: "
 
 # Read-only commands, and changing ones that stop before they change anything.
 COMMANDS = [
@@ -70,11 +71,12 @@ def test_a_file_of_sharefs_that_is_a_link_onto_a_dead_share(node: Host, path: st
 def test_a_configuration_of_the_environment_on_a_dead_share(node: Host) -> None:
     there = {"SHAREFS_CONFIG": f"{SHARE}/sharefs/sharefs.yaml"}
     ran = sharefs(node, "run", "--", "echo", "ran", env=there, timeout=LATE)
-    assert ran.out == "ran\n" and SHARE in ran.err  # that it is left out is explained
+    assert ran.out == "ran\n" and ran.err.startswith(WITHOUT) and SHARE in ran.err
     said = sharefs(node, "status", "--json", env=there, timeout=LATE)
     assert any(mount["target"] == SHARE for mount in document(said)["mounts"]), said
-    refused = sharefs(node, "mount", "--all", "--dry-run", env=there, timeout=LATE)
-    assert refused.returncode in (1, 2) and SHARE in refused.err
+    for command in (["mount", "--all", "--dry-run"], ["config", "show"], ["config", "check"], ["export", "--all"]):
+        refused = sharefs(node, *command, env=there, timeout=LATE)
+        assert refused.returncode in (1, 2) and refused.err.startswith("error: ") and SHARE in refused.err, refused
 
 
 def test_a_working_directory_on_a_dead_share_or_gone(node: Host) -> None:
@@ -126,6 +128,9 @@ def test_a_configuration_that_a_user_may_not_read(well: Host) -> None:
     well.run(f"chmod 600 {CONFIG_PATH}", check=True)
     try:
         ran = sharefs(well, "run", "--", "echo", "ran", user="alice", timeout=LATE)
-        assert ran.out == "ran\n" and CONFIG_PATH in ran.err
+        assert ran.out == "ran\n", ran
+        assert ran.err.startswith(WITHOUT + CONFIG_PATH) and ran.err.count("\n") == 1
+        needed = sharefs(well, "config", "check", user="alice")
+        assert needed.returncode == 2 and CONFIG_PATH in needed.err
     finally:
         well.run(f"chmod 644 {CONFIG_PATH}", check=True)

@@ -2,85 +2,74 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+import pytest
 
 from sharefslab import Cluster, Host
-from sharefslab.product import configure, done, mount_lines, sharefs
-
-RUNS = int(os.environ.get("SHAREFS_ATTACK_RUNS", "10"))
-HOME_MOUNT = "/home/alice/mnt"
-CRON = "/etc/cron.d"
-
-CONFIG = f"""\
-version: 1
-servers:
-  storage:
-    address: 10.77.0.1
-    exports: [{{path: /srv/share, clients: [10.77.0.2], options: [rw]}}]
-mounts:
-  share: {{from: "storage:/srv/share", at: {HOME_MOUNT}}}
-"""
-
-# Exchanges two names in one system call (renameat2 with RENAME_EXCHANGE), over and over.
-EXCHANGE = """\
-import ctypes, sys
-libc = ctypes.CDLL(None)
-a, b = sys.argv[1].encode(), sys.argv[2].encode()
-while True:
-    libc.renameat2(-100, a, -100, b, 2)
-"""
+from sharefslab.attack import LATE, RUNS, config_with, exchanging, successes
+from sharefslab.product import CONFIG_PATH, done, sharefs
 
 
-@contextmanager
-def exchanging(host: Host, one: str, other: str) -> Iterator[None]:
-    host.write_file("/tmp/exchange.py", EXCHANGE)
-    job = host.start(["python3", "/tmp/exchange.py", one, other], user="alice")
-    try:
-        yield
-    finally:
-        job.kill()
+@pytest.fixture
+def node(attacked: Cluster) -> Host:
+    return attacked["node1"]
 
 
-def prepare(lab: Cluster) -> Host:
-    configure(lab, CONFIG)
-    done(lab.server, "export", "--all", "--yes")
-    node = lab["node1"]
-    node.run(f"mkdir -p {CRON}", check=True)
-    return node
+def mounts_at(node: Host, *targets: str) -> list[str]:
+    return [line for line in node.read_text("/proc/mounts").splitlines() if line.split(" ")[1] in targets]
 
 
-def test_a_mount_point_in_a_home_works(lab: Cluster) -> None:
-    node = prepare(lab)
-    node.run(f"mkdir {HOME_MOUNT}", user="alice", check=True)
-    done(node, "mount", "share", "--yes")
-    assert len(mount_lines(node, HOME_MOUNT)) == 1
-    done(node, "umount", "share", "--yes")
-    assert mount_lines(node, HOME_MOUNT) == []
+def test_mount_on_a_directory_that_is_exchanged_for_a_link(node: Host) -> None:
+    node.run("install -d /etc/cron.d", check=True)
+    node.run("mkdir -p ~/mnt && ln -sfn /etc/cron.d ~/link", user="alice", check=True)
+    text = node.read_text(CONFIG_PATH).replace("at: /data/share", "at: /home/alice/mnt")
+    config = config_with(node, "exchanged", text)
+
+    def attack() -> bool:
+        with exchanging(node, "alice", "/home/alice/mnt", "/home/alice/link"):
+            sharefs(node, "--config", config, "mount", "share", "--yes", timeout=LATE)
+            hurt = bool(mounts_at(node, "/etc/cron.d"))
+        node.run("umount -l /etc/cron.d; umount -l /home/alice/mnt /home/alice/link")
+        return hurt
+
+    assert successes(attack) == 0
 
 
-def test_a_mount_point_exchanged_for_a_link(lab: Cluster) -> None:
-    """The share never lies over a system directory, and what is mounted lies on alice's own one."""
-    node = prepare(lab)
-    node.run(f"mkdir {HOME_MOUNT} && ln -s {CRON} /home/alice/link", user="alice", check=True)
-    with exchanging(node, HOME_MOUNT, "/home/alice/link"):
-        for _ in range(RUNS):
-            sharefs(node, "mount", "share", "--yes")
-            assert mount_lines(node, CRON) == []
-            node.run("umount -l /home/alice/mnt /home/alice/link 2>/dev/null; true")
+def test_mount_in_a_home_works(node: Host) -> None:
+    text = node.read_text(CONFIG_PATH).replace("at: /data/share", "at: /home/alice/own")
+    config = config_with(node, "home", text)
+    node.run("mkdir ~/own", user="alice", check=True)
+    done(node, "--config", config, "mount", "share", "--yes")
+    assert mounts_at(node, "/home/alice/own")
+    done(node, "--config", config, "umount", "share", "--yes")
+    assert not mounts_at(node, "/home/alice/own")
 
 
-def test_an_unmount_reaches_no_other_mount(lab: Cluster) -> None:
+def test_mount_on_a_directory_of_root_works(node: Host) -> None:
+    config = config_with(node, "second", node.read_text(CONFIG_PATH).replace("at: /data/share", "at: /data/second"))
+    done(node, "--config", config, "mount", "share", "--yes")
+    assert mounts_at(node, "/data/second")
+    done(node, "--config", config, "umount", "share", "--yes")
+    assert not mounts_at(node, "/data/second")
+
+
+def test_an_unmount_reaches_no_other_mount(node: Host) -> None:
     """alice exchanges the directory above her mount for a link to the directory above another one."""
-    node = prepare(lab)
-    node.run("mkdir -p /home/alice/a/mnt && ln -s /srv/b /home/alice/link", user="alice", check=True)
+    node.run("mkdir -p /home/alice/a/mnt && ln -s /srv/b /home/alice/other", user="alice", check=True)
     node.run("mkdir -p /srv/b/mnt && mount -t tmpfs victim /srv/b/mnt", check=True)
     for _ in range(RUNS):
         node.run("mount -t nfs -o vers=4.2 10.77.0.1:/srv/share /home/alice/a/mnt", check=True)
-        with exchanging(node, "/home/alice/a", "/home/alice/link"):
+        with exchanging(node, "/home/alice/a", "/home/alice/other"):
             sharefs(node, "umount", "/home/alice/a/mnt", "--yes")
-            assert len(mount_lines(node, "/srv/b/mnt")) == 1
+            assert len(mounts_at(node, "/srv/b/mnt")) == 1
         # whichever of the two names is the directory now
-        node.run("[ ! -L /home/alice/a ] || { mv /home/alice/a /home/alice/x; mv /home/alice/link /home/alice/a; }")
-        node.run("[ ! -L /home/alice/x ] || mv /home/alice/x /home/alice/link; umount -l /home/alice/a/mnt; true")
+        node.run("[ ! -L /home/alice/a ] || { mv /home/alice/a /home/alice/x; mv /home/alice/other /home/alice/a; }")
+        node.run("[ ! -L /home/alice/x ] || mv /home/alice/x /home/alice/other; umount -l /home/alice/a/mnt; true")
+
+
+def test_a_configuration_in_a_directory_of_a_user_is_refused(node: Host) -> None:
+    """The file is root's, but bob can put another one of root's in its place."""
+    node.run(f"install -d -o bob /local/bobs && install -m 644 {CONFIG_PATH} /local/bobs/sharefs.yaml", check=True)
+    refused = sharefs(node, "--config", "/local/bobs/sharefs.yaml", "mount", "--all", "--yes")
+    assert refused.returncode == 2 and "/local/bobs" in refused.err
+    node.run("chown root /local/bobs", check=True)
+    done(node, "--config", "/local/bobs/sharefs.yaml", "mount", "--all", "--yes")

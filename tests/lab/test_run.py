@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import signal
 from typing import Any
 
 import pytest
 
-from sharefslab import Cluster
+from sharefslab import Cluster, wait_until
 from sharefslab.host import Host
 from sharefslab.product import SHARE, TRAIN, document, export_and_mount, sharefs
 
@@ -128,6 +129,35 @@ def test_a_planted_link_in_the_place_of_a_changed_copy(cluster: Cluster) -> None
     assert second not in ("a.json", first)
     assert node.run("cat ~/keys", user="alice").out == "precious\n"
     assert node.run(["stat", "-c", "%a %U", second], cwd=f"{SHARE}/job").out == "600 alice\n"
+
+
+HANG = """
+import ctypes, signal
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
+libc = ctypes.CDLL(None)
+file = open("/mnt/noac/train.py")
+print("open", flush=True)
+signal.sigwait({signal.SIGUSR1})
+libc.mmap(None, 4096, 1, 2, file.fileno(), 0)
+"""
+
+
+def test_caches_are_listed_while_a_process_hangs_in_the_kernel(cluster: Cluster) -> None:
+    """mmap(2) on a dead mount holds the memory's lock, on which /proc/PID/cmdline waits."""
+    node = cluster["node1"]
+    cache = cache_of(node)
+    node.run("mkdir /mnt/noac && mount -t nfs -o vers=3,nolock,hard,noac 10.77.0.1:/srv/share /mnt/noac", check=True)
+    job = node.start(["python3", "-c", HANG], user="alice")
+    wait_until(lambda: job.stdout() == b"open\n", what="the process has its file open")
+    pid = node.run("pgrep -u alice -f libc.mmap | head -n 1", check=True).out.strip()
+    cluster.drop_traffic("server")
+    job.kill(signal.SIGUSR1)
+    cmdline = f"timeout -s KILL 1 cat /proc/{pid}/cmdline"
+    wait_until(lambda: node.run(cmdline, timeout=20).returncode != 0, what="its command line cannot be read")
+    listed = document(sharefs(node, "cache", "list", "--json", user="alice", timeout=30).check())["caches"]
+    assert [(entry["path"], entry["in_use"]) for entry in listed] == [(cache, True)]
+    assert "nothing to delete" in sharefs(node, "cache", "prune", "--older-than", "0", "-y", user="alice", timeout=30).check().err
+    assert job.running()
 
 
 def test_a_flag_without_dashes_is_a_mistake(cluster: Cluster) -> None:

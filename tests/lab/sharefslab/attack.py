@@ -1,0 +1,59 @@
+"""Users of the cluster who attack sharefs: alice and bob are in the group of the share (ml), carol is not.
+
+An attack runs $SHAREFS_ATTACKS times, by default 10. docs/security.md says which boundary each test stands for.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from .host import Host
+from .namespaces import Cluster
+from .product import config_text, export_and_mount
+from .wait import wait_until
+
+RUNS = int(os.environ.get("SHAREFS_ATTACKS", "10"))
+LATE = 30.0  # a command that takes longer hangs
+
+
+@contextmanager
+def attacked_cluster() -> Iterator[Cluster]:
+    """A server and a node that has the share mounted, for all tests of a file: each has directories of its own, and
+    leaves no process and no mount behind."""
+    with Cluster(hosts=("server", "node1")) as cluster:
+        for host in cluster:
+            host.run("echo carol:x:2003:2003::/home/carol:/bin/bash >>/etc/passwd", check=True)
+            host.run("install -d -o 2003 -g 2003 /home/carol; install -d -m 1777 /local/cache", check=True)
+        source = Path(__file__).parent.parent / "exchange.c"
+        compiled = cluster.share / "exchange"
+        subprocess.run(["gcc", "-O2", "-Wall", "-static", "-o", str(compiled), str(source)], check=True)
+        export_and_mount(cluster, config_text().replace("10.77.0.2, 10.77.0.3", "10.77.0.2"))
+        yield cluster
+
+
+def successes(attack: Callable[[], bool]) -> int:
+    """How many of RUNS attacks did what the attacker wants."""
+    return sum(attack() for _ in range(RUNS))
+
+
+@contextmanager
+def exchanging(host: Host, user: str, *arguments: str, cwd: str = "/") -> Iterator[None]:
+    """Meanwhile `user` exchanges two names without end (see exchange.c)."""
+    job = host.start(["/share/exchange", *arguments], user=user, cwd=cwd)
+    wait_until(lambda: b"at work" in job.stdout() or not job.running(), what="the attacker is at work")
+    try:
+        yield
+    finally:
+        job.kill()
+        job.wait_or_kill()
+
+
+def config_with(host: Host, name: str, text: str) -> str:
+    """A configuration file beside the usual one."""
+    path = f"/etc/sharefs/{name}.yaml"
+    host.write_file(path, text, mode=0o644)
+    return path
