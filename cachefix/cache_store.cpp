@@ -11,6 +11,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <fts.h>
+#include <map>
 #include <memory>
 #include <set>
 #include <sys/stat.h>
@@ -115,12 +116,10 @@ void measure(CacheEntry& entry) {
 } // namespace
 
 Result<std::vector<CacheEntry>> list_caches(const std::string& root, std::chrono::milliseconds deadline) {
-  // In children for the deadline's sake: a cache can have millions of files, and a process can hang.
-  using Keys = Result<std::vector<std::string>>;
-  const Keys used = sys::call(std::nullopt, k_use_deadline, [&]() -> Keys { return keys_in_use(root); });
+  // In a child for the deadline's sake: a cache can have millions of files.
   using Entries = Result<std::vector<CacheEntry>>;
-  return sys::call(std::nullopt, deadline, [&]() -> Entries {
-    std::vector<CacheEntry> entries;
+  Entries entries = sys::call(std::nullopt, deadline, [&]() -> Entries {
+    std::vector<CacheEntry> found;
     for (const std::string& name : names_in(root)) {
       CacheEntry entry;
       entry.path = root + "/" + name;
@@ -132,14 +131,28 @@ Result<std::vector<CacheEntry>> list_caches(const std::string& root, std::chrono
       measure(entry);
       const std::string note = text_of(root + "/.origin-" + name, k_longest_origin);
       entry.stands_for = note.substr(0, note.find('\n'));
-      if (!used)
-        entry.in_use = "a process could not be checked";
-      else if (std::binary_search(used->begin(), used->end(), name))
-        entry.in_use = "in use";
-      entries.push_back(std::move(entry));
+      found.push_back(std::move(entry));
     }
-    return entries;
+    return found;
   });
+  if (entries) // last, because measuring takes its time
+    note_uses(*entries);
+  return entries;
+}
+
+void note_uses(std::vector<CacheEntry>& entries) {
+  std::map<std::string, std::vector<CacheEntry*>> by_root;
+  for (CacheEntry& entry : entries)
+    by_root[parent_path(entry.path)].push_back(&entry);
+  for (const auto& [root, below] : by_root) {
+    using Keys = Result<std::vector<std::string>>;
+    const Keys used = sys::call(std::nullopt, k_use_deadline, // a process can hang
+                                [&directory = root]() -> Keys { return keys_in_use(directory); });
+    for (CacheEntry* entry : below)
+      entry->in_use = !used ? "a process could not be checked"
+                      : std::binary_search(used->begin(), used->end(), base_name(entry->path)) ? "in use"
+                                                                                               : "";
+  }
 }
 
 std::string age_of(const CacheEntry& entry, std::int64_t now) {

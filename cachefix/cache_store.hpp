@@ -22,6 +22,8 @@ template <sys::WireOf<CacheEntry> Entry> auto wire_fields(Entry& e) {
 /// Every cache directory below `root`, a directory of this user's own (own_directories()), sorted by path. Measuring
 /// ends with `timeout` at the deadline. A process that hangs in the kernel makes no more than 3 s of it.
 Result<std::vector<CacheEntry>> list_caches(const std::string& root, std::chrono::milliseconds deadline);
+/// CacheEntry::in_use of each, as it is now.
+void note_uses(std::vector<CacheEntry>& entries);
 
 struct PruneRequest {
   std::int64_t older_than = 0;       ///< seconds; 0: any age

@@ -32,7 +32,7 @@ struct LinkRequest {
   enum class Verb { link, unlink };
   Verb verb = Verb::link;
   LinkStyle style = LinkStyle::each;
-  std::string store;                     ///< absolute, normalized
+  std::string store;                     ///< absolute, normalized, as config checks it; so are all names
   std::vector<std::string> environments; ///< to link or unlink; for LinkStyle::whole those that the store should hold
   bool all = true;                       ///< every environment: unlink may also remove a link of the whole `envs`
   std::vector<std::string> users;        ///< whose homes
@@ -40,9 +40,6 @@ struct LinkRequest {
   std::vector<Share> shares;
   bool backup = false; ///< move aside what is in the way
 };
-
-/// Names, store and installation path are sound. Errors: `usage` for an environment's name, `config` for the rest.
-Result<void> check(const LinkRequest& request);
 
 /// An environment in the store.
 struct StoredEnvironment {
@@ -131,7 +128,6 @@ Diagnoses diagnose(const LinkState& state, const LinkRequest& request);
 
 /// Empty if nothing is to do, or if the store cannot be used. Homes with a problem and occupied places have no steps.
 plan::Plan plan(const LinkState& state, const LinkRequest& request);
-plan::Plan plan(const HomeState& home, const LinkRequest& request, std::chrono::system_clock::time_point now);
 
 /// How one home stands, for summaries and exit codes.
 enum class HomeSummary {
@@ -142,5 +138,16 @@ enum class HomeSummary {
 };
 const char* to_string(HomeSummary summary);
 HomeSummary summarize(const HomeState& home, const LinkRequest& request);
+
+/// What is done in a home, and what is said about what is not done.
+struct Decision {
+  plan::Plan plan;
+  Diagnoses found;
+  HomeSummary summary = HomeSummary::right;
+};
+/// `now` is for the names of backups.
+Decision decide(const HomeState& home, const LinkRequest& request, std::chrono::system_clock::time_point now);
+/// Why nothing can be done in a home with a problem; empty where that does not matter.
+Diagnoses diagnose_problem(const HomeState& home, LinkRequest::Verb verb);
 
 } // namespace sharefs::conda

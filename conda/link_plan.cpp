@@ -1,8 +1,8 @@
-#include "conda/environment_name.hpp"
+// What is done in a home, and what is said about it: one decision for each place, so that plan and diagnoses agree.
+#include "conda/backup_name.hpp"
 #include "conda/link.hpp"
 
 #include "base/path.hpp"
-#include "base/text.hpp"
 
 #include <algorithm>
 #include <array>
@@ -14,104 +14,169 @@ namespace {
 using sys::EntryKind;
 using Verb = LinkRequest::Verb;
 
-/// The steps of one home.
-class HomeSteps {
+std::string what_is_there(const Place& place) {
+  switch (place.entry.kind) {
+  case EntryKind::directory:
+    return "a real directory";
+  case EntryKind::symlink:
+    return "a link to `" + place.entry.link_target + "`";
+  case EntryKind::file:
+    return "a file";
+  default:
+    return "something that is no link";
+  }
+}
+
+/// The command for one home and one environment; options behind.
+std::string command(std::string verb, const HomeState& home, const std::string& environment,
+                    const std::string& option) {
+  Argv argv{"sharefs", "conda", std::move(verb)};
+  argv.push_back(environment.empty() ? "--all" : environment);
+  if (!home.name.starts_with('/')) {
+    argv.emplace_back("--user");
+    argv.push_back(home.name);
+  }
+  if (!option.empty())
+    argv.push_back(option);
+  return shell_join(argv);
+}
+
+class HomeWork {
  public:
-  HomeSteps(const HomeState& home, const LinkRequest& request, std::chrono::system_clock::time_point now)
+  HomeWork(const HomeState& home, const LinkRequest& request, std::chrono::system_clock::time_point now)
       : m_home(home), m_request(request), m_now(now) {}
 
-  plan::Plan make() {
+  Decision decide() {
     if (m_home.problem != HomeProblem::none)
-      return {};
-    if (m_request.verb == Verb::unlink)
+      m_decision.found = diagnose_problem(m_home, m_request.verb);
+    else if (m_request.verb == Verb::unlink)
       unlink_all();
     else if (m_request.style == LinkStyle::whole)
       link(m_home.envs);
     else
       link_each();
-    return std::move(m_plan);
+    m_decision.summary = m_home.problem == HomeProblem::needs_root ? HomeSummary::skipped
+                         : has_errors(m_decision.found)            ? HomeSummary::blocked
+                         : m_decision.plan.empty()                 ? HomeSummary::right
+                                                                   : HomeSummary::pending;
+    return std::move(m_decision);
   }
 
  private:
   void link_each() {
-    const auto& envs = m_home.envs;
-    if (envs.entry.kind == EntryKind::missing && !m_home.environments.empty())
-      add("conda looks for environments here", plan::MakeDirectory{envs.entry.path, 0755, m_home.actor});
-    for (const auto& place : m_home.environments) // none if `envs` is no directory
+    const auto& entry = m_home.envs.entry;
+    if (entry.kind == EntryKind::symlink && standing(m_home.envs, m_request.store) == Standing::linked)
+      return refuse("SF318", entry.path, "the whole directory is a link to the store, but `conda.link` is `each`",
+                    "remove that link first, or set `link: whole`", command("unlink", m_home, "", ""));
+    if (entry.kind == EntryKind::symlink)
+      return refuse("SF315", entry.path,
+                    "it is a symbolic link to `" + entry.link_target + "`; sharefs follows no link below a home",
+                    "make it a real directory again, or set `link: whole`");
+    if (entry.kind != EntryKind::directory && entry.kind != EntryKind::missing)
+      return refuse("SF314", entry.path, "it is not a directory, so conda has no environments there", "");
+    if (entry.kind == EntryKind::missing && !m_home.environments.empty())
+      add("conda looks for environments here", plan::MakeDirectory{entry.path, 0755, m_home.actor});
+    for (const auto& place : m_home.environments)
       link(place);
   }
 
   void link(const Place& place) {
-    const plan::MakeLink make{place.entry.path, place.target, m_home.actor};
+    const auto& path = place.entry.path;
     switch (standing(place, m_request.store)) {
     case Standing::linked:
+      return;
     case Standing::source:
-      return;
+      if (path != place.target && is_under(place.target, path))
+        return refuse("SF317", path, "the store lies below it, so it cannot become a link to the store",
+                      "move the store out of it, or use `link: each`");
+      return note("SF317", path, "it is the shared directory itself: nothing to link");
     case Standing::older:
-      add("it leads to another place",
-          plan::SwapLink{place.entry.path, place.entry.link_target, place.target, m_home.actor});
-      return;
+      return add("it leads to another place",
+                 plan::SwapLink{path, place.entry.link_target, place.target, m_home.actor});
     case Standing::occupied:
       if (!m_request.backup && !place.is_empty())
-        return;
+        return leave_occupied(place);
       add("moved aside, `sharefs conda unlink` puts it back",
-          plan::Rename{place.entry.path, backup_name(place.entry.path, m_now), m_home.actor});
+          plan::Rename{path, backup_name(path, m_now), m_home.actor});
       break;
     case Standing::free:
       break;
     }
-    add(place.environment.empty() ? "all shared environments" : "shared environment `" + place.environment + "`", make);
+    add(place.environment.empty() ? "all shared environments" : "shared environment `" + place.environment + "`",
+        plan::MakeLink{path, place.target, m_home.actor});
+  }
+
+  void leave_occupied(const Place& place) {
+    const auto& path = place.entry.path;
+    const auto in_the_way = what_is_there(place) + " is in the way";
+    if (!place.unmounted.empty())
+      return refuse(
+          "SF316", path, in_the_way + ", and share `" + place.unmounted + "` that it leads into is not mounted",
+          "mount the share, so that the link can be checked", "sharefs mount " + shell_quote(place.unmounted));
+    refuse("SF316", path, in_the_way,
+           "`--backup` moves it aside as `" + base_name(path) + ".sharefs-backup-...` and makes the link",
+           command("link", m_home, place.environment, "--backup"));
   }
 
   void unlink_all() {
     const auto& envs = m_home.envs;
-    if (envs.entry.kind == EntryKind::symlink || (envs.entry.kind == EntryKind::missing && !envs.backup.empty())) {
-      if (m_request.all)
-        unlink(envs);
-      return;
-    }
+    const bool is_link = envs.entry.kind == EntryKind::symlink;
+    if (is_link && !m_request.all && standing(envs, m_request.store) == Standing::linked)
+      return refuse("SF318", envs.entry.path, "left alone: the whole directory is one link to the store",
+                    "only `--all` removes it", command("unlink", m_home, "", ""));
+    if (is_link || (envs.entry.kind == EntryKind::missing && !envs.backup.empty() && m_request.all))
+      return unlink(envs);
     for (const auto& place : m_home.environments)
       unlink(place);
   }
 
   void unlink(const Place& place) {
+    const auto& path = place.entry.path;
     const auto now = standing(place, m_request.store);
     if (now == Standing::linked)
-      add("leads to the store", plan::RemoveLink{place.entry.path, place.entry.link_target, m_home.actor});
+      add("leads to the store", plan::RemoveLink{path, place.entry.link_target, m_home.actor});
     else if (now != Standing::free)
-      return;
+      return note("SF319", path,
+                  "left alone: it is " + what_is_there(place) + ", not a link to `" + place.target + "`");
     if (!place.backup.empty())
       add("what was moved aside for the link",
-          plan::Rename{join_path(parent_path(place.entry.path), place.backup), place.entry.path, m_home.actor});
+          plan::Rename{join_path(parent_path(path), place.backup), path, m_home.actor});
   }
 
   void add(std::string why, plan::Action action) {
-    m_plan.add("home " + m_home.name, std::move(why), std::move(action));
+    m_decision.plan.add("home " + m_home.name, std::move(why), std::move(action));
+  }
+  void refuse(std::string code, std::string path, std::string message, std::string hint, std::string fix = {}) {
+    m_decision.found.push_back(
+        {Severity::error, std::move(code), std::move(path), std::move(message), std::move(hint), std::move(fix)});
+  }
+  void note(std::string code, std::string path, std::string message) {
+    m_decision.found.push_back({Severity::info, std::move(code), std::move(path), std::move(message), "", ""});
   }
 
   const HomeState& m_home;
   const LinkRequest& m_request;
   std::chrono::system_clock::time_point m_now;
-  plan::Plan m_plan;
+  Decision m_decision;
 };
 
 } // namespace
 
-Result<void> check(const LinkRequest& request) {
-  for (const auto& name : request.environments)
-    if (auto sound = check_environment_name(name); !sound)
-      return sound;
-  if (!request.store.starts_with('/') || request.store == "/" || normalize_path(request.store) != request.store)
-    return fail(ErrorCode::config,
-                "`conda.store` has to be an absolute path below `/`, without `.`, `..` or extra slashes");
-  const auto parts = split(request.conda, '/');
-  if (request.conda.empty() || std::ranges::find(parts, "..") != parts.end() || normalize_path(request.conda) == "/")
-    return fail(ErrorCode::config, "`conda.homes.conda` has to be a directory below each home, or an absolute path",
-                "for example `conda: miniconda3`");
-  if (request.users.empty() && !request.conda.starts_with('/'))
-    return fail(ErrorCode::config, "`conda.homes.users` names no user",
-                "list the users in whose homes the links are to be made");
-  return {};
+Decision decide(const HomeState& home, const LinkRequest& request, std::chrono::system_clock::time_point now) {
+  return HomeWork(home, request, now).decide();
+}
+
+HomeSummary summarize(const HomeState& home, const LinkRequest& request) {
+  return decide(home, request, {}).summary;
+}
+
+plan::Plan plan(const LinkState& state, const LinkRequest& request) {
+  plan::Plan whole;
+  if (state.store && has_errors(diagnose_store(*state.store)))
+    return whole;
+  for (const auto& home : state.homes)
+    std::ranges::move(decide(home, request, state.now).plan.steps, std::back_inserter(whole.steps));
+  return whole;
 }
 
 Standing standing(const Place& place, const std::string& store) {
@@ -125,15 +190,6 @@ Standing standing(const Place& place, const std::string& store) {
   return place.dangling || is_under(leads_to, store) ? Standing::older : Standing::occupied;
 }
 
-plan::Plan plan(const LinkState& state, const LinkRequest& request) {
-  plan::Plan whole;
-  if (state.store && has_errors(diagnose_store(*state.store)))
-    return whole;
-  for (const auto& home : state.homes)
-    std::ranges::move(plan(home, request, state.now).steps, std::back_inserter(whole.steps));
-  return whole;
-}
-
 const char* to_string(HomeSummary summary) {
   constexpr std::array<const char*, 4> k_names{"right", "pending", "blocked", "skipped"}; // in the order of the enum
   return k_names.at(static_cast<std::size_t>(summary));
@@ -142,10 +198,6 @@ const char* to_string(HomeSummary summary) {
 const char* to_string(Standing standing) {
   constexpr std::array<const char*, 5> k_names{"free", "linked", "older", "source", "occupied"};
   return k_names.at(static_cast<std::size_t>(standing));
-}
-
-plan::Plan plan(const HomeState& home, const LinkRequest& request, std::chrono::system_clock::time_point now) {
-  return HomeSteps(home, request, now).make();
 }
 
 } // namespace sharefs::conda

@@ -1,4 +1,4 @@
-#include "conda/environment_name.hpp"
+#include "conda/backup_name.hpp"
 #include "conda/homes.hpp"
 #include "conda/link.hpp"
 

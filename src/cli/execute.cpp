@@ -5,11 +5,9 @@
 #include "plan/apply.hpp"
 #include "plan/host_lock.hpp"
 #include "plan/journal.hpp"
-#include "ui/plan_view.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <ostream>
 
 namespace sharefs::cli {
 
@@ -18,10 +16,8 @@ namespace {
 int exit_code_of_report(const plan::Report& report) {
   if (report.interrupted)
     return k_exit_interrupted;
-  if (report.ok())
-    return k_exit_ok;
   const auto good = report.count(plan::Outcome::done) + report.count(plan::Outcome::unchanged);
-  return good == 0 ? k_exit_failed : k_exit_partly;
+  return exit_code_for(good, report.results.size() - good);
 }
 
 /// A run that was killed left an unfinished journal entry: the person should know before the next change.
@@ -46,15 +42,6 @@ Result<bool> ask(Context& context) {
   return context.console.confirm("Proceed?");
 }
 
-void show(Context& context, const plan::Plan& plan) {
-  context.envelope.plan = plan;
-  const auto& options = context.console.options();
-  if (!context.flags.dry_run && !context.flags.check)
-    return context.console.show(plan);
-  if (!options.json)
-    context.console.out() << ui::plan_text(plan, options.colour && (options.out_terminal || options.force_colour));
-}
-
 Executed apply(Context& context, const plan::Plan& plan, const plan::Journal& journal, const sys::Identity& identity) {
   ui::Console::Progress progress(context.console, "working", plan.steps.size());
   plan::ApplyOptions options;
@@ -66,15 +53,15 @@ Executed apply(Context& context, const plan::Plan& plan, const plan::Journal& jo
   };
   auto report = plan::apply(plan, context.system, journal, options);
   context.envelope.report = report;
-  if (!context.flags.json)
-    context.console.show(plan, report);
+  context.console.show(plan, report);
   const int code = exit_code_of_report(report);
   return Executed{code, std::move(report)};
 }
 
 /// Shows the plan. A value: the command ends here.
 std::optional<Executed> present(Context& context, const Proposal& proposal) {
-  show(context, proposal.plan);
+  context.envelope.plan = proposal.plan;
+  context.console.show(proposal.plan, context.flags.dry_run || context.flags.check);
   if (proposal.plan.empty()) {
     context.console.message(proposal.nothing);
     return Executed{};
@@ -90,19 +77,16 @@ std::optional<Executed> present(Context& context, const Proposal& proposal) {
 
 /// Where this user's changes on this host are kept.
 Result<std::string> state_directory(Context& context, const sys::Identity& identity) {
-  const auto mounts = context.system.mounts();
-  if (!mounts)
-    return fail(mounts.error());
-  return plan::state_directory(context.system.files(), identity, *mounts);
+  return context.system.mounts().map(
+      [&](const sys::MountTable& mounts) { return plan::state_directory(context.system.files(), identity, mounts); });
 }
 
 } // namespace
 
 Result<plan::Journal> journal_of(Context& context) {
-  auto state = state_directory(context, context.system.identity());
-  if (!state)
-    return fail(state.error());
-  return plan::Journal(context.system.files(), std::move(*state));
+  return state_directory(context, context.system.identity()).map([&](const std::string& directory) {
+    return plan::Journal(context.system.files(), directory);
+  });
 }
 
 Result<Executed> execute(Context& context, const std::function<Result<Proposal>()>& propose) {
@@ -138,15 +122,17 @@ Result<Executed> execute(Context& context, const std::function<Result<Proposal>(
     auto now = journal.newest_id();
     if (!now)
       return fail(now.error());
-    if (newest && *now == *newest)
+    if (newest && *now == *newest && !proposal->short_lived)
       return apply(context, proposal->plan, journal, identity);
-    newest = std::move(now);
     auto again = propose();
     if (!again)
       return fail(again.error());
     if (again->plan == proposal->plan)
       return apply(context, proposal->plan, journal, identity);
-    context.console.message("another sharefs has changed this host meanwhile; what is to be done now:");
+    context.console.message(newest && *now == *newest
+                                ? "this host has changed meanwhile; what is to be done now:"
+                                : "another sharefs has changed this host meanwhile; what is to be done now:");
+    newest = std::move(now);
     proposal = std::move(again);
     // The lock is given back for the person's answer.
   }

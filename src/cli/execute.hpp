@@ -12,22 +12,23 @@ namespace sharefs::cli {
 /// What a command wants to do, as the machine is now.
 struct Proposal {
   plan::Plan plan;
-  std::string nothing; ///< said when the plan is empty: "all mounts are as they should be"
+  std::string nothing;      ///< said when the plan is empty: "all mounts are as they should be"
+  bool short_lived = false; ///< other programs may change what it is made from: made anew after the answer
 };
 
 struct Executed {
   int exit_code = 0;
   std::optional<plan::Report> report; ///< nullopt: nothing was applied (empty plan, --dry-run, --check, the answer no)
   [[nodiscard]] bool applied() const { return report.has_value(); }
-  /// Ended before anything was applied, by --check or by the answer no: `exit_code` is the command's.
-  [[nodiscard]] bool stopped() const { return !applied() && exit_code != 0; }
+  /// Ended by --check, by the answer no, or by Ctrl-C: `exit_code` is the command's.
+  [[nodiscard]] bool stopped() const { return (!applied() && exit_code != 0) || (applied() && report->interrupted); }
 };
 
 /// `propose` reads the machine and makes the plan. If another sharefs has changed something by the time the host lock
-/// is ours, it is asked again, and a plan that is different now is shown again and needs a new consent: what a command
-/// keeps from its look, it must set anew in `propose`. Plan and report go into the envelope. Under --dry-run and
-/// --check the plan is data, on stdout. Errors: `usage` when there is no terminal and no --yes; `busy` when another
-/// sharefs holds the host.
+/// is ours, or the plan is short-lived, it is asked again, and a plan that is different now is shown again and needs a
+/// new consent: what a command keeps from its look, it must set anew in `propose`. Plan and report go into the
+/// envelope. Under --dry-run and --check the plan is data, on stdout. Errors: `usage` when there is no terminal and no
+/// --yes; `busy` when another sharefs holds the host.
 Result<Executed> execute(Context& context, const std::function<Result<Proposal>()>& propose);
 
 /// A plan that does not depend on what another sharefs may have changed, but for what its actions check themselves.

@@ -1,6 +1,8 @@
 #pragma once
 #include "base/result.hpp"
 
+#include <cstddef>
+
 namespace sharefs::cli {
 
 // Of every command but `run`, which returns its child's code.
@@ -26,6 +28,11 @@ constexpr int exit_code_of(const Error& error) {
   default:
     return k_exit_failed;
   }
+}
+
+/// Of work in parts: 0 if none is bad, 1 if none is good, 4 otherwise.
+constexpr int exit_code_for(std::size_t good, std::size_t bad) {
+  return bad == 0 ? k_exit_ok : good == 0 ? k_exit_failed : k_exit_partly;
 }
 
 } // namespace sharefs::cli

@@ -64,6 +64,10 @@ std::vector<std::string> next_words(const std::string& prefix) {
   return words;
 }
 
+std::string help_hint(const std::string& prefix) {
+  return fmt::format("run `sharefs {}--help`", prefix.empty() ? "" : prefix + " ");
+}
+
 /// "did you mean" for a word where a command was expected, also when its first half was forgotten (`link`).
 std::string command_hint(const std::string& prefix, const std::string& word) {
   if (auto near = did_you_mean_hint(word, next_words(prefix)); !near.empty())
@@ -71,7 +75,7 @@ std::string command_hint(const std::string& prefix, const std::string& word) {
   for (const auto* command : commands())
     if (prefix.empty() && command->name.ends_with(" " + word))
       return fmt::format("did you mean `{}`?", command->name);
-  return fmt::format("run `sharefs {}--help`", prefix.empty() ? "" : prefix + " ");
+  return help_hint(prefix);
 }
 
 /// A command line on its way to what it means: first the command is found, then its options are known.
@@ -117,10 +121,6 @@ class Line {
   }
 
  private:
-  [[nodiscard]] std::string help_hint() const {
-    return fmt::format("run `sharefs {}--help`", m_path.empty() ? "" : m_path + " ");
-  }
-
   /// The first words that are no options, as many as make the name of a command; they are removed.
   Result<void> find_command() {
     const auto global = options_of(nullptr);
@@ -175,9 +175,9 @@ class Line {
       const auto* option = find_option(m_options, name);
       return option != nullptr && !option->value.empty()
                  ? needs_value(*option)
-                 : fail(ErrorCode::usage, first_line(error.what()), help_hint());
+                 : fail(ErrorCode::usage, first_line(error.what()), help_hint(m_path));
     } catch (const CLI::ParseError& error) {
-      return fail(ErrorCode::usage, first_line(error.what()), help_hint());
+      return fail(ErrorCode::usage, first_line(error.what()), help_hint(m_path));
     }
     for (std::size_t i = 0; i < given.size(); ++i) {
       if (given[i]->count() > 0 && m_options[i]->value.empty())
@@ -199,7 +199,7 @@ class Line {
 
   [[nodiscard]] tl::unexpected<Error> needs_value(const OptionSpec& option) const {
     return fail(ErrorCode::usage, fmt::format("option `--{}` needs a value: {}", key_of(option), option.value),
-                help_hint());
+                help_hint(m_path));
   }
 
   static std::string first_line(std::string text) {
@@ -215,7 +215,7 @@ class Line {
       for (auto& name : split(known->names, ','))
         names.push_back(std::move(name));
     const auto near = did_you_mean_hint(option, names);
-    return fail(ErrorCode::usage, fmt::format("unknown option `{}`", option), near.empty() ? help_hint() : near);
+    return fail(ErrorCode::usage, fmt::format("unknown option `{}`", option), near.empty() ? help_hint(m_path) : near);
   }
 
   /// Not more often than it may be; then the defaults.
@@ -226,7 +226,8 @@ class Line {
       const auto key = key_of(*option);
       auto& given = m_arguments.values[key];
       if (given.size() > 1 && !option->repeat)
-        return fail(ErrorCode::usage, fmt::format("option `--{}` was given {} times", key, given.size()), help_hint());
+        return fail(ErrorCode::usage, fmt::format("option `--{}` was given {} times", key, given.size()),
+                    help_hint(m_path));
       if (given.empty() && !option->fallback.empty())
         given.emplace_back(option->fallback);
     }
@@ -238,9 +239,10 @@ class Line {
     if (m_command->takes_command) {
       if (!rest)
         return fail(ErrorCode::usage, fmt::format("`sharefs {}` needs `--` before the command to run", m_path),
-                    words.empty() ? help_hint() : fmt::format("run `sharefs {} -- {}`", m_path, shell_join(words)));
+                    words.empty() ? help_hint(m_path)
+                                  : fmt::format("run `sharefs {} -- {}`", m_path, shell_join(words)));
       if (rest->empty())
-        return fail(ErrorCode::usage, "there is no command behind `--`", help_hint());
+        return fail(ErrorCode::usage, "there is no command behind `--`", help_hint(m_path));
       m_arguments.rest = std::move(rest);
     } else if (rest) { // a plain end of options
       words.insert(words.end(), rest->begin(), rest->end());
@@ -248,9 +250,9 @@ class Line {
     const auto& positional = m_command->positional;
     const bool any_number = !positional.name.empty() && positional.max == 0;
     if (!any_number && words.size() > positional.max)
-      return fail(ErrorCode::usage, fmt::format("unexpected argument `{}`", words[positional.max]), help_hint());
+      return fail(ErrorCode::usage, fmt::format("unexpected argument `{}`", words[positional.max]), help_hint(m_path));
     if (words.size() < positional.min)
-      return fail(ErrorCode::usage, fmt::format("{} is missing", positional.name), help_hint());
+      return fail(ErrorCode::usage, fmt::format("{} is missing", positional.name), help_hint(m_path));
     return {};
   }
 

@@ -83,18 +83,18 @@ constexpr std::array k_keys{
         k_text<&Access::group>, account_rule},
     Key{"servers.*.exports[].access.mode", mode, k_optional, "",
         "mode of the directory, octal and in quotes; 2 in front lets new files inherit the group, and its last digit "
-        "is "
-        "what everyone else may do, with new files too",
+        "is what everyone else may do, with new files too",
         k_mode, mode_rule},
 
     Key{"mounts", mapping, k_optional, "", "what clients mount, by name", k_same},
     Key{"mounts.*", mapping, k_optional, "", "one mount; commands refer to it by this name", k_each<&Config::mounts>},
     Key{"mounts.*.from", remote, k_required, "", "SERVER:/PATH; SERVER is a name of servers: or any host", k_from,
         remote_rule},
-    Key{"mounts.*.at", path, k_required, "", "mount point", k_text<&Mount::at>, mount_point_rule, k_unique},
+    Key{"mounts.*.at", path, k_required, "", "mount point", k_text<&Mount::at>, below_root_rule, k_unique},
     Key{"mounts.*.profile", choice, k_optional, "safe|recipe|immutable",
-        "mount options: safe waits for a server that is away, recipe is rw,bg,soft,nolock as in the manual recipe, "
-        "immutable is read-only with long caching",
+        "mount options: safe waits for a server that is away and is nosuid,nodev, recipe is rw,bg,soft,nolock as in "
+        "the "
+        "manual recipe, immutable is read-only with long caching",
         k_text<&Mount::profile>},
     Key{"mounts.*.options", text_list, k_optional, "", "further mount options of nfs(5); they win over the profile",
         k_texts<&Mount::options>, option_rule},
@@ -102,7 +102,8 @@ constexpr std::array k_keys{
         k_text<&Mount::boot>},
 
     Key{"conda", mapping, k_optional, "", "shared conda environments", k_one<&Config::conda>},
-    Key{"conda.store", path, k_required, "", "directory of the shared environments", k_text<&Conda::store>},
+    Key{"conda.store", path, k_required, "", "directory of the shared environments", k_text<&Conda::store>,
+        below_root_rule},
     Key{"conda.envs", text_list, k_optional, "", "names of the environments that every home gets",
         k_texts<&Conda::envs>, environment_rule},
     Key{"conda.link", choice, k_optional, "each|whole",

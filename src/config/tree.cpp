@@ -163,29 +163,26 @@ struct Translation {
   std::string_view theirs, ours, hint;
 };
 /// What yaml-cpp says, said so that a person can act on it. Anything else is shown as it is.
-const std::array<Translation, 14>& translations() {
-  static const std::array<Translation, 14> k_translations{{
-      {YAML::ErrorMsg::TAB_IN_INDENTATION, "a tab in the indentation", "indent with spaces"},
-      {YAML::ErrorMsg::MAP_VALUE, "a `:` where no value can begin",
-       "check the indentation of this line, and quote a text that holds `: `"},
-      {YAML::ErrorMsg::MAP_KEY, "a key where none can begin", "check the indentation of this line"},
-      {YAML::ErrorMsg::BLOCK_ENTRY, "a `- ` where no list can begin", "begin the list on a line of its own"},
-      {YAML::ErrorMsg::END_OF_MAP, "this does not belong to the keys above it",
-       "check the indentation; a key is written `KEY: VALUE`, with a space after the `:`"},
-      {YAML::ErrorMsg::END_OF_SEQ, "this does not belong to the list above it", "begin each entry with `- `"},
-      {YAML::ErrorMsg::END_OF_MAP_FLOW, "a `{` is not closed before this", "add the missing `}` or `,`"},
-      {YAML::ErrorMsg::END_OF_SEQ_FLOW, "a `[` is not closed before this", "add the missing `]` or `,`"},
-      {YAML::ErrorMsg::FLOW_END, "a `]` or `}` that closes nothing", "remove it, or quote the text"},
-      {YAML::ErrorMsg::UNKNOWN_TOKEN, "no value can begin with this character", "quote the text"},
-      {YAML::ErrorMsg::UNKNOWN_ANCHOR, "the alias `*` names no anchor `&` above it",
-       "quote a text that begins with `*`, for example the client `\"*\"`"},
-      {YAML::ErrorMsg::ALIAS_NOT_FOUND, "a `*` without a name",
-       "quote a text that begins with `*`, for example the client `\"*\"`"},
-      {YAML::ErrorMsg::EOF_IN_SCALAR, "the quote is never closed", "close it"},
-      {YAML::ErrorMsg::BAD_FILE, "nested too deeply", "no key of sharefs lies so deep"},
-  }};
-  return k_translations;
-}
+const std::array<Translation, 14> k_translations{{
+    {YAML::ErrorMsg::TAB_IN_INDENTATION, "a tab in the indentation", "indent with spaces"},
+    {YAML::ErrorMsg::MAP_VALUE, "a `:` where no value can begin",
+     "check the indentation of this line, and quote a text that holds `: `"},
+    {YAML::ErrorMsg::MAP_KEY, "a key where none can begin", "check the indentation of this line"},
+    {YAML::ErrorMsg::BLOCK_ENTRY, "a `- ` where no list can begin", "begin the list on a line of its own"},
+    {YAML::ErrorMsg::END_OF_MAP, "this does not belong to the keys above it",
+     "check the indentation; a key is written `KEY: VALUE`, with a space after the `:`"},
+    {YAML::ErrorMsg::END_OF_SEQ, "this does not belong to the list above it", "begin each entry with `- `"},
+    {YAML::ErrorMsg::END_OF_MAP_FLOW, "a `{` is not closed before this", "add the missing `}` or `,`"},
+    {YAML::ErrorMsg::END_OF_SEQ_FLOW, "a `[` is not closed before this", "add the missing `]` or `,`"},
+    {YAML::ErrorMsg::FLOW_END, "a `]` or `}` that closes nothing", "remove it, or quote the text"},
+    {YAML::ErrorMsg::UNKNOWN_TOKEN, "no value can begin with this character", "quote the text"},
+    {YAML::ErrorMsg::UNKNOWN_ANCHOR, "the alias `*` names no anchor `&` above it",
+     "quote a text that begins with `*`, for example the client `\"*\"`"},
+    {YAML::ErrorMsg::ALIAS_NOT_FOUND, "a `*` without a name",
+     "quote a text that begins with `*`, for example the client `\"*\"`"},
+    {YAML::ErrorMsg::EOF_IN_SCALAR, "the quote is never closed", "close it"},
+    {YAML::ErrorMsg::BAD_FILE, "nested too deeply", "no key of sharefs lies so deep"},
+}};
 
 Problem translate(const Source& source, const YAML::Exception& exception) {
   const Place place = exception.mark.is_null() ? Place{1, 1} : source.place(exception.mark.line, exception.mark.column);
@@ -194,7 +191,7 @@ Problem translate(const Source& source, const YAML::Exception& exception) {
   const auto indentation = line.substr(0, std::min(line.find_first_not_of(" \t"), line.size()));
   if (const auto tab = indentation.find('\t'); tab != std::string_view::npos)
     return {{place.line, static_cast<int>(tab) + 1}, "a tab in the indentation", "indent with spaces"};
-  for (const auto& [theirs, ours, hint] : translations())
+  for (const auto& [theirs, ours, hint] : k_translations)
     if (exception.msg == theirs)
       return {place, std::string(ours), std::string(hint)};
   return {place, "not valid YAML: " + visible(exception.msg), "check the line and the one above it"};
@@ -221,11 +218,6 @@ std::optional<Problem> unclosed_quote(const Source& source, const YAML::Mark& ma
 }
 
 } // namespace
-
-const Node* Node::find(std::string_view name) const {
-  const auto found = std::ranges::find(entries, name, &Entry::name);
-  return found == entries.end() ? nullptr : &found->value;
-}
 
 tl::expected<Node, Problem> read_tree(const Source& source) {
   std::istringstream stream{std::string(source.text())};

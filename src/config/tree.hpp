@@ -19,8 +19,6 @@ struct Node {
   std::vector<Node> items;    ///< of a list
   std::vector<Entry> entries; ///< of a mapping, in the order of the file, duplicates included
 
-  /// Value of the first entry of this name; nullptr if there is none.
-  [[nodiscard]] const Node* find(std::string_view name) const;
   [[nodiscard]] bool is(Kind wanted) const { return kind == wanted; }
 };
 

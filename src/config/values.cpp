@@ -60,7 +60,7 @@ std::optional<Complaint> remote_rule(std::string_view text) {
   return std::nullopt;
 }
 
-std::optional<Complaint> mount_point_rule(std::string_view text) {
+std::optional<Complaint> below_root_rule(std::string_view text) {
   return text == "/" ? std::optional(Complaint{"cannot be `/`", "choose a directory below it"}) : std::nullopt;
 }
 
@@ -89,19 +89,26 @@ std::optional<Complaint> account_rule(std::string_view text) {
 }
 
 std::optional<Complaint> environment_rule(std::string_view text) {
+  constexpr std::size_t k_longest_environment = 200; // in a directory's name; a backup's name is longer
   if (text.find('/') != std::string_view::npos)
     return Complaint{"is a path, not the name of an environment", "write its name only", base_name(text)};
   if (has_space(text) || text.starts_with('-') || text.starts_with('.') ||
-      text.find_first_of(":#") != std::string_view::npos) // conda refuses these in names
+      text.find_first_of(":#\\") != std::string_view::npos) // conda refuses most of these in names (base/context.py)
     return Complaint{"is not a name that a conda environment can have", "see `conda env list`"};
-  if (text == "base")
-    return Complaint{"cannot be `base`", "base lies in conda's own directory; share an environment of its own"};
+  if (text.find(".sharefs-backup-") != std::string_view::npos)
+    return Complaint{"is the name of a backup that sharefs made",
+                     "`sharefs conda unlink` puts a backup back in its place"};
+  if (text.size() > k_longest_environment)
+    return Complaint{"is too long for the name of an environment", "use at most 200 bytes"};
+  if (text == "base" || text == "root")
+    return Complaint{"is the conda installation itself, not an environment below `envs`",
+                     "clone it into one that can be shared: `conda create -n NAME --clone base`"};
   return std::nullopt;
 }
 
 std::optional<Complaint> conda_rule(std::string_view text) {
-  if (text.starts_with('/'))
-    return path_rule(text);
+  if (auto complaint = below_root_rule(text); complaint || text.starts_with('/'))
+    return complaint ? complaint : path_rule(text);
   if (text.starts_with('~'))
     return Complaint{"is relative to each home already", "leave out the `~/`",
                      normalize_path(text.substr(1)).substr(1)};

@@ -8,13 +8,13 @@
 namespace sharefs::config {
 
 std::optional<Complaint> account_rule(std::string_view text);
+std::optional<Complaint> below_root_rule(std::string_view text);
 std::optional<Complaint> client_rule(std::string_view text);
 std::optional<Complaint> conda_rule(std::string_view text);
 std::optional<Complaint> environment_rule(std::string_view text);
 std::optional<Complaint> flag_rule(std::string_view text);
 std::optional<Complaint> host_rule(std::string_view text);
 std::optional<Complaint> mode_rule(std::string_view text);
-std::optional<Complaint> mount_point_rule(std::string_view text);
 std::optional<Complaint> option_rule(std::string_view text);
 std::optional<Complaint> program_rule(std::string_view text);
 std::optional<Complaint> remote_rule(std::string_view text);

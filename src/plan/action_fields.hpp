@@ -5,7 +5,6 @@
 
 #include <array>
 #include <string_view>
-#include <type_traits>
 
 namespace sharefs::plan {
 
@@ -14,83 +13,67 @@ inline constexpr std::array<std::string_view, std::variant_size_v<Action>> k_kin
     "write_file", "remove_file", "make_directory", "remove_directory", "make_link",   "remove_link", "swap_link",
     "rename",     "set_access",  "mount",          "unmount",          "remove_tree", "run_tool"};
 
-/// Calls `visit(name, field)` for each field, and `visit.mode(name, field)` for permission bits (octal in JSON).
+/// Calls `visit(name, field)` for each field, and `visit.mode(name, field)` for permission bits (octal in JSON): of the
+/// actions, and of the structs in them (Actor, sys::User, Access). A name means the same in all of them.
 template <class A, class Visitor> void visit_fields(A& a, Visitor&& visit) {
-  using T = std::remove_const_t<A>;
-  if constexpr (std::is_same_v<T, WriteFile>) {
-    visit("path", a.path);
-    visit("before", a.before);
-    visit("after", a.after);
-    visit.mode("mode", a.mode);
-  } else if constexpr (std::is_same_v<T, RemoveFile>) {
-    visit("path", a.path);
-    visit("before", a.before);
-    visit.mode("mode", a.mode);
-  } else if constexpr (std::is_same_v<T, MakeDirectory> || std::is_same_v<T, RemoveDirectory>) {
-    visit("path", a.path);
-    visit.mode("mode", a.mode);
-    visit("actor", a.actor);
-  } else if constexpr (std::is_same_v<T, MakeLink> || std::is_same_v<T, RemoveLink>) {
-    visit("path", a.path);
-    visit("target", a.target);
-    visit("actor", a.actor);
-  } else if constexpr (std::is_same_v<T, SwapLink>) {
-    visit("path", a.path);
-    visit("before", a.before);
-    visit("after", a.after);
-    visit("actor", a.actor);
-  } else if constexpr (std::is_same_v<T, Rename>) {
-    visit("from", a.from);
-    visit("to", a.to);
-    visit("actor", a.actor);
-  } else if constexpr (std::is_same_v<T, SetAccess>) {
-    visit("path", a.path);
-    visit("before", a.before);
-    visit("after", a.after);
-    visit("group", a.group);
-    visit("device", a.device);
-    visit("inode", a.inode);
-  } else if constexpr (std::is_same_v<T, Access>) {
-    visit("uid", a.uid);
-    visit("gid", a.gid);
-    visit.mode("mode", a.mode);
-    visit("default_acl", a.default_acl);
-  } else if constexpr (std::is_same_v<T, Mount>) {
-    visit("source", a.source);
-    visit("target", a.target);
-    visit("fs_type", a.fs_type);
-    visit("options", a.options);
-    visit("deadline_ms", a.deadline);
-  } else if constexpr (std::is_same_v<T, Unmount>) {
-    visit("target", a.target);
-    visit("force", a.force);
-    visit("lazy", a.lazy);
-    visit("source", a.source);
-    visit("fs_type", a.fs_type);
-    visit("options", a.options);
-    visit("deadline_ms", a.deadline);
-  } else if constexpr (std::is_same_v<T, RemoveTree>) {
-    visit("path", a.path);
-    visit("device", a.device);
-    visit("inode", a.inode);
-    visit("deadline_ms", a.deadline);
-  } else if constexpr (std::is_same_v<T, RunTool>) {
-    visit("argv", a.argv);
-    visit("undo", a.undo);
-    visit("harmless", a.harmless);
-    visit("accept", a.accept);
-    visit("deadline_ms", a.deadline);
-  } else if constexpr (std::is_same_v<T, Actor>) {
-    visit("user", a.user);
-    visit("beneath", a.beneath);
-  } else {
-    static_assert(std::is_same_v<T, sys::User>, "every action names its fields here");
+  if constexpr (requires { a.name; })
     visit("name", a.name);
+  if constexpr (requires { a.path; })
+    visit("path", a.path);
+  if constexpr (requires { a.from; })
+    visit("from", a.from);
+  if constexpr (requires { a.to; })
+    visit("to", a.to);
+  if constexpr (requires { a.source; })
+    visit("source", a.source);
+  if constexpr (requires { a.target; })
+    visit("target", a.target);
+  if constexpr (requires { a.fs_type; })
+    visit("fs_type", a.fs_type);
+  if constexpr (requires { a.options; })
+    visit("options", a.options);
+  if constexpr (requires { a.force; })
+    visit("force", a.force);
+  if constexpr (requires { a.lazy; })
+    visit("lazy", a.lazy);
+  if constexpr (requires { a.uid; })
     visit("uid", a.uid);
+  if constexpr (requires { a.gid; })
     visit("gid", a.gid);
+  if constexpr (requires { a.groups; })
     visit("groups", a.groups);
+  if constexpr (requires { a.home; })
     visit("home", a.home);
-  }
+  if constexpr (requires { a.before; })
+    visit("before", a.before);
+  if constexpr (requires { a.after; })
+    visit("after", a.after);
+  if constexpr (requires { a.mode; })
+    visit.mode("mode", a.mode);
+  if constexpr (requires { a.default_acl; })
+    visit("default_acl", a.default_acl);
+  if constexpr (requires { a.group; })
+    visit("group", a.group);
+  if constexpr (requires { a.device; })
+    visit("device", a.device);
+  if constexpr (requires { a.inode; })
+    visit("inode", a.inode);
+  if constexpr (requires { a.argv; })
+    visit("argv", a.argv);
+  if constexpr (requires { a.undo; })
+    visit("undo", a.undo);
+  if constexpr (requires { a.harmless; })
+    visit("harmless", a.harmless);
+  if constexpr (requires { a.accept; })
+    visit("accept", a.accept);
+  if constexpr (requires { a.user; })
+    visit("user", a.user);
+  if constexpr (requires { a.beneath; })
+    visit("beneath", a.beneath);
+  if constexpr (requires { a.actor; })
+    visit("actor", a.actor);
+  if constexpr (requires { a.deadline; })
+    visit("deadline_ms", a.deadline);
 }
 
 } // namespace sharefs::plan

@@ -80,7 +80,9 @@ template <class A> Result<Acted> act_in_child(const A& action, const sys::Files&
                 "it may lie on a dead mount: run `sharefs status`");
   if (!answer)
     return fail(answer.error());
-  Acted acted{answer->outcome == Outcome::done ? Outcome::done : Outcome::unchanged, action};
+  if (answer->outcome != Outcome::done && answer->outcome != Outcome::unchanged)
+    return fail(ErrorCode::failed, "the child process gave no valid result");
+  Acted acted{answer->outcome, action};
   if (answer->found)
     fill_in(acted.action, *answer->found);
   return acted;
@@ -115,17 +117,13 @@ Result<Outcome> synced(const sys::Walked& found, const std::string& path) {
 }
 
 Result<Looked> look_at(const Action& action, sys::System& system) {
-  auto acted = run_phase(action, system, Phase::look);
-  if (!acted)
-    return fail(acted.error());
-  return Looked{acted->outcome == Outcome::unchanged, std::move(acted->action)};
+  return run_phase(action, system, Phase::look).map([](Acted&& acted) {
+    return Looked{acted.outcome == Outcome::unchanged, std::move(acted.action)};
+  });
 }
 
 Result<Outcome> perform(const Action& action, sys::System& system) {
-  const auto acted = run_phase(action, system, Phase::perform);
-  if (!acted)
-    return fail(acted.error());
-  return acted->outcome;
+  return run_phase(action, system, Phase::perform).map(&Acted::outcome);
 }
 
 Result<Outcome> apply_action(const Action& action, sys::System& system) {

@@ -92,23 +92,15 @@ Result<HostLock> HostLock::acquire(const sys::Files& files, const std::string& s
     std::this_thread::sleep_for(std::min<sys::Clock::duration>(k_poll, deadline - sys::Clock::now()));
   }
   name_holder(file->get(), self);
-  return HostLock(file->release());
-}
-
-HostLock::HostLock(HostLock&& other) noexcept : m_descriptor(std::exchange(other.m_descriptor, -1)) {}
-
-HostLock& HostLock::operator=(HostLock&& other) noexcept {
-  std::swap(m_descriptor, other.m_descriptor);
-  return *this;
+  return HostLock(std::move(*file));
 }
 
 HostLock::~HostLock() {
-  if (m_descriptor < 0)
+  if (!m_file)
     return;
   // Nobody shall read our name while the next one has the lock but has not yet written his.
-  [[maybe_unused]] const int emptied = ::ftruncate(m_descriptor, 0);
-  ::flock(m_descriptor, LOCK_UN);
-  ::close(m_descriptor);
+  [[maybe_unused]] const int emptied = ::ftruncate(m_file.get(), 0);
+  ::flock(m_file.get(), LOCK_UN);
 }
 
 } // namespace sharefs::plan

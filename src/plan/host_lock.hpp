@@ -1,6 +1,7 @@
 #pragma once
 // One changing sharefs per host and state directory.
 #include "base/result.hpp"
+#include "sys/process/fd.hpp"
 #include "sys/system.hpp"
 
 #include <chrono>
@@ -24,15 +25,12 @@ class HostLock {
   static Result<HostLock> acquire(const sys::Files& files, const std::string& state_directory, const LockHolder& self,
                                   std::chrono::milliseconds wait,
                                   const std::function<void(const std::string&)>& on_wait = {});
-  HostLock(HostLock&& other) noexcept;
-  HostLock& operator=(HostLock&& other) noexcept;
-  HostLock(const HostLock&) = delete;
-  HostLock& operator=(const HostLock&) = delete;
+  HostLock(HostLock&&) = default;
   ~HostLock();
 
  private:
-  explicit HostLock(int descriptor) : m_descriptor(descriptor) {}
-  int m_descriptor = -1;
+  explicit HostLock(sys::Fd file) : m_file(std::move(file)) {}
+  sys::Fd m_file;
 };
 
 } // namespace sharefs::plan

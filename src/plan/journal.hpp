@@ -91,8 +91,13 @@ class Journal {
   Result<void> prune(std::size_t keep = 200) const;
 
  private:
-  [[nodiscard]] Result<std::optional<PrivateDirectory>> entries() const; ///< STATE/journal; nullopt: there is none
-  [[nodiscard]] Result<std::vector<std::string>> ids() const;            ///< oldest first
+  struct Contents {
+    std::optional<PrivateDirectory> directory;          ///< STATE/journal; nullopt: there is none
+    std::vector<std::string> names;                     ///< of all that is in it
+    [[nodiscard]] std::vector<std::string> ids() const; ///< of entries, oldest first
+  };
+  [[nodiscard]] Result<std::optional<PrivateDirectory>> directory() const;
+  [[nodiscard]] Result<Contents> contents() const;
   /// `not_found` if there is none.
   [[nodiscard]] Result<PrivateDirectory> entry(const std::string& id) const;
   Result<void> append(const std::string& id, const std::string& line) const;

@@ -196,58 +196,64 @@ std::vector<std::string> sorted_ids(std::vector<std::string> names) {
 Journal::Journal(const sys::Files& files, std::string state_directory)
     : m_files(files), m_state_directory(std::move(state_directory)) {}
 
-Result<std::optional<PrivateDirectory>> Journal::entries() const {
+Result<std::optional<PrivateDirectory>> Journal::directory() const {
   auto state = PrivateDirectory::open(m_files, m_state_directory);
   if (!state || !*state)
     return state;
   return (*state)->below("journal");
 }
 
-Result<std::vector<std::string>> Journal::ids() const {
-  const auto journal = entries();
-  auto names = journal && *journal ? (*journal)->names() : Result<std::vector<std::string>>();
-  if (!journal || !names)
-    return fail(!journal ? journal.error() : names.error());
-  return sorted_ids(std::move(*names));
+Result<Journal::Contents> Journal::contents() const {
+  auto journal = directory();
+  if (!journal)
+    return fail(journal.error());
+  auto names = *journal ? (*journal)->names() : Result<std::vector<std::string>>();
+  if (!names)
+    return fail(names.error());
+  return Contents{std::move(*journal), std::move(*names)};
+}
+
+std::vector<std::string> Journal::Contents::ids() const {
+  return sorted_ids(names);
 }
 
 Result<std::vector<JournalEntry>> Journal::list() const {
-  const auto journal = entries();
-  const auto names = ids();
-  if (!journal || !names)
-    return fail(!journal ? journal.error() : names.error());
+  const auto contents = this->contents();
+  if (!contents)
+    return fail(contents.error());
   std::vector<JournalEntry> entries;
-  for (auto name = names->rbegin(); name != names->rend(); ++name)
-    entries.push_back(read_entry(**journal, *name));
+  for (const auto& id : contents->ids())
+    entries.push_back(read_entry(*contents->directory, id));
+  std::ranges::reverse(entries);
   return entries;
 }
 
 Result<std::string> Journal::newest_id() const {
-  const auto names = ids();
-  if (!names)
-    return fail(names.error());
-  return names->empty() ? "" : names->back();
+  return contents().map([](const Contents& contents) {
+    const auto ids = contents.ids();
+    return ids.empty() ? "" : ids.back();
+  });
 }
 
 Result<JournalEntry> Journal::load(const std::string& id) const {
-  const auto journal = entries();
+  const auto journal = directory();
   if (!journal)
     return fail(journal.error());
   const bool is_name = !id.empty() && !id.starts_with('.') && id.find('/') == std::string::npos;
   if (const auto found = *journal && is_name ? (*journal)->below(id) : std::nullopt; !found || *found)
     return read_entry(**journal, id);
-  const auto guess = did_you_mean_hint(id, ids().value_or(std::vector<std::string>{}));
+  const auto guess = did_you_mean_hint(id, contents().value_or(Contents{}).ids());
   return fail(ErrorCode::not_found, "the journal has no entry `" + to_utf8(id) + "`",
               guess.empty() ? "`sharefs undo --list` shows all" : guess);
 }
 
 Result<std::optional<JournalEntry>> Journal::latest() const {
-  const auto journal = entries();
-  const auto names = ids();
-  if (!journal || !names)
-    return fail(!journal ? journal.error() : names.error());
-  for (auto id = names->rbegin(); id != names->rend(); ++id) {
-    auto entry = read_entry(**journal, *id);
+  const auto contents = this->contents();
+  if (!contents)
+    return fail(contents.error());
+  const auto ids = contents->ids();
+  for (auto id = ids.rbegin(); id != ids.rend(); ++id) {
+    auto entry = read_entry(*contents->directory, *id);
     if (entry.state == JournalState::unreadable)
       return fail(
           ErrorCode::failed,

@@ -82,7 +82,7 @@ Result<std::string> Journal::begin(const Plan& plan, const std::string& command,
 }
 
 Result<PrivateDirectory> Journal::entry(const std::string& id) const {
-  const auto journal = entries();
+  const auto journal = directory();
   if (!journal)
     return fail(journal.error());
   auto found = *journal ? (*journal)->below(id) : std::nullopt;
@@ -136,24 +136,24 @@ Result<void> Journal::mark_undone(const std::string& id, const std::string& by) 
 }
 
 Result<void> Journal::prune(std::size_t keep) const {
-  const auto journal = entries();
-  const auto names = journal && *journal ? (*journal)->names() : Result<std::vector<std::string>>();
-  if (!journal || !names)
-    return fail(!journal ? journal.error() : names.error());
-  for (const auto& name : *names)
+  const auto contents = this->contents();
+  if (!contents)
+    return fail(contents.error());
+  const auto& journal = contents->directory;
+  for (const auto& name : contents->names)
     if (name.starts_with('.')) // of a begin or prune that was killed
-      if (auto removed = (*journal)->remove(name); !removed)
+      if (auto removed = journal->remove(name); !removed)
         return removed;
-  const auto ids = sorted_ids(*names);
+  const auto ids = contents->ids();
   for (std::size_t i = 0; i + keep < ids.size(); ++i) {
     const auto entry = load(ids[i]);
     if (!entry || entry->state == JournalState::running || entry->state == JournalState::unfinished ||
         entry->state == JournalState::unreadable)
       continue;
     const auto doomed = ".deleted-" + ids[i];
-    if (auto removed = (*journal)->rename(ids[i], doomed); !removed)
+    if (auto removed = journal->rename(ids[i], doomed); !removed)
       return removed;
-    if (auto removed = (*journal)->remove(doomed); !removed)
+    if (auto removed = journal->remove(doomed); !removed)
       return removed;
   }
   return {};

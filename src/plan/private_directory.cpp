@@ -70,6 +70,11 @@ Result<PrivateDirectory> PrivateDirectory::make(const sys::Files& files, const s
       return fail(made.error());
     opened = open(files, path);
   }
+  return present(std::move(opened), path);
+}
+
+Result<PrivateDirectory> PrivateDirectory::present(Result<std::optional<PrivateDirectory>> opened,
+                                                   const std::string& path) {
   if (!opened)
     return fail(opened.error());
   if (!*opened)
@@ -84,12 +89,7 @@ Result<std::optional<PrivateDirectory>> PrivateDirectory::below(const std::strin
 Result<PrivateDirectory> PrivateDirectory::make_below(const std::string& name) const {
   if (::mkdirat(m_fd.get(), name.c_str(), 0700) != 0 && errno != EEXIST)
     return fail(errno_error(errno, join_path(m_path, name)));
-  auto opened = below(name);
-  if (!opened)
-    return fail(opened.error());
-  if (!*opened)
-    return fail(ErrorCode::failed, join_path(m_path, name) + ": removed by somebody else meanwhile");
-  return std::move(**opened);
+  return present(below(name), join_path(m_path, name));
 }
 
 Result<std::vector<std::string>> PrivateDirectory::names() const {

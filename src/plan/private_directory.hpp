@@ -14,8 +14,7 @@ namespace sharefs::plan {
 /// An open directory that nobody else can write to. What is in it is reached from this descriptor by single names, so
 /// that whoever exchanges a name on the way to it changes nothing of what is read or written. Errors of opening one:
 /// `permission` for what somebody else has put there (a link, another owner), `failed` for a mode by which group or
-/// others may write. Directories are made 0700 and
-/// files 0600: pre-images may hold what only their owner may read.
+/// others may write. Directories are made 0700 and files 0600: pre-images may hold what only their owner may read.
 class PrivateDirectory {
  public:
   /// nullopt: there is none.
@@ -42,6 +41,8 @@ class PrivateDirectory {
  private:
   PrivateDirectory(sys::Fd fd, std::string path) : m_fd(std::move(fd)), m_path(std::move(path)) {}
   static Result<std::optional<PrivateDirectory>> checked(sys::Fd fd, const std::string& path);
+  /// What was made a moment ago.
+  static Result<PrivateDirectory> present(Result<std::optional<PrivateDirectory>> opened, const std::string& path);
   [[nodiscard]] Result<void> sync() const;
 
   sys::Fd m_fd;

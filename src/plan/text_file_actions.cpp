@@ -43,11 +43,22 @@ std::vector<std::string> leftovers(const sys::Files& files, const std::string& p
   return found;
 }
 
-Result<void> remove_leftovers(const sys::Files& files, const std::string& path) {
+Result<void> remove_if_there(const sys::Files& files, const std::string& path) {
+  auto removed = files.remove(path);
+  return !removed && removed.error().code == ErrorCode::not_found ? Result<void>{} : removed;
+}
+
+/// The rest of an action whose file was judged: its work, after what earlier runs have left beside the file is gone.
+template <class Work>
+Result<Outcome> finish(const sys::Files& files, const std::string& path, bool already, Phase phase, const Work& work) {
+  if (phase == Phase::look)
+    return already && leftovers(files, path).empty() ? Outcome::unchanged : Outcome::done;
   for (const auto& leftover : leftovers(files, path))
-    if (auto removed = files.remove(leftover); !removed && removed.error().code != ErrorCode::not_found)
-      return removed;
-  return {};
+    if (auto removed = remove_if_there(files, leftover); !removed)
+      return fail(removed.error());
+  if (already)
+    return Outcome::unchanged;
+  return work().map([] { return Outcome::done; });
 }
 
 } // namespace
@@ -59,15 +70,8 @@ Result<Outcome> act(WriteFile& action, const sys::Files& files, Phase phase) {
   const bool already = *current == action.after;
   if (!already && *current != action.before)
     return conflict(action.path, size_of(action.before), found_text(files.entry({action.path}), *current));
-  if (phase == Phase::look)
-    return already && leftovers(files, action.path).empty() ? Outcome::unchanged : Outcome::done;
-  if (auto cleaned = remove_leftovers(files, action.path); !cleaned)
-    return fail(cleaned.error());
-  if (already)
-    return Outcome::unchanged;
-  if (auto written = files.write_if(action.path, action.before, action.after, action.mode); !written)
-    return fail(written.error());
-  return Outcome::done;
+  return finish(files, action.path, already, phase,
+                [&] { return files.write_if(action.path, action.before, action.after, action.mode); });
 }
 
 Result<Outcome> act(RemoveFile& action, const sys::Files& files, Phase phase) {
@@ -88,15 +92,7 @@ Result<Outcome> act(RemoveFile& action, const sys::Files& files, Phase phase) {
     if (phase == Phase::look)
       action.mode = entry.mode;
   }
-  if (phase == Phase::look)
-    return already && leftovers(files, action.path).empty() ? Outcome::unchanged : Outcome::done;
-  if (auto cleaned = remove_leftovers(files, action.path); !cleaned)
-    return fail(cleaned.error());
-  if (already)
-    return Outcome::unchanged;
-  if (auto removed = files.remove(action.path); !removed && removed.error().code != ErrorCode::not_found)
-    return fail(removed.error());
-  return Outcome::done;
+  return finish(files, action.path, already, phase, [&] { return remove_if_there(files, action.path); });
 }
 
 } // namespace sharefs::plan

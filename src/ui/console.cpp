@@ -4,8 +4,10 @@
 #include "base/visible.hpp"
 #include "ui/plan_view.hpp"
 #include "ui/progress.hpp"
+#include "ui/table.hpp"
 #include "ui/terminal.hpp"
 
+#include <array>
 #include <fmt/format.h>
 #include <istream>
 #include <ostream>
@@ -29,17 +31,8 @@ struct Label {
   Colour colour;
   std::string_view word;
 };
-Label label_of(Severity severity) {
-  switch (severity) {
-  case Severity::error:
-    return {Colour::red, "error"};
-  case Severity::warning:
-    return {Colour::yellow, "warning"};
-  case Severity::info:
-    break;
-  }
-  return {Colour::blue, "note"};
-}
+constexpr std::array<Label, 3> k_labels{
+    {{Colour::blue, "note"}, {Colour::yellow, "warning"}, {Colour::red, "error"}}}; ///< by severity
 
 } // namespace
 
@@ -54,24 +47,24 @@ void Console::message(std::string_view text) {
 }
 
 void Console::warning(std::string_view text, std::string_view hint) {
-  const bool on = colour_on(m_options.err_terminal);
+  const bool on = m_options.paints(m_options.err_terminal);
   m_err->print(labelled(Colour::yellow, "warning", text, on) + labelled(Colour::green, "hint", hint, on));
 }
 
 void Console::error(const Error& error) {
-  const bool on = colour_on(m_options.err_terminal);
+  const bool on = m_options.paints(m_options.err_terminal);
   m_out << std::flush; // what was printed before stands before it, also in a log of both streams
   m_err->print(labelled(Colour::red, "error", error.message, on) + with_line_end(visible_lines(error.context)) +
                labelled(Colour::green, "hint", error.hint, on));
 }
 
 void Console::diagnoses(const Diagnoses& diagnoses) {
-  const bool on = colour_on(m_options.err_terminal);
+  const bool on = m_options.paints(m_options.err_terminal);
   std::string out;
   for (const auto& diagnosis : diagnoses) {
     if (m_options.quiet && diagnosis.severity == Severity::info)
       continue;
-    const auto [colour, word] = label_of(diagnosis.severity);
+    const auto [colour, word] = k_labels.at(static_cast<std::size_t>(diagnosis.severity));
     auto text = diagnosis.subject.empty() ? diagnosis.message : diagnosis.subject + ": " + diagnosis.message;
     if (!diagnosis.code.empty())
       text += " [" + diagnosis.code + "]";
@@ -88,7 +81,7 @@ void Console::diagnoses(const Diagnoses& diagnoses) {
 void Console::show(const plan::Plan& plan, bool is_data) {
   if (m_options.json)
     return;
-  auto text = plan_text(plan, colour_on(is_data ? m_options.out_terminal : m_options.err_terminal));
+  auto text = plan_text(plan, m_options.paints(is_data ? m_options.out_terminal : m_options.err_terminal));
   if (is_data)
     m_out << text << std::flush; // before the messages that follow it on stderr
   else if (m_options.quiet)
@@ -112,6 +105,11 @@ void Console::show(const plan::Plan& plan, const plan::Report& report) {
     warning(summary);
   else
     message(summary);
+}
+
+void Console::show(const Table& table) {
+  if (!m_options.json && !table.empty())
+    m_out << table.render(m_options) << std::flush;
 }
 
 bool Console::confirm(std::string_view question) {

@@ -21,12 +21,16 @@ struct ConsoleOptions {
   bool colour = false;       ///< already decided: a terminal, no NO_COLOR, TERM not dumb
   int width = 80;            ///< columns of the terminal
   bool force_colour = false; ///< CLICOLOR_FORCE: colour also where there is no terminal
+
+  /// Colour on a stream that is a terminal, or not.
+  [[nodiscard]] bool paints(bool terminal) const { return colour && (terminal || force_colour); }
 };
 
 /// Reads isatty, NO_COLOR, CLICOLOR_FORCE, TERM and the window size. In terminal.cpp.
 ConsoleOptions detect_console();
 
 class StatusLine;
+class Table;
 class Ticker;
 
 class Console {
@@ -54,6 +58,9 @@ class Console {
   /// One line per failed step, then a summary: "3 done, 1 failed, 2 skipped; undo with `sharefs undo ID`".
   void show(const plan::Plan& plan, const plan::Report& report);
 
+  /// On stdout; nothing of an empty one, nor beside a JSON document.
+  void show(const Table& table);
+
   /// Ask on the terminal, default No. Without a terminal false is returned at once; callers check in_terminal first.
   bool confirm(std::string_view question);
 
@@ -71,8 +78,6 @@ class Console {
   };
 
  private:
-  [[nodiscard]] bool colour_on(bool terminal) const { return m_options.colour && (terminal || m_options.force_colour); }
-
   std::istream& m_in;
   std::ostream& m_out;
   std::unique_ptr<StatusLine> m_err; ///< messages and the progress line share stderr

@@ -57,7 +57,7 @@ std::string Table::render(const ConsoleOptions& options) const {
   if (options.out_terminal && !columns.empty())
     fit(columns, static_cast<std::size_t>(options.width > 0 ? options.width : 80));
 
-  const bool colour = options.colour && (options.out_terminal || options.force_colour);
+  const bool colour = options.paints(options.out_terminal);
   std::string out;
   const auto add_line = [&](const auto& cell_of) {
     std::string line;

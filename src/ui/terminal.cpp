@@ -2,6 +2,7 @@
 
 #include "base/visible.hpp"
 
+#include <array>
 #include <charconv>
 #include <cstdlib>
 #include <sys/ioctl.h>
@@ -39,23 +40,9 @@ int window_width() {
 } // namespace
 
 std::string_view sequence_of(Colour colour) {
-  switch (colour) {
-  case Colour::none:
-    return "";
-  case Colour::red:
-    return "\x1b[31m";
-  case Colour::green:
-    return "\x1b[32m";
-  case Colour::yellow:
-    return "\x1b[33m";
-  case Colour::blue:
-    return "\x1b[34m";
-  case Colour::bold:
-    return "\x1b[1m";
-  case Colour::dim:
-    return "\x1b[2m";
-  }
-  return "";
+  constexpr std::array<std::string_view, 7> k_sequences{"",         "\x1b[31m", "\x1b[32m", "\x1b[33m",
+                                                        "\x1b[34m", "\x1b[1m",  "\x1b[2m"}; // in the order of the enum
+  return k_sequences.at(static_cast<std::size_t>(colour));
 }
 
 std::string painted(Colour colour, std::string_view text, bool on) {

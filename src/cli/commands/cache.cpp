@@ -61,8 +61,7 @@ Result<int> cache_list(Context& context, const Arguments&) {
     json.push_back(to_json(entry));
   }
   context.envelope.fields["caches"] = std::move(json);
-  if (!context.flags.json && !table.empty())
-    context.console.out() << table.render(context.console.options()) << std::flush;
+  context.console.show(table);
   if (table.empty())
     context.console.message("no caches of `sharefs run` on this host");
   return k_exit_ok;
@@ -89,18 +88,25 @@ Result<int> cache_prune(Context& context, const Arguments& arguments) {
   const auto request = prune_request(arguments);
   if (!request)
     return fail(request.error());
-  const auto executed = execute(context, [&]() -> Result<Proposal> {
-    auto caches = caches_of(context);
-    if (!caches)
-      return fail(caches.error());
-    return Proposal{cachefix::plan_prune(*std::move(caches), *request, now_of(context)), "nothing to delete"};
-  });
-  return executed ? Result<int>(executed->exit_code) : fail(executed.error());
+  std::optional<std::vector<cachefix::CacheEntry>> caches;
+  const auto now = now_of(context);
+  const auto propose = [&]() -> Result<Proposal> {
+    if (caches) { // a job may have begun while the person thought about it
+      cachefix::note_uses(*caches);
+    } else {
+      auto found = caches_of(context);
+      if (!found)
+        return fail(found.error());
+      caches = std::move(*found);
+    }
+    return Proposal{cachefix::plan_prune(*caches, *request, now), "nothing to delete", true};
+  };
+  return execute(context, propose).map(&Executed::exit_code);
 }
 
 } // namespace
 
-extern const CommandSpec k_cache_list_command = {
+extern const CommandSpec k_cache_list_command{
     .name = "cache list",
     .summary = "List the node-local caches of `sharefs run`",
     .description = "Your caches on this host: which shared path each stands for, its size, when it was last used, and "
@@ -110,7 +116,7 @@ extern const CommandSpec k_cache_list_command = {
     .run = cache_list,
 };
 
-extern const CommandSpec k_cache_prune_command = {
+extern const CommandSpec k_cache_prune_command{
     .name = "cache prune",
     .summary = "Delete node-local caches that were not used for long",
     .description = "Deletes your caches on this host by age and size, never one that a live process uses. Nothing on "

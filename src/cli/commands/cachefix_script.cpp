@@ -70,15 +70,15 @@ Result<int> run_cachefix_script(Context& context, const Arguments& arguments) {
     return k_exit_ok;
   if (normalize_path(*copy, context.host.working_directory) == path)
     return fail(ErrorCode::usage, "`--write` names the script itself, which is never edited", "name another file");
-  const auto executed = execute(context, [&]() -> Result<Proposal> {
+  const auto propose = [&] {
     return propose_copy(context, *copy, result.text, script.mode & 0777U, arguments.flag("force"));
-  });
-  return executed ? Result<int>(executed->exit_code) : fail(executed.error());
+  };
+  return execute(context, propose).map(&Executed::exit_code);
 }
 
 } // namespace
 
-extern const CommandSpec k_cachefix_script_command = {
+extern const CommandSpec k_cachefix_script_command{
     .name = "cachefix script",
     .summary = "Show what of a bash or sbatch script would race, and write a changed copy",
     .description =

@@ -1,3 +1,4 @@
+// sharefs conda link, sharefs conda unlink: links from the homes to the shared environments.
 #include "cli/commands/conda_links.hpp"
 
 #include "base/path.hpp"
@@ -5,9 +6,11 @@
 #include "cli/commands/export_support.hpp"
 #include "cli/execute.hpp"
 #include "cli/exit_code.hpp"
+#include "config/values.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <map>
 
 namespace sharefs::cli {
 
@@ -27,6 +30,15 @@ std::string hint_for(const std::string& word, const std::vector<std::string>& kn
   constexpr std::size_t k_few = 10;
   auto hint = did_you_mean_hint(word, known);
   return hint.empty() && !known.empty() && known.size() <= k_few ? "it names: " + join(known, ", ") : hint;
+}
+
+/// A name of the command line, by the rule for those of sharefs.yaml.
+Result<void> check_name(const std::string& name) {
+  const auto key = std::ranges::find(config::keys(), "conda.envs", &config::Key::name);
+  const auto complaint = config::complaint_about(*key, name);
+  return complaint
+             ? fail(ErrorCode::usage, "environment `" + shell_quote(name) + "` " + complaint->what, complaint->hint)
+             : Result<void>{};
 }
 
 std::vector<conda::Share> shares_of(sys::System& system, const config::Config& config) {
@@ -55,14 +67,16 @@ Result<std::vector<std::string>> environments_of(const config::Conda& conda, con
     return conda.envs;
   if (conda.link == "whole" && verb == Verb::link)
     return fail(ErrorCode::usage, "with `link: whole` all environments are linked at once", "give --all");
-  if (verb == Verb::link)
-    for (const auto& name : names)
-      if (!contains(conda.envs, name)) {
-        auto hint = did_you_mean_hint(name, conda.envs);
-        return fail(ErrorCode::usage, fmt::format("environment `{}` is not in `conda.envs`", name),
-                    hint.empty() ? "add it there (" + conda.origin.text() + "), so that all machines agree"
-                                 : std::move(hint));
-      }
+  for (const auto& name : names) {
+    if (auto sound = check_name(name); !sound)
+      return fail(sound.error());
+    if (verb == Verb::unlink || contains(conda.envs, name))
+      continue;
+    auto hint = did_you_mean_hint(name, conda.envs);
+    return fail(ErrorCode::usage, fmt::format("environment `{}` is not in `conda.envs`", name),
+                hint.empty() ? "add it there (" + conda.origin.text() + "), so that all machines agree"
+                             : std::move(hint));
+  }
   return names;
 }
 
@@ -85,6 +99,9 @@ Result<std::vector<std::string>> users_of(const config::Conda& conda, const Argu
         ErrorCode::permission,
         fmt::format("user `{}` is not in `conda.homes.users`, and only root may work in other homes", self.user),
         "run as root, or add the user there");
+  if (users.empty() && !conda.homes.conda.starts_with('/'))
+    return fail(ErrorCode::config, "`conda.homes.users` names no user",
+                "list the users in whose homes the links are to be made");
   return users;
 }
 
@@ -126,37 +143,54 @@ nlohmann::ordered_json to_json(const conda::LinkState& state, const LinkRequest&
   return homes;
 }
 
-struct Counts {
-  std::size_t right = 0, pending = 0, blocked = 0;
-};
-
-Counts count(const conda::LinkState& state, const LinkRequest& request) {
-  Counts counts;
-  for (const auto& home : state.homes) {
-    const auto summary = summarize(home, request);
-    counts.right += summary == HomeSummary::right ? 1U : 0U;
-    counts.pending += summary == HomeSummary::pending ? 1U : 0U;
-    counts.blocked += summary == HomeSummary::blocked ? 1U : 0U;
-  }
-  return counts;
-}
-
-std::string nothing_to_do(const Counts& counts, const LinkRequest& request) {
-  if (counts.right == 0)
+std::string nothing_to_do(std::size_t right, const LinkRequest& request) {
+  if (right == 0)
     return "nothing could be done";
-  const auto where = request.conda.starts_with('/') ? "`" + request.conda + "`" : count_of(counts.right, "home");
+  const auto where = request.conda.starts_with('/') ? "`" + request.conda + "`" : count_of(right, "home");
   return request.verb == Verb::link ? fmt::format("the links in {} are as they should be", where)
                                     : fmt::format("no link to the store is left in {}", where);
 }
 
 /// The exit code of the steps, seen together with the homes that had none: those that are right, and those in which
 /// nothing could be done.
-int exit_code(int executed, const Counts& counts) {
-  if (executed == k_exit_failed && counts.right > 0)
-    return k_exit_partly;
-  if (executed != k_exit_ok || counts.blocked == 0)
-    return executed;
-  return counts.right + counts.pending == 0 ? k_exit_failed : k_exit_partly;
+int exit_code(const Executed& executed, std::map<HomeSummary, std::size_t> homes) {
+  const auto right = homes[HomeSummary::right];
+  if (executed.stopped() || executed.exit_code == k_exit_partly)
+    return executed.exit_code;
+  return executed.exit_code == k_exit_failed
+             ? exit_code_for(right, 1)
+             : exit_code_for(right + homes[HomeSummary::pending], homes[HomeSummary::blocked]);
+}
+
+/// Probe, say what stands in the way, execute. 4 if some homes were done and some could not be.
+Result<int> change_conda_links(Context& context, const Arguments& arguments, Verb verb) {
+  if (context.flags.root != "/")
+    return fail(ErrorCode::unsupported, "the links in homes belong to a running system: --root is not possible here");
+  const auto config = context.config();
+  if (!config)
+    return fail(config.error());
+  auto request = conda_link_request(**config, arguments, context.system.identity(), verb);
+  if (!request)
+    return fail(request.error());
+  if (verb == Verb::link)
+    request->shares = shares_of(context.system, **config);
+  const auto state = conda::probe(context.system, *request);
+  if (!state)
+    return fail(state.error());
+  context.report(diagnose(*state, *request));
+  if (verb == Verb::unlink)
+    if (auto known = check_unlinked_names(*(*config)->conda, *state, *request); !known)
+      return fail(known.error());
+
+  context.envelope.fields["store"] = to_utf8(request->store);
+  if (state->store && has_errors(diagnose_store(*state->store)))
+    return k_exit_failed;
+  context.envelope.fields["homes"] = to_json(*state, *request);
+  std::map<HomeSummary, std::size_t> homes;
+  for (const auto& home : state->homes)
+    ++homes[summarize(home, *request)];
+  return execute(context, conda::plan(*state, *request), nothing_to_do(homes[HomeSummary::right], *request))
+      .map([&homes](const Executed& executed) { return exit_code(executed, homes); });
 }
 
 } // namespace
@@ -182,39 +216,45 @@ Result<LinkRequest> conda_link_request(const config::Config& config, const Argum
   if (!environments)
     return fail(environments.error());
   request.environments = std::move(*environments);
-  if (auto sound = check(request); !sound)
-    return fail(sound.error());
   return request;
 }
 
-Result<int> change_conda_links(Context& context, const Arguments& arguments, Verb verb) {
-  if (context.flags.root != "/")
-    return fail(ErrorCode::unsupported, "the links in homes belong to a running system: --root is not possible here");
-  const auto config = context.config();
-  if (!config)
-    return fail(config.error());
-  auto request = conda_link_request(**config, arguments, context.system.identity(), verb);
-  if (!request)
-    return fail(request.error());
-  if (verb == Verb::link)
-    request->shares = shares_of(context.system, **config);
-  const auto state = conda::probe(context.system, *request);
-  if (!state)
-    return fail(state.error());
-  context.report(diagnose(*state, *request));
-  if (verb == Verb::unlink)
-    if (auto known = check_unlinked_names(*(*config)->conda, *state, *request); !known)
-      return fail(known.error());
+extern const CommandSpec k_conda_link_command{
+    .name = "conda link",
+    .summary = "Link shared conda environments into the homes",
+    .description =
+        "Makes ~/CONDA/envs/ENV a link to STORE/ENV in each home of `conda.homes`, as the user whose home it is; with "
+        "`link: whole` the directory ~/CONDA/envs itself. What is right is left alone, a link that leads nowhere or to "
+        "another place of the store is exchanged, and anything else in the way is reported. Homes that cannot be "
+        "reached do not hold up the others (exit code 4).",
+    .example = "sharefs conda link --all            # every environment of `conda.envs` in every home\n"
+               "sharefs conda link llm_train --user alice --backup\n"
+               "                                    # her own llm_train is kept under another name",
+    .effect = Effect::changes,
+    .positional = {.name = "ENV", .help = "environments of `conda.envs`"},
+    .options = {{.names = "--all", .help = "all environments of `conda.envs`"},
+                {.names = "--backup",
+                 .help = "rename what is in the way to NAME.sharefs-backup-DATE-TIME; `conda unlink` puts it back"},
+                {.names = "--user", .value = "USER", .help = "only this user's home", .repeat = true}},
+    .run = [](Context& context,
+              const Arguments& arguments) { return change_conda_links(context, arguments, Verb::link); },
+};
 
-  context.envelope.fields["store"] = to_utf8(request->store);
-  if (state->store && has_errors(diagnose_store(*state->store)))
-    return k_exit_failed;
-  context.envelope.fields["homes"] = to_json(*state, *request);
-  const auto counts = count(*state, *request);
-  const auto executed = execute(context, conda::plan(*state, *request), nothing_to_do(counts, *request));
-  if (!executed)
-    return fail(executed.error());
-  return exit_code(executed->exit_code, counts);
-}
+extern const CommandSpec k_conda_unlink_command{
+    .name = "conda unlink",
+    .summary = "Remove the links to shared conda environments",
+    .description =
+        "Removes exactly the links that lead to STORE/ENV (with --all also one of the whole `envs` directory), and "
+        "puts the newest backup back in its place if `conda link --backup` made one. Other links and directories are "
+        "left alone and named. The store is not touched, so this works while its server is down.",
+    .example = "sharefs conda unlink --all          # in every home\n"
+               "sharefs conda unlink llm_train --user alice",
+    .effect = Effect::changes,
+    .positional = {.name = "ENV", .help = "environments to unlink"},
+    .options = {{.names = "--all", .help = "all environments of `conda.envs`, and a link of the whole directory"},
+                {.names = "--user", .value = "USER", .help = "only this user's home", .repeat = true}},
+    .run = [](Context& context,
+              const Arguments& arguments) { return change_conda_links(context, arguments, Verb::unlink); },
+};
 
 } // namespace sharefs::cli

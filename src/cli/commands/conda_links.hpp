@@ -1,6 +1,5 @@
 #pragma once
-// What `conda link` and `conda unlink` have in common: from sharefs.yaml and the arguments to the request, and its
-// course.
+// What `conda link` and `conda unlink` are to do, from sharefs.yaml and the arguments.
 #include "cli/context.hpp"
 #include "conda/link.hpp"
 
@@ -10,8 +9,5 @@ namespace sharefs::cli {
 /// (names that sharefs.yaml does not know, with "did you mean"), `permission` (another user's home without root).
 Result<conda::LinkRequest> conda_link_request(const config::Config& config, const Arguments& arguments,
                                               const sys::Identity& self, conda::LinkRequest::Verb verb);
-
-/// Probe, say what stands in the way, execute. 4 if some homes were done and some could not be.
-Result<int> change_conda_links(Context& context, const Arguments& arguments, conda::LinkRequest::Verb verb);
 
 } // namespace sharefs::cli

@@ -138,8 +138,7 @@ Result<int> config_keys(Context& context, const Arguments& arguments) {
 
 } // namespace
 
-extern const CommandSpec k_config_show_command;
-const CommandSpec k_config_show_command{
+extern const CommandSpec k_config_show_command{
     .name = "config show",
     .summary = "Print the configuration in force, defaults included",
     .description =
@@ -150,8 +149,7 @@ const CommandSpec k_config_show_command{
     .run = config_show,
 };
 
-extern const CommandSpec k_config_check_command;
-const CommandSpec k_config_check_command{
+extern const CommandSpec k_config_check_command{
     .name = "config check",
     .summary = "Check a configuration file",
     .description =
@@ -164,8 +162,7 @@ const CommandSpec k_config_check_command{
     .run = config_check,
 };
 
-extern const CommandSpec k_config_schema_command;
-const CommandSpec k_config_schema_command{
+extern const CommandSpec k_config_schema_command{
     .name = "config schema",
     .summary = "Print a JSON Schema of sharefs.yaml for editors",
     .description =
@@ -176,8 +173,7 @@ const CommandSpec k_config_schema_command{
     .run = config_schema,
 };
 
-extern const CommandSpec k_config_keys_command;
-const CommandSpec k_config_keys_command{
+extern const CommandSpec k_config_keys_command{
     .name = "config keys",
     .summary = "List every key of sharefs.yaml with its meaning",
     .description =

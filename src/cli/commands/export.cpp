@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <iterator>
 #include <thread>
 
 namespace sharefs::cli {
@@ -82,8 +83,7 @@ Diagnoses diagnose_desired(const exports::Actual& actual, const exports::Request
   Diagnoses found = exports::diagnose_access(actual, request);
   for (const auto& entry : composed.exports)
     if (entry.origin.file != exports::k_own_file)
-      for (auto& diagnosis : exports::diagnose_entry(entry))
-        found.push_back(std::move(diagnosis));
+      std::ranges::move(exports::diagnose_entry(entry), std::back_inserter(found));
   if (has_errors(found))
     return found; // what exports(5) cannot hold cannot be judged further
   const auto files = exports::files_after(actual, composed);
@@ -129,12 +129,10 @@ Result<Diagnoses> verify(Context& context, const exports::Actual& actual, const 
   if (!etab)
     return fail(etab.error());
   auto found = exports::verify_etab(composed, actual, *etab);
-  for (auto& diagnosis : exports::verify_foreign(composed, actual, *etab))
-    found.push_back(std::move(diagnosis));
+  std::ranges::move(exports::verify_foreign(composed, actual, *etab), std::back_inserter(found));
   if (has_errors(found) || composed.exports.empty())
     return found;
-  for (auto& diagnosis : check_listing(context, composed, actual.facts, address))
-    found.push_back(std::move(diagnosis));
+  std::ranges::move(check_listing(context, composed, actual.facts, address), std::back_inserter(found));
   return found;
 }
 

@@ -66,7 +66,7 @@ std::string meaning_of(const std::string& client) {
   return fmt::format("{}-{} ({})", network->first(), network->last(), network->count());
 }
 
-std::string table_of(Context& context, const exports::HostFiles& host, const std::set<exports::Origin>& dropped) {
+ui::Table table_of(const exports::HostFiles& host, const std::set<exports::Origin>& dropped) {
   ui::Table table({{"DIRECTORY"}, {"CLIENT"}, {"WHO"}, {"OPTIONS", false, true}, {"FROM", false, true}});
   for (const auto& file : host.files)
     for (const auto* list : {&file.exports, &file.lost})
@@ -78,7 +78,7 @@ std::string table_of(Context& context, const exports::HostFiles& host, const std
                    {lost ? "not exported" : summary(entry.settings), lost ? ui::Colour::red : ui::Colour::none},
                    {entry.origin.text()}});
       }
-  return table.empty() ? "" : table.render(context.console.options());
+  return table;
 }
 
 nlohmann::ordered_json files_json(const exports::HostFiles& host, const std::set<exports::Origin>& dropped) {
@@ -126,10 +126,8 @@ Result<int> run_export_check(Context& context, const Arguments& arguments) {
   for (const auto& file : host->files)
     count += file.exports.size();
   count -= std::min(count, dropped.size());
-  if (context.flags.json)
-    context.envelope.fields["files"] = files_json(*host, dropped);
-  else
-    context.console.out() << table_of(context, *host, dropped);
+  context.envelope.fields["files"] = files_json(*host, dropped);
+  context.console.show(table_of(*host, dropped));
   context.report(found);
   const auto of = [&](Severity severity) {
     return static_cast<std::size_t>(

@@ -28,13 +28,19 @@ Result<plan::Plan> plan_file(const sys::Entry& there, std::string text) {
   return plan;
 }
 
+/// The command that checks the file, as it can be typed.
+std::string check_command(const Context& context, const std::string& path) {
+  return fmt::format("`sharefs {}config check{}`",
+                     context.flags.root == "/" ? "" : "--root " + shell_quote(context.flags.root) + " ",
+                     path == context.config_path() ? "" : " " + shell_quote(path));
+}
+
 /// What lies at the path, which must be nothing: no file is overwritten, and no link followed.
 Result<sys::Entry> check_new(Context& context, const std::string& path) {
   auto there = context.system.files().entry({.path = path});
-  const auto which = path == context.config_path() ? "" : " " + shell_quote(path);
   if (there.exists())
     return fail(ErrorCode::conflict, path + " is there already and is never overwritten",
-                "edit it and run `sharefs config check" + which + "`, or write another one with --output FILE");
+                "edit it and run " + check_command(context, path) + ", or write another one with --output FILE");
   if (there.kind == sys::EntryKind::unknown)
     return fail(there.error());
   return there;
@@ -94,22 +100,19 @@ Result<int> run_init(Context& context, const Arguments& arguments) {
   if (!executed)
     return fail(executed.error());
   if (executed->applied() && executed->exit_code == k_exit_ok)
-    context.console.message(fmt::format("next: edit {}, then run `sharefs {}config check`", path,
-                                        path == context.config_path() ? "" : "--config " + shell_quote(path) + " "));
+    context.console.message("next: edit " + path + ", then run " + check_command(context, path));
   return executed->exit_code;
 }
 
 } // namespace
 
-extern const CommandSpec k_init_command;
-const CommandSpec k_init_command{
+extern const CommandSpec k_init_command{
     .name = "init",
     .summary = "Write a sharefs.yaml with what is found on this host",
     .description = "Looks for exports (/etc/exports and /etc/exports.d), NFS mounts, and conda installations in the "
-                   "homes of root and "
-                   "of the users with ids from 1000, and writes a commented sharefs.yaml with them. What was not found "
-                   "stands there "
-                   "as an example in comments. A file that exists is never overwritten.",
+                   "homes of root and of the users with ids from 1000, and writes a commented sharefs.yaml with them. "
+                   "What was not found stands there as an example in comments. A file that exists is never "
+                   "overwritten.",
     .example = "sudo sharefs init                   # writes /etc/sharefs/sharefs.yaml\n"
                "sharefs init --output sharefs.yaml --yes\n"
                "sharefs init --output -             # only shows it",

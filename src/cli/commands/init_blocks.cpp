@@ -5,7 +5,6 @@
 #include "config/load.hpp"
 #include "config/yaml_text.hpp"
 
-#include <algorithm>
 #include <fmt/format.h>
 
 namespace sharefs::cli {
@@ -57,13 +56,8 @@ std::string refusal(const std::string& sections) {
   return what == std::string::npos ? message : message.substr(what + 2);
 }
 
-bool any_invisible(const std::vector<std::string>& values) {
-  return std::ranges::any_of(values, [](const std::string& value) { return find_invisible(value).has_value(); });
-}
-
-std::string usable(const std::string& sections, const std::string& entry, std::string_view margin,
-                   const std::vector<std::string>& values) {
-  const auto why = any_invisible(values) ? "it holds characters that cannot be seen" : refusal(sections);
+std::string usable(const std::string& sections, const std::string& entry, std::string_view margin) {
+  const auto why = refusal(sections);
   if (why.empty())
     return entry;
   return fmt::format("{}# not taken over: {}\n", margin, visible(why)) + commented(entry, margin);

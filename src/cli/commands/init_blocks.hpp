@@ -15,10 +15,7 @@ std::string list(std::string_view margin, std::string_view key, const std::vecto
 std::string few(std::vector<std::string> names);
 /// Why config::parse refuses these sections, without the place; empty: it takes them.
 std::string refusal(const std::string& sections);
-bool any_invisible(const std::vector<std::string>& values);
-/// The entry; or in comments, with the reason, if `sections` (which hold it) are refused, or if one of its `values`
-/// holds what a file of lines cannot say.
-std::string usable(const std::string& sections, const std::string& entry, std::string_view margin,
-                   const std::vector<std::string>& values);
+/// The entry; or in comments, with the reason, if `sections`, which hold it, are refused.
+std::string usable(const std::string& sections, const std::string& entry, std::string_view margin);
 
 } // namespace sharefs::cli

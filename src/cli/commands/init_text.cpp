@@ -11,7 +11,9 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <map>
 #include <set>
+#include <tuple>
 
 namespace sharefs::cli {
 
@@ -43,26 +45,28 @@ struct FoundExport {
   std::vector<std::string> origins;
 };
 
-void take(const exports::Export& entry, std::vector<FoundExport>& found) {
-  auto same = std::ranges::find(found, entry.directory, &FoundExport::path);
-  if (same == found.end())
-    same = found.insert(found.end(), FoundExport{entry.directory, {}, {}});
-  if (const auto line = entry.line.text(); same->origins.empty() || same->origins.back() != line)
-    same->origins.push_back(line);
-  auto options = entry.defaults;
-  options.insert(options.end(), entry.options.begin(), entry.options.end());
-  auto group = std::ranges::find(same->groups, options, &Group::options);
-  if (group == same->groups.end())
-    group = same->groups.insert(group, Group{{}, std::move(options)});
-  if (std::ranges::find(group->clients, entry.client) == group->clients.end())
-    group->clients.push_back(entry.client);
-}
-
+/// Directories, groups and clients in the order in which they stand in the files.
 std::vector<FoundExport> exports_of(const InitFacts& facts) {
   std::vector<FoundExport> found;
+  std::map<std::string_view, std::size_t> directories;
+  std::map<std::pair<std::size_t, std::vector<std::string>>, std::size_t> groups;
+  std::set<std::tuple<std::size_t, std::size_t, std::string_view>> clients;
   for (const auto& file : facts.exports)
-    for (const auto& entry : file.exports)
-      take(entry, found);
+    for (const auto& entry : file.exports) {
+      const auto directory = directories.try_emplace(entry.directory, found.size()).first->second;
+      if (directory == found.size())
+        found.push_back({entry.directory, {}, {}});
+      auto& same = found[directory];
+      if (auto line = entry.line.text(); same.origins.empty() || same.origins.back() != line)
+        same.origins.push_back(std::move(line));
+      auto options = entry.defaults;
+      options.insert(options.end(), entry.options.begin(), entry.options.end());
+      const auto group = groups.try_emplace({directory, options}, same.groups.size()).first->second;
+      if (group == same.groups.size())
+        same.groups.push_back({{}, std::move(options)});
+      if (clients.emplace(directory, group, entry.client).second)
+        same.groups[group].clients.push_back(entry.client);
+    }
   return found;
 }
 
@@ -77,10 +81,7 @@ std::string export_text(const FoundExport& found) {
 std::string export_block(const FoundExport& found) {
   const auto entry = export_text(found);
   auto text = fmt::format("      # {}\n", visible(few(found.origins)));
-  auto values = found.groups.front().clients;
-  values.insert(values.end(), found.groups.front().options.begin(), found.groups.front().options.end());
-  values.push_back(found.path);
-  text += usable("servers:\n  x:\n    exports:\n" + entry, entry, "      ", values);
+  text += usable("servers:\n  x:\n    exports:\n" + entry, entry, "      ");
   for (std::size_t other = 1; other < found.groups.size(); ++other)
     text +=
         fmt::format("        # with other options, which one entry cannot express: {} ({})\n",
@@ -142,8 +143,8 @@ std::string servers_section(const InitFacts& facts) {
 // ---- mounts ----
 
 constexpr std::string_view k_mounts_head =
-    "# What every machine mounts, by name: `sharefs mount --all`. Profiles: safe (waits for a server that is away),\n"
-    "# recipe (rw,bg,soft,nolock), immutable (read-only); more by `options: [...]`.\n";
+    "# What every machine mounts, by name: `sharefs mount --all`. Profiles: safe (waits for a server that is away;\n"
+    "# nosuid,nodev), recipe (rw,bg,soft,nolock), immutable (read-only); more by `options: [...]`.\n";
 constexpr std::string_view k_mounts_example =
     "mounts:\n  share: {from: \"storage1:/mnt/share\", at: /data/share, profile: safe}\n";
 
@@ -152,17 +153,19 @@ bool has_option(const std::string& options, std::string_view name) {
   return std::ranges::find(words, name) != words.end();
 }
 
-std::string mount_name(const std::string& target, std::set<std::string>& taken) {
-  auto name = base_name(target);
-  for (auto& letter : name)
+/// `taken`: the names so far, each with the last number that was put behind it.
+std::string mount_name(const std::string& target, std::map<std::string, int>& taken) {
+  auto first = base_name(target);
+  for (auto& letter : first)
     if (config::complaint_about_name(std::string("x") + letter))
       letter = '-';
-  if (config::complaint_about_name(name) || config::plain_meaning(name))
-    name = "share";
-  const auto first = name;
-  for (int number = 2; !taken.insert(name).second; ++number)
-    name = fmt::format("{}-{}", first, number);
-  return name;
+  if (config::complaint_about_name(first) || config::plain_meaning(first))
+    first = "share";
+  if (taken.try_emplace(first, 1).second)
+    return first;
+  for (int& number = taken[first];;)
+    if (auto name = fmt::format("{}-{}", first, ++number); taken.try_emplace(name, 1).second)
+      return name;
 }
 
 /// The mount's server as the file names it.
@@ -182,7 +185,7 @@ std::string mounts_section(const InitFacts& facts) {
   if (facts.mounts.empty())
     return text + "# No NFS mount was found on this host. For example:\n" + commented(k_mounts_example, "");
   text += "mounts:\n";
-  std::set<std::string> taken;
+  std::map<std::string, int> taken;
   for (const auto& mount : facts.mounts) {
     const bool soft = has_option(mount.super_options, "soft");
     const bool read_only = has_option(mount.options, "ro") || has_option(mount.super_options, "ro");
@@ -195,7 +198,7 @@ std::string mounts_section(const InitFacts& facts) {
     if (read_only)
       entry += "    options: [ro]\n";
     text += fmt::format("  # now {}\n", visible(mount.super_options));
-    text += usable("mounts:\n" + entry, entry, "  ", {from, mount.target});
+    text += usable("mounts:\n" + entry, entry, "  ");
   }
   return text;
 }
@@ -217,6 +220,7 @@ struct FoundStore {
 
 FoundStore find_store(const InitFacts& facts) {
   std::vector<FoundStore> stores;
+  std::map<std::pair<std::string, bool>, std::size_t> known;
   const auto take_link = [&](const Installation& from, const std::string& link, const std::string& environment) {
     const auto envs = join_path(from.path, "envs");
     const auto target = normalize_path(link, environment.empty() ? from.path : envs);
@@ -225,12 +229,12 @@ FoundStore find_store(const InitFacts& facts) {
     if (owner == nullptr || !sys::is_shared_fs_type(owner->fs_type) || is_under(path, envs))
       return;
     const bool whole = environment.empty();
-    auto store = std::ranges::find_if(stores, [&](const FoundStore& s) { return s.path == path && s.whole == whole; });
-    if (store == stores.end())
-      store = stores.insert(store, FoundStore{path, whole, {}, {}});
-    store->users.insert(from.user);
+    const auto [store, is_new] = known.try_emplace({path, whole}, stores.size());
+    if (is_new)
+      stores.push_back({path, whole, {}, {}});
+    stores[store->second].users.insert(from.user);
     if (!whole && base_name(target) == environment)
-      store->environments.insert(environment);
+      stores[store->second].environments.insert(environment);
   };
   for (const auto& installation : facts.conda.found) {
     if (installation.envs_is_link)
@@ -272,13 +276,6 @@ std::string conda_block(const FoundStore& store, const Homes& homes) {
   return text + fmt::format("    conda: {}\n", yaml_scalar(homes.conda));
 }
 
-std::vector<std::string> values_of(const FoundStore& store, const Homes& homes) {
-  auto values = homes.users;
-  values.insert(values.end(), store.environments.begin(), store.environments.end());
-  values.insert(values.end(), {store.path, homes.conda});
-  return values;
-}
-
 std::string conda_found(const InitFacts& facts) {
   constexpr std::size_t k_lines = 20;
   std::string text;
@@ -299,7 +296,7 @@ std::string conda_section(const InitFacts& facts) {
   auto homes = homes_of(facts);
   const auto text = std::string(k_conda_head) + conda_found(facts);
   if (!store.path.empty())
-    if (const auto block = conda_block(store, homes); !any_invisible(values_of(store, homes)) && refusal(block).empty())
+    if (const auto block = conda_block(store, homes); refusal(block).empty())
       return text + block;
   // Nothing is shared yet: an example with what was found.
   store.path = join_path(facts.mounts.empty() ? "/data/share" : facts.mounts.front().target, "conda");

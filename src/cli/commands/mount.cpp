@@ -55,29 +55,25 @@ Result<int> run_mount(Context& context, const Arguments& arguments) {
   const auto config = context.config();
   if (!config)
     return fail(config.error());
-  const auto wanted = select_mounts(context, *config, arguments, false);
-  if (!wanted)
-    return fail(wanted.error());
-  const auto timeout = timeout_of(arguments);
-  if (!timeout)
-    return fail(timeout.error());
-  if (auto root = require_root(context, "only root can mount and unmount"); !root)
-    return fail(root.error());
+  const auto chosen = choose_mounts(context, *config, arguments, false);
+  if (!chosen)
+    return fail(chosen.error());
+  const auto& [wanted, timeout] = *chosen;
 
   mounts::ProbeRequest request;
-  request.wanted = *wanted;
+  request.wanted = wanted;
   request.want_access = request.targets = true;
-  request.server_deadline = *timeout;
-  request.path_deadline = std::min(*timeout, k_path_deadline);
+  request.server_deadline = timeout;
+  request.path_deadline = std::min(timeout, k_path_deadline);
   const auto seen = observe(context, request);
   if (!seen)
     return fail(seen.error());
-  const auto plan = mounts::plan_mounts(*seen, *wanted);
+  const auto plan = mounts::plan_mounts(*seen, wanted);
   context.report(plan.diagnoses);
 
-  const auto count = count_of(wanted->size(), "mount");
+  const auto count = count_of(wanted.size(), "mount");
   const auto executed = execute(context, plan.plan,
-                                wanted->empty()        ? "there are no mounts in sharefs.yaml"
+                                wanted.empty()         ? "there are no mounts in sharefs.yaml"
                                 : plan.blocked.empty() ? count + ": nothing to do"
                                                        : "nothing can be mounted now");
   if (!executed)
@@ -89,7 +85,7 @@ Result<int> run_mount(Context& context, const Arguments& arguments) {
     context.report(check_made(context, *seen, mounted, request.path_deadline));
   }
   context.envelope.fields["mounts"] = mounts_json(*seen, plan, good, executed->applied());
-  if (executed->stopped() || executed->exit_code == k_exit_interrupted)
+  if (executed->stopped())
     return executed->exit_code;
   if (context.flags.dry_run)
     return exit_code_for(plan.right.size() + plan.planned.size(), plan.blocked.size());
@@ -98,23 +94,21 @@ Result<int> run_mount(Context& context, const Arguments& arguments) {
     for (const auto& state : seen->states)
       if (good.contains(state.point.target))
         points.push_back(state.point);
-    for (const auto& target : verify(context, points, *timeout))
+    for (const auto& target : verify(context, points, timeout))
       good.erase(target);
   }
-  return exit_code_for(good.size(), wanted->size() - good.size());
+  return exit_code_for(good.size(), wanted.size() - good.size());
 }
 
 } // namespace
 
-extern const CommandSpec k_mount_command;
-const CommandSpec k_mount_command{
+extern const CommandSpec k_mount_command{
     .name = "mount",
     .summary = "Mount the shares of sharefs.yaml",
     .description =
         "Asks the servers first and names the stage that fails, so that no mount hangs on a dead server. Mounts that "
         "are right are left alone; wrong ones (another source, other options, stale, hung) are reported with the "
-        "command "
-        "that cures them, and not touched. All mounts are made at the same time.",
+        "command that cures them, and not touched. All mounts are made at the same time.",
     .example = "sharefs mount share            # one\n"
                "sharefs mount --all --verify   # all, and write a test file to each\n"
                "sharefs mount --all --dry-run  # what would be done",

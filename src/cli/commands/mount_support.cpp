@@ -2,7 +2,6 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
-#include "cli/exit_code.hpp"
 #include "mounts/verify.hpp"
 
 #include <algorithm>
@@ -28,23 +27,6 @@ template <class ActionType> std::set<std::string> targets_by(const plan::Plan& p
   for (const auto& target : bad)
     good.erase(target);
   return good;
-}
-
-} // namespace
-
-std::vector<mounts::MountPoint> mount_points(const config::Config* config) {
-  std::vector<mounts::MountPoint> points;
-  for (const auto& mount : config == nullptr ? std::vector<config::Mount>() : config->mounts)
-    points.push_back({.name = mount.name,
-                      .server = mount.address,
-                      .path = mount.path,
-                      .target = normalize_path(mount.at),
-                      .profile = mount.profile,
-                      .options = mounts::parse_options(mount.options),
-                      .boot = mount.boot == "auto",
-                      .server_name = mount.server,
-                      .origin = mount.origin.text()});
-  return points;
 }
 
 Result<std::vector<mounts::MountPoint>> select_mounts(Context& context, const config::Config* config,
@@ -88,11 +70,41 @@ Result<std::vector<mounts::MountPoint>> select_mounts(Context& context, const co
   return selected;
 }
 
+} // namespace
+
+std::vector<mounts::MountPoint> mount_points(const config::Config* config) {
+  std::vector<mounts::MountPoint> points;
+  for (const auto& mount : config == nullptr ? std::vector<config::Mount>() : config->mounts)
+    points.push_back({.name = mount.name,
+                      .server = mount.address,
+                      .path = mount.path,
+                      .target = normalize_path(mount.at),
+                      .profile = mount.profile,
+                      .options = mounts::parse_options(mount.options),
+                      .boot = mount.boot == "auto",
+                      .server_name = mount.server,
+                      .origin = mount.origin.text()});
+  return points;
+}
+
 Result<std::chrono::milliseconds> timeout_of(const Arguments& arguments) {
   auto timeout = arguments.duration("timeout");
   if (timeout && timeout->count() <= 0)
     return fail(ErrorCode::usage, "--timeout must be more than nothing", "for example --timeout 5s");
   return timeout;
+}
+
+Result<ChosenMounts> choose_mounts(Context& context, const config::Config* config, const Arguments& arguments,
+                                   bool unknown_paths) {
+  auto points = select_mounts(context, config, arguments, unknown_paths);
+  if (!points)
+    return fail(points.error());
+  const auto timeout = timeout_of(arguments);
+  if (!timeout)
+    return fail(timeout.error());
+  if (auto root = require_root(context, "only root can mount and unmount"); !root)
+    return fail(root.error());
+  return ChosenMounts{std::move(*points), *timeout};
 }
 
 Result<mounts::Observation> observe(Context& context, const mounts::ProbeRequest& request) {
@@ -138,34 +150,25 @@ std::set<std::string> busy_targets(const plan::Plan& plan, const plan::Report& r
   return targets;
 }
 
-int exit_code_for(std::size_t good, std::size_t bad) {
-  if (bad == 0)
-    return k_exit_ok;
-  return good == 0 ? k_exit_failed : k_exit_partly;
-}
-
 nlohmann::ordered_json to_json(const mounts::MountState& state) {
-  nlohmann::ordered_json json;
-  const auto text = [](const std::string& bytes) { return to_utf8(bytes); };
-  if (state.point.name.empty())
-    json["name"] = nullptr;
-  else
-    json["name"] = text(state.point.name);
-  json["source"] =
-      text(state.mount && state.mounted() ? state.mount->source : format_source(state.point.server, state.point.path));
-  json["target"] = text(state.point.target);
-  json["state"] = mounts::to_string(state.health);
-  json["mounted"] = state.mounted();
-  const auto* space = state.space();
-  json["latency_us"] = space == nullptr ? nullptr : nlohmann::ordered_json(space->latency.count());
-  json["size_bytes"] = space == nullptr ? nullptr : nlohmann::ordered_json(space->size_bytes);
-  json["used_bytes"] = space == nullptr ? nullptr : nlohmann::ordered_json(space->size_bytes - space->free_bytes);
-  json["options"] = text(state.mount ? state.mount->super_options : "");
-  json["differences"] = nlohmann::ordered_json::array();
+  using Json = nlohmann::ordered_json;
+  const auto& [name, server, path] = std::tie(state.point.name, state.point.server, state.point.path);
+  auto differences = Json::array();
   for (const auto& one : state.differences)
-    json["differences"].push_back({{"asked", text(one.asked)}, {"actual", text(one.actual)}, {"fault", one.fault}});
-  json["detail"] = text(state.detail);
-  return json;
+    differences.push_back({{"asked", to_utf8(one.asked)}, {"actual", to_utf8(one.actual)}, {"fault", one.fault}});
+  const auto* space = state.space();
+  const auto number = [&](auto value) { return space == nullptr ? Json(nullptr) : Json(value(*space)); };
+  return {{"name", name.empty() ? Json(nullptr) : Json(to_utf8(name))},
+          {"source", to_utf8(state.mounted() ? state.mount->source : format_source(server, path))},
+          {"target", to_utf8(state.point.target)},
+          {"state", mounts::to_string(state.health)},
+          {"mounted", state.mounted()},
+          {"latency_us", number([](const sys::Space& s) { return s.latency.count(); })},
+          {"size_bytes", number([](const sys::Space& s) { return s.size_bytes; })},
+          {"used_bytes", number([](const sys::Space& s) { return s.size_bytes - s.free_bytes; })},
+          {"options", to_utf8(state.mount ? state.mount->super_options : "")},
+          {"differences", std::move(differences)},
+          {"detail", to_utf8(state.detail)}};
 }
 
 void put_states(Context& context, const std::vector<mounts::MountState>& states) {

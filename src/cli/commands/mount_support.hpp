@@ -16,11 +16,17 @@ namespace sharefs::cli {
 /// Every mount of the configuration; none for nullptr.
 std::vector<mounts::MountPoint> mount_points(const config::Config* config);
 
+/// What mount, umount and recover are to work on.
+struct ChosenMounts {
+  std::vector<mounts::MountPoint> points;
+  std::chrono::milliseconds timeout; ///< --timeout
+};
 /// The mounts that the words of the command line mean: names, mount points, or all with --all. `usage` error if neither
-/// or both are given, `not_found` with a "did you mean" hint for an unknown name. `config` may be nullptr.
-/// With `unknown_paths` a path that nobody configured is taken as a target of its own (without a server).
-Result<std::vector<mounts::MountPoint>> select_mounts(Context& context, const config::Config* config,
-                                                      const Arguments& arguments, bool unknown_paths);
+/// or both are given, `not_found` with a "did you mean" hint for an unknown name; `permission` for others than root.
+/// `config` may be nullptr. With `unknown_paths` a path that nobody configured is taken as a target of its own (without
+/// a server).
+Result<ChosenMounts> choose_mounts(Context& context, const config::Config* config, const Arguments& arguments,
+                                   bool unknown_paths);
 
 /// --timeout as given; at least 1 ms.
 Result<std::chrono::milliseconds> timeout_of(const Arguments& arguments);
@@ -36,9 +42,6 @@ std::set<std::string> mounted_by(const plan::Plan& plan, const plan::Report& rep
 std::set<std::string> unmounted_by(const plan::Plan& plan, const plan::Report& report);
 /// The targets of the Unmount steps that failed as busy.
 std::set<std::string> busy_targets(const plan::Plan& plan, const plan::Report& report);
-
-/// 0 if nothing is bad, 1 if nothing is good, 4 otherwise.
-int exit_code_for(std::size_t good, std::size_t bad);
 
 /// {name, source, target, state, mounted, latency_us, size_bytes, used_bytes, options, differences, detail}
 nlohmann::ordered_json to_json(const mounts::MountState& state);

@@ -13,17 +13,11 @@ namespace sharefs::cli {
 namespace {
 
 ui::Colour colour_of(sys::StageOutcome outcome) {
-  switch (outcome) {
-  case sys::StageOutcome::ok:
-    return ui::Colour::green;
-  case sys::StageOutcome::absent:
-    return ui::Colour::yellow;
-  case sys::StageOutcome::failed:
-    return ui::Colour::red;
-  case sys::StageOutcome::skipped:
-    return ui::Colour::dim;
-  }
-  return ui::Colour::none;
+  using enum sys::StageOutcome;
+  return outcome == ok       ? ui::Colour::green
+         : outcome == absent ? ui::Colour::yellow
+         : outcome == failed ? ui::Colour::red
+                             : ui::Colour::dim;
 }
 
 /// HOST, a server's name in sharefs.yaml, or either with `:/path`. A sharefs.yaml that cannot be read is no reason not
@@ -85,12 +79,13 @@ void show(Context& context, const sys::NfsProbe& probe) {
                 {to_string(stage.outcome), colour_of(stage.outcome)},
                 {time_of(stage)},
                 {stage.detail}});
-  context.console.out() << stages.render(context.console.options());
+  context.console.show(stages);
   ui::Table versions({{"VERSION"}, {"THIS HOST", false, true}});
   for (const int version : {3, 4})
     versions.add({{fmt::format("NFS {}", version)},
                   {verdict_on(probe, version), probe.usable(version) ? ui::Colour::green : ui::Colour::red}});
-  context.console.out() << "\n" << versions.render(context.console.options());
+  context.console.out() << "\n";
+  context.console.show(versions);
   std::vector<std::string> directories;
   ui::Table exports({{"EXPORT"}, {"CLIENTS", false, true}, {"THIS HOST"}});
   for (const auto& one : probe.exports) {
@@ -103,14 +98,13 @@ void show(Context& context, const sys::NfsProbe& probe) {
     if (std::find(directories.begin(), directories.end(), one.directory) == directories.end())
       exports.add({{one.directory}, {"not listed"}, {one.allowed ? "may mount" : one.reason}});
   if (!exports.empty())
-    context.console.out() << "\n" << exports.render(context.console.options());
-  context.console.out() << std::flush;
+    context.console.out() << "\n";
+  context.console.show(exports);
 }
 
 nlohmann::ordered_json json_of_probe(const sys::NfsProbe& probe) {
-  const auto lossless = [](const std::string& text) { return to_utf8(text); };
-  nlohmann::ordered_json json{{"host", lossless(probe.host)},
-                              {"address", lossless(probe.address)},
+  nlohmann::ordered_json json{{"host", to_utf8(probe.host)},
+                              {"address", to_utf8(probe.address)},
                               {"v3", probe.v3},
                               {"v4", probe.v4},
                               {"v3_unknown", probe.v3_unknown},
@@ -124,18 +118,18 @@ nlohmann::ordered_json json_of_probe(const sys::NfsProbe& probe) {
     json["stages"].push_back({{"stage", to_string(stage.stage)},
                               {"outcome", to_string(stage.outcome)},
                               {"round_trip_us", stage.round_trip.count()},
-                              {"detail", lossless(stage.detail)},
-                              {"cause", lossless(stage.cause)},
-                              {"hint", lossless(stage.hint)}});
+                              {"detail", to_utf8(stage.detail)},
+                              {"cause", to_utf8(stage.cause)},
+                              {"hint", to_utf8(stage.hint)}});
   for (const auto& one : probe.exports) {
     auto clients = nlohmann::ordered_json::array();
     for (const auto& client : one.clients)
-      clients.push_back(lossless(client));
-    json["exports"].push_back({{"directory", lossless(one.directory)}, {"clients", std::move(clients)}});
+      clients.push_back(to_utf8(client));
+    json["exports"].push_back({{"directory", to_utf8(one.directory)}, {"clients", std::move(clients)}});
   }
   for (const auto& one : probe.access)
     json["access"].push_back(
-        {{"directory", lossless(one.directory)}, {"allowed", one.allowed}, {"reason", lossless(one.reason)}});
+        {{"directory", to_utf8(one.directory)}, {"allowed", one.allowed}, {"reason", to_utf8(one.reason)}});
   return json;
 }
 
@@ -187,8 +181,7 @@ Result<int> run_probe(Context& context, const Arguments& arguments) {
 
 } // namespace
 
-extern const CommandSpec k_probe_command;
-const CommandSpec k_probe_command{
+extern const CommandSpec k_probe_command{
     .name = "probe",
     .summary = "Ask an NFS server what it offers to this host",
     .description =

@@ -130,34 +130,30 @@ Result<int> run_recover(Context& context, const Arguments& arguments) {
   const auto config = context.config_if_any();
   if (!config)
     return fail(config.error());
-  const auto selected = select_mounts(context, *config, arguments, true);
-  if (!selected)
-    return fail(selected.error());
-  const auto timeout = timeout_of(arguments);
-  if (!timeout)
-    return fail(timeout.error());
-  if (auto root = require_root(context, "only root can mount and unmount"); !root)
-    return fail(root.error());
+  const auto chosen = choose_mounts(context, *config, arguments, true);
+  if (!chosen)
+    return fail(chosen.error());
+  const auto& [selected, timeout] = *chosen;
   const auto table = context.system.mounts();
   if (!table)
     return fail(table.error());
-  if (auto known = check_unknown(*table, *selected); !known)
+  if (auto known = check_unknown(*table, selected); !known)
     return fail(known.error());
 
   const bool force = arguments.flag("force");
   mounts::ProbeRequest request;
   std::set<std::string> named;
-  for (const auto& one : *selected) {
+  for (const auto& one : selected) {
     named.insert(one.target);
     if (!one.server.empty())
       request.wanted.push_back(one);
   }
   // --all without a configuration means every NFS mount; a path that nobody configured is found in the table.
   const bool every = arguments.flag("all");
-  request.others = every || request.wanted.size() < selected->size();
+  request.others = every || request.wanted.size() < selected.size();
   request.want_access = request.targets = true;
-  request.server_deadline = *timeout;
-  request.path_deadline = std::min(*timeout, k_recheck_deadline);
+  request.server_deadline = timeout;
+  request.path_deadline = std::min(timeout, k_recheck_deadline);
   auto seen = observe(context, request);
   if (!seen)
     return fail(seen.error());
@@ -184,7 +180,7 @@ Result<int> run_recover(Context& context, const Arguments& arguments) {
     }
   }
   put_states(context, seen->states);
-  if (executed->stopped() || executed->exit_code == k_exit_interrupted)
+  if (executed->stopped())
     return executed->exit_code;
 
   std::set<std::string> good(plan.well.begin(), plan.well.end());
@@ -203,14 +199,12 @@ Result<int> run_recover(Context& context, const Arguments& arguments) {
 
 } // namespace
 
-extern const CommandSpec k_recover_command;
-const CommandSpec k_recover_command{
+extern const CommandSpec k_recover_command{
     .name = "recover",
     .summary = "Bring stale mounts back",
     .description =
         "A mount is called stale only if several answers agree and its server answers; then it is unmounted (detached "
-        "if "
-        "programs use it, and they are listed) and mounted again. A hung mount is no stale one: while its server is "
+        "if programs use it, and they are listed) and mounted again. A hung mount is no stale one: while its server is "
         "away nothing is changed, because programs go on by themselves when it returns. What is missing is mounted.",
     .example = "sharefs recover --all\n"
                "sharefs recover share --force   # give up what waits for a server that will not return",

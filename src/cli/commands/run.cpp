@@ -192,7 +192,7 @@ Result<CacheChoices> choices_of(Context& context, std::vector<cachefix::UserRule
   return CacheChoices{{std::move(first), true}, {caches.local, parse_size(caches.min_free).value_or(0)}};
 }
 
-extern const CommandSpec k_run_command = {
+extern const CommandSpec k_run_command{
     .name = "run",
     .summary = "Run a training command with its dataset caches on the node's own disk",
     .description =

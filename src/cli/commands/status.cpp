@@ -62,8 +62,7 @@ Result<int> run_status(Context& context, const Arguments& arguments) {
   for (const auto& state : seen->states)
     table.add(row_of(state));
   put_states(context, seen->states);
-  if (!context.flags.json && !table.empty())
-    context.console.out() << table.render(context.console.options()) << std::flush;
+  context.console.show(table);
   if (seen->states.empty())
     context.console.message("no NFS mount here, and none in sharefs.yaml");
   context.report(mounts::diagnose(*seen));
@@ -79,8 +78,7 @@ Result<int> run_status(Context& context, const Arguments& arguments) {
 
 } // namespace
 
-extern const CommandSpec k_status_command;
-const CommandSpec k_status_command{
+extern const CommandSpec k_status_command{
     .name = "status",
     .summary = "Show the state of every NFS mount of this host",
     .description =

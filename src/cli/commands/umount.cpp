@@ -65,22 +65,16 @@ Result<int> run_umount(Context& context, const Arguments& arguments) {
   if (*config == nullptr && arguments.flag("all"))
     return fail(ErrorCode::config, "--all means the mounts of sharefs.yaml, and there is none",
                 "name the mount points, or run `sharefs init`");
-  const auto selected = select_mounts(context, *config, arguments, true);
-  if (!selected)
-    return fail(selected.error());
-  mounts::UnmountOptions options{arguments.flag("force"), arguments.flag("lazy"), {}};
-  const auto timeout = timeout_of(arguments);
-  if (!timeout)
-    return fail(timeout.error());
-  options.deadline = *timeout;
-  if (auto root = require_root(context, "only root can mount and unmount"); !root)
-    return fail(root.error());
+  const auto chosen = choose_mounts(context, *config, arguments, true);
+  if (!chosen)
+    return fail(chosen.error());
+  const mounts::UnmountOptions options{arguments.flag("force"), arguments.flag("lazy"), chosen->timeout};
 
   const auto table = context.system.mounts();
   if (!table)
     return fail(table.error());
   const auto pending = mounts::find_pending(context.system, k_pending_deadline);
-  const auto plan = mounts::plan_unmounts(*table, *selected, pending, options);
+  const auto plan = mounts::plan_unmounts(*table, chosen->points, pending, options);
   context.report(plan.diagnoses);
   const auto executed =
       execute(context, plan.plan, plan.blocked.empty() ? "nothing is mounted there" : "nothing was unmounted");
@@ -91,15 +85,14 @@ Result<int> run_umount(Context& context, const Arguments& arguments) {
     report_holders(context, *table, plan.plan, *executed->report);
     good = plan.gone.size() + unmounted_by(plan.plan, *executed->report).size();
   }
-  if (executed->stopped() || executed->exit_code == k_exit_interrupted)
+  if (executed->stopped())
     return executed->exit_code;
-  return exit_code_for(good, selected->size() - good);
+  return exit_code_for(good, chosen->points.size() - good);
 }
 
 } // namespace
 
-extern const CommandSpec k_umount_command;
-const CommandSpec k_umount_command{
+extern const CommandSpec k_umount_command{
     .name = "umount",
     .summary = "Unmount shares, or any NFS mount",
     .description =

@@ -22,14 +22,9 @@ std::size_t steps_done(const JournalEntry& entry) {
 }
 
 ui::Cell state_of(const JournalEntry& entry) {
-  switch (entry.state) {
-  case JournalState::failed:
-  case JournalState::unfinished:
-  case JournalState::unreadable:
-    return {plan::to_string(entry.state), ui::Colour::yellow};
-  default:
-    return {plan::to_string(entry.state)};
-  }
+  using enum JournalState;
+  const bool doubtful = entry.state == failed || entry.state == unfinished || entry.state == unreadable;
+  return {plan::to_string(entry.state), doubtful ? ui::Colour::yellow : ui::Colour::none};
 }
 
 int list_entries(Context& context, const std::vector<JournalEntry>& entries) {
@@ -55,10 +50,9 @@ int list_entries(Context& context, const std::vector<JournalEntry>& entries) {
                     {"damage", entry.damage}});
   }
   context.envelope.fields["entries"] = std::move(rows);
+  context.console.show(table);
   if (entries.empty())
     context.console.message("sharefs has not changed anything here yet");
-  else if (!context.flags.json)
-    context.console.out() << table.render(context.console.options());
   return k_exit_ok;
 }
 
@@ -66,10 +60,7 @@ int list_entries(Context& context, const std::vector<JournalEntry>& entries) {
 Result<std::optional<JournalEntry>> choose(const plan::Journal& journal, const Arguments& arguments) {
   if (arguments.positional.empty())
     return journal.latest();
-  auto entry = journal.load(arguments.positional.front());
-  if (!entry)
-    return fail(entry.error());
-  return std::move(*entry);
+  return journal.load(arguments.positional.front()).map([](auto&& entry) { return std::optional(std::move(entry)); });
 }
 
 /// May it be taken back now?
@@ -127,24 +118,19 @@ Result<int> run_undo(Context& context, const Arguments& arguments) {
   if (undo.empty())
     return nothing_left(context, *journal, entry, undo);
   context.console.message(fmt::format("taking back `{}` of {} ({})", entry.command, entry.started, entry.id));
-  const auto executed = take_back(context, entry.id);
-  if (!executed)
-    return fail(executed.error());
-  return executed->exit_code;
+  return take_back(context, entry.id).map(&Executed::exit_code);
 }
 
 } // namespace
 
-extern const CommandSpec k_undo_command;
-const CommandSpec k_undo_command{
+extern const CommandSpec k_undo_command{
     .name = "undo",
     .summary = "Take a change back",
     .description =
         "Without ID the newest change that is not undone yet; also one that was cut off by a kill or a power loss. "
         "What is no longer as that change left it is a conflict, and stays; what does not depend on it is taken back. "
         "A newest change that cannot be read (damaged, or of a later version) stops it. An undo is a change too: "
-        "`sharefs undo` "
-        "with its ID brings back what it took.",
+        "`sharefs undo` with its ID brings back what it took.",
     .example = "sharefs undo --list            # what was changed, newest first\n"
                "sharefs undo --dry-run         # what taking the newest back would do\n"
                "sharefs undo 17",

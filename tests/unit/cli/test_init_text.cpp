@@ -214,3 +214,24 @@ TEST_CASE("long lists are wrapped", "[init]") {
   CHECK(config_of(facts).servers[0].exports[0].clients.size() == 60);
   CHECK(says(facts, "          - 192.168.16.7\n"));
 }
+
+TEST_CASE("5,000 exports of as many clients, and as many mounts of one name", "[init]") {
+  constexpr std::size_t k_many = 5'000;
+  std::vector<sys::MountEntry> mounts;
+  std::string lines = "/srv/all";
+  for (std::size_t i = 0; i < k_many; ++i) {
+    const auto number = std::to_string(i);
+    mounts.push_back(nfs("s:/" + number, "/" + number + "/data"));
+    lines += " n" + number + "(rw)";
+  }
+  for (std::size_t i = 0; i < k_many; ++i)
+    lines += "\n/srv/" + std::to_string(i) + " *(ro)";
+  auto facts = with_mounts(std::move(mounts));
+  facts.exports.push_back(exports::parse(lines + "\n", "/etc/exports"));
+  const auto config = config_of(facts);
+  REQUIRE(config.mounts.size() == k_many);
+  CHECK(config.mounts.front().name == "data");
+  CHECK(config.mounts.back().name == "data-5000");
+  REQUIRE(config.servers.front().exports.size() == k_many + 1);
+  CHECK(config.servers.front().exports.front().clients.size() == k_many);
+}

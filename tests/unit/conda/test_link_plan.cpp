@@ -261,31 +261,3 @@ TEST_CASE("unlink of the whole directory, whatever the style is now", "[conda]")
     CHECK(plan_of(machine, request).empty());
   }
 }
-
-TEST_CASE("requests that make no sense", "[conda]") {
-  CHECK(check(link_request()));
-  struct Row {
-    void (*spoil)(LinkRequest&);
-    ErrorCode code;
-  };
-  for (const auto& row : std::vector<Row>{
-           {[](LinkRequest& r) { r.environments = {"ok", "a/b"}; }, ErrorCode::usage},
-           {[](LinkRequest& r) { r.store = "conda"; }, ErrorCode::config},
-           {[](LinkRequest& r) { r.store = "/"; }, ErrorCode::config},
-           {[](LinkRequest& r) { r.store = "/data/../conda"; }, ErrorCode::config},
-           {[](LinkRequest& r) { r.conda = ""; }, ErrorCode::config},
-           {[](LinkRequest& r) { r.conda = "../bob/miniconda3"; }, ErrorCode::config},
-           {[](LinkRequest& r) { r.conda = "."; }, ErrorCode::config},
-           {[](LinkRequest& r) { r.users.clear(); }, ErrorCode::config},
-       }) {
-    auto request = link_request();
-    row.spoil(request);
-    const auto sound = check(request);
-    REQUIRE_FALSE(sound);
-    CHECK(sound.error().code == row.code);
-  }
-  auto host = link_request();
-  host.users.clear();
-  host.conda = "/opt/miniconda3";
-  CHECK(check(host));
-}

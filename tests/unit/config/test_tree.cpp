@@ -1,7 +1,6 @@
 #include "config/tree.hpp"
 #include "support/catch.hpp"
 
-
 using namespace sharefs::config;
 
 namespace {
@@ -36,8 +35,9 @@ TEST_CASE("read_tree: kinds, texts, quotes and places", "[tree]") {
   CHECK_FALSE(b.items[0].plain);
   CHECK(b.items[1].text == "yes");
   CHECK(b.items[2].kind == Node::Kind::null);
-  CHECK(tree->find("c")->find("d")->text == "it's");
-  CHECK(tree->find("e") == nullptr);
+  REQUIRE(tree->entries[2].value.entries.size() == 1);
+  CHECK(tree->entries[2].value.entries[0].name == "d");
+  CHECK(tree->entries[2].value.entries[0].value.text == "it's");
 }
 
 TEST_CASE("read_tree: duplicate and merge keys stay for the checks", "[tree]") {
@@ -51,8 +51,9 @@ TEST_CASE("read_tree: aliases are what they stand for", "[tree]") {
   const Source source("a: &list [x, &one y]\nb: *list\nc: *one\n", "f");
   const auto tree = read_tree(source);
   REQUIRE(tree);
-  CHECK(tree->find("b")->items.size() == 2);
-  CHECK(tree->find("c")->text == "y");
+  REQUIRE(tree->entries.size() == 3);
+  CHECK(tree->entries[1].value.items.size() == 2);
+  CHECK(tree->entries[2].value.text == "y");
 }
 
 TEST_CASE("read_tree: what is no YAML, and what sharefs does not take", "[tree]") {

@@ -1,0 +1,80 @@
+// sharefs cache prune: whether a cache is in use is asked once more after the person has answered.
+#include "cli/app.hpp"
+#include "support/catch.hpp"
+#include "support/scripted_system.hpp"
+#include "support/temporary_directory.hpp"
+#include "sys/process/fd.hpp"
+
+#include <fcntl.h>
+#include <filesystem>
+#include <functional>
+#include <sstream>
+#include <streambuf>
+#include <unistd.h>
+
+using namespace sharefs;
+namespace fs = std::filesystem;
+
+namespace {
+
+/// A person at a terminal who types `answers`, and something that happens before the first of them.
+class Typed : public std::streambuf {
+ public:
+  Typed(std::string answers, std::function<void()> meanwhile)
+      : m_answers(std::move(answers)), m_meanwhile(std::move(meanwhile)) {}
+
+ protected:
+  int_type underflow() override {
+    if (m_begun)
+      return traits_type::eof();
+    m_begun = true;
+    m_meanwhile();
+    setg(m_answers.data(), m_answers.data(), m_answers.data() + m_answers.size());
+    return traits_type::to_int_type(m_answers.front());
+  }
+
+ private:
+  std::string m_answers;
+  std::function<void()> m_meanwhile;
+  bool m_begun = false;
+};
+
+std::size_t count_in(const std::string& text, const std::string& part) {
+  std::size_t count = 0;
+  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
+    ++count;
+  return count;
+}
+
+} // namespace
+
+TEST_CASE("a cache that a job began to use while the question stood is not deleted", "[cache]") {
+  const test::TemporaryDirectory caches; // real: uses are looked up in /proc
+  const std::string one = "0123456789ab", other = "ba9876543210";
+  for (const auto& key : {one, other})
+    caches.write("me/" + key + "/data", "x");
+
+  // Below the root of the machine the same directory is empty: nothing can really be deleted.
+  const test::TemporaryDirectory root;
+  fs::create_directories(root.path() + caches.path() + "/me");
+  root.write("etc/sharefs/sharefs.yaml", "version: 1\ncaches: {local: " + caches.path() + "}\n");
+  const auto system = std::make_shared<test::ScriptedSystem>(root.path());
+  system->machine.identity.user = "me";
+  system->machine.identity.uid = ::geteuid();
+  system->machine.now = std::chrono::system_clock::now() + std::chrono::hours(1); // the caches are real, and older
+
+  sys::Fd in_use;
+  Typed typed("y\ny\n", [&] { in_use.reset(::open((caches / ("me/" + other + "/data")).c_str(), O_RDONLY)); });
+  std::istream in(&typed);
+  std::ostringstream out, err;
+  ui::ConsoleOptions console;
+  console.in_terminal = true;
+  cli::Host host{[&](const std::string&) { return system; }, in, out, err, console, {}, "/"};
+  const int code = cli::run({"sharefs", "cache", "prune", "--older-than", "0"}, host);
+  INFO(err.str());
+  REQUIRE(in_use);
+  CHECK(code == 0);
+  CHECK(count_in(err.str(), "delete " + (caches / ("me/" + one))) == 2);
+  CHECK(count_in(err.str(), "delete " + (caches / ("me/" + other))) == 1);
+  CHECK(count_in(err.str(), "this host has changed meanwhile; what is to be done now:") == 1);
+}

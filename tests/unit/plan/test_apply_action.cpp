@@ -1,0 +1,102 @@
+// The child that does a user's step may be under the user's control: what it answers decides nothing but how far the
+// step came.
+#include "plan/apply.hpp"
+#include "plan/look.hpp"
+#include "support/catch.hpp"
+#include "sys/process/wire.hpp"
+#include "willing_machine.hpp"
+
+#include <fcntl.h>
+#include <nlohmann/json.hpp>
+#include <pthread.h>
+
+using namespace sharefs;
+using namespace sharefs::plan;
+
+namespace {
+
+/// What every forked child says instead of working; empty: it does its work.
+std::string g_lie;
+
+void lie_in_child() {
+  if (g_lie.empty())
+    return;
+  for (int fd = 3; fd < 256; ++fd) {
+    struct stat status{};
+    if (::fstat(fd, &status) == 0 && S_ISFIFO(status.st_mode) && (::fcntl(fd, F_GETFL) & O_ACCMODE) == O_WRONLY)
+        [[maybe_unused]]
+      const auto written = ::write(fd, g_lie.data(), g_lie.size());
+  }
+  ::_exit(0);
+}
+
+/// `answer` as a child of sys::call sends what it has worked out.
+std::string sent(const std::string& answer) {
+  const int became_the_user = 0;
+  return std::string(reinterpret_cast<const char*>(&became_the_user), sizeof became_the_user) +
+         sys::WireWriter().put(true).put(answer).framed();
+}
+
+sys::WireWriter answer_of(int outcome, bool found) {
+  sys::WireWriter answer;
+  answer.put(outcome).put(found);
+  return answer;
+}
+
+struct Liar {
+  test::TemporaryRoot root;
+  test::ScriptedSystem system{root.path(), test::willing_machine()};
+  Actor self{{"me", ::geteuid(), ::getegid(), {::getegid()}, "/home/me"}, "/home/me"};
+
+  Liar() {
+    static const int k_registered = ::pthread_atfork(nullptr, nullptr, lie_in_child);
+    REQUIRE(k_registered == 0);
+    std::filesystem::create_directories(root.path() + "/home/me/envs");
+  }
+  Liar(const Liar&) = delete;
+  Liar& operator=(const Liar&) = delete;
+  ~Liar() { g_lie.clear(); }
+};
+
+} // namespace
+
+TEST_CASE("an answer that is none is refused: garbage, an action, more than an answer, an outcome that there is not") {
+  Liar machine;
+  const Action step = MakeLink{"/home/me/envs/llm", "/data/share/conda/llm", machine.self};
+  CHECK(look_at(step, machine.system)); // it works when nobody lies
+  const Action evil = WriteFile{"/etc/sudoers.d/me", std::nullopt, "me ALL=(ALL) ALL\n", 0440};
+  const auto fair = answer_of(0, false).bytes();
+  for (const auto& lie :
+       {std::string("garbage"), sent(""), sent("garbage"), sent(to_json(evil).dump()),
+        sent(fair + to_json(evil).dump()), sent(fair + fair), sent(fair.substr(0, 2)),
+        sent(answer_of(77, false).bytes()), sent(answer_of(static_cast<int>(Outcome::skipped), false).bytes())}) {
+    CAPTURE(lie);
+    g_lie = lie;
+    const auto looked = look_at(step, machine.system);
+    const auto applied = apply_action(step, machine.system);
+    g_lie.clear();
+    REQUIRE_FALSE(looked);
+    if (lie != "garbage")
+      CHECK(looked.error().message == "the child process gave no valid result");
+    CHECK_FALSE(applied);
+  }
+  CHECK_FALSE(std::filesystem::exists(machine.root.path() + "/etc"));
+}
+
+TEST_CASE("what a child says that it found changes no more of the action than the mode of its own directory") {
+  Liar machine;
+  const auto found = [](std::uint32_t mode) {
+    return sent(answer_of(0, true).put(0U).put(0U).put(mode).put(std::string("u::rwx")).bytes());
+  };
+  const Action link = MakeLink{"/home/me/envs/llm", "/data/share/conda/llm", machine.self};
+  g_lie = found(07777);
+  const auto linked = look_at(link, machine.system);
+  const Action directory = RemoveDirectory{"/home/me/envs", 0755, machine.self};
+  g_lie = found(0xffff);
+  const auto removed = look_at(directory, machine.system);
+  g_lie.clear();
+  REQUIRE(linked);
+  CHECK(linked->intent == link);
+  REQUIRE(removed);
+  CHECK(removed->intent == Action(RemoveDirectory{"/home/me/envs", 07777, machine.self}));
+}
