@@ -96,8 +96,11 @@ void Console::show(const plan::Plan& plan, const plan::Report& report) {
   for (const auto& result : report.results) {
     if (!result.error || result.outcome != plan::Outcome::failed || result.step >= plan.steps.size())
       continue;
+    const auto& action = plan.steps[result.step].action;
+    const auto paths = plan::touched_paths(action);
     Error shown = *result.error;
-    shown.message = plan::describe(plan.steps[result.step].action) + ": " + shown.message;
+    if (paths.empty() || shown.message.find(paths.front()) == std::string::npos) // named once
+      shown.message = (paths.empty() ? plan::describe(action) : paths.front()) + ": " + shown.message;
     error(shown);
   }
   const auto summary = summary_text(plan, report);
