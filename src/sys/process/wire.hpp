@@ -3,6 +3,8 @@
 // of all of them. A struct takes part by a function `wire_fields` beside it, which gives its fields for reading and for
 // writing alike:
 //   template <WireOf<Entry> E> auto wire_fields(E& e) { return std::tie(e.path, e.kind); }
+#include "base/result.hpp"
+
 #include <chrono>
 #include <concepts>
 #include <cstdint>
@@ -112,3 +114,9 @@ class WireReader {
 };
 
 } // namespace sharefs::sys
+
+namespace sharefs {
+template <sys::WireOf<Error> E> auto wire_fields(E& e) {
+  return std::tie(e.code, e.message, e.hint, e.context);
+}
+} // namespace sharefs
