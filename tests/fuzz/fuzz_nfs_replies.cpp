@@ -35,7 +35,7 @@ void check_exports(const std::vector<ExportListing>& exports) {
 void read_from_connection(const std::string& text) {
   int ends[2];
   FUZZ_CHECK(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) == 0);
-  RpcConnection connection(Fd(ends[0]), "");
+  RpcConnection connection{Fd(ends[0]), ""};
   const Fd server(ends[1]);
   write_all(server.get(), text); // or as much as the kernel takes
   ::shutdown(server.get(), SHUT_WR);
