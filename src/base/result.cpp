@@ -8,8 +8,8 @@
 namespace sharefs {
 
 namespace {
-constexpr std::array k_names{"failed",  "usage",    "config", "not_found",   "permission",
-                             "timeout", "conflict", "busy",   "unsupported", "interrupted", "failed"};
+constexpr std::array k_names{"failed",   "usage", "config",      "not_found",   "permission", "timeout",
+                             "conflict", "busy",  "unsupported", "interrupted", "failed"};
 } // namespace
 
 const char* to_string(ErrorCode code) {
@@ -34,7 +34,9 @@ Error errno_error(int error_number, std::string what, std::string hint) {
                                                               {EBUSY, ErrorCode::busy}}};
   const auto known = std::ranges::find(k_codes, error_number, &std::pair<int, ErrorCode>::first);
   return {known == k_codes.end() ? ErrorCode::failed : known->second,
-          std::move(what) + ": " + errno_text(error_number), std::move(hint), {}};
+          std::move(what) + ": " + errno_text(error_number),
+          std::move(hint),
+          {}};
 }
 
 } // namespace sharefs

@@ -21,9 +21,9 @@ struct Character {
 Character take_character(std::string_view& text) {
   Character first{text.substr(0, 1), text.front(), static_cast<unsigned char>(text.front()) < 0x80};
   if (!first.valid) {
-    const auto length = utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
-                                         static_cast<utf8proc_ssize_t>(std::min<std::size_t>(text.size(), 4)),
-                                         &first.code);
+    const auto length =
+        utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
+                         static_cast<utf8proc_ssize_t>(std::min<std::size_t>(text.size(), 4)), &first.code);
     first.valid = length > 0;
     first.bytes = text.substr(0, first.valid ? static_cast<std::size_t>(length) : 1);
   }

@@ -20,14 +20,8 @@ void run(const std::string& input) {
 }
 
 /// Big-endian, as XDR has them: none, too many, and those that overflow when they are multiplied or rounded up.
-const std::string k_numbers[] = {std::string(4, '\0'),
-                                 {0, 0, 0, 1},
-                                 {0, 0, 0, 2},
-                                 {'\x40', 0, 0, 1},
-                                 "\x7F\xFF\xFF\xFF",
-                                 {'\x80', 0, 0, 0},
-                                 "\xFF\xFF\xFF\xFC",
-                                 "\xFF\xFF\xFF\xFF"};
+const std::string k_numbers[] = {std::string(4, '\0'), {0, 0, 0, 1},      {0, 0, 0, 2},       {'\x40', 0, 0, 1},
+                                 "\x7F\xFF\xFF\xFF",   {'\x80', 0, 0, 0}, "\xFF\xFF\xFF\xFC", "\xFF\xFF\xFF\xFF"};
 
 /// One to four changes: another byte, a number of `k_numbers`, a part twice, or the end cut off.
 std::string changed(std::string text, std::mt19937& random) {

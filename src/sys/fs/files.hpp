@@ -49,8 +49,8 @@ class Files {
 
   /// Replace or create atomically: temporary file in the same directory, fsync, owner, mode, ACL and xattrs of the file
   /// that is replaced (or `mode` for a new one), rename, fsync of the directory. A trusted symlink is followed and its
-  /// target is replaced; any other is `permission`. Missing parent directories are an error (`not_found`). `conflict` if
-  /// the content is not `before` at the time of the rename; nullopt: if there is anything.
+  /// target is replaced; any other is `permission`. Missing parent directories are an error (`not_found`). `conflict`
+  /// if the content is not `before` at the time of the rename; nullopt: if there is anything.
   Result<void> write_if(const std::string& path, const std::optional<std::string>& before, std::string_view content,
                         mode_t mode = 0644) const;
   Result<void> remove(const std::string& path) const; ///< unlink and fsync of the directory

@@ -44,8 +44,8 @@ class TemporaryFile {
 
   /// `exclusive`: fails with EEXIST if there is a file of that name by now.
   bool rename_to(const std::string& name, bool exclusive) {
-    m_renamed = ::renameat2(m_directory, m_name.c_str(), m_directory, name.c_str(),
-                            exclusive ? RENAME_NOREPLACE : 0) == 0;
+    m_renamed =
+        ::renameat2(m_directory, m_name.c_str(), m_directory, name.c_str(), exclusive ? RENAME_NOREPLACE : 0) == 0;
     if (m_renamed || !exclusive || (errno != EINVAL && errno != ENOSYS))
       return m_renamed;
     if (const int error = link_as(name); error != EPERM && error != EOPNOTSUPP && error != ENOSYS) {

@@ -168,9 +168,9 @@ Entry read_entry(int root, const EntryQuery& query, const MountTargets& stop_at,
     if (begin_step)
       begin_step(next);
   };
-  const auto found = walk(
-      root, query.path,
-      {.links = query.links, .follow_last = query.follow, .guarded = query.guarded, .stop_at = &stop_at});
+  const auto found =
+      walk(root, query.path,
+           {.links = query.links, .follow_last = query.follow, .guarded = query.guarded, .stop_at = &stop_at});
   if (!found) {
     entry.error_number = found.error().may_hang ? EREMOTE : found.error().error_number;
     entry.resolved = found.error().resolved;

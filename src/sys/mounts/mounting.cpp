@@ -179,9 +179,9 @@ std::optional<Error> mount_in_child(const MountCall& call) {
   const Fd tree(static_cast<int>(::syscall(SYS_open_tree, AT_FDCWD, k_staging, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC)));
   int error = tree ? 0 : errno;
   ::umount2(k_staging, MNT_DETACH); // an rpc.statd that mount.nfs has started keeps this namespace
-  if (error == 0 && (::setns(ours.get(), CLONE_NEWNS) != 0 ||
-                     ::syscall(SYS_move_mount, tree.get(), "", target->fd.get(), "",
-                               MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) != 0))
+  if (error == 0 &&
+      (::setns(ours.get(), CLONE_NEWNS) != 0 || ::syscall(SYS_move_mount, tree.get(), "", target->fd.get(), "",
+                                                          MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) != 0))
     error = errno;
   if (error != 0)
     return errno_error(error, "cannot attach the mount to " + call.target,
@@ -189,7 +189,8 @@ std::optional<Error> mount_in_child(const MountCall& call) {
   if (path_of(target->fd.get()) == call.target)
     return std::nullopt;
   ::umount2(("/proc/self/fd/" + std::to_string(tree.get())).c_str(), MNT_DETACH);
-  return Error{ErrorCode::conflict, call.target + ": the directory was moved away meanwhile; nothing was mounted", {}, {}};
+  return Error{
+      ErrorCode::conflict, call.target + ": the directory was moved away meanwhile; nothing was mounted", {}, {}};
 }
 
 // ---- in the parent ----
@@ -228,8 +229,7 @@ Result<void> check_server(const MountCall& call) {
   const int error = reached ? *reached : ETIMEDOUT;
   if (error == 0 || error == ECONNREFUSED)
     return {};
-  return fail(ErrorCode::timeout,
-              "server " + host + " does not answer (" + errno_text(error) + "): it was not mounted",
+  return fail(ErrorCode::timeout, "server " + host + " does not answer (" + errno_text(error) + "): it was not mounted",
               "run `sharefs probe " + host + "`");
 }
 

@@ -76,8 +76,7 @@ Attempt begin_attempt(Address address, std::uint16_t port, ReservedSockets& rese
   if (!attempt.fd)
     attempt.fd.reset(::socket(address.storage.ss_family, k_socket_type, 0));
   set_port(address, port);
-  if (attempt.fd &&
-      ::connect(attempt.fd.get(), reinterpret_cast<const sockaddr*>(&address.storage), address.size) == 0)
+  if (attempt.fd && ::connect(attempt.fd.get(), reinterpret_cast<const sockaddr*>(&address.storage), address.size) == 0)
     attempt.result = 0;
   else if (errno != EINPROGRESS)
     attempt.result = errno;

@@ -53,7 +53,8 @@ const Cause* find_cause(ProbeStage stage, const Failure& failure) {
       {mountd, connection, ECONNREFUSED, "rpc.mountd is registered, but it has ended: NFS version 3 cannot be mounted",
        "on the server: `systemctl restart nfs-server`"},
       {mountd, connection, ETIMEDOUT, "a firewall drops packets to mountd's port, which NFS version 3 needs",
-       "open mountd's port in the server's firewall (fix it by `port=` under [mountd] in /etc/nfs.conf), or use version 4"},
+       "open mountd's port in the server's firewall (fix it by `port=` under [mountd] in /etc/nfs.conf), or use "
+       "version 4"},
       {mountd, timeout, 0,
        "rpc.mountd hangs, often in a name look-up of a client or on a directory that does not answer",
        "on the server: check its name service, then `systemctl restart nfs-server`"},

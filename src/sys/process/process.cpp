@@ -123,8 +123,7 @@ bool connect_streams(Start& start) {
     refuse(start, errno_error(errno, "cannot give " + name + " its standard streams"));
   if (command.as)
     if (const int error = become(*command.as); error != 0)
-      refuse(start,
-             errno_error(error, "cannot run " + name + " as `" + command.as->name + "`", "run sharefs as root"));
+      refuse(start, errno_error(error, "cannot run " + name + " as `" + command.as->name + "`", "run sharefs as root"));
   if (!command.directory.empty() && ::chdir(command.directory.c_str()) != 0)
     refuse(start, errno_error(errno, "cannot run " + name + " in " + command.directory));
   int error = ENOENT;
