@@ -45,7 +45,7 @@ class WireWriter {
     } else if constexpr (requires { value.count(); }) {
       put(value.count());
     } else {
-      std::apply([this](const auto&... field) { (put(field), ...); }, wire_fields(value));
+      std::apply([this](const auto&... field) { (this->put(field), ...); }, wire_fields(value));
     }
     return *this;
   }
@@ -92,7 +92,7 @@ class WireReader {
     } else if constexpr (requires { value.count(); }) {
       value = T(get<typename T::rep>());
     } else {
-      std::apply([this](auto&... field) { (get(field), ...); }, wire_fields(value));
+      std::apply([this](auto&... field) { (this->get(field), ...); }, wire_fields(value));
     }
   }
   std::string_view text() {
