@@ -15,11 +15,6 @@ bool is_plain(char c) {
          std::string_view("@%_-+=:,./").find(c) != std::string_view::npos;
 }
 
-bool is_control(char c) {
-  const auto byte = static_cast<unsigned char>(c);
-  return byte < 0x20 || byte == 0x7f;
-}
-
 /// bash(1) ANSI-C quoting; every byte that could disturb a terminal is written as an escape.
 std::string ansi_quote(std::string_view word) {
   std::string out = "$'";

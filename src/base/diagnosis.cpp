@@ -1,19 +1,12 @@
 #include "base/diagnosis.hpp"
 
-#include <algorithm>
+#include "base/text.hpp"
 
 namespace sharefs {
 
 const char* to_string(Severity severity) {
-  switch (severity) {
-  case Severity::info:
-    return "info";
-  case Severity::warning:
-    return "warning";
-  case Severity::error:
-    return "error";
-  }
-  return "error";
+  static constexpr std::array k_names{"info", "warning", "error"};
+  return name_in(k_names, severity);
 }
 
 bool has_errors(const Diagnoses& diagnoses) {

@@ -6,7 +6,7 @@
 namespace sharefs {
 
 /// Absolute, without `.`, `..`, double or trailing slashes. A relative `path` is taken from `directory`.
-/// `..` is resolved lexically (see sys/resolve.hpp for resolution through links).
+/// `..` is resolved lexically; sys::walk resolves it through links.
 std::string normalize_path(std::string_view path, std::string_view directory = "/");
 /// True if `path` is `directory` or lies below it; both normalized. "/data2" is not under "/data".
 bool is_under(std::string_view path, std::string_view directory);

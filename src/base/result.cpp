@@ -1,36 +1,24 @@
 #include "base/result.hpp"
 
-#include <array>
+#include "base/text.hpp"
+
 #include <cerrno>
 #include <cstring>
 
 namespace sharefs {
 
 namespace {
-constexpr std::array<std::pair<ErrorCode, const char*>, 10> k_names{{{ErrorCode::failed, "failed"},
-                                                                     {ErrorCode::usage, "usage"},
-                                                                     {ErrorCode::config, "config"},
-                                                                     {ErrorCode::not_found, "not_found"},
-                                                                     {ErrorCode::permission, "permission"},
-                                                                     {ErrorCode::timeout, "timeout"},
-                                                                     {ErrorCode::conflict, "conflict"},
-                                                                     {ErrorCode::busy, "busy"},
-                                                                     {ErrorCode::unsupported, "unsupported"},
-                                                                     {ErrorCode::interrupted, "interrupted"}}};
+constexpr std::array k_names{"failed",   "usage", "config",      "not_found",   "permission", "timeout",
+                             "conflict", "busy",  "unsupported", "interrupted", "failed"};
 } // namespace
 
 const char* to_string(ErrorCode code) {
-  for (const auto& [value, name] : k_names)
-    if (value == code)
-      return name;
-  return "failed";
+  return name_in(k_names, code);
 }
 
 ErrorCode error_code_from(const std::string& name) {
-  for (const auto& [value, text] : k_names)
-    if (name == text)
-      return value;
-  return ErrorCode::failed;
+  const auto found = std::ranges::find(k_names, name);
+  return found == k_names.end() ? ErrorCode::failed : static_cast<ErrorCode>(found - k_names.begin());
 }
 
 std::string errno_text(int error_number) {
@@ -39,25 +27,16 @@ std::string errno_text(int error_number) {
 }
 
 Error errno_error(int error_number, std::string what, std::string hint) {
-  auto code = ErrorCode::failed;
-  switch (error_number) {
-  case EACCES:
-  case EPERM:
-    code = ErrorCode::permission;
-    break;
-  case ENOENT:
-    code = ErrorCode::not_found;
-    break;
-  case ETIMEDOUT:
-    code = ErrorCode::timeout;
-    break;
-  case EBUSY:
-    code = ErrorCode::busy;
-    break;
-  default:
-    break;
-  }
-  return Error{code, std::move(what) + ": " + errno_text(error_number), std::move(hint), {}};
+  constexpr std::array<std::pair<int, ErrorCode>, 5> k_codes{{{EACCES, ErrorCode::permission},
+                                                              {EPERM, ErrorCode::permission},
+                                                              {ENOENT, ErrorCode::not_found},
+                                                              {ETIMEDOUT, ErrorCode::timeout},
+                                                              {EBUSY, ErrorCode::busy}}};
+  const auto known = std::ranges::find(k_codes, error_number, &std::pair<int, ErrorCode>::first);
+  return {known == k_codes.end() ? ErrorCode::failed : known->second,
+          std::move(what) + ": " + errno_text(error_number),
+          std::move(hint),
+          {}};
 }
 
 } // namespace sharefs

@@ -1,15 +1,12 @@
 #include "base/text.hpp"
 
-#include <algorithm>
 #include <fmt/format.h>
 
 namespace sharefs {
 
-namespace {
-bool is_blank(char c) {
-  return c == ' ' || c == '\t';
+bool is_control(char byte) {
+  return static_cast<unsigned char>(byte) < 0x20 || byte == 0x7F;
 }
-} // namespace
 
 bool is_octal_digit(char byte) {
   return byte >= '0' && byte <= '7';
@@ -35,16 +32,12 @@ std::vector<std::string> split(std::string_view text, char separator) {
 }
 
 std::vector<std::string> split_words(std::string_view text) {
+  constexpr std::string_view k_blanks = " \t";
   std::vector<std::string> words;
-  for (std::size_t i = 0; i < text.size();) {
-    if (is_blank(text[i])) {
-      ++i;
-      continue;
-    }
-    const auto begin = i;
-    while (i < text.size() && !is_blank(text[i]))
-      ++i;
-    words.emplace_back(text.substr(begin, i - begin));
+  for (auto begin = text.find_first_not_of(k_blanks); begin != std::string_view::npos;) {
+    const auto end = std::min(text.find_first_of(k_blanks, begin), text.size());
+    words.emplace_back(text.substr(begin, end - begin));
+    begin = text.find_first_not_of(k_blanks, end);
   }
   return words;
 }
@@ -80,18 +73,6 @@ std::string decode_octal(std::string_view text) {
     const int value = (text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 + (text[i + 3] - '0');
     out += static_cast<char>(value);
     i += 3;
-  }
-  return out;
-}
-
-std::string encode_octal(std::string_view text, std::string_view also) {
-  std::string out;
-  for (const char c : text) {
-    const bool escape = c == ' ' || c == '\t' || c == '\n' || c == '\\' || also.find(c) != std::string_view::npos;
-    if (escape)
-      out += fmt::format("\\{:03o}", static_cast<unsigned char>(c));
-    else
-      out += c;
   }
   return out;
 }

@@ -1,5 +1,7 @@
 #pragma once
 // Small pure functions on text that more than one room needs.
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -17,12 +19,11 @@ std::vector<std::string> split_words(std::string_view text);
 std::vector<std::string> split_lines(std::string_view text);
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 
+bool is_control(char byte); ///< of ASCII: a terminal would obey it
 bool is_octal_digit(char byte);
 /// `\040` style escapes of /proc/self/mountinfo, fstab(5) and exports(5) -> bytes. A backslash that is not followed by
 /// three octal digits (value <= 0377) stays as it is.
 std::string decode_octal(std::string_view text);
-/// Bytes -> text where space, tab, newline, backslash and each byte of `also` is written as `\ooo`.
-std::string encode_octal(std::string_view text, std::string_view also = {});
 
 /// Levenshtein distance with transposition of neighbours as one edit (Damerau), at most `limit` (then limit + 1).
 std::size_t edit_distance(std::string_view a, std::string_view b, std::size_t limit = 8);
@@ -47,6 +48,12 @@ std::optional<std::uint64_t> parse_size(std::string_view text);
 /// "2775", "0755" (octal, at most 07777) -> mode bits; nullopt otherwise.
 std::optional<unsigned> parse_mode(std::string_view text);
 std::string format_mode(unsigned mode); ///< 04755 -> "4755", 0644 -> "0644"
+
+/// The name of an enumerator by its number. The last name stands for all numbers beyond, which the bytes of another
+/// process may hold.
+template <class Enum, std::size_t N> const char* name_in(const std::array<const char*, N>& names, Enum value) {
+  return names[std::min(static_cast<std::size_t>(value), N - 1)];
+}
 
 /// "1 file", "3 files": the noun in the plural for every count but 1.
 std::string count_of(std::size_t count, std::string_view noun);

@@ -71,21 +71,16 @@ std::optional<std::uint64_t> parse_size(std::string_view text) {
   if (!number)
     return std::nullopt;
   auto unit = trim(number->second);
-  if (unit.ends_with("iB"))
-    unit.remove_suffix(2);
-  else if (unit.ends_with('B'))
-    unit.remove_suffix(1);
-  constexpr std::string_view k_prefixes = "KMGTPE";
-  double factor = 1;
-  if (unit.size() == 1) {
-    const auto power =
-        k_prefixes.find(unit.front() >= 'a' ? static_cast<char>(unit.front() - 'a' + 'A') : unit.front());
-    if (power == std::string_view::npos)
-      return std::nullopt;
-    factor = std::pow(1024.0, static_cast<double>(power + 1));
-  } else if (!unit.empty()) {
+  for (const std::string_view suffix : {"iB", "B"})
+    if (unit.ends_with(suffix)) {
+      unit.remove_suffix(suffix.size());
+      break;
+    }
+  constexpr std::string_view k_prefixes = "kKmMgGtTpPeE";
+  const auto prefix = unit.size() == 1 ? k_prefixes.find(unit) : std::string_view::npos;
+  if (prefix == std::string_view::npos && !unit.empty())
     return std::nullopt;
-  }
+  const double factor = unit.empty() ? 1 : std::pow(1024.0, static_cast<double>(prefix / 2 + 1));
   const double value = number->first * factor;
   return value < 1.8e19 ? std::optional(static_cast<std::uint64_t>(value)) : std::nullopt;
 }

@@ -17,14 +17,18 @@ struct Character {
   bool valid = false;
 };
 
-Character first_character(std::string_view text) {
-  if (static_cast<unsigned char>(text.front()) < 0x80)
-    return {text.substr(0, 1), text.front(), true};
-  utf8proc_int32_t code = 0;
-  const auto length = utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
-                                       static_cast<utf8proc_ssize_t>(std::min<std::size_t>(text.size(), 4)), &code);
-  return length > 0 ? Character{text.substr(0, static_cast<std::size_t>(length)), code, true}
-                    : Character{text.substr(0, 1), 0, false};
+/// Takes it off the front.
+Character take_character(std::string_view& text) {
+  Character first{text.substr(0, 1), text.front(), static_cast<unsigned char>(text.front()) < 0x80};
+  if (!first.valid) {
+    const auto length =
+        utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
+                         static_cast<utf8proc_ssize_t>(std::min<std::size_t>(text.size(), 4)), &first.code);
+    first.valid = length > 0;
+    first.bytes = text.substr(0, first.valid ? static_cast<std::size_t>(length) : 1);
+  }
+  text.remove_prefix(first.bytes.size());
+  return first;
 }
 
 /// Controls, line separators, and what only formats text: zero widths, directions, soft hyphens, tags.
@@ -46,8 +50,7 @@ std::string escape(std::string_view text, std::string_view keep) {
   std::string out;
   out.reserve(text.size());
   while (!text.empty()) {
-    const auto character = first_character(text);
-    text.remove_prefix(character.bytes.size());
+    const auto character = take_character(text);
     if (!is_invisible(character) || keep.find(character.bytes) != std::string_view::npos)
       out += character.bytes;
     else if (character.bytes == "\n")
@@ -72,14 +75,10 @@ std::size_t columns_of(const Character& character) {
 } // namespace
 
 std::size_t valid_utf8(std::string_view bytes) {
-  auto rest = bytes;
-  while (!rest.empty()) {
-    const auto character = first_character(rest);
-    if (!character.valid)
-      break;
-    rest.remove_prefix(character.bytes.size());
-  }
-  return bytes.size() - rest.size();
+  for (auto rest = bytes; !rest.empty();)
+    if (const auto character = take_character(rest); !character.valid)
+      return static_cast<std::size_t>(character.bytes.data() - bytes.data());
+  return bytes.size();
 }
 
 bool is_utf8(std::string_view bytes) {
@@ -90,20 +89,16 @@ std::string to_utf8(std::string_view bytes) {
   std::string out;
   out.reserve(bytes.size());
   while (!bytes.empty()) {
-    const auto character = first_character(bytes);
+    const auto character = take_character(bytes);
     out += character.valid ? character.bytes : "\xef\xbf\xbd"; // U+FFFD
-    bytes.remove_prefix(character.bytes.size());
   }
   return out;
 }
 
 std::optional<std::size_t> find_invisible(std::string_view text) {
-  for (std::size_t at = 0; at < text.size();) {
-    const auto character = first_character(text.substr(at));
-    if (is_invisible(character))
-      return at;
-    at += character.bytes.size();
-  }
+  for (auto rest = text; !rest.empty();)
+    if (const auto character = take_character(rest); is_invisible(character))
+      return static_cast<std::size_t>(character.bytes.data() - text.data());
   return std::nullopt;
 }
 
@@ -117,11 +112,8 @@ std::string visible_lines(std::string_view text) {
 
 std::size_t display_width(std::string_view text) {
   std::size_t width = 0;
-  while (!text.empty()) {
-    const auto character = first_character(text);
-    width += columns_of(character);
-    text.remove_prefix(character.bytes.size());
-  }
+  while (!text.empty())
+    width += columns_of(take_character(text));
   return width;
 }
 
@@ -134,12 +126,11 @@ std::string fit_width(std::string_view text, std::size_t width) {
   std::string out;
   std::size_t used = 0;
   while (!text.empty()) {
-    const auto character = first_character(text);
+    const auto character = take_character(text);
     used += columns_of(character);
     if (used > width - k_more.size())
       break;
     out += character.bytes;
-    text.remove_prefix(character.bytes.size());
   }
   return out.append(k_more);
 }

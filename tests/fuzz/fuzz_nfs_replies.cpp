@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <sys/socket.h>
 
 using namespace sharefs;
 using namespace sharefs::sys;
@@ -30,6 +31,20 @@ void check_exports(const std::vector<ExportListing>& exports) {
   FUZZ_CHECK(entries <= 2 * k_max_entries);
 }
 
+/// The bytes as a server sends them before it hangs up: record marks, fragments, and what is in them.
+void read_from_connection(const std::string& text) {
+  int ends[2];
+  FUZZ_CHECK(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) == 0);
+  RpcConnection connection{Fd(ends[0]), ""};
+  const Fd server(ends[1]);
+  write_all(server.get(), text); // or as much as the kernel takes
+  ::shutdown(server.get(), SHUT_WR);
+  const auto result = connection.call(k_mount_export, {}, deadline_in(std::chrono::seconds(10)));
+  FUZZ_CHECK(!result || result->size() <= text.size());
+  if (const auto exports = result.and_then(read_exports))
+    check_exports(*exports);
+}
+
 } // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
@@ -37,7 +52,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
     return 0;
   const std::string text(reinterpret_cast<const char*>(bytes) + 1, size - 1);
   constexpr std::uint32_t xid = 0x30303030; // "0000", which a fuzzer finds
-  switch (bytes[0] % 6) {
+  switch (bytes[0] % 7) {
   case 0:
     if (const auto reply = read_reply(text, xid))
       FUZZ_CHECK(reply->size() <= text.size() && text.ends_with(*reply));
@@ -61,7 +76,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
       FUZZ_CHECK(answers->addresses.empty() ? answers->used == 0 : answers->used < answers->addresses.size());
     }
     break;
-  default: // the same, so that the fuzzer need not find the length of a frame
+  case 5:
+    read_from_connection(text);
+    break;
+  default: // a report again, so that the fuzzer need not find the length of a frame
     if (const auto answers = decode_last(WireWriter().put(std::string_view(text)).bytes()))
       check_exports(answers->exports);
   }

@@ -86,7 +86,8 @@ Result<sys::Completed> ScriptedSystem::answer(std::vector<Answer>& answers, cons
   for (const auto& [path, content] : found->files) {
     if (auto made = files().make_directories(parent_path(path)); !made)
       return fail(made.error());
-    if (auto written = files().write(path, content); !written)
+    const auto before = files().read_if_exists(path);
+    if (auto written = files().write_if(path, before.value_or(std::nullopt), content); !written)
       return fail(written.error());
   }
   if (found->error)

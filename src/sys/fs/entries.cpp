@@ -1,5 +1,5 @@
-// read_entries: one look at many paths. What may hang is asked by one child, on as many threads as it takes for none to
-// wait behind one that hangs.
+// read_entries: one look at many paths. One child asks for all that may hang, on enough threads that no question waits
+// behind one that hangs.
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "sys/fs/entry.hpp"
@@ -40,8 +40,8 @@ enum class Event : char { begun, step, answered };
 /// The questions of one child, shared by its threads.
 class Asker {
  public:
-  Asker(const EntryRequest& request, const std::vector<Question>& questions, const EntryReader& reader, int fd)
-      : m_request(request), m_reader(reader), m_fd(fd) {
+  Asker(const EntryRequest& request, const std::vector<Question>& questions, int root, int fd)
+      : m_request(request), m_root(root), m_fd(fd) {
     for (const Question& question : questions)
       m_waiting[question.superblock].push_back(question.index);
     for (auto& [superblock, indices] : m_waiting)
@@ -117,7 +117,7 @@ class Asker {
       m_running.try_emplace(superblock, Running{index, Clock::now()});
       send(Event::begun, WireWriter().put(index));
       lock.unlock();
-      const Entry entry = m_reader.read(m_request.queries[index], [&](std::string_view step) {
+      const Entry entry = read_entry(m_root, m_request.queries[index], {}, [&](std::string_view step) {
         const std::lock_guard guard(m_mutex);
         send(Event::step, WireWriter().put(index).put(step));
       });
@@ -134,8 +134,7 @@ class Asker {
   }
 
   const EntryRequest& m_request;
-  const EntryReader& m_reader;
-  int m_fd;
+  int m_root, m_fd;
   std::mutex m_mutex;
   std::condition_variable m_over; ///< no thread is left
   std::size_t m_threads = 0, m_answered = 0;
@@ -268,8 +267,8 @@ void ask_child(const Files& files, const EntryRequest& request, const std::vecto
                std::vector<Entry>& entries) {
   Listener listener(request, questions, entries);
   auto child = WorkingChild::start(request.as, [&](int fd) {
-    const EntryReader reader(files.root(), {});
-    Asker(request, questions, reader, fd).run();
+    const Fd root = files.open_root();
+    Asker(request, questions, root.get(), fd).run();
     ::_exit(0); // before the last thread could find its mutex destroyed
   });
   if (child)
@@ -297,7 +296,7 @@ void locate(Entry& entry, const MountTable& mounts) {
   }
 }
 
-/// The kernel takes the memory lock of the process for these. One that hangs in a page fault keeps its own.
+/// Reading these takes the memory lock of that process, which it keeps while it hangs in a page fault.
 bool waits_for_process(std::string_view path) {
   return path.starts_with("/proc/") && path.size() > 6 && path[6] >= '0' && path[6] <= '9' &&
          (path.ends_with("/maps") || path.ends_with("/cmdline"));
@@ -311,15 +310,15 @@ std::vector<Entry> read_entries(const Files& files, const MountTable& mounts, co
   // What may hang is decided by the table of this process, whatever `mounts` describes.
   const auto table = files.mounts();
   const bool other_user = request.as && request.as->uid != ::geteuid();
-  std::optional<EntryReader> reader;
-  if (table && !other_user && !files.root_may_hang())
-    reader.emplace(files.root(), table->hanging());
+  const bool looks_itself = table && !other_user && !files.root_may_hang();
+  const auto stop_at = looks_itself ? files.hanging_in(*table) : MountTargets();
+  const Fd root = looks_itself ? files.open_root() : Fd();
   for (std::size_t index = 0; index < entries.size(); ++index) {
     const EntryQuery& query = request.queries[index];
     Entry& entry = entries[index];
     const bool locked = waits_for_process(query.path);
-    if (reader && !locked)
-      entry = reader->read(query, nullptr);
+    if (looks_itself && !locked)
+      entry = read_entry(root.get(), query, stop_at, nullptr);
     else
       entry = unasked(query);
     if (entry.error_number != EREMOTE)

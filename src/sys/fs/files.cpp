@@ -34,6 +34,20 @@ bool Files::root_may_hang() const {
   return owner == nullptr ? table->hanging().contains("/") : may_hang(owner->fs_type);
 }
 
+MountTargets Files::hanging_in(const MountTable& mounts) const {
+  if (is_live())
+    return mounts.hanging();
+  MountTargets inside;
+  for (const std::string& target : mounts.hanging())
+    if (target != m_root && is_under(target, m_root))
+      inside.insert(target.substr(m_root.size()));
+  return inside;
+}
+
+Fd Files::open_root() const {
+  return Fd(::open(m_root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+}
+
 Entry Files::entry(const EntryQuery& query) const {
   return read_entries(*this, mounts().value_or(MountTable()), {{query}}).front();
 }

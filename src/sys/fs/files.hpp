@@ -29,6 +29,10 @@ class Files {
   [[nodiscard]] Result<MountTable> mounts() const { return m_mounts->current(); }
   /// The root itself lies on a mount on which a look may hang.
   [[nodiscard]] bool root_may_hang() const;
+  /// MountTable::hanging(), as seen from inside the root; the root itself is not among them.
+  [[nodiscard]] MountTargets hanging_in(const MountTable& mounts) const;
+  /// O_PATH; may hang if root_may_hang().
+  [[nodiscard]] Fd open_root() const;
 
   /// One look, see read_entries().
   [[nodiscard]] Entry entry(const EntryQuery& query) const;
@@ -45,9 +49,8 @@ class Files {
 
   /// Replace or create atomically: temporary file in the same directory, fsync, owner, mode, ACL and xattrs of the file
   /// that is replaced (or `mode` for a new one), rename, fsync of the directory. A trusted symlink is followed and its
-  /// target is replaced; any other is `permission`. Missing parent directories are an error (`not_found`).
-  Result<void> write(const std::string& path, std::string_view content, mode_t mode = 0644) const;
-  /// As write, but fails with `conflict` if the content is not `before` at the time of the rename (nullopt: no file).
+  /// target is replaced; any other is `permission`. Missing parent directories are an error (`not_found`). `conflict`
+  /// if the content is not `before` at the time of the rename; nullopt: if there is anything.
   Result<void> write_if(const std::string& path, const std::optional<std::string>& before, std::string_view content,
                         mode_t mode = 0644) const;
   Result<void> remove(const std::string& path) const; ///< unlink and fsync of the directory

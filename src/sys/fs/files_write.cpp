@@ -1,4 +1,4 @@
-// The writing half of Files: whatever happens, the old file or the new one is there, whole.
+// The writing half of Files: whatever happens, there is the whole old file or the whole new one.
 #include "base/path.hpp"
 #include "sys/fs/files.hpp"
 #include "sys/process/call.hpp"
@@ -44,14 +44,29 @@ class TemporaryFile {
 
   /// `exclusive`: fails with EEXIST if there is a file of that name by now.
   bool rename_to(const std::string& name, bool exclusive) {
-    int status = ::renameat2(m_directory, m_name.c_str(), m_directory, name.c_str(), exclusive ? RENAME_NOREPLACE : 0);
-    if (status != 0 && (errno == EINVAL || errno == ENOSYS)) // not every file system knows RENAME_NOREPLACE
-      status = ::renameat(m_directory, m_name.c_str(), m_directory, name.c_str());
-    m_renamed = status == 0;
+    m_renamed =
+        ::renameat2(m_directory, m_name.c_str(), m_directory, name.c_str(), exclusive ? RENAME_NOREPLACE : 0) == 0;
+    if (m_renamed || !exclusive || (errno != EINVAL && errno != ENOSYS))
+      return m_renamed;
+    if (const int error = link_as(name); error != EPERM && error != EOPNOTSUPP && error != ENOSYS) {
+      errno = error;
+      return error == 0; // and the first name goes with this object
+    }
+    m_renamed = ::renameat(m_directory, m_name.c_str(), m_directory, name.c_str()) == 0; // neither: it was just checked
     return m_renamed;
   }
 
  private:
+  /// NFS does not know RENAME_NOREPLACE, but link(2) never replaces. Its answer can get lost there, so that the second
+  /// one says EEXIST; the number of links is right (open(2), O_EXCL). 0 or errno.
+  int link_as(const std::string& name) {
+    if (::linkat(m_directory, m_name.c_str(), m_directory, name.c_str(), 0) == 0)
+      return 0;
+    const int error = errno;
+    struct stat status{};
+    return ::fstat(m_fd.get(), &status) == 0 && status.st_nlink == 2 ? 0 : error;
+  }
+
   int m_directory;
   std::string m_name;
   Fd m_fd;
@@ -121,47 +136,29 @@ Fd open_old(const Walked& location) {
 
 /// Does the open file hold exactly this?
 bool holds(int fd, const std::string& content) {
-  std::string found(content.size() + 1, '\0');
-  std::size_t size = 0;
-  while (size < found.size()) {
-    const ssize_t count = ::read(fd, &found[size], found.size() - size);
-    if (count < 0 && errno == EINTR)
-      continue;
-    if (count <= 0)
-      break;
-    size += static_cast<std::size_t>(count);
-  }
-  found.resize(size);
-  return found == content;
+  std::string found;
+  return read_all(fd, found, content.size() + 1) == 0 && found == content;
 }
 
-/// What the caller expects to replace: anything, no file, or a file with this content.
-struct Expectation {
-  bool any = true;
-  const std::optional<std::string>* content = nullptr;
-};
-
-Result<void> check(const Walked& location, const std::string& path, const Expectation& expected) {
-  if (expected.any)
-    return {};
+/// `conflict` unless the file holds `before`, or there is none.
+Result<void> check(const Walked& location, const std::string& path, const std::optional<std::string>& before) {
   const Fd current = open_old(location);
   if (!current && errno != ENOENT)
     return fail(errno_error(errno, path));
-  const bool wanted = expected.content->has_value();
-  if (current && wanted ? holds(current.get(), **expected.content) : !current && !wanted)
+  if (current && before ? holds(current.get(), *before) : !current && !before)
     return {};
   return fail(ErrorCode::conflict, path + ": was changed by somebody else in the meantime", "run the command again");
 }
 
 Result<void> replace(const Walked& location, const std::string& path, std::string_view content, mode_t mode,
-                     const Expectation& expected) {
+                     const std::optional<std::string>& before) {
   const Fd old_file = open_old(location);
   if (!old_file && errno != ENOENT)
     return fail(errno_error(errno, path));
   struct stat info{};
   if (old_file && (::fstat(old_file.get(), &info) != 0 || !S_ISREG(info.st_mode)))
     return fail(ErrorCode::failed, path + (S_ISDIR(info.st_mode) ? ": is a directory" : ": is not a regular file"));
-  if (auto checked = check(location, path, expected); !checked)
+  if (auto checked = check(location, path, before); !checked)
     return checked;
 
   TemporaryFile file(location);
@@ -171,11 +168,11 @@ Result<void> replace(const Walked& location, const std::string& path, std::strin
     return fail(errno_error(error, path));
   if (::fsync(file.fd()) != 0)
     return fail(errno_error(errno, path));
-  if (auto checked = check(location, path, expected); !checked)
+  if (auto checked = check(location, path, before); !checked)
     return checked;
-  if (!file.rename_to(location.name, !expected.any && !expected.content->has_value())) {
+  if (!file.rename_to(location.name, !before)) {
     if (errno == EEXIST)
-      return check(location, path, expected);
+      return check(location, path, before);
     return fail(errno_error(errno, path));
   }
   return sync_directory(location.directory.get(), path);
@@ -199,7 +196,7 @@ Result<void> Files::at(const std::string& path, WalkRule rule,
   rule.links = Links::trusted;
   bool hangs = root_may_hang();
   const auto go = [&]() -> Result<void> {
-    const Fd root(::open(m_root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    const Fd root = open_root();
     const auto found = walk(root.get(), path, rule);
     if (!found) {
       hangs = found.error().may_hang;
@@ -213,10 +210,7 @@ Result<void> Files::at(const std::string& path, WalkRule rule,
     const auto table = mounts();
     if (!table)
       return fail(table.error());
-    std::set<std::string, std::less<>> stop_at;
-    for (const std::string& target : table->hanging())
-      if (is_under(target, m_root))
-        stop_at.insert(is_live() ? target : target.substr(m_root.size()));
+    const auto stop_at = hanging_in(*table);
     rule.stop_at = &stop_at;
     auto done = go();
     rule.stop_at = nullptr;
@@ -230,15 +224,10 @@ Result<void> Files::at(const std::string& path, WalkRule rule,
   return done;
 }
 
-Result<void> Files::write(const std::string& path, std::string_view content, mode_t mode) const {
-  return at(path, {.follow_last = true},
-            [&](const Walked& location) { return replace(location, path, content, mode, {}); });
-}
-
 Result<void> Files::write_if(const std::string& path, const std::optional<std::string>& before,
                              std::string_view content, mode_t mode) const {
   return at(path, {.follow_last = true},
-            [&](const Walked& location) { return replace(location, path, content, mode, {false, &before}); });
+            [&](const Walked& location) { return replace(location, path, content, mode, before); });
 }
 
 Result<void> Files::remove(const std::string& path) const {

@@ -14,7 +14,7 @@
 namespace sharefs::sys {
 namespace {
 
-using Step = std::function<void(std::string_view)>;
+using Step = std::function<void(std::string_view)>; ///< called before a system call, with its name
 
 EntryKind kind_of(mode_t mode) {
   if (S_ISREG(mode))
@@ -127,18 +127,7 @@ int read_names(const Walked& found, Entry& entry) {
 
 int read_content(const Walked& found, std::size_t limit, Entry& entry) {
   const Fd fd = open_found(found, 0);
-  std::array<char, 65536> buffer{};
-  while (fd && entry.content.size() < limit) {
-    const ssize_t count = ::read(fd.get(), buffer.data(), std::min(buffer.size(), limit - entry.content.size()));
-    if (count < 0 && errno == EINTR)
-      continue;
-    if (count < 0)
-      return errno;
-    if (count == 0)
-      break;
-    entry.content.append(buffer.data(), static_cast<std::size_t>(count));
-  }
-  return fd ? 0 : errno;
+  return fd ? read_all(fd.get(), entry.content, limit) : errno;
 }
 
 /// All that was asked about a thing that is there. 0 or errno; `step` is where it stopped.
@@ -168,16 +157,8 @@ int read_more(const EntryQuery& query, const Walked& found, const Step& begin, E
 
 } // namespace
 
-EntryReader::EntryReader(const std::string& root, const std::set<std::string, std::less<>>& stop_at)
-    : m_root(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)) {
-  for (const std::string& target : stop_at)
-    if (root == "/")
-      m_stop_at.insert(target);
-    else if (target != root && is_under(target, root))
-      m_stop_at.insert(target.substr(root.size()));
-}
-
-Entry EntryReader::read(const EntryQuery& query, const std::function<void(std::string_view)>& begin_step) const {
+Entry read_entry(int root, const EntryQuery& query, const MountTargets& stop_at,
+                 const std::function<void(std::string_view)>& begin_step) {
   Entry entry;
   entry.path = query.path;
   entry.resolved = normalize_path(query.path);
@@ -187,11 +168,9 @@ Entry EntryReader::read(const EntryQuery& query, const std::function<void(std::s
     if (begin_step)
       begin_step(next);
   };
-  const auto found = walk(m_root.get(), query.path,
-                          {.links = query.links,
-                           .follow_last = query.follow,
-                           .guarded = query.guarded,
-                           .stop_at = m_stop_at.empty() ? nullptr : &m_stop_at});
+  const auto found =
+      walk(root, query.path,
+           {.links = query.links, .follow_last = query.follow, .guarded = query.guarded, .stop_at = &stop_at});
   if (!found) {
     entry.error_number = found.error().may_hang ? EREMOTE : found.error().error_number;
     entry.resolved = found.error().resolved;
@@ -229,21 +208,8 @@ Error Entry::error() const {
 }
 
 const char* to_string(EntryKind kind) {
-  switch (kind) {
-  case EntryKind::missing:
-    return "missing";
-  case EntryKind::file:
-    return "file";
-  case EntryKind::directory:
-    return "directory";
-  case EntryKind::symlink:
-    return "symlink";
-  case EntryKind::other:
-    return "other";
-  case EntryKind::unknown:
-    break;
-  }
-  return "unknown";
+  static constexpr std::array k_names{"missing", "file", "directory", "symlink", "other", "unknown"};
+  return name_in(k_names, kind);
 }
 
 } // namespace sharefs::sys

@@ -1,5 +1,5 @@
 #pragma once
-// Private to fs: one look at one path, in whatever process it is asked.
+// Private to fs: one look at one path, in this process or in a child.
 #include "sys/fs/entry.hpp"
 #include "sys/process/wire.hpp"
 
@@ -9,19 +9,10 @@
 
 namespace sharefs::sys {
 
-class EntryReader {
- public:
-  /// `stop_at`: targets of mounts that must not be entered.
-  EntryReader(const std::string& root, const std::set<std::string, std::less<>>& stop_at);
-
-  /// An unknown entry with EREMOTE where a mount of `stop_at` is reached. `begin_step`, if given, is called before each
-  /// system call that may hang, with its name.
-  Entry read(const EntryQuery& query, const std::function<void(std::string_view)>& begin_step) const;
-
- private:
-  Fd m_root;
-  std::set<std::string, std::less<>> m_stop_at;
-};
+/// What lies at `query.path`, seen from `root`. An unknown entry with EREMOTE where a mount of `stop_at` is reached.
+/// `begin_step`, if given, is called before each system call that may hang, with its name.
+Entry read_entry(int root, const EntryQuery& query, const MountTargets& stop_at,
+                 const std::function<void(std::string_view)>& begin_step);
 
 template <WireOf<Space> S> auto wire_fields(S& s) {
   return std::tie(s.latency, s.size_bytes, s.free_bytes, s.files, s.free_files);

@@ -7,6 +7,7 @@
 #include <array>
 #include <cerrno>
 #include <climits>
+#include <optional>
 
 namespace sharefs::sys {
 namespace {
@@ -30,31 +31,23 @@ class Walk {
   }
 
   tl::expected<Walked, WalkError> run() {
-    if (auto begun = restart(); !begun)
-      return tl::make_unexpected(begun.error());
-    while (!m_pending.empty()) {
+    bool more = restart();
+    while (more && !m_pending.empty()) {
       const std::string name = std::move(m_pending.back());
       m_pending.pop_back();
-      if (name == "..") {
-        if (auto up = leave(); !up)
-          return tl::make_unexpected(up.error());
-        continue;
-      }
-      auto went_on = enter(name);
-      if (!went_on)
-        return tl::make_unexpected(went_on.error());
-      if (!*went_on)
-        break; // nothing there, or no directory
+      more = name == ".." ? leave() : enter(name);
     }
+    if (m_error)
+      return tl::make_unexpected(std::move(*m_error));
     return finish();
   }
 
  private:
-  using Status = tl::expected<void, WalkError>;
+  // Each of these steps is true if the walk goes on.
 
-  [[nodiscard]] tl::unexpected<WalkError> stop(int error_number, const std::string& path, std::string reason = {},
-                                               bool may_hang = false) const {
-    return tl::make_unexpected(WalkError{error_number, path, std::move(reason), with_rest(path), may_hang});
+  bool stop(int error_number, const std::string& path, std::string reason = {}, bool may_hang = false) {
+    m_error = WalkError{error_number, path, std::move(reason), with_rest(path), may_hang};
+    return false;
   }
 
   /// `path` and the components still to come, lexically.
@@ -73,24 +66,22 @@ class Walk {
   }
 
   /// Stand in the root directory.
-  Status restart() {
+  bool restart() {
     m_here = "/";
     m_walked.directory = Fd();
     m_walked.name = ".";
     m_walked.fd.reset(::openat(m_root, ".", O_PATH | O_DIRECTORY | O_CLOEXEC));
-    if (!m_walked.fd || ::fstat(m_walked.fd.get(), &m_walked.status) != 0)
-      return stop(errno, "/");
-    return {};
+    return (m_walked.fd && ::fstat(m_walked.fd.get(), &m_walked.status) == 0) || stop(errno, "/");
   }
 
   /// `..`: down again to the directory above, by the names that are known to be no links.
-  Status leave() {
+  bool leave() {
     push(parent_path(m_here));
     return restart();
   }
 
-  /// One component further. False: it is the last that can be reached.
-  tl::expected<bool, WalkError> enter(const std::string& name) {
+  /// One component further. False, without an error: it is the last that can be reached.
+  bool enter(const std::string& name) {
     const std::string path = join_path(m_here, name);
     if (m_rule.stop_at != nullptr && m_rule.stop_at->contains(path))
       return stop(0, path, {}, true);
@@ -98,19 +89,17 @@ class Walk {
     struct stat status{};
     if (next ? ::fstat(next.get(), &status) != 0 : errno != ENOENT)
       return stop(errno, path);
-    if (auto safe = check_exchange(name, path, next ? &status : nullptr); !safe)
-      return tl::make_unexpected(safe.error());
+    if (!check_exchange(name, path, next ? &status : nullptr))
+      return false;
     std::string link;
     if (next && S_ISLNK(status.st_mode)) {
-      auto text = link_text(next.get(), path);
-      if (!text)
-        return tl::make_unexpected(text.error());
-      if (!m_pending.empty() || m_rule.follow_last) {
-        if (auto followed = follow(*text, status, path); !followed)
-          return tl::make_unexpected(followed.error());
-        return true;
-      }
-      link = std::move(*text);
+      std::array<char, PATH_MAX> text{};
+      const ssize_t size = ::readlinkat(next.get(), "", text.data(), text.size());
+      if (size < 0)
+        return stop(errno, path);
+      link.assign(text.data(), static_cast<std::size_t>(size));
+      if (!m_pending.empty() || m_rule.follow_last)
+        return follow(link, status, path);
     }
     m_walked.directory = std::move(m_walked.fd);
     m_walked.ancestor = m_here;
@@ -128,33 +117,25 @@ class Walk {
   }
 
   /// Could somebody else put another thing at `name` in the directory that we stand in?
-  Status check_exchange(const std::string& name, const std::string& path, const struct stat* entry) {
+  bool check_exchange(const std::string& name, const std::string& path, const struct stat* entry) {
     if (!m_rule.guarded)
-      return {};
+      return true;
     const struct stat& directory = m_walked.status;
     const bool ours = is_trusted(directory.st_uid);
     // Many users have a group of their own, in which nobody else is.
     const mode_t others = ::geteuid() == 0 ? S_IWGRP | S_IWOTH : S_IWOTH;
     if (ours && (directory.st_mode & others) == 0)
-      return {};
+      return true;
     const bool sticky = (directory.st_mode & S_ISVTX) != 0;
     if (ours && sticky && (entry == nullptr || is_trusted(entry->st_uid)))
-      return {};
+      return true;
     return stop(EPERM, path,
                 "others could exchange " + quoted(name) + ": " + quoted(m_here) +
                     (ours ? " has mode " + format_mode(directory.st_mode & 07777)
                           : " belongs to uid " + std::to_string(directory.st_uid)));
   }
 
-  tl::expected<std::string, WalkError> link_text(int link, const std::string& path) {
-    std::array<char, PATH_MAX> text{};
-    const ssize_t size = ::readlinkat(link, "", text.data(), text.size());
-    if (size < 0)
-      return stop(errno, path);
-    return std::string(text.data(), static_cast<std::size_t>(size));
-  }
-
-  Status follow(const std::string& text, const struct stat& status, const std::string& path) {
+  bool follow(const std::string& text, const struct stat& status, const std::string& path) {
     if (++m_links > k_most_links)
       return stop(ELOOP, path);
     const bool in_home = !m_beneath.empty() && is_under(path, m_beneath) && path != m_beneath;
@@ -163,7 +144,7 @@ class Walk {
     if (m_rule.links == Links::trusted && !is_trusted(status.st_uid))
       return stop(EPERM, path, quoted(path) + " is a symbolic link of uid " + std::to_string(status.st_uid));
     push(text);
-    return text.starts_with('/') ? restart() : Status();
+    return !text.starts_with('/') || restart();
   }
 
   Walked finish() {
@@ -182,6 +163,7 @@ class Walk {
   std::vector<std::string> m_pending; ///< components still to come, last first
   std::string m_here;                 ///< real path of Walked::fd
   Walked m_walked;
+  std::optional<WalkError> m_error;
   int m_links = 0;
 };
 

@@ -1,6 +1,6 @@
 #pragma once
 // The one walk from the root directory down a path, component by component, on descriptors (compare systemd's chase()):
-// what is checked is what is used, whatever somebody does to the names meanwhile.
+// what is checked is what is used, even if somebody renames it meanwhile.
 #include "base/result.hpp"
 #include "sys/process/fd.hpp"
 
@@ -11,6 +11,9 @@
 #include <vector>
 
 namespace sharefs::sys {
+
+/// Where file systems are mounted.
+using MountTargets = std::set<std::string, std::less<>>;
 
 /// Which symbolic links a walk follows. They stay inside the root, as in chroot(2).
 enum class Links {
@@ -26,10 +29,10 @@ struct WalkRule {
   std::string beneath = {};
   /// Refuse (EPERM) a path that somebody else could exchange: each directory on the way, up to the one that holds the
   /// name, belongs to root or this process's user, and nobody else may write there, unless it is sticky and the next
-  /// component is root's or ours, or missing (who makes it has to do so exclusively).
+  /// component is root's or ours, or missing: the caller then has to make it exclusively.
   bool guarded = false;
   /// Targets of mounts that must not be entered. The walk ends there with WalkError::may_hang.
-  const std::set<std::string, std::less<>>* stop_at = nullptr;
+  const MountTargets* stop_at = nullptr;
 };
 
 struct WalkError {

@@ -1,11 +1,10 @@
 #include "sys/identity/local_host.hpp"
 
 #include "base/text.hpp"
+#include "sys/nfs/net.hpp"
 #include "sys/process/call.hpp"
-#include "sys/process/fd.hpp"
 
 #include <algorithm>
-#include <arpa/inet.h>
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -24,28 +23,22 @@ constexpr std::chrono::milliseconds k_name_service_deadline{5000};
 
 std::string read_line(const char* path) {
   const Fd fd(::open(path, O_RDONLY | O_CLOEXEC));
-  std::array<char, 256> buffer{};
-  const ssize_t size = fd ? ::read(fd.get(), buffer.data(), buffer.size()) : -1;
-  return size < 0 ? std::string() : std::string(trim({buffer.data(), static_cast<std::size_t>(size)}));
+  std::string text;
+  (void)read_all(fd.get(), text);
+  return std::string(trim(text));
 }
 
 /// The printable address of an interface, or "" for one that no other host can use.
 std::string usable_address(const ifaddrs& interface) {
-  if (interface.ifa_addr == nullptr || (interface.ifa_flags & IFF_UP) == 0)
+  const sockaddr* address = interface.ifa_addr;
+  if (address == nullptr || (interface.ifa_flags & IFF_UP) == 0 || (interface.ifa_flags & IFF_LOOPBACK) != 0)
     return {};
-  if ((interface.ifa_flags & IFF_LOOPBACK) != 0)
-    return {};
-  std::array<char, INET6_ADDRSTRLEN> buffer{};
-  if (interface.ifa_addr->sa_family == AF_INET) {
-    const auto* address = reinterpret_cast<const sockaddr_in*>(interface.ifa_addr);
-    ::inet_ntop(AF_INET, &address->sin_addr, buffer.data(), buffer.size());
-  } else if (interface.ifa_addr->sa_family == AF_INET6) {
-    const auto* address = reinterpret_cast<const sockaddr_in6*>(interface.ifa_addr);
-    if (IN6_IS_ADDR_LINKLOCAL(&address->sin6_addr))
-      return {};
-    ::inet_ntop(AF_INET6, &address->sin6_addr, buffer.data(), buffer.size());
-  }
-  return buffer.data();
+  const auto* v6 = reinterpret_cast<const sockaddr_in6*>(address);
+  if (address->sa_family == AF_INET)
+    return numeric_address(*address, sizeof(sockaddr_in));
+  if (address->sa_family == AF_INET6 && !IN6_IS_ADDR_LINKLOCAL(&v6->sin6_addr))
+    return numeric_address(*address, sizeof(sockaddr_in6));
+  return {};
 }
 
 std::vector<std::string> own_addresses() {
@@ -110,7 +103,7 @@ Result<User> local_user(const std::string& name) {
   };
   const auto answer = call(std::nullopt, k_name_service_deadline, [&] { return ask_name_service(ask, true); });
   if (!answer && answer.error().code == ErrorCode::timeout)
-    return fail(ErrorCode::timeout, "no answer to the question who user `" + name + "` is",
+    return fail(ErrorCode::timeout, "the name service does not answer for user `" + name + "`",
                 "check the name services in /etc/nsswitch.conf (LDAP, NIS, sssd)");
   if (!answer)
     return fail(answer.error());

@@ -6,13 +6,13 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <functional>
 #include <optional>
-#include <unordered_map>
 
 namespace sharefs::sys {
 namespace {
 
-/// What the kernel appends to a removed mount point: in mountinfo, and in older forms of the table.
+/// What the kernel appends to the name of a removed mount point, in mountinfo and in older tables.
 constexpr std::array<std::string_view, 2> k_deleted_marks{"//deleted", "\\040(deleted)"};
 
 bool strip_deleted_mark(std::string_view& raw_target) {
@@ -24,7 +24,7 @@ bool strip_deleted_mark(std::string_view& raw_target) {
   return false;
 }
 
-/// Takes the word before the next blank off the front. Two blanks in a row have an empty word between them: a source.
+/// Takes the word before the next blank off the front. Between two blanks lies an empty word: a source can be empty.
 std::string_view take_word(std::string_view& rest) {
   const std::size_t end = std::min(rest.find(' '), rest.size());
   const std::string_view word = rest.substr(0, end);
@@ -38,7 +38,7 @@ template <class Number> bool read_number(std::string_view word, Number& into) {
 }
 
 /// proc_pid_mountinfo(5): ID PARENT MAJOR:MINOR ROOT TARGET OPTIONS [OPTIONAL...] - TYPE SOURCE SUPER_OPTIONS. The
-/// kernel escapes blanks within a field, so that the first lonely dash is the one that ends the optional fields.
+/// kernel escapes blanks within a field, so the first dash between blanks ends the optional fields.
 std::optional<MountEntry> entry_from(std::string_view line) {
   constexpr std::string_view k_dash = " - ";
   const std::size_t dash = line.find(k_dash);
@@ -59,7 +59,6 @@ std::optional<MountEntry> entry_from(std::string_view line) {
   entry.deleted = strip_deleted_mark(target);
   entry.target = decode_octal(target);
   entry.options = decode_octal(take_word(mount));
-  entry.optional_fields = std::string(trim(mount));
   entry.fs_type = decode_octal(take_word(super));
   entry.source = decode_octal(take_word(super));
   entry.super_options = decode_octal(super);
@@ -92,9 +91,8 @@ bool is_shared_fs_type(std::string_view fs_type) {
       "davfs2", "smbnetfs",  "quobyte",  "fuse_dfs",  "cvmfs2",    "xtreemfs", "orangefs",     "hf3fs",
   };
   if (const auto dot = fs_type.find('.'); dot != std::string_view::npos && fs_type.substr(0, dot).starts_with("fuse"))
-    return std::find(std::begin(k_shared_fuse), std::end(k_shared_fuse), fs_type.substr(dot + 1)) !=
-           std::end(k_shared_fuse);
-  return std::find(std::begin(k_shared), std::end(k_shared), fs_type) != std::end(k_shared);
+    return std::ranges::count(k_shared_fuse, fs_type.substr(dot + 1)) != 0;
+  return std::ranges::count(k_shared, fs_type) != 0;
 }
 
 bool may_hang(std::string_view fs_type) {
@@ -137,21 +135,9 @@ Result<MountTable> MountTable::parse(std::string_view mountinfo) {
   return MountTable(std::move(entries));
 }
 
-std::string MountTable::format() const {
-  std::string text;
-  for (const MountEntry& entry : entries()) {
-    const std::string target = encode_octal(entry.target) + (entry.deleted ? "//deleted" : "");
-    const std::string optional = entry.optional_fields.empty() ? "" : entry.optional_fields + " ";
-    text += std::to_string(entry.id) + " " + std::to_string(entry.parent) + " " + std::to_string(entry.major) + ":" +
-            std::to_string(entry.minor) + " " + encode_octal(entry.root) + " " + target + " " + entry.options + " " +
-            optional + "- " + entry.fs_type + " " + encode_octal(entry.source) + " " + entry.super_options + "\n";
-  }
-  return text;
-}
-
 const MountEntry* MountTable::owner_of(std::string_view path) const {
   const MountEntry* current = m_index->root;
-  // Each step goes one mount down; a table that goes in circles is no reason to do so here.
+  // Each step goes one mount down. The number of steps is bounded, as a table could go in circles.
   for (std::size_t steps = 0; current != nullptr && steps < entries().size(); ++steps) {
     const auto children = m_index->children.find(current->id);
     const MountEntry* next = nullptr;
@@ -181,49 +167,34 @@ const MountEntry* MountTable::at(std::string_view target) const {
 }
 
 std::vector<const MountEntry*> MountTable::below(std::string_view target) const {
-  struct Node {
-    const MountEntry* entry;
-    std::size_t depth;
-    std::size_t blockers = 0; ///< mounts that have to go before this one
-    bool taken = false;
-    std::vector<std::size_t> frees{};
+  std::vector<const MountEntry*> deepest_first;
+  for (auto entry = entries().rbegin(); entry != entries().rend(); ++entry)
+    if (!entry->deleted && is_under(entry->target, target))
+      deepest_first.push_back(&*entry);
+  std::ranges::stable_sort(deepest_first, std::greater(),
+                           [](const MountEntry* entry) { return path_depth(entry->target); });
+
+  std::vector<const MountEntry*> order;
+  std::set<const MountEntry*> taken;
+  // A mount goes after those on it, and after siblings that hide it: mounted later, on a directory above its own.
+  const std::function<void(const MountEntry&)> take = [&](const MountEntry& entry) {
+    if (!is_under(entry.target, target) || !taken.insert(&entry).second)
+      return;
+    if (const auto children = m_index->children.find(entry.id); children != m_index->children.end())
+      for (const auto& [path, child] : children->second)
+        take(*child);
+    if (const auto siblings = m_index->children.find(entry.parent); siblings != m_index->children.end())
+      for (std::string above = entry.target; above != "/";) {
+        above = parent_path(above);
+        const auto sibling = siblings->second.find(above);
+        if (sibling != siblings->second.end() && sibling->second->id != entry.parent)
+          take(*sibling->second);
+      }
+    order.push_back(&entry);
   };
-  std::vector<Node> nodes;
-  for (const MountEntry& entry : entries())
-    if (!entry.deleted && is_under(entry.target, target))
-      nodes.push_back({&entry, path_depth(entry.target)});
-
-  std::unordered_map<int, std::vector<std::size_t>> by_parent;
-  for (std::size_t i = 0; i < nodes.size(); ++i)
-    by_parent[nodes[i].entry->parent].push_back(i);
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
-    // Its children, and siblings that hide it (mounted later, on a directory above its mount point).
-    if (const auto children = by_parent.find(nodes[i].entry->id); children != by_parent.end())
-      for (const std::size_t child : children->second)
-        if (child != i)
-          nodes[child].frees.push_back(i), ++nodes[i].blockers;
-    for (const std::size_t sibling : by_parent[nodes[i].entry->parent])
-      if (nodes[sibling].entry->target.size() < nodes[i].entry->target.size() &&
-          is_under(nodes[i].entry->target, nodes[sibling].entry->target) && nodes[sibling].entry != nodes[i].entry)
-        nodes[sibling].frees.push_back(i), ++nodes[i].blockers;
-  }
-
-  std::vector<const MountEntry*> result;
-  while (result.size() < nodes.size()) {
-    std::size_t best = nodes.size();
-    for (std::size_t i = 0; i < nodes.size(); ++i) {
-      if (nodes[i].taken)
-        continue;
-      const bool free = nodes[i].blockers == 0;
-      if (best == nodes.size() || (free && (nodes[best].blockers != 0 || nodes[i].depth >= nodes[best].depth)))
-        best = i;
-    }
-    nodes[best].taken = true;
-    result.push_back(nodes[best].entry);
-    for (const std::size_t freed : nodes[best].frees)
-      --nodes[freed].blockers;
-  }
-  return result;
+  for (const MountEntry* entry : deepest_first)
+    take(*entry);
+  return order;
 }
 
 } // namespace sharefs::sys

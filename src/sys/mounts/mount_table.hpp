@@ -1,5 +1,5 @@
 #pragma once
-// The mount table as /proc/self/mountinfo tells it. Pure values; reading it never touches a mounted file system.
+// The mount table as it stands in /proc/self/mountinfo. Pure values; reading it never touches a mounted file system.
 #include "base/result.hpp"
 
 #include <functional>
@@ -21,7 +21,6 @@ struct MountEntry {
   std::string target;            ///< mount point, decoded; a removed one without its "//deleted" mark
   bool deleted = false;          ///< the mount point was removed
   std::string options;           ///< per mount point: rw,relatime
-  std::string optional_fields;   ///< "shared:1 master:2"
   std::string fs_type;           ///< nfs, nfs4, ext4, autofs, fuse.sshfs ...
   std::string source;            ///< server:/path, /dev/sda1, ...
   std::string super_options;     ///< per superblock: rw,vers=4.2,...
@@ -35,8 +34,8 @@ bool is_nfs(const MountEntry& mount);
 /// GFS2, network FUSE file systems (fuse.sshfs, fuse.glusterfs, fuse.juicefs, ...), and autofs (what it would mount is
 /// a network file system in all but rare cases).
 bool is_shared_fs_type(std::string_view fs_type);
-/// True where a look at a file may wait for something else than this host's disks and kernel: shared file systems, and
-/// all of FUSE, shared or not.
+/// True where looking at a file may wait for more than this host's disks and kernel: shared file systems and all of
+/// FUSE.
 bool may_hang(std::string_view fs_type);
 
 /// A value; copies share what they hold, so that one look at the machine can pass one table along.
@@ -47,8 +46,6 @@ class MountTable {
   /// Text of mountinfo (proc(5)), all octal escapes decoded. Error with the line number. Not by libmount: loading it
   /// and the libraries that it needs takes as long as everything else that `sharefs run` does.
   static Result<MountTable> parse(std::string_view mountinfo);
-  /// Inverse of parse: one line per entry, escaped as the kernel does it.
-  [[nodiscard]] std::string format() const;
 
   [[nodiscard]] const std::vector<MountEntry>& entries() const { return m_index->entries; }
   /// The mount that a lookup of `path` (absolute, normalized) ends in, by a purely lexical walk down the mount tree;
@@ -60,7 +57,7 @@ class MountTable {
   /// Mounts at or below `target` in an order in which they can be unmounted: deepest first, a mount before those that
   /// it hides.
   [[nodiscard]] std::vector<const MountEntry*> below(std::string_view target) const;
-  /// Targets of the mounts on which a look may hang, hidden ones too: looking at a path is worth no risk.
+  /// Targets of the mounts on which a look may hang; hidden ones too, to be safe.
   [[nodiscard]] const std::set<std::string, std::less<>>& hanging() const { return m_index->hanging; }
 
  private:

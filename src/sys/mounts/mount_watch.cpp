@@ -1,6 +1,7 @@
 #include "sys/mounts/mount_watch.hpp"
 
-#include <array>
+#include "sys/process/child.hpp"
+
 #include <cerrno>
 #include <poll.h>
 
@@ -9,21 +10,6 @@ namespace {
 
 constexpr const char* k_mountinfo = "/proc/self/mountinfo";
 constexpr int k_most_reads = 8;
-
-Result<std::string> read_from_start(int fd) {
-  std::string text;
-  std::array<char, 65536> buffer{};
-  for (off_t at = 0;; at = static_cast<off_t>(text.size())) {
-    const ssize_t count = ::pread(fd, buffer.data(), buffer.size(), at);
-    if (count < 0 && errno == EINTR)
-      continue;
-    if (count < 0)
-      return fail(errno_error(errno, k_mountinfo));
-    if (count == 0)
-      return text;
-    text.append(buffer.data(), static_cast<std::size_t>(count));
-  }
-}
 
 } // namespace
 
@@ -42,12 +28,13 @@ Result<MountTable> MountWatch::current() {
     return *m_table;
   // Mounts that come or go while it is read may leave entries out (before kernel 5.8): then it is read again.
   for (int reads = 0; reads < k_most_reads; ++reads) {
-    const auto text = read_from_start(m_file.get());
-    if (!text)
-      return fail(text.error());
+    std::string text;
+    ::lseek(m_file.get(), 0, SEEK_SET);
+    if (const int error = read_all(m_file.get(), text); error != 0)
+      return fail(errno_error(error, k_mountinfo));
     if (changed() && reads + 1 < k_most_reads)
       continue;
-    auto table = MountTable::parse(*text);
+    auto table = MountTable::parse(text);
     if (!table)
       return table;
     m_table = std::move(*table);

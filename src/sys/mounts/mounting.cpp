@@ -11,7 +11,6 @@
 #include "sys/process/call.hpp"
 #include "sys/process/child.hpp"
 #include "sys/process/interrupt.hpp"
-#include "sys/process/wire.hpp"
 
 #include <algorithm>
 #include <array>
@@ -31,12 +30,11 @@ namespace sharefs::sys {
 namespace {
 
 /// Where mount.nfs mounts, in its own namespace. Below /run only root can make or exchange anything.
-constexpr std::chrono::milliseconds k_connect_grace{500}; ///< for the child to report its own time-out
 constexpr const char* k_staging = "/run/sharefs-mount";
 constexpr std::array<const char*, 2> k_programs{"/sbin/mount.nfs", "/usr/sbin/mount.nfs"};
 constexpr std::size_t k_most_text = 4096;
 constexpr std::chrono::milliseconds k_server_deadline{3000};
-constexpr std::chrono::milliseconds k_interrupt_interval{100};
+constexpr std::chrono::milliseconds k_connect_grace{500}; ///< for the child to report its own time-out
 constexpr std::uint16_t k_nfs_port = 2049;
 
 /// What mount.nfs says, what kind of error it is, and what helps.
@@ -94,8 +92,7 @@ std::string first_line(const MountCall& call, const std::string& stderr_text) {
   return line;
 }
 
-/// Options for mount.nfs. Never in the background: it would go on in its namespace, and what it mounts would be seen by
-/// nobody.
+/// Options for mount.nfs, without `bg`: in the background it would mount in its own namespace, where nobody sees it.
 std::string foreground_options(const std::string& options) {
   auto words = split(options, ',');
   std::erase_if(words, [](const std::string& word) { return word.empty() || word == "bg"; });
@@ -104,22 +101,13 @@ std::string foreground_options(const std::string& options) {
 
 // ---- in the child ----
 
-enum class Stage : std::int32_t { target, isolation, program, nothing, attach, moved, done };
-
-/// How far the child came.
-struct Ending {
-  Stage stage = Stage::done;
-  std::int32_t error_number = 0;
-  std::string text; ///< of mount.nfs, or of the walk to the mount point
-};
-
-/// mount.nfs with its output in `said`. It stays in this process group, so that both are killed together.
-int run_mount_nfs(const MountCall& call, const char* program, int said) {
+/// mount.nfs with what it writes in `output`. It stays in this process group, so that both are killed together.
+int run_mount_nfs(const MountCall& call, const char* program, int output) {
   const std::string options = foreground_options(call.options);
   const pid_t pid = ::fork();
   if (pid == 0) {
-    ::dup2(said, 1);
-    ::dup2(said, 2);
+    ::dup2(output, 1);
+    ::dup2(output, 2);
     const std::array<const char*, 8> argv{
         "mount.nfs", call.source.c_str(), k_staging, "-n", options.empty() ? nullptr : "-o", options.c_str(), nullptr};
     const std::array<const char*, 3> environment{"PATH=/usr/sbin:/sbin:/usr/bin:/bin", "LC_ALL=C", nullptr};
@@ -133,9 +121,9 @@ int run_mount_nfs(const MountCall& call, const char* program, int said) {
 }
 
 std::string text_of(int file) {
-  std::string text(k_most_text, '\0');
-  const ssize_t size = ::pread(file, text.data(), text.size(), 0);
-  text.resize(size > 0 ? static_cast<std::size_t>(size) : 0);
+  std::string text;
+  ::lseek(file, 0, SEEK_SET);
+  (void)read_all(file, text, k_most_text);
   return text;
 }
 
@@ -145,44 +133,64 @@ std::string path_of(int fd) {
   return {path.data(), size > 0 ? static_cast<std::size_t>(size) : 0};
 }
 
-Ending mount_in_child(const MountCall& call) {
+Error not_isolated(int error_number) {
+  return errno_error(error_number, "cannot make a mount namespace", "in a container, mounting needs CAP_SYS_ADMIN");
+}
+
+/// Why nothing is mounted; nullopt if it is.
+std::optional<Error> mount_in_child(const MountCall& call) {
+  const std::string changed_hint = "run `sharefs mount --all --dry-run` to see what has changed";
   const Fd root(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
   const auto target = walk(root.get(), call.target, {.links = Links::none});
   if (!target)
-    return {Stage::target, 0, target.error().error().message};
+    return Error{ErrorCode::conflict, target.error().error().message, changed_hint, {}};
   if (!target->is_directory())
-    return {Stage::target, 0, call.target + ": expected a directory, found " + target->text()};
+    return Error{
+        ErrorCode::conflict, call.target + ": expected a directory, found " + target->text(), changed_hint, {}};
 
   const Fd ours(::open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC));
   // Slave, not private: mounts that others end meanwhile are not kept alive here.
   if (!ours || ::unshare(CLONE_NEWNS) != 0 || ::mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0 ||
       (::mkdir(k_staging, 0700) != 0 && errno != EEXIST))
-    return {Stage::isolation, errno, {}};
+    return not_isolated(errno);
   const auto program =
       std::find_if(k_programs.begin(), k_programs.end(), [](const char* path) { return ::access(path, X_OK) == 0; });
   if (program == k_programs.end())
-    return {Stage::program, ENOENT, {}};
-  const Fd said(::memfd_create("mount.nfs", 0));
-  if (!said)
-    return {Stage::isolation, errno, {}};
-  const int status = run_mount_nfs(call, *program, said.get());
+    return Error{ErrorCode::not_found,
+                 "`mount.nfs` is not installed",
+                 "run `apt-get install nfs-common` (Debian, Ubuntu) or `dnf install nfs-utils` (RHEL, Rocky)",
+                 {}};
+  const Fd output(::memfd_create("mount.nfs", 0));
+  if (!output)
+    return not_isolated(errno);
+  const int status = run_mount_nfs(call, *program, output.get());
   const auto table = MountWatch().current(); // of the new namespace; libmount has returned 0 for mounts that failed
   const auto* staged = table ? table->at(k_staging) : nullptr;
-  if (staged == nullptr || !is_nfs(*staged))
-    return {status == 0 ? Stage::nothing : Stage::program, 0, text_of(said.get())};
+  if (staged == nullptr || !is_nfs(*staged)) {
+    const std::string text = text_of(output.get()), line = first_line(call, text);
+    if (status != 0)
+      return mount_error(call, text);
+    return Error{ErrorCode::failed,
+                 "mount.nfs reported success, but nothing is mounted" + (line.empty() ? "" : ": " + line),
+                 {},
+                 {}};
+  }
 
   const Fd tree(static_cast<int>(::syscall(SYS_open_tree, AT_FDCWD, k_staging, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC)));
-  const int error = errno;
+  int error = tree ? 0 : errno;
   ::umount2(k_staging, MNT_DETACH); // an rpc.statd that mount.nfs has started keeps this namespace
-  if (!tree)
-    return {Stage::attach, error, {}};
-  if (::setns(ours.get(), CLONE_NEWNS) != 0 || ::syscall(SYS_move_mount, tree.get(), "", target->fd.get(), "",
-                                                         MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) != 0)
-    return {Stage::attach, errno, {}};
+  if (error == 0 &&
+      (::setns(ours.get(), CLONE_NEWNS) != 0 || ::syscall(SYS_move_mount, tree.get(), "", target->fd.get(), "",
+                                                          MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) != 0))
+    error = errno;
+  if (error != 0)
+    return errno_error(error, "cannot attach the mount to " + call.target,
+                       error == ENOSYS ? "sharefs needs Linux 5.2 or newer" : "");
   if (path_of(target->fd.get()) == call.target)
-    return {};
+    return std::nullopt;
   ::umount2(("/proc/self/fd/" + std::to_string(tree.get())).c_str(), MNT_DETACH);
-  return {Stage::moved, 0, {}};
+  return Error{
+      ErrorCode::conflict, call.target + ": the directory was moved away meanwhile; nothing was mounted", {}, {}};
 }
 
 // ---- in the parent ----
@@ -221,8 +229,7 @@ Result<void> check_server(const MountCall& call) {
   const int error = reached ? *reached : ETIMEDOUT;
   if (error == 0 || error == ECONNREFUSED)
     return {};
-  return fail(ErrorCode::timeout,
-              "server " + host + " does not answer (" + errno_text(error) + "): it was not mounted",
+  return fail(ErrorCode::timeout, "server " + host + " does not answer (" + errno_text(error) + "): it was not mounted",
               "run `sharefs probe " + host + "`");
 }
 
@@ -236,36 +243,6 @@ void start_lock_service(const MountCall& call) {
   command.argv = {"/usr/sbin/start-statd"};
   command.deadline = k_server_deadline;
   [[maybe_unused]] const auto started = run_process(command); // mount.nfs says what is wrong
-}
-
-Error ending_error(const MountCall& call, const Ending& ending) {
-  switch (ending.stage) {
-  case Stage::target:
-    return {ErrorCode::conflict, ending.text, "run `sharefs mount --all --dry-run` to see what has changed", {}};
-  case Stage::isolation:
-    return errno_error(ending.error_number, "cannot make a mount namespace",
-                       "in a container, mounting needs CAP_SYS_ADMIN");
-  case Stage::program:
-    if (ending.error_number == ENOENT)
-      return {ErrorCode::not_found,
-              "`mount.nfs` is not installed",
-              "run `apt-get install nfs-common` (Debian, Ubuntu) or `dnf install nfs-utils` (RHEL, Rocky)",
-              {}};
-    return mount_error(call, ending.text);
-  case Stage::attach:
-    return errno_error(ending.error_number, "cannot attach the mount to " + call.target,
-                       ending.error_number == ENOSYS ? "sharefs needs Linux 5.2 or newer" : "");
-  case Stage::moved:
-    return {ErrorCode::conflict, call.target + ": the directory was moved away meanwhile; nothing was mounted", {}, {}};
-  case Stage::nothing:
-  case Stage::done:
-    break;
-  }
-  const auto line = first_line(call, ending.text);
-  return {ErrorCode::failed,
-          "mount.nfs reported success, but nothing is mounted" + (line.empty() ? "" : ": " + line),
-          {},
-          {}};
 }
 
 } // namespace
@@ -289,35 +266,18 @@ Result<void> make_mount(const MountCall& call) {
   if (auto answers = check_server(call); !answers)
     return answers;
   start_lock_service(call);
-  auto child = WorkingChild::start(std::nullopt, [&call](int fd) {
-    const Ending ending = mount_in_child(call);
-    write_all(fd, WireWriter().put(ending.stage).put(ending.error_number).put(ending.text).bytes());
-  });
-  if (!child)
-    return fail(child.error());
-  while (!child->drain_until(std::min(deadline, deadline_in(k_interrupt_interval))) && Clock::now() < deadline &&
-         !interrupted())
-    ;
-  if (child->drain()) {
-    child->process().kill_and_reap();
-    if (interrupted())
-      return fail(ErrorCode::interrupted, "mount.nfs was ended; nothing is mounted");
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
+  const auto ended = sys::call(
+      std::nullopt, left, [&call]() -> Result<std::optional<Error>> { return mount_in_child(call); }, interrupted);
+  if (ended)
+    return *ended ? fail(**ended) : Result<void>();
+  if (ended.error().code == ErrorCode::interrupted)
+    return fail(ErrorCode::interrupted, "mount.nfs was ended; nothing is mounted");
+  if (ended.error().code == ErrorCode::timeout)
     return fail(ErrorCode::timeout,
                 "mount.nfs gave no answer within " + format_duration(call.deadline / std::chrono::microseconds(1)),
                 filled_in("run `sharefs probe HOST`", call.source));
-  }
-  if (auto ended = child->finish(); !ended)
-    return ended;
-  WireReader reader(child->result());
-  Ending ending;
-  ending.stage = reader.get<Stage>();
-  ending.error_number = reader.get<std::int32_t>();
-  ending.text = std::string(reader.text());
-  if (!reader.ok())
-    return fail(ErrorCode::failed, "the child process gave no valid result");
-  if (ending.stage != Stage::done)
-    return fail(ending_error(call, ending));
-  return {};
+  return fail(ended.error());
 }
 
 } // namespace sharefs::sys

@@ -1,4 +1,5 @@
 // What a child reports, as bytes; and the check of each field, as the child may be in a stranger's hands.
+#include "base/text.hpp"
 #include "sys/nfs/ask_server.hpp"
 #include "sys/nfs/net.hpp"
 #include "sys/process/wire.hpp"

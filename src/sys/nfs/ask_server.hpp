@@ -1,6 +1,6 @@
 #pragma once
 // The child's side of a probe: it asks one server and reports numbers and bounded names, for which the parent has the
-// words. A server that takes the child over can lie about itself, and no more.
+// words. A server that takes the child over gains no more than to lie about itself.
 #include "sys/nfs/rpc.hpp"
 
 #include <array>
@@ -33,7 +33,7 @@ struct ServerAnswers {
   std::uint32_t services = 0;                  ///< that the portmapper knows
   std::uint16_t nfs_port = 0, mountd_port = 0; ///< as the portmapper says; 0: not registered
   std::vector<ExportListing> exports;
-  std::vector<AccessAnswer> access; ///< of the first so many paths of access_paths()
+  std::vector<AccessAnswer> access; ///< of the paths of access_paths(), as many as were asked for
 
   [[nodiscard]] StageAnswer& operator[](ProbeStage stage) { return stages[static_cast<std::size_t>(stage)]; }
   [[nodiscard]] const StageAnswer& operator[](ProbeStage stage) const {

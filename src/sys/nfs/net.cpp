@@ -5,6 +5,7 @@
 #include <memory>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <optional>
 #include <poll.h>
 #include <random>
 
@@ -29,9 +30,7 @@ Answer<std::vector<Address>> look_up(const std::string& host, int flags) {
     Address address;
     std::memcpy(&address.storage, info->ai_addr, info->ai_addrlen);
     address.size = info->ai_addrlen;
-    std::array<char, NI_MAXHOST> text{};
-    ::getnameinfo(info->ai_addr, info->ai_addrlen, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST);
-    address.text = text.data();
+    address.text = numeric_address(*info->ai_addr, info->ai_addrlen);
     addresses.push_back(std::move(address));
   }
   return addresses;
@@ -68,8 +67,7 @@ Fd reserve_socket(sa_family_t family) {
 
 struct Attempt {
   Fd fd;
-  bool connected = false;
-  int error_number = 0;
+  std::optional<int> result; ///< 0: connected, else errno; none yet while it is under way
 };
 
 Attempt begin_attempt(Address address, std::uint16_t port, ReservedSockets& reserved) {
@@ -78,12 +76,10 @@ Attempt begin_attempt(Address address, std::uint16_t port, ReservedSockets& rese
   if (!attempt.fd)
     attempt.fd.reset(::socket(address.storage.ss_family, k_socket_type, 0));
   set_port(address, port);
-  if (!attempt.fd)
-    attempt.error_number = errno;
-  else if (::connect(attempt.fd.get(), reinterpret_cast<const sockaddr*>(&address.storage), address.size) == 0)
-    attempt.connected = true;
+  if (attempt.fd && ::connect(attempt.fd.get(), reinterpret_cast<const sockaddr*>(&address.storage), address.size) == 0)
+    attempt.result = 0;
   else if (errno != EINPROGRESS)
-    attempt.error_number = errno;
+    attempt.result = errno;
   return attempt;
 }
 
@@ -94,6 +90,12 @@ int socket_error(int fd) {
 }
 
 } // namespace
+
+std::string numeric_address(const sockaddr& address, socklen_t size) {
+  std::array<char, NI_MAXHOST> text{};
+  ::getnameinfo(&address, size, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST);
+  return text.data();
+}
 
 Answer<std::vector<Address>> resolve_host(const std::string& host) {
   const bool bracketed = host.size() > 2 && host.front() == '[' && host.back() == ']';
@@ -115,23 +117,19 @@ Answer<Connection> connect_tcp(const std::vector<Address>& addresses, std::uint1
     std::vector<pollfd> fds;
     bool open = false;
     for (std::size_t i = 0; i < attempts.size(); ++i) {
-      if (attempts[i].connected)
+      if (attempts[i].result == 0)
         return Connection{std::move(attempts[i].fd), i};
-      const bool waiting = attempts[i].error_number == 0;
-      open = open || waiting;
-      fds.push_back({waiting ? attempts[i].fd.get() : -1, POLLOUT, 0});
+      open = open || !attempts[i].result;
+      fds.push_back({attempts[i].result ? -1 : attempts[i].fd.get(), POLLOUT, 0});
     }
     if (!open || Clock::now() >= deadline)
       break;
     ::poll(fds.data(), fds.size(), poll_time(deadline));
     for (std::size_t i = 0; i < fds.size(); ++i)
-      if (fds[i].fd >= 0 && fds[i].revents != 0) {
-        attempts[i].error_number = socket_error(fds[i].fd);
-        attempts[i].connected = attempts[i].error_number == 0;
-      }
+      if (fds[i].fd >= 0 && fds[i].revents != 0)
+        attempts[i].result = socket_error(fds[i].fd);
   }
-  const int first = attempts.empty() ? EHOSTUNREACH : attempts[0].error_number;
-  return failure(Fault::connection, first == 0 ? ETIMEDOUT : first);
+  return failure(Fault::connection, attempts.empty() ? EHOSTUNREACH : attempts[0].result.value_or(ETIMEDOUT));
 }
 
 } // namespace sharefs::sys

@@ -18,6 +18,9 @@ struct Address {
   std::string text; ///< "192.168.16.1", "fd00::1"
 };
 
+/// "192.168.16.1" and the like; empty for what is no address of the Internet.
+std::string numeric_address(const sockaddr& address, socklen_t size);
+
 /// The addresses of a host name or of an address (IPv6 with or without brackets), in getaddrinfo(3)'s order. The name
 /// service can block for minutes; no name service is asked for an address.
 Answer<std::vector<Address>> resolve_host(const std::string& host);

@@ -54,8 +54,7 @@ const Cause* find_cause(ProbeStage stage, const Failure& failure) {
        "on the server: `systemctl restart nfs-server`"},
       {mountd, connection, ETIMEDOUT, "a firewall drops packets to mountd's port, which NFS version 3 needs",
        "open mountd's port in the server's firewall (fix it by `port=` under [mountd] in /etc/nfs.conf), or use "
-       "version "
-       "4"},
+       "version 4"},
       {mountd, timeout, 0,
        "rpc.mountd hangs, often in a name look-up of a client or on a directory that does not answer",
        "on the server: check its name service, then `systemctl restart nfs-server`"},
@@ -66,8 +65,7 @@ const Cause* find_cause(ProbeStage stage, const Failure& failure) {
        "use version 4, or set `vers3=y` under [nfsd] in the server's /etc/nfs.conf"},
       {nfs4, timeout, 0,
        "the server accepts connections but hangs: overloaded, its disk does not answer, or rpc.mountd, which it asks "
-       "who "
-       "may mount, has ended",
+       "who may mount, has ended",
        "on the server: `systemctl restart nfs-server`, and look at `dmesg` and the load"},
       {nfs4, unsupported, 0, "version 4 is switched off on the server",
        "use version 3, or set `vers4=y` under [nfsd] in the server's /etc/nfs.conf"},
@@ -139,39 +137,14 @@ StageResult failed_stage(ProbeStage stage, const StageAnswer& answer, std::uint1
 }
 
 const char* to_string(ProbeStage stage) {
-  switch (stage) {
-  case ProbeStage::resolve:
-    return "resolve";
-  case ProbeStage::connect:
-    return "connect";
-  case ProbeStage::portmapper:
-    return "portmapper";
-  case ProbeStage::mountd:
-    return "mountd";
-  case ProbeStage::nfs3:
-    return "nfs3";
-  case ProbeStage::nfs4:
-    return "nfs4";
-  case ProbeStage::exports:
-    return "exports";
-  case ProbeStage::access:
-    return "access";
-  }
-  return "unknown";
+  static constexpr std::array k_names{"resolve", "connect", "portmapper", "mountd", "nfs3",
+                                      "nfs4",    "exports", "access",     "unknown"};
+  return name_in(k_names, stage);
 }
 
 const char* to_string(StageOutcome outcome) {
-  switch (outcome) {
-  case StageOutcome::ok:
-    return "ok";
-  case StageOutcome::absent:
-    return "absent";
-  case StageOutcome::failed:
-    return "failed";
-  case StageOutcome::skipped:
-    return "skipped";
-  }
-  return "unknown";
+  static constexpr std::array k_names{"ok", "absent", "failed", "skipped", "unknown"};
+  return name_in(k_names, outcome);
 }
 
 } // namespace sharefs::sys

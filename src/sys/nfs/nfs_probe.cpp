@@ -43,11 +43,11 @@ std::string refusal(std::uint32_t status, Listing listing, bool is_root) {
   case not_a_directory:
     return "not a directory";
   default:
-    return "mountd says error " + std::to_string(status);
+    return "mountd reports error " + std::to_string(status);
   }
 }
 
-/// From what the child reports to what people read; asks nothing.
+/// Turns what the child reports into what people read; asks nothing.
 class Conclusion {
  public:
   Conclusion(const NfsProbeRequest& request, const NfsPorts& ports, ServerAnswers answers)
@@ -211,7 +211,7 @@ class Conclusion {
   NfsProbe m_result;
 };
 
-/// With no process or descriptor to be had now there may be soon: until the deadline.
+/// Tries again until the deadline while there are no processes or descriptors left.
 Result<WorkingChild> start_child(const NfsProbeRequest& request, const NfsPorts& ports, Deadline deadline) {
   for (;;) {
     auto child = WorkingChild::start(std::nullopt, [&](int fd) { ask_server(request, ports, fd); }, k_max_answers);
@@ -221,7 +221,7 @@ Result<WorkingChild> start_child(const NfsProbeRequest& request, const NfsPorts&
   }
 }
 
-/// What the child reports; the next stage after its last report is the one that it died of.
+/// What the child reports. If it died, the stage after its last report is the one that it died in.
 ServerAnswers ask(const NfsProbeRequest& request, const NfsPorts& ports, Deadline begin) {
   const Deadline deadline = begin + request.timeout;
   auto child = start_child(request, ports, deadline);

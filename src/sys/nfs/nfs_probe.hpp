@@ -74,7 +74,7 @@ struct NfsProbe {
   friend bool operator==(const NfsProbe&, const NfsProbe&) = default;
 };
 
-/// Where to ask; others than these only in tests.
+/// Only tests ask other ports than these.
 struct NfsPorts {
   std::uint16_t nfs = 2049, portmapper = 111;
 };

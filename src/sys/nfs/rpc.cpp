@@ -1,5 +1,7 @@
 #include "sys/nfs/rpc.hpp"
 
+#include "base/text.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -95,10 +97,6 @@ XdrWriter& XdrWriter::text(std::string_view value) {
 XdrWriter& XdrWriter::raw(std::string_view bytes) {
   m_bytes.append(bytes);
   return *this;
-}
-
-bool is_control(char byte) {
-  return static_cast<unsigned char>(byte) < 0x20 || byte == 0x7F;
 }
 
 std::string own_credential() {

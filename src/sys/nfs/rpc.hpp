@@ -17,7 +17,7 @@ enum class Fault : std::uint8_t {
   none,
   no_such_name,
   name_service, ///< it failed: `error_number` is getaddrinfo(3)'s
-  connection,   ///< none came about: `error_number`, ETIMEDOUT when the deadline passed
+  connection,   ///< was not made: `error_number`, ETIMEDOUT when the deadline passed
   timeout,      ///< connected, but no answer
   closed,       ///< the connection ended before the answer
   unsupported,  ///< the server does not offer the program or version
@@ -95,8 +95,6 @@ class RpcConnection {
   std::string m_credential; ///< opaque_auth of RFC 5531
   std::uint32_t m_xid = 0;
 };
-
-bool is_control(char byte); ///< moves a terminal's cursor or worse
 
 /// AUTH_SYS as we are now, which is what mount.nfs sends.
 std::string own_credential();

@@ -3,45 +3,42 @@
 #include "base/text.hpp"
 #include "sys/process/child.hpp"
 
-namespace sharefs {
-
-template <sys::WireOf<Error> E> auto wire_fields(E& e) {
-  return std::tie(e.code, e.message, e.hint, e.context);
-}
-
-namespace sys {
+namespace sharefs::sys {
 
 Result<std::string> in_child(const std::optional<User>& as, std::chrono::milliseconds deadline,
-                             const std::function<Result<std::string>()>& work) {
+                             const std::function<Result<std::string>()>& work, const std::function<bool()>& given_up) {
   const Deadline end = deadline_in(deadline);
   auto child = WorkingChild::start(as, [&work](int fd) {
-    Result<std::string> result = fail(ErrorCode::failed, "unknown exception");
+    std::string bytes;
+    std::optional<Error> error = Error();
     try {
-      result = work();
+      if (auto result = work()) {
+        bytes = std::move(*result);
+        error.reset();
+      } else {
+        error = std::move(result.error());
+      }
     } catch (const std::exception& exception) {
-      result = fail(ErrorCode::failed, exception.what());
+      error->message = exception.what();
     }
-    WireWriter writer;
-    writer.put(result.has_value());
-    if (result)
-      writer.put(*result);
-    else
-      writer.put(result.error());
-    write_all(fd, writer.framed());
+    write_all(fd, WireWriter().put(error).put(bytes).framed());
   });
   if (!child)
     return fail(child.error());
-  const bool complete = child->drain_until(end);
+  const bool complete = child->drain_until(end, given_up);
+  const bool late = Clock::now() >= end;
   if (!complete)
     child->process().kill();
   const Result<void> ended = child->finish();
   WireReader frame(child->result());
   WireReader reader(frame.text());
   if (frame.ok()) {
-    if (reader.get<bool>())
-      return reader.get<std::string>();
-    return fail(reader.get<Error>());
+    if (auto error = reader.get<std::optional<Error>>())
+      return fail(std::move(*error));
+    return reader.get<std::string>();
   }
+  if (!complete && !late)
+    return fail(ErrorCode::interrupted, "given up before the answer came");
   if (!complete)
     return fail(ErrorCode::timeout, "no answer within " + format_duration(deadline / std::chrono::microseconds(1)));
   if (!ended)
@@ -49,5 +46,4 @@ Result<std::string> in_child(const std::optional<User>& as, std::chrono::millise
   return fail(ErrorCode::failed, "the child process gave no result");
 }
 
-} // namespace sys
-} // namespace sharefs
+} // namespace sharefs::sys

@@ -13,17 +13,19 @@
 namespace sharefs::sys {
 
 /// Run `work` in a forked child, as `as` if given (setgroups, setgid, setuid), and hand back its bytes. The child is
-/// killed at the deadline: error `timeout`; `permission` if it cannot become `as`. The child has no descriptor of ours
-/// (its standard streams are /dev/null: one that hangs must not keep a pipe or a lock open) and works in `/`. `work`
-/// must not use locks of the parent, or spdlog.
+/// killed at the deadline (error `timeout`), and once `given_up` says so (`interrupted`); `permission` if it cannot
+/// become `as`. It is a WorkingChild, without our descriptors. `work` must not use locks of the parent, or spdlog.
 Result<std::string> in_child(const std::optional<User>& as, std::chrono::milliseconds deadline,
-                             const std::function<Result<std::string>()>& work);
+                             const std::function<Result<std::string>()>& work,
+                             const std::function<bool()>& given_up = nullptr);
 
 /// As in_child, for any value with a wire format: `call(as, deadline, [] -> Result<T> { ... })`.
-template <class Work> auto call(const std::optional<User>& as, std::chrono::milliseconds deadline, const Work& work) {
+template <class Work>
+auto call(const std::optional<User>& as, std::chrono::milliseconds deadline, const Work& work,
+          const std::function<bool()>& given_up = nullptr) {
   using Answer = std::invoke_result_t<Work>;
   using Value = typename Answer::value_type;
-  const auto bytes = in_child(as, deadline, [&work]() -> Result<std::string> {
+  const auto encoded = [&work]() -> Result<std::string> {
     const Answer answer = work();
     if (!answer)
       return fail(answer.error());
@@ -31,7 +33,8 @@ template <class Work> auto call(const std::optional<User>& as, std::chrono::mill
       return std::string();
     else
       return WireWriter().put(*answer).bytes();
-  });
+  };
+  const auto bytes = in_child(as, deadline, encoded, given_up);
   if (!bytes)
     return Answer(fail(bytes.error()));
   if constexpr (std::is_void_v<Value>) {

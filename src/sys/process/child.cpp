@@ -1,6 +1,7 @@
 #include "sys/process/child.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -8,12 +9,15 @@
 #include <poll.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <thread>
 
 namespace sharefs::sys {
 namespace {
 
-/// Handlers of the parent must not run in the child, and what the parent ignores is no business of the child.
+using namespace std::chrono_literals;
+constexpr std::chrono::milliseconds k_ask_interval = 25ms; ///< of `given_up`
+constexpr std::size_t k_buffer = 65536;
+
+/// The parent's handlers must not run in the child, and the child ignores no signal that the parent ignores.
 void reset_signals() {
   struct sigaction standard{};
   standard.sa_handler = SIG_DFL;
@@ -25,7 +29,7 @@ void reset_signals() {
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
-/// A parent that started us with SIGCHLD ignored would make the kernel forget our children's exit codes.
+/// If our parent started us with SIGCHLD ignored, the kernel would forget our children's exit codes.
 void keep_exit_codes() {
   struct sigaction current{};
   if (::sigaction(SIGCHLD, nullptr, &current) != 0 || (current.sa_flags & SA_SIGINFO) != 0)
@@ -38,13 +42,9 @@ void keep_exit_codes() {
 
 /// /dev/null on 0, 1 and 2, the pipe on 3, and nothing else.
 int keep_only(int pipe) {
-  if (pipe != 3) {
-    if (::dup2(pipe, 3) < 0)
-      return -1;
-    pipe = 3;
-  } else {
-    ::fcntl(pipe, F_SETFD, 0);
-  }
+  if (pipe != 3 && ::dup2(pipe, 3) < 0)
+    return -1;
+  ::fcntl(3, F_SETFD, FD_CLOEXEC);
   ::closefrom(4);
   const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   for (int fd = 0; fd < 3; ++fd) {
@@ -55,20 +55,18 @@ int keep_only(int pipe) {
   }
   if (null > 3)
     ::close(null);
-  ::fcntl(pipe, F_SETFD, FD_CLOEXEC);
-  return pipe;
+  return 3;
 }
 
 } // namespace
 
 Deadline deadline_in(std::chrono::milliseconds span) {
-  constexpr std::chrono::milliseconds longest = std::chrono::hours(24 * 365);
-  return Clock::now() + std::clamp(span, std::chrono::milliseconds(0), longest);
+  return Clock::now() + std::clamp<std::chrono::milliseconds>(span, 0ms, 24h * 365);
 }
 
-int poll_time(Deadline deadline, std::chrono::milliseconds at_most) {
+int poll_time(Deadline deadline) {
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
-  return static_cast<int>(std::clamp(left, std::chrono::milliseconds(0), at_most).count());
+  return static_cast<int>(std::clamp<std::chrono::milliseconds>(left, 0ms, 1h).count());
 }
 
 bool write_all(int fd, std::string_view bytes) {
@@ -81,6 +79,41 @@ bool write_all(int fd, std::string_view bytes) {
     bytes.remove_prefix(static_cast<std::size_t>(written));
   }
   return true;
+}
+
+int read_all(int fd, std::string& into, std::size_t limit) {
+  std::array<char, k_buffer> buffer{};
+  while (limit > 0) {
+    const ssize_t count = ::read(fd, buffer.data(), std::min(buffer.size(), limit));
+    if (count < 0 && errno == EINTR)
+      continue;
+    if (count <= 0)
+      return count == 0 ? 0 : errno;
+    into.append(buffer.data(), static_cast<std::size_t>(count));
+    limit -= static_cast<std::size_t>(count);
+  }
+  return 0;
+}
+
+PipeReader::PipeReader(Fd fd, std::size_t limit) : m_fd(std::move(fd)), m_limit(limit) {
+  ::fcntl(m_fd.get(), F_SETFL, O_NONBLOCK);
+}
+
+bool PipeReader::drain() {
+  std::array<char, k_buffer> buffer{};
+  // Bounded, so that a child that writes without end cannot keep us from looking at the clock.
+  for (int round = 0; m_fd && round < 64; ++round) {
+    const ssize_t count = ::read(m_fd.get(), buffer.data(), buffer.size());
+    if (count < 0 && errno == EINTR)
+      continue;
+    if (count < 0 && errno == EAGAIN)
+      return true;
+    if (count <= 0)
+      m_fd.reset();
+    else
+      m_bytes.append(buffer.data(), std::min(static_cast<std::size_t>(count), m_limit - m_bytes.size()));
+  }
+  return static_cast<bool>(m_fd);
 }
 
 int become(const User& as) {
@@ -138,16 +171,16 @@ bool Child::reap() {
   return true;
 }
 
+Deadline Child::next_reap() const {
+  return m_pidfd ? Deadline::max() : Clock::now() + 2ms;
+}
+
 bool Child::reap_until(Deadline deadline) {
   while (!reap()) {
     if (Clock::now() >= deadline)
       return false;
-    if (m_pidfd) {
-      pollfd end{m_pidfd.get(), POLLIN, 0};
-      ::poll(&end, 1, poll_time(deadline));
-    } else {
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    }
+    pollfd end{pidfd(), POLLIN, 0};
+    ::poll(&end, 1, poll_time(std::min(deadline, next_reap())));
   }
   return true;
 }
@@ -170,7 +203,6 @@ Result<WorkingChild> WorkingChild::start(const std::optional<User>& as, const st
   Pipe pipe;
   if (!pipe.open())
     return fail(errno_error(errno, "cannot make a pipe"));
-  ::fcntl(pipe.read.get(), F_SETFL, O_NONBLOCK);
   auto child = Child::fork([&] {
     const int fd = keep_only(pipe.write.get());
     if (fd < 0 || ::chdir("/") != 0)
@@ -189,54 +221,40 @@ Result<WorkingChild> WorkingChild::start(const std::optional<User>& as, const st
     return fail(child.error());
   WorkingChild result;
   result.m_child = std::move(*child);
-  result.m_pipe = std::move(pipe.read);
-  result.m_max_bytes = max_bytes;
+  result.m_pipe = PipeReader(std::move(pipe.read), max_bytes);
   return result;
 }
 
 bool WorkingChild::drain() {
-  if (!m_pipe)
-    return false;
-  char buffer[65536];
-  while (m_bytes.size() < m_max_bytes) {
-    const ssize_t count = ::read(m_pipe.get(), buffer, sizeof buffer);
-    if (count > 0) {
-      m_bytes.append(buffer, static_cast<std::size_t>(count));
-      continue;
-    }
-    if (count < 0 && errno == EINTR)
-      continue;
-    if (count < 0 && errno == EAGAIN)
-      return true;
-    break;
-  }
-  m_pipe.reset();
-  return false;
+  m_pipe.drain();
+  if (m_pipe.is_full())
+    m_pipe.close();
+  return fd() >= 0;
 }
 
-bool WorkingChild::drain_until(Deadline deadline) {
+bool WorkingChild::drain_until(Deadline deadline, const std::function<bool()>& given_up) {
   while (drain()) {
-    if (Clock::now() >= deadline)
+    if (Clock::now() >= deadline || (given_up && given_up()))
       return false;
-    pollfd more{m_pipe.get(), POLLIN, 0};
-    ::poll(&more, 1, poll_time(deadline));
+    pollfd more{fd(), POLLIN, 0};
+    ::poll(&more, 1, poll_time(given_up ? std::min(deadline, deadline_in(k_ask_interval)) : deadline));
   }
   return true;
 }
 
 std::string_view WorkingChild::result() const {
-  std::string_view bytes = m_bytes;
+  std::string_view bytes = m_pipe.bytes();
   bytes.remove_prefix(std::min(bytes.size(), sizeof(int)));
   return bytes;
 }
 
 Result<void> WorkingChild::finish() {
-  m_pipe.reset();
+  m_pipe.close();
   if (!m_child.reap_until(deadline_in(k_reap_grace)) && !m_child.was_killed())
     m_child.kill_and_reap();
   int refused = 0;
-  if (m_bytes.size() >= sizeof refused)
-    std::memcpy(&refused, m_bytes.data(), sizeof refused);
+  if (m_pipe.bytes().size() >= sizeof refused)
+    std::memcpy(&refused, m_pipe.bytes().data(), sizeof refused);
   if (refused != 0)
     return fail(errno_error(refused, "cannot act as another user", "run sharefs as root"));
   const int code = m_child.exit_code();

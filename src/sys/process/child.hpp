@@ -1,5 +1,6 @@
 #pragma once
-// A forked child that is never waited for without a deadline. The ground under run_process, in_child and the probes.
+// Forked children, never waited for without a deadline, and what comes through their pipes. run_process, in_child and
+// the probes stand on it.
 #include "base/result.hpp"
 #include "sys/identity/user.hpp"
 #include "sys/process/fd.hpp"
@@ -19,20 +20,46 @@ using Deadline = Clock::time_point;
 /// A child that SIGKILL has not ended after this time hangs in the kernel, and nobody waits for it any more.
 inline constexpr std::chrono::milliseconds k_reap_grace{200};
 
-/// Now plus `span`, without overflow for a huge one.
+/// Now plus `span`; no overflow for a huge one.
 Deadline deadline_in(std::chrono::milliseconds span);
-/// Milliseconds for poll(2) until `deadline`, rounded up, at most `at_most`; 0 if it has passed.
-int poll_time(Deadline deadline, std::chrono::milliseconds at_most = std::chrono::hours(1));
+/// Milliseconds for poll(2) until `deadline`, rounded up; 0 if it has passed.
+int poll_time(Deadline deadline);
+
+/// Write all bytes; false on an error (the reader has gone).
+bool write_all(int fd, std::string_view bytes);
+/// Append to `into` what there is to read, at most `limit` bytes. 0 or errno.
+int read_all(int fd, std::string& into, std::size_t limit = std::string::npos);
+
+/// The reading end of a pipe, never blocking. The first `limit` bytes are kept and the rest is thrown away, so that the
+/// writer never waits for room.
+class PipeReader {
+ public:
+  PipeReader() = default;
+  PipeReader(Fd fd, std::size_t limit);
+  [[nodiscard]] int fd() const { return m_fd.get(); } ///< -1 once the writers have closed their end
+  [[nodiscard]] const std::string& bytes() const { return m_bytes; }
+  [[nodiscard]] bool is_full() const { return m_bytes.size() == m_limit; }
+  void close() { m_fd.reset(); }
+  /// Take what is there, some MiB at most. False when there will be no more.
+  bool drain();
+
+ private:
+  Fd m_fd;
+  std::string m_bytes;
+  std::size_t m_limit = 0;
+};
 
 /// A forked process, leader of its own process group. Not reaped by the destructor: an abandoned one is init's.
 class Child {
  public:
-  /// Fork; `body` runs in the child with default signals and must not return. Errno text on failure.
+  /// `body` runs in the child with default signals and must not return.
   static Result<Child> fork(const std::function<void()>& body);
 
   [[nodiscard]] pid_t pid() const { return m_pid; }
-  /// Readable when the child has ended; -1 on a kernel without pidfd_open(2).
+  /// Readable when the child has ended; -1 on a kernel without pidfd_open(2): there reap() is called again at
+  /// next_reap().
   [[nodiscard]] int pidfd() const { return m_pidfd.get(); }
+  [[nodiscard]] Deadline next_reap() const;
   /// True once the child has ended (then `exit_code` is known); never blocks.
   bool reap();
   /// Wait for the end until the deadline.
@@ -52,26 +79,26 @@ class Child {
   int m_exit_code = -1;
 };
 
-/// Become `as` in a forked child: groups, gid, uid. 0 or errno. No change needed (and no privilege) if we are that
-/// user.
+/// Become `as` in a forked child: groups, gid, uid. 0 or errno. No privilege is needed by who is that user already.
 int become(const User& as);
 
-/// A child that works and writes its results to a pipe. It sees no descriptor of the parent (a child that hangs would
-/// keep a pipeline's stdout, or a lock, open for ever), and its working directory is `/`.
+/// A child that works and writes its results to a pipe. It has no other descriptor of the parent (if it hung, it would
+/// keep a pipeline's stdout or a lock open for ever), and its working directory is `/`.
 class WorkingChild {
  public:
   /// `work` gets the descriptor to write to. That it could not become `as` is reported by finish(). Other threads may
   /// be running: `work` may allocate and throw, as glibc keeps its allocator usable across fork(2) and unwinds without
   /// a lock (since 2.35); it must not take locks of ours.
-  /// Of what it writes the first `max_bytes` are taken; then its pipe is closed.
+  /// Once it has written `max_bytes`, its pipe is closed.
   static Result<WorkingChild> start(const std::optional<User>& as, const std::function<void(int fd)>& work,
                                     std::size_t max_bytes = 256U << 20U);
 
-  [[nodiscard]] int fd() const { return m_pipe.get(); } ///< to poll for POLLIN
+  [[nodiscard]] int fd() const { return m_pipe.fd(); } ///< to poll for POLLIN
   /// Take what is there without blocking. False when there will be no more.
   bool drain();
-  /// drain() until the child has closed its end (true) or the deadline passed (false).
-  bool drain_until(Deadline deadline);
+  /// drain() until the child has closed its end (true), or the deadline passed or `given_up`, which is asked many times
+  /// a second, says so (false).
+  bool drain_until(Deadline deadline, const std::function<bool()>& given_up = nullptr);
   [[nodiscard]] std::string_view result() const; ///< what `work` has written so far
   Child& process() { return m_child; }
   /// After the end or the deadline: reap briefly; kill what does not end. An Error if the child could not become `as`,
@@ -80,12 +107,7 @@ class WorkingChild {
 
  private:
   Child m_child;
-  Fd m_pipe;
-  std::string m_bytes; ///< errno of become(), then what `work` wrote
-  std::size_t m_max_bytes = 0;
+  PipeReader m_pipe; ///< errno of become(), then what `work` writes
 };
-
-/// Write all bytes; false on an error (the reader has gone).
-bool write_all(int fd, std::string_view bytes);
 
 } // namespace sharefs::sys

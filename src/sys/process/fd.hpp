@@ -35,7 +35,7 @@ class Fd {
 
 struct Pipe {
   Fd read, write;
-  /// False (with errno) if there is none to be had.
+  /// False (with errno) if no descriptors are left.
   bool open() {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0)

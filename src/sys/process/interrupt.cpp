@@ -15,7 +15,7 @@ static_assert(std::atomic<bool>::is_always_lock_free, "the handler may run at an
 
 extern "C" void note_signal(int number) {
   if (g_interrupted.exchange(true) && number == SIGINT)
-    ::_exit(k_interrupted_exit); // whoever asks twice does not want to wait; the journal knows what was begun
+    ::_exit(k_interrupted_exit); // asked twice: at once; what was begun stands in the journal
 }
 
 } // namespace

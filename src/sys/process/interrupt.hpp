@@ -1,5 +1,6 @@
 #pragma once
-// Ctrl-C: the running step ends, or is ended where that is safe, the journal is closed, and the rest is left.
+// Ctrl-C: the running step goes to its end, or is stopped where that is safe; the journal is closed, and no further
+// step begins.
 
 namespace sharefs::sys {
 

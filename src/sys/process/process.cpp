@@ -19,16 +19,11 @@
 namespace sharefs::sys {
 namespace {
 
-/// What a child that has ended may still have in its pipes, or its own children may still be writing.
+/// For what is still in the pipes of a child that has ended, or is being written there by its own children.
 constexpr std::chrono::milliseconds k_drain_grace{100};
-/// Where the system's own programs are. What the caller's PATH says could be anything.
+constexpr std::size_t k_longest_failure = 65536; ///< to start the program, as the child reports it
+/// Where the system's own programs are. The caller's PATH could name any directory.
 constexpr const char* k_system_path = "/usr/sbin:/usr/bin:/sbin:/bin";
-
-/// Where the way to execve(2) ended; goes through a pipe.
-struct StartFailure {
-  enum Stage : int { streams, user, directory, program } stage;
-  int error_number;
-};
 
 /// NAME=value of this process with the changes of `command` applied.
 std::vector<std::string> environment_of(const Command& command) {
@@ -81,8 +76,8 @@ std::vector<char*> pointers(std::vector<std::string>& words) {
   return result;
 }
 
-/// A file in memory with the input, at its beginning: no writer that could get SIGPIPE or block, and no need of a
-/// /dev/null.
+/// A file in memory with the input, at its beginning: there is no writer that could get SIGPIPE or block, and /dev/null
+/// is not needed.
 Fd standard_input(const std::string& input) {
   Fd file(::memfd_create("stdin", MFD_CLOEXEC));
   if (file && (!write_all(file.get(), input) || ::lseek(file.get(), 0, SEEK_SET) != 0))
@@ -93,9 +88,10 @@ Fd standard_input(const std::string& input) {
 /// All that the child needs, made before the fork: after it, in a program with threads, only system calls are safe.
 struct Start {
   explicit Start(const Command& command)
-      : words(command.argv), environment(environment_of(command)),
+      : name("`" + command.argv[0] + "`"), words(command.argv), environment(environment_of(command)),
         files(candidates(command.argv[0], variable(environment, "PATH"))), argv(pointers(words)),
         envp(pointers(environment)) {}
+  std::string name; ///< in messages
   std::vector<std::string> words, environment, files;
   std::vector<char*> argv, envp;
   Fd input;
@@ -110,26 +106,26 @@ bool connect_streams(Start& start) {
       fd = ::fcntl(fd, F_DUPFD_CLOEXEC, 4);
   if (fds[3] != start.failure.write.get())
     start.failure.write.reset(fds[3]);
-  // Whatever we were started with open is no business of the program (kernels before 5.11 refuse; ours have O_CLOEXEC).
+  // The program does not inherit descriptors that we inherited. Kernels before 5.11 refuse; ours have O_CLOEXEC.
   ::close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
   return fds[3] >= 0 && ::dup2(fds[0], 0) == 0 && ::dup2(fds[1], 1) == 1 && ::dup2(fds[2], 2) == 2;
 }
 
-[[noreturn]] void report(const Start& start, StartFailure::Stage stage, int error_number) {
-  const StartFailure failure{stage, error_number};
-  write_all(start.failure.write.get(), {reinterpret_cast<const char*>(&failure), sizeof failure});
+[[noreturn]] void refuse(const Start& start, const Error& error) {
+  write_all(start.failure.write.get(), WireWriter().put(error).bytes());
   ::_exit(127);
 }
 
 /// In the child. execve of each candidate as execvp(3) does, but never a shell for a file without `#!`.
 [[noreturn]] void execute(Start& start, const Command& command) {
+  const std::string& name = start.name;
   if (!connect_streams(start))
-    report(start, StartFailure::streams, errno);
+    refuse(start, errno_error(errno, "cannot give " + name + " its standard streams"));
   if (command.as)
     if (const int error = become(*command.as); error != 0)
-      report(start, StartFailure::user, error);
+      refuse(start, errno_error(error, "cannot run " + name + " as `" + command.as->name + "`", "run sharefs as root"));
   if (!command.directory.empty() && ::chdir(command.directory.c_str()) != 0)
-    report(start, StartFailure::directory, errno);
+    refuse(start, errno_error(errno, "cannot run " + name + " in " + command.directory));
   int error = ENOENT;
   for (const std::string& file : start.files) {
     ::execve(file.c_str(), start.argv.data(), start.envp.data());
@@ -139,53 +135,10 @@ bool connect_streams(Start& start) {
     if (errno != EACCES)
       break;
   }
-  report(start, StartFailure::program, error);
+  if (error == ENOENT && command.argv[0].find('/') == std::string::npos)
+    refuse(start, {ErrorCode::not_found, name + " is not installed", {}, {}});
+  refuse(start, errno_error(error, "cannot run " + name));
 }
-
-Error start_error(const Command& command, const StartFailure& failure) {
-  switch (failure.stage) {
-  case StartFailure::streams:
-    return errno_error(failure.error_number, "cannot give `" + command.argv[0] + "` its standard streams");
-  case StartFailure::user:
-    return errno_error(failure.error_number, "cannot run `" + command.argv[0] + "` as `" + command.as->name + "`",
-                       "run sharefs as root");
-  case StartFailure::directory:
-    return errno_error(failure.error_number, "cannot run `" + command.argv[0] + "` in " + command.directory);
-  case StartFailure::program:
-    break;
-  }
-  if (failure.error_number == ENOENT && command.argv[0].find('/') == std::string::npos)
-    return {ErrorCode::not_found, "`" + command.argv[0] + "` is not installed", {}, {}};
-  return errno_error(failure.error_number, "cannot run `" + command.argv[0] + "`");
-}
-
-/// One stream of the child: keeps `limit` bytes and throws the rest away, so that the child never blocks on it.
-class Capture {
- public:
-  Capture(Fd& fd, std::string& kept, std::size_t limit) : m_fd(fd), m_kept(kept), m_limit(limit) {
-    ::fcntl(fd.get(), F_SETFL, O_NONBLOCK);
-  }
-  [[nodiscard]] int fd() const { return m_fd.get(); }
-  void drain() {
-    std::array<char, 65536> buffer{};
-    // Bounded, so that a child that writes without end cannot keep us from looking at the clock.
-    for (int round = 0; m_fd && round < 64; ++round) {
-      const ssize_t count = ::read(m_fd.get(), buffer.data(), buffer.size());
-      if (count < 0 && errno == EINTR)
-        continue;
-      if (count < 0 && errno == EAGAIN)
-        return;
-      if (count <= 0)
-        return m_fd.reset();
-      m_kept.append(buffer.data(), std::min(static_cast<std::size_t>(count), m_limit - m_kept.size()));
-    }
-  }
-
- private:
-  Fd& m_fd;
-  std::string& m_kept;
-  std::size_t m_limit;
-};
 
 } // namespace
 
@@ -207,24 +160,21 @@ Result<Completed> run_process(const Command& command) {
   start.failure.write.reset();
 
   Completed result;
-  std::string failure;
-  Capture out(start.out.read, result.out, command.output_limit);
-  Capture err(start.err.read, result.err, command.output_limit);
-  Capture refused(start.failure.read, failure, sizeof(StartFailure));
-  const auto drain_all = [&] {
-    refused.drain();
-    out.drain();
-    err.drain();
-  };
+  PipeReader out(std::move(start.out.read), command.output_limit);
+  PipeReader err(std::move(start.err.read), command.output_limit);
+  PipeReader failure(std::move(start.failure.read), k_longest_failure);
   // `end` is the pidfd, or -1 once the child is reaped. Never asked for here: a child that ends between the caller's
   // look and this one would leave nothing to wait for, and poll(2) would sleep until the deadline.
   const auto wait_for_more = [&](int end, Deadline until) {
-    // Without a pidfd the end of the child shows only by asking again and again.
-    const auto at_most =
-        child->pidfd() >= 0 ? std::chrono::milliseconds(std::chrono::hours(1)) : std::chrono::milliseconds(5);
     std::array<pollfd, 4> fds{
-        {{end, POLLIN, 0}, {out.fd(), POLLIN, 0}, {err.fd(), POLLIN, 0}, {refused.fd(), POLLIN, 0}}};
-    ::poll(fds.data(), fds.size(), poll_time(until, at_most));
+        {{end, POLLIN, 0}, {out.fd(), POLLIN, 0}, {err.fd(), POLLIN, 0}, {failure.fd(), POLLIN, 0}}};
+    ::poll(fds.data(), fds.size(), poll_time(std::min(until, child->next_reap())));
+  };
+  /// False once nobody has the streams open any more.
+  const auto drain_all = [&] {
+    failure.drain();
+    const bool more_out = out.drain(), more_err = err.drain();
+    return more_out || more_err;
   };
 
   while (!child->reap()) {
@@ -236,18 +186,14 @@ Result<Completed> run_process(const Command& command) {
     wait_for_more(child->pidfd(), deadline);
     drain_all();
   }
-  drain_all();
   // A daemon that it left behind may hold the streams for ever: take what comes at once, and go on.
-  if (!result.timed_out)
-    for (const Deadline last = deadline_in(k_drain_grace); (out.fd() >= 0 || err.fd() >= 0) && Clock::now() < last;) {
-      wait_for_more(-1, last);
-      drain_all();
-    }
-  if (failure.size() == sizeof(StartFailure)) {
-    StartFailure told{};
-    std::memcpy(&told, failure.data(), sizeof told);
-    return fail(start_error(command, told));
-  }
+  const Deadline last = result.timed_out ? Clock::now() : deadline_in(k_drain_grace);
+  while (drain_all() && Clock::now() < last)
+    wait_for_more(-1, last);
+  if (WireReader reader(failure.bytes()); !reader.at_end())
+    return fail(reader.get<Error>());
+  result.out = out.bytes();
+  result.err = err.bytes();
   result.exit_code = child->exit_code();
   result.took = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin);
   return result;

@@ -70,8 +70,8 @@ constexpr std::uint32_t argument(std::size_t index) {
 }
 
 /// Jumps over `skip` instructions unless the loaded word is `value`.
-sock_filter unless_equal(std::uint32_t value, std::uint8_t skip) {
-  return {BPF_JMP | BPF_JEQ | BPF_K, 0, skip, value};
+sock_filter unless_equal(int value, std::uint8_t skip) {
+  return {BPF_JMP | BPF_JEQ | BPF_K, 0, skip, static_cast<std::uint32_t>(value)};
 }
 
 Filter network_filter() {
@@ -80,7 +80,7 @@ Filter network_filter() {
                 {BPF_JMP | BPF_JEQ | BPF_K, 1, 0, SHAREFS_AUDIT_ARCH},
                 end,
                 {k_load, 0, 0, offsetof(seccomp_data, nr)}};
-  for (const std::uint32_t call :
+  for (const int call :
        {SYS_read, SYS_write, SYS_recvfrom, SYS_sendto, SYS_connect, SYS_getsockopt, SYS_close, SYS_ppoll,
 #ifdef SYS_poll
         SYS_poll,
@@ -90,7 +90,7 @@ Filter network_filter() {
     filter.push_back(unless_equal(call, 1));
     filter.push_back(allow);
   }
-  for (const std::uint32_t call : {SYS_mmap, SYS_mprotect}) // memory, but no code
+  for (const int call : {SYS_mmap, SYS_mprotect}) // memory, but no code
     filter.insert(filter.end(), {unless_equal(call, 4),
                                  {k_load, 0, 0, argument(2)},
                                  {BPF_JMP | BPF_JSET | BPF_K, 0, 1, PROT_EXEC},

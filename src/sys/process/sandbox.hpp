@@ -1,5 +1,5 @@
 #pragma once
-// Walls around a forked child that reads what a stranger sent. Both steps are for good, and both return 0 or an errno.
+// Walls around a forked child that reads what a stranger sent. Neither step can be undone; both return 0 or an errno.
 
 namespace sharefs::sys {
 

@@ -3,6 +3,8 @@
 // of all of them. A struct takes part by a function `wire_fields` beside it, which gives its fields for reading and for
 // writing alike:
 //   template <WireOf<Entry> E> auto wire_fields(E& e) { return std::tie(e.path, e.kind); }
+#include "base/result.hpp"
+
 #include <chrono>
 #include <concepts>
 #include <cstdint>
@@ -43,7 +45,7 @@ class WireWriter {
     } else if constexpr (requires { value.count(); }) {
       put(value.count());
     } else {
-      std::apply([this](const auto&... field) { (put(field), ...); }, wire_fields(value));
+      std::apply([this](const auto&... field) { (this->put(field), ...); }, wire_fields(value));
     }
     return *this;
   }
@@ -90,7 +92,7 @@ class WireReader {
     } else if constexpr (requires { value.count(); }) {
       value = T(get<typename T::rep>());
     } else {
-      std::apply([this](auto&... field) { (get(field), ...); }, wire_fields(value));
+      std::apply([this](auto&... field) { (this->get(field), ...); }, wire_fields(value));
     }
   }
   std::string_view text() {
@@ -112,3 +114,9 @@ class WireReader {
 };
 
 } // namespace sharefs::sys
+
+namespace sharefs {
+template <sys::WireOf<Error> E> auto wire_fields(E& e) {
+  return std::tie(e.code, e.message, e.hint, e.context);
+}
+} // namespace sharefs

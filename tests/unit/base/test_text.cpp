@@ -18,9 +18,7 @@ TEST_CASE("octal escapes of mountinfo, fstab and exports", "[text]") {
   CHECK(decode_octal(R"(sp\040ace\011\134)") == "sp ace\t\\");
   CHECK(decode_octal(R"(\04 \999 \400 end\)") == R"(\04 \999 \400 end\)");
   CHECK(decode_octal(R"(\303\244)") == "ä");
-  for (const std::string text : {"", "plain", "a b\tc\nd\\e", "\\040"})
-    CHECK(decode_octal(encode_octal(text)) == text);
-  CHECK(encode_octal("a,b", ",") == R"(a\054b)");
+  CHECK(decode_octal(R"(plain\134040)") == R"(plain\040)");
 }
 
 TEST_CASE("edit distance", "[text]") {

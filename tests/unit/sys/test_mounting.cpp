@@ -27,7 +27,7 @@ std::string in_namespace(const std::function<std::string()>& work) {
   return answer ? *answer : answer.error().message;
 }
 
-std::string told(const Result<void>& result) {
+std::string text_of(const Result<void>& result) {
   return result ? "ok" : std::string(to_string(result.error().code)) + " " + result.error().message;
 }
 
@@ -74,16 +74,16 @@ TEST_CASE("unmounting for real") {
     const UnmountCall unmount{directory / "mnt", false, false, "", "", "", 2000ms};
     const auto mount = [&] { return ::mount("none", unmount.target.c_str(), "tmpfs", 0, "size=64k"); };
     ::mkdir(unmount.target.c_str(), 0755);
-    std::string log = told(end_mount(unmount)) + "\n";
+    std::string log = text_of(end_mount(unmount)) + "\n";
     if (mount() != 0)
       return std::string("not here");
     mount(); // on top of each other
-    log += told(end_mount(unmount)) + "\n";
+    log += text_of(end_mount(unmount)) + "\n";
     const int holder = ::open(unmount.target.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    log += told(end_mount(unmount)) + "\n";
+    log += text_of(end_mount(unmount)) + "\n";
     auto lazy = unmount;
     lazy.lazy = true;
-    log += told(end_mount(lazy)) + "\n";
+    log += text_of(end_mount(lazy)) + "\n";
     log += MountWatch().current()->at(unmount.target) == nullptr ? "gone" : "there";
     ::close(holder);
     return log;
@@ -120,7 +120,7 @@ TEST_CASE("a hung mount is taken out of the table in time") {
       return std::string("not here");
     const auto begin = std::chrono::steady_clock::now();
     const auto ended = end_mount({directory.path(), true, true, "", "", "", 3000ms});
-    return told(ended) + (std::chrono::steady_clock::now() - begin < 3500ms ? " in time" : " too late");
+    return text_of(ended) + (std::chrono::steady_clock::now() - begin < 3500ms ? " in time" : " too late");
   });
   if (text == "not here")
     WARN("no right to mount FUSE here");

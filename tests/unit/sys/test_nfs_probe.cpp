@@ -162,7 +162,7 @@ TEST_CASE("refusals are told apart by the export list") {
   CHECK(probe(server, unlisted).access[0].reason == "no such export");
   CHECK(probe(server, below).access[0].reason == "no such directory");
   server.mount_status = 10006;
-  CHECK(probe(server, request).access[0].reason == "mountd says error 10006");
+  CHECK(probe(server, request).access[0].reason == "mountd reports error 10006");
   server.mount_status = 0;
   server.flavors = {390003, 390004};
   const NfsProbe kerberos = probe(server, request);

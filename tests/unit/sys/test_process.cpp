@@ -297,6 +297,13 @@ TEST_CASE("work that does not end, crashes or throws is an error") {
   CHECK(result.error().code == ErrorCode::failed);
 }
 
+TEST_CASE("work that the caller gives up is ended long before its deadline") {
+  const auto result = in_child(
+      std::nullopt, 1h, []() -> Result<std::string> { return std::to_string(::pause()); }, [] { return true; });
+  REQUIRE_FALSE(result);
+  CHECK(result.error().code == ErrorCode::interrupted);
+}
+
 TEST_CASE("in_child sees no descriptor of the parent") {
   const auto names = in_child(std::nullopt, 1s, []() -> Result<std::string> {
     std::string text;
