@@ -1,10 +1,11 @@
 #pragma once
-// Who keeps a mount busy. Never by cmdline and never by fuser, which both hang with a process that hangs: links of
-// /proc/PID/{cwd,root,exe,fd/*}, and maps.
+// Who keeps a mount busy, by the links /proc/PID/{cwd,root,exe,fd/*} and by maps. Not by cmdline, nor by fuser: both
+// hang with a process that hangs.
 #include "sys/system.hpp"
 
 #include <chrono>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -43,9 +44,10 @@ struct ProcessFacts {
   std::vector<std::pair<std::string, std::string>> links; ///< ("cwd", "/data/share"), ("fd 3", "/dev/null")
   std::vector<std::string> mapped;                        ///< files of /proc/PID/maps
 };
-/// `processes` against a mount of our own namespace.
-std::vector<Holder> holders_of(const sys::MountEntry& mount, const std::vector<ProcessFacts>& processes,
-                               const std::string& own_namespace);
+using Holders = std::map<std::string, std::vector<Holder>>; ///< by target
+/// Which of the mounts at `targets`, in our own namespace, the processes use.
+Holders holders_of(const std::set<std::string>& targets, const std::vector<ProcessFacts>& processes,
+                   const std::string& own_namespace);
 /// Processes that hang in a request to an NFS server: those in the middle of a path look-up use a mount without any
 /// descriptor that could be seen.
 std::vector<Holder> waiting_processes(const std::vector<ProcessFacts>& processes, const std::string& own_namespace);

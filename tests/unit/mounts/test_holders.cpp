@@ -30,11 +30,20 @@ TEST_CASE("who uses a mount") {
               "7f04-7f05 r--p 0 00:2a 12   /data/share/other.so\n"),
       process(6, {{"cwd", "/data/share"}}, "", "mnt:[2]"), // another namespace: its /data/share is not ours
   };
-  const auto holders = holders_of(k_mount, processes, "mnt:[1]");
+  const auto found = holders_of({"/data/share"}, processes, "mnt:[1]");
+  REQUIRE(found.size() == 1);
+  const auto& holders = found.at("/data/share");
   REQUIRE(holders.size() == 3);
   CHECK(holders[0] == Holder{2, "python", {"cwd /data/share"}});
   CHECK(holders[1] == Holder{4, "python", {"fd 3 /data/share/a file (deleted)"}});
   CHECK(holders[2] == Holder{5, "python", {"mapped /data/share/lib.so"}});
+}
+
+TEST_CASE("a use of an inner mount is one of the outer mount too") {
+  const auto found =
+      holders_of({"/data", "/data/share"}, {process(1, {{"cwd", "/data/share/x"}, {"exe", ""}})}, "mnt:[1]");
+  CHECK(found.at("/data") == std::vector<Holder>{{1, "python", {"cwd /data/share/x"}}});
+  CHECK(found.at("/data/share") == found.at("/data"));
 }
 
 TEST_CASE("lines for a person are bounded") {
