@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <fmt/format.h>
 #include <set>
 
@@ -14,6 +15,7 @@ namespace sharefs::mounts {
 namespace {
 
 constexpr std::size_t k_comm_bytes = 64;
+constexpr std::size_t k_stat_bytes = 1024;
 constexpr std::size_t k_maps_bytes = 1U << 20U;
 constexpr std::size_t k_mountinfo_bytes = 4U << 20U;
 
@@ -52,6 +54,7 @@ void scan_links(sys::System& system, Scan& scan, std::chrono::milliseconds deadl
   for (const int pid : pids) {
     queries.push_back({.path = proc(pid, "comm"), .read_bytes = k_comm_bytes});
     queries.push_back({.path = proc(pid, "wchan"), .read_bytes = k_comm_bytes});
+    queries.push_back({.path = proc(pid, "stat"), .read_bytes = k_stat_bytes});
     for (const auto* name : {"ns/mnt", "cwd", "root", "exe"})
       queries.push_back({.path = proc(pid, name)});
     queries.push_back({.path = proc(pid, "fd"), .list = true});
@@ -64,6 +67,7 @@ void scan_links(sys::System& system, Scan& scan, std::chrono::milliseconds deadl
     process.pid = pid;
     process.command = std::string(trim(answers[proc(pid, "comm")].content));
     process.waits_in = answers[proc(pid, "wchan")].content;
+    process.condition = condition_of(answers[proc(pid, "stat")].content);
     process.mount_namespace = answers[proc(pid, "ns/mnt")].link_target;
     for (const auto* name : {"cwd", "root", "exe"})
       process.links.emplace_back(name, answers[proc(pid, name)].link_target);
@@ -146,14 +150,28 @@ Holders holders_of(const std::set<std::string>& targets, const std::vector<Proce
   return holders;
 }
 
+Condition condition_of(const std::string& stat) {
+  constexpr unsigned k_exiting = 0x4, k_kernel_thread = 0x200000; // PF_EXITING, PF_KTHREAD
+  constexpr std::size_t k_state = 0, k_flags = 6;
+  const auto name_end = stat.rfind(") "); // the name may hold anything
+  const auto fields = split_words(name_end == std::string::npos ? "" : stat.substr(name_end + 2));
+  if (fields.size() <= k_flags)
+    return Condition::running;
+  const auto flags = std::strtoul(fields[k_flags].c_str(), nullptr, 10);
+  if ((flags & k_kernel_thread) != 0)
+    return Condition::kernel_thread;
+  return (flags & k_exiting) != 0 && fields[k_state] == "D" ? Condition::ending : Condition::running;
+}
+
 std::vector<Holder> waiting_processes(const std::vector<ProcessFacts>& processes, const std::string& own_namespace) {
   std::vector<Holder> waiting;
   for (const auto& process : processes) {
-    const auto is_executable = [](const auto& link) { return link.first == "exe" && !link.second.empty(); };
-    const bool kernel_thread = std::none_of(process.links.begin(), process.links.end(), is_executable);
+    const bool ending = process.condition == Condition::ending;
     const bool waits = process.waits_in.starts_with("rpc_") || process.waits_in.starts_with("nfs");
-    if (waits && !kernel_thread && process.mount_namespace == own_namespace)
-      waiting.push_back({process.pid, process.command, {"waits for an NFS server"}});
+    if (process.condition != Condition::kernel_thread && (waits || ending) && process.mount_namespace == own_namespace)
+      waiting.push_back({process.pid,
+                         process.command,
+                         {ending ? "has ended, and its data is still being written" : "waits for an NFS server"}});
   }
   return waiting;
 }
