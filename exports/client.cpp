@@ -121,8 +121,10 @@ std::string Network::count() const {
 }
 
 void NetworkMap::add(const Network& network, std::size_t number) {
-  if (network.contiguous())
-    m_numbers.emplace(Key{network.v6, lowest(network), network.prefix()}, number);
+  if (!network.contiguous())
+    return;
+  m_numbers.emplace(Key{network.v6, lowest(network), network.prefix()}, number);
+  m_lengths.insert(network.prefix());
 }
 
 std::vector<std::size_t> NetworkMap::around(const Network& network) const {
@@ -131,8 +133,9 @@ std::vector<std::size_t> NetworkMap::around(const Network& network) const {
     return numbers;
   Network wider = network;
   for (int prefix = network.prefix(); prefix > 0; --prefix) {
-    if (const auto found = m_numbers.find({network.v6, lowest(wider), prefix}); found != m_numbers.end())
-      numbers.push_back(found->second);
+    if (m_lengths.contains(prefix))
+      if (const auto found = m_numbers.find({network.v6, lowest(wider), prefix}); found != m_numbers.end())
+        numbers.push_back(found->second);
     const auto bit = static_cast<unsigned>(prefix - 1);
     wider.mask.at(bit / 8) &= static_cast<std::uint8_t>(~(0x80U >> (bit % 8)));
   }

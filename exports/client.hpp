@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
@@ -48,8 +49,8 @@ struct NetworkError {
 tl::expected<Network, NetworkError> parse_network(std::string_view name);
 
 /// Networks, each with a number of the caller's, found by what they share with another one: networks share addresses
-/// only if one lies in the other. In a time that does not grow with their number. Masks with holes are no range and are
-/// left out.
+/// only if one lies in the other. The time for a look-up hardly grows with their number. Masks with holes are no range
+/// and are left out.
 class NetworkMap {
  public:
   void add(const Network& network, std::size_t number); ///< the first of two equal ones stays
@@ -61,6 +62,7 @@ class NetworkMap {
  private:
   using Key = std::tuple<bool, std::array<std::uint8_t, 16>, int>; ///< version 6, lowest address, prefix length
   std::map<Key, std::size_t> m_numbers;
+  std::set<int> m_lengths; ///< prefix lengths that occur: mostly one or two of 32
 };
 
 /// One spelling for all ways to write an address ("FE80::0:1" -> "fe80::1"), without its scope; "" for what is none.

@@ -30,34 +30,33 @@ std::uint32_t hash_of(std::string_view text) {
 /// fsid of directories on file systems that have none of their own.
 class FsidChooser {
  public:
-  void take(const Export& entry) {
-    if (entry.settings.fsid)
-      m_taken.insert(*entry.settings.fsid);
-  }
+  void take(const Export& entry) { m_taken.insert(entry.settings.value("fsid")); }
 
   /// The same for all clients of a directory.
-  std::uint32_t choose(const std::string& directory) {
+  std::string choose(const std::string& directory) {
     const auto [chosen, added] = m_chosen.emplace(directory, hash_of(directory) & 0x7FFFFFFFU);
-    while (added && (chosen->second == 0 || !m_taken.insert(chosen->second).second))
-      chosen->second = (chosen->second + 1) & 0x7FFFFFFFU;
-    return chosen->second;
+    auto& number = chosen->second;
+    while (added && (number == 0 || !m_taken.insert(std::to_string(number)).second))
+      number = (number + 1) & 0x7FFFFFFFU;
+    return std::to_string(number);
   }
 
  private:
-  std::set<std::uint32_t> m_taken;
+  std::set<std::string> m_taken;
   std::map<std::string, std::uint32_t> m_chosen;
 };
 
 /// With the fsid that its file system does not have.
 Export with_fsid(Export entry, const HostFacts& facts, FsidChooser& fsids, std::vector<std::string>& notes) {
   const auto place = facts.directories.find(entry.directory);
-  if (place == facts.directories.end() || entry.settings.fsid || !entry.settings.uuid.empty())
+  if (place == facts.directories.end() || entry.settings.values.contains("fsid"))
     return entry;
   const auto file_system = file_system_of(place->second, facts.mounts);
   if (file_system.exportable != Exportable::needs_fsid)
     return entry;
-  entry.settings.fsid = fsids.choose(entry.directory);
-  entry.options.push_back(fmt::format("fsid={}", *entry.settings.fsid));
+  const auto fsid = fsids.choose(entry.directory);
+  entry.settings.values["fsid"] = fsid;
+  entry.options.push_back("fsid=" + fsid);
   auto note = fmt::format("{} lies on {}: exported with `{}`, since {}", entry.directory, place->second.fs_type,
                           entry.options.back(), file_system.why);
   if (notes.empty() || notes.back() != note)

@@ -7,10 +7,6 @@
 
 namespace sharefs::exports {
 
-Diagnosis at(Severity severity, std::string code, const Origin& origin, std::string message, std::string hint) {
-  return {severity, std::move(code), origin.text(), std::move(message), std::move(hint), ""};
-}
-
 Diagnoses diagnose(const std::vector<ExportsFile>& files, const ExpectedEtab& expected, const HostFacts& facts) {
   std::map<std::string, Diagnoses> by_file; // sharefs.yaml too, whose entries stand in our own file
   for (const auto& file : files) {

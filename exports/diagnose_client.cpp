@@ -164,16 +164,17 @@ void diagnose_rights(const Export& entry, const HostFacts& facts, Diagnoses& dia
   const auto& settings = entry.settings;
   const auto kind = kind_of(entry.client);
   const bool many = kind == ClientKind::everyone || kind == ClientKind::network || kind == ClientKind::wildcard;
-  const std::string zero = settings.anonuid == 0 ? "anonuid=0" : "anongid=0";
+  const bool user = settings.value("anonuid") == "0";
+  const std::string_view zero = user ? "anonuid=0" : "anongid=0";
   if (many && settings.everyone_is_root())
     diagnoses.push_back(at(Severity::warning, "SF137", entry.origin,
                            fmt::format("every user of {} is {} here (`all_squash,{}`, rw)",
                                        kind == ClientKind::everyone ? "any machine" : fmt::format("`{}`", entry.client),
-                                       settings.anonuid == 0 ? "root" : "in root's group", zero),
+                                       user ? "root" : "in root's group", zero),
                            fmt::format("make a user for the files, and give its number instead of `{}`", zero)));
   if (kind != ClientKind::everyone || !settings.root_is_root())
     return;
-  const std::string_view option = settings.anonuid == 0 ? "anonuid=0" : "no_root_squash";
+  const std::string_view option = user ? "anonuid=0" : "no_root_squash";
   if (settings.has(k_insecure) && settings.writable())
     diagnoses.push_back(at(Severity::error, "SF120", entry.origin,
                            fmt::format("everyone is root here: with `{}` and `insecure` any program of any user that "

@@ -7,9 +7,6 @@
 
 namespace sharefs::exports {
 
-/// A diagnosis of the place `origin`.
-Diagnosis at(Severity severity, std::string code, const Origin& origin, std::string message, std::string hint = {});
-
 void diagnose_client(const Export& entry, const HostFacts& facts, Diagnoses& diagnoses); ///< its name
 void diagnose_rights(const Export& entry, const HostFacts& facts, Diagnoses& diagnoses); ///< its options
 /// `line`: the clients of one directory.

@@ -15,10 +15,10 @@ namespace {
 using ByFile = std::map<std::string, Diagnoses>;
 
 void diagnose_duplicates(const ExpectedEtab& expected, ByFile& by_file) {
-  for (const auto& [entry, why, winner] : expected.dropped) {
-    if (why != Dropped::Why::duplicate)
+  for (const auto& [entry, winner] : expected.dropped) {
+    if (!winner)
       continue;
-    const auto& first = expected.entries[winner];
+    const auto& first = expected.entries[*winner];
     const auto differs = differences(entry.settings, first.settings);
     by_file[entry.origin.file].push_back(
         at(differs.empty() ? Severity::warning : Severity::error, "SF115", entry.origin,
@@ -67,22 +67,19 @@ void diagnose_fsids(const ExpectedEtab& expected, ByFile& by_file) {
   std::map<std::string, const Export*> owners;
   std::set<std::pair<std::string, std::string>> reported; // once for a directory and fsid
   for (const auto& entry : expected.entries) {
-    std::vector<std::string> ids;
-    if (entry.settings.fsid)
-      ids.push_back(std::to_string(*entry.settings.fsid));
-    if (!entry.settings.uuid.empty())
-      ids.push_back(entry.settings.uuid);
-    for (const auto& id : ids) {
-      const auto* const owner = owners.emplace(id, &entry).first->second;
-      if (owner->directory == entry.directory || !reported.emplace(entry.directory, id).second)
-        continue;
-      by_file[entry.origin.file].push_back(
-          at(Severity::error, "SF117", entry.origin,
-             fmt::format("`fsid={}` of `{}` is also that of `{}` at {}: clients get the files of one under the name of "
-                         "the other",
-                         id, entry.directory, owner->directory, owner->origin.text()),
-             id == "0" ? "only one directory can be the root of NFSv4" : "give each directory a number of its own"));
-    }
+    const auto found = entry.settings.values.find("fsid");
+    if (found == entry.settings.values.end())
+      continue;
+    const auto& id = found->second;
+    const auto* const owner = owners.emplace(id, &entry).first->second;
+    if (owner->directory == entry.directory || !reported.emplace(entry.directory, id).second)
+      continue;
+    by_file[entry.origin.file].push_back(at(
+        Severity::error, "SF117", entry.origin,
+        fmt::format("`fsid={}` of `{}` is also that of `{}` at {}: clients get the files of one under the name of the "
+                    "other",
+                    id, entry.directory, owner->directory, owner->origin.text()),
+        id == "0" ? "only one directory can be the root of NFSv4" : "give each directory a number of its own"));
   }
 }
 
@@ -92,12 +89,60 @@ bool is_whole(const sys::MountEntry& mount, std::string_view directory) {
   return mount.target == directory && (mount.root == "/" || mount.fs_type == "btrfs");
 }
 
+/// Our own entries of one directory that a more specific client can take hosts out of. Wildcards and netgroups cannot
+/// be looked into.
+struct General {
+  NetworkMap networks;
+  std::optional<std::size_t> everyone;
+};
+
 } // namespace
 
 void diagnose_together(const ExpectedEtab& expected, ByFile& by_file) {
   diagnose_duplicates(expected, by_file);
   diagnose_overlaps(expected, by_file);
   diagnose_fsids(expected, by_file);
+}
+
+Diagnoses diagnose_precedence(const std::vector<ExportsFile>& files, const std::string& own, const HostFacts& facts) {
+  std::vector<Export> mine;
+  std::vector<Export> theirs;
+  for (const auto& file : files)
+    for (auto& entry : expected_etab({file}, facts).entries)
+      (file.name == own ? mine : theirs).push_back(std::move(entry));
+  std::map<std::string_view, General> by_directory;
+  for (std::size_t i = 0; i < mine.size(); ++i) {
+    auto& general = by_directory[mine[i].directory];
+    if (kind_of(mine[i].client) == ClientKind::everyone)
+      general.everyone = i;
+    else if (const auto network = parse_network(mine[i].client); network && kind_of(mine[i].client) != ClientKind::host)
+      general.networks.add(*network, i);
+  }
+  const Clients clients(facts);
+  Diagnoses diagnoses;
+  for (const auto& special : theirs) {
+    const auto kind = kind_of(special.client);
+    const auto there = by_directory.find(special.directory);
+    if (there == by_directory.end() || (kind != ClientKind::host && kind != ClientKind::network))
+      continue;
+    std::set<std::size_t> covering; // what would count for these hosts without `special`
+    if (there->second.everyone)
+      covering.insert(*there->second.everyone);
+    if (kind == ClientKind::host)
+      for (const auto& address : clients.networks(special.client))
+        for (const auto number : there->second.networks.around(address))
+          covering.insert(number);
+    for (const auto number : covering) {
+      const auto& general = mine[number];
+      if (const auto differs = differences(general.settings, special.settings); !differs.empty())
+        diagnoses.push_back(at(
+            Severity::warning, "SF128", general.origin,
+            fmt::format("`{}` gets `{}` from {} and not from here ({}): it is more specific than `{}`", special.client,
+                        general.directory, special.origin.text(), join(differs, ", "), general.client),
+            fmt::format("remove the entry at {}", special.origin.text())));
+    }
+  }
+  return diagnoses;
 }
 
 void diagnose_directory(std::span<const Export> line, const HostFacts& facts, Diagnoses& diagnoses) {
@@ -142,7 +187,7 @@ void diagnose_directory(std::span<const Export> line, const HostFacts& facts, Di
   if (file_system.exportable != Exportable::needs_fsid)
     return;
   for (const auto& client : line) {
-    if (client.settings.fsid || !client.settings.uuid.empty())
+    if (client.settings.values.contains("fsid"))
       continue;
     diagnoses.push_back(at(Severity::error, "SF124", client.origin,
                            fmt::format("`{}` lies on {} and has no `fsid=`: clients cannot mount it, since {}",

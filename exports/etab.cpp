@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 
 namespace sharefs::exports {
 
@@ -45,19 +46,15 @@ bool lacks_option(const Export& entry, const HostFacts& facts) {
                                             std::any_of(entry.options.begin(), entry.options.end(), lacks));
 }
 
-/// Of a client by itself.
-std::optional<Dropped::Why> why_dropped(std::string_view client, const HostFacts& facts) {
-  if (kind_of(client) == ClientKind::host) {
+/// Does exportfs read this client and drop it, whatever else is exported?
+bool is_dropped(std::string_view client, const HostFacts& facts) {
+  const auto kind = kind_of(client);
+  if (kind == ClientKind::host) {
     const auto* const name = fact_of(client, facts);
-    if (client.find(',') != std::string_view::npos || (name != nullptr && name->addresses.empty()))
-      return Dropped::Why::unresolved;
+    return client.find(',') != std::string_view::npos || (name != nullptr && name->addresses.empty());
   }
-  if (kind_of(client) != ClientKind::network)
-    return std::nullopt;
-  const auto network = parse_network(client);
-  if (network || network.error().kind == NetworkError::Kind::zero)
-    return std::nullopt;
-  return Dropped::Why::bad_network;
+  const auto network = kind == ClientKind::network ? parse_network(client) : Network{};
+  return !network && network.error().kind != NetworkError::Kind::zero;
 }
 
 } // namespace
@@ -65,12 +62,12 @@ std::optional<Dropped::Why> why_dropped(std::string_view client, const HostFacts
 std::vector<Export> parse_etab(std::string_view text) {
   std::vector<Export> entries;
   Lexer lexer(text);
-  const LineIndex lines(text);
+  const LineIndex lines(text, k_etab);
   constexpr std::size_t k_limit = 65536; // of a word; exportfs writes what it likes
   for (lexer.skip_lines(); !lexer.at_end(); lexer.skip_lines()) {
     Word directory;
     Word client;
-    const auto place = lines.at(lexer.offset());
+    const auto origin = lines.at(lexer.offset());
     const auto got = lexer.next(k_limit, directory);
     lexer.skip_blanks();
     if (got == Lexer::Got::word && lexer.next(k_limit, client) == Lexer::Got::word) {
@@ -79,7 +76,6 @@ std::vector<Export> parse_etab(std::string_view text) {
       if (open != std::string::npos && close != std::string::npos && open < close) {
         auto options = split_options(std::string_view(client.text).substr(open + 1, close - open - 1));
         const auto name = client.text.substr(0, open);
-        const Origin origin{k_etab, place.line, place.column};
         auto settings = readable_settings(options);
         entries.push_back(
             {directory.text, name.empty() ? "*" : name, std::move(settings), {}, std::move(options), origin, origin});
@@ -92,12 +88,13 @@ std::vector<Export> parse_etab(std::string_view text) {
 
 Clients::Clients(const HostFacts& facts) {
   for (const auto& [name, fact] : facts.names) {
-    std::vector<std::string> keys{lower(name)};
+    std::set<std::string> names{lower(name)};
     if (!fact.canonical.empty())
-      keys.push_back(lower(fact.canonical));
+      names.insert(lower(fact.canonical));
+    std::vector<std::string> keys(names.begin(), names.end());
     for (const auto& address : fact.addresses)
       keys.push_back(canonical_address(address));
-    for (const auto& known : std::set{lower(name), fact.canonical.empty() ? lower(name) : lower(fact.canonical)})
+    for (const auto& known : names)
       m_keys[known].insert(m_keys[known].end(), keys.begin(), keys.end());
   }
 }
@@ -129,14 +126,23 @@ ExportIndex::ExportIndex(const HostFacts& facts, const std::vector<Export>& list
     add(list[i], i);
 }
 
-void ExportIndex::add(const Export& entry, std::size_t position) {
-  for (const auto& key : m_clients.keys(entry.client))
-    m_positions.emplace(index_key(entry.directory, key), position);
+std::optional<std::size_t> ExportIndex::add(const Export& entry, std::size_t position) {
+  const auto keys = m_clients.keys(entry.client);
+  const auto first = find_any(entry.directory, keys);
+  if (!first)
+    for (const auto& key : keys)
+      m_positions.emplace(index_key(entry.directory, key), position);
+  return first;
 }
 
 std::optional<std::size_t> ExportIndex::find(std::string_view directory, std::string_view client) const {
+  return find_any(directory, m_clients.keys(client));
+}
+
+std::optional<std::size_t> ExportIndex::find_any(std::string_view directory,
+                                                 const std::vector<std::string>& keys) const {
   std::optional<std::size_t> first;
-  for (const auto& key : m_clients.keys(client))
+  for (const auto& key : keys)
     if (const auto found = m_positions.find(index_key(directory, key)); found != m_positions.end())
       first = std::min(first.value_or(found->second), found->second);
   return first;
@@ -150,7 +156,6 @@ std::string real_path(std::string_view directory, const HostFacts& facts) {
 }
 
 ExpectedEtab expected_etab(const std::vector<ExportsFile>& files, const HostFacts& facts) {
-  using Why = Dropped::Why;
   ExpectedEtab expected;
   ExportIndex index(facts);
   for (const auto& file : files) {
@@ -159,18 +164,16 @@ ExpectedEtab expected_etab(const std::vector<ExportsFile>& files, const HostFact
       Export entry = written;
       entry.directory = real_path(entry.directory, facts);
       stopped = stopped || lacks_option(entry, facts);
-      if (const auto why = stopped ? std::optional(Why::stopped) : why_dropped(entry.client, facts)) {
-        expected.dropped.push_back({std::move(entry), *why});
+      if (stopped || is_dropped(entry.client, facts)) {
+        expected.dropped.push_back({std::move(entry), std::nullopt});
         continue;
       }
       if (const auto* const name = fact_of(entry.client, facts); name != nullptr && !name->canonical.empty())
         entry.client = name->canonical;
-      if (const auto winner = index.find(entry.directory, entry.client)) {
-        expected.dropped.push_back({std::move(entry), Why::duplicate, *winner});
-        continue;
-      }
-      index.add(entry, expected.entries.size());
-      expected.entries.push_back(std::move(entry));
+      if (const auto winner = index.add(entry, expected.entries.size()))
+        expected.dropped.push_back({std::move(entry), winner});
+      else
+        expected.entries.push_back(std::move(entry));
     }
   }
   return expected;

@@ -1,5 +1,6 @@
 #pragma once
 // The values of exports(5): who may mount which directory, with which options, and where that was written.
+#include "base/diagnosis.hpp"
 #include "exports/settings.hpp"
 
 #include <compare>
@@ -16,6 +17,9 @@ struct Origin {
   [[nodiscard]] std::string text() const; ///< "/etc/exports:3:5", or the file alone
   friend auto operator<=>(const Origin&, const Origin&) = default;
 };
+
+/// A diagnosis of the place `origin`.
+Diagnosis at(Severity severity, std::string code, const Origin& origin, std::string message, std::string hint = {});
 
 /// One directory for one client: of an exports file, of sharefs.yaml, or of etab.
 struct Export {

@@ -53,12 +53,16 @@ class Clients {
 class ExportIndex {
  public:
   explicit ExportIndex(const HostFacts& facts, const std::vector<Export>& list = {});
-  void add(const Export& entry, std::size_t position);
-  /// Of the first that is the same to exportfs.
+  /// Adds it, unless one that is the same to exportfs is there: then that one's position.
+  std::optional<std::size_t> add(const Export& entry, std::size_t position);
+  /// Of the one that is the same to exportfs.
   [[nodiscard]] std::optional<std::size_t> find(std::string_view directory, std::string_view client) const;
   [[nodiscard]] bool has(const Export& entry) const { return find(entry.directory, entry.client).has_value(); }
 
  private:
+  [[nodiscard]] std::optional<std::size_t> find_any(std::string_view directory,
+                                                    const std::vector<std::string>& keys) const;
+
   Clients m_clients;
   std::unordered_map<std::string, std::size_t> m_positions;
 };
@@ -67,11 +71,11 @@ class ExportIndex {
 /// nfs-utils does not hide its line.
 std::vector<Export> parse_etab(std::string_view text);
 
-/// An entry that exportfs reads but does not export, and why.
+/// An entry that exportfs reads but does not export: a duplicate, a client that it drops, or one behind the option at
+/// which exportfs gives up the file.
 struct Dropped {
   Export entry;
-  enum class Why { duplicate, unresolved, bad_network, stopped /* exportfs gave up the file */ } why = Why::duplicate;
-  std::size_t winner = 0; ///< duplicate: the position of the entry that won
+  std::optional<std::size_t> winner; ///< of a duplicate: the position of the entry that won
 };
 struct ExpectedEtab {
   std::vector<Export> entries; ///< with the places where they were written

@@ -38,6 +38,14 @@ Result<void> probe_directories(sys::System& system, const std::set<std::string>&
   return {};
 }
 
+Result<sys::Completed> getent(sys::System& system, const std::string& database, const std::string& key,
+                              std::chrono::milliseconds deadline) {
+  sys::Command command;
+  command.argv = {"getent", database, key};
+  command.deadline = deadline;
+  return system.run(command);
+}
+
 void probe_names(sys::System& system, const std::set<std::string>& names, HostFacts& facts) {
   const auto end = std::chrono::steady_clock::now() + k_names_budget;
   for (const auto& name : names) {
@@ -77,11 +85,8 @@ void probe_options(sys::System& system, const std::set<std::string>& options, Ho
 } // namespace
 
 std::optional<NameFact> resolve_name(sys::System& system, const std::string& name, std::chrono::milliseconds deadline) {
-  sys::Command command;
-  command.argv = {"getent", "ahosts", name};
-  command.deadline = deadline;
-  const auto completed = system.run(command);
   constexpr int k_not_found = 2; // getent(1)
+  const auto completed = getent(system, "ahosts", name, deadline);
   if (!completed || completed->timed_out || (completed->exit_code != 0 && completed->exit_code != k_not_found))
     return std::nullopt;
   NameFact fact;
@@ -89,7 +94,7 @@ std::optional<NameFact> resolve_name(sys::System& system, const std::string& nam
     const auto words = split_words(line); // ADDRESS STREAM [CANONICAL]
     if (words.empty())
       continue;
-    if (std::find(fact.addresses.begin(), fact.addresses.end(), words[0]) == fact.addresses.end())
+    if (std::ranges::count(fact.addresses, words[0]) == 0)
       fact.addresses.push_back(words[0]);
     if (words.size() > 2 && fact.canonical.empty())
       fact.canonical = words[2];
@@ -98,10 +103,7 @@ std::optional<NameFact> resolve_name(sys::System& system, const std::string& nam
 }
 
 Result<std::uint32_t> resolve_group(sys::System& system, const std::string& name) {
-  sys::Command command;
-  command.argv = {"getent", "group", name};
-  command.deadline = 5s;
-  const auto completed = system.run(command);
+  const auto completed = getent(system, "group", name, 5s);
   if (!completed)
     return fail(completed.error());
   if (completed->timed_out)

@@ -14,8 +14,7 @@ bool is_space(int byte) { // isspace(3) in the C locale, which exportfs runs in
 
 /// If `text` ends in `\ooo` (at most 0377), put the byte that it stands for in its place. exportfs looks at what it has
 /// collected, not at the source: a decoded backslash begins an escape too.
-void decode_tail(Word& word) {
-  auto& text = word.text;
+void decode_tail(std::string& text) {
   if (text.size() < 4)
     return;
   const char* tail = text.data() + text.size() - 4;
@@ -25,7 +24,6 @@ void decode_tail(Word& word) {
   const int value = ((tail[1] - '0') << 6) | ((tail[2] - '0') << 3) | (tail[3] - '0');
   text.resize(text.size() - 3);
   text.back() = static_cast<char>(value);
-  word.offsets.resize(text.size());
 }
 
 } // namespace
@@ -68,11 +66,26 @@ void Lexer::skip_rest_of_line() {
 }
 
 Lexer::Got Lexer::next(std::size_t limit, Word& word) {
+  return read(limit, word, nullptr);
+}
+
+std::vector<std::size_t> Lexer::offsets_of(const Word& word) const {
+  std::vector<std::size_t> offsets;
+  Lexer again(m_source);
+  again.m_at = word.begin;
+  Word same;
+  again.read(m_source.size() + 1, same, &offsets);
+  offsets.resize(word.text.size());
+  return offsets;
+}
+
+Lexer::Got Lexer::read(std::size_t limit, Word& word, std::vector<std::size_t>* offsets) {
   word = Word{};
   word.begin = m_at;
+  auto& text = word.text;
   bool quoted = false;
   int byte = -1;
-  while (word.text.size() < limit) {
+  while (text.size() < limit) {
     const auto offset = m_at;
     byte = get();
     if (byte < 0 || (!quoted && is_space(byte)))
@@ -81,34 +94,35 @@ Lexer::Got Lexer::next(std::size_t limit, Word& word) {
       quoted = !quoted;
       continue;
     }
-    word.text.push_back(static_cast<char>(byte));
-    word.offsets.push_back(offset);
-    decode_tail(word);
+    text.push_back(static_cast<char>(byte));
+    decode_tail(text);
+    if (offsets != nullptr) {
+      offsets->push_back(offset);
+      offsets->resize(text.size());
+    }
   }
   if (byte == '\n')
     --m_at;
   word.open_quote = quoted && byte < 0;
-  if (word.text.size() >= limit)
+  if (text.size() >= limit)
     return Got::too_long;
-  if (word.text.empty())
+  if (text.empty())
     return Got::nothing;
-  if (const auto nul = word.text.find('\0'); nul != std::string::npos) {
+  if (const auto nul = text.find('\0'); nul != std::string::npos) {
     word.nul = true;
-    word.text.resize(nul);
-    word.offsets.resize(nul);
+    text.resize(nul);
   }
   return Got::word;
 }
 
-LineIndex::LineIndex(std::string_view source) : m_starts{0} {
+LineIndex::LineIndex(std::string_view source, std::string file) : m_starts{0}, m_file(std::move(file)) {
   for (std::size_t at = source.find('\n'); at != std::string_view::npos; at = source.find('\n', at + 1))
     m_starts.push_back(at + 1);
 }
 
-LineIndex::Place LineIndex::at(std::size_t offset) const {
+Origin LineIndex::at(std::size_t offset) const {
   const auto next = std::upper_bound(m_starts.begin(), m_starts.end(), offset);
-  const auto start = *(next - 1);
-  return {static_cast<int>(next - m_starts.begin()), static_cast<int>(offset - start) + 1};
+  return {m_file, static_cast<int>(next - m_starts.begin()), static_cast<int>(offset - *(next - 1)) + 1};
 }
 
 } // namespace sharefs::exports

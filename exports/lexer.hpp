@@ -1,5 +1,7 @@
 #pragma once
-// The words of an exports file, split as nfs-utils splits them (support/nfs/xio.c), each byte with its place.
+// The words of an exports file, split as nfs-utils splits them (support/nfs/xio.c).
+#include "exports/export.hpp"
+
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -12,11 +14,10 @@ inline constexpr std::size_t k_path_limit = 1025;
 inline constexpr std::size_t k_client_limit = 512;
 
 struct Word {
-  std::string text;                 ///< quotes removed, `\ooo` decoded, cut at a NUL byte as a C string is
-  std::vector<std::size_t> offsets; ///< where each byte of `text` begins in the source
-  std::size_t begin = 0;            ///< of the word in the source
-  bool open_quote = false;          ///< the file ends inside a quoted part
-  bool nul = false;                 ///< a NUL byte hides the rest of the word
+  std::string text;        ///< quotes removed, `\ooo` decoded, cut at a NUL byte as a C string is
+  std::size_t begin = 0;   ///< of the word in the source
+  bool open_quote = false; ///< the file ends inside a quoted part
+  bool nul = false;        ///< a NUL byte hides the rest of the word
 };
 
 /// Reads on from where it is; copy it to look ahead.
@@ -31,6 +32,8 @@ class Lexer {
   };
   /// The next word of this line.
   Got next(std::size_t limit, Word& word);
+  /// Where each byte of the text of `word`, which next() gave, begins in the source.
+  [[nodiscard]] std::vector<std::size_t> offsets_of(const Word& word) const;
   /// Pass blanks and a comment, but stay on this line.
   void skip_blanks() { skip(" \t"); }
   /// Pass blanks, comments and empty lines.
@@ -43,6 +46,7 @@ class Lexer {
   [[nodiscard]] bool at_line_end() const { return at_end() || m_source[m_at] == '\n'; }
 
  private:
+  Got read(std::size_t limit, Word& word, std::vector<std::size_t>* offsets);
   int get(); ///< one byte; a backslash and newline, with the blanks behind them, is one space; -1 at the end
   void skip(std::string_view set);
 
@@ -50,17 +54,15 @@ class Lexer {
   std::size_t m_at = 0;
 };
 
-/// Offsets -> line and column, both from 1.
+/// Offsets in a file -> places.
 class LineIndex {
  public:
-  explicit LineIndex(std::string_view source);
-  struct Place {
-    int line = 1, column = 1;
-  };
-  [[nodiscard]] Place at(std::size_t offset) const;
+  explicit LineIndex(std::string_view source, std::string file = {});
+  [[nodiscard]] Origin at(std::size_t offset) const;
 
  private:
   std::vector<std::size_t> m_starts;
+  std::string m_file;
 };
 
 } // namespace sharefs::exports

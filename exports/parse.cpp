@@ -6,11 +6,16 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <optional>
 
 namespace sharefs::exports {
 
 std::string Origin::text() const {
   return line > 0 ? fmt::format("{}:{}:{}", file, line, column) : file;
+}
+
+Diagnosis at(Severity severity, std::string code, const Origin& origin, std::string message, std::string hint) {
+  return {severity, std::move(code), origin.text(), std::move(message), std::move(hint), ""};
 }
 
 std::span<const Export> first_line(std::span<const Export> exports) {
@@ -49,7 +54,7 @@ Parts take_apart(const std::string& word) {
 
 class Parser {
  public:
-  Parser(std::string_view text, const std::string& name) : m_lexer(text), m_lines(text) { m_file.name = name; }
+  Parser(std::string_view text, const std::string& name) : m_lexer(text), m_lines(text, name) { m_file.name = name; }
 
   ExportsFile run() {
     while (read_line())
@@ -60,14 +65,8 @@ class Parser {
   }
 
  private:
-  [[nodiscard]] Origin origin(std::size_t offset) const {
-    const auto place = m_lines.at(offset);
-    return {m_file.name, place.line, place.column};
-  }
-
   void diagnose(Severity severity, std::string code, std::size_t offset, std::string message, std::string hint = {}) {
-    m_file.diagnoses.push_back(
-        {severity, std::move(code), origin(offset).text(), std::move(message), std::move(hint), ""});
+    m_file.diagnoses.push_back(at(severity, std::move(code), m_lines.at(offset), std::move(message), std::move(hint)));
   }
 
   /// exportfs reads no further. We do, from the next line or client, to report the rest.
@@ -77,13 +76,13 @@ class Parser {
     m_file.complete = false;
   }
 
-  void add(const Word& directory, std::string client, std::vector<std::string> options, std::size_t offset) {
+  void add(const Word& directory, std::string client, std::vector<std::string> options, Settings settings,
+           std::size_t offset) {
     if (directory.text.empty()) // a NUL byte: already reported
       return;
-    if (auto settings = settings_of(m_defaults, options))
-      (m_file.complete ? m_file.exports : m_file.lost)
-          .push_back({directory.text, std::move(client), std::move(*settings), m_defaults, std::move(options),
-                      origin(offset), origin(directory.begin)});
+    (m_file.complete ? m_file.exports : m_file.lost)
+        .push_back({directory.text, std::move(client), std::move(settings), m_defaults, std::move(options),
+                    m_lines.at(offset), m_lines.at(directory.begin)});
   }
 
   /// One directory with its clients; false at the end of the file.
@@ -165,26 +164,25 @@ class Parser {
 
   /// No client where one is expected.
   void everyone(const Word& directory) {
+    auto settings = *settings_of(m_defaults, {}); // which were read before
+    const auto rights = summary(settings);
     diagnose(Severity::warning, "SF102", directory.begin,
              m_defaults.empty()
-                 ? fmt::format("`{}` names no client, so everyone gets {}", directory.text, rights({}, {}))
-                 : fmt::format("no client stands behind `-{}`, so everyone gets {}", join(m_defaults, ","),
-                               rights(m_defaults, {})),
+                 ? fmt::format("`{}` names no client, so everyone gets `{}`", directory.text, rights)
+                 : fmt::format("no client stands behind `-{}`, so everyone gets `{}`", join(m_defaults, ","), rights),
              "name the clients, or write `*` to say that everyone is meant");
-    add(directory, "*", {}, directory.begin);
-  }
-
-  static std::string rights(const std::vector<std::string>& defaults, const std::vector<std::string>& options) {
-    const auto settings = settings_of(defaults, options);
-    return settings ? fmt::format("`{}`", summary(*settings)) : "it";
+    add(directory, "*", {}, std::move(settings), directory.begin);
   }
 
   /// False: a bad option. The line goes on behind it, for the sake of what else is to be reported.
   bool read_defaults(const Word& word) {
-    auto options = split_options(std::string_view(word.text).substr(1));
-    if (!check_options(word, 1, std::string_view(word.text).substr(1), options))
+    const auto list = std::string_view(word.text).substr(1);
+    auto all = m_defaults;
+    for (auto& option : split_options(list))
+      all.push_back(std::move(option));
+    if (!read_options({}, all, word, 1, list))
       return false;
-    m_defaults.insert(m_defaults.end(), options.begin(), options.end());
+    m_defaults = std::move(all);
     return true;
   }
 
@@ -197,55 +195,55 @@ class Parser {
       return false;
     }
     auto options = split_options(parts.list);
-    if (!check_options(word, parts.list_at, parts.list, options))
+    auto settings = read_options(m_defaults, options, word, parts.list_at, parts.list);
+    if (!settings)
       return true;
     const auto before = std::exchange(m_bare, parts.has_list ? std::string() : parts.name);
     if (parts.has_list && parts.name.empty())
-      nameless(directory, word, before, options);
+      nameless(directory, word, before, *settings);
     if (!parts.name.starts_with('-')) // nothing resolves to `-x`; already reported
-      add(directory, parts.name.empty() ? "*" : parts.name, std::move(options), word.begin);
+      add(directory, parts.name.empty() ? "*" : parts.name, std::move(options), std::move(*settings), word.begin);
     return true;
   }
 
   /// `(options)` without a name: meant for the client before it, but given to everyone.
-  void nameless(const Word& directory, const Word& word, const std::string& before,
-                const std::vector<std::string>& options) {
-    const auto theirs = rights(m_defaults, options);
+  void nameless(const Word& directory, const Word& word, const std::string& before, const Settings& settings) {
     if (before.empty()) {
       diagnose(Severity::warning, "SF102", word.begin,
-               fmt::format("`{}` names no client before `(`, so everyone gets {}", directory.text, theirs),
+               fmt::format("`{}` names no client before `(`, so everyone gets `{}`", directory.text, summary(settings)),
                fmt::format("name the client, or write `*{}` to say that everyone is meant", word.text));
       return;
     }
     diagnose(Severity::error, "SF101", word.begin,
-             fmt::format("the space before `(` gives `{}` only {}, and gives everyone {}", before,
-                         rights(m_defaults, {}), theirs),
+             fmt::format("the space before `(` gives `{}` only `{}`, and gives everyone `{}`", before,
+                         summary(*settings_of(m_defaults, {})), summary(settings)),
              fmt::format("remove the space: `{}{}`", before, word.text));
   }
 
-  bool check_options(const Word& word, std::size_t list_at, std::string_view list,
-                     const std::vector<std::string>& options) {
-    Settings settings;
-    const auto applied = apply_options(settings, options);
-    if (applied)
-      return true;
-    const auto& error = applied.error();
+  /// What `options` mean behind `defaults`; nullopt for a bad one, which is reported. The last of them stand in the
+  /// `list` that begins at byte `list_at` of the word.
+  std::optional<Settings> read_options(const std::vector<std::string>& defaults,
+                                       const std::vector<std::string>& options, const Word& word, std::size_t list_at,
+                                       std::string_view list) {
+    auto settings = settings_of(defaults, options);
+    if (settings)
+      return std::move(*settings);
+    const auto& error = settings.error();
+    const auto earlier = options.size() - split_options(list).size();
     std::size_t at = 0; // of the bad option in the list: behind as many commas
-    for (std::size_t i = 0; i < error.index; ++i)
+    for (std::size_t i = earlier; i < error.index; ++i)
       at = list.find(',', at) + 1;
-    while (at < list.size() && (list[at] == ' ' || list[at] == '\t'))
-      ++at;
-    at += list_at;
-    const auto offset = at < word.offsets.size() ? word.offsets[at] : word.begin;
-    stop(error.unknown ? "SF107" : "SF108", offset, error.message, error.hint);
-    return false;
+    at = std::min(list.find_first_not_of(" \t", at), list.size()) + list_at;
+    const auto offsets = m_lexer.offsets_of(word);
+    stop(error.unknown ? "SF107" : "SF108", at < offsets.size() ? offsets[at] : word.begin, error.message, error.hint);
+    return std::nullopt;
   }
 
   /// The parenthesis does not close at the end of the word: say why, looking ahead on the line.
   void broken_list(const Word& word, const Parts& parts) {
     if (parts.close != std::string::npos) {
       const auto rest = word.text.substr(parts.close + 1);
-      const auto at = word.offsets[parts.close + 1];
+      const auto at = m_lexer.offsets_of(word)[parts.close + 1];
       const auto good = word.text.substr(0, parts.close + 1);
       if (rest.front() == '#')
         stop("SF106", at, "a comment begins only behind a space", fmt::format("write `{} {}`", good, rest));
@@ -278,9 +276,9 @@ class Parser {
       names.push_back(fmt::format("{} to {}", entry.directory, entry.client));
     if (m_file.lost.size() > k_shown)
       names.push_back(fmt::format("and {} more", m_file.lost.size() - k_shown));
-    m_file.diagnoses.push_back({Severity::error, "SF111", m_file.lost.front().line.text(),
-                                fmt::format("not exported because of the error before it: {}", join(names, ", ")),
-                                "correct the error above", ""});
+    m_file.diagnoses.push_back(at(Severity::error, "SF111", m_file.lost.front().line,
+                                  fmt::format("not exported because of the error before it: {}", join(names, ", ")),
+                                  "correct the error above"));
   }
 
   Lexer m_lexer;

@@ -140,9 +140,9 @@ Diagnoses diagnose_access(const Actual& actual, const Request& request) {
         wanted->second.kind == DirectoryAccess::Kind::keep)
       continue;
     if (const auto why = system_directory_reason(real_path(entry.directory, actual.facts)); !why.empty())
-      diagnoses.push_back({Severity::error, "SF139", entry.line.text(),
-                           fmt::format("the access of `{}` is not changed, since {}", entry.directory, why),
-                           "export a directory of its own, as /srv/share, or write `access: keep`", ""});
+      diagnoses.push_back(at(Severity::error, "SF139", entry.line,
+                             fmt::format("the access of `{}` is not changed, since {}", entry.directory, why),
+                             "export a directory of its own, as /srv/share, or write `access: keep`"));
   }
   return diagnoses;
 }

@@ -64,38 +64,35 @@ void add_units(const ServerState& state, const std::string& group, plan::Plan& p
 }
 
 bool is_missing(const ServerState& state, std::string_view program) {
-  return std::find(state.missing.begin(), state.missing.end(), program) != state.missing.end();
+  return std::ranges::count(state.missing, program) > 0;
 }
 
-/// A daemon that puts itself into the background, if it is not there yet.
-void add_daemon(const ServerState& state, const Argv& argv, std::string why, const std::string& group,
-                plan::Plan& plan) {
-  if (std::find(state.daemons.begin(), state.daemons.end(), argv.front()) == state.daemons.end())
-    plan.add(group, std::move(why), tool(argv));
-}
+/// What is started, if it is needed. A daemon puts itself into the background.
+struct Start {
+  bool needed;
+  std::string_view why;
+  Argv argv, undo = {};
+};
 
 void add_processes(const ServerState& state, const std::string& group, plan::Plan& plan) {
-  // The order matters: the pipes and nfsdcld well before rpc.nfsd, or a start may fall into a grace period of 10 s.
-  if (!state.nfsd_mounted)
-    plan.add(group, "the kernel server's control files", tool({"mount", "-t", "nfsd", "nfsd", "/proc/fs/nfsd"}));
-  if (!state.running()) {
-    if (!state.pipefs_mounted)
-      plan.add(group, "the kernel's pipes to the NFS daemons",
-               tool({"mount", "-t", "rpc_pipefs", "-o", "X-mount.mkdir", "sunrpc", "/run/rpc_pipefs"}));
-    add_daemon(state, {"nfsdcld"}, "remembers clients over a restart of the server", group, plan);
-  }
-  if (state.version3) {
-    add_daemon(state, {"rpcbind", "-w"}, "the portmapper, which NFS version 3 needs", group, plan);
-    add_daemon(state, {"rpc.statd"}, "locks of NFS version 3", group, plan);
-  }
-  if (!state.running())
-    plan.add(group, "start the NFS server", tool({"rpc.nfsd", "8"}, {"rpc.nfsd", "0"}));
-  const auto& running = state.daemons;
-  if (std::find(running.begin(), running.end(), "nfsv4.exportd") != running.end())
-    return;
+  const auto stopped = [&](std::string_view daemon) { return std::ranges::count(state.daemons, daemon) == 0; };
+  const bool down = !state.running();
   const bool exportd = !state.version3 && is_missing(state, "rpc.mountd");
-  const std::string answers = exportd ? "nfsv4.exportd" : "rpc.mountd";
-  add_daemon(state, {answers}, "answers who may mount what", group, plan);
+  const std::string mountd = exportd ? "nfsv4.exportd" : "rpc.mountd";
+  // The order matters: the pipes and nfsdcld well before rpc.nfsd, or a start may fall into a grace period of 10 s.
+  for (const auto& start : std::vector<Start>{
+           {!state.nfsd_mounted, "the kernel server's control files", {"mount", "-t", "nfsd", "nfsd", "/proc/fs/nfsd"}},
+           {down && !state.pipefs_mounted,
+            "the kernel's pipes to the NFS daemons",
+            {"mount", "-t", "rpc_pipefs", "-o", "X-mount.mkdir", "sunrpc", "/run/rpc_pipefs"}},
+           {down && stopped("nfsdcld"), "remembers clients over a restart of the server", {"nfsdcld"}},
+           {state.version3 && stopped("rpcbind"), "the portmapper, which NFS version 3 needs", {"rpcbind", "-w"}},
+           {state.version3 && stopped("rpc.statd"), "locks of NFS version 3", {"rpc.statd"}},
+           {down, "start the NFS server", {"rpc.nfsd", "8"}, {"rpc.nfsd", "0"}},
+           {stopped("nfsv4.exportd") && stopped(mountd), "answers who may mount what", {mountd}},
+       })
+    if (start.needed)
+      plan.add(group, std::string(start.why), tool(start.argv, start.undo));
 }
 
 tl::unexpected<Error> not_installed(std::string message, std::string_view debian, std::string_view rhel) {

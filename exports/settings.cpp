@@ -27,6 +27,8 @@ struct Reader {
   bool saw_reexport = false;
 };
 
+constexpr std::string_view k_nobody = "65534";
+
 using Outcome = tl::expected<void, std::string>; // the message
 
 Outcome bad(std::string_view name, std::string_view value, std::string_view what) {
@@ -42,36 +44,45 @@ std::optional<std::int64_t> decimal(const std::string& value) {
   return result;
 }
 
-template <std::uint32_t Settings::* Member> Outcome read_anonymous(Reader& reader, const std::string& value) {
-  const auto id = decimal(value);
-  if (!id)
-    return tl::make_unexpected(fmt::format("`{}` is no number: exportfs takes user and group ids, not names", value));
-  reader.settings.*Member = static_cast<std::uint32_t>(*id); // -2 is what old files say for nobody
+/// The option with this value; without it, if the value is exportfs' own.
+Outcome put_value(Reader& reader, std::string_view option, std::string value, std::string_view usual) {
+  if (value == usual)
+    reader.settings.values.erase(option);
+  else
+    reader.settings.values[option] = std::move(value);
   return {};
 }
 
-Outcome read_fsid(Reader& reader, const std::string& value) {
+Outcome read_id(Reader& reader, std::string_view option, const std::string& value) {
+  const auto id = decimal(value);
+  if (!id)
+    return tl::make_unexpected(fmt::format("`{}` is no number: exportfs takes user and group ids, not names", value));
+  // -2 is what old files say for nobody
+  return put_value(reader, option, std::to_string(static_cast<std::uint32_t>(*id)), k_nobody);
+}
+
+/// A UUID stays, whatever number is given beside it: exportfs itself loses the number when it reads both back from
+/// etab.
+Outcome read_fsid(Reader& reader, std::string_view option, const std::string& value) {
+  constexpr std::ptrdiff_t k_uuid_digits = 32;
   if (reader.saw_reexport)
     return bad("fsid=", value, "it has to stand before `reexport=`");
-  if (value == "root") {
-    reader.settings.fsid = 0;
-    return {};
-  }
   char* end = nullptr;
-  const auto id = std::strtoull(value.c_str(), &end, 0);
-  if (!value.empty() && *end == '\0') {
-    reader.settings.fsid = static_cast<std::uint32_t>(id);
+  const auto number = value == "root" ? 0 : std::strtoull(value.c_str(), &end, 0);
+  if (value == "root" || (!value.empty() && *end == '\0')) {
+    if (reader.settings.value(option).size() < k_uuid_digits)
+      reader.settings.values[option] = std::to_string(static_cast<std::uint32_t>(number));
     return {};
   }
   const auto digits = std::count_if(value.begin(), value.end(),
                                     [](char byte) { return std::isxdigit(static_cast<unsigned char>(byte)) != 0; });
-  if (digits != 32)
+  if (digits != k_uuid_digits)
     return bad("fsid=", value, "it is a number, `root`, or a UUID of 32 hexadecimal digits");
-  reader.settings.uuid = value;
+  reader.settings.values[option] = value;
   return {};
 }
 
-Outcome read_security(Reader& reader, const std::string& value) {
+Outcome read_security(Reader& reader, std::string_view /*option*/, const std::string& value) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 7> k_flavours{{{"sys", "sys"},
                                                                                      {"unix", "sys"},
                                                                                      {"null", "none"},
@@ -95,30 +106,30 @@ Outcome read_security(Reader& reader, const std::string& value) {
   return {};
 }
 
-Outcome read_transport(Reader& reader, const std::string& value) {
+Outcome read_transport(Reader& reader, std::string_view option, const std::string& value) {
+  auto& modes = reader.settings.values[option];
   for (const auto& name : split(value, ':')) {
     if (name != "none" && name != "tls" && name != "mtls")
       return bad("xprtsec=", value, fmt::format("`{}` is none of none, tls, mtls", name));
-    auto& transport = reader.settings.transport;
-    if (std::find(transport.begin(), transport.end(), name) == transport.end())
-      transport.push_back(name);
+    const auto known = split(modes, ':');
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      modes += (modes.empty() ? "" : ":") + name;
   }
   return {};
 }
 
-Outcome read_reexport(Reader& reader, const std::string& value) {
+Outcome read_reexport(Reader& reader, std::string_view option, const std::string& value) {
   if (reader.saw_reexport)
     return bad("reexport=", value, "it may be given once only");
   if (value != "auto-fsidnum" && value != "predefined-fsidnum" && value != "none")
     return bad("reexport=", value, "it is auto-fsidnum, predefined-fsidnum or none");
   reader.saw_reexport = true;
-  reader.settings.reexport = value == "none" ? "" : value;
-  return {};
+  return put_value(reader, option, value, "none");
 }
 
 /// One id or range: exportfs cuts the list at its first comma, so that a second range is an unknown option. It means
 /// nothing to the kernel's server, and exportfs does not write it to etab reliably, so it is no part of the settings.
-Outcome read_squash(Reader& /*reader*/, const std::string& value) {
+Outcome read_squash(Reader& /*reader*/, std::string_view /*option*/, const std::string& value) {
   const auto dash = value.find('-', 1);
   for (const auto& id : {value.substr(0, dash), dash == std::string::npos ? std::string("0") : value.substr(dash + 1)})
     if (id == "-1" || (!id.empty() && !decimal(id)))
@@ -127,42 +138,43 @@ Outcome read_squash(Reader& /*reader*/, const std::string& value) {
 }
 
 /// There is one list of other places only: the last of `refer=` and `replicas=` counts.
-Outcome read_refer(Reader& reader, const std::string& value) {
-  reader.settings.refer = value;
-  reader.settings.replicas.clear();
-  return {};
+Outcome read_places(Reader& reader, std::string_view option, const std::string& value) {
+  reader.settings.values.erase("refer");
+  reader.settings.values.erase("replicas");
+  return put_value(reader, option, value, "");
 }
 
-Outcome read_replicas(Reader& reader, const std::string& value) {
-  reader.settings.replicas = value;
-  reader.settings.refer.clear();
-  return {};
-}
-
-Outcome read_mountpoint(Reader& reader, const std::string& value) {
-  reader.settings.mountpoint = value;
+Outcome read_mountpoint(Reader& reader, std::string_view /*option*/, const std::string& value) {
+  reader.settings.values["mountpoint"] = value;
   return {};
 }
 
 struct ValueOption {
-  std::string_view name; ///< with the `=`
-  Outcome (*read)(Reader&, const std::string&);
+  std::string_view name;
+  Outcome (*read)(Reader&, std::string_view option, const std::string& value);
   std::string_view since = {};
 };
 constexpr std::array k_value_options{
-    ValueOption{"anonuid=", read_anonymous<&Settings::anonuid>},
-    ValueOption{"anongid=", read_anonymous<&Settings::anongid>},
-    ValueOption{"fsid=", read_fsid},
-    ValueOption{"sec=", read_security},
-    ValueOption{"mountpoint=", read_mountpoint},
-    ValueOption{"mp=", read_mountpoint},
-    ValueOption{"refer=", read_refer},
-    ValueOption{"replicas=", read_replicas},
-    ValueOption{"squash_uids=", read_squash},
-    ValueOption{"squash_gids=", read_squash},
-    ValueOption{"reexport=", read_reexport, "2.6.3"},
-    ValueOption{"xprtsec=", read_transport, "2.6.4"},
+    ValueOption{"anonuid", read_id},
+    ValueOption{"anongid", read_id},
+    ValueOption{"fsid", read_fsid},
+    ValueOption{"sec", read_security},
+    ValueOption{"mountpoint", read_mountpoint},
+    ValueOption{"mp", read_mountpoint},
+    ValueOption{"refer", read_places},
+    ValueOption{"replicas", read_places},
+    ValueOption{"squash_uids", read_squash},
+    ValueOption{"squash_gids", read_squash},
+    ValueOption{"reexport", read_reexport, "2.6.3"},
+    ValueOption{"xprtsec", read_transport, "2.6.4"},
 };
+
+/// The row of `NAME=VALUE`; nullptr for another word.
+const ValueOption* value_option(std::string_view word) {
+  const auto equals = word.find('=');
+  const auto* const row = std::ranges::find(k_value_options, word.substr(0, equals), &ValueOption::name);
+  return equals == std::string_view::npos || row == k_value_options.end() ? nullptr : row;
+}
 
 void put(std::uint32_t& flags, Flag flag, bool set) {
   flags = set ? flags | flag : flags & ~static_cast<std::uint32_t>(flag);
@@ -179,10 +191,9 @@ std::optional<Outcome> read_one(Reader& reader, const std::string& option) {
     return Outcome{};
   }
   if (option == "mountpoint" || option == "mp")
-    return read_mountpoint(reader, "");
-  for (const auto& row : k_value_options)
-    if (option.starts_with(row.name))
-      return row.read(reader, option.substr(row.name.size()));
+    return read_mountpoint(reader, option, "");
+  if (const auto* const row = value_option(option))
+    return row->read(reader, row->name, option.substr(row->name.size() + 1));
   return std::nullopt;
 }
 
@@ -194,7 +205,7 @@ std::vector<std::string> option_names() {
       if (!word.empty())
         names.emplace_back(word);
   for (const auto& row : k_value_options)
-    names.emplace_back(row.name);
+    names.push_back(fmt::format("{}=", row.name));
   return names;
 }
 
@@ -217,26 +228,7 @@ std::string hint_for_unknown(const std::string& option) {
   return guess.empty() ? "see exports(5) for the options that there are" : guess;
 }
 
-} // namespace
-
-bool Settings::writable() const {
-  return std::any_of(security.begin(), security.end(),
-                     [](const Flavour& flavour) { return (flavour.flags & k_read_only) == 0; });
-}
-
-bool Settings::root_is_root() const {
-  return std::any_of(security.begin(), security.end(), [this](const Flavour& flavour) {
-    return flavour.name == "sys" && (flavour.flags & k_all_squash) == 0 &&
-           ((flavour.flags & k_root_squash) == 0 || anonuid == 0);
-  });
-}
-
-bool Settings::everyone_is_root() const {
-  return (anonuid == 0 || anongid == 0) && std::any_of(security.begin(), security.end(), [](const Flavour& flavour) {
-           return (flavour.flags & (k_all_squash | k_read_only)) == k_all_squash;
-         });
-}
-
+/// `options` in order, as one list in parentheses.
 tl::expected<void, OptionError> apply_options(Settings& settings, const std::vector<std::string>& options) {
   Reader reader{settings, {}, false};
   for (std::size_t i = 0; i < options.size(); ++i) {
@@ -252,6 +244,33 @@ tl::expected<void, OptionError> apply_options(Settings& settings, const std::vec
   return {};
 }
 
+} // namespace
+
+std::string Settings::value(std::string_view option) const {
+  const auto found = values.find(option);
+  return found == values.end() ? "" : found->second;
+}
+
+bool Settings::writable() const {
+  return std::any_of(security.begin(), security.end(),
+                     [](const Flavour& flavour) { return (flavour.flags & k_read_only) == 0; });
+}
+
+bool Settings::root_is_root() const {
+  const bool to_root = value("anonuid") == "0";
+  return std::any_of(security.begin(), security.end(), [&](const Flavour& flavour) {
+    return flavour.name == "sys" && (flavour.flags & k_all_squash) == 0 &&
+           ((flavour.flags & k_root_squash) == 0 || to_root);
+  });
+}
+
+bool Settings::everyone_is_root() const {
+  return (value("anonuid") == "0" || value("anongid") == "0") &&
+         std::any_of(security.begin(), security.end(), [](const Flavour& flavour) {
+           return (flavour.flags & (k_all_squash | k_read_only)) == k_all_squash;
+         });
+}
+
 tl::expected<Settings, OptionError> settings_of(const std::vector<std::string>& defaults,
                                                 const std::vector<std::string>& options) {
   Settings settings;
@@ -262,8 +281,6 @@ tl::expected<Settings, OptionError> settings_of(const std::vector<std::string>& 
   if (settings.security.empty())
     settings.security.push_back({"sys", settings.flags & k_flavour_flags});
   settings.flags &= ~k_flavour_flags; // from here on the flavours say it
-  if (!settings.uuid.empty())
-    settings.fsid.reset(); // exportfs itself loses the number when it reads both back from etab
   return settings;
 }
 
@@ -300,10 +317,8 @@ std::vector<std::pair<std::string, std::string>> contradictions(const std::vecto
 std::string_view option_since(std::string_view option) {
   if (const auto found = flag_option(option))
     return found->first->since;
-  for (const auto& row : k_value_options)
-    if (option.starts_with(row.name))
-      return row.since;
-  return {};
+  const auto* const row = value_option(option);
+  return row == nullptr ? "" : row->since;
 }
 
 } // namespace sharefs::exports

@@ -3,7 +3,7 @@
 // can be compared. "rw" and "ro,rw" are the same settings; so are a line of exports and its line in etab.
 #include <array>
 #include <cstdint>
-#include <optional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
@@ -68,13 +68,12 @@ struct Flavour {
 struct Settings {
   std::uint32_t flags = k_read_only | k_write_delay | k_root_squash | k_no_subtree_check;
   std::vector<Flavour> security; ///< in order of preference; never empty after settings_of()
-  std::uint32_t anonuid = 65534, anongid = 65534;
-  std::optional<std::uint32_t> fsid; ///< a number; `root` is 0
-  std::string uuid;                  ///< fsid= with 32 hexadecimal digits
-  std::optional<std::string> mountpoint;
-  std::string refer, replicas, reexport;
-  std::vector<std::string> transport; ///< xprtsec=
+  /// Values that are given and not exportfs' own, by the option's name: {"fsid", "0"}. Ids are decimal numbers, and so
+  /// is a fsid that is no UUID; `mountpoint` alone has an empty value.
+  std::map<std::string_view, std::string> values;
 
+  /// "" for none.
+  [[nodiscard]] std::string value(std::string_view option) const;
   [[nodiscard]] bool has(Flag flag) const { return (flags & flag) != 0; }
   // These ask the flavours, so they hold for what settings_of() made.
   /// True if some flavour may write.
@@ -94,10 +93,9 @@ struct OptionError {
   std::string hint;
 };
 
-/// Apply `options` in order, as one parenthesised list. exportfs applies the defaults of a line the same way, first.
-tl::expected<void, OptionError> apply_options(Settings& settings, const std::vector<std::string>& options);
 /// Defaults, then own options, in a form that equals any other of the same meaning: k_flavour_flags stand in `security`
-/// only, and `sys` stands for none given. Error of the first bad word.
+/// only, and `sys` stands for none given. exportfs applies the defaults of a line the same way, as a list of its own.
+/// Error of the first bad word.
 tl::expected<Settings, OptionError> settings_of(const std::vector<std::string>& defaults,
                                                 const std::vector<std::string>& options);
 

@@ -21,29 +21,20 @@ std::string flavours(const Settings& settings) {
   return text;
 }
 
-/// Every option with a value as text, "" for not given; in the order of exports(5).
-std::vector<std::pair<std::string_view, std::string>> values(const Settings& settings) {
-  std::string transport;
-  for (const auto& mode : settings.transport)
-    transport += (transport.empty() ? "" : ":") + mode;
-  return {
-      {"sec", flavours(settings)},
-      {"fsid", settings.fsid ? std::to_string(*settings.fsid) : ""},
-      {"fsid", settings.uuid},
-      {"anonuid", std::to_string(settings.anonuid)},
-      {"anongid", std::to_string(settings.anongid)},
-      {"mountpoint", settings.mountpoint ? (settings.mountpoint->empty() ? "itself" : *settings.mountpoint) : ""},
-      {"refer", settings.refer},
-      {"replicas", settings.replicas},
-      {"reexport", settings.reexport},
-      {"xprtsec", transport},
-  };
+/// "fsid=3", "mountpoint", "no refer", "anonuid=65534" for one that is not given.
+std::string text_of(const Settings& settings, std::string_view option) {
+  const auto found = settings.values.find(option);
+  if (found == settings.values.end())
+    return option.starts_with("anon") ? fmt::format("{}=65534", option) : fmt::format("no {}", option);
+  return found->second.empty() ? std::string(option) : fmt::format("{}={}", option, found->second);
 }
 
 } // namespace
 
 std::vector<std::string> differences(const Settings& wanted, const Settings& found) {
   std::vector<std::string> texts;
+  if (wanted == found)
+    return texts;
   const auto add_flags = [&](std::uint32_t want, std::uint32_t have, std::uint32_t among, std::string_view whose) {
     for (const auto& row : k_flag_options)
       if (!row.alias && (among & row.flag) != 0 && ((want ^ have) & row.flag) != 0)
@@ -55,15 +46,13 @@ std::vector<std::string> differences(const Settings& wanted, const Settings& fou
       if (want.name == have.name)
         add_flags(want.flags, have.flags, k_flavour_flags,
                   wanted.security.size() == 1 ? std::string() : fmt::format(" for sec={}", want.name));
-  const auto want = values(wanted);
-  const auto have = values(found);
-  for (std::size_t i = 0; i < want.size(); ++i)
-    if (want[i].second != have[i].second)
-      texts.push_back(fmt::format("{} instead of {}",
-                                  have[i].second.empty() ? fmt::format("no {}", have[i].first)
-                                                         : fmt::format("{}={}", have[i].first, have[i].second),
-                                  want[i].second.empty() ? fmt::format("no {}", want[i].first)
-                                                         : fmt::format("{}={}", want[i].first, want[i].second)));
+  if (flavours(wanted) != flavours(found))
+    texts.push_back(fmt::format("sec={} instead of sec={}", flavours(found), flavours(wanted)));
+  auto given = wanted.values;
+  given.insert(found.values.begin(), found.values.end());
+  for (const auto& [option, value] : given)
+    if (const auto want = text_of(wanted, option), have = text_of(found, option); want != have)
+      texts.push_back(fmt::format("{} instead of {}", have, want));
   return texts;
 }
 
@@ -81,11 +70,10 @@ std::string summary(const Settings& settings) {
   if (one)
     add_flags(settings.security.front().flags, usual_flavour, k_flavour_flags);
   add_flags(settings.flags, k_usual.flags, ~k_flavour_flags);
-  const auto mine = values(settings);
-  static const auto usual = values(k_usual);
-  for (std::size_t i = one ? 0 : 1; i < mine.size(); ++i)
-    if (mine[i].second != usual[i].second && !mine[i].second.empty())
-      add(fmt::format("{}={}", mine[i].first, mine[i].second));
+  if (one && settings.security.front().name != "sys")
+    add("sec=" + settings.security.front().name);
+  for (const auto& [option, value] : settings.values)
+    add(text_of(settings, option));
   if (!one)
     for (const auto& flavour : settings.security) {
       add("sec=" + flavour.name);

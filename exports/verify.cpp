@@ -13,8 +13,8 @@ namespace {
 
 /// Entries of own file that this request does not touch are reported, but do not make it fail.
 Diagnosis report(std::string code, const Origin& origin, std::string message, std::string hint) {
-  const auto severity = origin.file == k_own_file ? Severity::warning : Severity::error;
-  return {severity, std::move(code), origin.text(), std::move(message), std::move(hint), ""};
+  return at(origin.file == k_own_file ? Severity::warning : Severity::error, std::move(code), origin,
+            std::move(message), std::move(hint));
 }
 
 Diagnosis not_exported(const Export& entry, const HostFacts& facts) {
@@ -39,8 +39,8 @@ Diagnoses verify_etab(const Composed& composed, const Actual& actual, const std:
   const auto expected = expected_etab(files_after(actual, composed), actual.facts);
   std::map<std::pair<Origin, std::string>, const Export*> winners; // entries of other files that are read first
   for (const auto& dropped : expected.dropped)
-    if (dropped.why == Dropped::Why::duplicate)
-      winners[{dropped.entry.origin, dropped.entry.client}] = &expected.entries[dropped.winner];
+    if (dropped.winner)
+      winners[{dropped.entry.origin, dropped.entry.client}] = &expected.entries[*dropped.winner];
   const ExportIndex there(actual.facts, etab);
   for (const auto& entry : composed.exports) {
     const auto found = there.find(real_path(entry.directory, actual.facts), entry.client);

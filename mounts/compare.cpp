@@ -5,41 +5,35 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <fmt/format.h>
 
 namespace sharefs::mounts {
 
 namespace {
 
-std::string without_six(std::string_view transport) {
-  return std::string(transport.ends_with('6') ? transport.substr(0, transport.size() - 1) : transport);
+std::string_view without_six(std::string_view transport) {
+  return transport.substr(0, transport.size() - (transport.ends_with('6') ? 1 : 0));
 }
 
-std::uint64_t number(std::string_view text) {
-  std::uint64_t value = 0;
-  for (const char digit : text) {
-    if (digit < '0' || digit > '9')
-      break;
-    value = value * 10 + static_cast<std::uint64_t>(digit - '0');
-  }
-  return value;
+std::uint64_t number(const std::string& text) {
+  return std::strtoull(text.c_str(), nullptr, 10);
 }
 
-bool meets(Comparison comparison, std::string_view asked, std::string_view actual) {
-  switch (comparison) {
-  case Comparison::exact:
-  case Comparison::first_mount:
+bool meets(OptionUse use, const std::string& asked, const std::string& actual) {
+  switch (use) {
+  case OptionUse::exact:
+  case OptionUse::first_mount:
     return asked == actual;
-  case Comparison::at_most:
+  case OptionUse::at_most:
     return number(actual) <= number(asked);
-  case Comparison::version:
+  case OptionUse::version:
     return asked == actual || (asked == "4" && actual.starts_with("4."));
-  case Comparison::transport:
+  case OptionUse::transport:
     return without_six(asked) == without_six(actual);
-  case Comparison::none:
+  default:
     return true;
   }
-  return true;
 }
 
 /// How an option of this key and value is written: "hard", "nconnect=1".
@@ -48,16 +42,6 @@ std::string spelled(std::string_view key, std::string_view value) {
     if (row.key == key && row.value == value)
       return std::string(row.name);
   return fmt::format("{}={}", key, value);
-}
-
-bool is_compared(const Setting& setting, int actual_major) {
-  const auto* row = find_option(std::string_view(setting.text).substr(0, setting.text.find('=')));
-  if (row == nullptr || row->use != OptionUse::kernel)
-    return false;
-  if (setting.key == "port" && setting.value == "0") // "ask the portmapper"
-    return false;
-  // `nolock` on NFS 4: the kernel clears it
-  return row->versions == Versions::any || actual_major == 0 || (row->versions == Versions::v3) == (actual_major == 3);
 }
 
 } // namespace
@@ -78,21 +62,21 @@ std::vector<Difference> compare_options(const Settings& asked, const sys::MountE
   const int actual_major = major_version(version_of(shown));
   std::vector<Difference> differences;
   for (const auto& setting : wanted) {
-    if (!is_compared(setting, actual_major))
-      continue;
-    // `actimeo` is shown as four options and reported as one.
-    std::vector<std::string> actual;
+    std::vector<std::string> actual; // `actimeo` is shown as four options and reported as one
     bool fault = true;
     for (const auto& part : expand({setting})) {
-      const auto key = find_key(part.key);
+      const auto* row = find_option(part.text);
       const bool overridden = setting.key == "actimeo" && find_setting(wanted, part.key) != nullptr;
+      const bool any_port = part.key == "port" && part.value == "0"; // "ask the portmapper"
+      // What has no effect is not shown: `nolock` on NFS 4.
+      if (row == nullptr || !row->has_effect(actual_major) || overridden || any_port)
+        continue;
       const auto* its = find_setting(shown, part.key);
-      const std::string value = its != nullptr ? its->value : std::string(key.absent);
-      const auto asked_value = part.key == "vers" ? version_of(wanted) : part.value;
-      if (overridden || value.empty() || meets(key.comparison, asked_value, value))
+      const std::string value = its != nullptr ? its->value : std::string(row->absent);
+      if (value.empty() || meets(row->use, part.key == "vers" ? version_of(wanted) : part.value, value))
         continue;
       actual.push_back(its != nullptr ? its->text : fmt::format("({})", spelled(part.key, value)));
-      fault = key.comparison != Comparison::first_mount;
+      fault = row->use != OptionUse::first_mount;
     }
     if (!actual.empty())
       differences.push_back({setting.key, setting.text, join(actual, ","), fault});
@@ -128,37 +112,27 @@ bool same_source(const MountPoint& point, const sys::MountEntry& mount, const st
 }
 
 bool is_submount(const sys::MountEntry& parent, const sys::MountEntry& child) {
-  if (!sys::is_nfs(parent) || !sys::is_nfs(child) || child.parent != parent.id)
+  if (!sys::is_nfs(parent) || !sys::is_nfs(child) || child.parent != parent.id || child.target == parent.target ||
+      !is_under(child.target, parent.target))
     return false;
   const auto above = parse_source(parent.source);
-  const auto below = parse_source(child.source);
-  if (!is_same_host(above.server, below.server) || !is_under(child.target, parent.target) ||
-      child.target == parent.target)
-    return false;
   const auto relative = child.target.substr(parent.target == "/" ? 0 : parent.target.size());
-  return normalize_path(below.path) == normalize_path(above.path + "/" + relative);
+  return is_same_source(child.source, format_source(above.server, above.path + "/" + relative));
 }
 
-std::vector<const sys::MountEntry*> layers(const sys::MountTable& table, const std::string& target) {
-  std::vector<const sys::MountEntry*> found;
-  const auto& entries = table.entries();
+MountsAt mounts_at(const sys::MountTable& table, const std::string& target) {
+  MountsAt found;
   const auto* top = table.at(target);
-  while (top != nullptr && sys::is_nfs(*top) && found.size() <= entries.size()) {
-    found.push_back(top);
-    const auto below = std::find_if(entries.begin(), entries.end(), [&](const sys::MountEntry& one) {
-      return one.id == top->parent && one.target == target && &one != top;
-    });
-    top = below == entries.end() ? nullptr : &*below;
+  int next = top == nullptr ? -1 : top->id;       // layer
+  for (const auto* mount : table.below(target)) { // what lies on a mount comes before it
+    if (mount->target != target) {
+      const bool kernels = top != nullptr && is_submount(*top, *mount);
+      (kernels ? found.submounts : found.below).push_back(mount);
+    } else if (mount->id == next && sys::is_nfs(*mount)) {
+      found.layers.push_back(mount);
+      next = mount->parent;
+    }
   }
-  return found;
-}
-
-std::vector<const sys::MountEntry*> nested(const sys::MountTable& table, const std::string& target) {
-  const auto* top = table.at(target);
-  auto found = table.below(target);
-  std::erase_if(found, [&](const sys::MountEntry* one) {
-    return one->target == target || (top != nullptr && is_submount(*top, *one));
-  });
   return found;
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// What was asked for against what mountinfo shows, which spells, negotiates and leaves out much.
+// What was asked for, compared with what mountinfo shows: it spells options otherwise, and leaves many out.
 #include "mounts/mount_point.hpp"
 #include "mounts/options.hpp"
 #include "sys/mounts/mount_table.hpp"
@@ -34,10 +34,13 @@ bool same_source(const MountPoint& point, const sys::MountEntry& mount, const st
 /// goes with its parent.
 bool is_submount(const sys::MountEntry& parent, const sys::MountEntry& child);
 
-/// The NFS mounts at exactly `target`, the visible one first, down to the first that is not NFS.
-std::vector<const sys::MountEntry*> layers(const sys::MountTable& table, const std::string& target);
-/// Mounts below `target`, deepest first, without those that the kernel made by itself (is_submount).
-std::vector<const sys::MountEntry*> nested(const sys::MountTable& table, const std::string& target);
+struct MountsAt {
+  /// The NFS mounts at exactly the target, the visible one first, down to the first that is not NFS.
+  std::vector<const sys::MountEntry*> layers;
+  std::vector<const sys::MountEntry*> below;     ///< the target, deepest first, but for `submounts`
+  std::vector<const sys::MountEntry*> submounts; ///< which the kernel made by itself (is_submount)
+};
+MountsAt mounts_at(const sys::MountTable& table, const std::string& target);
 
 /// Options that mount the same again: what mountinfo shows without what the kernel adds by itself.
 std::string remount_options(const sys::MountEntry& mount);

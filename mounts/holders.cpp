@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <fmt/format.h>
 #include <set>
 
@@ -14,6 +15,7 @@ namespace sharefs::mounts {
 namespace {
 
 constexpr std::size_t k_comm_bytes = 64;
+constexpr std::size_t k_stat_bytes = 1024;
 constexpr std::size_t k_maps_bytes = 1U << 20U;
 constexpr std::size_t k_mountinfo_bytes = 4U << 20U;
 
@@ -23,10 +25,12 @@ std::string proc(int pid, std::string_view name) {
   return fmt::format("/proc/{}/{}", pid, name);
 }
 
+using Devices = std::set<std::pair<unsigned, unsigned>>; ///< of the superblocks that are mounted
+
 struct Scan {
   std::vector<ProcessFacts> processes;
   std::string own_namespace;
-  std::map<std::string, std::pair<Holder, sys::MountTable>> other_namespaces; ///< by namespace
+  std::map<std::string, std::pair<Holder, Devices>> other_namespaces; ///< by namespace
   std::set<std::string> gaps;
 };
 
@@ -50,6 +54,7 @@ void scan_links(sys::System& system, Scan& scan, std::chrono::milliseconds deadl
   for (const int pid : pids) {
     queries.push_back({.path = proc(pid, "comm"), .read_bytes = k_comm_bytes});
     queries.push_back({.path = proc(pid, "wchan"), .read_bytes = k_comm_bytes});
+    queries.push_back({.path = proc(pid, "stat"), .read_bytes = k_stat_bytes});
     for (const auto* name : {"ns/mnt", "cwd", "root", "exe"})
       queries.push_back({.path = proc(pid, name)});
     queries.push_back({.path = proc(pid, "fd"), .list = true});
@@ -62,6 +67,7 @@ void scan_links(sys::System& system, Scan& scan, std::chrono::milliseconds deadl
     process.pid = pid;
     process.command = std::string(trim(answers[proc(pid, "comm")].content));
     process.waits_in = answers[proc(pid, "wchan")].content;
+    process.condition = condition_of(answers[proc(pid, "stat")].content);
     process.mount_namespace = answers[proc(pid, "ns/mnt")].link_target;
     for (const auto* name : {"cwd", "root", "exe"})
       process.links.emplace_back(name, answers[proc(pid, name)].link_target);
@@ -93,12 +99,24 @@ void scan_maps(sys::System& system, Scan& scan, std::chrono::milliseconds deadli
   auto answers = ask(system, scan, std::move(queries), deadline);
   for (auto& process : scan.processes) {
     process.mapped = mapped_files(answers[proc(process.pid, "maps")].content);
-    const auto& table = answers[proc(process.pid, "mountinfo")].content;
-    if (auto parsed = sys::MountTable::parse(table); parsed && !table.empty())
-      scan.other_namespaces.emplace(
-          process.mount_namespace,
-          std::pair{Holder{process.pid, process.command, {"another mount namespace"}}, std::move(*parsed)});
+    const auto& text = answers[proc(process.pid, "mountinfo")].content;
+    const auto table = sys::MountTable::parse(text);
+    if (text.empty() || !table)
+      continue;
+    auto& [holder, devices] = scan.other_namespaces[process.mount_namespace];
+    holder = {process.pid, process.command, {"another mount namespace"}};
+    for (const auto& entry : table->entries())
+      devices.emplace(entry.major, entry.minor);
   }
+}
+
+/// Those of `targets` that `path` lies at or below.
+std::vector<std::string> targets_above(const std::set<std::string>& targets, const std::string& path) {
+  std::vector<std::string> found;
+  for (std::string at = path; at.starts_with('/'); at = at == "/" ? "" : parent_path(at))
+    if (targets.contains(at))
+      found.push_back(at);
+  return found;
 }
 
 } // namespace
@@ -111,36 +129,49 @@ std::vector<std::string> mapped_files(const std::string& maps) {
   return {files.begin(), files.end()};
 }
 
-std::vector<Holder> holders_of(const sys::MountEntry& mount, const std::vector<ProcessFacts>& processes,
-                               const std::string& own_namespace) {
-  std::vector<Holder> holders;
+Holders holders_of(const std::set<std::string>& targets, const std::vector<ProcessFacts>& processes,
+                   const std::string& own_namespace) {
+  Holders holders;
   for (const auto& process : processes) {
     if (process.mount_namespace != own_namespace)
       continue;
-    Holder holder{process.pid, process.command, {}};
+    std::map<std::string, std::vector<std::string>> uses; // by target
     for (const auto& [how, path] : process.links)
-      if (path.starts_with('/') && is_under(path, mount.target))
-        holder.uses.push_back(how + " " + path);
-    for (const auto& file : process.mapped) {
-      if (!is_under(file, mount.target))
-        continue;
-      holder.uses.push_back(fmt::format("mapped {}", file)); // one is enough: an environment maps hundreds
-      break;
-    }
-    if (!holder.uses.empty())
-      holders.push_back(std::move(holder));
+      for (const auto& target : targets_above(targets, path))
+        uses[target].push_back(how + " " + path);
+    std::set<std::string> mapped; // one is enough: an environment maps hundreds
+    for (const auto& file : process.mapped)
+      for (const auto& target : targets_above(targets, file))
+        if (mapped.insert(target).second)
+          uses[target].push_back("mapped " + file);
+    for (auto& [target, texts] : uses)
+      holders[target].push_back({process.pid, process.command, std::move(texts)});
   }
   return holders;
+}
+
+Condition condition_of(const std::string& stat) {
+  constexpr unsigned k_exiting = 0x4, k_kernel_thread = 0x200000; // PF_EXITING, PF_KTHREAD
+  constexpr std::size_t k_state = 0, k_flags = 6;
+  const auto name_end = stat.rfind(") "); // the name may hold anything
+  const auto fields = split_words(name_end == std::string::npos ? "" : stat.substr(name_end + 2));
+  if (fields.size() <= k_flags)
+    return Condition::running;
+  const auto flags = std::strtoul(fields[k_flags].c_str(), nullptr, 10);
+  if ((flags & k_kernel_thread) != 0)
+    return Condition::kernel_thread;
+  return (flags & k_exiting) != 0 && fields[k_state] == "D" ? Condition::ending : Condition::running;
 }
 
 std::vector<Holder> waiting_processes(const std::vector<ProcessFacts>& processes, const std::string& own_namespace) {
   std::vector<Holder> waiting;
   for (const auto& process : processes) {
-    const auto is_executable = [](const auto& link) { return link.first == "exe" && !link.second.empty(); };
-    const bool kernel_thread = std::none_of(process.links.begin(), process.links.end(), is_executable);
+    const bool ending = process.condition == Condition::ending;
     const bool waits = process.waits_in.starts_with("rpc_") || process.waits_in.starts_with("nfs");
-    if (waits && !kernel_thread && process.mount_namespace == own_namespace)
-      waiting.push_back({process.pid, process.command, {"waits for an NFS server"}});
+    if (process.condition != Condition::kernel_thread && (waits || ending) && process.mount_namespace == own_namespace)
+      waiting.push_back({process.pid,
+                         process.command,
+                         {ending ? "has ended, and its data is still being written" : "waits for an NFS server"}});
   }
   return waiting;
 }
@@ -151,22 +182,19 @@ std::map<std::string, HolderReport> find_holders(sys::System& system, const std:
   Scan scan;
   scan_links(system, scan, deadline);
   scan_maps(system, scan, deadline);
+  std::set<std::string> targets;
+  for (const auto& mount : mounts)
+    targets.insert(mount.target);
+  auto holders = holders_of(targets, scan.processes, scan.own_namespace);
   const auto waiting = waiting_processes(scan.processes, scan.own_namespace);
   for (const auto& mount : mounts) {
-    HolderReport report;
-    report.holders = holders_of(mount, scan.processes, scan.own_namespace);
-    report.waiting = waiting;
+    HolderReport report{holders[mount.target], {}, waiting, {scan.gaps.begin(), scan.gaps.end()}};
     std::erase_if(report.waiting, [&](const Holder& one) {
       return std::ranges::find(report.holders, one.pid, &Holder::pid) != report.holders.end();
     });
-    report.gaps = {scan.gaps.begin(), scan.gaps.end()};
-    for (const auto& [name, other] : scan.other_namespaces) {
-      const auto is_its = [&](const sys::MountEntry& entry) {
-        return entry.major == mount.major && entry.minor == mount.minor;
-      };
-      if (std::ranges::any_of(other.second.entries(), is_its))
+    for (const auto& [name, other] : scan.other_namespaces)
+      if (other.second.contains({mount.major, mount.minor}))
         report.namespaces.push_back(other.first);
-    }
     reports.emplace(mount.target, std::move(report));
   }
   return reports;

@@ -14,12 +14,30 @@ const std::string& server_of(const MountPoint& point) {
   return point.server_name.empty() ? point.server : point.server_name;
 }
 
+Diagnosis about(const MountPoint& point, Severity severity, std::string code, std::string message, std::string hint,
+                std::string fix) {
+  return {severity, std::move(code), name_of(point), std::move(message), std::move(hint), std::move(fix)};
+}
+
 std::vector<std::string> ancestors_and_self(const std::string& target) {
   std::vector<std::string> paths;
   for (std::string path = target; path != "/" && !path.empty(); path = parent_path(path))
     paths.push_back(path);
   std::reverse(paths.begin(), paths.end());
   return paths;
+}
+
+std::ptrdiff_t depth(const std::string& target) {
+  return target == "/" ? 0 : std::count(target.begin(), target.end(), '/');
+}
+
+std::string outer_of(const std::set<std::string>& targets, const std::string& target) {
+  for (std::string path = target; path != "/" && !path.empty();) {
+    path = parent_path(path);
+    if (targets.contains(path))
+      return path;
+  }
+  return {};
 }
 
 } // namespace sharefs::mounts

@@ -1,8 +1,10 @@
 #pragma once
 // The value of the client side: a mount as a person asks for it, and after decide() with every option decided.
+#include "base/diagnosis.hpp"
 #include "base/source.hpp"
 #include "mounts/options.hpp"
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,7 +28,20 @@ struct MountPoint {
 const std::string& name_of(const MountPoint& point);
 /// How messages call its server.
 const std::string& server_of(const MountPoint& point);
+/// A diagnosis of it, which names it first.
+Diagnosis about(const MountPoint& point, Severity severity, std::string code, std::string message,
+                std::string hint = {}, std::string fix = {});
+
 /// "/data", "/data/share" for "/data/share".
 std::vector<std::string> ancestors_and_self(const std::string& target);
+/// Their number: an outer mount has fewer than those in it.
+std::ptrdiff_t depth(const std::string& target);
+/// The nearest of `targets` above `target`; "" if there is none.
+std::string outer_of(const std::set<std::string>& targets, const std::string& target);
+
+/// `more` behind what is in `all`.
+template <class T> void append(std::vector<T>& all, const std::vector<T>& more) {
+  all.insert(all.end(), more.begin(), more.end());
+}
 
 } // namespace sharefs::mounts

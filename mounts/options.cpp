@@ -12,13 +12,6 @@ namespace {
 
 constexpr std::array<std::string_view, 4> k_attribute_times{"acregmin", "acregmax", "acdirmin", "acdirmax"};
 
-/// Spellings of one value that mean the same.
-std::string canonical_value(std::string_view key, std::string_view value) {
-  if (key == "lookupcache" && value == "pos")
-    return "positive";
-  return std::string(value);
-}
-
 std::vector<std::string> split_list(std::string_view list) {
   std::vector<std::string> words(1);
   bool quoted = false;
@@ -36,45 +29,29 @@ std::vector<std::string> split_list(std::string_view list) {
 }
 
 Setting parse_option(const std::string& text) {
-  const auto equals = text.find('=');
-  const auto name = std::string_view(text).substr(0, equals);
-  const auto value = equals == std::string::npos ? std::string_view() : std::string_view(text).substr(equals + 1);
+  const auto equals = std::min(text.find('='), text.size());
+  const auto name = text.substr(0, equals);
+  const auto value = text.substr(std::min(equals + 1, text.size()));
   const auto* row = find_option(name);
   if (row == nullptr)
-    return {std::string(name), value.empty() ? "yes" : std::string(value), text};
-  const auto key = row->key.empty() ? row->name : row->key;
+    return {name, value.empty() ? "yes" : value, text};
+  const auto key = row->key.empty() ? name : std::string(row->key);
   if (!row->value.empty())
-    return {std::string(key), std::string(row->value), text};
-  return {std::string(key), canonical_value(key, value), text};
-}
-
-std::string_view name_of(const Setting& setting) {
-  return std::string_view(setting.text).substr(0, setting.text.find('='));
+    return {key, std::string(row->value), text};
+  return {key, key == "lookupcache" && value == "pos" ? "positive" : value, text}; // mountinfo shows either spelling
 }
 
 /// systemd's and the user's own options of fstab: x-systemd.automount, x-initrd.mount
-bool is_comment(std::string_view name) {
-  return name.starts_with("x-") || name.starts_with("X-");
+bool is_comment(std::string_view option) {
+  return option.starts_with("x-") || option.starts_with("X-");
 }
 
-bool has_effect(Versions versions, int major) {
-  return versions == Versions::any || major == 0 || (versions == Versions::v3) == (major == 3);
-}
-
-Diagnosis unknown_option(const Setting& setting, const std::string& subject) {
+/// "did you mean `X`?", or "".
+std::string nearest_option(const Setting& setting) {
   std::vector<std::string> names;
   for (const auto& row : option_table())
     names.emplace_back(row.name);
-  const auto near = did_you_mean_hint(name_of(setting), names);
-  // A newer kernel may know more than this table: only what looks like a typing mistake is refused.
-  if (near.empty())
-    return {Severity::warning,
-            "SF205",
-            subject,
-            fmt::format("`{}` is no mount option that sharefs knows; it is passed on as it is", setting.text),
-            "see nfs(5) for the options of this machine",
-            ""};
-  return {Severity::error, "SF205", subject, fmt::format("`{}` is no mount option", setting.text), near, ""};
+  return is_comment(setting.text) ? "" : did_you_mean_hint(setting.text.substr(0, setting.text.find('=')), names);
 }
 
 } // namespace
@@ -132,8 +109,8 @@ std::string format_options(const Settings& settings) {
 Settings for_mount(const Settings& settings) {
   Settings kept = settings;
   std::erase_if(kept, [](const Setting& setting) {
-    const auto* row = find_option(name_of(setting));
-    return is_comment(name_of(setting)) || (row != nullptr && row->use == OptionUse::fstab);
+    const auto* row = find_option(setting.text);
+    return is_comment(setting.text) || (row != nullptr && row->use == OptionUse::fstab);
   });
   return kept;
 }
@@ -141,11 +118,9 @@ Settings for_mount(const Settings& settings) {
 std::string version_of(const Settings& settings) {
   const auto* version = find_setting(settings, "vers");
   const auto* minor = find_setting(settings, "minorversion");
-  if (version == nullptr)
-    return minor == nullptr ? "" : "4." + minor->value;
-  if (version->value == "4" && minor != nullptr)
+  if (minor != nullptr && (version == nullptr || version->value == "4"))
     return "4." + minor->value;
-  return version->value;
+  return version == nullptr ? "" : version->value;
 }
 
 int major_version(std::string_view version) {
@@ -156,34 +131,37 @@ int major_version(std::string_view version) {
 
 Diagnoses check_options(const Settings& settings, const std::string& subject) {
   Diagnoses found;
+  const auto add = [&](Severity severity, std::string code, std::string message, std::string hint) {
+    found.push_back({severity, std::move(code), subject, std::move(message), std::move(hint), ""});
+  };
   const int major = major_version(version_of(settings));
-  for (std::size_t index = 0; index < settings.size(); ++index) {
-    const auto& setting = settings[index];
-    const auto* row = find_option(name_of(setting));
+  for (const auto& setting : settings) {
+    const auto* row = find_option(setting.text);
     if (row == nullptr) {
-      if (!is_comment(name_of(setting)))
-        found.push_back(unknown_option(setting, subject));
+      // A newer kernel may know more than the table: only what looks like a typing mistake is refused.
+      if (const auto near = nearest_option(setting); !near.empty())
+        add(Severity::error, "SF205", fmt::format("`{}` is no mount option", setting.text), near);
+      else if (!is_comment(setting.text))
+        add(Severity::warning, "SF205",
+            fmt::format("`{}` is no mount option that sharefs knows; it is passed on as it is", setting.text),
+            "see nfs(5) for the options of this machine");
       continue;
     }
     if (row->use == OptionUse::refused)
-      found.push_back({Severity::error, "SF206", subject,
-                       fmt::format("`{}` does not mount an NFS export", setting.text), "remove it from `options:`",
-                       ""});
+      add(Severity::error, "SF206", fmt::format("`{}` does not mount an NFS export", setting.text),
+          "remove it from `options:`");
     if (row->value.empty() && setting.value.empty())
-      found.push_back({Severity::error, "SF206", subject, fmt::format("`{}` needs a value", setting.text),
-                       fmt::format("write `{}=VALUE`", row->name), ""});
-    if (!has_effect(row->versions, major))
-      found.push_back({Severity::warning, "SF207", subject,
-                       fmt::format("`{}` has no effect on NFS {}", setting.text, version_of(settings)),
-                       "remove it, or ask for another version", ""});
+      add(Severity::error, "SF206", fmt::format("`{}` needs a value", setting.text),
+          fmt::format("write `{}=VALUE`", row->name));
+    if (!row->has_effect(major))
+      add(Severity::warning, "SF207", fmt::format("`{}` has no effect on NFS {}", setting.text, version_of(settings)),
+          "remove it, or ask for another version");
     if (row->use == OptionUse::ignored)
-      found.push_back({Severity::warning, "SF207", subject,
-                       fmt::format("`{}` has had no effect since kernel 2.6.25", setting.text), "remove it", ""});
-    const auto* last = find_setting(settings, setting.key);
-    if (last != &settings[index] && last->value != setting.value)
-      found.push_back({Severity::error, "SF206", subject,
-                       fmt::format("`{}` and `{}` contradict each other", setting.text, last->text), "keep one of them",
-                       ""});
+      add(Severity::warning, "SF207", fmt::format("`{}` has had no effect since kernel 2.6.25", setting.text),
+          "remove it");
+    if (const auto* last = find_setting(settings, setting.key); last != &setting && last->value != setting.value)
+      add(Severity::error, "SF206", fmt::format("`{}` and `{}` contradict each other", setting.text, last->text),
+          "keep one of them");
   }
   return found;
 }
@@ -192,14 +170,11 @@ std::vector<std::string> consequences(const Settings& settings) {
   std::vector<std::string> lines;
   const int major = major_version(version_of(settings));
   for (const auto& setting : settings) {
-    const auto* row = find_option(name_of(setting));
     const bool udp = setting.key == "proto" && setting.value.starts_with("udp");
-    const auto* telling = udp ? find_option("udp") : row;
-    if (telling == nullptr || telling->consequence.empty() || !has_effect(telling->versions, major))
-      continue;
-    if (setting.key == "local_lock" && setting.value == "none")
-      continue;
-    lines.emplace_back(telling->consequence);
+    const auto* row = find_option(udp ? "udp" : setting.text);
+    const bool none = setting.key == "local_lock" && setting.value == "none";
+    if (row != nullptr && !row->consequence.empty() && row->has_effect(major) && !none)
+      lines.emplace_back(row->consequence);
   }
   return lines;
 }

@@ -12,10 +12,17 @@
 namespace sharefs::mounts {
 
 enum class OptionUse {
-  kernel,    ///< part of the mount; mountinfo shows it (see Comparison)
+  // Part of the mount. What was asked for is compared with what mountinfo shows:
+  exact,
+  at_most,     ///< negotiated: the server may have lowered it
+  version,     ///< `4` is met by 4.0, 4.1 and 4.2
+  transport,   ///< tcp is met by tcp6
+  first_mount, ///< fixed by the first mount of the server: a difference is reported, but is no fault
+  unseen,      ///< not compared: mountinfo does not show it, or shows it otherwise
+  // No part of the mount:
   mount_nfs, ///< tells mount.nfs how to mount, and leaves no trace
   fstab,     ///< means something in fstab only; left out of the mount
-  ignored,   ///< accepted and without effect since long ago
+  ignored,   ///< accepted, and without effect for years
   refused,   ///< makes something else than an NFS mount
 };
 
@@ -27,29 +34,17 @@ struct OptionSpec {
   std::string_view value; ///< of a flag; empty: the value stands behind `=`
   OptionUse use;
   Versions versions;            ///< where it has an effect
+  std::string_view absent;      ///< the value that is meant when mountinfo does not show the key; empty: not known
   std::string_view consequence; ///< what a person should know before using it; empty: nothing special
+
+  /// `major`: 3, 4, or 0 for a version that is not decided.
+  [[nodiscard]] bool has_effect(int major) const {
+    return versions == Versions::any || major == 0 || (versions == Versions::v3) == (major == 3);
+  }
 };
 std::span<const OptionSpec> option_table();
-/// The row of `name`; nullptr for an option that nfs(5) does not have.
-const OptionSpec* find_option(std::string_view name);
-
-/// How a setting that was asked for is held against the one that mountinfo shows.
-enum class Comparison {
-  exact,
-  at_most,     ///< negotiated: the server may have lowered it
-  version,     ///< `4` is met by 4.0, 4.1 and 4.2
-  transport,   ///< tcp is met by tcp6
-  first_mount, ///< fixed by the first mount of the server: a difference is reported, but is no fault
-  none,
-};
-
-struct KeySpec {
-  std::string_view key;
-  Comparison comparison;
-  std::string_view absent; ///< the value that is meant when mountinfo does not show the key; empty: not known
-};
-/// Keys that are not in the table are compared exactly and have no default.
-KeySpec find_key(std::string_view key);
+/// The row of `NAME` or `NAME=VALUE`; nullptr for an option that nfs(5) does not have.
+const OptionSpec* find_option(std::string_view word);
 
 struct Setting {
   std::string key, value;
@@ -80,7 +75,7 @@ int major_version(std::string_view version);
 /// SF205 unknown options, SF206 refused or contradicting ones, SF207 those without effect for the version.
 /// `subject` is the mount's name or origin.
 Diagnoses check_options(const Settings& settings, const std::string& subject);
-/// The consequences of the options that are set, one line each.
+/// What follows from the options that are set, one line each.
 std::vector<std::string> consequences(const Settings& settings);
 
 } // namespace sharefs::mounts

@@ -23,7 +23,8 @@ struct MountPlan {
 MountPlan plan_mounts(const Observation& seen, const std::vector<MountPoint>& wanted,
                       std::chrono::milliseconds deadline = std::chrono::seconds(30));
 
-/// The mount step of a point.
-plan::Mount mount_action(const MountPoint& point, std::chrono::milliseconds deadline);
+/// The step that mounts a point with the options that it has.
+void add_mount_step(plan::Plan& plan, const std::string& group, const MountPoint& point,
+                    std::chrono::milliseconds deadline);
 
 } // namespace sharefs::mounts

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <functional>
 #include <set>
 
 namespace sharefs::mounts {
@@ -19,40 +20,23 @@ constexpr const char* k_lazy_note =
     "--lazy: the mount leaves the tree at once, with everything mounted below it; programs that use it keep it until "
     "they end";
 
-std::vector<std::string> targets_of(const std::vector<const sys::MountEntry*>& mounts) {
-  std::vector<std::string> names;
-  for (const auto* mount : mounts)
-    names.push_back(mount->target);
-  return names;
-}
-
-Diagnosis no_mount_here(const sys::MountTable& table, const MountPoint& target) {
+std::string hint_for_no_mount(const sys::MountTable& table, const std::string& target) {
+  if (const auto* owner = table.owner_of(target); owner != nullptr && sys::is_nfs(*owner))
+    return fmt::format("it lies on the NFS mount {}: run `sharefs umount {}`", owner->target,
+                       shell_quote(owner->target));
   std::vector<std::string> known;
   for (const auto& entry : table.entries())
     if (sys::is_nfs(entry))
       known.push_back(entry.target);
-  const auto* owner = table.owner_of(target.target);
-  auto hint = did_you_mean_hint(target.target, known);
-  if (hint.empty())
-    hint = "run `sharefs status` to see what is mounted";
-  if (owner != nullptr && sys::is_nfs(*owner))
-    hint =
-        fmt::format("it lies on the NFS mount {}: run `sharefs umount {}`", owner->target, shell_quote(owner->target));
-  return {Severity::error, "SF217", name_of(target), fmt::format("nothing is mounted on {}", target.target), hint, ""};
+  const auto near = did_you_mean_hint(target, known);
+  return near.empty() ? "run `sharefs status` to see what is mounted" : near;
 }
 
 } // namespace
 
 plan::Unmount unmount_action(const sys::MountEntry& mount, const UnmountOptions& options) {
-  plan::Unmount action;
-  action.target = mount.target;
-  action.force = options.force;
-  action.lazy = options.lazy;
-  action.source = mount.source;
-  action.fs_type = mount.fs_type;
-  action.options = remount_options(mount);
-  action.deadline = options.deadline;
-  return action;
+  return {mount.target,  options.force,          options.lazy,    mount.source,
+          mount.fs_type, remount_options(mount), options.deadline};
 }
 
 UnmountPlan plan_unmounts(const sys::MountTable& table, const std::vector<MountPoint>& targets,
@@ -61,50 +45,50 @@ UnmountPlan plan_unmounts(const sys::MountTable& table, const std::vector<MountP
   std::set<std::string> selected;
   for (const auto& target : targets)
     selected.insert(target.target);
-  auto ordered = targets;
-  std::stable_sort(ordered.begin(), ordered.end(), [](const MountPoint& a, const MountPoint& b) {
-    return ancestors_and_self(a.target).size() > ancestors_and_self(b.target).size();
-  });
-  for (const auto& target : ordered) {
+  auto ordered = targets; // the inner ones first
+  std::ranges::stable_sort(ordered, std::greater(), [](const MountPoint& one) { return depth(one.target); });
+  for (const auto& point : ordered) {
+    const auto& target = point.target;
+    const auto block = [&](std::string code, std::string message, std::string hint) {
+      result.diagnoses.push_back(about(point, Severity::error, std::move(code), std::move(message), std::move(hint)));
+      result.blocked.push_back(target);
+    };
     for (const auto& one : pending)
-      if (one.target == target.target)
+      if (one.target == target)
         result.diagnoses.push_back(
-            {Severity::warning, "SF218", name_of(target),
-             fmt::format("`mount.nfs` (pid {}) keeps trying to mount {} there and may succeed after this", one.pid,
-                         one.source),
-             fmt::format("end it first: kill {}", one.pid), ""});
-    const auto* top = table.at(target.target);
+            about(point, Severity::warning, "SF218",
+                  fmt::format("`mount.nfs` (pid {}) keeps trying to mount {} there and may succeed after this", one.pid,
+                              one.source),
+                  fmt::format("end it first: kill {}", one.pid)));
+    const auto* top = table.at(target);
+    if (top == nullptr && point.name.empty()) {
+      block("SF217", fmt::format("nothing is mounted on {}", target), hint_for_no_mount(table, target));
+      continue;
+    }
     if (top == nullptr || top->fs_type == "autofs") {
-      if (target.name.empty() && top == nullptr) {
-        result.diagnoses.push_back(no_mount_here(table, target));
-        result.blocked.push_back(target.target);
-      } else {
-        result.gone.push_back(target.target);
-      }
+      result.gone.push_back(target);
       continue;
     }
     if (!sys::is_nfs(*top)) {
-      result.diagnoses.push_back({Severity::error, "SF223", name_of(target),
-                                  fmt::format("{} is a mount of type {}, not NFS", target.target, top->fs_type),
-                                  "sharefs unmounts NFS only: use umount(8)", ""});
-      result.blocked.push_back(target.target);
+      block("SF223", fmt::format("{} is a mount of type {}, not NFS", target, top->fs_type),
+            "sharefs unmounts NFS only: use umount(8)");
       continue;
     }
-    auto inner = nested(table, target.target);
-    std::erase_if(inner, [&](const sys::MountEntry* one) { return selected.contains(one->target); });
+    const auto mounts = mounts_at(table, target);
+    std::vector<std::string> inner;
+    for (const auto* one : mounts.below)
+      if (!selected.contains(one->target))
+        inner.push_back(one->target);
     if (!inner.empty() && !options.lazy) {
-      result.diagnoses.push_back(
-          {Severity::error, "SF224", name_of(target),
-           fmt::format("other mounts lie below {}: {}", target.target, join(targets_of(inner), ", ")),
-           "unmount them too, or use --lazy, which detaches them all", ""});
-      result.blocked.push_back(target.target);
+      block("SF224", fmt::format("other mounts lie below {}: {}", target, join(inner, ", ")),
+            "unmount them too, or use --lazy, which detaches them all");
       continue;
     }
     if (!inner.empty())
-      result.plan.notes.push_back(fmt::format("detached with {}: {}", target.target, join(targets_of(inner), ", ")));
-    for (const auto* layer : layers(table, target.target))
-      result.plan.add(target.target, fmt::format("mounted from {}", layer->source), unmount_action(*layer, options));
-    result.planned.push_back(target.target);
+      result.plan.notes.push_back(fmt::format("detached with {}: {}", target, join(inner, ", ")));
+    for (const auto* layer : mounts.layers)
+      result.plan.add(target, fmt::format("mounted from {}", layer->source), unmount_action(*layer, options));
+    result.planned.push_back(target);
   }
   if (!result.plan.empty() && options.force)
     result.plan.notes.emplace_back(k_force_note);

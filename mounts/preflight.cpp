@@ -18,11 +18,11 @@ bool stage_is_ok(const sys::NfsProbe& probe, sys::ProbeStage stage) {
 }
 
 Diagnosis unreachable(const MountPoint& point, const sys::StageResult& stage) {
-  auto message = fmt::format("server {} cannot be used, stage {}: {}", server_of(point), to_string(stage.stage),
-                             stage.detail.empty() ? "failed" : stage.detail);
-  if (!stage.cause.empty())
-    message += fmt::format(" ({})", stage.cause);
-  return {Severity::error, "SF201", name_of(point), message, stage.hint, ""};
+  return about(point, Severity::error, "SF201",
+               fmt::format("server {} cannot be used, stage {}: {}{}", server_of(point), to_string(stage.stage),
+                           stage.detail.empty() ? "failed" : stage.detail,
+                           stage.cause.empty() ? "" : fmt::format(" ({})", stage.cause)),
+               stage.hint);
 }
 
 std::string offered(const sys::NfsProbe& probe) {
@@ -46,7 +46,7 @@ Diagnosis not_listed(const MountPoint& point, const sys::NfsProbe& probe, bool v
   const bool may_be_known = !v3 && !probe.exports.empty();
   if (may_be_known)
     message += "; NFS 4 may still know it below its root";
-  return {may_be_known ? Severity::warning : Severity::error, "SF202", name_of(point), message, hint, ""};
+  return about(point, may_be_known ? Severity::warning : Severity::error, "SF202", message, hint);
 }
 
 /// What mountd says to a path that it does export, and whether that forbids the mount.
@@ -56,6 +56,7 @@ struct Refusal {
   std::string_view message; ///< {0} server, {1} path, {2} the reason
   std::string_view hint;
 };
+constexpr std::string_view k_kerberos = "Kerberos";
 constexpr auto k_refusals = std::to_array<Refusal>({
     // An unprivileged sharefs cannot ask from a reserved port; mount.nfs, which runs as root, can.
     {"`secure`", Severity::warning, "{0} does not let this host mount {1}: {2}", "run as root to be sure"},
@@ -64,6 +65,7 @@ constexpr auto k_refusals = std::to_array<Refusal>({
     {"no such directory", Severity::error, "{0} has no directory {1}",
      "make the directory on the server and run `sharefs export --all` there"},
     {"not a directory", Severity::error, "{1} of {0} is not a directory", "export the directory that it lies in"},
+    {k_kerberos, Severity::error, "server {0} exports {1} with Kerberos only", "add `sec=krb5` to `options:`"},
 });
 
 Diagnosis refused(const MountPoint& point, const sys::NfsProbe& probe, const sys::ExportAccess& access,
@@ -72,16 +74,7 @@ Diagnosis refused(const MountPoint& point, const sys::NfsProbe& probe, const sys
   for (const auto& one : probe.exports)
     if (access.reason.find("denied") != std::string::npos && one.directory == point.path && !one.clients.empty())
       message += " (allowed: " + join(one.clients, ", ") + ")";
-  return {refusal.severity, "SF203", name_of(point), message, std::string(refusal.hint), ""};
-}
-
-Diagnosis wants_kerberos(const MountPoint& point) {
-  return {Severity::error,
-          "SF203",
-          name_of(point),
-          fmt::format("server {} exports {} with Kerberos only", server_of(point), point.path),
-          "add `sec=krb5` to `options:`",
-          ""};
+  return about(point, refusal.severity, "SF203", message, std::string(refusal.hint));
 }
 
 bool asks_for_kerberos(const Settings& settings) {
@@ -102,11 +95,11 @@ Diagnoses preflight(const MountPoint& point, const sys::NfsProbe* server) {
   const bool unknown = (major == 3 && server->v3_unknown) || (major == 4 && server->v4_unknown);
   if (const auto* stage = server->failing(major)) {
     const auto what = unknown ? "did not answer for NFS" : "does not serve NFS";
-    return {{unknown ? Severity::warning : Severity::error, "SF204", name_of(point),
-             fmt::format("server {} {} {} (stage {}: {}); it offers {}", server_of(point), what, version,
-                         to_string(stage->stage), stage->detail, offered(*server)),
-             unknown ? "it may be slow: a longer --timeout tells" : "ask for another version in `options:`, or none",
-             ""}};
+    return {about(point, unknown ? Severity::warning : Severity::error, "SF204",
+                  fmt::format("server {} {} {} (stage {}: {}); it offers {}", server_of(point), what, version,
+                              to_string(stage->stage), stage->detail, offered(*server)),
+                  unknown ? "it may be slow: try again with a longer --timeout"
+                          : "ask for another version in `options:`, or for none")};
   }
   const bool v3 = major == 3 || (major == 0 && !server->v4 && !server->v4_unknown);
   const auto access = std::find_if(server->access.begin(), server->access.end(),
@@ -121,11 +114,11 @@ Diagnoses preflight(const MountPoint& point, const sys::NfsProbe* server) {
     return {not_listed(point, *server, v3)};
   if (!asked)
     return {};
-  if (access->reason.find("Kerberos") != std::string::npos)
-    return asks_for_kerberos(settings) ? Diagnoses{} : Diagnoses{wants_kerberos(point)};
   for (const auto& refusal : k_refusals)
-    if (access->reason.find(refusal.words) != std::string::npos)
-      return {refused(point, *server, *access, refusal)};
+    if (access->reason.find(refusal.words) != std::string::npos) {
+      const bool met = refusal.words == k_kerberos && asks_for_kerberos(settings);
+      return met ? Diagnoses{} : Diagnoses{refused(point, *server, *access, refusal)};
+    }
   return {};
 }
 

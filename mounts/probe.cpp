@@ -118,16 +118,16 @@ Result<Observation> probe(sys::System& system, const ProbeRequest& request) {
   seen.servers = servers.answers();
 
   const auto addresses = system.identity().addresses;
-  std::map<std::string, std::size_t> mounts_at;
+  std::map<std::string, std::size_t> mounts_at_target;
   for (const auto& entry : seen.table.entries())
     if (sys::is_nfs(entry) && !entry.deleted)
-      ++mounts_at[entry.target];
+      ++mounts_at_target[entry.target];
   for (std::size_t index = 0; index < all.size(); ++index) {
     const bool wanted = index < request.wanted.size();
     const auto* server = seen.server(all[index].server);
     auto point = all[index];
     if (wanted) {
-      auto decided = decide(std::move(point), server == nullptr ? ServerFacts{} : server_facts(*server, addresses));
+      auto decided = decide(std::move(point), server, addresses);
       if (!decided)
         return fail(decided.error());
       point = std::move(*decided);
@@ -138,7 +138,7 @@ Result<Observation> probe(sys::System& system, const ProbeRequest& request) {
     if (state.health == Health::missing && answer != nullptr)
       seen.targets.emplace(point.target, *answer);
     if (state.mounted())
-      state.stacked = mounts_at[point.target] - 1;
+      state.stacked = mounts_at_target[point.target] - 1;
     seen.states.push_back(std::move(state));
   }
   return seen;

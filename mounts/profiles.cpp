@@ -26,54 +26,41 @@ constexpr auto k_profiles = std::to_array<Profile>({
     {"immutable", "ro,hard,nosuid,nodev,nocto,actimeo=600", true, 4},
 });
 
-/// `config` error with a "did you mean" hint.
-Result<Profile> find_profile(std::string_view name) {
-  std::vector<std::string> names;
-  for (const auto& profile : k_profiles) {
-    if (profile.name == name)
-      return profile;
-    names.emplace_back(profile.name);
-  }
-  const auto near = did_you_mean_hint(name, names);
-  return fail(ErrorCode::config, fmt::format("there is no mount profile `{}`", name),
-              near.empty() ? "the profiles are " + join(names, ", ") : near);
-}
-
 bool is_loopback(const std::string& address) {
   return address.starts_with("127.") || address == "::1";
 }
 
-/// `vers=` and `proto=` as safe profiles pin them. `proto=tcp` stands for IPv4 only (nfs(5)).
-Settings pinned(const Profile& profile, const ServerFacts& server) {
-  if (!profile.pins_version || !server.known)
+/// `vers=`, `proto=` and `nconnect=` as safe profiles pin them. `proto=tcp` stands for IPv4 only (nfs(5)).
+Settings pinned(const Profile& profile, const sys::NfsProbe* server, const std::vector<std::string>& addresses) {
+  // With version 4 late to answer, to pin version 3 would be a guess.
+  const bool known = server != nullptr && server->usable() && (server->v4 || (server->v3 && !server->v4_unknown));
+  if (!profile.pins_version || !known)
     return {};
-  std::vector<std::string> words{server.v4 ? "vers=4.2" : "vers=3", server.ipv6 ? "proto=tcp6" : "proto=tcp"};
-  if (profile.connections > 0 && !server.this_host)
+  const auto& address = server->address;
+  const bool ipv6 = address.find(':') != std::string::npos;
+  const bool this_host = is_loopback(address) || std::ranges::count(addresses, address) > 0;
+  std::vector<std::string> words{server->v4 ? "vers=4.2" : "vers=3", ipv6 ? "proto=tcp6" : "proto=tcp"};
+  if (profile.connections > 0 && !this_host)
     words.push_back(fmt::format("nconnect={}", profile.connections));
   return parse_options(words);
 }
 
 } // namespace
 
-ServerFacts server_facts(const sys::NfsProbe& probe, const std::vector<std::string>& addresses) {
-  ServerFacts facts;
-  facts.known = probe.usable() && (probe.v4 || (probe.v3 && !probe.v4_unknown));
-  facts.v4 = probe.v4;
-  facts.ipv6 = probe.address.find(':') != std::string::npos;
-  facts.this_host =
-      is_loopback(probe.address) || std::find(addresses.begin(), addresses.end(), probe.address) != addresses.end();
-  return facts;
-}
-
-Result<MountPoint> decide(MountPoint point, const ServerFacts& server) {
-  const auto profile = find_profile(point.profile);
-  if (!profile) {
-    auto error = profile.error();
-    if (!point.origin.empty())
-      error.message = point.origin + ": " + error.message;
-    return fail(error);
+Result<MountPoint> decide(MountPoint point, const sys::NfsProbe* server, const std::vector<std::string>& addresses) {
+  const auto* const profile = std::ranges::find(k_profiles, point.profile, &Profile::name);
+  if (profile == k_profiles.end()) {
+    std::vector<std::string> names;
+    for (const auto& one : k_profiles)
+      names.emplace_back(one.name);
+    const auto near = did_you_mean_hint(point.profile, names);
+    return fail(ErrorCode::config,
+                fmt::format("{}{}there is no mount profile `{}`", point.origin, point.origin.empty() ? "" : ": ",
+                            point.profile),
+                near.empty() ? "the profiles are " + join(names, ", ") : near);
   }
-  auto settings = override_settings(parse_options({std::string(profile->options)}), pinned(*profile, server));
+  auto settings =
+      override_settings(parse_options({std::string(profile->options)}), pinned(*profile, server, addresses));
   point.options = override_settings(std::move(settings), point.options);
   return point;
 }

@@ -30,7 +30,8 @@ struct Verdict {
 
 /// `looks`: the health that each look at the mount saw, in order; `state` carries the last one.
 /// stale in every look and the server there -> remount; stale then well -> none; stale now and then -> wait;
-/// hung -> wait, or with `force` detach (server away) or remount (server there); wrong source or options -> wait.
+/// hung -> wait, or with `force` detach (server away) or remount (server there). Of all others none, if diagnose()
+/// finds no error, else wait.
 Verdict judge(const MountState& state, const std::vector<Health>& looks, const sys::NfsProbe* server, bool force);
 
 struct RecoveryRequest {

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <utility>
 
 namespace sharefs::mounts {
 
@@ -76,25 +75,10 @@ std::string moved_to(const sys::MountEntry& mount, const MountPoint& point, cons
 } // namespace
 
 const char* to_string(Health health) {
-  constexpr auto k_names = std::to_array<std::pair<Health, const char*>>({
-      {Health::healthy, "healthy"},
-      {Health::slow, "slow"},
-      {Health::full, "full"},
-      {Health::hung, "hung"},
-      {Health::stale, "stale"},
-      {Health::denied, "denied"},
-      {Health::read_only, "read-only"},
-      {Health::missing, "missing"},
-      {Health::wrong_source, "wrong source"},
-      {Health::backgrounding, "backgrounding"},
-      {Health::autofs_idle, "autofs-idle"},
-      {Health::unknown, "unknown"},
-      {Health::failed, "failed"},
-  });
-  for (const auto& [value, name] : k_names)
-    if (value == health)
-      return name;
-  return "failed";
+  constexpr std::array k_names{"healthy",     "slow",      "full",    "hung",         "stale",
+                               "denied",      "read-only", "missing", "wrong source", "backgrounding",
+                               "autofs-idle", "unknown",   "failed"};
+  return k_names.at(static_cast<std::size_t>(health));
 }
 
 bool is_good(Health health) {
@@ -126,6 +110,7 @@ MountPoint point_of(const sys::MountEntry& mount) {
   point.server = std::move(source.server);
   point.path = std::move(source.path);
   point.target = mount.target;
+  point.options = parse_options({remount_options(mount)});
   return point;
 }
 

@@ -48,7 +48,7 @@ struct MountState {
 
   [[nodiscard]] bool mounted() const { return mount.has_value() && sys::is_nfs(*mount); }
   [[nodiscard]] bool right() const; ///< is_good, not full, with no option that differs and nothing stacked
-  /// Its space, if the server told it.
+  /// Its space, if the server answered.
   [[nodiscard]] const sys::Space* space() const;
 };
 
@@ -56,7 +56,7 @@ struct MountState {
 /// away.
 void take_answer(MountState& state, const sys::Entry& answer);
 
-/// A point for a mount that only the table knows.
+/// A point for a mount that only the table knows, with the options that mount the same again.
 MountPoint point_of(const sys::MountEntry& mount);
 
 /// What was seen -> state, without `stacked`. `answer` is that of the target if it was asked; `server` may be nullptr.

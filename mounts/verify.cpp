@@ -25,24 +25,18 @@ Diagnosis failure(const MountPoint& point, const sys::Entry& answer) {
     return full(point, answer.detail);
   if (answer.error_number == EROFS)
     return read_only(point, answer.detail);
-  return {Severity::error,
-          "SF228",
-          name_of(point),
-          fmt::format("{} failed the test: {}", point.target,
-                      answer.detail.empty() ? errno_text(answer.error_number) : answer.detail),
-          "run `sharefs status` for the state of the mount",
-          ""};
+  return about(point, Severity::error, "SF228",
+               fmt::format("{} failed the test: {}", point.target,
+                           answer.detail.empty() ? errno_text(answer.error_number) : answer.detail),
+               "run `sharefs status` for the state of the mount");
 }
 
 Diagnosis squashed(const MountPoint& point, const sys::Entry& answer) {
-  return {Severity::warning,
-          "SF227",
-          name_of(point),
-          fmt::format("{} can be read, but root of this host may not write there ({}): the server maps root to nobody "
-                      "(root_squash)",
-                      point.target, answer.detail),
-          "normal for a directory of root; give it a group by `access:` of its export, or test as a user",
-          ""};
+  return about(point, Severity::warning, "SF227",
+               fmt::format("{} can be read, but root of this host may not write there ({}): the server maps root to "
+                           "nobody (root_squash)",
+                           point.target, answer.detail),
+               "normal for a directory of root; give it a group by `access:` of its export, or test as a user");
 }
 
 } // namespace

@@ -36,6 +36,8 @@ TEST_CASE("clients that are not what they look like") {
       {"/a *(rw,no_root_squash,insecure,sec=krb5)", {}},
       {"/a 10.0.0.0/8(rw,no_root_squash,insecure)", {}},
       {"/a *(rw,anonuid=0,insecure)", {"SF120 error 1:4"}}, // root is squashed to root
+      {"/a *(rw,anonuid=0)", {"SF119 warning 1:4"}},
+      {"/a *(rw,anonuid=0,no_root_squash)", {"SF119 warning 1:4"}},
       {"/a *(rw,all_squash,anonuid=0)", {"SF137 warning 1:4"}},
       {"/a 10.0.0.0/8(rw,all_squash,anongid=0)", {"SF137 warning 1:4"}},
       {"/a *(ro,all_squash,anonuid=0)", {}},

@@ -84,11 +84,18 @@ TEST_CASE("bad options are told by their index") {
 }
 
 TEST_CASE("values that exportfs takes") {
-  CHECK(of({"fsid=6f2a3b4c-1111-2222-3333-444455556666"}).uuid == "6f2a3b4c-1111-2222-3333-444455556666");
+  CHECK(of({"fsid=6f2a3b4c-1111-2222-3333-444455556666"}).value("fsid") == "6f2a3b4c-1111-2222-3333-444455556666");
   CHECK(of({"squash_uids=0-15"}) == of({}));
-  CHECK_FALSE(of({"fsid=3", "fsid=6f2a3b4c-1111-2222-3333-444455556666"}).fsid);
-  CHECK(of({"refer=/x@h"}).refer == "/x@h");
-  CHECK(of({"xprtsec=mtls:tls"}).transport == Words{"mtls", "tls"});
+  CHECK(of({"fsid=3", "fsid=6f2a3b4c-1111-2222-3333-444455556666"}) ==
+        of({"fsid=6f2a3b4c-1111-2222-3333-444455556666", "fsid=3"}));
+  CHECK(of({"replicas=/y@h", "refer=/x@h"}) == of({"refer=/x@h"}));
+  CHECK(of({"refer=/x@h"}).value("refer") == "/x@h");
+  CHECK(of({"xprtsec=mtls:tls", "xprtsec=tls"}).value("xprtsec") == "mtls:tls");
+  CHECK(of({"reexport=none"}) == of({}));
+  CHECK(of({"anonuid=0", "anonuid=65534"}) == of({}));
+  CHECK(summary(of({"ro", "anonuid=0", "mountpoint", "mp=/x"})) == "ro,anonuid=0,mountpoint=/x");
+  CHECK(differences(of({"anonuid=0"}), of({"mp"})) ==
+        Words{"anonuid=65534 instead of anonuid=0", "mountpoint instead of no mountpoint"});
 }
 
 TEST_CASE("lists are split at commas, blanks behind a comma passed") {

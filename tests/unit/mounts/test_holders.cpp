@@ -12,7 +12,7 @@ namespace {
 
 ProcessFacts process(int pid, std::vector<std::pair<std::string, std::string>> links, const std::string& maps = "",
                      std::string space = "mnt:[1]") {
-  return {pid, "python", std::move(space), "", std::move(links), mapped_files(maps)};
+  return {pid, "python", std::move(space), "", std::move(links), mapped_files(maps), Condition::running};
 }
 
 const auto k_mount = test::entry(test::k_v42_super);
@@ -30,11 +30,20 @@ TEST_CASE("who uses a mount") {
               "7f04-7f05 r--p 0 00:2a 12   /data/share/other.so\n"),
       process(6, {{"cwd", "/data/share"}}, "", "mnt:[2]"), // another namespace: its /data/share is not ours
   };
-  const auto holders = holders_of(k_mount, processes, "mnt:[1]");
+  const auto found = holders_of({"/data/share"}, processes, "mnt:[1]");
+  REQUIRE(found.size() == 1);
+  const auto& holders = found.at("/data/share");
   REQUIRE(holders.size() == 3);
   CHECK(holders[0] == Holder{2, "python", {"cwd /data/share"}});
   CHECK(holders[1] == Holder{4, "python", {"fd 3 /data/share/a file (deleted)"}});
   CHECK(holders[2] == Holder{5, "python", {"mapped /data/share/lib.so"}});
+}
+
+TEST_CASE("a use of an inner mount is one of the outer mount too") {
+  const auto found =
+      holders_of({"/data", "/data/share"}, {process(1, {{"cwd", "/data/share/x"}, {"exe", ""}})}, "mnt:[1]");
+  CHECK(found.at("/data") == std::vector<Holder>{{1, "python", {"cwd /data/share/x"}}});
+  CHECK(found.at("/data/share") == found.at("/data"));
 }
 
 TEST_CASE("lines for a person are bounded") {
@@ -89,8 +98,32 @@ TEST_CASE("processes in the middle of a request are reported, kernel threads are
   auto idle = process(3, {{"cwd", "/"}, {"exe", "/bin/ls"}});
   auto container = process(4, {{"exe", "/bin/ls"}}, "", "mnt:[2]");
   hanging.waits_in = kernel.waits_in = container.waits_in = "rpc_wait_bit_killable";
+  kernel.condition = Condition::kernel_thread;
   idle.waits_in = "do_wait";
   const auto waiting = waiting_processes({hanging, kernel, idle, container}, "mnt:[1]");
   REQUIRE(waiting.size() == 1);
   CHECK(waiting[0].pid == 1);
+}
+
+TEST_CASE("what /proc/PID/stat says of a process") {
+  CHECK(condition_of("7 (a) b) S 1 7 7 0 -1 4194560 100") == Condition::running);
+  CHECK(condition_of("7 (dd) D 1 7 7 0 -1 4194564 100") == Condition::ending);
+  CHECK(condition_of("7 (dd) Z 1 7 7 0 -1 4194564 100") == Condition::running); // holds nothing any more
+  CHECK(condition_of("7 (nfsiod) I 2 0 0 0 -1 69238880 0") == Condition::kernel_thread);
+  CHECK(condition_of("") == Condition::running);
+}
+
+TEST_CASE("a killed writer whose data is still on its way is reported: it has no descriptors and no program any more") {
+  test::ScriptedSystem system;
+  test::add_directory(system, "/proc", {"7", "self"});
+  test::add_link(system, "/proc/self/ns/mnt", "mnt:[1]");
+  test::add_link(system, "/proc/7/ns/mnt", "mnt:[1]");
+  test::add_link(system, "/proc/7/cwd", "/");
+  test::add_directory(system, "/proc/7/fd");
+  test::add_file(system, "/proc/7/comm", "dd\n");
+  test::add_file(system, "/proc/7/wchan", "folio_wait_bit_common");
+  test::add_file(system, "/proc/7/stat", "7 (dd) D 1 7 7 0 -1 4194564 100 0 0 0\n");
+  const auto report = find_holders(system, {k_mount}, std::chrono::seconds(1)).at("/data/share");
+  CHECK(report.holders.empty());
+  CHECK(describe(report) == std::vector<std::string>{"pid 7 (dd): has ended, and its data is still being written"});
 }

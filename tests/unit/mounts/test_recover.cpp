@@ -94,6 +94,42 @@ TEST_CASE("the ladder") {
     CHECK(has_code(verdict.diagnoses, row.code));
 }
 
+TEST_CASE("what has an error is never called well, and what is well is not waited for") {
+  const auto server = test::good_server();
+  for (int number = 0; number <= static_cast<int>(Health::failed); ++number)
+    for (const bool differs : {false, true}) {
+      auto state = state_of(static_cast<Health>(number));
+      if (differs)
+        state.differences = {{"vers", "vers=4.2", "vers=3", true}};
+      if (state.health == Health::backgrounding)
+        state.pending = PendingMount{99, "storage1:/mnt/share", "/data/share", "bg"};
+      CAPTURE(to_string(state.health), differs);
+      const auto verdict = judge(state, std::vector<Health>(3, state.health), &server, false);
+      if (has_errors(verdict.diagnoses))
+        CHECK(verdict.remedy == Remedy::wait);
+      if (verdict.remedy == Remedy::wait)
+        CHECK_FALSE(verdict.diagnoses.empty());
+    }
+}
+
+TEST_CASE("a mount that recover only unmounts is brought back by a command that works as it stands") {
+  const auto note = [](bool configured) {
+    Host machine(ETIMEDOUT);
+    machine.system.machine.nfs["storage1"] = test::dead_server();
+    if (!configured)
+      machine.wanted.clear();
+    return machine.plan(true).plan.notes.back();
+  };
+  CHECK(note(true) == "share: its server is away, so it is only unmounted; `sharefs mount share` brings it back");
+  CHECK(note(false) == "/data/share: its server is away, so it is only unmounted; `sharefs undo` brings it back");
+  auto gone = state_of(Health::missing);
+  gone.mount.reset();
+  CHECK(check_recovered(state_of(Health::stale), gone).at(0).fix == "sharefs mount share");
+  auto unknown = state_of(Health::stale);
+  unknown.wanted = false; // `sharefs mount` knows only what sharefs.yaml has
+  CHECK(check_recovered(unknown, gone).at(0).fix.empty());
+}
+
 TEST_CASE("only doubtful mounts are asked again") {
   Observation seen;
   seen.servers["storage1"] = test::good_server();
