@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <fmt/format.h>
 #include <optional>
+#include <span>
 
 namespace sharefs::exports {
 
@@ -75,7 +76,9 @@ ClientKind kind_of(std::string_view name) {
 
 std::string canonical_address(std::string_view name) {
   const auto address = parse_address(std::string(name));
-  return address ? address->first() : "";
+  if (!address)
+    return "";
+  return address->v6 ? address->first() : std::string(name); // inet_pton(3) takes one spelling of IPv4 only
 }
 
 const char* to_string(ClientKind kind) {
@@ -84,10 +87,10 @@ const char* to_string(ClientKind kind) {
 }
 
 bool Network::contiguous() const {
-  int leading = 0;
-  while (leading < prefix() && (mask.at(static_cast<std::size_t>(leading / 8)) & (0x80U >> (leading % 8U))) != 0)
-    ++leading;
-  return leading == prefix();
+  const std::span bytes(mask.data(), width(*this));
+  const auto last = std::ranges::find_if(bytes, [](std::uint8_t byte) { return byte != 0xff; });
+  return last == bytes.end() || (std::countl_one(*last) == std::popcount(*last) &&
+                                 std::all_of(last + 1, bytes.end(), [](std::uint8_t byte) { return byte == 0; }));
 }
 
 int Network::prefix() const {
@@ -189,11 +192,8 @@ tl::expected<Network, NetworkError> parse_network(std::string_view name) {
     return wrong(Kind::prefix, fmt::format("the prefix length is a number from 1 to {}", widest));
   if (prefix == 0)
     return wrong(Kind::zero, "a prefix length of 0 is undefined in exportfs (on x86 it means the one address)");
-  for (int bit = 0; bit < widest; ++bit) {
-    auto& byte = network->mask[static_cast<std::size_t>(bit / 8)];
-    const auto one = static_cast<std::uint8_t>(0x80U >> static_cast<unsigned>(bit % 8));
-    byte = static_cast<std::uint8_t>(bit < prefix ? byte | one : byte & ~one);
-  }
+  for (std::size_t i = 0; i < width(*network); ++i)
+    network->mask[i] = static_cast<std::uint8_t>(0xff00U >> std::clamp(prefix - static_cast<long>(8 * i), 0L, 8L));
   return *network;
 }
 

@@ -39,7 +39,7 @@ struct Network {
   friend bool operator==(const Network&, const Network&) = default;
 };
 
-/// What is wrong with something that was meant as a network; one phrase.
+/// What is wrong with a text that should be a network; one phrase.
 struct NetworkError {
   enum class Kind { address, prefix, zero, mask } kind = Kind::address;
   std::string message; ///< "`10.0.0.0/33` is no network: the prefix length is at most 32"

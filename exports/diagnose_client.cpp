@@ -13,7 +13,7 @@ namespace sharefs::exports {
 
 namespace {
 
-/// A number-like name that is no address in exportfs' eyes: it asks the resolver, which may know short forms.
+/// A name of digits that exportfs does not take for an address: it asks the resolver, which may know short forms.
 void diagnose_odd_address(const Export& entry, Diagnoses& diagnoses) {
   in_addr address{};
   if (::inet_aton(entry.client.c_str(), &address) == 0) {
@@ -63,7 +63,7 @@ bool is_bracketed_address(std::string_view name) {
          name.substr(0, close).find(':') != std::string_view::npos;
 }
 
-/// `10.0.0.*`: a wildcard made of nothing but what addresses are made of.
+/// `10.0.0.*`: a wildcard of the characters of addresses only.
 bool is_address_wildcard(std::string_view name) {
   return name.find_first_of("0123456789") != std::string_view::npos && name.find('.') != std::string_view::npos &&
          std::all_of(name.begin(), name.end(), [](char byte) {
@@ -148,7 +148,7 @@ void diagnose_rights(const Export& entry, const HostFacts& facts, Diagnoses& dia
       if (name == "squash_uids" || name == "squash_gids")
         diagnoses.push_back(
             at(Severity::warning, "SF135", entry.origin,
-               fmt::format("`{}` means nothing to the kernel's NFS server, and exportfs 2.6.2 may crash "
+               fmt::format("`{}` has no effect on the kernel's NFS server, and exportfs 2.6.2 may crash "
                            "on it",
                            name),
                "remove it; `all_squash` or an idmapped mount can do what it once did"));

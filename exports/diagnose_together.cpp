@@ -148,31 +148,32 @@ Diagnoses diagnose_precedence(const std::vector<ExportsFile>& files, const std::
 void diagnose_directory(std::span<const Export> line, const HostFacts& facts, Diagnoses& diagnoses) {
   const auto& directory = line.front().directory;
   const auto& place = line.front().line;
-  const auto tell = [&](Severity severity, std::string code, std::string message, std::string hint = {}) {
+  const auto report = [&](Severity severity, std::string code, std::string message, std::string hint = {}) {
     diagnoses.push_back(at(severity, std::move(code), place, std::move(message), std::move(hint)));
   };
   if (!directory.starts_with('/'))
-    tell(Severity::error, "SF118",
-         fmt::format("`{}` is a relative path: exportfs exports it, and no client can mount it", directory),
-         "write the path from `/` on");
+    report(Severity::error, "SF118",
+           fmt::format("`{}` is a relative path: exportfs exports it, and no client can mount it", directory),
+           "write the path from `/` on");
   const auto found = facts.directories.find(directory);
   if (found == facts.directories.end())
     return;
   const auto& entry = found->second;
   if (const auto other = facts.exchangeable.find(directory); other != facts.exchangeable.end())
-    tell(Severity::warning, "SF138",
-         fmt::format("`{}` may lead to another directory when exportfs next reads this: {}", directory, other->second),
-         "export a directory whose whole path only root can change, as below /srv or /mnt");
+    report(
+        Severity::warning, "SF138",
+        fmt::format("`{}` may lead to another directory when exportfs next reads this: {}", directory, other->second),
+        "export a directory whose whole path only root can change, as below /srv or /mnt");
   if (entry.kind == sys::EntryKind::missing)
-    tell(Severity::warning, "SF123",
-         fmt::format("`{}` does not exist: exportfs exports it all the same, and mounting it fails", directory));
+    report(Severity::warning, "SF123",
+           fmt::format("`{}` does not exist: exportfs exports it all the same, and mounting it fails", directory));
   if (entry.exists() && entry.kind != sys::EntryKind::directory)
-    tell(Severity::error, "SF123", fmt::format("`{}` is no directory", directory));
+    report(Severity::error, "SF123", fmt::format("`{}` is no directory", directory));
   const auto* const mount = facts.mounts.at(entry.mount);
   const auto file_system = file_system_of(entry, facts.mounts);
   if (file_system.exportable == Exportable::no) {
-    tell(Severity::error, "SF125",
-         fmt::format("`{}` lies on {}, which cannot be exported: {}", directory, entry.fs_type, file_system.why));
+    report(Severity::error, "SF125",
+           fmt::format("`{}` lies on {}, which cannot be exported: {}", directory, entry.fs_type, file_system.why));
     return;
   }
   if (entry.kind != sys::EntryKind::directory)
@@ -180,10 +181,10 @@ void diagnose_directory(std::span<const Export> line, const HostFacts& facts, Di
   const bool checked = std::all_of(line.begin(), line.end(),
                                    [](const Export& client) { return !client.settings.has(k_no_subtree_check); });
   if (mount != nullptr && !checked && !is_whole(*mount, entry.resolved))
-    tell(Severity::warning, "SF136",
-         fmt::format("`{}` is a part of the file system on {}: a client that forges file handles reaches all of it",
-                     directory, mount->target),
-         "give the export a file system of its own, or export only to hosts whose root you trust");
+    report(Severity::warning, "SF136",
+           fmt::format("`{}` is a part of the file system on {}: a client that forges file handles reaches all of it",
+                       directory, mount->target),
+           "give the export a file system of its own, or export only to hosts whose root you trust");
   if (file_system.exportable != Exportable::needs_fsid)
     return;
   for (const auto& client : line) {

@@ -1,4 +1,4 @@
-// /var/lib/nfs/etab: reading it, and foretelling it.
+// /var/lib/nfs/etab: what it holds, and what exportfs will make of it.
 #include "base/path.hpp"
 #include "exports/facts.hpp"
 #include "exports/lexer.hpp"

@@ -186,7 +186,7 @@ class Parser {
     return true;
   }
 
-  /// False: nothing more of this line can be told apart.
+  /// False: the rest of this line cannot be read.
   bool read_client(const Word& directory, const Word& word) {
     const auto parts = take_apart(word.text);
     if (parts.has_list && (parts.close == std::string::npos || parts.close + 1 != word.text.size())) {

@@ -12,7 +12,7 @@ namespace sharefs::exports {
 namespace {
 
 constexpr const char* k_group = "export";
-/// exportfs looks every name up twice, and a resolver takes its time for one that is not there.
+/// exportfs resolves every name twice, and a name that does not exist may take seconds.
 constexpr std::chrono::milliseconds k_exportfs_deadline{60'000};
 
 plan::RunTool exportfs(Argv arguments) {

@@ -10,7 +10,7 @@
 
 namespace sharefs::exports {
 
-/// A systemd unit as `systemctl show` tells it.
+/// A systemd unit as `systemctl show` prints it.
 struct Unit {
   std::string name;
   std::string load;    ///< loaded, not-found, masked

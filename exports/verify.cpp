@@ -104,7 +104,7 @@ Diagnoses verify_listing(const Composed& composed, const HostFacts& facts, const
                          failing->detail),
              fmt::format("run `sharefs probe {}`", probe.host), ""}};
   }
-  // Directories only: mountd leaves out clients that others of the same directory cover, and etab has told of each.
+  // Directories only: mountd leaves out clients that others of the same directory cover, and etab has each of them.
   std::set<std::string> directories;
   for (const auto& listing : probe.exports)
     directories.insert(listing.directory);

@@ -1,5 +1,5 @@
 #pragma once
-// After the plan: is exported what was wanted? exportfs' exit code does not tell (it drops hosts silently), etab and
+// After the plan: is exported what was wanted? exportfs' exit code does not say (it drops hosts silently), etab and
 // the network do. Pure.
 #include "base/diagnosis.hpp"
 #include "exports/plan_export.hpp"

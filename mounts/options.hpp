@@ -20,7 +20,7 @@ enum class OptionUse {
   first_mount, ///< fixed by the first mount of the server: a difference is reported, but is no fault
   unseen,      ///< not compared: mountinfo does not show it, or shows it otherwise
   // No part of the mount:
-  mount_nfs, ///< tells mount.nfs how to mount, and leaves no trace
+  mount_nfs, ///< says how mount.nfs mounts, and leaves no trace
   fstab,     ///< means something in fstab only; left out of the mount
   ignored,   ///< accepted, and without effect for years
   refused,   ///< makes something else than an NFS mount

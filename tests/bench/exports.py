@@ -53,10 +53,17 @@ def many_networks(lines: int) -> Iterator[str]:
         yield f"/srv/share {address(number)}/32(rw,sync,no_subtree_check)\n"
 
 
+def many_names(lines: int) -> Iterator[str]:
+    """One directory, a host name or a netgroup on each line; neither resolves here, which exportfs finds out for each."""
+    for number in range(lines):
+        yield f"/srv/share {'@group' if number % 2 else 'node'}{number}(rw,sync,no_subtree_check)\n"
+
+
 SHAPES: dict[str, Callable[[int], Iterator[str]]] = {
     "directories": many_directories,
     "clients": many_clients,
     "networks": many_networks,
+    "names": many_names,
 }
 
 
