@@ -31,6 +31,11 @@ Character take_character(std::string_view& text) {
   return first;
 }
 
+/// Most text is; it needs no look at its characters.
+bool is_printable_ascii(std::string_view text) {
+  return std::ranges::all_of(text, [](char byte) { return byte >= 0x20 && byte < 0x7f; });
+}
+
 /// Controls, line separators, and what only formats text: zero widths, directions, soft hyphens, tags.
 bool is_invisible(const Character& character) {
   if (!character.valid || character.code < 0x80)
@@ -47,8 +52,9 @@ bool is_invisible(const Character& character) {
 }
 
 std::string escape(std::string_view text, std::string_view keep) {
+  if (is_printable_ascii(text))
+    return std::string(text);
   std::string out;
-  out.reserve(text.size());
   while (!text.empty()) {
     const auto character = take_character(text);
     if (!is_invisible(character) || keep.find(character.bytes) != std::string_view::npos)
@@ -111,6 +117,8 @@ std::string visible_lines(std::string_view text) {
 }
 
 std::size_t display_width(std::string_view text) {
+  if (is_printable_ascii(text))
+    return text.size();
   std::size_t width = 0;
   while (!text.empty())
     width += columns_of(take_character(text));

@@ -34,7 +34,6 @@ constexpr const char* k_staging = "/run/sharefs-mount";
 constexpr std::array<const char*, 2> k_programs{"/sbin/mount.nfs", "/usr/sbin/mount.nfs"};
 constexpr std::size_t k_most_text = 4096;
 constexpr std::chrono::milliseconds k_server_deadline{3000};
-constexpr std::chrono::milliseconds k_connect_grace{500}; ///< for the child to report its own time-out
 constexpr std::uint16_t k_nfs_port = 2049;
 
 /// What mount.nfs says, what kind of error it is, and what helps.
@@ -101,6 +100,52 @@ std::string foreground_options(const std::string& options) {
 
 // ---- in the child ----
 
+bool has_word(const std::string& options, std::string_view start) {
+  const auto words = split(options, ',');
+  return std::any_of(words.begin(), words.end(), [start](const std::string& word) { return word.starts_with(start); });
+}
+
+std::uint16_t port_of(const std::string& options) {
+  std::uint16_t port = 0;
+  for (const std::string& word : split(options, ','))
+    if (word.starts_with("port="))
+      std::from_chars(word.data() + 5, word.data() + word.size(), port);
+  return port == 0 ? k_nfs_port : port;
+}
+
+/// mount.nfs waits for minutes where nobody answers; a refusal is an answer, which it will report itself.
+Result<void> check_server(const MountCall& call) {
+  for (const auto* other : {"proto=rdma", "rdma", "proto=udp", "udp"})
+    if (has_word(call.options, other))
+      return {};
+  const std::string host = parse_source(call.source).server;
+  const auto addresses = resolve_host(host);
+  if (!addresses && addresses.error().fault == Fault::no_such_name)
+    return fail(ErrorCode::not_found, "`" + host + "` is no known host");
+  if (!addresses)
+    return fail(ErrorCode::failed, "the address of `" + host + "` cannot be found");
+  const auto until = deadline_in(std::min<std::chrono::milliseconds>(call.deadline, k_server_deadline));
+  const auto connection = connect_tcp(*addresses, port_of(call.options), until);
+  if (connection || connection.error().error_number == ECONNREFUSED)
+    return {};
+  return fail(ErrorCode::timeout,
+              "server " + host + " does not answer (" + errno_text(connection.error().error_number) +
+                  "): it was not mounted",
+              "run `sharefs probe " + host + "`");
+}
+
+/// With NFS 3 locks, mount.nfs starts rpc.statd if it does not run. Started before there is a namespace it keeps none.
+void start_lock_service(const MountCall& call) {
+  const bool version_3 =
+      has_word(call.options, "vers=3") || has_word(call.options, "nfsvers=3") || has_word(call.options, "v3");
+  if (!version_3 || has_word(call.options, "nolock"))
+    return;
+  Command command;
+  command.argv = {"/usr/sbin/start-statd"};
+  command.deadline = k_server_deadline;
+  [[maybe_unused]] const auto started = run_process(command); // mount.nfs says what is wrong
+}
+
 /// mount.nfs with what it writes in `output`. It stays in this process group, so that both are killed together.
 int run_mount_nfs(const MountCall& call, const char* program, int output) {
   const std::string options = foreground_options(call.options);
@@ -137,43 +182,40 @@ Error not_isolated(int error_number) {
   return errno_error(error_number, "cannot make a mount namespace", "in a container, mounting needs CAP_SYS_ADMIN");
 }
 
-/// Why nothing is mounted; nullopt if it is.
-std::optional<Error> mount_in_child(const MountCall& call) {
+Result<void> mount_in_child(const MountCall& call) {
+  if (auto answers = check_server(call); !answers)
+    return answers;
+  start_lock_service(call);
   const std::string changed_hint = "run `sharefs mount --all --dry-run` to see what has changed";
   const Fd root(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
   const auto target = walk(root.get(), call.target, {.links = Links::none});
   if (!target)
-    return Error{ErrorCode::conflict, target.error().error().message, changed_hint, {}};
+    return fail(ErrorCode::conflict, target.error().error().message, changed_hint);
   if (!target->is_directory())
-    return Error{
-        ErrorCode::conflict, call.target + ": expected a directory, found " + target->text(), changed_hint, {}};
+    return fail(ErrorCode::conflict, call.target + ": expected a directory, found " + target->text(), changed_hint);
 
   const Fd ours(::open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC));
   // Slave, not private: mounts that others end meanwhile are not kept alive here.
   if (!ours || ::unshare(CLONE_NEWNS) != 0 || ::mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0 ||
       (::mkdir(k_staging, 0700) != 0 && errno != EEXIST))
-    return not_isolated(errno);
+    return fail(not_isolated(errno));
   const auto program =
       std::find_if(k_programs.begin(), k_programs.end(), [](const char* path) { return ::access(path, X_OK) == 0; });
   if (program == k_programs.end())
-    return Error{ErrorCode::not_found,
-                 "`mount.nfs` is not installed",
-                 "run `apt-get install nfs-common` (Debian, Ubuntu) or `dnf install nfs-utils` (RHEL, Rocky)",
-                 {}};
+    return fail(ErrorCode::not_found, "`mount.nfs` is not installed",
+                "run `apt-get install nfs-common` (Debian, Ubuntu) or `dnf install nfs-utils` (RHEL, Rocky)");
   const Fd output(::memfd_create("mount.nfs", 0));
   if (!output)
-    return not_isolated(errno);
+    return fail(not_isolated(errno));
   const int status = run_mount_nfs(call, *program, output.get());
   const auto table = MountWatch().current(); // of the new namespace; libmount has returned 0 for mounts that failed
   const auto* staged = table ? table->at(k_staging) : nullptr;
   if (staged == nullptr || !is_nfs(*staged)) {
     const std::string text = text_of(output.get()), line = first_line(call, text);
     if (status != 0)
-      return mount_error(call, text);
-    return Error{ErrorCode::failed,
-                 "mount.nfs reported success, but nothing is mounted" + (line.empty() ? "" : ": " + line),
-                 {},
-                 {}};
+      return fail(mount_error(call, text));
+    return fail(ErrorCode::failed,
+                "mount.nfs reported success, but nothing is mounted" + (line.empty() ? "" : ": " + line));
   }
 
   const Fd tree(static_cast<int>(::syscall(SYS_open_tree, AT_FDCWD, k_staging, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC)));
@@ -184,65 +226,12 @@ std::optional<Error> mount_in_child(const MountCall& call) {
                                                           MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) != 0))
     error = errno;
   if (error != 0)
-    return errno_error(error, "cannot attach the mount to " + call.target,
-                       error == ENOSYS ? "sharefs needs Linux 5.2 or newer" : "");
+    return fail(errno_error(error, "cannot attach the mount to " + call.target,
+                            error == ENOSYS ? "sharefs needs Linux 5.2 or newer" : ""));
   if (path_of(target->fd.get()) == call.target)
-    return std::nullopt;
-  ::umount2(("/proc/self/fd/" + std::to_string(tree.get())).c_str(), MNT_DETACH);
-  return Error{
-      ErrorCode::conflict, call.target + ": the directory was moved away meanwhile; nothing was mounted", {}, {}};
-}
-
-// ---- in the parent ----
-
-bool has_word(const std::string& options, std::string_view start) {
-  const auto words = split(options, ',');
-  return std::any_of(words.begin(), words.end(), [start](const std::string& word) { return word.starts_with(start); });
-}
-
-std::uint16_t port_of(const std::string& options) {
-  std::uint16_t port = 0;
-  for (const std::string& word : split(options, ','))
-    if (word.starts_with("port="))
-      std::from_chars(word.data() + 5, word.data() + word.size(), port);
-  return port == 0 ? k_nfs_port : port;
-}
-
-/// mount.nfs waits for minutes where nobody answers; a refusal is an answer, which it will report itself.
-Result<void> check_server(const MountCall& call) {
-  for (const auto* other : {"proto=rdma", "rdma", "proto=udp", "udp"})
-    if (has_word(call.options, other))
-      return {};
-  const std::string host = parse_source(call.source).server;
-  const auto within = std::min<std::chrono::milliseconds>(call.deadline, k_server_deadline);
-  const auto reached = sys::call(std::nullopt, within + k_connect_grace, [&]() -> Result<int> {
-    const auto addresses = resolve_host(host);
-    if (!addresses && addresses.error().fault == Fault::no_such_name)
-      return fail(ErrorCode::not_found, "`" + host + "` is no known host");
-    if (!addresses)
-      return fail(ErrorCode::failed, "the address of `" + host + "` cannot be found");
-    const auto connection = connect_tcp(*addresses, port_of(call.options), deadline_in(within));
-    return connection ? 0 : connection.error().error_number;
-  });
-  if (!reached && reached.error().code != ErrorCode::timeout)
-    return fail(reached.error());
-  const int error = reached ? *reached : ETIMEDOUT;
-  if (error == 0 || error == ECONNREFUSED)
     return {};
-  return fail(ErrorCode::timeout, "server " + host + " does not answer (" + errno_text(error) + "): it was not mounted",
-              "run `sharefs probe " + host + "`");
-}
-
-/// With NFS 3 locks, mount.nfs starts rpc.statd if it does not run. Started here it does not keep the namespace.
-void start_lock_service(const MountCall& call) {
-  const bool version_3 =
-      has_word(call.options, "vers=3") || has_word(call.options, "nfsvers=3") || has_word(call.options, "v3");
-  if (!version_3 || has_word(call.options, "nolock"))
-    return;
-  Command command;
-  command.argv = {"/usr/sbin/start-statd"};
-  command.deadline = k_server_deadline;
-  [[maybe_unused]] const auto started = run_process(command); // mount.nfs says what is wrong
+  ::umount2(("/proc/self/fd/" + std::to_string(tree.get())).c_str(), MNT_DETACH);
+  return fail(ErrorCode::conflict, call.target + ": the directory was moved away meanwhile; nothing was mounted");
 }
 
 } // namespace
@@ -262,22 +251,13 @@ Error mount_error(const MountCall& call, const std::string& stderr_text) {
 }
 
 Result<void> make_mount(const MountCall& call) {
-  const Deadline deadline = deadline_in(call.deadline);
-  if (auto answers = check_server(call); !answers)
-    return answers;
-  start_lock_service(call);
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
-  const auto ended = sys::call(
-      std::nullopt, left, [&call]() -> Result<std::optional<Error>> { return mount_in_child(call); }, interrupted);
-  if (ended)
-    return *ended ? fail(**ended) : Result<void>();
-  if (ended.error().code == ErrorCode::interrupted)
+  auto mounted = sys::call(std::nullopt, call.deadline, [&call] { return mount_in_child(call); }, interrupted);
+  if (!mounted && mounted.error().code == ErrorCode::interrupted)
     return fail(ErrorCode::interrupted, "mount.nfs was ended; nothing is mounted");
-  if (ended.error().code == ErrorCode::timeout)
-    return fail(ErrorCode::timeout,
-                "mount.nfs gave no answer within " + format_duration(call.deadline / std::chrono::microseconds(1)),
+  if (!mounted && mounted.error().code == ErrorCode::timeout && mounted.error().hint.empty()) // not the child's own
+    return fail(ErrorCode::timeout, "mount.nfs gave " + mounted.error().message,
                 filled_in("run `sharefs probe HOST`", call.source));
-  return fail(ended.error());
+  return mounted;
 }
 
 } // namespace sharefs::sys
