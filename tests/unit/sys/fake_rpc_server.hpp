@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <mutex>
 #include <netinet/in.h>
 #include <optional>
 #include <poll.h>
@@ -79,6 +80,8 @@ class FakeRpcServer {
     ::close(m_listener);
   }
   [[nodiscard]] std::uint16_t port() const { return m_port; }
+  /// Between what a test writes and what the threads of its servers read: the lock that they hold while they answer.
+  static void settle() { const std::lock_guard lock(s_answering); }
 
  private:
   void accept_all() {
@@ -153,7 +156,10 @@ class FakeRpcServer {
     RpcCall call{word_at(*message, 0), word_at(*message, 3), word_at(*message, 4), word_at(*message, 5), {}, peer_port};
     const std::size_t credential = word_at(*message, 7);
     call.argument = message->substr(4 * 8 + credential + 8);
-    const RpcAnswer answer = m_serve(call);
+    const RpcAnswer answer = [&] {
+      const std::lock_guard lock(s_answering);
+      return m_serve(call);
+    }();
     if (answer.kind == RpcAnswer::Kind::hang_up)
       return false;
     if (answer.kind == RpcAnswer::Kind::silence)
@@ -178,6 +184,7 @@ class FakeRpcServer {
     return send_all(fd, framed(reply));
   }
 
+  static inline std::mutex s_answering;
   Serve m_serve;
   int m_listener = -1;
   std::uint16_t m_port = 0;

@@ -91,8 +91,16 @@ struct Server {
   }
 };
 
+/// The servers see what the test has changed, and the other way round.
+NfsProbe ask(const NfsProbeRequest& request, const NfsPorts& ports = {}) {
+  FakeRpcServer::settle();
+  NfsProbe result = probe_nfs_server(request, ports);
+  FakeRpcServer::settle();
+  return result;
+}
+
 NfsProbe probe(const Server& server, const NfsProbeRequest& request = {"127.0.0.1", {}, 3000ms, true}) {
-  return probe_nfs_server(request, server.ports());
+  return ask(request, server.ports());
 }
 
 const StageResult& stage(const NfsProbe& probe, ProbeStage which) {
@@ -184,8 +192,7 @@ TEST_CASE("a server of version 4 alone lacks nothing") {
   Server server;
   server.versions = {4};
   SECTION("without a portmapper") {
-    const NfsProbe result =
-        probe_nfs_server({"127.0.0.1", {"/x"}, 3000ms, true}, {server.nfs_port.port(), closed_port()});
+    const NfsProbe result = ask({"127.0.0.1", {"/x"}, 3000ms, true}, {server.nfs_port.port(), closed_port()});
     CHECK(outcomes(result) == "ok ok absent absent absent ok skipped skipped");
     CHECK(result.usable(4));
     CHECK(result.usable());
@@ -238,12 +245,12 @@ TEST_CASE("a version that does not answer in time is not one that is not offered
     CHECK_FALSE((result.v3_unknown || result.v4_unknown));
   }
   SECTION("both, of a server that is away") {
-    const NfsProbe result = probe_nfs_server({"127.0.0.1", {}, 1000ms, true}, {closed_port(), closed_port()});
+    const NfsProbe result = ask({"127.0.0.1", {}, 1000ms, true}, {closed_port(), closed_port()});
     CHECK((result.v3_unknown && result.v4_unknown));
   }
 }
 
-TEST_CASE("several threads ask at the same time, and no descriptor is left") {
+TEST_CASE("several threads ask at the same time, and no descriptor is left", "[fork]") {
   Server server;
   const auto descriptors = [] { return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {}); };
   const auto before = descriptors();
@@ -272,7 +279,7 @@ TEST_CASE("without descriptors a server cannot be asked, and that is what is sai
 TEST_CASE("version 3 without a portmapper or mountd is a failure that names its cause") {
   Server server;
   SECTION("no portmapper") {
-    const NfsProbe result = probe_nfs_server({"127.0.0.1", {}, 3000ms, true}, {server.nfs_port.port(), closed_port()});
+    const NfsProbe result = ask({"127.0.0.1", {}, 3000ms, true}, {server.nfs_port.port(), closed_port()});
     CHECK(outcomes(result) == "ok ok failed skipped ok ok skipped skipped");
     CHECK(result.failing(3)->stage == ProbeStage::portmapper);
     CHECK(result.failing(3)->cause.starts_with("rpcbind is not running"));
@@ -298,7 +305,7 @@ TEST_CASE("version 3 without a portmapper or mountd is a failure that names its 
 
 TEST_CASE("nothing listens") {
   SECTION("the host is up, and nobody is there") {
-    const NfsProbe result = probe_nfs_server({"127.0.0.1", {}, 3000ms, true}, {closed_port(), closed_port()});
+    const NfsProbe result = ask({"127.0.0.1", {}, 3000ms, true}, {closed_port(), closed_port()});
     CHECK(outcomes(result) == "ok failed failed skipped skipped skipped skipped skipped");
     REQUIRE(result.failing() != nullptr);
     CHECK(result.failing()->stage == ProbeStage::connect);
@@ -309,14 +316,12 @@ TEST_CASE("nothing listens") {
   SECTION("the server was stopped: the portmapper no longer knows it") {
     Server server;
     server.versions.clear();
-    const NfsProbe result =
-        probe_nfs_server({"127.0.0.1", {}, 3000ms, true}, {closed_port(), server.portmapper_port.port()});
+    const NfsProbe result = ask({"127.0.0.1", {}, 3000ms, true}, {closed_port(), server.portmapper_port.port()});
     CHECK(result.failing()->cause == "the host is up and runs rpcbind, but its NFS server is stopped");
   }
   SECTION("the server listens elsewhere") {
     Server server;
-    const NfsProbe result =
-        probe_nfs_server({"127.0.0.1", {}, 3000ms, true}, {closed_port(), server.portmapper_port.port()});
+    const NfsProbe result = ask({"127.0.0.1", {}, 3000ms, true}, {closed_port(), server.portmapper_port.port()});
     CHECK(result.failing()->hint == "mount with the option `port=" + std::to_string(server.nfs_port.port()) + "`");
   }
 }
@@ -345,13 +350,13 @@ TEST_CASE("an answer that is too long, cut or nonsense is a failure and no more"
   Server server;
   SECTION("a portmapper list without an end") {
     FakeRpcServer broken([](const RpcCall&) { return RpcAnswer{Kind::result, Xdr().word(1).word(7).bytes()}; });
-    CHECK(outcomes(probe_nfs_server({"127.0.0.1", {}, 2000ms, true}, {server.nfs_port.port(), broken.port()}))
+    CHECK(outcomes(ask({"127.0.0.1", {}, 2000ms, true}, {server.nfs_port.port(), broken.port()}))
               .starts_with("ok ok failed skipped ok ok"));
   }
 }
 
 TEST_CASE("names") {
-  const NfsProbe unknown = probe_nfs_server({"no-such-host.invalid", {}, 1000ms, true});
+  const NfsProbe unknown = ask({"no-such-host.invalid", {}, 1000ms, true});
   CHECK(outcomes(unknown).starts_with("failed skipped skipped"));
   CHECK(unknown.failing()->stage == ProbeStage::resolve);
   CHECK_FALSE(unknown.failing()->hint.empty());

@@ -218,7 +218,7 @@ TEST_CASE("the child starts with default signals, an own process group and no fo
   CHECK(std::stoi(group->out) != ::getpgrp());
 }
 
-TEST_CASE("many threads run processes at the same time without leaking descriptors") {
+TEST_CASE("many threads run processes at the same time without leaking descriptors", "[fork]") {
   const std::size_t before = open_descriptors();
   std::vector<std::thread> threads;
   std::array<int, 8> good{};
