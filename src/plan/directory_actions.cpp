@@ -9,10 +9,10 @@ Result<Outcome> act(MakeDirectory& action, const Ground& ground, Phase phase) {
   const auto found = ground.find(action.path);
   if (!found)
     return fail(found.error());
-  if (found->is_directory())
+  if (found->is_directory() && found->status.st_uid == ::geteuid())
     return Outcome::unchanged;
-  if (found->exists())
-    return conflict(action.path, "nothing or a directory", found->text());
+  if (found->exists()) // since the plan was made, and what is somebody else's could be exchanged later
+    return conflict(action.path, "nothing", found->is_directory() ? "a directory of another user" : found->text());
   if (phase == Phase::look)
     return Outcome::done;
   if (auto parent = check_parent(*found, action.path); !parent)

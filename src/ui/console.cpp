@@ -96,11 +96,12 @@ void Console::show(const plan::Plan& plan, const plan::Report& report) {
   for (const auto& result : report.results) {
     if (!result.error || result.outcome != plan::Outcome::failed || result.step >= plan.steps.size())
       continue;
-    const auto& action = plan.steps[result.step].action;
-    const auto paths = plan::touched_paths(action);
     Error shown = *result.error;
-    if (paths.empty() || shown.message.find(paths.front()) == std::string::npos) // named once
-      shown.message = (paths.empty() ? plan::describe(action) : paths.front()) + ": " + shown.message;
+    const auto& action = plan.steps[result.step].action;
+    const auto* mount = std::get_if<plan::Mount>(&action); // the message names its server and directory
+    const auto paths = plan::touched_paths(action);
+    if (paths.empty() || shown.message.find(paths.front()) == std::string::npos)
+      shown.message = (mount == nullptr ? plan::describe(action) : mount->target) + ": " + shown.message;
     error(shown);
   }
   const auto summary = summary_text(plan, report);

@@ -38,7 +38,7 @@ std::int64_t now_of(Context& context) {
   return std::chrono::duration_cast<std::chrono::seconds>(context.system.now().time_since_epoch()).count();
 }
 
-nlohmann::ordered_json to_json(const cachefix::CacheEntry& entry) {
+nlohmann::ordered_json cache_json(const cachefix::CacheEntry& entry) {
   return {{"path", to_utf8(entry.path)},
           {"stands_for", to_utf8(entry.stands_for)},
           {"bytes", entry.bytes},
@@ -58,7 +58,7 @@ Result<int> cache_list(Context& context, const Arguments&) {
                {format_bytes(entry.bytes)},
                {cachefix::age_of(entry, now_of(context))},
                {entry.in_use}});
-    json.push_back(to_json(entry));
+    json.push_back(cache_json(entry));
   }
   context.envelope.fields["caches"] = std::move(json);
   context.console.show(table);

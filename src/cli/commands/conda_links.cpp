@@ -121,20 +121,20 @@ Result<void> check_unlinked_names(const config::Conda& conda, const conda::LinkS
   return {};
 }
 
-nlohmann::ordered_json to_json(const conda::Place& place, const LinkRequest& request) {
+nlohmann::ordered_json place_json(const conda::Place& place, const LinkRequest& request) {
   return {{"path", to_utf8(place.entry.path)},
           {"target", to_utf8(place.target)},
           {"standing", conda::to_string(conda::standing(place, request.store))}};
 }
 
-nlohmann::ordered_json to_json(const conda::LinkState& state, const LinkRequest& request) {
+nlohmann::ordered_json homes_json(const conda::LinkState& state, const LinkRequest& request) {
   auto homes = nlohmann::ordered_json::array();
   for (const auto& home : state.homes) {
     auto links = nlohmann::ordered_json::array();
     if (home.problem == conda::HomeProblem::none && request.style == LinkStyle::whole)
-      links.push_back(to_json(home.envs, request));
+      links.push_back(place_json(home.envs, request));
     for (const auto& place : home.environments)
-      links.push_back(to_json(place, request));
+      links.push_back(place_json(place, request));
     homes.push_back({{"name", home.name},
                      {"conda", to_utf8(home.conda)},
                      {"state", to_string(summarize(home, request))},
@@ -185,7 +185,7 @@ Result<int> change_conda_links(Context& context, const Arguments& arguments, Ver
   context.envelope.fields["store"] = to_utf8(request->store);
   if (state->store && has_errors(diagnose_store(*state->store)))
     return k_exit_failed;
-  context.envelope.fields["homes"] = to_json(*state, *request);
+  context.envelope.fields["homes"] = homes_json(*state, *request);
   std::map<HomeSummary, std::size_t> homes;
   for (const auto& home : state->homes)
     ++homes[summarize(home, *request)];

@@ -35,7 +35,7 @@ const Cause* find_cause(ProbeStage stage, const Failure& failure) {
       {resolve, timeout, 0, "the name server does not answer", k_check_resolver},
       {resolve, name_service, 0, "the name service failed", k_check_resolver},
       {connect, connection, ECONNREFUSED, "the host is up, but no NFS server is running there",
-       "start it: `sharefs export` on the server, or `systemctl start nfs-server`"},
+       "start it: `sharefs export --all` on the server, or `systemctl start nfs-server`"},
       {connect, connection, EHOSTUNREACH, "no machine answers at this address: it is off, or the address is wrong",
        "check the address and the cable, and that the server is on"},
       {connect, connection, ENETUNREACH, "this host has no route to that network", "check `ip route` and the address"},

@@ -34,7 +34,7 @@ void lie_in_child() {
 std::string sent(const std::string& answer) {
   const int became_the_user = 0;
   return std::string(reinterpret_cast<const char*>(&became_the_user), sizeof became_the_user) +
-         sys::WireWriter().put(true).put(answer).framed();
+         sys::WireWriter().put(std::optional<Error>()).put(answer).framed();
 }
 
 sys::WireWriter answer_of(int outcome, bool found) {

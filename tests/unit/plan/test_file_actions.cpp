@@ -99,7 +99,13 @@ TEST_CASE("MakeDirectory and RemoveDirectory") {
   CHECK(tree.apply(MakeDirectory{"/no/e", 0700, {}}) == "not_found");
   test::put(tree.at("/f"), "");
   CHECK(tree.apply(MakeDirectory{"/f", 0755, {}}) == "conflict");
-  CHECK(tree.last.message == "/f: expected nothing or a directory, found a file");
+  CHECK(tree.last.message == "/f: expected nothing, found a file");
+  if (::geteuid() == 0) {
+    fs::create_directory(tree.at("/planted")); // by somebody else, after the plan was made
+    REQUIRE(::chown(tree.at("/planted").c_str(), 4711, 4711) == 0);
+    CHECK(tree.apply(MakeDirectory{"/planted", 0755, {}}) == "conflict");
+    CHECK(tree.last.message == "/planted: expected nothing, found a directory of another user");
+  }
   CHECK(tree.apply(MakeDirectory{"/f/g", 0755, {}}) == "failed");
 
   CHECK(tree.apply(RemoveDirectory{"/d", 0755, {}}) == "busy");

@@ -7,6 +7,25 @@ using namespace sharefs;
 using namespace sharefs::sys;
 using namespace std::chrono_literals;
 
+namespace {
+
+struct Listener {
+  explicit Listener(int backlog) : fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    REQUIRE(::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), size) == 0);
+    REQUIRE(::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &size) == 0);
+    REQUIRE(::listen(fd.get(), backlog) == 0);
+    port = ntohs(address.sin_port);
+  }
+  Fd fd;
+  std::uint16_t port = 0;
+};
+
+} // namespace
+
 TEST_CASE("addresses need no name service") {
   struct Row {
     const char* host;
@@ -43,37 +62,28 @@ TEST_CASE("the first address that accepts wins") {
 }
 
 TEST_CASE("a silent address costs the deadline") {
-  // A full backlog is what a firewall that drops packets looks like.
-  const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  REQUIRE(::bind(listener, reinterpret_cast<const sockaddr*>(&address), size) == 0);
-  REQUIRE(::getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size) == 0);
-  REQUIRE(::listen(listener, 0) == 0);
+  const Listener listener(0); // a full backlog is what a firewall that drops packets looks like
   const auto addresses = resolve_host("127.0.0.1");
-  const std::uint16_t port = ntohs(address.sin_port);
-  const auto fills = connect_tcp(*addresses, port, deadline_in(200ms));
+  const auto fills = connect_tcp(*addresses, listener.port, deadline_in(200ms));
   CHECK(fills);
   const auto until = deadline_in(150ms);
-  const auto silent = connect_tcp(*addresses, port, until);
+  const auto silent = connect_tcp(*addresses, listener.port, until);
   REQUIRE_FALSE(silent);
   CHECK(silent.error() == Failure{Fault::connection, ETIMEDOUT});
   CHECK(Clock::now() >= until);
-  ::close(listener);
 }
 
 TEST_CASE("a reserved port is used where it is allowed, and not used up") {
-  const test::FakeRpcServer server([](const test::RpcCall&) { return test::RpcAnswer(); });
+  const Listener listener(1);
   const auto addresses = resolve_host("127.0.0.1");
   for (int i = 0; i < 400; ++i) { // more than there are reserved ports
-    const auto connection = connect_tcp(*addresses, server.port(), deadline_in(1s), reserve_sockets());
+    const auto connection = connect_tcp(*addresses, listener.port, deadline_in(1s), reserve_sockets());
     REQUIRE(connection);
-    sockaddr_in own{};
-    socklen_t size = sizeof own;
-    REQUIRE(::getsockname(connection->fd.get(), reinterpret_cast<sockaddr*>(&own), &size) == 0);
+    sockaddr_in peer{};
+    socklen_t size = sizeof peer;
+    const Fd accepted(::accept(listener.fd.get(), reinterpret_cast<sockaddr*>(&peer), &size));
+    REQUIRE(accepted);
     if (::geteuid() == 0)
-      REQUIRE(ntohs(own.sin_port) < 1024);
+      REQUIRE(ntohs(peer.sin_port) < 1024);
   }
 }
