@@ -23,6 +23,7 @@ namespace sharefs::sys {
 namespace {
 
 constexpr auto k_stall = 20ms; ///< a question without an answer for so long gets a second thread beside it
+constexpr std::size_t k_most_unsent = 32U << 10U;
 constexpr std::size_t k_most_threads = 2048;
 constexpr std::size_t k_stack_bytes = 256U << 10U;
 constexpr auto k_silence = 500ms; ///< beyond the deadline, for a child that cannot begin what is left
@@ -49,18 +50,22 @@ class Asker {
   }
 
   void run() {
-    const bool alone = m_waiting.size() == 1 && m_waiting.begin()->second.size() == 1;
-    if (alone || !start_thread())
+    m_alone = m_waiting.size() == 1 && m_waiting.begin()->second.size() == 1;
+    if (m_alone || !start_thread()) {
+      m_alone = true;
       return work();
+    }
     // A second thread, and then twice as many, only while nothing is answered.
     std::unique_lock lock(m_mutex);
     for (std::size_t answered = 0; !m_over.wait_for(lock, k_stall, [this] { return m_threads == 0; });
          answered = m_answered) {
+      flush();
       const std::size_t more = m_answered == answered ? std::min(m_threads, k_most_threads - m_threads) : 0;
       for (std::size_t i = 0; i < more && something_is_free(); ++i)
         if (!start_thread())
           break;
     }
+    flush();
   }
 
  private:
@@ -129,12 +134,21 @@ class Asker {
     }
   }
 
-  void send(Event event, const WireWriter& values) const {
-    write_all(m_fd, WireWriter().put(event).put(values.bytes()).framed());
+  /// What is sent at once would wake the parent for every step of a thousand questions: it can wait for k_stall.
+  void send(Event event, const WireWriter& values) {
+    m_unsent += WireWriter().put(event).put(values.bytes()).framed();
+    if (m_alone || m_unsent.size() > k_most_unsent)
+      flush();
+  }
+  void flush() {
+    write_all(m_fd, m_unsent);
+    m_unsent.clear();
   }
 
   const EntryRequest& m_request;
   int m_root, m_fd;
+  bool m_alone = false; ///< no thread but this one
+  std::string m_unsent;
   std::mutex m_mutex;
   std::condition_variable m_over; ///< no thread is left
   std::size_t m_threads = 0, m_answered = 0;
@@ -317,7 +331,7 @@ std::vector<Entry> read_entries(const Files& files, const MountTable& mounts, co
     const EntryQuery& query = request.queries[index];
     Entry& entry = entries[index];
     const bool locked = waits_for_process(query.path);
-    if (looks_itself && !locked)
+    if (looks_itself && !locked && !stop_at.contains(query.path))
       entry = read_entry(root.get(), query, stop_at, nullptr);
     else
       entry = unasked(query);

@@ -215,8 +215,8 @@ TEST_CASE("long lists are wrapped", "[init]") {
   CHECK(says(facts, "          - 192.168.16.7\n"));
 }
 
-TEST_CASE("5,000 exports of as many clients, and as many mounts of one name", "[init]") {
-  constexpr std::size_t k_many = 5'000;
+TEST_CASE("1,000 exports of as many clients, and as many mounts of one name", "[init]") {
+  constexpr std::size_t k_many = 1'000;
   std::vector<sys::MountEntry> mounts;
   std::string lines = "/srv/all";
   for (std::size_t i = 0; i < k_many; ++i) {
@@ -231,7 +231,7 @@ TEST_CASE("5,000 exports of as many clients, and as many mounts of one name", "[
   const auto config = config_of(facts);
   REQUIRE(config.mounts.size() == k_many);
   CHECK(config.mounts.front().name == "data");
-  CHECK(config.mounts.back().name == "data-5000");
+  CHECK(config.mounts.back().name == "data-1000");
   REQUIRE(config.servers.front().exports.size() == k_many + 1);
   CHECK(config.servers.front().exports.front().clients.size() == k_many);
 }
