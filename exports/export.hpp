@@ -1,22 +1,14 @@
 #pragma once
 // The values of exports(5): who may mount which directory, with which options, and where that was written.
 #include "base/diagnosis.hpp"
+#include "base/origin.hpp"
 #include "exports/settings.hpp"
 
-#include <compare>
 #include <span>
 #include <string>
 #include <vector>
 
 namespace sharefs::exports {
-
-/// Where a value was written; line and column (in bytes) count from 1, 0 means "not from a file".
-struct Origin {
-  std::string file;
-  int line = 0, column = 0;
-  [[nodiscard]] std::string text() const; ///< "/etc/exports:3:5", or the file alone
-  friend auto operator<=>(const Origin&, const Origin&) = default;
-};
 
 /// A diagnosis of the place `origin`.
 Diagnosis at(Severity severity, std::string code, const Origin& origin, std::string message, std::string hint = {});

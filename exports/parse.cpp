@@ -10,10 +10,6 @@
 
 namespace sharefs::exports {
 
-std::string Origin::text() const {
-  return line > 0 ? fmt::format("{}:{}:{}", file, line, column) : file;
-}
-
 Diagnosis at(Severity severity, std::string code, const Origin& origin, std::string message, std::string hint) {
   return {severity, std::move(code), origin.text(), std::move(message), std::move(hint), ""};
 }

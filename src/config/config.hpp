@@ -1,19 +1,13 @@
 #pragma once
 // sharefs.yaml as a value, and the defaults of its keys. Only src/cli sees it; a room gets what it needs as its own
 // types.
+#include "base/origin.hpp"
+
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace sharefs::config {
-
-/// Where a value was written, for messages; line and column count from 1, 0 means "not from a file".
-struct Origin {
-  std::string file;
-  int line = 0, column = 0;
-  [[nodiscard]] std::string text() const; ///< "sharefs.yaml:3:5"
-  friend bool operator==(const Origin&, const Origin&) = default;
-};
 
 /// `access:` of an export: who may use the directory.
 struct Access {

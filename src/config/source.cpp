@@ -43,10 +43,6 @@ std::pair<std::string, std::size_t> excerpt(std::string_view line, std::size_t c
 
 } // namespace
 
-std::string Origin::text() const {
-  return line == 0 ? file : fmt::format("{}:{}:{}", file, line, column);
-}
-
 Source::Source(std::string_view text, std::string file) : m_text(text), m_file(std::move(file)) {
   if (m_text.starts_with("\xef\xbb\xbf"))
     m_text.remove_prefix(3);

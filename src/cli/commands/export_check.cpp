@@ -66,7 +66,7 @@ std::string meaning_of(const std::string& client) {
   return fmt::format("{}-{} ({})", network->first(), network->last(), network->count());
 }
 
-ui::Table table_of(const exports::HostFiles& host, const std::set<exports::Origin>& dropped) {
+ui::Table table_of(const exports::HostFiles& host, const std::set<Origin>& dropped) {
   ui::Table table({{"DIRECTORY"}, {"CLIENT"}, {"WHO"}, {"OPTIONS", false, true}, {"FROM", false, true}});
   for (const auto& file : host.files)
     for (const auto* list : {&file.exports, &file.lost})
@@ -81,7 +81,7 @@ ui::Table table_of(const exports::HostFiles& host, const std::set<exports::Origi
   return table;
 }
 
-nlohmann::ordered_json files_json(const exports::HostFiles& host, const std::set<exports::Origin>& dropped) {
+nlohmann::ordered_json files_json(const exports::HostFiles& host, const std::set<Origin>& dropped) {
   auto files = nlohmann::ordered_json::array();
   for (const auto& file : host.files) {
     auto exports = to_json(file.exports);
@@ -119,7 +119,7 @@ Result<int> run_export_check(Context& context, const Arguments& arguments) {
                      "exportfs does not read this file: names in /etc/exports.d have to end in `.exports`",
                      fmt::format("rename it to `{}.exports`, or remove it", base_name(path)), ""});
 
-  std::set<exports::Origin> dropped; // what exportfs reads and then drops
+  std::set<Origin> dropped; // what exportfs reads and then drops
   for (const auto& one : expected.dropped)
     dropped.insert(one.entry.origin);
   std::size_t count = 0;

@@ -172,6 +172,8 @@ nlohmann::ordered_json to_json(const mounts::MountState& state) {
 }
 
 void put_states(Context& context, const std::vector<mounts::MountState>& states) {
+  if (!context.flags.json)
+    return; // a thousand mounts are felt
   auto json = nlohmann::ordered_json::array();
   for (const auto& state : states)
     json.push_back(to_json(state));

@@ -7,7 +7,9 @@
 #include <array>
 #include <cerrno>
 #include <climits>
+#include <linux/openat2.h>
 #include <optional>
+#include <sys/syscall.h>
 
 namespace sharefs::sys {
 namespace {
@@ -31,7 +33,7 @@ class Walk {
   }
 
   tl::expected<Walked, WalkError> run() {
-    bool more = restart();
+    bool more = jump() || restart();
     while (more && !m_pending.empty()) {
       const std::string name = std::move(m_pending.back());
       m_pending.pop_back();
@@ -63,6 +65,24 @@ class Walk {
     for (auto part = parts.rbegin(); part != parts.rend(); ++part)
       if (!part->empty() && *part != ".")
         m_pending.push_back(*part);
+  }
+
+  /// Stand in the directory of the last component at once, where no component has to be judged and none is a link.
+  /// False: step by step, which also says what is wrong.
+  bool jump() {
+    if (m_rule.guarded || (m_rule.stop_at != nullptr && !m_rule.stop_at->empty()) || m_pending.size() < 2 ||
+        std::ranges::find(m_pending, "..") != m_pending.end())
+      return false;
+    const std::string above = parent_path(with_rest("/"));
+    open_how how{};
+    how.flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
+    how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS;
+    m_walked.fd.reset(static_cast<int>(::syscall(SYS_openat2, m_root, above.c_str(), &how, sizeof how)));
+    if (!m_walked.fd || ::fstat(m_walked.fd.get(), &m_walked.status) != 0)
+      return false;
+    m_here = above;
+    m_pending.resize(1);
+    return true;
   }
 
   /// Stand in the root directory.
