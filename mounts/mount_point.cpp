@@ -27,10 +27,6 @@ std::vector<std::string> ancestors_and_self(const std::string& target) {
   return paths;
 }
 
-std::ptrdiff_t depth(const std::string& target) {
-  return target == "/" ? 0 : std::count(target.begin(), target.end(), '/');
-}
-
 std::string outer_of(const std::set<std::string>& targets, const std::string& target) {
   for (std::string path = target; path != "/" && !path.empty();) {
     path = parent_path(path);

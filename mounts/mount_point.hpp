@@ -34,8 +34,6 @@ Diagnosis about(const MountPoint& point, Severity severity, std::string code, st
 
 /// "/data", "/data/share" for "/data/share".
 std::vector<std::string> ancestors_and_self(const std::string& target);
-/// Their number: an outer mount has fewer than those in it.
-std::ptrdiff_t depth(const std::string& target);
 /// The nearest of `targets` above `target`; "" if there is none.
 std::string outer_of(const std::set<std::string>& targets, const std::string& target);
 

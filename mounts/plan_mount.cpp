@@ -127,7 +127,7 @@ MountPlan plan_mounts(const Observation& seen, const std::vector<MountPoint>& wa
   std::vector<std::size_t> order;
   for (std::size_t index = 0; index < wanted.size() && index < seen.states.size(); ++index)
     order.push_back(index);
-  std::ranges::stable_sort(order, {}, [&](std::size_t index) { return depth(wanted[index].target); });
+  std::ranges::stable_sort(order, {}, [&](std::size_t index) { return path_depth(wanted[index].target); });
 
   Decided decided;
   Said said;

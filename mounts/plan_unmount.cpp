@@ -46,7 +46,7 @@ UnmountPlan plan_unmounts(const sys::MountTable& table, const std::vector<MountP
   for (const auto& target : targets)
     selected.insert(target.target);
   auto ordered = targets; // the inner ones first
-  std::ranges::stable_sort(ordered, std::greater(), [](const MountPoint& one) { return depth(one.target); });
+  std::ranges::stable_sort(ordered, std::greater(), [](const MountPoint& one) { return path_depth(one.target); });
   for (const auto& point : ordered) {
     const auto& target = point.target;
     const auto block = [&](std::string code, std::string message, std::string hint) {

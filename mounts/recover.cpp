@@ -67,7 +67,7 @@ class Recovery {
     std::vector<const MountState*> ordered;
     for (const auto& state : m_request.seen.states)
       ordered.push_back(&state);
-    std::ranges::stable_sort(ordered, {}, [](const MountState* state) { return depth(state->point.target); });
+    std::ranges::stable_sort(ordered, {}, [](const MountState* state) { return path_depth(state->point.target); });
     for (const auto* state : ordered)
       if (!m_carried.contains(state->point.target))
         consider(*state);

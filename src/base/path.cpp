@@ -1,5 +1,7 @@
 #include "base/path.hpp"
 
+#include <algorithm>
+
 #include "base/text.hpp"
 
 namespace sharefs {
@@ -36,6 +38,10 @@ std::string parent_path(std::string_view path) {
 std::string base_name(std::string_view path) {
   const auto slash = path.rfind('/');
   return std::string(slash == std::string_view::npos ? path : path.substr(slash + 1));
+}
+
+std::size_t path_depth(std::string_view path) {
+  return path == "/" ? 0 : static_cast<std::size_t>(std::ranges::count(path, '/'));
 }
 
 std::string join_path(std::string_view directory, std::string_view name) {

@@ -12,6 +12,7 @@ std::string normalize_path(std::string_view path, std::string_view directory = "
 bool is_under(std::string_view path, std::string_view directory);
 std::string parent_path(std::string_view path);                           ///< "/a/b" -> "/a"; "/a" -> "/"; "/" -> "/"
 std::string base_name(std::string_view path);                             ///< "/a/b" -> "b"; "b" -> "b"; "/" -> ""
+std::size_t path_depth(std::string_view path);                            ///< components: "/a/b" -> 2; "/" -> 0
 std::string join_path(std::string_view directory, std::string_view name); ///< an absolute `name` wins
 
 } // namespace sharefs

@@ -41,10 +41,12 @@ struct RemoveFile {
 };
 
 /// mkdir of one directory (not its parents); exists already as a directory: nothing happens, and undo leaves it.
+/// `guarded`: `permission` where somebody else could exchange it (see sys::WalkRule).
 struct MakeDirectory {
   std::string path;
   std::uint32_t mode = 0755;
   std::optional<Actor> actor;
+  bool guarded = false;
   friend bool operator==(const MakeDirectory&, const MakeDirectory&) = default;
 };
 

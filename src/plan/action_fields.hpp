@@ -72,6 +72,8 @@ template <class A, class Visitor> void visit_fields(A& a, Visitor&& visit) {
     visit("beneath", a.beneath);
   if constexpr (requires { a.actor; })
     visit("actor", a.actor);
+  if constexpr (requires { a.guarded; })
+    visit("guarded", a.guarded);
   if constexpr (requires { a.deadline; })
     visit("deadline_ms", a.deadline);
 }

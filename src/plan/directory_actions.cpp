@@ -6,13 +6,13 @@
 namespace sharefs::plan {
 
 Result<Outcome> act(MakeDirectory& action, const Ground& ground, Phase phase) {
-  const auto found = ground.find(action.path);
+  const auto found = ground.find(action.path, action.guarded);
   if (!found)
     return fail(found.error());
-  if (found->is_directory() && found->status.st_uid == ::geteuid())
+  if (found->is_directory())
     return Outcome::unchanged;
-  if (found->exists()) // since the plan was made, and what is somebody else's could be exchanged later
-    return conflict(action.path, "nothing", found->is_directory() ? "a directory of another user" : found->text());
+  if (found->exists())
+    return conflict(action.path, "nothing or a directory", found->text());
   if (phase == Phase::look)
     return Outcome::done;
   if (auto parent = check_parent(*found, action.path); !parent)

@@ -23,7 +23,7 @@ namespace sharefs::sys {
 namespace {
 
 constexpr auto k_stall = 20ms; ///< a question without an answer for so long gets a second thread beside it
-constexpr std::size_t k_most_unsent = 32U << 10U;
+constexpr std::size_t k_most_unsent = 32U << 10U; ///< bytes of a child's report; more is sent at once
 constexpr std::size_t k_most_threads = 2048;
 constexpr std::size_t k_stack_bytes = 256U << 10U;
 constexpr auto k_silence = 500ms; ///< beyond the deadline, for a child that cannot begin what is left

@@ -86,7 +86,8 @@ class Files;
 /// process; every other one, and all of another user's, in one child that answers many in turn. An answer that does not
 /// come in time is an entry of kind `unknown` with ETIMEDOUT, and so are, without being asked again, all other paths on
 /// the same superblock. `mounts` says where a path lies. A path below an automount point is `unknown` with EREMOTE,
-/// because a look would mount it, unless the query wants that. Takes at most request.deadline + 1 s however many of them hang.
+/// because a look would mount it, unless the query wants that. Takes at most request.deadline + 1 s however many of
+/// them hang.
 std::vector<Entry> read_entries(const Files& files, const MountTable& mounts, const EntryRequest& request);
 
 } // namespace sharefs::sys

@@ -58,13 +58,16 @@ class TemporaryFile {
 
  private:
   /// NFS does not know RENAME_NOREPLACE, but link(2) never replaces. Its answer can get lost there, so that the second
-  /// one says EEXIST; the number of links is right (open(2), O_EXCL). 0 or errno.
+  /// one says EEXIST: what has the name tells. 0 or errno.
   int link_as(const std::string& name) {
     if (::linkat(m_directory, m_name.c_str(), m_directory, name.c_str(), 0) == 0)
       return 0;
     const int error = errno;
-    struct stat status{};
-    return ::fstat(m_fd.get(), &status) == 0 && status.st_nlink == 2 ? 0 : error;
+    struct stat ours{}, there{};
+    const bool is_ours = ::fstat(m_fd.get(), &ours) == 0 &&
+                         ::fstatat(m_directory, name.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+                         ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
+    return is_ours ? 0 : error;
   }
 
   int m_directory;

@@ -67,10 +67,6 @@ std::optional<MountEntry> entry_from(std::string_view line) {
   return entry;
 }
 
-std::size_t path_depth(const std::string& path) {
-  return path == "/" ? 0 : static_cast<std::size_t>(std::count(path.begin(), path.end(), '/'));
-}
-
 } // namespace
 
 bool is_nfs(const MountEntry& mount) {

@@ -49,9 +49,10 @@ Fd reserve_socket(sa_family_t family) {
   const int on = 1;
   if (family == AF_INET6)
     ::setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on); // the other socket may have the same port
-  const linger reset{.l_onoff = 1, .l_linger = 0}; // else each connection keeps its port for a minute, and there are few
+  const linger reset{.l_onoff = 1,
+                     .l_linger = 0}; // else each connection keeps its port for a minute, and there are few
   ::setsockopt(fd.get(), SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
-  constexpr unsigned lowest = 665, count = 1023 - lowest + 1;          // below are well-known services
+  constexpr unsigned lowest = 665, count = 1023 - lowest + 1; // below are well-known services
   std::minstd_rand random(std::random_device{}());
   const unsigned first = static_cast<unsigned>(random()) % count;
   Address own;

@@ -85,7 +85,8 @@ Fd standard_input(const std::string& input) {
   return file;
 }
 
-/// All that the child needs, made before the fork: after it, in a program with threads, only system calls are safe.
+/// All that the child needs to start the program, made before the fork: after it only system calls are made, unless
+/// they fail (then WorkingChild::start says why an Error can still be put together).
 struct Start {
   explicit Start(const Command& command)
       : name("`" + command.argv[0] + "`"), words(command.argv), environment(environment_of(command)),
