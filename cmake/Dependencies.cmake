@@ -33,7 +33,7 @@ sharefs_dependency(yaml-cpp yaml-cpp)
 add_library(dependency_spdlog INTERFACE)
 add_library(sharefs::spdlog ALIAS dependency_spdlog)
 if(SHAREFS_STATIC_LIBRARIES)
-  target_link_options(sharefs_settings INTERFACE -static-libstdc++ -static-libgcc)
+  target_link_options(sharefs_settings INTERFACE -static-libstdc++ -static-libgcc LINKER:--as-needed)
   add_library(sharefs::fmt ALIAS fmt::fmt-header-only)
   # Not spdlog::spdlog_header_only, which links the shared fmt.
   target_compile_definitions(dependency_spdlog INTERFACE SPDLOG_FMT_EXTERNAL)

@@ -4,6 +4,8 @@
 #include "base/text.hpp"
 
 #include <fmt/format.h>
+#include <map>
+#include <utility>
 
 namespace sharefs::mounts {
 
@@ -19,15 +21,20 @@ std::string mount_again(const MountState& state) {
   return sharefs_command("umount", state) + (state.wanted ? " && " + sharefs_command("mount", state) : "");
 }
 
-Diagnosis hung(const MountState& state, const sys::NfsProbe* server) {
+/// Of the mounts of one server, however many they are.
+Diagnosis hung(const MountState& state, const sys::NfsProbe* server, std::size_t others = 0) {
   const auto& point = state.point;
   const auto* stage = server == nullptr ? nullptr : server->failing();
-  auto message = fmt::format("{} does not answer ({})", point.target, state.detail);
+  auto message =
+      fmt::format("{}{} ({})", point.target,
+                  others == 0 ? " does not answer"
+                              : " and " + count_of(others, "other mount") + " of " + point.server + " do not answer",
+                  state.detail);
   if (server != nullptr && stage == nullptr)
     return about(point, Severity::error, "SF213", fmt::format("{}, although its server {} does", message, point.server),
                  "the client may be waiting for a lost connection or a server that has just come back: wait a minute, "
                  "and use --force only if it stays so",
-                 sharefs_command("recover", state));
+                 others == 0 ? sharefs_command("recover", state) : "sharefs recover --all");
   std::string hint = "programs that wait go on by themselves when the server is back";
   if (stage != nullptr) {
     message +=
@@ -112,12 +119,10 @@ Diagnoses diagnose_health(const MountState& state, const sys::NfsProbe* server) 
   return {};
 }
 
-} // namespace
-
-Diagnoses diagnose(const MountState& state, const sys::NfsProbe* server) {
+/// What its line in the mount table says.
+Diagnoses diagnose_mount(const MountState& state) {
   const auto& point = state.point;
-  auto found = diagnose_health(state, server);
-  append(found, diagnose_options(state));
+  auto found = diagnose_options(state);
   if (!state.moved_to.empty())
     found.push_back(about(
         point, Severity::warning, "SF232",
@@ -137,6 +142,14 @@ Diagnoses diagnose(const MountState& state, const sys::NfsProbe* server) {
   return found;
 }
 
+} // namespace
+
+Diagnoses diagnose(const MountState& state, const sys::NfsProbe* server) {
+  auto found = diagnose_health(state, server);
+  append(found, diagnose_mount(state));
+  return found;
+}
+
 Diagnosis full(const MountPoint& point, const std::string& detail) {
   return about(point, Severity::error, "SF230",
                fmt::format("{} is full{}", point.target, detail.empty() ? "" : ": " + detail),
@@ -149,9 +162,18 @@ Diagnosis read_only(const MountPoint& point, const std::string& detail) {
 }
 
 Diagnoses diagnose(const Observation& seen) {
-  Diagnoses all;
+  std::map<std::string, std::size_t> hanging; // by server
   for (const auto& state : seen.states)
-    append(all, diagnose(state, seen.server(state.point.server)));
+    hanging[state.point.server] += state.health == Health::hung ? 1 : 0;
+  Diagnoses all;
+  for (const auto& state : seen.states) {
+    const auto* server = seen.server(state.point.server);
+    if (state.health != Health::hung)
+      append(all, diagnose_health(state, server));
+    else if (const auto count = std::exchange(hanging[state.point.server], 0); count > 0) // the first speaks for all
+      all.push_back(hung(state, server, count - 1));
+    append(all, diagnose_mount(state));
+  }
   return all;
 }
 

@@ -4,7 +4,9 @@
 #include "mounts/profiles.hpp"
 
 #include <algorithm>
-#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
 #include <set>
 #include <system_error>
 #include <thread>
@@ -17,36 +19,52 @@ constexpr std::chrono::milliseconds k_process_deadline{500};
 /// Servers asked at the same time.
 constexpr std::size_t k_most_threads = 16;
 
-std::vector<sys::NfsProbeRequest> server_requests(const ProbeRequest& request, const std::vector<MountPoint>& all) {
+struct ServerRequests {
+  std::vector<sys::NfsProbeRequest> wanted; ///< servers of mounts that were asked for
+  std::vector<sys::NfsProbeRequest> others;
+};
+
+ServerRequests server_requests(const ProbeRequest& request, const std::vector<MountPoint>& all) {
   std::map<std::string, std::set<std::string>> paths;
-  for (const auto& one : all)
-    if (!one.server.empty())
-      paths[one.server].insert(one.path);
-  std::vector<sys::NfsProbeRequest> requests;
+  std::set<std::string> wanted;
+  for (std::size_t index = 0; request.servers && index < all.size(); ++index) {
+    if (all[index].server.empty())
+      continue;
+    paths[all[index].server].insert(all[index].path);
+    if (index < request.wanted.size())
+      wanted.insert(all[index].server);
+  }
+  ServerRequests requests;
   for (const auto& [host, its_paths] : paths)
-    requests.push_back({host, {its_paths.begin(), its_paths.end()}, request.server_deadline, request.want_access});
+    (wanted.contains(host) ? requests.wanted : requests.others)
+        .push_back({host, {its_paths.begin(), its_paths.end()}, request.server_deadline, request.want_access});
   return requests;
 }
 
-/// The visible NFS mounts that no request names, by target.
-std::vector<MountPoint> other_mounts(const sys::MountTable& table, const std::vector<MountPoint>& wanted) {
+/// `wanted`, and the visible NFS mounts that it does not name, by target.
+std::vector<MountPoint> with_others(const sys::MountTable& table, const std::vector<MountPoint>& wanted) {
   std::set<std::string> named;
   for (const auto& one : wanted)
     named.insert(one.target);
-  std::vector<MountPoint> others;
+  std::vector<MountPoint> all;
+  all.reserve(wanted.size() + table.entries().size());
+  all.assign(wanted.begin(), wanted.end());
   for (const auto& entry : table.entries())
     if (sys::is_nfs(entry) && !entry.deleted && !named.contains(entry.target) && table.at(entry.target) == &entry)
-      others.push_back(point_of(entry));
-  std::ranges::sort(others, {}, &MountPoint::target);
-  return others;
+      all.push_back(place_of(entry));
+  std::ranges::sort(all.begin() + static_cast<std::ptrdiff_t>(wanted.size()), all.end(), {}, &MountPoint::target);
+  return all;
 }
 
-/// Asks the servers on threads of its own while the mount points are read. With no thread to be had it asks them in
-/// answers().
+/// Asks the servers on threads of its own while the mount points are read, from `patience` later on. With no thread to
+/// be had it asks them in answers().
 class ServerProbes {
  public:
-  ServerProbes(sys::System& system, std::vector<sys::NfsProbeRequest> requests)
-      : m_system(system), m_requests(std::move(requests)), m_answers(m_requests.size()) {
+  using Skip = std::function<bool(const std::string& host)>;
+
+  ServerProbes(sys::System& system, std::vector<sys::NfsProbeRequest> requests, std::chrono::milliseconds patience)
+      : m_system(system), m_requests(std::move(requests)), m_answers(m_requests.size()),
+        m_begin(std::chrono::steady_clock::now() + patience) {
     try {
       while (m_threads.size() < std::min(m_requests.size(), k_most_threads))
         m_threads.emplace_back([this] { work(); });
@@ -55,25 +73,41 @@ class ServerProbes {
     }
   }
 
-  std::map<std::string, sys::NfsProbe> answers() {
+  /// Without those that `skip` names and that were not begun.
+  void answers(const Skip& skip, std::map<std::string, sys::NfsProbe>& by_host) {
+    {
+      const std::lock_guard guard(m_mutex);
+      m_skip = skip;
+    }
+    m_news.notify_all();
     work();
     m_threads.clear();
-    std::map<std::string, sys::NfsProbe> by_host;
     for (std::size_t index = 0; index < m_requests.size(); ++index)
-      by_host.emplace(m_requests[index].host, std::move(m_answers[index]));
-    return by_host;
+      if (m_answers[index])
+        by_host.emplace(m_requests[index].host, std::move(*m_answers[index]));
   }
 
  private:
+  std::optional<std::size_t> take() {
+    std::unique_lock lock(m_mutex);
+    m_news.wait_until(lock, m_begin, [this] { return m_skip != nullptr; });
+    while (m_next < m_requests.size() && m_skip != nullptr && m_skip(m_requests[m_next].host))
+      ++m_next;
+    return m_next < m_requests.size() ? std::optional(m_next++) : std::nullopt;
+  }
   void work() {
-    for (auto index = m_next++; index < m_requests.size(); index = m_next++)
-      m_answers[index] = m_system.probe_nfs(m_requests[index]);
+    while (const auto index = take())
+      m_answers[*index] = m_system.probe_nfs(m_requests[*index]);
   }
 
   sys::System& m_system;
   std::vector<sys::NfsProbeRequest> m_requests;
-  std::vector<sys::NfsProbe> m_answers;
-  std::atomic<std::size_t> m_next{0};
+  std::vector<std::optional<sys::NfsProbe>> m_answers;
+  std::chrono::steady_clock::time_point m_begin;
+  std::mutex m_mutex;
+  std::condition_variable m_news;
+  Skip m_skip; ///< none while the mount points are read
+  std::size_t m_next = 0;
   std::vector<std::jthread> m_threads;
 };
 
@@ -102,10 +136,10 @@ Result<Observation> probe(sys::System& system, const ProbeRequest& request) {
     return fail(table.error());
   seen.table = std::move(*table);
 
-  auto all = request.wanted;
-  if (request.others)
-    std::ranges::move(other_mounts(seen.table, request.wanted), std::back_inserter(all));
-  ServerProbes servers(system, request.servers ? server_requests(request, all) : std::vector<sys::NfsProbeRequest>());
+  const auto all = request.others ? with_others(seen.table, request.wanted) : request.wanted;
+  auto requests = server_requests(request, all);
+  ServerProbes servers(system, std::move(requests.wanted), {});
+  ServerProbes other_servers(system, std::move(requests.others), request.path_deadline / 2);
 
   sys::EntryRequest questions{{}, request.path_deadline};
   for (std::size_t index = 0; index < all.size(); ++index)
@@ -114,14 +148,20 @@ Result<Observation> probe(sys::System& system, const ProbeRequest& request) {
   std::map<std::string, sys::Entry> answers;
   for (auto& entry : questions.queries.empty() ? std::vector<sys::Entry>() : system.entries(questions))
     answers.emplace(entry.path, std::move(entry));
+  std::set<std::string> unwell;
+  for (const auto& one : all)
+    if (const auto answer = answers.find(one.target); answer == answers.end() || answer->second.error_number != 0)
+      unwell.insert(one.server);
   const auto pending = find_pending(system, k_process_deadline);
-  seen.servers = servers.answers();
+  servers.answers([](const std::string&) { return false; }, seen.servers);
+  other_servers.answers([&](const std::string& host) { return !unwell.contains(host); }, seen.servers);
 
   const auto addresses = system.identity().addresses;
   std::map<std::string, std::size_t> mounts_at_target;
   for (const auto& entry : seen.table.entries())
     if (sys::is_nfs(entry) && !entry.deleted)
       ++mounts_at_target[entry.target];
+  seen.states.reserve(all.size());
   for (std::size_t index = 0; index < all.size(); ++index) {
     const bool wanted = index < request.wanted.size();
     const auto* server = seen.server(all[index].server);

@@ -15,7 +15,7 @@ namespace sharefs::mounts {
 struct ProbeRequest {
   std::vector<MountPoint> wanted;
   bool others = false;      ///< also every visible NFS mount that nobody asked for
-  bool servers = true;      ///< probe the servers of all of them
+  bool servers = true;      ///< probe their servers, of `others` only those whose mounts are not well
   bool want_access = false; ///< ask the servers' mountd what this host may mount (leaves a line in the server's log)
   bool targets = false;     ///< read the directories of mounts that are missing
   std::chrono::milliseconds path_deadline{2000};
@@ -31,8 +31,9 @@ struct Observation {
   [[nodiscard]] const sys::NfsProbe* server(const std::string& host) const;
 };
 
-/// Reads the mount table once, asks all mount points in one request, and all servers at the same time. Takes at most
-/// the longer of the two deadlines (plus one second). Errors: those of the mount table and of unknown profiles.
+/// Reads the mount table once, asks all mount points in one request, and all servers at the same time, those of
+/// `others` after half of path_deadline. Takes at most that half and the longer of the two deadlines (plus one second).
+/// Errors: those of the mount table and of unknown profiles.
 Result<Observation> probe(sys::System& system, const ProbeRequest& request);
 
 /// The mount points of `states` once more (for recovery): answer and health are renewed.

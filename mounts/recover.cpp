@@ -128,11 +128,12 @@ class Recovery {
                                               one->target, one->fs_type, target),
                                   "unmount it first")});
     // Unmounted is quickly done; what the server may refuse to give back stays where it is.
-    const auto refusals = preflight(state.point, m_request.seen.server(state.point.server));
+    const auto point = state.wanted ? state.point : point_of(*state.mount);
+    const auto refusals = preflight(point, m_request.seen.server(point.server));
     if (has_errors(refusals) || (!refusals.empty() && !m_request.force))
       return wait(state, refusals);
     unmount(state, mounts);
-    add_mount_step(m_result.plan, target, state.point, m_request.mount_deadline);
+    add_mount_step(m_result.plan, target, point, m_request.mount_deadline);
     m_result.planned.push_back(target);
     // Detached with their parent: back in the opposite order, the outer one first. What is stale was often made anew
     // on the server, so their directories may be gone.

@@ -57,9 +57,11 @@ Health health_of_answer(const sys::Entry& answer, bool soft) {
 
 /// The address that the server's name leads to, if it is none that the mount uses. A name may have several.
 std::string moved_to(const sys::MountEntry& mount, const MountPoint& point, const sys::NfsProbe* server) {
+  if (server == nullptr || !is_same_host(parse_source(mount.source).server, point.server))
+    return {};
   const auto shown = shown_settings(mount);
   const auto* used = find_setting(shown, "addr");
-  if (server == nullptr || used == nullptr || !is_same_host(parse_source(mount.source).server, point.server))
+  if (used == nullptr)
     return {};
   for (const auto& stage : server->stages) {
     if (stage.stage != sys::ProbeStage::resolve || stage.outcome != sys::StageOutcome::ok)
@@ -94,7 +96,7 @@ const sys::Space* MountState::space() const {
 }
 
 void take_answer(MountState& state, const sys::Entry& answer) {
-  const bool soft = state.mount && is_soft(*state.mount);
+  const bool soft = answer.error_number != 0 && state.mount && is_soft(*state.mount);
   state.answer = answer;
   state.health = health_of_answer(answer, soft);
   state.detail = answer.error_number == 0 || !answer.detail.empty() ? answer.detail : errno_text(answer.error_number);
@@ -104,12 +106,17 @@ void take_answer(MountState& state, const sys::Entry& answer) {
     state.health = Health::read_only;
 }
 
-MountPoint point_of(const sys::MountEntry& mount) {
+MountPoint place_of(const sys::MountEntry& mount) {
   auto source = parse_source(mount.source);
   MountPoint point;
   point.server = std::move(source.server);
   point.path = std::move(source.path);
   point.target = mount.target;
+  return point;
+}
+
+MountPoint point_of(const sys::MountEntry& mount) {
+  auto point = place_of(mount);
   point.options = parse_options({remount_options(mount)});
   return point;
 }

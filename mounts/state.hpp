@@ -58,6 +58,8 @@ void take_answer(MountState& state, const sys::Entry& answer);
 
 /// A point for a mount that only the table knows, with the options that mount the same again.
 MountPoint point_of(const sys::MountEntry& mount);
+/// The same without its options, which take long to read.
+MountPoint place_of(const sys::MountEntry& mount);
 
 /// What was seen -> state, without `stacked`. `answer` is that of the target if it was asked; `server` may be nullptr.
 MountState classify(const MountPoint& point, bool wanted, const sys::MountTable& table, const sys::Entry* answer,

@@ -3,7 +3,7 @@
 
 #include <array>
 #include <charconv>
-#include <cmath>
+#include <cstdlib>
 #include <fmt/format.h>
 
 namespace sharefs {
@@ -13,11 +13,10 @@ namespace {
 /// The number at the front of `text` (no sign, no exponent) and what follows it.
 std::optional<std::pair<double, std::string_view>> leading_number(std::string_view text) {
   const auto end = text.find_first_not_of("0123456789.");
-  const auto digits = text.substr(0, end);
-  double value = 0;
-  const auto [stop, error] =
-      std::from_chars(digits.data(), digits.data() + digits.size(), value, std::chars_format::fixed);
-  if (digits.empty() || error != std::errc{} || stop != digits.data() + digits.size())
+  const std::string digits(text.substr(0, end));
+  char* stop = nullptr;
+  const double value = std::strtod(digits.c_str(), &stop); // std::from_chars would load libm in front of every `run`
+  if (stop == digits.c_str() || *stop != '\0')
     return std::nullopt;
   return std::pair{value, end == std::string_view::npos ? std::string_view{} : text.substr(end)};
 }
@@ -29,13 +28,13 @@ std::string format_bytes(std::uint64_t bytes) {
   auto value = static_cast<double>(bytes);
   std::size_t unit = 0;
   // 1023.5 would be shown as "1024 KiB": step up while the rounded number does not fit.
-  while (unit + 1 < k_units.size() && std::round(value) >= 1024) {
+  while (unit + 1 < k_units.size() && value >= 1023.5) {
     value /= 1024;
     ++unit;
   }
   if (unit == 0)
     return fmt::format("{} B", bytes);
-  const bool one_decimal = std::round(value * 10) < 100;
+  const bool one_decimal = value < 9.95;
   return one_decimal ? fmt::format("{:.1f} {}", value, k_units[unit]) : fmt::format("{:.0f} {}", value, k_units[unit]);
 }
 
@@ -61,7 +60,7 @@ std::optional<std::int64_t> parse_duration(std::string_view text) {
   for (const auto& [unit, milliseconds] : k_units)
     if (number->second == unit) {
       const double value = number->first * milliseconds;
-      return value <= 1e12 ? std::optional(static_cast<std::int64_t>(std::llround(value))) : std::nullopt;
+      return value <= 1e12 ? std::optional(static_cast<std::int64_t>(value + 0.5)) : std::nullopt;
     }
   return std::nullopt;
 }
@@ -80,7 +79,7 @@ std::optional<std::uint64_t> parse_size(std::string_view text) {
   const auto prefix = unit.size() == 1 ? k_prefixes.find(unit) : std::string_view::npos;
   if (prefix == std::string_view::npos && !unit.empty())
     return std::nullopt;
-  const double factor = unit.empty() ? 1 : std::pow(1024.0, static_cast<double>(prefix / 2 + 1));
+  const double factor = static_cast<double>(unit.empty() ? 1 : 1ULL << 10 * (prefix / 2 + 1));
   const double value = number->first * factor;
   return value < 1.8e19 ? std::optional(static_cast<std::uint64_t>(value)) : std::nullopt;
 }

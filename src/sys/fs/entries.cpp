@@ -16,6 +16,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/mman.h>
 
 using namespace std::chrono_literals;
 
@@ -36,13 +37,13 @@ struct Question {
 
 // ---- in the child ----
 
-enum class Event : char { begun, step, answered };
+enum class Event : char { step, answered }; ///< the first `step` says that it has begun
 
 /// The questions of one child, shared by its threads.
 class Asker {
  public:
   Asker(const EntryRequest& request, const std::vector<Question>& questions, int root, int fd)
-      : m_request(request), m_root(root), m_fd(fd) {
+      : m_request(request), m_root(root), m_fd(fd), m_alone(questions.size() == 1) {
     for (const Question& question : questions)
       m_waiting[question.superblock].push_back(question.index);
     for (auto& [superblock, indices] : m_waiting)
@@ -50,7 +51,8 @@ class Asker {
   }
 
   void run() {
-    m_alone = m_waiting.size() == 1 && m_waiting.begin()->second.size() == 1;
+    if (!m_alone)
+      map_stacks(std::min(m_waiting.size(), k_most_threads));
     if (m_alone || !start_thread()) {
       m_alone = true;
       return work();
@@ -59,13 +61,13 @@ class Asker {
     std::unique_lock lock(m_mutex);
     for (std::size_t answered = 0; !m_over.wait_for(lock, k_stall, [this] { return m_threads == 0; });
          answered = m_answered) {
-      flush();
-      const std::size_t more = m_answered == answered ? std::min(m_threads, k_most_threads - m_threads) : 0;
-      for (std::size_t i = 0; i < more && something_is_free(); ++i)
-        if (!start_thread())
-          break;
+      flush_if(true);
+      const std::size_t more =
+          m_answered == answered ? std::min({m_threads, k_most_threads - m_threads, count_free()}) : 0;
+      for (std::size_t i = 0; i < more && start_thread(); ++i)
+        ;
     }
-    flush();
+    flush_if(true);
   }
 
  private:
@@ -74,10 +76,21 @@ class Asker {
     Clock::time_point since;
   };
 
+  /// All in one mapping: a thousand cost the kernel more than all the rest of it.
+  void map_stacks(std::size_t count) {
+    void* const memory = ::mmap(nullptr, count * k_stack_bytes, PROT_READ | PROT_WRITE,
+                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+    m_stacks = static_cast<char*>(memory);
+    m_stack_count = memory == MAP_FAILED ? 0 : count;
+  }
+
   bool start_thread() {
     pthread_attr_t attributes;
     ::pthread_attr_init(&attributes);
-    ::pthread_attr_setstacksize(&attributes, k_stack_bytes);
+    if (m_started < m_stack_count)
+      ::pthread_attr_setstack(&attributes, m_stacks + m_started++ * k_stack_bytes, k_stack_bytes);
+    else
+      ::pthread_attr_setstacksize(&attributes, k_stack_bytes);
     ::pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     pthread_t thread{};
     const auto body = [](void* self) -> void* {
@@ -102,9 +115,9 @@ class Asker {
     const auto running = m_running.find(superblock);
     return running == m_running.end() || Clock::now() - running->second.since < k_stall;
   }
-  [[nodiscard]] bool something_is_free() const {
-    return std::any_of(m_waiting.begin(), m_waiting.end(),
-                       [this](const auto& waiting) { return !waiting.second.empty() && is_free(waiting.first); });
+  [[nodiscard]] std::size_t count_free() const {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(m_waiting, [this](const auto& waiting) { return is_free(waiting.first); }));
   }
 
   void work() {
@@ -120,35 +133,48 @@ class Asker {
       if (next->second.empty())
         m_waiting.erase(next);
       m_running.try_emplace(superblock, Running{index, Clock::now()});
-      send(Event::begun, WireWriter().put(index));
+      announce(index, {});
       lock.unlock();
       const Entry entry = read_entry(m_root, m_request.queries[index], {}, [&](std::string_view step) {
         const std::lock_guard guard(m_mutex);
-        send(Event::step, WireWriter().put(index).put(step));
+        announce(index, step);
       });
       lock.lock();
-      send(Event::answered, WireWriter().put(index).put(entry));
+      m_steps.erase(index);
+      m_unsent += frame(Event::answered, WireWriter().put(index).put(entry));
+      flush_if(m_alone || m_unsent.size() > k_most_unsent);
       ++m_answered;
       if (const auto mine = m_running.find(superblock); mine != m_running.end() && mine->second.index == index)
         m_running.erase(mine);
     }
   }
 
-  /// What is sent at once would wake the parent for every step of a thousand questions: it can wait for k_stall.
-  void send(Event event, const WireWriter& values) {
-    m_unsent += WireWriter().put(event).put(values.bytes()).framed();
-    if (m_alone || m_unsent.size() > k_most_unsent)
-      flush();
+  static std::string frame(Event event, const WireWriter& values) {
+    return WireWriter().put(event).put(values.bytes()).framed();
   }
-  void flush() {
+  void announce(std::size_t index, std::string_view step) {
+    m_steps[index] = step;
+    flush_if(m_alone);
+  }
+  /// What is sent at once would wake the parent for every step of a thousand questions: it can wait for k_stall, and is
+  /// not sent for those that are answered by then.
+  void flush_if(bool now) {
+    if (!now)
+      return;
+    for (const auto& [index, step] : m_steps)
+      m_unsent += frame(Event::step, WireWriter().put(index).put(step));
+    m_steps.clear();
     write_all(m_fd, m_unsent);
     m_unsent.clear();
   }
 
   const EntryRequest& m_request;
   int m_root, m_fd;
-  bool m_alone = false; ///< no thread but this one
+  bool m_alone; ///< no thread but this one
+  char* m_stacks = nullptr;
+  std::size_t m_stack_count = 0, m_started = 0;
   std::string m_unsent;
+  std::map<std::size_t, std::string_view> m_steps; ///< where each question is that was not answered, if that is unsent
   std::mutex m_mutex;
   std::condition_variable m_over; ///< no thread is left
   std::size_t m_threads = 0, m_answered = 0;
@@ -213,10 +239,10 @@ class Listener {
       const auto open = m_open.find(values.get<std::size_t>());
       if (open == m_open.end())
         continue;
-      if (event == Event::begun)
-        open->second.end = deadline_in(m_request.deadline);
-      if (event == Event::step)
+      if (event == Event::step) {
+        open->second.end = open->second.end.value_or(deadline_in(m_request.deadline));
         open->second.step = values.text();
+      }
       if (event == Event::answered) {
         auto entry = values.get<Entry>();
         if (values.ok())

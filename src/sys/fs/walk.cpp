@@ -78,7 +78,7 @@ class Walk {
     how.flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
     how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS;
     m_walked.fd.reset(static_cast<int>(::syscall(SYS_openat2, m_root, above.c_str(), &how, sizeof how)));
-    if (!m_walked.fd || ::fstat(m_walked.fd.get(), &m_walked.status) != 0)
+    if (!m_walked.fd)
       return false;
     m_here = above;
     m_pending.resize(1);

@@ -7,7 +7,6 @@
 #include <netinet/in.h>
 #include <optional>
 #include <poll.h>
-#include <random>
 
 namespace sharefs::sys {
 namespace {
@@ -49,17 +48,15 @@ Fd reserve_socket(sa_family_t family) {
   const int on = 1;
   if (family == AF_INET6)
     ::setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on); // the other socket may have the same port
-  const linger reset{.l_onoff = 1,
-                     .l_linger = 0}; // else each connection keeps its port for a minute, and there are few
+  const linger reset{1, 0}; // else each connection keeps its port for a minute, and there are few
   ::setsockopt(fd.get(), SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
-  constexpr unsigned lowest = 665, count = 1023 - lowest + 1; // below are well-known services
-  std::minstd_rand random(std::random_device{}());
-  const unsigned first = static_cast<unsigned>(random()) % count;
+  constexpr unsigned lowest = 665, count = 1023 - lowest + 1;                        // below are well-known services
+  const auto first = static_cast<unsigned>(Clock::now().time_since_epoch().count()); // not the same for all
   Address own;
   own.storage.ss_family = family;
   own.size = family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
   for (unsigned i = 0; fd && i < count; ++i) {
-    set_port(own, static_cast<std::uint16_t>(lowest + (first + i) % count));
+    set_port(own, static_cast<std::uint16_t>(lowest + (first % count + i) % count));
     if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&own.storage), own.size) == 0)
       return fd;
     if (errno != EADDRINUSE)

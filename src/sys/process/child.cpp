@@ -15,7 +15,7 @@ namespace {
 
 using namespace std::chrono_literals;
 constexpr std::chrono::milliseconds k_ask_interval = 25ms; ///< of `given_up`
-constexpr std::size_t k_buffer = 65536;
+constexpr std::size_t k_buffer = 65536; ///< as much as a pipe holds; never cleared, which would cost more than the read
 
 /// The parent's handlers must not run in the child, and the child ignores no signal that the parent ignores.
 void reset_signals() {
@@ -82,7 +82,7 @@ bool write_all(int fd, std::string_view bytes) {
 }
 
 int read_all(int fd, std::string& into, std::size_t limit) {
-  std::array<char, k_buffer> buffer{};
+  std::array<char, k_buffer> buffer;
   while (limit > 0) {
     const ssize_t count = ::read(fd, buffer.data(), std::min(buffer.size(), limit));
     if (count < 0 && errno == EINTR)
@@ -100,7 +100,7 @@ PipeReader::PipeReader(Fd fd, std::size_t limit) : m_fd(std::move(fd)), m_limit(
 }
 
 bool PipeReader::drain() {
-  std::array<char, k_buffer> buffer{};
+  std::array<char, k_buffer> buffer;
   // Bounded, so that a child that writes without end cannot keep us from looking at the clock.
   for (int round = 0; m_fd && round < 64; ++round) {
     const ssize_t count = ::read(m_fd.get(), buffer.data(), buffer.size());

@@ -2,12 +2,15 @@
 // front of every `sharefs run`.
 #include "sys/process/sandbox.hpp"
 
+#include "sys/process/fd.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
-#include <fstream>
+#include <fcntl.h>
 #include <grp.h>
 #include <linux/audit.h>
 #include <linux/capability.h>
@@ -56,8 +59,11 @@ int lower_limit(__rlimit_resource resource, rlim_t at_most) {
 
 /// A forked child begins with its parent's address space, stacks and arenas of threads included.
 rlim_t address_space_now() {
+  const Fd statm(::open("/proc/self/statm", O_RDONLY | O_CLOEXEC));
+  std::array<char, 64> text{};
   rlim_t pages = 0;
-  std::ifstream("/proc/self/statm") >> pages;
+  if (const ssize_t size = ::read(statm.get(), text.data(), text.size()); size > 0)
+    std::from_chars(text.data(), text.data() + size, pages);
   return pages * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE));
 }
 

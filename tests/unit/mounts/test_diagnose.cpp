@@ -62,6 +62,25 @@ TEST_CASE("a hung mount is told apart by its server") {
   CHECK(diagnose(state_of(Health::hung), nullptr)[0].code == "SF212");
 }
 
+TEST_CASE("a thousand hung mounts of one server are one diagnosis; what else is wrong with them is said as well") {
+  Observation seen;
+  for (int number = 0; number < 1000; ++number) {
+    seen.states.push_back(state_of(Health::hung));
+    seen.states.back().point.target = "/data/" + std::to_string(number);
+  }
+  seen.states[7].stacked = 1;
+  seen.states.push_back(state_of(Health::hung));
+  seen.states.back().point.server = "storage2";
+  seen.servers = {{"storage1", test::good_server()}, {"storage2", test::dead_server()}};
+  const auto found = diagnose(seen);
+  REQUIRE(found.size() == 3);
+  CHECK(found[0].message == "/data/0 and 999 other mounts of storage1 do not answer (detail), although its server "
+                            "storage1 does");
+  CHECK(found[0].fix == "sharefs recover --all");
+  CHECK(found[1].code == "SF219");
+  CHECK(found[2].message.starts_with("/data/share does not answer (detail), nor does its server storage2"));
+}
+
 TEST_CASE("options that differ") {
   auto state = state_of(Health::healthy);
   state.differences = {{"vers", "vers=4.2", "vers=3", true}, {"nconnect", "nconnect=4", "(nconnect=1)", false}};

@@ -91,6 +91,21 @@ TEST_CASE("other NFS mounts are found, hidden ones are not") {
   CHECK(seen->servers.empty());
 }
 
+TEST_CASE("the server of a mount that nobody asked for is asked only where its mount is not well") {
+  ScriptedSystem system;
+  system.machine.mounts = test::table_of(nfs_line(50, 1, "/data/share", "storage1:/mnt/share") +
+                                         nfs_line(51, 1, "/well", "a:/a") + nfs_line(52, 1, "/stale", "b:/b"));
+  system.machine.entries["/data/share"] = system.machine.entries["/well"] = answered(0);
+  system.machine.entries["/stale"] = answered(ESTALE);
+  auto request = wants({share()});
+  request.others = true;
+  const auto seen = probe(system, request);
+  REQUIRE(seen.has_value());
+  CHECK(seen->server("storage1") != nullptr);
+  CHECK(seen->server("a") == nullptr);
+  CHECK(seen->server("b") != nullptr);
+}
+
 TEST_CASE("an unknown profile is an error") {
   ScriptedSystem system;
   system.machine.mounts = test::table_of("");
