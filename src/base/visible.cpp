@@ -92,6 +92,8 @@ bool is_utf8(std::string_view bytes) {
 }
 
 std::string to_utf8(std::string_view bytes) {
+  if (is_printable_ascii(bytes))
+    return std::string(bytes);
   std::string out;
   out.reserve(bytes.size());
   while (!bytes.empty()) {

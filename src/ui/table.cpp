@@ -41,13 +41,19 @@ void fit(std::vector<Layout>& columns, std::size_t width) {
 
 } // namespace
 
+void Table::add(std::vector<Cell> row) {
+  for (auto& cell : row)
+    cell.text = visible(cell.text);
+  m_rows.push_back(std::move(row));
+}
+
 std::string Table::render(const ConsoleOptions& options) const {
   std::vector<Layout> columns;
   for (std::size_t i = 0; i < m_columns.size(); ++i) {
-    Layout layout{&m_columns[i], i, display_width(visible(m_columns[i].name))};
+    Layout layout{&m_columns[i], i, display_width(m_columns[i].name)};
     for (const auto& row : m_rows)
       if (i < row.size()) {
-        layout.width = std::max(layout.width, display_width(visible(row[i].text)));
+        layout.width = std::max(layout.width, display_width(row[i].text));
         layout.empty = layout.empty && (row[i].text.empty() || row[i].text == "-");
       }
     // For a person, a column that says nothing is noise; a script counts on it.
@@ -59,22 +65,25 @@ std::string Table::render(const ConsoleOptions& options) const {
 
   const bool colour = options.paints(options.out_terminal);
   std::string out;
-  const auto add_line = [&](const auto& cell_of) {
-    std::string line;
+  const auto add_line = [&](const std::vector<Cell>& row) {
     std::size_t pending = 0; // blanks that only a further cell needs
     for (const auto& column : columns) {
-      const Cell cell = cell_of(column.index);
-      const auto text = fit_width(visible(cell.text), column.width);
+      const Cell none;
+      const Cell& cell = column.index < row.size() ? row[column.index] : none;
+      const auto text = fit_width(cell.text, column.width);
       const auto blanks = column.width - std::min(column.width, display_width(text));
       if (!text.empty())
-        line += std::string(pending + (column.column->right ? blanks : 0), ' ') + painted(cell.colour, text, colour);
+        out.append(pending + (column.column->right ? blanks : 0), ' ') += painted(cell.colour, text, colour);
       pending = (text.empty() ? pending + column.width : column.column->right ? 0 : blanks) + 1;
     }
-    out += line + '\n';
+    out += '\n';
   };
-  add_line([this](std::size_t index) { return Cell{m_columns[index].name}; });
+  std::vector<Cell> names;
+  for (const auto& column : m_columns)
+    names.push_back({column.name});
+  add_line(names);
   for (const auto& row : m_rows)
-    add_line([&row](std::size_t index) { return index < row.size() ? row[index] : Cell{}; });
+    add_line(row);
   return out;
 }
 

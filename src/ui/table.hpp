@@ -21,7 +21,7 @@ class Table {
     bool truncate = false; ///< may be cut to fit
   };
   explicit Table(std::vector<Column> columns) : m_columns(std::move(columns)) {}
-  void add(std::vector<Cell> row) { m_rows.push_back(std::move(row)); }
+  void add(std::vector<Cell> row);
   [[nodiscard]] bool empty() const { return m_rows.empty(); }
   [[nodiscard]] std::string render(const ConsoleOptions& options) const;
 

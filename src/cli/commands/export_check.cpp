@@ -126,7 +126,8 @@ Result<int> run_export_check(Context& context, const Arguments& arguments) {
   for (const auto& file : host->files)
     count += file.exports.size();
   count -= std::min(count, dropped.size());
-  context.envelope.fields["files"] = files_json(*host, dropped);
+  if (context.flags.json) // ten thousand lines are felt
+    context.envelope.fields["files"] = files_json(*host, dropped);
   context.console.show(table_of(*host, dropped));
   context.report(found);
   const auto of = [&](Severity severity) {
