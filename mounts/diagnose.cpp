@@ -44,6 +44,15 @@ Diagnosis hung(const MountState& state, const sys::NfsProbe* server, std::size_t
   return about(point, Severity::error, "SF212", message, hint, "sharefs probe " + shell_quote(point.server));
 }
 
+Diagnosis looped(const MountState& state, Severity severity) {
+  return about(state.point, severity, "SF233",
+               fmt::format("{} is mounted over NFS from this very host, which can hang server and clients for good",
+                           state.point.target),
+               "the server uses its own directory" +
+                   std::string(state.point.is_in_place() ? "" : ", or binds it to another place"),
+               mount_again(state));
+}
+
 Diagnoses diagnose_options(const MountState& state) {
   std::vector<Difference> faults, notes;
   for (const auto& one : state.differences)
@@ -69,7 +78,10 @@ Diagnoses diagnose_health(const MountState& state, const sys::NfsProbe* server) 
   switch (state.health) {
   case Health::healthy:
   case Health::autofs_idle:
+  case Health::here:
     return {};
+  case Health::looped:
+    return {looped(state, Severity::error)};
   case Health::full:
     return {full(point, state.detail)};
   case Health::slow:
@@ -92,6 +104,10 @@ Diagnoses diagnose_health(const MountState& state, const sys::NfsProbe* server) 
   case Health::read_only:
     return has_faults(state.differences) ? Diagnoses{} : Diagnoses{read_only(point, state.detail)};
   case Health::missing:
+    if (point.is_in_place())
+      return {about(point, Severity::error, "SF217",
+                    fmt::format("this host is the server, and has no directory {}", target),
+                    "is its disk mounted? a new directory is made by `sharefs export`")};
     return {about(point, Severity::error, "SF217", fmt::format("nothing is mounted on {}", target), "",
                   sharefs_command("mount", state))};
   case Health::wrong_source:
@@ -123,6 +139,8 @@ Diagnoses diagnose_health(const MountState& state, const sys::NfsProbe* server) 
 Diagnoses diagnose_mount(const MountState& state) {
   const auto& point = state.point;
   auto found = diagnose_options(state);
+  if (point.here && !state.wanted)
+    found.push_back(looped(state, Severity::warning));
   if (!state.moved_to.empty())
     found.push_back(about(
         point, Severity::warning, "SF232",

@@ -1,6 +1,7 @@
 #pragma once
 // The value of the client side: a mount as a person asks for it, and after decide() with every option decided.
 #include "base/diagnosis.hpp"
+#include "base/path.hpp"
 #include "base/source.hpp"
 #include "mounts/options.hpp"
 
@@ -18,9 +19,12 @@ struct MountPoint {
   std::string profile = "safe"; ///< see profiles.hpp
   Settings options = {};        ///< own ones; decide() adds the profile's
   bool boot = false;            ///< to be mounted at boot
+  bool here = false;            ///< its server is this host: used as it lies, never over NFS, which could hang both
   std::string server_name = {}; ///< as sharefs.yaml calls it; empty: as `server`
   std::string origin = {};      ///< file:line for messages
 
+  /// The server's directory is where the clients mount it: on the server there is nothing to mount.
+  [[nodiscard]] bool is_in_place() const { return here && normalize_path(path) == target; }
   friend bool operator==(const MountPoint&, const MountPoint&) = default;
 };
 

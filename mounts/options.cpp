@@ -64,6 +64,14 @@ Settings parse_options(const std::vector<std::string>& lists) {
   return settings;
 }
 
+std::string bind_options(const Settings& settings) {
+  std::vector<std::string> words;
+  for (const auto& setting : override_settings({}, settings))
+    if (setting.text == "ro" || setting.text == "nosuid" || setting.text == "nodev" || setting.text == "noexec")
+      words.push_back(setting.text);
+  return join(words, ",");
+}
+
 Settings override_settings(Settings base, const Settings& extra) {
   for (const auto& setting : extra) {
     if (setting.key == "actimeo")

@@ -56,6 +56,8 @@ using Settings = std::vector<Setting>;
 /// One or more comma-separated lists (commas in double quotes separate nothing) -> settings in their order. `actimeo`
 /// stays one setting. An unknown option gets its own name as key.
 Settings parse_options(const std::vector<std::string>& lists);
+/// Those that also count for a local directory (sys::k_bind): "ro,nosuid".
+std::string bind_options(const Settings& settings);
 /// `base` with the settings of `extra`: one of the same key takes the place of the old one, others are appended.
 /// A new `actimeo` drops the four times that it stands for.
 Settings override_settings(Settings base, const Settings& extra);

@@ -44,7 +44,7 @@ Diagnoses without_information(Diagnoses found) {
 /// What forbids this mount, or is worth a warning before it.
 Diagnoses obstacles(const Observation& seen, const MountState& state) {
   const auto& point = state.point;
-  auto found = preflight(point, seen.server(point.server));
+  auto found = point.here ? Diagnoses() : preflight(point, seen.server(point.server));
   if (const auto hidden = seen.table.below(point.target); !hidden.empty())
     found.push_back(about(point, Severity::error, "SF222",
                           fmt::format("mounting {} would hide the mount {}", point.target, hidden.front()->target),
@@ -116,6 +116,12 @@ void add_directories(plan::Plan& plan, const Observation& seen, const MountPoint
 
 void add_mount_step(plan::Plan& plan, const std::string& group, const MountPoint& point,
                     std::chrono::milliseconds deadline) {
+  if (point.here) {
+    const auto options = bind_options(point.options);
+    plan.add(group, fmt::format("{}, a directory of this host, options {}", name_of(point), options),
+             plan::Mount{point.path, point.target, sys::k_bind, options, deadline});
+    return;
+  }
   const auto options = format_options(for_mount(point.options));
   plan.add(group, fmt::format("{}, options {}", name_of(point), options),
            plan::Mount{format_source(point.server, point.path), point.target, "nfs", options, deadline});
@@ -138,12 +144,12 @@ MountPlan plan_mounts(const Observation& seen, const std::vector<MountPoint>& wa
     auto found = check_options(wanted[index].options, wanted[index].name);
     append(found, rivals(decided, state.point));
     const bool understood = !has_errors(found);
-    append(found, state.health == Health::missing
-                      ? obstacles(seen, state)
-                      : without_information(diagnose(state, seen.server(state.point.server))));
+    const bool to_mount = state.health == Health::missing && !state.point.is_in_place();
+    append(found,
+           to_mount ? obstacles(seen, state) : without_information(diagnose(state, seen.server(state.point.server))));
     said.add(found);
     decided.names.emplace(target, name_of(state.point));
-    if (state.health == Health::missing && !has_errors(found)) {
+    if (to_mount && !has_errors(found)) {
       missing.push_back(&state.point);
       decided.planned.insert(target);
       result.planned.push_back(target);

@@ -69,9 +69,14 @@ UnmountPlan plan_unmounts(const sys::MountTable& table, const std::vector<MountP
       result.gone.push_back(target);
       continue;
     }
-    if (!sys::is_nfs(*top)) {
+    const bool bound = point.here && table.is_bind(target, point.path);
+    if (point.is_in_place() && !sys::is_nfs(*top)) {
+      result.gone.push_back(target); // the server's own disk
+      continue;
+    }
+    if (!bound && !sys::is_nfs(*top)) {
       block("SF223", fmt::format("{} is a mount of type {}, not NFS", target, top->fs_type),
-            "sharefs unmounts NFS only: use umount(8)");
+            "sharefs unmounts what it mounts, and leaves other file systems alone");
       continue;
     }
     const auto mounts = mounts_at(table, target);
@@ -86,6 +91,10 @@ UnmountPlan plan_unmounts(const sys::MountTable& table, const std::vector<MountP
     }
     if (!inner.empty())
       result.plan.notes.push_back(fmt::format("detached with {}: {}", target, join(inner, ", ")));
+    if (bound)
+      result.plan.add(
+          target, fmt::format("bound to {}", point.path),
+          plan::Unmount{target, options.force, options.lazy, point.path, sys::k_bind, top->options, options.deadline});
     for (const auto* layer : mounts.layers)
       result.plan.add(target, fmt::format("mounted from {}", layer->source), unmount_action(*layer, options));
     result.planned.push_back(target);

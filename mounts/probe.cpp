@@ -2,6 +2,7 @@
 
 #include "mounts/pending.hpp"
 #include "mounts/profiles.hpp"
+#include "sys/identity/own_host.hpp"
 
 #include <algorithm>
 #include <condition_variable>
@@ -156,7 +157,7 @@ Result<Observation> probe(sys::System& system, const ProbeRequest& request) {
   servers.answers([](const std::string&) { return false; }, seen.servers);
   other_servers.answers([&](const std::string& host) { return !unwell.contains(host); }, seen.servers);
 
-  const auto addresses = system.identity().addresses;
+  const auto identity = system.identity();
   std::map<std::string, std::size_t> mounts_at_target;
   for (const auto& entry : seen.table.entries())
     if (sys::is_nfs(entry) && !entry.deleted)
@@ -166,8 +167,10 @@ Result<Observation> probe(sys::System& system, const ProbeRequest& request) {
     const bool wanted = index < request.wanted.size();
     const auto* server = seen.server(all[index].server);
     auto point = all[index];
+    point.here = point.here || sys::is_this_host(identity, point.server) ||
+                 (server != nullptr && sys::is_this_host(identity, server->address)); // where its name leads
     if (wanted) {
-      auto decided = decide(std::move(point), server, addresses);
+      auto decided = decide(std::move(point), server);
       if (!decided)
         return fail(decided.error());
       point = std::move(*decided);

@@ -26,28 +26,23 @@ constexpr auto k_profiles = std::to_array<Profile>({
     {"immutable", "ro,hard,nosuid,nodev,nocto,actimeo=600", true, 4},
 });
 
-bool is_loopback(const std::string& address) {
-  return address.starts_with("127.") || address == "::1";
-}
-
 /// `vers=`, `proto=` and `nconnect=` as safe profiles pin them. `proto=tcp` stands for IPv4 only (nfs(5)).
-Settings pinned(const Profile& profile, const sys::NfsProbe* server, const std::vector<std::string>& addresses) {
+Settings pinned(const Profile& profile, const sys::NfsProbe* server) {
   // With version 4 late to answer, to pin version 3 would be a guess.
   const bool known = server != nullptr && server->usable() && (server->v4 || (server->v3 && !server->v4_unknown));
   if (!profile.pins_version || !known)
     return {};
   const auto& address = server->address;
   const bool ipv6 = address.find(':') != std::string::npos;
-  const bool this_host = is_loopback(address) || std::ranges::count(addresses, address) > 0;
   std::vector<std::string> words{server->v4 ? "vers=4.2" : "vers=3", ipv6 ? "proto=tcp6" : "proto=tcp"};
-  if (profile.connections > 0 && !this_host)
+  if (profile.connections > 0)
     words.push_back(fmt::format("nconnect={}", profile.connections));
   return parse_options(words);
 }
 
 } // namespace
 
-Result<MountPoint> decide(MountPoint point, const sys::NfsProbe* server, const std::vector<std::string>& addresses) {
+Result<MountPoint> decide(MountPoint point, const sys::NfsProbe* server) {
   const auto* const profile = std::ranges::find(k_profiles, point.profile, &Profile::name);
   if (profile == k_profiles.end()) {
     std::vector<std::string> names;
@@ -59,13 +54,16 @@ Result<MountPoint> decide(MountPoint point, const sys::NfsProbe* server, const s
                             point.profile),
                 near.empty() ? "the profiles are " + join(names, ", ") : near);
   }
-  auto settings =
-      override_settings(parse_options({std::string(profile->options)}), pinned(*profile, server, addresses));
+  auto settings = parse_options({std::string(profile->options)});
+  if (!point.here)
+    settings = override_settings(std::move(settings), pinned(*profile, server));
   point.options = override_settings(std::move(settings), point.options);
   return point;
 }
 
 std::vector<std::string> notes_on(const MountPoint& point) {
+  if (point.here)
+    return {};
   auto lines = consequences(point.options);
   if (version_of(point.options).empty())
     lines.emplace_back("no version is pinned: server and client negotiate one, and with it what locks and owners mean");

@@ -11,9 +11,9 @@
 namespace sharefs::mounts {
 
 /// Profile, then pinned options, then the point's own, each overriding by key. Version and transport are pinned to what
-/// the server answers; to nothing without an answer (nullptr) or one that does not reach NFS. `addresses` are this
-/// host's own. `config` error with a "did you mean" hint for an unknown profile.
-Result<MountPoint> decide(MountPoint point, const sys::NfsProbe* server, const std::vector<std::string>& addresses);
+/// the server answers; to nothing without an answer (nullptr) or one that does not reach NFS. `config` error with a
+/// "did you mean" hint for an unknown profile.
+Result<MountPoint> decide(MountPoint point, const sys::NfsProbe* server);
 
 /// What a person should know before the mount is made: the consequences of its options, and the unpinned version.
 std::vector<std::string> notes_on(const MountPoint& point);

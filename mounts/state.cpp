@@ -74,17 +74,31 @@ std::string moved_to(const sys::MountEntry& mount, const MountPoint& point, cons
   return {};
 }
 
+/// Of a mount whose server is this host: the directory itself, or bound to its target.
+Health health_here(const MountPoint& point, const sys::MountTable& table, const sys::Entry* answer) {
+  const auto* entry = table.at(point.target);
+  if (entry != nullptr && sys::is_nfs(*entry))
+    return Health::looped;
+  if (point.is_in_place())
+    return entry != nullptr || (answer != nullptr && answer->kind == sys::EntryKind::directory) ? Health::here
+                                                                                                : Health::missing;
+  if (entry == nullptr || entry->fs_type == "autofs")
+    return Health::missing;
+  return table.is_bind(point.target, point.path) ? Health::here : Health::wrong_source;
+}
+
 } // namespace
 
 const char* to_string(Health health) {
   constexpr std::array k_names{"healthy",     "slow",      "full",    "hung",         "stale",
                                "denied",      "read-only", "missing", "wrong source", "backgrounding",
-                               "autofs-idle", "unknown",   "failed"};
+                               "autofs-idle", "unknown",   "failed",  "here",         "looped"};
   return k_names.at(static_cast<std::size_t>(health));
 }
 
 bool is_good(Health health) {
-  return health == Health::healthy || health == Health::slow || health == Health::full || health == Health::autofs_idle;
+  return health == Health::healthy || health == Health::slow || health == Health::full ||
+         health == Health::autofs_idle || health == Health::here;
 }
 
 bool MountState::right() const {
@@ -133,6 +147,12 @@ MountState classify(const MountPoint& point, bool wanted, const sys::MountTable&
   const auto* entry = table.at(point.target);
   if (entry != nullptr)
     state.mount = *entry;
+  if (wanted && point.here) {
+    state.health = health_here(point, table, answer);
+    if (state.health == Health::wrong_source)
+      state.detail = entry->fs_type + " " + entry->source;
+    return state;
+  }
   if (entry == nullptr || entry->fs_type == "autofs") {
     if (state.pending)
       state.health = Health::backgrounding;

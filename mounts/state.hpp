@@ -28,9 +28,11 @@ enum class Health {
   autofs_idle,   ///< an automounter waits there; looking would mount
   unknown,       ///< it could not be checked: no process or descriptor was left for it
   failed,        ///< another error
+  here,          ///< this host is the server: its own directory
+  looped,        ///< this host's own directory, mounted from itself over NFS
 };
 const char* to_string(Health health); ///< "healthy", "read-only", "wrong source", "autofs-idle"
-bool is_good(Health health);          ///< healthy, slow, full or autofs_idle
+bool is_good(Health health);          ///< healthy, slow, full, autofs_idle or here
 
 inline constexpr std::chrono::milliseconds k_slow_after{500};
 

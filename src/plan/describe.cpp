@@ -55,7 +55,8 @@ struct Describer {
     return fmt::format("set access of {}: {}", shell_quote(a.path), access_text(a.after, a.group.value_or("")));
   }
   std::string operator()(const Mount& a) const {
-    return fmt::format("mount {} on {}", shell_quote(a.source), shell_quote(a.target));
+    return fmt::format("{} {} {} {}", a.fs_type == sys::k_bind ? "bind" : "mount", shell_quote(a.source),
+                       a.fs_type == sys::k_bind ? "to" : "on", shell_quote(a.target));
   }
   std::string operator()(const Unmount& a) const {
     const char* how = a.force && a.lazy ? " (force, lazy)" : a.force ? " (force)" : a.lazy ? " (lazy)" : "";

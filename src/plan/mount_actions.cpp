@@ -11,39 +11,46 @@ std::string text_of(const sys::MountEntry& mount) {
   return "`" + mount.source + "` (" + mount.fs_type + ")";
 }
 
-/// The topmost mount at `target`; an automount point that nothing is mounted on counts as nothing.
-Result<std::optional<sys::MountEntry>> mounted_at(sys::System& system, const std::string& target) {
+/// The topmost mount at the target of an action; an automount point that nothing is mounted on counts as nothing.
+struct Mounted {
+  std::optional<sys::MountEntry> mount;
+  bool is_wanted = false; ///< it is what the action names
+};
+
+template <class A> Result<Mounted> mounted_at(sys::System& system, const A& action) {
   const auto table = system.mounts();
   if (!table)
     return fail(table.error());
-  const auto* mount = table->at(normalize_path(target));
+  const auto target = normalize_path(action.target);
+  const auto* mount = table->at(target);
   if (mount == nullptr || mount->fs_type == "autofs")
-    return std::nullopt;
-  return *mount;
-}
-
-/// nfs or nfs4: which of the two the table shows depends on the negotiated version.
-bool is_wanted(const sys::MountEntry& mount, const Mount& action) {
-  return sys::is_nfs(mount) && is_same_source(mount.source, action.source);
+    return Mounted{};
+  // nfs or nfs4: which of the two the table shows depends on the negotiated version.
+  const bool wanted = action.fs_type == sys::k_bind ? table->is_bind(target, normalize_path(action.source))
+                                                    : is_same_source(mount->source, action.source);
+  return Mounted{*mount, wanted};
 }
 
 } // namespace
 
 Result<Outcome> act(Mount& action, sys::System& system, Phase phase) {
-  const auto before = mounted_at(system, action.target);
+  const auto before = mounted_at(system, action);
   if (!before)
     return fail(before.error());
-  if (*before && is_wanted(**before, action))
+  const auto is_there = [&](const Mounted& found) {
+    return found.is_wanted && (action.fs_type == sys::k_bind || sys::is_nfs(*found.mount));
+  };
+  if (is_there(*before))
     return Outcome::unchanged;
-  if (*before)
-    return conflict(action.target, "no mount", text_of(**before));
+  if (before->mount)
+    return conflict(action.target, "no mount", text_of(*before->mount));
   if (phase == Phase::look)
     return Outcome::done;
   const auto mounted = system.mount(action);
-  const auto after = mounted_at(system, action.target);
+  const auto after = mounted_at(system, action);
   if (!after)
     return fail(after.error());
-  if (*after && is_wanted(**after, action))
+  if (is_there(*after))
     return Outcome::done; // even if its deadline passed at that moment
   if (!mounted)
     return fail(mounted.error());
@@ -52,13 +59,13 @@ Result<Outcome> act(Mount& action, sys::System& system, Phase phase) {
 }
 
 Result<Outcome> act(Unmount& action, sys::System& system, Phase phase) {
-  const auto before = mounted_at(system, action.target);
+  const auto before = mounted_at(system, action);
   if (!before)
     return fail(before.error());
-  if (!*before)
+  if (!before->mount)
     return Outcome::unchanged;
-  if (!action.source.empty() && !is_same_source((*before)->source, action.source))
-    return conflict(action.target, "`" + action.source + "`", text_of(**before));
+  if (!action.source.empty() && !before->is_wanted)
+    return conflict(action.target, "`" + action.source + "`", text_of(*before->mount));
   if (phase == Phase::look)
     return Outcome::done;
   if (auto unmounted = system.unmount(action); !unmounted)

@@ -41,6 +41,47 @@ def test_mount_twice_changes_nothing(lab: Cluster) -> None:
     assert mount_lines(node) == before
 
 
+def test_a_server_that_is_a_client_too_binds_its_own_directory(lab: Cluster) -> None:
+    """One sharefs.yaml with `exports:` and `mounts:` for all hosts; a server that mounts itself over NFS hangs all."""
+    export_and_mount(lab)
+    server = lab.server
+    server.run("echo here >/srv/share/file", check=True)
+    assert "missing" in sharefs(server, "status").out
+    said = done(server, "mount", "--all", "--yes")
+    assert f"bind /srv/share to {SHARE}" in said.out + said.err
+    assert server.read_text(f"{SHARE}/file") == "here\n"
+    assert not any(" nfs" in line for line in mount_lines(server))
+    status = sharefs(server, "status")
+    assert status.ok and " here" in status.out, status.out
+    assert document(done(server, "mount", "--all", "--yes", "--json"))["plan"]["steps"] == []
+    done(server, "recover", "--all", "--yes")
+    done(server, "umount", "--all", "--yes")
+    assert server.run(f"ls {SHARE}").out == ""
+    done(server, "undo", "--yes")
+    assert server.read_text(f"{SHARE}/file") == "here\n"
+    assert lab["node1"].read_text(f"{SHARE}/file") == "here\n"
+
+
+def test_at_the_same_path_the_server_has_nothing_to_mount(lab: Cluster) -> None:
+    text = config_text().replace(SHARE, "/srv/share")
+    export_and_mount(lab, text)
+    server = lab.server
+    for command in (["status"], ["mount", "--all", "--yes"], ["umount", "--all", "--yes"], ["recover", "--all", "--yes"]):
+        said = done(server, *command)
+        assert "umount" not in said.out + said.err
+    assert server.run("test -d /srv/share").ok
+    node = lab["node1"]
+    assert "10.77.0.1:/srv/share /srv/share " in node.run("cat /proc/mounts").out
+
+
+def test_a_server_that_mounted_itself_by_hand_is_warned(lab: Cluster) -> None:
+    export_and_mount(lab, config_text().replace("[10.77.0.2,", "[10.77.0.1, 10.77.0.2,"))
+    lab.server.run("mkdir -p /mnt/own && mount -t nfs -o vers=4.2,soft 10.77.0.1:/srv/share /mnt/own", check=True)
+    assert "[SF233]" in sharefs(lab.server, "status").err
+    done(lab.server, "umount", "/mnt/own", "--yes")
+    assert "[SF233]" not in sharefs(lab.server, "status").err
+
+
 def test_safe_profile_is_hard_with_a_pinned_version(lab: Cluster) -> None:
     export_and_mount(lab)
     options = mount_lines(lab["node1"])[0].split(" ")[3].split(",")

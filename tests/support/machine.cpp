@@ -1,5 +1,6 @@
 #include "support/machine.hpp"
 
+#include "base/path.hpp"
 #include "base/text.hpp"
 
 #include <algorithm>
@@ -268,6 +269,16 @@ void Machine::add_mount(const std::string& source, const std::string& target, co
   entry.root = "/";
   entry.target = target;
   entry.options = "rw,relatime";
+  if (const auto* owner = mounts.owner_of(source); fs_type == sys::k_bind && owner != nullptr) {
+    auto bound = *owner;
+    bound.id = entry.id;
+    bound.parent = entry.parent;
+    bound.root = normalize_path(owner->root + "/" + source.substr(owner->target.size()));
+    bound.target = target;
+    table.push_back(std::move(bound));
+    mounts = sys::MountTable(std::move(table));
+    return;
+  }
   entry.source = source;
   entry.super_options = options.empty() ? "rw" : options;
   // mount(8) names the helper, the kernel the protocol.

@@ -2,6 +2,7 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "sys/identity/own_host.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -12,30 +13,14 @@ namespace {
 
 constexpr std::chrono::milliseconds k_name_deadline{3000};
 
-bool is_own_address(const std::string& address, const sys::Identity& identity) {
-  const auto canonical = exports::canonical_address(address);
-  if (canonical.starts_with("127.") || canonical == "::1")
-    return true;
-  return !canonical.empty() &&
-         std::any_of(identity.addresses.begin(), identity.addresses.end(),
-                     [&](const std::string& own) { return exports::canonical_address(own) == canonical; });
-}
-
-/// "node1" and "node1.cluster" are the same host.
-bool is_own_name(const std::string& name, const std::string& hostname) {
-  const auto shorter = [](const std::string& text) { return text.substr(0, text.find('.')); };
-  return !name.empty() && (name == hostname || (name == shorter(name) && name == shorter(hostname)));
-}
-
 bool is_own(sys::System& system, const sys::Identity& identity, const config::Server& server) {
-  if (is_own_address(server.address, identity) || is_own_name(server.address, identity.hostname) ||
-      is_own_name(server.name, identity.hostname))
+  if (sys::is_this_host(identity, server.address) || sys::is_this_host(identity, server.name))
     return true;
   if (!exports::canonical_address(server.address).empty())
     return false;
   const auto fact = exports::resolve_name(system, server.address, k_name_deadline);
   return fact && std::any_of(fact->addresses.begin(), fact->addresses.end(),
-                             [&](const std::string& address) { return is_own_address(address, identity); });
+                             [&](const std::string& address) { return sys::is_this_host(identity, address); });
 }
 
 Result<void> add_desired(sys::System& system, const config::Export& entry, exports::Request& request) {
@@ -112,7 +97,8 @@ OwnServers find_own_servers(sys::System& system, const config::Config& config) {
     if (!is_own(system, identity, server))
       continue;
     own.servers.push_back(&server);
-    if (own.address.empty() && is_own_address(server.address, identity))
+    if (own.address.empty() && !exports::canonical_address(server.address).empty() &&
+        sys::is_this_host(identity, server.address))
       own.address = server.address;
   }
   if (own.address.empty())
@@ -131,8 +117,8 @@ Error not_a_server(sys::System& system, const config::Config& config) {
     return {ErrorCode::config, "sharefs.yaml has no `servers:`, so this host exports nothing",
             "run `sharefs config keys` for what can be written", ""};
   return {ErrorCode::config,
-          fmt::format("this host (`{}`, {}) is no server of sharefs.yaml, which has {}",
-                      identity.hostname, addresses, join(servers, ", ")),
+          fmt::format("this host (`{}`, {}) is no server of sharefs.yaml, which has {}", identity.hostname, addresses,
+                      join(servers, ", ")),
           "run this on the server, or correct the server's `address`", ""};
 }
 

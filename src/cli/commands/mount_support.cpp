@@ -3,6 +3,7 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "mounts/verify.hpp"
+#include "sys/identity/own_host.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -31,7 +32,7 @@ template <class ActionType> std::set<std::string> targets_by(const plan::Plan& p
 
 Result<std::vector<mounts::MountPoint>> select_mounts(Context& context, const config::Config* config,
                                                       const Arguments& arguments, bool unknown_paths) {
-  auto all = mount_points(config);
+  auto all = mount_points(context.system, config);
   const auto& words = arguments.positional;
   if (arguments.flag("all") && !words.empty())
     return fail(ErrorCode::usage, "both names and --all were given", "give one of them");
@@ -72,7 +73,8 @@ Result<std::vector<mounts::MountPoint>> select_mounts(Context& context, const co
 
 } // namespace
 
-std::vector<mounts::MountPoint> mount_points(const config::Config* config) {
+std::vector<mounts::MountPoint> mount_points(sys::System& system, const config::Config* config) {
+  const auto identity = system.identity();
   std::vector<mounts::MountPoint> points;
   for (const auto& mount : config == nullptr ? std::vector<config::Mount>() : config->mounts)
     points.push_back({.name = mount.name,
@@ -82,6 +84,7 @@ std::vector<mounts::MountPoint> mount_points(const config::Config* config) {
                       .profile = mount.profile,
                       .options = mounts::parse_options(mount.options),
                       .boot = mount.boot == "auto",
+                      .here = sys::is_this_host(identity, mount.address) || sys::is_this_host(identity, mount.server),
                       .server_name = mount.server,
                       .origin = mount.origin.text()});
   return points;

@@ -14,7 +14,7 @@
 namespace sharefs::cli {
 
 /// Every mount of the configuration; none for nullptr.
-std::vector<mounts::MountPoint> mount_points(const config::Config* config);
+std::vector<mounts::MountPoint> mount_points(sys::System& system, const config::Config* config);
 
 /// What mount, umount and recover are to work on.
 struct ChosenMounts {

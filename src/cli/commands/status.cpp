@@ -45,7 +45,7 @@ Result<int> run_status(Context& context, const Arguments& arguments) {
     return fail(timeout.error());
 
   mounts::ProbeRequest request;
-  request.wanted = mount_points(*config);
+  request.wanted = mount_points(context.system, *config);
   request.others = true;
   request.path_deadline = request.server_deadline = *timeout;
   const auto seen = observe(context, request);

@@ -5,7 +5,11 @@
 
 namespace sharefs::sys {
 
-/// An NFS mount to make, by `mount.nfs` in a child with a deadline.
+/// `fs_type` of a local directory that shall be seen at a second place (mount --bind); `source` is its path.
+inline constexpr const char* k_bind = "bind";
+
+/// A mount to make in a child with a deadline: NFS, by `mount.nfs`, or a k_bind, whose options are ro, nosuid, nodev
+/// and noexec.
 struct MountCall {
   std::string source, target, fs_type, options;
   std::chrono::milliseconds deadline{30'000};

@@ -162,6 +162,13 @@ const MountEntry* MountTable::at(std::string_view target) const {
   return owner != nullptr && owner->target == target ? owner : nullptr;
 }
 
+bool MountTable::is_bind(std::string_view target, std::string_view path) const {
+  const MountEntry *mount = at(target), *owner = owner_of(path);
+  return mount != nullptr && owner != nullptr && mount != owner && mount->major == owner->major &&
+         mount->minor == owner->minor &&
+         mount->root == normalize_path(owner->root + "/" + std::string(path.substr(owner->target.size())));
+}
+
 std::vector<const MountEntry*> MountTable::below(std::string_view target) const {
   std::vector<const MountEntry*> deepest_first;
   for (auto entry = entries().rbegin(); entry != entries().rend(); ++entry)

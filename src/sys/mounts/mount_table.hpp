@@ -57,6 +57,8 @@ class MountTable {
   /// Mounts at or below `target` in an order in which they can be unmounted: deepest first, a mount before those that
   /// it hides.
   [[nodiscard]] std::vector<const MountEntry*> below(std::string_view target) const;
+  /// Is what is mounted on `target` the local directory `path` (mount --bind)? A path with a symbolic link is never.
+  [[nodiscard]] bool is_bind(std::string_view target, std::string_view path) const;
   /// Targets of the mounts on which a look may hang; hidden ones too, to be safe.
   [[nodiscard]] const std::set<std::string, std::less<>>& hanging() const { return m_index->hanging; }
 

@@ -182,18 +182,56 @@ Error not_isolated(int error_number) {
   return errno_error(error_number, "cannot make a mount namespace", "in a container, mounting needs CAP_SYS_ADMIN");
 }
 
+/// A directory that is reached without symbolic links.
+Result<Fd> open_directory(const std::string& path) {
+  const std::string changed_hint = "run `sharefs mount --all --dry-run` to see what has changed";
+  const Fd root(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
+  auto found = walk(root.get(), path, {.links = Links::none});
+  if (!found)
+    return fail(ErrorCode::conflict, found.error().error().message, changed_hint);
+  if (!found->is_directory())
+    return fail(ErrorCode::conflict, path + ": expected a directory, found " + found->text(), changed_hint);
+  return std::move(found->fd);
+}
+
+/// On the directory that was checked. `tree` is a mount that lies nowhere yet.
+Result<void> attach(const Fd& tree, const Fd& target, const MountCall& call) {
+  if (::syscall(SYS_move_mount, tree.get(), "", target.get(), "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) !=
+      0)
+    return fail(errno_error(errno, "cannot attach the mount to " + call.target,
+                            errno == ENOSYS ? "sharefs needs Linux 5.2 or newer" : ""));
+  if (path_of(target.get()) == call.target)
+    return {};
+  ::umount2(("/proc/self/fd/" + std::to_string(tree.get())).c_str(), MNT_DETACH);
+  return fail(ErrorCode::conflict, call.target + ": the directory was moved away meanwhile; nothing was mounted");
+}
+
+Result<void> bind_in_child(const MountCall& call) {
+  const auto source = open_directory(call.source), target = open_directory(call.target);
+  if (!source || !target)
+    return fail(source ? target.error() : source.error());
+  const Fd tree(static_cast<int>(
+      ::syscall(SYS_open_tree, source->get(), "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC)));
+  mount_attr attributes{};
+  for (const auto& [word, flag] : {std::pair{"ro", MOUNT_ATTR_RDONLY}, std::pair{"nosuid", MOUNT_ATTR_NOSUID},
+                                   std::pair{"nodev", MOUNT_ATTR_NODEV}, std::pair{"noexec", MOUNT_ATTR_NOEXEC}})
+    if (const auto words = split(call.options, ','); std::ranges::count(words, word) > 0)
+      attributes.attr_set |= static_cast<std::uint64_t>(flag);
+  if (!tree || ::syscall(SYS_mount_setattr, tree.get(), "", AT_EMPTY_PATH, &attributes, sizeof attributes) != 0)
+    return fail(errno_error(errno, "cannot bind " + call.source + " to " + call.target,
+                            errno == ENOSYS ? "sharefs needs Linux 5.12 or newer for this" : ""));
+  return attach(tree, *target, call);
+}
+
 Result<void> mount_in_child(const MountCall& call) {
+  if (call.fs_type == k_bind)
+    return bind_in_child(call);
   if (auto answers = check_server(call); !answers)
     return answers;
   start_lock_service(call);
-  const std::string changed_hint = "run `sharefs mount --all --dry-run` to see what has changed";
-  const Fd root(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
-  const auto target = walk(root.get(), call.target, {.links = Links::none});
+  const auto target = open_directory(call.target);
   if (!target)
-    return fail(ErrorCode::conflict, target.error().error().message, changed_hint);
-  if (!target->is_directory())
-    return fail(ErrorCode::conflict, call.target + ": expected a directory, found " + target->text(), changed_hint);
-
+    return fail(target.error());
   const Fd ours(::open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC));
   // Slave, not private: mounts that others end meanwhile are not kept alive here.
   if (!ours || ::unshare(CLONE_NEWNS) != 0 || ::mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0 ||
@@ -219,19 +257,12 @@ Result<void> mount_in_child(const MountCall& call) {
   }
 
   const Fd tree(static_cast<int>(::syscall(SYS_open_tree, AT_FDCWD, k_staging, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC)));
-  int error = tree ? 0 : errno;
+  const int error = tree ? 0 : errno;
   ::umount2(k_staging, MNT_DETACH); // an rpc.statd that mount.nfs has started keeps this namespace
-  if (error == 0 &&
-      (::setns(ours.get(), CLONE_NEWNS) != 0 || ::syscall(SYS_move_mount, tree.get(), "", target->fd.get(), "",
-                                                          MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) != 0))
-    error = errno;
-  if (error != 0)
-    return fail(errno_error(error, "cannot attach the mount to " + call.target,
+  if (!tree || ::setns(ours.get(), CLONE_NEWNS) != 0)
+    return fail(errno_error(tree ? errno : error, "cannot take the mount to " + call.target,
                             error == ENOSYS ? "sharefs needs Linux 5.2 or newer" : ""));
-  if (path_of(target->fd.get()) == call.target)
-    return {};
-  ::umount2(("/proc/self/fd/" + std::to_string(tree.get())).c_str(), MNT_DETACH);
-  return fail(ErrorCode::conflict, call.target + ": the directory was moved away meanwhile; nothing was mounted");
+  return attach(tree, *target, call);
 }
 
 } // namespace

@@ -14,6 +14,7 @@
 using namespace sharefs;
 using namespace sharefs::sys;
 using namespace std::chrono_literals;
+namespace fs = std::filesystem;
 
 namespace {
 
@@ -135,4 +136,30 @@ TEST_CASE("a server that refuses is reported in mount.nfs' words") {
   const auto mounted = make_mount({"127.0.0.1:/none", directory.path(), "nfs", "vers=4.2,port=1,retry=0", 2000ms});
   REQUIRE_FALSE(mounted); // refused, or no nfs-common, or a kernel without NFS: never an empty success
   CHECK_FALSE(mounted.error().message.empty());
+}
+
+TEST_CASE("a directory of this host is bound to a second place, with its options, through no link, and unbound") {
+  const test::TemporaryDirectory directory;
+  fs::create_directories(directory / "srv/share");
+  fs::create_directories(directory / "data");
+  fs::create_directory_symlink("srv", directory / "link");
+  directory.write("srv/share/file", "x");
+  const std::string text = in_namespace([&] {
+    MountCall call{directory / "srv/share", directory / "data", k_bind, "rw,nosuid,nodev", 2000ms};
+    std::string log = text_of(make_mount(call)) + "\n";
+    const auto table = MountWatch().current();
+    if (!table)
+      return table.error().message;
+    log += table->is_bind(call.target, call.source) && !table->is_bind(call.target, directory / "srv") ? "is it\n" : "";
+    log += table->at(call.target) == nullptr ? "" : table->at(call.target)->options.substr(0, 15) + "\n";
+    log += fs::exists(directory / "data/file") ? "file\n" : "";
+    log += text_of(end_mount({call.target, false, false, call.source, k_bind, "", 2000ms})) + "\n";
+    log += fs::exists(directory / "srv/share/file") ? "file\n" : "";
+    call.source = directory / "link/share";
+    return log + text_of(make_mount(call)).substr(0, 9);
+  });
+  if (text == "not here")
+    WARN("no right to mount here");
+  else
+    CHECK(text == "ok\nis it\nrw,nosuid,nodev\nfile\nok\nfile\nconflict ");
 }

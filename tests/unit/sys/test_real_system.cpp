@@ -1,3 +1,4 @@
+#include "sys/identity/own_host.hpp"
 #include "sys/real_system.hpp"
 
 #include "support/catch.hpp"
@@ -68,4 +69,15 @@ TEST_CASE("users") {
   CHECK(wrong.error().code == ErrorCode::not_found);
   CHECK(wrong.error().message == "there is no user `rooot`");
   CHECK(wrong.error().hint.find("`root`") != std::string::npos);
+}
+
+TEST_CASE("this host by its names and addresses") {
+  Identity identity;
+  identity.hostname = "node1.cluster";
+  identity.addresses = {"10.77.0.2", "fd00::2"};
+  for (const char* own :
+       {"node1", "NODE1.cluster", "localhost", "127.0.0.1", "127.1.2.3", "::1", "10.77.0.2", "fd00:0:0::2"})
+    CHECK(is_this_host(identity, own));
+  for (const char* other : {"", "node2", "node1.other", "node", "10.77.0.20", "fd00::3", "1270.0.0.1"})
+    CHECK_FALSE(is_this_host(identity, other));
 }

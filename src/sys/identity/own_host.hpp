@@ -1,0 +1,13 @@
+#pragma once
+// Is a host of sharefs.yaml, or of a mount, the one that this program runs on?
+#include "sys/system.hpp"
+
+#include <string>
+
+namespace sharefs::sys {
+
+/// By name and address, without asking a name service: a loopback address, an address of an interface, or the host's
+/// name ("node1" and "node1.cluster" are the same host).
+bool is_this_host(const Identity& identity, const std::string& host);
+
+} // namespace sharefs::sys
