@@ -60,3 +60,28 @@ def test_a_thousand_mounts_beside_it(dead_share: Cluster) -> None:
     targets = [line.split()[4] for line in node.read_text("/proc/self/mountinfo").splitlines()]
     assert sum(target.startswith("/tmp/m/") for target in targets) == 1000
     assert sharefs(node, "run", "--", "echo", "done", timeout=PATIENCE).check().out == "done\n"
+
+
+def test_a_launch_whose_mount_is_missing_is_not_started(lab: Cluster) -> None:
+    """As after a reboot: without the guard the outputs would lie on the node's own disk, unseen."""
+    export_and_mount(lab)
+    node = lab["node1"]
+    job = ["sh", "-c", f"mkdir -p {SHARE}/out && echo x >{SHARE}/out/x"]
+    sharefs(node, "umount", "--all", "--yes").check()
+    stopped = sharefs(node, "run", "--", *job)
+    assert stopped.returncode == 125
+    assert "[SF418]" in stopped.err and "sharefs recover share" in stopped.err
+    assert node.run(f"ls {SHARE}").out == ""
+    assert sharefs(node, "run", "--dry-run", "--", *job).ok
+    assert sharefs(node, "run", "--", "echo", "done").check().out == "done\n"
+    sharefs(node, "recover", "share", "--yes").check()
+    sharefs(node, "run", "--", *job, user="alice").check()
+    assert lab.server.read_text("/srv/share/out/x") == "x\n"
+
+
+def test_a_launch_on_a_hung_mount_is_not_started(dead_share: Cluster) -> None:
+    stopped = sharefs(dead_share["node1"], "run", "--", "echo", f"{SHARE}/out", timeout=PATIENCE)
+    assert stopped.returncode == 125
+    assert "is hung" in stopped.err
+    going = sharefs(dead_share["node1"], "run", "--no-guard", "--", "echo", f"{SHARE}/out", timeout=PATIENCE)
+    assert going.check().out == f"{SHARE}/out\n"

@@ -5,7 +5,9 @@
 #include "cachefix/prepare.hpp"
 #include "cachefix/seed.hpp"
 #include "cli/commands/cachefix_choices.hpp"
+#include "cli/commands/mount_support.hpp"
 #include "cli/exit_code.hpp"
+#include "mounts/launch_guard.hpp"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -16,6 +18,7 @@ namespace {
 
 constexpr std::chrono::milliseconds k_node_deadline{15'000};
 constexpr std::chrono::hours k_seed_deadline{2};
+constexpr std::chrono::milliseconds k_mount_deadline{2'000};
 
 /// `--keep` and `--local`. A word without dashes is a variable's name, so one that is spelled like a flag is a mistake.
 Result<std::vector<cachefix::UserRule>> given_rules(const Arguments& arguments) {
@@ -85,6 +88,24 @@ Result<void> report(Context& context, Diagnoses diagnoses, bool strict) {
   return fail(ErrorCode::failed, found.subject + ": " + found.message + " [" + found.code + "]", found.hint);
 }
 
+/// What should be mounted, where the command's own paths lie (after its caches were moved): see mounts::guard_launch.
+Result<void> check_mounts(Context& context, const cachefix::Sanitized& decision, bool dry_run) {
+  std::vector<mounts::Expected> expected;
+  const auto config = context.config_if_any();
+  for (const auto& point : mount_points(context.system, config ? *config : nullptr))
+    expected.push_back({point.target, point.name, point.origin, point.is_in_place()});
+  for (auto& one : mounts::machine_mounts(context.system))
+    expected.push_back(std::move(one));
+  auto found = mounts::guard_launch(
+      context.system, expected,
+      {decision.argv, environment_of(context.host.environment, decision), context.host.working_directory},
+      k_mount_deadline);
+  for (auto& one : found)
+    if (dry_run)
+      one.severity = Severity::warning;
+  return report(context, std::move(found), false);
+}
+
 /// Asks the nodes of the hostfile whether they can hold the caches. An error names the first that cannot.
 Result<void> check_nodes(Context& context, const cachefix::Decision& decided, const cachefix::LocalChoice& local,
                          bool explain, bool strict) {
@@ -148,6 +169,8 @@ Result<int> run_command(Context& context, const Arguments& arguments) {
   cachefix::Sanitized& decision = decided->sanitized;
   const bool dry_run = arguments.flag("dry-run");
   auto reported = report(context, decision.diagnoses, arguments.flag("strict"));
+  if (reported && !arguments.flag("no-guard"))
+    reported = check_mounts(context, decision, dry_run);
   if (reported && !dry_run && decided->facts.local) // first, because a copy may get another name
     if (auto prepared = cachefix::prepare(context.system, decision, *decided->facts.local); !prepared)
       return fail(prepared.error());
@@ -206,18 +229,18 @@ extern const CommandSpec k_run_command{
         "sharefs run --dry-run --explain -- deepspeed --hostfile hostfile src/train.py --cache_dir /data/share/cache\n"
         "sharefs run --keep --cache_dir -- python train.py --cache_dir /data/share/cache   # leave this flag",
     .effect = Effect::reads,
-    .options = {{.names = "--dry-run", .help = "show the changes and the exact command, run nothing"},
-                {.names = "--explain", .help = "say of every path that was left why"},
-                {.names = "--strict", .help = "fail (125) where a warning says that something was not understood"},
-                {.names = "--seed",
-                 .help = "first copy the complete datasets of the shared cache to this node, verified"},
-                {.names = "--no-preflight",
-                 .help = "do not ask the nodes of the hostfile whether they can hold the caches"},
-                {.names = "--keep", .value = "FLAG", .help = "never change this flag or variable", .repeat = true},
-                {.names = "--local",
-                 .value = "FLAG",
-                 .help = "put this flag's or variable's path on the node's own disk",
-                 .repeat = true}},
+    .options =
+        {{.names = "--dry-run", .help = "show the changes and the exact command, run nothing"},
+         {.names = "--explain", .help = "say of every path that was left why"},
+         {.names = "--strict", .help = "fail (125) where a warning says that something was not understood"},
+         {.names = "--seed", .help = "first copy the complete datasets of the shared cache to this node, verified"},
+         {.names = "--no-guard", .help = "start it also where a mount that its paths lie on is missing, stale or hung"},
+         {.names = "--no-preflight", .help = "do not ask the nodes of the hostfile whether they can hold the caches"},
+         {.names = "--keep", .value = "FLAG", .help = "never change this flag or variable", .repeat = true},
+         {.names = "--local",
+          .value = "FLAG",
+          .help = "put this flag's or variable's path on the node's own disk",
+          .repeat = true}},
     .takes_command = true,
     .run = run_command,
 };

@@ -49,7 +49,7 @@ struct Host {
   }
 };
 
-std::vector<std::string> described(const plan::Plan& plan) {
+std::vector<std::string> actions_of(const plan::Plan& plan) {
   std::vector<std::string> lines;
   for (const auto& step : plan.steps)
     lines.push_back(plan::describe(step.action));
@@ -145,7 +145,7 @@ TEST_CASE("only doubtful mounts are asked again") {
 TEST_CASE("a stale mount is unmounted plainly and mounted again as configured") {
   Host machine(ESTALE);
   const auto plan = machine.plan();
-  CHECK(described(plan.plan) ==
+  CHECK(actions_of(plan.plan) ==
         std::vector<std::string>{"unmount /data/share", "mount storage1:/mnt/share on /data/share"});
   CHECK(plan.plan.steps[0].group == plan.plan.steps[1].group);
   CHECK(std::get<plan::Mount>(plan.plan.steps[1].action).options ==
@@ -157,14 +157,14 @@ TEST_CASE("a stale mount in use is detached, and its holders are reported") {
   Host machine(ESTALE);
   machine.holders["/data/share"].holders = {{42, "python", {"cwd /data/share"}}};
   const auto plan = machine.plan();
-  CHECK(described(plan.plan)[0] == "unmount /data/share (lazy)");
+  CHECK(actions_of(plan.plan)[0] == "unmount /data/share (lazy)");
   REQUIRE(plan.plan.notes.size() == 2);
   CHECK(plan.plan.notes[0] == "/data/share is in use by pid 42 (python): cwd /data/share");
 }
 
 TEST_CASE("a plain unmount that said busy is followed by a lazy one") {
   Host machine(ESTALE);
-  CHECK(described(machine.plan(false, true).plan)[0] == "unmount /data/share (lazy)");
+  CHECK(actions_of(machine.plan(false, true).plan)[0] == "unmount /data/share (lazy)");
 }
 
 TEST_CASE("a hung mount of a dead server waits; --force only unmounts it") {
@@ -177,7 +177,7 @@ TEST_CASE("a hung mount of a dead server waits; --force only unmounts it") {
   REQUIRE(has_code(waiting.diagnoses, "SF212"));
   CHECK(waiting.diagnoses[0].message.find("nothing was changed") != std::string::npos);
   const auto forced = machine.plan(true);
-  CHECK(described(forced.plan) == std::vector<std::string>{"unmount /data/share (force, lazy)"});
+  CHECK(actions_of(forced.plan) == std::vector<std::string>{"unmount /data/share (force, lazy)"});
   CHECK(forced.given_up == std::vector<std::string>{"/data/share"});
 }
 
@@ -196,7 +196,7 @@ TEST_CASE("mounts below a stale one are detached and mounted again with it") {
   machine.system.machine.entries["/data/share/in"] = answered(ESTALE);
   machine.looks["/data/share/in"] = k_three_stale;
   const auto plan = machine.plan();
-  CHECK(described(plan.plan) ==
+  CHECK(actions_of(plan.plan) ==
         std::vector<std::string>{"unmount /data/share (lazy)", "mount storage1:/mnt/share on /data/share",
                                  "make directory /data/share/in", "mount storage1:/mnt/in on /data/share/in"});
 }
@@ -209,8 +209,8 @@ TEST_CASE("nested stale mounts are recovered by the mount tree, whatever comes f
   machine.wanted = {share("in", "/data/share/in"), share()};
   const auto plan = machine.plan();
   REQUIRE(plan.plan.steps.size() == 4);
-  CHECK(described(plan.plan)[0] == "unmount /data/share (lazy)");
-  CHECK(described(plan.plan)[3] == "mount storage1:/mnt/in on /data/share/in");
+  CHECK(actions_of(plan.plan)[0] == "unmount /data/share (lazy)");
+  CHECK(actions_of(plan.plan)[3] == "mount storage1:/mnt/in on /data/share/in");
   CHECK(plan.waiting.empty());
 }
 
@@ -247,7 +247,7 @@ TEST_CASE("what is missing is mounted: a recovery that was cut off is completed"
   test::add_directory(machine.system, "/data", {"share"});
   test::add_directory(machine.system, "/data/share");
   const auto plan = machine.plan();
-  CHECK(described(plan.plan) == std::vector<std::string>{"mount storage1:/mnt/share on /data/share"});
+  CHECK(actions_of(plan.plan) == std::vector<std::string>{"mount storage1:/mnt/share on /data/share"});
   CHECK(plan.planned.size() == 1);
 }
 
