@@ -89,7 +89,7 @@ std::vector<Expected> fstab_mounts(std::string_view text) {
       continue;
     const auto options = split(fields[3], ',');
     if (std::ranges::count(options, "noauto") == 0)
-      found.push_back({normalize_path(decode_octal(fields[1])), "", fmt::format("{}:{}", k_fstab, number), false});
+      found.push_back({normalize_path(decode_octal(fields[1])), "", fmt::format("{}:{}", k_fstab, number)});
   }
   return found;
 }
@@ -100,7 +100,7 @@ std::vector<Expected> unit_mounts(const std::vector<std::string>& names, const s
   for (const auto& name : names)
     if (name.ends_with(k_suffix) && name != "-.mount")
       found.push_back({normalize_path(unescaped(std::string_view(name).substr(0, name.size() - k_suffix.size()))), "",
-                       join_path(directory, name), false});
+                       join_path(directory, name)});
   return found;
 }
 
@@ -124,7 +124,7 @@ Diagnoses guard_launch(sys::System& system, const std::vector<Expected>& expecte
   sys::EntryRequest questions{{}, deadline};
   std::set<std::string> seen;
   for (const auto& one : expected) {
-    if (one.here || !seen.insert(one.target).second)
+    if (!seen.insert(one.target).second)
       continue;
     auto path = path_on(launch, one.target);
     const auto* mount = table->at(one.target);

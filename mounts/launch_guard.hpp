@@ -14,7 +14,6 @@ struct Expected {
   std::string target; ///< absolute, normalized
   std::string name;   ///< of sharefs.yaml; else empty
   std::string origin; ///< who says so: "sharefs.yaml:12", "/etc/fstab:3", a unit's file
-  bool here = false;  ///< this host is the server, the directory itself is there: nothing has to be mounted
   friend bool operator==(const Expected&, const Expected&) = default;
 };
 

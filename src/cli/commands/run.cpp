@@ -1,4 +1,5 @@
 // sharefs run -- CMD: the command line without the dataset cache race, then exec.
+#include "base/path.hpp"
 #include "base/text.hpp"
 #include "cachefix/document.hpp"
 #include "cachefix/preflight.hpp"
@@ -91,15 +92,21 @@ Result<void> report(Context& context, Diagnoses diagnoses, bool strict) {
 /// What should be mounted, where the command's own paths lie (after its caches were moved): see mounts::guard_launch.
 Result<void> check_mounts(Context& context, const cachefix::Sanitized& decision, bool dry_run) {
   std::vector<mounts::Expected> expected;
-  const auto config = context.config_if_any();
-  for (const auto& point : mount_points(context.system, config ? *config : nullptr))
-    expected.push_back({point.target, point.name, point.origin, point.is_in_place()});
+  const auto loaded = context.config_if_any();
+  const config::Config* const config = loaded ? *loaded : nullptr;
+  for (const auto& mount : config == nullptr ? std::vector<config::Mount>() : config->mounts)
+    expected.push_back({normalize_path(mount.at), mount.name, mount.origin.text()});
   for (auto& one : mounts::machine_mounts(context.system))
     expected.push_back(std::move(one));
-  auto found = mounts::guard_launch(
-      context.system, expected,
-      {decision.argv, environment_of(context.host.environment, decision), context.host.working_directory},
-      k_mount_deadline);
+  const mounts::Launch launch{decision.argv, environment_of(context.host.environment, decision),
+                              context.host.working_directory};
+  auto found = mounts::guard_launch(context.system, expected, launch, k_mount_deadline);
+  if (!found.empty()) { // who we are takes long to find out, and matters on a server only
+    for (const auto& point : mount_points(context.system, config))
+      if (point.is_in_place())
+        std::erase_if(expected, [&](const mounts::Expected& one) { return one.target == point.target; });
+    found = mounts::guard_launch(context.system, expected, launch, k_mount_deadline);
+  }
   for (auto& one : found)
     if (dry_run)
       one.severity = Severity::warning;
