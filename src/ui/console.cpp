@@ -47,6 +47,8 @@ void Console::message(std::string_view text) {
 }
 
 void Console::warning(std::string_view text, std::string_view hint) {
+  if (m_options.errors_only)
+    return;
   const bool on = m_options.paints(m_options.err_terminal);
   m_err->print(labelled(Colour::yellow, "warning", text, on) + labelled(Colour::green, "hint", hint, on));
 }
@@ -62,7 +64,8 @@ void Console::diagnoses(const Diagnoses& diagnoses) {
   const bool on = m_options.paints(m_options.err_terminal);
   std::string out;
   for (const auto& diagnosis : diagnoses) {
-    if (m_options.quiet && diagnosis.severity == Severity::info)
+    if ((m_options.quiet && diagnosis.severity == Severity::info) ||
+        (m_options.errors_only && diagnosis.severity != Severity::error))
       continue;
     const auto [colour, word] = k_labels.at(static_cast<std::size_t>(diagnosis.severity));
     auto text = diagnosis.subject.empty() ? diagnosis.message : diagnosis.subject + ": " + diagnosis.message;

@@ -15,8 +15,9 @@ namespace sharefs::ui {
 enum class Colour { none, red, green, yellow, blue, bold, dim };
 
 struct ConsoleOptions {
-  bool json = false;  ///< stdout carries one JSON document; tables and plans are not printed
-  bool quiet = false; ///< only warnings and errors on stderr
+  bool json = false;        ///< stdout carries one JSON document; tables and plans are not printed
+  bool quiet = false;       ///< only warnings and errors on stderr
+  bool errors_only = false; ///< not even warnings: another process of the same job says them
   bool out_terminal = false, err_terminal = false, in_terminal = false;
   bool colour = false;       ///< already decided: a terminal, no NO_COLOR, TERM not dumb
   int width = 80;            ///< columns of the terminal
@@ -45,6 +46,7 @@ class Console {
     m_options.json = json;
     m_options.quiet = quiet;
   }
+  void set_errors_only() { m_options.quiet = m_options.errors_only = true; }
   std::ostream& out() { return m_out; }
 
   void message(std::string_view text); ///< a line on stderr; nothing when quiet

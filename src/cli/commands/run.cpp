@@ -11,6 +11,7 @@
 #include "mounts/launch_guard.hpp"
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 #include <ostream>
 
@@ -160,8 +161,23 @@ void seed(Context& context, const cachefix::Sanitized& decision, const cachefix:
   }
 }
 
+/// Not of a job of many ranks, in which the first one speaks for all: torchrun, Slurm, Open MPI, MPICH and PMIx say in
+/// these variables who it is.
+bool is_first_rank(const std::vector<std::string>& environment) {
+  constexpr std::array<std::string_view, 8> k_ranks{"RANK",          "LOCAL_RANK",           "SLURM_PROCID",
+                                                    "SLURM_LOCALID", "OMPI_COMM_WORLD_RANK", "PMI_RANK",
+                                                    "PMIX_RANK",     "MV2_COMM_WORLD_RANK"};
+  return std::ranges::none_of(environment, [&](std::string_view entry) {
+    const auto equals = entry.find('=');
+    return equals != std::string_view::npos && std::ranges::count(k_ranks, entry.substr(0, equals)) > 0 &&
+           entry.find_first_of("123456789", equals) != std::string_view::npos;
+  });
+}
+
 Result<int> run_command(Context& context, const Arguments& arguments) {
   const Argv& argv = *arguments.rest;
+  if (!context.flags.verbose && !is_first_rank(context.host.environment))
+    context.console.set_errors_only();
   auto given = given_rules(arguments);
   if (!given)
     return fail(given.error());
@@ -228,7 +244,9 @@ extern const CommandSpec k_run_command{
     .description =
         "Finds the training script behind launchers (torchrun, deepspeed, accelerate, srun, conda run, ...), moves its "
         "dataset cache from shared storage to this node's own disk, leaves models and outputs where they are, and "
-        "becomes the command. What it does not understand it passes on unchanged, with a warning. "
+        "becomes the command. What it does not understand it passes on unchanged, with a warning; in a job of many "
+        "ranks "
+        "the first one says what was done, others with -v only. "
         "SHAREFS_CACHEFIX=0 in the environment switches all changes off.",
     .example =
         "sharefs run -- torchrun --nproc_per_node=8 train.py --cache_dir /data/share/cache --output_dir "

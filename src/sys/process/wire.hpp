@@ -5,10 +5,10 @@
 //   template <WireOf<Entry> E> auto wire_fields(E& e) { return std::tie(e.path, e.kind); }
 #include "base/result.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <concepts>
 #include <cstdint>
-#include <cstring>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -76,7 +76,7 @@ class WireReader {
         m_ok = false;
         return;
       }
-      std::memcpy(&value, m_bytes.data(), sizeof value);
+      std::copy_n(m_bytes.begin(), sizeof value, reinterpret_cast<char*>(&value));
       m_bytes.remove_prefix(sizeof value);
     } else if constexpr (std::same_as<T, std::string>) {
       value = text();
