@@ -123,7 +123,8 @@ std::optional<std::string> Draft::local_for(const std::string& shared_path) {
   return path;
 }
 
-void Draft::diagnose(Severity severity, std::string code, std::string subject, std::string message, std::string hint) {
+void Draft::diagnose(Severity severity, std::string code, const std::string& subject, std::string message,
+                     std::string hint) {
   add_once(out.diagnoses, {severity, std::move(code), to_utf8(subject), std::move(message), std::move(hint), ""});
 }
 

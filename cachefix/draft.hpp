@@ -73,7 +73,8 @@ class Draft {
   /// The node-local directory that stands for a shared path, noted to be made; nullopt: not known yet or there is none.
   std::optional<std::string> local_for(const std::string& shared_path);
 
-  void diagnose(Severity severity, std::string code, std::string subject, std::string message, std::string hint = {});
+  void diagnose(Severity severity, std::string code, const std::string& subject, std::string message,
+                std::string hint = {});
   void keep(std::string flag, std::optional<std::size_t> index, std::string value, CacheClass cache_class,
             std::string reason);
   /// Replaces `length` bytes at `begin` of a word, on top of earlier edits of the same word that lie before it.

@@ -60,6 +60,7 @@ std::optional<std::int64_t> parse_duration(std::string_view text) {
   for (const auto& [unit, milliseconds] : k_units)
     if (number->second == unit) {
       const double value = number->first * milliseconds;
+      // NOLINTNEXTLINE(bugprone-incorrect-roundings): std::llround would load libm, and no duration is negative
       return value <= 1e12 ? std::optional(static_cast<std::int64_t>(value + 0.5)) : std::nullopt;
     }
   return std::nullopt;
@@ -79,7 +80,7 @@ std::optional<std::uint64_t> parse_size(std::string_view text) {
   const auto prefix = unit.size() == 1 ? k_prefixes.find(unit) : std::string_view::npos;
   if (prefix == std::string_view::npos && !unit.empty())
     return std::nullopt;
-  const double factor = static_cast<double>(unit.empty() ? 1 : 1ULL << 10 * (prefix / 2 + 1));
+  const auto factor = static_cast<double>(unit.empty() ? 1 : 1ULL << 10 * (prefix / 2 + 1));
   const double value = number->first * factor;
   return value < 1.8e19 ? std::optional(static_cast<std::uint64_t>(value)) : std::nullopt;
 }

@@ -79,7 +79,6 @@ std::string Table::render(const ConsoleOptions& options) const {
     out += '\n';
   };
   std::vector<Cell> names;
-  names.reserve(m_columns.size());
   for (const auto& column : m_columns)
     names.push_back({column.name});
   add_line(names);
