@@ -69,7 +69,7 @@ UnmountPlan plan_unmounts(const sys::MountTable& table, const std::vector<MountP
       result.gone.push_back(target);
       continue;
     }
-    const bool bound = point.here && table.is_bind(target, point.path);
+    const bool bound = !point.path.empty() && table.is_bind(target, point.path);
     if (point.is_in_place() && !sys::is_nfs(*top)) {
       result.gone.push_back(target); // the server's own disk
       continue;
