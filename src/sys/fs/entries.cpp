@@ -174,7 +174,8 @@ class Asker {
   char* m_stacks = nullptr;
   std::size_t m_stack_count = 0, m_started = 0;
   std::string m_unsent;
-  std::map<std::size_t, std::string_view> m_steps; ///< where each question is that was not answered, if that is unsent
+  /// Where each question is that was not answered, if that is unsent. Steps are named by literals.
+  std::map<std::size_t, std::string_view> m_steps;
   std::mutex m_mutex;
   std::condition_variable m_over; ///< no thread is left
   std::size_t m_threads = 0, m_answered = 0;
