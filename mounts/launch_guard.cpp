@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <charconv>
 #include <fmt/format.h>
+#include <set>
 
 namespace sharefs::mounts {
 
@@ -15,6 +16,7 @@ namespace {
 
 constexpr const char* k_fstab = "/etc/fstab";
 constexpr const char* k_units = "/etc/systemd/system";
+constexpr std::size_t k_most_unit_bytes = 64U << 10U;
 
 bool is_of_name(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.' ||
@@ -66,6 +68,18 @@ std::string unescaped(std::string_view unit) {
   return path;
 }
 
+/// systemd.mount(5). A masked unit is a link to /dev/null: without text.
+bool is_network_unit(std::string_view text) {
+  bool remote = false;
+  for (const auto& line : split_lines(text)) {
+    const auto setting = trim(line);
+    if (setting.starts_with("Type="))
+      return sys::is_shared_fs_type(trim(setting.substr(5)));
+    remote = remote || (setting.starts_with("What=") && setting.find(":/") != std::string_view::npos);
+  }
+  return remote;
+}
+
 Diagnosis stopped(const std::string& path, const Expected& expected, std::string message) {
   const auto name = shell_quote(expected.name.empty() ? expected.target : expected.name);
   return {Severity::error,
@@ -88,7 +102,7 @@ std::vector<Expected> fstab_mounts(std::string_view text) {
     if (fields.size() < 4 || fields[0].starts_with('#') || !fields[1].starts_with('/') || fields[1] == "/")
       continue;
     const auto options = split(fields[3], ',');
-    if (std::ranges::count(options, "noauto") == 0)
+    if (sys::is_shared_fs_type(fields[2]) && std::ranges::count(options, "noauto") == 0)
       found.push_back({normalize_path(decode_octal(fields[1])), "", fmt::format("{}:{}", k_fstab, number)});
   }
   return found;
@@ -108,8 +122,23 @@ std::vector<Expected> machine_mounts(sys::System& system) {
   std::vector<Expected> found;
   if (const auto fstab = system.files().read_if_exists(k_fstab); fstab && *fstab)
     found = fstab_mounts(**fstab);
-  const auto units = unit_mounts(system.entry({.path = k_units, .list = true}).names, k_units);
-  found.insert(found.end(), units.begin(), units.end());
+  const auto names = system.entry({.path = k_units, .list = true}).names;
+  const auto units = unit_mounts(names, k_units);
+  if (units.empty())
+    return found;
+  sys::EntryRequest questions;
+  for (const auto& unit : units)
+    questions.queries.push_back({.path = unit.origin, .follow = true, .read_bytes = k_most_unit_bytes});
+  for (const auto& name : names)
+    if (name.ends_with(".wants") || name.ends_with(".requires"))
+      questions.queries.push_back({.path = join_path(k_units, name), .list = true});
+  const auto answers = system.entries(questions);
+  std::set<std::string> enabled;
+  for (const auto& answer : answers)
+    enabled.insert(answer.names.begin(), answer.names.end());
+  for (std::size_t index = 0; index < units.size() && index < answers.size(); ++index)
+    if (enabled.contains(base_name(units[index].origin)) && is_network_unit(answers[index].content))
+      found.push_back(units[index]);
   return found;
 }
 

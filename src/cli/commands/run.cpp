@@ -244,9 +244,8 @@ extern const CommandSpec k_run_command{
     .description =
         "Finds the training script behind launchers (torchrun, deepspeed, accelerate, srun, conda run, ...), moves its "
         "dataset cache from shared storage to this node's own disk, leaves models and outputs where they are, and "
-        "becomes the command. What it does not understand it passes on unchanged, with a warning; in a job of many "
-        "ranks "
-        "the first one says what was done, others with -v only. "
+        "becomes the command. What it does not understand it passes on unchanged, with a warning. In a job of "
+        "many ranks the first one says what was done, the others only with -v. "
         "SHAREFS_CACHEFIX=0 in the environment switches all changes off.",
     .example =
         "sharefs run -- torchrun --nproc_per_node=8 train.py --cache_dir /data/share/cache --output_dir "

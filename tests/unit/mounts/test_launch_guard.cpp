@@ -61,6 +61,27 @@ TEST_CASE("a mount that answers, an automounter, and a local disk are there; a s
   CHECK(said(nfs, {{"true"}, {}, "/data/share"}, ETIMEDOUT).empty()); // a shell stands there: nothing is asked for
 }
 
+TEST_CASE(
+    "of this machine only enabled network mounts count: not a masked tmp.mount, nor a disk that is not plugged in") {
+  ScriptedSystem system;
+  const auto list = [&](const std::string& path, std::vector<std::string> names) {
+    system.machine.entries[path].kind = sys::EntryKind::directory;
+    system.machine.entries[path].names = std::move(names);
+  };
+  list("/etc/systemd/system",
+       {"data-share.mount", "mnt-disk.mount", "old.mount", "remote-fs.target.wants", "tmp.mount"});
+  list("/etc/systemd/system/remote-fs.target.wants", {"data-share.mount", "mnt-disk.mount", "tmp.mount"});
+  test::add_file(system, "/etc/systemd/system/data-share.mount", "[Mount]\nWhat=srv:/x\nWhere=/data/share\n");
+  test::add_file(system, "/etc/systemd/system/mnt-disk.mount", "[Mount]\nWhat=/dev/sdb1\nType=ext4\n");
+  test::add_file(system, "/etc/systemd/system/old.mount", "[Mount]\nWhat=srv:/old\nType=nfs\n");
+  test::add_file(system, "/etc/systemd/system/tmp.mount", "");
+  test::leave_rest_missing(system);
+  const auto found = machine_mounts(system);
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].target == "/data/share");
+  CHECK(fstab_mounts("/dev/sdc1 /media/usb ext4 nofail 0 0\n").empty());
+}
+
 TEST_CASE("what fstab and units want") {
   const auto targets = [](const std::vector<Expected>& all) {
     std::string text;
