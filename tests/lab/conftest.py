@@ -1,4 +1,4 @@
-"""Fixtures: `lab` gives each test fresh hosts in a guest, `kernel_lab` separate kernels."""
+"""Fixtures: `lab` gives each test fresh hosts in a guest, `kernel_lab` separate kernels, `boot_lab` machines with systemd."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from sharefslab import BaseCluster, Cluster, KernelCluster, missing_prerequisites  # noqa: E402
 from sharefslab.attack import attacked_cluster  # noqa: E402
-from sharefslab.cluster import DEFAULT_HOSTS  # noqa: E402
+from sharefslab.cluster import DEFAULT_HOSTS, is_server  # noqa: E402
 
 _CLUSTER = pytest.StashKey[BaseCluster]()
 
@@ -32,9 +32,9 @@ def lab_ready() -> None:
         pytest.fail("the lab lacks: " + ", ".join(missing) + "; run scripts/setup.sh --lab", pytrace=False)
 
 
-def _hosts(request: pytest.FixtureRequest) -> tuple[str, ...]:
+def _hosts(request: pytest.FixtureRequest, default: tuple[str, ...] = DEFAULT_HOSTS) -> tuple[str, ...]:
     marker = request.node.get_closest_marker("lab_hosts")
-    return marker.args if marker else DEFAULT_HOSTS
+    return marker.args if marker else default
 
 
 @pytest.fixture
@@ -66,6 +66,15 @@ def attacked(lab_ready: None) -> Iterator[Cluster]:
 def kernel_lab(request: pytest.FixtureRequest, lab_ready: None) -> Iterator[KernelCluster]:
     """As `lab`, but each host has a kernel of its own: for power loss and frozen machines. Needs root."""
     with KernelCluster(hosts=_hosts(request)) as cluster:
+        request.node.stash[_CLUSTER] = cluster
+        yield cluster
+
+
+@pytest.fixture
+def boot_lab(request: pytest.FixtureRequest, lab_ready: None) -> Iterator[KernelCluster]:
+    """As `kernel_lab`, but hosts server and node1, and each node boots a Debian of its own with systemd."""
+    hosts = _hosts(request, ("server", "node1"))
+    with KernelCluster(hosts=hosts, systemd=[name for name in hosts if not is_server(name)]) as cluster:
         request.node.stash[_CLUSTER] = cluster
         yield cluster
 

@@ -4,7 +4,7 @@
 //                  ended by a NUL; standard input is id.in if it exists, output goes to id.out and id.err
 //   KILL id signal to the job's process group
 //   SYNC id        make the output so far visible outside; answered by SYNCED id
-//   HALT           power off
+//   HALT           power off; a system that has an init of its own shuts down in its order
 //
 // It says READY once, and DONE id status (as from wait(2)) for each job. Files carry the contents because
 // they are safe for any bytes and any size; each has a new name because the guest caches what it has read.
@@ -122,8 +122,12 @@ static void obey(const char* request) {
   } else if (sscanf(request, "SYNC %ld", &id) == 1) {
     synchronize(id);
   } else if (strcmp(request, "HALT") == 0) {
-    sync();
-    reboot(RB_POWER_OFF);
+    if (getpid() != 1)
+      kill(1, SIGRTMIN + 4); // to systemd: `systemctl poweroff`
+    else {
+      sync();
+      reboot(RB_POWER_OFF);
+    }
   }
 }
 

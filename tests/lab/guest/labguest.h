@@ -25,7 +25,8 @@ struct boot_config {
   char share[PATH_MAX];    // outer path
   char binary[PATH_MAX];   // outer path of the program under test; empty: none
   char hostname[64];
-  char disk[64]; // block device of the root file system; empty: a root in memory
+  char disk[64];       // block device of the root file system; empty: a root in memory
+  char init[PATH_MAX]; // what the disk, which then holds a whole system, starts as process 1; empty: labguest itself
 };
 
 // A command to run, on a host or (host "-") in the guest itself.

@@ -16,7 +16,7 @@ static void read_setting(struct boot_config* config, const char* key, const char
   } settings[] = {
       {"project", config->project, sizeof config->project}, {"share", config->share, sizeof config->share},
       {"binary", config->binary, sizeof config->binary},    {"hostname", config->hostname, sizeof config->hostname},
-      {"disk", config->disk, sizeof config->disk},
+      {"disk", config->disk, sizeof config->disk},          {"init", config->init, sizeof config->init},
   };
   for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
     if (strcmp(settings[i].key, key) == 0)
@@ -44,12 +44,27 @@ static void read_config(struct boot_config* config) {
   fclose(file);
 }
 
+// The agent is there before the system that the disk has, and answers until that kills everything at its end.
+static void start_init(const char* init) {
+  const pid_t agent = fork();
+  if (agent < 0)
+    fail("fork");
+  if (agent == 0) {
+    setsid();
+    return;
+  }
+  execl(init, init, NULL);
+  fail("%s", init);
+}
+
 int main(int argc, char** argv) {
   umask(022);
   if (getpid() == 1) {
     static struct boot_config config;
     read_config(&config);
     build_guest_root(&config);
+    if (*config.init)
+      start_init(config.init);
     serve_requests("/dev/ttyS0");
   }
   if (argc == 3 && strcmp(argv[1], "host") == 0)

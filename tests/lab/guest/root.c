@@ -41,11 +41,7 @@ static void make_skeleton(void) {
                                             "var/lib/nfs/nfsdcld",
                                             "var/lib/nfs/rpc_pipefs",
                                             "var/log",
-                                            "var/spool",
-                                            "lab-bin",
-                                            "project",
-                                            "binary",
-                                            "share"};
+                                            "var/spool"};
   for (size_t i = 0; i < sizeof directories / sizeof *directories; i++)
     make_directory(directories[i], 0755);
   make_directory("root", 0700);
@@ -61,11 +57,18 @@ static void make_skeleton(void) {
   make_link("../run", "var/run");
 }
 
+static void make_lab_directories(void) {
+  static const char* const directories[] = {"lab-bin", "project", "binary", "share"};
+  for (size_t i = 0; i < sizeof directories / sizeof *directories; i++)
+    make_directory(directories[i], 0755);
+}
+
 // A disk that has an /etc has been installed before: what its host changed stays.
 static void install(void) {
   if (access("etc/passwd", F_OK) == 0)
     return;
   make_skeleton();
+  make_lab_directories();
   copy_etc(NEW_ROOT);
   write_text("etc/fstab", "");
   write_text("etc/exports", "");
@@ -145,11 +148,18 @@ void build_guest_root(const struct boot_config* config) {
   }
   if (chdir(NEW_ROOT) != 0)
     fail("chdir " NEW_ROOT);
-  install();
+  if (*config->init) {
+    make_lab_directories();
+    // Its own programs, but the modules of this kernel.
+    make_directory("usr/lib/modules", 0755);
+    mount_or_fail("modules", "usr/lib/modules", "hostfs", MS_RDONLY, "/usr/lib/uml/modules");
+  } else {
+    install();
+    mount_or_fail("usr", "usr", "hostfs", MS_RDONLY, "/usr");
+  }
   make_directory("exchange", 0700);
   make_directory("disks", 0700);
 
-  mount_or_fail("usr", "usr", "hostfs", MS_RDONLY, "/usr");
   mount_or_fail("project", "project", "hostfs", MS_RDONLY, config->project);
   mount_or_fail("exchange", "exchange", "hostfs", 0, config->exchange);
   mount_or_fail("share", "share", "hostfs", 0, config->share);

@@ -31,8 +31,9 @@ class Guest:
     """A guest kernel with its agent. Made powered off; `boot` may be called again after each end.
 
     `disks` are outer image files, which become /dev/ubda and so on; with any, the first one is the root file
-    system. `command_prefix` is put before the kernel's command line, to start it in a network namespace.
+    system; `COW,IMAGE` keeps what the guest writes in COW. `command_prefix` is put before the kernel's command line, to start it in a network namespace.
     `share` is the outer directory that the guest has at /share; without it, the guest gets one of its own.
+    `init` is for a disk with a whole system: what that starts as process 1, beside which the agent then runs.
     """
 
     def __init__(
@@ -40,10 +41,11 @@ class Guest:
         name: str = "guest",
         memory: str = "1G",
         core: int | None = None,
-        disks: Sequence[Path] = (),
+        disks: Sequence[Path | str] = (),
         command_prefix: Sequence[str] = (),
         kernel_arguments: Sequence[str] = (),
         share: Path | None = None,
+        init: str = "",
     ) -> None:
         self.name = name
         self.directory = paths.new_state_directory()
@@ -52,6 +54,7 @@ class Guest:
         self._memory = memory
         self._core = default_core() if core is None else core
         self._disks = list(disks)
+        self._init = init
         self._command_prefix = list(command_prefix)
         self._kernel_arguments = list(kernel_arguments)
         self._process: subprocess.Popen[bytes] | None = None
@@ -77,6 +80,7 @@ class Guest:
             "binary": paths.program_under_test() or "",
             "hostname": self.name,
             "disk": "ubda" if self._disks else "",
+            "init": self._init,
         }
         text = "".join(f"{key}={value}\n" for key, value in settings.items())
         (self.exchange / "guest.conf").write_text(text, encoding="utf-8")
@@ -150,13 +154,17 @@ class Guest:
         wait_until(lambda: not _group_lives(group), 10.0, 0.01, f"the processes of guest {self.name} end")
         self._close_lines()
 
-    def power_off(self, timeout: float = 10.0) -> None:
-        """Ends the guest after its file systems are written; by force if it does not end in time."""
-        with contextlib.suppress(LabError, subprocess.TimeoutExpired):
+    def power_off(self, timeout: float = 10.0) -> bool:
+        """Shuts the guest down, by force if that takes too long. Returns whether it ended by itself."""
+        try:
             self._send("HALT")
             assert self._process
             self._process.wait(timeout)
-        self.kill()
+            return True
+        except (LabError, subprocess.TimeoutExpired):
+            return False
+        finally:
+            self.kill()
 
     def freeze(self) -> None:
         assert self._process

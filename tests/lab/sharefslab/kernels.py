@@ -5,17 +5,20 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Sequence
+import time
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from .cluster import DEFAULT_HOSTS, BaseCluster, HostName, address_of, is_server, mac_of, set_latency
 from .errors import LabError
 from .guest import Guest
-from .host import Host
+from .host import Host, Job
+from .image import INIT, systemd_image
 from .installation import LOAD_MODULES, RUN_RC_LOCAL, SHORTEN_GRACE, add_users, make_homes, write_hosts_file
 from .network import Network
 from .nfs import SHARE
 from .paths import new_state_directory
+from .systemd import wait_for_boot
 
 SETUP_TIMEOUT = 90.0
 ROOT_SIZE = "512M"
@@ -36,10 +39,16 @@ def _make_disk(path: Path, size: str) -> None:
 
 
 class KernelCluster(BaseCluster):
-    """Hosts with a kernel each. Needs root on the outer machine, for the network between them."""
+    """Hosts with a kernel each. Needs root on the outer machine, for the network between them.
 
-    def __init__(self, hosts: Sequence[str] = DEFAULT_HOSTS, memory: str = "512M") -> None:
+    Those named in `systemd` boot a Debian of their own, with systemd; the others start nothing by themselves.
+    """
+
+    def __init__(
+        self, hosts: Sequence[str] = DEFAULT_HOSTS, memory: str = "512M", systemd: Collection[str] = ()
+    ) -> None:
         self.hosts = {}
+        self._systemd = frozenset(systemd)
         self._network = Network()
         self._disks = new_state_directory()
         self.share = self._disks / "share"
@@ -53,11 +62,14 @@ class KernelCluster(BaseCluster):
             raise
 
     def _add_host(self, number: int, name: str, memory: str, core: int) -> None:
-        disks = [self._disks / f"{name}.root"]
-        _make_disk(disks[0], ROOT_SIZE)
+        disks: list[Path | str] = [self._disks / f"{name}.root"]
+        if name in self._systemd:
+            disks = [f"{disks[0]},{systemd_image()}"]
+        else:
+            _make_disk(self._disks / f"{name}.root", ROOT_SIZE)
         if is_server(name):
             disks.append(self._share_image(name))
-            _make_disk(disks[1], SHARE_SIZE)
+            _make_disk(self._share_image(name), SHARE_SIZE)
         address = address_of(number)
         self._network.add_tap(_tap(name))
         guest = Guest(
@@ -68,7 +80,10 @@ class KernelCluster(BaseCluster):
             command_prefix=self._network.command_prefix,
             share=self.share,
             kernel_arguments=[f"vec0:transport=tap,ifname={_tap(name)},depth=128,gro=1,mac={mac_of(address)}"],
+            init=INIT if name in self._systemd else "",
         )
+        network = f"ip link set vec0 name eth0\nip address add {address}/24 dev eth0\nip link set eth0 up\n"
+        (guest.exchange / "network").write_text(network, encoding="utf-8")
         self.hosts[name] = Host(name, address, guest, "-")
 
     def _share_image(self, name: str) -> Path:
@@ -80,20 +95,19 @@ class KernelCluster(BaseCluster):
         for host in hosts:
             host.guest.wait_booted()
             host.powered = True
+            if host.name in self._systemd and first:
+                wait_for_boot(host, SETUP_TIMEOUT)
             host.run("set -e\n" + self._setup_script(host, first), timeout=SETUP_TIMEOUT, check=True)
 
     def _setup_script(self, host: Host, first: bool) -> str:
-        script = f"""
-ip link set vec0 name eth0
-ip address add {host.address}/24 dev eth0
-ip link set eth0 up
-{LOAD_MODULES}
-"""
+        plain = host.name not in self._systemd
+        script = f". /exchange/network\n{LOAD_MODULES}" if plain else ""
         if is_server(host.name):
             script += f"{SHORTEN_GRACE}mkdir -p {SHARE}\nmount /dev/ubdb {SHARE}\n"
         if first:
+            script += add_users() + make_homes() if plain else ""
             addresses = {other.name: other.address for other in self}
-            script += add_users() + make_homes() + write_hosts_file(addresses)
+            script += write_hosts_file(addresses)
             # An empty share, and a disk that a power loss finds as it is now.
             script += f"rm -rf {SHARE}/lost+found /lost+found\nsync\n"
         return script
@@ -111,14 +125,41 @@ ip link set eth0 up
         victim.guest.kill()
         victim.powered = False
 
-    def reboot(self, host: HostName, rc_local: bool = False) -> None:
+    def power_off(self, host: HostName, timeout: float = 150.0) -> float:
+        """Shuts the host down in its own order, and returns the seconds it took.
+
+        After `timeout` seconds its power is cut, and LabError raised.
+        """
+        victim = self._running(host)
+        begun = time.monotonic()
+        orderly = victim.guest.power_off(timeout)
+        victim.powered = False
+        if not orderly:
+            raise LabError(f"host {victim.name} was not off within {timeout:g} s:\n{victim.guest.console()}")
+        return time.monotonic() - begun
+
+    def power_on(self, host: HostName, rc_local: bool = False) -> Job | None:
+        """Boots a host that is off, and returns when it takes commands.
+
+        With systemd that is at once, long before multi-user.target: see sharefslab.systemd. Without, nothing is
+        started unless `rc_local` wants /etc/rc.local, which is then returned: it may still run.
+        """
         victim = self[host]
-        self.kill(victim)
+        if victim.guest.running:
+            raise LabError(f"host {victim.name} is on")
         self.restore_traffic(victim)
         self._boot([victim], first=False)
         victim.boots += 1
-        if rc_local:
-            victim.run(RUN_RC_LOCAL)
+        return victim.start(RUN_RC_LOCAL) if rc_local else None
+
+    def reboot(self, host: HostName, rc_local: bool = False) -> None:
+        """As of every cluster, but a host with systemd, if it is on, shuts down in its order (see `power_on`)."""
+        victim = self[host]
+        if victim.name in self._systemd and victim.guest.running:
+            self.power_off(victim)
+        self.kill(victim)
+        if job := self.power_on(victim, rc_local):
+            job.wait_or_kill()
 
     def freeze(self, host: HostName) -> None:
         self._running(host).guest.freeze()
