@@ -1,5 +1,6 @@
 """Hosts with real kernel NFS and real faults, in processes of this machine: without KVM or Docker."""
 
+from . import systemd
 from .cluster import BaseCluster
 from .errors import CommandFailed, CommandTimeout, GuestDied, LabError
 from .guest import Guest
@@ -23,5 +24,6 @@ __all__ = [
     "LabError",
     "boot_guest",
     "missing_prerequisites",
+    "systemd",
     "wait_until",
 ]

@@ -52,6 +52,7 @@ def _parser() -> argparse.ArgumentParser:
     up = commands.add_parser("up", help="start a lab")
     up.add_argument("--nodes", type=int, default=2, metavar="N", help="hosts besides the server (2)")
     up.add_argument("--kernels", action="store_true", help="a kernel for each host; needs root")
+    up.add_argument("--systemd", action="store_true", help="with --kernels, whose nodes boot a Debian with systemd")
     up.add_argument("--server-started", action="store_true", help="export /srv/share, without sharefs")
 
     shell = commands.add_parser("shell", help="an interactive shell on a host; Ctrl-] leaves it")
@@ -173,7 +174,9 @@ def _become_driver(
 
 def _make_cluster(options: argparse.Namespace) -> BaseCluster:
     names = host_names(options.nodes)
-    return KernelCluster(names) if options.kernels else Cluster(names)
+    if options.kernels or options.systemd:
+        return KernelCluster(names, systemd=names[1:] if options.systemd else ())
+    return Cluster(names)
 
 
 def _detach(log: Path) -> None:

@@ -41,7 +41,7 @@ def _make_disk(path: Path, size: str) -> None:
 class KernelCluster(BaseCluster):
     """Hosts with a kernel each. Needs root on the outer machine, for the network between them.
 
-    Those named in `systemd` boot a Debian of their own, with systemd; the others start nothing by themselves.
+    The nodes named in `systemd` boot a Debian of their own, with systemd; the others start nothing by themselves.
     """
 
     def __init__(
