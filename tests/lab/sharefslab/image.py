@@ -19,6 +19,7 @@ INIT = "/lib/systemd/systemd"
 _SIZE = "2G"  # sparse; sharefs looks for 1 GiB of free space
 _PACKAGES = (
     *("systemd", "systemd-sysv", "dbus", "nfs-common", "rpcbind", "iproute2", "kmod", "procps", "acl", "e2fsprogs"),
+    "netbase",  # its /etc/protocols: mount.nfs has no NFSv3 without
     *("libyaml-cpp0.7", "libspdlog1.10", "libfmt9", "libutf8proc2"),  # of sharefs
 )
 # Manuals and translations: a third of the size.
