@@ -17,7 +17,8 @@ readonly cluster_packages=(
     e2fsprogs util-linux kmod acl procps python3 python3-yaml
 )
 readonly lab_packages=(
-    "${cluster_packages[@]}" attr mmdebstrap strace openssh-client openssh-server psmisc rsync python3-pytest python3-venv
+    "${cluster_packages[@]}" attr mmdebstrap strace openssh-client openssh-server psmisc rsync
+    python3-pytest python3-venv
 )
 # The real launchers with which tests/launchers compares sharefs.
 readonly launcher_packages=(

@@ -45,6 +45,7 @@ class TestSystemd:
         assert node.run("echo $(</proc/1/comm) $(hostname); id -u alice; exit 7").out == "systemd node1\n2001\n"
         assert node.run("systemctl is-system-running --wait").out == "running\n"
         assert node.run("systemctl list-jobs --no-legend; systemctl --failed --no-legend").out == ""
+        assert node.run("stat -c %a / && sharefs --version", user="alice").out.startswith("755\n")
         assert node.run("systemd-run --quiet --wait --pipe sharefs --version").ok
 
         node.write_file("/etc/kept", "over the reboot")

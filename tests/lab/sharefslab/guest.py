@@ -31,7 +31,8 @@ class Guest:
     """A guest kernel with its agent. Made powered off; `boot` may be called again after each end.
 
     `disks` are outer image files, which become /dev/ubda and so on; with any, the first one is the root file
-    system; `COW,IMAGE` keeps what the guest writes in COW. `command_prefix` is put before the kernel's command line, to start it in a network namespace.
+    system; `COW,IMAGE` keeps what the guest writes in COW. `command_prefix` is put before the kernel's command line,
+    to start it in a network namespace.
     `share` is the outer directory that the guest has at /share; without it, the guest gets one of its own.
     `init` is for a disk with a whole system: what that starts as process 1, beside which the agent then runs.
     """

@@ -8,7 +8,6 @@ import os
 import platform
 import shutil
 import subprocess
-import tempfile
 from pathlib import Path
 
 from . import paths
@@ -89,7 +88,7 @@ ln -s /lab-bin/sharefs /usr/local/bin/sharefs
 
 def systemd_image() -> Path:
     """The image, which is made once for each list of packages. Guests write to copies (see Guest)."""
-    parts = [*_PACKAGES, *_LEFT_OUT, _SIZE, _CUSTOMIZE]
+    parts = [*_PACKAGES, *_LEFT_OUT, _SIZE, _CUSTOMIZE, _release()]
     digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
     image = paths.cache_directory() / f"systemd-{digest}.img"
     image.parent.mkdir(parents=True, exist_ok=True)
@@ -105,14 +104,14 @@ def _make(image: Path) -> None:
     if not shutil.which("mmdebstrap"):
         raise LabError("the lab lacks: mmdebstrap; run scripts/setup.sh --lab")
     unfinished = image.with_suffix(".new")
-    # Not in a state directory of the lab: its path would be of no use to anybody who looks for space.
-    work = Path(tempfile.mkdtemp(dir=image.parent, prefix="system-"))
+    work = paths.new_state_directory()
     root = work / "root"
     try:
         _run(
-            *("mmdebstrap", "--quiet", "--variant=minbase", "--mode=root", f"--include={','.join(_PACKAGES)}"),
+            # What it mounts in the new root must never be seen by those who remove that.
+            *("unshare", "--mount", "mmdebstrap", "--quiet", "--variant=minbase", "--mode=root"),
             *(f"--dpkgopt=path-exclude={pattern}" for pattern in _LEFT_OUT),
-            *(platform.freedesktop_os_release()["VERSION_CODENAME"], str(root), *_mirror()),
+            *(f"--include={','.join(_PACKAGES)}", _release(), str(root), *_mirror()),
         )
         _run("chroot", str(root), "bash", "-c", _CUSTOMIZE)
         unfinished.unlink(missing_ok=True)
@@ -123,6 +122,11 @@ def _make(image: Path) -> None:
     finally:
         shutil.rmtree(work, ignore_errors=True)
         unfinished.unlink(missing_ok=True)
+
+
+def _release() -> str:
+    """Of this machine, as its sharefs is linked with the libraries of that."""
+    return platform.freedesktop_os_release()["VERSION_CODENAME"]
 
 
 def _mirror() -> list[str]:
