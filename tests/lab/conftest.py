@@ -1,4 +1,4 @@
-"""Fixtures: `lab` gives each test fresh hosts in a guest, `kernel_lab` separate kernels, `boot_lab` nodes with systemd."""
+"""Fixtures: `lab` gives each test fresh hosts in a guest, `kernel_lab` separate kernels, `boot_lab` systemd, too."""
 
 from __future__ import annotations
 
