@@ -11,6 +11,16 @@
 
 namespace sharefs::mounts {
 
+/// What mounts it again at boot.
+enum class BootWay {
+  none,
+  automatic, ///< unit where systemd runs, else rc_local
+  unit,      ///< a .mount, and a service that starts it when the server answers
+  automount, ///< a .mount, and an .automount that starts it at the first use
+  fstab,     ///< a line, and with systemd the same service
+  rc_local,  ///< a command in rc.local that waits in the background
+};
+
 struct MountPoint {
   std::string name = {};        ///< "share"; empty for a mount that only the mount table knows
   std::string server = {};      ///< host name or address to mount from; empty: only the target is known
@@ -18,7 +28,7 @@ struct MountPoint {
   std::string target = {};      ///< mount point; absolute, normalized
   std::string profile = "safe"; ///< see profiles.hpp
   Settings options = {};        ///< own ones; decide() adds the profile's
-  bool boot = false;            ///< to be mounted at boot
+  BootWay boot = BootWay::none;
   bool here = false;            ///< its server is this host: used as it lies, never over NFS, which could hang both
   std::string server_name = {}; ///< as sharefs.yaml calls it; empty: as `server`
   std::string origin = {};      ///< file:line for messages

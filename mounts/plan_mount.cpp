@@ -101,15 +101,22 @@ Diagnoses rivals(const Decided& decided, const MountPoint& point) {
 void add_directories(plan::Plan& plan, const Observation& seen, const MountPoint& point, const std::string& outer,
                      std::set<std::string>& made) {
   const auto target = seen.targets.find(point.target);
-  if (outer.empty() && (target == seen.targets.end() || target->second.exists()))
+  if (outer.empty() && target == seen.targets.end())
     return;
+  const bool exists = outer.empty() && target->second.exists();
   const auto& there = outer.empty() ? target->second.ancestor : outer;
-  for (const auto& path : ancestors_and_self(point.target)) {
+  for (const auto& path : exists ? std::vector<std::string>() : ancestors_and_self(point.target)) {
     if (is_under(there, path) || !made.insert(path).second)
       continue;
     const bool shared = outer.empty() && path != point.target;
     plan.add(shared ? "" : point.target, "the mount point", plan::MakeDirectory{path, 0755, std::nullopt});
   }
+  // What is written while nothing is mounted would lie on this host's own disk, hidden later. Where the mount is to
+  // come back at boot, that can only be a mistake.
+  if (outer.empty() && point.boot != BootWay::none)
+    plan.add(point.target, "while nothing is mounted there",
+             exists ? plan::SetImmutable{point.target, true, target->second.device, target->second.inode}
+                    : plan::SetImmutable{point.target});
 }
 
 } // namespace
@@ -167,10 +174,6 @@ MountPlan plan_mounts(const Observation& seen, const std::vector<MountPoint>& wa
     add_directories(result.plan, seen, *point, outer_of(decided.planned, point->target), made);
     add_mount_step(result.plan, point->target, *point, deadline);
     append(result.plan.notes, notes_on(*point));
-    if (point->boot)
-      result.plan.notes.push_back(fmt::format(
-          "{}: `boot: auto` is not done by this version: the mount will not come back by itself after a reboot",
-          name_of(*point)));
   }
   result.plan = plan::merge_nested_groups(std::move(result.plan));
   return result;

@@ -44,7 +44,7 @@ struct Mount {
   std::string at;               ///< mount point
   std::string profile = "safe"; ///< safe, recipe, immutable
   std::vector<std::string> options;
-  std::string boot = "none"; ///< none or auto
+  std::string boot = "none"; ///< none, auto, unit, automount, fstab or rc.local
   Origin origin;
   friend bool operator==(const Mount&, const Mount&) = default;
 };

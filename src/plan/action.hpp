@@ -104,6 +104,15 @@ struct SetAccess {
   friend bool operator==(const SetAccess&, const SetAccess&) = default;
 };
 
+/// The inode flag `i` of a directory (chattr(1)): nobody, root neither, writes in a mount point while nothing is
+/// mounted there. A file system that does not know it is left as it is.
+struct SetImmutable {
+  std::string path;
+  bool immutable = true;
+  std::uint64_t device = 0, inode = 0; ///< as for SetAccess
+  friend bool operator==(const SetImmutable&, const SetImmutable&) = default;
+};
+
 using Mount = sys::MountCall;
 using Unmount = sys::UnmountCall;
 
@@ -125,11 +134,12 @@ struct RunTool {
   bool harmless = false;         ///< changes nothing by itself (a reload); undo runs it again, at the end
   std::vector<int> accept = {0}; ///< exit codes that are success
   std::chrono::milliseconds deadline{30'000};
+  bool silent = false; ///< any output is a failure, whatever the exit code (systemd-analyze verify)
   friend bool operator==(const RunTool&, const RunTool&) = default;
 };
 
 using Action = std::variant<WriteFile, RemoveFile, MakeDirectory, RemoveDirectory, MakeLink, RemoveLink, SwapLink,
-                            Rename, SetAccess, Mount, Unmount, RemoveTree, RunTool>;
+                            Rename, SetAccess, SetImmutable, Mount, Unmount, RemoveTree, RunTool>;
 
 /// One line in the imperative: "write /etc/exports.d/sharefs.exports", "mount storage1:/mnt/share on /data/share".
 std::string describe(const Action& action);

@@ -10,8 +10,9 @@ namespace sharefs::plan {
 
 /// The name of each alternative in JSON, in the order of the variant.
 inline constexpr std::array<std::string_view, std::variant_size_v<Action>> k_kinds{
-    "write_file", "remove_file", "make_directory", "remove_directory", "make_link",   "remove_link", "swap_link",
-    "rename",     "set_access",  "mount",          "unmount",          "remove_tree", "run_tool"};
+    "write_file",  "remove_file", "make_directory", "remove_directory", "make_link",
+    "remove_link", "swap_link",   "rename",         "set_access",       "set_immutable",
+    "mount",       "unmount",     "remove_tree",    "run_tool"};
 
 /// Calls `visit(name, field)` for each field, and `visit.mode(name, field)` for permission bits (octal in JSON): of the
 /// actions, and of the structs in them (Actor, sys::User, Access). A name means the same in all of them.
@@ -54,6 +55,8 @@ template <class A, class Visitor> void visit_fields(A& a, Visitor&& visit) {
     visit("default_acl", a.default_acl);
   if constexpr (requires { a.group; })
     visit("group", a.group);
+  if constexpr (requires { a.immutable; })
+    visit("immutable", a.immutable);
   if constexpr (requires { a.device; })
     visit("device", a.device);
   if constexpr (requires { a.inode; })
@@ -62,6 +65,8 @@ template <class A, class Visitor> void visit_fields(A& a, Visitor&& visit) {
     visit("argv", a.argv);
   if constexpr (requires { a.undo; })
     visit("undo", a.undo);
+  if constexpr (requires { a.silent; })
+    visit("silent", a.silent);
   if constexpr (requires { a.harmless; })
     visit("harmless", a.harmless);
   if constexpr (requires { a.accept; })

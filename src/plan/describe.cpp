@@ -54,6 +54,9 @@ struct Describer {
   std::string operator()(const SetAccess& a) const {
     return fmt::format("set access of {}: {}", shell_quote(a.path), access_text(a.after, a.group.value_or("")));
   }
+  std::string operator()(const SetImmutable& a) const {
+    return (a.immutable ? "forbid writing in " : "allow writing in ") + shell_quote(a.path);
+  }
   std::string operator()(const Mount& a) const {
     return fmt::format("{} {} {} {}", a.fs_type == sys::k_bind ? "bind" : "mount", shell_quote(a.source),
                        a.fs_type == sys::k_bind ? "to" : "on", shell_quote(a.target));

@@ -1,7 +1,9 @@
-// MakeDirectory, RemoveDirectory and Rename. In a child.
+// MakeDirectory, RemoveDirectory, Rename and SetImmutable. In a child.
 #include "plan/perform.hpp"
 
 #include <cerrno>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
 
 namespace sharefs::plan {
 
@@ -55,6 +57,35 @@ Result<Outcome> act(RemoveDirectory& action, const Ground& ground, Phase phase) 
     return fail(errno_error(errno, action.path));
   }
   return synced(*found, action.path);
+}
+
+Result<Outcome> act(SetImmutable& action, const Ground& ground, Phase phase) {
+  const auto found = ground.find(action.path, true);
+  if (!found)
+    return fail(found.error());
+  if (!found->exists() && !action.immutable)
+    return Outcome::unchanged;
+  if (!found->is_directory())
+    return conflict(action.path, "a directory", found->text());
+  if (action.inode != 0 && (action.device != found->status.st_dev || action.inode != found->status.st_ino))
+    return conflict(action.path, "the directory that the plan was made for", "another one");
+  const sys::Fd directory(::openat(found->fd.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  int flags = 0;
+  if (!directory)
+    return fail(errno_error(errno, action.path));
+  if (::ioctl(directory.get(), FS_IOC_GETFLAGS, &flags) != 0)
+    return Outcome::unchanged; // NFS, old tmpfs, and others that have no such flags
+  const int wanted = action.immutable ? flags | FS_IMMUTABLE_FL : flags & ~FS_IMMUTABLE_FL;
+  if (flags == wanted)
+    return Outcome::unchanged;
+  if (phase == Phase::look)
+    return Outcome::done;
+  if (::ioctl(directory.get(), FS_IOC_SETFLAGS, &wanted) == 0)
+    return Outcome::done;
+  // EPERM: a container without CAP_LINUX_IMMUTABLE. What was protected must not be taken for free again.
+  if (action.immutable && (errno == EOPNOTSUPP || errno == ENOTTY || errno == EINVAL || errno == EPERM))
+    return Outcome::unchanged;
+  return fail(errno_error(errno, action.path));
 }
 
 Result<Outcome> act(Rename& action, const Ground& ground, Phase phase) {

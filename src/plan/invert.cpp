@@ -25,6 +25,7 @@ struct Inverter {
     // the directory stays.)
     return SetAccess{a.path, a.after, a.before.value_or(a.after)};
   }
+  Inverse operator()(const SetImmutable& a) const { return SetImmutable{a.path, !a.immutable, a.device, a.inode}; }
   Inverse operator()(const Mount& a) const {
     Unmount inverse;
     inverse.target = a.target;

@@ -29,6 +29,7 @@ Result<Outcome> act(RemoveLink& action, const Ground& ground, Phase phase);
 Result<Outcome> act(SwapLink& action, const Ground& ground, Phase phase);
 Result<Outcome> act(Rename& action, const Ground& ground, Phase phase);
 Result<Outcome> act(SetAccess& action, const Ground& ground, Phase phase);
+Result<Outcome> act(SetImmutable& action, const Ground& ground, Phase phase);
 Result<Outcome> act(RemoveTree& action, const Ground& ground, Phase phase);
 // Through System, each with its own deadline.
 Result<Outcome> act(Mount& action, sys::System& system, Phase phase);

@@ -65,12 +65,16 @@ Result<Outcome> act(RunTool& action, sys::System& system, Phase phase) {
       error.hint = install_hint(action.argv.front());
     return fail(std::move(error));
   }
-  if (!completed->timed_out && std::ranges::find(action.accept, completed->exit_code) != action.accept.end())
-    return Outcome::done;
   auto lines = lines_said(*completed);
+  const bool accepted =
+      !completed->timed_out && std::ranges::find(action.accept, completed->exit_code) != action.accept.end();
+  if (accepted && !(action.silent && !lines.empty()))
+    return Outcome::done;
   auto message = "`" + shell_join(action.argv) + "`";
   if (completed->timed_out)
     message += " did not end within " + format_duration(action.deadline / std::chrono::microseconds(1));
+  else if (accepted)
+    message += " found a fault";
   else
     message += fmt::format(" failed with exit code {}", completed->exit_code);
   if (!lines.empty()) {

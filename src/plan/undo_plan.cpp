@@ -12,8 +12,10 @@ bool is_harmless(const Action& action) {
   return tool != nullptr && tool->harmless;
 }
 
-/// SetAccess that had nothing to set.
+/// A check, or SetAccess that had nothing to set.
 bool changes_nothing(const Action& action) {
+  if (const auto* tool = std::get_if<RunTool>(&action))
+    return tool->silent;
   const auto* access = std::get_if<SetAccess>(&action);
   return access != nullptr && access->before == access->after;
 }
@@ -48,9 +50,11 @@ Plan undo_plan(const JournalEntry& entry, const std::vector<JournalEntry>& entri
     const auto inverse = invert(action);
     if (!inverse)
       plan.notes.push_back("cannot be undone: " + describe(action));
-    else if (!is_harmless(action) && !changes_nothing(*inverse))
+    else if (changes_nothing(*inverse))
+      continue;
+    else if (!is_harmless(action))
       plan.add(group, "undo: " + why, *inverse);
-    else if (is_harmless(action) && std::ranges::none_of(reloads, is_same))
+    else if (std::ranges::none_of(reloads, is_same))
       reloads.push_back({group, why, action});
   }
   for (const auto& attempt : entries)

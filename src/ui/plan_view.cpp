@@ -36,6 +36,7 @@ struct MarkOf {
   Mark operator()(const plan::SwapLink& /*action*/) const { return k_changes; }
   Mark operator()(const plan::Rename& /*action*/) const { return k_changes; }
   Mark operator()(const plan::SetAccess& /*action*/) const { return k_changes; }
+  Mark operator()(const plan::SetImmutable& /*action*/) const { return k_changes; }
   Mark operator()(const plan::Mount& /*action*/) const { return k_makes; }
   Mark operator()(const plan::Unmount& /*action*/) const { return k_takes_away; }
   Mark operator()(const plan::RemoveTree& /*action*/) const { return k_takes_away; }

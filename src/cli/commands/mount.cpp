@@ -2,6 +2,7 @@
 #include "base/text.hpp"
 #include "cli/commands/mount_support.hpp"
 #include "cli/exit_code.hpp"
+#include "mounts/boot.hpp"
 #include "mounts/diagnose.hpp"
 #include "mounts/plan_mount.hpp"
 
@@ -36,6 +37,20 @@ Diagnoses check_made(Context& context, const mounts::Observation& before, const 
   return mounts::diagnose(*after);
 }
 
+/// Those that are mounted, or will be, come back at boot as sharefs.yaml says. Of one that is blocked, the options are
+/// not known.
+void add_boot(Context& context, const mounts::Observation& seen, mounts::MountPlan& plan) {
+  std::vector<mounts::MountPoint> points;
+  for (const auto& state : seen.states)
+    if (!contains(plan.blocked, state.point.target))
+      points.push_back(state.point);
+  if (points.empty())
+    return;
+  auto boot = mounts::plan_boot(mounts::boot_facts(context.system), points);
+  context.report(boot.diagnoses);
+  mounts::append(plan.plan.steps, boot.plan.steps);
+}
+
 nlohmann::ordered_json mounts_json(const mounts::Observation& seen, const mounts::MountPlan& plan,
                                    const std::set<std::string>& good, bool applied) {
   auto json = nlohmann::ordered_json::array();
@@ -68,8 +83,10 @@ Result<int> run_mount(Context& context, const Arguments& arguments) {
   const auto seen = observe(context, request);
   if (!seen)
     return fail(seen.error());
-  const auto plan = mounts::plan_mounts(*seen, wanted);
+  auto plan = mounts::plan_mounts(*seen, wanted);
   context.report(plan.diagnoses);
+  if (!arguments.flag("now-only"))
+    add_boot(context, *seen, plan);
 
   const auto count = count_of(wanted.size(), "mount");
   const auto executed = execute(context, plan.plan,
@@ -108,7 +125,8 @@ extern const CommandSpec k_mount_command{
     .description =
         "Asks the servers first and names the stage that fails, so that no mount hangs on a dead server. Mounts that "
         "are right are left alone; wrong ones (another source, other options, stale, hung) are reported with the "
-        "command that cures them, and not touched. All mounts are made at the same time.",
+        "command that cures them, and not touched. All mounts are made at the same time. What has `boot:` in "
+        "sharefs.yaml comes back after a reboot: by systemd units that wait for the server, by fstab, or by rc.local.",
     .example = "sharefs mount share            # one\n"
                "sharefs mount --all --verify   # all, and write a test file to each\n"
                "sharefs mount --all --dry-run  # what would be done",
@@ -116,6 +134,7 @@ extern const CommandSpec k_mount_command{
     .positional = {.name = "NAME", .help = "mounts by name or mount point"},
     .options = {{.names = "--all", .help = "every mount of sharefs.yaml"},
                 {.names = "--verify", .help = "then write, read back and delete a test file on each"},
+                {.names = "--now-only", .help = "leave alone what is mounted at boot"},
                 {.names = "--timeout",
                  .value = "TIME",
                  .help = "how long to wait for the servers' answers",

@@ -71,6 +71,17 @@ Result<std::vector<mounts::MountPoint>> select_mounts(Context& context, const co
   return selected;
 }
 
+/// As config's choice spells them.
+mounts::BootWay boot_way_of(const std::string& word) {
+  using enum mounts::BootWay;
+  return word == "auto"        ? automatic
+         : word == "unit"      ? unit
+         : word == "automount" ? automount
+         : word == "fstab"     ? fstab
+         : word == "rc.local"  ? rc_local
+                               : none;
+}
+
 } // namespace
 
 std::vector<mounts::MountPoint> mount_points(sys::System& system, const config::Config* config) {
@@ -83,7 +94,7 @@ std::vector<mounts::MountPoint> mount_points(sys::System& system, const config::
                       .target = normalize_path(mount.at),
                       .profile = mount.profile,
                       .options = mounts::parse_options(mount.options),
-                      .boot = mount.boot == "auto",
+                      .boot = boot_way_of(mount.boot),
                       .here = sys::is_this_host(identity, mount.address) || sys::is_this_host(identity, mount.server),
                       .server_name = mount.server,
                       .origin = mount.origin.text()});

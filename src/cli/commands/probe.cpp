@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <thread>
 
 namespace sharefs::cli {
 
@@ -157,6 +158,13 @@ Diagnoses judge(const sys::NfsProbe& probe, const std::string& word, const sys::
   return mounts::preflight(point, &probe);
 }
 
+constexpr std::chrono::seconds k_pause{2}; ///< between two probes of a server that is not ready
+
+bool is_ready(const sys::NfsProbe& probe, const Diagnoses& diagnoses, const sys::NfsProbeRequest& request) {
+  return !has_errors(diagnoses) && probe.usable() &&
+         (request.paths.empty() || !is_failed(probe, sys::ProbeStage::access));
+}
+
 Result<int> run_probe(Context& context, const Arguments& arguments) {
   const auto timeout = timeout_of(arguments);
   if (!timeout)
@@ -166,17 +174,27 @@ Result<int> run_probe(Context& context, const Arguments& arguments) {
   if (request.host.empty())
     return fail(ErrorCode::usage, fmt::format("`{}` names no host", word), "give HOST or HOST:/path");
   request.timeout = *timeout;
-  const auto probe = [&] {
+  const auto ask = [&] {
     const ui::Console::Progress progress(context.console, "asking " + request.host);
     return context.system.probe_nfs(request);
-  }();
+  };
+  auto probe = ask();
+  auto diagnoses = judge(probe, word, request);
+  std::string said; // each reason once: at boot it stands in the log
+  while (arguments.flag("until-ready") && !is_ready(probe, diagnoses, request)) {
+    if (const auto reason = diagnoses.empty() ? "it is not ready" : diagnoses.front().message; reason != said) {
+      context.console.message(fmt::format("waiting for {}: {}", word, reason));
+      said = reason;
+    }
+    std::this_thread::sleep_for(k_pause);
+    probe = ask();
+    diagnoses = judge(probe, word, request);
+  }
   context.envelope.fields["probe"] = json_of_probe(probe);
   if (!context.flags.json)
     show(context, probe);
-  const auto diagnoses = judge(probe, word, request);
   context.report(diagnoses);
-  const bool refused = !request.paths.empty() && is_failed(probe, sys::ProbeStage::access);
-  return has_errors(diagnoses) || refused || !probe.usable() ? k_exit_failed : k_exit_ok;
+  return is_ready(probe, diagnoses, request) ? k_exit_ok : k_exit_failed;
 }
 
 } // namespace
@@ -188,7 +206,7 @@ extern const CommandSpec k_probe_command{
         "Stage by stage: name, connection, portmapper, mountd, NFS 3, NFS 4, export list, and what this host may "
         "mount, each with its time; then which version of NFS can be mounted. The stage that fails is named with its "
         "usual cause and cure. Needs neither root nor nfs-common nor sharefs.yaml, and never takes longer than "
-        "--timeout. Exit code 0 if the server can be used with one of the versions.",
+        "--timeout (each, with --until-ready). Exit code 0 if the server can be used with one of the versions.",
     .example = "sharefs probe storage1\n"
                "sharefs probe 192.168.16.1:/mnt/share --timeout 2s   # may this host mount that?",
     .effect = Effect::reads,
@@ -196,7 +214,8 @@ extern const CommandSpec k_probe_command{
                    .help = "host, address, or server of sharefs.yaml; HOST:/path asks for one export",
                    .min = 1,
                    .max = 1},
-    .options = {{.names = "--timeout", .value = "TIME", .help = "for the whole probe", .fallback = "5s"}},
+    .options = {{.names = "--until-ready", .help = "ask again until the server, or the export, can be mounted"},
+                {.names = "--timeout", .value = "TIME", .help = "for the whole probe", .fallback = "5s"}},
     .run = run_probe,
 };
 

@@ -2,8 +2,10 @@
 #include "base/text.hpp"
 #include "cli/commands/mount_support.hpp"
 #include "cli/exit_code.hpp"
+#include "mounts/boot.hpp"
 #include "mounts/holders.hpp"
 
+#include <algorithm>
 #include <fmt/format.h>
 
 namespace sharefs::cli {
@@ -58,6 +60,32 @@ void report_holders(Context& context, const sys::MountTable& table, const plan::
   context.envelope.fields["holders"] = std::move(json);
 }
 
+/// What mounts one of `points` again at boot: taken away by --forget, or if the person says so; else said.
+void forget_at_boot(Context& context, const Arguments& arguments, std::vector<mounts::MountPoint> points,
+                    mounts::UnmountPlan& plan) {
+  const auto facts = mounts::boot_facts(context.system);
+  bool ours = false;
+  for (const auto& entry : mounts::boot_entries(facts))
+    if (std::ranges::count(points, entry.target, &mounts::MountPoint::target) > 0) {
+      ours = ours || entry.ours;
+      context.console.message(fmt::format("{} is mounted again at boot by {}{}", entry.target, entry.origin,
+                                          entry.ours ? "" : ", which sharefs did not write and leaves alone"));
+    }
+  const auto& flags = context.flags;
+  const bool asks =
+      ours && context.console.options().in_terminal && !flags.yes && !flags.json && !flags.dry_run && !flags.check;
+  if (!arguments.flag("forget") && !(asks && context.console.confirm("Take that away, too?")))
+    return;
+  for (auto& point : points) {
+    point.boot = mounts::BootWay::none;
+    if (std::ranges::count(plan.blocked, point.target) == 0)
+      plan.plan.add(point.target, "an ordinary directory again", plan::SetImmutable{point.target, false});
+  }
+  std::erase_if(points, [&](const auto& point) { return std::ranges::count(plan.blocked, point.target) > 0; });
+  const auto boot = mounts::plan_boot(facts, points);
+  mounts::append(plan.plan.steps, boot.plan.steps);
+}
+
 Result<int> run_umount(Context& context, const Arguments& arguments) {
   const auto config = context.config_if_any();
   if (!config)
@@ -74,8 +102,9 @@ Result<int> run_umount(Context& context, const Arguments& arguments) {
   if (!table)
     return fail(table.error());
   const auto pending = mounts::find_pending(context.system, k_pending_deadline);
-  const auto plan = mounts::plan_unmounts(*table, chosen->points, pending, options);
+  auto plan = mounts::plan_unmounts(*table, chosen->points, pending, options);
   context.report(plan.diagnoses);
+  forget_at_boot(context, arguments, chosen->points, plan);
   const auto executed =
       execute(context, plan.plan, plan.blocked.empty() ? "nothing is mounted there" : "nothing was unmounted");
   if (!executed)
@@ -97,7 +126,9 @@ extern const CommandSpec k_umount_command{
     .summary = "Unmount shares, or any NFS mount",
     .description =
         "Unmounts by name or by mount point (the latter also without sharefs.yaml; NFS only). A mount in use is left, "
-        "and the processes that use it are listed. It never hangs, not even with a dead server.",
+        "and the processes that use it are listed. It never hangs, not even with a dead server. What mounts it again "
+        "at "
+        "boot is named; --forget, or your answer, takes it away.",
     .example = "sharefs umount share\n"
                "sharefs umount /data/share --lazy          # detach; programs keep it until they end\n"
                "sharefs umount share --force --lazy        # the server is gone for good",
@@ -106,6 +137,7 @@ extern const CommandSpec k_umount_command{
     .options = {{.names = "--all", .help = "every mount of sharefs.yaml"},
                 {.names = "--force", .help = "fail the requests that wait for the server (unwritten data is lost)"},
                 {.names = "--lazy", .help = "detach at once, with everything mounted below it"},
+                {.names = "--forget", .help = "also take away what sharefs wrote to mount it at boot"},
                 {.names = "--timeout", .value = "TIME", .help = "how long one unmount may take", .fallback = "10s"}},
     .run = run_umount,
 };

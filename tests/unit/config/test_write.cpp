@@ -81,7 +81,7 @@ class Samples {
     mount.at = "/at/" + std::to_string(i) + path(i);
     mount.profile = pick({"safe", "recipe", "immutable"});
     mount.options = list({"nconnect=4", "context=\"a:b,c\"", "1"});
-    mount.boot = pick({"none", "auto"});
+    mount.boot = pick({"none", "auto", "rc.local"});
     return mount;
   }
 

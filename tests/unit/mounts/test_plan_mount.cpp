@@ -211,15 +211,23 @@ TEST_CASE("wrong options of the person forbid the mount") {
   CHECK(has_code(plan.diagnoses, "SF206"));
 }
 
-TEST_CASE("the recipe's consequences and the missing boot are in the notes") {
+TEST_CASE("the recipe's consequences are in the notes") {
   ScriptedSystem system;
   auto request = share();
   request.profile = "recipe";
-  request.boot = true;
   const auto plan = plan_on(system, {request});
-  REQUIRE(plan.plan.notes.size() == 5);
-  CHECK(plan.plan.notes[4].find("will not come back by itself after a reboot") != std::string::npos);
+  CHECK(plan.plan.notes.size() == 4);
   CHECK(std::get<plan::Mount>(plan.plan.steps.back().action).options == "rw,bg,soft,nolock");
+}
+
+TEST_CASE("where a mount is to come back at boot, nobody writes below it meanwhile") {
+  ScriptedSystem system;
+  auto request = share();
+  request.boot = BootWay::automatic;
+  const auto plan = plan_on(system, {request});
+  REQUIRE(plan.plan.steps.size() == 3);
+  CHECK(plan.plan.steps[1].action == plan::Action(plan::SetImmutable{"/data/share"}));
+  CHECK(std::holds_alternative<plan::Mount>(plan.plan.steps[2].action));
 }
 
 TEST_CASE("a dead server is told once, with all that it keeps away") {

@@ -34,6 +34,9 @@ inline std::vector<Action> samples() {
       RunTool{{"exportfs", "-r"}, {}, true, {0, 1}, std::chrono::milliseconds(30'000)},
       RunTool{{"systemctl", "start", "a b"}, {"systemctl", "stop", "a b"}, false, {0}, std::chrono::milliseconds(5)},
       RunTool{{"sync"}, {}, false, {}, std::chrono::milliseconds(5)},
+      RunTool{{"systemd-analyze", "verify", "/x"}, {}, true, {0}, std::chrono::milliseconds(5), true},
+      SetImmutable{"/data/share", true, 3, 0xFFFFFFFFFFFFFFFFU},
+      SetImmutable{"/data/\xff", false},
   };
 }
 

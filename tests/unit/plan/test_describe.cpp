@@ -28,6 +28,9 @@ TEST_CASE("an action is described in one line") {
       "run `exportfs -r`",
       "run `systemctl start 'a b'`",
       "run `sync`",
+      "run `systemd-analyze verify /x`",
+      "forbid writing in /data/share",
+      "allow writing in $'/data/\\377'",
   };
   std::vector<std::string> described;
   for (const auto& action : test::samples())

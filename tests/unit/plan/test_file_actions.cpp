@@ -259,6 +259,28 @@ TEST_CASE("an actor works as that user and follows no link below the home") {
   }
 }
 
+TEST_CASE("SetImmutable forbids writing in a directory, where its file system can") {
+  Tree tree;
+  fs::create_directory(tree.at("/d"));
+  test::put(tree.at("/file"), "a");
+  fs::create_symlink("d", tree.at("/l"));
+  struct stat status{};
+  REQUIRE(::stat(tree.at("/d").c_str(), &status) == 0);
+  CHECK(tree.apply(SetImmutable{"/d", true, status.st_dev, status.st_ino + 1}) == "conflict");
+  CHECK(tree.apply(SetImmutable{"/file"}) == "conflict");
+  CHECK(tree.apply(SetImmutable{"/l"}) == "conflict");
+  CHECK(tree.apply(SetImmutable{"/missing"}) == "conflict");
+  CHECK(tree.apply(SetImmutable{"/missing", false}) == "unchanged");
+  const SetImmutable protect{"/d", true, status.st_dev, status.st_ino};
+  if (tree.apply(protect) == "done") { // root, on a file system with inode flags
+    CHECK(tree.apply(protect) == "unchanged");
+    CHECK(tree.apply(MakeDirectory{"/d/x", 0755, {}}) == "permission");
+    CHECK(tree.apply(*invert(protect)) == "done");
+  }
+  CHECK(tree.apply(MakeDirectory{"/d/x", 0755, {}}) == "done");
+  CHECK(tree.apply(*invert(protect)) == "unchanged");
+}
+
 TEST_CASE("SetAccess sets owner, mode and default ACL, and knows a half-done one") {
   Tree tree;
   const bool is_root = ::geteuid() == 0;

@@ -33,6 +33,18 @@ TEST_CASE("a failing tool speaks for itself") {
   CHECK(late.error().message == "`exportfs` did not end within 1.5 s");
 }
 
+TEST_CASE("a tool that must be silent fails by what it says") {
+  test::ScriptedSystem system("/nonexistent", test::willing_machine());
+  RunTool verify{{"systemd-analyze", "verify", "x.mount"}, {}, true};
+  verify.silent = true;
+  system.machine.on_run = [](const sys::Command&) { return exited(0, "\n"); };
+  CHECK(apply_action(verify, system) == Outcome::done);
+  system.machine.on_run = [](const sys::Command&) { return exited(0, "x.mount:3: Unknown key name 'Wath'\n"); };
+  const auto failed = apply_action(verify, system);
+  REQUIRE_FALSE(failed);
+  CHECK(failed.error().message == "`systemd-analyze verify x.mount` found a fault: x.mount:3: Unknown key name 'Wath'");
+}
+
 TEST_CASE("a missing program comes with the name of its package") {
   test::ScriptedSystem system("/nonexistent", test::willing_machine());
   system.machine.on_run = [](const sys::Command&) { return fail(ErrorCode::not_found, "`x` is not installed"); };

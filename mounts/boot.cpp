@@ -1,0 +1,337 @@
+#include "mounts/boot.hpp"
+
+#include "base/path.hpp"
+#include "base/text.hpp"
+#include "mounts/boot_text.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace sharefs::mounts {
+
+namespace {
+
+constexpr const char* k_boot_fstab = "/etc/fstab";
+constexpr const char* k_unit_directory = "/etc/systemd/system";
+constexpr const char* k_wants = "multi-user.target.wants"; ///< where our units are enabled
+constexpr const char* k_boot_group = "at boot";
+constexpr std::size_t k_most_unit_text = 64U << 10U;
+
+bool is_mount_unit(std::string_view name) {
+  return name.ends_with(".mount") || name.ends_with(".automount");
+}
+
+std::string stem_of(std::string_view unit) {
+  return std::string(unit.substr(0, unit.rfind('.')));
+}
+
+std::string unit_path(const std::string& name) {
+  return join_path(k_unit_directory, name);
+}
+
+bool is_ours(std::string_view unit) {
+  return unit.starts_with(k_unit_mark);
+}
+
+/// The value of a setting of a unit, "" if it has none: the last one counts.
+std::string setting_of(std::string_view unit, std::string_view name) {
+  std::string value;
+  for (const auto& line : split_lines(unit))
+    if (const auto setting = trim(line); setting.starts_with(name) && setting.substr(name.size()).starts_with('='))
+      value = trim(setting.substr(name.size() + 1));
+  return value;
+}
+
+/// systemd.mount(5). A masked unit is a link to /dev/null: without text.
+bool mounts_network_storage(std::string_view unit) {
+  const auto type = setting_of(unit, "Type");
+  return type.empty() ? setting_of(unit, "What").find(":/") != std::string::npos : sys::is_shared_fs_type(type);
+}
+
+void add_fstab_entries(std::string_view text, std::vector<BootEntry>& found) {
+  std::size_t number = 0;
+  for (const auto& line : split_lines(text)) {
+    ++number;
+    const auto fields = split_words(line);
+    if (fields.size() < 4 || fields[0].starts_with('#') || !fields[1].starts_with('/') || fields[1] == "/")
+      continue;
+    const auto options = split(fields[3], ',');
+    const bool ours = std::ranges::count(options, k_fstab_mark) > 0;
+    if ((ours || sys::is_shared_fs_type(fields[2])) && std::ranges::count(options, "noauto") == 0)
+      found.push_back({BootWay::fstab, normalize_path(decode_octal(fields[1])), decode_octal(fields[0]), fields[3],
+                       fmt::format("{}:{}", k_boot_fstab, number), ours});
+  }
+}
+
+void add_unit_entries(const BootFacts& facts, std::vector<BootEntry>& found) {
+  std::set<std::string> enabled;
+  for (const auto& link : facts.enabled)
+    enabled.insert(base_name(link));
+  for (const auto& [name, text] : facts.units) {
+    if (!name.ends_with(".mount") || name == "-.mount")
+      continue;
+    const auto target = normalize_path(unescape_unit(stem_of(name)));
+    const auto names = unit_names(target);
+    const bool automount = enabled.contains(names.automount);
+    const bool at_boot = automount || enabled.contains(name) || enabled.contains(names.service);
+    if (at_boot && (is_ours(text) || mounts_network_storage(text)))
+      found.push_back({automount ? BootWay::automount : BootWay::unit, target, setting_of(text, "What"),
+                       setting_of(text, "Options"), unit_path(name), is_ours(text)});
+  }
+}
+
+/// Words of a line as far as a simple command needs it: `mount -t nfs -o OPTIONS SERVER:/path /target`.
+void add_rc_local_entries(const BootFacts& facts, std::vector<BootEntry>& found) {
+  constexpr std::string_view k_block = "# >>> sharefs ";
+  std::string block;
+  std::size_t number = 0;
+  for (const auto& line : split_lines(facts.rc_local.value_or(""))) {
+    ++number;
+    const auto origin = fmt::format("{}:{}", facts.rc_path, number);
+    if (line.starts_with(k_block)) {
+      block = trim(line).substr(k_block.size());
+      continue;
+    }
+    if (line.starts_with("# <<< sharefs "))
+      block.clear();
+    const auto words = split_words(line);
+    if (words.empty() || words[0].starts_with('#'))
+      continue;
+    const auto mount = std::ranges::find_if(words, [](const std::string& word) {
+      const auto name = base_name(word);
+      return name == "mount" || name.starts_with("mount.nfs");
+    });
+    std::string options;
+    for (auto word = mount; word != words.end() && word + 1 != words.end(); ++word) {
+      if (*word == "-o")
+        options = word[1];
+      else if (word[1].starts_with('/') &&
+               (word->find(":/") != std::string::npos || (!block.empty() && word->starts_with('/')))) {
+        const auto end = word[1].find_first_of(";&)");
+        found.push_back({BootWay::rc_local, block.empty() ? normalize_path(word[1].substr(0, end)) : block, *word,
+                         options, origin, !block.empty()});
+        break;
+      }
+    }
+  }
+}
+
+/// What a point needs of each; empty: nothing.
+struct Wanted {
+  UnitTexts units;
+  std::optional<std::string> fstab, rc_local;
+};
+
+Result<Wanted> wanted_for(const BootFacts& facts, const MountPoint& point, BootWay way) {
+  Wanted wanted;
+  if (way == BootWay::none)
+    return wanted;
+  const bool waits =
+      !point.here && (way == BootWay::rc_local || way == BootWay::unit || (way == BootWay::fstab && facts.systemd));
+  if (waits && facts.program_is_shared)
+    return fail(ErrorCode::failed, fmt::format("{} lies on a share, and is not there at boot", facts.program),
+                "install sharefs on this machine's own disk");
+  if (way == BootWay::rc_local) {
+    if (facts.rc_local && (facts.rc_mode & 0100U) == 0 && has_other_commands(*facts.rc_local))
+      return fail(ErrorCode::failed,
+                  fmt::format("{} is not executable, and has other commands that would run, too", facts.rc_path),
+                  fmt::format("see what is in it, then `chmod +x {}`", facts.rc_path));
+    return rc_local_block(point, facts.program).map([&](std::string&& block) {
+      wanted.rc_local = std::move(block);
+      return wanted;
+    });
+  }
+  auto units = unit_texts(point, facts.program);
+  if (!units)
+    return fail(units.error());
+  if (waits)
+    wanted.units.service = units->service;
+  if (way == BootWay::fstab) {
+    return fstab_line(point, !facts.systemd).map([&](std::string&& line) {
+      wanted.fstab = std::move(line);
+      return wanted;
+    });
+  }
+  wanted.units.mount = units->mount;
+  if (way == BootWay::automount)
+    wanted.units.automount = units->automount;
+  return wanted;
+}
+
+class Planner {
+ public:
+  Planner(const BootFacts& facts, BootPlan& result)
+      : m_facts(facts), m_result(result), m_entries(boot_entries(facts)), m_fstab(facts.fstab.value_or("")),
+        m_rc_local(facts.rc_local.value_or("")) {}
+
+  void add(const MountPoint& point) {
+    const auto way = point.is_in_place()                ? BootWay::none
+                     : point.boot != BootWay::automatic ? point.boot
+                     : m_facts.systemd                  ? BootWay::unit
+                                                        : BootWay::rc_local;
+    const auto names = unit_names(point.target);
+    if (way != BootWay::none && is_foreign(point, names))
+      return;
+    const auto wanted = wanted_for(m_facts, point, way);
+    if (!wanted) {
+      m_result.diagnoses.push_back(about(point, Severity::error, "SF235",
+                                         "it cannot be mounted at boot: " + wanted.error().message,
+                                         wanted.error().hint));
+      return;
+    }
+    m_why = fmt::format("{} is mounted at boot", name_of(point));
+    m_why_not = way == BootWay::none ? fmt::format("{} is not mounted at boot", name_of(point))
+                                     : fmt::format("{} is mounted otherwise", name_of(point));
+    // An .automount starts its .mount by itself, and a service too.
+    const bool own_link = point.here && wanted->units.automount.empty();
+    unit(names.mount, wanted->units.mount, own_link);
+    unit(names.automount, wanted->units.automount, true);
+    unit(names.service, wanted->units.service, true);
+    m_fstab = with_fstab_line(m_fstab, point.target, wanted->fstab);
+    m_rc_local = with_rc_local_block(m_rc_local, point.target, wanted->rc_local);
+    m_needs_rc_local = m_needs_rc_local || wanted->rc_local.has_value();
+  }
+
+  void finish() {
+    if (const auto before = m_facts.fstab.value_or(""); m_fstab != before)
+      step(m_links, "what is mounted at boot", plan::WriteFile{k_boot_fstab, m_facts.fstab, m_fstab});
+    rc_local();
+    const bool units = !m_links.empty() || !m_removals.empty() || !m_files.empty();
+    auto& plan = m_result.plan;
+    plan.steps.insert(plan.steps.end(), m_files.begin(), m_files.end());
+    if (!m_written.empty() && m_facts.systemd) {
+      plan::RunTool verify{{"systemd-analyze", "verify", "--recursive-errors=no"}, {}, true};
+      verify.argv.insert(verify.argv.end(), m_written.begin(), m_written.end());
+      verify.silent = true;
+      plan.add(k_boot_group, "systemd understands them", verify);
+    }
+    plan.steps.insert(plan.steps.end(), m_links.begin(), m_links.end());
+    plan.steps.insert(plan.steps.end(), m_removals.begin(), m_removals.end());
+    if (units && m_facts.systemd)
+      plan.add(k_boot_group, "systemd reads its units again", plan::RunTool{{"systemctl", "daemon-reload"}, {}, true});
+  }
+
+ private:
+  static void step(std::vector<plan::Step>& steps, std::string why, plan::Action action) {
+    steps.push_back({k_boot_group, std::move(why), std::move(action)});
+  }
+
+  bool is_foreign(const MountPoint& point, const UnitTexts& names) {
+    std::string origin;
+    for (const auto& entry : m_entries)
+      if (entry.target == point.target && !entry.ours)
+        origin = entry.origin;
+    for (const auto& name : {names.mount, names.automount})
+      if (const auto found = m_facts.units.find(name); found != m_facts.units.end() && !is_ours(found->second))
+        origin = unit_path(name);
+    if (!origin.empty())
+      m_result.diagnoses.push_back(
+          about(point, Severity::warning, "SF234",
+                fmt::format("{} mounts {} at boot already: nothing was added to it", origin, point.target),
+                "take that entry away for sharefs to do it, or write `boot: none`"));
+    return !origin.empty();
+  }
+
+  void unit(const std::string& name, const std::string& text, bool linked) {
+    const auto found = m_facts.units.find(name);
+    const bool exists = found != m_facts.units.end();
+    if (exists && text.empty() && !is_ours(found->second))
+      return;
+    const auto path = unit_path(name);
+    const auto link = join_path(unit_path(k_wants), name);
+    const bool enabled = m_facts.enabled.contains(join_path(k_wants, name));
+    if (!text.empty() && (!exists || found->second != text)) {
+      step(m_files, m_why, plan::WriteFile{path, exists ? std::optional(found->second) : std::nullopt, text});
+      m_written.push_back(path);
+    }
+    if (!text.empty() && linked && !enabled) {
+      if (!m_facts.wanted_by.contains(k_wants) && std::exchange(m_wants_made, true) == false)
+        step(m_links, "units that are started at boot", plan::MakeDirectory{unit_path(k_wants), 0755, std::nullopt});
+      step(m_links, "started at boot", plan::MakeLink{link, path, std::nullopt});
+    } else if (enabled && (text.empty() || !linked)) {
+      step(m_removals, "no longer started at boot", plan::RemoveLink{link, path, std::nullopt});
+    }
+    if (!text.empty() || !exists)
+      return;
+    if (m_facts.systemd && name.ends_with(".service"))
+      step(m_removals, "it waits no longer",
+           plan::RunTool{{"systemctl", "stop", name}, {"systemctl", "daemon-reload"}});
+    step(m_removals, m_why_not, plan::RemoveFile{path, found->second});
+  }
+
+  void rc_local() {
+    const auto& path = m_facts.rc_path;
+    if (const auto before = m_facts.rc_local.value_or(""); m_rc_local != before && is_bare_rc_local(m_rc_local))
+      step(m_links, "nothing else is in it", plan::RemoveFile{path, before, m_facts.rc_mode});
+    else if (m_rc_local != before)
+      step(m_links, "what is mounted at boot", plan::WriteFile{path, m_facts.rc_local, m_rc_local, 0755});
+    if (m_needs_rc_local && m_facts.rc_local && (m_facts.rc_mode & 0100U) == 0)
+      step(m_links, "run at boot only if it is executable",
+           plan::SetAccess{path, std::nullopt, {m_facts.rc_uid, m_facts.rc_gid, m_facts.rc_mode | 0111U, ""}});
+  }
+
+  const BootFacts& m_facts;
+  BootPlan& m_result;
+  std::vector<BootEntry> m_entries;
+  std::string m_fstab, m_rc_local, m_why, m_why_not;
+  bool m_needs_rc_local = false, m_wants_made = false;
+  std::vector<plan::Step> m_files, m_links, m_removals;
+  std::vector<std::string> m_written; ///< units
+};
+
+} // namespace
+
+BootFacts boot_facts(sys::System& system) {
+  BootFacts facts;
+  facts.systemd = system.identity().systemd;
+  auto first =
+      system.entries({{{.path = k_unit_directory, .list = true}, {.path = "/etc/rc.d"}, {.path = "/proc/self/exe"}}});
+  facts.rc_path = first[1].kind == sys::EntryKind::directory ? "/etc/rc.d/rc.local" : "/etc/rc.local";
+  facts.program = first[2].link_target.starts_with('/') ? first[2].link_target : "/usr/bin/sharefs";
+
+  sys::EntryRequest questions{{{.path = facts.rc_path, .follow = true}, {.path = facts.program}}};
+  for (const auto& name : first[0].names)
+    if (is_mount_unit(name) || (name.starts_with("sharefs-") && name.ends_with(".service")))
+      questions.queries.push_back({.path = unit_path(name), .follow = true, .read_bytes = k_most_unit_text});
+    else if (name.ends_with(".wants") || name.ends_with(".requires"))
+      questions.queries.push_back({.path = unit_path(name), .list = true});
+  const auto answers = system.entries(questions);
+  facts.rc_mode = answers[0].mode;
+  facts.rc_uid = answers[0].uid;
+  facts.rc_gid = answers[0].gid;
+  facts.program_is_shared = answers[1].shared;
+  for (std::size_t i = 2; i < answers.size(); ++i) {
+    const auto name = base_name(answers[i].path);
+    if (name.find(".wants") == std::string::npos && name.find(".requires") == std::string::npos) {
+      facts.units.emplace(name, answers[i].content);
+      continue;
+    }
+    facts.wanted_by.insert(name);
+    for (const auto& link : answers[i].names)
+      facts.enabled.insert(join_path(name, link));
+  }
+  if (auto text = system.files().read_if_exists(k_boot_fstab))
+    facts.fstab = std::move(*text);
+  if (auto text = system.files().read_if_exists(facts.rc_path))
+    facts.rc_local = std::move(*text);
+  return facts;
+}
+
+std::vector<BootEntry> boot_entries(const BootFacts& facts) {
+  std::vector<BootEntry> found;
+  add_fstab_entries(facts.fstab.value_or(""), found);
+  add_unit_entries(facts, found);
+  add_rc_local_entries(facts, found);
+  return found;
+}
+
+BootPlan plan_boot(const BootFacts& facts, const std::vector<MountPoint>& points) {
+  BootPlan result;
+  Planner planner(facts, result);
+  for (const auto& point : points)
+    planner.add(point);
+  planner.finish();
+  return result;
+}
+
+} // namespace sharefs::mounts

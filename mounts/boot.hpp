@@ -1,0 +1,54 @@
+#pragma once
+// What this machine mounts at boot, by all that can say so: fstab, systemd's units and rc.local; and what has to change
+// so that the mounts of sharefs.yaml come back, each by one of them.
+#include "base/diagnosis.hpp"
+#include "mounts/mount_point.hpp"
+#include "plan/plan.hpp"
+#include "sys/system.hpp"
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace sharefs::mounts {
+
+/// As the machine has it. Units are those of /etc/systemd/system, which win over fstab's and the distribution's.
+struct BootFacts {
+  bool systemd = false; ///< it runs
+  std::optional<std::string> fstab;
+  std::string rc_path; ///< where rc.local is, or would be: Debian's or the RHEL family's path
+  std::optional<std::string> rc_local;
+  std::uint32_t rc_mode = 0, rc_uid = 0, rc_gid = 0;
+  std::map<std::string, std::string> units; ///< text by name: .mount, .automount, and services of ours
+  std::set<std::string> enabled;            ///< "multi-user.target.wants/x.mount": links and directories' names
+  std::set<std::string> wanted_by;          ///< directories that hold links: "multi-user.target.wants"
+  std::string program;                      ///< sharefs itself
+  bool program_is_shared = false;           ///< it lies on network storage, and is not there before the mounts are
+};
+BootFacts boot_facts(sys::System& system);
+
+/// Something that mounts at boot.
+struct BootEntry {
+  BootWay way = BootWay::none;
+  std::string target;  ///< absolute, normalized
+  std::string source;  ///< "storage1:/mnt/share"
+  std::string options; ///< as they stand there
+  std::string origin;  ///< "/etc/fstab:3", a unit's file
+  bool ours = false;   ///< written by sharefs
+  friend bool operator==(const BootEntry&, const BootEntry&) = default;
+};
+/// Of fstab (without noauto) and of the enabled units: network file systems only. Of rc.local our blocks, and lines
+/// with a `mount` of NFS.
+std::vector<BootEntry> boot_entries(const BootFacts& facts);
+
+struct BootPlan {
+  plan::Plan plan;
+  Diagnoses diagnoses; ///< SF234: something else mounts it at boot; SF235: it cannot be written
+};
+/// What makes each of `points` (decided) come back at boot by its own way and no other; a point whose way is `none`
+/// loses what sharefs wrote for it. What others wrote is never touched.
+BootPlan plan_boot(const BootFacts& facts, const std::vector<MountPoint>& points);
+
+} // namespace sharefs::mounts

@@ -1,0 +1,278 @@
+#include "mounts/boot_text.hpp"
+
+#include "base/argv.hpp"
+#include "base/path.hpp"
+#include "base/text.hpp"
+#include "sys/mounts/mount_table.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <fmt/format.h>
+
+namespace sharefs::mounts {
+
+namespace {
+
+constexpr std::size_t k_longest_unit_name = 255;
+/// Bounds the end of a mount, too: a power-off with a dead server takes that long.
+constexpr int k_mount_seconds = 30;
+
+tl::unexpected<Error> unsayable(const MountPoint& point, std::string_view where, std::string_view why) {
+  return fail(ErrorCode::failed, fmt::format("{} cannot be written into {}: {}", point.target, where, why),
+              "choose a plainer path, or another way with `boot:`");
+}
+
+bool has_control(std::string_view text) {
+  return std::ranges::any_of(text, is_control);
+}
+
+/// As mount.nfs shall have it at boot: one try, in the foreground. `bg` is left to who asks for it.
+std::string boot_options(const MountPoint& point) {
+  if (point.here) {
+    const auto options = bind_options(point.options);
+    return options.empty() ? "bind" : "bind," + options;
+  }
+  auto settings = for_mount(point.options);
+  std::erase_if(settings, [](const Setting& one) { return one.key == "ground" || one.key == "retry"; });
+  return format_options(settings);
+}
+
+std::string source_of(const MountPoint& point) {
+  return point.here ? point.path : format_source(point.server, point.path);
+}
+
+/// `%` begins a specifier everywhere in a unit (systemd.unit(5)).
+std::string unit_value(std::string_view text) {
+  std::string value;
+  for (const char c : text)
+    value += c == '%' ? "%%" : std::string(1, c);
+  return value;
+}
+
+/// A word of ExecStart= (systemd.service(5)).
+std::string command_word(std::string_view text) {
+  std::string word = "\"";
+  for (const char c : unit_value(text))
+    word += c == '"' || c == '\\' ? std::string{'\\', c} : c == '$' ? "$$" : std::string(1, c);
+  return word + '"';
+}
+
+/// fstab(5): blanks and backslashes as octal numbers.
+std::string fstab_field(std::string_view text) {
+  std::string field;
+  for (const char c : text)
+    field += c == ' ' || c == '\\' || is_control(c) ? fmt::format("\\{:03o}", static_cast<unsigned char>(c))
+                                                    : std::string(1, c);
+  return field;
+}
+
+bool is_our_line(std::string_view line, const std::string& target) {
+  const auto fields = split_words(line);
+  return fields.size() >= 4 && !fields[0].starts_with('#') && normalize_path(decode_octal(fields[1])) == target &&
+         std::ranges::count(split(fields[3], ','), k_fstab_mark) > 0;
+}
+
+std::string begin_mark(const std::string& target) {
+  return "# >>> sharefs " + target;
+}
+std::string end_mark(const std::string& target) {
+  return "# <<< sharefs " + target;
+}
+
+/// Lines with their ends; the last one may have none.
+std::vector<std::string> whole_lines(std::string_view text) {
+  std::vector<std::string> lines;
+  while (!text.empty()) {
+    const auto end = text.find('\n');
+    const auto size = end == std::string_view::npos ? text.size() : end + 1;
+    lines.emplace_back(text.substr(0, size));
+    text.remove_prefix(size);
+  }
+  return lines;
+}
+
+bool is_line(const std::string& line, std::string_view wanted) {
+  return trim(line) == wanted;
+}
+
+/// The lines of our block for `target`, [first, end); empty if there is none or its end is missing.
+std::pair<std::size_t, std::size_t> block_in(const std::vector<std::string>& lines, const std::string& target) {
+  const auto begin =
+      std::ranges::find_if(lines, [&](const std::string& line) { return is_line(line, begin_mark(target)); });
+  const auto end =
+      std::find_if(begin, lines.end(), [&](const std::string& line) { return is_line(line, end_mark(target)); });
+  if (end == lines.end())
+    return {lines.size(), lines.size()};
+  return {begin - lines.begin(), end - lines.begin() + 1};
+}
+
+std::string joined(const std::vector<std::string>& lines) {
+  return join(lines, "");
+}
+
+/// A line behind the last one that has no end, or gives it back.
+void end_last_line(std::vector<std::string>& lines, bool ended) {
+  if (lines.empty())
+    return;
+  if (ended && !lines.back().ends_with('\n'))
+    lines.back() += '\n';
+  else if (!ended && lines.back().ends_with('\n'))
+    lines.back().pop_back();
+}
+
+} // namespace
+
+std::string escape_unit(std::string_view path) {
+  const auto inner = normalize_path(path).substr(1);
+  if (inner.empty())
+    return "-";
+  std::string name;
+  for (const char c : inner) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == ':' ||
+                       c == '_' || (c == '.' && !name.empty());
+    if (c == '/')
+      name += '-';
+    else
+      name += plain ? std::string(1, c) : fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+  }
+  return name;
+}
+
+std::string unescape_unit(std::string_view name) {
+  std::string path = "/";
+  for (std::size_t i = 0; i < name.size() && name != "-"; ++i) {
+    unsigned byte = 0;
+    const bool escape = name.substr(i, 2) == "\\x" && i + 4 <= name.size() &&
+                        std::from_chars(name.data() + i + 2, name.data() + i + 4, byte, 16).ptr == name.data() + i + 4;
+    path += escape ? static_cast<char>(byte) : name[i] == '-' ? '/' : name[i];
+    i += escape ? 3 : 0;
+  }
+  return path;
+}
+
+UnitTexts unit_names(const std::string& target) {
+  const auto name = escape_unit(target);
+  return {name + ".mount", name + ".automount", "sharefs-" + name + ".service"};
+}
+
+Result<UnitTexts> unit_texts(const MountPoint& point, const std::string& program) {
+  const auto names = unit_names(point.target);
+  const auto source = source_of(point);
+  const auto options = boot_options(point);
+  if (names.service.size() > k_longest_unit_name)
+    return unsayable(point, "a systemd unit", "its name would be longer than 255 bytes");
+  for (const auto& text : {point.target, source, options, program, name_of(point)})
+    if (has_control(text) || text.ends_with('\\'))
+      return unsayable(point, "a systemd unit", "a control character, or a backslash at the end");
+
+  const auto head = fmt::format("{}changes are lost; `sharefs umount --forget {}` removes this file\n[Unit]\n",
+                                k_unit_mark, name_of(point));
+  UnitTexts texts;
+  texts.mount =
+      head + fmt::format("Description={}, {} on {}\nStartLimitIntervalSec=0\n\n"
+                         "[Mount]\nWhat={}\nWhere={}\nType={}\nOptions={},nofail\nTimeoutSec={}\n",
+                         unit_value(name_of(point)), unit_value(source), unit_value(point.target), unit_value(source),
+                         unit_value(point.target), point.here ? "none" : "nfs", unit_value(options), k_mount_seconds);
+  const std::string install = "\n[Install]\nWantedBy=multi-user.target\n";
+  if (point.here)
+    texts.mount += install;
+  texts.automount = head + fmt::format("Description={}, mounted at its first use\n\n[Automount]\nWhere={}\n{}",
+                                       unit_value(name_of(point)), unit_value(point.target), install);
+  // Without DefaultDependencies=no multi-user.target would wait for the server.
+  texts.service = head + fmt::format("Description={}: wait for {}, then mount it\n"
+                                     "DefaultDependencies=no\n"
+                                     "Wants=network-online.target\n"
+                                     "After=basic.target network-online.target\n"
+                                     "Conflicts=shutdown.target\n"
+                                     "Before=shutdown.target slurmd.service\n\n"
+                                     "[Service]\nType=oneshot\nRemainAfterExit=yes\nTimeoutStartSec=infinity\n"
+                                     "ExecStart={} probe --until-ready {}\n"
+                                     "ExecStart=systemctl start {}\n"
+                                     "Restart=on-failure\nRestartSec=5\nStandardOutput=null\n{}",
+                                     unit_value(name_of(point)), unit_value(server_of(point)), command_word(program),
+                                     command_word(source), command_word(names.mount), install);
+  return texts;
+}
+
+Result<std::string> fstab_line(const MountPoint& point, bool bg) {
+  if (has_control(point.target + point.server + point.path))
+    return unsayable(point, "/etc/fstab", "a control character");
+  const auto options = boot_options(point);
+  if (point.here)
+    return fmt::format("{} {} none {},nofail,{} 0 0", fstab_field(point.path), fstab_field(point.target),
+                       fstab_field(options), k_fstab_mark);
+  return fmt::format("{} {} nfs {},_netdev,nofail,{},{} 0 0", fstab_field(source_of(point)), fstab_field(point.target),
+                     fstab_field(options), bg ? "bg" : fmt::format("x-systemd.mount-timeout={}", k_mount_seconds),
+                     k_fstab_mark);
+}
+
+std::string with_fstab_line(std::string_view text, const std::string& target, const std::optional<std::string>& line) {
+  auto lines = whole_lines(text);
+  const bool ended = lines.empty() || lines.back().ends_with('\n');
+  const auto ours = [&](const std::string& one) { return is_our_line(one, target); };
+  auto place = std::ranges::find_if(lines, ours) - lines.begin();
+  end_last_line(lines, true);
+  std::erase_if(lines, ours);
+  if (line)
+    lines.insert(lines.begin() + std::min<std::ptrdiff_t>(place, std::ssize(lines)), *line + "\n");
+  end_last_line(lines, ended);
+  return joined(lines);
+}
+
+Result<std::string> rc_local_block(const MountPoint& point, const std::string& program) {
+  const auto options = boot_options(point);
+  const auto words = shell_join({point.here ? point.path : source_of(point), point.target});
+  // $'...' is not of every shell.
+  if (has_control(point.target) || words.find("$'") != std::string::npos)
+    return unsayable(point, "rc.local", "a control character, or bytes that are no text");
+  std::string command = fmt::format("mount {} {} {}", point.here ? "-o" : "-t nfs -o", shell_quote(options), words);
+  if (!point.here)
+    command = fmt::format("({} probe --until-ready {} >/dev/null && {}) &", shell_quote(program),
+                          shell_quote(source_of(point)), command);
+  return fmt::format("{}\n{}\n{}\n", begin_mark(point.target), command, end_mark(point.target));
+}
+
+std::string with_rc_local_block(std::string_view text, const std::string& target,
+                                const std::optional<std::string>& block) {
+  if (text.empty())
+    return block ? "#!/bin/sh\n" + *block + "exit 0\n" : "";
+  auto lines = whole_lines(text);
+  const bool ended = lines.back().ends_with('\n');
+  end_last_line(lines, true);
+  auto [first, end] = block_in(lines, target);
+  lines.erase(lines.begin() + static_cast<std::ptrdiff_t>(first), lines.begin() + static_cast<std::ptrdiff_t>(end));
+  if (block) {
+    if (first == end) { // a new one stands in front of the last `exit 0`, if that is the last command
+      const auto last = std::find_if(lines.rbegin(), lines.rend(), [](const std::string& line) {
+        return !trim(line).empty() && !trim(line).starts_with('#');
+      });
+      first = last != lines.rend() && is_line(*last, "exit 0")
+                  ? lines.size() - 1 - static_cast<std::size_t>(last - lines.rbegin())
+                  : lines.size();
+    }
+    lines.insert(lines.begin() + static_cast<std::ptrdiff_t>(first), *block);
+  }
+  end_last_line(lines, ended);
+  return joined(lines);
+}
+
+bool is_bare_rc_local(std::string_view text) {
+  return text == "#!/bin/sh\nexit 0\n";
+}
+
+bool has_other_commands(std::string_view rc_local) {
+  bool inside = false;
+  for (const auto& whole : split_lines(rc_local)) {
+    const auto line = trim(whole);
+    if (line.starts_with(begin_mark("")))
+      inside = true;
+    else if (line.starts_with(end_mark("")))
+      inside = false;
+    else if (!inside && !line.empty() && !line.starts_with('#') && line != "exit 0" &&
+             line != "touch /var/lock/subsys/local")
+      return true;
+  }
+  return false;
+}
+
+} // namespace sharefs::mounts

@@ -1,0 +1,147 @@
+"""Mounts that come back after a reboot: each way of `boot:`, with the server there, late, and never (operations.md's table)."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from sharefslab import Host, KernelCluster, systemd
+from sharefslab.product import SHARE, config_text, configure, done, sharefs
+from sharefslab.wait import wait_until
+
+# Longer than systemd tries once (TimeoutSec=30); SHAREFS_LATE_SERVER=150 is longer than its own 90 s, too.
+LATE = float(os.environ.get("SHAREFS_LATE_SERVER", "40"))
+SERVICE = "sharefs-data-share.service"
+WAYS = ["auto", "automount", "fstab", "rc.local"]
+
+# Stands for slurmd, whose name the waiting service knows.
+SLURMD = f"""\
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=/bin/cp {SHARE}/hello /root/started
+
+[Install]
+WantedBy=multi-user.target
+"""
+
+
+def text(way: str) -> str:
+    """Root of a node is nobody on the share, and these tests read it as root."""
+    return config_text(extra=f', boot: "{way}"').replace('mode: "2770"', 'mode: "2775"')
+
+
+def set_up(cluster: KernelCluster, way: str) -> Host:
+    """A node that has mounted the share once, and shall have it after each boot."""
+    configure(cluster, text(way))
+    cluster.start_nfs_server(exports=None)
+    done(cluster.server, "export", "--all", "--yes")
+    cluster.server.run("echo hello >/srv/share/hello; chmod 666 /srv/share/hello; sync", check=True)
+    node = cluster["node1"]
+    done(node, "mount", "--all", "--yes")
+    assert sharefs(node, "mount", "--all", "--check").returncode == 0
+    return node
+
+
+def etc(node: Host) -> str:
+    """Every byte that a way may change."""
+    return node.run(
+        "cd /etc; for f in fstab rc.local; do stat -c '%n %a' $f; cat $f; done; "
+        "find systemd/system -printf '%p %l\\n' | sort; grep -rs '' systemd/system/*share*",
+    ).out
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_late_server(boot_lab: KernelCluster, way: str) -> None:
+    """The boot does not wait for it, and the mount is there soon after it answers."""
+    node = set_up(boot_lab, way)
+    boot_lab.power_off(node)
+    boot_lab.kill("server")
+    boot_lab.power_on(node)
+    reached = systemd.wait_for_boot(node)
+    assert node.run("systemctl --failed --no-legend").out == ""
+    wait_until(lambda: systemd.uptime(node) > LATE, 2 * LATE, what="the node has waited for long")
+    assert " nfs" not in node.read_text("/proc/mounts")
+    boot_lab.power_on("server")
+    boot_lab.start_nfs_server(exports=None)
+    done(boot_lab.server, "export", "--all", "--yes")
+    answers = systemd.uptime(node)
+    if way == "automount":
+        assert node.run(f"cat {SHARE}/hello", timeout=120).out == "hello\n"
+    mounted = systemd.wait_for_mount(node, SHARE)
+    print(f"{way}: multi-user at {reached:.1f} s, the server at {answers:.1f} s, mounted at {mounted:.1f} s")
+    assert sharefs(node, "status").returncode == 0
+    assert sharefs(node, "mount", "--all", "--check").returncode == 0
+    print(f"{way}: power-off in {boot_lab.power_off(node):.1f} s")
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_no_server_at_all(boot_lab: KernelCluster, way: str) -> None:
+    """The machine boots, nobody writes below the bare mount point, and the power-off ends."""
+    node = set_up(boot_lab, way)
+    boot_lab.power_off(node)
+    boot_lab.kill("server")
+    boot_lab.power_on(node)
+    print(f"{way}: multi-user at {systemd.wait_for_boot(node):.1f} s")
+    if way != "automount":
+        written = node.run(f"echo lost >{SHARE}/file")
+        assert not written.ok and "not permitted" in written.err
+        assert sharefs(node, "status").returncode == 1
+    print(f"{way}: power-off in {boot_lab.power_off(node):.1f} s")
+
+
+def test_slurm_starts_where_its_shares_are(boot_lab: KernelCluster) -> None:
+    node = set_up(boot_lab, "unit")
+    node.write_file("/etc/systemd/system/slurmd.service", SLURMD)
+    node.run("systemctl enable slurmd.service", check=True)
+    boot_lab.reboot(node)
+    systemd.wait_for_unit(node, "slurmd.service")
+    assert node.read_text("/root/started") == "hello\n"
+
+
+def test_power_off_with_a_server_that_died(boot_lab: KernelCluster) -> None:
+    node = set_up(boot_lab, "unit")
+    boot_lab.reboot(node)
+    systemd.wait_for_mount(node, SHARE)
+    boot_lab.kill("server")
+    print(f"power-off with a dead server in {boot_lab.power_off(node):.1f} s")
+
+
+def test_each_way_goes_as_it_came(boot_lab: KernelCluster) -> None:
+    """Switching takes the old way away, undo and --forget give every byte back, and systemd has nothing to say."""
+    node = boot_lab["node1"]
+    node.write_file("/etc/fstab", "# mine\nproc  /proc proc\tdefaults 0 0   # tail", mode=0o640)
+    node.write_file("/etc/rc.local", "#!/bin/sh -e\ntrue\nexit 0\n", mode=0o755)
+    before = etc(node)
+    set_up(boot_lab, "none")
+    assert etc(node) == before
+    for way in [*WAYS, "unit", "fstab"]:
+        configure(boot_lab, text(way))
+        done(node, "mount", "--all", "--yes")
+        assert sharefs(node, "mount", "--all", "--check").returncode == 0
+        assert etc(node) != before
+        done(node, "undo", "--yes")
+        assert etc(node) == before
+    for way in WAYS:
+        configure(boot_lab, text(way))
+        done(node, "mount", "--all", "--yes")
+    said = done(node, "umount", "--all", "--yes")
+    assert "mounted again at boot by /etc/rc.local" in said.err
+    assert "mounted again at boot" in done(node, "umount", "--all", "--yes", "--forget").err
+    assert etc(node) == before
+    assert node.run(f"echo free >{SHARE}/file").ok
+
+
+def test_without_systemd_rc_local_waits(kernel_lab: KernelCluster) -> None:
+    node = set_up(kernel_lab, "auto")
+    assert "probe --until-ready" in node.read_text("/etc/rc.local")
+    kernel_lab.power_off(node)
+    kernel_lab.kill("server")
+    job = kernel_lab.power_on(node, rc_local=True)
+    assert job and job.wait().ok  # it does not wait itself
+    kernel_lab.power_on("server")
+    kernel_lab.start_nfs_server(exports=None)
+    done(kernel_lab.server, "export", "--all", "--yes")
+    systemd.wait_for_mount(node, SHARE)
+    assert node.read_text(f"{SHARE}/hello") == "hello\n"

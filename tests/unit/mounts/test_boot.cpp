@@ -1,0 +1,186 @@
+#include "mounts/boot.hpp"
+#include "mounts/boot_text.hpp"
+#include "plan/apply.hpp"
+#include "samples.hpp"
+#include "support/catch.hpp"
+#include "support/temporary_directory.hpp"
+
+#include <sys/stat.h>
+
+using namespace sharefs;
+using namespace sharefs::mounts;
+using test::has_code;
+using test::share;
+namespace fs = std::filesystem;
+
+namespace {
+
+/// A machine's /etc on disk, with systemd or without.
+struct Machine {
+  test::TemporaryDirectory root;
+  test::ScriptedSystem system{root.path(), {}};
+
+  explicit Machine(bool systemd = true) {
+    system.machine.identity.systemd = systemd;
+    system.machine.on_run = [](const sys::Command&) {
+      sys::Completed good;
+      good.exit_code = 0;
+      return good;
+    };
+    fs::create_directories(root.path() + "/etc/systemd/system/multi-user.target.wants");
+  }
+  [[nodiscard]] std::string at(const std::string& path) const { return root.path() + path; }
+  void put(const std::string& path, const std::string& text, mode_t mode = 0644) const {
+    fs::create_directories(fs::path(at(path)).parent_path());
+    root.write(path.substr(1), text);
+    ::chmod(at(path).c_str(), mode);
+  }
+  BootPlan plan(BootWay way, const std::string& options = "rw,vers=4.2") {
+    auto point = share();
+    point.boot = way;
+    point.options = parse_options({options});
+    return plan_boot(boot_facts(system), {point});
+  }
+  /// Every step of it; the plan after that must be empty.
+  void apply(BootWay way) {
+    for (const auto& step : plan(way).plan.steps) {
+      const auto done = plan::apply_action(step.action, system);
+      INFO(plan::describe(step.action) << (done ? "" : ": " + done.error().message));
+      CHECK(done);
+    }
+    CHECK(plan(way).plan.empty());
+  }
+  std::vector<BootEntry> entries() { return boot_entries(boot_facts(system)); }
+  /// Path and content of all files and links of /etc.
+  [[nodiscard]] std::string etc() const {
+    std::string all;
+    for (const auto& one : fs::recursive_directory_iterator(at("/etc")))
+      all += one.path().string().substr(root.path().size()) +
+             (one.is_symlink()        ? " -> " + fs::read_symlink(one).string()
+              : one.is_regular_file() ? ":\n" + root.read(one.path().string().substr(root.path().size() + 1))
+                                      : "/") +
+             "\n";
+    return all;
+  }
+};
+
+} // namespace
+
+TEST_CASE("each way makes one entry, switching takes the old one away, and none leaves nothing") {
+  Machine machine;
+  machine.put("/etc/fstab", "# mine\n/dev/sda1 / ext4 defaults 0 1");
+  machine.put("/etc/rc.local", "#!/bin/sh\nfoo\nexit 0\n", 0755);
+  const auto before = machine.etc();
+  for (const auto way : {BootWay::unit, BootWay::fstab, BootWay::automount, BootWay::rc_local, BootWay::unit,
+                         BootWay::automount, BootWay::fstab, BootWay::rc_local, BootWay::fstab}) {
+    machine.apply(way);
+    const auto entries = machine.entries();
+    REQUIRE(entries.size() == 1);
+    CHECK(entries[0].way == way);
+    CHECK(entries[0].target == "/data/share");
+    CHECK(entries[0].ours);
+  }
+  machine.apply(BootWay::none);
+  CHECK(machine.etc() == before);
+}
+
+TEST_CASE("auto is units where systemd runs, else rc.local") {
+  Machine machine;
+  machine.apply(BootWay::automatic);
+  CHECK(machine.entries() ==
+        std::vector<BootEntry>{{BootWay::unit, "/data/share", "storage1:/mnt/share", "rw,vers=4.2,nofail",
+                                "/etc/systemd/system/data-share.mount", true}});
+  CHECK(fs::read_symlink(machine.at("/etc/systemd/system/multi-user.target.wants/sharefs-data-share.service")) ==
+        "/etc/systemd/system/sharefs-data-share.service");
+
+  Machine old(false);
+  fs::create_directories(old.at("/etc/rc.d")); // of the RHEL family
+  old.apply(BootWay::automatic);
+  CHECK(old.entries() == std::vector<BootEntry>{{BootWay::rc_local, "/data/share", "storage1:/mnt/share", "rw,vers=4.2",
+                                                 "/etc/rc.d/rc.local:3", true}});
+  struct stat status{};
+  REQUIRE(::stat(old.at("/etc/rc.d/rc.local").c_str(), &status) == 0);
+  CHECK((status.st_mode & 0777U) == 0755);
+  old.apply(BootWay::none);
+  CHECK_FALSE(fs::exists(old.at("/etc/rc.d/rc.local")));
+}
+
+TEST_CASE("changed options change the unit, and systemd is told") {
+  Machine machine;
+  machine.apply(BootWay::unit);
+  const auto plan = machine.plan(BootWay::unit, "ro,vers=4.2").plan;
+  REQUIRE(plan.steps.size() == 3);
+  const auto* write = std::get_if<plan::WriteFile>(&plan.steps[0].action);
+  REQUIRE(write != nullptr);
+  CHECK(write->path == "/etc/systemd/system/data-share.mount");
+  CHECK(std::get<plan::RunTool>(plan.steps[1].action).silent);
+  CHECK(std::get<plan::RunTool>(plan.steps[2].action).argv == Argv{"systemctl", "daemon-reload"});
+}
+
+TEST_CASE("what others mount at boot is left, and said") {
+  const auto stands = [](const std::string& path, const std::string& text, const std::string& origin) {
+    Machine machine;
+    machine.put(path, text, 0755);
+    if (path.ends_with(".mount"))
+      fs::create_symlink(path, machine.at("/etc/systemd/system/multi-user.target.wants/data-share.mount"));
+    const auto plan = machine.plan(BootWay::unit);
+    CHECK(plan.plan.empty());
+    REQUIRE(plan.diagnoses.size() == 1);
+    CHECK(plan.diagnoses[0].code == "SF234");
+    CHECK(plan.diagnoses[0].message.starts_with(origin + " mounts /data/share at boot already"));
+  };
+  stands("/etc/fstab", "\nstorage1:/mnt/share /data/share/ nfs defaults 0 0\n", "/etc/fstab:2");
+  stands("/etc/systemd/system/data-share.mount", "[Mount]\nWhat=storage1:/mnt/share\n",
+         "/etc/systemd/system/data-share.mount");
+  stands("/etc/rc.local", "#!/bin/sh\nmount -t nfs -o bg s:/x /data/share &\n", "/etc/rc.local:2");
+
+  Machine harmless;
+  harmless.put("/etc/fstab", "s:/x /data/share nfs noauto 0 0\ns:/x /data/shared nfs defaults 0 0\n");
+  harmless.put("/etc/rc.local", "#!/bin/sh\n# mount s:/x /data/share\numount s:/x /data/share\n", 0755);
+  CHECK(harmless.plan(BootWay::unit).diagnoses.empty());
+}
+
+TEST_CASE("an rc.local that is switched off is not switched on with all that is in it") {
+  Machine machine(false);
+  machine.put("/etc/rc.local", "#!/bin/sh\nrm -rf /tmp/x\nexit 0\n");
+  const auto plan = machine.plan(BootWay::automatic);
+  CHECK(plan.plan.empty());
+  CHECK(has_code(plan.diagnoses, "SF235"));
+
+  machine.put("/etc/rc.local", "#!/bin/bash\n# comment\ntouch /var/lock/subsys/local\n"); // as RHEL ships it
+  machine.apply(BootWay::automatic);
+  struct stat status{};
+  REQUIRE(::stat(machine.at("/etc/rc.local").c_str(), &status) == 0);
+  CHECK((status.st_mode & 0777U) == 0755);
+}
+
+TEST_CASE("only network file systems that are mounted at boot are expected") {
+  Machine machine;
+  machine.put("/etc/fstab", "/dev/sdb1 /disk ext4 defaults 0 0\ns:/x /a nfs4 defaults 0 0\ns:/x /b nfs noauto 0 0\n");
+  const auto unit = [&](const std::string& name, const std::string& text, bool enabled) {
+    machine.put("/etc/systemd/system/" + name, text);
+    if (enabled)
+      fs::create_symlink("../" + name, machine.at("/etc/systemd/system/multi-user.target.wants/" + name));
+  };
+  unit("c.mount", "[Mount]\nWhat=s:/x\nType=nfs\n", true);
+  unit("d.mount", "[Mount]\nWhat=s:/x\n", false);
+  unit("e.mount", "[Mount]\nWhat=tmpfs\nType=tmpfs\n", true);
+  unit("f.mount", "[Mount]\nWhat=s:/x\n", false);
+  unit("f.automount", "[Automount]\n", true);
+  const auto entries = machine.entries();
+  REQUIRE(entries.size() == 3);
+  CHECK(entries[0] == BootEntry{BootWay::fstab, "/a", "s:/x", "defaults", "/etc/fstab:2", false});
+  CHECK(entries[1] == BootEntry{BootWay::unit, "/c", "s:/x", "", "/etc/systemd/system/c.mount", false});
+  CHECK(entries[2] == BootEntry{BootWay::automount, "/f", "s:/x", "", "/etc/systemd/system/f.mount", false});
+}
+
+TEST_CASE("sharefs on a share is no help at boot") {
+  BootFacts facts;
+  facts.systemd = facts.program_is_shared = true;
+  facts.program = "/data/share/bin/sharefs";
+  auto point = share();
+  point.boot = BootWay::unit;
+  const auto plan = plan_boot(facts, {point});
+  CHECK(plan.plan.empty());
+  CHECK(has_code(plan.diagnoses, "SF235"));
+}
