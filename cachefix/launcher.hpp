@@ -98,6 +98,9 @@ std::string_view opaque_programs();
 /// Python modules of the same kind: `python -m cProfile`.
 std::string_view opaque_modules();
 
+/// Programs that start a command on other machines only, as their names stand in a command line.
+std::string_view remote_programs();
+
 /// The row for a program (`/usr/bin/torchrun`) and the word behind it; nullptr if there is none.
 const Launcher* find_launcher(std::string_view program, std::optional<std::string_view> next);
 /// The first row for a program, whatever its verb; nullptr if there is none.

@@ -42,6 +42,10 @@ std::string_view opaque_programs() {
          "pipenv pdm hatch pixi rye docker-compose kubectl enroot exec xvfb-run proxychains* unbuffer ts tsp";
 }
 
+std::string_view remote_programs() {
+  return "srun sbatch ssh pdsh clush parallel-ssh pssh mosh pbsdsh blaunch bsub qsub oarsub condor_submit jsrun aprun";
+}
+
 std::string_view opaque_modules() {
   return "pdb cProfile profile trace coverage debugpy scalene kernprof memory_profiler viztracer "
          "torch.utils.bottleneck "

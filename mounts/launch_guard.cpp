@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* k_fstab = "/etc/fstab";
 constexpr const char* k_units = "/etc/systemd/system";
-constexpr std::size_t k_most_unit_bytes = 64U << 10U;
+constexpr std::size_t k_most_unit_bytes = 64U << 10U, k_most_fstab_bytes = 16U << 20U;
 
 bool is_of_name(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.' ||
@@ -119,10 +119,10 @@ std::vector<Expected> unit_mounts(const std::vector<std::string>& names, const s
 }
 
 std::vector<Expected> machine_mounts(sys::System& system) {
-  std::vector<Expected> found;
-  if (const auto fstab = system.files().read_if_exists(k_fstab); fstab && *fstab)
-    found = fstab_mounts(**fstab);
-  const auto names = system.entry({.path = k_units, .list = true}).names;
+  const auto files = system.entries(
+      {{{.path = k_fstab, .follow = true, .read_bytes = k_most_fstab_bytes}, {.path = k_units, .list = true}}});
+  auto found = fstab_mounts(files.front().content);
+  const auto& names = files.back().names;
   const auto units = unit_mounts(names, k_units);
   if (units.empty())
     return found;

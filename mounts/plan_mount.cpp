@@ -130,8 +130,9 @@ void add_mount_step(plan::Plan& plan, const std::string& group, const MountPoint
     return;
   }
   const auto options = format_options(for_mount(point.options));
-  plan.add(group, fmt::format("{}, options {}", name_of(point), options),
-           plan::Mount{format_source(point.server, point.path), point.target, "nfs", options, deadline});
+  plan.add(
+      group, fmt::format("{}, options {}", name_of(point), options),
+      plan::Mount{format_source(point.server, point.path), point.target, "nfs", options, deadline, server_of(point)});
 }
 
 MountPlan plan_mounts(const Observation& seen, const std::vector<MountPoint>& wanted,

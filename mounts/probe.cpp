@@ -122,6 +122,24 @@ std::optional<sys::EntryQuery> query_of(const sys::MountTable& table, const Moun
   return sys::EntryQuery{.path = one.target, .list = true, .links = sys::Links::none};
 }
 
+/// The answers of those mount points of `all` that are asked, at their places.
+std::vector<std::optional<sys::Entry>> ask_mount_points(sys::System& system, const ProbeRequest& request,
+                                                        const sys::MountTable& table,
+                                                        const std::vector<MountPoint>& all) {
+  std::vector<std::optional<sys::Entry>> answers(all.size());
+  std::vector<std::size_t> asked;
+  sys::EntryRequest questions{{}, request.path_deadline};
+  for (std::size_t index = 0; index < all.size(); ++index)
+    if (auto query = query_of(table, all[index], request.targets && index < request.wanted.size())) {
+      questions.queries.push_back(std::move(*query));
+      asked.push_back(index);
+    }
+  auto entries = asked.empty() ? std::vector<sys::Entry>() : system.entries(questions);
+  for (std::size_t number = 0; number < asked.size() && number < entries.size(); ++number)
+    answers[asked[number]] = std::move(entries[number]);
+  return answers;
+}
+
 } // namespace
 
 const sys::NfsProbe* Observation::server(const std::string& host) const {
@@ -136,22 +154,16 @@ Result<Observation> probe(sys::System& system, const ProbeRequest& request) {
     return fail(table.error());
   seen.table = std::move(*table);
 
-  const auto all = request.others ? with_others(seen.table, request.wanted) : request.wanted;
+  auto all = request.others ? with_others(seen.table, request.wanted) : request.wanted;
   auto requests = server_requests(request, all);
   ServerProbes servers(system, std::move(requests.wanted), {});
-  ServerProbes other_servers(system, std::move(requests.others), request.path_deadline / 2);
+  ServerProbes other_servers(system, std::move(requests.others), std::min(request.path_deadline / 2, k_slow_after));
 
-  sys::EntryRequest questions{{}, request.path_deadline};
-  for (std::size_t index = 0; index < all.size(); ++index)
-    if (auto query = query_of(seen.table, all[index], request.targets && index < request.wanted.size()))
-      questions.queries.push_back(std::move(*query));
-  std::map<std::string, sys::Entry> answers;
-  for (auto& entry : questions.queries.empty() ? std::vector<sys::Entry>() : system.entries(questions))
-    answers.emplace(entry.path, std::move(entry));
+  auto answers = ask_mount_points(system, request, seen.table, all);
   std::set<std::string> unwell;
-  for (const auto& one : all)
-    if (const auto answer = answers.find(one.target); answer == answers.end() || answer->second.error_number != 0)
-      unwell.insert(one.server);
+  for (std::size_t index = 0; index < all.size(); ++index)
+    if (!answers[index] || answers[index]->error_number != 0)
+      unwell.insert(all[index].server);
   const auto pending = find_pending(system, k_process_deadline);
   servers.answers([](const std::string&) { return false; }, seen.servers);
   other_servers.answers([&](const std::string& host) { return !unwell.contains(host); }, seen.servers);
@@ -165,7 +177,7 @@ Result<Observation> probe(sys::System& system, const ProbeRequest& request) {
   for (std::size_t index = 0; index < all.size(); ++index) {
     const bool wanted = index < request.wanted.size();
     const auto* server = seen.server(all[index].server);
-    auto point = all[index];
+    auto point = std::move(all[index]);
     point.here = point.here || sys::is_this_host(identity, point.server) ||
                  (server != nullptr && sys::is_this_host(identity, server->address)); // where its name leads
     if (wanted) {
@@ -174,13 +186,12 @@ Result<Observation> probe(sys::System& system, const ProbeRequest& request) {
         return fail(decided.error());
       point = std::move(*decided);
     }
-    const auto found = answers.find(point.target);
-    const auto* answer = found == answers.end() ? nullptr : &found->second;
-    auto state = classify(point, wanted, seen.table, answer, pending, server);
-    if (state.health == Health::missing && answer != nullptr)
+    const bool mounted = seen.table.at(point.target) != nullptr;
+    if (auto& answer = answers[index]; !mounted && answer)
       seen.targets.emplace(point.target, *answer);
+    auto state = classify(std::move(point), wanted, seen.table, std::move(answers[index]), pending, server);
     if (state.mounted())
-      state.stacked = mounts_at_target[point.target] - 1;
+      state.stacked = mounts_at_target[state.point.target] - 1;
     seen.states.push_back(std::move(state));
   }
   return seen;
@@ -195,9 +206,9 @@ void probe_again(sys::System& system, std::vector<MountState>& states, std::chro
     questions.queries.push_back({.path = state.point.target, .space = true});
     asked.push_back(&state);
   }
-  const auto answers = asked.empty() ? std::vector<sys::Entry>() : system.entries(questions);
+  auto answers = asked.empty() ? std::vector<sys::Entry>() : system.entries(questions);
   for (std::size_t index = 0; index < answers.size() && index < asked.size(); ++index)
-    take_answer(*asked[index], answers[index]);
+    take_answer(*asked[index], std::move(answers[index]));
 }
 
 } // namespace sharefs::mounts

@@ -32,7 +32,8 @@ struct Observation {
 };
 
 /// Reads the mount table once, asks all mount points in one request, and all servers at the same time, those of
-/// `others` after half of path_deadline. Takes at most that half and the longer of the two deadlines (plus one second).
+/// `others` k_slow_after later, or half of path_deadline if that is less. Takes at most that and the longer of the two
+/// deadlines (plus one second).
 /// Errors: those of the mount table and of unknown profiles.
 Result<Observation> probe(sys::System& system, const ProbeRequest& request);
 

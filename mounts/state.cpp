@@ -109,9 +109,9 @@ const sys::Space* MountState::space() const {
   return answer && answer->space && answer->space->size_bytes > 0 ? &*answer->space : nullptr;
 }
 
-void take_answer(MountState& state, const sys::Entry& answer) {
+void take_answer(MountState& state, sys::Entry given) {
+  const auto& answer = state.answer.emplace(std::move(given));
   const bool soft = answer.error_number != 0 && state.mount && is_soft(*state.mount);
-  state.answer = answer;
   state.health = health_of_answer(answer, soft);
   state.detail = answer.error_number == 0 || !answer.detail.empty() ? answer.detail : errno_text(answer.error_number);
   if (soft && state.health == Health::hung)
@@ -135,10 +135,10 @@ MountPoint point_of(const sys::MountEntry& mount) {
   return point;
 }
 
-MountState classify(const MountPoint& point, bool wanted, const sys::MountTable& table, const sys::Entry* answer,
+MountState classify(MountPoint its_point, bool wanted, const sys::MountTable& table, std::optional<sys::Entry> answer,
                     const std::vector<PendingMount>& pending, const sys::NfsProbe* server) {
   MountState state;
-  state.point = point;
+  const auto& point = state.point = std::move(its_point);
   state.wanted = wanted;
   const auto waiting =
       std::find_if(pending.begin(), pending.end(), [&](const PendingMount& one) { return one.target == point.target; });
@@ -148,7 +148,7 @@ MountState classify(const MountPoint& point, bool wanted, const sys::MountTable&
   if (entry != nullptr)
     state.mount = *entry;
   if (wanted && point.here) {
-    state.health = health_here(point, table, answer);
+    state.health = health_here(point, table, answer ? &*answer : nullptr);
     if (state.health == Health::wrong_source)
       state.detail = entry->fs_type + " " + entry->source;
     return state;
@@ -169,8 +169,8 @@ MountState classify(const MountPoint& point, bool wanted, const sys::MountTable&
     state.differences = compare_options(point.options, *entry);
   state.moved_to = moved_to(*entry, point, server);
   state.health = Health::unknown;
-  if (answer != nullptr)
-    take_answer(state, *answer);
+  if (answer)
+    take_answer(state, std::move(*answer));
   return state;
 }
 

@@ -56,7 +56,7 @@ struct MountState {
 
 /// Health and detail by the answer of the mount point. Of a mount that is soft, an I/O error means that its server is
 /// away.
-void take_answer(MountState& state, const sys::Entry& answer);
+void take_answer(MountState& state, sys::Entry answer);
 
 /// A point for a mount that only the table knows, with the options that mount the same again.
 MountPoint point_of(const sys::MountEntry& mount);
@@ -64,7 +64,7 @@ MountPoint point_of(const sys::MountEntry& mount);
 MountPoint place_of(const sys::MountEntry& mount);
 
 /// What was seen -> state, without `stacked`. `answer` is that of the target if it was asked; `server` may be nullptr.
-MountState classify(const MountPoint& point, bool wanted, const sys::MountTable& table, const sys::Entry* answer,
+MountState classify(MountPoint point, bool wanted, const sys::MountTable& table, std::optional<sys::Entry> answer,
                     const std::vector<PendingMount>& pending, const sys::NfsProbe* server);
 
 } // namespace sharefs::mounts

@@ -79,6 +79,11 @@ void Context::report(const Diagnoses& diagnoses) {
     console.diagnoses(diagnoses);
 }
 
+std::string undo_command(const Context& context, const std::string& id) {
+  const auto& root = context.flags.root;
+  return "sharefs " + (root == "/" ? "" : "--root " + shell_quote(root) + " ") + "undo " + id;
+}
+
 Result<void> require_root(const Context& context, const std::string& refusal) {
   if (context.flags.dry_run || context.flags.check || context.system.identity().uid == 0)
     return {};

@@ -69,6 +69,9 @@ class Context {
   bool m_warned = false; ///< that there is no configuration
 };
 
+/// What a person types to take back an entry of the journal that this command works with: "sharefs undo 17".
+std::string undo_command(const Context& context, const std::string& id);
+
 /// `permission` with the text `refusal` for a command that would change something and is not root's.
 Result<void> require_root(const Context& context, const std::string& refusal);
 

@@ -27,9 +27,10 @@ void warn_of_unfinished(Context& context, const plan::Journal& journal, const pl
   if (!entry || entry->state != plan::JournalState::unfinished || entry->id == plan.undoes)
     return;
   const auto ended = std::ranges::count_if(entry->steps, &plan::JournalStep::ended);
-  context.console.warning(fmt::format("an earlier run (`{}`, {}) was cut off after {} of {}", entry->command,
-                                      entry->started, ended, count_of(entry->plan.steps.size(), "step")),
-                          fmt::format("running it again completes it, `sharefs undo {}` takes it back", entry->id));
+  context.console.warning(
+      fmt::format("an earlier run (`{}`, {}) was cut off after {} of {}", entry->command, entry->started, ended,
+                  count_of(entry->plan.steps.size(), "step")),
+      fmt::format("running it again completes it, `{}` takes it back", undo_command(context, entry->id)));
 }
 
 /// False: the answer was no.
@@ -53,7 +54,7 @@ Executed apply(Context& context, const plan::Plan& plan, const plan::Journal& jo
   };
   auto report = plan::apply(plan, context.system, journal, options);
   context.envelope.report = report;
-  context.console.show(plan, report);
+  context.console.show(plan, report, undo_command(context, report.journal_id));
   const int code = exit_code_of_report(report);
   return Executed{code, std::move(report)};
 }

@@ -99,7 +99,7 @@ Result<Outcome> act(Rename& action, const Ground& ground, Phase phase) {
     return Outcome::unchanged;
   if (!from->exists())
     return conflict(action.from, "something to rename", "nothing");
-  if (to->exists())
+  if (to->exists() && !is_second_name(*from, *to)) // which an interrupted rename leaves
     return conflict(action.to, "nothing", to->text());
   if (phase == Phase::look)
     return Outcome::done;
@@ -108,6 +108,8 @@ Result<Outcome> act(Rename& action, const Ground& ground, Phase phase) {
   const int error = rename_exclusively(*from, *to);
   if (error == EEXIST)
     return conflict(action.to, "nothing", "something");
+  if (error == ESTALE)
+    return conflict(action.from, "what was there before", "something else");
   if (error == EXDEV)
     return fail(ErrorCode::unsupported, action.from + ": cannot be renamed to " + action.to + " on another file system",
                 "choose a name on the same file system");

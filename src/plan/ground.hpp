@@ -35,8 +35,12 @@ Result<void> check_parent(const sys::Walked& found, const std::string& path);
 /// `PATH: expected X, found Y` with the code `conflict`.
 tl::unexpected<Error> conflict(const std::string& path, const std::string& expected, const std::string& found);
 
-/// rename(2) that never replaces. Where the file system does not know RENAME_NOREPLACE (NFS), by asking first.
-/// 0 or errno (EEXIST).
+/// Are both one file, not a directory, by two names?
+bool is_second_name(const sys::Walked& one, const sys::Walked& other);
+
+/// rename(2) that never replaces. Where the file system does not know RENAME_NOREPLACE (NFS), a file gets a second
+/// name, then loses its first (also if an interrupted call has left it with both); a directory is renamed after asking.
+/// 0 or errno; EEXIST: something is there; ESTALE: what was to be renamed is another thing now.
 int rename_exclusively(const sys::Walked& from, const sys::Walked& to);
 
 /// Name next to `name` for something that is not finished; not the same on two hosts that share the directory.

@@ -8,8 +8,6 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
-#include <dirent.h>
-#include <memory>
 #include <sys/stat.h>
 
 namespace sharefs::plan {
@@ -18,10 +16,6 @@ namespace {
 
 constexpr std::size_t k_file_limit = 256U << 20U;
 constexpr int k_directory_flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-
-struct CloseDirectory {
-  void operator()(DIR* directory) const { ::closedir(directory); }
-};
 
 Result<void> sync_file(int fd, const std::string& path) {
   if (::fsync(fd) != 0 && errno != EINVAL)
@@ -93,17 +87,9 @@ Result<PrivateDirectory> PrivateDirectory::make_below(const std::string& name) c
 }
 
 Result<std::vector<std::string>> PrivateDirectory::names() const {
-  sys::Fd copy(::openat(m_fd.get(), ".", k_directory_flags));
-  const std::unique_ptr<DIR, CloseDirectory> directory(copy ? ::fdopendir(copy.get()) : nullptr);
-  if (!directory)
-    return fail(errno_error(errno, m_path));
-  [[maybe_unused]] const int owned_by_directory = copy.release();
   std::vector<std::string> names;
-  for (errno = 0; const dirent* entry = ::readdir(directory.get()); errno = 0)
-    if (const std::string name = entry->d_name; name != "." && name != "..")
-      names.push_back(name);
-  if (errno != 0)
-    return fail(errno_error(errno, m_path));
+  if (const int error = sys::list_names(sys::Fd(::openat(m_fd.get(), ".", k_directory_flags)), names); error != 0)
+    return fail(errno_error(error, m_path));
   return names;
 }
 

@@ -4,18 +4,12 @@
 #include "base/path.hpp"
 
 #include <cerrno>
-#include <dirent.h>
 #include <linux/openat2.h>
-#include <memory>
 #include <sys/syscall.h>
 
 namespace sharefs::plan {
 
 namespace {
-
-struct CloseDirectory {
-  void operator()(DIR* directory) const { ::closedir(directory); }
-};
 
 /// A directory below `parent` on the same mount: not a link, and nothing that is mounted there, be it of the same file
 /// system (a bind mount has the same device number).
@@ -33,33 +27,26 @@ Error open_error(int error, const std::string& path) {
 }
 
 /// Removes everything in the directory `fd`, but not itself.
-Result<void> empty(sys::Fd fd, const std::string& path) {
-  const std::unique_ptr<DIR, CloseDirectory> directory(::fdopendir(fd.get()));
-  if (!directory)
-    return fail(errno_error(errno, path));
-  [[maybe_unused]] const int owned_by_directory = fd.release();
-  const int here = ::dirfd(directory.get());
-  for (errno = 0; const dirent* entry = ::readdir(directory.get()); errno = 0) {
-    const std::string name = entry->d_name;
-    if (name == "." || name == "..")
+Result<void> empty(const sys::Fd& fd, const std::string& path) {
+  std::vector<std::string> names;
+  if (const int error = sys::list_names(sys::Fd(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 0)), names); error != 0)
+    return fail(errno_error(error, path));
+  for (const std::string& name : names) {
+    if (::unlinkat(fd.get(), name.c_str(), 0) == 0 || errno == ENOENT)
       continue;
-    if (entry->d_type != DT_DIR) { // or not known: unlink(2) tells
-      if (::unlinkat(here, name.c_str(), 0) == 0 || errno == ENOENT)
-        continue;
-      if (errno != EISDIR)
-        return fail(errno_error(errno, join_path(path, name)));
-    }
-    auto below = open_below(here, name.c_str());
+    if (errno != EISDIR)
+      return fail(errno_error(errno, join_path(path, name)));
+    const auto below = open_below(fd.get(), name.c_str());
     if (!below && errno == ENOENT)
       continue;
     if (!below)
       return fail(open_error(errno, join_path(path, name)));
-    if (auto emptied = empty(std::move(below), join_path(path, name)); !emptied)
+    if (auto emptied = empty(below, join_path(path, name)); !emptied)
       return emptied;
-    if (::unlinkat(here, name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT)
+    if (::unlinkat(fd.get(), name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT)
       return fail(errno_error(errno, join_path(path, name)));
   }
-  return errno == 0 ? Result<void>{} : fail(errno_error(errno, path));
+  return {};
 }
 
 } // namespace
@@ -72,7 +59,7 @@ Result<Outcome> act(RemoveTree& action, const Ground& ground, Phase phase) {
     return Outcome::unchanged;
   if (!found->is_directory())
     return conflict(action.path, "a directory", found->text());
-  auto tree = open_below(found->directory.get(), found->name.c_str());
+  const auto tree = open_below(found->directory.get(), found->name.c_str());
   struct stat status{};
   if (!tree || ::fstat(tree.get(), &status) != 0)
     return fail(open_error(errno, action.path));
@@ -80,7 +67,7 @@ Result<Outcome> act(RemoveTree& action, const Ground& ground, Phase phase) {
     return conflict(action.path, "the directory that the plan was made for", "another one");
   if (phase == Phase::look)
     return Outcome::done;
-  if (auto emptied = empty(std::move(tree), action.path); !emptied)
+  if (auto emptied = empty(tree, action.path); !emptied)
     return fail(emptied.error());
   // A directory that was exchanged meanwhile is not empty, or nothing is lost with it.
   if (::unlinkat(found->directory.get(), found->name.c_str(), AT_REMOVEDIR) != 0)

@@ -93,7 +93,7 @@ void Console::show(const plan::Plan& plan, bool is_data) {
     m_err->print(text);
 }
 
-void Console::show(const plan::Plan& plan, const plan::Report& report) {
+void Console::show(const plan::Plan& plan, const plan::Report& report, std::string_view undo) {
   if (m_options.json)
     return;
   for (const auto& result : report.results) {
@@ -107,7 +107,7 @@ void Console::show(const plan::Plan& plan, const plan::Report& report) {
       shown.message = (mount == nullptr ? plan::describe(action) : mount->target) + ": " + shown.message;
     error(shown);
   }
-  const auto summary = summary_text(plan, report);
+  const auto summary = summary_text(plan, report, undo);
   if (report.interrupted)
     warning(summary);
   else

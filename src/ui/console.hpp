@@ -57,8 +57,9 @@ class Console {
   /// The plan as a person reads it: notes, groups, one line per step with its reason, diffs, a mark at steps that
   /// cannot be undone. On stderr; on stdout if it is what was asked for (`--dry-run`), then also when quiet.
   void show(const plan::Plan& plan, bool is_data = false);
-  /// One line per failed step, then a summary: "3 done, 1 failed, 2 skipped; undo with `sharefs undo ID`".
-  void show(const plan::Plan& plan, const plan::Report& report);
+  /// One line per failed step, then a summary: "3 done, 1 failed, 2 skipped; undo with `sharefs undo ID`", which is
+  /// `undo`.
+  void show(const plan::Plan& plan, const plan::Report& report, std::string_view undo);
 
   /// On stdout; nothing of an empty one, nor beside a JSON document.
   void show(const Table& table);

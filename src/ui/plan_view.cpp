@@ -124,7 +124,7 @@ std::string plan_text(const plan::Plan& plan, bool colour) {
   return out;
 }
 
-std::string summary_text(const plan::Plan& plan, const plan::Report& report) {
+std::string summary_text(const plan::Plan& plan, const plan::Report& report, std::string_view undo) {
   using plan::Outcome;
   constexpr std::array<Outcome, 4> k_order{Outcome::done, Outcome::unchanged, Outcome::failed, Outcome::skipped};
   std::vector<std::string> parts;
@@ -138,7 +138,7 @@ std::string summary_text(const plan::Plan& plan, const plan::Report& report) {
   if (!report.ok())
     out += "; run the command again to complete it";
   if (changed && plan.undoes.empty())
-    out += fmt::format("{} undo with `sharefs undo {}`", report.ok() ? ";" : ", or", report.journal_id);
+    out += fmt::format("{} undo with `{}`", report.ok() ? ";" : ", or", undo);
   return out;
 }
 

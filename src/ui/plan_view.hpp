@@ -3,6 +3,7 @@
 #include "plan/plan.hpp"
 
 #include <string>
+#include <string_view>
 
 namespace sharefs::ui {
 
@@ -11,7 +12,7 @@ namespace sharefs::ui {
 /// diffs indented below.
 std::string plan_text(const plan::Plan& plan, bool colour);
 
-/// "3 done, 1 failed, 2 skipped; undo with `sharefs undo ID`"; empty if the plan had no steps.
-std::string summary_text(const plan::Plan& plan, const plan::Report& report);
+/// "3 done, 1 failed, 2 skipped; undo with `sharefs undo ID`", which is `undo`; empty if the plan had no steps.
+std::string summary_text(const plan::Plan& plan, const plan::Report& report, std::string_view undo);
 
 } // namespace sharefs::ui

@@ -63,7 +63,8 @@ def bench_status(lab: Cluster, mounts: int, runs: int) -> list[tuple[str, float,
         check=True,
         timeout=LONG,
     )
-    df = best(runs, lambda: timed(node, "df -t nfs4"))
+    # Both behind the same shell, which costs a tenth of df here.
+    df = best(runs, lambda: timed(node, f"sh -c 'ulimit -n {DESCRIPTORS}; df -t nfs4'"))
     status = best(runs, lambda: timed(node, f"sh -c 'ulimit -n {DESCRIPTORS}; sharefs status --timeout {DEADLINE:g}s'"))
     rows = [("status over df, all healthy", status / df, f"at most {HEALTHY_RATIO:g}", status <= HEALTHY_RATIO * df)]
     lab.drop_traffic("server")

@@ -147,7 +147,7 @@ Result<void> roll_back(Context& context, const std::string& journal_id) {
     return fail(undone.error());
   if (undone->exit_code != k_exit_ok)
     return fail(ErrorCode::failed, "the exports are not as wanted, and not everything could be taken back",
-                fmt::format("run `sharefs undo {}`", journal_id));
+                fmt::format("run `{}`", undo_command(context, journal_id)));
   return {};
 }
 

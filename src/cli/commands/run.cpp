@@ -90,6 +90,18 @@ Result<void> report(Context& context, Diagnoses diagnoses, bool strict) {
   return fail(ErrorCode::failed, found.subject + ": " + found.message + " [" + found.code + "]", found.hint);
 }
 
+/// Is the command started on other machines, whose mounts are not this one's? Not by an srun in a batch script: slurmd
+/// sets this variable for what it starts on a node of the job, which is one of them.
+bool starts_elsewhere(const cachefix::Sanitized& decision, const std::vector<std::string>& environment) {
+  const bool in_job =
+      std::ranges::any_of(environment, [](std::string_view entry) { return entry.starts_with("SLURMD_NODENAME="); });
+  const auto is_remote = [&](const std::string& name) {
+    return cachefix::is_listed(name, cachefix::remote_programs()) && !(in_job && name == "srun");
+  };
+  return is_remote(base_name(decision.argv.front())) ||
+         std::ranges::any_of(decision.chain, [&](const auto& link) { return is_remote(base_name(link.first)); });
+}
+
 /// What should be mounted, where the command's own paths lie (after its caches were moved): see mounts::guard_launch.
 Result<void> check_mounts(Context& context, const cachefix::Sanitized& decision, bool dry_run) {
   std::vector<mounts::Expected> expected;
@@ -108,9 +120,13 @@ Result<void> check_mounts(Context& context, const cachefix::Sanitized& decision,
         std::erase_if(expected, [&](const mounts::Expected& one) { return one.target == point.target; });
     found = mounts::guard_launch(context.system, expected, launch, k_mount_deadline);
   }
-  for (auto& one : found)
-    if (dry_run)
+  const bool elsewhere = starts_elsewhere(decision, launch.environment);
+  for (auto& one : found) {
+    if (dry_run || elsewhere)
       one.severity = Severity::warning;
+    if (elsewhere)
+      one.hint = "the command is started on other machines, which were not looked at: run `sharefs status` there";
+  }
   return report(context, std::move(found), false);
 }
 

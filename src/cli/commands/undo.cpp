@@ -108,7 +108,7 @@ Result<int> run_undo(Context& context, const Arguments& arguments) {
   if (entry.state == JournalState::undone) {
     context.console.message(
         fmt::format("{} is undone already", entry.id) +
-        (entry.undone_by.empty() ? "" : fmt::format("; `sharefs undo {}` brings it back", entry.undone_by)));
+        (entry.undone_by.empty() ? "" : fmt::format("; `{}` brings it back", undo_command(context, entry.undone_by))));
     return k_exit_ok;
   }
   if (auto checked = check_state(entry); !checked)

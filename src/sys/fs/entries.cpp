@@ -61,6 +61,7 @@ class Asker {
     std::unique_lock lock(m_mutex);
     for (std::size_t answered = 0; !m_over.wait_for(lock, k_stall, [this] { return m_threads == 0; });
          answered = m_answered) {
+      ++m_stalls;
       flush_if(true);
       const std::size_t more =
           m_answered == answered ? std::min({m_threads, k_most_threads - m_threads, count_free()}) : 0;
@@ -73,7 +74,7 @@ class Asker {
  private:
   struct Running {
     std::size_t index;
-    Clock::time_point since;
+    std::size_t since; ///< m_stalls: asking for the time would cost as much as the question
   };
 
   /// All in one mapping: a thousand cost the kernel more than all the rest of it.
@@ -113,7 +114,7 @@ class Asker {
   /// Not behind a question on the same superblock that has no answer for some time: it would hang as well.
   [[nodiscard]] bool is_free(std::uint64_t superblock) const {
     const auto running = m_running.find(superblock);
-    return running == m_running.end() || Clock::now() - running->second.since < k_stall;
+    return running == m_running.end() || m_stalls - running->second.since < 2;
   }
   [[nodiscard]] std::size_t count_free() const {
     return static_cast<std::size_t>(
@@ -132,7 +133,7 @@ class Asker {
       next->second.pop_back();
       if (next->second.empty())
         m_waiting.erase(next);
-      m_running.try_emplace(superblock, Running{index, Clock::now()});
+      m_running.try_emplace(superblock, Running{index, m_stalls});
       announce(index, {});
       lock.unlock();
       const Entry entry = read_entry(m_root, m_request.queries[index], {}, [&](std::string_view step) {
@@ -179,6 +180,7 @@ class Asker {
   std::mutex m_mutex;
   std::condition_variable m_over; ///< no thread is left
   std::size_t m_threads = 0, m_answered = 0;
+  std::size_t m_stalls = 0;                                    ///< how often k_stall has passed
   std::map<std::uint64_t, std::vector<std::size_t>> m_waiting; ///< by superblock
   std::map<std::uint64_t, Running> m_running;                  ///< the oldest of each superblock
 };
@@ -225,6 +227,7 @@ class Listener {
 
   /// The whole frames that came since the last time. False: none.
   bool take(std::string_view bytes) {
+    const Deadline end = deadline_in(m_request.deadline);
     bytes.remove_prefix(m_taken);
     WireReader reader(bytes);
     bool any = false;
@@ -241,7 +244,7 @@ class Listener {
       if (open == m_open.end())
         continue;
       if (event == Event::step) {
-        open->second.end = open->second.end.value_or(deadline_in(m_request.deadline));
+        open->second.end = open->second.end.value_or(end);
         open->second.step = values.text();
       }
       if (event == Event::answered) {
@@ -263,8 +266,9 @@ class Listener {
   /// A question whose time is over hangs, and with it every other on its superblock that could not begin.
   void give_verdicts() {
     std::map<std::uint64_t, Error> dead;
+    const auto now = Clock::now();
     std::erase_if(m_open, [&](auto& open) {
-      if (!open.second.end || Clock::now() < *open.second.end)
+      if (!open.second.end || now < *open.second.end)
         return false;
       give_up(open.first, hung(open.second));
       dead.emplace(open.second.superblock, hung(open.second));

@@ -7,8 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <dirent.h>
-#include <memory>
 #include <sys/statfs.h>
 
 namespace sharefs::sys {
@@ -110,17 +108,7 @@ int read_space(int fd, Entry& entry) {
 }
 
 int read_names(const Walked& found, Entry& entry) {
-  Fd fd = open_found(found, O_DIRECTORY);
-  const auto close_directory = [](DIR* directory) { ::closedir(directory); };
-  const std::unique_ptr<DIR, decltype(close_directory)> directory(fd ? ::fdopendir(fd.get()) : nullptr,
-                                                                  close_directory);
-  if (!directory)
-    return errno;
-  [[maybe_unused]] const int owned_by_directory = fd.release();
-  for (errno = 0; const dirent* one = ::readdir(directory.get()); errno = 0)
-    if (const std::string_view name = one->d_name; name != "." && name != "..")
-      entry.names.emplace_back(name);
-  const int error = errno;
+  const int error = list_names(open_found(found, O_DIRECTORY), entry.names);
   std::sort(entry.names.begin(), entry.names.end());
   return error;
 }
@@ -170,7 +158,11 @@ Entry read_entry(int root, const EntryQuery& query, const MountTargets& stop_at,
   };
   const auto found =
       walk(root, query.path,
-           {.links = query.links, .follow_last = query.follow, .guarded = query.guarded, .stop_at = &stop_at});
+           {.links = query.links,
+            .follow_last = query.follow,
+            .guarded = query.guarded,
+            .stop_at = &stop_at,
+            .wants_directory = !query.space || query.list || query.read_bytes > 0 || query.access || query.write_test});
   if (!found) {
     entry.error_number = found.error().may_hang ? EREMOTE : found.error().error_number;
     entry.resolved = found.error().resolved;

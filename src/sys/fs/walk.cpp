@@ -7,7 +7,9 @@
 #include <array>
 #include <cerrno>
 #include <climits>
+#include <dirent.h>
 #include <linux/openat2.h>
+#include <memory>
 #include <optional>
 #include <sys/syscall.h>
 
@@ -67,28 +69,59 @@ class Walk {
         m_pending.push_back(*part);
   }
 
-  /// Stand in the directory of the last component at once, where no component has to be judged and none is a link.
-  /// False: step by step, which also says what is wrong.
+  /// At once, where no component has to be judged and none is a link: to the thing itself if its directory is not
+  /// needed, or else to the nearest directory above it that exists. False: step by step, which also says what is wrong.
   bool jump() {
-    if (m_rule.guarded || (m_rule.stop_at != nullptr && !m_rule.stop_at->empty()) || m_pending.size() < 2 ||
-        std::ranges::find(m_pending, "..") != m_pending.end())
+    if (m_rule.guarded || m_pending.empty() || std::ranges::find(m_pending, "..") != m_pending.end())
       return false;
-    const std::string above = parent_path(with_rest("/"));
+    const std::string path = with_rest("/");
+    if (!m_rule.wants_directory && !enters_stop(path) && jump_to(path, O_NOFOLLOW)) {
+      if (::fstat(m_walked.fd.get(), &m_walked.status) != 0 || S_ISLNK(m_walked.status.st_mode))
+        return false;
+      m_walked.ancestor = parent_path(path);
+      m_walked.name = base_name(path);
+      m_pending.clear();
+      return true;
+    }
+    std::string above = path;
+    for (std::size_t rest = 1; rest < m_pending.size(); ++rest) {
+      above = parent_path(above);
+      if (enters_stop(above))
+        return false;
+      if (jump_to(above, O_DIRECTORY)) {
+        m_pending.resize(rest);
+        return true;
+      }
+      if (errno != ENOENT)
+        return false;
+    }
+    return false;
+  }
+
+  bool jump_to(const std::string& path, int flags) {
     open_how how{};
-    how.flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
+    how.flags = static_cast<std::uint64_t>(flags | O_PATH | O_CLOEXEC);
     how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS;
-    m_walked.fd.reset(static_cast<int>(::syscall(SYS_openat2, m_root, above.c_str(), &how, sizeof how)));
-    if (!m_walked.fd)
+    m_walked.fd.reset(static_cast<int>(::syscall(SYS_openat2, m_root, path.c_str(), &how, sizeof how)));
+    m_here = path;
+    return static_cast<bool>(m_walked.fd);
+  }
+
+  /// Is `path`, which has no links, a mount that must not be entered, or below one?
+  [[nodiscard]] bool enters_stop(std::string_view path) const {
+    if (m_rule.stop_at == nullptr || m_rule.stop_at->empty())
       return false;
-    m_here = above;
-    m_pending.resize(1);
-    return true;
+    for (std::size_t end = 1; end != std::string_view::npos; end = path.find('/', end + 1))
+      if (end > 1 && m_rule.stop_at->contains(path.substr(0, end)))
+        return true;
+    return m_rule.stop_at->contains(path);
   }
 
   /// Stand in the root directory.
   bool restart() {
     m_here = "/";
     m_walked.directory = Fd();
+    m_walked.ancestor.clear();
     m_walked.name = ".";
     m_walked.fd.reset(::openat(m_root, ".", O_PATH | O_DIRECTORY | O_CLOEXEC));
     return (m_walked.fd && ::fstat(m_walked.fd.get(), &m_walked.status) == 0) || stop(errno, "/");
@@ -170,7 +203,7 @@ class Walk {
   Walked finish() {
     m_walked.parent_missing = !m_pending.empty();
     m_walked.resolved = with_rest(m_here);
-    if (!m_walked.directory) { // the root itself
+    if (m_walked.ancestor.empty()) { // it is the root
       m_walked.directory.reset(::openat(m_walked.fd.get(), ".", O_PATH | O_DIRECTORY | O_CLOEXEC));
       m_walked.ancestor = "/";
     }
@@ -205,6 +238,19 @@ std::string Walked::text() const {
 
 tl::expected<Walked, WalkError> walk(int root, std::string_view path, const WalkRule& rule) {
   return Walk(root, path, rule).run();
+}
+
+int list_names(Fd fd, std::vector<std::string>& into) {
+  const auto close_directory = [](DIR* directory) { ::closedir(directory); };
+  const std::unique_ptr<DIR, decltype(close_directory)> directory(fd ? ::fdopendir(fd.get()) : nullptr,
+                                                                  close_directory);
+  if (!directory)
+    return errno;
+  [[maybe_unused]] const int owned_by_directory = fd.release();
+  for (errno = 0; const dirent* one = ::readdir(directory.get()); errno = 0)
+    if (const std::string_view name = one->d_name; name != "." && name != "..")
+      into.emplace_back(name);
+  return errno;
 }
 
 } // namespace sharefs::sys

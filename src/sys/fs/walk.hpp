@@ -33,6 +33,8 @@ struct WalkRule {
   bool guarded = false;
   /// Targets of mounts that must not be entered. The walk ends there with WalkError::may_hang.
   const MountTargets* stop_at = nullptr;
+  /// False: only the thing itself is asked for, Walked::directory may be empty. Saves three system calls of a look.
+  bool wants_directory = true;
 };
 
 struct WalkError {
@@ -66,5 +68,8 @@ struct Walked {
 /// Walks from `root` (an open directory, O_PATH) along `path`, which is absolute as seen from there. `..` is the
 /// kernel's, after links. A missing name or directory is no error: see Walked.
 tl::expected<Walked, WalkError> walk(int root, std::string_view path, const WalkRule& rule = {});
+
+/// The names in the open directory `fd` (not O_PATH), without `.` and `..`, as they come. 0 or errno.
+int list_names(Fd fd, std::vector<std::string>& into);
 
 } // namespace sharefs::sys

@@ -13,6 +13,7 @@ inline constexpr const char* k_bind = "bind";
 struct MountCall {
   std::string source, target, fs_type, options;
   std::chrono::milliseconds deadline{30'000};
+  std::string server = {}; ///< as messages call it; empty: as `source`. Not kept in the journal
   friend bool operator==(const MountCall&, const MountCall&) = default;
 };
 

@@ -66,10 +66,14 @@ constexpr std::array<KnownFailure, 13> k_known_failures{{
      "check the share's `options` against nfs(5); `dmesg` may say more"},
 }};
 
-std::string filled_in(std::string_view text, const std::string& source) {
-  const auto [host, path] = parse_source(source);
+std::string server_of(const MountCall& call) {
+  return call.server.empty() ? parse_source(call.source).server : call.server;
+}
+
+std::string filled_in(std::string_view text, const MountCall& call) {
   std::string result(text);
-  for (const auto& [word, value] : {std::pair{"HOST", host}, std::pair{"PATH", path}})
+  for (const auto& [word, value] :
+       {std::pair{"HOST", server_of(call)}, std::pair{"PATH", parse_source(call.source).path}})
     if (const auto at = result.find(word); at != std::string::npos)
       result.replace(at, 4, value);
   return result;
@@ -129,9 +133,9 @@ Result<void> check_server(const MountCall& call) {
   if (connection || connection.error().error_number == ECONNREFUSED)
     return {};
   return fail(ErrorCode::timeout,
-              "server " + host + " does not answer (" + errno_text(connection.error().error_number) +
+              "server " + server_of(call) + " does not answer (" + errno_text(connection.error().error_number) +
                   "): it was not mounted",
-              "run `sharefs probe " + host + "`");
+              filled_in("run `sharefs probe HOST`", call));
 }
 
 /// With NFS 3 locks, mount.nfs starts rpc.statd if it does not run. Started before there is a namespace it keeps none.
@@ -277,8 +281,8 @@ Error mount_error(const MountCall& call, const std::string& stderr_text) {
   if (known == k_known_failures.end())
     return {ErrorCode::failed, line, {}, {}};
   if (!known->message.empty())
-    line = filled_in(known->message, call.source);
-  return {known->code, line, filled_in(known->hint, call.source), {}};
+    line = filled_in(known->message, call);
+  return {known->code, line, filled_in(known->hint, call), {}};
 }
 
 Result<void> make_mount(const MountCall& call) {
@@ -287,7 +291,7 @@ Result<void> make_mount(const MountCall& call) {
     return fail(ErrorCode::interrupted, "mount.nfs was ended; nothing is mounted");
   if (!mounted && mounted.error().code == ErrorCode::timeout && mounted.error().hint.empty()) // not the child's own
     return fail(ErrorCode::timeout, "mount.nfs gave " + mounted.error().message,
-                filled_in("run `sharefs probe HOST`", call.source));
+                filled_in("run `sharefs probe HOST`", call));
   return mounted;
 }
 

@@ -13,7 +13,8 @@ namespace {
 const MountPoint k_point = test::point_with("rw,hard");
 
 MountState seen(const std::string& lines, const sys::Entry* answer, const std::vector<PendingMount>& pending = {}) {
-  return classify(k_point, true, table_of(lines), answer, pending, nullptr);
+  return classify(k_point, true, table_of(lines), answer == nullptr ? std::nullopt : std::optional(*answer), pending,
+                  nullptr);
 }
 
 const std::string k_line = nfs_line(50, 1, "/data/share", "storage1:/mnt/share");
@@ -90,7 +91,7 @@ TEST_CASE("a server whose name leads to another address now") {
   const auto moved = [&](const std::string& addresses) {
     auto server = test::good_server();
     server.stages[0].detail = addresses;
-    return classify(k_point, true, table_of(k_line), &ok, {}, &server).moved_to;
+    return classify(k_point, true, table_of(k_line), ok, {}, &server).moved_to;
   };
   CHECK(moved("10.77.0.1").empty());
   CHECK(moved("10.77.0.9, 10.77.0.1").empty());

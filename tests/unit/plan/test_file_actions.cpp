@@ -176,6 +176,17 @@ TEST_CASE("Rename never replaces") {
   CHECK(tree.apply(Rename{"/b", "/no/b", {}}) == "not_found");
 }
 
+TEST_CASE("Rename completes one that was killed between a file's two names") {
+  Tree tree;
+  test::put(tree.at("/a"), "x");
+  fs::create_hard_link(tree.at("/a"), tree.at("/b"));
+  CHECK(tree.apply(Rename{"/a", "/b", {}}) == "done");
+  CHECK_FALSE(fs::exists(tree.at("/a")));
+  CHECK(test::content_of(tree.at("/b")) == "x");
+  test::put(tree.at("/c"), "x"); // the same content is not the same file
+  CHECK(tree.apply(Rename{"/b", "/c", {}}) == "conflict");
+}
+
 TEST_CASE("links of the tree do not lead out of the root") {
   Tree tree;
   test::TemporaryRoot outside;

@@ -245,7 +245,7 @@ TEST_CASE("a forged journal that is exchanged for the real one all the time is n
     for (;;)
       ::renameat2(AT_FDCWD, state.c_str(), AT_FDCWD, forged.c_str(), RENAME_EXCHANGE);
   int read = 0;
-  for (int i = 0; i < 300; ++i)
+  for (int i = 0; i < 300 || (read == 0 && i < 100'000); ++i) // on a busy machine few tries find the real one
     if (const auto entries = machine.journal.list(); entries && !entries->empty()) {
       ++read;
       REQUIRE(entries->front().command == "sharefs test");

@@ -69,6 +69,13 @@ TEST_CASE("what mount.nfs says becomes one line with a kind and a cure") {
   CHECK(error.hint.find(row.hint) != std::string::npos);
 }
 
+TEST_CASE("a failed mount calls its server as sharefs.yaml does") {
+  const MountCall call{"10.77.0.1:/x", "/mnt/data", "nfs", "", 1000ms, "storage1"};
+  const Error error = mount_error(call, "mount.nfs: reason given by server: No such file or directory\n");
+  CHECK(error.message == "storage1 has no directory /x");
+  CHECK(error.hint.find("sharefs probe storage1`") != std::string::npos);
+}
+
 TEST_CASE("unmounting for real") {
   const test::TemporaryDirectory directory;
   const std::string text = in_namespace([&] {

@@ -19,6 +19,8 @@ namespace {
 std::string walked(const std::string& root, const std::string& path, const WalkRule& rule = {}) {
   const Fd directory(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   const auto found = walk(directory.get(), path, rule);
+  if (rule.wants_directory && found && !found->directory)
+    return "no descriptor of the directory";
   if (!found)
     return (found.error().may_hang ? "may hang" : std::to_string(found.error().error_number)) + " " +
            found.error().path + " of " + found.error().resolved;
@@ -35,6 +37,7 @@ TEST_CASE("walk: real paths, links and what is missing") {
   fs::create_symlink("../a/./b/../b", root / "a/up");
   fs::create_symlink("../../../../etc", root / "out");
   fs::create_symlink("loop", root / "loop");
+  fs::create_symlink("/", root / "a/root");
   const auto& r = root.path();
   CHECK(walked(r, "/") == "/ a directory in /");
   CHECK(walked(r, "/a/b/file") == "/a/b/file a file in /a/b");
@@ -42,6 +45,7 @@ TEST_CASE("walk: real paths, links and what is missing") {
   CHECK(walked(r, "/absolute") == "/absolute a link to `/a/b` in /");
   CHECK(walked(r, "/absolute", {.follow_last = true}) == "/a/b a directory in /a");
   CHECK(walked(r, "/absolute/file") == "/a/b/file a file in /a/b");
+  CHECK(walked(r, "/a/root", {.follow_last = true}) == "/ a directory in /");
   CHECK(walked(r, "/a/up/file") == "/a/b/file a file in /a/b");
   CHECK(walked(r, "/absolute/../up/file") == "/a/b/file a file in /a/b"); // `..` of where the link leads
   CHECK(walked(r, "/out/passwd") == "/etc/passwd nothing in /, no parent");
@@ -49,6 +53,22 @@ TEST_CASE("walk: real paths, links and what is missing") {
   CHECK(walked(r, "/a/none/x/../y") == "/a/none/y nothing in /a, no parent");
   CHECK(walked(r, "/a/b/file/x") == "/a/b/file/x nothing in /a/b, no parent, no directory");
   CHECK(walked(r, "/loop/x") == std::to_string(ELOOP) + " /loop of /loop/x");
+}
+
+TEST_CASE("walk: without the directory the answer is the same") {
+  const test::TemporaryDirectory root;
+  root.write("a/b/file", "x");
+  root.write("mnt/x/y", "");
+  fs::create_symlink("/a/b", root / "link");
+  const MountTargets stops{"/mnt"};
+  for (const auto* path : {"/", "/a/b", "/a/b/file", "//a/./b/", "/link", "/link/file", "/a/none", "/a/no/no/no",
+                           "/a/b/file/x", "/a/../a/b", "/mnt", "/mnt/x/y", "/mnt2/x"})
+    for (const bool follow : {false, true}) {
+      INFO(path);
+      CHECK(walked(root.path(), path, {.follow_last = follow, .stop_at = &stops, .wants_directory = false}) ==
+            walked(root.path(), path, {.follow_last = follow, .stop_at = &stops}));
+    }
+  CHECK(walked(root.path(), "/mnt/x/y", {.stop_at = &stops, .wants_directory = false}) == "may hang /mnt of /mnt/x/y");
 }
 
 TEST_CASE("walk: rules for links") {

@@ -126,7 +126,8 @@ TEST_CASE("json: plans and reports are in the document, not on stderr", "[consol
   options.json = true;
   Screen screen(options);
   screen.console.show(small_plan());
-  screen.console.show(small_plan(), plan::Report{{{0, plan::Outcome::done, std::nullopt, {}}}, "id", false});
+  screen.console.show(small_plan(), plan::Report{{{0, plan::Outcome::done, std::nullopt, {}}}, "id", false},
+                      "sharefs undo ID");
   CHECK(screen.err.str().empty());
 }
 
@@ -162,7 +163,7 @@ TEST_CASE("report: failed steps with their error, then the summary", "[console]"
   report.results = {{0, plan::Outcome::done, std::nullopt, {}},
                     {1, plan::Outcome::failed, Error{ErrorCode::failed, "no space", "make room", ""}, {}}};
   Screen screen;
-  screen.console.show(plan, report);
+  screen.console.show(plan, report, "sharefs undo 20260131-120000-1");
   CHECK(screen.err.str() == "error: make directory /data/b: no space\nhint: make room\n"
                             "1 done, 1 failed; run the command again to complete it, or undo with `sharefs undo "
                             "20260131-120000-1`\n");
@@ -175,7 +176,7 @@ TEST_CASE("report: an interruption is said even when quiet", "[console]") {
   plan::Report report;
   report.interrupted = true;
   report.results = {{0, plan::Outcome::skipped, std::nullopt, {}}};
-  screen.console.show(small_plan(), report);
+  screen.console.show(small_plan(), report, "sharefs undo");
   CHECK(screen.err.str() == "warning: interrupted: 1 skipped; run the command again to complete it\n");
 }
 

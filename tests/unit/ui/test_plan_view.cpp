@@ -38,8 +38,8 @@ TEST_CASE("plan_text: headings when there are several groups, the nameless one f
   plan.add("", "", MakeDirectory{"/c", 0755, std::nullopt});
   plan.add("a", "", RemoveDirectory{"/a2", 0755, std::nullopt});
   const auto text = plan_text(plan, false);
-  CHECK(text == "  + " + describe(plan.steps[2].action) + "\na\n  - " + describe(plan.steps[0].action) +
-                    "\n  - " + describe(plan.steps[3].action) + "\nb\n  + " + describe(plan.steps[1].action) + "\n");
+  CHECK(text == "  + " + describe(plan.steps[2].action) + "\na\n  - " + describe(plan.steps[0].action) + "\n  - " +
+                    describe(plan.steps[3].action) + "\nb\n  + " + describe(plan.steps[1].action) + "\n");
 }
 
 TEST_CASE("plan_text: what cannot be undone is marked", "[plan_view]") {
@@ -93,18 +93,20 @@ TEST_CASE("summary_text: counts, how to go on, how to undo", "[plan_view]") {
     result.interrupted = interrupted;
     return result;
   };
+  constexpr auto k_undo = "sharefs --root /x undo ID";
   using enum Outcome;
   const Plan plan;
   Plan undo;
   undo.undoes = "ID0";
-  CHECK(summary_text(plan, report({}, "")).empty());
-  CHECK(summary_text(plan, report({done, done, unchanged}, "ID")) ==
-        "2 done, 1 unchanged; undo with `sharefs undo ID`");
-  CHECK(summary_text(plan, report({unchanged}, "ID")) == "1 unchanged"); // nothing to undo
-  CHECK(summary_text(undo, report({done}, "ID")) == "1 done");
-  CHECK(summary_text(plan, report({done, failed, skipped, skipped}, "ID")) ==
-        "1 done, 1 failed, 2 skipped; run the command again to complete it, or undo with `sharefs undo ID`");
-  CHECK(summary_text(plan, report({failed}, "ID")) == "1 failed; run the command again to complete it");
-  CHECK(summary_text(plan, report({done, skipped}, "ID", true)) ==
-        "interrupted: 1 done, 1 skipped; run the command again to complete it, or undo with `sharefs undo ID`");
+  CHECK(summary_text(plan, report({}, ""), k_undo).empty());
+  CHECK(summary_text(plan, report({done, done, unchanged}, "ID"), k_undo) ==
+        "2 done, 1 unchanged; undo with `sharefs --root /x undo ID`");
+  CHECK(summary_text(plan, report({unchanged}, "ID"), k_undo) == "1 unchanged"); // nothing to undo
+  CHECK(summary_text(undo, report({done}, "ID"), k_undo) == "1 done");
+  CHECK(summary_text(plan, report({done, failed, skipped, skipped}, "ID"), k_undo) ==
+        "1 done, 1 failed, 2 skipped; run the command again to complete it, or undo with `sharefs --root /x undo ID`");
+  CHECK(summary_text(plan, report({failed}, "ID"), k_undo) == "1 failed; run the command again to complete it");
+  CHECK(
+      summary_text(plan, report({done, skipped}, "ID", true), k_undo) ==
+      "interrupted: 1 done, 1 skipped; run the command again to complete it, or undo with `sharefs --root /x undo ID`");
 }
