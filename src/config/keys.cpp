@@ -57,6 +57,12 @@ constexpr Field k_from{.get =
                            },
                        .defaults = defaults_of<Mount>};
 
+/// A list of words, and of mappings for hosts with options of their own.
+constexpr Field k_clients{
+    .set = [](void* parent, const Texts& texts) { in<&Export::clients>(parent).push_back({texts, {}, {}}); },
+    .add = k_each<&Export::clients>.add,
+    .items = k_each<&Export::clients>.items};
+
 // A parent stands before its children; the order is that of the documentation and of `config show`.
 constexpr std::array k_keys{
     Key{"version", integer, k_required, "1", "version of this format", k_version},
@@ -69,11 +75,17 @@ constexpr std::array k_keys{
     Key{"servers.*.exports[]", mapping, k_optional, "", "a directory that this server exports",
         k_each<&Server::exports>},
     Key{"servers.*.exports[].path", path, k_required, "", "the directory", k_text<&Export::path>, nullptr, k_unique},
-    Key{"servers.*.exports[].clients", text_list, k_required, "",
-        "who may mount it: hosts, CIDR networks, wildcards (quoted: `\"*\"`), @netgroups", k_texts<&Export::clients>,
-        client_rule},
+    Key{"servers.*.exports[].clients[]", client, k_required, "",
+        "who may mount it: hosts, CIDR networks, wildcards (quoted: `\"*\"`), @netgroups; {hosts, options} for hosts "
+        "with options of their own",
+        k_clients, client_rule, k_unique},
+    Key{"servers.*.exports[].clients[].hosts", text_list, k_required, "", "hosts that have these options",
+        k_texts<&Client::hosts>, client_rule, k_unique},
+    Key{"servers.*.exports[].clients[].options", text_list, k_required, "",
+        "options of exports(5) for these hosts; they come after those of the export and win over them",
+        k_texts<&Client::options>, option_rule},
     Key{"servers.*.exports[].options", text_list, k_optional, "",
-        "export options of exports(5); rw, sync, no_subtree_check and root_squash unless they say otherwise",
+        "export options of exports(5) for all clients; rw, sync, no_subtree_check and root_squash if there are none",
         k_texts<&Export::options>, option_rule},
     Key{"servers.*.exports[].access", access, k_optional, "keep|open",
         "who may use the directory: keep leaves it as it is, open makes it 1777 (everyone may write, and delete only "

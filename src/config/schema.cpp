@@ -38,6 +38,8 @@ Json value_schema(const Key& key) {
     return {{"enum", key.choice_list()}};
   case ValueType::access:
     return {{"oneOf", Json::array({Json{{"enum", key.choice_list()}}, mapping_schema(key.name, false)})}};
+  case ValueType::client:
+    return {{"oneOf", Json::array({text_schema(key.type), mapping_schema(key.name, false)})}};
   case ValueType::text_list:
     return list_schema(key);
   case ValueType::path_list:
@@ -59,7 +61,9 @@ Json value_schema(const Key& key) {
 Json described(const Key& key) {
   Json schema = {{"description", key.description}};
   Json value = value_schema(key);
-  if (key.is_element())
+  if (key.is_element() && key.required)
+    value = {{"type", "array"}, {"items", std::move(value)}, {"minItems", 1}, {"uniqueItems", true}};
+  else if (key.is_element())
     value = {{"type", {"array", "null"}}, {"items", std::move(value)}};
   schema.update(value);
   if (const auto fallback = key.fallback(); fallback == "[]")

@@ -64,6 +64,8 @@ std::string Key::value_text(std::string_view quote) const {
        {ValueType::text_list, "list of text"},
        {ValueType::path_list, "path or list of paths"},
        {ValueType::mapping, "mapping"}}};
+  if (type == ValueType::client)
+    return "list of text or mappings";
   for (const auto& [known, words] : k_names)
     if (known == type)
       return is_element() ? "list of mappings" : std::string(words);

@@ -18,8 +18,11 @@ Json value_of(const Key& key, const void* parent) {
     const auto items = key.field.items(parent);
     if (key.is_element()) {
       Json list = Json::array();
-      for (const auto& item : items)
-        list.push_back(object_of(key.name, item.value));
+      for (const auto& item : items) {
+        auto object = object_of(key.name, item.value);
+        const bool short_form = key.type == ValueType::client && object["options"].empty();
+        list.push_back(short_form ? object["hosts"].front() : std::move(object));
+      }
       return list;
     }
     if (!items.empty())

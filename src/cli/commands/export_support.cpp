@@ -26,8 +26,12 @@ bool is_own(sys::System& system, const sys::Identity& identity, const config::Se
 Result<void> add_desired(sys::System& system, const config::Export& entry, exports::Request& request) {
   const auto directory = normalize_path(entry.path);
   for (const auto& client : entry.clients)
-    request.exports.push_back(exports::make_export(directory, client, entry.options,
-                                                   {entry.origin.file, entry.origin.line, entry.origin.column}));
+    for (const auto& host : client.hosts) {
+      auto one = exports::make_export(directory, host, entry.options,
+                                      client.options.empty() ? entry.origin : client.origin, client.options);
+      one.line = entry.origin;
+      request.exports.push_back(std::move(one));
+    }
   using From = config::Access::Kind;
   using To = exports::DirectoryAccess::Kind;
   if (entry.access.kind == From::open)

@@ -51,7 +51,9 @@ TEST_CASE("parse: the example of the design, value by value", "[load]") {
   const auto& item = server.exports.front();
   CHECK(item.name == "storage1:/mnt/share");
   CHECK(item.path == "/mnt/share");
-  CHECK(item.clients == std::vector<std::string>{"192.168.16.11", "192.168.16.12"});
+  REQUIRE(item.clients.size() == 2);
+  CHECK(item.clients[1].hosts == std::vector<std::string>{"192.168.16.12"});
+  CHECK(item.clients[1].options.empty());
   CHECK(item.options == std::vector<std::string>{"rw", "sync", "no_subtree_check"});
   CHECK(item.access == Access{Access::Kind::group, "ml", 02770});
   CHECK(item.origin.text() == "sharefs.yaml:6:9");

@@ -1,4 +1,5 @@
 #include "base/argv.hpp"
+#include "exports/diagnose.hpp"
 #include "exports/parse.hpp"
 #include "exports/plan_export.hpp"
 #include "support/catch.hpp"
@@ -67,6 +68,32 @@ std::string written(const Actual& actual, const Request& request) {
 }
 
 } // namespace
+
+TEST_CASE("options of a client come after those of all, in the file and in effect") {
+  const auto with = [](const std::string& client, const Lines& options, const Lines& own) {
+    return make_export("/x", client, options, {"y", 3, 5}, own);
+  };
+  const Exports exports{with("a", {}, {}), with("b", {}, {"ro"}), with("c", {"rw", "async"}, {"no_root_squash", "ro"})};
+  CHECK(exports[1].settings.writable() == false);
+  CHECK(own_file_text(exports) == std::string(k_header) + "/x a(rw,sync,no_subtree_check,root_squash)\n"
+                                                          "/x -rw,sync,no_subtree_check,root_squash b(ro)\n"
+                                                          "/x -rw,async,no_subtree_check c(no_root_squash,ro)\n");
+  const auto again = parse(own_file_text(exports), k_own_file);
+  CHECK(again.diagnoses.empty());
+  REQUIRE(again.exports.size() == 3);
+  for (std::size_t i = 0; i < 3; ++i)
+    CHECK(again.exports[i].settings == exports[i].settings);
+  CHECK(own_file_text(again.exports) == own_file_text(exports));
+
+  for (const auto& entry : exports)
+    CHECK(diagnose_entry(entry).empty());
+  // exportfs would let b write: its `ro` is not that of the flavour.
+  const auto trap = diagnose_entry(with("b", {"sec=krb5", "rw"}, {"ro"}));
+  REQUIRE(trap.size() == 1);
+  CHECK(trap[0].code == "SF150");
+  CHECK(diagnose_entry(with("b", {"rw"}, {"sec=krb5", "ro"})).empty());
+  CHECK(diagnose_entry(with("b", {"rw"}, {"rx"})).at(0).code == "SF107");
+}
 
 TEST_CASE("from nothing: the directory, its access, the file, the reload, the server") {
   Actual actual;
