@@ -143,6 +143,8 @@ Composed compose(const Actual& actual, const Request& request) {
   for (const auto& entry : actual.etab)
     if ((gone.contains(entry.directory) || wanted.contains(entry.directory)) && !stays.has(entry))
       composed.retired.push_back(entry);
+    else if (actual.server.running() && !stays.has(entry)) // where it does not run, they are not in force
+      composed.adhoc.push_back(entry);
   return composed;
 }
 

@@ -128,10 +128,13 @@ Error not_a_server(sys::System& system, const config::Config& config) {
 
 Result<exports::Request> export_request(Context& context, const Arguments& arguments, const OwnServers& own,
                                         const std::vector<std::string>& in_file) {
-  const bool all = arguments.flag("all");
+  const bool take_over = arguments.flag("take-over");
   const bool remove = arguments.flag("remove");
-  if (all && !arguments.positional.empty())
+  if (arguments.flag("all") && !arguments.positional.empty())
     return fail(ErrorCode::usage, "both names and --all were given", "leave one of them out");
+  if (take_over && remove)
+    return fail(ErrorCode::usage, "both --take-over and --remove were given", "leave one of them out");
+  const bool all = arguments.flag("all") || (take_over && arguments.positional.empty());
   std::vector<Named> known;
   for (const auto* server : own.servers)
     for (const auto& entry : server->exports)
@@ -148,6 +151,7 @@ Result<exports::Request> export_request(Context& context, const Arguments& argum
   }
   exports::Request request;
   request.exactly = all;
+  request.drop_adhoc = arguments.flag("drop-adhoc");
   for (const auto& named : known) {
     if (remove) {
       request.remove.push_back(named.path);

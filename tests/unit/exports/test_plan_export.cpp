@@ -2,6 +2,7 @@
 #include "exports/diagnose.hpp"
 #include "exports/parse.hpp"
 #include "exports/plan_export.hpp"
+#include "exports/verify.hpp"
 #include "support/catch.hpp"
 #include "unit/exports/told.hpp"
 
@@ -280,17 +281,36 @@ TEST_CASE("a client that is no longer wanted is withdrawn") {
   CHECK(lines == Lines{"write /etc/exports.d/sharefs.exports", "run `exportfs -r`"});
 }
 
-TEST_CASE("the reload of others' changes is told, and exports by hand stay") {
+TEST_CASE("the reload of others' changes is told, and what it would drop stops it") {
   auto actual = host("/x 10.0.0.9(ro)\n");
   actual.etab = parse_etab("/hand\tfe80::9(rw,sync,fsid=4)\n"); // and /x was not reloaded yet
-  const auto request = exactly(desired("/a", {"10.0.0.1"}, {"rw"}));
-  const auto plan = plan_export(actual, request, compose(actual, request));
+  auto request = exactly(desired("/a", {"10.0.0.1"}, {"rw"}));
+  auto composed = compose(actual, request);
+  auto plan = plan_export(actual, request, composed);
+  CHECK(plan.notes ==
+        Lines{"the reload also puts into force what was changed by hand: /x to 10.0.0.9 (/etc/exports:1:4)"});
+  const auto stops = diagnose_adhoc(request, composed, plan);
+  REQUIRE(stops.size() == 1);
+  CHECK(stops[0].code == "SF154");
+  CHECK(stops[0].message ==
+        "/hand is exported to `fe80::9` (rw,fsid=4) and stands in no file: `exportfs -r` would drop it");
+  CHECK(diagnose_adhoc(request, composed, {}).empty()); // nothing is reloaded
+
+  request.drop_adhoc = true;
+  plan = plan_export(actual, request, composed);
   REQUIRE(plan.notes.size() == 2);
-  CHECK(plan.notes[0] == "the reload also puts into force what was changed by hand: /x to 10.0.0.9 (/etc/exports:1:4)");
-  REQUIRE(plan.steps.size() == 4); // /etc/exports.d, file, reload, by hand
-  const auto& again = std::get<plan::RunTool>(plan.steps.back().action);
-  CHECK(again.argv == Argv{"exportfs", "-i", "-o", "rw,sync,fsid=4", "[fe80::9]:/hand"});
-  CHECK(again.harmless);
+  CHECK(plan.notes[1] == "/hand to fe80::9 (rw,fsid=4) stands in no file: the reload drops it, and undo does not bring "
+                         "it back");
+  CHECK(diagnose_adhoc(request, composed, plan).empty());
+  CHECK(verify_foreign(composed, actual, parse_etab("/x\t10.0.0.9(ro)\n")).empty());
+
+  // All else is in force: only --drop-adhoc reloads for it.
+  actual = host("/x 10.0.0.9(ro)\n");
+  actual.etab.push_back(parse_etab("/hand\tfe80::9(rw)\n").front());
+  CHECK(steps(actual, {{}, {}, {}, false}).empty());
+  CHECK(steps(actual, {{}, {}, {}, false, true}) == Lines{"run `exportfs -r`"});
+  actual.server.threads = 0; // what etab holds is not in force
+  CHECK(compose(actual, request).adhoc.empty());
 }
 
 TEST_CASE("where own file stands among the others") {
