@@ -79,6 +79,13 @@ void add_directory(const std::string& directory, const Request& request, const A
            change.group ? fmt::format("members of `{}` share it", *change.group)
                         : "everyone may use it, as in the manual recipe",
            change);
+  constexpr std::uint32_t k_sticky = 01000;
+  constexpr std::uint32_t k_group_writes = 020;
+  if (change.group && (after.mode & (k_sticky | k_group_writes)) == k_group_writes)
+    plan.notes.push_back(fmt::format("{}: every member of `{}` may delete and replace what another has made in it, whole "
+                                     "environments too; `access: {{group: {}, sticky: true}}` leaves what lies "
+                                     "directly in it to its owner",
+                                     directory, *change.group, *change.group));
   constexpr std::uint32_t k_others_read = 04;
   constexpr std::uint32_t k_others_write = 02;
   if ((after.mode & (k_others_read | k_others_write)) != 0)

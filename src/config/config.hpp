@@ -15,6 +15,7 @@ struct Access {
   Kind kind = Kind::keep; ///< keep: as it is; open: 1777; group: setgid, default ACLs
   std::string group;      ///< for Kind::group
   unsigned mode = 02770;  ///< for Kind::group
+  bool sticky = false;    ///< for Kind::group: 1000 is added to the mode
   friend bool operator==(const Access&, const Access&) = default;
 };
 

@@ -23,6 +23,11 @@ constexpr Field k_mode{
     .set = [](void* access, const Texts& texts) { in<&Access::mode>(access) = parse_mode(texts.front()).value_or(0); },
     .defaults = defaults_of<Access>};
 
+constexpr Field k_sticky{
+    .get = [](const void* access) { return Texts{in<&Access::sticky>(access) ? "true" : "false"}; },
+    .set = [](void* access, const Texts& texts) { in<&Access::sticky>(access) = texts.front() == "true"; },
+    .defaults = defaults_of<Access>};
+
 /// A word, or a mapping for the kind `group`.
 constexpr Field k_access{
     .get =
@@ -89,7 +94,8 @@ constexpr std::array k_keys{
         k_texts<&Export::options>, option_rule},
     Key{"servers.*.exports[].access", access, k_optional, "keep|open",
         "who may use the directory: keep leaves it as it is, open makes it 1777 (everyone may write, and delete only "
-        "what is theirs), {group, mode} gives it to a group",
+        "what is theirs), {group, mode, sticky} gives it to a group, of which every member may then delete what another "
+        "has made in it",
         k_access},
     Key{"servers.*.exports[].access.group", text, k_required, "", "group that owns the directory",
         k_text<&Access::group>, account_rule},
@@ -97,6 +103,10 @@ constexpr std::array k_keys{
         "mode of the directory, octal and in quotes; 2 in front lets new files inherit the group, and its last digit "
         "is what everyone else may do, with new files too",
         k_mode, mode_rule},
+    Key{"servers.*.exports[].access.sticky", boolean, k_optional, "false|true",
+        "true: what lies directly in the directory can be deleted and renamed by its owner only (mode 3770); what lies "
+        "deeper is still the group's",
+        k_sticky},
 
     Key{"mounts", mapping, k_optional, "", "what clients mount, by name", k_same},
     Key{"mounts.*", mapping, k_optional, "", "one mount; commands refer to it by this name", k_each<&Config::mounts>},

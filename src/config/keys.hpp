@@ -11,7 +11,7 @@
 
 namespace sharefs::config {
 
-enum class ValueType { text, remote, path, integer, mode, text_list, path_list, mapping, choice, access, client };
+enum class ValueType { text, remote, path, integer, boolean, mode, text_list, path_list, mapping, choice, access, client };
 
 /// Why a value is refused: `what` continues the sentence "`at` ...".
 struct Complaint {
@@ -40,7 +40,7 @@ struct Key {
   std::string_view name; ///< `servers.*.exports[].path`: `*` is a name of the user's choice, `[]` an element of a list
   ValueType type;
   bool required;
-  std::string_view choices; ///< for choice, access and integer: "safe|recipe|immutable"
+  std::string_view choices; ///< for choice, access, boolean and integer: "safe|recipe|immutable"
   std::string_view description;
   Field field;
   Rule rule = nullptr; ///< beyond that of the type

@@ -32,6 +32,8 @@ Json value_schema(const Key& key) {
   switch (key.type) {
   case ValueType::integer:
     return {{"const", std::stoi(std::string(key.choices))}};
+  case ValueType::boolean:
+    return {{"type", "boolean"}};
   case ValueType::mode:
     return {{"type", "string"}, {"pattern", "^[0-7]{3,4}$"}};
   case ValueType::choice:
@@ -68,6 +70,8 @@ Json described(const Key& key) {
   schema.update(value);
   if (const auto fallback = key.fallback(); fallback == "[]")
     schema["default"] = Json::array();
+  else if (key.type == ValueType::boolean)
+    schema["default"] = fallback == "true";
   else if (!fallback.empty())
     schema["default"] = key.field.get(key.field.defaults()).front();
   return schema;

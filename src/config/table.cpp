@@ -49,6 +49,8 @@ std::string Key::fallback() const {
   if (required || field.defaults == nullptr)
     return {};
   const auto values = field.get(field.defaults());
+  if (type == ValueType::boolean)
+    return values.front();
   if (is_list() && values.empty())
     return "[]";
   return values.front().empty() ? "" : yaml_scalar(values.front());

@@ -33,6 +33,8 @@ Json value_of(const Key& key, const void* parent) {
   auto values = key.field.get(parent);
   if (key.is_list())
     return values;
+  if (key.type == ValueType::boolean)
+    return values.front() == "true";
   if (key.type == ValueType::integer)
     return std::stoi(values.front());
   return values.front().empty() ? Json(nullptr) : Json(std::move(values.front()));

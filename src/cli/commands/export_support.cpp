@@ -44,7 +44,7 @@ Result<void> add_desired(sys::System& system, const config::Export& entry, expor
     error.message = entry.origin.text() + ": " + error.message;
     return fail(error);
   }
-  request.access[directory] = {To::group, entry.access.group, *gid, entry.access.mode};
+  request.access[directory] = {To::group, entry.access.group, *gid, entry.access.mode | (entry.access.sticky ? 01000U : 0U)};
   return {};
 }
 

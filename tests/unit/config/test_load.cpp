@@ -127,6 +127,8 @@ TEST_CASE("parse: access in its three forms", "[load]") {
   CHECK(access("open").kind == Access::Kind::open);
   CHECK(access("{group: ml}") == Access{Access::Kind::group, "ml", 02770});
   CHECK(access("{group: ml, mode: \"0770\"}") == Access{Access::Kind::group, "ml", 0770});
+  CHECK(access("{group: ml, sticky: true}") == Access{Access::Kind::group, "ml", 02770, true});
+  CHECK(access("{group: ml, sticky: false}") == access("{group: ml}"));
 }
 
 TEST_CASE("parse: where a mount comes from", "[load]") {

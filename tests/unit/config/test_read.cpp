@@ -121,6 +121,8 @@ TEST_CASE("choices", "[read]") {
        "local: moved to the node's own disk; keep: left where it is"},
       {"servers: {s: {exports: [{path: /x, clients: [c], access: opne}]}}",
        "2:58: `access` must be `keep`, `open` or {group, mode}, not `opne`", "did you mean `open`?"},
+      {"servers: {s: {exports: [{path: /x, clients: [c], access: {group: g, sticky: tru}}]}}",
+       "2:77: `sticky` must be `false` or `true`, not `tru`", "did you mean `true`?"},
   });
 }
 

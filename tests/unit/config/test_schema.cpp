@@ -32,5 +32,7 @@ TEST_CASE("schema: types, choices, defaults and required keys come from the tabl
   const auto& access = item["properties"]["access"]["oneOf"];
   CHECK(access[0]["enum"] == nlohmann::json::array({"keep", "open"}));
   CHECK(access[1]["properties"]["mode"]["default"] == "2770");
+  CHECK(access[1]["properties"]["sticky"]["type"] == "boolean");
+  CHECK(access[1]["properties"]["sticky"]["default"] == false);
   CHECK(json["properties"]["caches"]["properties"]["local"]["oneOf"].size() == 2);
 }

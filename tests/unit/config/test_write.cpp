@@ -68,7 +68,7 @@ class Samples {
     if (kind == 1)
       result.access.kind = Access::Kind::open;
     if (kind == 2)
-      result.access = {Access::Kind::group, pick({"ml", "null"}), 0770};
+      result.access = {Access::Kind::group, pick({"ml", "null"}), 0770, below(2) == 0};
     return result;
   }
   Mount mount(const Config& config, std::size_t i) {
@@ -127,7 +127,7 @@ servers:
       - path: /y
         clients: [a]
         options: []
-        access: {group: ml, mode: "2770"}
+        access: {group: ml, mode: "2770", sticky: false}
   t:
     address: t
     exports: []

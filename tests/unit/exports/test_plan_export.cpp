@@ -109,7 +109,7 @@ TEST_CASE("from nothing: the directory, its access, the file, the reload, the se
   CHECK(std::get<plan::SetAccess>(plan.steps[2].action) ==
         plan::SetAccess{"/srv/share", std::nullopt, {0, 1234, 02770, "u::rwx,g::rwx,o::---"}, "ml"});
   CHECK(describe(plan.steps[2].action) == "set access of /srv/share: root:ml 2770, group-writable");
-  CHECK(plan.notes.empty());
+  CHECK(plan.notes.size() == 1); // what every member may do
   CHECK(std::get<plan::MakeDirectory>(plan.steps[3].action).path == "/etc/exports.d");
   const auto& file = std::get<plan::WriteFile>(plan.steps[4].action);
   CHECK(file.path == k_own_file);
@@ -174,10 +174,14 @@ TEST_CASE("what lets everyone in is said in words") {
     return plan_export(actual, request, compose(actual, request)).notes;
   };
   using Kind = DirectoryAccess::Kind;
-  CHECK(notes({Kind::group, "g", 9, 02770}).empty());
-  CHECK(notes({Kind::group, "g", 9, 02775}) ==
+  CHECK(notes({Kind::group, "g", 9, 02770}) ==
+        Lines{"/a: every member of `g` may delete and replace what another has made in it, whole environments too; "
+              "`access: {group: g, sticky: true}` leaves what lies directly in it to its owner"});
+  CHECK(notes({Kind::group, "g", 9, 03770}).empty());
+  CHECK(notes({Kind::group, "g", 9, 02750}).empty());
+  CHECK(notes({Kind::group, "g", 9, 03775}) ==
         Lines{"/a: readable by everyone on every node, and so is every file made in it, whatever the umask"});
-  CHECK(notes({Kind::group, "g", 9, 02777}) ==
+  CHECK(notes({Kind::group, "g", 9, 03777}) ==
         Lines{"/a: writable by everyone on every node, and so is every file made in it, whatever the umask"});
   CHECK(notes({Kind::open, "", 0, 0}) == Lines{"/a: writable by everyone on every node"});
   CHECK(notes({Kind::keep, "", 0, 0}).empty());
