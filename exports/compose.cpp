@@ -19,6 +19,14 @@ bool has_any(const std::vector<std::string>& options, std::initializer_list<std:
   });
 }
 
+std::vector<std::string> words_of(const std::vector<std::string>& elements) {
+  std::vector<std::string> words;
+  for (const auto& element : elements)
+    for (const auto& option : split_options(element))
+      words.emplace_back(trim(option));
+  return words;
+}
+
 /// FNV-1a: the same number on every run and every host, so that file handles outlive a restart.
 std::uint32_t hash_of(std::string_view text) {
   std::uint32_t hash = 2166136261U;
@@ -66,13 +74,12 @@ Export with_fsid(Export entry, const HostFacts& facts, FsidChooser& fsids, std::
 
 } // namespace
 
-Export make_export(std::string directory, std::string client, const std::vector<std::string>& options, Origin origin) {
+Export make_export(std::string directory, std::string client, const std::vector<std::string>& options, Origin origin,
+                   const std::vector<std::string>& own) {
   Export entry;
   entry.directory = std::move(directory);
   entry.client = std::move(client);
-  for (const auto& element : options)
-    for (const auto& option : split_options(element))
-      entry.options.emplace_back(trim(option));
+  entry.options = words_of(options);
   if (entry.options.empty())
     entry.options = {"rw", "sync", "no_subtree_check", "root_squash"};
   // exportfs' own defaults too, but it complains where they are not written.
@@ -80,7 +87,9 @@ Export make_export(std::string directory, std::string client, const std::vector<
     entry.options.emplace_back("sync");
   if (!has_any(entry.options, {"subtree_check", "no_subtree_check"}))
     entry.options.emplace_back("no_subtree_check");
-  if (auto settings = settings_of({}, entry.options))
+  if (!own.empty())
+    entry.defaults = std::exchange(entry.options, words_of(own));
+  if (auto settings = settings_of(entry.defaults, entry.options))
     entry.settings = std::move(*settings);
   entry.origin = entry.line = std::move(origin);
   return entry;
@@ -134,6 +143,8 @@ Composed compose(const Actual& actual, const Request& request) {
   for (const auto& entry : actual.etab)
     if ((gone.contains(entry.directory) || wanted.contains(entry.directory)) && !stays.has(entry))
       composed.retired.push_back(entry);
+    else if (actual.server.running() && !stays.has(entry)) // where it does not run, they are not in force
+      composed.adhoc.push_back(entry);
   return composed;
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <fmt/format.h>
 
 namespace sharefs::exports {
 
@@ -43,6 +44,12 @@ Diagnoses diagnose_entry(const Export& entry) {
     const auto& error = settings.error();
     return {at(Severity::error, error.unknown ? "SF107" : "SF108", entry.origin, error.message, error.hint)};
   }
+  const auto names_flavours = [](const std::string& option) { return option.starts_with("sec="); };
+  if (!entry.options.empty() && std::ranges::any_of(entry.defaults, names_flavours))
+    return {at(Severity::error, "SF150", entry.origin,
+               fmt::format("the options of `{}` would not reach the flavours of `sec=` in the options of all clients",
+                           entry.client),
+               "write `sec=` with the options of each client")};
   if (auto why = unwritable(entry); !why.empty())
     return {at(Severity::error, "SF129", entry.line, std::move(why))};
   return {};

@@ -30,8 +30,10 @@ struct Export {
 std::span<const Export> first_line(std::span<const Export> exports);
 /// An export that was never text of exports(5), with the options that exportfs complains about if they are not written.
 /// An element of `options` may hold several ("rw,sync"); none at all: rw,sync,no_subtree_check,root_squash. Options
-/// that do not exist are left to diagnose_entry().
-Export make_export(std::string directory, std::string client, const std::vector<std::string>& options, Origin origin);
+/// that do not exist are left to diagnose_entry(). `own`: options of this client, behind those of all; the latter are
+/// then written as defaults of its line.
+Export make_export(std::string directory, std::string client, const std::vector<std::string>& options, Origin origin,
+                   const std::vector<std::string>& own = {});
 
 /// The file that sharefs owns. exportfs(8) reads it after /etc/exports, which sharefs never touches.
 inline constexpr const char* k_own_file = "/etc/exports.d/sharefs.exports";

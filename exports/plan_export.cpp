@@ -4,7 +4,9 @@
 #include "base/text.hpp"
 #include "exports/system_directory.hpp"
 
+#include <algorithm>
 #include <fmt/format.h>
+#include <iterator>
 #include <set>
 
 namespace sharefs::exports {
@@ -23,12 +25,6 @@ plan::RunTool exportfs(Argv arguments) {
   tool.accept = {0, 1}; // 1 also for faults in files that are not ours; etab is what counts, and is verified
   tool.deadline = k_exportfs_deadline;
   return tool;
-}
-
-/// CLIENT:DIRECTORY as exportfs takes it on its command line.
-std::string export_name(const Export& entry) {
-  const bool v6 = entry.client.find(':') != std::string::npos;
-  return fmt::format("{}{}{}:{}", v6 ? "[" : "", entry.client, v6 ? "]" : "", entry.directory);
 }
 
 /// u::rwx, and group and others as the mode has them: files made below are as open as the directory, whatever the
@@ -83,6 +79,13 @@ void add_directory(const std::string& directory, const Request& request, const A
            change.group ? fmt::format("members of `{}` share it", *change.group)
                         : "everyone may use it, as in the manual recipe",
            change);
+  constexpr std::uint32_t k_sticky = 01000;
+  constexpr std::uint32_t k_group_writes = 020;
+  if (change.group && (after.mode & (k_sticky | k_group_writes)) == k_group_writes)
+    plan.notes.push_back(fmt::format("{}: every member of `{}` may delete and replace what another has made in it, whole "
+                                     "environments too; `access: {{group: {}, sticky: true}}` leaves what lies "
+                                     "directly in it to its owner",
+                                     directory, *change.group, *change.group));
   constexpr std::uint32_t k_others_read = 04;
   constexpr std::uint32_t k_others_write = 02;
   if ((after.mode & (k_others_read | k_others_write)) != 0)
@@ -108,8 +111,8 @@ void add_own_file(const Actual& actual, const std::string& after, plan::Plan& pl
 }
 
 /// exportfs -r, and what else it does: it takes up what the administrator has changed, and drops what stands in no
-/// file. The latter is exported again at once.
-void add_reload(const Actual& actual, const Composed& composed, const ExpectedEtab& expected,
+/// file.
+void add_reload(const Actual& actual, const Request& request, const Composed& composed,
                 const std::vector<const Export*>& changed_by_hand, plan::Plan& plan) {
   plan.add(k_group, "put the exports into force", exportfs({"-r"}));
   std::vector<std::string> pending;
@@ -117,16 +120,12 @@ void add_reload(const Actual& actual, const Composed& composed, const ExpectedEt
     pending.push_back(fmt::format("{} to {} ({})", entry->directory, entry->client, entry->origin.text()));
   if (!pending.empty() && actual.server.running())
     plan.notes.push_back("the reload also puts into force what was changed by hand: " + join(pending, ", "));
-  const ExportIndex in_files(actual.facts, expected.entries);
-  const ExportIndex retired(actual.facts, composed.retired);
-  for (const auto& entry : actual.etab) {
-    if (in_files.has(entry) || retired.has(entry))
-      continue;
-    plan.notes.push_back(fmt::format("{} to {} stands in no file (`exportfs -o`): the reload drops it for a moment",
-                                     entry.directory, entry.client));
-    plan.add(k_group, "exported by hand, not by a file: stays",
-             exportfs({"-i", "-o", join(entry.options, ","), export_name(entry)}));
-  }
+  if (request.drop_adhoc)
+    for (const auto& entry : composed.adhoc)
+      plan.notes.push_back(fmt::format("{} to {} ({}) stands in no file: the reload drops it, and undo does not bring "
+                                       "it back",
+                                       entry.directory, entry.client, summary(entry.settings)));
+  std::ranges::move(notes_of_mounted(composed.retired, actual.mounted, actual.facts), std::back_inserter(plan.notes));
 }
 
 } // namespace
@@ -147,6 +146,21 @@ Diagnoses diagnose_access(const Actual& actual, const Request& request) {
   return diagnoses;
 }
 
+Diagnoses diagnose_adhoc(const Request& request, const Composed& composed, const plan::Plan& plan) {
+  const bool reloads = std::ranges::any_of(plan.steps, [](const plan::Step& step) {
+    const auto* tool = std::get_if<plan::RunTool>(&step.action);
+    return tool != nullptr && tool->argv == Argv{"exportfs", "-r"};
+  });
+  Diagnoses found;
+  if (reloads && !request.drop_adhoc)
+    for (const auto& entry : composed.adhoc)
+      found.push_back(at(Severity::error, "SF154", entry.origin,
+                         fmt::format("{} is exported to `{}` ({}) and stands in no file: `exportfs -r` would drop it",
+                                     entry.directory, entry.client, summary(entry.settings)),
+                         "write it to sharefs.yaml or to a file in /etc/exports.d, or add --drop-adhoc"));
+  return found;
+}
+
 plan::Plan plan_export(const Actual& actual, const Request& request, const Composed& composed) {
   plan::Plan plan;
   std::set<std::string> directories;
@@ -156,6 +170,8 @@ plan::Plan plan_export(const Actual& actual, const Request& request, const Compo
       add_directory(entry.directory, request, actual, made, plan);
   const auto steps = plan.steps.size();
   add_own_file(actual, own_file_text(composed.exports), plan);
+  for (const auto& file : request.moved)
+    plan.add(k_group, "lines that move to sharefs' file", file);
   const bool file_changes = plan.steps.size() != steps;
   if (file_changes)
     plan.notes.insert(plan.notes.end(), composed.notes.begin(), composed.notes.end());
@@ -165,7 +181,7 @@ plan::Plan plan_export(const Actual& actual, const Request& request, const Compo
   for (const auto& entry : composed.exports)
     own.insert(entry.origin);
   const ExportIndex etab(actual.facts, actual.etab);
-  bool own_in_force = composed.retired.empty();
+  bool own_in_force = composed.retired.empty() && !(request.drop_adhoc && !composed.adhoc.empty());
   std::vector<const Export*> changed_by_hand;
   for (const auto& entry : expected.entries) {
     const auto there = etab.find(entry.directory, entry.client);
@@ -176,12 +192,13 @@ plan::Plan plan_export(const Actual& actual, const Request& request, const Compo
     else
       changed_by_hand.push_back(&entry);
   }
-  const bool starts = !request.exports.empty() && !actual.server.running() && actual.server.visible;
+  const bool serves = !request.exports.empty() && request.moved.empty(); // a take-over starts nothing
+  const bool starts = serves && !actual.server.running() && actual.server.visible;
   // The file first: its guard stops a plan that another run has overtaken before anything is withdrawn. A run that is
   // cut off behind it leaves entries in etab, which `retired` finds.
   if (file_changes || starts || !own_in_force)
-    add_reload(actual, composed, expected, changed_by_hand, plan);
-  if (!request.exports.empty())
+    add_reload(actual, request, composed, changed_by_hand, plan);
+  if (serves)
     add_server_steps(actual.server, k_group, plan);
   return plan;
 }

@@ -2,6 +2,7 @@
 // Desired exports and what is there -> the content of sharefs' own file, and a plan. Pure.
 #include "exports/facts.hpp"
 #include "exports/host.hpp"
+#include "exports/mounted_by.hpp"
 #include "exports/server.hpp"
 #include "plan/plan.hpp"
 
@@ -29,8 +30,10 @@ struct DirectoryAccess {
 struct Request {
   std::vector<Export> exports;                                ///< as they should be, by make_export()
   std::map<std::string, DirectoryAccess, std::less<>> access; ///< by directory; none: keep
-  std::vector<std::string> remove; ///< directories to withdraw; nothing is done to the directories themselves
-  bool exactly = false;            ///< own file holds `exports` and nothing else (--all)
+  std::vector<std::string> remove;         ///< directories to withdraw; nothing is done to the directories themselves
+  bool exactly = false;                    ///< own file holds `exports` and nothing else (--all)
+  bool drop_adhoc = false;                 ///< what is exported and stands in no file may go with the reload
+  std::vector<plan::WriteFile> moved = {}; ///< files of others, without the lines that take_over() moves to own file
 };
 
 /// The host, as the probe functions found it.
@@ -40,6 +43,7 @@ struct Actual {
   HostFacts facts;
   ServerState server;
   std::map<std::string, plan::Access, std::less<>> access; ///< by the desired directory, if it exists
+  MountedBy mounted;                                       ///< read only if something is withdrawn
 };
 
 /// What own file is to hold: the desired exports with complete options, and the other entries that stay.
@@ -47,6 +51,7 @@ struct Composed {
   std::vector<Export> exports;    ///< with the places in sharefs.yaml for the desired ones
   std::vector<std::string> notes; ///< what was added and why
   std::vector<Export> retired;    ///< exported now, and by no file any more
+  std::vector<Export> adhoc = {}; ///< exported now, and never by a file: a reload drops them
 };
 Composed compose(const Actual& actual, const Request& request);
 
@@ -58,6 +63,9 @@ std::vector<ExportsFile> files_after(const Actual& actual, const Composed& compo
 
 /// Access that must not be set: of directories of the operating system (SF139).
 Diagnoses diagnose_access(const Actual& actual, const Request& request);
+
+/// If the plan holds a reload: what else it would drop, unless that is wanted (SF154).
+Diagnoses diagnose_adhoc(const Request& request, const Composed& composed, const plan::Plan& plan);
 
 plan::Plan plan_export(const Actual& actual, const Request& request, const Composed& composed);
 

@@ -70,10 +70,11 @@ Diagnoses verify_foreign(const Composed& composed, const Actual& actual, const s
   Diagnoses diagnoses;
   const auto expected = expected_etab(files_after(actual, composed), actual.facts);
   const ExportIndex retired(actual.facts, composed.retired);
+  const ExportIndex adhoc(actual.facts, composed.adhoc); // asked for
   const ExportIndex wanted(actual.facts, expected.entries);
   const ExportIndex there(actual.facts, etab);
   for (const auto& before : actual.etab) {
-    if (retired.has(before))
+    if (retired.has(before) || adhoc.has(before))
       continue;
     const auto now = there.find(before.directory, before.client);
     if (!now)

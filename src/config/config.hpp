@@ -15,14 +15,23 @@ struct Access {
   Kind kind = Kind::keep; ///< keep: as it is; open: 1777; group: setgid, default ACLs
   std::string group;      ///< for Kind::group
   unsigned mode = 02770;  ///< for Kind::group
+  bool sticky = false;    ///< for Kind::group: 1000 is added to the mode
   friend bool operator==(const Access&, const Access&) = default;
+};
+
+/// An element of `clients:`: one host by its name only, or several hosts with options of their own.
+struct Client {
+  std::vector<std::string> hosts;
+  std::vector<std::string> options; ///< come after those of the export
+  Origin origin;
+  friend bool operator==(const Client&, const Client&) = default;
 };
 
 struct Export {
   std::string name; ///< `server:path`, as mounts refer to it
   std::string path;
-  std::vector<std::string> clients;
-  std::vector<std::string> options; ///< as written; defaults are the exports room's business
+  std::vector<Client> clients;
+  std::vector<std::string> options; ///< of all clients, as written; defaults are the exports room's business
   Access access;
   Origin origin;
   friend bool operator==(const Export&, const Export&) = default;

@@ -23,6 +23,11 @@ constexpr Field k_mode{
     .set = [](void* access, const Texts& texts) { in<&Access::mode>(access) = parse_mode(texts.front()).value_or(0); },
     .defaults = defaults_of<Access>};
 
+constexpr Field k_sticky{
+    .get = [](const void* access) { return Texts{in<&Access::sticky>(access) ? "true" : "false"}; },
+    .set = [](void* access, const Texts& texts) { in<&Access::sticky>(access) = texts.front() == "true"; },
+    .defaults = defaults_of<Access>};
+
 /// A word, or a mapping for the kind `group`.
 constexpr Field k_access{
     .get =
@@ -57,6 +62,12 @@ constexpr Field k_from{.get =
                            },
                        .defaults = defaults_of<Mount>};
 
+/// A list of words, and of mappings for hosts with options of their own.
+constexpr Field k_clients{
+    .set = [](void* parent, const Texts& texts) { in<&Export::clients>(parent).push_back({texts, {}, {}}); },
+    .add = k_each<&Export::clients>.add,
+    .items = k_each<&Export::clients>.items};
+
 // A parent stands before its children; the order is that of the documentation and of `config show`.
 constexpr std::array k_keys{
     Key{"version", integer, k_required, "1", "version of this format", k_version},
@@ -69,15 +80,22 @@ constexpr std::array k_keys{
     Key{"servers.*.exports[]", mapping, k_optional, "", "a directory that this server exports",
         k_each<&Server::exports>},
     Key{"servers.*.exports[].path", path, k_required, "", "the directory", k_text<&Export::path>, nullptr, k_unique},
-    Key{"servers.*.exports[].clients", text_list, k_required, "",
-        "who may mount it: hosts, CIDR networks, wildcards (quoted: `\"*\"`), @netgroups", k_texts<&Export::clients>,
-        client_rule},
+    Key{"servers.*.exports[].clients[]", client, k_required, "",
+        "who may mount it: hosts, CIDR networks, wildcards (quoted: `\"*\"`), @netgroups; {hosts, options} for hosts "
+        "with options of their own",
+        k_clients, client_rule, k_unique},
+    Key{"servers.*.exports[].clients[].hosts", text_list, k_required, "", "hosts that have these options",
+        k_texts<&Client::hosts>, client_rule, k_unique},
+    Key{"servers.*.exports[].clients[].options", text_list, k_required, "",
+        "options of exports(5) for these hosts; they come after those of the export and win over them",
+        k_texts<&Client::options>, option_rule},
     Key{"servers.*.exports[].options", text_list, k_optional, "",
-        "export options of exports(5); rw, sync, no_subtree_check and root_squash unless they say otherwise",
+        "export options of exports(5) for all clients; rw, sync, no_subtree_check and root_squash if there are none",
         k_texts<&Export::options>, option_rule},
     Key{"servers.*.exports[].access", access, k_optional, "keep|open",
         "who may use the directory: keep leaves it as it is, open makes it 1777 (everyone may write, and delete only "
-        "what is theirs), {group, mode} gives it to a group",
+        "what is theirs), {group, mode, sticky} gives it to a group, of which every member may then delete what another "
+        "has made in it",
         k_access},
     Key{"servers.*.exports[].access.group", text, k_required, "", "group that owns the directory",
         k_text<&Access::group>, account_rule},
@@ -85,6 +103,10 @@ constexpr std::array k_keys{
         "mode of the directory, octal and in quotes; 2 in front lets new files inherit the group, and its last digit "
         "is what everyone else may do, with new files too",
         k_mode, mode_rule},
+    Key{"servers.*.exports[].access.sticky", boolean, k_optional, "false|true",
+        "true: what lies directly in the directory can be deleted and renamed by its owner only (mode 3770); what lies "
+        "deeper is still the group's",
+        k_sticky},
 
     Key{"mounts", mapping, k_optional, "", "what clients mount, by name", k_same},
     Key{"mounts.*", mapping, k_optional, "", "one mount; commands refer to it by this name", k_each<&Config::mounts>},

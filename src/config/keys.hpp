@@ -11,7 +11,7 @@
 
 namespace sharefs::config {
 
-enum class ValueType { text, remote, path, integer, mode, text_list, path_list, mapping, choice, access };
+enum class ValueType { text, remote, path, integer, boolean, mode, text_list, path_list, mapping, choice, access, client };
 
 /// Why a value is refused: `what` continues the sentence "`at` ...".
 struct Complaint {
@@ -40,7 +40,7 @@ struct Key {
   std::string_view name; ///< `servers.*.exports[].path`: `*` is a name of the user's choice, `[]` an element of a list
   ValueType type;
   bool required;
-  std::string_view choices; ///< for choice, access and integer: "safe|recipe|immutable"
+  std::string_view choices; ///< for choice, access, boolean and integer: "safe|recipe|immutable"
   std::string_view description;
   Field field;
   Rule rule = nullptr; ///< beyond that of the type
@@ -48,7 +48,9 @@ struct Key {
 
   [[nodiscard]] std::string_view last_name() const; ///< "servers.*.exports[].path" -> "path", without `[]`
   [[nodiscard]] bool is_element() const { return name.ends_with("[]"); }
-  [[nodiscard]] bool is_list() const { return type == ValueType::text_list || type == ValueType::path_list; }
+  [[nodiscard]] bool is_list() const {
+    return type == ValueType::text_list || type == ValueType::path_list || type == ValueType::client;
+  }
   [[nodiscard]] bool any_name() const { return name.ends_with(".*"); }
   [[nodiscard]] std::vector<std::string> choice_list() const;
   /// The default as it is written in a file; empty: none.

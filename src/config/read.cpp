@@ -67,6 +67,10 @@ std::string hint_for_text(const Node& node, const Keys& children) {
   return "write its keys below it, indented by two spaces";
 }
 
+bool is_empty_list(const Node& node) {
+  return node.is(Kind::null) || (node.is(Kind::list) && node.items.empty());
+}
+
 /// The text as the list that was probably meant, if sharefs takes it.
 std::string hint_for_list(const Key& key, const Node& node) {
   std::set<std::string> parts;
@@ -183,10 +187,19 @@ class Reader {
   }
 
   void elements(const Node& node, const Key& key, const Position& at, void* parent) {
+    if (key.required && is_empty_list(node))
+      return m_problems.add(at.place, fmt::format("`{}` is empty", key.last_name()), need("at least one element", key));
     if (!node.is(Kind::null) && !node.is(Kind::list))
-      wrong_kind(node.place, key.last_name(), "a list", node, "begin each entry with `- `");
-    for (std::size_t i = 0; i < node.items.size(); ++i)
-      mapping_value(node.items[i], key, {fmt::format("{}[{}]", at.name, i), node.items[i].place}, parent);
+      wrong_kind(node.place, key.last_name(), "a list", node,
+                 key.is_list() ? hint_for_list(key, node) : "begin each entry with `- `");
+    for (std::size_t i = 0; i < node.items.size(); ++i) {
+      const auto& item = node.items[i];
+      const Position element{fmt::format("{}[{}]", at.name, i), item.place};
+      if (!key.is_list() || item.is(Kind::mapping))
+        mapping_value(item, key, element, parent);
+      else if (scalar(item, key, {element.name + ".hosts", item.place}))
+        key.field.set(parent, {item.text});
+    }
   }
 
   void mapping_value(const Node& node, const Key& key, const Position& at, void* parent) {
@@ -202,7 +215,7 @@ class Reader {
   }
 
   void list(const Node& node, const Key& key, const Position& at, void* parent) {
-    if (node.is(Kind::null) || (node.is(Kind::list) && node.items.empty())) {
+    if (is_empty_list(node)) {
       if (key.required || key.type == ValueType::path_list)
         m_problems.add(at.place, fmt::format("`{}` is empty", key.last_name()), need("at least one element", key));
       return;
@@ -212,7 +225,7 @@ class Reader {
     std::vector<std::string> texts;
     std::set<std::string_view> seen;
     for (const auto& item : node.items) {
-      if (item.is(Kind::scalar) && !seen.insert(item.text).second)
+      if (item.is(Kind::scalar) && !key.unique && !seen.insert(item.text).second)
         m_problems.add(item.place, fmt::format("`{}` stands in this list already", shown(item.text)),
                        "remove one of them");
       if (scalar(item, key, {at.name, item.place}))
@@ -275,7 +288,10 @@ class Reader {
     const auto owner = at.name.substr(0, at.name.rfind('.'));
     const auto group = owner.substr(0, owner.find_last_of(".["));
     const auto [first, fresh] = m_unique.try_emplace(group + '\0' + node.text, Position{owner, node.place});
-    if (!fresh)
+    if (!fresh && key.is_list())
+      m_problems.add(node.place, fmt::format("`{}` stands in `{}` already", shown(node.text), shown(group)),
+                     fmt::format("line {} has it; remove one of them", first->second.place.line));
+    else if (!fresh)
       m_problems.add(
           node.place,
           fmt::format("`{}` is the `{}` of `{}` already", shown(node.text), key.last_name(), shown(first->second.name)),

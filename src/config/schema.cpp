@@ -32,12 +32,16 @@ Json value_schema(const Key& key) {
   switch (key.type) {
   case ValueType::integer:
     return {{"const", std::stoi(std::string(key.choices))}};
+  case ValueType::boolean:
+    return {{"type", "boolean"}};
   case ValueType::mode:
     return {{"type", "string"}, {"pattern", "^[0-7]{3,4}$"}};
   case ValueType::choice:
     return {{"enum", key.choice_list()}};
   case ValueType::access:
     return {{"oneOf", Json::array({Json{{"enum", key.choice_list()}}, mapping_schema(key.name, false)})}};
+  case ValueType::client:
+    return {{"oneOf", Json::array({text_schema(key.type), mapping_schema(key.name, false)})}};
   case ValueType::text_list:
     return list_schema(key);
   case ValueType::path_list:
@@ -59,11 +63,15 @@ Json value_schema(const Key& key) {
 Json described(const Key& key) {
   Json schema = {{"description", key.description}};
   Json value = value_schema(key);
-  if (key.is_element())
+  if (key.is_element() && key.required)
+    value = {{"type", "array"}, {"items", std::move(value)}, {"minItems", 1}, {"uniqueItems", true}};
+  else if (key.is_element())
     value = {{"type", {"array", "null"}}, {"items", std::move(value)}};
   schema.update(value);
   if (const auto fallback = key.fallback(); fallback == "[]")
     schema["default"] = Json::array();
+  else if (key.type == ValueType::boolean)
+    schema["default"] = fallback == "true";
   else if (!fallback.empty())
     schema["default"] = key.field.get(key.field.defaults()).front();
   return schema;

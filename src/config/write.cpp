@@ -18,8 +18,11 @@ Json value_of(const Key& key, const void* parent) {
     const auto items = key.field.items(parent);
     if (key.is_element()) {
       Json list = Json::array();
-      for (const auto& item : items)
-        list.push_back(object_of(key.name, item.value));
+      for (const auto& item : items) {
+        auto object = object_of(key.name, item.value);
+        const bool short_form = key.type == ValueType::client && object["options"].empty();
+        list.push_back(short_form ? object["hosts"].front() : std::move(object));
+      }
       return list;
     }
     if (!items.empty())
@@ -30,6 +33,8 @@ Json value_of(const Key& key, const void* parent) {
   auto values = key.field.get(parent);
   if (key.is_list())
     return values;
+  if (key.type == ValueType::boolean)
+    return values.front() == "true";
   if (key.type == ValueType::integer)
     return std::stoi(values.front());
   return values.front().empty() ? Json(nullptr) : Json(std::move(values.front()));

@@ -23,8 +23,9 @@ std::string access_text(const Access& access, const std::string& group) {
       fmt::format("{}:{} {}", name(access.uid), group.empty() ? name(access.gid) : group, format_mode(access.mode));
   if (const std::string word = rights(access.mode); !word.empty())
     return text + ", " + word + " by everyone";
+  const bool sticky = (access.mode & 01000U) != 0;
   if (const std::string word = rights(access.mode >> 3U); !word.empty())
-    return text + ", group-" + word;
+    return text + ", group-" + word + (sticky && word == "writable" ? ", each deletes only their own" : "");
   return text;
 }
 

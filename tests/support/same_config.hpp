@@ -8,8 +8,11 @@ inline config::Config without_origins(config::Config config) {
   config.file.clear();
   for (auto& server : config.servers) {
     server.origin = {};
-    for (auto& item : server.exports)
+    for (auto& item : server.exports) {
       item.origin = {};
+      for (auto& client : item.clients)
+        client.origin = {};
+    }
   }
   for (auto& mount : config.mounts)
     mount.origin = {};

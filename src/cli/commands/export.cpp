@@ -6,6 +6,7 @@
 #include "cli/exit_code.hpp"
 #include "exports/diagnose.hpp"
 #include "exports/host.hpp"
+#include "exports/take_over.hpp"
 #include "exports/verify.hpp"
 
 #include <algorithm>
@@ -56,6 +57,22 @@ Result<exports::Actual> gather(Context& context, const exports::Request& request
     return fail(server.error());
   actual.server = std::move(*server);
   return actual;
+}
+
+/// What the exports of the host become when lines of others' files move to sharefs'. The texts are read again, since
+/// what is compared has to be what is written.
+Result<exports::TakeOver> gather_take_over(Context& context, exports::Actual actual, const exports::Request& wanted) {
+  std::map<std::string, std::string> texts;
+  for (auto& file : actual.files.files) {
+    if (file.name == exports::k_own_file)
+      continue;
+    auto text = context.system.files().read(file.name);
+    if (!text)
+      return fail(text.error());
+    file = exports::parse(*text, file.name);
+    texts[file.name] = std::move(*text);
+  }
+  return exports::take_over(actual, wanted, texts);
 }
 
 /// Only of directories that can be exported: others are not touched at all.
@@ -123,11 +140,17 @@ Diagnoses check_listing(Context& context, const exports::Composed& composed, con
 }
 
 Result<Diagnoses> verify(Context& context, const exports::Actual& actual, const exports::Composed& composed,
-                         const std::string& address) {
+                         const std::string& address, bool take_over) {
   const ui::Console::Progress progress(context.console, "verifying");
   const auto etab = exports::read_etab(context.system.files());
   if (!etab)
     return fail(etab.error());
+  if (take_over) {
+    auto before = actual.etab;
+    const exports::ExportIndex adhoc(actual.facts, composed.adhoc);
+    std::erase_if(before, [&](const exports::Export& entry) { return adhoc.has(entry); });
+    return exports::changes(before, *etab, actual.facts, false);
+  }
   auto found = exports::verify_etab(composed, actual, *etab);
   std::ranges::move(exports::verify_foreign(composed, actual, *etab), std::back_inserter(found));
   if (has_errors(found) || composed.exports.empty())
@@ -175,13 +198,37 @@ std::string nothing_to_do(const exports::Request& request, const exports::Compos
   return composed.exports.empty() ? "sharefs exports nothing here: nothing to do" : "nothing to do";
 }
 
+/// Said once, also if the plan is made again.
+Result<void> report_found(Context& context, Look& look, Diagnoses found, std::string failure) {
+  if (found != look.found)
+    context.report(found);
+  look.found = std::move(found);
+  if (has_errors(look.found))
+    return fail(ErrorCode::failed, std::move(failure), "correct the errors above");
+  return {};
+}
+
 /// Reads the host, and works out what to do. Called again when another run has changed the host meanwhile.
-Result<Proposal> propose(Context& context, const exports::Request& request, const std::string& config_file,
+Result<Proposal> propose(Context& context, const exports::Request& wanted, const std::string& config_file, bool move,
                          Look& look) {
-  auto actual = gather(context, request, look.actual.facts.names);
+  auto actual = gather(context, wanted, look.actual.facts.names);
   if (!actual)
     return fail(actual.error());
   look.actual = std::move(*actual);
+  auto request = wanted;
+  if (move) {
+    auto taken = gather_take_over(context, look.actual, wanted);
+    if (!taken)
+      return fail(taken.error());
+    if (auto reported = report_found(context, look, std::move(taken->found),
+                                     "the lines cannot move to sharefs' file without a change; nothing was changed");
+        !reported)
+      return fail(reported.error());
+    if (taken->request.moved.empty())
+      return Proposal{{}, "no other exports file has an export of sharefs.yaml: nothing to take over"};
+    look.actual = std::move(taken->actual);
+    request = std::move(taken->request);
+  }
   if (auto whole = check_own_file(look.actual.files, request); !whole)
     return fail(whole.error());
   if (!request.exports.empty())
@@ -195,34 +242,43 @@ Result<Proposal> propose(Context& context, const exports::Request& request, cons
   look.composed = exports::compose(look.actual, request);
   context.envelope.fields["exports"] = to_json(look.composed.exports);
   auto found = diagnose_desired(look.actual, request, look.composed, config_file);
-  if (found != look.found)
-    context.report(found);
-  look.found = std::move(found);
-  if (has_errors(look.found))
-    return fail(ErrorCode::failed, "the exports of sharefs.yaml cannot be put into force; nothing was changed",
-                "correct the errors above");
+  if (auto reported = report_found(context, look, std::move(found),
+                                   "the exports of sharefs.yaml cannot be put into force; nothing was changed");
+      !reported)
+    return fail(reported.error());
+  if (!look.composed.retired.empty())
+    look.actual.mounted = exports::read_mounted(context.system);
   if (auto gathered = gather_access(context, request, look.actual); !gathered)
     return fail(gathered.error());
   look.plan = exports::plan_export(look.actual, request, look.composed);
+  if (const auto adhoc = exports::diagnose_adhoc(request, look.composed, look.plan); !adhoc.empty()) {
+    context.report(adhoc);
+    return fail(ErrorCode::conflict, "exports that stand in no file would be dropped; nothing was changed",
+                "see the errors above");
+  }
   return Proposal{look.plan, nothing_to_do(request, look.composed)};
 }
 
 /// Show, apply, check whether it is so, and take it back if it is not.
 Result<int> put_into_force(Context& context, const exports::Request& request, const std::string& config_file,
-                           const std::string& address) {
+                           const std::string& address, bool move) {
   Look look;
-  const auto executed = execute(context, [&] { return propose(context, request, config_file, look); });
+  const auto executed = execute(context, [&] { return propose(context, request, config_file, move, look); });
   if (!executed)
     return fail(executed.error());
   if (executed->exit_code != k_exit_ok || (!executed->applied() && !look.plan.empty()))
     return executed->exit_code;
-  const auto found = verify(context, look.actual, look.composed, address);
+  if (move && !executed->applied())
+    return k_exit_ok; // nothing to take over
+  const auto found = verify(context, look.actual, look.composed, address, move);
   if (!found)
     return fail(found.error());
   context.report(*found);
   context.envelope.fields["verified"] = !has_errors(*found);
   if (!has_errors(*found)) {
-    if (!look.composed.exports.empty())
+    if (move)
+      context.console.message("verified: etab is what it was before");
+    else if (!look.composed.exports.empty())
       context.console.message(look.actual.server.version3
                                   ? "verified in etab and over the network"
                                   : "verified in etab (a server for version 4 only lists nothing over the network)");
@@ -252,7 +308,7 @@ Result<int> run_export(Context& context, const Arguments& arguments) {
     return fail(request.error());
   if (auto root = require_root(context, "only root can export"); !root)
     return fail(root.error());
-  return put_into_force(context, *request, (*config)->file, own.address);
+  return put_into_force(context, *request, (*config)->file, own.address, arguments.flag("take-over"));
 }
 
 } // namespace
@@ -264,15 +320,21 @@ extern const CommandSpec k_export_command{
         "Puts this host's exports of sharefs.yaml into force: the directory and its access, "
         "/etc/exports.d/sharefs.exports, the portmapper and the NFS server if they do not run, and `exportfs -r`. "
         "Then compares what is really exported, by etab and over the network, and takes everything back if a client is "
-        "missing or has other rights. /etc/exports is never touched, a running server never restarted, and nothing is "
-        "installed. Refused are directories that users could exchange for others, and access to those of the system.",
+        "missing or has other rights. A running server is never restarted, and nothing is installed. Refused are "
+        "directories that users could exchange for others, and access to those of the system. /etc/exports is touched "
+        "by --take-over only: its lines that sharefs.yaml says with the same rights move to sharefs' file and stay "
+        "behind as comments, no effective export changes, and `sharefs undo` restores every byte.",
     .example = "sharefs export --all              # every export of this host\n"
                "sharefs export /mnt/share --dry-run\n"
-               "sharefs export --remove share     # withdraw it; the directory stays",
+               "sharefs export --remove share     # withdraw it; the directory stays\n"
+               "sharefs export --take-over        # lines of /etc/exports move to sharefs' file",
     .effect = Effect::changes,
     .positional = {.name = "NAME", .help = "PATH, SERVER:PATH, or the last part of PATH", .min = 0, .max = 0},
     .options = {{.names = "--all", .help = "Every export of this host"},
-                {.names = "--remove", .help = "Withdraw the exports instead; directories and files stay"}},
+                {.names = "--remove", .help = "Withdraw the exports instead; directories and files stay"},
+                {.names = "--take-over", .help = "Move lines of other exports files that mean the same to sharefs'"},
+                {.names = "--drop-adhoc",
+                 .help = "Let the reload drop what stands in no exports file (`exportfs CLIENT:DIRECTORY`)"}},
     .run = run_export,
 };
 

@@ -26,8 +26,12 @@ bool is_own(sys::System& system, const sys::Identity& identity, const config::Se
 Result<void> add_desired(sys::System& system, const config::Export& entry, exports::Request& request) {
   const auto directory = normalize_path(entry.path);
   for (const auto& client : entry.clients)
-    request.exports.push_back(exports::make_export(directory, client, entry.options,
-                                                   {entry.origin.file, entry.origin.line, entry.origin.column}));
+    for (const auto& host : client.hosts) {
+      auto one = exports::make_export(directory, host, entry.options,
+                                      client.options.empty() ? entry.origin : client.origin, client.options);
+      one.line = entry.origin;
+      request.exports.push_back(std::move(one));
+    }
   using From = config::Access::Kind;
   using To = exports::DirectoryAccess::Kind;
   if (entry.access.kind == From::open)
@@ -40,7 +44,7 @@ Result<void> add_desired(sys::System& system, const config::Export& entry, expor
     error.message = entry.origin.text() + ": " + error.message;
     return fail(error);
   }
-  request.access[directory] = {To::group, entry.access.group, *gid, entry.access.mode};
+  request.access[directory] = {To::group, entry.access.group, *gid, entry.access.mode | (entry.access.sticky ? 01000U : 0U)};
   return {};
 }
 
@@ -124,10 +128,13 @@ Error not_a_server(sys::System& system, const config::Config& config) {
 
 Result<exports::Request> export_request(Context& context, const Arguments& arguments, const OwnServers& own,
                                         const std::vector<std::string>& in_file) {
-  const bool all = arguments.flag("all");
+  const bool take_over = arguments.flag("take-over");
   const bool remove = arguments.flag("remove");
-  if (all && !arguments.positional.empty())
+  if (arguments.flag("all") && !arguments.positional.empty())
     return fail(ErrorCode::usage, "both names and --all were given", "leave one of them out");
+  if (take_over && remove)
+    return fail(ErrorCode::usage, "both --take-over and --remove were given", "leave one of them out");
+  const bool all = arguments.flag("all") || (take_over && arguments.positional.empty());
   std::vector<Named> known;
   for (const auto* server : own.servers)
     for (const auto& entry : server->exports)
@@ -144,6 +151,7 @@ Result<exports::Request> export_request(Context& context, const Arguments& argum
   }
   exports::Request request;
   request.exactly = all;
+  request.drop_adhoc = arguments.flag("drop-adhoc");
   for (const auto& named : known) {
     if (remove) {
       request.remove.push_back(named.path);

@@ -13,7 +13,6 @@
 #include <fmt/format.h>
 #include <map>
 #include <set>
-#include <tuple>
 
 namespace sharefs::cli {
 
@@ -35,9 +34,10 @@ constexpr std::string_view k_servers_example = "servers:\n"
                                                "        options: [rw, sync, no_subtree_check]\n"
                                                "        access: keep\n";
 
-/// Clients of one directory that have the same options.
+/// Clients of one directory that have the same rights.
 struct Group {
-  std::vector<std::string> clients, options;
+  std::vector<std::string> clients;
+  exports::Export first;
 };
 struct FoundExport {
   std::string path;
@@ -49,8 +49,8 @@ struct FoundExport {
 std::vector<FoundExport> exports_of(const InitFacts& facts) {
   std::vector<FoundExport> found;
   std::map<std::string_view, std::size_t> directories;
-  std::map<std::pair<std::size_t, std::vector<std::string>>, std::size_t> groups;
-  std::set<std::tuple<std::size_t, std::size_t, std::string_view>> clients;
+  std::map<std::pair<std::size_t, std::string>, std::size_t> groups;
+  std::set<std::pair<std::size_t, std::string_view>> clients; // exportfs takes the first of two
   for (const auto& file : facts.exports)
     for (const auto& entry : file.exports) {
       const auto directory = directories.try_emplace(entry.directory, found.size()).first->second;
@@ -59,34 +59,46 @@ std::vector<FoundExport> exports_of(const InitFacts& facts) {
       auto& same = found[directory];
       if (auto line = entry.line.text(); same.origins.empty() || same.origins.back() != line)
         same.origins.push_back(std::move(line));
-      auto options = entry.defaults;
-      options.insert(options.end(), entry.options.begin(), entry.options.end());
-      const auto group = groups.try_emplace({directory, options}, same.groups.size()).first->second;
+      if (!clients.emplace(directory, entry.client).second)
+        continue;
+      const auto group = groups.try_emplace({directory, summary(entry.settings)}, same.groups.size()).first->second;
       if (group == same.groups.size())
-        same.groups.push_back({{}, std::move(options)});
-      if (clients.emplace(directory, group, entry.client).second)
-        same.groups[group].clients.push_back(entry.client);
+        same.groups.push_back({{}, entry});
+      same.groups[group].clients.push_back(entry.client);
     }
   return found;
 }
 
+/// The options as they are written, or in full where sharefs.yaml would take those for something else: without any,
+/// exportfs exports ro. `own`: behind the options of an export that has none.
+std::vector<std::string> options_of(const exports::Export& entry, bool own) {
+  auto options = entry.defaults;
+  options.insert(options.end(), entry.options.begin(), entry.options.end());
+  const std::vector<std::string> none;
+  const auto again =
+      exports::make_export(entry.directory, entry.client, own ? none : options, {}, own ? options : none);
+  return again.settings == entry.settings ? options : exports::split_options(summary(entry.settings));
+}
+
 std::string export_text(const FoundExport& found) {
   auto text = fmt::format("      - path: {}\n", yaml_scalar(found.path));
-  text += list("        ", "clients", found.groups.front().clients);
-  if (!found.groups.front().options.empty())
-    text += list("        ", "options", found.groups.front().options);
+  if (found.groups.size() == 1) {
+    const auto& [clients, first] = found.groups.front();
+    return text + list("        ", "clients", clients) + list("        ", "options", options_of(first, false));
+  }
+  text += "        clients:\n";
+  for (const auto& [clients, first] : found.groups) {
+    auto hosts = list("            ", "hosts", clients);
+    hosts.replace(10, 1, "-");
+    text += hosts + list("            ", "options", options_of(first, true));
+  }
   return text;
 }
 
 std::string export_block(const FoundExport& found) {
   const auto entry = export_text(found);
   auto text = fmt::format("      # {}\n", visible(few(found.origins)));
-  text += usable("servers:\n  x:\n    exports:\n" + entry, entry, "      ");
-  for (std::size_t other = 1; other < found.groups.size(); ++other)
-    text +=
-        fmt::format("        # with other options, which one entry cannot express: {} ({})\n",
-                    visible(join(found.groups[other].clients, ", ")), visible(join(found.groups[other].options, ",")));
-  return text;
+  return text + usable("servers:\n  x:\n    exports:\n" + entry, entry, "      ");
 }
 
 std::string host_name(const InitFacts& facts) {
@@ -117,9 +129,9 @@ std::string servers_section(const InitFacts& facts) {
                                [](const std::string& origin) { return !origin.starts_with(exports::k_own_file); });
   });
   if (foreign)
-    text +=
-        "# Lines that stand in another exports file too: exportfs takes the first of two, so remove them there when\n"
-        "# `sharefs export` has taken over.\n";
+    text += "# Lines that stand in another exports file too: exportfs takes the first of two. `sharefs export "
+            "--take-over`\n"
+            "# moves them.\n";
   for (const auto& file : facts.exports)
     if (!file.complete)
       text += fmt::format("# {} has an error, and exportfs does not read on behind it: `sharefs export check`.\n",

@@ -341,10 +341,12 @@ void locate(Entry& entry, const MountTable& mounts) {
   }
 }
 
-/// Reading these takes the memory lock of that process, which it keeps while it hangs in a page fault.
-bool waits_for_process(std::string_view path) {
-  return path.starts_with("/proc/") && path.size() > 6 && path[6] >= '0' && path[6] <= '9' &&
-         (path.ends_with("/maps") || path.ends_with("/cmdline"));
+/// Reading these takes the memory lock of that process, which it keeps while it hangs in a page fault; or locks of a
+/// client that nfsd serves.
+bool waits_for_others(std::string_view path) {
+  return path.starts_with("/proc/fs/nfsd/clients/") ||
+         (path.starts_with("/proc/") && path.size() > 6 && path[6] >= '0' && path[6] <= '9' &&
+          (path.ends_with("/maps") || path.ends_with("/cmdline")));
 }
 
 } // namespace
@@ -361,7 +363,7 @@ std::vector<Entry> read_entries(const Files& files, const MountTable& mounts, co
   for (std::size_t index = 0; index < entries.size(); ++index) {
     const EntryQuery& query = request.queries[index];
     Entry& entry = entries[index];
-    const bool locked = waits_for_process(query.path);
+    const bool locked = waits_for_others(query.path);
     if (looks_itself && !locked && !stop_at.contains(query.path))
       entry = read_entry(root.get(), query, stop_at, nullptr);
     else

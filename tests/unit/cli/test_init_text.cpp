@@ -102,13 +102,38 @@ TEST_CASE("exports as they stand in /etc/exports", "[init]") {
   const auto& found = config.servers[0].exports;
   REQUIRE(found.size() == 2);
   CHECK(found[0].path == "/mnt/share");
-  CHECK(found[0].clients == std::vector<std::string>{"10.0.0.1", "10.0.0.2", "@trusted"});
-  CHECK(found[0].options == std::vector<std::string>{"rw", "sync"});
+  REQUIRE(found[0].clients.size() == 2);
+  CHECK(found[0].clients[0].hosts == std::vector<std::string>{"10.0.0.1", "10.0.0.2", "@trusted"});
+  CHECK(found[0].clients[0].options == std::vector<std::string>{"rw", "sync"});
+  CHECK(found[0].clients[1].hosts == std::vector<std::string>{"10.0.0.3"});
+  CHECK(found[0].clients[1].options == std::vector<std::string>{"ro"});
+  CHECK(found[0].options.empty());
   CHECK(found[1].path == "/with space");
-  CHECK(found[1].clients == std::vector<std::string>{"*"});
-  CHECK(says(facts, "cannot express: 10.0.0.3 (ro)"));
+  REQUIRE(found[1].clients.size() == 1);
+  CHECK(found[1].clients[0].hosts == std::vector<std::string>{"*"});
+  CHECK(found[1].options == std::vector<std::string>{"rw", "no_root_squash"});
   CHECK(says(facts, "# not taken over: `path` is not an absolute path"));
-  CHECK(says(facts, "remove them there"));
+  CHECK(says(facts, "sharefs export --take-over"));
+}
+
+TEST_CASE("what init writes exports the same rights as the file that it read", "[init]") {
+  for (const auto* text :
+       {"/a h", "/a h()", "/a h(no_root_squash)", "/a h(rw) i(ro) j", "/a -rw,fsid=7 h(ro) i j(all_squash,anonuid=9)",
+        "/a h(sec=krb5,rw,sec=sys,ro) i(sec=krb5p)", "/a -sec=krb5,rw h(ro)", "/a -sec=krb5,rw h(ro) i",
+        "/a h(rw)\n/a h(ro) i(ro)\n", "/a h(rw,async,subtree_check,insecure) i(rw,fsid=3)", "/a (rw)", "/a h (rw)"}) {
+    const auto facts = with_exports(std::string(text) + "\n");
+    INFO(text << "\n" << init_text(facts));
+    const auto config = config_of(facts);
+    REQUIRE(config.servers[0].exports.size() == 1);
+    const auto& found = config.servers[0].exports[0];
+    std::map<std::string, exports::Settings> wanted, made;
+    for (const auto& entry : facts.exports[0].exports)
+      wanted.emplace(entry.client, entry.settings); // the first one counts
+    for (const auto& client : found.clients)
+      for (const auto& host : client.hosts)
+        made.emplace(host, exports::make_export(found.path, host, found.options, {}, client.options).settings);
+    CHECK(made == wanted);
+  }
 }
 
 TEST_CASE("an exports file with an error", "[init]") {

@@ -41,8 +41,9 @@ TEST_CASE("children_of: the keys of each place", "[keys]") {
   CHECK(names("") == "version servers mounts conda caches nodes ");
   CHECK(names("servers") == "* ");
   CHECK(names("servers.*") == "address exports[] ");
-  CHECK(names("servers.*.exports[]") == "path clients options access ");
-  CHECK(names("servers.*.exports[].access") == "group mode ");
+  CHECK(names("servers.*.exports[]") == "path clients[] options access ");
+  CHECK(names("servers.*.exports[].clients[]") == "hosts options ");
+  CHECK(names("servers.*.exports[].access") == "group mode sticky ");
   CHECK(names("mounts.*") == "from at profile options boot ");
   CHECK(names("mounts.*.at").empty());
   CHECK(names("nowhere").empty());

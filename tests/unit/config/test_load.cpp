@@ -51,7 +51,9 @@ TEST_CASE("parse: the example of the design, value by value", "[load]") {
   const auto& item = server.exports.front();
   CHECK(item.name == "storage1:/mnt/share");
   CHECK(item.path == "/mnt/share");
-  CHECK(item.clients == std::vector<std::string>{"192.168.16.11", "192.168.16.12"});
+  REQUIRE(item.clients.size() == 2);
+  CHECK(item.clients[1].hosts == std::vector<std::string>{"192.168.16.12"});
+  CHECK(item.clients[1].options.empty());
   CHECK(item.options == std::vector<std::string>{"rw", "sync", "no_subtree_check"});
   CHECK(item.access == Access{Access::Kind::group, "ml", 02770});
   CHECK(item.origin.text() == "sharefs.yaml:6:9");
@@ -125,6 +127,8 @@ TEST_CASE("parse: access in its three forms", "[load]") {
   CHECK(access("open").kind == Access::Kind::open);
   CHECK(access("{group: ml}") == Access{Access::Kind::group, "ml", 02770});
   CHECK(access("{group: ml, mode: \"0770\"}") == Access{Access::Kind::group, "ml", 0770});
+  CHECK(access("{group: ml, sticky: true}") == Access{Access::Kind::group, "ml", 02770, true});
+  CHECK(access("{group: ml, sticky: false}") == access("{group: ml}"));
 }
 
 TEST_CASE("parse: where a mount comes from", "[load]") {

@@ -55,7 +55,8 @@ TEST_CASE("missing keys are reported at their parent", "[read]") {
       {"mounts:\n  m:", "3:3: `mounts.m` has no key `from`",
        "add `from: ...` (SERVER:/PATH; SERVER is a name of servers: or any host)"},
       {"servers:\n  s:\n    exports:\n      - path: /x", "5:9: `servers.s.exports[0]` has no key `clients`",
-       "add `clients: ...` (who may mount it: hosts, CIDR networks, wildcards (quoted: `\"*\"`), @netgroups)"},
+       "add `clients: ...` (who may mount it: hosts, CIDR networks, wildcards (quoted: `\"*\"`), @netgroups; "
+       "{hosts, options} for hosts with options of their own)"},
       {"conda: {}", "2:1: `conda` has no key `store`", "add `store: ...` (directory of the shared environments)"},
   });
   const auto config = parse("mounts: {}\n", "f");
@@ -120,6 +121,8 @@ TEST_CASE("choices", "[read]") {
        "local: moved to the node's own disk; keep: left where it is"},
       {"servers: {s: {exports: [{path: /x, clients: [c], access: opne}]}}",
        "2:58: `access` must be `keep`, `open` or {group, mode}, not `opne`", "did you mean `open`?"},
+      {"servers: {s: {exports: [{path: /x, clients: [c], access: {group: g, sticky: tru}}]}}",
+       "2:77: `sticky` must be `false` or `true`, not `tru`", "did you mean `true`?"},
   });
 }
 
@@ -128,7 +131,44 @@ TEST_CASE("lists: nothing twice, and no empty list of clients", "[read]") {
       {"conda: {store: /x, envs: [a, b, a]}", "2:33: `a` stands in this list already", "remove one of them"},
       {"servers: {s: {exports: [{path: /x, clients: []}]}}", "2:36: `clients` is empty",
        "it needs at least one element (who may mount it: hosts, CIDR networks, wildcards (quoted: `\"*\"`), "
-       "@netgroups)"},
+       "@netgroups; {hosts, options} for hosts with options of their own)"},
+  });
+}
+
+TEST_CASE("clients: names and mappings, mixed, and no host twice", "[read]") {
+  const auto parsed = parse("version: 1\n"
+                            "servers: {s: {exports: [{path: /x, clients: [a, {hosts: [b, c], options: [ro]}, d]}]}}\n",
+                            "f");
+  REQUIRE(parsed);
+  const auto& clients = parsed->servers[0].exports[0].clients;
+  REQUIRE(clients.size() == 3);
+  CHECK(clients[0] == Client{{"a"}, {}, {}});
+  CHECK(clients[1].hosts == std::vector<std::string>{"b", "c"});
+  CHECK(clients[1].options == std::vector<std::string>{"ro"});
+  CHECK(clients[1].origin.text() == "f:2:49");
+  CHECK(clients[2].hosts == std::vector<std::string>{"d"});
+
+  const std::string front = "servers: {s: {exports: [{path: /x, clients: ";
+  check({
+      {front + "[a, a]}]}}", "2:49: `a` stands in `servers.s.exports[0].clients` already",
+       "line 2 has it; remove one of them"},
+      {front + "[a, {hosts: [b, a], options: [ro]}]}]}}", "2:61: `a` stands in `servers.s.exports[0].clients` already",
+       "line 2 has it; remove one of them"},
+      {front + "[{hosts: [a]}]}]}}", "2:46: `servers.s.exports[0].clients[0]` has no key `options`",
+       "add `options: ...` (options of exports(5) for these hosts; they come after those of the export and win over "
+       "them)"},
+      {front + "[{hosts: [a], options: []}]}]}}", "2:59: `options` is empty",
+       "it needs at least one element (options of exports(5) for these hosts; they come after those of the export and "
+       "win over them)"},
+      {front + "[{hosts: [], options: [ro]}]}]}}", "2:47: `hosts` is empty",
+       "it needs at least one element (hosts that have these options)"},
+      {front + "[{host: [a], options: [ro]}]}]}}", "2:47: unknown key `host`", "did you mean `hosts`?"},
+      {front + "[{hosts: a, options: [ro]}]}]}}", "2:54: `hosts` must be a list, not text", "write `hosts: [a]`"},
+      {front + "[[a]]}]}}", "2:46: `clients` must be a single value, not a list",
+       "write the value without brackets or `- `"},
+      {front + "[\"a(rw)\"]}]}}", "2:46: `clients` must not hold parentheses: `a(rw)`",
+       "options belong in `options: [...]`"},
+      {front + "[ ,]}]}}", "2:47: `clients` has no value", "remove the empty element"},
   });
 }
 
@@ -257,11 +297,10 @@ TEST_CASE("what a file may cost is bounded: time is linear, values and errors ha
   const auto same = check(repeat(5'000, [](const std::string&) { return "mounts: {a: 1, a: 1}\n"; }), "f");
   CHECK(same.errors.size() == 101);
   CHECK(same.errors.back().message == "f: 4901 further errors");
-  const auto one_line = check(
-      "version: 1\nservers: {" + repeat(5'000, [](const std::string&) { return "a: , "; }).substr(11) + "}", "f");
+  const auto one_line =
+      check("version: 1\nservers: {" + repeat(5'000, [](const std::string&) { return "a: , "; }).substr(11) + "}", "f");
   CHECK(one_line.errors.size() == 101);
-  std::string servers =
-      repeat(2'000, [](const std::string& i) { return i == "0" ? "servers:\n" : "  s" + i + ":\n"; });
+  std::string servers = repeat(2'000, [](const std::string& i) { return i == "0" ? "servers:\n" : "  s" + i + ":\n"; });
   servers += repeat(3'000, [](const std::string& i) {
                return i == "0" ? "mounts:\n" : "  m" + i + ": {from: \"quite-another" + i + ":/\", at: /" + i + "}\n";
              }).substr(11);

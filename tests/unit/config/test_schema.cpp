@@ -26,8 +26,13 @@ TEST_CASE("schema: types, choices, defaults and required keys come from the tabl
   CHECK(mount["properties"]["at"]["pattern"] == "^/");
   const auto& item = json["properties"]["servers"]["additionalProperties"]["properties"]["exports"]["items"];
   CHECK(item["properties"]["clients"]["minItems"] == 1);
+  const auto& client = item["properties"]["clients"]["items"]["oneOf"];
+  CHECK(client[0]["type"] == "string");
+  CHECK(client[1]["required"] == nlohmann::json::array({"hosts", "options"}));
   const auto& access = item["properties"]["access"]["oneOf"];
   CHECK(access[0]["enum"] == nlohmann::json::array({"keep", "open"}));
   CHECK(access[1]["properties"]["mode"]["default"] == "2770");
+  CHECK(access[1]["properties"]["sticky"]["type"] == "boolean");
+  CHECK(access[1]["properties"]["sticky"]["default"] == false);
   CHECK(json["properties"]["caches"]["properties"]["local"]["oneOf"].size() == 2);
 }

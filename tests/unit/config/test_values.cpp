@@ -35,7 +35,7 @@ TEST_CASE("the rules of values, key by key", "[values]") {
       {"servers.*.address",
        {"192.168.16.1", "storage1", "storage1.example.com", "fd00::1", "fe80::1%eth0"},
        {"", "a b", "storage1:/x", "a,b", "-v", "[fd00::1]", std::string(300, 'a')}},
-      {"servers.*.exports[].clients",
+      {"servers.*.exports[].clients[]",
        {"192.168.16.11", "192.168.16.0/22", "*", "*.example.com", "@nodes", "gss/krb5", "fd00::/64", "node[1-3]"},
        {"", "a b", "a,b", "a(rw)", "-o"}},
       {"servers.*.exports[].options",

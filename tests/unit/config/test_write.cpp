@@ -58,14 +58,17 @@ class Samples {
            std::to_string(i);
   }
   Export one_export(const std::string& server, const std::string& path) {
-    Export result{server + ":" + path, path, {"*"}, list({"rw", "sync", "fsid=0", "no"}), {}, {}};
+    Export result{server + ":" + path, path, {{{"*"}, {}, {}}}, list({"rw", "sync", "fsid=0", "no"}), {}, {}};
     for (const auto& client : list({"10.0.0.0/8", "@nodes", "node[1-3]", "&x", "!y"}))
-      result.clients.push_back(client);
+      if (below(3) == 0)
+        result.clients.push_back({{client, "z" + client}, {pick({"ro", "anonuid=1", "yes"}), "sync"}, {}});
+      else
+        result.clients.push_back({{client}, {}, {}});
     const auto kind = below(3);
     if (kind == 1)
       result.access.kind = Access::Kind::open;
     if (kind == 2)
-      result.access = {Access::Kind::group, pick({"ml", "null"}), 0770};
+      result.access = {Access::Kind::group, pick({"ml", "null"}), 0770, below(2) == 0};
     return result;
   }
   Mount mount(const Config& config, std::size_t i) {
@@ -124,7 +127,7 @@ servers:
       - path: /y
         clients: [a]
         options: []
-        access: {group: ml, mode: "2770"}
+        access: {group: ml, mode: "2770", sticky: false}
   t:
     address: t
     exports: []

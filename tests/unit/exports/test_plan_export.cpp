@@ -1,6 +1,8 @@
 #include "base/argv.hpp"
+#include "exports/diagnose.hpp"
 #include "exports/parse.hpp"
 #include "exports/plan_export.hpp"
+#include "exports/verify.hpp"
 #include "support/catch.hpp"
 #include "unit/exports/told.hpp"
 
@@ -68,6 +70,32 @@ std::string written(const Actual& actual, const Request& request) {
 
 } // namespace
 
+TEST_CASE("options of a client come after those of all, in the file and in effect") {
+  const auto with = [](const std::string& client, const Lines& options, const Lines& own) {
+    return make_export("/x", client, options, {"y", 3, 5}, own);
+  };
+  const Exports exports{with("a", {}, {}), with("b", {}, {"ro"}), with("c", {"rw", "async"}, {"no_root_squash", "ro"})};
+  CHECK(exports[1].settings.writable() == false);
+  CHECK(own_file_text(exports) == std::string(k_header) + "/x a(rw,sync,no_subtree_check,root_squash)\n"
+                                                          "/x -rw,sync,no_subtree_check,root_squash b(ro)\n"
+                                                          "/x -rw,async,no_subtree_check c(no_root_squash,ro)\n");
+  const auto again = parse(own_file_text(exports), k_own_file);
+  CHECK(again.diagnoses.empty());
+  REQUIRE(again.exports.size() == 3);
+  for (std::size_t i = 0; i < 3; ++i)
+    CHECK(again.exports[i].settings == exports[i].settings);
+  CHECK(own_file_text(again.exports) == own_file_text(exports));
+
+  for (const auto& entry : exports)
+    CHECK(diagnose_entry(entry).empty());
+  // exportfs would let b write: its `ro` is not that of the flavour.
+  const auto trap = diagnose_entry(with("b", {"sec=krb5", "rw"}, {"ro"}));
+  REQUIRE(trap.size() == 1);
+  CHECK(trap[0].code == "SF150");
+  CHECK(diagnose_entry(with("b", {"rw"}, {"sec=krb5", "ro"})).empty());
+  CHECK(diagnose_entry(with("b", {"rw"}, {"rx"})).at(0).code == "SF107");
+}
+
 TEST_CASE("from nothing: the directory, its access, the file, the reload, the server") {
   Actual actual;
   actual.facts.directories["/srv/share"] = entry_at("/srv/share", sys::EntryKind::missing, "/");
@@ -81,7 +109,7 @@ TEST_CASE("from nothing: the directory, its access, the file, the reload, the se
   CHECK(std::get<plan::SetAccess>(plan.steps[2].action) ==
         plan::SetAccess{"/srv/share", std::nullopt, {0, 1234, 02770, "u::rwx,g::rwx,o::---"}, "ml"});
   CHECK(describe(plan.steps[2].action) == "set access of /srv/share: root:ml 2770, group-writable");
-  CHECK(plan.notes.empty());
+  CHECK(plan.notes.size() == 1); // what every member may do
   CHECK(std::get<plan::MakeDirectory>(plan.steps[3].action).path == "/etc/exports.d");
   const auto& file = std::get<plan::WriteFile>(plan.steps[4].action);
   CHECK(file.path == k_own_file);
@@ -146,10 +174,14 @@ TEST_CASE("what lets everyone in is said in words") {
     return plan_export(actual, request, compose(actual, request)).notes;
   };
   using Kind = DirectoryAccess::Kind;
-  CHECK(notes({Kind::group, "g", 9, 02770}).empty());
-  CHECK(notes({Kind::group, "g", 9, 02775}) ==
+  CHECK(notes({Kind::group, "g", 9, 02770}) ==
+        Lines{"/a: every member of `g` may delete and replace what another has made in it, whole environments too; "
+              "`access: {group: g, sticky: true}` leaves what lies directly in it to its owner"});
+  CHECK(notes({Kind::group, "g", 9, 03770}).empty());
+  CHECK(notes({Kind::group, "g", 9, 02750}).empty());
+  CHECK(notes({Kind::group, "g", 9, 03775}) ==
         Lines{"/a: readable by everyone on every node, and so is every file made in it, whatever the umask"});
-  CHECK(notes({Kind::group, "g", 9, 02777}) ==
+  CHECK(notes({Kind::group, "g", 9, 03777}) ==
         Lines{"/a: writable by everyone on every node, and so is every file made in it, whatever the umask"});
   CHECK(notes({Kind::open, "", 0, 0}) == Lines{"/a: writable by everyone on every node"});
   CHECK(notes({Kind::keep, "", 0, 0}).empty());
@@ -253,17 +285,36 @@ TEST_CASE("a client that is no longer wanted is withdrawn") {
   CHECK(lines == Lines{"write /etc/exports.d/sharefs.exports", "run `exportfs -r`"});
 }
 
-TEST_CASE("the reload of others' changes is told, and exports by hand stay") {
+TEST_CASE("the reload of others' changes is told, and what it would drop stops it") {
   auto actual = host("/x 10.0.0.9(ro)\n");
   actual.etab = parse_etab("/hand\tfe80::9(rw,sync,fsid=4)\n"); // and /x was not reloaded yet
-  const auto request = exactly(desired("/a", {"10.0.0.1"}, {"rw"}));
-  const auto plan = plan_export(actual, request, compose(actual, request));
+  auto request = exactly(desired("/a", {"10.0.0.1"}, {"rw"}));
+  auto composed = compose(actual, request);
+  auto plan = plan_export(actual, request, composed);
+  CHECK(plan.notes ==
+        Lines{"the reload also puts into force what was changed by hand: /x to 10.0.0.9 (/etc/exports:1:4)"});
+  const auto stops = diagnose_adhoc(request, composed, plan);
+  REQUIRE(stops.size() == 1);
+  CHECK(stops[0].code == "SF154");
+  CHECK(stops[0].message ==
+        "/hand is exported to `fe80::9` (rw,fsid=4) and stands in no file: `exportfs -r` would drop it");
+  CHECK(diagnose_adhoc(request, composed, {}).empty()); // nothing is reloaded
+
+  request.drop_adhoc = true;
+  plan = plan_export(actual, request, composed);
   REQUIRE(plan.notes.size() == 2);
-  CHECK(plan.notes[0] == "the reload also puts into force what was changed by hand: /x to 10.0.0.9 (/etc/exports:1:4)");
-  REQUIRE(plan.steps.size() == 4); // /etc/exports.d, file, reload, by hand
-  const auto& again = std::get<plan::RunTool>(plan.steps.back().action);
-  CHECK(again.argv == Argv{"exportfs", "-i", "-o", "rw,sync,fsid=4", "[fe80::9]:/hand"});
-  CHECK(again.harmless);
+  CHECK(plan.notes[1] == "/hand to fe80::9 (rw,fsid=4) stands in no file: the reload drops it, and undo does not bring "
+                         "it back");
+  CHECK(diagnose_adhoc(request, composed, plan).empty());
+  CHECK(verify_foreign(composed, actual, parse_etab("/x\t10.0.0.9(ro)\n")).empty());
+
+  // All else is in force: only --drop-adhoc reloads for it.
+  actual = host("/x 10.0.0.9(ro)\n");
+  actual.etab.push_back(parse_etab("/hand\tfe80::9(rw)\n").front());
+  CHECK(steps(actual, {{}, {}, {}, false}).empty());
+  CHECK(steps(actual, {{}, {}, {}, false, true}) == Lines{"run `exportfs -r`"});
+  actual.server.threads = 0; // what etab holds is not in force
+  CHECK(compose(actual, request).adhoc.empty());
 }
 
 TEST_CASE("where own file stands among the others") {

@@ -1,0 +1,152 @@
+"""Options for each client, lines of /etc/exports that move, and who has mounted what is withdrawn."""
+
+from __future__ import annotations
+
+import pytest
+
+from sharefslab import Cluster, Host, wait_until
+from sharefslab.nfs import exported_clients
+from sharefslab.product import EXPORTS_FILE, config_text, configure, done, etc_digest, sharefs
+
+EXPORTS = "/etc/exports"
+ETAB = "/var/lib/nfs/etab"
+OLD = """# what the administrator wrote in 2019
+/srv/share\t10.77.0.2(rw,sync,no_subtree_check) \\
+    10.77.0.3(ro,no_subtree_check)   # both nodes
+
+/local -ro,fsid=99,no_subtree_check 10.77.0.3  # stays
+"""
+PER_CLIENT = config_text().replace("[10.77.0.2, 10.77.0.3]", "[10.77.0.2, {hosts: [10.77.0.3], options: [ro]}]")
+
+
+def mount(node: Host, version: str, at: str = "/mnt/a", directory: str = "/srv/share") -> None:
+    node.run(f"mkdir -p {at} && mount -t nfs -o vers={version},soft,timeo=50 server:{directory} {at}", check=True)
+
+
+def etab(server: Host) -> list[str]:
+    return sorted(server.read_text(ETAB).splitlines())
+
+
+def test_each_client_has_the_rights_that_are_written(lab: Cluster) -> None:
+    assert PER_CLIENT != config_text()
+    configure(lab, PER_CLIENT)
+    done(lab.server, "export", "--all", "--yes")
+    for version in ("3", "4.2"):
+        for name, writes in (("node1", True), ("node2", False)):
+            node = lab[name]
+            at = f"/mnt/v{version}"
+            mount(node, version + (",nolock" if version == "3" else ""), at)
+            written = node.run(["touch", f"{at}/{name}-{version}"], user="alice")
+            assert written.ok == writes
+            assert writes or "Read-only" in written.err
+    assert sharefs(lab.server, "export", "--all", "--check").returncode == 0
+
+
+def started_by_hand(lab: Cluster, exports: str = OLD) -> None:
+    configure(lab, PER_CLIENT)
+    lab.start_nfs_server(exports="")
+    lab.server.write_file(EXPORTS, exports, mode=0o640)
+    lab.server.run("chmod 1777 /srv/share && exportfs -ra", check=True)
+
+
+def test_a_take_over_leaves_etab_as_it_is_and_undo_every_byte(lab: Cluster) -> None:
+    started_by_hand(lab)
+    server, node = lab.server, lab["node1"]
+    before, exported = etc_digest(server), etab(server)
+    mount(node, "4.2")
+    shown = sharefs(server, "export", "--take-over", "--dry-run")
+    assert "-/srv/share\t10.77.0.2(rw,sync,no_subtree_check)" in shown.out and etc_digest(server) == before
+    done(server, "export", "--take-over", "--yes")
+    assert etab(server) == exported
+    lines = server.read_text(EXPORTS).splitlines()
+    assert lines[1].startswith("# moved to sharefs.exports: /srv/share\t10.77.0.2(rw,")
+    assert lines[2].startswith("#     10.77.0.3(ro,")
+    assert lines[0] == OLD.splitlines()[0] and lines[3:] == OLD.splitlines()[3:]
+    assert server.run(["stat", "-c", "%a", EXPORTS]).out == "640\n"
+    assert server.read_text(EXPORTS_FILE).count("/srv/share") == 2
+    server.run("exportfs -ra", check=True)  # also as a boot would read it
+    assert etab(server) == exported
+    assert node.run(["touch", "/mnt/a/still"], user="alice").ok
+    again = done(server, "export", "--take-over", "--yes")
+    assert "nothing to take over" in again.err
+    done(server, "undo", "--yes")
+    assert etc_digest(server) == before and etab(server) == exported
+
+
+def test_init_then_take_over_is_a_round_trip(lab: Cluster) -> None:
+    server = lab.server
+    server.run("mkdir /srv/share/sub", check=True)
+    started_by_hand(lab, OLD + "/srv/share/sub @nodes(sync)\n")
+    server.run("rm /etc/sharefs/sharefs.yaml", check=True)
+    exported = etab(server)
+    done(server, "init", "--yes")
+    done(server, "export", "--take-over", "--yes")
+    assert etab(server) == exported
+    assert all(not line or line.startswith("#") for line in server.read_text(EXPORTS).splitlines())
+    assert sharefs(server, "export", "--all", "--check").returncode == 0
+
+
+def test_other_rights_are_said_and_nothing_moves(lab: Cluster) -> None:
+    started_by_hand(lab, OLD.replace("10.77.0.3(ro,", "10.77.0.3(ro,no_root_squash,"))
+    before, exported = etc_digest(lab.server), etab(lab.server)
+    refused = sharefs(lab.server, "export", "--take-over", "--yes")
+    assert refused.returncode == 1 and "root_squash instead of no_root_squash" in refused.err
+    assert etc_digest(lab.server) == before and etab(lab.server) == exported
+
+
+SPITEFUL = r"""#!/bin/sh
+/local/exportfs "$@"; code=$?
+[ -e /local/spite ] && sed -i 's/no_root_squash//; s/10.77.0.3(ro/10.77.0.3(rw/; s/sec=sys,ro/sec=sys,rw/' /var/lib/nfs/etab
+exit $code
+"""
+
+
+def test_a_take_over_that_changes_an_export_after_all_is_taken_back(lab: Cluster) -> None:
+    started_by_hand(lab)
+    server = lab.server
+    before = etc_digest(server)
+    server.write_file("/local/spiteful", SPITEFUL, mode=0o755)
+    server.run("cp /usr/sbin/exportfs /local/exportfs && touch /local/spite", check=True)
+    server.run("mount --bind /local/spiteful /usr/sbin/exportfs", check=True)
+    failed = sharefs(server, "export", "--take-over", "--yes")
+    assert failed.returncode == 1 and "everything was taken back" in failed.err
+    assert etc_digest(server) == before
+
+
+def test_an_ad_hoc_export_stops_the_reload(lab: Cluster) -> None:
+    started_by_hand(lab, "")
+    server = lab.server
+    server.run("exportfs -o ro,fsid=98,no_subtree_check 10.77.0.3:/local", check=True)
+    before = etc_digest(server)
+    refused = sharefs(server, "export", "--all", "--yes")
+    assert refused.returncode == 1 and "--drop-adhoc" in refused.err and "/local" in refused.err
+    assert exported_clients(server, "/local") == ["10.77.0.3"] and etc_digest(server) == before
+    done(server, "export", "--all", "--drop-adhoc", "--yes")
+    assert exported_clients(server, "/local") == []
+    assert sorted(exported_clients(server, "/srv/share")) == ["10.77.0.2", "10.77.0.3"]
+
+
+@pytest.mark.parametrize("version", ["3", "4.2"])
+def test_who_has_it_mounted_is_named_before_it_is_withdrawn(lab: Cluster, version: str) -> None:
+    configure(lab)
+    done(lab.server, "export", "--all", "--yes")
+    node = lab["node1"]
+    mount(node, version + (",nolock" if version == "3" else ""))
+    job = node.start(["sh", "-c", "exec 7>/mnt/a/held; sleep 300"], user="alice")
+    try:
+        wait_until(lambda: lab.server.exists("/srv/share/held"), what="a file is open")
+        for extra in ((), ("--check",)):
+            shown = sharefs(lab.server, "export", "--remove", "share", *extra)
+            said = shown.out + shown.err
+            assert shown.returncode == (3 if extra else 2)  # without a terminal: --yes is needed
+            notes = [line for line in said.splitlines() if "is withdrawn from clients" in line]
+            assert any("10.77.0.2" in line and ("NFS 3" if version == "3" else "NFS 4") in line for line in notes), said
+            assert not any("10.77.0.3" in line for line in notes)
+            assert ("out of date" in said) == (version == "3")
+        if version != "3":
+            assert any("(4.2, 1 file open)" in line for line in notes), notes
+        assert sorted(exported_clients(lab.server, "/srv/share")) == ["10.77.0.2", "10.77.0.3"]
+        done(lab.server, "export", "--remove", "share", "--yes")
+        assert exported_clients(lab.server, "/srv/share") == []
+    finally:
+        job.kill()
