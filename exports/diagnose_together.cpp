@@ -153,7 +153,7 @@ void diagnose_directory(std::span<const Export> line, const HostFacts& facts, Di
   };
   if (!directory.starts_with('/'))
     report(Severity::error, "SF118",
-           fmt::format("`{}` is a relative path: exportfs exports it, and no client can mount it", directory),
+           fmt::format("`{}` is a relative path: which directory is exported depends on where exportfs is started", directory),
            "write the path from `/` on");
   const auto found = facts.directories.find(directory);
   if (found == facts.directories.end())

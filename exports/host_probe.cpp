@@ -126,7 +126,8 @@ Result<HostFacts> probe_facts(sys::System& system, const std::vector<ExportsFile
     for (const auto* list : {&file.exports, &file.lost})
       for (const auto& entry : *list) {
         directories.insert(entry.directory);
-        const bool name = kind_of(entry.client) == ClientKind::host && canonical_address(entry.client).empty();
+        const bool name = kind_of(entry.client) == ClientKind::host &&
+                          (canonical_address(entry.client).empty() || has_scope(entry.client));
         if (name && entry.client.find(',') == std::string::npos)
           names.insert(entry.client);
         for (const auto* words : {&entry.defaults, &entry.options})

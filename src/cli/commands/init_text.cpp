@@ -61,6 +61,8 @@ std::vector<FoundExport> exports_of(const InitFacts& facts) {
         same.origins.push_back(std::move(line));
       auto options = entry.defaults;
       options.insert(options.end(), entry.options.begin(), entry.options.end());
+      if (exports::settings_of({}, options) != entry.settings) // a `sec=` of the defaults ends with them
+        options = exports::split_options(summary(entry.settings));
       const auto group = groups.try_emplace({directory, options}, same.groups.size()).first->second;
       if (group == same.groups.size())
         same.groups.push_back({{}, std::move(options)});

@@ -119,7 +119,7 @@ TEST_CASE("names that were meant as addresses") {
 }
 
 TEST_CASE("addresses in one spelling") {
-  CHECK(canonical_address("FE80:0::1%eth0") == "fe80::1");
+  CHECK(canonical_address("FE80:0::1%eth0") == "fe80::1%eth0");
   CHECK(canonical_address("10.0.0.1") == "10.0.0.1");
   CHECK(canonical_address("10.0.0.0/8").empty());
   CHECK(canonical_address("10.4").empty());

@@ -94,7 +94,6 @@ TEST_CASE("errors at which exportfs stops reading the file") {
       {"/a h(rw)\n\"\" i(rw)\n/b j(rw)", {"/a h rw"}, {"/b j rw"}, {"SF109 error 2:1", "SF111 error 3:1"}},
       {"/a h(roo)\n/b i(rww)\n/c j(rw)", {}, {"/c j rw"}, {"SF107 error 1:6", "SF107 error 2:6", "SF111 error 3:1"}},
       {"/a -ro h -sync,reexport=none,fsid=1 i", {"/a h ro"}, {"/a i ro"}, {"SF108 error 1:30", "SF111 error 1:1"}},
-      {"/a -reexport=none h -fsid=1 i", {"/a h ro"}, {"/a i ro"}, {"SF108 error 1:22", "SF111 error 1:1"}},
       {"/a h(squash_uids=0-15,20)", {}, {}, {"SF107 error 1:23"}},
   })));
 }

@@ -122,7 +122,7 @@ TEST_CASE("a summary says what is not usual") {
   CHECK(summary(of({})) == "ro");
   CHECK(summary(of({"rw", "sync", "no_subtree_check"})) == "rw");
   CHECK(summary(of({"rw", "async", "no_root_squash", "insecure", "fsid=0"})) ==
-        "rw,no_root_squash,async,insecure,fsid=0");
+        "rw,no_root_squash,insecure,async,fsid=0");
   CHECK(summary(of({"sec=krb5", "rw"})) == "rw,sec=krb5");
   CHECK(summary(of({"sec=krb5", "rw", "sec=sys", "ro"})) == "sec=krb5,rw,sec=sys,ro");
 }
