@@ -122,10 +122,11 @@ void diagnose_client(const Export& entry, const HostFacts& facts, Diagnoses& dia
   case ClientKind::host:
     if (has_scope(name)) {
       if (const auto found = facts.names.find(name); found != facts.names.end() && found->second.addresses.empty())
-        diagnoses.push_back(at(Severity::error, "SF122", entry.origin,
-                               fmt::format("this host has no network interface `{}`: exportfs drops `{}` without an error",
-                                           name.substr(name.find('%') + 1), name),
-                               "run `ip link` for the interfaces that there are"));
+        diagnoses.push_back(
+            at(Severity::error, "SF122", entry.origin,
+               fmt::format("this host has no network interface `{}`: exportfs drops `{}` without an error",
+                           name.substr(name.find('%') + 1), name),
+               "run `ip link` for the interfaces that there are"));
       return;
     }
     if (!canonical_address(name).empty())

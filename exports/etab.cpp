@@ -158,8 +158,8 @@ std::string real_path(std::string_view directory, const HostFacts& facts) {
 
 std::string etab_path(std::string_view directory, const HostFacts& facts) {
   const auto found = facts.directories.find(directory);
-  const bool unresolved = found != facts.directories.end() && (found->second.kind == sys::EntryKind::missing ||
-                                                               found->second.error_number == ELOOP);
+  const bool unresolved = found != facts.directories.end() &&
+                          (found->second.kind == sys::EntryKind::missing || found->second.error_number == ELOOP);
   return unresolved ? std::string(directory) : real_path(directory, facts);
 }
 

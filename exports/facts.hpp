@@ -26,7 +26,8 @@ using Names = std::map<std::string, NameFact, std::less<>>; ///< of clients that
 struct HostFacts {
   std::map<std::string, sys::Entry, std::less<>> directories; ///< by the directory as written
   std::map<std::string, std::string, std::less<>>
-      exchangeable; ///< directories that others than root could exchange: why
+      exchangeable;                                      ///< directories that others than root could exchange: why
+  std::map<std::string, bool, std::less<>> mount_points; ///< paths of `mountpoint`: is something mounted there?
   sys::MountTable mounts;
   Names names;
   std::string nfs_utils_version;                      ///< "2.6.2"; empty: not known
@@ -82,11 +83,11 @@ struct Dropped {
 /// A host that exportfs takes for one that it knows already, by an address that both have: its entries are given to
 /// all addresses of that one, and to no other.
 struct Mistaken {
-  Export entry;                    ///< as it is written
-  Origin known;                    ///< where that host stands first
-  std::string known_as;            ///< its name there
-  std::vector<std::string> gains;  ///< addresses that the entry does not name
-  std::vector<std::string> loses;  ///< addresses that it names
+  Export entry;                   ///< as it is written
+  Origin known;                   ///< where that host stands first
+  std::string known_as;           ///< its name there
+  std::vector<std::string> gains; ///< addresses that the entry does not name
+  std::vector<std::string> loses; ///< addresses that it names
 };
 struct ExpectedEtab {
   std::vector<Export> entries; ///< with the places where they were written; directory and client as etab has them

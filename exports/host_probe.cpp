@@ -1,3 +1,4 @@
+#include "base/path.hpp"
 #include "base/text.hpp"
 #include "exports/host.hpp"
 #include "plan/look.hpp"
@@ -36,6 +37,28 @@ Result<void> probe_directories(sys::System& system, const std::set<std::string>&
   for (auto& entry : system.entries(again))
     facts.directories.insert_or_assign(entry.path, std::move(entry));
   return {};
+}
+
+/// As mountd sees it (support/misc/mountpoint.c): the directory above lies on another device, or is the same one.
+void probe_mount_points(sys::System& system, const std::set<std::string>& paths, HostFacts& facts) {
+  sys::EntryRequest request;
+  for (const auto& path : paths)
+    if (path.starts_with('/')) {
+      request.queries.push_back({.path = path});
+      request.queries.push_back({.path = path, .follow = true});
+    }
+  const auto entries = system.entries(request);
+  sys::EntryRequest above;
+  for (std::size_t i = 0; i < entries.size(); i += 2)
+    above.queries.push_back({.path = parent_path(entries[i + 1].resolved), .follow = true});
+  const auto parents = system.entries(above);
+  for (std::size_t i = 0; i < parents.size(); ++i) {
+    const auto& entry = entries[2 * i];
+    const auto& parent = parents[i];
+    if (entry.kind != sys::EntryKind::unknown && parent.kind != sys::EntryKind::unknown)
+      facts.mount_points[entry.path] =
+          entry.exists() && parent.exists() && (entry.device != parent.device || entry.inode == parent.inode);
+  }
 }
 
 Result<sys::Completed> getent(sys::System& system, const std::string& database, const std::string& key,
@@ -122,10 +145,13 @@ Result<HostFacts> probe_facts(sys::System& system, const std::vector<ExportsFile
   std::set<std::string> directories(more_directories.begin(), more_directories.end());
   std::set<std::string> names;
   std::set<std::string> options;
+  std::set<std::string> mount_points;
   for (const auto& file : files)
     for (const auto* list : {&file.exports, &file.lost})
       for (const auto& entry : *list) {
         directories.insert(entry.directory);
+        if (const auto option = entry.settings.values.find("mountpoint"); option != entry.settings.values.end())
+          mount_points.insert(option->second.empty() ? entry.directory : option->second);
         const bool name = kind_of(entry.client) == ClientKind::host &&
                           (canonical_address(entry.client).empty() || has_scope(entry.client));
         if (name && entry.client.find(',') == std::string::npos)
@@ -139,6 +165,8 @@ Result<HostFacts> probe_facts(sys::System& system, const std::vector<ExportsFile
   facts.names = known;
   if (auto probed = probe_directories(system, directories, facts); !probed)
     return fail(probed.error());
+  if (!mount_points.empty())
+    probe_mount_points(system, mount_points, facts);
   probe_names(system, names, facts);
   if (!options.empty())
     probe_options(system, options, facts);

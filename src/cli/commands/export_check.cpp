@@ -92,9 +92,8 @@ void add_etab(const exports::ExpectedEtab& expected, const std::optional<std::si
   auto flavours = nlohmann::ordered_json::array();
   for (const auto& flavour : entry.settings.security)
     flavours.push_back({{"sec", flavour.name}, {"options", to_utf8(effective(entry.settings, flavour))}});
-  json["etab"] = {{"directory", to_utf8(entry.directory)},
-                  {"client", to_utf8(entry.client)},
-                  {"flavours", std::move(flavours)}};
+  json["etab"] = {
+      {"directory", to_utf8(entry.directory)}, {"client", to_utf8(entry.client)}, {"flavours", std::move(flavours)}};
 }
 
 nlohmann::ordered_json files_json(const exports::HostFiles& host, const exports::ExpectedEtab& expected) {
@@ -117,7 +116,7 @@ Result<int> run_export_check(Context& context, const Arguments& arguments) {
   const auto host = read_files(context, words);
   if (!host)
     return fail(host.error());
-  if (host->files.empty()) {
+  if (host->files.empty() && host->diagnoses.empty()) {
     context.console.message("there is neither /etc/exports nor a file in /etc/exports.d: nothing to check");
     return k_exit_ok;
   }
@@ -131,11 +130,7 @@ Result<int> run_export_check(Context& context, const Arguments& arguments) {
   }
   const auto expected = exports::expected_etab(host->files, facts);
   auto found = exports::diagnose(host->files, expected, facts);
-  for (const auto& path : host->unread)
-    found.push_back({Severity::warning, "SF126", path,
-                     "exportfs does not read this file: names in /etc/exports.d have to end in `.exports`",
-                     fmt::format("rename it to `{}.exports`, or remove it", base_name(path)), ""});
-
+  found.insert(found.end(), host->diagnoses.begin(), host->diagnoses.end());
   if (context.flags.json) // ten thousand lines are felt
     context.envelope.fields["files"] = files_json(*host, expected);
   context.console.show(table_of(*host, expected));

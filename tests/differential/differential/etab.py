@@ -62,7 +62,7 @@ def lines_of_etab(etab: bytes) -> list[Line]:
 
 def lines_of_check(document: dict[str, Any]) -> list[Line]:
     found = []
-    for file in document["files"]:
+    for file in document.get("files", []):
         for entry in file["exports"]:
             if not entry["exported"]:
                 continue

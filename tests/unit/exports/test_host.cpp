@@ -71,7 +71,8 @@ TEST_CASE("the exports files of a host") {
     for (const auto& file : host->files)
       names.push_back(file.name);
     CHECK(names == Lines{"/etc/exports", "/etc/exports.d/a.exports", "/etc/exports.d/sharefs.exports"});
-    CHECK(host->unread == Lines{"/etc/exports.d/backup.exports~"});
+    REQUIRE(host->diagnoses.size() == 1);
+    CHECK(host->diagnoses[0].subject == "/etc/exports.d/backup.exports~");
     CHECK(host->own == "/b h(rw)\n");
     CHECK(host->directory);
   }
