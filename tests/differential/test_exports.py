@@ -269,7 +269,8 @@ def hints_that_lead_nowhere(first: int) -> list[str]:
     for number in range(first, 80, WORKERS):
         begin = text = exports_file(number).decode().replace("\r", "").replace("\0", "")
         for _ in range(60):
-            todo = [(one, followed(text, one)) for one in diagnoses_of(text)]
+            # what to do about these needs eyes in such files: comments behind them, quotes, continued lines
+            todo = [(one, followed(text, one)) for one in diagnoses_of(text) if one["code"] not in ("SF102", "SF115")]
             change = next((after for one, after in todo if after is not None), None)
             if change is None:
                 break

@@ -54,10 +54,12 @@ class Place:
         return self.text[:begin] + self.text[end + comma :]
 
     def without_option(self, option: str) -> str:
-        """The first one of this spelling in the word, or the last in the defaults before it."""
+        """The first one of this spelling in the word, or else in the defaults of the line."""
         if option not in re.split("[(,)]", self.word):
-            before = [found.span() for found in re.finditer(rf"(?<=[-,]){re.escape(option)}(?=[,\s])", self.text[: self.begin])]
-            return Place(self.text, ":1:1").cut(*before[-1])
+            begin = self.text.rfind("\n", 0, self.begin) + 1
+            found = re.search(rf"\s-\S*?(?<=[-,])({re.escape(option)})(?=[,\s]|$)", self.text[begin : self.line_end])
+            assert found, f"there is no `{option}` in {self.text[begin : self.line_end]}"
+            return self.cut(begin + found.start(1), begin + found.end(1))
         name, opened, options = self.word.partition("(")
         words = options.removesuffix(")").split(",")
         words.remove(option)
@@ -65,7 +67,7 @@ class Place:
 
     def cut(self, begin: int, end: int) -> str:
         """An option, with the comma behind it."""
-        return self.text[:begin] + self.text[end + (self.text[end] == ",") :]
+        return self.text[:begin] + self.text[end + (self.text[end : end + 1] == ",") :]
 
     def with_option(self, option: str) -> str:
         name, _, options = self.word.partition("(")

@@ -83,6 +83,12 @@ TEST_CASE("what is no network") {
   CHECK(network.error().kind == row.kind);
 }
 
+TEST_CASE("5 prefix lengths as strtoul(3) reads them") {
+  CHECK(*parse_network("10.0.0.0/+24") == *parse_network("10.0.0.0/24"));
+  CHECK(*parse_network("10.0.0.0/000024") == *parse_network("10.0.0.0/24"));
+  CHECK(*parse_network("2001:db8::/+64") == *parse_network("2001:db8::/64"));
+}
+
 TEST_CASE("a mask with holes is no range") {
   const auto network = parse_network("10.0.0.1/255.255.0.255");
   REQUIRE(network);
