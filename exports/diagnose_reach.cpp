@@ -34,7 +34,7 @@ bool same_version(const std::vector<std::string>& some, const std::vector<Networ
 
 void diagnose_mistaken(const ExpectedEtab& expected, const HostFacts& facts, Found& by_file) {
   const Clients clients(facts);
-  for (const auto& [entry, known, known_as, gains, loses] : expected.mistaken) {
+  for (const auto& [entry, known, known_as, name, gains, loses] : expected.mistaken) {
     const auto mine = clients.networks(entry.client);
     std::vector<std::string> words;
     for (const auto& network : mine)
@@ -42,8 +42,10 @@ void diagnose_mistaken(const ExpectedEtab& expected, const HostFacts& facts, Fou
     const auto hint = fmt::format("write {}, which exportfs takes for {}",
                                   words.empty() ? "addresses" : fmt::format("`{}`", join(words, " ")),
                                   words.size() == 1 ? "no other host" : "no other hosts");
-    const auto cause = fmt::format("exportfs takes `{}` for `{}` at {}, with which it shares an address", entry.client,
-                                   known_as, known.text());
+    const auto cause = known == entry.origin
+                           ? fmt::format("etab has `{}` for `{}`, which has other addresses", name, entry.client)
+                           : fmt::format("exportfs takes `{}` for `{}` at {}, with which it shares an address",
+                                         entry.client, known_as, known.text());
     if (!gains.empty())
       report(by_file, same_version(gains, mine) ? Severity::error : Severity::warning, "SF144", entry.origin, known,
              fmt::format("`{}` is also exported to {}: {}", entry.directory, join(gains, ", "), cause), hint);

@@ -171,8 +171,8 @@ class KnownClients {
   explicit KnownClients(const HostFacts& facts) : m_facts(facts) {}
 
   struct Client {
-    std::string name; ///< as etab has it
-    std::vector<std::string> addresses;
+    std::string name;                   ///< as etab has it
+    std::vector<std::string> addresses; ///< that mountd finds for this name
     Origin origin;
     std::string written;
   };
@@ -186,7 +186,10 @@ class KnownClients {
     if (first)
       return *first;
     const auto* const fact = fact_of(entry.client, m_facts);
-    m_clients.push_back({fact == nullptr || fact->canonical.empty() ? entry.client : fact->canonical, addresses,
+    const bool renamed = fact != nullptr && !fact->canonical.empty();
+    const auto name = renamed ? fact->canonical : entry.client;
+    const auto* const again = renamed ? fact_of(name, m_facts) : nullptr;
+    m_clients.push_back({name, again == nullptr || again->addresses.empty() ? addresses : addresses_of(name),
                          entry.origin, entry.client});
     for (const auto& address : addresses)
       m_positions.emplace(address, m_clients.size() - 1);
@@ -250,7 +253,8 @@ ExpectedEtab expected_etab(const std::vector<ExportsFile>& files, const HostFact
           taken.emplace(index_key(entry.directory, std::to_string(client)), expected.entries.size());
       auto gains = added ? missing_in(known.addresses, addresses) : std::vector<std::string>();
       if (auto loses = missing_in(addresses, known.addresses); !gains.empty() || !loses.empty())
-        expected.mistaken.push_back({written, known.origin, known.written, std::move(gains), std::move(loses)});
+        expected.mistaken.push_back(
+            {written, known.origin, known.written, known.name, std::move(gains), std::move(loses)});
       entry.client = known.name;
       if (!added) {
         expected.dropped.push_back({std::move(entry), winner->second});

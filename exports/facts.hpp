@@ -81,11 +81,12 @@ struct Dropped {
   std::optional<std::size_t> winner; ///< of a duplicate: the position of the entry that won
 };
 /// A host that exportfs takes for one that it knows already, by an address that both have: its entries are given to
-/// all addresses of that one, and to no other.
+/// all addresses of that one, and to no other. Or one whose canonical name, which etab has, has other addresses.
 struct Mistaken {
   Export entry;                   ///< as it is written
   Origin known;                   ///< where that host stands first
   std::string known_as;           ///< its name there
+  std::string name;               ///< its name in etab
   std::vector<std::string> gains; ///< addresses that the entry does not name
   std::vector<std::string> loses; ///< addresses that it names
 };

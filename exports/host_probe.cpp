@@ -69,8 +69,8 @@ Result<sys::Completed> getent(sys::System& system, const std::string& database, 
   return system.run(command);
 }
 
-void probe_names(sys::System& system, const std::set<std::string>& names, HostFacts& facts) {
-  const auto end = std::chrono::steady_clock::now() + k_names_budget;
+void probe_names(sys::System& system, const std::set<std::string>& names, std::chrono::steady_clock::time_point end,
+                 HostFacts& facts) {
   for (const auto& name : names) {
     if (facts.names.contains(name))
       continue;
@@ -80,6 +80,15 @@ void probe_names(sys::System& system, const std::set<std::string>& names, HostFa
     if (auto fact = resolve_name(system, name, std::min<std::chrono::milliseconds>(left, k_name_deadline)))
       facts.names.emplace(name, std::move(*fact));
   }
+}
+
+/// The names that etab will have: mountd looks them up again.
+std::set<std::string> canonical_names(const Names& names) {
+  std::set<std::string> canonical;
+  for (const auto& [name, fact] : names)
+    if (!fact.canonical.empty() && canonical_address(fact.canonical).empty())
+      canonical.insert(fact.canonical);
+  return canonical;
 }
 
 /// Does the installed exportfs know these options? Its binary holds their names; a version alone says little, because
@@ -167,7 +176,9 @@ Result<HostFacts> probe_facts(sys::System& system, const std::vector<ExportsFile
     return fail(probed.error());
   if (!mount_points.empty())
     probe_mount_points(system, mount_points, facts);
-  probe_names(system, names, facts);
+  const auto end = std::chrono::steady_clock::now() + k_names_budget;
+  probe_names(system, names, end, facts);
+  probe_names(system, canonical_names(facts.names), end, facts);
   if (!options.empty())
     probe_options(system, options, facts);
   return facts;

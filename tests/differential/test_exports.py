@@ -169,6 +169,14 @@ def test_5_what_is_no_file_is_passed_over() -> None:
     ]
 
 
+def test_5_complete_is_what_exportfs_reads() -> None:
+    """xprtsec= is unknown to nfs-utils 2.6.2 and ends the file; where it is known, nothing ends."""
+    files = {MAIN: b"/mnt/share node1(rw)\n/mnt/data node1(rw,xprtsec=tls)\n/srv node1(rw)\n"}
+    assert disagreement(files) == ""
+    complete = [file["complete"] for file in checked()["files"]]
+    assert complete == [len(lines_of_check(checked())) == 3]
+
+
 ODD_ONES = {
     "4 flavours of one word": "/mnt/share *(rw,sec=sys,insecure,no_root_squash,sec=krb5,secure,root_squash)\n",
     "4 flags of a later word": "/mnt/share -sec=krb5 node1 -rw,insecure 10.77.0.4 *.lab(sec=sys)\n",

@@ -22,7 +22,7 @@ def cluster(lab_ready: None) -> Iterator[Cluster]:
         server = cluster.server
         server.run(f"chmod 1777 {OUTER} && mkdir -m 1777 {INNER} {OUTER}/plain {OUTER}/both && ln -s share/inner /srv/link",
                    check=True)
-        server.run("printf '10.77.0.2 both.lab\\n10.77.0.3 both.lab\\n' >>/etc/hosts", check=True)
+        server.run("printf '10.77.0.2 both.lab\\n10.77.0.3 both.lab alias.lab\\n' >>/etc/hosts", check=True)
         cluster.start_nfs_server(exports="")
         yield cluster
 
@@ -68,6 +68,13 @@ def test_1_a_name_with_the_address_of_a_host(cluster: Cluster) -> None:
     assert rights(cluster["node1"], f"{OUTER}/both") == {"3": "", "4.2": ""}
     assert rights(cluster["node2"], f"{OUTER}/both") == {"3": "rw", "4.2": "rw"}
     assert said == [("SF144", "warning")]
+
+
+def test_1_an_alias_of_a_name_with_several_addresses(cluster: Cluster) -> None:
+    """etab has the canonical name, and mountd looks that up."""
+    said = export(cluster, f"{OUTER}/plain alias.lab(rw)\n")
+    assert rights(cluster["node1"], f"{OUTER}/plain") == {"3": "rw", "4.2": "rw"}
+    assert said == [("SF144", "error")]
 
 
 @pytest.mark.parametrize("root", ["", ",fsid=0"])

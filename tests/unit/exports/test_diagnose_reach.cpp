@@ -17,6 +17,9 @@ HostFacts names() {
   HostFacts facts;
   facts.names["both"] = {{"10.77.0.3", "10.77.0.4"}, "both"};
   facts.names["chain"] = {{"10.77.0.4", "10.77.0.5"}, "chain"};
+  facts.names["alias"] = {{"10.77.0.3"}, "both"}; // "10.77.0.3 both alias" in /etc/hosts
+  facts.names["round"] = {{"10.77.0.8", "10.77.0.9"}, "one"};
+  facts.names["one"] = {{"10.77.0.8"}, "one"};
   facts.names["dual"] = {{"10.77.0.6", "fd00::6"}, "dual"};
   return facts;
 }
@@ -58,6 +61,8 @@ TEST_CASE("1 a host that shares an address with an earlier one is taken for it")
       {"/a 10.77.0.4(rw) both(rw)", {"SF144 warning 1:18"}}, // a duplicate: .3 gets nothing
       {"/a 10.77.0.3(rw)\n/b 10.77.0.4(rw)\n/c both(rw)", {"SF144 warning 3:4"}},
       {"/a unknown(rw)\n/b both(rw)", {}},
+      {"/a alias(rw)", {"SF144 error 1:4"}},   // etab has `both`
+      {"/a round(rw)", {"SF144 warning 1:4"}}, // etab has `one`
   }));
   CAPTURE(row.text);
   CHECK(only("SF144", diagnoses_of(row.text, names())) == row.told);

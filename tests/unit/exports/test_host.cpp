@@ -193,7 +193,7 @@ TEST_CASE("a directory on a file system that hangs is given up") {
 
 TEST_CASE("a name that is known is not looked up again") {
   const auto system = machine("{}", "/");
-  const Names known{{"n1", {{"10.0.0.1"}, "n1.lab"}}};
+  const Names known{{"n1", {{"10.0.0.1"}, "n1.lab"}}, {"n1.lab", {{"10.0.0.1"}, "n1.lab"}}};
   const auto facts = probe_facts(*system, {parse("/a n1(rw)", "f")}, {}, known);
   REQUIRE(facts);
   CHECK(facts->names == known);
