@@ -78,7 +78,13 @@ std::string canonical_address(std::string_view name) {
   const auto address = parse_address(std::string(name));
   if (!address)
     return "";
-  return address->v6 ? address->first() : std::string(name); // inet_pton(3) takes one spelling of IPv4 only
+  if (!address->v6)
+    return std::string(name); // inet_pton(3) takes one spelling of IPv4 only
+  return address->first().append(name.substr(std::min(name.find('%'), name.size())));
+}
+
+bool has_scope(std::string_view name) {
+  return name.find('%') != std::string_view::npos && !canonical_address(name).empty();
 }
 
 const char* to_string(ClientKind kind) {
@@ -185,11 +191,11 @@ tl::expected<Network, NetworkError> parse_network(std::string_view name) {
       return wrong(Kind::zero, "a mask of zeros is every address");
     return *network;
   }
-  const bool digits =
-      std::all_of(length.begin(), length.end(), [](unsigned char byte) { return std::isdigit(byte) != 0; });
-  const long prefix = digits && length.size() < 6 ? std::strtol(length.c_str(), nullptr, 10) : widest + 1;
-  if (!digits || prefix > widest)
+  char* end = nullptr;
+  const auto number = std::strtoul(length.c_str(), &end, 10); // as exportfs: `/+24` and `/024` are /24
+  if (*end != '\0' || number > static_cast<unsigned long>(widest))
     return wrong(Kind::prefix, fmt::format("the prefix length is a number from 1 to {}", widest));
+  const auto prefix = static_cast<long>(number);
   if (prefix == 0)
     return wrong(Kind::zero, "a prefix length of 0 is undefined in exportfs (on x86 it means the one address)");
   for (std::size_t i = 0; i < width(*network); ++i)

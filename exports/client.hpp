@@ -65,8 +65,10 @@ class NetworkMap {
   std::set<int> m_lengths; ///< prefix lengths that occur: mostly one or two of 32
 };
 
-/// One spelling for all ways to write an address ("FE80::0:1" -> "fe80::1"), without its scope; "" for what is none.
+/// One spelling for all ways to write an address ("FE80::0:1%eth0" -> "fe80::1%eth0"); "" for what is none.
 std::string canonical_address(std::string_view name);
+/// An address that names an interface (`fe80::1%eth0`): it is one only where there is that interface.
+bool has_scope(std::string_view name);
 /// Only digits and dots, or with a colon: meant as an address, whatever exportfs takes it for.
 bool looks_like_address(std::string_view name);
 

@@ -60,7 +60,7 @@ Export with_fsid(Export entry, const HostFacts& facts, FsidChooser& fsids, std::
   if (place == facts.directories.end() || entry.settings.values.contains("fsid"))
     return entry;
   const auto file_system = file_system_of(place->second, facts.mounts);
-  if (file_system.exportable != Exportable::needs_fsid)
+  if (file_system.exportable == Exportable::yes || file_system.exportable == Exportable::no)
     return entry;
   const auto fsid = fsids.choose(entry.directory);
   entry.settings.values["fsid"] = fsid;

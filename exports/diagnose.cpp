@@ -17,6 +17,7 @@ Diagnoses diagnose(const std::vector<ExportsFile>& files, const ExpectedEtab& ex
       for (std::span<const Export> rest = *list; !rest.empty(); rest = rest.subspan(first_line(rest).size())) {
         auto& found = by_file[rest.front().line.file];
         diagnose_directory(first_line(rest), facts, found);
+        diagnose_mount_points(first_line(rest), facts, found);
         for (const auto& entry : first_line(rest)) {
           diagnose_client(entry, facts, found);
           diagnose_rights(entry, facts, found);
@@ -24,6 +25,7 @@ Diagnoses diagnose(const std::vector<ExportsFile>& files, const ExpectedEtab& ex
       }
   }
   diagnose_together(expected, by_file);
+  diagnose_reach(expected, facts, by_file);
   Diagnoses all;
   const auto take = [&](Diagnoses found) {
     // Of one file, so only the numbers of line and column differ.

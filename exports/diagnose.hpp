@@ -1,5 +1,5 @@
 #pragma once
-// What is worth saying about exports: pure, from values to diagnoses SF101-SF137 (docs/diagnoses/exports.md).
+// What is worth saying about exports: pure, from values to diagnoses SF101-SF144 (docs/diagnoses/exports.md).
 #include "exports/facts.hpp"
 
 #include <vector>

@@ -120,6 +120,15 @@ void diagnose_client(const Export& entry, const HostFacts& facts, Diagnoses& dia
                              network_of_wildcard(name)));
     return;
   case ClientKind::host:
+    if (has_scope(name)) {
+      if (const auto found = facts.names.find(name); found != facts.names.end() && found->second.addresses.empty())
+        diagnoses.push_back(
+            at(Severity::error, "SF122", entry.origin,
+               fmt::format("this host has no network interface `{}`: exportfs drops `{}` without an error",
+                           name.substr(name.find('%') + 1), name),
+               "run `ip link` for the interfaces that there are"));
+      return;
+    }
     if (!canonical_address(name).empty())
       return;
     if (looks_like_address(name)) {
@@ -175,7 +184,7 @@ void diagnose_rights(const Export& entry, const HostFacts& facts, Diagnoses& dia
   if (kind != ClientKind::everyone || !settings.root_is_root())
     return;
   const std::string_view option = user ? "anonuid=0" : "no_root_squash";
-  if (settings.has(k_insecure) && settings.writable())
+  if (settings.any_program_is_root())
     diagnoses.push_back(at(Severity::error, "SF120", entry.origin,
                            fmt::format("everyone is root here: with `{}` and `insecure` any program of any user that "
                                        "reaches this server can read and write every file",

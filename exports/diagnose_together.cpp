@@ -1,9 +1,11 @@
 // Entries against each other, and against the host.
+#include "base/path.hpp"
 #include "base/text.hpp"
 #include "exports/diagnose_parts.hpp"
 #include "exports/filesystem.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <fmt/format.h>
 #include <set>
 #include <tuple>
@@ -153,7 +155,8 @@ void diagnose_directory(std::span<const Export> line, const HostFacts& facts, Di
   };
   if (!directory.starts_with('/'))
     report(Severity::error, "SF118",
-           fmt::format("`{}` is a relative path: exportfs exports it, and no client can mount it", directory),
+           fmt::format("`{}` is a relative path: which directory is exported depends on where exportfs is started",
+                       directory),
            "write the path from `/` on");
   const auto found = facts.directories.find(directory);
   if (found == facts.directories.end())
@@ -167,6 +170,10 @@ void diagnose_directory(std::span<const Export> line, const HostFacts& facts, Di
   if (entry.kind == sys::EntryKind::missing)
     report(Severity::warning, "SF123",
            fmt::format("`{}` does not exist: exportfs exports it all the same, and mounting it fails", directory));
+  if (entry.error_number == ELOOP)
+    report(Severity::error, "SF123",
+           fmt::format("`{}` leads in a circle of links: exportfs exports it all the same, and mounting it fails",
+                       directory));
   if (entry.exists() && entry.kind != sys::EntryKind::directory)
     report(Severity::error, "SF123", fmt::format("`{}` is no directory", directory));
   const auto* const mount = facts.mounts.at(entry.mount);
@@ -185,15 +192,42 @@ void diagnose_directory(std::span<const Export> line, const HostFacts& facts, Di
            fmt::format("`{}` is a part of the file system on {}: a client that forges file handles reaches all of it",
                        directory, mount->target),
            "give the export a file system of its own, or export only to hosts whose root you trust");
-  if (file_system.exportable != Exportable::needs_fsid)
+  if (directory.starts_with('/') && normalize_path(directory) != entry.resolved)
+    report(Severity::warning, "SF142",
+           fmt::format(
+               "`{0}` leads to `{1}` by a link: exportfs exports `{1}`, and clients of NFS version 4 find no `{0}`",
+               directory, entry.resolved),
+           fmt::format("write `{}`, here and on the clients", entry.resolved));
+  if (file_system.exportable == Exportable::yes)
     return;
+  const bool needed = file_system.exportable == Exportable::needs_fsid;
   for (const auto& client : line) {
     if (client.settings.values.contains("fsid"))
       continue;
-    diagnoses.push_back(at(Severity::error, "SF124", client.origin,
-                           fmt::format("`{}` lies on {} and has no `fsid=`: clients cannot mount it, since {}",
-                                       directory, entry.fs_type, file_system.why),
-                           "add `fsid=` with a number that no other export has"));
+    diagnoses.push_back(
+        at(needed ? Severity::error : Severity::warning, "SF124", client.origin,
+           fmt::format("`{}` lies on {} and has no `fsid=`: {}, since {}", directory, entry.fs_type,
+                       needed ? "clients cannot mount it"
+                              : "clients lose it whenever it is mounted anew, and older kernels do not export it",
+                       file_system.why),
+           "add `fsid=` with a number that no other export has"));
+    return; // the same for its other clients
+  }
+}
+
+void diagnose_mount_points(std::span<const Export> line, const HostFacts& facts, Diagnoses& diagnoses) {
+  for (const auto& client : line) {
+    const auto option = client.settings.values.find("mountpoint");
+    if (option == client.settings.values.end())
+      continue;
+    const auto& path = option->second.empty() ? client.directory : option->second;
+    if (const auto found = facts.mount_points.find(path); found == facts.mount_points.end() || found->second)
+      continue;
+    diagnoses.push_back(at(Severity::warning, "SF140", client.origin,
+                           fmt::format("nothing is mounted on `{}`: with `mountpoint` no client can mount `{}` until "
+                                       "something is",
+                                       path, client.directory),
+                           "mount it, or remove `mountpoint`"));
     return; // the same for its other clients
   }
 }

@@ -4,6 +4,7 @@
 #include "exports/lexer.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <optional>
 #include <set>
 
@@ -155,25 +156,112 @@ std::string real_path(std::string_view directory, const HostFacts& facts) {
   return directory.starts_with('/') ? normalize_path(directory) : std::string(directory);
 }
 
+std::string etab_path(std::string_view directory, const HostFacts& facts) {
+  const auto found = facts.directories.find(directory);
+  const bool unresolved = found != facts.directories.end() &&
+                          (found->second.kind == sys::EntryKind::missing || found->second.error_number == ELOOP);
+  return unresolved ? std::string(directory) : real_path(directory, facts);
+}
+
+namespace {
+
+/// Whom exportfs knows, in the order in which it learns of them (client_lookup in support/export/client.c).
+class KnownClients {
+ public:
+  explicit KnownClients(const HostFacts& facts) : m_facts(facts) {}
+
+  struct Client {
+    std::string name;                   ///< as etab has it
+    std::vector<std::string> addresses; ///< that mountd finds for this name
+    Origin origin;
+    std::string written;
+  };
+
+  /// Position of the one that exportfs takes `entry`'s client for; a new one, if need be.
+  std::size_t look_up(const Export& entry, const std::vector<std::string>& addresses) {
+    std::optional<std::size_t> first;
+    for (const auto& address : addresses)
+      if (const auto found = m_positions.find(address); found != m_positions.end())
+        first = std::min(first.value_or(found->second), found->second);
+    if (first)
+      return *first;
+    const auto* const fact = fact_of(entry.client, m_facts);
+    const bool renamed = fact != nullptr && !fact->canonical.empty();
+    const auto name = renamed ? fact->canonical : entry.client;
+    const auto* const again = renamed ? fact_of(name, m_facts) : nullptr;
+    m_clients.push_back({name, again == nullptr || again->addresses.empty() ? addresses : addresses_of(name),
+                         entry.origin, entry.client});
+    for (const auto& address : addresses)
+      m_positions.emplace(address, m_clients.size() - 1);
+    return m_clients.size() - 1;
+  }
+  [[nodiscard]] const Client& at(std::size_t position) const { return m_clients[position]; }
+
+  /// What exportfs compares: addresses of a host, else the name and its kind.
+  [[nodiscard]] std::vector<std::string> addresses_of(std::string_view client) const {
+    constexpr std::size_t k_most = 64; // NFSCLNT_ADDRMAX
+    const auto kind = kind_of(client);
+    const auto* const fact = kind == ClientKind::host ? fact_of(client, m_facts) : nullptr;
+    if (kind == ClientKind::host && fact == nullptr)
+      if (auto address = canonical_address(client); !address.empty())
+        return {std::move(address)};
+    if (fact == nullptr || fact->addresses.empty())
+      return {to_string(kind) + (" " + lower(client))};
+    std::vector<std::string> addresses;
+    for (const auto& address : fact->addresses)
+      if (addresses.size() < k_most)
+        addresses.push_back(canonical_address(address));
+    return addresses;
+  }
+
+ private:
+  const HostFacts& m_facts;
+  std::vector<Client> m_clients;
+  std::unordered_map<std::string, std::size_t> m_positions; ///< by address
+};
+
+std::vector<std::string> missing_in(const std::vector<std::string>& some, const std::vector<std::string>& all) {
+  std::vector<std::string> missing;
+  for (const auto& one : some)
+    if (std::ranges::find(all, one) == all.end())
+      missing.push_back(one);
+  return missing;
+}
+
+} // namespace
+
 ExpectedEtab expected_etab(const std::vector<ExportsFile>& files, const HostFacts& facts) {
   ExpectedEtab expected;
-  ExportIndex index(facts);
+  KnownClients clients(facts);
+  std::unordered_map<std::string, std::size_t> taken; // by directory and client
   for (const auto& file : files) {
-    bool stopped = false;
+    auto& positions = expected.positions.emplace_back();
     for (const auto& written : file.exports) {
+      positions.emplace_back();
       Export entry = written;
-      entry.directory = real_path(entry.directory, facts);
-      stopped = stopped || lacks_option(entry, facts);
-      if (stopped || is_dropped(entry.client, facts)) {
+      entry.directory = etab_path(entry.directory, facts);
+      if (lacks_option(entry, facts))
+        expected.stopped.insert(file.name);
+      if (expected.stopped.contains(file.name) || is_dropped(entry.client, facts)) {
         expected.dropped.push_back({std::move(entry), std::nullopt});
         continue;
       }
-      if (const auto* const name = fact_of(entry.client, facts); name != nullptr && !name->canonical.empty())
-        entry.client = name->canonical;
-      if (const auto winner = index.add(entry, expected.entries.size()))
-        expected.dropped.push_back({std::move(entry), winner});
-      else
-        expected.entries.push_back(std::move(entry));
+      const auto addresses = clients.addresses_of(entry.client);
+      const auto client = clients.look_up(entry, addresses);
+      const auto& known = clients.at(client);
+      const auto [winner, added] =
+          taken.emplace(index_key(entry.directory, std::to_string(client)), expected.entries.size());
+      auto gains = added ? missing_in(known.addresses, addresses) : std::vector<std::string>();
+      if (auto loses = missing_in(addresses, known.addresses); !gains.empty() || !loses.empty())
+        expected.mistaken.push_back(
+            {written, known.origin, known.written, known.name, std::move(gains), std::move(loses)});
+      entry.client = known.name;
+      if (!added) {
+        expected.dropped.push_back({std::move(entry), winner->second});
+        continue;
+      }
+      positions.back() = expected.entries.size();
+      expected.entries.push_back(std::move(entry));
     }
   }
   return expected;

@@ -18,8 +18,8 @@ struct Export {
   std::string directory; ///< as written, quotes and `\040` escapes decoded; in etab resolved
   std::string client;    ///< as written; "*" when the line names none, which means everyone
   Settings settings;     ///< what the two lists mean together
-  /// Options of the line's `-option,...` words that stand before this client, in one list (with several words that is
-  /// not quite exportfs' way behind a `sec=`, which ends with its word).
+  /// Options of the line's `-option,...` words that stand before this client, in one list. Where several words mean
+  /// something else than one (a `sec=` ends with its word), all of it stands in `options`, in the shortest form.
   std::vector<std::string> defaults;
   std::vector<std::string> options; ///< its own, which come after the defaults
   Origin origin;                    ///< of the client

@@ -26,15 +26,18 @@ using Names = std::map<std::string, NameFact, std::less<>>; ///< of clients that
 struct HostFacts {
   std::map<std::string, sys::Entry, std::less<>> directories; ///< by the directory as written
   std::map<std::string, std::string, std::less<>>
-      exchangeable; ///< directories that others than root could exchange: why
+      exchangeable;                                      ///< directories that others than root could exchange: why
+  std::map<std::string, bool, std::less<>> mount_points; ///< paths of `mountpoint`: is something mounted there?
   sys::MountTable mounts;
   Names names;
   std::string nfs_utils_version;                      ///< "2.6.2"; empty: not known
   std::set<std::string, std::less<>> missing_options; ///< option names that the installed exportfs lacks
 };
 
-/// The directory as exportfs writes it: resolved if that is known, else without superfluous slashes.
+/// The directory as exportfs writes it once it is there: resolved if that is known, else without superfluous slashes.
 std::string real_path(std::string_view directory, const HostFacts& facts);
+/// As exportfs writes it now: what it cannot resolve stays as it is written.
+std::string etab_path(std::string_view directory, const HostFacts& facts);
 
 /// Whom names of clients stand for, by what was looked up.
 class Clients {
@@ -77,13 +80,27 @@ struct Dropped {
   Export entry;
   std::optional<std::size_t> winner; ///< of a duplicate: the position of the entry that won
 };
+/// A host that exportfs takes for one that it knows already, by an address that both have: its entries are given to
+/// all addresses of that one, and to no other. Or one whose canonical name, which etab has, has other addresses.
+struct Mistaken {
+  Export entry;                   ///< as it is written
+  Origin known;                   ///< where that host stands first
+  std::string known_as;           ///< its name there
+  std::string name;               ///< its name in etab
+  std::vector<std::string> gains; ///< addresses that the entry does not name
+  std::vector<std::string> loses; ///< addresses that it names
+};
 struct ExpectedEtab {
-  std::vector<Export> entries; ///< with the places where they were written
+  std::vector<Export> entries; ///< with the places where they were written; directory and client as etab has them
   std::vector<Dropped> dropped;
+  std::vector<Mistaken> mistaken;
+  /// By file and export: its entry; nullopt for a dropped one.
+  std::vector<std::vector<std::optional<std::size_t>>> positions;
+  std::set<std::string, std::less<>> stopped; ///< files that an option ends which the installed exportfs lacks
 };
 /// What `exportfs -ra` makes of these files, in the order in which it reads them: the first entry for a directory and
-/// client wins. An option that the installed exportfs lacks ends its file. A name that is not in `facts.names` is taken
-/// to resolve.
+/// client wins, and a host with a known address is the known one. An option that the installed exportfs lacks ends its
+/// file. A name that is not in `facts.names` is taken to resolve.
 ExpectedEtab expected_etab(const std::vector<ExportsFile>& files, const HostFacts& facts);
 
 } // namespace sharefs::exports

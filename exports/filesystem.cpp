@@ -14,9 +14,9 @@ struct Row {
 };
 
 constexpr std::array k_rows{
-    Row{"tmpfs", Exportable::needs_fsid, "it lies in memory and has no device"},
+    Row{"tmpfs", Exportable::wants_fsid, "it lies in memory and has no device"},
     Row{"ramfs", Exportable::no, "a ramfs has no file handles"},
-    Row{"overlay", Exportable::needs_fsid, "an overlay has no device of its own"},
+    Row{"overlay", Exportable::wants_fsid, "an overlay has no device of its own"},
     Row{"fuse", Exportable::needs_fsid, "a FUSE file system has no device of its own"},
     Row{"virtiofs", Exportable::needs_fsid, "it has no device of its own"},
     Row{"ceph", Exportable::needs_fsid, "it has no device of its own"},

@@ -10,6 +10,7 @@ namespace sharefs::exports {
 enum class Exportable {
   yes,
   needs_fsid, ///< has no device that tells it apart from others: `fsid=` has to
+  wants_fsid, ///< can be exported without one by current kernels, but then clients lose it when it is mounted anew
   no,
 };
 struct FileSystemFact {

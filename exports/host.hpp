@@ -15,10 +15,10 @@ namespace sharefs::exports {
 
 /// The exports files of the host.
 struct HostFiles {
-  std::vector<ExportsFile> files;  ///< in the order in which exportfs reads them
-  std::vector<std::string> unread; ///< in /etc/exports.d, but passed over by exportfs because of their names
-  std::optional<std::string> own;  ///< text of k_own_file
-  bool directory = false;          ///< /etc/exports.d exists
+  std::vector<ExportsFile> files; ///< in the order in which exportfs reads them
+  Diagnoses diagnoses;            ///< of what exportfs does not read as a file (SF126)
+  std::optional<std::string> own; ///< text of k_own_file
+  bool directory = false;         ///< /etc/exports.d exists
 };
 Result<HostFiles> read_host_files(const sys::Files& files);
 

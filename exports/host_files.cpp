@@ -2,7 +2,9 @@
 #include "exports/host.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
+#include <fmt/format.h>
 
 namespace sharefs::exports {
 
@@ -15,9 +17,42 @@ std::vector<std::string> exports_in_order(std::vector<std::string> names) {
   return names;
 }
 
+namespace {
+
+Diagnosis not_read(Severity severity, const std::string& path, std::string message, std::string hint) {
+  return {severity, "SF126", path, std::move(message), std::move(hint), ""};
+}
+
+/// exportfs passes over what is no file in /etc/exports.d, but follows links (and opens /etc/exports whatever it is).
+std::optional<Diagnosis> no_file(const sys::Files& files, const std::string& path) {
+  const auto entry = files.entry({.path = path});
+  const auto target = entry.kind == sys::EntryKind::symlink ? files.entry({.path = path, .follow = true}) : entry;
+  if (target.kind == sys::EntryKind::file || (target.kind == sys::EntryKind::missing && path == k_exports_file))
+    return std::nullopt;
+  if (target.kind == sys::EntryKind::missing || target.error_number == ELOOP)
+    return not_read(Severity::warning, path, "this link leads to no file: exportfs reads nothing here", "remove it");
+  if (target.kind == sys::EntryKind::unknown) // reading it says why
+    return std::nullopt;
+  const bool followed = entry.kind == sys::EntryKind::symlink || path == k_exports_file;
+  if (target.kind == sys::EntryKind::directory || !followed)
+    return not_read(Severity::warning, path,
+                    target.kind == sys::EntryKind::directory
+                        ? "this is a directory: exportfs reads nothing here"
+                        : "this is a pipe, socket or device: exportfs passes over it",
+                    "remove it");
+  return not_read(Severity::error, path, "this leads to a pipe, socket or device: exportfs may wait for it without end",
+                  "remove it");
+}
+
+} // namespace
+
 Result<HostFiles> read_host_files(const sys::Files& files) {
   HostFiles host;
   const auto read = [&](const std::string& path) -> Result<std::optional<std::string>> {
+    if (auto found = no_file(files, path)) {
+      host.diagnoses.push_back(std::move(*found));
+      return std::nullopt;
+    }
     auto text = files.read_if_exists(path);
     if (!text)
       return fail(text.error());
@@ -36,7 +71,10 @@ Result<HostFiles> read_host_files(const sys::Files& files) {
   const auto ordered = exports_in_order(*names);
   for (const auto& name : *names)
     if (!name.starts_with('.') && std::find(ordered.begin(), ordered.end(), name) == ordered.end())
-      host.unread.push_back(join_path(k_exports_directory, name));
+      host.diagnoses.push_back(
+          not_read(Severity::warning, join_path(k_exports_directory, name),
+                   "exportfs does not read this file: names in /etc/exports.d have to end in `.exports`",
+                   fmt::format("rename it to `{}.exports`, or remove it", name)));
   for (const auto& name : ordered) {
     const auto path = join_path(k_exports_directory, name);
     const auto text = read(path);

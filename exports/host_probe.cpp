@@ -1,3 +1,4 @@
+#include "base/path.hpp"
 #include "base/text.hpp"
 #include "exports/host.hpp"
 #include "plan/look.hpp"
@@ -38,6 +39,28 @@ Result<void> probe_directories(sys::System& system, const std::set<std::string>&
   return {};
 }
 
+/// As mountd sees it (support/misc/mountpoint.c): the directory above lies on another device, or is the same one.
+void probe_mount_points(sys::System& system, const std::set<std::string>& paths, HostFacts& facts) {
+  sys::EntryRequest request;
+  for (const auto& path : paths)
+    if (path.starts_with('/')) {
+      request.queries.push_back({.path = path});
+      request.queries.push_back({.path = path, .follow = true});
+    }
+  const auto entries = system.entries(request);
+  sys::EntryRequest above;
+  for (std::size_t i = 0; i < entries.size(); i += 2)
+    above.queries.push_back({.path = parent_path(entries[i + 1].resolved), .follow = true});
+  const auto parents = system.entries(above);
+  for (std::size_t i = 0; i < parents.size(); ++i) {
+    const auto& entry = entries[2 * i];
+    const auto& parent = parents[i];
+    if (entry.kind != sys::EntryKind::unknown && parent.kind != sys::EntryKind::unknown)
+      facts.mount_points[entry.path] =
+          entry.exists() && parent.exists() && (entry.device != parent.device || entry.inode == parent.inode);
+  }
+}
+
 Result<sys::Completed> getent(sys::System& system, const std::string& database, const std::string& key,
                               std::chrono::milliseconds deadline) {
   sys::Command command;
@@ -46,8 +69,8 @@ Result<sys::Completed> getent(sys::System& system, const std::string& database, 
   return system.run(command);
 }
 
-void probe_names(sys::System& system, const std::set<std::string>& names, HostFacts& facts) {
-  const auto end = std::chrono::steady_clock::now() + k_names_budget;
+void probe_names(sys::System& system, const std::set<std::string>& names, std::chrono::steady_clock::time_point end,
+                 HostFacts& facts) {
   for (const auto& name : names) {
     if (facts.names.contains(name))
       continue;
@@ -57,6 +80,15 @@ void probe_names(sys::System& system, const std::set<std::string>& names, HostFa
     if (auto fact = resolve_name(system, name, std::min<std::chrono::milliseconds>(left, k_name_deadline)))
       facts.names.emplace(name, std::move(*fact));
   }
+}
+
+/// The names that etab will have: mountd looks them up again.
+std::set<std::string> canonical_names(const Names& names) {
+  std::set<std::string> canonical;
+  for (const auto& [name, fact] : names)
+    if (!fact.canonical.empty() && canonical_address(fact.canonical).empty())
+      canonical.insert(fact.canonical);
+  return canonical;
 }
 
 /// Does the installed exportfs know these options? Its binary holds their names; a version alone says little, because
@@ -122,11 +154,15 @@ Result<HostFacts> probe_facts(sys::System& system, const std::vector<ExportsFile
   std::set<std::string> directories(more_directories.begin(), more_directories.end());
   std::set<std::string> names;
   std::set<std::string> options;
+  std::set<std::string> mount_points;
   for (const auto& file : files)
     for (const auto* list : {&file.exports, &file.lost})
       for (const auto& entry : *list) {
         directories.insert(entry.directory);
-        const bool name = kind_of(entry.client) == ClientKind::host && canonical_address(entry.client).empty();
+        if (const auto option = entry.settings.values.find("mountpoint"); option != entry.settings.values.end())
+          mount_points.insert(option->second.empty() ? entry.directory : option->second);
+        const bool name = kind_of(entry.client) == ClientKind::host &&
+                          (canonical_address(entry.client).empty() || has_scope(entry.client));
         if (name && entry.client.find(',') == std::string::npos)
           names.insert(entry.client);
         for (const auto* words : {&entry.defaults, &entry.options})
@@ -138,7 +174,11 @@ Result<HostFacts> probe_facts(sys::System& system, const std::vector<ExportsFile
   facts.names = known;
   if (auto probed = probe_directories(system, directories, facts); !probed)
     return fail(probed.error());
-  probe_names(system, names, facts);
+  if (!mount_points.empty())
+    probe_mount_points(system, mount_points, facts);
+  const auto end = std::chrono::steady_clock::now() + k_names_budget;
+  probe_names(system, names, end, facts);
+  probe_names(system, canonical_names(facts.names), end, facts);
   if (!options.empty())
     probe_options(system, options, facts);
   return facts;

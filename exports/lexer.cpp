@@ -88,7 +88,7 @@ Lexer::Got Lexer::read(std::size_t limit, Word& word, std::vector<std::size_t>* 
   while (text.size() < limit) {
     const auto offset = m_at;
     byte = get();
-    if (byte < 0 || (!quoted && is_space(byte)))
+    if (byte < 0 || (!quoted && (is_space(byte) || byte == 0))) // exportfs' separator is a NUL, besides blanks
       break;
     if (byte == '"') {
       quoted = !quoted;
@@ -104,6 +104,7 @@ Lexer::Got Lexer::read(std::size_t limit, Word& word, std::vector<std::size_t>* 
   if (byte == '\n')
     --m_at;
   word.open_quote = quoted && byte < 0;
+  word.nul_behind = !quoted && byte == 0;
   if (text.size() >= limit)
     return Got::too_long;
   if (text.empty())

@@ -18,6 +18,7 @@ struct Word {
   std::size_t begin = 0;   ///< of the word in the source
   bool open_quote = false; ///< the file ends inside a quoted part
   bool nul = false;        ///< a NUL byte hides the rest of the word
+  bool nul_behind = false; ///< a NUL byte ends it, as a blank would
 };
 
 /// Reads on from where it is; copy it to look ahead.

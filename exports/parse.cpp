@@ -76,8 +76,13 @@ class Parser {
            std::size_t offset) {
     if (directory.text.empty()) // a NUL byte: already reported
       return;
+    auto defaults = m_defaults;
+    if (m_default_words > 1 && settings_of(defaults, options) != settings) { // what no single word can say
+      defaults.clear();
+      options = split_options(summary(settings));
+    }
     (m_file.complete ? m_file.exports : m_file.lost)
-        .push_back({directory.text, std::move(client), std::move(settings), m_defaults, std::move(options),
+        .push_back({directory.text, std::move(client), std::move(settings), std::move(defaults), std::move(options),
                     m_lines.at(offset), m_lines.at(directory.begin)});
   }
 
@@ -112,11 +117,16 @@ class Parser {
                "close it, or write `\\042` for a quotation mark in a name");
     if (word.nul)
       diagnose(Severity::error, "SF109", word.begin, "a NUL byte hides the rest of this word");
+    else if (word.nul_behind)
+      diagnose(Severity::error, "SF109", word.begin, "a NUL byte ends this word, as a blank would",
+               R"(remove it; `tr -d '\000' <FILE` removes NUL bytes)");
   }
 
   /// Everything behind the directory, up to the end of the line.
   void read_clients(const Word& directory) {
     m_defaults.clear();
+    m_default_words = 0;
+    m_applied = {};
     m_bare.clear();
     for (bool first = true;; first = false) {
       Word word;
@@ -160,7 +170,7 @@ class Parser {
 
   /// No client where one is expected.
   void everyone(const Word& directory) {
-    auto settings = *settings_of(m_defaults, {}); // which were read before
+    auto settings = in_force(m_applied);
     const auto rights = summary(settings);
     diagnose(Severity::warning, "SF102", directory.begin,
              m_defaults.empty()
@@ -173,12 +183,13 @@ class Parser {
   /// False: a bad option. The line goes on behind it, for the sake of what else is to be reported.
   bool read_defaults(const Word& word) {
     const auto list = std::string_view(word.text).substr(1);
-    auto all = m_defaults;
-    for (auto& option : split_options(list))
-      all.push_back(std::move(option));
-    if (!read_options({}, all, word, 1, list))
+    auto options = split_options(list);
+    auto applied = read_options(options, word, 1, list);
+    if (!applied)
       return false;
-    m_defaults = std::move(all);
+    m_applied = std::move(*applied);
+    m_defaults.insert(m_defaults.end(), options.begin(), options.end());
+    ++m_default_words;
     return true;
   }
 
@@ -191,14 +202,15 @@ class Parser {
       return false;
     }
     auto options = split_options(parts.list);
-    auto settings = read_options(m_defaults, options, word, parts.list_at, parts.list);
-    if (!settings)
+    auto applied = read_options(options, word, parts.list_at, parts.list);
+    if (!applied)
       return true;
+    auto settings = in_force(std::move(*applied));
     const auto before = std::exchange(m_bare, parts.has_list ? std::string() : parts.name);
     if (parts.has_list && parts.name.empty())
-      nameless(directory, word, before, *settings);
+      nameless(directory, word, before, settings);
     if (!parts.name.starts_with('-')) // nothing resolves to `-x`; already reported
-      add(directory, parts.name.empty() ? "*" : parts.name, std::move(options), std::move(*settings), word.begin);
+      add(directory, parts.name.empty() ? "*" : parts.name, std::move(options), std::move(settings), word.begin);
     return true;
   }
 
@@ -212,22 +224,21 @@ class Parser {
     }
     diagnose(Severity::error, "SF101", word.begin,
              fmt::format("the space before `(` gives `{}` only `{}`, and gives everyone `{}`", before,
-                         summary(*settings_of(m_defaults, {})), summary(settings)),
+                         summary(in_force(m_applied)), summary(settings)),
              fmt::format("remove the space: `{}{}`", before, word.text));
   }
 
-  /// What `options` mean behind `defaults`; nullopt for a bad one, which is reported. The last of them stand in the
-  /// `list` that begins at byte `list_at` of the word.
-  std::optional<Settings> read_options(const std::vector<std::string>& defaults,
-                                       const std::vector<std::string>& options, const Word& word, std::size_t list_at,
+  /// The defaults so far with `options` applied; nullopt for a bad one, which is reported. They stand in the `list`
+  /// that begins at byte `list_at` of the word.
+  std::optional<Settings> read_options(const std::vector<std::string>& options, const Word& word, std::size_t list_at,
                                        std::string_view list) {
-    auto settings = settings_of(defaults, options);
-    if (settings)
-      return std::move(*settings);
-    const auto& error = settings.error();
-    const auto earlier = options.size() - split_options(list).size();
+    auto settings = m_applied;
+    const auto applied = apply_options(settings, options);
+    if (applied)
+      return settings;
+    const auto& error = applied.error();
     std::size_t at = 0; // of the bad option in the list: behind as many commas
-    for (std::size_t i = earlier; i < error.index; ++i)
+    for (std::size_t i = 0; i < error.index; ++i)
       at = list.find(',', at) + 1;
     at = std::min(list.find_first_not_of(" \t", at), list.size()) + list_at;
     const auto offsets = m_lexer.offsets_of(word);
@@ -255,7 +266,10 @@ class Parser {
     std::string joined = word.text;
     Word next;
     for (ahead.skip_blanks(); ahead.next(k_client_limit, next) == Lexer::Got::word; ahead.skip_blanks()) {
-      joined += next.text;
+      if (next.text.find('(') != std::string::npos)
+        break; // another client
+      const bool comma = joined.ends_with(',') || joined.ends_with('(') || next.text.find_first_of(",)") == 0;
+      joined += (comma ? "" : ",") + next.text; // the blank stands for a comma
       if (next.text.find(')') == std::string::npos)
         continue;
       stop("SF106", word.begin, fmt::format("a space inside the options: `{}` is read as a whole client", word.text),
@@ -280,7 +294,9 @@ class Parser {
   Lexer m_lexer;
   LineIndex m_lines;
   ExportsFile m_file;
-  std::vector<std::string> m_defaults;
+  std::vector<std::string> m_defaults; ///< of this line so far
+  int m_default_words = 0;
+  Settings m_applied; ///< what they mean, before in_force()
   std::string m_bare; ///< the client before, if it has no options of its own
 };
 

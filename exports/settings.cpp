@@ -228,7 +228,14 @@ std::string hint_for_unknown(const std::string& option) {
   return guess.empty() ? "see exports(5) for the options that there are" : guess;
 }
 
-/// `options` in order, as one list in parentheses.
+/// Root of a client that does not use Kerberos: not squashed, or squashed to user 0.
+bool is_root(const Flavour& flavour, bool to_root) {
+  return flavour.name == "sys" && (flavour.flags & k_all_squash) == 0 &&
+         ((flavour.flags & k_root_squash) == 0 || to_root);
+}
+
+} // namespace
+
 tl::expected<void, OptionError> apply_options(Settings& settings, const std::vector<std::string>& options) {
   Reader reader{settings, {}, false};
   for (std::size_t i = 0; i < options.size(); ++i) {
@@ -244,7 +251,12 @@ tl::expected<void, OptionError> apply_options(Settings& settings, const std::vec
   return {};
 }
 
-} // namespace
+Settings in_force(Settings applied) {
+  if (applied.security.empty())
+    applied.security.push_back({"sys", applied.flags & k_flavour_flags});
+  applied.flags &= ~k_flavour_flags; // from here on the flavours say it
+  return applied;
+}
 
 std::string Settings::value(std::string_view option) const {
   const auto found = values.find(option);
@@ -258,9 +270,14 @@ bool Settings::writable() const {
 
 bool Settings::root_is_root() const {
   const bool to_root = value("anonuid") == "0";
+  return std::any_of(security.begin(), security.end(),
+                     [&](const Flavour& flavour) { return is_root(flavour, to_root); });
+}
+
+bool Settings::any_program_is_root() const {
+  const bool to_root = value("anonuid") == "0";
   return std::any_of(security.begin(), security.end(), [&](const Flavour& flavour) {
-    return flavour.name == "sys" && (flavour.flags & k_all_squash) == 0 &&
-           ((flavour.flags & k_root_squash) == 0 || to_root);
+    return is_root(flavour, to_root) && (flavour.flags & (k_insecure | k_read_only)) == k_insecure;
   });
 }
 
@@ -278,10 +295,7 @@ tl::expected<Settings, OptionError> settings_of(const std::vector<std::string>& 
     return tl::make_unexpected(applied.error());
   if (auto applied = apply_options(settings, options); !applied)
     return tl::make_unexpected(applied.error());
-  if (settings.security.empty())
-    settings.security.push_back({"sys", settings.flags & k_flavour_flags});
-  settings.flags &= ~k_flavour_flags; // from here on the flavours say it
-  return settings;
+  return in_force(std::move(settings));
 }
 
 std::vector<std::string> split_options(std::string_view list) {

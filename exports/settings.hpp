@@ -56,8 +56,9 @@ inline constexpr std::array k_flag_options{
     FlagOption{k_pnfs, "pnfs", "no_pnfs"},
     FlagOption{k_sign_handles, "sign_fh", "", false, "2.9"},
 };
-/// What may differ between the security flavours of one export (exports(5), "sec=").
-inline constexpr std::uint32_t k_flavour_flags = k_read_only | k_root_squash | k_all_squash;
+/// What may differ between the security flavours of one export (exports(5), "sec="), and does in the kernel's server:
+/// /proc/fs/nfsd/export_features. (exportfs without nfsd in the kernel knows `insecure` for all of them only.)
+inline constexpr std::uint32_t k_flavour_flags = k_read_only | k_root_squash | k_all_squash | k_insecure;
 
 struct Flavour {
   std::string name; ///< sys, none, krb5, krb5i, krb5p
@@ -80,6 +81,8 @@ struct Settings {
   [[nodiscard]] bool writable() const;
   /// True if root of a client that does not use Kerberos is root here: not squashed, or squashed to user 0.
   [[nodiscard]] bool root_is_root() const;
+  /// True if that root may write, and needs not even be root: from any port.
+  [[nodiscard]] bool any_program_is_root() const;
   /// True if every user of a client is squashed to user or group 0, and may write.
   [[nodiscard]] bool everyone_is_root() const;
   friend bool operator==(const Settings&, const Settings&) = default;
@@ -93,9 +96,13 @@ struct OptionError {
   std::string hint;
 };
 
-/// Defaults, then own options, in a form that equals any other of the same meaning: k_flavour_flags stand in `security`
-/// only, and `sys` stands for none given. exportfs applies the defaults of a line the same way, as a list of its own.
-/// Error of the first bad word.
+/// Reads one list on top of what earlier ones gave, as exportfs reads each `-word` of a line and then the client's own
+/// list: a `sec=` ends with its list. Error of the first bad word; `settings` are then of no use.
+tl::expected<void, OptionError> apply_options(Settings& settings, const std::vector<std::string>& options);
+/// What the lists that were applied mean, in a form that equals any other of the same meaning: k_flavour_flags stand in
+/// `security` only, and `sys` stands for none given.
+Settings in_force(Settings applied);
+/// Defaults of one `-word`, then own options.
 tl::expected<Settings, OptionError> settings_of(const std::vector<std::string>& defaults,
                                                 const std::vector<std::string>& options);
 
@@ -109,8 +116,11 @@ std::vector<std::pair<std::string, std::string>> contradictions(const std::vecto
 
 /// Differences in words: "ro instead of rw", "root_squash instead of no_root_squash". Empty: the same.
 std::vector<std::string> differences(const Settings& wanted, const Settings& found);
-/// As options, only what differs from exportfs' own defaults, and ro or rw always: "rw,no_root_squash".
+/// As options that read as these settings: what differs from exportfs' own defaults, and ro or rw always:
+/// "rw,no_root_squash".
 std::string summary(const Settings& settings);
+/// Everything that is in force for one flavour, in the order in which exportfs writes it: "rw,sync,wdelay,hide,...".
+std::string effective(const Settings& settings, const Flavour& flavour);
 
 /// First nfs-utils version that knows the option (word with or without value), "" for those that all know.
 std::string_view option_since(std::string_view option);

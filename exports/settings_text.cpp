@@ -2,7 +2,9 @@
 #include "exports/settings.hpp"
 
 #include <algorithm>
+#include <array>
 #include <fmt/format.h>
+#include <utility>
 
 namespace sharefs::exports {
 
@@ -60,25 +62,48 @@ std::string summary(const Settings& settings) {
   static const Settings k_usual = *settings_of({}, {});
   std::string text;
   const auto add = [&](std::string_view word) { text += (text.empty() ? "" : ",") + std::string(word); };
-  const auto add_flags = [&](std::uint32_t mine, std::uint32_t usual, std::uint32_t among) {
+  // `before`: what would count if the word were left out
+  const auto add_flags = [&](std::uint32_t mine, std::uint32_t usual, std::uint32_t before, std::uint32_t among) {
     for (const auto& row : k_flag_options)
-      if (!row.alias && (row.flag & among) != 0 && (row.flag == k_read_only || ((mine ^ usual) & row.flag) != 0))
+      if (!row.alias && (row.flag & among) != 0 &&
+          (row.flag == k_read_only || (((mine ^ usual) | (mine ^ before)) & row.flag) != 0))
         add(name_of(row, mine));
   };
-  const auto usual_flavour = k_usual.security.front().flags;
+  const auto usual = k_usual.security.front().flags;
   const bool one = settings.security.size() == 1;
   if (one)
-    add_flags(settings.security.front().flags, usual_flavour, k_flavour_flags);
-  add_flags(settings.flags, k_usual.flags, ~k_flavour_flags);
+    add_flags(settings.security.front().flags, usual, usual, k_flavour_flags);
+  add_flags(settings.flags, k_usual.flags, k_usual.flags, ~k_flavour_flags);
   if (one && settings.security.front().name != "sys")
     add("sec=" + settings.security.front().name);
   for (const auto& [option, value] : settings.values)
     add(text_of(settings, option));
-  if (!one)
-    for (const auto& flavour : settings.security) {
-      add("sec=" + flavour.name);
-      add_flags(flavour.flags, usual_flavour, k_flavour_flags);
-    }
+  if (one)
+    return text;
+  auto before = usual; // a flavour begins with what was said of the one before it
+  for (const auto& flavour : settings.security) {
+    add("sec=" + flavour.name);
+    add_flags(flavour.flags, usual, std::exchange(before, flavour.flags), k_flavour_flags);
+  }
+  return text;
+}
+
+std::string effective(const Settings& settings, const Flavour& flavour) {
+  constexpr std::array k_order{k_read_only,        k_async,          k_write_delay, k_no_hide,
+                               k_cross_mounts,     k_insecure,       k_root_squash, k_all_squash,
+                               k_no_subtree_check, k_insecure_locks, k_no_acl,      k_no_readdirplus,
+                               k_security_label,   k_pnfs,           k_sign_handles};
+  const auto flags = (settings.flags & ~k_flavour_flags) | (flavour.flags & k_flavour_flags);
+  std::string text;
+  for (const auto flag : k_order)
+    for (const auto& row : k_flag_options)
+      if (row.flag == flag && !row.alias && ((flags & flag) != 0 || !row.clear.empty()))
+        text += (text.empty() ? "" : ",") + name_of(row, flags);
+  for (const auto& [option, value] : settings.values)
+    if (!option.starts_with("anon"))
+      text += "," + text_of(settings, option);
+  for (const auto* option : {"anonuid", "anongid"})
+    text += "," + text_of(settings, option);
   return text;
 }
 

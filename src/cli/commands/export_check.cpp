@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <iterator>
-#include <set>
+#include <optional>
 
 namespace sharefs::cli {
 
@@ -66,12 +66,13 @@ std::string meaning_of(const std::string& client) {
   return fmt::format("{}-{} ({})", network->first(), network->last(), network->count());
 }
 
-ui::Table table_of(const exports::HostFiles& host, const std::set<Origin>& dropped) {
+ui::Table table_of(const exports::HostFiles& host, const exports::ExpectedEtab& expected) {
   ui::Table table({{"DIRECTORY"}, {"CLIENT"}, {"WHO"}, {"OPTIONS", false, true}, {"FROM", false, true}});
-  for (const auto& file : host.files)
-    for (const auto* list : {&file.exports, &file.lost})
-      for (const auto& entry : *list) {
-        const bool lost = list == &file.lost || dropped.contains(entry.origin);
+  for (std::size_t number = 0; number < host.files.size(); ++number)
+    for (const auto* list : {&host.files[number].exports, &host.files[number].lost})
+      for (std::size_t i = 0; i < list->size(); ++i) {
+        const auto& entry = (*list)[i];
+        const bool lost = list == &host.files[number].lost || !expected.positions[number][i];
         table.add({{entry.directory},
                    {entry.client},
                    {meaning_of(entry.client)},
@@ -81,14 +82,29 @@ ui::Table table_of(const exports::HostFiles& host, const std::set<Origin>& dropp
   return table;
 }
 
-nlohmann::ordered_json files_json(const exports::HostFiles& host, const std::set<Origin>& dropped) {
+/// "exported", and then the line of etab, flavour by flavour.
+void add_etab(const exports::ExpectedEtab& expected, const std::optional<std::size_t>& position,
+              nlohmann::ordered_json& json) {
+  json["exported"] = position.has_value();
+  if (!position)
+    return;
+  const auto& entry = expected.entries[*position];
+  auto flavours = nlohmann::ordered_json::array();
+  for (const auto& flavour : entry.settings.security)
+    flavours.push_back({{"sec", flavour.name}, {"options", to_utf8(effective(entry.settings, flavour))}});
+  json["etab"] = {
+      {"directory", to_utf8(entry.directory)}, {"client", to_utf8(entry.client)}, {"flavours", std::move(flavours)}};
+}
+
+nlohmann::ordered_json files_json(const exports::HostFiles& host, const exports::ExpectedEtab& expected) {
   auto files = nlohmann::ordered_json::array();
-  for (const auto& file : host.files) {
+  for (std::size_t number = 0; number < host.files.size(); ++number) {
+    const auto& file = host.files[number];
     auto exports = to_json(file.exports);
     for (std::size_t i = 0; i < exports.size(); ++i)
-      exports[i]["exported"] = !dropped.contains(file.exports[i].origin);
+      add_etab(expected, expected.positions[number][i], exports[i]);
     files.push_back({{"file", to_utf8(file.name)},
-                     {"complete", file.complete},
+                     {"complete", file.complete && !expected.stopped.contains(file.name)},
                      {"exports", std::move(exports)},
                      {"lost", to_json(file.lost)}});
   }
@@ -100,7 +116,7 @@ Result<int> run_export_check(Context& context, const Arguments& arguments) {
   const auto host = read_files(context, words);
   if (!host)
     return fail(host.error());
-  if (host->files.empty()) {
+  if (host->files.empty() && host->diagnoses.empty()) {
     context.console.message("there is neither /etc/exports nor a file in /etc/exports.d: nothing to check");
     return k_exit_ok;
   }
@@ -114,27 +130,16 @@ Result<int> run_export_check(Context& context, const Arguments& arguments) {
   }
   const auto expected = exports::expected_etab(host->files, facts);
   auto found = exports::diagnose(host->files, expected, facts);
-  for (const auto& path : host->unread)
-    found.push_back({Severity::warning, "SF126", path,
-                     "exportfs does not read this file: names in /etc/exports.d have to end in `.exports`",
-                     fmt::format("rename it to `{}.exports`, or remove it", base_name(path)), ""});
-
-  std::set<Origin> dropped; // what exportfs reads and then drops
-  for (const auto& one : expected.dropped)
-    dropped.insert(one.entry.origin);
-  std::size_t count = 0;
-  for (const auto& file : host->files)
-    count += file.exports.size();
-  count -= std::min(count, dropped.size());
+  found.insert(found.end(), host->diagnoses.begin(), host->diagnoses.end());
   if (context.flags.json) // ten thousand lines are felt
-    context.envelope.fields["files"] = files_json(*host, dropped);
-  context.console.show(table_of(*host, dropped));
+    context.envelope.fields["files"] = files_json(*host, expected);
+  context.console.show(table_of(*host, expected));
   context.report(found);
   const auto of = [&](Severity severity) {
     return static_cast<std::size_t>(
         std::count_if(found.begin(), found.end(), [&](const Diagnosis& one) { return one.severity == severity; }));
   };
-  context.console.message(fmt::format("{} in {}: {}, {}", count_of(count, "export"),
+  context.console.message(fmt::format("{} in {}: {}, {}", count_of(expected.entries.size(), "export"),
                                       count_of(host->files.size(), "file"), count_of(of(Severity::error), "error"),
                                       count_of(of(Severity::warning), "warning")));
   return has_errors(found) ? k_exit_failed : k_exit_ok;

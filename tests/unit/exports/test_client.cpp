@@ -83,6 +83,12 @@ TEST_CASE("what is no network") {
   CHECK(network.error().kind == row.kind);
 }
 
+TEST_CASE("5 prefix lengths as strtoul(3) reads them") {
+  CHECK(*parse_network("10.0.0.0/+24") == *parse_network("10.0.0.0/24"));
+  CHECK(*parse_network("10.0.0.0/000024") == *parse_network("10.0.0.0/24"));
+  CHECK(*parse_network("2001:db8::/+64") == *parse_network("2001:db8::/64"));
+}
+
 TEST_CASE("a mask with holes is no range") {
   const auto network = parse_network("10.0.0.1/255.255.0.255");
   REQUIRE(network);
@@ -119,7 +125,7 @@ TEST_CASE("names that were meant as addresses") {
 }
 
 TEST_CASE("addresses in one spelling") {
-  CHECK(canonical_address("FE80:0::1%eth0") == "fe80::1");
+  CHECK(canonical_address("FE80:0::1%eth0") == "fe80::1%eth0");
   CHECK(canonical_address("10.0.0.1") == "10.0.0.1");
   CHECK(canonical_address("10.0.0.0/8").empty());
   CHECK(canonical_address("10.4").empty());

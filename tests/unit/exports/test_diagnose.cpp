@@ -130,7 +130,7 @@ TEST_CASE("what the host tells") {
       {"/data unknown(rw)", {"SF122 error 1:7"}},
       {"/gone known(rw)", {"SF123 warning 1:1"}},
       {"/file known(rw)", {"SF123 error 1:1"}},
-      {"/ram known(rw)", {"SF124 error 1:6"}},
+      {"/ram known(rw)", {"SF124 warning 1:6"}},
       {"/ram known(rw,fsid=7)", {}},
       {"/layers known(rw,fsid=7)", {"SF125 error 1:1"}},
       {"/data known(rw,xprtsec=tls)", {"SF121 error 1:7"}},

@@ -29,7 +29,7 @@ using Lines = std::vector<std::string>;
 
 TEST_CASE("etab is read") {
   CHECK(lines(parse_etab(k_etab_text)) ==
-        Lines{"/mnt/c 10.0.0.5 rw", "/mnt/sp ace node1.lab rw,no_root_squash,async,insecure,fsid=4294967295",
+        Lines{"/mnt/c 10.0.0.5 rw", "/mnt/sp ace node1.lab rw,no_root_squash,insecure,async,fsid=4294967295",
               "/mnt/b * ro"});
   CHECK(parse_etab("").empty());
 }

@@ -13,10 +13,10 @@ TEST_CASE("which file systems can be exported") {
       {"xfs", "", Exportable::yes},
       {"zfs", "", Exportable::yes},
       {"fuseblk", "", Exportable::yes}, // has a device
-      {"tmpfs", "rw,size=1g", Exportable::needs_fsid},
+      {"tmpfs", "rw,size=1g", Exportable::wants_fsid},
       {"fuse.mergerfs", "", Exportable::needs_fsid},
       {"overlay", "rw,lowerdir=/a", Exportable::no},
-      {"overlay", "rw,index=on,nfs_export=on", Exportable::needs_fsid},
+      {"overlay", "rw,index=on,nfs_export=on", Exportable::wants_fsid},
       {"overlay", "rw,nfs_export=only", Exportable::no},
       {"nfs4", "", Exportable::no},
       {"hostfs", "", Exportable::no},

@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <sys/stat.h>
+#include <unistd.h>
 
 using namespace sharefs;
 using namespace sharefs::exports;
@@ -71,9 +73,25 @@ TEST_CASE("the exports files of a host") {
     for (const auto& file : host->files)
       names.push_back(file.name);
     CHECK(names == Lines{"/etc/exports", "/etc/exports.d/a.exports", "/etc/exports.d/sharefs.exports"});
-    CHECK(host->unread == Lines{"/etc/exports.d/backup.exports~"});
+    REQUIRE(host->diagnoses.size() == 1);
+    CHECK(host->diagnoses[0].subject == "/etc/exports.d/backup.exports~");
     CHECK(host->own == "/b h(rw)\n");
     CHECK(host->directory);
+  }
+  SECTION("5 what is no file is passed over, and said") {
+    root.write("/etc/exports.d/folder.exports/x", "");
+    root.write("/etc/exports.d/z.exports", "/c h(rw)\n");
+    REQUIRE(::mkfifo((root.path() + "/etc/exports.d/pipe.exports").c_str(), 0600) == 0);
+    REQUIRE(::symlink("pipe.exports", (root.path() + "/etc/exports.d/link.exports").c_str()) == 0);
+    REQUIRE(::symlink("nothing", (root.path() + "/etc/exports.d/gone.exports").c_str()) == 0);
+    const auto host = read_host_files(files);
+    REQUIRE(host);
+    CHECK(host->files.size() == 1);
+    Lines said;
+    for (const auto& one : host->diagnoses)
+      said.push_back(one.subject + " " + to_string(one.severity));
+    CHECK(said == Lines{"/etc/exports.d/folder.exports warning", "/etc/exports.d/gone.exports warning",
+                        "/etc/exports.d/link.exports error", "/etc/exports.d/pipe.exports warning"});
   }
 }
 
@@ -175,7 +193,7 @@ TEST_CASE("a directory on a file system that hangs is given up") {
 
 TEST_CASE("a name that is known is not looked up again") {
   const auto system = machine("{}", "/");
-  const Names known{{"n1", {{"10.0.0.1"}, "n1.lab"}}};
+  const Names known{{"n1", {{"10.0.0.1"}, "n1.lab"}}, {"n1.lab", {{"10.0.0.1"}, "n1.lab"}}};
   const auto facts = probe_facts(*system, {parse("/a n1(rw)", "f")}, {}, known);
   REQUIRE(facts);
   CHECK(facts->names == known);

@@ -122,9 +122,33 @@ TEST_CASE("a summary says what is not usual") {
   CHECK(summary(of({})) == "ro");
   CHECK(summary(of({"rw", "sync", "no_subtree_check"})) == "rw");
   CHECK(summary(of({"rw", "async", "no_root_squash", "insecure", "fsid=0"})) ==
-        "rw,no_root_squash,async,insecure,fsid=0");
+        "rw,no_root_squash,insecure,async,fsid=0");
   CHECK(summary(of({"sec=krb5", "rw"})) == "rw,sec=krb5");
   CHECK(summary(of({"sec=krb5", "rw", "sec=sys", "ro"})) == "sec=krb5,rw,sec=sys,ro");
+}
+
+TEST_CASE("4 insecure is per flavour") {
+  const auto settings = of({"rw", "sec=sys", "insecure", "no_root_squash", "sec=krb5", "secure", "root_squash"});
+  CHECK((settings.security[0].flags & k_insecure) != 0);
+  CHECK((settings.security[1].flags & k_insecure) == 0);
+  CHECK(settings.any_program_is_root());
+  CHECK_FALSE(of({"rw", "sec=sys", "no_root_squash", "sec=krb5", "insecure"}).any_program_is_root());
+  CHECK_FALSE(of({"ro", "insecure", "no_root_squash"}).any_program_is_root());
+  CHECK(effective(settings, settings.security[1]) ==
+        "rw,sync,wdelay,hide,nocrossmnt,secure,root_squash,no_all_squash,no_subtree_check,secure_locks,acl,no_pnfs,"
+        "anonuid=65534,anongid=65534");
+}
+
+TEST_CASE("4 a summary reads as what it is of") {
+  const auto row = GENERATE(values<std::pair<Words, Words>>({
+      {{}, {"rw", "sec=sys", "insecure", "no_root_squash", "sec=krb5", "secure", "root_squash"}},
+      {{}, {"sec=sys", "rw", "all_squash", "sec=krb5", "no_all_squash", "ro", "sec=none", "insecure"}},
+      {{"sec=krb5", "no_root_squash"}, {"rw", "sec=sys", "root_squash"}},
+      {{}, {"async", "fsid=3", "anonuid=0", "mp", "sec=krb5p"}},
+  }));
+  const auto settings = of(row.second, row.first);
+  CAPTURE(summary(settings));
+  CHECK(of(split_options(summary(settings))) == settings);
 }
 
 TEST_CASE("contradictions within one list") {

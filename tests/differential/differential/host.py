@@ -1,0 +1,99 @@
+"""A host of its own for exportfs: mounts, network, names, and the NFS state of this process are nobody else's."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+SHAREFS = os.environ.get("SHAREFS_BIN", "")
+ETAB = Path("/var/lib/nfs/etab")
+ETC = Path("/etc")
+DATA = Path("/mnt")
+NOWHERE = Path("/proc/fs")  # relative paths lead nowhere from here
+
+_CLONE_NEWNS, _CLONE_NEWUTS, _CLONE_NEWNET = 0x00020000, 0x04000000, 0x40000000
+_MS_REC, _MS_PRIVATE = 0x4000, 0x40000
+
+# Hosts with one address and with several, one under two names, one in two spellings.
+HOSTS = """\
+127.0.0.1 localhost
+10.77.0.1 server server.lab
+10.77.0.2 node1 node1.lab
+10.77.0.3 both.lab
+10.77.0.4 both.lab
+10.77.0.5 dual.lab
+fd00:77::5 dual.lab
+10.77.0.6 chain.lab
+10.77.0.5 chain.lab
+"""
+# What nfsd of Linux 6.1 says; without nfsd exportfs takes less for what may differ between flavours.
+FEATURES = "0x3feff 0xf\n"
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def _check(result: int, what: str) -> None:
+    if result != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{what}: {os.strerror(number)}")
+
+
+def _tmpfs(at: Path) -> None:
+    _check(_libc.mount(b"tmpfs", os.fsencode(at), b"tmpfs", 0, b"mode=755"), f"mount {at}")
+
+
+def isolate() -> None:
+    """Moves this process into namespaces of its own. They are gone with it."""
+    kept = {name: (ETC / name).read_bytes() for name in ("ld.so.cache", "passwd", "group", "protocols", "services")
+            if (ETC / name).exists()}
+    _check(_libc.unshare(_CLONE_NEWNS | _CLONE_NEWUTS | _CLONE_NEWNET), "unshare")
+    _check(_libc.mount(b"none", b"/", None, _MS_REC | _MS_PRIVATE, None), "make / private")
+    for directory in (ETC, ETAB.parent, DATA, NOWHERE):
+        _tmpfs(directory)
+    (NOWHERE / "nfsd").mkdir()
+    (NOWHERE / "nfsd/export_features").write_text(FEATURES)
+    for name, content in kept.items():
+        (ETC / name).write_bytes(content)
+    (ETC / "nsswitch.conf").write_text("hosts: files\npasswd: files\ngroup: files\nnetgroup: files\n")
+    (ETC / "hosts").write_text(HOSTS)
+    (ETC / "host.conf").write_text("multi on\n")
+    (ETC / "exports.d").mkdir()
+    for name in ("share", "share/part", "data", "sp ace", "mounted"):
+        (DATA / name).mkdir()
+    _tmpfs(DATA / "mounted")
+    (DATA / "link").symlink_to("share")
+    (DATA / "loop").symlink_to("loop")
+    (DATA / "file").write_text("")
+
+
+def write_exports(files: Mapping[str, bytes]) -> None:
+    """By path; /etc/exports and everything in /etc/exports.d is replaced."""
+    shutil.rmtree(ETC / "exports.d")
+    (ETC / "exports.d").mkdir()
+    (ETC / "exports").unlink(missing_ok=True)
+    for path, content in files.items():
+        Path(path).write_bytes(content)
+
+
+class Taken:
+    """What exportfs makes of the files: the lines of etab, as mountd takes them."""
+
+    def __init__(self) -> None:
+        ETAB.write_bytes(b"")
+        done = subprocess.run(["exportfs", "-r"], capture_output=True, timeout=60, check=False, cwd=NOWHERE)
+        self.said = done.stderr.decode(errors="replace")
+        self.exit_code = done.returncode
+        self.etab = ETAB.read_bytes()
+
+
+def checked() -> dict[str, Any]:
+    """The document of `export check` for the same host."""
+    done = subprocess.run([SHAREFS, "export", "check", "--json"], capture_output=True, timeout=60, check=False, cwd="/")
+    assert done.returncode in (0, 1), done.stderr
+    return json.loads(done.stdout)

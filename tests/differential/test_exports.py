@@ -1,0 +1,294 @@
+"""`sharefs export check` makes of exports files what the real exportfs makes of them, and its hints cure what they are
+printed for. exportfs runs in namespaces of its own (see differential.host): nothing here touches the machine's exports.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from differential.etab import lines_of_check, lines_of_etab  # noqa: E402
+from differential.follow import followed  # noqa: E402
+from differential.grammar import exports_file  # noqa: E402
+from differential.host import ETC, NOWHERE, Taken, checked, isolate, write_exports  # noqa: E402
+
+PROJECT = Path(__file__).resolve().parent.parent.parent
+CORPUS = {path.name: path.read_bytes() for path in sorted((PROJECT / "tests/fuzz/corpus/exports").iterdir())}
+MAIN = "/etc/exports"
+RANDOM_FILES = 2000
+WORKERS = 2
+
+
+@pytest.fixture(scope="session", autouse=True)
+def host() -> None:
+    isolate()
+
+
+def disagreement(files: Mapping[str, bytes]) -> str:
+    """What exportfs makes of the files beside what `export check` says; "" for the same."""
+    write_exports(files)
+    taken = Taken()
+    document = checked()
+    theirs, ours = lines_of_etab(taken.etab), lines_of_check(document)
+    said = ""
+    if theirs != ours:
+        only_theirs = [line for line in theirs if line not in ours]
+        only_ours = [line for line in ours if line not in theirs]
+        said += f"etab has {only_theirs}\nexport check says {only_ours}\n"
+    # exportfs reads etab as mountd does: each line that it does not give back is one that no client gets.
+    listed = subprocess.run(["exportfs", "-s"], capture_output=True, timeout=60, check=False, cwd=NOWHERE).stdout
+    readable = not any(one["code"] == "SF141" or "holds a blank" in one["message"] for one in document["diagnoses"])
+    if readable != (len(listed.splitlines()) >= len(theirs)):
+        said += f"etab is {'not ' if readable else ''}readable\n"
+    return f"{dict(files)}\n{said}exportfs said: {taken.said}" if said else ""
+
+
+def diagnoses_of(text: str | Mapping[str, bytes]) -> list[dict[str, Any]]:
+    write_exports({MAIN: text.encode()} if isinstance(text, str) else text)
+    # that the directory is a part of its file system is seen only where there is an export of it
+    return [one for one in checked()["diagnoses"] if one["code"] != "SF136"]
+
+
+@pytest.mark.parametrize("name", [name for name in CORPUS if name != "etab"])
+def test_corpus(name: str) -> None:
+    assert disagreement({MAIN: CORPUS[name]}) == ""
+
+
+AS_PEOPLE_WRITE_THEM = """\
+/mnt 192.168.16.11/22(insecure,rw,sync,no_root_squash,no_subtree_check)
+/mnt/share 10.77.0.0/24(rw,sync,no_subtree_check) 10.77.0.2(ro)
+/mnt/share *(ro,sync,all_squash,anonuid=1000,anongid=1000)
+/srv/nfs4 10.77.0.0/24(rw,fsid=0,crossmnt,no_subtree_check)
+/srv/nfs4/homes gss/krb5i(rw,sync,no_subtree_check)
+/mnt/share node1(rw) node1.lab(rw) NODE1(ro)
+/mnt/share @trusted(rw,no_root_squash) *.lab(ro) node?(rw)
+/mnt/share -sync,rw node1 10.77.0.4 both.lab(ro)
+/mnt/share\t\tnode1(rw,sync)\t10.77.0.4(rw,sync)\t# two nodes
+"/mnt/sp ace" node1(rw)
+/mnt/sp\\040ace 10.77.0.0/24(rw)
+/mnt/data node1(rw,sec=sys:krb5:krb5i:krb5p)
+/mnt/data *(sec=krb5p,rw,sec=krb5i,ro,sec=sys,ro,all_squash)
+/mnt/data fd00:77::/64(rw) fd00:77::5(ro) dual.lab(rw)
+/mnt/data 10.77.0.0/255.255.255.0(rw,async)
+/mnt/data node1(rw,fsid=6f2a3b4c-1111-2222-3333-444455556666)
+/mnt/mounted 10.77.0.0/24(rw,mountpoint,fsid=17) node1(ro,mp=/mnt/mounted,fsid=17)
+/mnt/data 10.77.0.0/24(ro,refer=/data@10.77.0.3)
+/mnt/data node1(rw,no_acl,nordirplus,no_wdelay,insecure_locks,nohide,crossmnt,pnfs,security_label)
+/mnt/share node1 (rw)
+/mnt/share node1(rw, sync)
+/mnt/share node1(rw sync)
+/mnt/share node1(rw),10.77.0.4(rw)
+/mnt/share node1,both.lab(rw)
+/mnt/share nosuch.lab(rw) node1(ro)
+/mnt/share node1(rw)#comment
+/mnt/share node1(anonuid=nobody)
+/mnt/share node1(RW)
+/mnt/share (ro)
+/mnt/share
+/mnt/share 10.77.0.1-10.77.0.9(rw)
+/mnt/share 10.77.0.*(rw)
+/mnt/share [fd00:77::5](rw)
+/mnt/share node1(rw) \\
+   10.77.0.4(ro)
+/mnt/share/part 10.77.0.0/24(rw) *(ro)
+/mnt/gone node1(rw)
+/mnt/share node1(rw,snyc)
+/mnt/data node1(ro)
+"""
+
+
+@pytest.mark.parametrize("line", re.split(r"(?<!\\)\n", AS_PEOPLE_WRITE_THEM)[:-1])
+def test_lines_as_people_write_them(line: str) -> None:
+    assert disagreement({MAIN: (line + "\n").encode()}) == ""
+
+
+def test_lines_as_people_write_them_together() -> None:
+    assert disagreement({MAIN: AS_PEOPLE_WRITE_THEM.encode()}) == ""
+
+
+# By file, "" is /etc/exports. What the numbers of the names are: the list of known differences in the project's issue.
+SEVERAL_FILES: dict[str, dict[str, str]] = {
+    "the first file wins": {"": "/mnt/share node1(rw)\n", "a": "/mnt/share node1(ro)\n"},
+    "in versionsort order": {"10": "/mnt/share node1(rw)\n", "9": "/mnt/share node1(ro)\n"},
+    "no main file": {"a": "/mnt/share node1(rw)\n"},
+    "only a main file": {"": "/mnt/share node1(rw)\n"},
+    "nothing": {},
+    "empty files": {"": "", "a": "\n", "b": "# nothing"},
+    "an error ends its file only": {"": "/mnt/share node1(rx)\n/mnt/data node1(rw)\n", "a": "/mnt/data node1(ro)\n"},
+    "an error in a later file": {"": "/mnt/share node1(rw)\n", "a": "/mnt/data *(rw\n/srv *(rw)\n", "b": "/srv *(ro)\n"},
+    "a quote ends with its file": {"a": '/mnt/share "node1(rw)\n', "b": "/mnt/share node1(rw)\n"},
+    "a line ends with its file": {"a": "/mnt/share \\", "b": "node1(rw)\n"},
+    "defaults end with their file": {"a": "/mnt/share -rw", "b": "/mnt/data node1\n"},
+    "one host, two names": {"a": "/mnt/share node1(rw)\n", "b": "/mnt/share node1.lab(ro)\n"},
+    "one host, name and address": {"a": "/mnt/share 10.77.0.2(rw)\n", "b": "/mnt/share node1(ro)\n"},
+    "one host, another case": {"a": "/mnt/share NODE1(rw)\n", "b": "/mnt/share node1(ro)\n"},
+    "one network, another case": {"a": "/mnt/share *.LAB(rw)\n", "b": "/mnt/share *.lab(ro)\n/mnt/data *.lab(rw)\n"},
+    "one network, two spellings": {"a": "/mnt/share 10.77.0.0/24(rw)\n", "b": "/mnt/share 10.77.0.1/24(ro)\n"},
+    "1 an address of a name in another file": {"a": "/mnt/data both.lab(rw)\n", "b": "/mnt/share 10.77.0.4(rw)\n"},
+    "1 a name of an address in another file": {"a": "/mnt/share 10.77.0.4(rw)\n", "b": "/mnt/data both.lab(rw)\n"},
+    "1 names that share an address": {"a": "/mnt/data chain.lab(rw)\n", "b": "/mnt/share dual.lab(rw) 10.77.0.6(ro)\n"},
+    "1 a chain of names": {"": "/mnt/data 10.77.0.6(rw)\n", "a": "/mnt/data chain.lab(ro)\n", "b": "/srv dual.lab(rw)\n"},
+    "3 one directory by a link": {"a": "/mnt/link node1(rw)\n", "b": "/mnt/share node1(ro)\n"},
+    "4 flavours in two words": {"a": "/mnt/share -sec=sys:krb5 node1 -rw,no_root_squash 10.77.0.4\n"},
+    "5 one missing directory in two spellings": {"a": "/mnt/gone node1(rw)\n", "b": "/mnt/gone/ node1(ro)\n"},
+    "5 a loop of links in two spellings": {"a": "/mnt/loop node1(rw)\n", "b": "/mnt//loop node1(ro)\n"},
+    "everyone, with and without a star": {"a": "/mnt/share\n", "b": "/mnt/share *(rw)\n"},
+    "one directory in many spellings": {"a": "/mnt/share/ node1(rw)\n", "b": "/mnt//./share node1(ro)\n"},
+}
+
+
+@pytest.mark.parametrize("name", SEVERAL_FILES)
+def test_several_files(name: str) -> None:
+    files = {f"/etc/exports.d/{key}.exports" if key else MAIN: text.encode() for key, text in SEVERAL_FILES[name].items()}
+    assert disagreement(files) == ""
+
+
+def test_5_what_is_no_file_is_passed_over() -> None:
+    write_exports({MAIN: b"/mnt/share node1(rw)\n"})
+    (ETC / "exports.d/folder.exports").mkdir()
+    os.mkfifo(ETC / "exports.d/pipe.exports")
+    (ETC / "exports.d/linked.exports").symlink_to("folder.exports")
+    (ETC / "exports.d/gone.exports").symlink_to("nothing")
+    (ETC / "exports.d/z.exports").write_text("/mnt/data node1(rw)\n")
+    taken, document = Taken(), checked()
+    assert lines_of_etab(taken.etab) == lines_of_check(document)
+    assert len(lines_of_etab(taken.etab)) == 2
+    assert sorted(one["subject"] for one in document["diagnoses"] if one["code"] == "SF126") == [
+        f"/etc/exports.d/{name}.exports" for name in ("folder", "gone", "linked", "pipe")
+    ]
+
+
+def test_5_complete_is_what_exportfs_reads() -> None:
+    """xprtsec= is unknown to nfs-utils 2.6.2 and ends the file; where it is known, nothing ends."""
+    files = {MAIN: b"/mnt/share node1(rw)\n/mnt/data node1(rw,xprtsec=tls)\n/srv node1(rw)\n"}
+    assert disagreement(files) == ""
+    complete = [file["complete"] for file in checked()["files"]]
+    assert complete == [len(lines_of_check(checked())) == 3]
+
+
+ODD_ONES = {
+    "4 flavours of one word": "/mnt/share *(rw,sec=sys,insecure,no_root_squash,sec=krb5,secure,root_squash)\n",
+    "4 flags of a later word": "/mnt/share -sec=krb5 node1 -rw,insecure 10.77.0.4 *.lab(sec=sys)\n",
+    "4 an option of the defaults for one flavour": "/mnt/share -rw,sec=krb5,ro node1(sec=sys,no_root_squash,insecure)\n",
+    "5 an interface that is there": "/mnt/share fe80::1%lo(rw) fe80::1(ro)\n",
+    "5 an interface that is not": "/mnt/share fe80::1%eth9(rw) node1(ro)\n",
+    "5 a plus before the prefix": "/mnt/share 10.77.0.0/+24(rw) fd00::/+64(rw) 10.77.0.0/-8(ro) 10.78.0.0/00000024(rw)\n",
+    "5 a NUL byte between words": "/mnt/share \0node1(rw)\0 10.77.0.4(rw)\0*.lab(ro)\n/mnt\0/data node1(rw)\n",
+    "5 a NUL byte in quotes": '/mnt/share "node1(rw\0)" 10.77.0.4(rw)\n/mnt/data node1(rw)\n',
+    "5 a blank in a value": '/mnt/share "node1(rw,mp=/a b)" 10.77.0.4(rw)\n/mnt/data node1(rw)\n',
+    "5 a quote in a value": "/mnt/share node1(rw,mp=/a\\042b) 10.77.0.4(rw)\n/mnt/data node1(rw)\n",
+    "5 a parenthesis in a value": "/mnt/share -mp=/a)b 10.77.0.4\n/mnt/data node1(rw)\n",
+    "5 a value that fills the line of etab": f"/mnt/share node1(rw,mp=/{'x' * 400})\n/mnt/data node1(rw)\n",
+    "5 places with blanks are escaped": "/mnt/share node1(rw,refer=/a\\040b@node1)\n/mnt/data node1(rw)\n",
+}
+
+
+@pytest.mark.parametrize("name", ODD_ONES)
+def test_odd_ones(name: str) -> None:
+    assert disagreement({MAIN: ODD_ONES[name].encode()}) == ""
+
+
+def some_random_files(first: int) -> list[str]:
+    """Files from number `first` on, by ones, twos and threes: in one run all of them count together."""
+    wrong = []
+    number = first
+    while number < RANDOM_FILES:
+        group = {MAIN: exports_file(number)}
+        number += WORKERS
+        for name in ("a", "b")[: number // WORKERS % 3]:
+            if number < RANDOM_FILES:
+                group[f"/etc/exports.d/{name}.exports"] = exports_file(number)
+                number += WORKERS
+        if found := disagreement(group):
+            wrong.append(found)
+    return wrong
+
+
+def test_random_files() -> None:
+    with ProcessPoolExecutor(WORKERS, multiprocessing.get_context("fork"), initializer=isolate) as pool:
+        wrong = [found for part in pool.map(some_random_files, range(WORKERS)) for found in part]
+    assert wrong == [], f"{len(wrong)} files, the first:\n" + "\n".join(wrong[:3])
+
+
+# One fault in each; following its hint leaves nothing that was not there before.
+FAULTS = {
+    "/srv node1 (rw)": "SF101",
+    "/srv": "SF102",
+    "/srv 10.77.0.9/24(rw)": "SF103",
+    "/srv 10.77.0.0/0(rw)": "SF104",
+    "/srv 10.77(rw)": "SF105",
+    "/srv node1(rw sync)": "SF106",
+    "/srv node1(rw  sync no_wdelay)": "SF106",
+    "/srv node1(rw ,sync)": "SF106",
+    "/srv node1(rw, sync)": "SF106",
+    "/srv node1(rw,\tsync ,no_wdelay )": "SF106",
+    "/srv node1(rw 10.77.0.4(ro)": "SF106",
+    "/srv node1(rw": "SF106",
+    "/srv node1(rw)#note": "SF106",
+    "/srv node1(rw),10.77.0.4(ro)": "SF106",
+    "/srv node1(rw)10.77.0.4(ro)": "SF106",
+    "/srv node1(rw,snyc)": "SF107",
+    "/srv node1(rw,Async)": "SF107",
+    "/srv node1(rw,,async)": "SF107",
+    '/srv "node1(rw ,async)"': "SF107",
+    "/srv 10.77.0.2,10.77.0.4(rw)": "SF112",
+    "/srv [fd00:77::5](rw)": "SF113",
+    "/srv 10.77.0.*(rw)": "SF114",
+    "/srv node1(rw) node1(rw)": "SF115",
+    "/srv node1(rw) node1.lab(ro)": "SF115",
+    "/srv *(rw,no_root_squash)": "SF119",
+    "/srv *(rw,no_root_squash,insecure)": "SF120",
+    "/srv *(rw,sec=sys,insecure,no_root_squash,sec=krb5,secure,root_squash)": "SF120",
+    "/mnt/share node1(rw)": "SF124",
+    "/srv node1(rw,ro)": "SF127",
+    "/srv node1(rw,squash_uids=0-9)": "SF135",
+    "/mnt/link node1(rw,fsid=1)": "SF142",
+    "/mnt/data both.lab(rw,fsid=1)\n/mnt/share 10.77.0.4(rw,fsid=2)": "SF144",
+    "/mnt/share 10.77.0.4(rw,fsid=2)\n/mnt/data both.lab(rw,fsid=1)": "SF144",
+}
+
+
+@pytest.mark.parametrize("text", FAULTS)
+def test_5_hints_cure_one_fault(text: str) -> None:
+    before = diagnoses_of(text + "\n")
+    mine = [one for one in before if one["code"] == FAULTS[text]]
+    assert len(mine) == 1
+    after_text = followed(text + "\n", mine[0])
+    assert after_text is not None
+    after = diagnoses_of(after_text)
+    assert [one["code"] for one in after] == [one["code"] for one in before if one is not mine[0]], after_text
+    assert disagreement({MAIN: after_text.encode()}) == ""
+
+
+def hints_that_lead_nowhere(first: int) -> list[str]:
+    """Random files, with all hints followed one after the other."""
+    wrong = []
+    for number in range(first, 80, WORKERS):
+        begin = text = exports_file(number).decode().replace("\r", "").replace("\0", "")
+        for _ in range(60):
+            # what to do about these needs eyes in such files: comments behind them, quotes, continued lines
+            todo = [(one, followed(text, one)) for one in diagnoses_of(text) if one["code"] not in ("SF102", "SF115")]
+            change = next((after for one, after in todo if after is not None), None)
+            if change is None:
+                break
+            text = change
+        else:
+            wrong.append(f"{begin}became\n{text}with\n{[(one['code'], one['subject'], one['hint']) for one, after in todo if after]}")
+    return wrong
+
+
+def test_5_following_all_hints_comes_to_an_end() -> None:
+    with ProcessPoolExecutor(WORKERS, multiprocessing.get_context("fork"), initializer=isolate) as pool:
+        wrong = [found for part in pool.map(hints_that_lead_nowhere, range(WORKERS)) for found in part]
+    assert wrong == [], f"{len(wrong)} files, the first:\n" + "\n".join(wrong[:3])

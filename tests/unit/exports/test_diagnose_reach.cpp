@@ -1,0 +1,166 @@
+// What clients get by other entries than their own. The numbers are those of the project's list of known differences;
+// what clients really may do is tried in tests/lab/test_export_reach.py.
+#include "support/catch.hpp"
+#include "unit/exports/told.hpp"
+
+#include <cerrno>
+
+using namespace sharefs;
+using namespace sharefs::exports;
+using test::diagnoses_of;
+using test::told;
+using Lines = std::vector<std::string>;
+
+namespace {
+
+HostFacts names() {
+  HostFacts facts;
+  facts.names["both"] = {{"10.77.0.3", "10.77.0.4"}, "both"};
+  facts.names["chain"] = {{"10.77.0.4", "10.77.0.5"}, "chain"};
+  facts.names["alias"] = {{"10.77.0.3"}, "both"}; // "10.77.0.3 both alias" in /etc/hosts
+  facts.names["round"] = {{"10.77.0.8", "10.77.0.9"}, "one"};
+  facts.names["one"] = {{"10.77.0.8"}, "one"};
+  facts.names["dual"] = {{"10.77.0.6", "fd00::6"}, "dual"};
+  return facts;
+}
+
+/// Directories of one file system at /, and one of its own at /mnt.
+HostFacts directories() {
+  HostFacts facts = names();
+  for (const std::string path : {"/", "/a", "/a/b", "/a/b/c", "/ab", "/mnt", "/mnt/b"}) {
+    auto& entry = facts.directories[path];
+    entry.path = entry.resolved = path;
+    entry.kind = sys::EntryKind::directory;
+    entry.mount = path.starts_with("/mnt") ? "/mnt" : "/";
+  }
+  return facts;
+}
+
+Lines only(std::string_view code, const Diagnoses& diagnoses) {
+  Diagnoses some;
+  for (const auto& one : diagnoses)
+    if (one.code == code)
+      some.push_back(one);
+  return told(some);
+}
+
+} // namespace
+
+TEST_CASE("1 a host that shares an address with an earlier one is taken for it") {
+  struct Case {
+    std::string text;
+    Lines told;
+  };
+  const auto row = GENERATE(values<Case>({
+      {"/a both(rw)\n/b 10.77.0.4(rw)", {"SF144 error 2:4"}},   // .3 gets /b
+      {"/b 10.77.0.4(rw)\n/a both(rw)", {"SF144 warning 2:4"}}, // .3 gets no /a
+      {"/a both(rw)\n/b chain(rw)", {"SF144 error 2:4"}},       // .3 instead of .5
+      {"/a dual(rw)\n/b 10.77.0.6(rw)", {"SF144 warning 2:4"}}, // its other address, of the same machine mostly
+      {"/a both(rw)\n/b 10.77.0.4/32(rw)", {}},                 // the cure
+      {"/a both(rw)\n/b both(rw)", {}},
+      {"/a 10.77.0.4(rw) both(rw)", {"SF144 warning 1:18"}}, // a duplicate: .3 gets nothing
+      {"/a 10.77.0.3(rw)\n/b 10.77.0.4(rw)\n/c both(rw)", {"SF144 warning 3:4"}},
+      {"/a unknown(rw)\n/b both(rw)", {}},
+      {"/a alias(rw)", {"SF144 error 1:4"}},   // etab has `both`
+      {"/a round(rw)", {"SF144 warning 1:4"}}, // etab has `one`
+  }));
+  CAPTURE(row.text);
+  CHECK(only("SF144", diagnoses_of(row.text, names())) == row.told);
+  const auto found = diagnoses_of("/a both(rw)\n/b 10.77.0.4(rw)", names());
+  CHECK(found.at(0).message ==
+        "`/b` is also exported to 10.77.0.3: exportfs takes `10.77.0.4` for `both` at f:1:4, with "
+        "which it shares an address");
+  CHECK(found.at(0).hint == "write `10.77.0.4/32`, which exportfs takes for no other host");
+}
+
+TEST_CASE("1 both files hear of it, whichever is read first") {
+  const std::vector<ExportsFile> files{parse("/a both(rw)", "one"), parse("/b 10.77.0.4(rw)", "two")};
+  const auto facts = names();
+  const auto found = diagnose(files, expected_etab(files, facts), facts);
+  REQUIRE(found.size() == 2);
+  CHECK(found[0].subject == "one:1:4");
+  CHECK(found[1].subject == "two:1:4");
+  CHECK(expected_etab(files, facts).entries[1].client == "both");
+}
+
+TEST_CASE("2 an export inside another one of the same file system") {
+  struct Case {
+    std::string text;
+    Lines told;
+  };
+  const auto row = GENERATE(values<Case>({
+      {"/a h(rw)\n/a/b h(ro)", {"SF143 error 2:6"}},
+      {"/a h(ro)\n/a/b h(rw)", {"SF143 warning 2:6"}},
+      {"/a h(rw)\n/a/b h(rw,fsid=1,no_subtree_check,crossmnt)", {}}, // what concerns the directory only
+      {"/a h(rw,no_root_squash)\n/a/b h(rw)", {"SF143 error 2:6"}},
+      {"/a h(rw)\n/a/b h(rw,no_root_squash)", {"SF143 warning 2:6"}},
+      {"/a h(rw,insecure)\n/a/b h(rw)", {"SF143 error 2:6"}},
+      {"/a h(rw)\n/a/b h(rw,all_squash)", {"SF143 error 2:6"}},
+      {"/a h(rw,sec=sys)\n/a/b h(rw,sec=krb5)", {"SF143 error 2:6"}},
+      {"/a h(ro,anonuid=0)\n/a/b h(ro)", {"SF143 error 2:6"}},
+      {"/ h(rw)\n/a h(rw)\n/a/b h(ro)", {"SF143 error 3:6"}},
+      {"/ h(ro)\n/a h(rw)\n/a/b h(ro)", {"SF143 warning 2:4"}}, // from the outermost, and no further
+      {"/a h(rw)\n/ab h(ro)", {}},
+      {"/a i(rw)\n/a/b h(ro)", {}},
+      {"/ h(rw)\n/mnt h(ro)", {}}, // something is mounted there
+      {"/mnt h(rw)\n/mnt/b h(ro)", {"SF143 error 2:8"}},
+      {"/a 10.0.0.0/24(rw)\n/a/b 10.0.0.5(ro)", {"SF143 error 2:6"}},
+      {"/a 10.0.0.5(rw)\n/a/b 10.0.0.0/24(ro)", {"SF143 error 2:6"}},
+      {"/a 10.0.1.5(rw)\n/a/b 10.0.0.0/24(ro)", {}},
+      {"/a *(rw)\n/a/b 10.0.0.5(ro)", {"SF143 error 2:6"}},
+      {"/a *(rw) 10.0.0.5(ro)\n/a/b 10.0.0.5(ro)", {}}, // the host goes before everyone
+      {"/a 10.0.0.5(rw)\n/a/b *(ro)", {"SF143 error 2:6"}},
+      {"/a *.lab(rw)\n/a/b 10.0.0.5(ro)", {"SF143 warning 2:6"}}, // it may be
+      {"/a *.lab(rw)\n/a/b @g(ro)", {"SF143 warning 2:6"}},
+      {"/a gss/krb5(rw)\n/a/b h(ro)", {}},
+      {"/a both(rw)\n/a/b 10.77.0.0/24(ro)", {"SF143 error 2:6"}},
+      {"/a h(rw,fsid=0)\n/a/b h(ro)", {"SF143 error 2:6"}},
+  }));
+  CAPTURE(row.text);
+  CHECK(only("SF143", diagnoses_of(row.text, directories())) == row.told);
+  CHECK(only("SF143", diagnoses_of(row.text)).empty()); // where nothing is known of the directories
+}
+
+TEST_CASE("3 an export path that is a link") {
+  auto facts = directories();
+  auto& link = facts.directories["/link"];
+  link = facts.directories["/a"];
+  CHECK(told(diagnoses_of("/link h(rw,subtree_check)", facts)) == Lines{"SF142 warning 1:1"});
+  facts.directories["/a/"] = facts.directories["/a"];
+  CHECK(only("SF142", diagnoses_of("/a/ h(rw,subtree_check)", facts)).empty());
+}
+
+TEST_CASE("5 mountpoint where nothing is mounted") {
+  auto facts = directories();
+  facts.mount_points = {{"/a", false}, {"/mnt", true}};
+  CHECK(only("SF140", diagnoses_of("/a h(mp)", facts)) == Lines{"SF140 warning 1:4"});
+  CHECK(only("SF140", diagnoses_of("/a h(mp=/mnt)", facts)).empty());
+  CHECK(only("SF140", diagnoses_of("/mnt h(mountpoint=/a)", facts)) == Lines{"SF140 warning 1:6"});
+  CHECK(only("SF140", diagnoses_of("/mnt h(mp=/not/asked)", facts)).empty());
+}
+
+TEST_CASE("5 lines of etab that mountd cannot read") {
+  CHECK(only("SF141", diagnoses_of("/a \"h(mp=/a b)\"")) == Lines{"SF141 error 1:4"});
+  CHECK(only("SF141", diagnoses_of("/a h(mp=/a\\042b)")) == Lines{"SF141 error 1:4"});
+  CHECK(only("SF141", diagnoses_of("/a -mp=/a)b h")) == Lines{"SF141 error 1:13"});
+  CHECK(only("SF141", diagnoses_of("/a h(mp=/" + std::string(400, 'x') + ")")) == Lines{"SF141 error 1:4"});
+  CHECK(only("SF141", diagnoses_of("/a h(refer=/a\\040b@h) *.x(rw,fsid=1) (sec=krb5,rw,sec=sys,ro)")).empty());
+}
+
+TEST_CASE("5 an address with an interface that is not there, a circle of links, a missing directory") {
+  auto facts = directories();
+  facts.names["fe80::1%eth9"] = {};
+  facts.names["fe80::1%lo"] = {{"fe80::1%lo"}, "fe80::1%lo"};
+  CHECK(told(diagnoses_of("/a fe80::1%eth9(rw,subtree_check) fe80::1%lo(rw) fe80::1(rw)", facts)) ==
+        Lines{"SF122 error 1:4"});
+  auto& loop = facts.directories["/loop//x"];
+  loop.resolved = "/loop/x";
+  loop.error_number = ELOOP;
+  CHECK(told(diagnoses_of("/loop//x h(rw)", facts)) == Lines{"SF123 error 1:1"});
+  auto& gone = facts.directories["/gone/"];
+  gone.resolved = "/gone";
+  gone.kind = sys::EntryKind::missing;
+  CHECK(expected_etab({parse("/gone/ h(rw)\n/loop//x h(rw)", "f")}, facts).entries.at(0).directory == "/gone/");
+  CHECK(expected_etab({parse("/gone/ h(rw)\n/loop//x h(rw)", "f")}, facts).entries.at(1).directory == "/loop//x");
+  CHECK(real_path("/gone/", facts) == "/gone"); // where it will be
+}
