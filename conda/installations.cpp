@@ -16,6 +16,7 @@ using sys::Entry;
 using sys::EntryKind;
 
 constexpr std::size_t k_environments_to_ask = 200; // of one installation
+constexpr std::size_t k_condarc_bytes = 64U << 10U;
 
 /// What the installers make by default (and conda itself for ~/.conda, where a read-only installation puts
 /// environments).
@@ -91,6 +92,29 @@ Diagnosis unread(const Entry& home) {
 
 } // namespace
 
+std::vector<std::string> environment_directories(std::string_view condarc) {
+  std::vector<std::string> found;
+  bool inside = false;
+  for (const auto& whole : split_lines(condarc)) {
+    auto line = std::string(trim(whole.substr(0, whole.find('#'))));
+    if (line.empty())
+      continue;
+    const bool key = line.find(':') != std::string::npos && !line.starts_with('-');
+    if (key)
+      inside = line.starts_with("envs_dirs:");
+    if (!inside)
+      continue;
+    for (auto& letter : line)
+      if (std::string_view("[],-\"'").find(letter) != std::string_view::npos &&
+          (letter != '-' || &letter == line.data()))
+        letter = ' ';
+    for (const auto& word : split_words(line))
+      if (word.starts_with('/'))
+        found.push_back(normalize_path(word));
+  }
+  return found;
+}
+
 Installations find_installations(sys::System& system, const std::vector<sys::User>& users) {
   HomeReader reader(system, system.mounts().value_or(sys::MountTable()));
   std::vector<const sys::User*> asked;
@@ -117,6 +141,13 @@ Installations find_installations(sys::System& system, const std::vector<sys::Use
       problem->path = homes[index];
       all.problems.push_back(unread(*problem));
     }
+    const auto condarc = found[index].hung() ? std::vector<Entry>()
+                                             : reader.read(user, {{.path = join_path(home, ".condarc"),
+                                                                   .read_bytes = k_condarc_bytes,
+                                                                   .links = sys::Links::none}});
+    for (const auto& one : condarc)
+      for (auto& path : environment_directories(one.content))
+        all.directories.push_back({user.name, std::move(path)});
     for (auto& installation : installations) {
       installation.user = user.name;
       installation.below = base_name(installation.path);

@@ -25,9 +25,18 @@ struct Installation {
   friend bool operator==(const Installation&, const Installation&) = default;
 };
 
+/// `envs_dirs` of a user's .condarc: further directories in which conda looks for environments.
+struct EnvironmentDirectory {
+  std::string user, path;
+  friend bool operator==(const EnvironmentDirectory&, const EnvironmentDirectory&) = default;
+};
+/// Of the text of a .condarc; without those of the home (`~`) and relative ones.
+std::vector<std::string> environment_directories(std::string_view condarc);
+
 struct Installations {
   std::vector<Installation> found; ///< by user in the order given, then those of the host
-  Diagnoses problems;              ///< homes that could not be read (SF312); a home that is not there is none
+  std::vector<EnvironmentDirectory> directories;
+  Diagnoses problems; ///< homes that could not be read (SF312); a home that is not there is none
   friend bool operator==(const Installations&, const Installations&) = default;
 };
 

@@ -10,7 +10,7 @@ namespace sharefs::exports {
 
 namespace {
 
-constexpr std::array k_programs{"exportfs", "rpc.nfsd", "rpc.mountd", "nfsv4.exportd", "rpcbind"};
+constexpr std::array k_server_programs{"exportfs", "rpc.nfsd", "rpc.mountd", "nfsv4.exportd", "rpcbind"};
 constexpr std::array k_units{"nfs-server.service", "nfs-kernel-server.service", "nfs-mountd.service", "rpcbind.socket",
                              "rpcbind.service"};
 /// comm of /proc is cut at 15 bytes; these are shorter.
@@ -23,13 +23,13 @@ sys::EntryQuery content_of(std::string path) {
 
 void find_programs(sys::System& system, ServerState& state) {
   sys::EntryRequest request;
-  for (const auto* program : k_programs)
+  for (const auto* program : k_server_programs)
     for (const auto* directory : {"/usr/sbin/", "/sbin/"}) // two directories on systems without merged /usr
       request.queries.push_back({.path = std::string(directory) + program, .follow = true});
   const auto entries = system.entries(request);
-  for (std::size_t i = 0; i < k_programs.size(); ++i)
+  for (std::size_t i = 0; i < k_server_programs.size(); ++i)
     if (entries[2 * i].kind != sys::EntryKind::file && entries[2 * i + 1].kind != sys::EntryKind::file)
-      state.missing.emplace_back(k_programs.at(i));
+      state.missing.emplace_back(k_server_programs.at(i));
 }
 
 /// `vers3=` of the section [nfsd] in nfs.conf(5), which rpc.nfsd and rpc.mountd read; nullopt: not set.

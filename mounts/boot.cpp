@@ -83,6 +83,8 @@ void add_unit_entries(const BootFacts& facts, std::vector<BootEntry>& found) {
 /// Words of a line as far as a simple command needs it: `mount -t nfs -o OPTIONS SERVER:/path /target`.
 void add_rc_local_entries(const BootFacts& facts, std::vector<BootEntry>& found) {
   constexpr std::string_view k_block = "# >>> sharefs ";
+  if ((facts.rc_mode & 0100U) == 0)
+    return; // never run
   std::string block;
   std::size_t number = 0;
   for (const auto& line : split_lines(facts.rc_local.value_or(""))) {
@@ -122,12 +124,12 @@ struct Wanted {
   std::optional<std::string> fstab, rc_local;
 };
 
-Result<Wanted> wanted_for(const BootFacts& facts, const MountPoint& point, BootWay way) {
+Result<Wanted> wanted_for(const BootFacts& facts, const MountPoint& point, BootWay way, bool systemd) {
   Wanted wanted;
   if (way == BootWay::none)
     return wanted;
   const bool waits =
-      !point.here && (way == BootWay::rc_local || way == BootWay::unit || (way == BootWay::fstab && facts.systemd));
+      !point.here && (way == BootWay::rc_local || way == BootWay::unit || (way == BootWay::fstab && systemd));
   if (waits && facts.program_is_shared)
     return fail(ErrorCode::failed, fmt::format("{} lies on a share, and is not there at boot", facts.program),
                 "install sharefs on this machine's own disk");
@@ -147,7 +149,7 @@ Result<Wanted> wanted_for(const BootFacts& facts, const MountPoint& point, BootW
   if (waits)
     wanted.units.service = units->service;
   if (way == BootWay::fstab) {
-    return fstab_line(point, !facts.systemd).map([&](std::string&& line) {
+    return fstab_line(point, !systemd).map([&](std::string&& line) {
       wanted.fstab = std::move(line);
       return wanted;
     });
@@ -160,19 +162,19 @@ Result<Wanted> wanted_for(const BootFacts& facts, const MountPoint& point, BootW
 
 class Planner {
  public:
-  Planner(const BootFacts& facts, BootPlan& result)
-      : m_facts(facts), m_result(result), m_entries(boot_entries(facts)), m_fstab(facts.fstab.value_or("")),
-        m_rc_local(facts.rc_local.value_or("")) {}
+  Planner(const BootFacts& facts, bool systemd, BootPlan& result)
+      : m_facts(facts), m_systemd(systemd), m_result(result), m_entries(boot_entries(facts)),
+        m_fstab(facts.fstab.value_or("")), m_rc_local(facts.rc_local.value_or("")) {}
 
   void add(const MountPoint& point) {
     const auto way = point.is_in_place()                ? BootWay::none
                      : point.boot != BootWay::automatic ? point.boot
-                     : m_facts.systemd                  ? BootWay::unit
+                     : m_systemd                        ? BootWay::unit
                                                         : BootWay::rc_local;
     const auto names = unit_names(point.target);
     if (way != BootWay::none && is_foreign(point, names))
       return;
-    const auto wanted = wanted_for(m_facts, point, way);
+    const auto wanted = wanted_for(m_facts, point, way, m_systemd);
     if (!wanted) {
       m_result.diagnoses.push_back(about(point, Severity::error, "SF235",
                                          "it cannot be mounted at boot: " + wanted.error().message,
@@ -199,7 +201,7 @@ class Planner {
     const bool units = !m_links.empty() || !m_removals.empty() || !m_files.empty();
     auto& plan = m_result.plan;
     plan.steps.insert(plan.steps.end(), m_files.begin(), m_files.end());
-    if (!m_written.empty() && m_facts.systemd) {
+    if (!m_written.empty() && m_systemd) {
       plan::RunTool verify{{"systemd-analyze", "verify", "--recursive-errors=no"}, {}, true};
       verify.argv.insert(verify.argv.end(), m_written.begin(), m_written.end());
       verify.silent = true;
@@ -207,7 +209,7 @@ class Planner {
     }
     plan.steps.insert(plan.steps.end(), m_links.begin(), m_links.end());
     plan.steps.insert(plan.steps.end(), m_removals.begin(), m_removals.end());
-    if (units && m_facts.systemd)
+    if (units && m_systemd)
       plan.add(k_boot_group, "systemd reads its units again", plan::RunTool{{"systemctl", "daemon-reload"}, {}, true});
   }
 
@@ -253,7 +255,7 @@ class Planner {
     }
     if (!text.empty() || !exists)
       return;
-    if (m_facts.systemd && name.ends_with(".service"))
+    if (m_systemd && name.ends_with(".service"))
       step(m_removals, "it waits no longer",
            plan::RunTool{{"systemctl", "stop", name}, {"systemctl", "daemon-reload"}});
     step(m_removals, m_why_not, plan::RemoveFile{path, found->second});
@@ -271,6 +273,7 @@ class Planner {
   }
 
   const BootFacts& m_facts;
+  bool m_systemd;
   BootPlan& m_result;
   std::vector<BootEntry> m_entries;
   std::string m_fstab, m_rc_local, m_why, m_why_not;
@@ -283,7 +286,6 @@ class Planner {
 
 BootFacts boot_facts(sys::System& system) {
   BootFacts facts;
-  facts.systemd = system.identity().systemd;
   auto first =
       system.entries({{{.path = k_unit_directory, .list = true}, {.path = "/etc/rc.d"}, {.path = "/proc/self/exe"}}});
   facts.rc_path = first[1].kind == sys::EntryKind::directory ? "/etc/rc.d/rc.local" : "/etc/rc.local";
@@ -325,9 +327,9 @@ std::vector<BootEntry> boot_entries(const BootFacts& facts) {
   return found;
 }
 
-BootPlan plan_boot(const BootFacts& facts, const std::vector<MountPoint>& points) {
+BootPlan plan_boot(const BootFacts& facts, bool systemd, const std::vector<MountPoint>& points) {
   BootPlan result;
-  Planner planner(facts, result);
+  Planner planner(facts, systemd, result);
   for (const auto& point : points)
     planner.add(point);
   planner.finish();

@@ -16,7 +16,6 @@ namespace sharefs::mounts {
 
 /// As the machine has it. Units are those of /etc/systemd/system, which win over fstab's and the distribution's.
 struct BootFacts {
-  bool systemd = false; ///< it runs
   std::optional<std::string> fstab;
   std::string rc_path; ///< where rc.local is, or would be: Debian's or the RHEL family's path
   std::optional<std::string> rc_local;
@@ -48,7 +47,7 @@ struct BootPlan {
   Diagnoses diagnoses; ///< SF234: something else mounts it at boot; SF235: it cannot be written
 };
 /// What makes each of `points` (decided) come back at boot by its own way and no other; a point whose way is `none`
-/// loses what sharefs wrote for it. What others wrote is never touched.
-BootPlan plan_boot(const BootFacts& facts, const std::vector<MountPoint>& points);
+/// loses what sharefs wrote for it. What others wrote is never touched. `systemd`: it runs here (sys::Identity).
+BootPlan plan_boot(const BootFacts& facts, bool systemd, const std::vector<MountPoint>& points);
 
 } // namespace sharefs::mounts

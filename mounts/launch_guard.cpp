@@ -6,17 +6,12 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <fmt/format.h>
 #include <set>
 
 namespace sharefs::mounts {
 
 namespace {
-
-constexpr const char* k_fstab = "/etc/fstab";
-constexpr const char* k_units = "/etc/systemd/system";
-constexpr std::size_t k_most_unit_bytes = 64U << 10U, k_most_fstab_bytes = 16U << 20U;
 
 bool is_of_name(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.' ||
@@ -55,31 +50,6 @@ std::string path_on(const Launch& launch, const std::string& target) {
   return {};
 }
 
-/// systemd.unit(5): `-` stands for `/`, `\xNN` for a byte.
-std::string unescaped(std::string_view unit) {
-  std::string path = "/";
-  for (std::size_t i = 0; i < unit.size(); ++i) {
-    unsigned byte = 0;
-    const bool escape = unit.substr(i, 2) == "\\x" && i + 4 <= unit.size() &&
-                        std::from_chars(unit.data() + i + 2, unit.data() + i + 4, byte, 16).ptr == unit.data() + i + 4;
-    path += escape ? static_cast<char>(byte) : unit[i] == '-' ? '/' : unit[i];
-    i += escape ? 3 : 0;
-  }
-  return path;
-}
-
-/// systemd.mount(5). A masked unit is a link to /dev/null: without text.
-bool is_network_unit(std::string_view text) {
-  bool remote = false;
-  for (const auto& line : split_lines(text)) {
-    const auto setting = trim(line);
-    if (setting.starts_with("Type="))
-      return sys::is_shared_fs_type(trim(setting.substr(5)));
-    remote = remote || (setting.starts_with("What=") && setting.find(":/") != std::string_view::npos);
-  }
-  return remote;
-}
-
 Diagnosis stopped(const std::string& path, const Expected& expected, std::string message) {
   const auto name = shell_quote(expected.name.empty() ? expected.target : expected.name);
   return {Severity::error,
@@ -92,55 +62,6 @@ Diagnosis stopped(const std::string& path, const Expected& expected, std::string
 }
 
 } // namespace
-
-std::vector<Expected> fstab_mounts(std::string_view text) {
-  std::vector<Expected> found;
-  std::size_t number = 0;
-  for (const auto& line : split_lines(text)) {
-    ++number;
-    const auto fields = split_words(line);
-    if (fields.size() < 4 || fields[0].starts_with('#') || !fields[1].starts_with('/') || fields[1] == "/")
-      continue;
-    const auto options = split(fields[3], ',');
-    if (sys::is_shared_fs_type(fields[2]) && std::ranges::count(options, "noauto") == 0)
-      found.push_back({normalize_path(decode_octal(fields[1])), "", fmt::format("{}:{}", k_fstab, number)});
-  }
-  return found;
-}
-
-std::vector<Expected> unit_mounts(const std::vector<std::string>& names, const std::string& directory) {
-  constexpr std::string_view k_suffix = ".mount";
-  std::vector<Expected> found;
-  for (const auto& name : names)
-    if (name.ends_with(k_suffix) && name != "-.mount")
-      found.push_back({normalize_path(unescaped(std::string_view(name).substr(0, name.size() - k_suffix.size()))), "",
-                       join_path(directory, name)});
-  return found;
-}
-
-std::vector<Expected> machine_mounts(sys::System& system) {
-  const auto files = system.entries(
-      {{{.path = k_fstab, .follow = true, .read_bytes = k_most_fstab_bytes}, {.path = k_units, .list = true}}});
-  auto found = fstab_mounts(files.front().content);
-  const auto& names = files.back().names;
-  const auto units = unit_mounts(names, k_units);
-  if (units.empty())
-    return found;
-  sys::EntryRequest questions;
-  for (const auto& unit : units)
-    questions.queries.push_back({.path = unit.origin, .follow = true, .read_bytes = k_most_unit_bytes});
-  for (const auto& name : names)
-    if (name.ends_with(".wants") || name.ends_with(".requires"))
-      questions.queries.push_back({.path = join_path(k_units, name), .list = true});
-  const auto answers = system.entries(questions);
-  std::set<std::string> enabled;
-  for (const auto& answer : answers)
-    enabled.insert(answer.names.begin(), answer.names.end());
-  for (std::size_t index = 0; index < units.size() && index < answers.size(); ++index)
-    if (enabled.contains(base_name(units[index].origin)) && is_network_unit(answers[index].content))
-      found.push_back(units[index]);
-  return found;
-}
 
 Diagnoses guard_launch(sys::System& system, const std::vector<Expected>& expected, const Launch& launch,
                        std::chrono::milliseconds deadline) {

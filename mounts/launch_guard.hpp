@@ -13,18 +13,9 @@ namespace sharefs::mounts {
 struct Expected {
   std::string target; ///< absolute, normalized
   std::string name;   ///< of sharefs.yaml; else empty
-  std::string origin; ///< who says so: "sharefs.yaml:12", "/etc/fstab:3", a unit's file
+  std::string origin; ///< who says so: "sharefs.yaml:12", or BootEntry::origin
   friend bool operator==(const Expected&, const Expected&) = default;
 };
-
-/// Of fstab(5): the network file systems that are mounted at boot.
-std::vector<Expected> fstab_mounts(std::string_view text);
-/// Of the names of units (systemd.unit(5), systemd-escape(1)): those of mounts, "data-share.mount" is /data/share.
-std::vector<Expected> unit_mounts(const std::vector<std::string>& names, const std::string& directory);
-/// What this machine's fstab and the enabled units of network file systems in /etc/systemd/system say. A local disk
-/// that is not there stops no job: many machines have a masked tmp.mount, or a line for a disk that is seldom plugged
-/// in.
-std::vector<Expected> machine_mounts(sys::System& system);
 
 struct Launch {
   std::vector<std::string> words;       ///< of the command

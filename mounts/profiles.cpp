@@ -1,6 +1,7 @@
 #include "mounts/profiles.hpp"
 
 #include "base/text.hpp"
+#include "mounts/compare.hpp"
 #include "mounts/options.hpp"
 
 #include <algorithm>
@@ -59,6 +60,27 @@ Result<MountPoint> decide(MountPoint point, const sys::NfsProbe* server) {
     settings = override_settings(std::move(settings), pinned(*profile, server));
   point.options = override_settings(std::move(settings), point.options);
   return point;
+}
+
+std::vector<std::string> options_beside_safe(const sys::MountEntry& mount) {
+  constexpr auto k_kernels_defaults =
+      std::to_array<std::string_view>({"timeo=600", "retrans=2", "sec=sys", "relatime"});
+  constexpr auto k_negotiated = std::to_array<std::string_view>({"rsize", "wsize", "nconnect"});
+  // As `safe` is decided for a server that offers version 4.
+  const auto safe = parse_options({std::string(k_profiles.front().options), "vers=4.2", "proto=tcp"});
+  std::vector<std::string> options;
+  for (const auto& one : compare_options(safe, mount))
+    if (one.fault) // what mountinfo shows by silence stands in parentheses
+      options.push_back(one.actual.starts_with('(') ? one.actual.substr(1, one.actual.size() - 2) : one.actual);
+  const auto shown = shown_settings(mount);
+  if (const auto* connections = find_setting(shown, "nconnect");
+      connections == nullptr || connections->value != std::to_string(k_profiles.front().connections))
+    options.push_back(connections == nullptr ? "nconnect=1" : connections->text);
+  for (const auto& one : parse_options({remount_options(mount)}))
+    if (find_setting(safe, one.key) == nullptr && std::ranges::count(k_kernels_defaults, one.text) == 0 &&
+        std::ranges::count(k_negotiated, one.key) == 0)
+      options.push_back(one.text);
+  return options;
 }
 
 std::vector<std::string> notes_on(const MountPoint& point) {

@@ -2,6 +2,7 @@
 // Mount profiles: named sets of options, and how a mount point gets every option decided.
 #include "base/result.hpp"
 #include "mounts/mount_point.hpp"
+#include "sys/mounts/mount_table.hpp"
 #include "sys/nfs/nfs_probe.hpp"
 
 #include <string>
@@ -14,6 +15,10 @@ namespace sharefs::mounts {
 /// the server answers; to nothing without an answer (nullptr) or one that does not reach NFS. `config` error with a
 /// "did you mean" hint for an unknown profile.
 Result<MountPoint> decide(MountPoint point, const sys::NfsProbe* server);
+
+/// The options that a point needs beside profile `safe` to be mounted as `mount` is now: no right or behaviour changes
+/// when sharefs.yaml takes it over.
+std::vector<std::string> options_beside_safe(const sys::MountEntry& mount);
 
 /// What a person should know before the mount is made: the consequences of its options, and the unpinned version.
 std::vector<std::string> notes_on(const MountPoint& point);

@@ -10,6 +10,7 @@ namespace sharefs::mounts {
 namespace {
 
 constexpr uid_t k_nobody = 65534;
+constexpr std::chrono::milliseconds k_clock_skew{2000}; ///< less disturbs nobody who compares times
 
 bool is_read_only(const MountPoint& point) {
   const auto* access = find_setting(point.options, "access");
@@ -39,6 +40,28 @@ Diagnosis squashed(const MountPoint& point, const sys::Entry& answer) {
                "normal for a directory of root; give it a group by `access:` of its export, or test as a user");
 }
 
+/// What a file that was written tells: whose it became, and when.
+void judge_made(const MountPoint& point, const sys::TestFile& made, std::uint32_t writer, Diagnoses& found) {
+  const auto seconds = std::chrono::abs(made.ahead).count() / 1000;
+  if (std::chrono::abs(made.ahead) >= k_clock_skew)
+    found.push_back(about(point, Severity::warning, "SF236",
+                          fmt::format("the clock of its server is {} s {} this host's", seconds,
+                                      made.ahead.count() < 0 ? "behind" : "ahead of"),
+                          "let both follow one time server (chrony, systemd-timesyncd)"));
+  if (made.uid == writer)
+    return;
+  if (writer == 0)
+    found.push_back(about(
+        point, Severity::info, "SF237",
+        fmt::format("what root of this host writes there belongs to uid {}: the server squashes root", made.uid)));
+  else
+    found.push_back(about(point, Severity::warning, "SF237",
+                          fmt::format("a file that uid {} wrote there belongs to uid {}{}", writer, made.uid,
+                                      made.uid == k_nobody ? " (nobody)" : ""),
+                          "all_squash or anonuid of the export, or id mapping of NFS 4: the same Domain in "
+                          "/etc/idmapd.conf on both sides"));
+}
+
 } // namespace
 
 std::optional<sys::User> likely_writer(const sys::Entry& directory) {
@@ -59,7 +82,7 @@ Verification verify(sys::System& system, const std::vector<MountPoint>& points, 
     request.queries.push_back(
         {.path = point.target, .list = is_read_only(point), .space = true, .write_test = !is_read_only(point)});
   const auto answers = points.empty() ? std::vector<sys::Entry>() : system.entries(request);
-  const bool root = system.identity().uid == 0;
+  const auto self = system.identity().uid;
   for (std::size_t index = 0; index < answers.size() && index < points.size(); ++index) {
     const auto& point = points[index];
     auto answer = answers[index];
@@ -67,7 +90,7 @@ Verification verify(sys::System& system, const std::vector<MountPoint>& points, 
     if (answer.space)
       verified.latency = answer.space->latency;
     // Root was refused: once more as somebody who may.
-    const bool squashes = request.queries[index].write_test && is_refused(answer) && root && answer.exists();
+    const bool squashes = request.queries[index].write_test && is_refused(answer) && self == 0 && answer.exists();
     const auto writer = squashes ? likely_writer(answer) : std::nullopt;
     if (writer) {
       const auto second = system.entries({{{.path = point.target, .write_test = true}}, deadline, writer});
@@ -79,6 +102,8 @@ Verification verify(sys::System& system, const std::vector<MountPoint>& points, 
     const bool refused = squashes && is_refused(answer);
     verified.ok = answer.error_number == 0 || refused;
     verified.written = answer.error_number == 0 && request.queries[index].write_test;
+    if (answer.error_number == 0 && answer.made)
+      judge_made(point, *answer.made, verified.as.empty() ? self : writer->uid, all.diagnoses);
     if (answer.error_number != 0)
       all.diagnoses.push_back(refused ? squashed(point, answer) : failure(point, answer));
     all.results.push_back(std::move(verified));

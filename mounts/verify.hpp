@@ -22,7 +22,8 @@ struct Verified {
 
 struct Verification {
   std::vector<Verified> results; ///< in the order of the points
-  Diagnoses diagnoses;           ///< SF216 read-only, SF227 root is squashed, SF228 it does not work, SF230 full
+  Diagnoses diagnoses;           ///< SF216 read-only, SF227 root is squashed, SF228 it does not work, SF230 full,
+                                 ///< SF236 the server's clock, SF237 whose the file became
 };
 
 /// All mounts in one request. Root that the server squashes tries again as somebody who may write: the owner of the

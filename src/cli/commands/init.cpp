@@ -85,7 +85,7 @@ Result<int> run_init(Context& context, const Arguments& arguments) {
     return fail(there.error());
   if (auto allowed = print ? Result<void>{} : check_permission(context, path); !allowed)
     return fail(allowed.error());
-  const auto facts = find_init_facts(context.system, context.flags.root == "/");
+  const auto facts = find_init_facts(context.system, context.flags.root == "/", arguments.flag("import"));
   if (!facts)
     return fail(facts.error());
   if (print)
@@ -114,10 +114,14 @@ extern const CommandSpec k_init_command{
                    "What was not found stands there as an example in comments. A file that exists is never "
                    "overwritten.",
     .example = "sudo sharefs init                   # writes /etc/sharefs/sharefs.yaml\n"
+               "sudo sharefs init --import          # a cluster that was set up by hand\n"
                "sharefs init --output sharefs.yaml --yes\n"
                "sharefs init --output -             # only shows it",
     .effect = Effect::changes,
-    .options = {{.names = "--output",
+    .options = {{.names = "--import",
+                 .help = "take over exactly what is there: rights and options as they are, mounts of fstab, units and "
+                         "rc.local, what servers export, hostfiles"},
+                {.names = "--output",
                  .value = "FILE",
                  .help = "write this file instead of the one that is read; - prints it"}},
     .run = run_init,

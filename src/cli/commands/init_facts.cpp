@@ -1,8 +1,10 @@
 #include "cli/commands/init_facts.hpp"
 
 #include "base/path.hpp"
+#include "base/source.hpp"
 #include "base/text.hpp"
 #include "exports/host.hpp"
+#include "mounts/probe.hpp"
 
 #include <algorithm>
 #include <array>
@@ -14,6 +16,7 @@ namespace {
 
 constexpr unsigned k_first_person = 1000, k_last_person = 59'999; // UID_MIN and UID_MAX of Debian's login.defs
 constexpr std::size_t k_most_people = 1000;
+constexpr std::chrono::milliseconds k_server_deadline{3000};
 constexpr std::array<std::string_view, 5> k_of_containers{"/var/lib/docker", "/var/lib/containers", "/var/lib/kubelet",
                                                           "/var/snap", "/run"};
 
@@ -68,6 +71,38 @@ std::vector<sys::User> homes_to_look_into(const sys::System& system, const sys::
   return users;
 }
 
+/// What only --import asks for. Servers all at once, of hostfiles those at the usual places and on the shares.
+void import_facts(sys::System& system, bool live, InitFacts& facts) {
+  facts.exact = true;
+  for (auto& entry : mounts::boot_entries(mounts::boot_facts(system)))
+    if (!entry.ours)
+      facts.boot.push_back(std::move(entry));
+  if (!live)
+    return;
+  mounts::ProbeRequest request;
+  request.server_deadline = k_server_deadline;
+  const auto ask = [&](const std::string& source, const std::string& target) {
+    const auto remote = parse_source(source);
+    if (!remote.server.empty())
+      request.wanted.push_back({.server = remote.server, .path = remote.path, .target = target});
+  };
+  for (const auto& mount : facts.mounts)
+    ask(mount.source, mount.target);
+  for (const auto& entry : facts.boot)
+    ask(entry.source, entry.target);
+  if (auto seen = mounts::probe(system, request))
+    facts.servers = std::move(seen->servers);
+
+  sys::EntryRequest hostfiles;
+  for (const std::string directory : {"/job", "/etc/sharefs", "/etc", "/root"}) // the first is DeepSpeed's default
+    hostfiles.queries.push_back({.path = join_path(directory, "hostfile")});
+  for (const auto& mount : facts.mounts)
+    hostfiles.queries.push_back({.path = join_path(mount.target, "hostfile")});
+  const auto answers = system.entries(hostfiles);
+  const auto found = std::ranges::find(answers, sys::EntryKind::file, &sys::Entry::kind);
+  facts.hostfile = found == answers.end() ? "" : found->path;
+}
+
 } // namespace
 
 std::vector<sys::User> people(std::string_view passwd) {
@@ -92,7 +127,7 @@ std::vector<sys::MountEntry> own_nfs_mounts(const sys::MountTable& table) {
   return own;
 }
 
-Result<InitFacts> find_init_facts(sys::System& system, bool live) {
+Result<InitFacts> find_init_facts(sys::System& system, bool live, bool import) {
   InitFacts facts;
   auto host = exports::read_host_files(system.files());
   if (!host)
@@ -102,6 +137,8 @@ Result<InitFacts> find_init_facts(sys::System& system, bool live) {
   if (!live) {
     const auto name = system.files().read_if_exists("/etc/hostname");
     facts.hostname = name && *name ? std::string(trim(**name)) : "";
+    if (import)
+      import_facts(system, live, facts);
     return facts;
   }
   facts.hostname = self.hostname;
@@ -112,6 +149,8 @@ Result<InitFacts> find_init_facts(sys::System& system, bool live) {
   facts.table = std::move(*table);
   facts.mounts = own_nfs_mounts(facts.table);
   facts.conda = conda::find_installations(system, homes_to_look_into(system, self));
+  if (import)
+    import_facts(system, live, facts);
   return facts;
 }
 

@@ -2,8 +2,11 @@
 // What `sharefs init` finds on a host, as values for the text that it writes.
 #include "conda/installations.hpp"
 #include "exports/parse.hpp"
+#include "mounts/boot.hpp"
+#include "sys/nfs/nfs_probe.hpp"
 #include "sys/system.hpp"
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +20,11 @@ struct InitFacts {
   std::vector<sys::MountEntry> mounts;       ///< NFS mounts a person made, in the order of the table
   sys::MountTable table;                     ///< to tell what lies on shared storage
   conda::Installations conda;
+  // With --import:
+  bool exact = false;                           ///< mounts keep every option that they have now
+  std::vector<mounts::BootEntry> boot;          ///< what mounts NFS at boot, but for what sharefs wrote
+  std::map<std::string, sys::NfsProbe> servers; ///< those of all mounts, by the name that the mounts use
+  std::string hostfile;                         ///< empty: none was found
 };
 
 /// People of /etc/passwd (passwd(5)): root and those with an id from 1000 to 59999, without those that cannot log in.
@@ -27,7 +35,8 @@ std::vector<sys::User> people(std::string_view passwd);
 /// crossed into another file system of the same server.
 std::vector<sys::MountEntry> own_nfs_mounts(const sys::MountTable& table);
 
-/// Everything with a deadline. With `live` false only files below the root are read. Errors: files that cannot be read.
-Result<InitFacts> find_init_facts(sys::System& system, bool live);
+/// Everything with a deadline. With `live` false only files below the root are read. `import`: also what only --import
+/// needs. Errors: files that cannot be read.
+Result<InitFacts> find_init_facts(sys::System& system, bool live, bool import);
 
 } // namespace sharefs::cli

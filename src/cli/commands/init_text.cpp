@@ -8,6 +8,7 @@
 #include "config/load.hpp"
 #include "config/values.hpp"
 #include "config/yaml_text.hpp"
+#include "mounts/profiles.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -117,13 +118,28 @@ std::set<std::string> named_servers(const InitFacts& facts) {
   return names;
 }
 
+/// What other servers said that they export: their own sharefs.yaml, or `init --import` there, knows the options.
+std::string exports_of_others(const InitFacts& facts) {
+  std::string text;
+  for (const auto& [name, probe] : facts.servers) {
+    std::vector<std::string> exports;
+    for (const auto& one : probe.exports)
+      exports.push_back(fmt::format("{} to {}", one.directory, one.clients.empty() ? "everyone" : few(one.clients)));
+    text += visible(fmt::format("# {} {}", name,
+                                exports.empty() ? "did not say what it exports" : "exports " + join(exports, "; "))) +
+            "\n";
+  }
+  return text;
+}
+
 std::string servers_section(const InitFacts& facts) {
   const auto found = exports_of(facts);
   auto others = named_servers(facts);
   others.erase(host_name(facts));
   std::string text(k_servers_head);
   if (found.empty() && others.empty())
-    return text + "# None was found on this host. For example:\n" + commented(k_servers_example, "");
+    return text + exports_of_others(facts) + "# None was found on this host. For example:\n" +
+           commented(k_servers_example, "");
   const bool foreign = std::ranges::any_of(found, [](const FoundExport& entry) {
     return std::ranges::any_of(entry.origins,
                                [](const std::string& origin) { return !origin.starts_with(exports::k_own_file); });
@@ -136,7 +152,7 @@ std::string servers_section(const InitFacts& facts) {
     if (!file.complete)
       text += fmt::format("# {} has an error, and exportfs does not read on behind it: `sharefs export check`.\n",
                           visible(file.name));
-  text += "servers:\n";
+  text += exports_of_others(facts) + "servers:\n";
   if (!found.empty()) {
     const auto address = facts.addresses.empty() ? host_name(facts) : facts.addresses.front();
     text += fmt::format("  {}:\n    address: {}", host_name(facts), yaml_scalar(address));
@@ -180,11 +196,11 @@ std::string mount_name(const std::string& target, std::map<std::string, int>& ta
       return name;
 }
 
-/// The mount's server as the file names it.
-std::string from_of(const sys::MountEntry& mount, const InitFacts& facts) {
-  const auto remote = parse_source(mount.source);
+/// A mount's source, its server as the file names it.
+std::string from_of(const std::string& source, const InitFacts& facts) {
+  const auto remote = parse_source(source);
   if (remote.server.empty())
-    return mount.source;
+    return source;
   const bool own = std::ranges::find(facts.addresses, remote.server) != facts.addresses.end();
   const bool exporting =
       std::ranges::any_of(facts.exports, [](const exports::ExportsFile& file) { return !file.exports.empty(); });
@@ -192,26 +208,61 @@ std::string from_of(const sys::MountEntry& mount, const InitFacts& facts) {
   return format_source(server, normalize_path(remote.path));
 }
 
+/// `options: [...]` of a mount as it is now.
+std::string options_text(const std::vector<std::string>& options) {
+  return options.empty() ? "" : list("    ", "options", options);
+}
+
+/// Profile and options that come near a running mount, or, with --import, are just its own.
+std::string behaviour_text(const sys::MountEntry& mount, bool exact) {
+  if (exact)
+    return "    profile: safe\n" + options_text(mounts::options_beside_safe(mount));
+  const bool soft = has_option(mount.super_options, "soft");
+  const bool read_only = has_option(mount.options, "ro") || has_option(mount.super_options, "ro");
+  return std::string(soft ? "    profile: recipe  # it is soft: a server that is away makes writes fail. `safe` waits "
+                            "instead\n"
+                          : "    profile: safe\n") +
+         (read_only ? "    options: [ro]\n" : "");
+}
+
+/// What fstab, a unit or rc.local says, without what is for them alone.
+std::vector<std::string> boot_options(const mounts::BootEntry& entry) {
+  auto options = split(entry.options, ',');
+  std::erase_if(options, [](const std::string& word) {
+    return word.empty() || word == "defaults" || word == "_netdev" || word == "nofail" || word == "auto" ||
+           word == "bg" || word.starts_with("x-");
+  });
+  return options;
+}
+
+/// Who mounts it at boot: left alone, until the person wants sharefs to do it.
+std::string boot_text(const InitFacts& facts, const std::string& target) {
+  for (const auto& entry : facts.boot)
+    if (entry.target == target)
+      return fmt::format("    boot: none  # {} does it\n", visible(entry.origin));
+  return "";
+}
+
 std::string mounts_section(const InitFacts& facts) {
   std::string text(k_mounts_head);
-  if (facts.mounts.empty())
+  if (facts.mounts.empty() && facts.boot.empty())
     return text + "# No NFS mount was found on this host. For example:\n" + commented(k_mounts_example, "");
   text += "mounts:\n";
   std::map<std::string, int> taken;
-  for (const auto& mount : facts.mounts) {
-    const bool soft = has_option(mount.super_options, "soft");
-    const bool read_only = has_option(mount.options, "ro") || has_option(mount.super_options, "ro");
-    const auto from = from_of(mount, facts);
-    auto entry = fmt::format("  {}:\n", mount_name(mount.target, taken));
-    entry += fmt::format("    from: {}\n", yaml_scalar(from));
-    entry += fmt::format("    at: {}\n", yaml_scalar(mount.target));
-    entry += soft ? "    profile: recipe  # it is soft: a server that is away makes writes fail. `safe` waits instead\n"
-                  : "    profile: safe\n";
-    if (read_only)
-      entry += "    options: [ro]\n";
-    text += fmt::format("  # now {}\n", visible(mount.super_options));
-    text += usable("mounts:\n" + entry, entry, "  ");
-  }
+  std::set<std::string> targets;
+  const auto add = [&](const std::string& comment, const std::string& from, const std::string& target,
+                       const std::string& rest) {
+    if (!targets.insert(target).second)
+      return;
+    const auto entry = fmt::format("  {}:\n    from: {}\n    at: {}\n{}{}", mount_name(target, taken),
+                                   yaml_scalar(from), yaml_scalar(target), rest, boot_text(facts, target));
+    text += fmt::format("  # {}\n", visible(comment)) + usable("mounts:\n" + entry, entry, "  ");
+  };
+  for (const auto& mount : facts.mounts)
+    add("now " + mount.super_options, from_of(mount.source, facts), mount.target, behaviour_text(mount, facts.exact));
+  for (const auto& entry : facts.boot)
+    add("not mounted now; " + entry.origin, from_of(entry.source, facts), entry.target,
+        "    profile: safe\n" + options_text(boot_options(entry)));
   return text;
 }
 
@@ -248,6 +299,13 @@ FoundStore find_store(const InitFacts& facts) {
     if (!whole && base_name(target) == environment)
       stores[store->second].environments.insert(environment);
   };
+  for (const auto& [user, path] : facts.conda.directories)
+    if (const auto* owner = facts.table.owner_of(path); owner != nullptr && sys::is_shared_fs_type(owner->fs_type)) {
+      const auto [store, is_new] = known.try_emplace({path, false}, stores.size());
+      if (is_new)
+        stores.push_back({path, false, {}, {}});
+      stores[store->second].users.insert(user);
+    }
   for (const auto& installation : facts.conda.found) {
     if (installation.envs_is_link)
       take_link(installation, installation.envs_link, "");
@@ -323,12 +381,14 @@ std::string conda_section(const InitFacts& facts) {
 
 std::string rest_section(const InitFacts& facts) {
   const auto share = facts.mounts.empty() ? "/data/share" : facts.mounts.front().target;
+  const auto hostfile = facts.hostfile.empty() ? join_path(share, "hostfile") : facts.hostfile;
+  const auto nodes = "nodes:\n  hostfile: " + yaml_scalar(hostfile) + "\n";
   return "# Where `sharefs run` puts caches that must not lie on shared storage: on each node's own disk.\n"
          "caches:\n"
          "  local: /var/cache/sharefs\n"
          "\n"
          "# The nodes of the cluster, one `HOST slots=GPUS` per line as DeepSpeed has it.\n" +
-         commented("nodes:\n  hostfile: " + yaml_scalar(join_path(share, "hostfile")) + "\n", "");
+         (facts.hostfile.empty() ? commented(nodes, "") : nodes);
 }
 
 } // namespace

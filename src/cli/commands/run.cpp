@@ -8,6 +8,7 @@
 #include "cli/commands/cachefix_choices.hpp"
 #include "cli/commands/mount_support.hpp"
 #include "cli/exit_code.hpp"
+#include "mounts/boot.hpp"
 #include "mounts/launch_guard.hpp"
 
 #include <algorithm>
@@ -109,8 +110,8 @@ Result<void> check_mounts(Context& context, const cachefix::Sanitized& decision,
   const config::Config* const config = loaded ? *loaded : nullptr;
   for (const auto& mount : config == nullptr ? std::vector<config::Mount>() : config->mounts)
     expected.push_back({normalize_path(mount.at), mount.name, mount.origin.text()});
-  for (auto& one : mounts::machine_mounts(context.system))
-    expected.push_back(std::move(one));
+  for (const auto& one : mounts::boot_entries(mounts::boot_facts(context.system)))
+    expected.push_back({one.target, "", one.origin});
   const mounts::Launch launch{decision.argv, environment_of(context.host.environment, decision),
                               context.host.working_directory};
   auto found = mounts::guard_launch(context.system, expected, launch, k_mount_deadline);

@@ -30,6 +30,13 @@ struct Space {
   friend bool operator==(const Space&, const Space&) = default;
 };
 
+/// The file that a write test made.
+struct TestFile {
+  std::uint32_t uid = 0;              ///< whose it became
+  std::chrono::milliseconds ahead{0}; ///< its time, as far as it lies before (negative) or behind the test itself
+  friend bool operator==(const TestFile&, const TestFile&) = default;
+};
+
 struct EntryQuery {
   std::string path;           ///< absolute, as seen from inside the root
   bool follow = false;        ///< the link at the end, too
@@ -67,6 +74,7 @@ struct Entry {
   std::vector<std::string> names; ///< of a directory, sorted
   std::string content;
   std::optional<Space> space;
+  std::optional<TestFile> made; ///< by EntryQuery::write_test
   // Where `resolved` lies, by the mount table alone.
   std::string mount;   ///< target of the mount; empty for an empty table
   std::string fs_type; ///< of that

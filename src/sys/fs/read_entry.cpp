@@ -62,11 +62,26 @@ Fd create_probe_file(int directory, const std::string& name) {
   return file;
 }
 
+/// Owner and time as the server has set them.
+void note_made(int file, std::chrono::system_clock::time_point started, Entry& entry) {
+  using namespace std::chrono;
+  struct stat status{};
+  if (::fstat(file, &status) != 0)
+    return;
+  const auto ended = system_clock::now();
+  const system_clock::time_point written(seconds(status.st_mtim.tv_sec) +
+                                         duration_cast<system_clock::duration>(nanoseconds(status.st_mtim.tv_nsec)));
+  entry.made = TestFile{status.st_uid, duration_cast<milliseconds>(written < started ? written - started
+                                                                   : written > ended ? written - ended
+                                                                                     : system_clock::duration(0))};
+}
+
 /// Write, fsync, read back, compare and delete. 0 or errno; EIO for bytes that come back changed.
-int test_writing(int directory, const Step& begin) {
+int test_writing(int directory, const Step& begin, Entry& entry) {
   const std::string name = probe_file_name();
   const std::string content = name + "\n";
   begin("create");
+  const auto started = std::chrono::system_clock::now();
   const Fd file = create_probe_file(directory, name);
   if (!file)
     return errno;
@@ -77,6 +92,7 @@ int test_writing(int directory, const Step& begin) {
     begin("fsync");
     if (::fsync(file.get()) != 0)
       return errno;
+    note_made(file.get(), started, entry);
     begin("read");
     // The pages are in this host's cache; without them the read goes to the server.
     ::posix_fadvise(file.get(), 0, 0, POSIX_FADV_DONTNEED);
@@ -138,7 +154,7 @@ int read_more(const EntryQuery& query, const Walked& found, const Step& begin, E
   if (error == 0 && query.write_test) {
     begin("opening");
     const Fd directory = open_found(found, O_DIRECTORY);
-    error = directory ? test_writing(directory.get(), begin) : errno;
+    error = directory ? test_writing(directory.get(), begin, entry) : errno;
   }
   return error;
 }

@@ -17,9 +17,12 @@ Entry read_entry(int root, const EntryQuery& query, const MountTargets& stop_at,
 template <WireOf<Space> S> auto wire_fields(S& s) {
   return std::tie(s.latency, s.size_bytes, s.free_bytes, s.files, s.free_files);
 }
+template <WireOf<TestFile> T> auto wire_fields(T& t) {
+  return std::tie(t.uid, t.ahead);
+}
 template <WireOf<Entry> E> auto wire_fields(E& e) {
   return std::tie(e.path, e.resolved, e.ancestor, e.kind, e.error_number, e.detail, e.link_target, e.mode, e.uid, e.gid,
-                  e.size, e.device, e.inode, e.links, e.mtime, e.writable, e.names, e.content, e.space);
+                  e.size, e.device, e.inode, e.links, e.mtime, e.writable, e.names, e.content, e.space, e.made);
 }
 
 } // namespace sharefs::sys

@@ -97,3 +97,12 @@ TEST_CASE("without root only the own home is read", "[conda]") {
   for (const auto& question : machine.asked())
     CHECK(question.find("/home/bob") == std::string::npos);
 }
+
+TEST_CASE("the directories of a .condarc", "[conda]") {
+  using Paths = std::vector<std::string>;
+  CHECK(environment_directories("") == Paths{});
+  CHECK(environment_directories("channels:\n  - /not/this\nenvs_dirs:  # ours\n  - /data/share/conda/\n"
+                                "- \"/data/my-envs\"\n  - ~/envs\n  - relative\npkgs_dirs:\n  - /nor/this\n") ==
+        Paths{"/data/share/conda", "/data/my-envs"});
+  CHECK(environment_directories("envs_dirs: [/a, '/b']\nx: 1\n- /c\n") == Paths{"/a", "/b"});
+}

@@ -39,7 +39,7 @@ struct Machine {
     auto point = share();
     point.boot = way;
     point.options = parse_options({options});
-    return plan_boot(boot_facts(system), {point});
+    return plan_boot(boot_facts(system), system.machine.identity.systemd, {point});
   }
   /// Every step of it; the plan after that must be empty.
   void apply(BootWay way) {
@@ -156,7 +156,9 @@ TEST_CASE("an rc.local that is switched off is not switched on with all that is 
 
 TEST_CASE("only network file systems that are mounted at boot are expected") {
   Machine machine;
-  machine.put("/etc/fstab", "/dev/sdb1 /disk ext4 defaults 0 0\ns:/x /a nfs4 defaults 0 0\ns:/x /b nfs noauto 0 0\n");
+  machine.put("/etc/fstab",
+              "/dev/sdb1 /disk ext4 defaults 0 0\ns:/x /my\\040a nfs4 defaults 0 0\ns:/x /b nfs noauto 0 0\n"
+              "swap none swap sw 0 0\nshort line\n");
   const auto unit = [&](const std::string& name, const std::string& text, bool enabled) {
     machine.put("/etc/systemd/system/" + name, text);
     if (enabled)
@@ -167,20 +169,23 @@ TEST_CASE("only network file systems that are mounted at boot are expected") {
   unit("e.mount", "[Mount]\nWhat=tmpfs\nType=tmpfs\n", true);
   unit("f.mount", "[Mount]\nWhat=s:/x\n", false);
   unit("f.automount", "[Automount]\n", true);
+  unit("-.mount", "[Mount]\nWhat=s:/x\n", true);
+  fs::create_symlink("/dev/null", machine.at("/etc/systemd/system/tmp.mount")); // masked
+  machine.put("/etc/rc.local", "#!/bin/sh\nmount -t nfs s:/x /off\n", 0644);    // never run
   const auto entries = machine.entries();
   REQUIRE(entries.size() == 3);
-  CHECK(entries[0] == BootEntry{BootWay::fstab, "/a", "s:/x", "defaults", "/etc/fstab:2", false});
+  CHECK(entries[0] == BootEntry{BootWay::fstab, "/my a", "s:/x", "defaults", "/etc/fstab:2", false});
   CHECK(entries[1] == BootEntry{BootWay::unit, "/c", "s:/x", "", "/etc/systemd/system/c.mount", false});
   CHECK(entries[2] == BootEntry{BootWay::automount, "/f", "s:/x", "", "/etc/systemd/system/f.mount", false});
 }
 
 TEST_CASE("sharefs on a share is no help at boot") {
   BootFacts facts;
-  facts.systemd = facts.program_is_shared = true;
+  facts.program_is_shared = true;
   facts.program = "/data/share/bin/sharefs";
   auto point = share();
   point.boot = BootWay::unit;
-  const auto plan = plan_boot(facts, {point});
+  const auto plan = plan_boot(facts, true, {point});
   CHECK(plan.plan.empty());
   CHECK(has_code(plan.diagnoses, "SF235"));
 }

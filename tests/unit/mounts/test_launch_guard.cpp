@@ -60,38 +60,3 @@ TEST_CASE("a mount that answers, an automounter, and a local disk are there; a s
   CHECK(said(nfs, launch, ETIMEDOUT).find("/data/share is hung") != std::string::npos);
   CHECK(said(nfs, {{"true"}, {}, "/data/share"}, ETIMEDOUT).empty()); // a shell stands there: nothing is asked for
 }
-
-TEST_CASE(
-    "of this machine only enabled network mounts count: not a masked tmp.mount, nor a disk that is not plugged in") {
-  ScriptedSystem system;
-  const auto list = [&](const std::string& path, std::vector<std::string> names) {
-    system.machine.entries[path].kind = sys::EntryKind::directory;
-    system.machine.entries[path].names = std::move(names);
-  };
-  list("/etc/systemd/system",
-       {"data-share.mount", "mnt-disk.mount", "old.mount", "remote-fs.target.wants", "tmp.mount"});
-  list("/etc/systemd/system/remote-fs.target.wants", {"data-share.mount", "mnt-disk.mount", "tmp.mount"});
-  test::add_file(system, "/etc/systemd/system/data-share.mount", "[Mount]\nWhat=srv:/x\nWhere=/data/share\n");
-  test::add_file(system, "/etc/systemd/system/mnt-disk.mount", "[Mount]\nWhat=/dev/sdb1\nType=ext4\n");
-  test::add_file(system, "/etc/systemd/system/old.mount", "[Mount]\nWhat=srv:/old\nType=nfs\n");
-  test::add_file(system, "/etc/systemd/system/tmp.mount", "");
-  test::leave_rest_missing(system);
-  const auto found = machine_mounts(system);
-  REQUIRE(found.size() == 1);
-  CHECK(found[0].target == "/data/share");
-  CHECK(fstab_mounts("/dev/sdc1 /media/usb ext4 nofail 0 0\n").empty());
-}
-
-TEST_CASE("what fstab and units want") {
-  const auto targets = [](const std::vector<Expected>& all) {
-    std::string text;
-    for (const auto& one : all)
-      text += one.target + " (" + one.origin + ") ";
-    return text;
-  };
-  CHECK(targets(fstab_mounts("# comment\n\nUUID=1 / ext4 defaults 0 1\nsrv:/x /data/my\\040share nfs rw,nofail 0 0\n"
-                             "srv:/y /y nfs noauto,rw\nswap none swap sw 0 0\nshort line\n")) ==
-        "/data/my share (/etc/fstab:4) ");
-  CHECK(targets(unit_mounts({"data-share.mount", "a.service", "-.mount", "data-my\\x2dshare.mount"}, "/u")) ==
-        "/data/share (/u/data-share.mount) /data/my-share (/u/data-my\\x2dshare.mount) ");
-}

@@ -1,3 +1,5 @@
+#include "base/text.hpp"
+#include "mounts/compare.hpp"
 #include "mounts/options.hpp"
 #include "mounts/profiles.hpp"
 #include "samples.hpp"
@@ -78,4 +80,24 @@ TEST_CASE("notes before a mount") {
   REQUIRE(notes.size() == 4);
   CHECK(notes[0].starts_with("share: `bg`"));
   CHECK(notes[3].find("no version is pinned") != std::string::npos);
+}
+
+TEST_CASE("the options beside safe make a mount what it is now") {
+  const auto beside = [](const std::string& super, const std::string& options = "rw,nosuid,nodev,relatime") {
+    const auto mount = test::entry(super, options);
+    const auto found = options_beside_safe(mount);
+    auto point = test::share();
+    point.options = parse_options(found);
+    const auto server = test::good_server();
+    const auto decided = decide(point, &server);
+    REQUIRE(decided);
+    CHECK_FALSE(has_faults(compare_options(decided->options, mount)));
+    return join(found, " ");
+  };
+  CHECK(beside(test::k_v42_super).empty());
+  CHECK(beside(test::k_v42_super, "rw,relatime") == "suid dev");
+  CHECK(beside("ro,vers=4.1,hard,noac,proto=tcp,timeo=20,retrans=2,sec=krb5p,addr=10.77.0.1",
+               "ro,nosuid,nodev,noexec") == "ro vers=4.1 nconnect=1 noac timeo=20 sec=krb5p noexec");
+  CHECK(beside("rw,vers=3,rsize=1048576,soft,nolock,proto=udp,timeo=600,retrans=2,sec=sys,local_lock=all") ==
+        "soft vers=3 proto=udp nconnect=1 nolock");
 }

@@ -2,6 +2,8 @@
 #include "samples.hpp"
 #include "support/catch.hpp"
 
+#include <fmt/format.h>
+
 using namespace sharefs;
 using namespace sharefs::mounts;
 using test::answered;
@@ -50,6 +52,27 @@ TEST_CASE("a mount that can be written") {
   CHECK(all.results[0].written);
   CHECK(all.diagnoses.empty());
   CHECK(describe(all.results[0]) == "write, fsync, read back and delete worked");
+}
+
+TEST_CASE("whose a file became, and what the server's clock says") {
+  const auto said = [](std::uint32_t owner, int ahead_ms, uid_t self = 0) {
+    test::ScriptedSystem system;
+    system.machine.identity.uid = self;
+    system.machine.on_entry = [&](const sys::EntryQuery&, const std::optional<sys::User>&) {
+      auto answer = answered();
+      answer.made = sys::TestFile{owner, std::chrono::milliseconds(ahead_ms)};
+      return answer;
+    };
+    std::string text;
+    for (const auto& one : verify(system, {k_verified}, std::chrono::seconds(1)).diagnoses)
+      text += fmt::format("{} {} {}; ", one.code, static_cast<int>(one.severity), one.message);
+    return text;
+  };
+  CHECK(said(0, 1999).empty());
+  CHECK(said(0, -37'000).find("the clock of its server is 37 s behind this host's") != std::string::npos);
+  CHECK(said(0, 2000).find("is 2 s ahead of this host's") != std::string::npos);
+  CHECK(said(65534, 0).find("uid 65534: the server squashes root") != std::string::npos);
+  CHECK(said(65534, 0, 1000).find("uid 1000 wrote there belongs to uid 65534 (nobody)") != std::string::npos);
 }
 
 TEST_CASE("a read-only mount is only read") {

@@ -1,0 +1,43 @@
+"""`sharefs init --import` on a cluster that was set up by hand: applied, its file changes no export and no mount."""
+
+from __future__ import annotations
+
+from sharefslab import Cluster
+from sharefslab.product import CONFIG_PATH, SHARE, done, mount_lines, sharefs
+
+EXPORTS = """\
+# by hand
+/srv/share 10.77.0.2(rw,sync,no_subtree_check) 10.77.0.3(ro,no_subtree_check)
+"""
+RC_LOCAL = f"#!/bin/sh\nmount -t nfs -o rw,bg,soft,nolock,vers=3 10.77.0.1:/srv/share {SHARE}\nexit 0\n"
+
+
+def test_a_cluster_that_was_set_up_by_hand(lab: Cluster) -> None:
+    server, node1, node2 = lab.server, lab["node1"], lab["node2"]
+    lab.start_nfs_server(exports=EXPORTS)
+    before = server.run("sort /var/lib/nfs/etab", check=True).out
+    assert "10.77.0.3" in before
+    node1.write_file("/etc/rc.local", RC_LOCAL, mode=0o755)
+    for node, options in (node1, "rw,soft,nolock,vers=3"), (node2, "ro,hard,vers=4.2,noac,timeo=300"):
+        node.run(f"mkdir -p {SHARE} && mount -t nfs -o {options} 10.77.0.1:/srv/share {SHARE}", check=True)
+
+    done(server, "init", "--import", "--yes")
+    assert "10.77.0.3" in server.read_text(CONFIG_PATH)
+    done(server, "export", "--take-over", "--yes")
+    assert server.run("sort /var/lib/nfs/etab", check=True).out == before
+    assert server.read_text("/etc/exports").startswith("# by hand\n")
+    done(server, "undo", "--yes")
+    assert server.read_text("/etc/exports") == EXPORTS
+    assert server.run("sort /var/lib/nfs/etab", check=True).out == before
+
+    for node in (node1, node2):
+        lines = mount_lines(node)
+        done(node, "init", "--import", "--yes")
+        assert sharefs(node, "mount", "--all", "--check").returncode == 0, node.read_text(CONFIG_PATH)
+        assert sharefs(node, "status").ok, node.read_text(CONFIG_PATH)
+        done(node, "umount", "--all", "--yes")
+        done(node, "mount", "--all", "--yes")
+        assert [line.replace(",nconnect=1", "") for line in mount_lines(node)] == lines
+    text = node1.read_text(CONFIG_PATH)
+    assert "boot: none  # /etc/rc.local:2 does it" in text
+    assert "# 10.77.0.1 exports /srv/share to " in text
