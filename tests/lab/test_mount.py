@@ -250,17 +250,19 @@ def test_rights_of_a_mount_in_use(lab: Cluster) -> None:
     export_and_mount(lab)
     node = lab["node1"]
     node.run(f"cp /bin/true {SHARE}/program; chmod 755 {SHARE}/program", user="alice", check=True)
-    with node.start(f"cd {SHARE} && exec sleep 600", user="alice"):
-        configure(lab, config_text(extra=", options: [ro, noexec]"))
-        refused = sharefs(node, "mount", "--all", "--yes")
-        assert not refused.ok and "--remount` changes it in place" in refused.err
-        done(node, "mount", "--all", "--remount", "--yes")
-        assert sharefs(node, "status").ok
-        assert "Read-only" in node.run(f"touch {SHARE}/x", user="alice").err
-        assert "Permission denied" in node.run(f"{SHARE}/program", user="alice").err
-        assert "nothing to do" in done(node, "mount", "--all", "--remount", "--yes").err
-        done(node, "undo", "--yes")
-        assert node.run(f"touch {SHARE}/x && {SHARE}/program", user="alice").ok
+    worker = node.start(f"cd {SHARE} && exec sleep 600", user="alice")
+    configure(lab, config_text(extra=", options: [ro, noexec]"))
+    refused = sharefs(node, "mount", "--all", "--yes")
+    assert not refused.ok and "--remount` changes it in place" in refused.err
+    done(node, "mount", "--all", "--remount", "--yes")
+    assert sharefs(node, "status").ok
+    assert "Read-only" in node.run(f"touch {SHARE}/x", user="alice").err
+    assert "Permission denied" in node.run(f"{SHARE}/program", user="alice").err
+    assert "nothing to do" in done(node, "mount", "--all", "--remount", "--yes").err
+    done(node, "undo", "--yes")
+    assert node.run(f"touch {SHARE}/x && {SHARE}/program", user="alice").ok
+    assert worker.running()
+    worker.kill()
     assert len(mount_lines(node)) == 1
 
 
