@@ -88,6 +88,13 @@ bool has_faults(const std::vector<Difference>& differences) {
   return std::any_of(differences.begin(), differences.end(), [](const Difference& one) { return one.fault; });
 }
 
+bool can_remount(const std::vector<Difference>& differences) {
+  constexpr auto k_rights = std::to_array<std::string_view>({"access", "suid", "dev", "exec"});
+  return std::ranges::all_of(differences, [&](const Difference& one) {
+    return !one.fault || std::ranges::find(k_rights, one.key) != k_rights.end();
+  });
+}
+
 std::string describe(const std::vector<Difference>& differences) {
   std::vector<std::string> words;
   words.reserve(differences.size());

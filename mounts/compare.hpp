@@ -23,6 +23,8 @@ Settings shown_settings(const sys::MountEntry& mount);
 /// Only options that were asked for are compared, and only where mountinfo can tell.
 std::vector<Difference> compare_options(const Settings& asked, const sys::MountEntry& mount);
 bool has_faults(const std::vector<Difference>& differences);
+/// True if all faults are of rights (ro, nosuid, nodev, noexec), which can be changed on a mount in use.
+bool can_remount(const std::vector<Difference>& differences);
 /// "vers=3 instead of vers=4.2, ro instead of rw"
 std::string describe(const std::vector<Difference>& differences);
 

@@ -61,8 +61,11 @@ Diagnoses diagnose_options(const MountState& state) {
   if (!faults.empty())
     found.push_back(about(state.point, Severity::error, state.health == Health::read_only ? "SF216" : "SF209",
                           fmt::format("{} is mounted with {}", state.point.target, describe(faults)),
-                          "options of a mount in use are not changed; mount it again when no job needs it",
-                          mount_again(state)));
+                          can_remount(faults) ? fmt::format("`sharefs mount {} --remount` changes it in place",
+                                                            shell_quote(name_of(state.point)))
+                                              : "a mount in use cannot change them: end what uses it, unmount it, and "
+                                                "mount it again",
+                          can_remount(faults) ? "" : mount_again(state)));
   if (!notes.empty())
     found.push_back(about(
         state.point, Severity::info, "SF209",

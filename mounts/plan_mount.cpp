@@ -136,7 +136,7 @@ void add_mount_step(plan::Plan& plan, const std::string& group, const MountPoint
 }
 
 MountPlan plan_mounts(const Observation& seen, const std::vector<MountPoint>& wanted,
-                      std::chrono::milliseconds deadline) {
+                      std::chrono::milliseconds deadline, bool remount) {
   MountPlan result;
   std::vector<std::size_t> order;
   for (std::size_t index = 0; index < wanted.size() && index < seen.states.size(); ++index)
@@ -153,6 +153,15 @@ MountPlan plan_mounts(const Observation& seen, const std::vector<MountPoint>& wa
     append(found, rivals(decided, state.point));
     const bool understood = !has_errors(found);
     const bool to_mount = state.health == Health::missing && !state.point.is_in_place();
+    if (remount && understood && state.mounted() && state.stacked == 0 && has_faults(state.differences) &&
+        can_remount(state.differences) && (is_good(state.health) || state.health == Health::read_only)) {
+      result.plan.add(target, describe(state.differences),
+                      plan::Remount{target, sys::restrictions_of(*state.mount),
+                                    sys::restrictions_in(bind_options(state.point.options)), deadline});
+      decided.names.emplace(target, name_of(state.point));
+      result.planned.push_back(target);
+      continue;
+    }
     append(found,
            to_mount ? obstacles(seen, state) : without_information(diagnose(state, seen.server(state.point.server))));
     said.add(found);

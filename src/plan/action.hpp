@@ -116,6 +116,15 @@ struct SetImmutable {
 using Mount = sys::MountCall;
 using Unmount = sys::UnmountCall;
 
+/// What a mount in use allows (ro, nosuid, nodev, noexec): nothing is unmounted. Conflict if it allows neither what
+/// `before` says nor what `after` says.
+struct Remount {
+  std::string target;
+  std::string before, after; ///< comma-separated, in this order; "" for none of them
+  std::chrono::milliseconds deadline{30'000};
+  friend bool operator==(const Remount&, const Remount&) = default;
+};
+
 /// Delete a directory with all that is in it: for what can be made anew. Cannot be undone. No link is followed and no
 /// other file system entered (`busy`: something is mounted in it), whatever is done to the names meanwhile. Nothing
 /// there is success; another directory than the planned one is a `conflict`, a path that somebody else could exchange
@@ -139,7 +148,7 @@ struct RunTool {
 };
 
 using Action = std::variant<WriteFile, RemoveFile, MakeDirectory, RemoveDirectory, MakeLink, RemoveLink, SwapLink,
-                            Rename, SetAccess, SetImmutable, Mount, Unmount, RemoveTree, RunTool>;
+                            Rename, SetAccess, SetImmutable, Mount, Unmount, Remount, RemoveTree, RunTool>;
 
 /// One line in the imperative: "write /etc/exports.d/sharefs.exports", "mount storage1:/mnt/share on /data/share".
 std::string describe(const Action& action);

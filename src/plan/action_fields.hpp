@@ -12,7 +12,7 @@ namespace sharefs::plan {
 inline constexpr std::array<std::string_view, std::variant_size_v<Action>> k_kinds{
     "write_file",  "remove_file", "make_directory", "remove_directory", "make_link",
     "remove_link", "swap_link",   "rename",         "set_access",       "set_immutable",
-    "mount",       "unmount",     "remove_tree",    "run_tool"};
+    "mount",       "unmount",     "remount",        "remove_tree",      "run_tool"};
 
 /// Calls `visit(name, field)` for each field, and `visit.mode(name, field)` for permission bits (octal in JSON): of the
 /// actions, and of the structs in them (Actor, sys::User, Access). A name means the same in all of them.

@@ -66,6 +66,9 @@ struct Describer {
     const char* how = a.force && a.lazy ? " (force, lazy)" : a.force ? " (force)" : a.lazy ? " (lazy)" : "";
     return "unmount " + shell_quote(a.target) + how;
   }
+  std::string operator()(const Remount& a) const {
+    return fmt::format("remount {} with {}", shell_quote(a.target), a.after.empty() ? "rw" : a.after);
+  }
   std::string operator()(const RemoveTree& a) const { return "delete " + shell_quote(a.path) + " with all in it"; }
   std::string operator()(const RunTool& a) const { return "run `" + shell_join(a.argv) + "`"; }
 };

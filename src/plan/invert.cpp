@@ -39,6 +39,7 @@ struct Inverter {
       return std::nullopt;
     return Mount{a.source, a.target, a.fs_type, a.options};
   }
+  Inverse operator()(const Remount& a) const { return Remount{a.target, a.after, a.before, a.deadline}; }
   Inverse operator()(const RemoveTree&) const { return std::nullopt; } // it can be made anew
   Inverse operator()(const RunTool& a) const {
     if (a.harmless)

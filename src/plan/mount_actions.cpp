@@ -1,7 +1,9 @@
-// Mount and Unmount, by System; what is there is judged by the mount table, never by an exit code.
+// Mount, Unmount and Remount, by System; what is there is judged by the mount table, never by an exit code.
 #include "base/path.hpp"
 #include "base/source.hpp"
 #include "plan/perform.hpp"
+
+#include <fmt/format.h>
 
 namespace sharefs::plan {
 
@@ -70,6 +72,37 @@ Result<Outcome> act(Unmount& action, sys::System& system, Phase phase) {
     return Outcome::done;
   if (auto unmounted = system.unmount(action); !unmounted)
     return fail(unmounted.error());
+  return Outcome::done;
+}
+
+Result<Outcome> act(Remount& action, sys::System& system, Phase phase) {
+  const auto allowed = [&]() -> Result<std::string> {
+    const auto table = system.mounts();
+    if (!table)
+      return fail(table.error());
+    const auto* mount = table->at(normalize_path(action.target));
+    if (mount == nullptr || !sys::is_nfs(*mount))
+      return fail(ErrorCode::not_found, "nothing is mounted on " + action.target);
+    return sys::restrictions_of(*mount);
+  };
+  const auto found = allowed();
+  if (!found)
+    return fail(found.error());
+  if (*found == action.after)
+    return Outcome::unchanged;
+  if (*found != action.before)
+    return conflict(action.target, "`" + action.before + "`", "`" + *found + "`");
+  if (phase == Phase::look)
+    return Outcome::done;
+  const auto done = system.mount({"", action.target, sys::k_remount, action.after, action.deadline});
+  if (!done)
+    return fail(done.error());
+  const auto now = allowed();
+  if (!now)
+    return fail(now.error());
+  if (*now != action.after)
+    return fail(ErrorCode::failed, fmt::format("{} is still mounted with `{}`", action.target, *now),
+                "unmount it, and mount it again");
   return Outcome::done;
 }
 

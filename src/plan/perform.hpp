@@ -34,6 +34,7 @@ Result<Outcome> act(RemoveTree& action, const Ground& ground, Phase phase);
 // Through System, each with its own deadline.
 Result<Outcome> act(Mount& action, sys::System& system, Phase phase);
 Result<Outcome> act(Unmount& action, sys::System& system, Phase phase);
+Result<Outcome> act(Remount& action, sys::System& system, Phase phase);
 Result<Outcome> act(RunTool& action, sys::System& system, Phase phase);
 
 /// fsync of the directory that holds `found`, then `done`.

@@ -243,3 +243,34 @@ def test_few_descriptors_make_no_mount_wrong(lab: Cluster) -> None:
     status = lab["node1"].run("ulimit -n 16; sharefs status")
     assert "failed" not in status.out and "terminate" not in status.err
     assert "healthy" in status.out or "unknown" in status.out
+
+
+def test_rights_of_a_mount_in_use(lab: Cluster) -> None:
+    """`--remount` changes ro, nosuid, nodev and noexec while a process works there, and undo takes it back."""
+    export_and_mount(lab)
+    node = lab["node1"]
+    node.run(f"cp /bin/true {SHARE}/program; chmod 755 {SHARE}/program", user="alice", check=True)
+    worker = node.start(f"cd {SHARE} && exec sleep 600", user="alice")
+    configure(lab, config_text(extra=", options: [ro, noexec]"))
+    refused = sharefs(node, "mount", "--all", "--yes")
+    assert not refused.ok and "--remount` changes it in place" in refused.err
+    done(node, "mount", "--all", "--remount", "--yes")
+    assert sharefs(node, "status").ok
+    assert "Read-only" in node.run(f"touch {SHARE}/x", user="alice").err
+    assert "Permission denied" in node.run(f"{SHARE}/program", user="alice").err
+    assert "nothing to do" in done(node, "mount", "--all", "--remount", "--yes").err
+    done(node, "undo", "--yes")
+    assert node.run(f"touch {SHARE}/x && {SHARE}/program", user="alice").ok
+    assert worker.running()
+    worker.kill()
+    assert len(mount_lines(node)) == 1
+
+
+def test_a_mount_that_began_read_only_is_made_writable(lab: Cluster) -> None:
+    export_and_mount(lab, config_text(extra=", options: [ro]"))
+    node = lab["node1"]
+    assert "Read-only" in node.run(f"touch {SHARE}/x", user="alice").err
+    configure(lab, config_text())
+    done(node, "mount", "--all", "--remount", "--yes")
+    assert node.run(f"touch {SHARE}/x", user="alice").ok
+    assert sharefs(node, "status").ok

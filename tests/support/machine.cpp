@@ -259,6 +259,16 @@ Result<Machine> Machine::from_json(const std::string& text) {
 void Machine::add_mount(const std::string& source, const std::string& target, const std::string& fs_type,
                         const std::string& options) {
   auto table = mounts.entries();
+  if (fs_type == sys::k_remount) {
+    for (auto& mount : table)
+      if (mount.target == target) {
+        mount.options = (sys::restrictions_in(options).starts_with("ro") ? "" : "rw,") + options;
+        mount.super_options =
+            mount.super_options.starts_with("ro,") ? "rw" + mount.super_options.substr(2) : mount.super_options;
+      }
+    mounts = sys::MountTable(table);
+    return;
+  }
   sys::MountEntry entry;
   for (const auto& other : table)
     entry.id = std::max(entry.id, other.id);

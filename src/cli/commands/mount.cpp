@@ -13,7 +13,7 @@ namespace sharefs::cli {
 
 namespace {
 
-constexpr std::chrono::milliseconds k_path_deadline{2000};
+constexpr std::chrono::milliseconds k_path_deadline{2000}, k_one_mount_deadline{30'000};
 
 bool contains(const std::vector<std::string>& targets, const std::string& target) {
   return std::find(targets.begin(), targets.end(), target) != targets.end();
@@ -83,7 +83,7 @@ Result<int> run_mount(Context& context, const Arguments& arguments) {
   const auto seen = observe(context, request);
   if (!seen)
     return fail(seen.error());
-  auto plan = mounts::plan_mounts(*seen, wanted);
+  auto plan = mounts::plan_mounts(*seen, wanted, k_one_mount_deadline, arguments.flag("remount"));
   context.report(plan.diagnoses);
   if (!arguments.flag("now-only"))
     add_boot(context, *seen, plan);
@@ -134,6 +134,8 @@ extern const CommandSpec k_mount_command{
     .positional = {.name = "NAME", .help = "mounts by name or mount point"},
     .options = {{.names = "--all", .help = "every mount of sharefs.yaml"},
                 {.names = "--verify", .help = "then write, read back and delete a test file on each"},
+                {.names = "--remount",
+                 .help = "change ro, nosuid, nodev and noexec of mounts in use, as sharefs.yaml says"},
                 {.names = "--now-only", .help = "leave alone what is mounted at boot"},
                 {.names = "--timeout",
                  .value = "TIME",

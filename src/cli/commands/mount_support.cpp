@@ -148,7 +148,9 @@ std::set<std::string> verify(Context& context, const std::vector<mounts::MountPo
 }
 
 std::set<std::string> mounted_by(const plan::Plan& plan, const plan::Report& report) {
-  return targets_by<plan::Mount>(plan, report);
+  auto targets = targets_by<plan::Mount>(plan, report);
+  targets.merge(targets_by<plan::Remount>(plan, report));
+  return targets;
 }
 
 std::set<std::string> unmounted_by(const plan::Plan& plan, const plan::Report& report) {

@@ -30,6 +30,8 @@ struct MountEntry {
 
 /// nfs or nfs4.
 bool is_nfs(const MountEntry& mount);
+/// restrictions_in() of a mount, whether its mount point or its superblock is read-only.
+std::string restrictions_of(const MountEntry& mount);
 /// True for every file system that several hosts may share: NFS, Lustre, GPFS, CephFS, BeeGFS, SMB, 9p, AFS, OCFS2,
 /// GFS2, network FUSE file systems (fuse.sshfs, fuse.glusterfs, fuse.juicefs, ...), and autofs (what it would mount is
 /// a network file system in all but rare cases).

@@ -210,17 +210,48 @@ Result<void> attach(const Fd& tree, const Fd& target, const MountCall& call) {
   return fail(ErrorCode::conflict, call.target + ": the directory was moved away meanwhile; nothing was mounted");
 }
 
+mount_attr restricting(const std::string& options) {
+  mount_attr attributes{};
+  const auto words = split(options, ',');
+  for (const auto& [word, flag] : {std::pair{"ro", MOUNT_ATTR_RDONLY}, std::pair{"nosuid", MOUNT_ATTR_NOSUID},
+                                   std::pair{"nodev", MOUNT_ATTR_NODEV}, std::pair{"noexec", MOUNT_ATTR_NOEXEC}})
+    (std::ranges::count(words, word) > 0 ? attributes.attr_set : attributes.attr_clr) |=
+        static_cast<std::uint64_t>(flag);
+  return attributes;
+}
+
+/// The mount point's own attributes, and, to write again, the superblock's, which mount.nfs makes read-only with it.
+Result<void> remount_in_child(const MountCall& call) {
+  const auto target = open_directory(call.target);
+  if (!target)
+    return fail(target.error());
+  const auto failed = [&] {
+    return fail(errno_error(errno, "cannot remount " + call.target,
+                            errno == ENOSYS ? "sharefs needs Linux 5.12 or newer for this" : ""));
+  };
+  const auto table = MountWatch().current();
+  const auto* mount = table ? table->at(call.target) : nullptr;
+  const bool writable = restrictions_in(call.options).find("ro") != 0;
+  if (mount != nullptr && writable && split(mount->super_options, ',').front() == "ro") {
+    const Fd context(static_cast<int>(::syscall(SYS_fspick, target->get(), "", FSPICK_EMPTY_PATH | FSPICK_CLOEXEC)));
+    if (!context || ::syscall(SYS_fsconfig, context.get(), FSCONFIG_SET_FLAG, "rw", nullptr, 0) != 0 ||
+        ::syscall(SYS_fsconfig, context.get(), FSCONFIG_CMD_RECONFIGURE, nullptr, nullptr, 0) != 0)
+      return failed();
+  }
+  auto attributes = restricting(call.options);
+  if (::syscall(SYS_mount_setattr, target->get(), "", AT_EMPTY_PATH, &attributes, sizeof attributes) != 0)
+    return failed();
+  return {};
+}
+
 Result<void> bind_in_child(const MountCall& call) {
   const auto source = open_directory(call.source), target = open_directory(call.target);
   if (!source || !target)
     return fail(source ? target.error() : source.error());
   const Fd tree(static_cast<int>(
       ::syscall(SYS_open_tree, source->get(), "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC)));
-  mount_attr attributes{};
-  for (const auto& [word, flag] : {std::pair{"ro", MOUNT_ATTR_RDONLY}, std::pair{"nosuid", MOUNT_ATTR_NOSUID},
-                                   std::pair{"nodev", MOUNT_ATTR_NODEV}, std::pair{"noexec", MOUNT_ATTR_NOEXEC}})
-    if (const auto words = split(call.options, ','); std::ranges::count(words, word) > 0)
-      attributes.attr_set |= static_cast<std::uint64_t>(flag);
+  auto attributes = restricting(call.options);
+  attributes.attr_clr = 0;
   if (!tree || ::syscall(SYS_mount_setattr, tree.get(), "", AT_EMPTY_PATH, &attributes, sizeof attributes) != 0)
     return fail(errno_error(errno, "cannot bind " + call.source + " to " + call.target,
                             errno == ENOSYS ? "sharefs needs Linux 5.12 or newer for this" : ""));
@@ -230,6 +261,8 @@ Result<void> bind_in_child(const MountCall& call) {
 Result<void> mount_in_child(const MountCall& call) {
   if (call.fs_type == k_bind)
     return bind_in_child(call);
+  if (call.fs_type == k_remount)
+    return remount_in_child(call);
   if (auto answers = check_server(call); !answers)
     return answers;
   start_lock_service(call);
@@ -270,6 +303,20 @@ Result<void> mount_in_child(const MountCall& call) {
 }
 
 } // namespace
+
+std::string restrictions_in(const std::string& options) {
+  const auto words = split(options, ',');
+  std::vector<std::string> found;
+  for (const char* word : {"ro", "nosuid", "nodev", "noexec"})
+    if (std::ranges::count(words, word) > 0)
+      found.emplace_back(word);
+  return join(found, ",");
+}
+
+std::string restrictions_of(const MountEntry& mount) {
+  const bool read_only = split(mount.super_options, ',').front() == "ro";
+  return restrictions_in(mount.options + (read_only ? ",ro" : ""));
+}
 
 Error mount_error(const MountCall& call, const std::string& stderr_text) {
   const auto* known = std::find_if(k_known_failures.begin(), k_known_failures.end(), [&](const KnownFailure& failure) {

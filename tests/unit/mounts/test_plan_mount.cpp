@@ -230,6 +230,39 @@ TEST_CASE("where a mount is to come back at boot, nobody writes below it meanwhi
   CHECK(std::holds_alternative<plan::Mount>(plan.plan.steps[2].action));
 }
 
+TEST_CASE("rights of a mount in use are changed in place when asked for; nothing else can be") {
+  ScriptedSystem system;
+  system.machine.mounts = test::table_of(nfs_line(50, 1, "/data/share", "storage1:/mnt/share"));
+  test::leave_rest_missing(system);
+  system.machine.nfs["storage1"] = test::good_server();
+  const auto plan_for = [&](const std::string& options, bool remount) {
+    system.machine.entries["/data/share"] = test::answered();
+    ProbeRequest request;
+    auto point = share();
+    point.options = parse_options({options});
+    request.wanted = {point};
+    const auto seen = probe(system, request);
+    REQUIRE(seen);
+    return plan_mounts(*seen, request.wanted, std::chrono::seconds(1), remount);
+  };
+  const auto refused = plan_for("ro,suid", false);
+  CHECK(refused.plan.empty());
+  REQUIRE(refused.diagnoses.size() == 1);
+  CHECK(refused.diagnoses[0].hint == "`sharefs mount share --remount` changes it in place");
+
+  const auto changed = plan_for("ro,suid", true);
+  CHECK(changed.diagnoses.empty());
+  CHECK(changed.planned == std::vector<std::string>{"/data/share"});
+  REQUIRE(changed.plan.steps.size() == 1);
+  CHECK(changed.plan.steps[0].action ==
+        plan::Action(plan::Remount{"/data/share", "nosuid,nodev", "ro,nodev", std::chrono::seconds(1)}));
+
+  CHECK(plan_for("", true).plan.empty());
+  const auto other = plan_for("ro,soft", true); // soft is the superblock's, for good
+  CHECK(other.plan.empty());
+  CHECK(has_code(other.diagnoses, "SF209"));
+}
+
 TEST_CASE("a dead server is told once, with all that it keeps away") {
   ScriptedSystem system;
   system.machine.nfs["storage1"] = test::dead_server();

@@ -35,6 +35,8 @@ inline std::vector<Action> samples() {
       RunTool{{"systemctl", "start", "a b"}, {"systemctl", "stop", "a b"}, false, {0}, std::chrono::milliseconds(5)},
       RunTool{{"sync"}, {}, false, {}, std::chrono::milliseconds(5)},
       RunTool{{"systemd-analyze", "verify", "/x"}, {}, true, {0}, std::chrono::milliseconds(5), true},
+      Remount{"/data/share", "nosuid,nodev", "ro,nosuid,nodev"},
+      Remount{"/data/share", "ro", "", std::chrono::milliseconds(3)},
       SetImmutable{"/data/share", true, 3, 0xFFFFFFFFFFFFFFFFU},
       SetImmutable{"/data/\xff", false},
   };

@@ -29,6 +29,8 @@ TEST_CASE("an action is described in one line") {
       "run `systemctl start 'a b'`",
       "run `sync`",
       "run `systemd-analyze verify /x`",
+      "remount /data/share with ro,nosuid,nodev",
+      "remount /data/share with rw",
       "forbid writing in /data/share",
       "allow writing in $'/data/\\377'",
   };
