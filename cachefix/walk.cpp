@@ -11,8 +11,7 @@ namespace {
 
 // Their names as words of an unknown program's arguments say nothing: they are too common.
 constexpr std::string_view k_common_words = "env time nice ds lmf sh conda docker uv script timeout";
-constexpr std::string_view k_hint_table =
-    "nothing of this command was changed; `sharefs run --strict` makes this an error";
+constexpr std::string_view k_hint_table = "nothing of this command was changed; with --strict this is an error";
 
 /// What the launchers so far change for the program; copied for every context of mpirun.
 struct Scope {
