@@ -236,10 +236,24 @@ std::string etab_line(const Export& entry) {
   return line + ")\n";
 }
 
+/// Can the line be anything but readable? Most cannot, and there may be tens of thousands.
+bool is_plain(const Export& entry) {
+  constexpr std::string_view k_special = " \t\n\v\f\r\"\\()#";
+  constexpr std::size_t k_words = 200; // of options without values
+  constexpr std::size_t k_flavour_words = 64;
+  std::size_t size = entry.client.size() + k_words + k_flavour_words * entry.settings.security.size();
+  for (const auto& [option, value] : entry.settings.values) {
+    size += option.size() + value.size() + 2;
+    if (value.find_first_of(k_special) != std::string::npos)
+      return false;
+  }
+  return size < k_client_limit && entry.client.find_first_of(k_special) == std::string::npos;
+}
+
 void diagnose_lines(const ExpectedEtab& expected, Found& by_file) {
   for (const auto& entry : expected.entries) {
-    if (entry.client.find_first_of(" \t\n\v\f\r") != std::string::npos)
-      continue; // SF112
+    if (is_plain(entry) || entry.client.find_first_of(" \t\n\v\f\r") != std::string::npos)
+      continue; // the latter: SF112
     const auto line = etab_line(entry);
     const auto read = parse(line + "/next *()\n", "etab");
     if (read.complete && read.exports.size() == 2 && read.exports[0].directory == entry.directory &&

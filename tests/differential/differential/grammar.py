@@ -5,26 +5,42 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-PATHS = ["/mnt/share", "/mnt/data", "/mnt/share/part", "/mnt/link", "/srv", "/mnt/mounted"]
-ODD_PATHS = ["/mnt/share/", "/mnt//share", "/mnt/./data", "/mnt/gone", "/mnt/gone/", "/mnt//gone/x", "/mnt/file", "mnt/share",
-             "/mnt/loop", "/mnt/loop/x", "/mnt/link/part", "/mnt/link/gone", r"/mnt/sp\040ace", '"/mnt/sp ace"', "/mnt/#x", "/",
-             r"/mnt/\163hare", '/mnt/"sh"are', "/mnt/share/../data", "/mnt(rw)", "/mnt/link/../data"]
-CLIENTS = ["10.77.0.2", "10.77.0.0/24", "node1", "both.lab", "*", "*.lab", "@nodes", "10.77.0.4", "dual.lab"]
-ODD_CLIENTS = ["NODE1", "node1.lab", "10.77.0.9/24", "10.77.0.0/+24", "10.77.0.0/024", "10.77.0.0/24x", "10.77.0.0/33",
-               "10.77.0.0/0", "10.77.0.0/", "10.77.0.0/-8", "10.77.0.0/255.255.255.0", "10.77.0.0/255.0.255.0", "10.77",
-               "10.77.0.300", "fe80::1", "FE80:0::1", "fe80::1%lo", "fe80::1%eth9", "[fe80::1]", "fd00:77::5", "fd00::/64",
-               "gss/krb5", "nowhere.lab", "node1,node2", "10.77.0.*", "node[1-3].lab", "*.LAB", "chain.lab", "10.77.0.5",
-               "10.77.0.3", "", "@NODES", "node?", r"no\144e1", '"node1"', "0x0a4d0002", "10.77.0.0/0x18", "localhost"]
-FLAGS = ["ro", "rw", "sync", "async", "root_squash", "no_root_squash", "all_squash", "no_all_squash", "secure", "insecure",
-         "subtree_check", "no_subtree_check"]
-ODD_FLAGS = ["wdelay", "no_wdelay", "hide", "nohide", "crossmnt", "nocrossmnt", "secure_locks", "insecure_locks", "auth_nlm",
-             "no_auth_nlm", "acl", "no_acl", "nordirplus", "security_label", "pnfs", "no_pnfs"]
-VALUES = ["fsid=0", "fsid=root", "fsid=7", "fsid=0x10", "fsid=-1", "fsid=6f2a3b4c-1111-2222-3333-444455556666", "anonuid=0",
-          "anonuid=-2", "anongid=1000", "anonuid=65534", "sec=sys", "sec=krb5:krb5i", "sec=krb5p:sys", "sec=none", "sec=unix",
-          "mp", "mountpoint", "mp=/mnt", "mountpoint=/mnt/mounted", "refer=/x@node1", "replicas=/y@node1", "sec=null:sys",
-          "fsid=010", "anonuid=+5", "anongid= 5"]
-WRONG = ["snyc", "RW", "", "rw ", "anonuid=nobody", "fsid=abc", "sec=", "sec=sys:", "sec=spkm3", "hard", "vers=4", "anonuid=",
-         "fsid", "no_rot_squash", "Async"]
+PATHS = [
+    "/mnt/share", "/mnt/data", "/mnt/share/part", "/mnt/link", "/srv", "/mnt/mounted",
+]
+ODD_PATHS = [
+    "/mnt/share/", "/mnt//share", "/mnt/./data", "/mnt/gone", "/mnt/gone/", "/mnt//gone/x", "/mnt/file", "mnt/share",
+    "/mnt/loop", "/mnt/loop/x", "/mnt/link/part", "/mnt/link/gone", r"/mnt/sp\040ace", '"/mnt/sp ace"', "/mnt/#x",
+    "/", r"/mnt/\163hare", '/mnt/"sh"are', "/mnt/share/../data", "/mnt(rw)", "/mnt/link/../data",
+]
+CLIENTS = [
+    "10.77.0.2", "10.77.0.0/24", "node1", "both.lab", "*", "*.lab", "@nodes", "10.77.0.4", "dual.lab",
+]
+ODD_CLIENTS = [
+    "NODE1", "node1.lab", "10.77.0.9/24", "10.77.0.0/+24", "10.77.0.0/024", "10.77.0.0/24x", "10.77.0.0/33",
+    "10.77.0.0/0", "10.77.0.0/", "10.77.0.0/-8", "10.77.0.0/255.255.255.0", "10.77.0.0/255.0.255.0", "10.77",
+    "10.77.0.300", "fe80::1", "FE80:0::1", "fe80::1%lo", "fe80::1%eth9", "[fe80::1]", "fd00:77::5", "fd00::/64",
+    "gss/krb5", "nowhere.lab", "node1,node2", "10.77.0.*", "node[1-3].lab", "*.LAB", "chain.lab", "10.77.0.5",
+    "10.77.0.3", "", "@NODES", "node?", r"no\144e1", '"node1"', "0x0a4d0002", "10.77.0.0/0x18", "localhost",
+]
+FLAGS = [
+    "ro", "rw", "sync", "async", "root_squash", "no_root_squash", "all_squash", "no_all_squash", "secure", "insecure",
+    "subtree_check", "no_subtree_check",
+]
+ODD_FLAGS = [
+    "wdelay", "no_wdelay", "hide", "nohide", "crossmnt", "nocrossmnt", "secure_locks", "insecure_locks", "auth_nlm",
+    "no_auth_nlm", "acl", "no_acl", "nordirplus", "security_label", "pnfs", "no_pnfs",
+]
+VALUES = [
+    "fsid=0", "fsid=root", "fsid=7", "fsid=0x10", "fsid=-1", "fsid=6f2a3b4c-1111-2222-3333-444455556666", "anonuid=0",
+    "anonuid=-2", "anongid=1000", "anonuid=65534", "sec=sys", "sec=krb5:krb5i", "sec=krb5p:sys", "sec=none",
+    "sec=unix", "mp", "mountpoint", "mp=/mnt", "mountpoint=/mnt/mounted", "refer=/x@node1", "replicas=/y@node1",
+    "sec=null:sys", "fsid=010", "anonuid=+5", "anongid= 5",
+]
+WRONG = [
+    "snyc", "RW", "", "rw ", "anonuid=nobody", "fsid=abc", "sec=", "sec=sys:", "sec=spkm3", "hard", "vers=4",
+    "anonuid=", "fsid", "no_rot_squash", "Async",
+]
 
 
 def _options(rng: random.Random, odd: float) -> str:
