@@ -39,6 +39,11 @@ struct Inverter {
     return Mount{a.source, a.target, a.fs_type, a.options};
   }
   Inverse operator()(const RemoveTree&) const { return std::nullopt; } // it can be made anew
+  Inverse operator()(const SetTreeAccess& a) const {
+    SetTreeAccess inverse = a;
+    inverse.reverse = !a.reverse;
+    return inverse;
+  }
   Inverse operator()(const RunTool& a) const {
     if (a.harmless)
       return a;

@@ -2,29 +2,13 @@
 #include "plan/perform.hpp"
 
 #include "base/path.hpp"
+#include "plan/tree_walk.hpp"
 
 #include <cerrno>
-#include <dirent.h>
-#include <linux/openat2.h>
-#include <memory>
-#include <sys/syscall.h>
 
 namespace sharefs::plan {
 
 namespace {
-
-struct CloseDirectory {
-  void operator()(DIR* directory) const { ::closedir(directory); }
-};
-
-/// A directory below `parent` on the same mount: not a link, and nothing that is mounted there, be it of the same file
-/// system (a bind mount has the same device number).
-sys::Fd open_below(int parent, const char* name) {
-  open_how how{};
-  how.flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-  how.resolve = RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH;
-  return sys::Fd(static_cast<int>(::syscall(SYS_openat2, parent, name, &how, sizeof how)));
-}
 
 Error open_error(int error, const std::string& path) {
   if (error == EXDEV)
@@ -34,32 +18,25 @@ Error open_error(int error, const std::string& path) {
 
 /// Removes everything in the directory `fd`, but not itself.
 Result<void> empty(sys::Fd fd, const std::string& path) {
-  const std::unique_ptr<DIR, CloseDirectory> directory(::fdopendir(fd.get()));
-  if (!directory)
-    return fail(errno_error(errno, path));
-  [[maybe_unused]] const int owned_by_directory = fd.release();
-  const int here = ::dirfd(directory.get());
-  for (errno = 0; const dirent* entry = ::readdir(directory.get()); errno = 0) {
-    const std::string name = entry->d_name;
-    if (name == "." || name == "..")
-      continue;
-    if (entry->d_type != DT_DIR) { // or not known: unlink(2) tells
+  return for_each_name(std::move(fd), path, [&path](int here, const dirent& entry) -> Result<void> {
+    const std::string name = entry.d_name;
+    if (entry.d_type != DT_DIR) { // or not known: unlink(2) tells
       if (::unlinkat(here, name.c_str(), 0) == 0 || errno == ENOENT)
-        continue;
+        return {};
       if (errno != EISDIR)
         return fail(errno_error(errno, join_path(path, name)));
     }
     auto below = open_below(here, name.c_str());
     if (!below && errno == ENOENT)
-      continue;
+      return {};
     if (!below)
       return fail(open_error(errno, join_path(path, name)));
     if (auto emptied = empty(std::move(below), join_path(path, name)); !emptied)
       return emptied;
     if (::unlinkat(here, name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT)
       return fail(errno_error(errno, join_path(path, name)));
-  }
-  return errno == 0 ? Result<void>{} : fail(errno_error(errno, path));
+    return {};
+  });
 }
 
 } // namespace

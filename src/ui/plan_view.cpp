@@ -39,6 +39,7 @@ struct MarkOf {
   Mark operator()(const plan::Mount& /*action*/) const { return k_makes; }
   Mark operator()(const plan::Unmount& /*action*/) const { return k_takes_away; }
   Mark operator()(const plan::RemoveTree& /*action*/) const { return k_takes_away; }
+  Mark operator()(const plan::SetTreeAccess& /*action*/) const { return k_changes; }
   Mark operator()(const plan::RunTool& /*action*/) const { return k_runs; }
 };
 
