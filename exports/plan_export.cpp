@@ -27,16 +27,6 @@ plan::RunTool exportfs(Argv arguments) {
   return tool;
 }
 
-/// u::rwx, and group and others as the mode has them: files made below are as open as the directory, whatever the
-/// umask.
-std::string default_acl(std::uint32_t mode) {
-  const auto three = [](std::uint32_t bits) {
-    return fmt::format("{}{}{}", (bits & 4U) != 0 ? 'r' : '-', (bits & 2U) != 0 ? 'w' : '-',
-                       (bits & 1U) != 0 ? 'x' : '-');
-  };
-  return fmt::format("u::{},g::{},o::{}", three(mode >> 6U), three(mode >> 3U), three(mode));
-}
-
 plan::Access access_after(const DirectoryAccess& wanted, const plan::Access& before) {
   plan::Access after = before;
   if (wanted.kind == DirectoryAccess::Kind::open)
@@ -44,7 +34,7 @@ plan::Access access_after(const DirectoryAccess& wanted, const plan::Access& bef
   if (wanted.kind == DirectoryAccess::Kind::group) {
     after.gid = wanted.gid;
     after.mode = wanted.mode;
-    after.default_acl = default_acl(wanted.mode);
+    after.default_acl = plan::default_acl(wanted.mode);
   }
   return after;
 }
@@ -82,10 +72,11 @@ void add_directory(const std::string& directory, const Request& request, const A
   constexpr std::uint32_t k_sticky = 01000;
   constexpr std::uint32_t k_group_writes = 020;
   if (change.group && (after.mode & (k_sticky | k_group_writes)) == k_group_writes)
-    plan.notes.push_back(fmt::format("{}: every member of `{}` may delete and replace what another has made in it, whole "
-                                     "environments too; `access: {{group: {}, sticky: true}}` leaves what lies "
-                                     "directly in it to its owner",
-                                     directory, *change.group, *change.group));
+    plan.notes.push_back(
+        fmt::format("{}: every member of `{}` may delete and replace what another has made in it, whole "
+                    "environments too; `access: {{group: {}, sticky: true}}` leaves what lies "
+                    "directly in it to its owner",
+                    directory, *change.group, *change.group));
   constexpr std::uint32_t k_others_read = 04;
   constexpr std::uint32_t k_others_write = 02;
   if ((after.mode & (k_others_read | k_others_write)) != 0)
@@ -129,6 +120,22 @@ void add_reload(const Actual& actual, const Request& request, const Composed& co
 }
 
 } // namespace
+
+std::optional<plan::SetTreeAccess> tree_access(const Actual& actual, const std::string& directory,
+                                               const DirectoryAccess& access, const std::string& state) {
+  const auto found = actual.facts.directories.find(directory);
+  if (access.kind != DirectoryAccess::Kind::group || found == actual.facts.directories.end() ||
+      found->second.kind != sys::EntryKind::directory)
+    return std::nullopt;
+  const auto& entry = found->second;
+  return plan::SetTreeAccess{entry.resolved,
+                             access.group,
+                             access.gid,
+                             access.mode,
+                             entry.device,
+                             entry.inode,
+                             fmt::format("{}/trees/{}-{}", state, entry.device, entry.inode)};
+}
 
 Diagnoses diagnose_access(const Actual& actual, const Request& request) {
   Diagnoses diagnoses;
@@ -200,6 +207,12 @@ plan::Plan plan_export(const Actual& actual, const Request& request, const Compo
     add_reload(actual, request, composed, changed_by_hand, plan);
   if (serves)
     add_server_steps(actual.server, k_group, plan);
+  for (const auto& tree : actual.trees) { // last: it may take its time
+    plan.notes.push_back(fmt::format("{}: all that lies below becomes the group's, private files too; whose it was and "
+                                     "with which rights is kept for `sharefs undo`",
+                                     tree.path));
+    plan.add(k_group, fmt::format("members of `{}` share what is there", tree.group), tree);
+  }
   return plan;
 }
 

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,7 @@ struct Request {
   std::map<std::string, DirectoryAccess, std::less<>> access; ///< by directory; none: keep
   std::vector<std::string> remove;         ///< directories to withdraw; nothing is done to the directories themselves
   bool exactly = false;                    ///< own file holds `exports` and nothing else (--all)
+  bool recursive = false;                  ///< access is given to what lies below, too
   bool drop_adhoc = false;                 ///< what is exported and stands in no file may go with the reload
   std::vector<plan::WriteFile> moved = {}; ///< files of others, without the lines that take_over() moves to own file
 };
@@ -44,6 +46,7 @@ struct Actual {
   ServerState server;
   std::map<std::string, plan::Access, std::less<>> access; ///< by the desired directory, if it exists
   MountedBy mounted;                                       ///< read only if something is withdrawn
+  std::vector<plan::SetTreeAccess> trees;                  ///< of those below which something is to be changed
 };
 
 /// What own file is to hold: the desired exports with complete options, and the other entries that stay.
@@ -63,6 +66,10 @@ std::vector<ExportsFile> files_after(const Actual& actual, const Composed& compo
 
 /// Access that must not be set: of directories of the operating system (SF139).
 Diagnoses diagnose_access(const Actual& actual, const Request& request);
+
+/// What gives `access` to all below the directory, if it is there and that is a group's. `state`: where lists are kept.
+std::optional<plan::SetTreeAccess> tree_access(const Actual& actual, const std::string& directory,
+                                               const DirectoryAccess& access, const std::string& state);
 
 /// If the plan holds a reload: what else it would drop, unless that is wanted (SF154).
 Diagnoses diagnose_adhoc(const Request& request, const Composed& composed, const plan::Plan& plan);

@@ -134,7 +134,7 @@ Diagnoses changes(const std::vector<Export>& before, const std::vector<Export>& 
           at(Severity::error, k_code, entry->origin,
              fmt::format("{} {} exported to `{}` ({}), which it {} not", entry->directory, will ? "would be" : "is",
                          entry->client, summary(entry->settings), will ? "is" : "was"),
-             will ? "remove the client, or run `sharefs export` for it first" : ""));
+             will ? "remove the client, or run `sharefs export --all` first" : ""));
     else if (const auto differs = differences(was->second->settings, entry->settings); !differs.empty())
       found.push_back(
           at(Severity::error, k_code, entry->origin,

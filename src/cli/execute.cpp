@@ -52,8 +52,17 @@ Executed apply(Context& context, const plan::Plan& plan, const plan::Journal& jo
     if (result == nullptr)
       progress.advance(plan::describe(step.action));
   };
+  std::vector<std::string> said;
+  options.note = [&](const std::string& text, bool lasting) {
+    if (lasting)
+      said.push_back(text);
+    else
+      progress.at(text);
+  };
   auto report = plan::apply(plan, context.system, journal, options);
   context.envelope.report = report;
+  for (const auto& text : said)
+    context.console.message(text);
   context.console.show(plan, report, undo_command(context, report.journal_id));
   const int code = exit_code_of_report(report);
   return Executed{code, std::move(report)};
@@ -76,23 +85,25 @@ std::optional<Executed> present(Context& context, const Proposal& proposal) {
   return std::nullopt;
 }
 
-/// Where this user's changes on this host are kept.
-Result<std::string> state_directory(Context& context, const sys::Identity& identity) {
+Result<std::string> state_of(Context& context, const sys::Identity& identity) {
   return context.system.mounts().map(
       [&](const sys::MountTable& mounts) { return plan::state_directory(context.system.files(), identity, mounts); });
 }
 
 } // namespace
 
+Result<std::string> state_directory(Context& context) {
+  return state_of(context, context.system.identity());
+}
+
 Result<plan::Journal> journal_of(Context& context) {
-  return state_directory(context, context.system.identity()).map([&](const std::string& directory) {
-    return plan::Journal(context.system.files(), directory);
-  });
+  return state_directory(context).map(
+      [&](const std::string& directory) { return plan::Journal(context.system.files(), directory); });
 }
 
 Result<Executed> execute(Context& context, const std::function<Result<Proposal>()>& propose) {
   const auto identity = context.system.identity(); // may ask name services: before the lock
-  const auto state = state_directory(context, identity);
+  const auto state = state_of(context, identity);
   if (!state)
     return fail(state.error());
   const auto& files = context.system.files();

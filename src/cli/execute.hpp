@@ -37,6 +37,8 @@ Result<Executed> execute(Context& context, const plan::Plan& plan, std::string_v
 /// Executes the plan that takes an entry of the journal back. apply() marks the entry as undone.
 Result<Executed> take_back(Context& context, const std::string& id);
 
+/// Where this user's changes on this host are kept.
+Result<std::string> state_directory(Context& context);
 /// The journal of this user on this host.
 Result<plan::Journal> journal_of(Context& context);
 

@@ -94,7 +94,8 @@ constexpr std::array k_keys{
         k_texts<&Export::options>, option_rule},
     Key{"servers.*.exports[].access", access, k_optional, "keep|open",
         "who may use the directory: keep leaves it as it is, open makes it 1777 (everyone may write, and delete only "
-        "what is theirs), {group, mode, sticky} gives it to a group, of which every member may then delete what another "
+        "what is theirs), {group, mode, sticky} gives it to a group, of which every member may then delete what "
+        "another "
         "has made in it",
         k_access},
     Key{"servers.*.exports[].access.group", text, k_required, "", "group that owns the directory",

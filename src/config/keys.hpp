@@ -11,7 +11,20 @@
 
 namespace sharefs::config {
 
-enum class ValueType { text, remote, path, integer, boolean, mode, text_list, path_list, mapping, choice, access, client };
+enum class ValueType {
+  text,
+  remote,
+  path,
+  integer,
+  boolean,
+  mode,
+  text_list,
+  path_list,
+  mapping,
+  choice,
+  access,
+  client
+};
 
 /// Why a value is refused: `what` continues the sentence "`at` ...".
 struct Complaint {

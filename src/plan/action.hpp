@@ -136,6 +136,23 @@ struct RemoveTree {
   friend bool operator==(const RemoveTree&, const RemoveTree&) = default;
 };
 
+/// Give what lies below a directory to a group: it gets what the owner has, directories hand the group on and get a
+/// default ACL; nothing becomes wider for others. No link is followed, nothing that is mounted is entered; files with
+/// several names are left, since the others may lie elsewhere, and so are programs with set-id bits. What was there is
+/// written to a list first: `reverse` gives back what is still as it was left. What was cut off goes on when run again.
+struct SetTreeAccess {
+  std::string path;
+  std::string group; ///< name of gid, for people
+  std::uint32_t gid = 0, mode = 02770;
+  std::uint64_t device = 0, inode = 0; ///< as planned (sys::Entry)
+  std::string list;                    ///< a directory of its own below the state directory
+  bool reverse = false;
+  std::chrono::milliseconds deadline{3'600'000};
+  friend bool operator==(const SetTreeAccess&, const SetTreeAccess&) = default;
+};
+/// Default ACL of a directory with this mode: what is made below is as open as the directory, whatever the umask.
+std::string default_acl(std::uint32_t mode);
+
 /// Run a program of the system (exportfs, systemctl, ...).
 struct RunTool {
   Argv argv;
@@ -147,8 +164,9 @@ struct RunTool {
   friend bool operator==(const RunTool&, const RunTool&) = default;
 };
 
-using Action = std::variant<WriteFile, RemoveFile, MakeDirectory, RemoveDirectory, MakeLink, RemoveLink, SwapLink,
-                            Rename, SetAccess, SetImmutable, Mount, Unmount, Remount, RemoveTree, RunTool>;
+using Action =
+    std::variant<WriteFile, RemoveFile, MakeDirectory, RemoveDirectory, MakeLink, RemoveLink, SwapLink, Rename,
+                 SetAccess, SetImmutable, Mount, Unmount, Remount, RemoveTree, SetTreeAccess, RunTool>;
 
 /// One line in the imperative: "write /etc/exports.d/sharefs.exports", "mount storage1:/mnt/share on /data/share".
 std::string describe(const Action& action);

@@ -10,9 +10,9 @@ namespace sharefs::plan {
 
 /// The name of each alternative in JSON, in the order of the variant.
 inline constexpr std::array<std::string_view, std::variant_size_v<Action>> k_kinds{
-    "write_file",  "remove_file", "make_directory", "remove_directory", "make_link",
-    "remove_link", "swap_link",   "rename",         "set_access",       "set_immutable",
-    "mount",       "unmount",     "remount",        "remove_tree",      "run_tool"};
+    "write_file", "remove_file", "make_directory",  "remove_directory", "make_link", "remove_link",
+    "swap_link",  "rename",      "set_access",      "set_immutable",    "mount",     "unmount",
+    "remount",    "remove_tree", "set_tree_access", "run_tool"};
 
 /// Calls `visit(name, field)` for each field, and `visit.mode(name, field)` for permission bits (octal in JSON): of the
 /// actions, and of the structs in them (Actor, sys::User, Access). A name means the same in all of them.
@@ -61,6 +61,10 @@ template <class A, class Visitor> void visit_fields(A& a, Visitor&& visit) {
     visit("device", a.device);
   if constexpr (requires { a.inode; })
     visit("inode", a.inode);
+  if constexpr (requires { a.list; })
+    visit("list", a.list);
+  if constexpr (requires { a.reverse; })
+    visit("reverse", a.reverse);
   if constexpr (requires { a.argv; })
     visit("argv", a.argv);
   if constexpr (requires { a.undo; })

@@ -150,7 +150,11 @@ void Run::work(std::size_t index, StepResult& result) {
   if (auto written = journal_intent(index, looked->intent); !written)
     return take(fail(written.error()));
   may_be_killed(index, false);
-  take(perform(looked->intent, m_system));
+  take(perform(looked->intent, m_system, [this](const std::string& text, bool lasting) {
+    const std::lock_guard lock(m_progress_mutex);
+    if (m_options.note)
+      m_options.note(text, lasting);
+  }));
   may_be_killed(index, true);
   // If this cannot be written any more, the step counts as begun: undo finds out by itself how far it came.
   [[maybe_unused]] const auto noted = m_journal.step_ended(m_report.journal_id, result);

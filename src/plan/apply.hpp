@@ -16,6 +16,7 @@ struct ApplyOptions {
   std::size_t parallel = 16;                         ///< groups at the same time
   /// Called when a step begins and when it ended (from the calling thread's point of view serialised). May be empty.
   std::function<void(const Step&, const StepResult*)> progress;
+  Note note = {}; ///< from the step's thread, serialised; may be empty
 };
 
 /// Do the steps. Before each one the intent is fsynced to the journal; an action whose `before` does not hold fails

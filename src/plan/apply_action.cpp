@@ -88,7 +88,7 @@ template <class A> Result<Acted> act_in_child(const A& action, const sys::Files&
   return acted;
 }
 
-Result<Acted> run_phase(const Action& action, sys::System& system, Phase phase) {
+Result<Acted> run_phase(const Action& action, sys::System& system, Phase phase, const Note& note = nullptr) {
   return std::visit(
       [&]<class A>(const A& alternative) -> Result<Acted> {
         if constexpr (ActsInChild<A>)
@@ -98,6 +98,8 @@ Result<Acted> run_phase(const Action& action, sys::System& system, Phase phase) 
           Result<Outcome> outcome = Outcome::unchanged;
           if constexpr (ActsOnFiles<A>)
             outcome = act(copy, system.files(), phase);
+          else if constexpr (requires { act(copy, system, phase, note); })
+            outcome = act(copy, system, phase, note);
           else
             outcome = act(copy, system, phase);
           if (!outcome)
@@ -122,8 +124,8 @@ Result<Looked> look_at(const Action& action, sys::System& system) {
   });
 }
 
-Result<Outcome> perform(const Action& action, sys::System& system) {
-  return run_phase(action, system, Phase::perform).map(&Acted::outcome);
+Result<Outcome> perform(const Action& action, sys::System& system, const Note& note) {
+  return run_phase(action, system, Phase::perform, note).map(&Acted::outcome);
 }
 
 Result<Outcome> apply_action(const Action& action, sys::System& system) {

@@ -70,10 +70,22 @@ struct Describer {
     return fmt::format("remount {} with {}", shell_quote(a.target), a.after.empty() ? "rw" : a.after);
   }
   std::string operator()(const RemoveTree& a) const { return "delete " + shell_quote(a.path) + " with all in it"; }
+  std::string operator()(const SetTreeAccess& a) const {
+    return a.reverse ? "give back what lies below " + shell_quote(a.path)
+                     : fmt::format("give what lies below {} to {}", shell_quote(a.path), a.group);
+  }
   std::string operator()(const RunTool& a) const { return "run `" + shell_join(a.argv) + "`"; }
 };
 
 } // namespace
+
+std::string default_acl(std::uint32_t mode) {
+  const auto three = [](std::uint32_t bits) {
+    return fmt::format("{}{}{}", (bits & 4U) != 0 ? 'r' : '-', (bits & 2U) != 0 ? 'w' : '-',
+                       (bits & 1U) != 0 ? 'x' : '-');
+  };
+  return fmt::format("u::{},g::{},o::{}", three(mode >> 6U), three(mode >> 3U), three(mode));
+}
 
 std::string describe(const Action& action) {
   return std::visit(Describer{}, action);

@@ -41,6 +41,11 @@ struct Inverter {
   }
   Inverse operator()(const Remount& a) const { return Remount{a.target, a.after, a.before, a.deadline}; }
   Inverse operator()(const RemoveTree&) const { return std::nullopt; } // it can be made anew
+  Inverse operator()(const SetTreeAccess& a) const {
+    SetTreeAccess inverse = a;
+    inverse.reverse = !a.reverse;
+    return inverse;
+  }
   Inverse operator()(const RunTool& a) const {
     if (a.harmless)
       return a;

@@ -14,7 +14,7 @@ enum class Phase {
   perform, ///< do it; `unchanged` if there was nothing to do after all
 };
 
-Result<Outcome> perform(const Action& action, sys::System& system);
+Result<Outcome> perform(const Action& action, sys::System& system, const Note& note = nullptr);
 
 // One overload per action; look_at and perform dispatch to them. In Phase::look an action may fill in what it found.
 
@@ -36,6 +36,7 @@ Result<Outcome> act(Mount& action, sys::System& system, Phase phase);
 Result<Outcome> act(Unmount& action, sys::System& system, Phase phase);
 Result<Outcome> act(Remount& action, sys::System& system, Phase phase);
 Result<Outcome> act(RunTool& action, sys::System& system, Phase phase);
+Result<Outcome> act(SetTreeAccess& action, sys::System& system, Phase phase, const Note& note);
 
 /// fsync of the directory that holds `found`, then `done`.
 Result<Outcome> synced(const sys::Walked& found, const std::string& path);

@@ -2,6 +2,7 @@
 // Plan: what a command is going to do, as a value. Rooms make plans, cli::execute shows and applies them.
 #include "plan/action.hpp"
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,9 @@ struct Report {
   [[nodiscard]] bool ok() const; ///< every step done or unchanged
   [[nodiscard]] std::size_t count(Outcome) const;
 };
+
+/// What a long step has to say: how far it is, or (`lasting`) what came of it.
+using Note = std::function<void(const std::string& text, bool lasting)>;
 
 nlohmann::ordered_json to_json(const Error& error); ///< {code, message, hint, context}
 nlohmann::ordered_json

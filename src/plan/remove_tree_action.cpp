@@ -2,23 +2,13 @@
 #include "plan/perform.hpp"
 
 #include "base/path.hpp"
+#include "plan/tree_walk.hpp"
 
 #include <cerrno>
-#include <linux/openat2.h>
-#include <sys/syscall.h>
 
 namespace sharefs::plan {
 
 namespace {
-
-/// A directory below `parent` on the same mount: not a link, and nothing that is mounted there, be it of the same file
-/// system (a bind mount has the same device number).
-sys::Fd open_below(int parent, const char* name) {
-  open_how how{};
-  how.flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-  how.resolve = RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH;
-  return sys::Fd(static_cast<int>(::syscall(SYS_openat2, parent, name, &how, sizeof how)));
-}
 
 Error open_error(int error, const std::string& path) {
   if (error == EXDEV)
@@ -27,26 +17,26 @@ Error open_error(int error, const std::string& path) {
 }
 
 /// Removes everything in the directory `fd`, but not itself.
-Result<void> empty(const sys::Fd& fd, const std::string& path) {
-  std::vector<std::string> names;
-  if (const int error = sys::list_names(sys::Fd(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 0)), names); error != 0)
-    return fail(errno_error(error, path));
-  for (const std::string& name : names) {
-    if (::unlinkat(fd.get(), name.c_str(), 0) == 0 || errno == ENOENT)
-      continue;
-    if (errno != EISDIR)
-      return fail(errno_error(errno, join_path(path, name)));
-    const auto below = open_below(fd.get(), name.c_str());
+Result<void> empty(sys::Fd fd, const std::string& path) {
+  return for_each_name(std::move(fd), path, [&path](int here, const dirent& entry) -> Result<void> {
+    const std::string name = entry.d_name;
+    if (entry.d_type != DT_DIR) { // or not known: unlink(2) tells
+      if (::unlinkat(here, name.c_str(), 0) == 0 || errno == ENOENT)
+        return {};
+      if (errno != EISDIR)
+        return fail(errno_error(errno, join_path(path, name)));
+    }
+    auto below = open_below(here, name.c_str());
     if (!below && errno == ENOENT)
-      continue;
+      return {};
     if (!below)
       return fail(open_error(errno, join_path(path, name)));
     if (auto emptied = empty(below, join_path(path, name)); !emptied)
       return emptied;
     if (::unlinkat(fd.get(), name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT)
       return fail(errno_error(errno, join_path(path, name)));
-  }
-  return {};
+    return {};
+  });
 }
 
 } // namespace

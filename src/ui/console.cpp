@@ -147,4 +147,9 @@ void Console::Progress::advance(std::string_view now_at) {
     m_ticker->advance(now_at);
 }
 
+void Console::Progress::at(std::string_view now_at) {
+  if (m_ticker)
+    m_ticker->at(now_at);
+}
+
 } // namespace sharefs::ui

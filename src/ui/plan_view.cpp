@@ -41,6 +41,7 @@ struct MarkOf {
   Mark operator()(const plan::Unmount& /*action*/) const { return k_takes_away; }
   Mark operator()(const plan::Remount& /*action*/) const { return k_changes; }
   Mark operator()(const plan::RemoveTree& /*action*/) const { return k_takes_away; }
+  Mark operator()(const plan::SetTreeAccess& /*action*/) const { return k_changes; }
   Mark operator()(const plan::RunTool& /*action*/) const { return k_runs; }
 };
 

@@ -72,6 +72,11 @@ void Ticker::advance(std::string_view now_at) {
   m_now_at = now_at;
 }
 
+void Ticker::at(std::string_view now_at) {
+  const std::scoped_lock lock(m_mutex);
+  m_now_at = now_at;
+}
+
 void Ticker::run() {
   std::unique_lock lock(m_mutex);
   for (auto wait = m_timing.delay; !m_end.wait_for(lock, wait, [this] { return m_ending; }); wait = m_timing.interval) {

@@ -42,7 +42,8 @@ class Ticker {
   Ticker(const Ticker&) = delete;
   Ticker& operator=(const Ticker&) = delete;
 
-  void advance(std::string_view now_at); ///< thread-safe
+  void advance(std::string_view now_at); ///< thread-safe, as the next one
+  void at(std::string_view now_at);      ///< further on in the same step
 
  private:
   void run();

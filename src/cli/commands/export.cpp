@@ -8,6 +8,7 @@
 #include "exports/host.hpp"
 #include "exports/take_over.hpp"
 #include "exports/verify.hpp"
+#include "plan/look.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -77,6 +78,10 @@ Result<exports::TakeOver> gather_take_over(Context& context, exports::Actual act
 
 /// Only of directories that can be exported: others are not touched at all.
 Result<void> gather_access(Context& context, const exports::Request& request, exports::Actual& actual) {
+  const ui::Console::Progress progress(context.console, "looking at the directories");
+  const auto state = request.recursive ? state_directory(context) : Result<std::string>();
+  if (!state)
+    return fail(state.error());
   for (const auto& [directory, wanted] : request.access) {
     const auto entry = actual.facts.directories.find(directory);
     if (entry == actual.facts.directories.end())
@@ -86,6 +91,14 @@ Result<void> gather_access(Context& context, const exports::Request& request, ex
       return fail(access.error());
     if (*access)
       actual.access.emplace(directory, **access);
+    if (!request.recursive)
+      continue;
+    const auto tree = exports::tree_access(actual, directory, wanted, *state);
+    const auto looked = tree ? plan::look_at(*tree, context.system) : plan::Looked{true, {}};
+    if (!looked)
+      return fail(looked.error());
+    if (!looked->already)
+      actual.trees.push_back(*tree);
   }
   return {};
 }
@@ -332,6 +345,7 @@ extern const CommandSpec k_export_command{
     .positional = {.name = "NAME", .help = "PATH, SERVER:PATH, or the last part of PATH", .min = 0, .max = 0},
     .options = {{.names = "--all", .help = "Every export of this host"},
                 {.names = "--remove", .help = "Withdraw the exports instead; directories and files stay"},
+                {.names = "--recursive", .help = "Give what lies below to the group of `access:`, too"},
                 {.names = "--take-over", .help = "Move lines of other exports files that mean the same to sharefs'"},
                 {.names = "--drop-adhoc",
                  .help = "Let the reload drop what stands in no exports file (`exportfs CLIENT:DIRECTORY`)"}},

@@ -44,7 +44,8 @@ Result<void> add_desired(sys::System& system, const config::Export& entry, expor
     error.message = entry.origin.text() + ": " + error.message;
     return fail(error);
   }
-  request.access[directory] = {To::group, entry.access.group, *gid, entry.access.mode | (entry.access.sticky ? 01000U : 0U)};
+  request.access[directory] = {To::group, entry.access.group, *gid,
+                               entry.access.mode | (entry.access.sticky ? 01000U : 0U)};
   return {};
 }
 
@@ -134,6 +135,9 @@ Result<exports::Request> export_request(Context& context, const Arguments& argum
     return fail(ErrorCode::usage, "both names and --all were given", "leave one of them out");
   if (take_over && remove)
     return fail(ErrorCode::usage, "both --take-over and --remove were given", "leave one of them out");
+  const bool recursive = arguments.flag("recursive");
+  if (recursive && (take_over || remove))
+    return fail(ErrorCode::usage, "--recursive goes with neither --take-over nor --remove", "leave it out");
   const bool all = arguments.flag("all") || (take_over && arguments.positional.empty());
   std::vector<Named> known;
   for (const auto* server : own.servers)
@@ -151,6 +155,7 @@ Result<exports::Request> export_request(Context& context, const Arguments& argum
   }
   exports::Request request;
   request.exactly = all;
+  request.recursive = recursive;
   request.drop_adhoc = arguments.flag("drop-adhoc");
   for (const auto& named : known) {
     if (remove) {
@@ -160,6 +165,13 @@ Result<exports::Request> export_request(Context& context, const Arguments& argum
     if (auto added = add_desired(context.system, *named.entry, request); !added)
       return fail(added.error());
   }
+  if (recursive && std::ranges::none_of(request.access, [](const auto& access) {
+        return access.second.kind == exports::DirectoryAccess::Kind::group;
+      }))
+    return fail(ErrorCode::config,
+                "--recursive gives what lies below a directory to the group of its `access:`, and no "
+                "named export has one",
+                "write `access: {group: NAME}` in sharefs.yaml");
   return request;
 }
 

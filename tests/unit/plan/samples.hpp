@@ -31,6 +31,8 @@ inline std::vector<Action> samples() {
       Unmount{"/data/share", true, true, "storage1:/mnt/share", "nfs4", "rw,vers=4.2", std::chrono::milliseconds(1)},
       Unmount{"/data/share", false, false, "", "", "", std::chrono::milliseconds(10'000)},
       RemoveTree{"/var/tmp/sharefs-alice/\xff", 0xFFFFFFFFFFFFFFFFU, 2, std::chrono::milliseconds(7)},
+      SetTreeAccess{"/srv/share", "ml", 3000, 03770, 7, 11, "/var/lib/sharefs/trees/7-11", false,
+                    std::chrono::milliseconds(9)},
       RunTool{{"exportfs", "-r"}, {}, true, {0, 1}, std::chrono::milliseconds(30'000)},
       RunTool{{"systemctl", "start", "a b"}, {"systemctl", "stop", "a b"}, false, {0}, std::chrono::milliseconds(5)},
       RunTool{{"sync"}, {}, false, {}, std::chrono::milliseconds(5)},

@@ -1,0 +1,123 @@
+#include "plan/tree_list.hpp"
+
+#include "base/path.hpp"
+#include "base/text.hpp"
+
+#include <cerrno>
+#include <charconv>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+namespace sharefs::plan {
+
+namespace {
+
+constexpr const char* k_list_file = "list";
+
+std::string escaped_path(std::string_view path) {
+  std::string out;
+  for (const char byte : path) {
+    const bool plain = static_cast<unsigned char>(byte) > ' ' && byte != '\\' && byte != '\x7f';
+    out += plain ? std::string(1, byte) : fmt::format("\\{:03o}", static_cast<unsigned char>(byte));
+  }
+  return out;
+}
+
+std::string fields_of(const TreeRights& rights) {
+  const auto acl = [](const std::string& text) { return text.empty() ? "-" : text; };
+  return fmt::format("{} {:o} {} {}", rights.gid, rights.mode, acl(rights.acl), acl(rights.default_acl));
+}
+
+template <class Number> bool read_number(const std::string& text, Number& number, int base) {
+  const auto* end = text.data() + text.size();
+  return std::from_chars(text.data(), end, number, base).ptr == end && !text.empty();
+}
+
+bool read_fields(const std::string* fields, TreeRights& rights) {
+  const auto acl = [](const std::string& text) { return text == "-" ? std::string() : text; };
+  rights.acl = acl(fields[2]);
+  rights.default_acl = acl(fields[3]);
+  return read_number(fields[0], rights.gid, 10) && read_number(fields[1], rights.mode, 8);
+}
+
+} // namespace
+
+std::string line_of(const TreeChange& change) {
+  return fmt::format("{} {} {} {}\n", change.inode, fields_of(change.before), fields_of(change.after),
+                     escaped_path(change.path));
+}
+
+std::optional<TreeChange> change_of(std::string_view line) {
+  const auto fields = split(line, ' ');
+  TreeChange change;
+  if (fields.size() != 10 || fields[9].empty() || !read_number(fields[0], change.inode, 10) ||
+      !read_fields(&fields[1], change.before) || !read_fields(&fields[5], change.after))
+    return std::nullopt;
+  change.path = decode_octal(fields[9]);
+  return change;
+}
+
+Result<TreeList> TreeList::open(const sys::Files& files, const std::string& path, bool make) {
+  TreeList list;
+  list.m_path = join_path(path, k_list_file);
+  auto directory = make ? PrivateDirectory::make(files, path).map([](PrivateDirectory&& made) {
+    return std::optional(std::move(made));
+  })
+                        : PrivateDirectory::open(files, path);
+  if (!directory)
+    return fail(directory.error());
+  if (!*directory)
+    return list;
+  auto file = (*directory)->open_file(k_list_file, O_RDWR | O_APPEND | (make ? O_CREAT : 0));
+  if (!file)
+    return !make && file.error().code == ErrorCode::not_found ? Result<TreeList>(std::move(list)) : fail(file.error());
+  list.m_file = std::move(*file);
+  // A line that a killed process left incomplete is closed, so that it is passed over.
+  struct stat status{};
+  char last = '\n';
+  if (make && ::fstat(list.m_file.get(), &status) == 0 && status.st_size > 0 &&
+      ::pread(list.m_file.get(), &last, 1, status.st_size - 1) == 1 && last != '\n')
+    if (auto closed = list.append("\n"); !closed)
+      return fail(closed.error());
+  return list;
+}
+
+Result<void> TreeList::remove(const sys::Files& files, const std::string& path) {
+  const auto parent = PrivateDirectory::open(files, parent_path(path));
+  if (!parent)
+    return fail(parent.error());
+  return *parent ? (*parent)->remove(base_name(path)) : Result<void>{};
+}
+
+Result<void> TreeList::append(const std::string& lines) const {
+  if (!sys::write_all(m_file.get(), lines) || ::fdatasync(m_file.get()) != 0)
+    return fail(errno_error(errno, m_path, "what cannot be noted for undo is not changed"));
+  return {};
+}
+
+Result<void> TreeList::for_each_backwards(const std::function<void(const TreeChange&)>& visit) const {
+  struct stat status{};
+  if (::fstat(m_file.get(), &status) != 0)
+    return fail(errno_error(errno, m_path));
+  const auto size = static_cast<std::size_t>(status.st_size);
+  if (size == 0)
+    return {};
+  void* const memory = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, m_file.get(), 0);
+  if (memory == MAP_FAILED)
+    return fail(errno_error(errno, m_path));
+  std::string_view rest(static_cast<const char*>(memory), size);
+  while (!rest.empty()) {
+    const auto newline = rest.size() > 1 ? rest.rfind('\n', rest.size() - 2) : std::string_view::npos;
+    const auto begin = newline == std::string_view::npos ? 0 : newline + 1;
+    const auto line = rest.substr(begin);
+    if (line.ends_with('\n'))
+      if (const auto change = change_of(line.substr(0, line.size() - 1)))
+        visit(*change);
+    rest = rest.substr(0, begin);
+  }
+  ::munmap(memory, size);
+  return {};
+}
+
+} // namespace sharefs::plan
