@@ -31,9 +31,9 @@ Result<void> empty(sys::Fd fd, const std::string& path) {
       return {};
     if (!below)
       return fail(open_error(errno, join_path(path, name)));
-    if (auto emptied = empty(below, join_path(path, name)); !emptied)
+    if (auto emptied = empty(std::move(below), join_path(path, name)); !emptied)
       return emptied;
-    if (::unlinkat(fd.get(), name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT)
+    if (::unlinkat(here, name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT)
       return fail(errno_error(errno, join_path(path, name)));
     return {};
   });
@@ -49,7 +49,7 @@ Result<Outcome> act(RemoveTree& action, const Ground& ground, Phase phase) {
     return Outcome::unchanged;
   if (!found->is_directory())
     return conflict(action.path, "a directory", found->text());
-  const auto tree = open_below(found->directory.get(), found->name.c_str());
+  auto tree = open_below(found->directory.get(), found->name.c_str());
   struct stat status{};
   if (!tree || ::fstat(tree.get(), &status) != 0)
     return fail(open_error(errno, action.path));
@@ -57,7 +57,7 @@ Result<Outcome> act(RemoveTree& action, const Ground& ground, Phase phase) {
     return conflict(action.path, "the directory that the plan was made for", "another one");
   if (phase == Phase::look)
     return Outcome::done;
-  if (auto emptied = empty(tree, action.path); !emptied)
+  if (auto emptied = empty(std::move(tree), action.path); !emptied)
     return fail(emptied.error());
   // A directory that was exchanged meanwhile is not empty, or nothing is lost with it.
   if (::unlinkat(found->directory.get(), found->name.c_str(), AT_REMOVEDIR) != 0)
