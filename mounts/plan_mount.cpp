@@ -45,6 +45,7 @@ Diagnoses without_information(Diagnoses found) {
 Diagnoses obstacles(const Observation& seen, const MountState& state) {
   const auto& point = state.point;
   auto found = point.here ? Diagnoses() : preflight(point, seen.server(point.server));
+  append(found, check_security(point, seen.security));
   if (const auto hidden = seen.table.below(point.target); !hidden.empty())
     found.push_back(about(point, Severity::error, "SF222",
                           fmt::format("mounting {} would hide the mount {}", point.target, hidden.front()->target),

@@ -165,6 +165,8 @@ Result<Observation> probe(sys::System& system, const ProbeRequest& request) {
     if (!answers[index] || answers[index]->error_number != 0)
       unwell.insert(all[index].server);
   const auto pending = find_pending(system, k_process_deadline);
+  if (request.targets && needs_security(request.wanted))
+    seen.security = security_facts(system, k_process_deadline);
   servers.answers([](const std::string&) { return false; }, seen.servers);
   other_servers.answers([&](const std::string& host) { return !unwell.contains(host); }, seen.servers);
 

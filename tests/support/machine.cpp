@@ -260,11 +260,11 @@ void Machine::add_mount(const std::string& source, const std::string& target, co
                         const std::string& options) {
   auto table = mounts.entries();
   if (fs_type == sys::k_remount) {
-    for (auto& mount : table)
-      if (mount.target == target) {
-        mount.options = (sys::restrictions_in(options).starts_with("ro") ? "" : "rw,") + options;
-        mount.super_options =
-            mount.super_options.starts_with("ro,") ? "rw" + mount.super_options.substr(2) : mount.super_options;
+    for (auto& one : table)
+      if (one.target == target) {
+        one.options = (sys::restrictions_in(options).starts_with("ro") ? "" : "rw,") + options;
+        one.super_options =
+            one.super_options.starts_with("ro,") ? "rw" + one.super_options.substr(2) : one.super_options;
       }
     mounts = sys::MountTable(table);
     return;
