@@ -27,7 +27,6 @@ namespace {
 
 constexpr std::size_t k_batch = 256; ///< changes that are written to the list together, before they are made
 constexpr int k_deepest = 1000;      ///< directories in one another: each takes a descriptor
-constexpr std::size_t k_most_named = 5;
 
 /// A file of which a program gets rights: set-id bits, and capabilities. chown(2) takes both away.
 bool gives_rights(const sys::Fd& fd, const struct stat& status) {
@@ -115,7 +114,7 @@ class TreeGiver {
 
   void leave(std::uint64_t& count, const std::string& relative) {
     ++count;
-    if (m_counts.named.size() < k_most_named)
+    if (m_counts.named.size() < TreeCounts::k_most_named)
       m_counts.named.push_back(relative);
   }
   void note_failure(const Error& error) {
@@ -271,46 +270,6 @@ Result<TreeCounts> in_tree(const SetTreeAccess& action, const sys::Files& files,
 }
 
 } // namespace
-
-TreeRights rights_for_group(const TreeRights& before, bool directory, std::uint32_t gid, std::uint32_t mode) {
-  TreeRights after = before;
-  after.gid = gid;
-  const auto bits = (before.mode >> 6U) & (mode >> 3U) & 7U; // what the owner has
-  if (before.acl.empty()) {
-    after.mode |= bits << 3U;
-  } else {
-    std::uint32_t mask = 0;
-    after.acl = acl_with_group(before.acl, bits, mask);
-    after.mode = (before.mode & ~070U) | mask << 3U;
-    if (same_acl(before.acl, after.acl)) {
-      after.acl = before.acl;
-      after.mode = before.mode;
-    }
-  }
-  if (directory) {
-    after.mode |= mode & S_ISGID;
-    after.default_acl = default_acl(mode & (0770U | (before.mode & 7U)));
-  }
-  return after;
-}
-
-std::string text_of(const TreeCounts& counts, bool reverse) {
-  std::vector<std::string> left;
-  const auto add = [&](std::uint64_t count, const char* what, const char* why) {
-    if (count > 0)
-      left.push_back(count_of(count, what) + why);
-  };
-  add(counts.several_names, "file", " with several names (hard links), of which others may lie elsewhere");
-  add(counts.programs, "program", " with set-id bits or capabilities");
-  add(counts.mounts, "mount", "");
-  add(counts.other, "special file", "");
-  add(counts.since, "path", reverse ? " changed, moved or deleted since" : " changed meanwhile");
-  auto text = fmt::format("{} {}", count_of(counts.changed, "path"), reverse ? "given back" : "changed");
-  if (!left.empty())
-    text += fmt::format("; left as they are: {} ({}{})", join(left, ", "), join(counts.named, ", "),
-                        counts.named.size() == k_most_named ? ", ..." : "");
-  return text;
-}
 
 Result<Outcome> act(SetTreeAccess& action, sys::System& system, Phase phase, const Note& note) {
   void* const shared =

@@ -2,6 +2,7 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "plan/action.hpp"
 
 #include <cerrno>
 #include <charconv>
@@ -42,6 +43,46 @@ bool read_fields(const std::string* fields, TreeRights& rights) {
 }
 
 } // namespace
+
+TreeRights rights_for_group(const TreeRights& before, bool directory, std::uint32_t gid, std::uint32_t mode) {
+  TreeRights after = before;
+  after.gid = gid;
+  const auto bits = (before.mode >> 6U) & (mode >> 3U) & 7U; // what the owner has
+  if (before.acl.empty()) {
+    after.mode |= bits << 3U;
+  } else {
+    std::uint32_t mask = 0;
+    after.acl = acl_with_group(before.acl, bits, mask);
+    after.mode = (before.mode & ~070U) | mask << 3U;
+    if (same_acl(before.acl, after.acl)) {
+      after.acl = before.acl;
+      after.mode = before.mode;
+    }
+  }
+  if (directory) {
+    after.mode |= mode & S_ISGID;
+    after.default_acl = default_acl(mode & (0770U | (before.mode & 7U)));
+  }
+  return after;
+}
+
+std::string text_of(const TreeCounts& counts, bool reverse) {
+  std::vector<std::string> left;
+  const auto add = [&](std::uint64_t count, const char* what, const char* why) {
+    if (count > 0)
+      left.push_back(count_of(count, what) + why);
+  };
+  add(counts.several_names, "file", " with several names (hard links), of which others may lie elsewhere");
+  add(counts.programs, "program", " with set-id bits or capabilities");
+  add(counts.mounts, "mount", "");
+  add(counts.other, "special file", "");
+  add(counts.since, "path", reverse ? " changed, moved or deleted since" : " changed meanwhile");
+  auto text = fmt::format("{} {}", count_of(counts.changed, "path"), reverse ? "given back" : "changed");
+  if (!left.empty())
+    text += fmt::format("; left as they are: {} ({}{})", join(left, ", "), join(counts.named, ", "),
+                        counts.named.size() == TreeCounts::k_most_named ? ", ..." : "");
+  return text;
+}
 
 std::string line_of(const TreeChange& change) {
   return fmt::format("{} {} {} {}\n", change.inode, fields_of(change.before), fields_of(change.after),

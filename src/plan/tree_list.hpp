@@ -34,6 +34,7 @@ std::optional<TreeChange> change_of(std::string_view line); ///< nullopt: cut of
 
 /// What became of a tree. What is counted elsewhere than in `changed` was left as it was.
 struct TreeCounts {
+  static constexpr std::size_t k_most_named = 5;
   std::uint64_t changed = 0;
   std::uint64_t several_names = 0, programs = 0, mounts = 0, other = 0, since = 0, failed = 0;
   std::vector<std::string> named = {}; ///< the first few of those left

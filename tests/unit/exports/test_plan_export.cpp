@@ -312,7 +312,7 @@ TEST_CASE("the reload of others' changes is told, and what it would drop stops i
   actual = host("/x 10.0.0.9(ro)\n");
   actual.etab.push_back(parse_etab("/hand\tfe80::9(rw)\n").front());
   CHECK(steps(actual, {{}, {}, {}, false}).empty());
-  CHECK(steps(actual, {{}, {}, {}, false, true}) == Lines{"run `exportfs -r`"});
+  CHECK(steps(actual, {{}, {}, {}, false, false, true}) == Lines{"run `exportfs -r`"});
   actual.server.threads = 0; // what etab holds is not in force
   CHECK(compose(actual, request).adhoc.empty());
 }

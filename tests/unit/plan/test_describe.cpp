@@ -25,6 +25,7 @@ TEST_CASE("an action is described in one line") {
       "unmount /data/share (force, lazy)",
       "unmount /data/share",
       "delete $'/var/tmp/sharefs-alice/\\377' with all in it",
+      "give what lies below /srv/share to ml",
       "run `exportfs -r`",
       "run `systemctl start 'a b'`",
       "run `sync`",
