@@ -124,7 +124,8 @@ TEST_CASE("undo takes back the newest, then the one before, then nothing", "[und
   CHECK(has(machine.out, first));
 
   CHECK(machine.undo({first, "--yes"}) == 0);
-  CHECK(has(machine.err, first + " is undone already; `sharefs undo " + entries[0]["id"].get<std::string>()));
+  CHECK(has(machine.err, first + " is undone already; `sharefs --root "));
+  CHECK(has(machine.err, " undo " + entries[0]["id"].get<std::string>() + "`"));
   CHECK(machine.undo({entries[0]["id"].get<std::string>(), "--yes"}) == 0);
   CHECK(fs::exists(machine.at("/first")));
 }
