@@ -15,7 +15,7 @@ constexpr const char* k_boot_fstab = "/etc/fstab";
 constexpr const char* k_unit_directory = "/etc/systemd/system";
 constexpr const char* k_wants = "multi-user.target.wants"; ///< where our units are enabled
 constexpr const char* k_boot_group = "at boot";
-constexpr std::size_t k_most_unit_text = 64U << 10U;
+constexpr std::size_t k_most_unit_text = 64U << 10U, k_most_text = 16U << 20U;
 
 bool is_mount_unit(std::string_view name) {
   return name.ends_with(".mount") || name.ends_with(".automount");
@@ -124,32 +124,32 @@ struct Wanted {
   std::optional<std::string> fstab, rc_local;
 };
 
-Result<Wanted> wanted_for(const BootFacts& facts, const MountPoint& point, BootWay way, bool systemd) {
+Result<Wanted> wanted_for(const BootFacts& facts, const BootHost& host, const MountPoint& point, BootWay way) {
   Wanted wanted;
   if (way == BootWay::none)
     return wanted;
   const bool waits =
-      !point.here && (way == BootWay::rc_local || way == BootWay::unit || (way == BootWay::fstab && systemd));
-  if (waits && facts.program_is_shared)
-    return fail(ErrorCode::failed, fmt::format("{} lies on a share, and is not there at boot", facts.program),
+      !point.here && (way == BootWay::rc_local || way == BootWay::unit || (way == BootWay::fstab && host.systemd));
+  if (waits && host.program_is_shared)
+    return fail(ErrorCode::failed, fmt::format("{} lies on a share, and is not there at boot", host.program),
                 "install sharefs on this machine's own disk");
   if (way == BootWay::rc_local) {
     if (facts.rc_local && (facts.rc_mode & 0100U) == 0 && has_other_commands(*facts.rc_local))
       return fail(ErrorCode::failed,
                   fmt::format("{} is not executable, and has other commands that would run, too", facts.rc_path),
                   fmt::format("see what is in it, then `chmod +x {}`", facts.rc_path));
-    return rc_local_block(point, facts.program).map([&](std::string&& block) {
+    return rc_local_block(point, host.program).map([&](std::string&& block) {
       wanted.rc_local = std::move(block);
       return wanted;
     });
   }
-  auto units = unit_texts(point, facts.program);
+  auto units = unit_texts(point, host.program);
   if (!units)
     return fail(units.error());
   if (waits)
     wanted.units.service = units->service;
   if (way == BootWay::fstab) {
-    return fstab_line(point, !systemd).map([&](std::string&& line) {
+    return fstab_line(point, !host.systemd).map([&](std::string&& line) {
       wanted.fstab = std::move(line);
       return wanted;
     });
@@ -162,19 +162,19 @@ Result<Wanted> wanted_for(const BootFacts& facts, const MountPoint& point, BootW
 
 class Planner {
  public:
-  Planner(const BootFacts& facts, bool systemd, BootPlan& result)
-      : m_facts(facts), m_systemd(systemd), m_result(result), m_entries(boot_entries(facts)),
+  Planner(const BootFacts& facts, const BootHost& host, BootPlan& result)
+      : m_facts(facts), m_host(host), m_result(result), m_entries(boot_entries(facts)),
         m_fstab(facts.fstab.value_or("")), m_rc_local(facts.rc_local.value_or("")) {}
 
   void add(const MountPoint& point) {
     const auto way = point.is_in_place()                ? BootWay::none
                      : point.boot != BootWay::automatic ? point.boot
-                     : m_systemd                        ? BootWay::unit
+                     : m_host.systemd                   ? BootWay::unit
                                                         : BootWay::rc_local;
     const auto names = unit_names(point.target);
     if (way != BootWay::none && is_foreign(point, names))
       return;
-    const auto wanted = wanted_for(m_facts, point, way, m_systemd);
+    const auto wanted = wanted_for(m_facts, m_host, point, way);
     if (!wanted) {
       m_result.diagnoses.push_back(about(point, Severity::error, "SF235",
                                          "it cannot be mounted at boot: " + wanted.error().message,
@@ -201,7 +201,7 @@ class Planner {
     const bool units = !m_links.empty() || !m_removals.empty() || !m_files.empty();
     auto& plan = m_result.plan;
     plan.steps.insert(plan.steps.end(), m_files.begin(), m_files.end());
-    if (!m_written.empty() && m_systemd) {
+    if (!m_written.empty() && m_host.systemd) {
       plan::RunTool verify{{"systemd-analyze", "verify", "--recursive-errors=no"}, {}, true};
       verify.argv.insert(verify.argv.end(), m_written.begin(), m_written.end());
       verify.silent = true;
@@ -209,7 +209,7 @@ class Planner {
     }
     plan.steps.insert(plan.steps.end(), m_links.begin(), m_links.end());
     plan.steps.insert(plan.steps.end(), m_removals.begin(), m_removals.end());
-    if (units && m_systemd)
+    if (units && m_host.systemd)
       plan.add(k_boot_group, "systemd reads its units again", plan::RunTool{{"systemctl", "daemon-reload"}, {}, true});
   }
 
@@ -255,7 +255,7 @@ class Planner {
     }
     if (!text.empty() || !exists)
       return;
-    if (m_systemd && name.ends_with(".service"))
+    if (m_host.systemd && name.ends_with(".service"))
       step(m_removals, "it waits no longer",
            plan::RunTool{{"systemctl", "stop", name}, {"systemctl", "daemon-reload"}});
     step(m_removals, m_why_not, plan::RemoveFile{path, found->second});
@@ -273,7 +273,7 @@ class Planner {
   }
 
   const BootFacts& m_facts;
-  bool m_systemd;
+  const BootHost& m_host;
   BootPlan& m_result;
   std::vector<BootEntry> m_entries;
   std::string m_fstab, m_rc_local, m_why, m_why_not;
@@ -286,37 +286,49 @@ class Planner {
 
 BootFacts boot_facts(sys::System& system) {
   BootFacts facts;
-  auto first =
-      system.entries({{{.path = k_unit_directory, .list = true}, {.path = "/etc/rc.d"}, {.path = "/proc/self/exe"}}});
-  facts.rc_path = first[1].kind == sys::EntryKind::directory ? "/etc/rc.d/rc.local" : "/etc/rc.local";
-  facts.program = first[2].link_target.starts_with('/') ? first[2].link_target : "/usr/bin/sharefs";
+  const auto text_of = [](const sys::Entry& entry) {
+    return entry.exists() ? std::optional(entry.content) : std::nullopt;
+  };
+  auto found = system.entries({{{.path = k_unit_directory, .list = true},
+                                {.path = k_boot_fstab, .follow = true, .read_bytes = k_most_text},
+                                {.path = "/etc/rc.local", .follow = true, .read_bytes = k_most_text},
+                                {.path = "/etc/rc.d"}}});
+  facts.fstab = text_of(found[1]);
+  auto& rc_local = found[2]; // of the RHEL family it is a link into rc.d
+  if (!rc_local.exists() && found[3].kind == sys::EntryKind::directory)
+    rc_local = system.entry({.path = "/etc/rc.d/rc.local", .follow = true, .read_bytes = k_most_text});
+  facts.rc_local = text_of(rc_local);
+  facts.rc_path = rc_local.exists() ? rc_local.resolved : rc_local.path;
+  facts.rc_mode = rc_local.mode;
+  facts.rc_uid = rc_local.uid;
+  facts.rc_gid = rc_local.gid;
 
-  sys::EntryRequest questions{{{.path = facts.rc_path, .follow = true}, {.path = facts.program}}};
-  for (const auto& name : first[0].names)
+  sys::EntryRequest questions;
+  for (const auto& name : found[0].names)
     if (is_mount_unit(name) || (name.starts_with("sharefs-") && name.ends_with(".service")))
       questions.queries.push_back({.path = unit_path(name), .follow = true, .read_bytes = k_most_unit_text});
-    else if (name.ends_with(".wants") || name.ends_with(".requires"))
+  const auto units = questions.queries.size();
+  for (const auto& name : found[0].names)
+    if (name.ends_with(".wants") || name.ends_with(".requires")) {
+      facts.wanted_by.insert(name);
       questions.queries.push_back({.path = unit_path(name), .list = true});
-  const auto answers = system.entries(questions);
-  facts.rc_mode = answers[0].mode;
-  facts.rc_uid = answers[0].uid;
-  facts.rc_gid = answers[0].gid;
-  facts.program_is_shared = answers[1].shared;
-  for (std::size_t i = 2; i < answers.size(); ++i) {
-    const auto name = base_name(answers[i].path);
-    if (name.find(".wants") == std::string::npos && name.find(".requires") == std::string::npos) {
-      facts.units.emplace(name, answers[i].content);
-      continue;
     }
-    facts.wanted_by.insert(name);
-    for (const auto& link : answers[i].names)
-      facts.enabled.insert(join_path(name, link));
+  const auto answers = units == 0 ? std::vector<sys::Entry>() : system.entries(questions);
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    const auto name = base_name(answers[i].path);
+    if (i < units)
+      facts.units.emplace(name, answers[i].content);
+    else
+      for (const auto& link : answers[i].names)
+        facts.enabled.insert(join_path(name, link));
   }
-  if (auto text = system.files().read_if_exists(k_boot_fstab))
-    facts.fstab = std::move(*text);
-  if (auto text = system.files().read_if_exists(facts.rc_path))
-    facts.rc_local = std::move(*text);
   return facts;
+}
+
+BootHost boot_host(sys::System& system) {
+  const auto link = system.entry({.path = "/proc/self/exe"}).link_target;
+  const auto program = link.starts_with('/') ? link : "/usr/bin/sharefs";
+  return {system.identity().systemd, program, system.entry({.path = program}).shared};
 }
 
 std::vector<BootEntry> boot_entries(const BootFacts& facts) {
@@ -327,9 +339,9 @@ std::vector<BootEntry> boot_entries(const BootFacts& facts) {
   return found;
 }
 
-BootPlan plan_boot(const BootFacts& facts, bool systemd, const std::vector<MountPoint>& points) {
+BootPlan plan_boot(const BootFacts& facts, const BootHost& host, const std::vector<MountPoint>& points) {
   BootPlan result;
-  Planner planner(facts, systemd, result);
+  Planner planner(facts, host, result);
   for (const auto& point : points)
     planner.add(point);
   planner.finish();

@@ -23,10 +23,16 @@ struct BootFacts {
   std::map<std::string, std::string> units; ///< text by name: .mount, .automount, and services of ours
   std::set<std::string> enabled;            ///< "multi-user.target.wants/x.mount": links and directories' names
   std::set<std::string> wanted_by;          ///< directories that hold links: "multi-user.target.wants"
-  std::string program;                      ///< sharefs itself
-  bool program_is_shared = false;           ///< it lies on network storage, and is not there before the mounts are
 };
 BootFacts boot_facts(sys::System& system);
+
+/// What else there is to know before an entry is written.
+struct BootHost {
+  bool systemd = false;           ///< it runs
+  std::string program;            ///< sharefs itself
+  bool program_is_shared = false; ///< it lies on network storage, and is not there before the mounts are
+};
+BootHost boot_host(sys::System& system);
 
 /// Something that mounts at boot.
 struct BootEntry {
@@ -47,7 +53,7 @@ struct BootPlan {
   Diagnoses diagnoses; ///< SF234: something else mounts it at boot; SF235: it cannot be written
 };
 /// What makes each of `points` (decided) come back at boot by its own way and no other; a point whose way is `none`
-/// loses what sharefs wrote for it. What others wrote is never touched. `systemd`: it runs here (sys::Identity).
-BootPlan plan_boot(const BootFacts& facts, bool systemd, const std::vector<MountPoint>& points);
+/// loses what sharefs wrote for it. What others wrote is never touched.
+BootPlan plan_boot(const BootFacts& facts, const BootHost& host, const std::vector<MountPoint>& points);
 
 } // namespace sharefs::mounts

@@ -46,7 +46,7 @@ void add_boot(Context& context, const mounts::Observation& seen, mounts::MountPl
       points.push_back(state.point);
   if (points.empty())
     return;
-  auto boot = mounts::plan_boot(mounts::boot_facts(context.system), context.system.identity().systemd, points);
+  auto boot = mounts::plan_boot(mounts::boot_facts(context.system), mounts::boot_host(context.system), points);
   context.report(boot.diagnoses);
   mounts::append(plan.plan.steps, boot.plan.steps);
 }

@@ -82,7 +82,7 @@ void forget_at_boot(Context& context, const Arguments& arguments, std::vector<mo
       plan.plan.add(point.target, "an ordinary directory again", plan::SetImmutable{point.target, false});
   }
   std::erase_if(points, [&](const auto& point) { return std::ranges::count(plan.blocked, point.target) > 0; });
-  const auto boot = mounts::plan_boot(facts, context.system.identity().systemd, points);
+  const auto boot = mounts::plan_boot(facts, mounts::boot_host(context.system), points);
   mounts::append(plan.plan.steps, boot.plan.steps);
 }
 

@@ -39,7 +39,7 @@ struct Machine {
     auto point = share();
     point.boot = way;
     point.options = parse_options({options});
-    return plan_boot(boot_facts(system), system.machine.identity.systemd, {point});
+    return plan_boot(boot_facts(system), boot_host(system), {point});
   }
   /// Every step of it; the plan after that must be empty.
   void apply(BootWay way) {
@@ -180,12 +180,9 @@ TEST_CASE("only network file systems that are mounted at boot are expected") {
 }
 
 TEST_CASE("sharefs on a share is no help at boot") {
-  BootFacts facts;
-  facts.program_is_shared = true;
-  facts.program = "/data/share/bin/sharefs";
   auto point = share();
   point.boot = BootWay::unit;
-  const auto plan = plan_boot(facts, true, {point});
+  const auto plan = plan_boot({}, {true, "/data/share/bin/sharefs", true}, {point});
   CHECK(plan.plan.empty());
   CHECK(has_code(plan.diagnoses, "SF235"));
 }
