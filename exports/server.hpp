@@ -1,6 +1,8 @@
 #pragma once
 // The NFS server of this host: is it installed, does it run, and the steps that start what does not.
+#include "base/diagnosis.hpp"
 #include "base/result.hpp"
+#include "exports/export.hpp"
 #include "plan/plan.hpp"
 #include "sys/system.hpp"
 
@@ -36,6 +38,10 @@ struct ServerState {
 
 /// Reads /proc and the mount table, or asks systemctl. Errors of System.
 Result<ServerState> probe_server(sys::System& system);
+
+/// SF155: what `sec=krb5...` needs of this host and is not there, a keytab and who answers for the kernel. Nothing is
+/// looked at if no export asks for it.
+Diagnoses check_kerberos(sys::System& system, const std::vector<Export>& exports);
 
 /// `not_found` that names the first missing program, and the commands that install it; `failed` for a masked unit.
 Result<void> check_installed(const ServerState& state);

@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <fmt/format.h>
+#include <set>
+#include <span>
 
 namespace sharefs::exports {
 
@@ -123,9 +126,9 @@ bool is_number(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char byte) { return byte >= '0' && byte <= '9'; });
 }
 
-/// Processes by /proc/PID/comm, which never hangs; only those of our network namespace, because /proc also shows the
-/// daemons of containers.
-void find_daemons(sys::System& system, ServerState& state) {
+/// Which of `wanted` run, by /proc/PID/comm, which never hangs; only processes of our network namespace, because /proc
+/// also shows the daemons of containers. Sorted.
+std::vector<std::string> running(sys::System& system, std::span<const char* const> wanted) {
   const auto own = system.entry({.path = "/proc/self/ns/net"}).link_target;
   sys::EntryRequest processes;
   for (const auto& name : system.entry({.path = "/proc", .list = true}).names)
@@ -135,16 +138,17 @@ void find_daemons(sys::System& system, ServerState& state) {
   std::vector<std::string> found;
   for (const auto& entry : system.entries(processes)) {
     const auto name = std::string(trim(entry.content));
-    if (std::find(k_daemons.begin(), k_daemons.end(), name) == k_daemons.end())
+    if (std::ranges::find(wanted, name) == wanted.end())
       continue;
     found.push_back(name);
     namespaces.queries.push_back({.path = parent_path(entry.path) + "/ns/net"});
   }
   const auto spaces = system.entries(namespaces);
+  std::set<std::string> names;
   for (std::size_t i = 0; i < found.size(); ++i)
-    if (spaces[i].link_target == own && std::ranges::count(state.daemons, found[i]) == 0)
-      state.daemons.push_back(found[i]);
-  std::sort(state.daemons.begin(), state.daemons.end());
+    if (spaces[i].link_target == own)
+      names.insert(found[i]);
+  return {names.begin(), names.end()};
 }
 
 } // namespace
@@ -156,10 +160,31 @@ Result<ServerState> probe_server(sys::System& system) {
   if (auto read = read_kernel(system, state); !read)
     return fail(read.error());
   if (!state.systemd)
-    find_daemons(system, state);
+    state.daemons = running(system, k_daemons);
   else if (auto asked = ask_systemd(system, state); !asked)
     return fail(asked.error());
   return state;
+}
+
+Diagnoses check_kerberos(sys::System& system, const std::vector<Export>& exports) {
+  const auto asks = [](const Export& one) {
+    return std::ranges::any_of(one.settings.security, [](const Flavour& two) { return two.name.starts_with("krb5"); });
+  };
+  const auto found = std::ranges::find_if(exports, asks);
+  if (found == exports.end())
+    return {};
+  Diagnoses lacking;
+  const auto lacks = [&](std::string_view what, std::string hint) {
+    lacking.push_back({Severity::warning, "SF155", found->directory,
+                       fmt::format("`sec=krb5` needs {} on this host: clients cannot mount it by Kerberos", what),
+                       std::move(hint), ""});
+  };
+  if (!system.entry({.path = "/etc/krb5.keytab", .follow = true}).exists())
+    lacks("/etc/krb5.keytab", "join the realm, or `kadmin ktadd nfs/HOST` there");
+  constexpr std::array k_gss{"gssproxy", "rpc.svcgssd"};
+  if (running(system, k_gss).empty())
+    lacks("gssproxy or rpc.svcgssd running", "run `systemctl start gssproxy` (package gssproxy)");
+  return lacking;
 }
 
 } // namespace sharefs::exports

@@ -44,6 +44,15 @@ def set_up(cluster: KernelCluster, way: str) -> Host:
     return node
 
 
+def boot_without_server(cluster: KernelCluster, way: str) -> tuple[Host, float]:
+    """The node, and when it reached multi-user.target."""
+    node = set_up(cluster, way)
+    cluster.power_off(node)
+    cluster.kill("server")
+    cluster.power_on(node)
+    return node, systemd.wait_for_boot(node)
+
+
 def etc(node: Host) -> str:
     """Every byte that a way may change."""
     return node.run(
@@ -55,11 +64,7 @@ def etc(node: Host) -> str:
 @pytest.mark.parametrize("way", WAYS)
 def test_a_late_server(boot_lab: KernelCluster, way: str) -> None:
     """The boot does not wait for it, and the mount is there soon after it answers."""
-    node = set_up(boot_lab, way)
-    boot_lab.power_off(node)
-    boot_lab.kill("server")
-    boot_lab.power_on(node)
-    reached = systemd.wait_for_boot(node)
+    node, reached = boot_without_server(boot_lab, way)
     assert node.run("systemctl --failed --no-legend").out == ""
     wait_until(lambda: systemd.uptime(node) > LATE, 2 * LATE, what="the node has waited for long")
     assert " nfs" not in node.read_text("/proc/mounts")
@@ -79,11 +84,8 @@ def test_a_late_server(boot_lab: KernelCluster, way: str) -> None:
 @pytest.mark.parametrize("way", WAYS)
 def test_no_server_at_all(boot_lab: KernelCluster, way: str) -> None:
     """The machine boots, nobody writes below the bare mount point, and the power-off ends."""
-    node = set_up(boot_lab, way)
-    boot_lab.power_off(node)
-    boot_lab.kill("server")
-    boot_lab.power_on(node)
-    print(f"{way}: multi-user at {systemd.wait_for_boot(node):.1f} s")
+    node, reached = boot_without_server(boot_lab, way)
+    print(f"{way}: multi-user at {reached:.1f} s")
     if way != "automount":
         written = node.run(f"echo lost >{SHARE}/file")
         assert not written.ok and "not permitted" in written.err

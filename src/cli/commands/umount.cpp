@@ -61,9 +61,8 @@ void report_holders(Context& context, const sys::MountTable& table, const plan::
 }
 
 /// What mounts one of `points` again at boot: taken away by --forget, or if the person says so; else said.
-void forget_at_boot(Context& context, const Arguments& arguments, std::vector<mounts::MountPoint> points,
-                    mounts::UnmountPlan& plan) {
-  const auto facts = mounts::boot_facts(context.system);
+void forget_at_boot(Context& context, const Arguments& arguments, const mounts::BootFacts& facts,
+                    std::vector<mounts::MountPoint> points, mounts::UnmountPlan& plan) {
   bool ours = false;
   for (const auto& entry : mounts::boot_entries(facts))
     if (std::ranges::count(points, entry.target, &mounts::MountPoint::target) > 0) {
@@ -102,9 +101,16 @@ Result<int> run_umount(Context& context, const Arguments& arguments) {
   if (!table)
     return fail(table.error());
   const auto pending = mounts::find_pending(context.system, k_pending_deadline);
-  auto plan = mounts::plan_unmounts(*table, chosen->points, pending, options);
+  const auto boot = mounts::boot_facts(context.system);
+  auto points = chosen->points;
+  if (arguments.flag("forget")) // of what sharefs mounts at boot, nothing needs to be mounted now
+    for (const auto& entry : mounts::boot_entries(boot))
+      for (auto& point : points)
+        if (entry.ours && point.name.empty() && point.target == entry.target)
+          point.name = point.target;
+  auto plan = mounts::plan_unmounts(*table, points, pending, options);
   context.report(plan.diagnoses);
-  forget_at_boot(context, arguments, chosen->points, plan);
+  forget_at_boot(context, arguments, boot, points, plan);
   const auto executed =
       execute(context, plan.plan, plan.blocked.empty() ? "nothing is mounted there" : "nothing was unmounted");
   if (!executed)
@@ -127,8 +133,7 @@ extern const CommandSpec k_umount_command{
     .description =
         "Unmounts by name or by mount point (the latter also without sharefs.yaml; NFS only). A mount in use is left, "
         "and the processes that use it are listed. It never hangs, not even with a dead server. What mounts it again "
-        "at "
-        "boot is named; --forget, or your answer, takes it away.",
+        "at boot is named; --forget, or your answer, takes it away.",
     .example = "sharefs umount share\n"
                "sharefs umount /data/share --lazy          # detach; programs keep it until they end\n"
                "sharefs umount share --force --lazy        # the server is gone for good",
