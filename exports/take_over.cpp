@@ -65,7 +65,8 @@ std::map<std::string, std::vector<std::pair<ClientKind, std::string>>> order_of(
       several[entry.directory].push_back(&entry);
   std::map<std::string, std::vector<std::pair<ClientKind, std::string>>> order;
   for (const auto& [directory, entries] : several) {
-    if (std::ranges::all_of(entries, [&](const Export* entry) { return entry->settings == entries[0]->settings; }))
+    const auto& first = entries[0]->settings;
+    if (std::ranges::all_of(entries, [&](const Export* entry) { return entry->settings == first; }))
       continue;
     for (const auto* entry : entries)
       order[directory].emplace_back(kind_of(entry->client), keys.of(*entry).second);
