@@ -255,7 +255,7 @@ class Planner {
     }
     if (!text.empty() || !exists)
       return;
-    if (m_host.systemd && name.ends_with(".service"))
+    if (m_host.systemd && !name.ends_with(".mount"))
       step(m_removals, "it waits no longer",
            plan::RunTool{{"systemctl", "stop", name}, {"systemctl", "daemon-reload"}});
     step(m_removals, m_why_not, plan::RemoveFile{path, found->second});

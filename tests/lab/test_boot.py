@@ -82,6 +82,10 @@ def test_a_late_server(boot_lab: KernelCluster, way: str) -> None:
     print(f"{way}: multi-user at {reached:.1f} s, the server at {answers:.1f} s, mounted at {mounted:.1f} s")
     assert sharefs(node, "status").returncode == 0
     assert sharefs(node, "mount", "--all", "--check").returncode == 0
+    if way == "automount":  # whose point goes, too, and is not looked at before
+        done(node, "umount", "--all", "--yes", "--forget")
+        assert SHARE not in node.read_text("/proc/mounts")
+        assert node.run(f"echo free >{SHARE}/file").ok
     print(f"{way}: power-off in {boot_lab.power_off(node):.1f} s")
 
 

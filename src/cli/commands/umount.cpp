@@ -62,7 +62,7 @@ void report_holders(Context& context, const sys::MountTable& table, const plan::
 
 /// What mounts one of `points` again at boot: taken away by --forget, or if the person says so; else said.
 void forget_at_boot(Context& context, const Arguments& arguments, const mounts::BootFacts& facts,
-                    std::vector<mounts::MountPoint> points, mounts::UnmountPlan& plan) {
+                    const sys::MountTable& table, std::vector<mounts::MountPoint> points, mounts::UnmountPlan& plan) {
   bool ours = false;
   for (const auto& entry : mounts::boot_entries(facts))
     if (std::ranges::count(points, entry.target, &mounts::MountPoint::target) > 0) {
@@ -75,14 +75,20 @@ void forget_at_boot(Context& context, const Arguments& arguments, const mounts::
       ours && context.console.options().in_terminal && !flags.yes && !flags.json && !flags.dry_run && !flags.check;
   if (!arguments.flag("forget") && !(asks && context.console.confirm("Take that away, too?")))
     return;
-  for (auto& point : points) {
-    point.boot = mounts::BootWay::none;
-    if (std::ranges::count(plan.blocked, point.target) == 0)
-      plan.plan.add(point.target, "an ordinary directory again", plan::SetImmutable{point.target, false});
-  }
   std::erase_if(points, [&](const auto& point) { return std::ranges::count(plan.blocked, point.target) > 0; });
+  for (auto& point : points)
+    point.boot = mounts::BootWay::none;
   const auto boot = mounts::plan_boot(facts, mounts::boot_host(context.system), points);
   mounts::append(plan.plan.steps, boot.plan.steps);
+  for (const auto& point : points) {
+    // A look at an automount point would mount: only when ours has been stopped.
+    const bool automounted = std::ranges::any_of(table.entries(), [&](const sys::MountEntry& one) {
+      return one.target == point.target && one.fs_type == "autofs";
+    });
+    if (!automounted || !boot.plan.empty())
+      plan.plan.add(automounted ? boot.plan.steps.front().group : point.target, "an ordinary directory again",
+                    plan::SetImmutable{point.target, false});
+  }
 }
 
 Result<int> run_umount(Context& context, const Arguments& arguments) {
@@ -110,7 +116,7 @@ Result<int> run_umount(Context& context, const Arguments& arguments) {
           point.name = point.target;
   auto plan = mounts::plan_unmounts(*table, points, pending, options);
   context.report(plan.diagnoses);
-  forget_at_boot(context, arguments, boot, points, plan);
+  forget_at_boot(context, arguments, boot, *table, points, plan);
   const auto executed =
       execute(context, plan.plan, plan.blocked.empty() ? "nothing is mounted there" : "nothing was unmounted");
   if (!executed)

@@ -117,6 +117,22 @@ TEST_CASE("changed options change the unit, and systemd is told") {
   CHECK(std::get<plan::RunTool>(plan.steps[2].action).argv == Argv{"systemctl", "daemon-reload"});
 }
 
+TEST_CASE("who waits for a mount is stopped before its unit goes") {
+  for (const auto& [way, unit] : {std::pair{BootWay::unit, "sharefs-data-share.service"},
+                                  std::pair{BootWay::automount, "data-share.automount"}}) {
+    Machine machine;
+    machine.apply(way);
+    const auto steps = machine.plan(BootWay::none).plan.steps;
+    const auto stop = std::ranges::find(
+        steps, plan::Action(plan::RunTool{{"systemctl", "stop", unit}, {"systemctl", "daemon-reload"}}),
+        &plan::Step::action);
+    REQUIRE(stop + 1 < steps.end());
+    const auto* removed = std::get_if<plan::RemoveFile>(&stop[1].action);
+    REQUIRE(removed != nullptr);
+    CHECK(removed->path == std::string("/etc/systemd/system/") + unit);
+  }
+}
+
 TEST_CASE("what others mount at boot is left, and said") {
   const auto stands = [](const std::string& path, const std::string& text, const std::string& origin) {
     Machine machine;
