@@ -160,9 +160,19 @@ Diagnoses judge(const sys::NfsProbe& probe, const std::string& word, const sys::
 
 constexpr std::chrono::seconds k_pause{2}; ///< between two probes of a server that is not ready
 
-bool is_ready(const sys::NfsProbe& probe, const Diagnoses& diagnoses, const sys::NfsProbeRequest& request) {
-  return !has_errors(diagnoses) && probe.usable() &&
-         (request.paths.empty() || !is_failed(probe, sys::ProbeStage::access));
+/// With an fsid=0 on the server, a client of version 4 names a path that mountd, which speaks for version 3, refuses:
+/// then a list that has other directories, and none that holds the path, is all that can be known from here.
+bool may_be_below_fsid0(const sys::NfsProbe& probe, const std::string& path) {
+  return probe.usable(4) && !probe.exports.empty() &&
+         std::ranges::none_of(probe.exports, [&](const auto& one) { return is_under(path, one.directory); });
+}
+
+bool is_ready(const sys::NfsProbe& probe, const Diagnoses& diagnoses, const sys::NfsProbeRequest& request,
+              bool will_be_tried) {
+  if (has_errors(diagnoses) || !probe.usable())
+    return false;
+  return request.paths.empty() || !is_failed(probe, sys::ProbeStage::access) ||
+         (will_be_tried && may_be_below_fsid0(probe, request.paths.front()));
 }
 
 Result<int> run_probe(Context& context, const Arguments& arguments) {
@@ -178,10 +188,11 @@ Result<int> run_probe(Context& context, const Arguments& arguments) {
     const ui::Console::Progress progress(context.console, "asking " + request.host);
     return context.system.probe_nfs(request);
   };
+  const bool waits = arguments.flag("until-ready");
   auto probe = ask();
   auto diagnoses = judge(probe, word, request);
   std::string said; // each reason once: at boot it stands in the log
-  while (arguments.flag("until-ready") && !is_ready(probe, diagnoses, request)) {
+  while (waits && !is_ready(probe, diagnoses, request, waits)) {
     if (const auto reason = diagnoses.empty() ? "it is not ready" : diagnoses.front().message; reason != said) {
       context.console.message(fmt::format("waiting for {}: {}", word, reason));
       said = reason;
@@ -194,7 +205,7 @@ Result<int> run_probe(Context& context, const Arguments& arguments) {
   if (!context.flags.json)
     show(context, probe);
   context.report(diagnoses);
-  return is_ready(probe, diagnoses, request) ? k_exit_ok : k_exit_failed;
+  return is_ready(probe, diagnoses, request, waits) ? k_exit_ok : k_exit_failed;
 }
 
 } // namespace
@@ -205,8 +216,8 @@ extern const CommandSpec k_probe_command{
     .description =
         "Stage by stage: name, connection, portmapper, mountd, NFS 3, NFS 4, export list, and what this host may "
         "mount, each with its time; then which version of NFS can be mounted. The stage that fails is named with its "
-        "usual cause and cure. Needs neither root nor nfs-common nor sharefs.yaml, and never takes longer than "
-        "--timeout (each, with --until-ready). Exit code 0 if the server can be used with one of the versions.",
+        "usual cause and cure. Needs neither root nor nfs-common nor sharefs.yaml, and takes at most --timeout; "
+        "with --until-ready each question does. Exit code 0 if the server can be used with one of the versions.",
     .example = "sharefs probe storage1\n"
                "sharefs probe 192.168.16.1:/mnt/share --timeout 2s   # may this host mount that?",
     .effect = Effect::reads,
