@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <set>
 #include <tuple>
+#include <unordered_map>
 
 namespace sharefs::exports {
 
@@ -32,7 +33,7 @@ void diagnose_duplicates(const ExpectedEtab& expected, ByFile& by_file) {
 }
 
 void diagnose_overlaps(const ExpectedEtab& expected, ByFile& by_file) {
-  std::map<std::string_view, NetworkMap> by_directory;
+  std::unordered_map<std::string_view, NetworkMap> by_directory;
   for (std::size_t i = 0; i < expected.entries.size(); ++i) {
     const auto& entry = expected.entries[i];
     const auto network = kind_of(entry.client) == ClientKind::network ? parse_network(entry.client)

@@ -168,7 +168,7 @@ namespace {
 /// Whom exportfs knows, in the order in which it learns of them (client_lookup in support/export/client.c).
 class KnownClients {
  public:
-  explicit KnownClients(const HostFacts& facts) : m_facts(facts) {}
+  KnownClients(const HostFacts& facts, std::size_t exports) : m_facts(facts) { m_positions.reserve(exports); }
 
   struct Client {
     std::string name;                   ///< as etab has it
@@ -232,8 +232,13 @@ std::vector<std::string> missing_in(const std::vector<std::string>& some, const 
 
 ExpectedEtab expected_etab(const std::vector<ExportsFile>& files, const HostFacts& facts) {
   ExpectedEtab expected;
-  KnownClients clients(facts);
+  std::size_t all = 0;
+  for (const auto& file : files)
+    all += file.exports.size();
+  expected.entries.reserve(all);
+  KnownClients clients(facts, all);
   std::unordered_map<std::string, std::size_t> taken; // by directory and client
+  taken.reserve(all);
   for (const auto& file : files) {
     auto& positions = expected.positions.emplace_back();
     for (const auto& written : file.exports) {

@@ -2,26 +2,24 @@
 
 #include <algorithm>
 
-#include "base/text.hpp"
-
 namespace sharefs {
 
 std::string normalize_path(std::string_view path, std::string_view directory) {
-  std::vector<std::string> kept;
+  std::string kept;
   const auto take = [&kept](std::string_view text) {
-    for (auto& part : split(text, '/')) {
-      if (part.empty() || part == ".")
-        continue;
-      if (part != "..")
-        kept.push_back(std::move(part));
-      else if (!kept.empty())
-        kept.pop_back();
+    while (!text.empty()) {
+      const auto part = text.substr(0, text.find('/'));
+      text.remove_prefix(std::min(text.size(), part.size() + 1));
+      if (part == "..")
+        kept.resize(kept.empty() ? 0 : kept.rfind('/'));
+      else if (!part.empty() && part != ".")
+        (kept += '/') += part;
     }
   };
   if (path.empty() || path.front() != '/')
     take(directory);
   take(path);
-  return "/" + join(kept, "/");
+  return kept.empty() ? "/" : kept;
 }
 
 bool is_under(std::string_view path, std::string_view directory) {

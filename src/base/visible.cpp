@@ -31,9 +31,12 @@ Character take_character(std::string_view& text) {
   return first;
 }
 
-/// Most text is; it needs no look at its characters.
+/// Most text is; it needs no look at its characters. All bytes are looked at: so the compiler takes many at a time.
 bool is_printable_ascii(std::string_view text) {
-  return std::ranges::all_of(text, [](char byte) { return byte >= 0x20 && byte < 0x7f; });
+  bool printable = true;
+  for (const char byte : text)
+    printable &= byte >= 0x20 && byte < 0x7f;
+  return printable;
 }
 
 /// Controls, line separators, and what only formats text: zero widths, directions, soft hyphens, tags.
@@ -104,6 +107,8 @@ std::string to_utf8(std::string_view bytes) {
 }
 
 std::optional<std::size_t> find_invisible(std::string_view text) {
+  if (is_printable_ascii(text))
+    return std::nullopt;
   for (auto rest = text; !rest.empty();)
     if (const auto character = take_character(rest); is_invisible(character))
       return static_cast<std::size_t>(character.bytes.data() - text.data());

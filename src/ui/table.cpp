@@ -43,7 +43,8 @@ void fit(std::vector<Layout>& columns, std::size_t width) {
 
 void Table::add(std::vector<Cell> row) {
   for (auto& cell : row)
-    cell.text = visible(cell.text);
+    if (find_invisible(cell.text))
+      cell.text = visible(cell.text);
   m_rows.push_back(std::move(row));
 }
 
@@ -70,10 +71,13 @@ std::string Table::render(const ConsoleOptions& options) const {
     for (const auto& column : columns) {
       const Cell none;
       const Cell& cell = column.index < row.size() ? row[column.index] : none;
-      const auto text = fit_width(cell.text, column.width);
-      const auto blanks = column.width - std::min(column.width, display_width(text));
-      if (!text.empty())
-        out.append(pending + (column.column->right ? blanks : 0), ' ') += painted(cell.colour, text, colour);
+      const auto width = display_width(cell.text);
+      const auto text = width > column.width ? fit_width(cell.text, column.width) : cell.text;
+      const auto blanks = column.width - std::min(column.width, width);
+      if (!text.empty()) {
+        out.append(pending + (column.column->right ? blanks : 0), ' ');
+        out += colour ? painted(cell.colour, text, colour) : text; // add() has made it visible
+      }
       pending = (text.empty() ? pending + column.width : column.column->right ? 0 : blanks) + 1;
     }
     out += '\n';

@@ -83,7 +83,8 @@ def time_exportfs(directory: Path) -> float:
 
 def time_sharefs(program: Path, file: Path) -> float:
     begin = time.perf_counter()
-    done = subprocess.run([program, "export", "check", file], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    command = [program, "export", "check", file.name]  # by a short name, as /etc/exports is one
+    done = subprocess.run(command, cwd=file.parent, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     if done.returncode not in (0, 1):
         sys.exit(f"error: `sharefs export check` ended with {done.returncode}")
     return time.perf_counter() - begin
