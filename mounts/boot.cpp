@@ -184,11 +184,19 @@ class Planner {
     m_why = fmt::format("{} is mounted at boot", name_of(point));
     m_why_not = way == BootWay::none ? fmt::format("{} is not mounted at boot", name_of(point))
                                      : fmt::format("{} is mounted otherwise", name_of(point));
+    const auto changes = m_files.size() + m_links.size();
     // An .automount starts its .mount by itself, and a service too.
     const bool own_link = point.here && wanted->units.automount.empty();
     unit(names.mount, wanted->units.mount, own_link);
     unit(names.automount, wanted->units.automount, true);
     unit(names.service, wanted->units.service, true);
+    // Also those that are there already: systemd may not have understood them in an earlier run.
+    if (m_files.size() + m_links.size() != changes)
+      for (const auto& [name, text] : {std::tie(names.mount, wanted->units.mount),
+                                       std::tie(names.automount, wanted->units.automount),
+                                       std::tie(names.service, wanted->units.service)})
+        if (!text.empty())
+          m_verified.push_back(unit_path(name));
     m_fstab = with_fstab_line(m_fstab, point.target, wanted->fstab);
     m_rc_local = with_rc_local_block(m_rc_local, point.target, wanted->rc_local);
     m_needs_rc_local = m_needs_rc_local || wanted->rc_local.has_value();
@@ -201,9 +209,9 @@ class Planner {
     const bool units = !m_links.empty() || !m_removals.empty() || !m_files.empty();
     auto& plan = m_result.plan;
     plan.steps.insert(plan.steps.end(), m_files.begin(), m_files.end());
-    if (!m_written.empty() && m_host.systemd) {
+    if (!m_verified.empty() && m_host.systemd) {
       plan::RunTool verify{{"systemd-analyze", "verify", "--recursive-errors=no"}, {}, true};
-      verify.argv.insert(verify.argv.end(), m_written.begin(), m_written.end());
+      verify.argv.insert(verify.argv.end(), m_verified.begin(), m_verified.end());
       verify.silent = true;
       plan.add(k_boot_group, "systemd understands them", verify);
     }
@@ -242,10 +250,8 @@ class Planner {
     const auto path = unit_path(name);
     const auto link = join_path(unit_path(k_wants), name);
     const bool enabled = m_facts.enabled.contains(join_path(k_wants, name));
-    if (!text.empty() && (!exists || found->second != text)) {
+    if (!text.empty() && (!exists || found->second != text))
       step(m_files, m_why, plan::WriteFile{path, exists ? std::optional(found->second) : std::nullopt, text});
-      m_written.push_back(path);
-    }
     if (!text.empty() && linked && !enabled) {
       if (!m_facts.wanted_by.contains(k_wants) && std::exchange(m_wants_made, true) == false)
         step(m_links, "units that are started at boot", plan::MakeDirectory{unit_path(k_wants), 0755, std::nullopt});
@@ -279,7 +285,7 @@ class Planner {
   std::string m_fstab, m_rc_local, m_why, m_why_not;
   bool m_needs_rc_local = false, m_wants_made = false;
   std::vector<plan::Step> m_files, m_links, m_removals;
-  std::vector<std::string> m_written; ///< units
+  std::vector<std::string> m_verified; ///< units
 };
 
 } // namespace

@@ -117,6 +117,21 @@ TEST_CASE("changed options change the unit, and systemd is told") {
   CHECK(std::get<plan::RunTool>(plan.steps[2].action).argv == Argv{"systemctl", "daemon-reload"});
 }
 
+TEST_CASE("units that systemd did not understand are not enabled by the next run, without being asked again") {
+  Machine machine;
+  for (const auto& step : machine.plan(BootWay::unit).plan.steps)
+    if (std::holds_alternative<plan::WriteFile>(step.action)) // then the check failed
+      REQUIRE(plan::apply_action(step.action, machine.system));
+  const auto steps = machine.plan(BootWay::unit).plan.steps;
+  REQUIRE(steps.size() == 3);
+  const auto* verify = std::get_if<plan::RunTool>(&steps[0].action);
+  REQUIRE(verify != nullptr);
+  CHECK(verify->argv == Argv{"systemd-analyze", "verify", "--recursive-errors=no",
+                             "/etc/systemd/system/data-share.mount",
+                             "/etc/systemd/system/sharefs-data-share.service"});
+  CHECK(std::holds_alternative<plan::MakeLink>(steps[1].action));
+}
+
 TEST_CASE("who waits for a mount is stopped before its unit goes") {
   for (const auto& [way, unit] : {std::pair{BootWay::unit, "sharefs-data-share.service"},
                                   std::pair{BootWay::automount, "data-share.automount"}}) {
