@@ -130,9 +130,9 @@ Result<Wanted> wanted_for(const BootFacts& facts, const BootHost& host, const Mo
     return wanted;
   const bool waits =
       !point.here && (way == BootWay::rc_local || way == BootWay::unit || (way == BootWay::fstab && host.systemd));
-  if (waits && host.program_is_shared)
-    return fail(ErrorCode::failed, fmt::format("{} lies on a share, and is not there at boot", host.program),
-                "install sharefs on this machine's own disk");
+  if (waits && !host.unfit.empty())
+    return fail(ErrorCode::failed, host.unfit,
+                "install sharefs on this machine's own disk, where only root can write, as in /usr/bin");
   if (way == BootWay::rc_local) {
     if (facts.rc_local && (facts.rc_mode & 0100U) == 0 && has_other_commands(*facts.rc_local))
       return fail(ErrorCode::failed,
@@ -333,8 +333,17 @@ BootFacts boot_facts(sys::System& system) {
 
 BootHost boot_host(sys::System& system) {
   const auto link = system.entry({.path = "/proc/self/exe"}).link_target;
-  const auto program = link.starts_with('/') ? link : "/usr/bin/sharefs";
-  return {system.identity().systemd, program, system.entry({.path = program}).shared};
+  BootHost host{system.identity().systemd, link.empty() ? "/usr/bin/sharefs" : link, ""};
+  const auto program = system.entry({.path = host.program, .guarded = true});
+  if (program.shared)
+    host.unfit = fmt::format("{} lies on a share, and is not there at boot", host.program);
+  else if (!link.empty() && program.kind != sys::EntryKind::file)
+    host.unfit = fmt::format("root would run {} at each boot: {}", host.program, program.error().message);
+  else if (program.exists() && (program.uid != 0 || (program.mode & 022U) != 0))
+    host.unfit = fmt::format("root would run {} at each boot, which others may write: it belongs to uid {} and has "
+                             "mode {}",
+                             host.program, program.uid, format_mode(program.mode));
+  return host;
 }
 
 std::vector<BootEntry> boot_entries(const BootFacts& facts) {

@@ -28,9 +28,9 @@ BootFacts boot_facts(sys::System& system);
 
 /// What else there is to know before an entry is written.
 struct BootHost {
-  bool systemd = false;           ///< it runs
-  std::string program;            ///< sharefs itself
-  bool program_is_shared = false; ///< it lies on network storage, and is not there before the mounts are
+  bool systemd = false; ///< it runs
+  std::string program;  ///< sharefs itself
+  std::string unfit;    ///< why root must not, or cannot, run that at boot
 };
 BootHost boot_host(sys::System& system);
 

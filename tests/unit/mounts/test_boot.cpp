@@ -210,10 +210,38 @@ TEST_CASE("only network file systems that are mounted at boot are expected") {
   CHECK(entries[2] == BootEntry{BootWay::automount, "/f", "s:/x", "", "/etc/systemd/system/f.mount", false});
 }
 
-TEST_CASE("sharefs on a share is no help at boot") {
-  auto point = share();
-  point.boot = BootWay::unit;
-  const auto plan = plan_boot({}, {true, "/data/share/bin/sharefs", true}, {point});
-  CHECK(plan.plan.empty());
-  CHECK(has_code(plan.diagnoses, "SF235"));
+TEST_CASE("root runs at boot only what nobody else can change, and what is there then") {
+  if (::geteuid() != 0)
+    return;
+  Machine machine;
+  machine.put("/opt/bin/sharefs", "", 0755);
+  fs::create_directories(machine.at("/proc/self"));
+  fs::create_symlink("/opt/bin/sharefs", machine.at("/proc/self/exe"));
+  const auto refusal = [&] {
+    const auto plan = machine.plan(BootWay::unit);
+    CHECK(plan.plan.empty() == has_code(plan.diagnoses, "SF235"));
+    return plan.diagnoses.empty() ? "" : plan.diagnoses[0].message;
+  };
+  CHECK(refusal().empty());
+  const auto refused_with = [&](const std::string& path, uid_t owner, mode_t mode) {
+    struct stat before{};
+    REQUIRE(::stat(machine.at(path).c_str(), &before) == 0);
+    REQUIRE(::chown(machine.at(path).c_str(), owner, 0) == 0);
+    ::chmod(machine.at(path).c_str(), mode);
+    const auto found = refusal();
+    REQUIRE(::chown(machine.at(path).c_str(), 0, 0) == 0);
+    ::chmod(machine.at(path).c_str(), before.st_mode & 07777U);
+    CHECK(refusal().empty());
+    return found;
+  };
+  CHECK(refused_with("/opt/bin/sharefs", 54321, 0755).find("it belongs to uid 54321") != std::string::npos);
+  CHECK(refused_with("/opt/bin/sharefs", 0, 0775).find("has mode 0775") != std::string::npos);
+  CHECK(refused_with("/opt/bin", 54321, 0755).find("`/opt/bin` belongs to uid 54321") != std::string::npos);
+  CHECK(refused_with("/opt", 0, 0775).find("`/opt` has mode 0775") != std::string::npos);
+  machine.system.machine.add_mount("storage1:/opt", "/opt", "nfs");
+  CHECK(refusal().find("/opt/bin/sharefs lies on a share") != std::string::npos);
+  machine.system.machine.remove_mount("/opt");
+  fs::remove(machine.at("/opt/bin/sharefs")); // another version was installed meanwhile
+  CHECK(refusal().find("No such file") != std::string::npos);
+  CHECK(machine.plan(BootWay::automount).diagnoses.empty()); // does without
 }
