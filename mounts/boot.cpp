@@ -82,7 +82,6 @@ void add_unit_entries(const BootFacts& facts, std::vector<BootEntry>& found) {
 
 /// Words of a line as far as a simple command needs it: `mount -t nfs -o OPTIONS SERVER:/path /target`.
 void add_rc_local_entries(const BootFacts& facts, std::vector<BootEntry>& found) {
-  constexpr std::string_view k_block = "# >>> sharefs ";
   if ((facts.rc_mode & 0100U) == 0)
     return; // never run
   std::string block;
@@ -90,11 +89,9 @@ void add_rc_local_entries(const BootFacts& facts, std::vector<BootEntry>& found)
   for (const auto& line : split_lines(facts.rc_local.value_or(""))) {
     ++number;
     const auto origin = fmt::format("{}:{}", facts.rc_path, number);
-    if (line.starts_with(k_block)) {
-      block = trim(line).substr(k_block.size());
-      continue;
-    }
-    if (line.starts_with("# <<< sharefs "))
+    if (line.starts_with(k_block_begins))
+      block = line.substr(k_block_begins.size());
+    else if (line.starts_with(k_block_ends))
       block.clear();
     const auto words = split_words(line);
     if (words.empty() || words[0].starts_with('#'))
@@ -163,8 +160,11 @@ Result<Wanted> wanted_for(const BootFacts& facts, const BootHost& host, const Mo
 class Planner {
  public:
   Planner(const BootFacts& facts, const BootHost& host, BootPlan& result)
-      : m_facts(facts), m_host(host), m_result(result), m_entries(boot_entries(facts)),
-        m_fstab(facts.fstab.value_or("")), m_rc_local(facts.rc_local.value_or("")) {}
+      : m_facts(facts), m_host(host), m_result(result) {
+    for (const auto& entry : boot_entries(facts))
+      if (!entry.ours)
+        m_foreign.insert_or_assign(entry.target, entry.origin);
+  }
 
   void add(const MountPoint& point) {
     const auto way = point.is_in_place()                ? BootWay::none
@@ -197,14 +197,15 @@ class Planner {
                                        std::tie(names.service, wanted->units.service)})
         if (!text.empty())
           m_verified.push_back(unit_path(name));
-    m_fstab = with_fstab_line(m_fstab, point.target, wanted->fstab);
-    m_rc_local = with_rc_local_block(m_rc_local, point.target, wanted->rc_local);
+    m_fstab.insert_or_assign(point.target, wanted->fstab);
+    m_rc_local.insert_or_assign(point.target, wanted->rc_local);
     m_needs_rc_local = m_needs_rc_local || wanted->rc_local.has_value();
   }
 
   void finish() {
-    if (const auto before = m_facts.fstab.value_or(""); m_fstab != before)
-      step(m_links, "what is mounted at boot", plan::WriteFile{k_boot_fstab, m_facts.fstab, m_fstab});
+    const auto before = m_facts.fstab.value_or("");
+    if (auto after = with_fstab_lines(before, m_fstab); after != before)
+      step(m_links, "what is mounted at boot", plan::WriteFile{k_boot_fstab, m_facts.fstab, std::move(after)});
     rc_local();
     const bool units = !m_links.empty() || !m_removals.empty() || !m_files.empty();
     auto& plan = m_result.plan;
@@ -227,10 +228,8 @@ class Planner {
   }
 
   bool is_foreign(const MountPoint& point, const UnitTexts& names) {
-    std::string origin;
-    for (const auto& entry : m_entries)
-      if (entry.target == point.target && !entry.ours)
-        origin = entry.origin;
+    const auto entry = m_foreign.find(point.target);
+    auto origin = entry == m_foreign.end() ? "" : entry->second;
     for (const auto& name : {names.mount, names.automount})
       if (const auto found = m_facts.units.find(name); found != m_facts.units.end() && !is_ours(found->second))
         origin = unit_path(name);
@@ -269,10 +268,12 @@ class Planner {
 
   void rc_local() {
     const auto& path = m_facts.rc_path;
-    if (const auto before = m_facts.rc_local.value_or(""); m_rc_local != before && is_bare_rc_local(m_rc_local))
+    const auto before = m_facts.rc_local.value_or("");
+    auto after = with_rc_local_blocks(before, m_rc_local);
+    if (after != before && is_bare_rc_local(after))
       step(m_links, "nothing else is in it", plan::RemoveFile{path, before, m_facts.rc_mode});
-    else if (m_rc_local != before)
-      step(m_links, "what is mounted at boot", plan::WriteFile{path, m_facts.rc_local, m_rc_local, 0755});
+    else if (after != before)
+      step(m_links, "what is mounted at boot", plan::WriteFile{path, m_facts.rc_local, std::move(after), 0755});
     if (m_needs_rc_local && m_facts.rc_local && (m_facts.rc_mode & 0100U) == 0)
       step(m_links, "run at boot only if it is executable",
            plan::SetAccess{path, std::nullopt, {m_facts.rc_uid, m_facts.rc_gid, m_facts.rc_mode | 0111U, ""}});
@@ -281,8 +282,9 @@ class Planner {
   const BootFacts& m_facts;
   const BootHost& m_host;
   BootPlan& m_result;
-  std::vector<BootEntry> m_entries;
-  std::string m_fstab, m_rc_local, m_why, m_why_not;
+  std::map<std::string, std::string> m_foreign; ///< origin by target
+  BootTexts m_fstab, m_rc_local;
+  std::string m_why, m_why_not;
   bool m_needs_rc_local = false, m_wants_made = false;
   std::vector<plan::Step> m_files, m_links, m_removals;
   std::vector<std::string> m_verified; ///< units
