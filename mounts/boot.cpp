@@ -161,7 +161,7 @@ class Planner {
  public:
   Planner(const BootFacts& facts, const BootHost& host, BootPlan& result)
       : m_facts(facts), m_host(host), m_result(result) {
-    for (const auto& entry : boot_entries(facts))
+    for (const auto& entry : facts.entries)
       if (!entry.ours)
         m_foreign.insert_or_assign(entry.target, entry.origin);
   }
@@ -330,6 +330,9 @@ BootFacts boot_facts(sys::System& system) {
       for (const auto& link : answers[i].names)
         facts.enabled.insert(join_path(name, link));
   }
+  add_fstab_entries(facts.fstab.value_or(""), facts.entries);
+  add_unit_entries(facts, facts.entries);
+  add_rc_local_entries(facts, facts.entries);
   return facts;
 }
 
@@ -346,14 +349,6 @@ BootHost boot_host(sys::System& system) {
                              "mode {}",
                              host.program, program.uid, format_mode(program.mode));
   return host;
-}
-
-std::vector<BootEntry> boot_entries(const BootFacts& facts) {
-  std::vector<BootEntry> found;
-  add_fstab_entries(facts.fstab.value_or(""), found);
-  add_unit_entries(facts, found);
-  add_rc_local_entries(facts, found);
-  return found;
 }
 
 BootPlan plan_boot(const BootFacts& facts, const BootHost& host, const std::vector<MountPoint>& points) {

@@ -110,7 +110,7 @@ Result<void> check_mounts(Context& context, const cachefix::Sanitized& decision,
   const config::Config* const config = loaded ? *loaded : nullptr;
   for (const auto& mount : config == nullptr ? std::vector<config::Mount>() : config->mounts)
     expected.push_back({normalize_path(mount.at), mount.name, mount.origin.text()});
-  for (const auto& one : mounts::boot_entries(mounts::boot_facts(context.system)))
+  for (const auto& one : mounts::boot_facts(context.system).entries)
     expected.push_back({one.target, "", one.origin});
   const mounts::Launch launch{decision.argv, environment_of(context.host.environment, decision),
                               context.host.working_directory};

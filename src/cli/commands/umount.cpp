@@ -64,7 +64,7 @@ void report_holders(Context& context, const sys::MountTable& table, const plan::
 void forget_at_boot(Context& context, const Arguments& arguments, const mounts::BootFacts& facts,
                     const sys::MountTable& table, std::vector<mounts::MountPoint> points, mounts::UnmountPlan& plan) {
   bool ours = false;
-  for (const auto& entry : mounts::boot_entries(facts))
+  for (const auto& entry : facts.entries)
     if (std::ranges::count(points, entry.target, &mounts::MountPoint::target) > 0) {
       ours = ours || entry.ours;
       context.console.message(fmt::format("{} is mounted again at boot by {}{}", entry.target, entry.origin,
@@ -110,7 +110,7 @@ Result<int> run_umount(Context& context, const Arguments& arguments) {
   const auto boot = mounts::boot_facts(context.system);
   auto points = chosen->points;
   if (arguments.flag("forget")) // of what sharefs mounts at boot, nothing needs to be mounted now
-    for (const auto& entry : mounts::boot_entries(boot))
+    for (const auto& entry : boot.entries)
       for (auto& point : points)
         if (entry.ours && point.name.empty() && point.target == entry.target)
           point.name = point.target;

@@ -50,7 +50,7 @@ struct Machine {
     }
     CHECK(plan(way).plan.empty());
   }
-  std::vector<BootEntry> entries() { return boot_entries(boot_facts(system)); }
+  std::vector<BootEntry> entries() { return boot_facts(system).entries; }
   /// Path and content of all files and links of /etc.
   [[nodiscard]] std::string etc() const {
     std::string all;
