@@ -17,7 +17,8 @@ constexpr std::size_t k_longest_unit_name = 255;
 /// Bounds the end of a mount, too: a power-off with a dead server takes that long.
 constexpr int k_mount_seconds = 30;
 /// Of an rc.local where there was none.
-constexpr std::string_view k_rc_local_head = "#!/bin/sh\n", k_rc_local_end = "exit 0\n";
+constexpr std::string_view k_rc_local_head = "#!/bin/sh\n# Made by sharefs, and deleted when nothing else is in it\n",
+                           k_rc_local_end = "exit 0\n";
 
 tl::unexpected<Error> unsayable(const MountPoint& point, std::string_view where, std::string_view why) {
   return fail(ErrorCode::failed, fmt::format("{} cannot be written into {}: {}", point.target, where, why),

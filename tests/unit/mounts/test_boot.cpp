@@ -105,6 +105,15 @@ TEST_CASE("auto is units where systemd runs, else rc.local") {
   CHECK_FALSE(fs::exists(old.at("/etc/rc.d/rc.local")));
 }
 
+TEST_CASE("fstab without systemd needs no name of a unit") {
+  Machine machine(false);
+  auto point = share("share", "/data/" + std::string(260, 'x'));
+  point.boot = BootWay::fstab;
+  const auto plan = plan_boot(boot_facts(machine.system), boot_host(machine.system), {point});
+  CHECK(plan.diagnoses.empty());
+  CHECK(plan.plan.steps.size() == 1);
+}
+
 TEST_CASE("changed options change the unit, and systemd is told") {
   Machine machine;
   machine.apply(BootWay::unit);
@@ -183,6 +192,15 @@ TEST_CASE("an rc.local that is switched off is not switched on with all that is 
   struct stat status{};
   REQUIRE(::stat(machine.at("/etc/rc.local").c_str(), &status) == 0);
   CHECK((status.st_mode & 0777U) == 0755);
+}
+
+TEST_CASE("an rc.local that was there is never deleted") {
+  Machine machine(false);
+  machine.put("/etc/rc.local", "#!/bin/sh\nexit 0\n", 0755);
+  const auto before = machine.etc();
+  machine.apply(BootWay::automatic);
+  machine.apply(BootWay::none);
+  CHECK(machine.etc() == before);
 }
 
 TEST_CASE("only network file systems that are mounted at boot are expected") {

@@ -103,15 +103,16 @@ TEST_CASE("rc.local keeps every other byte, and its exit 0 stays last") {
                   "mount -t nfs -o rw,hard,vers=4.2 storage1:/mnt/share /data/share) &\n"
                   "# <<< sharefs /data/share\n");
   const auto mine = with_rc_local_blocks("", {{"/data/share", *block}});
-  CHECK(mine == "#!/bin/sh\n" + *block + "exit 0\n");
+  CHECK(mine == "#!/bin/sh\n# Made by sharefs, and deleted when nothing else is in it\n" + *block + "exit 0\n");
   CHECK(is_bare_rc_local(with_rc_local_blocks(mine, {{"/data/share", std::nullopt}})));
   CHECK_FALSE(has_other_commands(mine));
   for (const std::string before : {"#!/bin/sh -e\n# exit 0\ntouch /x\nexit 0\n", "#!/bin/bash\nfoo\n\nexit 0\n\n# end",
-                                   "#!/bin/sh\nif a; then\nexit 0\nfi\nb", "#!/bin/sh\n"}) {
+                                   "#!/bin/sh\nif a; then\nexit 0\nfi\nb", "#!/bin/sh\n", "#!/bin/sh\nexit 0\n"}) {
     const auto with = with_rc_local_blocks(before, {{"/data/share", *block}});
     CHECK(with_rc_local_blocks(with, {{"/data/share", *block}}) == with);
     CHECK(with_rc_local_blocks(with, {{"/data/share", std::nullopt}}) == before);
-    CHECK(has_other_commands(with) == (before != "#!/bin/sh\n"));
+    CHECK_FALSE(is_bare_rc_local(before));
+    CHECK(has_other_commands(with) == (before.size() > 20));
   }
   const auto placed = with_rc_local_blocks("#!/bin/sh\nfoo\nexit 0\n# end\n", {{"/data/share", *block}});
   CHECK(placed == "#!/bin/sh\nfoo\n" + *block + "exit 0\n# end\n");
