@@ -140,18 +140,21 @@ Result<Wanted> wanted_for(const BootFacts& facts, const BootHost& host, const Mo
       return wanted;
     });
   }
-  auto units = unit_texts(point, host.program);
+  if (way == BootWay::fstab) {
+    auto line = fstab_line(point, !host.systemd);
+    if (!line)
+      return fail(line.error());
+    wanted.fstab = std::move(*line);
+    if (!waits)
+      return wanted;
+  }
+  const auto units = unit_texts(point, host.program);
   if (!units)
     return fail(units.error());
   if (waits)
     wanted.units.service = units->service;
-  if (way == BootWay::fstab) {
-    return fstab_line(point, !host.systemd).map([&](std::string&& line) {
-      wanted.fstab = std::move(line);
-      return wanted;
-    });
-  }
-  wanted.units.mount = units->mount;
+  if (way != BootWay::fstab)
+    wanted.units.mount = units->mount;
   if (way == BootWay::automount)
     wanted.units.automount = units->automount;
   return wanted;

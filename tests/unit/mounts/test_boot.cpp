@@ -97,7 +97,7 @@ TEST_CASE("auto is units where systemd runs, else rc.local") {
   fs::create_directories(old.at("/etc/rc.d")); // of the RHEL family
   old.apply(BootWay::automatic);
   CHECK(old.entries() == std::vector<BootEntry>{{BootWay::rc_local, "/data/share", "storage1:/mnt/share", "rw,vers=4.2",
-                                                 "/etc/rc.d/rc.local:3", true}});
+                                                 "/etc/rc.d/rc.local:4", true}});
   struct stat status{};
   REQUIRE(::stat(old.at("/etc/rc.d/rc.local").c_str(), &status) == 0);
   CHECK((status.st_mode & 0777U) == 0755);
