@@ -225,16 +225,6 @@ std::string behaviour_text(const sys::MountEntry& mount, bool exact) {
          (read_only ? "    options: [ro]\n" : "");
 }
 
-/// What fstab, a unit or rc.local says, without what is for them alone.
-std::vector<std::string> boot_options(const mounts::BootEntry& entry) {
-  auto options = split(entry.options, ',');
-  std::erase_if(options, [](const std::string& word) {
-    return word.empty() || word == "defaults" || word == "_netdev" || word == "nofail" || word == "auto" ||
-           word == "bg" || word.starts_with("x-");
-  });
-  return options;
-}
-
 /// Who mounts it at boot: left alone, until the person wants sharefs to do it.
 std::string boot_text(const InitFacts& facts, const std::string& target) {
   for (const auto& entry : facts.boot)
@@ -262,7 +252,7 @@ std::string mounts_section(const InitFacts& facts) {
     add("now " + mount.super_options, from_of(mount.source, facts), mount.target, behaviour_text(mount, facts.exact));
   for (const auto& entry : facts.boot)
     add("not mounted now; " + entry.origin, from_of(entry.source, facts), entry.target,
-        "    profile: safe\n" + options_text(boot_options(entry)));
+        "    profile: safe\n" + options_text(mounts::options_beside_safe(entry.options)));
   return text;
 }
 
