@@ -195,9 +195,9 @@ class Planner {
     unit(names.service, wanted->units.service, true);
     // Also those that are there already: systemd may not have understood them in an earlier run.
     if (m_files.size() + m_links.size() != changes)
-      for (const auto& [name, text] : {std::tie(names.mount, wanted->units.mount),
-                                       std::tie(names.automount, wanted->units.automount),
-                                       std::tie(names.service, wanted->units.service)})
+      for (const auto& [name, text] :
+           {std::tie(names.mount, wanted->units.mount), std::tie(names.automount, wanted->units.automount),
+            std::tie(names.service, wanted->units.service)})
         if (!text.empty())
           m_verified.push_back(unit_path(name));
     m_fstab.insert_or_assign(point.target, wanted->fstab);

@@ -84,8 +84,8 @@ std::vector<std::string> whole_lines(std::string_view text) {
 /// The target of our line; "" of any other.
 std::string target_of(std::string_view line) {
   const auto fields = split_words(line);
-  const bool ours = fields.size() >= 4 && !fields[0].starts_with('#') &&
-                    std::ranges::count(split(fields[3], ','), k_fstab_mark) > 0;
+  const bool ours =
+      fields.size() >= 4 && !fields[0].starts_with('#') && std::ranges::count(split(fields[3], ','), k_fstab_mark) > 0;
   return ours ? normalize_path(decode_octal(fields[1])) : "";
 }
 

@@ -67,8 +67,7 @@ template <sys::WireOf<ChildAnswer> A> auto wire_fields(A& answer) {
 
 /// The child hands back whether there was something to do and what it found, never an action: it may be a user's
 /// process, and what it says must not decide what root does.
-template <class A>
-Result<Acted> act_in_child(const A& action, const sys::Files& files, Phase phase, const Note& note) {
+template <class A> Result<Acted> act_in_child(const A& action, const sys::Files& files, Phase phase, const Note& note) {
   const auto answer = sys::call(std::nullopt, deadline_of(action), [&]() -> Result<ChildAnswer> {
     const auto ground = Ground::enter(files.root(), actor_of(action));
     if (!ground)

@@ -136,8 +136,7 @@ TEST_CASE("units that systemd did not understand are not enabled by the next run
   const auto* verify = std::get_if<plan::RunTool>(&steps[0].action);
   REQUIRE(verify != nullptr);
   CHECK(verify->argv == Argv{"systemd-analyze", "verify", "--recursive-errors=no",
-                             "/etc/systemd/system/data-share.mount",
-                             "/etc/systemd/system/sharefs-data-share.service"});
+                             "/etc/systemd/system/data-share.mount", "/etc/systemd/system/sharefs-data-share.service"});
   CHECK(std::holds_alternative<plan::MakeLink>(steps[1].action));
 }
 

@@ -129,8 +129,10 @@ TEST_CASE("several mounts in one file: each keeps its place, and new ones come i
   const auto line = [](const std::string& target) { return *fstab_line(decided(target), false); };
   const auto block = [](const std::string& target) { return *rc_local_block(decided(target), "/usr/bin/sharefs"); };
   const auto lines = with_fstab_lines(fstab, {{"/data/b", line("/data/b")}});
-  const auto both = with_fstab_lines(lines, {{"/data/b", line("/data/b")}, {"/data/a/x", line("/data/a/x")},
-                                             {"/data/a", line("/data/a")}, {"/data/c", std::nullopt}});
+  const auto both = with_fstab_lines(lines, {{"/data/b", line("/data/b")},
+                                             {"/data/a/x", line("/data/a/x")},
+                                             {"/data/a", line("/data/a")},
+                                             {"/data/c", std::nullopt}});
   CHECK(both == lines + line("/data/a") + "\n" + line("/data/a/x") + "\n");
   CHECK(with_fstab_lines(both, {{"/data/b", std::nullopt}, {"/data/a/x", std::nullopt}, {"/data/a", std::nullopt}}) ==
         fstab);
