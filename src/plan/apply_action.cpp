@@ -93,7 +93,7 @@ template <class A> Result<Acted> act_in_child(const A& action, const sys::Files&
   Acted acted{answer->outcome, action};
   if (answer->found)
     fill_in(acted.action, *answer->found);
-  if (note && !answer->reason.empty())
+  if (SaysWhy<A> && note && !answer->reason.empty()) // never what a user's process says of another action
     note(answer->reason, true);
   return acted;
 }
