@@ -82,7 +82,6 @@ void add_unit_entries(const BootFacts& facts, std::vector<BootEntry>& found) {
 
 /// Words of a line as far as a simple command needs it: `mount -t nfs -o OPTIONS SERVER:/path /target`.
 void add_rc_local_entries(const BootFacts& facts, std::vector<BootEntry>& found) {
-  constexpr std::string_view k_block = "# >>> sharefs ";
   if ((facts.rc_mode & 0100U) == 0)
     return; // never run
   std::string block;
@@ -90,11 +89,9 @@ void add_rc_local_entries(const BootFacts& facts, std::vector<BootEntry>& found)
   for (const auto& line : split_lines(facts.rc_local.value_or(""))) {
     ++number;
     const auto origin = fmt::format("{}:{}", facts.rc_path, number);
-    if (line.starts_with(k_block)) {
-      block = trim(line).substr(k_block.size());
-      continue;
-    }
-    if (line.starts_with("# <<< sharefs "))
+    if (line.starts_with(k_block_begins))
+      block = line.substr(k_block_begins.size());
+    else if (line.starts_with(k_block_ends))
       block.clear();
     const auto words = split_words(line);
     if (words.empty() || words[0].starts_with('#'))
@@ -130,9 +127,9 @@ Result<Wanted> wanted_for(const BootFacts& facts, const BootHost& host, const Mo
     return wanted;
   const bool waits =
       !point.here && (way == BootWay::rc_local || way == BootWay::unit || (way == BootWay::fstab && host.systemd));
-  if (waits && host.program_is_shared)
-    return fail(ErrorCode::failed, fmt::format("{} lies on a share, and is not there at boot", host.program),
-                "install sharefs on this machine's own disk");
+  if (waits && !host.unfit.empty())
+    return fail(ErrorCode::failed, host.unfit,
+                "install sharefs on this machine's own disk, where only root can write, as in /usr/bin");
   if (way == BootWay::rc_local) {
     if (facts.rc_local && (facts.rc_mode & 0100U) == 0 && has_other_commands(*facts.rc_local))
       return fail(ErrorCode::failed,
@@ -143,18 +140,21 @@ Result<Wanted> wanted_for(const BootFacts& facts, const BootHost& host, const Mo
       return wanted;
     });
   }
-  auto units = unit_texts(point, host.program);
+  if (way == BootWay::fstab) {
+    auto line = fstab_line(point, !host.systemd);
+    if (!line)
+      return fail(line.error());
+    wanted.fstab = std::move(*line);
+    if (!waits)
+      return wanted;
+  }
+  const auto units = unit_texts(point, host.program);
   if (!units)
     return fail(units.error());
   if (waits)
     wanted.units.service = units->service;
-  if (way == BootWay::fstab) {
-    return fstab_line(point, !host.systemd).map([&](std::string&& line) {
-      wanted.fstab = std::move(line);
-      return wanted;
-    });
-  }
-  wanted.units.mount = units->mount;
+  if (way != BootWay::fstab)
+    wanted.units.mount = units->mount;
   if (way == BootWay::automount)
     wanted.units.automount = units->automount;
   return wanted;
@@ -163,8 +163,11 @@ Result<Wanted> wanted_for(const BootFacts& facts, const BootHost& host, const Mo
 class Planner {
  public:
   Planner(const BootFacts& facts, const BootHost& host, BootPlan& result)
-      : m_facts(facts), m_host(host), m_result(result), m_entries(boot_entries(facts)),
-        m_fstab(facts.fstab.value_or("")), m_rc_local(facts.rc_local.value_or("")) {}
+      : m_facts(facts), m_host(host), m_result(result) {
+    for (const auto& entry : facts.entries)
+      if (!entry.ours)
+        m_foreign.insert_or_assign(entry.target, entry.origin);
+  }
 
   void add(const MountPoint& point) {
     const auto way = point.is_in_place()                ? BootWay::none
@@ -184,26 +187,35 @@ class Planner {
     m_why = fmt::format("{} is mounted at boot", name_of(point));
     m_why_not = way == BootWay::none ? fmt::format("{} is not mounted at boot", name_of(point))
                                      : fmt::format("{} is mounted otherwise", name_of(point));
+    const auto changes = m_files.size() + m_links.size();
     // An .automount starts its .mount by itself, and a service too.
     const bool own_link = point.here && wanted->units.automount.empty();
     unit(names.mount, wanted->units.mount, own_link);
     unit(names.automount, wanted->units.automount, true);
     unit(names.service, wanted->units.service, true);
-    m_fstab = with_fstab_line(m_fstab, point.target, wanted->fstab);
-    m_rc_local = with_rc_local_block(m_rc_local, point.target, wanted->rc_local);
+    // Also those that are there already: systemd may not have understood them in an earlier run.
+    if (m_files.size() + m_links.size() != changes)
+      for (const auto& [name, text] :
+           {std::tie(names.mount, wanted->units.mount), std::tie(names.automount, wanted->units.automount),
+            std::tie(names.service, wanted->units.service)})
+        if (!text.empty())
+          m_verified.push_back(unit_path(name));
+    m_fstab.insert_or_assign(point.target, wanted->fstab);
+    m_rc_local.insert_or_assign(point.target, wanted->rc_local);
     m_needs_rc_local = m_needs_rc_local || wanted->rc_local.has_value();
   }
 
   void finish() {
-    if (const auto before = m_facts.fstab.value_or(""); m_fstab != before)
-      step(m_links, "what is mounted at boot", plan::WriteFile{k_boot_fstab, m_facts.fstab, m_fstab});
+    const auto before = m_facts.fstab.value_or("");
+    if (auto after = with_fstab_lines(before, m_fstab); after != before)
+      step(m_links, "what is mounted at boot", plan::WriteFile{k_boot_fstab, m_facts.fstab, std::move(after)});
     rc_local();
     const bool units = !m_links.empty() || !m_removals.empty() || !m_files.empty();
     auto& plan = m_result.plan;
     plan.steps.insert(plan.steps.end(), m_files.begin(), m_files.end());
-    if (!m_written.empty() && m_host.systemd) {
+    if (!m_verified.empty() && m_host.systemd) {
       plan::RunTool verify{{"systemd-analyze", "verify", "--recursive-errors=no"}, {}, true};
-      verify.argv.insert(verify.argv.end(), m_written.begin(), m_written.end());
+      verify.argv.insert(verify.argv.end(), m_verified.begin(), m_verified.end());
       verify.silent = true;
       plan.add(k_boot_group, "systemd understands them", verify);
     }
@@ -219,10 +231,8 @@ class Planner {
   }
 
   bool is_foreign(const MountPoint& point, const UnitTexts& names) {
-    std::string origin;
-    for (const auto& entry : m_entries)
-      if (entry.target == point.target && !entry.ours)
-        origin = entry.origin;
+    const auto entry = m_foreign.find(point.target);
+    auto origin = entry == m_foreign.end() ? "" : entry->second;
     for (const auto& name : {names.mount, names.automount})
       if (const auto found = m_facts.units.find(name); found != m_facts.units.end() && !is_ours(found->second))
         origin = unit_path(name);
@@ -242,10 +252,8 @@ class Planner {
     const auto path = unit_path(name);
     const auto link = join_path(unit_path(k_wants), name);
     const bool enabled = m_facts.enabled.contains(join_path(k_wants, name));
-    if (!text.empty() && (!exists || found->second != text)) {
+    if (!text.empty() && (!exists || found->second != text))
       step(m_files, m_why, plan::WriteFile{path, exists ? std::optional(found->second) : std::nullopt, text});
-      m_written.push_back(path);
-    }
     if (!text.empty() && linked && !enabled) {
       if (!m_facts.wanted_by.contains(k_wants) && std::exchange(m_wants_made, true) == false)
         step(m_links, "units that are started at boot", plan::MakeDirectory{unit_path(k_wants), 0755, std::nullopt});
@@ -263,10 +271,12 @@ class Planner {
 
   void rc_local() {
     const auto& path = m_facts.rc_path;
-    if (const auto before = m_facts.rc_local.value_or(""); m_rc_local != before && is_bare_rc_local(m_rc_local))
+    const auto before = m_facts.rc_local.value_or("");
+    auto after = with_rc_local_blocks(before, m_rc_local);
+    if (after != before && is_bare_rc_local(after))
       step(m_links, "nothing else is in it", plan::RemoveFile{path, before, m_facts.rc_mode});
-    else if (m_rc_local != before)
-      step(m_links, "what is mounted at boot", plan::WriteFile{path, m_facts.rc_local, m_rc_local, 0755});
+    else if (after != before)
+      step(m_links, "what is mounted at boot", plan::WriteFile{path, m_facts.rc_local, std::move(after), 0755});
     if (m_needs_rc_local && m_facts.rc_local && (m_facts.rc_mode & 0100U) == 0)
       step(m_links, "run at boot only if it is executable",
            plan::SetAccess{path, std::nullopt, {m_facts.rc_uid, m_facts.rc_gid, m_facts.rc_mode | 0111U, ""}});
@@ -275,11 +285,12 @@ class Planner {
   const BootFacts& m_facts;
   const BootHost& m_host;
   BootPlan& m_result;
-  std::vector<BootEntry> m_entries;
-  std::string m_fstab, m_rc_local, m_why, m_why_not;
+  std::map<std::string, std::string> m_foreign; ///< origin by target
+  BootTexts m_fstab, m_rc_local;
+  std::string m_why, m_why_not;
   bool m_needs_rc_local = false, m_wants_made = false;
   std::vector<plan::Step> m_files, m_links, m_removals;
-  std::vector<std::string> m_written; ///< units
+  std::vector<std::string> m_verified; ///< units
 };
 
 } // namespace
@@ -322,21 +333,25 @@ BootFacts boot_facts(sys::System& system) {
       for (const auto& link : answers[i].names)
         facts.enabled.insert(join_path(name, link));
   }
+  add_fstab_entries(facts.fstab.value_or(""), facts.entries);
+  add_unit_entries(facts, facts.entries);
+  add_rc_local_entries(facts, facts.entries);
   return facts;
 }
 
 BootHost boot_host(sys::System& system) {
   const auto link = system.entry({.path = "/proc/self/exe"}).link_target;
-  const auto program = link.starts_with('/') ? link : "/usr/bin/sharefs";
-  return {system.identity().systemd, program, system.entry({.path = program}).shared};
-}
-
-std::vector<BootEntry> boot_entries(const BootFacts& facts) {
-  std::vector<BootEntry> found;
-  add_fstab_entries(facts.fstab.value_or(""), found);
-  add_unit_entries(facts, found);
-  add_rc_local_entries(facts, found);
-  return found;
+  BootHost host{system.identity().systemd, link.empty() ? "/usr/bin/sharefs" : link, ""};
+  const auto program = system.entry({.path = host.program, .guarded = true});
+  if (program.shared)
+    host.unfit = fmt::format("{} lies on a share, and is not there at boot", host.program);
+  else if (!link.empty() && program.kind != sys::EntryKind::file)
+    host.unfit = fmt::format("root would run {} at each boot: {}", host.program, program.error().message);
+  else if (program.exists() && (program.uid != 0 || (program.mode & 022U) != 0))
+    host.unfit = fmt::format("root would run {} at each boot, which others may write: it belongs to uid {} and has "
+                             "mode {}",
+                             host.program, program.uid, format_mode(program.mode));
+  return host;
 }
 
 BootPlan plan_boot(const BootFacts& facts, const BootHost& host, const std::vector<MountPoint>& points) {

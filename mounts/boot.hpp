@@ -14,26 +14,6 @@
 
 namespace sharefs::mounts {
 
-/// As the machine has it. Units are those of /etc/systemd/system, which win over fstab's and the distribution's.
-struct BootFacts {
-  std::optional<std::string> fstab;
-  std::string rc_path; ///< where rc.local is, or would be: Debian's or the RHEL family's path
-  std::optional<std::string> rc_local;
-  std::uint32_t rc_mode = 0, rc_uid = 0, rc_gid = 0;
-  std::map<std::string, std::string> units; ///< text by name: .mount, .automount, and services of ours
-  std::set<std::string> enabled;            ///< "multi-user.target.wants/x.mount": links and directories' names
-  std::set<std::string> wanted_by;          ///< directories that hold links: "multi-user.target.wants"
-};
-BootFacts boot_facts(sys::System& system);
-
-/// What else there is to know before an entry is written.
-struct BootHost {
-  bool systemd = false;           ///< it runs
-  std::string program;            ///< sharefs itself
-  bool program_is_shared = false; ///< it lies on network storage, and is not there before the mounts are
-};
-BootHost boot_host(sys::System& system);
-
 /// Something that mounts at boot.
 struct BootEntry {
   BootWay way = BootWay::none;
@@ -44,9 +24,29 @@ struct BootEntry {
   bool ours = false;   ///< written by sharefs
   friend bool operator==(const BootEntry&, const BootEntry&) = default;
 };
-/// Of fstab (without noauto) and of the enabled units: network file systems only. Of rc.local our blocks, and lines
-/// with a `mount` of NFS.
-std::vector<BootEntry> boot_entries(const BootFacts& facts);
+
+/// As the machine has it. Units are those of /etc/systemd/system, which win over fstab's and the distribution's.
+struct BootFacts {
+  std::optional<std::string> fstab;
+  std::string rc_path; ///< where rc.local is, or would be: Debian's or the RHEL family's path
+  std::optional<std::string> rc_local;
+  std::uint32_t rc_mode = 0, rc_uid = 0, rc_gid = 0;
+  std::map<std::string, std::string> units; ///< text by name: .mount, .automount, and services of ours
+  std::set<std::string> enabled;            ///< "multi-user.target.wants/x.mount": links and directories' names
+  std::set<std::string> wanted_by;          ///< directories that hold links: "multi-user.target.wants"
+  /// Of fstab (without noauto) and of the enabled units: network file systems only. Of rc.local our blocks, and lines
+  /// with a `mount` of NFS.
+  std::vector<BootEntry> entries;
+};
+BootFacts boot_facts(sys::System& system);
+
+/// What else there is to know before an entry is written.
+struct BootHost {
+  bool systemd = false; ///< it runs
+  std::string program;  ///< sharefs itself
+  std::string unfit;    ///< why root must not, or cannot, run that at boot
+};
+BootHost boot_host(sys::System& system);
 
 struct BootPlan {
   plan::Plan plan;

@@ -16,6 +16,9 @@ namespace {
 constexpr std::size_t k_longest_unit_name = 255;
 /// Bounds the end of a mount, too: a power-off with a dead server takes that long.
 constexpr int k_mount_seconds = 30;
+/// Of an rc.local where there was none.
+constexpr std::string_view k_rc_local_head = "#!/bin/sh\n# Made by sharefs, and deleted when nothing else is in it\n",
+                           k_rc_local_end = "exit 0\n";
 
 tl::unexpected<Error> unsayable(const MountPoint& point, std::string_view where, std::string_view why) {
   return fail(ErrorCode::failed, fmt::format("{} cannot be written into {}: {}", point.target, where, why),
@@ -66,19 +69,6 @@ std::string fstab_field(std::string_view text) {
   return field;
 }
 
-bool is_our_line(std::string_view line, const std::string& target) {
-  const auto fields = split_words(line);
-  return fields.size() >= 4 && !fields[0].starts_with('#') && normalize_path(decode_octal(fields[1])) == target &&
-         std::ranges::count(split(fields[3], ','), k_fstab_mark) > 0;
-}
-
-std::string begin_mark(const std::string& target) {
-  return "# >>> sharefs " + target;
-}
-std::string end_mark(const std::string& target) {
-  return "# <<< sharefs " + target;
-}
-
 /// Lines with their ends; the last one may have none.
 std::vector<std::string> whole_lines(std::string_view text) {
   std::vector<std::string> lines;
@@ -91,23 +81,21 @@ std::vector<std::string> whole_lines(std::string_view text) {
   return lines;
 }
 
-bool is_line(const std::string& line, std::string_view wanted) {
-  return trim(line) == wanted;
+/// The target of our line; "" of any other.
+std::string target_of(std::string_view line) {
+  const auto fields = split_words(line);
+  const bool ours =
+      fields.size() >= 4 && !fields[0].starts_with('#') && std::ranges::count(split(fields[3], ','), k_fstab_mark) > 0;
+  return ours ? normalize_path(decode_octal(fields[1])) : "";
 }
 
-/// The lines of our block for `target`, [first, end); empty if there is none or its end is missing.
-std::pair<std::size_t, std::size_t> block_in(const std::vector<std::string>& lines, const std::string& target) {
-  const auto begin =
-      std::ranges::find_if(lines, [&](const std::string& line) { return is_line(line, begin_mark(target)); });
-  const auto end =
-      std::find_if(begin, lines.end(), [&](const std::string& line) { return is_line(line, end_mark(target)); });
-  if (end == lines.end())
-    return {lines.size(), lines.size()};
-  return {begin - lines.begin(), end - lines.begin() + 1};
+/// What stands behind `mark` in a line with its end; "" in any other line.
+std::string behind(std::string_view mark, std::string_view line) {
+  return line.starts_with(mark) ? std::string(line.substr(mark.size(), line.size() - mark.size() - 1)) : "";
 }
 
-std::string joined(const std::vector<std::string>& lines) {
-  return join(lines, "");
+bool is_block_mark(std::string_view line) {
+  return line.starts_with(k_block_begins) || line.starts_with(k_block_ends);
 }
 
 /// A line behind the last one that has no end, or gives it back.
@@ -206,17 +194,24 @@ Result<std::string> fstab_line(const MountPoint& point, bool bg) {
                      k_fstab_mark);
 }
 
-std::string with_fstab_line(std::string_view text, const std::string& target, const std::optional<std::string>& line) {
+std::string with_fstab_lines(std::string_view text, const BootTexts& texts) {
   auto lines = whole_lines(text);
   const bool ended = lines.empty() || lines.back().ends_with('\n');
-  const auto ours = [&](const std::string& one) { return is_our_line(one, target); };
-  auto place = std::ranges::find_if(lines, ours) - lines.begin();
   end_last_line(lines, true);
-  std::erase_if(lines, ours);
-  if (line)
-    lines.insert(lines.begin() + std::min<std::ptrdiff_t>(place, std::ssize(lines)), *line + "\n");
-  end_last_line(lines, ended);
-  return joined(lines);
+  auto missing = texts;
+  std::vector<std::string> result;
+  for (auto& line : lines) {
+    const auto found = texts.find(target_of(line));
+    if (found == texts.end())
+      result.push_back(std::move(line));
+    else if (missing.erase(found->first) > 0 && found->second)
+      result.push_back(*found->second + "\n");
+  }
+  for (const auto& [target, line] : missing)
+    if (line)
+      result.push_back(*line + "\n");
+  end_last_line(result, ended);
+  return join(result, "");
 }
 
 Result<std::string> rc_local_block(const MountPoint& point, const std::string& program) {
@@ -229,45 +224,51 @@ Result<std::string> rc_local_block(const MountPoint& point, const std::string& p
   if (!point.here)
     command = fmt::format("({} probe --until-ready {} >/dev/null && {}) &", shell_quote(program),
                           shell_quote(source_of(point)), command);
-  return fmt::format("{}\n{}\n{}\n", begin_mark(point.target), command, end_mark(point.target));
+  return fmt::format("{0}{3}\n{1}\n{2}{3}\n", k_block_begins, command, k_block_ends, point.target);
 }
 
-std::string with_rc_local_block(std::string_view text, const std::string& target,
-                                const std::optional<std::string>& block) {
-  if (text.empty())
-    return block ? "#!/bin/sh\n" + *block + "exit 0\n" : "";
+std::string with_rc_local_blocks(std::string_view text, const BootTexts& blocks) {
   auto lines = whole_lines(text);
-  const bool ended = lines.back().ends_with('\n');
+  const bool ended = lines.empty() || lines.back().ends_with('\n');
   end_last_line(lines, true);
-  auto [first, end] = block_in(lines, target);
-  lines.erase(lines.begin() + static_cast<std::ptrdiff_t>(first), lines.begin() + static_cast<std::ptrdiff_t>(end));
-  if (block) {
-    if (first == end) { // a new one stands in front of the last `exit 0`, if that is the last command
-      const auto last = std::find_if(lines.rbegin(), lines.rend(), [](const std::string& line) {
-        return !trim(line).empty() && !trim(line).starts_with('#');
-      });
-      first = last != lines.rend() && is_line(*last, "exit 0")
-                  ? lines.size() - 1 - static_cast<std::size_t>(last - lines.rbegin())
-                  : lines.size();
+  auto missing = blocks;
+  std::vector<std::string> result;
+  for (auto line = lines.begin(); line != lines.end(); ++line) {
+    const auto found = blocks.find(behind(k_block_begins, *line));
+    const auto end = found == blocks.end() ? lines.end() : std::find_if(line + 1, lines.end(), is_block_mark);
+    if (end == lines.end() || behind(k_block_ends, *end) != found->first) { // without its end it is not ours to cut
+      result.push_back(std::move(*line));
+      continue;
     }
-    lines.insert(lines.begin() + static_cast<std::ptrdiff_t>(first), *block);
+    line = end;
+    if (missing.erase(found->first) > 0 && found->second)
+      result.push_back(*found->second);
   }
-  end_last_line(lines, ended);
-  return joined(lines);
+  std::string added;
+  for (const auto& [target, block] : missing)
+    added += block.value_or("");
+  if (!added.empty() && text.empty())
+    return fmt::format("{}{}{}", k_rc_local_head, added, k_rc_local_end);
+  // New ones stand in front of the last `exit 0`, if that is the last command.
+  const auto last = std::find_if(result.rbegin(), result.rend(), [](const std::string& line) {
+    return !trim(line).empty() && !trim(line).starts_with('#');
+  });
+  if (!added.empty())
+    result.insert(last != result.rend() && trim(*last) == "exit 0" ? last.base() - 1 : result.end(), added);
+  end_last_line(result, ended);
+  return join(result, "");
 }
 
 bool is_bare_rc_local(std::string_view text) {
-  return text == "#!/bin/sh\nexit 0\n";
+  return text == fmt::format("{}{}", k_rc_local_head, k_rc_local_end);
 }
 
 bool has_other_commands(std::string_view rc_local) {
   bool inside = false;
   for (const auto& whole : split_lines(rc_local)) {
     const auto line = trim(whole);
-    if (line.starts_with(begin_mark("")))
-      inside = true;
-    else if (line.starts_with(end_mark("")))
-      inside = false;
+    if (is_block_mark(whole))
+      inside = whole.starts_with(k_block_begins);
     else if (!inside && !line.empty() && !line.starts_with('#') && line != "exit 0" &&
              line != "touch /var/lock/subsys/local")
       return true;

@@ -3,6 +3,7 @@
 #include "base/result.hpp"
 #include "mounts/mount_point.hpp"
 
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -30,16 +31,19 @@ Result<UnitTexts> unit_texts(const MountPoint& point, const std::string& program
 inline constexpr std::string_view k_fstab_mark = "x-sharefs.managed";
 /// One line without its end. `bg`: mount.nfs goes on trying by itself (where there is no systemd).
 Result<std::string> fstab_line(const MountPoint& point, bool bg);
-/// `text` with `line` in place of our line for `target`, at the end if there was none; nullopt takes ours away. Every
-/// other byte is kept, also a missing end of the last line.
-std::string with_fstab_line(std::string_view text, const std::string& target, const std::optional<std::string>& line);
+/// Our text for each mount, by its target; nullopt takes it away.
+using BootTexts = std::map<std::string, std::optional<std::string>>;
+/// `text` with each of `lines` in place of our line for its target, at the end if there was none. Every other byte is
+/// kept, also a missing end of the last line.
+std::string with_fstab_lines(std::string_view text, const BootTexts& lines);
 
+/// Around our commands for a target in rc.local, which stands behind each.
+inline constexpr std::string_view k_block_begins = "# >>> sharefs ", k_block_ends = "# <<< sharefs ";
 /// The commands of a mount in rc.local, between two marks.
 Result<std::string> rc_local_block(const MountPoint& point, const std::string& program);
-/// The same for rc.local, whose final `exit 0` stays behind the block. An empty `text` becomes a script.
-std::string with_rc_local_block(std::string_view text, const std::string& target,
-                                const std::optional<std::string>& block);
-/// Nothing is left in it but a line for the interpreter and `exit 0`: as we begin one.
+/// The same for rc.local, whose final `exit 0` stays behind the blocks. An empty `text` becomes a script.
+std::string with_rc_local_blocks(std::string_view text, const BootTexts& blocks);
+/// Nothing is left in it but what we begin one with.
 bool is_bare_rc_local(std::string_view text);
 /// True if it does something besides our blocks and what distributions ship (`exit 0`, `touch /var/lock/subsys/local`).
 bool has_other_commands(std::string_view rc_local);

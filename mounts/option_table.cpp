@@ -111,7 +111,7 @@ constexpr auto k_options = [] {
       {"posix", "posix", "yes", exact, v3, "no", {}},
       {"noposix", "posix", "no", exact, v3, "no", {}},
       // mount(8)
-      {"defaults", "defaults", "yes", mount_nfs, any, {}, {}},
+      {"defaults", "defaults", "yes", fstab, any, {}, {}},
       {"sync", "sync", "sync", exact, any, "async", k_sync},
       {"async", "sync", "async", exact, any, "async", {}},
       {"dirsync", "dirsync", "yes", exact, any, "no", {}},

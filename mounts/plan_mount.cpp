@@ -113,8 +113,8 @@ void add_directories(plan::Plan& plan, const Observation& seen, const MountPoint
     plan.add(shared ? "" : point.target, "the mount point", plan::MakeDirectory{path, 0755, std::nullopt});
   }
   // What is written while nothing is mounted would lie on this host's own disk, hidden later. Where the mount is to
-  // come back at boot, that can only be a mistake.
-  if (outer.empty() && point.boot != BootWay::none)
+  // come back at boot, that can only be a mistake. Below another mount it would not.
+  if (outer.empty() && point.boot != BootWay::none && !target->second.shared)
     plan.add(point.target, "while nothing is mounted there",
              exists ? plan::SetImmutable{point.target, true, target->second.device, target->second.inode}
                     : plan::SetImmutable{point.target});

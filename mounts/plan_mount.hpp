@@ -17,10 +17,10 @@ struct MountPlan {
   std::vector<std::string> blocked; ///< targets that were left alone; a diagnosis says why
 };
 
-/// `remount`: mounts whose faults are of rights only (can_remount) get them by a Remount.
 /// `wanted` are the requests of the observation, made with servers, want_access and targets. Mounts that are right or
 /// wrong are left alone, missing ones get their directories and a mount step when their server would serve them.
 /// One group per mount (they run in parallel); mounts that lie one in the other share a group, the outer one first.
+/// `remount`: mounts whose faults are of rights only (can_remount) get them by a Remount.
 MountPlan plan_mounts(const Observation& seen, const std::vector<MountPoint>& wanted,
                       std::chrono::milliseconds deadline = std::chrono::seconds(30), bool remount = false);
 

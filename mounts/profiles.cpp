@@ -83,6 +83,21 @@ std::vector<std::string> options_beside_safe(const sys::MountEntry& mount) {
   return options;
 }
 
+std::vector<std::string> options_beside_safe(const std::string& boot_options) {
+  const auto asked = parse_options({boot_options});
+  const auto has = [&](std::string_view key) {
+    const auto* setting = find_setting(asked, key);
+    return setting != nullptr && setting->value == "yes";
+  };
+  const std::string silent = has("user") || has("users")    ? "nosuid,nodev,noexec"
+                             : has("owner") || has("group") ? "nosuid,nodev"
+                                                            : "suid,dev";
+  std::vector<std::string> options;
+  for (auto& setting : override_settings(parse_options({silent, "nconnect=1"}), for_mount(asked)))
+    options.push_back(std::move(setting.text));
+  return options;
+}
+
 std::vector<std::string> notes_on(const MountPoint& point) {
   if (point.here)
     return {};

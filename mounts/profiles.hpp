@@ -19,6 +19,9 @@ Result<MountPoint> decide(MountPoint point, const sys::NfsProbe* server);
 /// The options that a point needs beside profile `safe` to be mounted as `mount` is now: no right or behaviour changes
 /// when sharefs.yaml takes it over.
 std::vector<std::string> options_beside_safe(const sys::MountEntry& mount);
+/// The same for what is not mounted now, by the options of its line in fstab or its like: each of them that is not for
+/// fstab alone, and what mount(8) means where they are silent.
+std::vector<std::string> options_beside_safe(const std::string& boot_options);
 
 /// What a person should know before the mount is made: the consequences of its options, and the unpinned version.
 std::vector<std::string> notes_on(const MountPoint& point);

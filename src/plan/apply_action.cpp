@@ -17,7 +17,9 @@ constexpr std::chrono::seconds k_file_deadline{30};
 template <class A>
 concept ActsOnFiles = requires(A& a, const sys::Files& files) { act(a, files, Phase::look); };
 template <class A>
-concept ActsInChild = requires(A& a, const Ground& ground) { act(a, ground, Phase::look); };
+concept SaysWhy = requires(A& a, const Ground& ground, std::string& reason) { act(a, ground, Phase::look, reason); };
+template <class A>
+concept ActsInChild = SaysWhy<A> || requires(A& a, const Ground& ground) { act(a, ground, Phase::look); };
 
 template <class A> std::optional<Actor> actor_of(const A& action) {
   if constexpr (requires { action.actor; })
@@ -57,23 +59,29 @@ void fill_in(Action& action, const Access& found) {
 struct ChildAnswer {
   Outcome outcome = Outcome::unchanged;
   std::optional<Access> found;
+  std::string reason; ///< of what was left as it is
 };
 template <sys::WireOf<ChildAnswer> A> auto wire_fields(A& answer) {
-  return std::tie(answer.outcome, answer.found);
+  return std::tie(answer.outcome, answer.found, answer.reason);
 }
 
 /// The child hands back whether there was something to do and what it found, never an action: it may be a user's
 /// process, and what it says must not decide what root does.
-template <class A> Result<Acted> act_in_child(const A& action, const sys::Files& files, Phase phase) {
+template <class A> Result<Acted> act_in_child(const A& action, const sys::Files& files, Phase phase, const Note& note) {
   const auto answer = sys::call(std::nullopt, deadline_of(action), [&]() -> Result<ChildAnswer> {
     const auto ground = Ground::enter(files.root(), actor_of(action));
     if (!ground)
       return fail(ground.error());
     A copy = action;
-    const auto outcome = act(copy, *ground, phase);
+    std::string reason;
+    Result<Outcome> outcome = Outcome::unchanged;
+    if constexpr (SaysWhy<A>)
+      outcome = act(copy, *ground, phase, reason);
+    else
+      outcome = act(copy, *ground, phase);
     if (!outcome)
       return fail(outcome.error());
-    return ChildAnswer{*outcome, found_by(copy)};
+    return ChildAnswer{*outcome, found_by(copy), std::move(reason)};
   });
   if (!answer && answer.error().code == ErrorCode::timeout)
     return fail(ErrorCode::timeout, touched_paths(action).front() + ": " + answer.error().message,
@@ -85,6 +93,8 @@ template <class A> Result<Acted> act_in_child(const A& action, const sys::Files&
   Acted acted{answer->outcome, action};
   if (answer->found)
     fill_in(acted.action, *answer->found);
+  if (SaysWhy<A> && note && !answer->reason.empty()) // never what a user's process says of another action
+    note(answer->reason, true);
   return acted;
 }
 
@@ -92,7 +102,7 @@ Result<Acted> run_phase(const Action& action, sys::System& system, Phase phase, 
   return std::visit(
       [&]<class A>(const A& alternative) -> Result<Acted> {
         if constexpr (ActsInChild<A>)
-          return act_in_child(alternative, system.files(), phase);
+          return act_in_child(alternative, system.files(), phase, note);
         else {
           A copy = alternative;
           Result<Outcome> outcome = Outcome::unchanged;

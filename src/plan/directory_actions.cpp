@@ -59,8 +59,14 @@ Result<Outcome> act(RemoveDirectory& action, const Ground& ground, Phase phase) 
   return synced(*found, action.path);
 }
 
-Result<Outcome> act(SetImmutable& action, const Ground& ground, Phase phase) {
-  const auto found = ground.find(action.path, true);
+/// A directory that somebody else could exchange may be looked at, but its flag is not changed.
+Result<Outcome> act(SetImmutable& action, const Ground& ground, Phase phase, std::string& reason) {
+  auto found = ground.find(action.path, true);
+  std::optional<Error> refusal;
+  if (!found && found.error().code == ErrorCode::permission) {
+    refusal = found.error();
+    found = ground.find(action.path);
+  }
   if (!found)
     return fail(found.error());
   if (!found->exists() && !action.immutable)
@@ -78,8 +84,14 @@ Result<Outcome> act(SetImmutable& action, const Ground& ground, Phase phase) {
   const int wanted = action.immutable ? flags | FS_IMMUTABLE_FL : flags & ~FS_IMMUTABLE_FL;
   if (flags == wanted)
     return Outcome::unchanged;
+  if (refusal && !action.immutable)
+    return fail(*refusal);
   if (phase == Phase::look)
     return Outcome::done;
+  if (refusal) {
+    reason = refusal->message + ": it stays writable while nothing is mounted there";
+    return Outcome::unchanged;
+  }
   if (::ioctl(directory.get(), FS_IOC_SETFLAGS, &wanted) == 0)
     return Outcome::done;
   // EPERM: a container without CAP_LINUX_IMMUTABLE. What was protected must not be taken for free again.

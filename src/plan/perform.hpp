@@ -29,7 +29,8 @@ Result<Outcome> act(RemoveLink& action, const Ground& ground, Phase phase);
 Result<Outcome> act(SwapLink& action, const Ground& ground, Phase phase);
 Result<Outcome> act(Rename& action, const Ground& ground, Phase phase);
 Result<Outcome> act(SetAccess& action, const Ground& ground, Phase phase);
-Result<Outcome> act(SetImmutable& action, const Ground& ground, Phase phase);
+/// `reason`: why it was left as it is, where that is no error.
+Result<Outcome> act(SetImmutable& action, const Ground& ground, Phase phase, std::string& reason);
 Result<Outcome> act(RemoveTree& action, const Ground& ground, Phase phase);
 // Through System, each with its own deadline.
 Result<Outcome> act(Mount& action, sys::System& system, Phase phase);

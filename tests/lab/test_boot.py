@@ -15,6 +15,14 @@ LATE = float(os.environ.get("SHAREFS_LATE_SERVER", "40"))
 SERVICE = "sharefs-data-share.service"
 WAYS = ["auto", "automount", "fstab", "rc.local"]
 
+# Mount points with what units, fstab and the shell write otherwise, one for each way.
+ODD = {
+    "unit": "/data/my share-1",
+    "automount": "/data/\u00fc",
+    "fstab": "/data/\u00e9 fstab-x",
+    "rc.local": "/data/it's $HOME-\u00fc",
+}
+
 # Stands for slurmd, whose name the waiting service knows.
 SLURMD = f"""\
 [Service]
@@ -32,9 +40,9 @@ def text(way: str) -> str:
     return config_text(extra=f', boot: "{way}"').replace('mode: "2770"', 'mode: "2775"')
 
 
-def set_up(cluster: KernelCluster, way: str) -> Host:
+def set_up(cluster: KernelCluster, way: str, config: str | None = None) -> Host:
     """A node that has mounted the share once, and shall have it after each boot."""
-    configure(cluster, text(way))
+    configure(cluster, config or text(way))
     cluster.start_nfs_server(exports=None)
     done(cluster.server, "export", "--all", "--yes")
     cluster.server.run("echo hello >/srv/share/hello; chmod 666 /srv/share/hello; sync", check=True)
@@ -95,12 +103,23 @@ def test_no_server_at_all(boot_lab: KernelCluster) -> None:
 
 
 def test_slurm_starts_where_its_shares_are(boot_lab: KernelCluster) -> None:
-    node = set_up(boot_lab, "unit")
+    """And the same share, at odd mount points, comes by each way."""
+    odd = "".join(f'  odd{number}: {{from: "storage:/srv/share", at: "{target}", boot: "{way}"}}\n'
+                  for number, (way, target) in enumerate(ODD.items()))  # fmt: skip
+    node = set_up(boot_lab, "unit", text("unit").replace("conda:\n", odd + "conda:\n"))
     node.write_file("/etc/systemd/system/slurmd.service", SLURMD)
     node.run("systemctl enable slurmd.service", check=True)
     boot_lab.reboot(node)
     systemd.wait_for_unit(node, "slurmd.service")
     assert node.read_text("/root/started") == "hello\n"
+    for way, target in ODD.items():
+        if way != "automount":
+            systemd.wait_for_mount(node, target.replace(" ", "\\040"))
+        assert node.read_text(f"{target}/hello") == "hello\n"
+    assert node.run("systemctl --failed --no-legend").out == ""
+    assert sharefs(node, "mount", "--all", "--check").returncode == 0
+    done(node, "umount", "--all", "--yes", "--forget")
+    assert node.run("grep -rs sharefs /etc/fstab /etc/rc.local /etc/systemd/system/*sharefs*").out == ""
 
 
 def test_power_off_with_a_server_that_died(boot_lab: KernelCluster) -> None:

@@ -261,6 +261,9 @@ def test_rights_of_a_mount_in_use(lab: Cluster) -> None:
     assert "nothing to do" in done(node, "mount", "--all", "--remount", "--yes").err
     done(node, "undo", "--yes")
     assert node.run(f"touch {SHARE}/x && {SHARE}/program", user="alice").ok
+    configure(lab, config_text(extra=", options: [soft]"))  # what nobody can change in place: who must stop is named
+    refused = sharefs(node, "mount", "--all", "--remount", "--yes")
+    assert not refused.ok and "hard instead of soft" in refused.err and f"(sleep): cwd {SHARE}" in refused.err
     assert worker.running()
     worker.kill()
     assert len(mount_lines(node)) == 1

@@ -44,6 +44,22 @@ def test_mount_in_a_home_works(node: Host) -> None:
     assert not mounts_at(node, "/home/alice/own")
 
 
+def test_what_root_runs_at_boot_is_never_in_the_reach_of_a_user(node: Host) -> None:
+    """alice owns the directory of the sharefs that root calls: mounted, but nothing of hers is run at boot."""
+    text = node.read_text(CONFIG_PATH).replace("at: /data/share", "at: /data/boot").replace("profile:", "boot: unit, profile:")
+    config = config_with(node, "boot", text)
+    node.run("mkdir -p ~/bin/below", user="alice", check=True)
+    node.run("cp $(readlink -f $(command -v sharefs)) /home/alice/bin/below/sharefs", check=True)
+    node.run("chown root: /home/alice/bin/below && chmod 755 /home/alice/bin/below", check=True)
+    said = node.run(["/home/alice/bin/below/sharefs", "--config", config, "mount", "share", "--yes"], timeout=LATE)
+    assert "SF235" in said.err and "/home/alice" in said.err
+    assert mounts_at(node, "/data/boot")
+    assert not node.run("grep -rs /home/alice /etc/systemd /etc/rc.local /etc/fstab").ok
+    done(node, "--config", config, "mount", "share", "--yes")  # the installed one may
+    assert node.run("grep -rs 'probe --until-ready' /etc/systemd").ok
+    done(node, "--config", config, "umount", "share", "--yes", "--forget")
+
+
 def test_mount_on_a_directory_of_root_works(node: Host) -> None:
     config = config_with(node, "second", node.read_text(CONFIG_PATH).replace("at: /data/share", "at: /data/second"))
     done(node, "--config", config, "mount", "share", "--yes")

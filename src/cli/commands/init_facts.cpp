@@ -74,7 +74,7 @@ std::vector<sys::User> homes_to_look_into(const sys::System& system, const sys::
 /// What only --import asks for. Servers all at once, of hostfiles those at the usual places and on the shares.
 void import_facts(sys::System& system, bool live, InitFacts& facts) {
   facts.exact = true;
-  for (auto& entry : mounts::boot_entries(mounts::boot_facts(system)))
+  for (auto& entry : mounts::boot_facts(system).entries)
     if (!entry.ours)
       facts.boot.push_back(std::move(entry));
   if (!live)

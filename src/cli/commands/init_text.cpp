@@ -225,16 +225,6 @@ std::string behaviour_text(const sys::MountEntry& mount, bool exact) {
          (read_only ? "    options: [ro]\n" : "");
 }
 
-/// What fstab, a unit or rc.local says, without what is for them alone.
-std::vector<std::string> boot_options(const mounts::BootEntry& entry) {
-  auto options = split(entry.options, ',');
-  std::erase_if(options, [](const std::string& word) {
-    return word.empty() || word == "defaults" || word == "_netdev" || word == "nofail" || word == "auto" ||
-           word == "bg" || word.starts_with("x-");
-  });
-  return options;
-}
-
 /// Who mounts it at boot: left alone, until the person wants sharefs to do it.
 std::string boot_text(const InitFacts& facts, const std::string& target) {
   for (const auto& entry : facts.boot)
@@ -262,7 +252,7 @@ std::string mounts_section(const InitFacts& facts) {
     add("now " + mount.super_options, from_of(mount.source, facts), mount.target, behaviour_text(mount, facts.exact));
   for (const auto& entry : facts.boot)
     add("not mounted now; " + entry.origin, from_of(entry.source, facts), entry.target,
-        "    profile: safe\n" + options_text(boot_options(entry)));
+        "    profile: safe\n" + options_text(mounts::options_beside_safe(entry.options)));
   return text;
 }
 
@@ -284,28 +274,27 @@ struct FoundStore {
 FoundStore find_store(const InitFacts& facts) {
   std::vector<FoundStore> stores;
   std::map<std::pair<std::string, bool>, std::size_t> known;
-  const auto take_link = [&](const Installation& from, const std::string& link, const std::string& environment) {
-    const auto envs = join_path(from.path, "envs");
-    const auto target = normalize_path(link, environment.empty() ? from.path : envs);
-    const auto path = environment.empty() ? target : parent_path(target);
+  const auto store_at = [&](const std::string& path, bool whole, const std::string& user) -> FoundStore* {
     const auto* owner = facts.table.owner_of(path);
-    if (owner == nullptr || !sys::is_shared_fs_type(owner->fs_type) || is_under(path, envs))
-      return;
-    const bool whole = environment.empty();
+    if (owner == nullptr || !sys::is_shared_fs_type(owner->fs_type))
+      return nullptr;
     const auto [store, is_new] = known.try_emplace({path, whole}, stores.size());
     if (is_new)
       stores.push_back({path, whole, {}, {}});
-    stores[store->second].users.insert(from.user);
-    if (!whole && base_name(target) == environment)
-      stores[store->second].environments.insert(environment);
+    stores[store->second].users.insert(user);
+    return &stores[store->second];
+  };
+  const auto take_link = [&](const Installation& from, const std::string& link, const std::string& environment) {
+    const auto envs = join_path(from.path, "envs");
+    const auto target = normalize_path(link, environment.empty() ? from.path : envs);
+    const bool whole = environment.empty();
+    const auto path = whole ? target : parent_path(target);
+    auto* const store = is_under(path, envs) ? nullptr : store_at(path, whole, from.user);
+    if (store != nullptr && !whole && base_name(target) == environment)
+      store->environments.insert(environment);
   };
   for (const auto& [user, path] : facts.conda.directories)
-    if (const auto* owner = facts.table.owner_of(path); owner != nullptr && sys::is_shared_fs_type(owner->fs_type)) {
-      const auto [store, is_new] = known.try_emplace({path, false}, stores.size());
-      if (is_new)
-        stores.push_back({path, false, {}, {}});
-      stores[store->second].users.insert(user);
-    }
+    store_at(path, false, user);
   for (const auto& installation : facts.conda.found) {
     if (installation.envs_is_link)
       take_link(installation, installation.envs_link, "");

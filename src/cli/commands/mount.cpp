@@ -85,6 +85,7 @@ Result<int> run_mount(Context& context, const Arguments& arguments) {
     return fail(seen.error());
   auto plan = mounts::plan_mounts(*seen, wanted, k_one_mount_deadline, arguments.flag("remount"));
   context.report(plan.diagnoses);
+  report_holders_of_different(context, *seen);
   if (!arguments.flag("now-only"))
     add_boot(context, *seen, plan);
 

@@ -147,6 +147,39 @@ std::set<std::string> verify(Context& context, const std::vector<mounts::MountPo
   return failed;
 }
 
+void report_holders(Context& context, const std::vector<sys::MountEntry>& mounts,
+                    const std::function<void(const std::string& target, const mounts::HolderReport&)>& head) {
+  if (mounts.empty())
+    return;
+  auto json = nlohmann::ordered_json::object();
+  for (const auto& [target, found] : mounts::find_holders(context.system, mounts, k_holders_deadline)) {
+    auto& list = json[to_utf8(target)] = nlohmann::ordered_json::array();
+    for (const auto& one : found.holders) {
+      list.push_back({{"pid", one.pid}, {"command", to_utf8(one.command)}, {"uses", nlohmann::ordered_json::array()}});
+      for (const auto& use : one.uses)
+        list.back()["uses"].push_back(to_utf8(use));
+    }
+    head(target, found);
+    for (const auto& line : mounts::describe(found))
+      context.console.message("- " + line);
+    for (const auto& gap : found.gaps)
+      context.console.message("not seen: " + gap);
+  }
+  context.envelope.fields["holders"] = std::move(json);
+}
+
+void report_holders_of_different(Context& context, const mounts::Observation& seen) {
+  std::vector<sys::MountEntry> different;
+  for (const auto& state : seen.states)
+    if (state.mounted() && (mounts::is_good(state.health) || state.health == mounts::Health::read_only) &&
+        !mounts::can_remount(state.differences))
+      different.push_back(*state.mount);
+  report_holders(context, different, [&](const std::string& target, const mounts::HolderReport& found) {
+    context.console.message(found.holders.empty() ? fmt::format("no process that uses {} was seen", target)
+                                                  : fmt::format("{} is used by:", target));
+  });
+}
+
 std::set<std::string> mounted_by(const plan::Plan& plan, const plan::Report& report) {
   auto targets = targets_by<plan::Mount>(plan, report);
   targets.merge(targets_by<plan::Remount>(plan, report));

@@ -3,9 +3,11 @@
 #include "cli/command.hpp"
 #include "cli/context.hpp"
 #include "cli/execute.hpp"
+#include "mounts/holders.hpp"
 #include "mounts/plan_unmount.hpp"
 #include "mounts/probe.hpp"
 
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -36,6 +38,14 @@ Result<mounts::Observation> observe(Context& context, const mounts::ProbeRequest
 /// Writes a test file on each point, and reports. Returns the targets that failed.
 std::set<std::string> verify(Context& context, const std::vector<mounts::MountPoint>& points,
                              std::chrono::milliseconds deadline);
+
+inline constexpr std::chrono::milliseconds k_holders_deadline{2000};
+/// Who uses each of `mounts`: after what `head` reports of it, a line for each process; and `holders` of the JSON
+/// document.
+void report_holders(Context& context, const std::vector<sys::MountEntry>& mounts,
+                    const std::function<void(const std::string& target, const mounts::HolderReport&)>& head);
+/// Who must stop before mounts get other options than they have, where that is not possible in place.
+void report_holders_of_different(Context& context, const mounts::Observation& seen);
 
 /// The targets of those Mount or Unmount steps of a report that were done (or were done already).
 std::set<std::string> mounted_by(const plan::Plan& plan, const plan::Report& report);

@@ -13,7 +13,6 @@ namespace sharefs::cli {
 namespace {
 
 constexpr std::chrono::milliseconds k_recheck_deadline{2000};
-constexpr std::chrono::milliseconds k_holders_deadline{2000};
 
 using Looks = std::map<std::string, std::vector<mounts::Health>>;
 
@@ -165,6 +164,7 @@ Result<int> run_recover(Context& context, const Arguments& arguments) {
   const mounts::RecoveryRequest recovery{*seen, request.wanted, looks, holders, force};
   const auto plan = mounts::plan_recovery(recovery);
   context.report(plan.diagnoses);
+  report_holders_of_different(context, *seen);
   const bool well = plan.waiting.empty() && !has_errors(plan.diagnoses);
   const auto* nothing = well ? "all mounts are well" : "nothing was changed";
   auto executed = execute(context, plan.plan, nothing);

@@ -111,7 +111,7 @@ Result<void> check_mounts(Context& context, const cachefix::Sanitized& decision,
   for (const auto& mount : config == nullptr ? std::vector<config::Mount>() : config->mounts)
     expected.push_back({normalize_path(mount.at), mount.name, mount.origin.text()});
   // A line of rc.local that sharefs did not write may stand in an `if`: it is no promise.
-  for (const auto& one : mounts::boot_entries(mounts::boot_facts(context.system)))
+  for (const auto& one : mounts::boot_facts(context.system).entries)
     if (one.ours || one.way != mounts::BootWay::rc_local)
       expected.push_back({one.target, "", one.origin});
   const mounts::Launch launch{decision.argv, environment_of(context.host.environment, decision),

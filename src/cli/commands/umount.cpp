@@ -3,7 +3,6 @@
 #include "cli/commands/mount_support.hpp"
 #include "cli/exit_code.hpp"
 #include "mounts/boot.hpp"
-#include "mounts/holders.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -12,14 +11,7 @@ namespace sharefs::cli {
 
 namespace {
 
-constexpr std::chrono::milliseconds k_umount_holders_deadline{2000};
 constexpr std::chrono::milliseconds k_pending_deadline{500};
-
-std::vector<std::string> utf8(std::vector<std::string> texts) {
-  for (auto& text : texts)
-    text = to_utf8(text);
-  return texts;
-}
 
 Diagnosis busy_mount(const std::string& target, const mounts::HolderReport& report) {
   const auto busy = [&target](std::string message, std::string hint) {
@@ -38,33 +30,21 @@ Diagnosis busy_mount(const std::string& target, const mounts::HolderReport& repo
 }
 
 /// Mounts that were busy: who holds them.
-void report_holders(Context& context, const sys::MountTable& table, const plan::Plan& plan,
-                    const plan::Report& report) {
+void report_busy(Context& context, const sys::MountTable& table, const plan::Plan& plan, const plan::Report& report) {
   std::vector<sys::MountEntry> busy;
   for (const auto& target : busy_targets(plan, report))
     if (const auto* entry = table.at(target))
       busy.push_back(*entry);
-  if (busy.empty())
-    return;
-  auto json = nlohmann::ordered_json::object();
-  for (const auto& [target, holders] : mounts::find_holders(context.system, busy, k_umount_holders_deadline)) {
-    auto& list = json[to_utf8(target)] = nlohmann::ordered_json::array();
-    for (const auto& one : holders.holders)
-      list.push_back({{"pid", one.pid}, {"command", to_utf8(one.command)}, {"uses", utf8(one.uses)}});
+  report_holders(context, busy, [&](const std::string& target, const mounts::HolderReport& holders) {
     context.report({busy_mount(target, holders)});
-    for (const auto& line : mounts::describe(holders))
-      context.console.message("  " + line);
-    for (const auto& gap : holders.gaps)
-      context.console.message("  not seen: " + gap);
-  }
-  context.envelope.fields["holders"] = std::move(json);
+  });
 }
 
 /// What mounts one of `points` again at boot: taken away by --forget, or if the person says so; else said.
 void forget_at_boot(Context& context, const Arguments& arguments, const mounts::BootFacts& facts,
                     const sys::MountTable& table, std::vector<mounts::MountPoint> points, mounts::UnmountPlan& plan) {
   bool ours = false;
-  for (const auto& entry : mounts::boot_entries(facts))
+  for (const auto& entry : facts.entries)
     if (std::ranges::count(points, entry.target, &mounts::MountPoint::target) > 0) {
       ours = ours || entry.ours;
       context.console.message(fmt::format("{} is mounted again at boot by {}{}", entry.target, entry.origin,
@@ -110,7 +90,7 @@ Result<int> run_umount(Context& context, const Arguments& arguments) {
   const auto boot = mounts::boot_facts(context.system);
   auto points = chosen->points;
   if (arguments.flag("forget")) // of what sharefs mounts at boot, nothing needs to be mounted now
-    for (const auto& entry : mounts::boot_entries(boot))
+    for (const auto& entry : boot.entries)
       for (auto& point : points)
         if (entry.ours && point.name.empty() && point.target == entry.target)
           point.name = point.target;
@@ -123,7 +103,7 @@ Result<int> run_umount(Context& context, const Arguments& arguments) {
     return fail(executed.error());
   std::size_t good = plan.gone.size() + plan.planned.size();
   if (executed->applied()) {
-    report_holders(context, *table, plan.plan, *executed->report);
+    report_busy(context, *table, plan.plan, *executed->report);
     good = plan.gone.size() + unmounted_by(plan.plan, *executed->report).size();
   }
   if (executed->stopped())

@@ -78,7 +78,7 @@ class Guest:
         settings = {
             "project": paths.PROJECT_ROOT,
             "share": self.share,
-            "binary": paths.program_under_test() or "",
+            "binary": paths.program_for_hosts(self.directory / "binary") or "",
             "hostname": self.name,
             "disk": "ubda" if self._disks else "",
             "init": self._init,

@@ -28,6 +28,20 @@ def program_under_test() -> Path | None:
     return max(built, key=lambda path: path.stat().st_mtime, default=None)
 
 
+def program_for_hosts(directory: Path) -> Path | None:
+    """The same where only root can change it, as sharefs wants it of what runs at boot: copied into `directory` if need
+    be, and then hosts do not see what is built later."""
+    program = program_under_test()
+    if program is None or os.geteuid() != 0:
+        return program
+    if all(status.st_uid == 0 and not status.st_mode & 0o022 for status in (program.stat(), program.parent.stat())):
+        return program
+    directory.mkdir(mode=0o755)
+    copy = shutil.copyfile(program, directory / program.name)
+    copy.chmod(0o755)
+    return copy
+
+
 def cache_directory() -> Path:
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "sharefs-lab"

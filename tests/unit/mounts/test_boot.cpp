@@ -50,7 +50,7 @@ struct Machine {
     }
     CHECK(plan(way).plan.empty());
   }
-  std::vector<BootEntry> entries() { return boot_entries(boot_facts(system)); }
+  std::vector<BootEntry> entries() { return boot_facts(system).entries; }
   /// Path and content of all files and links of /etc.
   [[nodiscard]] std::string etc() const {
     std::string all;
@@ -97,12 +97,21 @@ TEST_CASE("auto is units where systemd runs, else rc.local") {
   fs::create_directories(old.at("/etc/rc.d")); // of the RHEL family
   old.apply(BootWay::automatic);
   CHECK(old.entries() == std::vector<BootEntry>{{BootWay::rc_local, "/data/share", "storage1:/mnt/share", "rw,vers=4.2",
-                                                 "/etc/rc.d/rc.local:3", true}});
+                                                 "/etc/rc.d/rc.local:4", true}});
   struct stat status{};
   REQUIRE(::stat(old.at("/etc/rc.d/rc.local").c_str(), &status) == 0);
   CHECK((status.st_mode & 0777U) == 0755);
   old.apply(BootWay::none);
   CHECK_FALSE(fs::exists(old.at("/etc/rc.d/rc.local")));
+}
+
+TEST_CASE("fstab without systemd needs no name of a unit") {
+  Machine machine(false);
+  auto point = share("share", "/data/" + std::string(260, 'x'));
+  point.boot = BootWay::fstab;
+  const auto plan = plan_boot(boot_facts(machine.system), boot_host(machine.system), {point});
+  CHECK(plan.diagnoses.empty());
+  CHECK(plan.plan.steps.size() == 1);
 }
 
 TEST_CASE("changed options change the unit, and systemd is told") {
@@ -115,6 +124,20 @@ TEST_CASE("changed options change the unit, and systemd is told") {
   CHECK(write->path == "/etc/systemd/system/data-share.mount");
   CHECK(std::get<plan::RunTool>(plan.steps[1].action).silent);
   CHECK(std::get<plan::RunTool>(plan.steps[2].action).argv == Argv{"systemctl", "daemon-reload"});
+}
+
+TEST_CASE("units that systemd did not understand are not enabled by the next run, without being asked again") {
+  Machine machine;
+  for (const auto& step : machine.plan(BootWay::unit).plan.steps)
+    if (std::holds_alternative<plan::WriteFile>(step.action)) // then the check failed
+      REQUIRE(plan::apply_action(step.action, machine.system));
+  const auto steps = machine.plan(BootWay::unit).plan.steps;
+  REQUIRE(steps.size() == 3);
+  const auto* verify = std::get_if<plan::RunTool>(&steps[0].action);
+  REQUIRE(verify != nullptr);
+  CHECK(verify->argv == Argv{"systemd-analyze", "verify", "--recursive-errors=no",
+                             "/etc/systemd/system/data-share.mount", "/etc/systemd/system/sharefs-data-share.service"});
+  CHECK(std::holds_alternative<plan::MakeLink>(steps[1].action));
 }
 
 TEST_CASE("who waits for a mount is stopped before its unit goes") {
@@ -170,6 +193,15 @@ TEST_CASE("an rc.local that is switched off is not switched on with all that is 
   CHECK((status.st_mode & 0777U) == 0755);
 }
 
+TEST_CASE("an rc.local that was there is never deleted") {
+  Machine machine(false);
+  machine.put("/etc/rc.local", "#!/bin/sh\nexit 0\n", 0755);
+  const auto before = machine.etc();
+  machine.apply(BootWay::automatic);
+  machine.apply(BootWay::none);
+  CHECK(machine.etc() == before);
+}
+
 TEST_CASE("only network file systems that are mounted at boot are expected") {
   Machine machine;
   machine.put("/etc/fstab",
@@ -195,10 +227,38 @@ TEST_CASE("only network file systems that are mounted at boot are expected") {
   CHECK(entries[2] == BootEntry{BootWay::automount, "/f", "s:/x", "", "/etc/systemd/system/f.mount", false});
 }
 
-TEST_CASE("sharefs on a share is no help at boot") {
-  auto point = share();
-  point.boot = BootWay::unit;
-  const auto plan = plan_boot({}, {true, "/data/share/bin/sharefs", true}, {point});
-  CHECK(plan.plan.empty());
-  CHECK(has_code(plan.diagnoses, "SF235"));
+TEST_CASE("root runs at boot only what nobody else can change, and what is there then") {
+  if (::geteuid() != 0)
+    return;
+  Machine machine;
+  machine.put("/opt/bin/sharefs", "", 0755);
+  fs::create_directories(machine.at("/proc/self"));
+  fs::create_symlink("/opt/bin/sharefs", machine.at("/proc/self/exe"));
+  const auto refusal = [&] {
+    const auto plan = machine.plan(BootWay::unit);
+    CHECK(plan.plan.empty() == has_code(plan.diagnoses, "SF235"));
+    return plan.diagnoses.empty() ? "" : plan.diagnoses[0].message;
+  };
+  CHECK(refusal().empty());
+  const auto refused_with = [&](const std::string& path, uid_t owner, mode_t mode) {
+    struct stat before{};
+    REQUIRE(::stat(machine.at(path).c_str(), &before) == 0);
+    REQUIRE(::chown(machine.at(path).c_str(), owner, 0) == 0);
+    ::chmod(machine.at(path).c_str(), mode);
+    const auto found = refusal();
+    REQUIRE(::chown(machine.at(path).c_str(), 0, 0) == 0);
+    ::chmod(machine.at(path).c_str(), before.st_mode & 07777U);
+    CHECK(refusal().empty());
+    return found;
+  };
+  CHECK(refused_with("/opt/bin/sharefs", 54321, 0755).find("it belongs to uid 54321") != std::string::npos);
+  CHECK(refused_with("/opt/bin/sharefs", 0, 0775).find("has mode 0775") != std::string::npos);
+  CHECK(refused_with("/opt/bin", 54321, 0755).find("`/opt/bin` belongs to uid 54321") != std::string::npos);
+  CHECK(refused_with("/opt", 0, 0775).find("`/opt` has mode 0775") != std::string::npos);
+  machine.system.machine.add_mount("storage1:/opt", "/opt", "nfs");
+  CHECK(refusal().find("/opt/bin/sharefs lies on a share") != std::string::npos);
+  machine.system.machine.remove_mount("/opt");
+  fs::remove(machine.at("/opt/bin/sharefs")); // another version was installed meanwhile
+  CHECK(refusal().find("No such file") != std::string::npos);
+  CHECK(machine.plan(BootWay::automount).diagnoses.empty()); // does without
 }

@@ -228,6 +228,12 @@ TEST_CASE("where a mount is to come back at boot, nobody writes below it meanwhi
   REQUIRE(plan.plan.steps.size() == 3);
   CHECK(plan.plan.steps[1].action == plan::Action(plan::SetImmutable{"/data/share"}));
   CHECK(std::holds_alternative<plan::Mount>(plan.plan.steps[2].action));
+
+  // On another share there is no such flag, and root may be nobody.
+  system.machine.mounts = test::table_of(nfs_line(50, 1, "/data", "storage1:/mnt/outer"));
+  const auto inner = plan_on(system, {request});
+  REQUIRE(inner.plan.steps.size() == 2);
+  CHECK(std::holds_alternative<plan::Mount>(inner.plan.steps[1].action));
 }
 
 TEST_CASE("rights of a mount in use are changed in place when asked for; nothing else can be") {

@@ -101,3 +101,20 @@ TEST_CASE("the options beside safe make a mount what it is now") {
   CHECK(beside("rw,vers=3,rsize=1048576,soft,nolock,proto=udp,timeo=600,retrans=2,sec=sys,local_lock=all") ==
         "soft vers=3 proto=udp nconnect=1 nolock");
 }
+
+TEST_CASE("the options beside safe keep what fstab says, and what it means by silence") {
+  const auto taken_over = [](const std::string& line) {
+    auto point = test::share();
+    point.options = parse_options(options_beside_safe(line));
+    CHECK_FALSE(has_errors(check_options(point.options, "share")));
+    const auto server = test::good_server();
+    return format_options(decide(point, &server)->options);
+  };
+  CHECK(taken_over("defaults") == "rw,hard,suid,dev,vers=4.2,proto=tcp,nconnect=1");
+  CHECK(taken_over("ro,soft,noexec,nfsvers=3,rsize=32768,timeo=600,sec=sys,_netdev,nofail,auto,x-systemd.automount") ==
+        "ro,soft,suid,dev,nfsvers=3,proto=tcp,nconnect=1,noexec,rsize=32768,timeo=600,sec=sys");
+  CHECK(taken_over("bg,nosuid,nconnect=8,nodev,mountport=20048") ==
+        "rw,hard,nosuid,nodev,vers=4.2,proto=tcp,nconnect=8,bg,mountport=20048");
+  CHECK(taken_over("user,exec") == "rw,hard,nosuid,nodev,vers=4.2,proto=tcp,nconnect=1,exec"); // mount(8): no suid
+  CHECK(taken_over("group,dev,nouser") == "rw,hard,nosuid,dev,vers=4.2,proto=tcp,nconnect=1");
+}

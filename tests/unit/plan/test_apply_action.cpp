@@ -43,6 +43,10 @@ sys::WireWriter answer_of(int outcome, bool found) {
   return answer;
 }
 
+std::string without_finding(int outcome) {
+  return answer_of(outcome, false).put(std::string("a reason")).bytes();
+}
+
 struct Liar {
   test::TemporaryRoot root;
   test::ScriptedSystem system{root.path(), test::willing_machine()};
@@ -65,11 +69,10 @@ TEST_CASE("an answer that is none is refused: garbage, an action, more than an a
   const Action step = MakeLink{"/home/me/envs/llm", "/data/share/conda/llm", machine.self};
   CHECK(look_at(step, machine.system)); // it works when nobody lies
   const Action evil = WriteFile{"/etc/sudoers.d/me", std::nullopt, "me ALL=(ALL) ALL\n", 0440};
-  const auto fair = answer_of(0, false).bytes();
-  for (const auto& lie :
-       {std::string("garbage"), sent(""), sent("garbage"), sent(to_json(evil).dump()),
-        sent(fair + to_json(evil).dump()), sent(fair + fair), sent(fair.substr(0, 2)),
-        sent(answer_of(77, false).bytes()), sent(answer_of(static_cast<int>(Outcome::skipped), false).bytes())}) {
+  const auto fair = without_finding(0);
+  for (const auto& lie : {std::string("garbage"), sent(""), sent("garbage"), sent(to_json(evil).dump()),
+                          sent(fair + to_json(evil).dump()), sent(fair + fair), sent(fair.substr(0, 2)),
+                          sent(without_finding(77)), sent(without_finding(static_cast<int>(Outcome::skipped)))}) {
     CAPTURE(lie);
     g_lie = lie;
     const auto looked = look_at(step, machine.system);
@@ -86,7 +89,7 @@ TEST_CASE("an answer that is none is refused: garbage, an action, more than an a
 TEST_CASE("what a child says that it found changes no more of the action than the mode of its own directory") {
   Liar machine;
   const auto found = [](std::uint32_t mode) {
-    return sent(answer_of(0, true).put(0U).put(0U).put(mode).put(std::string("u::rwx")).bytes());
+    return sent(answer_of(0, true).put(0U).put(0U).put(mode).put(std::string("u::rwx")).put(std::string()).bytes());
   };
   const Action link = MakeLink{"/home/me/envs/llm", "/data/share/conda/llm", machine.self};
   g_lie = found(07777);

@@ -7,6 +7,8 @@
 #include <csignal>
 #include <cstdio>
 #include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 
 using namespace sharefs;
@@ -290,6 +292,31 @@ TEST_CASE("SetImmutable forbids writing in a directory, where its file system ca
   }
   CHECK(tree.apply(MakeDirectory{"/d/x", 0755, {}}) == "done");
   CHECK(tree.apply(*invert(protect)) == "unchanged");
+}
+
+TEST_CASE("SetImmutable in a directory of somebody else changes nothing, and is no error where nothing has to change") {
+  if (::geteuid() != 0)
+    return;
+  Tree tree;
+  fs::create_directories(tree.at("/of-alice/d"));
+  REQUIRE(::chown(tree.at("/of-alice").c_str(), 54321, 54321) == 0);
+  const auto flag_of = [&](bool immutable) {
+    const sys::Fd directory(::open(tree.at("/of-alice/d").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    const int flags = immutable ? FS_IMMUTABLE_FL : 0;
+    return ::ioctl(directory.get(), FS_IOC_SETFLAGS, &flags) == 0;
+  };
+  std::string said;
+  CHECK(perform(SetImmutable{"/of-alice/d"}, tree.system, [&](const std::string& text, bool) { said = text; }) ==
+        Outcome::unchanged);
+  if (!flag_of(true))
+    return; // its file system has no such flag
+  CHECK(tree.apply(SetImmutable{"/of-alice/d"}) == "unchanged");
+  CHECK(tree.apply(SetImmutable{"/of-alice/d", false}) == "permission");
+  REQUIRE(flag_of(false));
+  CHECK(said.find("others could exchange `d`: `/of-alice` belongs to uid 54321") != std::string::npos);
+  CHECK(tree.apply(SetImmutable{"/of-alice/d"}) == "unchanged");
+  CHECK(tree.apply(MakeDirectory{"/of-alice/d/x", 0755, {}}) == "done"); // it was left as it is
+  CHECK(tree.apply(SetImmutable{"/of-alice/d", false}) == "unchanged");
 }
 
 TEST_CASE("SetAccess sets owner, mode and default ACL, and knows a half-done one") {
