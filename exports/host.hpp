@@ -38,8 +38,4 @@ std::optional<NameFact> resolve_name(sys::System& system, const std::string& nam
 /// `not_found` with the name.
 Result<std::uint32_t> resolve_group(sys::System& system, const std::string& name);
 
-/// Owner, mode and default ACL of a directory as probe_facts() found it; nullopt if there is none. Error `permission`,
-/// `timeout`.
-Result<std::optional<plan::Access>> probe_access(sys::System& system, const sys::Entry& directory);
-
 } // namespace sharefs::exports

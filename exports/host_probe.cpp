@@ -184,15 +184,4 @@ Result<HostFacts> probe_facts(sys::System& system, const std::vector<ExportsFile
   return facts;
 }
 
-Result<std::optional<plan::Access>> probe_access(sys::System& system, const sys::Entry& directory) {
-  if (!directory.exists())
-    return std::nullopt;
-  // A mode that nothing has: so that the answer is what is there, with its default ACL, and never "already so".
-  plan::SetAccess question{directory.resolved, std::nullopt, {0, 0, 0xFFFF, ""}};
-  const auto looked = plan::look_at(question, system);
-  if (!looked)
-    return fail(looked.error());
-  return std::get<plan::SetAccess>(looked->intent).before;
-}
-
 } // namespace sharefs::exports

@@ -123,6 +123,15 @@ MountedBy read_mounted(sys::System& system) {
   return mounted;
 }
 
+std::vector<Export> dropped_by(const std::vector<ExportsFile>& files, const std::vector<Export>& etab,
+                               const HostFacts& facts) {
+  const auto after = expected_etab(files, facts);
+  const ExportIndex stays(facts, after.entries);
+  std::vector<Export> dropped;
+  std::ranges::copy_if(etab, std::back_inserter(dropped), [&](const Export& entry) { return !stays.has(entry); });
+  return dropped;
+}
+
 std::vector<std::string> notes_of_mounted(const std::vector<Export>& withdrawn, const MountedBy& mounted,
                                           const HostFacts& facts) {
   std::map<std::string, std::vector<const Export*>> directories;

@@ -37,6 +37,9 @@ MountedBy read_mounted(sys::System& system);
 Version4Client parse_version4(std::string_view info, std::string_view states);
 std::vector<RmtabLine> parse_rmtab(std::string_view text);
 
+/// What is exported now and no more when the files are these: by `exportfs -r`.
+std::vector<Export> dropped_by(const std::vector<ExportsFile>& files, const std::vector<Export>& etab,
+                               const HostFacts& facts);
 /// For each directory of `withdrawn` the clients among those that lose it, in sentences.
 std::vector<std::string> notes_of_mounted(const std::vector<Export>& withdrawn, const MountedBy& mounted,
                                           const HostFacts& facts);

@@ -27,18 +27,6 @@ plan::RunTool exportfs(Argv arguments) {
   return tool;
 }
 
-plan::Access access_after(const DirectoryAccess& wanted, const plan::Access& before) {
-  plan::Access after = before;
-  if (wanted.kind == DirectoryAccess::Kind::open)
-    after.mode = 01777;
-  if (wanted.kind == DirectoryAccess::Kind::group) {
-    after.gid = wanted.gid;
-    after.mode = wanted.mode;
-    after.default_acl = plan::default_acl(wanted.mode);
-  }
-  return after;
-}
-
 void add_directory(const std::string& directory, const Request& request, const Actual& actual,
                    std::set<std::string>& made, plan::Plan& plan) {
   const auto found = actual.facts.directories.find(directory);
@@ -53,38 +41,17 @@ void add_directory(const std::string& directory, const Request& request, const A
     if (made.insert(*path).second)
       plan.add(k_group, "a directory to export", plan::MakeDirectory{*path, 0755, std::nullopt, true});
   const auto wanted = request.access.find(directory);
-  if (wanted == request.access.end() || wanted->second.kind == DirectoryAccess::Kind::keep)
+  if (wanted == request.access.end() || wanted->second.kind == plan::DirectoryAccess::Kind::keep)
     return;
   const auto known = actual.access.find(directory);
   const auto before = known == actual.access.end() ? plan::Access{0, 0, 0755, ""} : known->second;
-  const auto after = access_after(wanted->second, before);
+  const auto after = plan::access_after(wanted->second, before);
   if (known != actual.access.end() && before == after)
     return;
   plan::SetAccess change{entry.resolved, std::nullopt, after};
   if (known != actual.access.end())
     change = {entry.resolved, before, after, std::nullopt, entry.device, entry.inode};
-  if (wanted->second.kind == DirectoryAccess::Kind::group)
-    change.group = wanted->second.group;
-  plan.add(k_group,
-           change.group ? fmt::format("members of `{}` share it", *change.group)
-                        : "everyone may use it, as in the manual recipe",
-           change);
-  constexpr std::uint32_t k_sticky = 01000;
-  constexpr std::uint32_t k_group_writes = 020;
-  if (change.group && (after.mode & (k_sticky | k_group_writes)) == k_group_writes)
-    plan.notes.push_back(
-        fmt::format("{}: every member of `{}` may delete and replace what another has made in it, whole "
-                    "environments too; `access: {{group: {}, sticky: true}}` leaves what lies "
-                    "directly in it to its owner",
-                    directory, *change.group, *change.group));
-  constexpr std::uint32_t k_others_read = 04;
-  constexpr std::uint32_t k_others_write = 02;
-  if ((after.mode & (k_others_read | k_others_write)) != 0)
-    plan.notes.push_back(
-        fmt::format("{}: {}{}", directory,
-                    (after.mode & k_others_write) != 0 ? "writable by everyone on every node"
-                                                       : "readable by everyone on every node",
-                    after.default_acl.empty() ? "" : ", and so is every file made in it, whatever the umask"));
+  plan::add_access(plan, k_group, directory, wanted->second, std::move(change));
 }
 
 void add_own_file(const Actual& actual, const std::string& after, plan::Plan& plan) {
@@ -122,9 +89,9 @@ void add_reload(const Actual& actual, const Request& request, const Composed& co
 } // namespace
 
 std::optional<plan::SetTreeAccess> tree_access(const Actual& actual, const std::string& directory,
-                                               const DirectoryAccess& access, const std::string& state) {
+                                               const plan::DirectoryAccess& access, const std::string& state) {
   const auto found = actual.facts.directories.find(directory);
-  if (access.kind != DirectoryAccess::Kind::group || found == actual.facts.directories.end() ||
+  if (access.kind != plan::DirectoryAccess::Kind::group || found == actual.facts.directories.end() ||
       found->second.kind != sys::EntryKind::directory)
     return std::nullopt;
   const auto& entry = found->second;
@@ -143,7 +110,7 @@ Diagnoses diagnose_access(const Actual& actual, const Request& request) {
   for (const auto& entry : request.exports) {
     const auto wanted = request.access.find(entry.directory);
     if (wanted == request.access.end() || !seen.insert(entry.directory).second ||
-        wanted->second.kind == DirectoryAccess::Kind::keep)
+        wanted->second.kind == plan::DirectoryAccess::Kind::keep)
       continue;
     if (const auto why = system_directory_reason(real_path(entry.directory, actual.facts)); !why.empty())
       diagnoses.push_back(at(Severity::error, "SF139", entry.line,

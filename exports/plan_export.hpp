@@ -4,6 +4,7 @@
 #include "exports/host.hpp"
 #include "exports/mounted_by.hpp"
 #include "exports/server.hpp"
+#include "plan/directory_access.hpp"
 #include "plan/plan.hpp"
 
 #include <cstdint>
@@ -14,23 +15,9 @@
 
 namespace sharefs::exports {
 
-/// Who may use the directory itself.
-struct DirectoryAccess {
-  enum class Kind {
-    keep,  ///< as it is; a new directory is root's, 0755
-    open,  ///< 1777: everyone writes, and deletes his own
-    group, ///< of `gid`, `mode` with its setgid bit, and default ACLs, so that umasks do not matter
-  };
-  Kind kind = Kind::keep;
-  std::string group;
-  std::uint32_t gid = 0;
-  std::uint32_t mode = 02770;
-  friend bool operator==(const DirectoryAccess&, const DirectoryAccess&) = default;
-};
-
 struct Request {
-  std::vector<Export> exports;                                ///< as they should be, by make_export()
-  std::map<std::string, DirectoryAccess, std::less<>> access; ///< by directory; none: keep
+  std::vector<Export> exports;                                      ///< as they should be, by make_export()
+  std::map<std::string, plan::DirectoryAccess, std::less<>> access; ///< by directory; none: keep
   std::vector<std::string> remove;         ///< directories to withdraw; nothing is done to the directories themselves
   bool exactly = false;                    ///< own file holds `exports` and nothing else (--all)
   bool recursive = false;                  ///< access is given to what lies below, too
@@ -69,7 +56,7 @@ Diagnoses diagnose_access(const Actual& actual, const Request& request);
 
 /// What gives `access` to all below the directory, if it is there and that is a group's. `state`: where lists are kept.
 std::optional<plan::SetTreeAccess> tree_access(const Actual& actual, const std::string& directory,
-                                               const DirectoryAccess& access, const std::string& state);
+                                               const plan::DirectoryAccess& access, const std::string& state);
 
 /// If the plan holds a reload: what else it would drop, unless that is wanted (SF154).
 Diagnoses diagnose_adhoc(const Request& request, const Composed& composed, const plan::Plan& plan);

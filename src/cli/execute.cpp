@@ -150,7 +150,8 @@ Result<Executed> execute(Context& context, const std::function<Result<Proposal>(
   }
 }
 
-Result<Executed> take_back(Context& context, const std::string& id) {
+Result<Executed> take_back(Context& context, const std::string& id,
+                           const std::function<Result<void>(plan::Plan&)>& look) {
   const auto journal = journal_of(context);
   if (!journal)
     return fail(journal.error());
@@ -161,8 +162,25 @@ Result<Executed> take_back(Context& context, const std::string& id) {
       return fail(!entry ? entry.error() : entries.error());
     if (entry->state == plan::JournalState::undone) // by another sharefs, meanwhile
       return Proposal{{}, id + " is undone already"};
-    return Proposal{plan::undo_plan(*entry, *entries), "there is nothing left to take back of " + id};
+    auto plan = plan::undo_plan(*entry, *entries);
+    if (const auto looked = look && !plan.empty() ? look(plan) : Result<void>(); !looked)
+      return fail(looked.error());
+    return Proposal{std::move(plan), "there is nothing left to take back of " + id};
   });
+}
+
+Result<void> roll_back(Context& context, const std::string& journal_id, std::string_view why) {
+  auto flags = context.flags;
+  flags.yes = true;
+  Context undo(context.host, context.system, context.console, flags, context.argv);
+  context.console.message("not as it should be: taking it back");
+  const auto undone = take_back(undo, journal_id);
+  if (!undone)
+    return fail(undone.error());
+  if (undone->exit_code != k_exit_ok)
+    return fail(ErrorCode::failed, fmt::format("{}, and not everything could be taken back", why),
+                fmt::format("run `{}`", undo_command(context, journal_id)));
+  return {};
 }
 
 Result<Executed> execute(Context& context, const plan::Plan& plan, std::string_view nothing) {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace sharefs::cli {
 
@@ -34,8 +35,12 @@ Result<Executed> execute(Context& context, const std::function<Result<Proposal>(
 /// A plan that does not depend on what another sharefs may have changed, but for what its actions check themselves.
 Result<Executed> execute(Context& context, const plan::Plan& plan, std::string_view nothing);
 
-/// Executes the plan that takes an entry of the journal back. apply() marks the entry as undone.
-Result<Executed> take_back(Context& context, const std::string& id);
+/// Executes the plan that takes an entry of the journal back. apply() marks the entry as undone. `look` may add to the
+/// notes of the plan before it is shown.
+Result<Executed> take_back(Context& context, const std::string& id,
+                           const std::function<Result<void>(plan::Plan&)>& look = nullptr);
+/// The same without a question, for what was applied just now and is not as wanted: its consent covers this.
+Result<void> roll_back(Context& context, const std::string& journal_id, std::string_view why);
 
 /// Where this user's changes on this host are kept.
 Result<std::string> state_directory(Context& context);

@@ -9,7 +9,7 @@
 
 namespace sharefs::config {
 
-/// `access:` of an export: who may use the directory.
+/// `access:` of an export, or of a share: who may use the directory.
 struct Access {
   enum class Kind { keep, open, group };
   Kind kind = Kind::keep; ///< keep: as it is; open: 1777; group: setgid, default ACLs
@@ -45,6 +45,14 @@ struct Server {
   friend bool operator==(const Server&, const Server&) = default;
 };
 
+/// An element of `shares:`: a directory on what is mounted.
+struct Share {
+  std::string path; ///< below the mount point
+  Access access;
+  Origin origin;
+  friend bool operator==(const Share&, const Share&) = default;
+};
+
 struct Mount {
   std::string name;
   std::string server;           ///< name of a server of this file, or a host that it does not describe
@@ -54,6 +62,7 @@ struct Mount {
   std::string profile = "safe"; ///< safe, recipe, immutable
   std::vector<std::string> options;
   std::string boot = "none"; ///< none, auto, unit, automount, fstab or rc.local
+  std::vector<Share> shares;
   Origin origin;
   friend bool operator==(const Mount&, const Mount&) = default;
 };

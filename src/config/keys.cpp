@@ -29,24 +29,22 @@ constexpr Field k_sticky{
     .defaults = defaults_of<Access>};
 
 /// A word, or a mapping for the kind `group`.
+template <auto Member>
 constexpr Field k_access{
-    .get =
-        [](const void* parent) {
-          return Texts{in<&Export::access>(parent).kind == Access::Kind::open ? "open" : "keep"};
-        },
+    .get = [](const void* parent) { return Texts{in<Member>(parent).kind == Access::Kind::open ? "open" : "keep"}; },
     .set =
         [](void* parent, const Texts& texts) {
-          in<&Export::access>(parent).kind = texts.front() == "open" ? Access::Kind::open : Access::Kind::keep;
+          in<Member>(parent).kind = texts.front() == "open" ? Access::Kind::open : Access::Kind::keep;
         },
     .add = [](void* parent, const std::string&, const Origin&) -> void* {
-      in<&Export::access>(parent).kind = Access::Kind::group;
-      return &in<&Export::access>(parent);
+      in<Member>(parent).kind = Access::Kind::group;
+      return &in<Member>(parent);
     },
     .items = [](const void* parent) -> std::vector<Item> {
-      const auto& access = in<&Export::access>(parent);
+      const auto& access = in<Member>(parent);
       return access.kind == Access::Kind::group ? std::vector<Item>{{{}, &access}} : std::vector<Item>{};
     },
-    .defaults = defaults_of<Export>};
+    .defaults = defaults_of<ParentOf<Member>>};
 
 constexpr Field k_from{.get =
                            [](const void* parent) {
@@ -67,6 +65,19 @@ constexpr Field k_clients{
     .set = [](void* parent, const Texts& texts) { in<&Export::clients>(parent).push_back({texts, {}, {}}); },
     .add = k_each<&Export::clients>.add,
     .items = k_each<&Export::clients>.items};
+
+/// Of an export and of a share.
+constexpr std::string_view k_access_text =
+    "who may use the directory: keep leaves it as it is, open makes it 1777 (everyone may write, and delete only what "
+    "is theirs), {group, mode, sticky} gives it to a group, of which every member may then delete what another has "
+    "made in it";
+constexpr std::string_view k_group_text = "group that owns the directory";
+constexpr std::string_view k_mode_text =
+    "mode of the directory, octal and in quotes; 2 in front lets new files inherit the group, and its last digit is "
+    "what everyone else may do, with new files too";
+constexpr std::string_view k_sticky_text =
+    "true: what lies directly in the directory can be deleted and renamed by its owner only (mode 3770); what lies "
+    "deeper is still the group's";
 
 // A parent stands before its children; the order is that of the documentation and of `config show`.
 constexpr std::array k_keys{
@@ -92,22 +103,10 @@ constexpr std::array k_keys{
     Key{"servers.*.exports[].options", text_list, k_optional, "",
         "export options of exports(5) for all clients; rw, sync, no_subtree_check and root_squash if there are none",
         k_texts<&Export::options>, option_rule},
-    Key{"servers.*.exports[].access", access, k_optional, "keep|open",
-        "who may use the directory: keep leaves it as it is, open makes it 1777 (everyone may write, and delete only "
-        "what is theirs), {group, mode, sticky} gives it to a group, of which every member may then delete what "
-        "another "
-        "has made in it",
-        k_access},
-    Key{"servers.*.exports[].access.group", text, k_required, "", "group that owns the directory",
-        k_text<&Access::group>, account_rule},
-    Key{"servers.*.exports[].access.mode", mode, k_optional, "",
-        "mode of the directory, octal and in quotes; 2 in front lets new files inherit the group, and its last digit "
-        "is what everyone else may do, with new files too",
-        k_mode, mode_rule},
-    Key{"servers.*.exports[].access.sticky", boolean, k_optional, "false|true",
-        "true: what lies directly in the directory can be deleted and renamed by its owner only (mode 3770); what lies "
-        "deeper is still the group's",
-        k_sticky},
+    Key{"servers.*.exports[].access", access, k_optional, "keep|open", k_access_text, k_access<&Export::access>},
+    Key{"servers.*.exports[].access.group", text, k_required, "", k_group_text, k_text<&Access::group>, account_rule},
+    Key{"servers.*.exports[].access.mode", mode, k_optional, "", k_mode_text, k_mode, mode_rule},
+    Key{"servers.*.exports[].access.sticky", boolean, k_optional, "false|true", k_sticky_text, k_sticky},
 
     Key{"mounts", mapping, k_optional, "", "what clients mount, by name", k_same},
     Key{"mounts.*", mapping, k_optional, "", "one mount; commands refer to it by this name", k_each<&Config::mounts>},
@@ -124,6 +123,16 @@ constexpr std::array k_keys{
     Key{"mounts.*.boot", choice, k_optional, "none|auto|unit|automount|fstab|rc.local",
         "what mounts it at boot; auto: systemd units that wait for the server, or rc.local where there is no systemd",
         k_text<&Mount::boot>},
+    Key{"mounts.*.shares[]", mapping, k_optional, "",
+        "a directory on what is mounted, for outputs or training scripts; `sharefs mount` makes it once the mount is "
+        "there",
+        k_each<&Mount::shares>},
+    Key{"mounts.*.shares[].path", text, k_required, "", "the directory, below the mount point", k_text<&Share::path>,
+        share_rule, k_unique},
+    Key{"mounts.*.shares[].access", access, k_optional, "keep|open", k_access_text, k_access<&Share::access>},
+    Key{"mounts.*.shares[].access.group", text, k_required, "", k_group_text, k_text<&Access::group>, account_rule},
+    Key{"mounts.*.shares[].access.mode", mode, k_optional, "", k_mode_text, k_mode, mode_rule},
+    Key{"mounts.*.shares[].access.sticky", boolean, k_optional, "false|true", k_sticky_text, k_sticky},
 
     Key{"conda", mapping, k_optional, "", "shared conda environments", k_one<&Config::conda>},
     Key{"conda.store", path, k_required, "", "directory of the shared environments", k_text<&Conda::store>,

@@ -7,6 +7,7 @@
 #include "config/source.hpp"
 #include "config/yaml_text.hpp"
 
+#include <algorithm>
 #include <fmt/format.h>
 
 namespace sharefs::config {
@@ -62,6 +63,22 @@ std::optional<Complaint> remote_rule(std::string_view text) {
 
 std::optional<Complaint> below_root_rule(std::string_view text) {
   return text == "/" ? std::optional(Complaint{"cannot be `/`", "choose a directory below it"}) : std::nullopt;
+}
+
+std::optional<Complaint> share_rule(std::string_view text) {
+  const auto parts = split(text, '/');
+  if (std::ranges::find(parts, "..") != parts.end())
+    return Complaint{"leads out of the mount", "write the path of a directory below the mount point, without `..`"};
+  if (text.starts_with('~'))
+    return Complaint{"is not a path below the mount point", "write for example `outputs`"};
+  const auto normal = normalize_path("/" + std::string(text)).substr(1);
+  if (text.starts_with('/'))
+    return Complaint{"is an absolute path", "write it as seen from the mount point, for example `outputs`", normal};
+  if (normal.empty())
+    return Complaint{"is the mount point itself", "write `access:` at its export, on the server"};
+  return normal == text ? std::nullopt
+                        : std::optional(Complaint{"is not a normalized path",
+                                                  "leave out `.` and slashes that say nothing", normal});
 }
 
 std::optional<Complaint> client_rule(std::string_view text) {

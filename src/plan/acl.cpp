@@ -47,6 +47,10 @@ std::string by_descriptor(int fd) {
   return "/proc/self/fd/" + std::to_string(fd);
 }
 
+bool holds_acls(int fd) {
+  return ::getxattr(by_descriptor(fd).c_str(), "system.posix_acl_default", nullptr, 0) >= 0 || errno == ENODATA;
+}
+
 Result<std::string> read_acl(int fd, acl_type_t type, const std::string& path) {
   const auto name = by_descriptor(fd);
   const char* attribute = type == ACL_TYPE_DEFAULT ? "system.posix_acl_default" : "system.posix_acl_access";

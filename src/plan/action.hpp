@@ -20,6 +20,8 @@ namespace sharefs::plan {
 struct Actor {
   sys::User user;
   std::string beneath; ///< the directory that every path of the action must lie below, usually the home
+  /// Of `beneath`, 0: any. Where a share is mounted, that is all that tells it from the bare mount point.
+  std::uint64_t device = 0, inode = 0;
   friend bool operator==(const Actor&, const Actor&) = default;
 };
 
@@ -101,6 +103,7 @@ struct SetAccess {
   Access after;
   std::optional<std::string> group = {}; ///< name of after.gid, for people
   std::uint64_t device = 0, inode = 0;   ///< of what the plan saw: another thing at this path is a conflict; 0: any
+  std::optional<Actor> actor = {};
   friend bool operator==(const SetAccess&, const SetAccess&) = default;
 };
 

@@ -5,10 +5,6 @@
 
 namespace sharefs::plan {
 
-template <sys::WireOf<Access> A> auto wire_fields(A& access) {
-  return std::tie(access.uid, access.gid, access.mode, access.default_acl);
-}
-
 namespace {
 
 /// For one file action. None takes longer on a machine that is well; a dead mount shall not hold up the rest.

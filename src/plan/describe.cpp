@@ -10,7 +10,7 @@ namespace sharefs::plan {
 namespace {
 
 std::string as_user(const std::optional<Actor>& actor) {
-  return actor ? " as " + actor->user.name : "";
+  return actor && !actor->user.name.empty() ? " as " + actor->user.name : "";
 }
 
 /// "root:ml 2770, group-writable": the mode in words, as far as it lets others than the owner in.

@@ -37,6 +37,8 @@ Result<sys::Walked> Ground::find(const std::string& path, bool guarded) const {
   sys::WalkRule rule{.links = sys::Links::trusted, .guarded = guarded};
   if (m_actor) {
     rule.beneath = normalize_path(m_actor->beneath);
+    rule.device = m_actor->device;
+    rule.inode = m_actor->inode;
     if (rule.beneath == "/" || whole == rule.beneath || !is_under(whole, rule.beneath))
       return fail(ErrorCode::permission, "`" + whole + "` does not lie below `" + rule.beneath + "`");
   }

@@ -4,6 +4,13 @@ namespace sharefs::plan {
 
 namespace {
 
+/// Mounted anew, a file system has another device number.
+std::optional<Actor> later(std::optional<Actor> actor) {
+  if (actor)
+    actor->device = 0;
+  return actor;
+}
+
 struct Inverter {
   using Inverse = std::optional<Action>;
 
@@ -13,7 +20,7 @@ struct Inverter {
     return WriteFile{a.path, a.after, *a.before, a.mode};
   }
   Inverse operator()(const RemoveFile& a) const { return WriteFile{a.path, std::nullopt, a.before, a.mode}; }
-  Inverse operator()(const MakeDirectory& a) const { return RemoveDirectory{a.path, a.mode, a.actor}; }
+  Inverse operator()(const MakeDirectory& a) const { return RemoveDirectory{a.path, a.mode, later(a.actor)}; }
   Inverse operator()(const RemoveDirectory& a) const { return MakeDirectory{a.path, a.mode, a.actor}; }
   Inverse operator()(const MakeLink& a) const { return RemoveLink{a.path, a.target, a.actor}; }
   Inverse operator()(const RemoveLink& a) const { return MakeLink{a.path, a.target, a.actor}; }
@@ -23,7 +30,7 @@ struct Inverter {
     // Without a `before` the directory is made by an earlier step, whose own inverse removes it: nothing more to do,
     // which is not the same as "cannot be undone". (apply journals the access that it found, so undo is exact even if
     // the directory stays.)
-    return SetAccess{a.path, a.after, a.before.value_or(a.after)};
+    return SetAccess{a.path, a.after, a.before.value_or(a.after), std::nullopt, 0, 0, later(a.actor)};
   }
   Inverse operator()(const SetImmutable& a) const { return SetImmutable{a.path, !a.immutable, a.device, a.inode}; }
   Inverse operator()(const Mount& a) const {

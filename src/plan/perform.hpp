@@ -5,9 +5,16 @@
 #include "plan/ground.hpp"
 #include "plan/look.hpp"
 #include "plan/plan.hpp"
+#include "sys/process/wire.hpp"
 #include "sys/system.hpp"
 
+#include <tuple>
+
 namespace sharefs::plan {
+
+template <sys::WireOf<Access> A> auto wire_fields(A& access) {
+  return std::tie(access.uid, access.gid, access.mode, access.default_acl);
+}
 
 enum class Phase {
   look,    ///< change nothing; `unchanged` if the work is done already, else `done`: it can begin

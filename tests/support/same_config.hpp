@@ -14,8 +14,11 @@ inline config::Config without_origins(config::Config config) {
         client.origin = {};
     }
   }
-  for (auto& mount : config.mounts)
+  for (auto& mount : config.mounts) {
     mount.origin = {};
+    for (auto& share : mount.shares)
+      share.origin = {};
+  }
   if (config.conda)
     config.conda->origin = {};
   for (auto& rule : config.caches.rules)

@@ -86,11 +86,12 @@ Result<void> gather_access(Context& context, const exports::Request& request, ex
     const auto entry = actual.facts.directories.find(directory);
     if (entry == actual.facts.directories.end())
       continue;
-    auto access = exports::probe_access(context.system, entry->second);
-    if (!access)
-      return fail(access.error());
-    if (*access)
-      actual.access.emplace(directory, **access);
+    if (entry->second.exists()) {
+      const auto found = plan::read_access(context.system, entry->second.resolved, true);
+      if (!found)
+        return fail(found.error());
+      actual.access.emplace(directory, found->access);
+    }
     if (!request.recursive)
       continue;
     const auto tree = exports::tree_access(actual, directory, wanted, *state);
@@ -170,21 +171,6 @@ Result<Diagnoses> verify(Context& context, const exports::Actual& actual, const 
     return found;
   std::ranges::move(check_listing(context, composed, actual.facts, address), std::back_inserter(found));
   return found;
-}
-
-/// Take back what was applied. The consent for the export covers it.
-Result<void> roll_back(Context& context, const std::string& journal_id) {
-  auto flags = context.flags;
-  flags.yes = true;
-  Context undo(context.host, context.system, context.console, flags, context.argv);
-  context.console.message("not as it should be: taking it back");
-  const auto undone = take_back(undo, journal_id);
-  if (!undone)
-    return fail(undone.error());
-  if (undone->exit_code != k_exit_ok)
-    return fail(ErrorCode::failed, "the exports are not as wanted, and not everything could be taken back",
-                fmt::format("run `{}`", undo_command(context, journal_id)));
-  return {};
 }
 
 /// Naming some exports keeps the others of own file, so all of it has to be understood.
@@ -300,7 +286,7 @@ Result<int> put_into_force(Context& context, const exports::Request& request, co
   }
   if (!executed->applied() || executed->report->journal_id.empty())
     return fail(ErrorCode::failed, "the exports are not as sharefs.yaml has them", "see the errors above");
-  if (auto undone = roll_back(context, executed->report->journal_id); !undone)
+  if (auto undone = roll_back(context, executed->report->journal_id, "the exports are not as wanted"); !undone)
     return fail(undone.error());
   context.envelope.fields["rolled_back"] = true;
   return fail(ErrorCode::failed, "the exports were not as wanted, and everything was taken back",

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <iterator>
+#include <map>
 
 namespace sharefs::cli {
 
@@ -32,20 +34,11 @@ Result<void> add_desired(sys::System& system, const config::Export& entry, expor
       one.line = entry.origin;
       request.exports.push_back(std::move(one));
     }
-  using From = config::Access::Kind;
-  using To = exports::DirectoryAccess::Kind;
-  if (entry.access.kind == From::open)
-    request.access[directory].kind = To::open;
-  if (entry.access.kind != From::group)
-    return {};
-  const auto gid = exports::resolve_group(system, entry.access.group);
-  if (!gid) {
-    auto error = gid.error();
-    error.message = entry.origin.text() + ": " + error.message;
-    return fail(error);
-  }
-  request.access[directory] = {To::group, entry.access.group, *gid,
-                               entry.access.mode | (entry.access.sticky ? 01000U : 0U)};
+  auto access = directory_access(system, entry.access, entry.origin);
+  if (!access)
+    return fail(access.error());
+  if (access->kind != plan::DirectoryAccess::Kind::keep)
+    request.access[directory] = std::move(*access);
   return {};
 }
 
@@ -94,6 +87,23 @@ Result<std::vector<Named>> select(const std::vector<std::string>& words, const s
 }
 
 } // namespace
+
+Result<plan::DirectoryAccess> directory_access(sys::System& system, const config::Access& access,
+                                               const Origin& origin) {
+  using From = config::Access::Kind;
+  using To = plan::DirectoryAccess::Kind;
+  plan::DirectoryAccess wanted;
+  wanted.kind = access.kind == From::open ? To::open : To::keep;
+  if (access.kind != From::group)
+    return wanted;
+  const auto gid = exports::resolve_group(system, access.group);
+  if (!gid) {
+    auto error = gid.error();
+    error.message = origin.text() + ": " + error.message;
+    return fail(error);
+  }
+  return plan::DirectoryAccess{To::group, access.group, *gid, access.mode | (access.sticky ? 01000U : 0U)};
+}
 
 OwnServers find_own_servers(sys::System& system, const config::Config& config) {
   const auto identity = system.identity();
@@ -166,13 +176,49 @@ Result<exports::Request> export_request(Context& context, const Arguments& argum
       return fail(added.error());
   }
   if (recursive && std::ranges::none_of(request.access, [](const auto& access) {
-        return access.second.kind == exports::DirectoryAccess::Kind::group;
+        return access.second.kind == plan::DirectoryAccess::Kind::group;
       }))
     return fail(ErrorCode::config,
                 "--recursive gives what lies below a directory to the group of its `access:`, and no "
                 "named export has one",
                 "write `access: {group: NAME}` in sharefs.yaml");
   return request;
+}
+
+Result<void> note_withdrawn(Context& context, plan::Plan& plan) {
+  std::map<std::string, std::vector<exports::ExportsFile>> changed; // none: the file goes
+  const auto is_of_exports = [](const std::string& path) {
+    return path == exports::k_exports_file || parent_path(path) == exports::k_exports_directory;
+  };
+  for (const auto& step : plan.steps)
+    if (const auto* write = std::get_if<plan::WriteFile>(&step.action); write && is_of_exports(write->path))
+      changed[write->path] = {exports::parse(write->after, write->path)};
+    else if (const auto* remove = std::get_if<plan::RemoveFile>(&step.action); remove && is_of_exports(remove->path))
+      changed[remove->path] = {};
+  if (changed.empty())
+    return {};
+  const auto files = exports::read_host_files(context.system.files());
+  if (!files)
+    return fail(files.error());
+  const auto etab = exports::read_etab(context.system.files());
+  if (!etab)
+    return fail(etab.error());
+  std::vector<exports::ExportsFile> after;
+  for (const auto& file : files->files)
+    if (!changed.contains(file.name))
+      after.push_back(file);
+  for (const auto& [path, texts] : changed)
+    after.insert(after.end(), texts.begin(), texts.end());
+  auto asked = after;
+  asked.emplace_back().exports = *etab;
+  const auto facts = exports::probe_facts(context.system, asked);
+  if (!facts)
+    return fail(facts.error());
+  const auto dropped = exports::dropped_by(after, *etab, *facts);
+  if (!dropped.empty())
+    std::ranges::move(exports::notes_of_mounted(dropped, exports::read_mounted(context.system), *facts),
+                      std::back_inserter(plan.notes));
+  return {};
 }
 
 nlohmann::ordered_json to_json(const std::vector<exports::Export>& list) {

@@ -10,6 +10,9 @@
 
 namespace sharefs::cli {
 
+/// `access:` with the number of its group on this host. Error with the place.
+Result<plan::DirectoryAccess> directory_access(sys::System& system, const config::Access& access, const Origin& origin);
+
 /// The servers of sharefs.yaml that are this host: by address, by name, or by what the address resolves to.
 struct OwnServers {
   std::vector<const config::Server*> servers;
@@ -25,6 +28,9 @@ Error not_a_server(sys::System& system, const config::Config& config);
 /// mean" hint. `in_file`: directories that sharefs exports now, which --remove can name too.
 Result<exports::Request> export_request(Context& context, const Arguments& arguments, const OwnServers& own,
                                         const std::vector<std::string>& in_file);
+
+/// Which clients have mounted what a plan of exports files withdraws: as notes of the plan.
+Result<void> note_withdrawn(Context& context, plan::Plan& plan);
 
 /// [{directory, client, kind, options, origin}]
 nlohmann::ordered_json to_json(const std::vector<exports::Export>& list);

@@ -1,5 +1,6 @@
 // sharefs mount: what should be mounted here is mounted; what is right is left alone; what is wrong is reported.
 #include "base/text.hpp"
+#include "cli/commands/mount_shares.hpp"
 #include "cli/commands/mount_support.hpp"
 #include "cli/exit_code.hpp"
 #include "mounts/boot.hpp"
@@ -51,6 +52,15 @@ void add_boot(Context& context, const mounts::Observation& seen, mounts::MountPl
   mounts::append(plan.plan.steps, boot.plan.steps);
 }
 
+/// What is there now: mounted before or just now, or this host's own directory.
+std::vector<mounts::MountPoint> ready_points(const mounts::Observation& seen, const std::set<std::string>& good) {
+  std::vector<mounts::MountPoint> points;
+  for (const auto& state : seen.states)
+    if (good.contains(state.point.target) && state.health != mounts::Health::autofs_idle)
+      points.push_back(state.point);
+  return points;
+}
+
 nlohmann::ordered_json mounts_json(const mounts::Observation& seen, const mounts::MountPlan& plan,
                                    const std::set<std::string>& good, bool applied) {
   auto json = nlohmann::ordered_json::array();
@@ -74,6 +84,10 @@ Result<int> run_mount(Context& context, const Arguments& arguments) {
   if (!chosen)
     return fail(chosen.error());
   const auto& [wanted, timeout] = *chosen;
+  // Directories of `shares:` can be made by whoever may; the rest is root's.
+  const bool is_root = context.system.identity().uid == 0;
+  if (auto root = require_root_for_mounts(context); !root && !has_shares(**config, wanted))
+    return fail(root.error());
 
   mounts::ProbeRequest request;
   request.wanted = wanted;
@@ -86,8 +100,15 @@ Result<int> run_mount(Context& context, const Arguments& arguments) {
   auto plan = mounts::plan_mounts(*seen, wanted, k_one_mount_deadline, arguments.flag("remount"));
   context.report(plan.diagnoses);
   report_holders_of_different(context, *seen);
-  if (!arguments.flag("now-only"))
+  if (!arguments.flag("now-only") && is_root)
     add_boot(context, *seen, plan);
+  for (const auto& point : wanted)
+    if (contains(plan.planned, point.target) && has_shares(**config, {point}))
+      plan.plan.notes.push_back(
+          fmt::format("{}: its directories of `shares:` are planned once it is mounted", point.name));
+  if (!plan.plan.empty())
+    if (auto root = require_root_for_mounts(context); !root)
+      return fail(root.error());
 
   const auto count = count_of(wanted.size(), "mount");
   const auto executed = execute(context, plan.plan,
@@ -105,8 +126,14 @@ Result<int> run_mount(Context& context, const Arguments& arguments) {
   context.envelope.fields["mounts"] = mounts_json(*seen, plan, good, executed->applied());
   if (executed->stopped())
     return executed->exit_code;
+  const auto shared = share_directories(context, **config, ready_points(*seen, good), request.path_deadline);
+  if (!shared)
+    return fail(shared.error());
+  if (shared->stopped != k_exit_ok)
+    return shared->stopped;
   if (context.flags.dry_run)
-    return exit_code_for(plan.right.size() + plan.planned.size(), plan.blocked.size());
+    return std::max(exit_code_for(plan.right.size() + plan.planned.size(), plan.blocked.size()),
+                    shared->failed.empty() ? k_exit_ok : k_exit_failed);
   if (arguments.flag("verify")) {
     std::vector<mounts::MountPoint> points;
     for (const auto& state : seen->states)
@@ -115,6 +142,8 @@ Result<int> run_mount(Context& context, const Arguments& arguments) {
     for (const auto& target : verify(context, points, timeout))
       good.erase(target);
   }
+  for (const auto& target : shared->failed)
+    good.erase(target);
   return exit_code_for(good.size(), wanted.size() - good.size());
 }
 
@@ -127,7 +156,10 @@ extern const CommandSpec k_mount_command{
         "Asks the servers first and names the stage that fails, so that no mount hangs on a dead server. Mounts that "
         "are right are left alone; wrong ones (another source, other options, stale, hung) are reported with the "
         "command that cures them, and not touched. All mounts are made at the same time. What has `boot:` in "
-        "sharefs.yaml comes back after a reboot: by systemd units that wait for the server, by fstab, or by rc.local.",
+        "sharefs.yaml comes back after a reboot: by systemd units that wait for the server, by fstab, or by rc.local. "
+        "Directories of `shares:` are made once their mount is there, as a second step that is shown and asked for; "
+        "where "
+        "the server lets root do nothing, a user who may write there can run it, too.",
     .example = "sharefs mount share            # one\n"
                "sharefs mount --all --verify   # all, and write a test file to each\n"
                "sharefs mount --all --dry-run  # what would be done",

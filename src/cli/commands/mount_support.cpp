@@ -116,9 +116,11 @@ Result<ChosenMounts> choose_mounts(Context& context, const config::Config* confi
   const auto timeout = timeout_of(arguments);
   if (!timeout)
     return fail(timeout.error());
-  if (auto root = require_root(context, "only root can mount and unmount"); !root)
-    return fail(root.error());
   return ChosenMounts{std::move(*points), *timeout};
+}
+
+Result<void> require_root_for_mounts(const Context& context) {
+  return require_root(context, "only root can mount and unmount");
 }
 
 Result<mounts::Observation> observe(Context& context, const mounts::ProbeRequest& request) {

@@ -24,11 +24,14 @@ struct ChosenMounts {
   std::chrono::milliseconds timeout; ///< --timeout
 };
 /// The mounts that the words of the command line mean: names, mount points, or all with --all. `usage` error if neither
-/// or both are given, `not_found` with a "did you mean" hint for an unknown name; `permission` for others than root.
+/// or both are given, `not_found` with a "did you mean" hint for an unknown name.
 /// `config` may be nullptr. With `unknown_paths` a path that nobody configured is taken as a target of its own (without
 /// a server).
 Result<ChosenMounts> choose_mounts(Context& context, const config::Config* config, const Arguments& arguments,
                                    bool unknown_paths);
+
+/// `permission` for others than root.
+Result<void> require_root_for_mounts(const Context& context);
 
 /// --timeout as given; at least 1 ms.
 Result<std::chrono::milliseconds> timeout_of(const Arguments& arguments);

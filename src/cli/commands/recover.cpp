@@ -132,6 +132,8 @@ Result<int> run_recover(Context& context, const Arguments& arguments) {
   const auto chosen = choose_mounts(context, *config, arguments, true);
   if (!chosen)
     return fail(chosen.error());
+  if (auto root = require_root_for_mounts(context); !root)
+    return fail(root.error());
   const auto& [selected, timeout] = *chosen;
   const auto table = context.system.mounts();
   if (!table)

@@ -81,6 +81,8 @@ Result<int> run_umount(Context& context, const Arguments& arguments) {
   const auto chosen = choose_mounts(context, *config, arguments, true);
   if (!chosen)
     return fail(chosen.error());
+  if (auto root = require_root_for_mounts(context); !root)
+    return fail(root.error());
   const mounts::UnmountOptions options{arguments.flag("force"), arguments.flag("lazy"), chosen->timeout};
 
   const auto table = context.system.mounts();

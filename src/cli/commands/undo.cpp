@@ -1,5 +1,6 @@
 // sharefs undo: takes a change back by its journal entry.
 #include "base/text.hpp"
+#include "cli/commands/export_support.hpp"
 #include "cli/execute.hpp"
 #include "cli/exit_code.hpp"
 #include "ui/table.hpp"
@@ -118,7 +119,8 @@ Result<int> run_undo(Context& context, const Arguments& arguments) {
   if (undo.empty())
     return nothing_left(context, *journal, entry, undo);
   context.console.message(fmt::format("taking back `{}` of {} ({})", entry.command, entry.started, entry.id));
-  return take_back(context, entry.id).map(&Executed::exit_code);
+  const auto look = [&](plan::Plan& plan) { return note_withdrawn(context, plan); };
+  return take_back(context, entry.id, look).map(&Executed::exit_code);
 }
 
 } // namespace

@@ -72,7 +72,8 @@ class Walk {
   /// At once, where no component has to be judged and none is a link: to the thing itself if its directory is not
   /// needed, or else to the nearest directory above it that exists. False: step by step, which also says what is wrong.
   bool jump() {
-    if (m_rule.guarded || m_pending.empty() || std::ranges::find(m_pending, "..") != m_pending.end())
+    if (m_rule.guarded || m_rule.inode != 0 || m_pending.empty() ||
+        std::ranges::find(m_pending, "..") != m_pending.end())
       return false;
     const std::string path = with_rest("/");
     if (!m_rule.wants_directory && !enters_stop(path) && jump_to(path, O_NOFOLLOW)) {
@@ -144,6 +145,9 @@ class Walk {
       return stop(errno, path);
     if (!check_exchange(name, path, next ? &status : nullptr))
       return false;
+    if (m_rule.inode != 0 && path == m_beneath &&
+        (status.st_ino != m_rule.inode || (m_rule.device != 0 && status.st_dev != m_rule.device)))
+      return stop(ESTALE, path, "what was mounted there is not there now");
     std::string link;
     if (next && S_ISLNK(status.st_mode)) {
       std::array<char, PATH_MAX> text{};
@@ -225,6 +229,8 @@ class Walk {
 Error WalkError::error() const {
   if (reason.empty())
     return errno_error(error_number, path);
+  if (error_number == ESTALE)
+    return {ErrorCode::conflict, path + ": " + reason, "run `sharefs status`", {}};
   return {ErrorCode::permission, path + ": " + reason, "give the real path, or let root own it and what holds it", {}};
 }
 

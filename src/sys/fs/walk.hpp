@@ -4,6 +4,7 @@
 #include "base/result.hpp"
 #include "sys/process/fd.hpp"
 
+#include <cstdint>
 #include <set>
 #include <string>
 #include <string_view>
@@ -27,6 +28,8 @@ struct WalkRule {
   bool follow_last = false; ///< the link at the end, too
   /// From this directory on no link is followed at all: work in a user's home (empty: nowhere).
   std::string beneath = {};
+  /// Of `beneath`, 0: any. Another thing there ends the walk with ESTALE.
+  std::uint64_t device = 0, inode = 0;
   /// Refuse (EPERM) a path that somebody else could exchange: each directory on the way, up to the one that holds the
   /// name, belongs to root or this process's user, and nobody else may write there, unless it is sticky and the next
   /// component is root's or ours, or missing: the caller then has to make it exclusively.

@@ -44,7 +44,8 @@ TEST_CASE("children_of: the keys of each place", "[keys]") {
   CHECK(names("servers.*.exports[]") == "path clients[] options access ");
   CHECK(names("servers.*.exports[].clients[]") == "hosts options ");
   CHECK(names("servers.*.exports[].access") == "group mode sticky ");
-  CHECK(names("mounts.*") == "from at profile options boot ");
+  CHECK(names("mounts.*") == "from at profile options boot shares[] ");
+  CHECK(names("mounts.*.shares[].access") == names("servers.*.exports[].access"));
   CHECK(names("mounts.*.at").empty());
   CHECK(names("nowhere").empty());
 }

@@ -3,6 +3,8 @@
 #include "support/same_config.hpp"
 #include "support/tree_file.hpp"
 
+#include <utility>
+
 using namespace sharefs;
 using namespace sharefs::config;
 
@@ -80,7 +82,9 @@ TEST_CASE("parse: the example of the design, value by value", "[load]") {
 TEST_CASE("parse: docs/sharefs.example.yaml says the same", "[load]") {
   const auto text = test::tree_file("docs/sharefs.example.yaml");
   REQUIRE_FALSE(text.empty());
-  CHECK(test::without_origins(parsed(text)) == test::without_origins(parsed(k_example)));
+  auto example = parsed(text);
+  CHECK(std::exchange(example.mounts.at(0).shares, {}).size() == 1); // which the design has not
+  CHECK(test::without_origins(example) == test::without_origins(parsed(k_example)));
 }
 
 TEST_CASE("parse: what is not written has the default of config.hpp", "[load]") {
@@ -114,6 +118,19 @@ TEST_CASE("parse: keys whose content is commented out are as if absent", "[load]
   const auto config = parsed("version: 1\nservers:\n  s:\n  t:\n    exports:\n    address: ~x\n");
   CHECK(config.servers.size() == 2);
   CHECK(config.servers[0].address == "s");
+}
+
+TEST_CASE("parse: directories of a mount have the access of exports", "[load]") {
+  const auto mount = parsed("version: 1\nmounts:\n  share:\n    from: s:/x\n    at: /data\n    shares:\n"
+                            "      - {path: outputs, access: {group: ml, sticky: true}}\n"
+                            "      - {path: scripts/train, access: open}\n      - path: keep\n")
+                         .mounts[0];
+  REQUIRE(mount.shares.size() == 3);
+  CHECK(mount.shares[0].path == "outputs");
+  CHECK(mount.shares[0].access == Access{Access::Kind::group, "ml", 02770, true});
+  CHECK(mount.shares[1].access.kind == Access::Kind::open);
+  CHECK(mount.shares[2].access == Access{});
+  CHECK(mount.shares[2].origin.line == 9);
 }
 
 TEST_CASE("parse: access in its three forms", "[load]") {

@@ -89,6 +89,13 @@ TEST_CASE("wrong types: a scalar is what its source says, and the hint says what
       {"mounts: {m: {from: \"h.x:/\", at: }}", "2:29: `at` has no value", "it needs a value (mount point)"},
       {"mounts: {m: {from: \"h.x:/\", at: /x, profile: }}", "2:37: `profile` has no value",
        "leave the key out for its default"},
+      {"mounts: {m: {from: \"s:/x\", at: /d, shares: [{path: ../etc}]}}",
+       "2:52: `path` leads out of the mount: `../etc`",
+       "write the path of a directory below the mount point, without `..`"},
+      {"mounts: {m: {from: \"s:/x\", at: /d, shares: [{path: /out}]}}", "2:52: `path` is an absolute path: `/out`",
+       "write `out`"},
+      {"mounts: {m: {from: \"s:/x\", at: /d, shares: [{path: a, acess: open}]}}", "2:55: unknown key `acess`",
+       "did you mean `access`?"},
       {"servers: {s: {exports: [{path: /x, clients: [c], access: [open]}]}}",
        "2:58: `access` must be `keep`, `open` or {group, mode}, not a list",
        "write the value without brackets or `- `"},
@@ -264,7 +271,7 @@ TEST_CASE("a hint is not what would be wrong again", "[read]") {
   check({
       // The key that is near is there already, or was meant by another one.
       {mount + "/x, aat: /y}}", "2:37: unknown key `aat`",
-       "`mounts.m` has the keys `from`, `at`, `profile`, `options`, `boot`"},
+       "`mounts.m` has the keys `from`, `at`, `profile`, `options`, `boot`, `shares`"},
       // In quotes it would be a number all the same, and no name of an account.
       {"conda: {store: /x, homes: {users: [1000]}}", "2:36: `users` is a number: `1000`", "write the name, not the id"},
       {mount + "/..}}", "2:33: `at` is not a normalized path: `/..`",

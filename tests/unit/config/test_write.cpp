@@ -138,6 +138,7 @@ mounts:
     profile: safe
     options: []
     boot: none
+    shares: []
 conda:
   store: /m/c
   envs: []
@@ -158,7 +159,8 @@ nodes: {}
 TEST_CASE("to_json has the shape of the file", "[write]") {
   const auto config = parse("version: 1\nmounts: {m: {from: \"[fd00::1]:/x\", at: /m}}\n", "f");
   REQUIRE(config);
-  CHECK(to_json(*config).dump() ==
-        R"({"version":1,"servers":{},"mounts":{"m":{"from":"[fd00::1]:/x","at":"/m","profile":"safe","options":[],)"
-        R"("boot":"none"}},"caches":{"local":["/var/cache/sharefs"],"min_free":"1G","rules":[]},"nodes":{}})");
+  CHECK(
+      to_json(*config).dump() ==
+      R"({"version":1,"servers":{},"mounts":{"m":{"from":"[fd00::1]:/x","at":"/m","profile":"safe","options":[],)"
+      R"("boot":"none","shares":[]}},"caches":{"local":["/var/cache/sharefs"],"min_free":"1G","rules":[]},"nodes":{}})");
 }

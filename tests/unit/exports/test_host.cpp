@@ -199,19 +199,3 @@ TEST_CASE("a name that is known is not looked up again") {
   CHECK(facts->names == known);
   CHECK(system->calls().empty());
 }
-
-TEST_CASE("the access of a directory") {
-  const Root root;
-  root.make("/a/b");
-  const auto system = machine(std::string("{") + k_mountinfo + "}", root.path());
-  const auto missing = system->entry({.path = "/a/c/d"});
-  CHECK(missing.resolved == "/a/c/d");
-  CHECK(missing.ancestor == "/a");
-  CHECK_FALSE(probe_access(*system, missing).value());
-  std::filesystem::permissions(root.path() + "/a/b", std::filesystem::perms(0750));
-  const auto access = probe_access(*system, system->entry({.path = "/a/b"}));
-  REQUIRE(access);
-  REQUIRE(*access);
-  CHECK((*access)->mode == 0750);
-  CHECK((*access)->default_acl.empty());
-}

@@ -100,7 +100,7 @@ TEST_CASE("from nothing: the directory, its access, the file, the reload, the se
   Actual actual;
   actual.facts.directories["/srv/share"] = entry_at("/srv/share", sys::EntryKind::missing, "/");
   auto request = exactly(desired("/srv/share", {"10.0.0.1", "10.0.0.2"}));
-  request.access["/srv/share"] = {DirectoryAccess::Kind::group, "ml", 1234, 02770};
+  request.access["/srv/share"] = {plan::DirectoryAccess::Kind::group, "ml", 1234, 02770};
   const auto composed = compose(actual, request);
   const auto plan = plan_export(actual, request, composed);
   REQUIRE(plan.steps.size() == 13);
@@ -143,7 +143,7 @@ TEST_CASE("what is right is left alone") {
 
 TEST_CASE("access of the directory") {
   auto actual = host("");
-  const auto plan_of = [&](DirectoryAccess access, plan::Access now) {
+  const auto plan_of = [&](plan::DirectoryAccess access, plan::Access now) {
     actual.facts.directories["/a"] = entry_at("/a", sys::EntryKind::directory, "/");
     actual.access["/a"] = std::move(now);
     auto request = exactly(desired("/a", {"10.0.0.1"}));
@@ -154,7 +154,7 @@ TEST_CASE("access of the directory") {
         found.push_back(*action);
     return found;
   };
-  using Kind = DirectoryAccess::Kind;
+  using Kind = plan::DirectoryAccess::Kind;
   const plan::Access plain{5, 6, 0755, ""};
   CHECK(plan_of({Kind::keep, "", 0, 0}, plain).empty());
   CHECK(plan_of({Kind::open, "", 0, 0}, plain) ==
@@ -168,12 +168,12 @@ TEST_CASE("access of the directory") {
 TEST_CASE("what lets everyone in is said in words") {
   auto actual = host("");
   actual.facts.directories["/a"] = entry_at("/a", sys::EntryKind::directory, "/");
-  const auto notes = [&](DirectoryAccess access) {
+  const auto notes = [&](plan::DirectoryAccess access) {
     auto request = exactly(desired("/a", {"10.0.0.1"}));
     request.access["/a"] = std::move(access);
     return plan_export(actual, request, compose(actual, request)).notes;
   };
-  using Kind = DirectoryAccess::Kind;
+  using Kind = plan::DirectoryAccess::Kind;
   CHECK(notes({Kind::group, "g", 9, 02770}) ==
         Lines{"/a: every member of `g` may delete and replace what another has made in it, whole environments too; "
               "`access: {group: g, sticky: true}` leaves what lies directly in it to its owner"});
@@ -192,9 +192,9 @@ TEST_CASE("the access of directories of the system is never changed") {
     Actual actual;
     actual.facts.directories[directory] = entry_at(resolved, sys::EntryKind::directory, "/");
     auto request = exactly(desired(directory, {"10.0.0.1"}));
-    request.access[directory].kind = DirectoryAccess::Kind::open;
+    request.access[directory].kind = plan::DirectoryAccess::Kind::open;
     const auto found = diagnose_access(actual, request);
-    request.access[directory].kind = DirectoryAccess::Kind::keep;
+    request.access[directory].kind = plan::DirectoryAccess::Kind::keep;
     CHECK(diagnose_access(actual, request).empty());
     return found.empty() ? std::string() : found.front().message;
   };

@@ -1,5 +1,6 @@
 // The actions on files, each on a real tree: done, done already, and something else there.
 #include "plan/apply.hpp"
+#include "plan/directory_access.hpp"
 #include "plan/perform.hpp"
 #include "support/catch.hpp"
 #include "willing_machine.hpp"
@@ -270,6 +271,60 @@ TEST_CASE("an actor works as that user and follows no link below the home") {
     CHECK(tree.apply(MakeLink{path, "x", user}) == "permission");
     CHECK(tree.last.message.find("does not lie below `/home/alice`") != std::string::npos);
   }
+}
+
+TEST_CASE("what was mounted when it was planned is what is changed, and not the bare mount point") {
+  Tree tree;
+  fs::create_directories(tree.at("/data/share"));
+  struct stat status{};
+  REQUIRE(::stat(tree.at("/data/share").c_str(), &status) == 0);
+  const Actor actor{{"", ::geteuid(), ::getegid(), {}, ""}, "/data/share", status.st_dev, status.st_ino};
+  const MakeDirectory make{"/data/share/a", 0755, actor, true};
+  CHECK(tree.apply(make) == "done");
+  const Access now{::geteuid(), ::getegid(), 0755, ""};
+  SetAccess set{"/data/share/a", now, now};
+  set.after.mode = 0750;
+  set.actor = actor;
+  // Another file system at the same place: the one of before lies elsewhere.
+  fs::rename(tree.at("/data/share"), tree.at("/data/old"));
+  fs::create_directories(tree.at("/data/share/a"));
+  CHECK(tree.apply(set) == "conflict");
+  CHECK(tree.last.message == "/data/share: what was mounted there is not there now");
+  CHECK(tree.apply(MakeDirectory{"/data/share/b", 0755, actor, true}) == "conflict");
+  CHECK(tree.apply(*invert(Action(make))) == "conflict");
+  CHECK(fs::exists(tree.at("/data/share/a")));
+  CHECK_FALSE(fs::exists(tree.at("/data/share/b")));
+  // Mounted anew it has another device number, and is known by its inode.
+  fs::remove_all(tree.at("/data/share"));
+  fs::rename(tree.at("/data/old"), tree.at("/data/share"));
+  auto renewed = actor;
+  ++renewed.device;
+  CHECK(tree.apply(MakeDirectory{"/data/share/b", 0755, renewed, true}) == "conflict");
+  CHECK(tree.apply(set) == "done");
+  CHECK(tree.mode("/data/share/a") == 0750);
+  set.actor = renewed;
+  CHECK(tree.apply(*invert(Action(set))) == "done");
+  CHECK(tree.apply(*invert(Action(MakeDirectory{"/data/share/a", 0755, renewed, true}))) == "done");
+  CHECK_FALSE(fs::exists(tree.at("/data/share/a")));
+  // No link below it is followed, whoever made it.
+  fs::create_directories(tree.at("/etc"));
+  fs::create_directory_symlink("../../etc", tree.at("/data/share/link"));
+  CHECK(tree.apply(MakeDirectory{"/data/share/link/x", 0755, actor, true}) == "permission");
+  CHECK_FALSE(fs::exists(tree.at("/etc/x")));
+}
+
+TEST_CASE("read_access: owner, mode, default ACL, and whether there can be one") {
+  Tree tree;
+  fs::create_directories(tree.at("/a/b"));
+  ::chmod(tree.at("/a/b").c_str(), 0750);
+  const auto found = read_access(tree.system, "/a/b", true);
+  REQUIRE(found);
+  CHECK(found->access == Access{::geteuid(), ::getegid(), 0750, ""});
+  CHECK(found->acls); // of every local file system that tests run on
+  CHECK(read_access(tree.system, "/a/c", true).error().code == ErrorCode::not_found);
+  ::chmod(tree.at("/a").c_str(), 0777);
+  CHECK(read_access(tree.system, "/a/b", true).error().code == ErrorCode::permission);
+  CHECK(read_access(tree.system, "/a/b", false));
 }
 
 TEST_CASE("SetImmutable forbids writing in a directory, where its file system can") {

@@ -1,0 +1,221 @@
+#include "mounts/shares.hpp"
+
+#include "base/path.hpp"
+#include "base/text.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <fmt/format.h>
+#include <numeric>
+#include <set>
+
+namespace sharefs::mounts {
+
+namespace {
+
+Diagnosis not_allowed(const Share& share, const std::string& what, Severity severity = Severity::error) {
+  return about(
+      share.point, severity, "SF241", what,
+      fmt::format("run `sharefs mount {}` on {}, or as a user who may write in {}; `access:` of its export says "
+                  "who that is",
+                  name_of(share.point), server_of(share.point), share.point.target));
+}
+
+Diagnosis not_usable(const Share& share, std::string why, std::string hint) {
+  return about(share.point, Severity::error, "SF243", fmt::format("{} is left as it is: {}", share.path, why),
+               std::move(hint));
+}
+
+Diagnosis not_usable(const Share& share, const Error& error) {
+  const auto& text = error.message;
+  const auto prefix = share.path + ": ";
+  return not_usable(share, text.starts_with(prefix) ? text.substr(prefix.size()) : text, error.hint);
+}
+
+/// What mkdir(2) makes of it: what is above hands its group and its ACL on.
+plan::Access access_when_made(const plan::Access& above, const sys::Identity& self) {
+  constexpr std::uint32_t k_setgid = 02000;
+  const auto inherited = above.mode & k_setgid;
+  return {self.uid, inherited != 0 ? above.gid : self.gid, 0755 | inherited, above.default_acl};
+}
+
+/// An NFS client remembers for half a minute that nothing was there, until the directory is opened: before somebody is
+/// sent to make what another host has made by now.
+void look_again(sys::System& system, SeenShare& seen, std::chrono::milliseconds deadline) {
+  const auto path = seen.entry.path;
+  const auto entries = system.entries({{{.path = seen.above.path, .list = true, .links = sys::Links::none},
+                                        {.path = path, .links = sys::Links::none},
+                                        {.path = path, .links = sys::Links::none, .guarded = true}},
+                                       deadline,
+                                       std::nullopt});
+  if (!entries[1].exists())
+    return;
+  seen.entry = entries[1];
+  seen.guarded = entries[2];
+}
+
+class Planner {
+ public:
+  explicit Planner(const sys::Identity& self) : m_self(self) {}
+
+  /// The directory, and those on the way to it. False: nothing is to be set.
+  bool make(const Share& share, const SeenShare& seen) {
+    if (seen.entry.kind == sys::EntryKind::directory)
+      return true;
+    if (seen.entry.error_number == EACCES) // it may be as it should be, for those who may see it
+      return refuse(not_allowed(share,
+                                m_self.uid == 0 ? fmt::format("root of this host may not look at {}: {} maps root to "
+                                                              "nobody (root_squash)",
+                                                              share.path, server_of(share.point))
+                                                : fmt::format("{} may not look at {}", m_self.user, share.path),
+                                Severity::warning));
+    if (seen.entry.kind == sys::EntryKind::unknown)
+      return refuse(not_usable(share, seen.entry.error()));
+    if (seen.entry.exists() || seen.entry.error_number == ENOTDIR)
+      return refuse(not_usable(share, "it is no directory", "move it away, or name another directory in `shares:`"));
+    if (seen.guarded.kind == sys::EntryKind::unknown)
+      return refuse(not_usable(share, seen.guarded.error()));
+    if (const auto* access = find_setting(share.point.options, "access"); access != nullptr && access->value == "ro")
+      return refuse(not_usable(share, "what is mounted there is read-only here", "make it where it is mounted rw"));
+    if (!seen.above.writable)
+      return refuse(not_allowed(
+          share, m_self.uid == 0
+                     ? fmt::format("root of this host may not make {}: {} maps root to nobody (root_squash)",
+                                   share.path, server_of(share.point))
+                     : fmt::format("{} may not make {}", m_self.user, share.path)));
+    for (const auto& path : ancestors_and_self(share.path))
+      if (!is_under(seen.above.resolved, path) && m_made.insert(path).second)
+        m_result.plan.add(share.point.target, "a directory of `shares:`",
+                          plan::MakeDirectory{path, 0755, actor(share, seen), true});
+    return true;
+  }
+
+  void set(const Share& share, const SeenShare& seen) {
+    if (seen.failure || !seen.found) {
+      refuse(not_usable(share, seen.failure ? *seen.failure : seen.entry.error()));
+      return;
+    }
+    const bool there = seen.entry.exists();
+    const auto before = there ? seen.found->access : access_when_made(seen.found->access, m_self);
+    auto after = plan::access_after(share.access, before);
+    if (!seen.found->acls)
+      after.default_acl = before.default_acl;
+    if (share.access.kind == plan::DirectoryAccess::Kind::keep || (there && after == before))
+      return;
+    if (there && before.uid != m_self.uid) {
+      refuse(about(share.point, Severity::error, "SF242",
+                   fmt::format("{} belongs to uid {} (group {}, mode {}) and is left as it is", share.path, before.uid,
+                               before.gid, format_mode(before.mode)),
+                   fmt::format("its owner can run `sharefs mount {}`, which gives it the access of `shares:`",
+                               name_of(share.point))));
+      return;
+    }
+    if (there && seen.guarded.kind == sys::EntryKind::unknown) {
+      refuse(not_usable(share, seen.guarded.error()));
+      return;
+    }
+    // With what a new one has, too: what somebody else makes meanwhile is not what was asked for.
+    plan::SetAccess change{share.path, before, after, std::nullopt, 0, 0, actor(share, seen)};
+    if (there)
+      change = {share.path, before, after, std::nullopt, seen.entry.device, seen.entry.inode, change.actor};
+    plan::add_access(m_result.plan, share.point.target, share.path, share.access, std::move(change));
+    if (there)
+      m_result.plan.steps.back().why +=
+          fmt::format("; now uid {}, gid {}, mode {}", before.uid, before.gid, format_mode(before.mode));
+    if (share.access.kind == plan::DirectoryAccess::Kind::group && !seen.found->acls)
+      m_result.plan.notes.push_back(fmt::format(
+          "{}: what is mounted there has no POSIX ACLs (NFS 4 has none), so new files follow the umask of their user: "
+          "with 022 the group reads them and cannot write; a default ACL that is set on {} counts for all clients: by "
+          "`sharefs mount {}` there, or by `access:` of the export",
+          share.path, server_of(share.point), name_of(share.point)));
+  }
+
+  SharePlan take() {
+    m_result.plan = plan::merge_nested_groups(std::move(m_result.plan));
+    return std::move(m_result);
+  }
+
+ private:
+  bool refuse(Diagnosis why) {
+    m_result.diagnoses.push_back(std::move(why));
+    return false;
+  }
+
+  [[nodiscard]] plan::Actor actor(const Share& share, const SeenShare& seen) const {
+    return {{"", m_self.uid, m_self.gid, {m_self.gid}, ""}, share.point.target, seen.top.device, seen.top.inode};
+  }
+
+  const sys::Identity& m_self;
+  SharePlan m_result;
+  std::set<std::string> m_made;
+};
+
+} // namespace
+
+std::vector<SeenShare> probe_shares(sys::System& system, const std::vector<Share>& shares,
+                                    std::chrono::milliseconds deadline) {
+  if (shares.empty())
+    return {};
+  sys::EntryRequest request{{}, deadline};
+  for (const auto& share : shares) {
+    request.queries.push_back({.path = share.point.target, .links = sys::Links::none});
+    request.queries.push_back({.path = share.path, .links = sys::Links::none});
+    request.queries.push_back({.path = share.path, .links = sys::Links::none, .guarded = true});
+  }
+  const auto entries = system.entries(request);
+  std::vector<SeenShare> seen;
+  request.queries.clear();
+  for (std::size_t i = 0; i + 2 < entries.size(); i += 3) {
+    const auto& one = seen.emplace_back(SeenShare{entries[i], entries[i + 1], entries[i + 2], {}, {}});
+    request.queries.push_back({.path = one.entry.kind == sys::EntryKind::missing ? one.entry.ancestor : one.top.path,
+                               .access = true,
+                               .links = sys::Links::none});
+  }
+  const auto above = system.entries(request);
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    auto& one = seen[i];
+    one.above = above[i];
+    if (one.entry.kind == sys::EntryKind::missing && !one.above.writable)
+      look_again(system, one, deadline);
+    const auto& directory = one.entry.exists() ? one.entry : one.above;
+    if (directory.kind != sys::EntryKind::directory)
+      continue;
+    if (auto found = plan::read_access(system, directory.path, false, deadline))
+      one.found = std::move(*found);
+    else
+      one.failure = std::move(found.error());
+  }
+  return seen;
+}
+
+SharePlan plan_shares(const std::vector<Share>& shares, const std::vector<SeenShare>& seen, const sys::Identity& self) {
+  // All are made before the access of an outer one is given to others, who could exchange what lies in it: the deepest
+  // first.
+  std::vector<std::size_t> order(std::min(shares.size(), seen.size()));
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, {}, [&](std::size_t index) { return path_depth(shares[index].path); });
+  Planner planner(self);
+  std::erase_if(order, [&](std::size_t index) { return !planner.make(shares[index], seen[index]); });
+  std::ranges::reverse(order);
+  for (const auto index : order)
+    planner.set(shares[index], seen[index]);
+  return planner.take();
+}
+
+Diagnoses diagnose_made(const plan::Plan& plan, const std::vector<Share>& shares, const std::vector<SeenShare>& after,
+                        const sys::Identity& self) {
+  std::set<std::string> made;
+  for (const auto& step : plan.steps)
+    if (const auto* action = std::get_if<plan::MakeDirectory>(&step.action))
+      made.insert(action->path);
+  Diagnoses found;
+  for (std::size_t i = 0; i < shares.size() && i < after.size(); ++i)
+    if (const auto& entry = after[i].entry; made.contains(shares[i].path) && entry.exists() && entry.uid != self.uid)
+      found.push_back(not_allowed(
+          shares[i], fmt::format("what {} makes there belongs to uid {}: {} maps {}",
+                                 self.user.empty() ? "root" : self.user, entry.uid, server_of(shares[i].point),
+                                 self.uid == 0 ? "root to nobody (root_squash)" : "users to another (all_squash)")));
+  return found;
+}
+
+} // namespace sharefs::mounts
