@@ -122,10 +122,18 @@ def test_slurm_starts_where_its_shares_are(boot_lab: KernelCluster) -> None:
     assert node.run("grep -rs sharefs /etc/fstab /etc/rc.local /etc/systemd/system/*sharefs*").out == ""
 
 
-def test_power_off_with_a_server_that_died(boot_lab: KernelCluster) -> None:
+def test_a_late_network_and_power_off_with_a_server_that_died(boot_lab: KernelCluster) -> None:
     node = set_up(boot_lab, "unit")
+    network = node.guest.exchange / "network"
+    commands = network.read_text(encoding="utf-8")
+    network.write_text("", encoding="utf-8")
     boot_lab.reboot(node)
-    systemd.wait_for_mount(node, SHARE)
+    reached = systemd.wait_for_boot(node)
+    assert " nfs" not in node.read_text("/proc/mounts")
+    node.run(commands, check=True)
+    there = systemd.uptime(node)
+    mounted = systemd.wait_for_mount(node, SHARE)
+    print(f"multi-user at {reached:.1f} s, the network at {there:.1f} s, mounted at {mounted:.1f} s")
     boot_lab.kill("server")
     print(f"power-off with a dead server in {boot_lab.power_off(node):.1f} s")
 
