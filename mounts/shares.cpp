@@ -32,6 +32,16 @@ Diagnosis not_usable(const Share& share, const Error& error) {
   return not_usable(share, text.starts_with(prefix) ? text.substr(prefix.size()) : text, error.hint);
 }
 
+/// A name in a directory where a whole group may write: another may lie there when its access is set.
+Diagnosis not_safe(const Share& share, const SeenShare& seen) {
+  return not_usable(share,
+                    Error{ErrorCode::permission,
+                          seen.guarded.error().message,
+                          "write `sticky: true` in the `access:` of what is above it; without that, its members make "
+                          "their directories themselves, and share them by its default ACL",
+                          {}});
+}
+
 /// What mkdir(2) makes of it: what is above hands its group and its ACL on.
 plan::Access access_when_made(const plan::Access& above, const sys::Identity& self) {
   constexpr std::uint32_t k_setgid = 02000;
@@ -74,7 +84,7 @@ class Planner {
     if (seen.entry.exists() || seen.entry.error_number == ENOTDIR)
       return refuse(not_usable(share, "it is no directory", "move it away, or name another directory in `shares:`"));
     if (seen.guarded.kind == sys::EntryKind::unknown)
-      return refuse(not_usable(share, seen.guarded.error()));
+      return refuse(not_safe(share, seen));
     if (const auto* access = find_setting(share.point.options, "access"); access != nullptr && access->value == "ro")
       return refuse(not_usable(share, "what is mounted there is read-only here", "make it where it is mounted rw"));
     if (!seen.above.writable)
@@ -111,7 +121,7 @@ class Planner {
       return;
     }
     if (there && seen.guarded.kind == sys::EntryKind::unknown) {
-      refuse(not_usable(share, seen.guarded.error()));
+      refuse(not_safe(share, seen));
       return;
     }
     // With what a new one has, too: what somebody else makes meanwhile is not what was asked for.

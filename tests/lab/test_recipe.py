@@ -25,20 +25,25 @@ def serve(cluster: BaseCluster) -> None:
 def test_the_page(request: pytest.FixtureRequest, kind: str) -> None:
     cluster: BaseCluster = request.getfixturevalue(kind)
     server, node = cluster.server, cluster["node1"]
-    configure(cluster, config_text(extra=", boot: auto, options: [actimeo=1]"))
+    text = config_text(extra=", boot: auto, options: [actimeo=1], shares: [{path: outputs, access: {group: ml}}]")
+    configure(cluster, text.replace('mode: "2770"', "sticky: true"))
 
     # 4: that is no host, and what stands there is not taken over unseen
     said = server.run("echo '/mnt 192.168.16.11/22(rw)' | sharefs export check -")
     assert "1,024" in said.out
     # 3, 5: directory, rights, export, server
     serve(cluster)
-    assert server.run("stat -c '%a %G' /srv/share").out == "2770 ml\n"
+    assert server.run("stat -c '%a %G' /srv/share").out == "3770 ml\n"
     assert sharefs(server, "export", "--all", "--check").returncode == 0
     # 6: without root
     assert "/srv/share" in done(node, "probe", SERVER, user="alice").out
     assert "may mount" in done(node, "probe", f"{SERVER}:/srv/share").out
+    # 15: on the server, which bind-mounts the same path; root of a node is nobody
+    done(server, "mount", "--all", "--yes")
     # 7, 13
     done(node, "mount", "--all", "--yes")
+    node.run(f"umask 022; mkdir {SHARE}/outputs/run && echo a >{SHARE}/outputs/run/log", user="alice", check=True)
+    node.run(f"echo b >>{SHARE}/outputs/run/log && rm -r {SHARE}/outputs/run", user="bob", check=True)
     assert state_of(node) == "healthy"
     node.run(f"echo hello >{SHARE}/file", user="alice", check=True)
     # 8: the same owner on both sides
@@ -63,6 +68,7 @@ def test_the_page(request: pytest.FixtureRequest, kind: str) -> None:
         wait_until(lambda: mount_lines(node), 60, what="rc.local has mounted")
     assert state_of(node) == "healthy"
     # 11: "Stale file handle"
+    done(server, "umount", "--all", "--yes")
     cluster.remake_filesystem("server")
     wait_until(lambda: state_of(node) == "stale", 60, what="the node notices that its handle is stale")
     done(node, "recover", "--all", "--yes", timeout=90)

@@ -83,7 +83,9 @@ TEST_CASE("parse: docs/sharefs.example.yaml says the same", "[load]") {
   const auto text = test::tree_file("docs/sharefs.example.yaml");
   REQUIRE_FALSE(text.empty());
   auto example = parsed(text);
-  CHECK(std::exchange(example.mounts.at(0).shares, {}).size() == 1); // which the design has not
+  // Which the design has not:
+  CHECK(std::exchange(example.mounts.at(0).shares, {}).size() == 1);
+  CHECK(std::exchange(example.servers.at(0).exports.at(0).access.sticky, false));
   CHECK(test::without_origins(example) == test::without_origins(parsed(k_example)));
 }
 
