@@ -70,6 +70,10 @@ class Planner {
 
   /// The directory, and those on the way to it. False: nothing is to be set.
   bool make(const Share& share, const SeenShare& seen) {
+    if (seen.top.kind != sys::EntryKind::directory)
+      return refuse(not_usable(share, seen.top.error()));
+    if (!share.point.is_in_place() && seen.top.mount != share.point.target) // unmounted since
+      return refuse(not_usable(share, "nothing is mounted on " + share.point.target, "run `sharefs status`"));
     if (seen.entry.kind == sys::EntryKind::directory)
       return true;
     if (seen.entry.error_number == EACCES) // it may be as it should be, for those who may see it

@@ -53,11 +53,20 @@ void add_boot(Context& context, const mounts::Observation& seen, mounts::MountPl
 }
 
 /// What is there now: mounted before or just now, or this host's own directory.
-std::vector<mounts::MountPoint> ready_points(const mounts::Observation& seen, const std::set<std::string>& good) {
+std::vector<mounts::MountPoint> ready_points(Context& context, const config::Config& config,
+                                             const mounts::Observation& seen, const std::set<std::string>& good) {
   std::vector<mounts::MountPoint> points;
-  for (const auto& state : seen.states)
-    if (good.contains(state.point.target) && state.health != mounts::Health::autofs_idle)
+  for (const auto& state : seen.states) {
+    if (!good.contains(state.point.target))
+      continue;
+    if (state.health != mounts::Health::autofs_idle)
       points.push_back(state.point);
+    else if (has_shares(config, {state.point}))
+      context.console.message(
+          fmt::format("{}: an automount that nobody has looked at yet: its directories of `shares:` "
+                      "are left until it is mounted",
+                      mounts::name_of(state.point)));
+  }
   return points;
 }
 
@@ -126,7 +135,8 @@ Result<int> run_mount(Context& context, const Arguments& arguments) {
   context.envelope.fields["mounts"] = mounts_json(*seen, plan, good, executed->applied());
   if (executed->stopped())
     return executed->exit_code;
-  const auto shared = share_directories(context, **config, ready_points(*seen, good), request.path_deadline);
+  const auto shared =
+      share_directories(context, **config, ready_points(context, **config, *seen, good), request.path_deadline);
   if (!shared)
     return fail(shared.error());
   if (shared->stopped != k_exit_ok)
@@ -158,8 +168,7 @@ extern const CommandSpec k_mount_command{
         "command that cures them, and not touched. All mounts are made at the same time. What has `boot:` in "
         "sharefs.yaml comes back after a reboot: by systemd units that wait for the server, by fstab, or by rc.local. "
         "Directories of `shares:` are made once their mount is there, as a second step that is shown and asked for; "
-        "where "
-        "the server lets root do nothing, a user who may write there can run it, too.",
+        "where the server lets root do nothing, a user who may write there can run it, too.",
     .example = "sharefs mount share            # one\n"
                "sharefs mount --all --verify   # all, and write a test file to each\n"
                "sharefs mount --all --dry-run  # what would be done",

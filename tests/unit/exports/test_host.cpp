@@ -111,6 +111,18 @@ TEST_CASE("names are resolved by getent, and no answer is no judgement") {
   CHECK_FALSE(resolve_name(*system, "odd", std::chrono::seconds(1)));
 }
 
+TEST_CASE("5 an address with an interface is looked up, others are not") {
+  const Root root;
+  root.make("/a");
+  const auto system = machine(
+      std::string(R"({"run": [{"argv": ["getent", "ahosts", "fe80::1%eth9"], "exit_code": 2}], )") + k_mountinfo + "}",
+      root.path());
+  const auto facts = probe_facts(*system, {parse("/a fe80::1%eth9(rw) fe80::1(rw) 10.0.0.1(rw)", "f")});
+  REQUIRE(facts);
+  REQUIRE(facts->names.size() == 1);
+  CHECK(facts->names.at("fe80::1%eth9").addresses.empty());
+}
+
 TEST_CASE("groups are resolved by getent") {
   const auto system = machine(R"({"run": [
     {"argv": ["getent", "group", "ml"], "out": "ml:x:1234:alice,bob\n"},

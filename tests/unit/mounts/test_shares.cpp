@@ -24,6 +24,7 @@ Share of(const std::string& path, plan::DirectoryAccess access = {Kind::group, "
 sys::Entry directory(const std::string& path, std::uint32_t uid = 0, std::uint32_t mode = 0755, unsigned gid = 0) {
   sys::Entry entry;
   entry.path = entry.resolved = path;
+  entry.mount = "/data/share";
   entry.kind = sys::EntryKind::directory;
   entry.uid = uid;
   entry.gid = gid;
@@ -148,6 +149,18 @@ TEST_CASE("what root of this host may not do has a cure") {
   auto read_only = share;
   read_only.point.options = {{"access", "ro", "ro"}};
   CHECK(planned(read_only, seen) == "SF243|");
+}
+
+TEST_CASE("nothing is made where nothing is mounted any more, but for the server's own directory") {
+  auto share = of("outputs");
+  auto seen = missing(share);
+  seen.top.mount = "/";
+  CHECK(planned(share, seen) == "SF243|");
+  share.point.here = true;
+  share.point.path = share.point.target;
+  CHECK(planned(share, seen) == k_made);
+  seen.top.kind = sys::EntryKind::unknown;
+  CHECK(planned(share, seen) == "SF243|");
 }
 
 TEST_CASE("links, files, and names that others could exchange are left alone") {
