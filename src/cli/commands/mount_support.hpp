@@ -3,6 +3,7 @@
 #include "cli/command.hpp"
 #include "cli/context.hpp"
 #include "cli/execute.hpp"
+#include "mounts/elsewhere.hpp"
 #include "mounts/plan_unmount.hpp"
 #include "mounts/probe.hpp"
 
@@ -33,9 +34,10 @@ Result<std::chrono::milliseconds> timeout_of(const Arguments& arguments);
 
 /// mounts::probe with a line of progress.
 Result<mounts::Observation> observe(Context& context, const mounts::ProbeRequest& request);
-/// Writes a test file on each point, and reports. Returns the targets that failed.
+/// Writes a test file on each point, and reports. `elsewhere` adds what other hosts see; nullptr: it is not looked at.
+/// Returns the targets that failed.
 std::set<std::string> verify(Context& context, const std::vector<mounts::MountPoint>& points,
-                             std::chrono::milliseconds deadline);
+                             std::chrono::milliseconds deadline, const mounts::ElsewhereRequest* elsewhere = nullptr);
 
 /// The targets of those Mount or Unmount steps of a report that were done (or were done already).
 std::set<std::string> mounted_by(const plan::Plan& plan, const plan::Report& report);
