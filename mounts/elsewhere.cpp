@@ -75,11 +75,10 @@ Diagnosis open_locks(const MountPoint& point, const std::string& node, const std
   const bool here = is_local_only(options_here), there = is_local_only(options_there);
   const auto cause =
       here || there ? fmt::format("they are local to each node, by nolock or local_lock on {}", here && there ? "both"
-                                                                                              : here ? "this host"
-                                                                                                     : node)
+                                                                                                : here ? "this host"
+                                                                                                       : node)
                     : std::string("neither host mounts it with nolock, so the server does not keep them");
-  return about(point, Severity::error, "SF239",
-               fmt::format("locks do not exclude {} ({}): {}", node, kinds, cause),
+  return about(point, Severity::error, "SF239", fmt::format("locks do not exclude {} ({}): {}", node, kinds, cause),
                here || there ? "mount it with `profile: safe`, or without `nolock` and `local_lock`, on all nodes"
                              : "see if it is one server, and the same share, on both hosts");
 }
@@ -106,7 +105,7 @@ class Judge {
     const auto why = why_unknown(node, seen);
     if (!why.empty()) {
       m_result.ok = false;
-      const bool asked = seen.while_held && *seen.while_held;
+      const bool asked = seen.while_held && *seen.while_held && (!seen.after || *seen.after);
       return add(
           untried(m_point, "locks could not be tried with", node, why,
                   asked ? fmt::format("mount the share at {} on {}, too", m_point.target, node) : ssh_hint(node)));
@@ -233,7 +232,9 @@ ElsewhereFound look_from_elsewhere(sys::System& system, const std::vector<Writte
   Other node(system, request.node);
   std::map<std::string, Other> servers;
   std::set<std::string> judged; // what is of a host, not of a mount: once
-  for (const auto& [point, writer] : points) {
+  for (const auto& written : points) {
+    const auto& point = written.point;
+    const auto& writer = written.writer;
     Elsewhere result;
     result.target = point.target;
     Judge judge(point, result, all.diagnoses);

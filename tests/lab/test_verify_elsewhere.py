@@ -99,14 +99,31 @@ def test_what_keeps_a_node_from_trying(lab: Cluster) -> None:
     nothing_left(lab)
 
 
+def never_log_in(host: Host) -> None:
+    """A login that does not come to an end: the locks are held until ssh is given up."""
+    host.run("sed -i 's#^\\(root:.*\\):[^:]*$#\\1:/local/slow#' /etc/passwd", check=True)
+    host.write_file("/local/slow", "#!/bin/sh\nexec sleep 100\n", mode=0o755)
+
+
 def test_a_killed_test_leaves_no_file(lab: Cluster) -> None:
     export_and_mount(lab)
     node, other = lab["node1"], lab["node2"]
     start_ssh(node, other)
-    # A login that never comes to an end: the locks are held until ssh gives up.
-    other.run("sed -i 's#^\\(root:.*\\):[^:]*$#\\1:/local/slow#' /etc/passwd", check=True)
-    other.write_file("/local/slow", "#!/bin/sh\nexec sleep 100\n", mode=0o755)
+    never_log_in(other)
     running = node.start(["sharefs", "mount", "--all", "--yes", "--with", "node2"])
     wait_until(lambda: "sharefs-lock" in lab.server.run("ls -A /srv/share").out, what="the locks are held")
     running.kill()
     wait_until(lambda: lab.server.run("ls -A /srv/share").out == "", what="the files are gone")
+
+
+def test_a_server_that_freezes_meanwhile_hangs_nothing(lab: Cluster) -> None:
+    export_and_mount(lab)
+    node, other = lab["node1"], lab["node2"]
+    start_ssh(node, other)
+    never_log_in(other)
+    running = node.start(["sharefs", "mount", "--all", "--yes", "--with", "node2", "--timeout", "2s"])
+    wait_until(lambda: "sharefs-lock" in lab.server.run("ls -A /srv/share").out, what="the locks are held")
+    lab.freeze("server")
+    found = running.wait(timeout=60)
+    assert found.returncode == 1 and "[SF240]" in found.err, found.err
+    lab.resume("server")
