@@ -86,8 +86,7 @@ TEST_CASE("what a node says of a lock") {
 
 TEST_CASE("locks between two nodes") {
   const auto free = answer_of(locks("free", "free"));
-  CHECK(tried(answer_of(locks("held", "held")), free) ==
-        "locks exclude node2 (flock, fcntl); ok");
+  CHECK(tried(answer_of(locks("held", "held")), free) == "locks exclude node2 (flock, fcntl); ok");
   CHECK(tried(free, free, "rw,vers=3,local_lock=all") ==
         "SF239 locks do not exclude node2 (flock, fcntl): they are local to each node, by nolock or local_lock on this "
         "host; failed");
