@@ -39,9 +39,12 @@ struct ServerState {
 /// Reads /proc and the mount table, or asks systemctl. Errors of System.
 Result<ServerState> probe_server(sys::System& system);
 
-/// SF155: what `sec=krb5...` needs of this host and is not there, a keytab and who answers for the kernel. Nothing is
-/// looked at if no export asks for it.
-Diagnoses check_kerberos(sys::System& system, const std::vector<Export>& exports);
+/// SF155: what `sec=krb5...` and `xprtsec=tls` need of this host and is not there: who answers for the kernel, and the
+/// keys. Nothing is looked at if no export asks for either.
+Diagnoses check_security(sys::System& system, const std::vector<Export>& exports);
+
+/// The value of `key` in `[section]` of a file as nfs.conf(5) and tlshd.conf(5); the last one counts. nullopt: not set.
+std::optional<std::string> value_in_section(std::string_view text, std::string_view section, std::string_view key);
 
 /// `not_found` that names the first missing program, and the commands that install it; `failed` for a masked unit.
 Result<void> check_installed(const ServerState& state);

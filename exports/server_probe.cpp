@@ -1,13 +1,13 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "exports/server.hpp"
+#include "sys/process/find_processes.hpp"
 
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <fmt/format.h>
 #include <set>
-#include <span>
 
 namespace sharefs::exports {
 
@@ -36,20 +36,13 @@ void find_programs(sys::System& system, ServerState& state) {
 }
 
 /// `vers3=` of the section [nfsd] in nfs.conf(5), which rpc.nfsd and rpc.mountd read; nullopt: not set.
-std::optional<bool> version3_of(std::string_view text) {
-  std::optional<bool> version3;
-  bool in_section = false;
-  for (const auto& line : split_lines(text)) {
-    std::string word; // without blanks, in lower case
-    for (const char byte : line.substr(0, line.find_first_of("#;")))
-      if (byte != ' ' && byte != '\t' && byte != '\r')
-        word += byte >= 'A' && byte <= 'Z' ? static_cast<char>(byte - 'A' + 'a') : byte;
-    if (word.starts_with('['))
-      in_section = word == "[nfsd]";
-    else if (in_section && word.starts_with("vers3="))
-      version3 = !std::ranges::count(std::array{"0", "n", "no", "f", "false", "off"}, word.substr(6));
-  }
-  return version3;
+std::optional<bool> version3_of(std::string text) {
+  for (char& byte : text)
+    byte = byte >= 'A' && byte <= 'Z' ? static_cast<char>(byte - 'A' + 'a') : byte;
+  const auto value = value_in_section(text, "nfsd", "vers3");
+  if (!value)
+    return std::nullopt;
+  return !std::ranges::count(std::array{"0", "n", "no", "f", "false", "off"}, *value);
 }
 
 /// By the configuration: what a server that is started would offer.
@@ -122,32 +115,11 @@ Result<void> ask_systemd(sys::System& system, ServerState& state) {
   return {};
 }
 
-bool is_number(std::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](char byte) { return byte >= '0' && byte <= '9'; });
-}
-
-/// Which of `wanted` run, by /proc/PID/comm, which never hangs; only processes of our network namespace, because /proc
-/// also shows the daemons of containers. Sorted.
-std::vector<std::string> running(sys::System& system, std::span<const char* const> wanted) {
-  const auto own = system.entry({.path = "/proc/self/ns/net"}).link_target;
-  sys::EntryRequest processes;
-  for (const auto& name : system.entry({.path = "/proc", .list = true}).names)
-    if (is_number(name))
-      processes.queries.push_back(content_of("/proc/" + name + "/comm"));
-  sys::EntryRequest namespaces;
-  std::vector<std::string> found;
-  for (const auto& entry : system.entries(processes)) {
-    const auto name = std::string(trim(entry.content));
-    if (std::ranges::find(wanted, name) == wanted.end())
-      continue;
-    found.push_back(name);
-    namespaces.queries.push_back({.path = parent_path(entry.path) + "/ns/net"});
-  }
-  const auto spaces = system.entries(namespaces);
+/// Which of `wanted` run. Sorted.
+std::vector<std::string> running(sys::System& system, const std::vector<std::string_view>& wanted) {
   std::set<std::string> names;
-  for (std::size_t i = 0; i < found.size(); ++i)
-    if (spaces[i].link_target == own)
-      names.insert(found[i]);
+  for (auto& found : sys::find_processes(system, wanted, sys::Namespace::network))
+    names.insert(std::move(found.name));
   return {names.begin(), names.end()};
 }
 
@@ -160,31 +132,10 @@ Result<ServerState> probe_server(sys::System& system) {
   if (auto read = read_kernel(system, state); !read)
     return fail(read.error());
   if (!state.systemd)
-    state.daemons = running(system, k_daemons);
+    state.daemons = running(system, {k_daemons.begin(), k_daemons.end()});
   else if (auto asked = ask_systemd(system, state); !asked)
     return fail(asked.error());
   return state;
-}
-
-Diagnoses check_kerberos(sys::System& system, const std::vector<Export>& exports) {
-  const auto asks = [](const Export& one) {
-    return std::ranges::any_of(one.settings.security, [](const Flavour& two) { return two.name.starts_with("krb5"); });
-  };
-  const auto found = std::ranges::find_if(exports, asks);
-  if (found == exports.end())
-    return {};
-  Diagnoses lacking;
-  const auto lacks = [&](std::string_view what, std::string hint) {
-    lacking.push_back({Severity::warning, "SF155", found->directory,
-                       fmt::format("`sec=krb5` needs {} on this host: clients cannot mount it by Kerberos", what),
-                       std::move(hint), ""});
-  };
-  if (!system.entry({.path = "/etc/krb5.keytab", .follow = true}).exists())
-    lacks("/etc/krb5.keytab", "join the realm, or `kadmin ktadd nfs/HOST` there");
-  constexpr std::array k_gss{"gssproxy", "rpc.svcgssd"};
-  if (running(system, k_gss).empty())
-    lacks("gssproxy or rpc.svcgssd running", "run `systemctl start gssproxy` (package gssproxy)");
-  return lacking;
 }
 
 } // namespace sharefs::exports

@@ -2,7 +2,7 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
-#include "mounts/pending.hpp"
+#include "sys/process/find_processes.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -49,7 +49,7 @@ Answers ask(sys::System& system, Scan& scan, std::vector<sys::EntryQuery> querie
 
 void scan_links(sys::System& system, Scan& scan, std::chrono::milliseconds deadline) {
   std::vector<sys::EntryQuery> queries{{.path = "/proc/self/ns/mnt"}};
-  auto pids = process_ids(system, deadline);
+  auto pids = sys::process_ids(system, deadline);
   std::erase(pids, system.identity().pid);
   for (const int pid : pids) {
     queries.push_back({.path = proc(pid, "comm"), .read_bytes = k_comm_bytes});

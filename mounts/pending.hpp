@@ -18,8 +18,6 @@ struct PendingMount {
 /// Text of /proc/PID/cmdline of a mount.nfs -> what it mounts: the first two words that are no options, and the word
 /// behind -o. nullopt if there are no two words.
 std::optional<PendingMount> parse_mount_command(int pid, const std::string& command_line);
-/// The numbers of all processes.
-std::vector<int> process_ids(sys::System& system, std::chrono::milliseconds deadline);
 
 /// Every mount.nfs and mount.nfs4 of this mount namespace. Reads /proc/PID/comm of all and cmdline of these only:
 /// reading cmdline of a process that hangs can hang. What cannot be read is left out.

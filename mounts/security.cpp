@@ -1,7 +1,6 @@
 #include "mounts/security.hpp"
 
-#include "base/text.hpp"
-#include "mounts/pending.hpp"
+#include "sys/process/find_processes.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -13,7 +12,6 @@ namespace {
 constexpr const char* k_gssd = "rpc.gssd";
 constexpr const char* k_tlshd = "tlshd";
 constexpr const char* k_keytab = "/etc/krb5.keytab";
-constexpr std::size_t k_comm_bytes = 64;
 
 std::string value_of(const MountPoint& point, std::string_view key) {
   const auto* setting = find_setting(point.options, key);
@@ -43,12 +41,8 @@ bool needs_security(const std::vector<MountPoint>& points) {
 SecurityFacts security_facts(sys::System& system, std::chrono::milliseconds deadline) {
   SecurityFacts facts;
   facts.keytab = system.entry({.path = k_keytab, .follow = true}, deadline).exists();
-  sys::EntryRequest names{{}, deadline};
-  for (const int pid : process_ids(system, deadline))
-    names.queries.push_back({.path = fmt::format("/proc/{}/comm", pid), .read_bytes = k_comm_bytes});
-  for (const auto& answer : names.queries.empty() ? std::vector<sys::Entry>() : system.entries(names))
-    if (const auto name = trim(answer.content); name == k_gssd || name == k_tlshd)
-      facts.daemons.emplace(name);
+  for (auto& found : sys::find_processes(system, {k_gssd, k_tlshd}, sys::Namespace::network, deadline))
+    facts.daemons.insert(std::move(found.name));
   return facts;
 }
 

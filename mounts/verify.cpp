@@ -86,7 +86,7 @@ Verification verify(sys::System& system, const std::vector<MountPoint>& points, 
   for (std::size_t index = 0; index < answers.size() && index < points.size(); ++index) {
     const auto& point = points[index];
     auto answer = answers[index];
-    Verified verified{point.target, false, false, "", {}};
+    Verified verified{point.target, false, false, {}, {}};
     if (answer.space)
       verified.latency = answer.space->latency;
     // Root was refused: once more as somebody who may.
@@ -96,14 +96,14 @@ Verification verify(sys::System& system, const std::vector<MountPoint>& points, 
       const auto second = system.entries({{{.path = point.target, .write_test = true}}, deadline, writer});
       if (second.size() == 1 && !is_refused(second.front())) {
         answer = second.front();
-        verified.as = writer->name;
+        verified.as = writer;
       }
     }
     const bool refused = squashes && is_refused(answer);
     verified.ok = answer.error_number == 0 || refused;
     verified.written = answer.error_number == 0 && request.queries[index].write_test;
     if (answer.error_number == 0 && answer.made)
-      judge_made(point, *answer.made, verified.as.empty() ? self : writer->uid, all.diagnoses);
+      judge_made(point, *answer.made, verified.as ? verified.as->uid : self, all.diagnoses);
     if (answer.error_number != 0)
       all.diagnoses.push_back(refused ? squashed(point, answer) : failure(point, answer));
     all.results.push_back(std::move(verified));
@@ -114,9 +114,9 @@ Verification verify(sys::System& system, const std::vector<MountPoint>& points, 
 std::string describe(const Verified& verified) {
   if (!verified.ok)
     return "the test failed";
-  return fmt::format(
-      "{} worked{}", verified.written ? "write, fsync, read back and delete" : "reading",
-      verified.as.empty() ? "" : fmt::format(" as {}, as the server squashes root (root_squash)", verified.as));
+  return fmt::format("{} worked{}", verified.written ? "write, fsync, read back and delete" : "reading",
+                     verified.as ? fmt::format(" as {}, as the server squashes root (root_squash)", verified.as->name)
+                                 : "");
 }
 
 } // namespace sharefs::mounts

@@ -15,7 +15,7 @@ struct Verified {
   std::string target;
   bool ok = false;                      ///< it can be used; a squashed root that may not write is ok with a warning
   bool written = false;                 ///< a file was written, not only read
-  std::string as;                       ///< as whom, if not as ourselves: "uid 1000", "gid 2000"
+  std::optional<sys::User> as;          ///< as whom, if not as ourselves: named "uid 1000", "gid 2000"
   std::chrono::microseconds latency{0}; ///< of one answer of the server
   friend bool operator==(const Verified&, const Verified&) = default;
 };

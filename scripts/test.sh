@@ -5,7 +5,7 @@
 #   --quick   only the unit and golden tests
 #
 # SHAREFS_SKIP_LAB=1       leave out the tests on real kernel NFS (counted as skipped)
-# SHAREFS_FUZZ_SECONDS=N   how long each fuzz target runs (default 30)
+# SHAREFS_FUZZ_SECONDS=N   how long each fuzz target runs (default 20)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -70,7 +70,7 @@ build ci >"$results/ci.log" 2>&1 || broken "$results/ci.log"
 [ "$quick" = yes ] || finish lab-packages
 run ci 'unit|golden' 2
 if [ "$quick" = no ]; then
-  begin build-fuzz build fuzz -DSHAREFS_FUZZ_SECONDS="${SHAREFS_FUZZ_SECONDS:-30}"
+  begin build-fuzz build fuzz -DSHAREFS_FUZZ_SECONDS="${SHAREFS_FUZZ_SECONDS:-20}"
   run ci lab 3
   finish build-fuzz
   run fuzz fuzz 2

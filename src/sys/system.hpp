@@ -5,6 +5,7 @@
 #include "base/result.hpp"
 #include "sys/fs/entry.hpp"
 #include "sys/fs/files.hpp"
+#include "sys/fs/held_locks.hpp"
 #include "sys/identity/user.hpp"
 #include "sys/mounts/mount_call.hpp"
 #include "sys/mounts/mount_table.hpp"
@@ -12,6 +13,7 @@
 #include "sys/process/process.hpp"
 
 #include <chrono>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -40,8 +42,9 @@ class System {
   virtual Error exec(const Argv& argv, const std::vector<std::string>& environment) = 0;
   virtual Result<MountTable> mounts() = 0;
   /// The mount lies on the directory that `target` is, reached without symbolic links, whatever it is renamed to
-  /// meanwhile. Asks the server first whether it is there. Errors: `timeout`, `busy`, `permission`, `usage` (an option),
-  /// `unsupported` (a version), `not_found` (mount.nfs, the export), `conflict` (no directory), `interrupted`, `failed`.
+  /// meanwhile. Asks the server first whether it is there. Errors: `timeout`, `busy`, `permission`, `usage` (an
+  /// option), `unsupported` (a version), `not_found` (mount.nfs, the export), `conflict` (no directory), `interrupted`,
+  /// `failed`.
   virtual Result<void> mount(const MountCall& call) = 0;
   /// Success: the topmost mount at target is no longer in the table. Errors: `not_found` (nothing is mounted there),
   /// `busy`, `timeout`, `permission`, `failed`. The target is named as in the mount table, not through a link.
@@ -52,6 +55,9 @@ class System {
   Entry entry(EntryQuery query, std::chrono::milliseconds deadline = std::chrono::seconds(3)) {
     return entries({{std::move(query)}, deadline, std::nullopt}).front();
   }
+  /// `meanwhile` is called while the locks are held, and once more when they were let go; see sys::hold_locks.
+  virtual Result<void> hold_locks(const LockRequest& request,
+                                  const std::function<void(const HeldLocks&)>& meanwhile) = 0;
   virtual Identity identity() = 0;
   /// `not_found` with a "did you mean" hint where one can be given.
   virtual Result<User> user(std::string_view name) = 0;

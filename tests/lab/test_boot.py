@@ -11,7 +11,7 @@ from sharefslab.product import SHARE, config_text, configure, done, sharefs
 from sharefslab.wait import wait_until
 
 # Longer than systemd tries once (TimeoutSec=30); SHAREFS_LATE_SERVER=150 is longer than its own 90 s, too.
-LATE = float(os.environ.get("SHAREFS_LATE_SERVER", "40"))
+LATE = float(os.environ.get("SHAREFS_LATE_SERVER", "35"))
 SERVICE = "sharefs-data-share.service"
 WAYS = ["auto", "automount", "fstab", "rc.local"]
 

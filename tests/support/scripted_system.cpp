@@ -246,6 +246,19 @@ std::vector<sys::Entry> ScriptedSystem::entries(const sys::EntryRequest& request
   return results;
 }
 
+Result<void> ScriptedSystem::hold_locks(const sys::LockRequest& request,
+                                        const std::function<void(const sys::HeldLocks&)>& meanwhile) {
+  note("hold locks in " + request.directory + (request.as ? " as " + request.as->name : ""));
+  if (machine.locks.name.empty())
+    return fail(not_in_script("hold locks in " + request.directory));
+  for (const bool held : {true, false}) {
+    auto locks = machine.locks;
+    locks.held = held;
+    meanwhile(locks);
+  }
+  return {};
+}
+
 Result<sys::User> ScriptedSystem::user(std::string_view name) {
   std::vector<std::string> names;
   for (const sys::User& user : machine.users) {

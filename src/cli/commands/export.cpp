@@ -241,7 +241,7 @@ Result<Proposal> propose(Context& context, const exports::Request& wanted, const
   look.composed = exports::compose(look.actual, request);
   context.envelope.fields["exports"] = to_json(look.composed.exports);
   auto found = diagnose_desired(look.actual, request, look.composed, config_file);
-  std::ranges::move(exports::check_kerberos(context.system, request.exports), std::back_inserter(found));
+  std::ranges::move(exports::check_security(context.system, request.exports), std::back_inserter(found));
   if (auto reported = report_found(context, look, std::move(found),
                                    "the exports of sharefs.yaml cannot be put into force; nothing was changed");
       !reported)

@@ -7,7 +7,6 @@
 #include <array>
 #include <cerrno>
 #include <climits>
-#include <dirent.h>
 #include <linux/openat2.h>
 #include <memory>
 #include <optional>
@@ -246,7 +245,7 @@ tl::expected<Walked, WalkError> walk(int root, std::string_view path, const Walk
   return Walk(root, path, rule).run();
 }
 
-int list_names(Fd fd, std::vector<std::string>& into) {
+int for_each_name(Fd fd, const std::function<int(int directory, const dirent& entry)>& visit) {
   const auto close_directory = [](DIR* directory) { ::closedir(directory); };
   const std::unique_ptr<DIR, decltype(close_directory)> directory(fd ? ::fdopendir(fd.get()) : nullptr,
                                                                   close_directory);
@@ -255,8 +254,16 @@ int list_names(Fd fd, std::vector<std::string>& into) {
   [[maybe_unused]] const int owned_by_directory = fd.release();
   for (errno = 0; const dirent* one = ::readdir(directory.get()); errno = 0)
     if (const std::string_view name = one->d_name; name != "." && name != "..")
-      into.emplace_back(name);
+      if (const int stopped = visit(::dirfd(directory.get()), *one); stopped != 0)
+        return stopped;
   return errno;
+}
+
+int list_names(Fd fd, std::vector<std::string>& into) {
+  return for_each_name(std::move(fd), [&into](int, const dirent& entry) {
+    into.emplace_back(entry.d_name);
+    return 0;
+  });
 }
 
 } // namespace sharefs::sys

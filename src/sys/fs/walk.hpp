@@ -5,6 +5,8 @@
 #include "sys/process/fd.hpp"
 
 #include <cstdint>
+#include <dirent.h>
+#include <functional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -72,7 +74,10 @@ struct Walked {
 /// kernel's, after links. A missing name or directory is no error: see Walked.
 tl::expected<Walked, WalkError> walk(int root, std::string_view path, const WalkRule& rule = {});
 
-/// The names in the open directory `fd` (not O_PATH), without `.` and `..`, as they come. 0 or errno.
+/// Calls `visit` for each name in the open directory `fd` (not O_PATH) but `.` and `..`, as they come, while it returns
+/// 0. What it returned last, or errno.
+int for_each_name(Fd fd, const std::function<int(int directory, const dirent& entry)>& visit);
+/// The names themselves. 0 or errno.
 int list_names(Fd fd, std::vector<std::string>& into);
 
 } // namespace sharefs::sys

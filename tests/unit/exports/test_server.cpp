@@ -185,30 +185,6 @@ TEST_CASE("the server is looked at without systemd: processes of this network na
   CHECK(state.daemons == Lines{"rpc.mountd"});
 }
 
-TEST_CASE("Kerberos needs a keytab and who answers for the kernel") {
-  const auto lacking = [](const std::string& options, const std::string& entries) {
-    const auto system = test::ScriptedSystem::from_json(
-        R"({"entries": {"/proc/self/ns/net": {"kind": "symlink", "link_target": "net:[7]"})" + entries + "}}",
-        "/nonexistent");
-    REQUIRE(system);
-    Lines codes;
-    for (const auto& one : check_kerberos(**system, {make_export("/srv/a", "h", {options}, {})}))
-      codes.push_back(one.code + " " + one.message);
-    return codes;
-  };
-  const std::string running = R"(, "/proc": {"kind": "directory", "names": ["20"]},
-    "/proc/20/comm": {"kind": "file", "content": "gssproxy\n"},
-    "/proc/20/ns/net": {"kind": "symlink", "link_target": "net:[7]"})";
-  CHECK(lacking("rw,sec=sys", "").empty());
-  CHECK(
-      lacking("rw,sec=krb5p:sys", "") ==
-      Lines{
-          "SF155 `sec=krb5` needs /etc/krb5.keytab on this host: clients cannot mount it by Kerberos",
-          "SF155 `sec=krb5` needs gssproxy or rpc.svcgssd running on this host: clients cannot mount it by Kerberos"});
-  CHECK(lacking("sec=krb5", running).size() == 1);
-  CHECK(lacking("sec=krb5", running + R"(, "/etc/krb5.keytab": {"kind": "file"})").empty());
-}
-
 TEST_CASE("the server is looked at with systemd") {
   const auto state = probed(std::string(R"({"identity": {"systemd": true},
     "mountinfo": "20 1 0:5 / / rw - ext4 /dev/sda rw\n",

@@ -15,12 +15,6 @@ TEST_CASE("the command line of mount.nfs") {
   CHECK(parse_mount_command(7, "mount.nfs\0-o\0bg\0a:/b\0/c\0"s)->options == "bg");
 }
 
-TEST_CASE("only numbers are processes") {
-  test::ScriptedSystem system;
-  test::add_directory(system, "/proc", {"1", "42", "self", "1x", "-3", "bus"});
-  CHECK(process_ids(system, std::chrono::seconds(1)) == std::vector<int>{1, 42});
-}
-
 namespace {
 
 void add_process(test::ScriptedSystem& system, int pid, const std::string& comm, const std::string& command_line,
