@@ -24,7 +24,8 @@ Result<std::string> content_of(Entry entry, std::size_t limit) {
 
 } // namespace
 
-Files::Files(std::string root) : m_root(normalize_path(root)), m_mounts(std::make_shared<MountWatch>()) {}
+Files::Files(std::string root, std::chrono::milliseconds deadline)
+    : m_root(normalize_path(root)), m_deadline(deadline), m_mounts(std::make_shared<MountWatch>()) {}
 
 bool Files::root_may_hang() const {
   const auto table = mounts();
@@ -49,7 +50,7 @@ Fd Files::open_root() const {
 }
 
 Entry Files::entry(const EntryQuery& query) const {
-  return read_entries(*this, mounts().value_or(MountTable()), {{query}}).front();
+  return read_entries(*this, mounts().value_or(MountTable()), {{query}, m_deadline}).front();
 }
 
 Result<std::string> Files::read(const std::string& path, std::size_t limit) const {

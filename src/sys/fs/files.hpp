@@ -6,6 +6,7 @@
 #include "sys/fs/entry.hpp"
 #include "sys/mounts/mount_watch.hpp"
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -19,7 +20,8 @@ namespace sharefs::sys {
 /// installation tree never leads out of it.
 class Files {
  public:
-  explicit Files(std::string root = "/");
+  /// `deadline`: for a look at a path that may hang.
+  explicit Files(std::string root = "/", std::chrono::milliseconds deadline = std::chrono::seconds(3));
   [[nodiscard]] const std::string& root() const { return m_root; }
   [[nodiscard]] bool is_live() const { return m_root == "/"; }
   /// `path` as seen from outside the root.
@@ -62,6 +64,7 @@ class Files {
   Result<void> at(const std::string& path, WalkRule rule, const std::function<Result<void>(const Walked&)>& work) const;
 
   std::string m_root;
+  std::chrono::milliseconds m_deadline;
   std::shared_ptr<MountWatch> m_mounts;
 };
 
