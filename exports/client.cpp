@@ -31,8 +31,10 @@ std::optional<Network> parse_address(std::string text) {
 }
 
 std::string show(const Network& network, const Bytes& address) {
+  if (!network.v6)
+    return fmt::format("{}.{}.{}.{}", address[0], address[1], address[2], address[3]);
   std::array<char, INET6_ADDRSTRLEN> buffer{};
-  ::inet_ntop(network.v6 ? AF_INET6 : AF_INET, address.data(), buffer.data(), buffer.size());
+  ::inet_ntop(AF_INET6, address.data(), buffer.data(), buffer.size());
   return buffer.data();
 }
 

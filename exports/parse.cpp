@@ -50,7 +50,11 @@ Parts take_apart(const std::string& word) {
 
 class Parser {
  public:
-  Parser(std::string_view text, const std::string& name) : m_lexer(text), m_lines(text, name) { m_file.name = name; }
+  Parser(std::string_view text, const std::string& name) : m_lexer(text), m_lines(text, name) {
+    constexpr std::ptrdiff_t k_most = 1 << 16; // a file of empty lines needs no room
+    m_file.name = name;
+    m_file.exports.reserve(static_cast<std::size_t>(std::min(k_most, std::count(text.begin(), text.end(), '\n'))));
+  }
 
   ExportsFile run() {
     while (read_line())

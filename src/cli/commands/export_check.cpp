@@ -56,7 +56,7 @@ std::string meaning_of(const std::string& client) {
   const auto kind = exports::kind_of(client);
   if (kind == ClientKind::everyone)
     return "everyone";
-  if (!exports::canonical_address(client).empty())
+  if (kind == ClientKind::host && !exports::canonical_address(client).empty())
     return "address";
   if (kind != ClientKind::network)
     return exports::to_string(kind);
