@@ -42,9 +42,11 @@ void fit(std::vector<Layout>& columns, std::size_t width) {
 } // namespace
 
 void Table::add(std::vector<Cell> row) {
-  for (auto& cell : row)
+  for (auto& cell : row) {
     if (find_invisible(cell.text))
       cell.text = visible(cell.text);
+    cell.width = display_width(cell.text);
+  }
   m_rows.push_back(std::move(row));
 }
 
@@ -54,7 +56,7 @@ std::string Table::render(const ConsoleOptions& options) const {
     Layout layout{&m_columns[i], i, display_width(m_columns[i].name)};
     for (const auto& row : m_rows)
       if (i < row.size()) {
-        layout.width = std::max(layout.width, display_width(row[i].text));
+        layout.width = std::max(layout.width, row[i].width);
         layout.empty = layout.empty && (row[i].text.empty() || row[i].text == "-");
       }
     // For a person, a column that says nothing is noise; a script counts on it.
@@ -66,25 +68,25 @@ std::string Table::render(const ConsoleOptions& options) const {
 
   const bool colour = options.paints(options.out_terminal);
   std::string out;
+  const Cell none;
   const auto add_line = [&](const std::vector<Cell>& row) {
     std::size_t pending = 0; // blanks that only a further cell needs
     for (const auto& column : columns) {
-      const Cell none;
       const Cell& cell = column.index < row.size() ? row[column.index] : none;
-      const auto width = display_width(cell.text);
-      const auto text = width > column.width ? fit_width(cell.text, column.width) : cell.text;
-      const auto blanks = column.width - std::min(column.width, width);
-      if (!text.empty()) {
+      const auto blanks = column.width - std::min(column.width, cell.width);
+      if (!cell.text.empty())
         out.append(pending + (column.column->right ? blanks : 0), ' ');
-        out += colour ? painted(cell.colour, text, colour) : text; // add() has made it visible
-      }
-      pending = (text.empty() ? pending + column.width : column.column->right ? 0 : blanks) + 1;
+      if (!cell.text.empty() && (colour || cell.width > column.width))
+        out += painted(cell.colour, fit_width(cell.text, column.width), colour);
+      else
+        out += cell.text; // add() has made it visible
+      pending = (cell.text.empty() ? pending + column.width : column.column->right ? 0 : blanks) + 1;
     }
     out += '\n';
   };
   std::vector<Cell> names;
   for (const auto& column : m_columns)
-    names.push_back({column.name});
+    names.push_back({column.name, Colour::none, display_width(column.name)});
   add_line(names);
   for (const auto& row : m_rows)
     add_line(row);

@@ -9,6 +9,7 @@ namespace sharefs::ui {
 struct Cell {
   std::string text;
   Colour colour = Colour::none;
+  std::size_t width = 0; ///< in columns; Table::add() fills it in
 };
 
 /// Columns as wide as needed. On a terminal those without a value in any row are left out, and what does not fit its
