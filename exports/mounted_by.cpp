@@ -140,8 +140,8 @@ std::vector<std::string> notes_of_mounted(const std::vector<Export>& withdrawn, 
   const Clients clients(facts);
   std::vector<std::string> notes;
   for (const auto& [directory, entries] : directories) {
-    const auto loses = [&entries = entries, &clients](const std::string& host) {
-      return std::ranges::any_of(entries, [&](const Export* entry) { return may_be(host, *entry, clients); });
+    const auto loses = [&lost = entries, &clients](const std::string& host) {
+      return std::ranges::any_of(lost, [&](const Export* entry) { return may_be(host, *entry, clients); });
     };
     const auto superblock = superblock_of(directory, facts);
     std::set<std::string> version4;

@@ -155,7 +155,7 @@ Result<void> hold_locks(const Files& files, const LockRequest& request,
   if (!child)
     return fail(child.error());
   Holder holder(*child, request.deadline);
-  const auto talked = [&]() -> Result<void> {
+  auto talked = [&]() -> Result<void> {
     const auto made = holder.receive<int>();
     if (!made)
       return fail(made.error());
