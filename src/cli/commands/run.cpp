@@ -84,7 +84,7 @@ Result<void> report(Context& context, Diagnoses diagnoses, bool strict) {
     context.report(diagnoses);
     return {};
   }
-  const Diagnosis found = *stop;
+  Diagnosis found = *stop; // a copy: it is erased
   if (!context.flags.json)
     diagnoses.erase(stop);
   context.report(diagnoses);

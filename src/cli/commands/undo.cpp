@@ -61,7 +61,9 @@ int list_entries(Context& context, const std::vector<JournalEntry>& entries) {
 Result<std::optional<JournalEntry>> choose(const plan::Journal& journal, const Arguments& arguments) {
   if (arguments.positional.empty())
     return journal.latest();
-  return journal.load(arguments.positional.front()).map([](auto&& entry) { return std::optional(std::move(entry)); });
+  return journal.load(arguments.positional.front()).map([](JournalEntry&& entry) {
+    return std::optional(std::move(entry));
+  });
 }
 
 /// May it be taken back now?

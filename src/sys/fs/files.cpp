@@ -24,7 +24,7 @@ Result<std::string> content_of(Entry entry, std::size_t limit) {
 
 } // namespace
 
-Files::Files(std::string root, std::chrono::milliseconds deadline)
+Files::Files(const std::string& root, std::chrono::milliseconds deadline)
     : m_root(normalize_path(root)), m_deadline(deadline), m_mounts(std::make_shared<MountWatch>()) {}
 
 bool Files::root_may_hang() const {

@@ -21,7 +21,7 @@ namespace sharefs::sys {
 class Files {
  public:
   /// `deadline`: for a look at a path that may hang.
-  explicit Files(std::string root = "/", std::chrono::milliseconds deadline = std::chrono::seconds(3));
+  explicit Files(const std::string& root = "/", std::chrono::milliseconds deadline = std::chrono::seconds(3));
   [[nodiscard]] const std::string& root() const { return m_root; }
   [[nodiscard]] bool is_live() const { return m_root == "/"; }
   /// `path` as seen from outside the root.
