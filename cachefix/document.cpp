@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 
 namespace sharefs::cachefix {
 namespace {
@@ -54,7 +55,7 @@ Json document(const Argv& argv, const Sanitized& decision) {
     out["scripts"] = std::move(scripts);
   }
   Json changes = Json::array();
-  for (const Change& change : decision.changes)
+  for (const Decision& change : decision.changes())
     changes.push_back(Json{{"kind", to_string(change.kind)},
                            {"flag", to_utf8(change.flag)},
                            {"index", index_or_null(change.index)},
@@ -63,48 +64,68 @@ Json document(const Argv& argv, const Sanitized& decision) {
                            {"class", to_string(change.cache_class)},
                            {"action", to_string(change.action)},
                            {"rule", change.rule},
+                           {"implied", change.implied},
                            {"reason", to_utf8(change.reason)}});
   out["changes"] = std::move(changes);
   Json kept = Json::array();
-  for (const Kept& one : decision.kept)
+  for (const Decision& one : decision.kept())
     kept.push_back(Json{{"flag", to_utf8(one.flag)},
                         {"index", index_or_null(one.index)},
-                        {"value", to_utf8(one.value)},
+                        {"value", to_utf8(one.from.value_or(""))},
                         {"class", to_string(one.cache_class)},
                         {"reason", to_utf8(one.reason)}});
   out["kept"] = std::move(kept);
   Json set = Json::object();
   for (const auto& [name, value] : decision.set)
     set[to_utf8(name)] = to_utf8(value);
-  Json unset = Json::array();
-  for (const std::string& name : decision.unset)
-    unset.push_back(to_utf8(name));
-  out["environment"] = Json{{"set", std::move(set)}, {"unset", std::move(unset)}};
+  out["environment"] = Json{{"set", std::move(set)}, {"unset", Json::array()}};
   return out;
 }
 
-std::string describe(const Change& change) {
+std::string describe(const Decision& decision) {
   const auto quoted = [](const std::optional<std::string>& text) { return text ? shell_quote(*text) : std::string(); };
   std::string line;
-  switch (change.action) {
-  case ChangeAction::rewrite:
-    line = change.flag + " " + quoted(change.from) + " -> " + quoted(change.to);
+  switch (decision.action) {
+  case Action::rewrite:
+    line = decision.flag + " " + quoted(decision.from) + " -> " + quoted(decision.to);
     break;
-  case ChangeAction::drop:
-    line = change.flag + " " + quoted(change.from) + " dropped";
+  case Action::drop:
+    line = decision.flag + " " + quoted(decision.from) + " dropped";
     break;
-  case ChangeAction::set:
-    line = change.kind == ChangeKind::file ? change.flag + " written" : change.flag + "=" + quoted(change.to) + " set";
+  case Action::set:
+    line = decision.kind == ChangeKind::file ? decision.flag + " written"
+                                             : decision.flag + "=" + quoted(decision.to) + " set";
     break;
-  case ChangeAction::unset:
-    line = change.flag + " unset";
+  case Action::leave:
+  case Action::warn:
+    line = decision.flag + " " + quoted(decision.from) + " unchanged";
     break;
   }
-  return to_utf8(line) + ": " + change.reason;
+  return to_utf8(line) + ": " + decision.reason;
 }
 
-std::string describe(const Kept& kept) {
-  return to_utf8(kept.flag + " " + shell_quote(kept.value)) + " unchanged: " + kept.reason;
+std::vector<std::string> describe_changes(const Sanitized& decided) {
+  std::vector<std::string> lines;
+  std::vector<std::string> implied;
+  std::set<std::string> places;
+  for (const Decision& one : decided.changes()) {
+    if (!one.implied || one.kind != ChangeKind::environment) {
+      lines.push_back(describe(one));
+      continue;
+    }
+    implied.push_back(one.flag);
+    places.insert(one.stands_for);
+  }
+  constexpr std::size_t k_named = 3;
+  if (!implied.empty()) {
+    const std::size_t named = std::min(implied.size(), k_named);
+    std::string line = join({implied.begin(), implied.begin() + static_cast<std::ptrdiff_t>(named)}, ", ");
+    if (implied.size() > named)
+      line += " and " + std::to_string(implied.size() - named) + " more";
+    lines.push_back(line + " set to the node's own disk: their defaults lie on shared storage (" +
+                    to_utf8(*places.begin()) + (places.size() > 1 ? ", ..." : "") + ")");
+  }
+  return lines;
 }
 
 } // namespace sharefs::cachefix

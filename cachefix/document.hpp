@@ -10,8 +10,9 @@ namespace sharefs::cachefix {
 /// when a word is not UTF-8 (which stands as U+FFFD in all others).
 nlohmann::ordered_json document(const Argv& argv, const Sanitized& decision);
 
-/// One line per change: `--cache_dir /share/c -> /var/cache/...: REASON`.
-std::string describe(const Change& change);
-std::string describe(const Kept& kept);
+/// What is said about a decision: `--cache_dir /share/c -> /var/cache/...: REASON`, or why something was left.
+std::string describe(const Decision& decision);
+/// One line for each change, and one for all that nobody named: defaults that lie on shared storage.
+std::vector<std::string> describe_changes(const Sanitized& decided);
 
 } // namespace sharefs::cachefix

@@ -27,22 +27,22 @@ bool is_among(const std::vector<std::string>& hosts, const std::string& host) {
   return std::find(hosts.begin(), hosts.end(), host) != hosts.end();
 }
 
-/// The hosts of a file; none while it is not known, or where it cannot be read.
-std::vector<std::string> hosts_in_file(Draft& draft, const std::string& path) {
-  const auto* text = draft.text(path);
-  return text != nullptr && *text ? parse_hostfile(**text) : std::vector<std::string>{};
+/// The hosts of a file; none where it cannot be read.
+std::vector<std::string> hosts_in_file(Stakes& stakes, const std::string& path) {
+  const auto& text = stakes.text(path);
+  return text ? parse_hostfile(*text) : std::vector<std::string>{};
 }
 
 /// The hosts that one launcher starts the program on.
-std::vector<std::string> hosts_of_link(Draft& draft, const Program& program, const ChainLink& link) {
+std::vector<std::string> hosts_of_link(const Launch& launch, const Program& program, const ChainLink& link) {
   std::vector<std::string> found;
   std::string include, exclude;
   bool has_file = false;
   for (const GivenOption& option : link.options.given) {
     if (option.means == Means::hostfile) {
       has_file = true;
-      if (const auto path = draft.absolute(program, option.value))
-        found = hosts_in_file(draft, *path);
+      if (const auto path = launch.absolute(program, option.value))
+        found = hosts_in_file(launch.stakes, *path);
     } else if (option.means == Means::remote) {
       found = parse_host_list(option.value);
     } else if (option.name == "--include") {
@@ -52,7 +52,7 @@ std::vector<std::string> hosts_of_link(Draft& draft, const Program& program, con
     }
   }
   if (!has_file && !link.launcher->default_hostfile.empty())
-    found = hosts_in_file(draft, std::string(link.launcher->default_hostfile));
+    found = hosts_in_file(launch.stakes, std::string(link.launcher->default_hostfile));
   return filter_hosts(std::move(found), include, exclude);
 }
 
@@ -86,13 +86,45 @@ std::vector<std::string> filter_hosts(std::vector<std::string> hosts, std::strin
   return hosts;
 }
 
-std::vector<std::string> hosts_of(Draft& draft, const Walk& walk) {
+std::vector<std::string> hosts_of(const Launch& launch) {
   std::vector<std::string> hosts;
-  for (const Program& program : walk.programs)
+  for (const Program& program : launch.walk.programs)
     for (const std::size_t number : program.chain)
-      for (const std::string& host : hosts_of_link(draft, program, walk.chain[number]))
+      for (const std::string& host : hosts_of_link(launch, program, launch.walk.chain[number]))
         add_host(hosts, host);
   return hosts;
+}
+
+bool names_hosts(const Launch& launch, const ChainLink& link) {
+  const auto& given = link.options.given;
+  if (std::any_of(given.begin(), given.end(), [](const GivenOption& option) {
+        return option.means == Means::hostfile || option.means == Means::remote;
+      }))
+    return true;
+  return !link.launcher->default_hostfile.empty() &&
+         !hosts_in_file(launch.stakes, std::string(link.launcher->default_hostfile)).empty();
+}
+
+bool on_unknown_nodes(const Launch& launch, const ChainLink& link) {
+  const Program nobody;
+  const auto variable = [&](std::string_view name) { return launch.variable(nobody, name).value_or(""); };
+  if (link.launcher->tail == Tail::batch || link.launcher->carries == Carries::no)
+    return true;
+  if (link.launcher->name == "srun") // on the only node of a job it starts processes here
+    return variable("SLURM_JOB_NUM_NODES") != "1" || variable("SLURMD_NODENAME").empty();
+  if (link.launcher->carries != Carries::mpi || names_hosts(launch, link))
+    return false;
+  return (!variable("SLURM_JOB_ID").empty() && variable("SLURM_JOB_NUM_NODES") != "1") ||
+         !variable("PBS_NODEFILE").empty() || !variable("LSB_HOSTS").empty() || !variable("PE_HOSTFILE").empty();
+}
+
+bool runs_elsewhere(const Launch& launch, const Program& program) {
+  return launch.setting.elsewhere || std::any_of(program.chain.begin(), program.chain.end(), [&](std::size_t number) {
+           const ChainLink& link = launch.walk.chain[number];
+           const Carries carries = link.launcher->carries;
+           return carries == Carries::no ||
+                  ((carries == Carries::deepspeed || carries == Carries::mpi) && names_hosts(launch, link));
+         });
 }
 
 } // namespace sharefs::cachefix

@@ -1,6 +1,6 @@
 #pragma once
 // The hosts that a launcher will start the program on, as far as its command line and hostfile tell.
-#include "cachefix/draft.hpp"
+#include "cachefix/launch.hpp"
 
 namespace sharefs::cachefix {
 
@@ -13,7 +13,9 @@ std::vector<std::string> parse_host_list(std::string_view text);
 std::vector<std::string> filter_hosts(std::vector<std::string> hosts, std::string_view include,
                                       std::string_view exclude);
 
-/// Hosts of all launchers of a command line; a file that is not known yet is asked for.
-std::vector<std::string> hosts_of(Draft& draft, const Walk& walk);
+/// Hosts of all launchers of a command line.
+std::vector<std::string> hosts_of(const Launch& launch);
+/// Does the launcher start the program on other hosts, as its hostfile or list of hosts says?
+bool names_hosts(const Launch& launch, const ChainLink& link);
 
 } // namespace sharefs::cachefix

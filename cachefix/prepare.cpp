@@ -1,12 +1,10 @@
 #include "cachefix/prepare.hpp"
 
 #include "base/path.hpp"
+#include "base/random.hpp"
 #include "base/text.hpp"
 #include "plan/apply.hpp"
 #include "sys/fs/lock_probe.hpp"
-
-#include <fmt/format.h>
-#include <random>
 
 namespace sharefs::cachefix {
 namespace {
@@ -77,8 +75,7 @@ Result<std::string> write_copy(const sys::Files& files, const FileCopy& copy, ui
       if (written.error().code != ErrorCode::conflict)
         return fail(written.error());
     }
-    std::random_device source;
-    path = fmt::format("{}/.sharefs-{:08x}{:08x}-{}", parent_path(copy.path), source(), source(), base_name(copy.path));
+    path = parent_path(copy.path) + "/.sharefs-" + random_letters(16) + "-" + base_name(copy.path);
   }
   return fail(ErrorCode::conflict, path + ": somebody else makes files of this name");
 }
@@ -110,9 +107,19 @@ Result<void> prepare(sys::System& system, Sanitized& decision, const LocalRoot& 
       return fail(made.error());
   }
   for (const FileCopy& copy : decision.copies) {
-    const auto path = write_copy(files, copy, uid);
-    if (!path)
+    auto path = write_copy(files, copy, uid);
+    if (!path && copy.original.empty())
       return fail(path.error());
+    if (!path) {
+      decision.diagnoses.push_back({Severity::warning, "SF412", to_utf8(copy.original),
+                                    "a changed copy could not be made, so it is used as it is: " + path.error().message,
+                                    path.error().hint, ""});
+      path = copy.original;
+      std::erase_if(decision.decisions, [&](const Decision& one) { return one.to == copy.path; });
+    }
+    for (Decision& one : decision.decisions) // what is said is what is done
+      if (one.to)
+        rename_in(*one.to, copy.path, *path);
     for (std::string& word : decision.argv)
       rename_in(word, copy.path, *path);
     for (auto& [name, value] : decision.set)

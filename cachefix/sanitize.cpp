@@ -1,121 +1,209 @@
 #include "cachefix/sanitize.hpp"
 
 #include "base/text.hpp"
-#include "cachefix/draft.hpp"
 #include "cachefix/hosts.hpp"
-#include "cachefix/shell.hpp"
-#include "cachefix/shell_sanitize.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 namespace sharefs::cachefix {
 namespace {
 
-bool switched_off(const Facts& facts) {
-  return std::find(facts.environment.begin(), facts.environment.end(), "SHAREFS_CACHEFIX=0") != facts.environment.end();
+bool is_switched_off(const Setting& setting) {
+  return std::find(setting.environment.begin(), setting.environment.end(), "SHAREFS_CACHEFIX=0") !=
+         setting.environment.end();
+}
+
+/// A framework whose row goes by the name of a file must be imported where the file can be read.
+const Framework* framework_of(const Launch& launch, const Program& program) {
+  const Framework* framework = cachefix::framework_of(program, launch.argv);
+  const auto path = framework == nullptr || framework->imports.empty() ? std::nullopt : launch.script_path(program);
+  const auto* source = path && launch.stakes.any_shared() ? &launch.stakes.text(*path) : nullptr;
+  if (source == nullptr || !*source)
+    return framework;
+  bool imports = false;
+  each_word(framework->imports, ' ',
+            [&](std::string_view name) { imports = imports || (*source)->find(name) != std::string::npos; });
+  return imports ? framework : nullptr;
+}
+
+void append(Decisions& all, Decisions&& more) {
+  all.insert(all.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+}
+
+/// Is it a batch script, which some node runs some time?
+bool starts_later(const Launch& launch, const Program& program) {
+  return std::any_of(program.chain.begin(), program.chain.end(),
+                     [&](std::size_t number) { return launch.walk.chain[number].launcher->tail == Tail::batch; });
+}
+
+/// Of a batch script: what would be set around it is nothing that the node there knows of.
+Decisions only_said(Decisions decided) {
+  const auto change = std::find_if(decided.begin(), decided.end(), [](const Decision& one) { return one.is_change(); });
+  if (change == decided.end())
+    return decided;
+  const Decision said = warning(Severity::warning, "SF415", change->flag,
+                                "programs in the batch script use this cache on shared storage; nothing was changed",
+                                "put `sharefs run --` in front of them, or submit a copy by `sharefs cachefix script`");
+  std::erase_if(decided, [](const Decision& one) { return one.is_change(); });
+  decided.push_back(said);
+  return decided;
+}
+
+Decisions decide_program(const Launch& launch, const Program& program, const Framework* framework,
+                         std::vector<ScriptFound>& scripts) {
+  if (program.kind == ProgramKind::shell) {
+    Decisions decisions = decide_variables(launch, program, framework, {});
+    if (auto inside = decide_shell(launch, program, decisions, scripts))
+      append(decisions, *std::move(inside));
+    return decisions;
+  }
+  Decisions decisions = decide_flags(launch, program, framework);
+  auto script = decide_shell(launch, program, decisions, scripts);
+  append(decisions, script ? *std::move(script) : decide_variables(launch, program, framework, decisions));
+  return starts_later(launch, program) ? only_said(std::move(decisions)) : decisions;
+}
+
+/// The launcher of a program that starts it on nodes that are not known now; nullptr: there is none. A batch script is
+/// not started by its words.
+const ChainLink* unknown_starter(const Launch& launch, const Program& program) {
+  for (const std::size_t number : program.chain)
+    if (const ChainLink& link = launch.walk.chain[number];
+        link.launcher->tail != Tail::batch && on_unknown_nodes(launch, link))
+      return &link;
+  return nullptr;
+}
+
+/// In place of what was decided here, for a program that starts on nodes that are not known now: sharefs decides there,
+/// by what it finds there.
+Decisions on_the_node(const Launch& launch, const Program& program, const ChainLink* starter, Decisions decided) {
+  const bool batch = starter == nullptr;
+  if (std::none_of(decided.begin(), decided.end(), [](const Decision& one) { return one.is_change(); }) ||
+      !launch.setting.editable || (batch && (!launch.setting.unknown_nodes || program.kind == ProgramKind::shell)))
+    return decided;
+  const std::string by = batch ? "the batch system" : starter->name;
+  const auto change = std::find_if(decided.begin(), decided.end(), [](const Decision& one) { return one.is_change(); });
+  const std::string flag = change->flag;
+  std::erase_if(decided, [](const Decision& one) { return one.action != Action::leave; });
+  if (launch.rules.node.empty()) {
+    decided.push_back(warning(Severity::warning, "SF421", by,
+                              "starts it on nodes that are not known now, where sharefs may not be installed, so `" +
+                                  flag + "` was left on shared storage",
+                              "install sharefs in /usr or on the share, or put `sharefs run --` behind it"));
+    return decided;
+  }
+  // Behind the starter, or behind the assignments in front of a command of shell text.
+  std::size_t at = program.index;
+  for (auto number = program.chain.rbegin(); number != program.chain.rend(); ++number) {
+    const ChainLink& link = launch.walk.chain[*number];
+    if (&link == starter || (batch && link.launcher->assignments && link.index == 0))
+      break;
+    at = link.index;
+  }
+  Decision decision;
+  decision.action = Action::set;
+  decision.flag = by;
+  decision.to = join(launch.rules.node, " ");
+  decision.rule = "node";
+  decision.reason = "it starts on nodes that are not known now: sharefs looks and decides there";
+  decision.edits = {{at, false, 0, 0, "", launch.rules.node}};
+  decided.push_back(std::move(decision));
+  return decided;
 }
 
 } // namespace
 
-const char* to_string(ChangeKind kind) {
-  static constexpr const char* k_names[] = {"argument", "environment", "file"};
-  return k_names[static_cast<std::size_t>(kind)];
-}
-
-const char* to_string(ChangeAction action) {
-  static constexpr const char* k_names[] = {"rewrite", "drop", "set", "unset"};
-  return k_names[static_cast<std::size_t>(action)];
-}
-
-void sanitize_draft(Draft& draft) {
-  const Walk walk = cachefix::walk(draft.argv, draft.facts.directory);
-  draft.out.argv = draft.argv;
-  for (const ChainLink& link : walk.chain)
-    draft.out.chain.emplace_back(link.name, link.index);
-  draft.out.understood = walk.understood;
-  std::vector<const Framework*> known;
-  for (const Program& program : walk.programs) {
-    known.push_back(framework_of(program, draft.argv));
+Found decide(const Argv& argv, const Setting& setting, Stakes& stakes, const Rules& rules) {
+  Found found;
+  found.walk = walk(argv, setting.directory, [&stakes](const std::string& program) {
+    return stakes.any_shared() ? stakes.help(program) : std::string();
+  });
+  const Launch launch{argv, found.walk, setting, stakes, rules};
+  std::vector<const Framework*> frameworks;
+  for (const Program& program : found.walk.programs) {
+    frameworks.push_back(framework_of(launch, program));
     if (program.kind != ProgramKind::shell)
-      draft.out.scripts.push_back(
-          {program.index, program.name, known.back() == nullptr ? "" : std::string(known.back()->name)});
+      found.scripts.push_back(
+          {program.index, program.name, frameworks.back() == nullptr ? "" : std::string(frameworks.back()->name)});
   }
-  if (!draft.rules.enabled || switched_off(draft.facts))
-    return;
-  draft.out.diagnoses = walk.problems;
-  if (!walk.understood)
-    return;
-  for (std::size_t i = 0; i < walk.programs.size(); ++i) {
-    sanitize_flags(draft, walk, walk.programs[i], known[i]);
-    sanitize_shell_program(draft, walk, walk.programs[i]);
+  const bool sees_to_itself = std::any_of(found.walk.chain.begin(), found.walk.chain.end(),
+                                          [](const ChainLink& link) { return link.launcher->name == "sharefs"; });
+  if (!rules.enabled || is_switched_off(setting) || sees_to_itself || !stakes.any_shared())
+    return found;
+  for (const Diagnosis& problem : found.walk.problems) {
+    found.decisions.push_back(warning(problem.severity, problem.code, problem.subject, problem.message, problem.hint));
   }
-  for (const Program& program : walk.programs)
-    sanitize_variables(draft, walk, program);
-  propagate(draft, walk);
-  if (!draft.out.directories.empty())
-    draft.out.hosts = hosts_of(draft, walk);
-  draft.out.argv = draft.final_argv();
+  if (!found.walk.understood)
+    return found;
+  Decisions decided;
+  for (std::size_t i = 0; i < found.walk.programs.size(); ++i) {
+    const Program& program = found.walk.programs[i];
+    append(decided, on_the_node(launch, program, unknown_starter(launch, program),
+                                decide_program(launch, program, frameworks[i], found.scripts)));
+  }
+  append(decided, carry(launch, decided));
+  append(found.decisions, std::move(decided));
+  return found;
 }
 
-/// `bash -c` and `sbatch --wrap` are looked into and changed; script files are looked into only: the file stays as it
-/// is.
-void sanitize_shell_program(Draft& draft, const Walk& walk, const Program& program) {
-  const bool script = program.name.ends_with(".sh") || program.name.ends_with(".bash") ||
-                      program.name.ends_with(".slurm") || program.name.ends_with(".sbatch");
-  const bool by_shell = !program.chain.empty() && !program.python &&
-                        (walk.chain[program.chain.back()].launcher->tail == Tail::shell ||
-                         walk.chain[program.chain.back()].launcher->tail == Tail::batch);
-  ShellScope scope;
-  scope.directory = program.directory;
-  scope.depth = draft.depth;
-  scope.elsewhere = runs_elsewhere(draft, walk, program);
-  if (program.kind == ProgramKind::shell) {
-    const auto carried = can_carry(draft, walk, program);
-    scope.carries = carried.value_or(false);
-    scope.alone = draft.alone && walk.has_one_program();
-    scope.index = program.index;
-    scope.subject = program.chain.empty() ? "shell text" : walk.chain[program.chain.back()].name;
-    std::vector<ScriptFound> programs;
-    const auto changed = sanitize_shell(draft, program.name, scope, programs);
-    draft.out.scripts.insert(draft.out.scripts.end(), programs.begin(), programs.end());
-    if (changed) {
-      const std::string& word = draft.argv[program.index];
-      draft.replace(program.index, word.size() - program.name.size(), program.name.size(), *changed);
+Sanitized assemble(const Argv& argv, Decisions decisions, Stakes& stakes) {
+  Sanitized out;
+  out.argv = edited(argv, decisions);
+  bool explicit_error = false;
+  for (Decision& one : decisions) {
+    if (one.diagnosis) {
+      explicit_error = explicit_error || one.diagnosis->severity == Severity::error;
+      add_once(out.diagnoses, *std::move(one.diagnosis));
+      continue;
     }
-    return;
+    if (one.variable && one.kind == ChangeKind::environment)
+      out.set[one.flag] = *one.to;
+    if (!one.directory.empty()) {
+      add_once(out.directories, one.directory);
+      out.origins[one.directory] = one.stands_for;
+    }
+    for (ModelLink& link : one.links)
+      add_once(out.links, std::move(link));
+    if (one.copy)
+      add_once(out.copies, *one.copy);
+    add_once(out.decisions, std::move(one));
   }
-  if (program.python || (!by_shell && !script) || program.name.find(k_unknown_part) != std::string::npos ||
-      !draft.any_shared())
-    return;
-  const auto path = draft.absolute(program, program.name);
-  const auto* text = path ? draft.text(*path) : nullptr;
-  if (text == nullptr || !*text)
-    return;
-  Draft inner(draft.argv, draft.facts, draft.rules);
-  inner.depth = draft.depth;
-  scope.subject = program.name;
-  std::vector<ScriptFound> programs;
-  (void)sanitize_shell(inner, **text, scope, programs);
-  draft.out.questions.merge(std::move(inner.out.questions));
-  for (const Change& change : inner.out.changes)
-    if (change.kind == ChangeKind::argument && change.action != ChangeAction::set)
-      draft.diagnose(Severity::warning, "SF415", program.name,
-                     "`" + change.flag + "` in it lies on shared storage; the file was not changed",
-                     "run `sharefs cachefix script " + shell_quote(program.name) +
-                         " --write COPY --yes` and start the copy, or put `sharefs run --` into it");
+  if (explicit_error) // it says the same of what nobody named
+    std::erase_if(out.diagnoses,
+                  [](const Diagnosis& one) { return one.code == "SF405" && one.severity == Severity::warning; });
+  if (const auto& local = stakes.local_if_asked(); local && !local->directory.empty() && !out.directories.empty())
+    std::ranges::move(diagnose(*local, Severity::error), std::back_inserter(out.diagnoses));
+  return out;
 }
 
-Sanitized sanitize(const Argv& argv, const Facts& facts, const Rules& rules) {
-  Draft draft(argv, facts, rules);
-  sanitize_draft(draft);
-  if (facts.local && facts.local->directory.empty())
-    draft.diagnose(Severity::error, "SF405", "caches.local",
-                   "no directory on this host's own disks can hold the caches: " + facts.local->problem,
-                   facts.local->hint);
-  else if (facts.local && !facts.local->problem.empty() && !draft.out.directories.empty())
-    draft.diagnose(Severity::info, "SF414", facts.local->directory, "holds the caches, because " + facts.local->problem,
-                   facts.local->hint);
-  return std::move(draft.out);
+Decisions Sanitized::changes() const {
+  Decisions all;
+  std::copy_if(decisions.begin(), decisions.end(), std::back_inserter(all),
+               [](const Decision& one) { return one.is_change(); });
+  return all;
+}
+
+Decisions Sanitized::kept() const {
+  Decisions all;
+  std::copy_if(decisions.begin(), decisions.end(), std::back_inserter(all),
+               [](const Decision& one) { return one.action == Action::leave; });
+  return all;
+}
+
+Sanitized sanitize(const Argv& argv, const Start& start, Stakes& stakes, const Rules& rules) {
+  Setting setting;
+  setting.environment = start.environment;
+  setting.directory = start.directory;
+  setting.home = start.home;
+  Found found = decide(argv, setting, stakes, rules);
+  Sanitized out = assemble(argv, std::move(found.decisions), stakes);
+  for (const ChainLink& link : found.walk.chain)
+    out.chain.emplace_back(link.name, link.index);
+  out.scripts = std::move(found.scripts);
+  out.understood = found.walk.understood;
+  if (!out.directories.empty())
+    out.hosts = hosts_of({argv, found.walk, setting, stakes, rules});
+  return out;
 }
 
 } // namespace sharefs::cachefix

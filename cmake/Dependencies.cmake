@@ -7,9 +7,12 @@ find_package(tl-expected REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(yaml-cpp REQUIRED)
 find_package(CLI11 REQUIRED)
+set(OPENSSL_USE_STATIC_LIBS TRUE) # one function of it: see src/sys/fs/sha256.cpp
+find_package(OpenSSL REQUIRED COMPONENTS Crypto)
 find_path(SHAREFS_DTL dtl/dtl.hpp REQUIRED) # headers only
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(libutf8proc REQUIRED IMPORTED_TARGET libutf8proc)
+pkg_check_modules(libxxhash REQUIRED IMPORTED_TARGET libxxhash)
 
 # Loading shared libraries is most of what `sharefs run` adds to its command (tests/bench/startup.md).
 option(SHAREFS_STATIC_LIBRARIES "Link statically what Debian has as archive or headers, all but libc" OFF)
@@ -28,7 +31,9 @@ function(sharefs_dependency name target)
 endfunction()
 
 sharefs_dependency(acl acl)
+sharefs_dependency(crypto OpenSSL::Crypto)
 sharefs_dependency(utf8proc PkgConfig::libutf8proc)
+sharefs_dependency(xxhash PkgConfig::libxxhash)
 sharefs_dependency(yaml-cpp yaml-cpp)
 add_library(dependency_spdlog INTERFACE)
 add_library(sharefs::spdlog ALIAS dependency_spdlog)

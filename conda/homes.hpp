@@ -9,6 +9,13 @@
 
 namespace sharefs::conda {
 
+/// Users who have conda in the same place.
+struct Homes {
+  std::vector<std::string> users;
+  std::string conda; ///< below each home, or an absolute path: one installation for all of them
+  friend bool operator==(const Homes&, const Homes&) = default;
+};
+
 /// Asks one user after the other, one child for each. A file system that did not answer one of them is not asked again.
 class HomeReader {
  public:

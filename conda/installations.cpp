@@ -1,7 +1,5 @@
 #include "conda/installations.hpp"
 
-#include "conda/homes.hpp"
-
 #include "base/path.hpp"
 #include "base/text.hpp"
 
@@ -80,6 +78,14 @@ std::optional<Entry> find_installations_at(const std::vector<std::string>& paths
   return problem;
 }
 
+/// Where the user has conda by `conda.homes`; empty: that does not name him.
+std::string place_of(const sys::User& user, const std::vector<Homes>& homes) {
+  for (const auto& [users, conda] : homes)
+    if (std::ranges::find(users, user.name) != users.end())
+      return normalize_path(conda, user.home);
+  return {};
+}
+
 Diagnosis unread(const Entry& home) {
   return {Severity::warning,
           "SF312",
@@ -115,7 +121,8 @@ std::vector<std::string> environment_directories(std::string_view condarc) {
   return found;
 }
 
-Installations find_installations(sys::System& system, const std::vector<sys::User>& users) {
+Installations find_installations(sys::System& system, const std::vector<sys::User>& users,
+                                 const std::vector<Homes>& places) {
   HomeReader reader(system, system.mounts().value_or(sys::MountTable()));
   std::vector<const sys::User*> asked;
   std::vector<std::string> homes;
@@ -132,6 +139,11 @@ Installations find_installations(sys::System& system, const std::vector<sys::Use
     std::vector<std::string> paths;
     for (const auto name : k_below_home)
       paths.push_back(join_path(home, name));
+    if (auto own = place_of(user, places); is_under(own, homes[index]) && own != homes[index]) {
+      own = home + own.substr(homes[index].size());
+      if (std::ranges::find(paths, own) == paths.end())
+        paths.push_back(std::move(own));
+    }
     std::vector<Installation> installations;
     auto problem = found[index].hung()
                        ? std::optional(found[index])
@@ -150,14 +162,18 @@ Installations find_installations(sys::System& system, const std::vector<sys::Use
         all.directories.push_back({user.name, std::move(path)});
     for (auto& installation : installations) {
       installation.user = user.name;
-      installation.below = base_name(installation.path);
+      installation.below = installation.path.substr(home == "/" ? 1 : home.size() + 1);
       installation.path = join_path(homes[index], installation.below);
       all.found.push_back(std::move(installation));
     }
   }
+  std::vector<std::string> paths{k_of_host.begin(), k_of_host.end()};
+  for (const auto& user : users)
+    if (auto own = place_of(user, places); own.starts_with('/') && !is_under(own, normalize_path(user.home)) &&
+                                           std::ranges::find(paths, own) == paths.end())
+      paths.push_back(std::move(own));
   find_installations_at(
-      {k_of_host.begin(), k_of_host.end()},
-      [&](auto queries) { return system.entries({.queries = std::move(queries)}); }, all.found);
+      paths, [&](auto queries) { return system.entries({.queries = std::move(queries)}); }, all.found);
   return all;
 }
 

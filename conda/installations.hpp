@@ -1,6 +1,7 @@
 #pragma once
 // Conda installations on this host: for `sharefs init`, which writes what it finds into sharefs.yaml.
 #include "base/diagnosis.hpp"
+#include "conda/homes.hpp"
 #include "sys/system.hpp"
 
 #include <string>
@@ -40,9 +41,10 @@ struct Installations {
   friend bool operator==(const Installations&, const Installations&) = default;
 };
 
-/// The usual places (miniconda3, anaconda3, miniforge3, mambaforge, micromamba, .conda, ...) below the home of each
-/// user, read as that user (see homes.hpp); then those below /opt and /usr/local. No link below a home is followed. As
-/// a user other than root only the own home is read.
-Installations find_installations(sys::System& system, const std::vector<sys::User>& users);
+/// `places`, and the usual ones (miniconda3, anaconda3, miniforge3, mambaforge, micromamba, .conda, ...)
+/// below the home of each user, read as that user (see homes.hpp); then those below /opt and /usr/local. No link below
+/// a home is followed. As a user other than root only the own home is read.
+Installations find_installations(sys::System& system, const std::vector<sys::User>& users,
+                                 const std::vector<Homes>& places = {});
 
 } // namespace sharefs::conda

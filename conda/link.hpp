@@ -4,6 +4,8 @@
 //   diagnose what stands in the way of the request (SF3xx)
 //   plan     the steps, one group per home
 #include "base/diagnosis.hpp"
+#include "conda/condarc.hpp"
+#include "conda/homes.hpp"
 #include "plan/plan.hpp"
 #include "sys/system.hpp"
 
@@ -35,17 +37,21 @@ struct LinkRequest {
   std::string store;                     ///< absolute, normalized, as config checks it; so are all names
   std::vector<std::string> environments; ///< to link or unlink; for LinkStyle::whole those that the store should hold
   bool all = true;                       ///< every environment: unlink may also remove a link of the whole `envs`
-  std::vector<std::string> users;        ///< whose homes
-  std::string conda;                     ///< the installation, below each home or absolute
+  std::vector<Homes> homes;              ///< in which; no user twice
   std::vector<Share> shares;
-  bool backup = false; ///< move aside what is in the way
+  bool backup = false;                      ///< move aside what is in the way
+  bool condarc = false;                     ///< the store in `envs_dirs` of each user's .condarc, and no link
+  std::vector<EnvsVariable> variables = {}; ///< that are set for the user who runs this
 };
 
 /// An environment in the store.
 struct StoredEnvironment {
   std::string name;
-  sys::Entry entry; ///< STORE/NAME, links followed
-  sys::Entry meta;  ///< its conda-meta
+  sys::Entry entry;            ///< STORE/NAME, links followed
+  sys::Entry meta;             ///< its conda-meta
+  sys::Entry python, program;  ///< its bin/python, and where that leads
+  sys::Entry script;           ///< its bin/pip, links followed, with the first bytes
+  sys::Entry interpreter = {}; ///< that the script names, links followed; without a path: none
 };
 
 /// The directory on the share that holds the environments. Checked before any link is made, because a link into a share
@@ -61,7 +67,7 @@ struct StoreState {
 StoreState probe_store(sys::System& system, const sys::MountTable& mounts, const LinkRequest& request,
                        const std::vector<sys::User>& readers);
 
-/// SF301 to SF305. Errors are what stops a link from being made.
+/// SF301 to SF305, SF307. Errors are what stops a link from being made.
 Diagnoses diagnose_store(const StoreState& state);
 
 /// What lies where a link should be.
@@ -73,6 +79,7 @@ struct Place {
   bool dangling = false;      ///< a link that leads nowhere, and never into an unmounted share
   bool is_source = false;     ///< not a link, but what the link would lead to, or a directory above it
   std::string backup = {};    ///< name of the newest backup beside it; empty: none
+  std::string unusable = {};  ///< why the user cannot run what the link would lead to
 
   /// The `envs` directory without entries.
   [[nodiscard]] bool is_empty() const {
@@ -103,6 +110,13 @@ enum class HomeProblem {
   not_directory,
 };
 
+/// For LinkRequest::condarc.
+struct CondarcState {
+  sys::Entry file;                     ///< ~/.condarc, not followed, with its content
+  std::string own;                     ///< the user's own first directory of environments
+  std::vector<EnvsVariable> variables; ///< that may be set in the user's shells
+};
+
 /// One installation of conda: of a user, or one for all of the host.
 struct HomeState {
   std::string name;                 ///< the user, or the path of an installation outside of the homes
@@ -112,6 +126,7 @@ struct HomeState {
   sys::Entry where; ///< what the problem is about; for an unknown user `detail` may have a hint
   Place envs;
   std::vector<Place> environments; ///< as requested; empty unless `envs` is a directory or missing
+  std::optional<CondarcState> condarc;
 };
 
 struct LinkState {

@@ -22,19 +22,19 @@ struct ProblemText {
 };
 constexpr std::array<ProblemText, 7> k_problems{{
     {HomeProblem::unknown_user, Severity::error, "SF310", "this host does not know the user",
-     "correct `conda.homes.users`, or make the user on this host", true},
+     "correct `conda.homes`, or make the user on this host", true},
     {HomeProblem::no_answer, Severity::error, "SF312", "the home does not answer (%)", "is its server down?", true},
     {HomeProblem::unreadable, Severity::error, "SF312", "the user may not read it: %",
      "the directory has to belong to the user, who needs all permissions on it", true},
     {HomeProblem::no_home, Severity::error, "SF313", "the user has no home directory here", "are the homes mounted?",
      true},
     {HomeProblem::no_installation, Severity::error, "SF314", "there is no conda installation",
-     "install conda there, or correct `conda.homes.conda`", false},
+     "install conda there, or correct `conda` in `conda.homes`", false},
     {HomeProblem::not_directory, Severity::error, "SF314", "it is not a directory, so there is no conda installation",
-     "correct `conda.homes.conda`", false},
+     "correct `conda` in `conda.homes`", false},
     {HomeProblem::link_on_the_way, Severity::error, "SF315",
      "it is a symbolic link to `%`; sharefs follows no link below a home",
-     "name the real directory in `conda.homes.conda`, or move the installation to this place", false},
+     "name the real directory as `conda` in `conda.homes`, or move the installation to this place", false},
 }};
 
 std::string filled(std::string_view text, const std::string& detail) {
@@ -99,7 +99,7 @@ Diagnoses diagnose(const LinkState& state, const LinkRequest& request) {
     pending = pending || decision.summary == HomeSummary::pending;
     std::ranges::move(decision.found, std::back_inserter(of_homes));
   }
-  if (pending && request.verb == Verb::link && request.style == LinkStyle::whole)
+  if (pending && !request.condarc && request.verb == Verb::link && request.style == LinkStyle::whole)
     found.push_back(whole_is_shared(request));
   std::ranges::move(left_to_root(state), std::back_inserter(found));
   std::ranges::move(of_homes, std::back_inserter(found));

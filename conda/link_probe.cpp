@@ -1,11 +1,11 @@
 #include "conda/backup_name.hpp"
-#include "conda/homes.hpp"
-#include "conda/link.hpp"
+#include "conda/condarc_link.hpp"
 
 #include "base/path.hpp"
 #include "base/text.hpp"
 
 #include <algorithm>
+#include <set>
 
 namespace sharefs::conda {
 
@@ -48,6 +48,10 @@ class LinkProbe {
     const auto envs = queries.size() - 1;
     for (const auto& name : m_request.environments)
       queries.push_back({.path = join_path(queries[envs].path, name), .links = sys::Links::none});
+    const auto stored = queries.size();
+    if (m_request.verb == LinkRequest::Verb::link) // as this user: 0700 above it, a group that is not theirs
+      for (const auto& name : m_request.environments)
+        queries.push_back({.path = join_path(m_request.store, name + "/bin/python"), .follow = true});
     auto entries = m_reader.read(home.actor->user, std::move(queries));
     for (std::size_t index = 0; index < envs; ++index)
       if (const auto problem = problem_of(entries[index], index == 0 && home.conda != home.actor->beneath);
@@ -64,6 +68,8 @@ class LinkProbe {
       for (std::size_t index = 0; index < m_request.environments.size(); ++index)
         if (!add_environment(home, m_request.environments[index], std::move(entries[envs + 1 + index])))
           return;
+    for (std::size_t index = 0; index < home.environments.size() && stored + index < entries.size(); ++index)
+      home.environments[index].unusable = reason_to_fail(home.actor->user, entries[stored + index]);
     if (m_request.verb == LinkRequest::Verb::link) // unlink removes only what leads to the store
       follow_links(home);
   }
@@ -153,7 +159,7 @@ class LinkProbe {
   const std::optional<StoreState>& m_store;
 };
 
-HomeState home_of(sys::System& system, const LinkRequest& request, const sys::Identity& self, const std::string& name) {
+HomeState home_of(sys::System& system, const std::string& conda, const sys::Identity& self, const std::string& name) {
   HomeState home;
   home.name = name;
   const auto user = system.user(name);
@@ -163,7 +169,7 @@ HomeState home_of(sys::System& system, const LinkRequest& request, const sys::Id
     return home;
   }
   home.actor = plan::Actor{*user, normalize_path(user->home)};
-  home.conda = normalize_path(request.conda, user->home);
+  home.conda = normalize_path(conda, user->home);
   home.where.path = user->home;
   if (self.uid != 0 && self.uid != user->uid)
     home.problem = HomeProblem::needs_root;
@@ -173,7 +179,7 @@ HomeState home_of(sys::System& system, const LinkRequest& request, const sys::Id
 }
 
 /// An absolute path is one installation: of the user whose home it lies in, or of the host.
-std::vector<HomeState> one_installation(const LinkRequest& request, const sys::Identity& self,
+std::vector<HomeState> one_installation(const std::string& conda, const sys::Identity& self,
                                         std::vector<HomeState> homes) {
   const auto owner = std::ranges::find_if(homes, [](const HomeState& home) {
     return home.actor && home.actor->beneath != "/" && is_under(home.conda, home.actor->beneath);
@@ -181,7 +187,7 @@ std::vector<HomeState> one_installation(const LinkRequest& request, const sys::I
   if (owner != homes.end())
     return {std::move(*owner)};
   HomeState host;
-  host.name = host.conda = normalize_path(request.conda);
+  host.name = host.conda = normalize_path(conda);
   host.actor = plan::Actor{{self.user, self.uid, self.gid, {self.gid}, self.home}, host.conda};
   return {std::move(host)};
 }
@@ -215,13 +221,32 @@ void find_homes(HomeReader& reader, std::vector<HomeState>& homes, const std::ve
     else if (home.conda == home.actor->beneath && reader.as_root())
       act_as_owner(home, found[index], users);
     else if (home.conda != home.actor->beneath && found[index].exists()) {
-      home.conda = normalize_path(found[index].resolved + home.conda.substr(home.actor->beneath.size()));
+      if (is_under(home.conda, home.actor->beneath))
+        home.conda = normalize_path(found[index].resolved + home.conda.substr(home.actor->beneath.size()));
       home.actor->beneath = found[index].resolved;
     }
   }
 }
 
+/// One installation that two entries of `conda.homes` name is one.
+void drop_second_names(std::vector<HomeState>& homes) {
+  std::set<std::string> known;
+  std::erase_if(homes, [&](const HomeState& home) {
+    return home.problem == HomeProblem::none && !known.insert(home.conda).second;
+  });
+}
+
 } // namespace
+
+std::string reason_to_fail(const sys::User& user, const Entry& python) {
+  if (python.kind == EntryKind::unknown)
+    return reason_of(python);
+  const bool in_group = std::ranges::find(user.groups, python.gid) != user.groups.end();
+  const auto needed = python.uid == user.uid ? 0100U : in_group ? 0010U : 0001U;
+  return python.kind == EntryKind::file && user.uid != 0 && (python.mode & needed) == 0
+             ? "mode " + format_mode(python.mode)
+             : "";
+}
 
 Result<LinkState> probe(sys::System& system, const LinkRequest& request) {
   const auto self = system.identity();
@@ -231,11 +256,15 @@ Result<LinkState> probe(sys::System& system, const LinkRequest& request) {
   LinkState state;
   state.now = system.now();
   std::vector<sys::User> users;
-  for (const auto& name : request.users)
-    if (state.homes.push_back(home_of(system, request, self, name)); state.homes.back().actor)
-      users.push_back(state.homes.back().actor->user);
-  if (request.conda.starts_with('/'))
-    state.homes = one_installation(request, self, std::move(state.homes));
+  for (const auto& place : request.homes) {
+    std::vector<HomeState> homes;
+    for (const auto& name : place.users)
+      if (homes.push_back(home_of(system, place.conda, self, name)); homes.back().actor)
+        users.push_back(homes.back().actor->user);
+    if (place.conda.starts_with('/') && !request.condarc)
+      homes = one_installation(place.conda, self, std::move(homes));
+    std::ranges::move(homes, std::back_inserter(state.homes));
+  }
   if (request.verb == LinkRequest::Verb::link) {
     state.store = probe_store(system, *mounts, request, users);
     if (has_errors(diagnose_store(*state.store)))
@@ -243,9 +272,17 @@ Result<LinkState> probe(sys::System& system, const LinkRequest& request) {
   }
   HomeReader reader(system, *mounts);
   find_homes(reader, state.homes, users);
+  std::vector<EnvsVariable> variables;
+  if (!request.condarc)
+    drop_second_names(state.homes);
+  else if (request.verb == LinkRequest::Verb::link)
+    variables = host_envs_variables(system);
+  variables.insert(variables.end(), request.variables.begin(), request.variables.end());
   LinkProbe homes(reader, *mounts, request, state.store);
   for (auto& home : state.homes)
-    if (home.problem == HomeProblem::none)
+    if (home.problem == HomeProblem::none && request.condarc)
+      read_condarc(reader, request, variables, home);
+    else if (home.problem == HomeProblem::none)
       homes.read(home);
   return state;
 }

@@ -1,5 +1,6 @@
 #include "conda/homes.hpp"
 #include "conda/link.hpp"
+#include "conda/running.hpp"
 
 #include "base/path.hpp"
 #include "base/text.hpp"
@@ -14,6 +15,7 @@ namespace {
 using sys::EntryKind;
 
 constexpr std::size_t k_readers_to_try = 4;
+constexpr std::size_t k_first_lines = 1024;
 
 bool is_denied(const sys::Entry& entry) {
   return entry.error_number == EACCES || entry.error_number == EPERM;
@@ -73,8 +75,33 @@ std::optional<Diagnosis> diagnose_directory(const StoreState& state) {
   return std::nullopt;
 }
 
+/// Its programs would not start, whoever links to it.
+Diagnoses diagnose_interpreter(const StoredEnvironment& environment) {
+  const auto& python = environment.python;
+  if (python.kind == EntryKind::symlink && environment.program.kind == EntryKind::missing)
+    return {error("SF307", python.path, "it leads to `" + python.link_target + "`, which is not there",
+                  "see what is missing", "sharefs conda verify " + shell_quote(environment.entry.path))};
+  const auto& interpreter = environment.interpreter;
+  if (interpreter.path.empty())
+    return {};
+  if (interpreter.kind == EntryKind::missing)
+    return {error("SF307", environment.script.path,
+                  "it is run by `" + to_utf8(interpreter.path) + "`, which is not there (bad interpreter)",
+                  "make its files name the place where it lies",
+                  "sharefs conda verify " + shell_quote(environment.entry.path) + " --repair")};
+  if (interpreter.exists() && !is_under(interpreter.resolved, environment.entry.resolved) &&
+      !is_under(interpreter.resolved, "/usr") && !is_under(interpreter.resolved, "/bin"))
+    return {{Severity::warning, "SF307", environment.script.path,
+             "it is run by the Python of another environment, `" + to_utf8(interpreter.path) + "`",
+             "make its files name the place where it lies",
+             "sharefs conda verify " + shell_quote(environment.entry.path) + " --repair"}};
+  return {};
+}
+
 Diagnoses diagnose_environment(const StoreState& state, const StoredEnvironment& environment) {
-  const auto& [name, entry, meta] = environment;
+  const auto& name = environment.name;
+  const auto& entry = environment.entry;
+  const auto& meta = environment.meta;
   if (entry.kind == EntryKind::missing) {
     auto hint = did_you_mean_hint(name, state.entry.names);
     return {error("SF303", entry.path, "environment `" + name + "` is not in the store",
@@ -86,7 +113,7 @@ Diagnoses diagnose_environment(const StoreState& state, const StoredEnvironment&
              "its users need at least read and search permission", ""}};
   if (entry.kind != EntryKind::directory)
     return {error("SF303", entry.path, "environment `" + name + "` is not a directory", "")};
-  Diagnoses found;
+  Diagnoses found = diagnose_interpreter(environment);
   if (meta.kind == EntryKind::missing)
     found.push_back({Severity::warning, "SF304", entry.path,
                      "it has no `conda-meta`: conda will not take it for an environment",
@@ -125,11 +152,31 @@ StoreState probe_store(sys::System& system, const sys::MountTable& mounts, const
     const auto path = join_path(request.store, name);
     wanted.queries.push_back({.path = path, .follow = true});
     wanted.queries.push_back({.path = join_path(path, "conda-meta"), .follow = true});
+    wanted.queries.push_back({.path = join_path(path, "bin/python")});
+    wanted.queries.push_back({.path = join_path(path, "bin/python"), .follow = true});
+    wanted.queries.push_back({.path = join_path(path, "bin/pip"), .follow = true, .read_bytes = k_first_lines});
   }
+  constexpr std::size_t k_each = 5;
   auto entries = read(system, std::move(wanted), readers);
-  for (std::size_t index = 0; index < request.environments.size(); ++index)
-    state.environments.push_back(
-        {request.environments[index], std::move(entries.at(1 + 2 * index)), std::move(entries.at(2 + 2 * index))});
+  sys::EntryRequest interpreters;
+  std::vector<std::size_t> of;
+  for (std::size_t index = 0; index < request.environments.size(); ++index) {
+    StoredEnvironment one;
+    one.name = request.environments[index];
+    auto at = 1 + k_each * index;
+    for (auto* const into : {&one.entry, &one.meta, &one.python, &one.program, &one.script})
+      *into = std::move(entries.at(at++));
+    if (auto words = interpreter_of(one.script.content); !words.empty() && words.front().starts_with('/')) {
+      interpreters.queries.push_back({.path = std::move(words.front()), .follow = true});
+      of.push_back(index);
+    }
+    state.environments.push_back(std::move(one));
+  }
+  if (!of.empty()) {
+    auto found = read(system, std::move(interpreters), readers);
+    for (std::size_t index = 0; index < of.size(); ++index)
+      state.environments[of[index]].interpreter = std::move(found[index]);
+  }
   state.entry = std::move(entries.front());
   return state;
 }

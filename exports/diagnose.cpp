@@ -1,12 +1,23 @@
 #include "exports/diagnose.hpp"
 
+#include "base/text.hpp"
 #include "exports/diagnose_parts.hpp"
 
 #include <algorithm>
 #include <cstring>
 #include <fmt/format.h>
+#include <map>
 
 namespace sharefs::exports {
+
+namespace {
+
+bool is_mounted_read_only(const sys::MountEntry& mount) {
+  return mount.options.substr(0, mount.options.find(',')) == "ro" ||
+         mount.super_options.substr(0, mount.super_options.find(',')) == "ro";
+}
+
+} // namespace
 
 Diagnoses diagnose(const std::vector<ExportsFile>& files, const ExpectedEtab& expected, const HostFacts& facts) {
   std::map<std::string, Diagnoses> by_file; // sharefs.yaml too, whose entries stand in our own file
@@ -55,6 +66,32 @@ Diagnoses diagnose_entry(const Export& entry) {
   if (auto why = unwritable(entry); !why.empty())
     return {at(Severity::error, "SF129", entry.line, std::move(why))};
   return {};
+}
+
+Diagnoses diagnose_in_force(const std::vector<Export>& etab, const sys::MountTable& mounts) {
+  std::map<std::string, std::vector<std::string>> early, writable; // clients by directory
+  for (const auto& entry : etab) {
+    if (entry.settings.has(k_async))
+      early[entry.directory].push_back(entry.client);
+    if (entry.settings.writable())
+      writable[entry.directory].push_back(entry.client);
+  }
+  Diagnoses found;
+  for (const auto& [directory, clients] : writable)
+    if (const auto* mount = mounts.owner_of(directory); mount != nullptr && is_mounted_read_only(*mount))
+      found.push_back({Severity::error, "SF147", directory,
+                       fmt::format("exported with `rw` to {}, and its file system (mounted at {}) is read-only",
+                                   join(clients, ", "), mount->target),
+                       "`dmesg` has the disk's errors, if there were any: check it, then "
+                       "`mount -o remount,rw`; or export it with `ro`",
+                       ""});
+  for (const auto& [directory, clients] : early)
+    found.push_back({Severity::warning, "SF145", directory,
+                     fmt::format("exported with `async` to {}: what clients were told is safe is lost if this host "
+                                 "crashes",
+                                 join(clients, ", ")),
+                     "`sync` in the options of the export", ""});
+  return found;
 }
 
 } // namespace sharefs::exports

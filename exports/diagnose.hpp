@@ -17,4 +17,7 @@ Diagnoses diagnose_entry(const Export& entry);
 /// options: mountd prefers hosts to networks to wildcards to netgroups to `*`, whatever the file.
 Diagnoses diagnose_precedence(const std::vector<ExportsFile>& files, const std::string& own, const HostFacts& facts);
 
+/// SF145, SF147: what etab has in force for everybody, whoever wrote it.
+Diagnoses diagnose_in_force(const std::vector<Export>& etab, const sys::MountTable& mounts);
+
 } // namespace sharefs::exports

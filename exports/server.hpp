@@ -49,6 +49,9 @@ std::optional<std::string> value_in_section(std::string_view text, std::string_v
 /// `not_found` that names the first missing program, and the commands that install it; `failed` for a masked unit.
 Result<void> check_installed(const ServerState& state);
 
+/// SF146: what has to run here so that clients can mount, and does not. Nothing where only root could know.
+Diagnoses diagnose_server(const ServerState& state);
+
 /// What starts and enables what does not run, in order; a running server is never restarted. The exports are written
 /// and `exportfs -r` was run before these. Also says what it leaves alone.
 void add_server_steps(const ServerState& state, const std::string& group, plan::Plan& plan);

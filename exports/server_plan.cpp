@@ -123,6 +123,40 @@ Result<void> check_installed(const ServerState& state) {
   return not_installed("systemd knows neither `nfs-server` nor `nfs-kernel-server`", "nfs-kernel-server", "nfs-utils");
 }
 
+Diagnoses diagnose_server(const ServerState& state) {
+  if (!state.visible)
+    return {};
+  const auto runs = [&](std::initializer_list<std::string_view> units, std::string_view daemon) {
+    return std::ranges::count(state.daemons, daemon) > 0 || std::ranges::any_of(state.units, [&](const Unit& unit) {
+             return unit.active == "active" && std::ranges::count(units, std::string_view(unit.name)) > 0;
+           });
+  };
+  const auto says = [](Severity severity, std::string what, std::string hint) {
+    return Diagnoses{{severity, "SF146", "nfsd", std::move(what), std::move(hint), ""}};
+  };
+  // Of a program without a unit, or with a masked one, somebody has decided.
+  const auto should_run = [&](std::initializer_list<std::string_view> units) {
+    return !state.systemd || find(state, units) != nullptr;
+  };
+  if (!state.running())
+    return says(Severity::error, "the NFS server of this host does not run: its clients hang until it does",
+                state.systemd ? "`systemctl start nfs-server`; `systemctl status nfs-server` has why it ended"
+                              : "start it: `rpc.nfsd 8`");
+  if (should_run({"nfs-mountd.service"}) && !runs({"nfs-mountd.service"}, "rpc.mountd") && !runs({}, "nfsv4.exportd"))
+    return says(Severity::error,
+                "rpc.mountd does not run: nothing new can be mounted, and the kernel's answers run out after a while",
+                state.systemd ? "`systemctl start nfs-mountd`" : "start it: `rpc.mountd`");
+  if (state.version3 && should_run({"rpcbind.socket", "rpcbind.service"}) &&
+      !runs({"rpcbind.socket", "rpcbind.service"}, "rpcbind"))
+    return says(Severity::warning, "rpcbind does not run: no client of NFS version 3 can mount",
+                state.systemd ? "`systemctl start rpcbind.socket`, or `vers3=n` in /etc/nfs.conf"
+                              : "start it: `rpcbind -w`, or write `vers3=n` to /etc/nfs.conf");
+  if (state.version3 && !state.systemd && !runs({}, "rpc.statd"))
+    return says(Severity::warning, "rpc.statd does not run: clients of NFS version 3 get no locks",
+                "start it: `rpc.statd`");
+  return {};
+}
+
 void add_server_steps(const ServerState& state, const std::string& group, plan::Plan& plan) {
   if (!state.visible)
     plan.notes.emplace_back("whether the NFS server runs can only be seen by root; it would be started if it does not");

@@ -45,7 +45,8 @@ std::string setting_of(std::string_view unit, std::string_view name) {
 /// systemd.mount(5). A masked unit is a link to /dev/null: without text.
 bool mounts_network_storage(std::string_view unit) {
   const auto type = setting_of(unit, "Type");
-  return type.empty() ? setting_of(unit, "What").find(":/") != std::string::npos : sys::is_shared_fs_type(type);
+  const auto source = setting_of(unit, "What");
+  return type.empty() ? source.find(":/") != std::string::npos : sys::is_shared(type, source);
 }
 
 void add_fstab_entries(std::string_view text, std::vector<BootEntry>& found) {
@@ -57,7 +58,7 @@ void add_fstab_entries(std::string_view text, std::vector<BootEntry>& found) {
       continue;
     const auto options = split(fields[3], ',');
     const bool ours = std::ranges::count(options, k_fstab_mark) > 0;
-    if ((ours || sys::is_shared_fs_type(fields[2])) && std::ranges::count(options, "noauto") == 0)
+    if ((ours || sys::is_shared(fields[2], decode_octal(fields[0]))) && std::ranges::count(options, "noauto") == 0)
       found.push_back({BootWay::fstab, normalize_path(decode_octal(fields[1])), decode_octal(fields[0]), fields[3],
                        fmt::format("{}:{}", k_boot_fstab, number), ours});
   }

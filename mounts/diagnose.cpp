@@ -3,6 +3,7 @@
 #include "base/argv.hpp"
 #include "base/text.hpp"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <map>
 #include <utility>
@@ -42,6 +43,16 @@ Diagnosis hung(const MountState& state, const sys::NfsProbe* server, std::size_t
     hint = (stage->hint.empty() ? "" : stage->hint + "; ") + hint;
   }
   return about(point, Severity::error, "SF212", message, hint, "sharefs probe " + shell_quote(point.server));
+}
+
+/// The server may have changed under the mount: what forbids to mount it anew is why it fails.
+Diagnosis failed(const MountState& state, const sys::NfsProbe* server) {
+  const auto why = preflight(state.point, server);
+  const auto cause = std::ranges::find(why, Severity::error, &Diagnosis::severity);
+  const bool known = cause != why.end();
+  return about(state.point, Severity::error, "SF220",
+               fmt::format("{} fails: {}{}", state.point.target, state.detail, known ? "; " + cause->message : ""),
+               known ? cause->hint : "see the kernel log of this host and of the server: dmesg");
 }
 
 Diagnosis looped(const MountState& state, Severity severity) {
@@ -132,8 +143,7 @@ Diagnoses diagnose_health(const MountState& state, const sys::NfsProbe* server) 
         fmt::format("{} could not be checked: {}", target, state.detail.empty() ? "it was not asked" : state.detail),
         "this host is short of processes, memory or descriptors: see `ulimit -a`")};
   case Health::failed:
-    return {about(point, Severity::error, "SF220", fmt::format("{} fails: {}", target, state.detail),
-                  "see the kernel log of this host and of the server: dmesg")};
+    return {failed(state, server)};
   }
   return {};
 }

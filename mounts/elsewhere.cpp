@@ -1,9 +1,11 @@
 #include "mounts/elsewhere.hpp"
 
 #include "base/text.hpp"
+#include "mounts/verify.hpp"
 #include "sys/process/interrupt.hpp"
 #include "sys/process/remote.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <fmt/format.h>
 #include <set>
@@ -12,9 +14,6 @@
 namespace sharefs::mounts {
 
 namespace {
-
-constexpr std::int64_t k_skew_seconds = 2; ///< as of the file that verify() writes
-constexpr std::uint32_t k_nobody_uid = 65534;
 
 /// One host, asked about one mount after the other, until it cannot be asked.
 class Other {
@@ -54,15 +53,9 @@ std::string ssh_hint(const std::string& host) {
   return fmt::format("try `ssh -o BatchMode=yes {} true` as root of this host: it must ask for nothing", host);
 }
 
-/// Seconds that `said` lies outside of the time in which it was said.
-void judge_clock(const MountPoint& point, const std::string& host, std::int64_t said, std::int64_t asked,
-                 std::int64_t answered, Diagnoses& found) {
-  const auto ahead = said < asked ? said - asked : said > answered ? said - answered : 0;
-  if (ahead <= -k_skew_seconds || ahead >= k_skew_seconds)
-    found.push_back(about(point, Severity::warning, "SF236",
-                          fmt::format("the clock of {} is {} s {} this host's", host, ahead < 0 ? -ahead : ahead,
-                                      ahead < 0 ? "behind" : "ahead of"),
-                          "let both follow one time server (chrony, systemd-timesyncd)"));
+/// How far `said` lies outside of the time in which it was said.
+std::chrono::seconds ahead_of(std::int64_t said, std::int64_t asked, std::int64_t answered) {
+  return std::chrono::seconds(said < asked ? said - asked : said > answered ? said - answered : 0);
 }
 
 bool is_local_only(const std::string& options) {
@@ -157,7 +150,7 @@ class Judge {
                                        : "it has decided nothing for an address of this host",
                   view.exports.empty() ? "let ssh log in as root there"
                                        : "a router may give this host another address"));
-    if (m_result.admission && has_word(m_result.admission->options, "async"))
+    if (m_result.admission && std::ranges::count(split(m_result.admission->options, ','), "async") > 0)
       add(about(m_point, Severity::warning, "SF244",
                 fmt::format("{} answers before data is on its disk (async): what was written is lost if it crashes",
                             server_of(m_point)),
@@ -169,17 +162,11 @@ class Judge {
     if (const auto here = fmt::to_string(seen.held.uid); !view.owner.empty() && view.owner != here)
       add(about(m_point, Severity::warning, "SF237",
                 fmt::format("a file belongs to uid {} on {} and shows here as uid {}{}", view.owner, host, here,
-                            seen.held.uid == k_nobody_uid ? " (nobody)" : ""),
+                            seen.held.uid == k_nobody ? " (nobody)" : ""),
                 "id mapping of NFS 4: the same Domain in /etc/idmapd.conf on both sides, and the same names"));
   }
 
  private:
-  static bool has_word(const std::string& options, std::string_view word) {
-    for (const auto& one : split(options, ','))
-      if (one == word)
-        return true;
-    return false;
-  }
   static std::string why_unknown(const std::string& node, const Seen& seen) {
     for (const auto* one : {&seen.while_held, &seen.after}) {
       if (!*one)
@@ -239,9 +226,9 @@ ElsewhereFound look_from_elsewhere(sys::System& system, const std::vector<Writte
     result.target = point.target;
     Judge judge(point, result, all.diagnoses);
     RemoteQuestion question{point.target, "", false, request.users, request.groups};
-    if (writer && writer->uid != 0 && writer->uid != k_nobody_uid)
+    if (writer && writer->uid != 0 && writer->uid != k_nobody)
       question.users.push_back(fmt::to_string(writer->uid));
-    if (writer && writer->gid != 0 && writer->gid != k_nobody_uid)
+    if (writer && writer->gid != 0 && writer->gid != k_nobody)
       question.groups.push_back(fmt::to_string(writer->gid));
     const auto here = accounts_here(system, question);
     const auto ask = [&](Other& other, const std::optional<sys::User>& as) {
@@ -249,7 +236,7 @@ ElsewhereFound look_from_elsewhere(sys::System& system, const std::vector<Writte
       auto view = other.ask(question, as);
       if (view && judged.insert(other.host()).second) {
         if (view->time)
-          judge_clock(point, other.host(), *view->time, asked, seconds_of(system), all.diagnoses);
+          judge_clock(point, other.host(), ahead_of(*view->time, asked, seconds_of(system)), all.diagnoses);
         append(all.diagnoses, compare_accounts(point, other.host(), here, view->accounts));
       }
       return view;

@@ -1,10 +1,11 @@
 // What is asked of another host, and its answer: text to values, and what follows from them.
+#include "base/argv.hpp"
 #include "base/text.hpp"
 #include "base/visible.hpp"
 #include "mounts/elsewhere.hpp"
+#include "sys/identity/own_host.hpp"
 
-#include <arpa/inet.h>
-#include <array>
+#include <algorithm>
 #include <charconv>
 #include <fmt/format.h>
 
@@ -14,18 +15,10 @@ namespace {
 
 constexpr std::string_view k_mark = "@sharefs ";
 
-/// Any bytes, for any POSIX shell.
-std::string quoted_word(std::string_view word) {
-  std::string text = "'";
-  for (const char byte : word)
-    text += byte == '\'' ? std::string("'\\''") : std::string(1, byte);
-  return text + "'";
-}
-
 std::string quoted_words(const std::vector<std::string>& words) {
   std::string text;
   for (const auto& word : words)
-    text += " " + quoted_word(word);
+    text += " " + single_quote(word);
   return text;
 }
 
@@ -71,22 +64,10 @@ sed 's/^/@sharefs export /' /proc/net/rpc/nfsd.export/content
 :
 )sh";
 
-/// In one spelling, IPv4 as it is mapped; empty for what is no address.
-std::string binary_address(const std::string& text) {
-  std::array<char, 16> bytes{};
-  if (::inet_pton(AF_INET, text.c_str(), bytes.data()) == 1)
-    return {bytes.data(), 4};
-  if (::inet_pton(AF_INET6, text.substr(0, text.find('%')).c_str(), bytes.data()) == 1)
-    return {bytes.data(), bytes.size()};
-  return "";
-}
-
 bool is_one_of(const std::vector<std::string>& addresses, const std::string& text) {
-  const auto wanted = binary_address(text);
-  for (const auto& address : addresses)
-    if (!wanted.empty() && binary_address(address) == wanted)
-      return true;
-  return false;
+  const auto bytes = [](const std::string& one) { return sys::address_bytes(one.substr(0, one.find('%'))); };
+  const auto wanted = bytes(text);
+  return wanted && std::ranges::any_of(addresses, [&](const std::string& one) { return bytes(one) == wanted; });
 }
 
 /// For a person: without what only tells file systems apart.

@@ -98,8 +98,9 @@ Diagnoses preflight(const MountPoint& point, const sys::NfsProbe* server) {
     return {about(point, unknown ? Severity::warning : Severity::error, "SF204",
                   fmt::format("server {} {} {} (stage {}: {}); it offers {}", server_of(point), what, version,
                               to_string(stage->stage), stage->detail, offered(*server)),
-                  unknown ? "it may be slow: try again with a longer --timeout"
-                          : "ask for another version in `options:`, or for none")};
+                  unknown                ? "it may be slow: try again with a longer --timeout"
+                  : !stage->hint.empty() ? stage->hint
+                                         : "ask for another version in `options:`, or for none")};
   }
   const bool v3 = major == 3 || (major == 0 && !server->v4 && !server->v4_unknown);
   const auto access = std::find_if(server->access.begin(), server->access.end(),

@@ -3,6 +3,7 @@
 #include "mounts/pending.hpp"
 #include "mounts/profiles.hpp"
 #include "sys/identity/own_host.hpp"
+#include "sys/recording.hpp"
 
 #include <algorithm>
 #include <condition_variable>
@@ -73,6 +74,10 @@ class ServerProbes {
     }
   }
 
+  [[nodiscard]] sys::NfsProbeRequest request_of(const std::string& host) const {
+    const auto found = std::ranges::find(m_requests, host, &sys::NfsProbeRequest::host);
+    return found == m_requests.end() ? sys::NfsProbeRequest{.host = host, .paths = {}} : *found;
+  }
   /// Without those that `skip` names and that were not begun.
   void answers(const Skip& skip, std::map<std::string, sys::NfsProbe>& by_host) {
     {
@@ -111,6 +116,25 @@ class ServerProbes {
   std::vector<std::jthread> m_threads;
 };
 
+/// Those of mounts that are not well, and what was begun by the time that this is known: which these are is taken down
+/// with the answers.
+void ask_others(sys::System& system, ServerProbes& others, const std::set<std::string>& unwell,
+                std::map<std::string, sys::NfsProbe>& by_host) {
+  const auto asked = sys::recorded(
+      system.files(), "servers of other mounts", std::string(), [&]() -> Result<std::vector<std::string>> {
+        std::map<std::string, sys::NfsProbe> answered;
+        others.answers([&](const std::string& host) { return !unwell.contains(host); }, answered);
+        std::vector<std::string> hosts;
+        for (const auto& [host, probe] : answered)
+          hosts.push_back(host);
+        by_host.merge(answered);
+        return hosts;
+      });
+  if (system.files().recording() != nullptr && system.files().recording()->answers())
+    for (const auto& host : asked.value_or(std::vector<std::string>()))
+      by_host.emplace(host, system.probe_nfs(others.request_of(host)));
+}
+
 /// What is asked about the mount point of `one`, by the mount table: nothing where asking would mount.
 std::optional<sys::EntryQuery> query_of(const sys::MountTable& table, const MountPoint& one, bool wanted) {
   const auto* mount = table.at(one.target);
@@ -130,7 +154,9 @@ std::vector<std::optional<sys::Entry>> ask_mount_points(sys::System& system, con
   std::vector<std::size_t> asked;
   sys::EntryRequest questions{{}, request.path_deadline};
   for (std::size_t index = 0; index < all.size(); ++index)
-    if (auto query = query_of(table, all[index], request.targets && index < request.wanted.size())) {
+    if (auto query = request.resting.contains(all[index].target)
+                         ? std::nullopt
+                         : query_of(table, all[index], request.targets && index < request.wanted.size())) {
       questions.queries.push_back(std::move(*query));
       asked.push_back(index);
     }
@@ -168,7 +194,7 @@ Result<Observation> probe(sys::System& system, const ProbeRequest& request) {
   if (request.targets && needs_security(request.wanted))
     seen.security = security_facts(system, k_process_deadline);
   servers.answers([](const std::string&) { return false; }, seen.servers);
-  other_servers.answers([&](const std::string& host) { return !unwell.contains(host); }, seen.servers);
+  ask_others(system, other_servers, unwell, seen.servers);
 
   const auto identity = system.identity();
   std::map<std::string, std::size_t> mounts_at_target;

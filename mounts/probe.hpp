@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,8 @@ struct ProbeRequest {
   bool others = false;      ///< also every visible NFS mount that nobody asked for
   bool servers = true;      ///< probe their servers, of `others` only those whose mounts are not well
   bool want_access = false; ///< ask the servers' mountd what this host may mount (leaves a line in the server's log)
-  bool targets = false;     ///< read the directories of mounts that are missing
+  std::set<std::string> resting = {}; ///< targets of mounts that are not asked: their health is unknown
+  bool targets = false;               ///< read the directories of mounts that are missing
   std::chrono::milliseconds path_deadline{2000};
   std::chrono::milliseconds server_deadline{5000};
 };

@@ -28,7 +28,9 @@ Diagnosis server_away(const MountState& state, const sys::NfsProbe* server) {
       stage == nullptr || stage->hint.empty() ? "bring the server back; programs that wait then go on" : stage->hint);
 }
 
-Verdict judge_hung(const MountState& state, const sys::NfsProbe* server, bool force) {
+Verdict judge_hung(const MountState& state, const sys::NfsProbe* server, bool force, bool moved) {
+  if (moved && !state.moved_to.empty() && is_there(server))
+    return {Remedy::remount, {}};
   if (force)
     return {is_there(server) ? Remedy::remount : Remedy::detach, {}};
   if (!is_there(server))
@@ -85,7 +87,7 @@ class Recovery {
                                 "the outer mount comes first")});
     const auto looks = m_request.looks.find(target);
     const auto verdict = judge(state, looks == m_request.looks.end() ? std::vector{state.health} : looks->second,
-                               m_request.seen.server(state.point.server), m_request.force);
+                               m_request.seen.server(state.point.server), m_request.force, m_request.moved);
     switch (verdict.remedy) {
     case Remedy::none:
       append(m_result.diagnoses, verdict.diagnoses);
@@ -160,7 +162,7 @@ class Recovery {
         notes.push_back(fmt::format("{} is in use by {}", target, line));
     if (options.force)
       notes.push_back(fmt::format(
-          "{}: --force fails every request that waits for the server; data that was not yet written is lost", target));
+          "{}: every request fails that waits for the server; data that was not yet written is lost", target));
     if (options.lazy)
       notes.push_back(fmt::format("{}: programs that use it keep the old, dead mount until they end", target));
     for (const auto* layer : mounts.layers)
@@ -197,13 +199,14 @@ class Recovery {
 
 } // namespace
 
-Verdict judge(const MountState& state, const std::vector<Health>& looks, const sys::NfsProbe* server, bool force) {
+Verdict judge(const MountState& state, const std::vector<Health>& looks, const sys::NfsProbe* server, bool force,
+              bool moved) {
   if (state.health == Health::missing)
     return {state.wanted ? Remedy::mount : Remedy::none, {}};
   if (state.health == Health::stale)
     return judge_stale(state, looks, server, force);
   if (state.health == Health::hung)
-    return judge_hung(state, server, force);
+    return judge_hung(state, server, force, moved);
   auto found = diagnose(state, server);
   const bool well = is_good(state.health) && !has_errors(found);
   return {well ? Remedy::none : Remedy::wait, std::move(found)};

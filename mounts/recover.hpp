@@ -30,9 +30,11 @@ struct Verdict {
 
 /// `looks`: the health that each look at the mount saw, in order; `state` carries the last one.
 /// stale in every look and the server there -> remount; stale then well -> none; stale now and then -> wait;
-/// hung -> wait, or with `force` detach (server away) or remount (server there). Of all others none, if diagnose()
+/// hung -> wait, or with `force` detach (server away) or remount (server there), or with `moved` remount if the server
+/// is there and at another address than the mount uses. Of all others none, if diagnose()
 /// finds no error, else wait.
-Verdict judge(const MountState& state, const std::vector<Health>& looks, const sys::NfsProbe* server, bool force);
+Verdict judge(const MountState& state, const std::vector<Health>& looks, const sys::NfsProbe* server, bool force,
+              bool moved = false);
 
 struct RecoveryRequest {
   const Observation& seen;
@@ -40,7 +42,8 @@ struct RecoveryRequest {
   const std::map<std::string, std::vector<Health>>& looks; ///< by target
   const std::map<std::string, HolderReport>& holders;      ///< by target; who makes a plain umount fail
   bool force = false;
-  bool lazy = false; ///< a plain umount was tried and said busy
+  bool moved = false; ///< also what hangs at an address that its server has left
+  bool lazy = false;  ///< a plain umount was tried and said busy
   std::chrono::milliseconds unmount_deadline{10'000}, mount_deadline{30'000};
 };
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <fmt/format.h>
 
 namespace sharefs::mounts {
 
@@ -47,10 +48,15 @@ Health health_of_error(int error_number, bool soft) {
   }
 }
 
+/// No further file can be made, however much space there is. File systems without a fixed number of inodes say 0 of 0.
+bool lacks_inodes(const sys::Entry& answer) {
+  return answer.space && answer.space->files > 0 && answer.space->free_files == 0;
+}
+
 Health health_of_answer(const sys::Entry& answer, bool soft) {
   if (answer.error_number != 0)
     return health_of_error(answer.error_number, soft);
-  if (answer.space && answer.space->size_bytes > 0 && answer.space->free_bytes == 0)
+  if (answer.space && ((answer.space->size_bytes > 0 && answer.space->free_bytes == 0) || lacks_inodes(answer)))
     return Health::full;
   return answer.space && answer.space->latency > k_slow_after ? Health::slow : Health::healthy;
 }
@@ -116,6 +122,8 @@ void take_answer(MountState& state, sys::Entry given) {
   state.detail = answer.error_number == 0 || !answer.detail.empty() ? answer.detail : errno_text(answer.error_number);
   if (soft && state.health == Health::hung)
     state.detail += "; a soft mount whose server is away";
+  if (state.health == Health::full && state.detail.empty() && answer.space->free_bytes > 0 && lacks_inodes(answer))
+    state.detail = fmt::format("all of its {} inodes are used", answer.space->files);
   if (is_good(state.health) && lost_write_access(state.differences))
     state.health = Health::read_only;
 }

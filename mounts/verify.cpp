@@ -9,9 +9,6 @@ namespace sharefs::mounts {
 
 namespace {
 
-constexpr uid_t k_nobody = 65534;
-constexpr std::chrono::milliseconds k_clock_skew{2000}; ///< less disturbs nobody who compares times
-
 bool is_read_only(const MountPoint& point) {
   const auto* access = find_setting(point.options, "access");
   return access != nullptr && access->value == "ro";
@@ -42,12 +39,7 @@ Diagnosis squashed(const MountPoint& point, const sys::Entry& answer) {
 
 /// What a file that was written tells: whose it became, and when.
 void judge_made(const MountPoint& point, const sys::TestFile& made, std::uint32_t writer, Diagnoses& found) {
-  const auto seconds = std::chrono::abs(made.ahead).count() / 1000;
-  if (std::chrono::abs(made.ahead) >= k_clock_skew)
-    found.push_back(about(point, Severity::warning, "SF236",
-                          fmt::format("the clock of its server is {} s {} this host's", seconds,
-                                      made.ahead.count() < 0 ? "behind" : "ahead of"),
-                          "let both follow one time server (chrony, systemd-timesyncd)"));
+  judge_clock(point, "its server", made.ahead, found);
   if (made.uid == writer)
     return;
   if (writer == 0)
@@ -63,6 +55,16 @@ void judge_made(const MountPoint& point, const sys::TestFile& made, std::uint32_
 }
 
 } // namespace
+
+void judge_clock(const MountPoint& point, std::string_view whose, std::chrono::milliseconds ahead, Diagnoses& found) {
+  constexpr std::chrono::milliseconds k_clock_skew{2000}; // less disturbs nobody who compares times
+  if (std::chrono::abs(ahead) >= k_clock_skew)
+    found.push_back(
+        about(point, Severity::warning, "SF236",
+              fmt::format("the clock of {} is {} s {} this host's", whose, std::chrono::abs(ahead).count() / 1000,
+                          ahead.count() < 0 ? "behind" : "ahead of"),
+              "let both follow one time server (chrony, systemd-timesyncd)"));
+}
 
 std::optional<sys::User> likely_writer(const sys::Entry& directory) {
   constexpr std::uint32_t k_owner = 0300, k_group = 0030, k_others = 0003; // write and search

@@ -5,8 +5,10 @@
 #include "sys/system.hpp"
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace sharefs::mounts {
@@ -29,6 +31,10 @@ struct Verification {
 /// All mounts in one request. Root that the server squashes tries again as somebody who may write: the owner of the
 /// directory, or a member of its group.
 Verification verify(sys::System& system, const std::vector<MountPoint>& points, std::chrono::milliseconds deadline);
+
+inline constexpr std::uint32_t k_nobody = 65534;
+/// SF236 if the clock of `whose` (a host) is so far ahead of this host's, or behind it, that it disturbs.
+void judge_clock(const MountPoint& point, std::string_view whose, std::chrono::milliseconds ahead, Diagnoses& found);
 
 /// Who may write to a directory that root may not, by its owner and mode; nullopt if only root may.
 std::optional<sys::User> likely_writer(const sys::Entry& directory);

@@ -11,4 +11,22 @@ set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "nfs-common")
 set(CPACK_DEBIAN_PACKAGE_SUGGESTS "nfs-kernel-server, shfmt")
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+# What other programs read. Nothing is enabled by the package: `systemctl enable --now sharefs-watch` is for who wants it.
+# The unit names its program by the prefix that is installed to, which a package or `cmake --install --prefix` may change.
+set(unit_prefix ${CMAKE_INSTALL_PREFIX})
+configure_file(${CMAKE_CURRENT_LIST_DIR}/systemd/sharefs-watch.service.in ${CMAKE_BINARY_DIR}/sharefs-watch.service @ONLY)
+install(CODE "set(CMAKE_INSTALL_BINDIR ${CMAKE_INSTALL_BINDIR})
+set(CMAKE_INSTALL_DOCDIR ${CMAKE_INSTALL_DOCDIR})
+set(unit_prefix \${CMAKE_INSTALL_PREFIX})
+configure_file(${CMAKE_CURRENT_LIST_DIR}/systemd/sharefs-watch.service.in ${CMAKE_BINARY_DIR}/installed/sharefs-watch.service @ONLY)")
+install(FILES ${CMAKE_BINARY_DIR}/installed/sharefs-watch.service DESTINATION lib/systemd/system)
+install(FILES ${CMAKE_CURRENT_LIST_DIR}/prometheus/sharefs.rules.yml ${CMAKE_CURRENT_LIST_DIR}/prometheus/sharefs.dashboard.json
+        DESTINATION ${CMAKE_INSTALL_DOCDIR}/prometheus)
+install(PROGRAMS ${CMAKE_CURRENT_LIST_DIR}/slurm/healthcheck.sh ${CMAKE_CURRENT_LIST_DIR}/slurm/prolog.sh
+        DESTINATION ${CMAKE_INSTALL_DOCDIR}/slurm)
+install(FILES ${CMAKE_CURRENT_LIST_DIR}/slurm/sharefs.nhc DESTINATION ${CMAKE_INSTALL_DOCDIR}/slurm)
+install(PROGRAMS ${CMAKE_CURRENT_LIST_DIR}/node-problem-detector/check-sharefs.sh
+        DESTINATION ${CMAKE_INSTALL_DOCDIR}/node-problem-detector)
+install(FILES ${CMAKE_CURRENT_LIST_DIR}/node-problem-detector/sharefs-monitor.json
+        DESTINATION ${CMAKE_INSTALL_DOCDIR}/node-problem-detector)
 include(CPack)

@@ -8,7 +8,7 @@ import time
 
 from sharefslab import BaseCluster, Cluster, Completed, Host, LabError, cli, wait_until
 from sharefslab.environment import PROGRAM, make_environment
-from sharefslab.product import SHARE, TRAIN, configure
+from sharefslab.product import SHARE, configure, write_training
 
 STARTED = time.monotonic()
 
@@ -73,7 +73,7 @@ def share_environment(lab: BaseCluster) -> None:
 
 def launch_training(lab: BaseCluster) -> None:
     caption("A training command whose --cache_dir lies on the share: moved to the node's own disk, and nothing else")
-    lab["node1"].run(f"cat >{SHARE}/train.py", input=TRAIN, user="alice", check=True)
+    write_training(lab["node1"])
     for node in lab.nodes:
         node.run("mkdir -p -m 1777 /local/cache", check=True)
         ran = show(
@@ -91,6 +91,7 @@ def kill_and_recover(lab: BaseCluster) -> None:
     caption("The server is killed: nothing hangs, and the failing stage is named")
     lab.kill("server")
     show(node, "sharefs status --timeout 2", expect=1)
+    show(node, "sharefs doctor --timeout 2s", expect=1, timeout=90)
     show(node, "sharefs recover --all --yes", expect=1)
     caption("It boots again: one command, and the hung mounts are well")
     lab.reboot("server")

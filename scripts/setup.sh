@@ -5,7 +5,7 @@ set -euo pipefail
 readonly program_packages=(
     g++ gcc libc6-dev cmake ninja-build pkg-config
     libspdlog-dev libfmt-dev libcli11-dev libyaml-cpp-dev nlohmann-json3-dev
-    libacl1-dev libexpected-dev libdtl-dev libutf8proc-dev
+    libacl1-dev libssl-dev libexpected-dev libdtl-dev libutf8proc-dev libxxhash-dev
 )
 readonly build_packages=(
     "${program_packages[@]}" ccache mold git clang libclang-rt-14-dev clang-format-19 clang-tidy-19 shfmt
@@ -17,12 +17,12 @@ readonly cluster_packages=(
     e2fsprogs util-linux kmod acl procps python3 python3-yaml
 )
 readonly lab_packages=(
-    "${cluster_packages[@]}" attr mmdebstrap strace openssh-client openssh-server psmisc rsync
+    "${cluster_packages[@]}" attr mmdebstrap strace openssh-client openssh-server psmisc rsync squashfs-tools
     python3-pytest python3-venv
 )
 # The real launchers with which tests/launchers compares sharefs.
 readonly launcher_packages=(
-    openmpi-bin mpich slurm-client slurmctld slurmd munge pdsh numactl time python3-torch python3-jsonschema
+    openmpi-bin mpich slurm-client slurmctld slurmd libslurm-dev munge pdsh numactl time python3-torch python3-jsonschema
 )
 
 # The kernel of User Mode Linux looks for its modules where every kernel does; Debian puts them elsewhere.

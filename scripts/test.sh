@@ -5,6 +5,7 @@
 #   --quick   only the unit and golden tests
 #
 # SHAREFS_SKIP_LAB=1       leave out the tests on real kernel NFS (counted as skipped)
+# SHAREFS_FAULTS=1         also the fault matrix: 83 ways to break a machine, 15 minutes more
 # SHAREFS_FUZZ_SECONDS=N   how long each fuzz target runs (default 20)
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -12,7 +13,7 @@ cd "$(dirname "$0")/.."
 quick=no
 case "${1:-}" in
   --quick) quick=yes ;;
-  -h | --help) sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 0 ;;
+  -h | --help) sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 0 ;;
   "") ;;
   *) echo "error: unknown argument \`$1\`" >&2; echo "hint: run \`scripts/test.sh --help\`" >&2; exit 2 ;;
 esac

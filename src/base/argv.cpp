@@ -49,6 +49,10 @@ std::string shell_quote(std::string_view word) {
     return ansi_quote(word);
   if (std::ranges::all_of(word, is_plain) && has_plain_equals(word))
     return std::string(word);
+  return single_quote(word);
+}
+
+std::string single_quote(std::string_view word) {
   std::string out = "'";
   for (const char c : word) {
     if (c == '\'')

@@ -13,6 +13,8 @@ using Argv = std::vector<std::string>;
 /// single quotes; control characters and bytes that are no valid UTF-8 in $'...' (bash, zsh, ksh) so that a terminal
 /// shows and copies them. A leading `~` and `name=` forms are quoted where a shell would expand them.
 std::string shell_quote(std::string_view word);
+/// The same in single quotes, whatever the bytes: for a shell that knows no $'...', and not for a person to read.
+std::string single_quote(std::string_view word);
 /// True for `NAME=...`, which a shell takes as an assignment in front of a command and execve(2) as a program's name.
 bool assigns_variable(std::string_view word);
 /// What to do about such a word where a program was expected.

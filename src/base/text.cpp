@@ -77,6 +77,35 @@ std::string decode_octal(std::string_view text) {
   return out;
 }
 
+std::optional<std::string>
+expand_variables(std::string_view text,
+                 const std::function<std::optional<std::string>(std::string_view, std::size_t)>& value_of) {
+  const auto is_of_name = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  };
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '$') {
+      out += text[i];
+      continue;
+    }
+    const bool braces = text.substr(i + 1).starts_with('{');
+    const std::size_t begin = i + (braces ? 2 : 1);
+    std::size_t end = begin;
+    while (end < text.size() && is_of_name(text[end]))
+      ++end;
+    const std::string_view name = text.substr(begin, end - begin);
+    if (name.empty() || (name[0] >= '0' && name[0] <= '9') || (braces && (end == text.size() || text[end] != '}')))
+      return std::nullopt;
+    const auto value = value_of(name, i);
+    if (!value)
+      return std::nullopt;
+    out += *value;
+    i = braces ? end : end - 1;
+  }
+  return out;
+}
+
 std::string base64(std::string_view bytes) {
   constexpr std::string_view k_alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::string out;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -24,6 +25,12 @@ bool is_octal_digit(char byte);
 /// `\040` style escapes of /proc/self/mountinfo, fstab(5) and exports(5) -> bytes. A backslash that is not followed by
 /// three octal digits (value <= 0377) stays as it is.
 std::string decode_octal(std::string_view text);
+
+/// `$NAME` and `${NAME}` anywhere in `text` replaced by `value_of(NAME, position in text)`. nullopt for a `$` in front
+/// of anything else, and where `value_of` gives none.
+std::optional<std::string> expand_variables(
+    std::string_view text,
+    const std::function<std::optional<std::string>(std::string_view name, std::size_t position)>& value_of);
 
 /// Levenshtein distance with transposition of neighbours as one edit (Damerau), at most `limit` (then limit + 1).
 std::size_t edit_distance(std::string_view a, std::string_view b, std::size_t limit = 8);

@@ -67,7 +67,8 @@ Result<void> check_root(GlobalFlags& flags, Host& host) {
 }
 
 int failed_code(const Parsed& parsed, const Error& error) {
-  return parsed.command->takes_command ? k_exit_run_failed : exit_code_of(error);
+  const bool becomes_it = parsed.command->takes_command && parsed.command->effect == Effect::reads;
+  return becomes_it ? k_exit_run_failed : exit_code_of(error);
 }
 
 int run_command(Parsed& parsed, const Argv& argv, Host& host, ui::Console& console) {
@@ -91,8 +92,11 @@ int run_command(Parsed& parsed, const Argv& argv, Host& host, ui::Console& conso
   return code;
 }
 
-/// What an exception that nobody expected is about. Ours never leave the file that throws them: this is memory,
-/// processes or threads that the machine does not have, or a mistake in sharefs.
+/// Set where a reader has closed the pipe that it was given, and SIGPIPE was not ignored.
+volatile std::sig_atomic_t g_pipe_closed = 0;
+
+} // namespace
+
 std::string reason_of(const std::exception_ptr& thrown) {
   try {
     std::rethrow_exception(thrown);
@@ -108,11 +112,6 @@ std::string reason_of(const std::exception_ptr& thrown) {
     return "an unknown exception";
   }
 }
-
-/// Set where a reader has closed the pipe that it was given, and SIGPIPE was not ignored.
-volatile std::sig_atomic_t g_pipe_closed = 0;
-
-} // namespace
 
 int run(const Argv& argv, Host& host) {
   ui::Console console(host.in, host.out, host.err, host.console);

@@ -66,7 +66,8 @@ struct CommandSpec {
   Effect effect = Effect::reads;
   PositionalSpec positional = {};
   std::vector<OptionSpec> options = {};
-  bool takes_command = false; ///< `-- CMD...` (run)
+  bool takes_command = false; ///< `-- CMD...` (run); the dashes may be left out behind positional words
+                              ///< (conda run ENV CMD...)
   /// Returns the exit code; an Error is shown and mapped by exit_code_of.
   Result<int> (*run)(Context&, const Arguments&) = nullptr;
 };

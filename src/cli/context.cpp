@@ -3,6 +3,7 @@
 #include "base/argv.hpp"
 #include "base/path.hpp"
 #include "config/load.hpp"
+#include "sys/recording.hpp"
 
 #include <utility>
 
@@ -21,10 +22,13 @@ Context::Context(Host& given_host, sys::System& given_system, ui::Console& given
       host(given_host) {}
 
 std::optional<std::string> Context::environment(std::string_view name) const {
-  for (const auto& entry : host.environment)
-    if (entry.size() > name.size() && entry.starts_with(name) && entry[name.size()] == '=')
-      return entry.substr(name.size() + 1);
-  return std::nullopt;
+  const auto look = [&]() -> Result<std::optional<std::string>> {
+    for (const auto& entry : host.environment)
+      if (entry.size() > name.size() && entry.starts_with(name) && entry[name.size()] == '=')
+        return entry.substr(name.size() + 1);
+    return std::nullopt;
+  };
+  return sys::recorded(system.files(), "variable", name, look).value_or(std::nullopt);
 }
 
 std::string Context::config_path() const {
@@ -81,7 +85,8 @@ void Context::report(const Diagnoses& diagnoses) {
 
 std::string undo_command(const Context& context, const std::string& id) {
   const auto& root = context.flags.root;
-  return "sharefs " + (root == "/" ? "" : "--root " + shell_quote(root) + " ") + "undo " + id;
+  return (context.acting_as.empty() ? "" : "sudo -u " + shell_quote(context.acting_as) + " ") + "sharefs " +
+         (root == "/" ? "" : "--root " + shell_quote(root) + " ") + "undo " + id;
 }
 
 Result<void> require_root(const Context& context, const std::string& refusal) {

@@ -47,6 +47,7 @@ class Context {
   const GlobalFlags flags;
   const Argv argv; ///< the whole command line, argv[0] included
   Host& host;
+  std::string acting_as; ///< the user that this process became, in whose journal its changes are
   ui::Envelope envelope; ///< printed by app.cpp at the end when --json was given
 
   [[nodiscard]] std::optional<std::string> environment(std::string_view name) const;

@@ -5,6 +5,7 @@
 #include "plan/apply.hpp"
 #include "plan/host_lock.hpp"
 #include "plan/journal.hpp"
+#include "sys/recording.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -20,17 +21,20 @@ int exit_code_of_report(const plan::Report& report) {
   return exit_code_for(good, report.results.size() - good);
 }
 
-/// A run that was killed left an unfinished journal entry: the person should know before the next change.
-void warn_of_unfinished(Context& context, const plan::Journal& journal, const plan::Plan& plan) {
+/// A run that was killed left an unfinished journal entry, and it is not the one that is taken back.
+std::optional<Diagnosis> unfinished(const Context& context, const plan::Journal& journal, const std::string& undoes) {
   const auto newest = journal.newest_id();
   const auto entry = newest && !newest->empty() ? journal.load(*newest) : fail(ErrorCode::not_found, "");
-  if (!entry || entry->state != plan::JournalState::unfinished || entry->id == plan.undoes)
-    return;
+  if (!entry || entry->state != plan::JournalState::unfinished || entry->id == undoes)
+    return std::nullopt;
   const auto ended = std::ranges::count_if(entry->steps, &plan::JournalStep::ended);
-  context.console.warning(
-      fmt::format("an earlier run (`{}`, {}) was cut off after {} of {}", entry->command, entry->started, ended,
-                  count_of(entry->plan.steps.size(), "step")),
-      fmt::format("running it again completes it, `{}` takes it back", undo_command(context, entry->id)));
+  return Diagnosis{Severity::warning,
+                   "SF604",
+                   "",
+                   fmt::format("an earlier run (`{}`, {}) was cut off after {} of {}", entry->command, entry->started,
+                               ended, count_of(entry->plan.steps.size(), "step")),
+                   fmt::format("running it again completes it, `{}` takes it back", undo_command(context, entry->id)),
+                   ""};
 }
 
 /// False: the answer was no.
@@ -43,11 +47,14 @@ Result<bool> ask(Context& context) {
   return context.console.confirm("Proceed?");
 }
 
-Executed apply(Context& context, const plan::Plan& plan, const plan::Journal& journal, const sys::Identity& identity) {
+Executed apply(Context& context, const Proposal& proposal, const plan::Journal& journal,
+               const sys::Identity& identity) {
+  const auto& plan = proposal.plan;
   ui::Console::Progress progress(context.console, "working", plan.steps.size());
   plan::ApplyOptions options;
   options.command = shell_join(context.argv);
   options.identity = identity;
+  options.before_groups = proposal.before_groups;
   options.progress = [&](const plan::Step& step, const plan::StepResult* result) {
     if (result == nullptr)
       progress.advance(plan::describe(step.action));
@@ -101,6 +108,44 @@ Result<plan::Journal> journal_of(Context& context) {
       [&](const std::string& directory) { return plan::Journal(context.system.files(), directory); });
 }
 
+namespace {
+
+Result<Diagnoses> examine_journal(Context& context) {
+  const auto state = state_directory(context);
+  if (!state)
+    return fail(state.error());
+  const plan::Journal journal(context.system.files(), *state);
+  const auto says = [&](std::string what, std::string hint) {
+    return Diagnoses{{Severity::error, "SF607", *state, std::move(what), std::move(hint), ""}};
+  };
+  const auto newest = journal.newest_id();
+  if (!newest)
+    return says(newest.error().message, newest.error().hint);
+  const auto there = context.system.entry({.path = *state, .space = true, .access = true});
+  if (there.exists() && !there.writable)
+    return says("nothing can be changed, since the journal cannot be written there: it is read-only",
+                fmt::format("make it writable: `findmnt -T {}` shows its file system", *state));
+  if (there.space && ((there.space->size_bytes > 0 && there.space->free_bytes == 0) ||
+                      (there.space->files > 0 && there.space->free_files == 0)))
+    return says("nothing can be changed, since the journal cannot be written there: its disk is full",
+                fmt::format("make room: `df -h {0}`, `df -i {0}`", *state));
+  const auto entry = newest->empty() ? fail(ErrorCode::not_found, "") : journal.load(*newest);
+  if (entry && entry->state == plan::JournalState::unreadable)
+    return says(fmt::format("the newest change ({}) cannot be taken back: {}", *newest, entry->damage),
+                fmt::format("look at it, then move it away, so that `sharefs undo` works for older ones: "
+                            "`mv {}/journal/{} /root/`",
+                            *state, *newest));
+  const auto left = unfinished(context, journal, "");
+  return left ? Diagnoses{*left} : Diagnoses{};
+}
+
+} // namespace
+
+Result<Diagnoses> diagnose_journal(Context& context) {
+  // What it says, not what it holds: whole files as they were before a change.
+  return sys::recorded(context.system.files(), "journal", std::string(), [&] { return examine_journal(context); });
+}
+
 Result<Executed> execute(Context& context, const std::function<Result<Proposal>()>& propose) {
   const auto identity = context.system.identity(); // may ask name services: before the lock
   const auto state = state_of(context, identity);
@@ -116,8 +161,8 @@ Result<Executed> execute(Context& context, const std::function<Result<Proposal>(
   for (bool first = true;; first = false) {
     if (auto ended = present(context, *proposal))
       return *ended;
-    if (first)
-      warn_of_unfinished(context, journal, proposal->plan);
+    if (const auto left = first ? unfinished(context, journal, proposal->plan.undoes) : std::nullopt)
+      context.console.warning(left->message, left->hint); // before the next change
     const auto agreed = ask(context);
     if (!agreed)
       return fail(agreed.error());
@@ -135,12 +180,12 @@ Result<Executed> execute(Context& context, const std::function<Result<Proposal>(
     if (!now)
       return fail(now.error());
     if (newest && *now == *newest && !proposal->short_lived)
-      return apply(context, proposal->plan, journal, identity);
+      return apply(context, *proposal, journal, identity);
     auto again = propose();
     if (!again)
       return fail(again.error());
     if (again->plan == proposal->plan)
-      return apply(context, proposal->plan, journal, identity);
+      return apply(context, *proposal, journal, identity);
     context.console.message(newest && *now == *newest
                                 ? "this host has changed meanwhile; what is to be done now:"
                                 : "another sharefs has changed this host meanwhile; what is to be done now:");
@@ -157,12 +202,12 @@ Result<Executed> take_back(Context& context, const std::string& id,
     return fail(journal.error());
   return execute(context, [&]() -> Result<Proposal> {
     const auto entry = journal->load(id);
-    const auto entries = journal->list();
-    if (!entry || !entries)
-      return fail(!entry ? entry.error() : entries.error());
+    const auto attempts = journal->undos_of(id);
+    if (!entry || !attempts)
+      return fail(!entry ? entry.error() : attempts.error());
     if (entry->state == plan::JournalState::undone) // by another sharefs, meanwhile
       return Proposal{{}, id + " is undone already"};
-    auto plan = plan::undo_plan(*entry, *entries);
+    auto plan = plan::undo_plan(*entry, *attempts);
     if (const auto looked = look && !plan.empty() ? look(plan) : Result<void>(); !looked)
       return fail(looked.error());
     return Proposal{std::move(plan), "there is nothing left to take back of " + id};

@@ -15,6 +15,7 @@ struct Proposal {
   plan::Plan plan;
   std::string nothing;      ///< said when the plan is empty: "all mounts are as they should be"
   bool short_lived = false; ///< other programs may change what it is made from: made anew after the answer
+  std::function<Result<void>()> before_groups = {}; ///< see plan::ApplyOptions
 };
 
 struct Executed {
@@ -46,5 +47,8 @@ Result<void> roll_back(Context& context, const std::string& journal_id, std::str
 Result<std::string> state_directory(Context& context);
 /// The journal of this user on this host.
 Result<plan::Journal> journal_of(Context& context);
+/// SF604: the newest run of this user here was cut off. SF607: the journal cannot be written, or its newest change not
+/// read; without a journal nothing is changed.
+Result<Diagnoses> diagnose_journal(Context& context);
 
 } // namespace sharefs::cli

@@ -11,25 +11,6 @@ namespace {
 
 constexpr std::size_t k_width = 92;
 
-/// Words filled into lines of k_width, every line after the first indented.
-std::string fill(std::string_view text, std::size_t indent, std::size_t first_column) {
-  std::string out;
-  std::size_t column = first_column;
-  for (const auto& word : split_words(text)) {
-    const bool at_start = column == indent || (out.empty() && column == first_column);
-    if (!at_start && column + 1 + word.size() > k_width) {
-      out += "\n" + std::string(indent, ' ');
-      column = indent;
-    } else if (!at_start) {
-      out += ' ';
-      ++column;
-    }
-    out += word;
-    column += word.size();
-  }
-  return out;
-}
-
 /// Two columns: names and what they mean.
 std::string columns(const std::vector<std::pair<std::string, std::string>>& rows) {
   constexpr std::size_t k_widest = 30;
@@ -68,12 +49,12 @@ std::string usage(const CommandSpec& command) {
     out += " [OPTIONS]";
   const auto& positional = command.positional;
   if (!positional.name.empty()) {
-    const auto many = positional.max == 0 || positional.max > 1 ? "..." : "";
+    const auto many = positional.max == 0 || positional.max > std::max<std::size_t>(positional.min, 1) ? "..." : "";
     out += positional.min == 0 ? fmt::format(" [{}{}]", positional.name, many)
                                : fmt::format(" {}{}", positional.name, many);
   }
   if (command.takes_command)
-    out += " -- COMMAND [ARGUMENT...]";
+    out += positional.min == 0 ? " -- COMMAND [ARGUMENT...]" : " [--] COMMAND [ARGUMENT...]";
   return out;
 }
 
@@ -85,6 +66,24 @@ std::string indented(std::string_view text) {
 }
 
 } // namespace
+
+std::string fill(std::string_view text, std::size_t indent, std::size_t first_column) {
+  std::string out;
+  std::size_t column = first_column;
+  for (const auto& word : split_words(text)) {
+    const bool at_start = column == indent || (out.empty() && column == first_column);
+    if (!at_start && column + 1 + word.size() > k_width) {
+      out += "\n" + std::string(indent, ' ');
+      column = indent;
+    } else if (!at_start) {
+      out += ' ';
+      ++column;
+    }
+    out += word;
+    column += word.size();
+  }
+  return out;
+}
 
 const std::vector<OptionSpec>& global_options() {
   static const std::vector<OptionSpec> k_options{

@@ -2,6 +2,7 @@
 #include "cli/command.hpp"
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace sharefs::cli {
@@ -13,5 +14,8 @@ const std::vector<OptionSpec>& change_options(); ///< of the commands that chang
 std::string overview(const std::string& prefix = {});
 /// --help of one command: usage, description, arguments, options, examples.
 std::string command_help(const CommandSpec& command);
+
+/// Words filled into lines of a readable width, every line after the first indented.
+std::string fill(std::string_view text, std::size_t indent = 0, std::size_t first_column = 0);
 
 } // namespace sharefs::cli

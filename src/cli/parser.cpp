@@ -96,6 +96,12 @@ class Line {
     if (auto found = find_command(); !found)
       return fail(found.error());
     m_options = options_of(m_command);
+    const bool has_own = m_command != nullptr && m_command->takes_command && m_command->positional.min > 0;
+    if (rest && has_own && foreign_words() != m_words.cend()) { // `--` is a word of the command to run
+      m_words.emplace_back("--");
+      m_words.insert(m_words.end(), rest->begin(), rest->end());
+      rest.reset();
+    }
     if (auto taken = take_words(!rest); !taken)
       return fail(taken.error());
     Parsed parsed;
@@ -146,15 +152,28 @@ class Line {
     return {};
   }
 
+  /// Where the command to run begins when no `--` says so: behind the words that this command needs itself.
+  [[nodiscard]] Argv::const_iterator foreign_words() const {
+    std::size_t own = m_command->positional.min;
+    for (auto word = m_words.begin(); word != m_words.end(); ++word) {
+      const auto* option = is_option(*word) ? find_option(m_options, *word) : nullptr;
+      if (option != nullptr && !option->value.empty() && word + 1 != m_words.end())
+        ++word;
+      else if (!is_option(*word) && own-- == 0)
+        return word;
+    }
+    return m_words.end();
+  }
+
   /// Options into m_arguments, all other words into its positional ones. For a command that runs another one and was
-  /// given no `--`, what follows the first word is that command's.
+  /// given no `--`, what follows its own words is that command's.
   Result<void> take_words(bool no_dashes) {
     auto words = m_words;
     Argv foreign;
     if (m_command != nullptr && m_command->takes_command && no_dashes) {
-      const auto first = std::ranges::find_if_not(words, is_option);
-      foreign.assign(first, words.end());
-      words.erase(first, words.end());
+      const auto first = foreign_words();
+      foreign.assign(first, m_words.cend());
+      words.assign(m_words.cbegin(), first);
     }
     CLI::App app;
     app.set_help_flag();
@@ -237,6 +256,15 @@ class Line {
   Result<void> place_positional(std::optional<Argv> rest) {
     auto& words = m_arguments.positional;
     if (m_command->takes_command) {
+      const auto own = m_command->positional.min;
+      if (!rest && own > 0 && words.size() > own) {
+        rest.emplace(words.begin() + static_cast<std::ptrdiff_t>(own), words.end());
+        words.resize(own);
+      }
+      if (!rest && own > 0)
+        return words.size() < own
+                   ? fail(ErrorCode::usage, fmt::format("{} is missing", m_command->positional.name), help_hint(m_path))
+                   : fail(ErrorCode::usage, "there is no command to run", help_hint(m_path));
       if (!rest)
         return fail(ErrorCode::usage, fmt::format("`sharefs {}` needs `--` before the command to run", m_path),
                     words.empty() ? help_hint(m_path)

@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace sharefs::config {
@@ -67,19 +68,60 @@ struct Mount {
   friend bool operator==(const Mount&, const Mount&) = default;
 };
 
+/// An element of `envs:`: a name, or one with settings of its own.
+struct Environment {
+  std::string name;
+  std::optional<unsigned> keep;
+  std::optional<bool> protect;
+  std::string stage; ///< empty: as for the others
+  Origin origin;
+  friend bool operator==(const Environment&, const Environment&) = default;
+};
+
+/// Users who have conda in the same place.
 struct Homes {
   std::vector<std::string> users;
   std::string conda = "miniconda3"; ///< below each home, or an absolute path
+  Origin origin;
   friend bool operator==(const Homes&, const Homes&) = default;
 };
 
 struct Conda {
   std::string store; ///< where the shared environments are
-  std::vector<std::string> envs;
-  Homes homes;
+  std::vector<Environment> envs;
+  std::vector<Homes> homes;  ///< no user is in two of them
   std::string link = "each"; ///< each: one link per environment; whole: the `envs` directory is a link
+  unsigned keep = 3;         ///< generations that gc keeps
+  bool protect = true;       ///< generations have no write bits
+  std::string stage = "/var/cache/sharefs/conda"; ///< node-local copies of generations
+  std::string stage_format = "directory";         ///< directory; squashfs: one image of each, mounted
   Origin origin;
   friend bool operator==(const Conda&, const Conda&) = default;
+
+  /// What applies to one environment, be it in `envs` or not.
+  struct Settings {
+    unsigned keep;
+    bool protect;
+    std::string stage;
+  };
+  [[nodiscard]] Settings settings_of(std::string_view environment) const {
+    for (const auto& one : envs)
+      if (one.name == environment)
+        return {one.keep.value_or(keep), one.protect.value_or(protect), one.stage.empty() ? stage : one.stage};
+    return {keep, protect, stage};
+  }
+  [[nodiscard]] std::vector<std::string> names() const {
+    std::vector<std::string> all;
+    for (const auto& one : envs)
+      all.push_back(one.name);
+    return all;
+  }
+  [[nodiscard]] std::vector<std::string> users() const {
+    std::vector<std::string> all;
+    for (const auto& place : homes)
+      all.insert(all.end(), place.users.begin(), place.users.end());
+    return all;
+  }
 };
 
 /// A user's own rule for `sharefs run`: what to do with a flag of a program.
@@ -94,6 +136,7 @@ struct CacheRule {
 struct Caches {
   std::vector<std::string> local = {"/var/cache/sharefs"};
   std::string min_free = "1G"; ///< a size as parse_size() reads it
+  std::string when = "always"; ///< always, racy
   std::vector<CacheRule> rules;
   friend bool operator==(const Caches&, const Caches&) = default;
 };
@@ -101,6 +144,14 @@ struct Caches {
 struct Nodes {
   std::string hostfile;
   friend bool operator==(const Nodes&, const Nodes&) = default;
+};
+
+/// What `sharefs watch` does.
+struct Watch {
+  std::string recover = "stale"; ///< stale, all, never
+  std::string interval = "30s";  ///< a duration as parse_duration() reads it
+  std::string textfile;          ///< of node_exporter; empty: none
+  friend bool operator==(const Watch&, const Watch&) = default;
 };
 
 struct Config {
@@ -111,6 +162,7 @@ struct Config {
   std::optional<Conda> conda;
   Caches caches;
   Nodes nodes;
+  Watch watch;
   friend bool operator==(const Config&, const Config&) = default;
 };
 

@@ -23,10 +23,27 @@ constexpr Field k_mode{
     .set = [](void* access, const Texts& texts) { in<&Access::mode>(access) = parse_mode(texts.front()).value_or(0); },
     .defaults = defaults_of<Access>};
 
-constexpr Field k_sticky{
-    .get = [](const void* access) { return Texts{in<&Access::sticky>(access) ? "true" : "false"}; },
-    .set = [](void* access, const Texts& texts) { in<&Access::sticky>(access) = texts.front() == "true"; },
-    .defaults = defaults_of<Access>};
+Texts texts_of(unsigned count) {
+  return {std::to_string(count)};
+}
+Texts texts_of(bool flag) {
+  return {flag ? "true" : "false"};
+}
+template <class T> Texts texts_of(const std::optional<T>& value) {
+  return value ? texts_of(*value) : Texts{};
+}
+
+template <auto Member>
+constexpr Field k_count{
+    .get = [](const void* parent) { return texts_of(in<Member>(parent)); },
+    .set = [](void* parent,
+              const Texts& texts) { in<Member>(parent) = static_cast<unsigned>(std::stoul(texts.front())); },
+    .defaults = defaults_of<ParentOf<Member>>};
+
+template <auto Member>
+constexpr Field k_flag{.get = [](const void* parent) { return texts_of(in<Member>(parent)); },
+                       .set = [](void* parent, const Texts& texts) { in<Member>(parent) = texts.front() == "true"; },
+                       .defaults = defaults_of<ParentOf<Member>>};
 
 /// A word, or a mapping for the kind `group`.
 template <auto Member>
@@ -66,6 +83,12 @@ constexpr Field k_clients{
     .add = k_each<&Export::clients>.add,
     .items = k_each<&Export::clients>.items};
 
+constexpr Field k_environments{
+    .set = [](void* parent,
+              const Texts& texts) { in<&Conda::envs>(parent).push_back({texts.front(), {}, {}, {}, {}}); },
+    .add = k_each<&Conda::envs>.add,
+    .items = k_each<&Conda::envs>.items};
+
 /// Of an export and of a share.
 constexpr std::string_view k_access_text =
     "who may use the directory: keep leaves it as it is, open makes it 1777 (everyone may write, and delete only what "
@@ -91,7 +114,7 @@ constexpr std::array k_keys{
     Key{"servers.*.exports[]", mapping, k_optional, "", "a directory that this server exports",
         k_each<&Server::exports>},
     Key{"servers.*.exports[].path", path, k_required, "", "the directory", k_text<&Export::path>, nullptr, k_unique},
-    Key{"servers.*.exports[].clients[]", client, k_required, "",
+    Key{"servers.*.exports[].clients[]", word_or_mapping, k_required, "",
         "who may mount it: hosts, CIDR networks, wildcards (quoted: `\"*\"`), @netgroups; {hosts, options} for hosts "
         "with options of their own",
         k_clients, client_rule, k_unique},
@@ -106,7 +129,7 @@ constexpr std::array k_keys{
     Key{"servers.*.exports[].access", access, k_optional, "keep|open", k_access_text, k_access<&Export::access>},
     Key{"servers.*.exports[].access.group", text, k_required, "", k_group_text, k_text<&Access::group>, account_rule},
     Key{"servers.*.exports[].access.mode", mode, k_optional, "", k_mode_text, k_mode, mode_rule},
-    Key{"servers.*.exports[].access.sticky", boolean, k_optional, "false|true", k_sticky_text, k_sticky},
+    Key{"servers.*.exports[].access.sticky", boolean, k_optional, "false|true", k_sticky_text, k_flag<&Access::sticky>},
 
     Key{"mounts", mapping, k_optional, "", "what clients mount, by name", k_same},
     Key{"mounts.*", mapping, k_optional, "", "one mount; commands refer to it by this name", k_each<&Config::mounts>},
@@ -132,28 +155,59 @@ constexpr std::array k_keys{
     Key{"mounts.*.shares[].access", access, k_optional, "keep|open", k_access_text, k_access<&Share::access>},
     Key{"mounts.*.shares[].access.group", text, k_required, "", k_group_text, k_text<&Access::group>, account_rule},
     Key{"mounts.*.shares[].access.mode", mode, k_optional, "", k_mode_text, k_mode, mode_rule},
-    Key{"mounts.*.shares[].access.sticky", boolean, k_optional, "false|true", k_sticky_text, k_sticky},
+    Key{"mounts.*.shares[].access.sticky", boolean, k_optional, "false|true", k_sticky_text, k_flag<&Access::sticky>},
 
     Key{"conda", mapping, k_optional, "", "shared conda environments", k_one<&Config::conda>},
     Key{"conda.store", path, k_required, "", "directory of the shared environments", k_text<&Conda::store>,
         below_root_rule},
-    Key{"conda.envs", text_list, k_optional, "", "names of the environments that every home gets",
-        k_texts<&Conda::envs>, environment_rule},
+    Key{"conda.envs[]", word_or_mapping, k_optional, "",
+        "the environments that every home gets: names; {name, keep, protect, stage} for one with settings of its own",
+        k_environments, environment_rule, k_unique},
+    Key{"conda.envs[].name", text, k_required, "", "name of the environment", k_text<&Environment::name>,
+        environment_rule, k_unique},
+    Key{"conda.envs[].keep", integer, k_optional, "", "`conda.keep` for this environment", k_count<&Environment::keep>,
+        count_rule},
+    Key{"conda.envs[].protect", boolean, k_optional, "true|false", "`conda.protect` for this environment",
+        k_flag<&Environment::protect>},
+    Key{"conda.envs[].stage", path, k_optional, "", "`conda.stage` for this environment", k_text<&Environment::stage>,
+        below_root_rule},
     Key{"conda.link", choice, k_optional, "each|whole",
         "each: one link per environment; whole: the envs directory is a link, as in the manual recipe",
         k_text<&Conda::link>},
-    Key{"conda.homes", mapping, k_optional, "", "the homes that get the links", k_one<&Conda::homes>},
-    Key{"conda.homes.users", text_list, k_optional, "", "users of this host", k_texts<&Homes::users>, account_rule},
-    Key{"conda.homes.conda", text, k_optional, "", "conda's directory, relative to each home or absolute",
+    Key{"conda.keep", integer, k_optional, "",
+        "how many of the last generations of an environment `sharefs conda gc` keeps, whether they are used or not",
+        k_count<&Conda::keep>, count_rule},
+    Key{"conda.protect", boolean, k_optional, "true|false",
+        "true: what lies in a shared environment is writable for nobody, not for its owner either; `sharefs conda "
+        "update` changes it",
+        k_flag<&Conda::protect>},
+    Key{"conda.stage", path, k_optional, "",
+        "directory on each node's own disk, in which `sharefs conda stage` copies environments", k_text<&Conda::stage>,
+        below_root_rule},
+    Key{"conda.stage_format", choice, k_optional, "directory|squashfs",
+        "what `sharefs conda stage` makes: a directory; or an image, compressed and mounted read-only, where this host "
+        "can",
+        k_text<&Conda::stage_format>},
+    Key{"conda.homes[]", mappings, k_optional, "",
+        "the homes that get the links; a list where some users have conda in other places than others",
+        k_each<&Conda::homes>},
+    Key{"conda.homes[].users", text_list, k_optional, "", "users of this host", k_texts<&Homes::users>, account_rule,
+        k_unique},
+    Key{"conda.homes[].conda", text, k_optional, "", "conda's directory, relative to each home or absolute",
         k_text<&Homes::conda>, conda_rule},
 
     Key{"caches", mapping, k_optional, "", "where `sharefs run` puts caches", k_one<&Config::caches>},
     Key{"caches.local", path_list, k_optional, "",
-        "directory on a node's own disk, or a list of which the usable one with the most free space is taken",
+        "directory on a node's own disk, or a list of which the usable one with the most free space is taken; may hold "
+        "variables of the batch system (`$SLURM_TMPDIR`), which must have the same value on all nodes of a job",
         k_texts<&Caches::local>},
     Key{"caches.min_free", text, k_optional, "",
         "a directory with less free space is not used; a launch that finds none fails before it begins",
         k_text<&Caches::min_free>, size_rule},
+    Key{"caches.when", choice, k_optional, "always|racy",
+        "always: every cache that nodes could destroy for each other is moved, for speed too; racy: only where the "
+        "share's file locks do not exclude other hosts (NFS with nolock, and where that is not known)",
+        k_text<&Caches::when>},
     Key{"caches.rules[]", mapping, k_optional, "", "a rule of your own for an option of a training program",
         k_each<&Caches::rules>},
     Key{"caches.rules[].program", text, k_optional, "", "name of the script, with wildcards; without it every program",
@@ -166,6 +220,22 @@ constexpr std::array k_keys{
     Key{"nodes", mapping, k_optional, "", "the machines of the cluster", k_one<&Config::nodes>},
     Key{"nodes.hostfile", path, k_optional, "", "list of them in DeepSpeed's format (`NAME slots=N`)",
         k_text<&Nodes::hostfile>},
+
+    Key{"watch", mapping, k_optional, "", "what `sharefs watch` does with the mounts of this file",
+        k_one<&Config::watch>},
+    Key{"watch.recover", choice, k_optional, "stale|all|never",
+        "stale: only mounts that are stale, and what a recovery has left unmounted; all: also what is missing, and "
+        "what "
+        "hangs at an address that its server has left; never: nothing is changed",
+        k_text<&Watch::recover>},
+    Key{"watch.interval", text, k_optional, "",
+        "time between two looks at the mounts, from 1s to 1h; a change of the "
+        "mount table is seen at once",
+        k_text<&Watch::interval>, interval_rule},
+    Key{"watch.textfile", path, k_optional, "",
+        "file ending in .prom for node_exporter's textfile collector, on this machine's own disk; without it there are "
+        "no metrics",
+        k_text<&Watch::textfile>, textfile_rule},
 };
 
 } // namespace

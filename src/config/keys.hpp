@@ -21,9 +21,10 @@ enum class ValueType {
   text_list,
   path_list,
   mapping,
+  mappings, ///< a list of them, or one
   choice,
   access,
-  client
+  word_or_mapping ///< the word is what the first key of the mapping would say
 };
 
 /// Why a value is refused: `what` continues the sentence "`at` ...".
@@ -62,7 +63,7 @@ struct Key {
   [[nodiscard]] std::string_view last_name() const; ///< "servers.*.exports[].path" -> "path", without `[]`
   [[nodiscard]] bool is_element() const { return name.ends_with("[]"); }
   [[nodiscard]] bool is_list() const {
-    return type == ValueType::text_list || type == ValueType::path_list || type == ValueType::client;
+    return type == ValueType::text_list || type == ValueType::path_list || type == ValueType::word_or_mapping;
   }
   [[nodiscard]] bool any_name() const { return name.ends_with(".*"); }
   [[nodiscard]] std::vector<std::string> choice_list() const;

@@ -189,6 +189,8 @@ class Reader {
   void elements(const Node& node, const Key& key, const Position& at, void* parent) {
     if (key.required && is_empty_list(node))
       return m_problems.add(at.place, fmt::format("`{}` is empty", key.last_name()), need("at least one element", key));
+    if (key.type == ValueType::mappings && !node.is(Kind::null) && !node.is(Kind::list))
+      return mapping_value(node, key, at, parent);
     if (!node.is(Kind::null) && !node.is(Kind::list))
       wrong_kind(node.place, key.last_name(), "a list", node,
                  key.is_list() ? hint_for_list(key, node) : "begin each entry with `- `");
@@ -197,7 +199,8 @@ class Reader {
       const Position element{fmt::format("{}[{}]", at.name, i), item.place};
       if (!key.is_list() || item.is(Kind::mapping))
         mapping_value(item, key, element, parent);
-      else if (scalar(item, key, {element.name + ".hosts", item.place}))
+      else if (scalar(item, key,
+                      {fmt::format("{}.{}", element.name, children_of(key.name).front()->last_name()), item.place}))
         key.field.set(parent, {item.text});
     }
   }
@@ -225,10 +228,10 @@ class Reader {
     std::vector<std::string> texts;
     std::set<std::string_view> seen;
     for (const auto& item : node.items) {
-      if (item.is(Kind::scalar) && !key.unique && !seen.insert(item.text).second)
+      if (item.is(Kind::scalar) && !seen.insert(item.text).second)
         m_problems.add(item.place, fmt::format("`{}` stands in this list already", shown(item.text)),
                        "remove one of them");
-      if (scalar(item, key, {at.name, item.place}))
+      else if (scalar(item, key, {at.name, item.place}))
         texts.push_back(item.text);
     }
     key.field.set(parent, texts);
@@ -258,7 +261,9 @@ class Reader {
   }
 
   static std::optional<Complaint> wrong_text(const Node& node, const Key& key) {
-    if (key.type == ValueType::integer) {
+    if (key.type == ValueType::integer && key.choices.empty() && node.plain)
+      return complaint_about(key, node.text);
+    if (key.type == ValueType::integer && !key.choices.empty()) {
       if (node.plain && node.text == key.choices)
         return std::nullopt;
       return Complaint{fmt::format("must be the number {}, not `{}`", key.choices,

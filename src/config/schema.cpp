@@ -12,7 +12,7 @@ using Json = nlohmann::ordered_json;
 Json text_schema(ValueType element) {
   Json schema = {{"type", "string"}};
   if (element == ValueType::path || element == ValueType::path_list)
-    schema["pattern"] = "^/";
+    schema["pattern"] = element == ValueType::path ? "^/" : "^[/$]";
   else
     schema["minLength"] = 1;
   return schema;
@@ -31,7 +31,8 @@ Json mapping_schema(std::string_view pattern, bool nullable);
 Json value_schema(const Key& key) {
   switch (key.type) {
   case ValueType::integer:
-    return {{"const", std::stoi(std::string(key.choices))}};
+    return key.choices.empty() ? Json{{"type", "integer"}, {"minimum", 1}, {"maximum", 9999}}
+                               : Json{{"const", std::stoi(std::string(key.choices))}};
   case ValueType::boolean:
     return {{"type", "boolean"}};
   case ValueType::mode:
@@ -40,7 +41,7 @@ Json value_schema(const Key& key) {
     return {{"enum", key.choice_list()}};
   case ValueType::access:
     return {{"oneOf", Json::array({Json{{"enum", key.choice_list()}}, mapping_schema(key.name, false)})}};
-  case ValueType::client:
+  case ValueType::word_or_mapping:
     return {{"oneOf", Json::array({text_schema(key.type), mapping_schema(key.name, false)})}};
   case ValueType::text_list:
     return list_schema(key);
@@ -52,6 +53,8 @@ Json value_schema(const Key& key) {
       needs_keys = needs_keys || (key.any_name() && child->required);
     return mapping_schema(key.name, !needs_keys);
   }
+  case ValueType::mappings:
+    return mapping_schema(key.name, false);
   case ValueType::text:
   case ValueType::remote:
   case ValueType::path:
@@ -63,14 +66,16 @@ Json value_schema(const Key& key) {
 Json described(const Key& key) {
   Json schema = {{"description", key.description}};
   Json value = value_schema(key);
-  if (key.is_element() && key.required)
+  if (key.type == ValueType::mappings)
+    value = {{"oneOf", Json::array({value, Json{{"type", {"array", "null"}}, {"items", value}}})}};
+  else if (key.is_element() && key.required)
     value = {{"type", "array"}, {"items", std::move(value)}, {"minItems", 1}, {"uniqueItems", true}};
   else if (key.is_element())
     value = {{"type", {"array", "null"}}, {"items", std::move(value)}};
   schema.update(value);
   if (const auto fallback = key.fallback(); fallback == "[]")
     schema["default"] = Json::array();
-  else if (key.type == ValueType::boolean)
+  else if (key.type == ValueType::boolean && !fallback.empty())
     schema["default"] = fallback == "true";
   else if (!fallback.empty())
     schema["default"] = key.field.get(key.field.defaults()).front();

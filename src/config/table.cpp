@@ -49,10 +49,10 @@ std::string Key::fallback() const {
   if (required || field.defaults == nullptr)
     return {};
   const auto values = field.get(field.defaults());
+  if (values.empty())
+    return is_list() ? "[]" : "";
   if (type == ValueType::boolean)
     return values.front();
-  if (is_list() && values.empty())
-    return "[]";
   return values.front().empty() ? "" : yaml_scalar(values.front());
 }
 
@@ -66,8 +66,10 @@ std::string Key::value_text(std::string_view quote) const {
        {ValueType::text_list, "list of text"},
        {ValueType::path_list, "path or list of paths"},
        {ValueType::mapping, "mapping"}}};
-  if (type == ValueType::client)
+  if (type == ValueType::word_or_mapping)
     return "list of text or mappings";
+  if (type == ValueType::mappings)
+    return "mapping or list of mappings";
   for (const auto& [known, words] : k_names)
     if (known == type)
       return is_element() ? "list of mappings" : std::string(words);

@@ -33,6 +33,18 @@ std::optional<Complaint> path_rule(std::string_view text) {
   return std::nullopt;
 }
 
+/// A path that may hold variables, whose values are known when a command runs.
+std::optional<Complaint> node_path_rule(std::string_view text) {
+  const auto sample =
+      expand_variables(text, [](std::string_view, std::size_t at) { return std::string(at == 0 ? "/x" : "x"); });
+  if (!sample)
+    return Complaint{"has a `$` in front of no variable", "write for example `$SLURM_TMPDIR` or `${TMPDIR}/cache`"};
+  auto complaint = path_rule(*sample);
+  if (complaint && *sample != text)
+    complaint->instead.clear(); // of the sample
+  return complaint;
+}
+
 } // namespace
 
 std::optional<Complaint> mode_rule(std::string_view text) {
@@ -147,6 +159,29 @@ std::optional<Complaint> size_rule(std::string_view text) {
   return parse_size(text) ? std::nullopt : std::optional(Complaint{"is not a size", "write for example `20G` or `0`"});
 }
 
+std::optional<Complaint> count_rule(std::string_view text) {
+  constexpr std::size_t k_most_digits = 4;
+  const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+  return digits && text.size() <= k_most_digits && text.find_first_not_of('0') != std::string_view::npos
+             ? std::nullopt
+             : std::optional(Complaint{"is not a number from 1 to 9999", "write for example `3`"});
+}
+
+std::optional<Complaint> interval_rule(std::string_view text) {
+  constexpr std::int64_t k_shortest = 1000, k_longest = 3'600'000; // milliseconds
+  const auto span = parse_duration(text);
+  return span && *span >= k_shortest && *span <= k_longest
+             ? std::nullopt
+             : std::optional(Complaint{"is not a time from 1s to 1h", "write for example `30s` or `2min`"});
+}
+
+// node_exporter reads no other file of its directory (collector/textfile.go).
+std::optional<Complaint> textfile_rule(std::string_view text) {
+  return text.ends_with(".prom") && !text.ends_with("/.prom")
+             ? std::nullopt
+             : std::optional(Complaint{"does not end in `.prom`", "node_exporter reads no other file"});
+}
+
 std::optional<Complaint> program_rule(std::string_view text) {
   return text.find('/') != std::string_view::npos
              ? std::optional(Complaint{"is a path", "write the file name of the script, with wildcards if you like"})
@@ -166,7 +201,7 @@ std::optional<Complaint> first_complaint(const Key& key, std::string_view value)
                                  : key.required ? fmt::format("it needs a value ({})", key.description)
                                                 : "leave the key out for its default"};
   if (key.type == ValueType::path || key.type == ValueType::path_list)
-    if (auto complaint = path_rule(value))
+    if (auto complaint = key.type == ValueType::path ? path_rule(value) : node_path_rule(value))
       return complaint;
   return key.rule == nullptr ? std::nullopt : key.rule(value);
 }

@@ -20,6 +20,9 @@ std::optional<Complaint> option_rule(std::string_view text);
 std::optional<Complaint> program_rule(std::string_view text);
 std::optional<Complaint> remote_rule(std::string_view text);
 std::optional<Complaint> size_rule(std::string_view text);
+std::optional<Complaint> count_rule(std::string_view text);
+std::optional<Complaint> interval_rule(std::string_view text);
+std::optional<Complaint> textfile_rule(std::string_view text);
 
 /// The rules of the key's type and of the key itself; nullopt: the value is right. The hint says what to write instead
 /// only if that is right.

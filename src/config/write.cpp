@@ -2,6 +2,7 @@
 #include "config/keys.hpp"
 #include "config/yaml_text.hpp"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 namespace sharefs::config {
@@ -12,16 +13,24 @@ using Json = nlohmann::ordered_json;
 
 Json object_of(std::string_view pattern, const void* object);
 
+/// Only the first key of an element says anything: the element is written as that.
+bool is_word(const Json& object) {
+  return std::all_of(std::next(object.begin()), object.end(), [](const Json& value) { return value.empty(); });
+}
+Json word_of(const Json& object) {
+  const auto& first = *object.begin();
+  return first.is_array() ? first.front() : first;
+}
+
 /// The value of a key in the struct of its parent; null: nothing to write.
 Json value_of(const Key& key, const void* parent) {
   if (key.field.items != nullptr) {
     const auto items = key.field.items(parent);
-    if (key.is_element()) {
+    if (key.is_element() && !(key.type == ValueType::mappings && items.size() == 1)) {
       Json list = Json::array();
       for (const auto& item : items) {
         auto object = object_of(key.name, item.value);
-        const bool short_form = key.type == ValueType::client && object["options"].empty();
-        list.push_back(short_form ? object["hosts"].front() : std::move(object));
+        list.push_back(key.type == ValueType::word_or_mapping && is_word(object) ? word_of(object) : std::move(object));
       }
       return list;
     }
@@ -33,6 +42,8 @@ Json value_of(const Key& key, const void* parent) {
   auto values = key.field.get(parent);
   if (key.is_list())
     return values;
+  if (values.empty()) // of a setting that has no default
+    return nullptr;
   if (key.type == ValueType::boolean)
     return values.front() == "true";
   if (key.type == ValueType::integer)

@@ -1,6 +1,7 @@
 #pragma once
 // The closed set of changes that sharefs can make. Domains compose them; describe, apply, invert and JSON exist once.
 #include "base/argv.hpp"
+#include "base/edit.hpp"
 #include "base/result.hpp"
 #include "sys/identity/user.hpp"
 #include "sys/mounts/mount_call.hpp"
@@ -25,12 +26,14 @@ struct Actor {
   friend bool operator==(const Actor&, const Actor&) = default;
 };
 
-/// Create or replace a file atomically. Conflict if its content is not `before` any more.
+/// Create or replace a file atomically. Conflict if its content is not `before` any more, and for an actor if it is a
+/// link.
 struct WriteFile {
   std::string path;
   std::optional<std::string> before; ///< nullopt: the file must not exist
   std::string after;
   std::uint32_t mode = 0644; ///< of a new file; an existing one keeps its own
+  std::optional<Actor> actor = {};
   friend bool operator==(const WriteFile&, const WriteFile&) = default;
 };
 
@@ -39,6 +42,7 @@ struct RemoveFile {
   std::string path;
   std::string before;
   std::uint32_t mode = 0644; ///< for undo
+  std::optional<Actor> actor = {};
   friend bool operator==(const RemoveFile&, const RemoveFile&) = default;
 };
 
@@ -91,6 +95,20 @@ struct Rename {
   friend bool operator==(const Rename&, const Rename&) = default;
 };
 
+/// A directory becomes a link, and is kept as `to`, on the same file system. By renameat2(2) with RENAME_EXCHANGE, so
+/// that at every moment something is there; where the file system does not know that (NFS), by rename(2) and
+/// symlink(2). `reverse`: the directory comes back, and the link goes. What was cut off between two calls is finished
+/// when run again, and taken back by the inverse. Conflict if `path` is not the planned directory any more.
+struct ExchangeForLink {
+  std::string path;
+  std::string to;
+  std::string target;
+  bool reverse = false;
+  std::uint64_t device = 0, inode = 0; ///< of the directory, as planned
+  std::optional<Actor> actor;
+  friend bool operator==(const ExchangeForLink&, const ExchangeForLink&) = default;
+};
+
 /// Owner, mode and default ACL of one file or directory (never recursive).
 struct Access {
   std::uint32_t uid = 0, gid = 0, mode = 0;
@@ -130,12 +148,14 @@ struct Remount {
 
 /// Delete a directory with all that is in it: for what can be made anew. Cannot be undone. No link is followed and no
 /// other file system entered (`busy`: something is mounted in it), whatever is done to the names meanwhile. Nothing
-/// there is success; another directory than the planned one is a `conflict`, a path that somebody else could exchange
-/// `permission`. What was cut off goes on when run again.
+/// there is success; another directory than the planned one is a `conflict`, and if `guarded` a path that somebody else
+/// could exchange `permission` (never for an actor). What was cut off goes on when run again.
 struct RemoveTree {
   std::string path;
-  std::uint64_t device = 0, inode = 0; ///< as planned (sys::Entry)
-  std::chrono::milliseconds deadline{600'000};
+  std::uint64_t device = 0, inode = 0;         ///< as planned (sys::Entry)
+  std::chrono::milliseconds deadline{600'000}; ///< without progress
+  std::optional<Actor> actor = {};
+  bool guarded = true; ///< false where a group writes: it is still known by its inode
   friend bool operator==(const RemoveTree&, const RemoveTree&) = default;
 };
 
@@ -156,6 +176,30 @@ struct SetTreeAccess {
 /// Default ACL of a directory with this mode: what is made below is as open as the directory, whatever the umask.
 std::string default_acl(std::uint32_t mode);
 
+/// What becomes of one file below a directory: another content, another mode, or (`removed`) nothing. A file of which a
+/// program gets rights (set-id bits, capabilities) is left.
+struct FileChange {
+  std::string path;          ///< below the directory
+  std::string before, after; ///< sha256 of the whole content in hexadecimal; empty: it stays
+  Edits edits;               ///< what makes the one of the other
+  std::optional<std::uint32_t> mode_before, mode_after;
+  bool removed = false; ///< for what can be made anew
+  friend bool operator==(const FileChange&, const FileChange&) = default;
+};
+
+/// Change files below a directory, many at once. A new content is written beside the file, with its owner, mode and
+/// ACL, and renamed: other names of the file (hard links) keep the old one, and so does who has it open. What is
+/// neither as planned nor changed already is left, and the step fails once all others are done. No link is followed,
+/// nothing that is mounted is entered. Cannot be undone where files are removed. What was cut off goes on when run
+/// again.
+struct ChangeFiles {
+  std::string path;
+  std::uint64_t device = 0, inode = 0; ///< as planned (sys::Entry)
+  std::vector<FileChange> changes;
+  std::chrono::milliseconds deadline{60'000}; ///< without any progress
+  friend bool operator==(const ChangeFiles&, const ChangeFiles&) = default;
+};
+
 /// Run a program of the system (exportfs, systemctl, ...).
 struct RunTool {
   Argv argv;
@@ -163,13 +207,14 @@ struct RunTool {
   bool harmless = false;         ///< changes nothing by itself (a reload); undo runs it again, at the end
   std::vector<int> accept = {0}; ///< exit codes that are success
   std::chrono::milliseconds deadline{30'000};
-  bool silent = false; ///< any output is a failure, whatever the exit code (systemd-analyze verify)
+  bool silent = false;             ///< any output is a failure, whatever the exit code (systemd-analyze verify)
+  std::optional<Actor> actor = {}; ///< as its user; `beneath` has no meaning
   friend bool operator==(const RunTool&, const RunTool&) = default;
 };
 
-using Action =
-    std::variant<WriteFile, RemoveFile, MakeDirectory, RemoveDirectory, MakeLink, RemoveLink, SwapLink, Rename,
-                 SetAccess, SetImmutable, Mount, Unmount, Remount, RemoveTree, SetTreeAccess, RunTool>;
+using Action = std::variant<WriteFile, RemoveFile, MakeDirectory, RemoveDirectory, MakeLink, RemoveLink, SwapLink,
+                            Rename, ExchangeForLink, SetAccess, SetImmutable, Mount, Unmount, Remount, RemoveTree,
+                            SetTreeAccess, ChangeFiles, RunTool>;
 
 /// One line in the imperative: "write /etc/exports.d/sharefs.exports", "mount storage1:/mnt/share on /data/share".
 std::string describe(const Action& action);

@@ -10,12 +10,13 @@ namespace sharefs::plan {
 
 /// The name of each alternative in JSON, in the order of the variant.
 inline constexpr std::array<std::string_view, std::variant_size_v<Action>> k_kinds{
-    "write_file", "remove_file", "make_directory",  "remove_directory", "make_link", "remove_link",
-    "swap_link",  "rename",      "set_access",      "set_immutable",    "mount",     "unmount",
-    "remount",    "remove_tree", "set_tree_access", "run_tool"};
+    "write_file", "remove_file", "make_directory",    "remove_directory", "make_link",     "remove_link",
+    "swap_link",  "rename",      "exchange_for_link", "set_access",       "set_immutable", "mount",
+    "unmount",    "remount",     "remove_tree",       "set_tree_access",  "change_files",  "run_tool"};
 
 /// Calls `visit(name, field)` for each field, and `visit.mode(name, field)` for permission bits (octal in JSON): of the
-/// actions, and of the structs in them (Actor, sys::User, Access). A name means the same in all of them.
+/// actions, and of the structs in them (Actor, sys::User, Access, FileChange, Edit). A name means the same in all of
+/// them.
 template <class A, class Visitor> void visit_fields(A& a, Visitor&& visit) {
   if constexpr (requires { a.name; })
     visit("name", a.name);
@@ -49,6 +50,18 @@ template <class A, class Visitor> void visit_fields(A& a, Visitor&& visit) {
     visit("before", a.before);
   if constexpr (requires { a.after; })
     visit("after", a.after);
+  if constexpr (requires { a.offset; })
+    visit("offset", a.offset);
+  if constexpr (requires { a.edits; })
+    visit("edits", a.edits);
+  if constexpr (requires { a.mode_before; })
+    visit("mode_before", a.mode_before);
+  if constexpr (requires { a.mode_after; })
+    visit("mode_after", a.mode_after);
+  if constexpr (requires { a.removed; })
+    visit("removed", a.removed);
+  if constexpr (requires { a.changes; })
+    visit("changes", a.changes);
   if constexpr (requires { a.mode; })
     visit.mode("mode", a.mode);
   if constexpr (requires { a.default_acl; })

@@ -12,7 +12,8 @@ namespace {
 
 /// A struct whose fields visit_fields knows: it becomes a JSON object.
 template <class T>
-concept Composite = std::same_as<T, Access> || std::same_as<T, Actor> || std::same_as<T, sys::User>;
+concept Composite = std::same_as<T, Access> || std::same_as<T, Actor> || std::same_as<T, sys::User> ||
+                    std::same_as<T, FileChange> || std::same_as<T, Edit>;
 
 class Writer {
  public:

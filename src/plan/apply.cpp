@@ -18,6 +18,11 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using StepIndices = std::vector<std::size_t>;
 
+/// May take its time as long as it makes progress, for which it has a deadline of its own.
+bool gets_on(const Action& action) {
+  return std::holds_alternative<ChangeFiles>(action) || std::holds_alternative<RemoveTree>(action);
+}
+
 /// One apply(): what its threads share. Each step's result is written by one thread only.
 class Run {
  public:
@@ -30,6 +35,7 @@ class Run {
   Report all();
 
  private:
+  [[nodiscard]] bool begin_groups(const StepIndices& unnamed);
   void in_parallel(const std::vector<StepIndices>& groups);
   [[nodiscard]] bool all_well(const std::vector<StepIndices>& groups) const;
   void group(const StepIndices& steps);
@@ -66,10 +72,12 @@ Report Run::all() {
   }
   if (!m_plan.unnamed_last)
     group(unnamed);
-  in_parallel(groups);
+  if (begin_groups(unnamed))
+    in_parallel(groups);
   if (m_plan.unnamed_last && all_well(groups))
     group(unnamed);
-  m_report.interrupted = interrupted() && m_report.count(Outcome::skipped) > 0;
+  // A step that failed was ended by the same Ctrl-C, which reaches the programs of this process group, too.
+  m_report.interrupted = interrupted() && m_report.count(Outcome::skipped) + m_report.count(Outcome::failed) > 0;
   close_journal();
   return std::move(m_report);
 }
@@ -89,6 +97,24 @@ void Run::in_parallel(const std::vector<StepIndices>& groups) {
   take_groups(); // this thread is one of the workers
 }
 
+/// ApplyOptions::before_groups, once the unnamed group has succeeded; its error is that of the first step of the
+/// others.
+bool Run::begin_groups(const StepIndices& unnamed) {
+  if (!m_options.before_groups)
+    return true;
+  if (!all_well({unnamed}) || interrupted())
+    return false;
+  const auto begun = m_options.before_groups();
+  if (!begun)
+    for (auto& result : m_report.results)
+      if (result.outcome == Outcome::skipped) {
+        result.outcome = Outcome::failed;
+        result.error = begun.error();
+        break;
+      }
+  return begun.has_value();
+}
+
 bool Run::all_well(const std::vector<StepIndices>& groups) const {
   return std::ranges::all_of(groups, [this](const StepIndices& steps) {
     return std::ranges::all_of(steps, [this](std::size_t index) {
@@ -100,7 +126,7 @@ bool Run::all_well(const std::vector<StepIndices>& groups) const {
 
 /// In order; the first failure, the deadline or Ctrl-C leaves the rest as `skipped`.
 void Run::group(const StepIndices& steps) {
-  const auto end = Clock::now() + m_options.group_deadline;
+  auto end = Clock::now() + m_options.group_deadline;
   for (const auto index : steps) {
     if (interrupted())
       return;
@@ -113,6 +139,8 @@ void Run::group(const StepIndices& steps) {
       return;
     }
     step(index);
+    if (gets_on(m_plan.steps[index].action))
+      end += result.took;
     if (result.outcome == Outcome::failed)
       return;
   }

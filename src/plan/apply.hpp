@@ -16,6 +16,9 @@ struct ApplyOptions {
   std::size_t parallel = 16;                         ///< groups at the same time
   /// Called when a step begins and when it ended (from the calling thread's point of view serialised). May be empty.
   std::function<void(const Step&, const StepResult*)> progress;
+  /// Between the unnamed group, once all of it is done, and the others, which an error leaves undone: for what can be
+  /// held only where that group has made the place for it.
+  std::function<Result<void>()> before_groups = {};
   Note note = {}; ///< from the step's thread, serialised; may be empty
 };
 

@@ -36,12 +36,14 @@ struct Acted {
   Action action;
 };
 
-/// What an action finds, of all that it has: for SetAccess the access, for RemoveDirectory the mode.
+/// What an action finds, of all that it has: for SetAccess the access, for what is removed the mode.
 std::optional<Access> found_by(const Action& action) {
   if (const auto* access = std::get_if<SetAccess>(&action))
     return access->before;
   if (const auto* directory = std::get_if<RemoveDirectory>(&action))
     return Access{0, 0, directory->mode, ""};
+  if (const auto* file = std::get_if<RemoveFile>(&action))
+    return Access{0, 0, file->mode, ""};
   return std::nullopt;
 }
 
@@ -50,6 +52,8 @@ void fill_in(Action& action, const Access& found) {
     access->before = found;
   else if (auto* directory = std::get_if<RemoveDirectory>(&action))
     directory->mode = found.mode & 07777U;
+  else if (auto* file = std::get_if<RemoveFile>(&action))
+    file->mode = found.mode & 07777U;
 }
 
 struct ChildAnswer {
@@ -59,6 +63,16 @@ struct ChildAnswer {
 };
 template <sys::WireOf<ChildAnswer> A> auto wire_fields(A& answer) {
   return std::tie(answer.outcome, answer.found, answer.reason);
+}
+
+/// As the actor, whose file it is only if no link leads to it.
+template <ActsOnFiles A> Result<Outcome> act(A& action, const Ground& ground, const std::string& root, Phase phase) {
+  const auto found = ground.find(action.path);
+  if (!found)
+    return fail(found.error());
+  if (found->is_link())
+    return conflict(action.path, "a file", found->text());
+  return act(action, sys::Files(root), phase);
 }
 
 /// The child hands back whether there was something to do and what it found, never an action: it may be a user's
@@ -73,6 +87,8 @@ template <class A> Result<Acted> act_in_child(const A& action, const sys::Files&
     Result<Outcome> outcome = Outcome::unchanged;
     if constexpr (SaysWhy<A>)
       outcome = act(copy, *ground, phase, reason);
+    else if constexpr (ActsOnFiles<A>)
+      outcome = act(copy, *ground, files.root(), phase);
     else
       outcome = act(copy, *ground, phase);
     if (!outcome)
@@ -97,6 +113,9 @@ template <class A> Result<Acted> act_in_child(const A& action, const sys::Files&
 Result<Acted> run_phase(const Action& action, sys::System& system, Phase phase, const Note& note = nullptr) {
   return std::visit(
       [&]<class A>(const A& alternative) -> Result<Acted> {
+        if constexpr (ActsOnFiles<A>)
+          if (alternative.actor)
+            return act_in_child(alternative, system.files(), phase, note);
         if constexpr (ActsInChild<A>)
           return act_in_child(alternative, system.files(), phase, note);
         else {

@@ -31,8 +31,8 @@ std::string access_text(const Access& access, const std::string& group) {
 
 /// One line per action; paths are quoted as for a shell, so that no control character reaches a terminal.
 struct Describer {
-  std::string operator()(const WriteFile& a) const { return "write " + shell_quote(a.path); }
-  std::string operator()(const RemoveFile& a) const { return "remove " + shell_quote(a.path); }
+  std::string operator()(const WriteFile& a) const { return "write " + shell_quote(a.path) + as_user(a.actor); }
+  std::string operator()(const RemoveFile& a) const { return "remove " + shell_quote(a.path) + as_user(a.actor); }
   std::string operator()(const MakeDirectory& a) const {
     return "make directory " + shell_quote(a.path) + as_user(a.actor);
   }
@@ -52,6 +52,12 @@ struct Describer {
   std::string operator()(const Rename& a) const {
     return fmt::format("rename {} to {}{}", shell_quote(a.from), shell_quote(a.to), as_user(a.actor));
   }
+  std::string operator()(const ExchangeForLink& a) const {
+    return a.reverse ? fmt::format("put {} back in place of the link {}{}", shell_quote(a.to), shell_quote(a.path),
+                                   as_user(a.actor))
+                     : fmt::format("exchange {} for a link to {}, keep it as {}{}", shell_quote(a.path),
+                                   shell_quote(a.target), shell_quote(a.to), as_user(a.actor));
+  }
   std::string operator()(const SetAccess& a) const {
     return fmt::format("set access of {}: {}", shell_quote(a.path), access_text(a.after, a.group.value_or("")));
   }
@@ -69,12 +75,25 @@ struct Describer {
   std::string operator()(const Remount& a) const {
     return fmt::format("remount {} with {}", shell_quote(a.target), a.after.empty() ? "rw" : a.after);
   }
-  std::string operator()(const RemoveTree& a) const { return "delete " + shell_quote(a.path) + " with all in it"; }
+  std::string operator()(const RemoveTree& a) const {
+    return "delete " + shell_quote(a.path) + " with all in it" + as_user(a.actor);
+  }
   std::string operator()(const SetTreeAccess& a) const {
     return a.reverse ? "give back what lies below " + shell_quote(a.path)
                      : fmt::format("give what lies below {} to {}", shell_quote(a.path), a.group);
   }
-  std::string operator()(const RunTool& a) const { return "run `" + shell_join(a.argv) + "`"; }
+  std::string operator()(const ChangeFiles& a) const {
+    std::size_t edited = 0, removed = 0;
+    for (const auto& change : a.changes)
+      ++(change.removed ? removed : edited);
+    std::vector<std::string> parts;
+    if (edited > 0)
+      parts.push_back("change " + count_of(edited, "file"));
+    if (removed > 0)
+      parts.push_back("delete " + count_of(removed, "file"));
+    return fmt::format("{} in {}", join(parts, " and "), shell_quote(a.path));
+  }
+  std::string operator()(const RunTool& a) const { return "run `" + shell_join(a.argv) + "`" + as_user(a.actor); }
 };
 
 } // namespace
@@ -102,8 +121,15 @@ std::string diff(const Action& action) {
 std::vector<std::string> touched_paths(const Action& action) {
   return std::visit(
       [](const auto& a) -> std::vector<std::string> {
-        if constexpr (requires { a.path; })
+        if constexpr (requires {
+                        a.path;
+                        a.to;
+                      })
+          return {a.path, a.to};
+        else if constexpr (requires { a.path; })
           return {a.path};
+        else if constexpr (requires { a.layer; })
+          return {a.to};
         else if constexpr (requires { a.from; })
           return {a.from, a.to};
         else if constexpr (requires { a.target; })

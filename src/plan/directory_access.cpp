@@ -4,6 +4,7 @@
 #include "plan/ground.hpp"
 #include "plan/perform.hpp"
 #include "sys/process/call.hpp"
+#include "sys/recording.hpp"
 
 #include <cerrno>
 #include <fmt/format.h>
@@ -53,7 +54,7 @@ void add_access(Plan& plan, const std::string& group, const std::string& directo
 
 Result<FoundAccess> read_access(sys::System& system, const std::string& directory, bool guarded,
                                 std::chrono::milliseconds deadline) {
-  return sys::call(std::nullopt, deadline, [&]() -> Result<FoundAccess> {
+  const auto look = [&]() -> Result<FoundAccess> {
     const auto ground = Ground::enter(system.files().root(), std::nullopt);
     if (!ground)
       return fail(ground.error());
@@ -72,7 +73,9 @@ Result<FoundAccess> read_access(sys::System& system, const std::string& director
     found.access.default_acl = std::move(*acl);
     found.acls = holds_acls(walked->fd.get());
     return found;
-  });
+  };
+  return sys::recorded(system.files(), "access", std::tuple(directory, guarded),
+                       [&] { return sys::call(std::nullopt, deadline, look); });
 }
 
 } // namespace sharefs::plan

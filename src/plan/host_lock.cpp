@@ -70,9 +70,9 @@ void name_holder(int descriptor, const LockHolder& self) {
 
 Result<HostLock> HostLock::acquire(const sys::Files& files, const std::string& state_directory, const LockHolder& self,
                                    std::chrono::milliseconds wait,
-                                   const std::function<void(const std::string&)>& on_wait) {
+                                   const std::function<void(const std::string&)>& on_wait, const std::string& name) {
   const auto state = PrivateDirectory::make(files, state_directory);
-  auto file = state ? state->open_file("lock", O_RDWR | O_CREAT | O_APPEND) : fail(state.error());
+  auto file = state ? state->open_file(name, O_RDWR | O_CREAT | O_APPEND) : fail(state.error());
   if (!file)
     return fail(file.error());
   const auto deadline = sys::deadline_in(wait);
@@ -80,7 +80,7 @@ Result<HostLock> HostLock::acquire(const sys::Files& files, const std::string& s
     if (errno == EINTR)
       continue;
     if (errno != EWOULDBLOCK)
-      return fail(errno_error(errno, join_path(state_directory, "lock")));
+      return fail(errno_error(errno, join_path(state_directory, name)));
     const auto holder = holder_text(file->get(), self.user);
     if (interrupted())
       return fail(ErrorCode::interrupted, "interrupted while waiting: " + holder);

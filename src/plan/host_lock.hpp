@@ -21,10 +21,11 @@ class HostLock {
  public:
   /// Waits up to `wait`; then `busy`: "another sharefs (`sharefs mount --all`, pid 4711) has been at work since
   /// 12:00:03" with a hint about --wait. Interruptible (`interrupted`). `on_wait` is called once if it has to wait,
-  /// with that text.
+  /// with that text. Another `name` is another lock, of which there may be one beside it.
   static Result<HostLock> acquire(const sys::Files& files, const std::string& state_directory, const LockHolder& self,
                                   std::chrono::milliseconds wait,
-                                  const std::function<void(const std::string&)>& on_wait = {});
+                                  const std::function<void(const std::string&)>& on_wait = {},
+                                  const std::string& name = "lock");
   HostLock(HostLock&&) = default;
   ~HostLock();
 

@@ -16,16 +16,21 @@ struct Inverter {
 
   Inverse operator()(const WriteFile& a) const {
     if (!a.before)
-      return RemoveFile{a.path, a.after, a.mode};
-    return WriteFile{a.path, a.after, *a.before, a.mode};
+      return RemoveFile{a.path, a.after, a.mode, later(a.actor)};
+    return WriteFile{a.path, a.after, *a.before, a.mode, later(a.actor)};
   }
-  Inverse operator()(const RemoveFile& a) const { return WriteFile{a.path, std::nullopt, a.before, a.mode}; }
+  Inverse operator()(const RemoveFile& a) const {
+    return WriteFile{a.path, std::nullopt, a.before, a.mode, later(a.actor)};
+  }
   Inverse operator()(const MakeDirectory& a) const { return RemoveDirectory{a.path, a.mode, later(a.actor)}; }
   Inverse operator()(const RemoveDirectory& a) const { return MakeDirectory{a.path, a.mode, a.actor}; }
   Inverse operator()(const MakeLink& a) const { return RemoveLink{a.path, a.target, a.actor}; }
   Inverse operator()(const RemoveLink& a) const { return MakeLink{a.path, a.target, a.actor}; }
   Inverse operator()(const SwapLink& a) const { return SwapLink{a.path, a.after, a.before, a.actor}; }
   Inverse operator()(const Rename& a) const { return Rename{a.to, a.from, a.actor}; }
+  Inverse operator()(const ExchangeForLink& a) const {
+    return ExchangeForLink{a.path, a.to, a.target, !a.reverse, 0, a.inode, later(a.actor)};
+  }
   Inverse operator()(const SetAccess& a) const {
     // Without a `before` the directory is made by an earlier step, whose own inverse removes it: nothing more to do,
     // which is not the same as "cannot be undone". (apply journals the access that it found, so undo is exact even if
@@ -51,6 +56,18 @@ struct Inverter {
   Inverse operator()(const SetTreeAccess& a) const {
     SetTreeAccess inverse = a;
     inverse.reverse = !a.reverse;
+    return inverse;
+  }
+  Inverse operator()(const ChangeFiles& a) const {
+    ChangeFiles inverse = a;
+    inverse.device = 0; // another one when it is mounted anew
+    for (auto& change : inverse.changes) {
+      if (change.removed)
+        return std::nullopt;
+      std::swap(change.before, change.after);
+      std::swap(change.mode_before, change.mode_after);
+      change.edits = inverse_of(change.edits);
+    }
     return inverse;
   }
   Inverse operator()(const RunTool& a) const {

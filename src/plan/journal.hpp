@@ -8,6 +8,7 @@
 #include "plan/private_directory.hpp"
 #include "sys/system.hpp"
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -66,8 +67,11 @@ class Journal {
  public:
   explicit Journal(const sys::Files& files, std::string state_directory);
 
-  /// Newest first. An entry that cannot be read is listed with its damage, never an error.
-  [[nodiscard]] Result<std::vector<JournalEntry>> list() const;
+  /// Newest first, one in memory at a time: an entry may hold whole files. One that cannot be read comes with its
+  /// damage, never as an error.
+  [[nodiscard]] Result<void> each(const std::function<void(JournalEntry)>& see) const;
+  /// Those that were to take back the entry `id`, newest first.
+  [[nodiscard]] Result<std::vector<JournalEntry>> undos_of(const std::string& id) const;
   /// Id of the newest entry, readable or not: it changes with every run that changes something. Empty for none.
   [[nodiscard]] Result<std::string> newest_id() const;
   /// `not_found` with a "did you mean" hint.
@@ -110,9 +114,9 @@ class Journal {
 /// by the actions' own `before`. Steps keep their groups, so that one that fails stops only its own; what was to be
 /// done before all groups is taken back after all of them. Steps without an inverse become notes. A step that was begun
 /// but whose end is not known is undone only as far as it took effect (the inverse of something that did not happen is
-/// "unchanged"). A harmless tool (a reload) has no inverse: it is run again once, at the end of its group. `entries` is
-/// the journal: what an earlier undo of the same entry, cut off or failed, has taken back already is left out.
-Plan undo_plan(const JournalEntry& entry, const std::vector<JournalEntry>& entries = {});
+/// "unchanged"). A harmless tool (a reload) has no inverse: it is run again once, at the end of its group. `attempts`
+/// are the undos of the same entry: what one of them, cut off or failed, has taken back already is left out.
+Plan undo_plan(const JournalEntry& entry, const std::vector<JournalEntry>& attempts = {});
 
 // For tests.
 /// When a process was started, in clock ticks since boot (proc(5), field 22 of stat); 0 if there is no such process.

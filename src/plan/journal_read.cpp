@@ -217,15 +217,25 @@ std::vector<std::string> Journal::Contents::ids() const {
   return sorted_ids(names);
 }
 
-Result<std::vector<JournalEntry>> Journal::list() const {
+Result<void> Journal::each(const std::function<void(JournalEntry)>& see) const {
   const auto contents = this->contents();
   if (!contents)
     return fail(contents.error());
-  std::vector<JournalEntry> entries;
-  for (const auto& id : contents->ids())
-    entries.push_back(read_entry(*contents->directory, id));
-  std::ranges::reverse(entries);
-  return entries;
+  const auto ids = contents->ids();
+  for (auto id = ids.rbegin(); id != ids.rend(); ++id)
+    see(read_entry(*contents->directory, *id));
+  return {};
+}
+
+Result<std::vector<JournalEntry>> Journal::undos_of(const std::string& id) const {
+  std::vector<JournalEntry> undos;
+  const auto seen = each([&](JournalEntry entry) {
+    if (entry.plan.undoes == id)
+      undos.push_back(std::move(entry));
+  });
+  if (!seen)
+    return fail(seen.error());
+  return undos;
 }
 
 Result<std::string> Journal::newest_id() const {

@@ -1,6 +1,7 @@
 // Mount, Unmount and Remount, by System; what is there is judged by the mount table, never by an exit code.
 #include "base/path.hpp"
 #include "base/source.hpp"
+#include "base/text.hpp"
 #include "plan/perform.hpp"
 
 #include <fmt/format.h>
@@ -11,6 +12,14 @@ namespace {
 
 std::string text_of(const sys::MountEntry& mount) {
   return "`" + mount.source + "` (" + mount.fs_type + ")";
+}
+
+/// Is it this image? The mount table names the loop device only.
+bool is_image(sys::System& system, const sys::MountEntry& mount, const std::string& path) {
+  constexpr std::size_t k_longest = 8192;
+  const auto backing = fmt::format("/sys/dev/block/{}:{}/loop/backing_file", mount.major, mount.minor);
+  return mount.fs_type == sys::k_image &&
+         trim(system.entry({.path = backing, .read_bytes = k_longest}).content) == path;
 }
 
 /// The topmost mount at the target of an action; an automount point that nothing is mounted on counts as nothing.
@@ -28,8 +37,9 @@ template <class A> Result<Mounted> mounted_at(sys::System& system, const A& acti
   if (mount == nullptr || mount->fs_type == "autofs")
     return Mounted{};
   // nfs or nfs4: which of the two the table shows depends on the negotiated version.
-  const bool wanted = action.fs_type == sys::k_bind ? table->is_bind(target, normalize_path(action.source))
-                                                    : is_same_source(mount->source, action.source);
+  const bool wanted = action.fs_type == sys::k_bind    ? table->is_bind(target, normalize_path(action.source))
+                      : action.fs_type == sys::k_image ? is_image(system, *mount, action.source)
+                                                       : is_same_source(mount->source, action.source);
   return Mounted{*mount, wanted};
 }
 
@@ -40,7 +50,8 @@ Result<Outcome> act(Mount& action, sys::System& system, Phase phase) {
   if (!before)
     return fail(before.error());
   const auto is_there = [&](const Mounted& found) {
-    return found.is_wanted && (action.fs_type == sys::k_bind || sys::is_nfs(*found.mount));
+    return found.is_wanted &&
+           (action.fs_type == sys::k_bind || action.fs_type == sys::k_image || sys::is_nfs(*found.mount));
   };
   if (is_there(*before))
     return Outcome::unchanged;

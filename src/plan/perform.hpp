@@ -35,15 +35,17 @@ Result<Outcome> act(MakeLink& action, const Ground& ground, Phase phase);
 Result<Outcome> act(RemoveLink& action, const Ground& ground, Phase phase);
 Result<Outcome> act(SwapLink& action, const Ground& ground, Phase phase);
 Result<Outcome> act(Rename& action, const Ground& ground, Phase phase);
+Result<Outcome> act(ExchangeForLink& action, const Ground& ground, Phase phase);
 Result<Outcome> act(SetAccess& action, const Ground& ground, Phase phase);
 /// `reason`: why it was left as it is, where that is no error.
 Result<Outcome> act(SetImmutable& action, const Ground& ground, Phase phase, std::string& reason);
-Result<Outcome> act(RemoveTree& action, const Ground& ground, Phase phase);
 // Through System, each with its own deadline.
 Result<Outcome> act(Mount& action, sys::System& system, Phase phase);
 Result<Outcome> act(Unmount& action, sys::System& system, Phase phase);
 Result<Outcome> act(Remount& action, sys::System& system, Phase phase);
 Result<Outcome> act(RunTool& action, sys::System& system, Phase phase);
+Result<Outcome> act(RemoveTree& action, sys::System& system, Phase phase, const Note& note);
+Result<Outcome> act(ChangeFiles& action, sys::System& system, Phase phase, const Note& note);
 Result<Outcome> act(SetTreeAccess& action, sys::System& system, Phase phase, const Note& note);
 
 /// fsync of the directory that holds `found`, then `done`.

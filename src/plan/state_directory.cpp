@@ -1,11 +1,10 @@
 #include "base/path.hpp"
+#include "base/random.hpp"
 #include "plan/journal.hpp"
 #include "sys/fs/entry.hpp"
 
 #include <algorithm>
 #include <cstdlib>
-#include <fmt/format.h>
-#include <random>
 
 namespace sharefs::plan {
 
@@ -31,7 +30,7 @@ std::string in_open_directory(const sys::Files& files, uid_t uid) {
   for (const auto& other : files.list(k_open_to_all).value_or(std::vector<std::string>{}))
     if (other.starts_with(name + "-") && is_usable(files, join_path(k_open_to_all, other)))
       return join_path(k_open_to_all, other);
-  return fmt::format("{}-{:08x}", path, std::random_device{}());
+  return path + "-" + random_letters(8);
 }
 
 } // namespace
@@ -40,14 +39,19 @@ std::string state_directory(const sys::Files& files, const sys::Identity& identi
   if (identity.uid == 0)
     return "/var/lib/sharefs";
   const char* given = std::getenv("XDG_STATE_HOME");
-  const bool has_home = identity.home.starts_with('/') && identity.home != "/";
+  const auto look = [&mounts](const std::string& path) {
+    return sys::read_entries(sys::Files(), mounts, {{sys::EntryQuery{.path = path, .follow = true}}, k_deadline})
+        .front();
+  };
+  const bool has_home = identity.home.starts_with('/') && identity.home != "/" &&
+                        files.entry({.path = identity.home, .follow = true}).kind !=
+                            sys::EntryKind::missing; // an account of a service has none
   const std::string base = given != nullptr && given[0] == '/' ? std::string(given)
                            : has_home                          ? join_path(identity.home, ".local/state")
                                                                : std::string();
   // Homes are shared more often than not, and a journal is about one host: two hosts must not share it.
-  const auto on_this_host = [&mounts](const std::string& path) {
-    const sys::EntryRequest request{{sys::EntryQuery{.path = path}}, k_deadline};
-    const auto entry = sys::read_entries(sys::Files(), mounts, request).front();
+  const auto on_this_host = [&look](const std::string& path) {
+    const auto entry = look(path);
     return entry.kind != sys::EntryKind::unknown && !entry.shared;
   };
   if (!base.empty() && on_this_host(base))

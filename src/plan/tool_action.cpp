@@ -58,6 +58,8 @@ Result<Outcome> act(RunTool& action, sys::System& system, Phase phase) {
   sys::Command command;
   command.argv = action.argv;
   command.deadline = action.deadline;
+  if (action.actor)
+    command.as = action.actor->user;
   const auto completed = system.run(command);
   if (!completed) {
     auto error = completed.error();

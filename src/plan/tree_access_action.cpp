@@ -8,8 +8,10 @@
 #include "sys/process/call.hpp"
 #include "sys/process/interrupt.hpp"
 
+#include <array>
 #include <atomic>
 #include <cerrno>
+#include <climits>
 #include <fmt/format.h>
 #include <new>
 #include <sys/mman.h>
@@ -34,6 +36,22 @@ bool gives_rights(const sys::Fd& fd, const struct stat& status) {
   return (status.st_mode & (S_ISUID | S_ISGID)) != 0 ||
          ((status.st_mode & k_any_execute) != 0 &&
           ::getxattr(by_descriptor(fd.get()).c_str(), "security.capability", nullptr, 0) > 0);
+}
+
+/// Whether the name that `fd` (O_PATH) was opened by still leads to it. The kernel writes " (deleted)" behind the path
+/// of a descriptor whose name is gone, and for good: a new name, be it the same, is another dentry (proc(5), d_path()).
+/// A file that is really called so counts as gone.
+bool still_named(const sys::Fd& fd) {
+  std::array<char, PATH_MAX + 16> path{};
+  const auto length = ::readlink(by_descriptor(fd.get()).c_str(), path.data(), path.size());
+  return length > 0 && static_cast<std::size_t>(length) < path.size() &&
+         !std::string_view(path.data(), static_cast<std::size_t>(length)).ends_with(" (deleted)");
+}
+
+/// Whether the file has no name but the one in the tree. Others may lie anywhere: it is a file of root or of another
+/// user that somebody linked into the tree. The order matters: a name that is there after the count was there with it.
+bool only_in_tree(const sys::Fd& fd, struct stat& status) {
+  return ::fstat(fd.get(), &status) == 0 && status.st_nlink == 1 && still_named(fd);
 }
 
 Result<TreeRights> rights_of(const sys::Fd& fd, const struct stat& status, const std::string& path) {
@@ -131,7 +149,7 @@ class TreeGiver {
   Result<void> one(int here, const char* name, const std::string& above, int depth) {
     const auto relative = above.empty() ? name : above + "/" + name;
     m_progress.fetch_add(1, std::memory_order_relaxed);
-    auto fd = open_below(here, name, O_PATH);
+    auto fd = sys::open_below(here, name, O_PATH);
     struct stat status{};
     if (!fd || ::fstat(fd.get(), &status) != 0) {
       if (errno == EXDEV)
@@ -158,8 +176,7 @@ class TreeGiver {
       leave(m_counts.other, relative);
       return {};
     }
-    // Another name of it may lie anywhere: a file of root or of another user that somebody linked into the tree.
-    if (S_ISREG(status.st_mode) && status.st_nlink > 1) {
+    if (struct stat now{}; S_ISREG(status.st_mode) && !only_in_tree(fd, now)) {
       leave(m_counts.several_names, relative);
       return {};
     }
@@ -195,8 +212,8 @@ class TreeGiver {
     for (const auto& [fd, change] : m_pending) {
       struct stat status{};
       // Its owner may have changed it since: his word counts, and the next run looks again.
-      if (::fstat(fd.get(), &status) != 0 || (status.st_mode & 07777U) != change.before.mode ||
-          status.st_gid != change.before.gid || (S_ISREG(status.st_mode) && status.st_nlink > 1)) {
+      if (::fstat(fd.get(), &status) != 0 || (S_ISREG(status.st_mode) && !only_in_tree(fd, status)) ||
+          (status.st_mode & 07777U) != change.before.mode || status.st_gid != change.before.gid) {
         leave(m_counts.since, change.path);
         continue;
       }
@@ -210,10 +227,10 @@ class TreeGiver {
   }
 
   void take_one_back(const sys::Fd& tree, const TreeChange& change) {
-    const auto fd = open_below(tree.get(), change.path.c_str(), O_PATH);
+    const auto fd = sys::open_below(tree.get(), change.path.c_str(), O_PATH);
     struct stat status{};
     if (!fd || ::fstat(fd.get(), &status) != 0 || status.st_ino != change.inode ||
-        (!S_ISDIR(status.st_mode) && (!S_ISREG(status.st_mode) || status.st_nlink > 1)))
+        (!S_ISDIR(status.st_mode) && (!S_ISREG(status.st_mode) || !only_in_tree(fd, status))))
       return leave(m_counts.since, change.path);
     const auto found = rights_of(fd, status, whole(change.path));
     if (!found)

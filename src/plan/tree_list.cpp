@@ -3,6 +3,7 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "plan/action.hpp"
+#include "sys/process/child.hpp"
 
 #include <cerrno>
 #include <charconv>

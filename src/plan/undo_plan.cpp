@@ -35,7 +35,7 @@ void leave_out_done(std::vector<Step>& steps, const JournalEntry& attempt) {
 
 } // namespace
 
-Plan undo_plan(const JournalEntry& entry, const std::vector<JournalEntry>& entries) {
+Plan undo_plan(const JournalEntry& entry, const std::vector<JournalEntry>& attempts) {
   Plan plan;
   plan.undoes = entry.id;
   plan.unnamed_last = !entry.plan.unnamed_last;
@@ -57,13 +57,10 @@ Plan undo_plan(const JournalEntry& entry, const std::vector<JournalEntry>& entri
     else if (std::ranges::none_of(reloads, is_same))
       reloads.push_back({group, why, action});
   }
-  for (const auto& attempt : entries)
-    if (attempt.plan.undoes == entry.id && attempt.state != JournalState::undone)
+  for (const auto& attempt : attempts)
+    if (attempt.state != JournalState::undone)
       leave_out_done(plan.steps, attempt);
-  // A reload alone would change nothing.
-  const bool was_begun =
-      std::ranges::any_of(entries, [&entry](const JournalEntry& attempt) { return attempt.plan.undoes == entry.id; });
-  if (!plan.steps.empty() || was_begun)
+  if (!plan.steps.empty() || !attempts.empty()) // a reload alone would change nothing
     plan.steps.insert(plan.steps.end(), reloads.rbegin(), reloads.rend());
   return plan;
 }

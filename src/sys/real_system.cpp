@@ -4,9 +4,12 @@
 #include "base/text.hpp"
 #include "sys/identity/local_host.hpp"
 #include "sys/mounts/mounting.hpp"
+#include "sys/process/child.hpp"
 #include "sys/process/fd.hpp"
+#include "sys/process/layered_command.hpp"
 
 #include <spdlog/spdlog.h>
+#include <sys/prctl.h>
 
 namespace sharefs::sys {
 namespace {
@@ -91,6 +94,15 @@ Result<void> RealSystem::hold_locks(const LockRequest& request,
 
 Identity RealSystem::identity() {
   return local_identity();
+}
+
+Result<void> RealSystem::become(const User& user, bool may_mount) {
+  if (!files().is_live())
+    return fail(refusal(files(), "work as `" + user.name + "`"));
+  const int error = may_mount ? become_able_to_mount(user) : sys::become(user);
+  ::unsetenv("XDG_STATE_HOME"); // of who he was
+  ::prctl(PR_SET_DUMPABLE, 1);  // his process like any other: what lies in /proc for it is his
+  return error == 0 ? Result<void>{} : fail(errno_error(error, "cannot become `" + user.name + "`"));
 }
 
 Result<User> RealSystem::user(std::string_view name) {

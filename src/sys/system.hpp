@@ -59,7 +59,10 @@ class System {
   virtual Result<void> hold_locks(const LockRequest& request,
                                   const std::function<void(const HeldLocks&)>& meanwhile) = 0;
   virtual Identity identity() = 0;
-  /// `not_found` with a "did you mean" hint where one can be given.
+  /// From here on this whole process is that user, for good. `permission` if it may not. With `may_mount` root keeps,
+  /// out of effect, what run_layered() needs, and nothing else uses.
+  virtual Result<void> become(const User& user, bool may_mount = false) = 0;
+  /// By name, or by number. `not_found` with a "did you mean" hint where one can be given.
   virtual Result<User> user(std::string_view name) = 0;
   virtual std::chrono::system_clock::time_point now() = 0;
 

@@ -35,6 +35,7 @@ struct MarkOf {
   Mark operator()(const plan::RemoveLink& /*action*/) const { return k_takes_away; }
   Mark operator()(const plan::SwapLink& /*action*/) const { return k_changes; }
   Mark operator()(const plan::Rename& /*action*/) const { return k_changes; }
+  Mark operator()(const plan::ExchangeForLink& /*action*/) const { return k_changes; }
   Mark operator()(const plan::SetAccess& /*action*/) const { return k_changes; }
   Mark operator()(const plan::SetImmutable& /*action*/) const { return k_changes; }
   Mark operator()(const plan::Mount& /*action*/) const { return k_makes; }
@@ -42,6 +43,9 @@ struct MarkOf {
   Mark operator()(const plan::Remount& /*action*/) const { return k_changes; }
   Mark operator()(const plan::RemoveTree& /*action*/) const { return k_takes_away; }
   Mark operator()(const plan::SetTreeAccess& /*action*/) const { return k_changes; }
+  Mark operator()(const plan::ChangeFiles& action) const {
+    return std::ranges::all_of(action.changes, &plan::FileChange::removed) ? k_takes_away : k_changes;
+  }
   Mark operator()(const plan::RunTool& /*action*/) const { return k_runs; }
 };
 

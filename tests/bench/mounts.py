@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""What many mounts cost: `sharefs status` beside `df`, `sharefs mount --all` beside `mount -a`, on the lab's NFS.
+"""What many mounts cost: `sharefs status` and `doctor` beside `df` and `findmnt`, `sharefs mount --all` beside `mount -a`, on
+the lab's NFS.
 
 One guest, one run, ratios. Prints a markdown table; exits with 1 if a goal is missed.
 """
@@ -19,6 +20,9 @@ from sharefslab import Cluster, Host  # noqa: E402
 HEALTHY_RATIO = 2.0  # status at most so many times df
 DEADLINE = 2.0  # of status, seconds
 HUNG_SLACK = 2.0
+PATIENCE = 20.0  # with df and findmnt, which wait as long as the server is away
+DOCTOR_RATIO = 10.0
+DOCTOR_LIMIT = 20.0
 MOUNT_RATIO = 5.0  # mount --all so many times faster than mount -a
 DESCRIPTORS = 256
 LONG = 1800.0
@@ -54,24 +58,46 @@ def unmount_all(host: Host) -> None:
     host.run("for n in /bench/*; do umount -f -l $n 2>/dev/null; done; true", timeout=LONG)
 
 
-def bench_status(lab: Cluster, mounts: int, runs: int) -> list[tuple[str, float, str, bool]]:
+def bench_status(lab: Cluster, mounts: int, hung: int, runs: int) -> list[tuple[str, float, str, bool]]:
+    """All well; then with `hung` of them from a second server, which falls silent."""
     node = lab["node1"]
     # Each with a superblock of its own, as mounts of different exports have it.
     node.run(
-        f"for n in $(seq {mounts}); do mkdir -p /many/$n; "
-        "mount -t nfs -o vers=4.2,nosharecache server:/srv/share/$n /many/$n || exit 1; done",
+        f"for n in $(seq {mounts}); do mkdir -p /many/$n; s=server; [ $n -le {hung} ] && s=server2; "
+        "mount -t nfs -o vers=4.2,nosharecache $s:/srv/share/$n /many/$n || exit 1; done",
         check=True,
         timeout=LONG,
     )
-    # Both behind the same shell, which costs a tenth of df here.
-    df = best(runs, lambda: timed(node, f"sh -c 'ulimit -n {DESCRIPTORS}; df -t nfs4'"))
-    status = best(runs, lambda: timed(node, f"sh -c 'ulimit -n {DESCRIPTORS}; sharefs status --timeout {DEADLINE:g}s'"))
-    rows = [("status over df, all healthy", status / df, f"at most {HEALTHY_RATIO:g}", status <= HEALTHY_RATIO * df)]
-    lab.drop_traffic("server")
-    hung = timed(node, f"sh -c 'ulimit -n {DESCRIPTORS}; sharefs status --timeout {DEADLINE:g}s'")
+
+    def with_few_descriptors(command: str) -> float:  # the same shell for each, which costs a tenth of df here
+        return best(runs, lambda: timed(node, f"sh -c 'ulimit -n {DESCRIPTORS}; {command}'"))
+
+    def ours() -> float:
+        return with_few_descriptors(f"sharefs status --timeout {DEADLINE:g}s")
+
+    status = ours()
+    rows = []
+    for name, command in (("df", "df -t nfs4"), ("findmnt -D", "findmnt -D -t nfs4")):
+        theirs = with_few_descriptors(command)
+        rows.append((f"status over {name}, all healthy", status / theirs, f"at most {HEALTHY_RATIO:g}",
+                     status <= HEALTHY_RATIO * theirs))
     limit = DEADLINE + HUNG_SLACK
-    rows.append(("status with all hung, s", hung, f"at most {limit:g}", hung <= limit))
+    doctor = with_few_descriptors("sharefs doctor")
+    rows.append((f"doctor over status, {mounts} healthy", doctor / status, f"at most {DOCTOR_RATIO:g}",
+                 doctor <= DOCTOR_RATIO * status))
+    lab.drop_traffic("server2")
+    taken = ours()
+    rows.append((f"status with {hung} of {mounts} hung, s", taken, f"at most {limit:g}", taken <= limit))
+    for name, command in (("df", "df -t nfs4"), ("findmnt -D", "findmnt -D -t nfs4")):
+        theirs = timed(node, f"timeout -s KILL {PATIENCE:g} {command}")
+        rows.append((f"{name} with them, s (killed after {PATIENCE:g})", theirs, "", True))
+    taken = best(1, lambda: timed(node, f"sharefs doctor --timeout {DEADLINE:g}s"))
+    rows.append((f"doctor with {hung} of {mounts} hung, s", taken, f"at most {DOCTOR_LIMIT:g}", taken <= DOCTOR_LIMIT))
+    lab.drop_traffic("server")
+    taken = ours()
+    rows.append(("status with all hung, s", taken, f"at most {limit:g}", taken <= limit))
     lab.restore_traffic("server")
+    lab.restore_traffic("server2")
     return rows
 
 
@@ -101,14 +127,19 @@ def bench_mount(lab: Cluster, runs: int, retry: str) -> list[tuple[str, float, s
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--mounts", type=int, default=1000, help="for status; 1000 if not given")
+    parser.add_argument("--hung", type=int, default=50, help="of them; 50 if not given")
+    parser.add_argument("--only", choices=("mount", "status"), help="one of the two tables")
     parser.add_argument("--runs", type=int, default=3, help="of each; the fastest counts")
     parser.add_argument("--retry", default="", help="option of fstab's lines, as `,retry=0`: mount -a gives up sooner")
     arguments = parser.parse_args()
     begin = time.monotonic()
-    with Cluster(hosts=("server", "node1", "node2")) as lab:
-        lab.start_nfs_server()
-        lab.server.run(f"for n in $(seq {max(arguments.mounts, 28)}); do mkdir -p /srv/share/$n; done", timeout=LONG)
-        rows = bench_mount(lab, arguments.runs, arguments.retry) + bench_status(lab, arguments.mounts, arguments.runs)
+    with Cluster(hosts=("server", "server2", "node1", "node2")) as lab:
+        for name in ("server", "server2"):
+            lab.start_nfs_server(name)
+            lab[name].run(f"for n in $(seq {max(arguments.mounts, 28)}); do mkdir -p /srv/share/$n; done", timeout=LONG)
+        rows = [] if arguments.only == "status" else bench_mount(lab, arguments.runs, arguments.retry)
+        if arguments.only != "mount":
+            rows += bench_status(lab, arguments.mounts, arguments.hung, arguments.runs)
     print("| what | measured | goal | |\n|---|---|---|---|")
     for name, value, goal, met in rows:
         print(f"| {name} | {value:.2f} | {goal} | {'yes' if met else 'NO'} |")

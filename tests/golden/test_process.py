@@ -4,10 +4,17 @@ usage: SHAREFS_BIN=... pytest test_process.py
 """
 
 import os
+import pty
+import re
 import resource
+import select
+import shutil
 import signal
+import socket
 import subprocess
 import sys
+import termios
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -61,19 +68,41 @@ def test_a_root_may_be_relative(tmp_path: Path) -> None:
     assert run("--root", "image", "undo", "--list", cwd=tmp_path).returncode == 0
 
 
-@pytest.mark.skipif(bool(os.environ.get("SHAREFS_SANITIZE")), reason="a sanitizer needs terabytes of address space")
-@pytest.mark.parametrize("words", [["status"], ["config", "schema"], ["undo", "--list"], ["run", "--", "true"]])
-@pytest.mark.parametrize("megabytes", [12, 16, 20, 24, 32, 48])
-def test_little_memory_is_an_error_at_most(words: list[str], megabytes: int) -> None:
+def memory(megabytes: int) -> Callable[[], None]:
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
-    done = run(*words, preexec_fn=limit)
+    return limit
+
+
+@pytest.mark.skipif(bool(os.environ.get("SHAREFS_SANITIZE")), reason="a sanitizer needs terabytes of address space")
+@pytest.mark.parametrize("words", [["status"], ["config", "schema"], ["undo", "--list"], ["run", "--", "true"]])
+@pytest.mark.parametrize("megabytes", [16, 20, 24, 32, 48])
+def test_little_memory_is_an_error_at_most(words: list[str], megabytes: int, tmp_path: Path) -> None:
+    own = ["--root", str(tmp_path)] if words[0] == "undo" else []  # the journal of this machine is as long as it is
+    done = run(*own, *words, preexec_fn=memory(megabytes))
     if done.returncode == 127 and "error while loading shared libraries" in done.stderr:
         pytest.skip("not even the libraries fit")
     assert done.returncode >= 0, f"ended by signal {-done.returncode}: {done.stderr}"
     assert "terminate called" not in done.stderr
+
+
+@pytest.mark.skipif(bool(os.environ.get("SHAREFS_SANITIZE")), reason="a sanitizer needs terabytes of address space")
+def test_a_long_journal_is_listed_in_little_memory(tmp_path: Path) -> None:
+    """An entry holds whole files; sixty take hardly more than two."""
+    (tmp_path / "job.sh").write_text("python t.py\n" + "# text\n" * 20_000)
+    change = ["cachefix", "script", "/job.sh", "--write", "/copy.sh", "--yes"]
+    assert run("--root", str(tmp_path), *change).returncode == 0
+    journal = tmp_path / "var/lib/sharefs/journal"
+    shutil.copytree(journal / "1", journal / "2")
+    listed = ("--root", str(tmp_path), "undo", "--list")
+    enough = next(megabytes for megabytes in range(8, 128) if run(*listed, preexec_fn=memory(megabytes)).returncode == 0)
+    for number in range(3, 61):
+        shutil.copytree(journal / "1", journal / str(number))
+    done = run(*listed, preexec_fn=memory(enough + 1))
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == 61
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give up root")
@@ -95,3 +124,186 @@ def test_few_descriptors_are_an_error_at_most(descriptors: int) -> None:
     for words in (["status"], ["run", "--", "true"]):
         done = run(*words, preexec_fn=limit)
         assert done.returncode >= 0 and "terminate called" not in done.stderr, done.stderr
+
+
+def shared_environment(tmp_path: Path) -> dict[str, str]:
+    """Two generations of `llm`, the first is the present one; the environment that names its sharefs.yaml."""
+    for number in ("0001", "0002"):
+        generation = tmp_path / "store/.generations/llm" / number
+        for name in ("bin", "conda-meta", "etc/conda/activate.d"):
+            (generation / name).mkdir(parents=True)
+        (generation / "bin/python").symlink_to(sys.executable)
+        (generation / "late.py").write_text(f"number = {number!r}\n")
+        tool = generation / "bin/tool"
+        tool.write_text(f"#!{tmp_path}/store/llm/bin/python\nimport sys\nprint(sys.executable)\n")
+        tool.chmod(0o755)
+    (tmp_path / "store/llm").symlink_to(".generations/llm/0001")
+    (tmp_path / "sharefs.yaml").write_text(f"version: 1\nconda: {{store: {tmp_path}/store}}\n")
+    return {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "SHAREFS_CONFIG": str(tmp_path / "sharefs.yaml")}
+
+
+def test_requirement_4_a_command_stays_in_its_generation(tmp_path: Path) -> None:
+    environment = shared_environment(tmp_path)
+    script = (
+        f"import os, sys\nos.symlink('.generations/llm/0002', '{tmp_path}/store/new')\n"
+        f"os.rename('{tmp_path}/store/new', '{tmp_path}/store/llm')\n"
+        "sys.path.insert(0, os.environ['CONDA_PREFIX'])\nimport late\nprint(late.number, sys.executable)"
+    )
+    first = tmp_path / "store/.generations/llm/0001"
+    done = run("conda", "run", "llm", "python", "-c", script, env=environment)
+    assert (done.stderr, done.stdout) == ("", f"0001 {first}/bin/python\n")
+    uses = os.listdir(tmp_path / "store/.generations/llm/uses")
+    assert len(uses) == 1 and uses[0].endswith(".0001")
+    second = tmp_path / "store/.generations/llm/0002"
+    for words in (("tool",), (f"{tmp_path}/store/llm/bin/tool",), (SHAREFS, "run", "--", "tool")):
+        done = run("conda", "run", "llm", "--", *words, env=environment)
+        assert (done.stderr, done.stdout) == ("", f"{second}/bin/python\n")
+    left = os.listdir(tmp_path / "store/.generations/llm/uses")
+    assert len(left) == 1 and left[0].endswith(".0002"), "uses of processes that have ended go"
+
+
+def test_conda_run_sources_the_scripts_of_activation(tmp_path: Path) -> None:
+    environment = shared_environment(tmp_path)
+    scripts = tmp_path / "store/.generations/llm/0001/etc/conda/activate.d"
+    (scripts / "a.sh").write_text("export FIRST='a b\nc'; OWN=1; echo said; unset GONE\n")
+    (scripts / "b.sh").write_text('export SECOND="$FIRST!"; cd /\n')
+    (scripts / "c.fish").write_text("exit 3\n")
+    show = "import os; print([os.environ.get(n) for n in ('FIRST', 'SECOND', 'OWN', 'GONE')], os.getcwd())"
+    done = run("conda", "run", "llm", "--", "python", "-c", show, env={**environment, "GONE": "1"}, cwd=tmp_path)
+    assert done.stdout == f"['a b\\nc', 'a b\\nc!', None, None] {tmp_path}\n"
+    assert done.stderr == "said\n"
+    (scripts / "d.sh").write_text("exit 7\n")
+    done = run("conda", "run", "llm", "--", "true", env=environment)
+    assert done.returncode == 125 and "a script has ended the shell (exit code 7)" in done.stderr
+
+
+def test_conda_run_becomes_its_command(tmp_path: Path) -> None:
+    environment = shared_environment(tmp_path)
+    assert run("conda", "run", "llm", "--", "sh", "-c", "exit 9", env=environment).returncode == 9
+    assert run("conda", "run", "llm", "--", "sh", "-c", "kill -TERM $$", env=environment).returncode == -signal.SIGTERM
+    assert run("conda", "run", "llm", "--", "nowhere", env=environment).returncode == 127
+    assert run("conda", "run", "llm", "--", str(tmp_path), env=environment).returncode == 126
+    assert run("conda", "run", "lm", "--", "true", env=environment).returncode == 125
+
+
+def test_a_staged_copy_is_run_until_the_next_generation(tmp_path: Path) -> None:
+    environment = shared_environment(tmp_path)
+    (tmp_path / "sharefs.yaml").write_text(f"version: 1\nconda: {{store: {tmp_path}/store, stage: {tmp_path}/stage}}\n")
+    tmp_path.chmod(0o755)
+    show = "import os; print(os.environ['CONDA_PREFIX'], os.environ['SHAREFS_CONDA_GENERATION'])"
+    first, second = (f"{tmp_path}/store/.generations/llm/{number}" for number in ("0001", "0002"))
+    copies = f"{tmp_path}/stage/{os.getuid()}/{str(tmp_path / 'store').replace('/', '%')}/llm"
+    done = run("conda", "stage", "llm", "--yes", env=environment)
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    assert run("conda", "run", "llm", "python", "-c", show, env=environment).stdout == f"{copies}/0001 {first}\n"
+    assert run("conda", "run", "llm", "tool", env=environment).stdout == f"{copies}/0001/bin/python\n"
+    (tmp_path / "store/llm").unlink()
+    (tmp_path / "store/llm").symlink_to(".generations/llm/0002")
+    assert run("conda", "run", "llm", "python", "-c", show, env=environment).stdout == f"{second} {second}\n"
+    assert run("conda", "stage", "llm", "--yes", env=environment).returncode == 0
+    assert sorted(os.listdir(copies)) == ["0002", "0002.complete"]
+    assert run("conda", "run", "llm", "tool", env=environment).stdout == f"{copies}/0002/bin/python\n"
+    (tmp_path / "stage").chmod(0o777)  # somebody else could have made it
+    assert run("conda", "run", "llm", "python", "-c", show, env=environment).stdout == f"{second} {second}\n"
+    (tmp_path / "stage").chmod(0o755)
+    assert run("conda", "stage", "llm", "--remove", "--yes", env=environment).returncode == 0
+    assert os.listdir(copies) == []
+
+
+class Terminal:
+    """A command on a terminal of its own."""
+
+    def __init__(self, *words: str) -> None:
+        self.shown = b""
+        self.pid, self.terminal = pty.fork()
+        if self.pid == 0:
+            os.execve(SHAREFS, [SHAREFS, *words], {"TERM": "xterm", "PATH": "/usr/bin:/bin", "HOME": "/"})
+
+    def wait_for(self, text: bytes, times: int = 1) -> None:
+        while self.shown.count(text) < times:
+            ready, _, _ = select.select([self.terminal], [], [], 60)
+            assert ready, f"{text!r} did not come: {self.shown!r}"
+            try:
+                self.shown += os.read(self.terminal, 65536)
+            except OSError:  # it has ended
+                assert self.shown.count(text) >= times, f"{text!r} did not come: {self.shown!r}"
+
+    def exit_code(self) -> int:
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+
+@pytest.mark.parametrize("end", ["q", "\x03", "SIGTERM", "hang-up"])
+def test_the_live_table_leaves_the_terminal_as_it_was(end: str) -> None:
+    live = Terminal("status", "--watch")
+    live.wait_for(b"q: quit", times=2)  # drawn anew
+    before = termios.tcgetattr(live.terminal)
+    assert not before[3] & termios.ECHO
+    if end == "SIGTERM":
+        os.kill(live.pid, signal.SIGTERM)
+    elif end == "hang-up":
+        os.close(live.terminal)
+        assert live.exit_code() in (0, 1)  # its output went nowhere
+        return
+    else:
+        os.write(live.terminal, end.encode())
+    live.wait_for(b"\x1b[?25h\x1b[?1049l")
+    assert live.exit_code() == 0
+    assert live.shown.count(b"\x1b[?1049h\x1b[?25l") == 1
+    assert termios.tcgetattr(live.terminal)[3] & termios.ECHO
+    os.close(live.terminal)
+
+
+def test_the_live_table_stops_and_goes_on() -> None:
+    live = Terminal("status", "--watch")
+    live.wait_for(b"q: quit")
+    os.write(live.terminal, b"\x1a")  # Ctrl-Z
+    live.wait_for(b"\x1b[?1049l")
+    assert os.WIFSTOPPED(os.waitpid(live.pid, os.WUNTRACED)[1])
+    os.kill(live.pid, signal.SIGCONT)
+    live.wait_for(b"\x1b[?1049h", times=2)
+    os.write(live.terminal, b"q")
+    live.wait_for(b"\x1b[?1049l", times=2)
+    assert live.exit_code() == 0
+    os.close(live.terminal)
+
+
+def test_without_a_terminal_watch_ends_by_a_signal() -> None:
+    live = subprocess.Popen([SHAREFS, "status", "--watch"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+    status = Path(f"/proc/{live.pid}/status")
+    while not int(re.findall(r"^SigBlk:\s*(\w+)", status.read_text(), re.M)[0], 16) & 1 << (signal.SIGTERM - 1):
+        assert live.poll() is None  # it takes signals as they come from a descriptor
+    live.send_signal(signal.SIGTERM)
+    assert b"\x1b" not in live.communicate(timeout=60)[0] and live.returncode == 0
+
+
+def test_the_daemon_tells_systemd(tmp_path: Path) -> None:
+    """READY and WATCHDOG while it lives, RELOADING at SIGHUP; and it ends by SIGTERM."""
+    config = tmp_path / "sharefs.yaml"
+    config.write_text("version: 1\nwatch: {recover: never}\n", encoding="utf-8")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(tmp_path / "notify"))
+        manager.settimeout(60)
+        environment = {**os.environ, "NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "200000"}
+        daemon = subprocess.Popen([SHAREFS, "watch", "--config", config], stderr=subprocess.PIPE, env=environment)
+        seen: list[str] = []
+
+        def wait_for(text: str, times: int = 1) -> None:
+            while sum(text in message for message in seen) < times:
+                seen.append(manager.recv(4096).decode())
+
+        try:
+            wait_for("READY=1")
+            wait_for("STATUS=0 mounts well")
+            wait_for("WATCHDOG=1", times=4)
+            second = run("watch", "--config", str(config))
+            assert second.returncode == 1 and "another sharefs" in second.stderr and f"pid {daemon.pid}" in second.stderr
+            daemon.send_signal(signal.SIGHUP)
+            wait_for("RELOADING=1\nMONOTONIC_USEC=")
+            wait_for("READY=1", times=2)
+            daemon.send_signal(signal.SIGTERM)
+            wait_for("STOPPING=1")
+            assert daemon.wait(60) == 0
+        finally:
+            daemon.kill()
+            said = daemon.communicate()[1].decode()
+        assert "looking after the mounts every 30s, recover: never" in said and said.endswith(" stopped\n")

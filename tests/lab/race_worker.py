@@ -25,7 +25,7 @@ import traceback
 from collections.abc import Mapping
 
 READ_THE_ENVIRONMENT = ("datasets", "huggingface_hub")
-NOT_TO_IMPORT = (*READ_THE_ENVIRONMENT, "datasets_modules", "__main__", "__mp_main__")
+NOT_TO_IMPORT = (*READ_THE_ENVIRONMENT, "evaluate", "datasets_modules", "__main__", "__mp_main__")
 OF_THE_RACE = "RACE_"  # variables that the script reads, and nothing that it imports
 LONGEST_LAUNCH = 90  # seconds
 MOST_ENVIRONMENTS = 8

@@ -10,7 +10,7 @@ import pytest
 from sharefslab import Cluster, Host
 from sharefslab.attack import LATE, exchanging, successes
 from sharefslab.host import Completed
-from sharefslab.product import SHARE, TRAIN, document, done, sharefs
+from sharefslab.product import READS_DOCUMENTS, SHARE, document, done, sharefs, write_training
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def test_a_planted_note_about_a_cache(node: Host, planted: str, make: str) -> No
 
 def run_train(node: Host, cache: str, user: str = "alice") -> Completed:
     """`sharefs run` of the plain training script."""
-    node.run("cat >train.py", input=TRAIN, cwd=SHARE, user="alice", check=True)
+    write_training(node)
     command = ["python3", f"{SHARE}/train.py", "--cache_dir", f"{SHARE}/{cache}", "--output_dir", f"{SHARE}/out"]
     return sharefs(node, "run", "--", *command, user=user, timeout=LATE)
 
@@ -84,7 +84,7 @@ def test_own_caches_are_listed_and_pruned(node: Host) -> None:
 
 # 4. Files that sharefs writes where others may write, too
 
-PRINT = "# HfArgumentParser\nimport sys\nprint(open(sys.argv[1]).read())\n"
+PRINT = READS_DOCUMENTS + "print(open(sys.argv[1]).read())\n"
 
 
 @pytest.fixture

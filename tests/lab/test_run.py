@@ -9,13 +9,13 @@ import pytest
 
 from sharefslab import Cluster, wait_until
 from sharefslab.host import Host
-from sharefslab.product import SHARE, TRAIN, document, export_and_mount, sharefs
+from sharefslab.product import READS_DOCUMENTS, SHARE, document, export_and_mount, sharefs, write_training
 
 
 @pytest.fixture
 def cluster(lab: Cluster) -> Cluster:
     export_and_mount(lab)
-    lab["node1"].run(f"cat >{SHARE}/train.py", input=TRAIN, user="alice", check=True)
+    write_training(lab["node1"])
     for node in lab.nodes:
         node.run("mkdir -p -m 1777 /local/cache", check=True)
     return lab
@@ -118,7 +118,7 @@ def test_a_planted_link_in_the_place_of_a_changed_copy(cluster: Cluster) -> None
     """bob may write in the directory of alice's configuration: her copy is a new file all the same."""
     node = cluster["node1"]
     node.run(f"mkdir -m 777 {SHARE}/job", user="alice", check=True)
-    node.run(f"cat >{SHARE}/job/run_clm.py", input="import sys\nprint(sys.argv[1])\n", user="alice", check=True)
+    node.run(f"cat >{SHARE}/job/run_clm.py", input=READS_DOCUMENTS + "print(sys.argv[1])\n", user="alice", check=True)
     node.run(f"cat >{SHARE}/job/a.json", input=f'{{"cache_dir": "{SHARE}/cache"}}', user="alice", check=True)
     launch = ["run", "--", "python3", "run_clm.py", "a.json"]
     first = sharefs(node, *launch, cwd=f"{SHARE}/job", user="alice").check().out.strip()

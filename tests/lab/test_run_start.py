@@ -30,10 +30,13 @@ def test_no_path_of_the_dead_mount_is_named(dead_share: Cluster) -> None:
     assert [call for call in calls if SHARE in call] == []
 
 
+PRINT = "import os; print(os.environ['HF_DATASETS_CACHE'])"
+
+
 def test_a_path_of_the_dead_mount_is_looked_up_by_a_child(dead_share: Cluster) -> None:
     """A variable names the dead share."""
     node = dead_share["node1"]
-    words = ["env", f"HF_DATASETS_CACHE={SHARE}/cache", "sharefs", "run", "--", "printenv", "HF_DATASETS_CACHE"]
+    words = ["env", f"HF_DATASETS_CACHE={SHARE}/cache", "sharefs", "run", "--", "python3", "-Sc", PRINT]
     traced = node.run(["strace", "-f", "-e", "trace=%file", "-o", "/tmp/trace", *words], timeout=PATIENCE).check()
     assert traced.out.startswith("/local/cache/"), traced
     calls = [line.split(maxsplit=1) for line in node.read_text("/tmp/trace").splitlines()]

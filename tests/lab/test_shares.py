@@ -7,32 +7,15 @@ from test_export import add_carol
 
 from sharefslab import Cluster
 from sharefslab.host import Host
-from sharefslab.product import SHARE, configure, document, done, sharefs
+from sharefslab.product import SHARE, config_text, configure, document, done, sharefs
 
 OUTPUTS = f"{SHARE}/outputs"
 
-CONFIG = """\
-version: 1
-servers:
-  storage:
-    address: 10.77.0.1
-    exports:
-      - path: /srv/share
-        clients: [10.77.0.2, 10.77.0.3]
-        options: [rw, sync, no_subtree_check, {squash}]
-        access: {access}
-mounts:
-  share:
-    from: "storage:/srv/share"
-    at: {at}
-    options: [{version}, noac]
-    shares:
-      - {{path: outputs, access: {{group: ml}}}}
-"""
-
 
 def start(lab: Cluster, squash: str = "root_squash", version: str = "vers=4.2", access: str = "keep") -> None:
-    configure(lab, CONFIG.format(squash=squash, version=version, access=access, at=SHARE))
+    extra = f", options: [{version}, noac], shares: [{{path: outputs, access: {{group: ml}}}}]"
+    text = config_text(extra=extra, export_options=f"rw, sync, no_subtree_check, {squash}")
+    configure(lab, text.replace('access: {group: ml, mode: "2770"}', f"access: {access}"))
     done(lab.server, "export", "--all", "--yes")
 
 
@@ -95,7 +78,6 @@ def test_squashed_root_says_who_can(lab: Cluster) -> None:
     assert "[SF241]" in refused.err and "root_squash" in refused.err
     assert f" {SHARE} nfs4 " in node.read_text("/proc/mounts")  # the mount itself is well
     # The cure that the hint names: on the server, whose ACLs count for clients of version 4, too.
-    configure(lab, CONFIG.format(squash="root_squash", version="vers=4.2", access="keep", at=SHARE))
     done(lab.server, "mount", "share", "--yes")
     assert access_of(lab.server, "/srv/share/outputs") == "2770 root:ml"
     done(node, "mount", "--all", "--yes")

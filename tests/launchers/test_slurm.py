@@ -19,7 +19,8 @@ from launcherslab.slurm import Slurm
 from sharefslab.wait import wait_until
 
 # Options with which nothing runs, or with which the file is no program: --multi-prog names a list of programs.
-LEFT = {"-h", "--help", "--usage", "-V", "--version", "--multi-prog"}
+# Of the site's plugin the help does not say whether the word behind these is their value.
+LEFT = {"-h", "--help", "--usage", "-V", "--version", "--multi-prog", "--private-tmp", "--site-queue"}
 CACHES = ["--cache_dir", str(SHARED / "c"), "--output_dir", str(SHARED / "o")]
 
 # ./p stands for the program that prints its arguments. Each runs for some tenths of a second.
@@ -47,22 +48,22 @@ SBATCH_LINES = [
     "sbatch --parsable -o {o} -D . --export=ALL ./run.sh",
 ]
 
-# How the environment is handed on, and whether sharefs says that its variables get through.
+# sharefs is behind each of them on the node, so the environment that they hand on does not matter.
 EXPORTS = [
-    ("srun -N2 -n2", True),
-    ("srun --export=ALL -n1", True),
-    ("srun --export=ALL,LAB_A=1 -n1", True),
-    ("srun --export LAB_A=1 -n1", True),
-    ("srun --export=LAB_A,HOME -N2", True),
-    ("srun --export=NONE -n1", False),
-    ("srun --export=NIL -n1", False),
-    ("srun --export=LAB_A=1 --export=NONE -n1", False),
-    ("srun -n1 /usr/bin/env -i LAB_A=1", True),
-    ("srun --export=NONE -n1 /usr/bin/env LAB_A=1", False),
-    ("env SLURM_EXPORT_ENV=NONE srun -n1", False),
-    ("env SLURM_EXPORT_ENV=ALL srun -n1", True),
-    ("env SLURM_EXPORT_ENV=LAB_A srun -n1", False),
-    ("env SLURM_EXPORT_ENV=NONE srun --export=ALL -n1", True),
+    "srun -N2 -n2",
+    "srun --export=ALL -n1",
+    "srun --export=ALL,LAB_A=1 -n1",
+    "srun --export LAB_A=1 -n1",
+    "srun --export=LAB_A,HOME -N2",
+    "srun --export=NONE -n1",
+    "srun --export=NIL -n1",
+    "srun --export=LAB_A=1 --export=NONE -n1",
+    "srun -n1 /usr/bin/env -i LAB_A=1",
+    "srun --export=NONE -n1 /usr/bin/env LAB_A=1",
+    "env SLURM_EXPORT_ENV=NONE srun -n1",
+    "env SLURM_EXPORT_ENV=ALL srun -n1",
+    "env SLURM_EXPORT_ENV=LAB_A srun -n1",
+    "env SLURM_EXPORT_ENV=NONE srun --export=ALL -n1",
 ]
 
 
@@ -98,12 +99,12 @@ def output_of_job(path: Path) -> list[Printed]:
 
 @pytest.mark.parametrize("program", ["srun", "sbatch"])
 def test_every_option_of_the_real_program_is_in_the_table(
-    sharefs: Sharefs, slurm: Slurm, program: str, tmp_path: Path
+    cluster: Sharefs, slurm: Slurm, program: str, tmp_path: Path
 ) -> None:
     options = real_options(f"/usr/bin/{program}", build_reader(tmp_path), slurm.environment)
     assert len(options) > 100
     options = [option for option in options if option.name != "--wrap"]  # its value is the program
-    wrong = misread_options(sharefs, [program], options, LEFT)
+    wrong = misread_options(cluster, [program], options, LEFT)
     assert not wrong, "\n".join(wrong)
 
 
@@ -113,10 +114,18 @@ def test_the_program_gets_what_sharefs_says(cluster: Sharefs, line: str, tmp_pat
     real = cluster.run(answer.final)
     assert real.returncode == 0, real.stderr
     seen = output_of_job(tmp_path / "out") if line in SBATCH_LINES else printed(real.stdout)
-    assert answer.passed is not None
-    assert seen and all(process.argv[1:] == answer.passed[1:] for process in seen)
-    # What is behind the program's own `--` is no option.
+    assert answer.passed is not None and seen
+    if line in SBATCH_LINES:  # what the script does with its words is not known here
+        assert answer.warned == ("--" not in answer.passed)
+        assert all(process.argv[1:] == answer.passed[1:] for process in seen)
+        return
+    assert all(without_cache(process.argv[1:]) == without_cache(answer.passed[1:]) for process in seen)
+    # On the node the cache is local; what is behind the program's own `--` is no option.
     assert all((str(SHARED / "c") in process.argv) == ("--" in answer.passed) for process in seen)
+
+
+def without_cache(words: list[str]) -> list[str]:
+    return ["CACHE" if words[max(at - 1, 0)] == "--cache_dir" else word for at, word in enumerate(words)]
 
 
 def test_a_heterogeneous_step_is_left(cluster: Sharefs) -> None:
@@ -127,21 +136,48 @@ def test_a_heterogeneous_step_is_left(cluster: Sharefs) -> None:
     assert " : [OPTIONS(N)...]" in cluster.run(["srun", "--help"]).stdout  # running it takes Slurm ten seconds
 
 
-@pytest.mark.parametrize(("launcher", "passes"), EXPORTS)
-def test_caches_are_local_on_every_node(cluster: Sharefs, launcher: str, passes: bool) -> None:
-    """The flag of train.py is replaced by variables where they pass, and only there."""
+@pytest.mark.parametrize("launcher", EXPORTS)
+def test_caches_are_local_on_every_node(cluster: Sharefs, launcher: str) -> None:
+    """sharefs decides on each node: the flag of train.py is replaced by variables there."""
     words = [*launcher.split(), "/usr/bin/python3", "./train.py", *CACHES]
-    answer = cluster.ask(words)
     real = cluster.run([*cluster.command("-q"), *words])
     assert real.returncode == 0, real.stderr
     seen = printed(real.stdout)
     assert len(seen) == (2 if "-N2" in launcher else 1)
     for process in seen:
         assert (dataset_cache_of(process) or "").startswith(str(LOCAL)), process
-        assert ("--cache_dir" in process.argv) == (not passes)
-        if passes:
-            assert process.environment["HF_HUB_CACHE"] == str(SHARED / "c")
-    assert ("HF_DATASETS_CACHE" in answer.environment) == passes
+        assert "--cache_dir" not in process.argv
+        assert process.environment["HF_HUB_CACHE"] == str(SHARED / "c")
+
+
+@pytest.mark.parametrize("options", ["--quotatype=spot", "--quotatype spot -n1", "--quota=spot --private-tmp", "-N2 --quot spot"])
+def test_options_of_a_sites_plugin_are_known_by_the_help(cluster: Sharefs, options: str) -> None:
+    assert "--quotatype=TYPE" in cluster.run(["srun", "--help"]).stdout
+    words = ["srun", *options.split(), "/usr/bin/python3", "./train.py", *CACHES]
+    real = cluster.run([*cluster.command("-q"), *words])
+    assert real.returncode == 0, real.stderr
+    seen = printed(real.stdout)
+    assert len(seen) == (2 if "-N2" in options else 1)
+    for process in seen:
+        assert (dataset_cache_of(process) or "").startswith(str(LOCAL)), process
+        assert "--cache_dir" not in process.argv
+
+
+@pytest.mark.parametrize("options", ["--site-queue=a", "--site-queue a", "--quotatypes=spot", "--quotatype"])
+def test_options_that_the_help_does_not_tell_of_are_left(cluster: Sharefs, options: str) -> None:
+    """A plugin need not say that its option takes a value; then the word behind it may be the program, or not."""
+    for program in (["/usr/bin/python3", "./train.py"], ["./print_arguments"]):
+        answer = cluster.ask(["srun", *options.split(), *program, *CACHES])
+        assert answer.final == answer.argv and answer.warned
+
+
+def test_options_of_a_sites_plugin_are_known_to_sbatch(cluster: Sharefs, tmp_path: Path) -> None:
+    text = f"cd {cluster.directory} && exec python3 ./train.py " + " ".join(CACHES)
+    words = ["sbatch", "--quotatype", "spot", "-o", str(tmp_path / "out"), "--wrap", text]
+    real = cluster.run([*cluster.command("-q"), *words])
+    assert real.returncode == 0, real.stderr
+    (process,) = output_of_job(tmp_path / "out")
+    assert (dataset_cache_of(process) or "").startswith(str(LOCAL)), process
 
 
 @pytest.mark.parametrize("option", ["--wrap={}", "--wrap {}", "--export=NONE --wrap={}", "--export=LAB_A=1 --wrap {}"])

@@ -1,4 +1,4 @@
-"""uv run: the real program of PyPI."""
+"""uv run, uv tool run and uvx: the real program of PyPI."""
 
 from __future__ import annotations
 
@@ -55,11 +55,12 @@ def options_of(text: str) -> list[RealOption]:
     return options
 
 
-def test_every_option_of_the_real_program_is_in_the_table(job: Sharefs) -> None:
-    options = options_of(job.run(["uv", "run", "--help"]).stdout)
+@pytest.mark.parametrize("command", [["uv", "run"], ["uv", "tool", "run"], ["uvx"]], ids=" ".join)
+def test_every_option_of_the_real_program_is_in_the_table(job: Sharefs, command: list[str]) -> None:
+    options = options_of(job.run([*command, "--help"]).stdout)
     assert len(options) > 60
     asked = [option for option in options if option.name not in OTHERWISE]
-    wrong = misread_options(job, ["uv", "run"], asked, {"-h", "--help"})
+    wrong = misread_options(job, command, asked, {"-h", "--help", "-V", "--version"})
     assert not wrong, "\n".join(wrong)
 
 

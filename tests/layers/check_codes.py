@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Fails on a diagnosis code without a section in docs/diagnoses, or a section without a code, or a section twice.
+"""Fails on a diagnosis code without a section in docs/diagnoses, a section without a code, or a section twice; and on one
+that is not in its form: the cause, and then, each once and at the start of a line, `See:`, `Cure:` and `sharefs:` (what
+sharefs does). `sharefs explain` prints the sections by that form.
 
 usage: check_codes.py ROOT
 """
@@ -9,20 +11,33 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+from check_layers import ROOMS
+
 CODE = re.compile(r'"(SF\d{3})"')
-SECTION = re.compile(r"^## (SF\d{3})\b", re.M)
+SECTION = re.compile(r"^## (SF\d{3})\b.*\n((?:(?!## ).*\n?)*)", re.M)
+FORM = ["See", "Cure", "sharefs"]
+PART = re.compile(r"^(Usual cause|See|Cure|sharefs):[ \n]", re.M)
+
+
+def fault_of(body: str) -> str | None:
+    found = [part for part in PART.findall(body) if part != "Usual cause"]
+    if found != FORM:
+        return f"has {', '.join(found) or 'none'} where {', '.join(FORM)} should be"
+    texts = PART.split(body)
+    return "has an empty part" if not all(text.strip() for text in texts) else None
 
 
 def problems(root: Path) -> list[str]:
-    sources = [p for top in ("src", "exports", "mounts", "conda", "cachefix") for p in (root / top).rglob("*.[ch]pp")]
+    sources = [p for top in ("src", *ROOMS) for p in (root / top).rglob("*.[ch]pp")]
     used = {code for source in sources for code in CODE.findall(source.read_text(encoding="utf-8"))}
-    sections = Counter(
-        code for page in (root / "docs/diagnoses").glob("*.md") for code in SECTION.findall(page.read_text(encoding="utf-8"))
-    )
+    pages = [page.read_text(encoding="utf-8") for page in sorted((root / "docs/diagnoses").glob("*.md"))]
+    described = [(code, body) for page in pages for code, body in SECTION.findall(page)]
+    sections = Counter(code for code, _ in described)
     return (
         [f"{code} has no section in docs/diagnoses" for code in sorted(used - sections.keys())]
         + [f"{code} is described, but nothing says it" for code in sorted(sections.keys() - used)]
         + [f"{code} is described {count} times" for code, count in sorted(sections.items()) if count > 1]
+        + [f"{code} {fault}" for code, body in described if (fault := fault_of(body))]
     )
 
 

@@ -19,8 +19,13 @@ inline config::Config without_origins(config::Config config) {
     for (auto& share : mount.shares)
       share.origin = {};
   }
-  if (config.conda)
+  if (config.conda) {
     config.conda->origin = {};
+    for (auto& place : config.conda->homes)
+      place.origin = {};
+    for (auto& one : config.conda->envs)
+      one.origin = {};
+  }
   for (auto& rule : config.caches.rules)
     rule.origin = {};
   return config;

@@ -13,6 +13,15 @@ using nlohmann::json;
 
 namespace {
 
+/// Whole programs are among the words of a child; their names are enough to know them.
+Argv shortened(Argv argv) {
+  constexpr std::size_t k_most = 200;
+  for (std::string& word : argv)
+    if (word.size() > k_most)
+      word = word.substr(0, word.find('\n')).substr(0, 60) + "...";
+  return argv;
+}
+
 constexpr int k_most_links = 40;
 /// Of every file system under a root: the disk that the test runs on is never the same.
 constexpr sys::Space k_space{std::chrono::microseconds(600), 1ULL << 40U, 1ULL << 39U, 1U << 20U, 1U << 19U};
@@ -48,7 +57,8 @@ sys::Entry completed(sys::Entry entry, const std::string& path, const sys::Mount
   if (const auto* owner = table.owner_of(entry.resolved); owner != nullptr && entry.fs_type.empty()) {
     entry.mount = owner->target;
     entry.fs_type = owner->fs_type;
-    entry.shared = sys::is_shared_fs_type(owner->fs_type);
+    entry.shared = sys::is_shared(*owner);
+    entry.lock_scope = sys::lock_scope(*owner);
   }
   return entry;
 }
@@ -96,7 +106,7 @@ Result<sys::Completed> ScriptedSystem::answer(std::vector<Answer>& answers, cons
 }
 
 Result<sys::Completed> ScriptedSystem::run(const sys::Command& command) {
-  const std::string what = "run " + shell_join(command.argv) + (command.as ? " as " + command.as->name : "");
+  const std::string what = "run " + shell_join(shortened(command.argv)) + (command.as ? " as " + command.as->name : "");
   note(what);
   if (machine.on_run)
     return machine.on_run(command);
@@ -259,10 +269,19 @@ Result<void> ScriptedSystem::hold_locks(const sys::LockRequest& request,
   return {};
 }
 
+Result<void> ScriptedSystem::become(const sys::User& user, bool /*may_mount*/) {
+  note("become " + user.name);
+  machine.identity.uid = user.uid;
+  machine.identity.gid = user.gid;
+  machine.identity.user = user.name;
+  machine.identity.home = user.home;
+  return {};
+}
+
 Result<sys::User> ScriptedSystem::user(std::string_view name) {
   std::vector<std::string> names;
   for (const sys::User& user : machine.users) {
-    if (user.name == name)
+    if (user.name == name || std::to_string(user.uid) == name)
       return user;
     names.push_back(user.name);
   }

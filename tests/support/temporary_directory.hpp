@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 
@@ -11,8 +11,8 @@ namespace sharefs::test {
 
 class TemporaryDirectory {
  public:
-  TemporaryDirectory() {
-    std::string name = (std::filesystem::temp_directory_path() / "sharefs-test-XXXXXX").string();
+  explicit TemporaryDirectory(const std::filesystem::path& above = std::filesystem::temp_directory_path()) {
+    std::string name = (above / "sharefs-test-XXXXXX").string();
     if (::mkdtemp(name.data()) == nullptr)
       throw std::runtime_error("cannot make " + name);
     m_path = name;
@@ -32,8 +32,9 @@ class TemporaryDirectory {
     std::ofstream(*this / name, std::ios::binary) << content;
   }
   [[nodiscard]] std::string read(const std::string& name) const {
-    std::ifstream stream(*this / name, std::ios::binary);
-    return {std::istreambuf_iterator<char>(stream), {}};
+    std::ostringstream text;
+    text << std::ifstream(*this / name, std::ios::binary).rdbuf();
+    return text.str();
   }
 
  private:

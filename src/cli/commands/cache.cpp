@@ -1,7 +1,7 @@
 // sharefs cache list, sharefs cache prune: the node-local caches of `sharefs run`.
 #include "base/text.hpp"
-#include "cachefix/cache_store.hpp"
-#include "cachefix/local_root.hpp"
+#include "cachefix/store/cache_store.hpp"
+#include "cachefix/store/local_root.hpp"
 #include "cli/execute.hpp"
 #include "cli/exit_code.hpp"
 #include "ui/table.hpp"
@@ -24,8 +24,8 @@ Result<std::vector<cachefix::CacheEntry>> caches_of(Context& context) {
     return fail(config.error());
   const config::Caches caches = *config == nullptr ? config::Caches{} : (*config)->caches;
   std::vector<cachefix::CacheEntry> all;
-  for (const std::string& root :
-       cachefix::own_directories(context.system, {caches.local, 0}, context.system.identity())) {
+  for (const std::string& root : cachefix::own_directories(context.system, {caches.local, 0, context.host.environment},
+                                                           context.system.identity())) {
     auto entries = cachefix::list_caches(root, k_store_deadline);
     if (!entries)
       return fail(entries.error());

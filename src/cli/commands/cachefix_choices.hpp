@@ -1,6 +1,6 @@
 #pragma once
 // What sharefs.yaml and the command line say about caches, for the commands that decide about them.
-#include "cachefix/decide.hpp"
+#include "cachefix/sanitize.hpp"
 #include "cli/context.hpp"
 
 namespace sharefs::cli {
@@ -11,5 +11,12 @@ struct CacheChoices {
 };
 /// The rules of sharefs.yaml behind `first`, in the order in which they count; without a file the defaults.
 Result<CacheChoices> choices_of(Context& context, std::vector<cachefix::UserRule> first = {});
+
+/// Words that start sharefs on a node in front of the command there; none where the node may not have this program: it
+/// is neither installed nor on shared storage.
+std::vector<std::string> words_on_a_node(Context& context, cachefix::Stakes& stakes,
+                                         const std::vector<std::string>& choices = {});
+/// What a command is started with here.
+cachefix::Start start_of(Context& context);
 
 } // namespace sharefs::cli

@@ -48,11 +48,14 @@ Result<int> run_cachefix_script(Context& context, const Arguments& arguments) {
     return fail(ErrorCode::not_found, file + ": no such file");
   if (script.size > k_most_text)
     return fail(ErrorCode::failed, file + ": too large for a script");
-  auto decided = cachefix::decide_script(context.system, file, script.content, context.host.environment,
-                                         context.host.working_directory, choices->local, choices->rules);
-  if (!decided)
-    return fail(decided.error());
-  const cachefix::ScriptResult& result = *decided;
+  cachefix::MachineAnswers answers(context.system, choices->local);
+  cachefix::Stakes stakes(answers);
+  cachefix::Rules rules = choices->rules;
+  rules.node = words_on_a_node(context, stakes);
+  const cachefix::ScriptResult result =
+      cachefix::sanitize_script(file, script.content, start_of(context), stakes, rules);
+  if (answers.error())
+    return fail(*answers.error());
   context.report(result.sanitized.diagnoses);
   const auto copy = arguments.value("write");
   if (context.flags.json) {
@@ -61,9 +64,9 @@ Result<int> run_cachefix_script(Context& context, const Arguments& arguments) {
     fields["copy"] = copy ? nlohmann::ordered_json(*copy) : nlohmann::ordered_json(nullptr);
     context.envelope.fields = std::move(fields);
   } else {
-    for (const cachefix::Change& change : result.sanitized.changes)
-      context.console.message("sharefs: " + cachefix::describe(change));
-    if (result.sanitized.changes.empty())
+    for (const std::string& line : cachefix::describe_changes(result.sanitized))
+      context.console.message("sharefs: " + line);
+    if (result.sanitized.changes().empty())
       context.console.message(file + ": nothing to change");
   }
   if (!copy)

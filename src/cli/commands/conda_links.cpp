@@ -3,7 +3,7 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
-#include "cli/commands/export_support.hpp"
+#include "cli/commands/conda_names.hpp"
 #include "cli/execute.hpp"
 #include "cli/exit_code.hpp"
 #include "config/values.hpp"
@@ -32,47 +32,30 @@ std::string hint_for(const std::string& word, const std::vector<std::string>& kn
   return hint.empty() && !known.empty() && known.size() <= k_few ? "it names: " + join(known, ", ") : hint;
 }
 
-/// A name of the command line, by the rule for those of sharefs.yaml.
-Result<void> check_name(const std::string& name) {
-  const auto key = std::ranges::find(config::keys(), "conda.envs", &config::Key::name);
-  const auto complaint = config::complaint_about(*key, name);
-  return complaint
-             ? fail(ErrorCode::usage, "environment `" + shell_quote(name) + "` " + complaint->what, complaint->hint)
-             : Result<void>{};
-}
-
-std::vector<conda::Share> shares_of(sys::System& system, const config::Config& config) {
-  std::vector<conda::Share> shares;
-  for (const auto& mount : config.mounts) {
-    config::Config one;
-    one.servers.push_back({mount.server, mount.address, {}, {}});
-    const bool above = is_under(config.conda->store, mount.at);
-    shares.push_back({mount.name, mount.at, above && !find_own_servers(system, one).servers.empty()});
-  }
-  return shares;
-}
-
 Result<std::vector<std::string>> environments_of(const config::Conda& conda, const Arguments& arguments, Verb verb) {
   const auto& names = arguments.positional;
-  const bool all = arguments.flag("all");
+  const bool all = arguments.flag("all") || arguments.flag("condarc");
+  if (arguments.flag("condarc") && (!names.empty() || arguments.flag("backup")))
+    return fail(ErrorCode::usage, "`--condarc` is about all environments of the store, and nothing is in its way",
+                "give it without names and `--backup`");
   if (all && !names.empty())
     return fail(ErrorCode::usage, "`--all` and names of environments exclude each other", "give one or the other");
   if (!all && names.empty())
     return fail(ErrorCode::usage, "no environment was named",
-                conda.envs.empty() ? "give --all, or names" : "give --all, or some of: " + join(conda.envs, ", "));
-  if (all && conda.envs.empty() && conda.link == "each")
+                conda.envs.empty() ? "give --all, or names" : "give --all, or some of: " + join(conda.names(), ", "));
+  if (all && conda.envs.empty() && conda.link == "each" && !arguments.flag("condarc"))
     return fail(ErrorCode::config, conda.origin.text() + ": `conda.envs` names no environment",
                 "list the environments of the store that every home gets: `envs: [NAME, ...]`");
   if (all)
-    return conda.envs;
+    return conda.names();
   if (conda.link == "whole" && verb == Verb::link)
     return fail(ErrorCode::usage, "with `link: whole` all environments are linked at once", "give --all");
   for (const auto& name : names) {
-    if (auto sound = check_name(name); !sound)
+    if (auto sound = check_environment_name(name); !sound)
       return fail(sound.error());
-    if (verb == Verb::unlink || contains(conda.envs, name))
+    if (verb == Verb::unlink || contains(conda.names(), name))
       continue;
-    auto hint = did_you_mean_hint(name, conda.envs);
+    auto hint = did_you_mean_hint(name, conda.names());
     return fail(ErrorCode::usage, fmt::format("environment `{}` is not in `conda.envs`", name),
                 hint.empty() ? "add it there (" + conda.origin.text() + "), so that all machines agree"
                              : std::move(hint));
@@ -80,29 +63,43 @@ Result<std::vector<std::string>> environments_of(const config::Conda& conda, con
   return names;
 }
 
-Result<std::vector<std::string>> users_of(const config::Conda& conda, const Arguments& arguments,
-                                          const sys::Identity& self) {
-  auto users = arguments.list("user");
-  for (const auto& user : users) {
-    if (!contains(conda.homes.users, user))
-      return fail(ErrorCode::usage, fmt::format("user `{}` is not in `conda.homes.users`", user),
-                  hint_for(user, conda.homes.users));
+/// The places of `conda.homes` that the request is about, each with its users.
+Result<std::vector<conda::Homes>> chosen_homes(const config::Conda& conda, const Arguments& arguments,
+                                               const sys::Identity& self) {
+  const auto chosen = arguments.list("user");
+  const auto known = conda.users();
+  for (const auto& user : chosen) {
+    if (!contains(known, user))
+      return fail(ErrorCode::usage, fmt::format("user `{}` is not in `conda.homes`", user), hint_for(user, known));
     if (self.uid != 0 && user != self.user)
       return fail(ErrorCode::permission, fmt::format("only root may work in the home of `{}`", user), "run as root");
   }
-  if (!users.empty() && conda.homes.conda.starts_with('/'))
-    return fail(ErrorCode::usage, "`conda.homes.conda` is one installation for all users: `--user` has no meaning");
-  if (users.empty())
-    users = conda.homes.users;
-  if (self.uid != 0 && !conda.homes.conda.starts_with('/') && !contains(users, self.user))
-    return fail(
-        ErrorCode::permission,
-        fmt::format("user `{}` is not in `conda.homes.users`, and only root may work in other homes", self.user),
-        "run as root, or add the user there");
-  if (users.empty() && !conda.homes.conda.starts_with('/'))
-    return fail(ErrorCode::config, "`conda.homes.users` names no user",
+  std::vector<conda::Homes> homes;
+  bool own = self.uid == 0 || contains(chosen, self.user);
+  for (const auto& place : conda.homes) {
+    const bool for_all = place.conda.starts_with('/') && !arguments.flag("condarc"); // each user has a .condarc
+    conda::Homes wanted{place.users, place.conda};
+    if (!chosen.empty())
+      std::erase_if(wanted.users, [&](const std::string& user) { return !contains(chosen, user); });
+    if (for_all && wanted.users.size() < place.users.size() && !wanted.users.empty())
+      return fail(ErrorCode::usage,
+                  fmt::format("{} is one installation for several users: `--user` has no meaning", place.conda));
+    // Whoever has a place is not asked to work in another's.
+    if (self.uid != 0 && for_all && contains(known, self.user) && !contains(place.users, self.user))
+      continue;
+    if (wanted.users.empty() && (!for_all || !chosen.empty()))
+      continue;
+    own = own || for_all || contains(wanted.users, self.user);
+    homes.push_back(std::move(wanted));
+  }
+  if (!own)
+    return fail(ErrorCode::permission,
+                fmt::format("user `{}` is not in `conda.homes`, and only root may work in other homes", self.user),
+                "run as root, or add the user there");
+  if (homes.empty())
+    return fail(ErrorCode::config, "`conda.homes` names no user",
                 "list the users in whose homes the links are to be made");
-  return users;
+  return homes;
 }
 
 /// A name that sharefs.yaml does not know is fine for unlink, if somebody has such a link.
@@ -114,9 +111,9 @@ Result<void> check_unlinked_names(const config::Conda& conda, const conda::LinkS
         return place.environment == name && (place.entry.exists() || !place.backup.empty());
       });
     };
-    if (!contains(conda.envs, name) && std::ranges::none_of(state.homes, is_linked))
+    if (!contains(conda.names(), name) && std::ranges::none_of(state.homes, is_linked))
       return fail(ErrorCode::usage, fmt::format("environment `{}` is neither in `conda.envs` nor in any home", name),
-                  hint_for(name, conda.envs));
+                  hint_for(name, conda.names()));
   }
   return {};
 }
@@ -131,14 +128,17 @@ nlohmann::ordered_json homes_json(const conda::LinkState& state, const LinkReque
   auto homes = nlohmann::ordered_json::array();
   for (const auto& home : state.homes) {
     auto links = nlohmann::ordered_json::array();
-    if (home.problem == conda::HomeProblem::none && request.style == LinkStyle::whole)
+    if (home.problem == conda::HomeProblem::none && !request.condarc && request.style == LinkStyle::whole)
       links.push_back(place_json(home.envs, request));
     for (const auto& place : home.environments)
-      links.push_back(place_json(place, request));
+      if (!home.condarc)
+        links.push_back(place_json(place, request));
     homes.push_back({{"name", home.name},
                      {"conda", to_utf8(home.conda)},
                      {"state", to_string(summarize(home, request))},
                      {"links", std::move(links)}});
+    if (home.condarc)
+      homes.back()["condarc"] = to_utf8(home.condarc->file.path);
   }
   return homes;
 }
@@ -146,7 +146,11 @@ nlohmann::ordered_json homes_json(const conda::LinkState& state, const LinkReque
 std::string nothing_to_do(std::size_t right, const LinkRequest& request) {
   if (right == 0)
     return "nothing could be done";
-  const auto where = request.conda.starts_with('/') ? "`" + request.conda + "`" : count_of(right, "home");
+  if (request.condarc)
+    return fmt::format("{} .condarc in {} names the store", request.verb == Verb::link ? "the" : "no",
+                       count_of(right, "home"));
+  const auto& first = request.homes.front().conda;
+  const auto where = request.homes.size() == 1 && first.starts_with('/') ? "`" + first + "`" : count_of(right, "home");
   return request.verb == Verb::link ? fmt::format("the links in {} are as they should be", where)
                                     : fmt::format("no link to the store is left in {}", where);
 }
@@ -172,13 +176,17 @@ Result<int> change_conda_links(Context& context, const Arguments& arguments, Ver
   auto request = conda_link_request(**config, arguments, context.system.identity(), verb);
   if (!request)
     return fail(request.error());
+  if (context.system.identity().uid != 0)
+    for (const auto* name : {"CONDA_ENVS_PATH", "CONDA_ENVS_DIRS"})
+      if (context.environment(name))
+        request->variables.push_back({name, "the environment"});
   if (verb == Verb::link)
-    request->shares = shares_of(context.system, **config);
+    request->shares = shares_of(context.system, **config, request->store);
   const auto state = conda::probe(context.system, *request);
   if (!state)
     return fail(state.error());
   context.report(diagnose(*state, *request));
-  if (verb == Verb::unlink)
+  if (verb == Verb::unlink && !request->condarc)
     if (auto known = check_unlinked_names(*(*config)->conda, *state, *request); !known)
       return fail(known.error());
 
@@ -207,11 +215,11 @@ Result<LinkRequest> conda_link_request(const config::Config& config, const Argum
   request.store = conda.store;
   request.all = arguments.flag("all");
   request.backup = arguments.flag("backup");
-  request.conda = conda.homes.conda;
-  auto users = users_of(conda, arguments, self);
-  if (!users)
-    return fail(users.error());
-  request.users = std::move(*users);
+  request.condarc = arguments.flag("condarc");
+  auto homes = chosen_homes(conda, arguments, self);
+  if (!homes)
+    return fail(homes.error());
+  request.homes = std::move(*homes);
   auto environments = environments_of(conda, arguments, verb);
   if (!environments)
     return fail(environments.error());
@@ -229,10 +237,15 @@ extern const CommandSpec k_conda_link_command{
         "reached do not hold up the others (exit code 4).",
     .example = "sharefs conda link --all            # every environment of `conda.envs` in every home\n"
                "sharefs conda link llm_train --user alice --backup\n"
-               "                                    # her own llm_train is kept under another name",
+               "                                    # her own llm_train is kept under another name\n"
+               "sharefs conda link --condarc         # no links: one line of each user's ~/.condarc",
     .effect = Effect::changes,
     .positional = {.name = "ENV", .help = "environments of `conda.envs`"},
     .options = {{.names = "--all", .help = "all environments of `conda.envs`"},
+                {.names = "--condarc",
+                 .help =
+                     "no links: the store in `envs_dirs` of each ~/.condarc, behind the user's own directory; conda "
+                     "then finds all environments of the store by their names"},
                 {.names = "--backup",
                  .help = "rename what is in the way to NAME.sharefs-backup-DATE-TIME; `conda unlink` puts it back"},
                 {.names = "--user", .value = "USER", .help = "only this user's home", .repeat = true}},
@@ -252,6 +265,7 @@ extern const CommandSpec k_conda_unlink_command{
     .effect = Effect::changes,
     .positional = {.name = "ENV", .help = "environments to unlink"},
     .options = {{.names = "--all", .help = "all environments of `conda.envs`, and a link of the whole directory"},
+                {.names = "--condarc", .help = "take the store out of `envs_dirs` of each ~/.condarc again"},
                 {.names = "--user", .value = "USER", .help = "only this user's home", .repeat = true}},
     .run = [](Context& context,
               const Arguments& arguments) { return change_conda_links(context, arguments, Verb::unlink); },

@@ -3,7 +3,6 @@
 #include "cli/commands/mount_shares.hpp"
 #include "cli/commands/mount_support.hpp"
 #include "cli/exit_code.hpp"
-#include "mounts/boot.hpp"
 #include "mounts/diagnose.hpp"
 #include "mounts/plan_mount.hpp"
 #include "sys/process/remote.hpp"
@@ -37,20 +36,6 @@ Diagnoses check_made(Context& context, const mounts::Observation& before, const 
     return {};
   after->servers = before.servers;
   return mounts::diagnose(*after);
-}
-
-/// Those that are mounted, or will be, come back at boot as sharefs.yaml says. Of one that is blocked, the options are
-/// not known.
-void add_boot(Context& context, const mounts::Observation& seen, mounts::MountPlan& plan) {
-  std::vector<mounts::MountPoint> points;
-  for (const auto& state : seen.states)
-    if (!contains(plan.blocked, state.point.target))
-      points.push_back(state.point);
-  if (points.empty())
-    return;
-  auto boot = mounts::plan_boot(mounts::boot_facts(context.system), mounts::boot_host(context.system), points);
-  context.report(boot.diagnoses);
-  mounts::append(plan.plan.steps, boot.plan.steps);
 }
 
 /// What is there now: mounted before or just now, or this host's own directory.
@@ -99,7 +84,7 @@ Result<std::optional<mounts::ElsewhereRequest>> elsewhere_of(const config::Confi
   if (!arguments.flag("verify") && request.node.empty() && !request.server)
     return std::nullopt;
   if (config.conda)
-    request.users = config.conda->homes.users;
+    request.users = config.conda->users();
   for (const auto& server : config.servers)
     for (const auto& one : server.exports)
       if (!one.access.group.empty() && !contains(request.groups, one.access.group))
@@ -134,8 +119,11 @@ Result<int> run_mount(Context& context, const Arguments& arguments) {
   auto plan = mounts::plan_mounts(*seen, wanted, k_one_mount_deadline, arguments.flag("remount"));
   context.report(plan.diagnoses);
   report_holders_of_different(context, *seen);
-  if (!arguments.flag("now-only") && is_root)
-    add_boot(context, *seen, plan);
+  if (!arguments.flag("now-only") && is_root) {
+    auto boot = plan_boot(context, *seen, plan.blocked);
+    context.report(boot.diagnoses);
+    mounts::append(plan.plan.steps, boot.plan.steps);
+  }
   for (const auto& point : wanted)
     if (contains(plan.planned, point.target) && has_shares(**config, {point}))
       plan.plan.notes.push_back(

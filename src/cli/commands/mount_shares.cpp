@@ -26,21 +26,21 @@ std::vector<mounts::Share> wanted_shares(Context& context, const config::Config&
   std::vector<mounts::Share> wanted;
   Diagnoses found;
   for (const auto& point : ready) {
+    const auto refuse = [&](const std::string& message, const std::string& hint) {
+      found.push_back(mounts::about(point, Severity::error, "SF243", message, hint));
+      failed.insert(point.target);
+    };
     const auto* mount = find_mount(config, point);
     for (const auto& share : mount == nullptr ? std::vector<config::Share>() : mount->shares) {
       const auto path = join_path(point.target, share.path);
       auto access = directory_access(context.system, share.access, share.origin);
       const auto reason = exports::system_directory_reason(path);
       if (!access)
-        found.push_back(mounts::about(point, Severity::error, "SF243", access.error().message, access.error().hint));
+        refuse(access.error().message, access.error().hint);
       else if (point.here && !reason.empty())
-        found.push_back(mounts::about(point, Severity::error, "SF243",
-                                      fmt::format("{} is left as it is, since {}", path, reason),
-                                      "name another directory in `shares:`"));
+        refuse(fmt::format("{} is left as it is, since {}", path, reason), "name another directory in `shares:`");
       else
         wanted.push_back({point, path, std::move(*access)});
-      if (!access || wanted.empty() || wanted.back().path != path)
-        failed.insert(point.target);
     }
   }
   context.report(found);

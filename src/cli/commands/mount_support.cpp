@@ -2,12 +2,14 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "mounts/recover.hpp"
 #include "mounts/verify.hpp"
 #include "sys/identity/own_host.hpp"
 
 #include <algorithm>
 #include <array>
 #include <fmt/format.h>
+#include <thread>
 
 namespace sharefs::cli {
 
@@ -232,6 +234,53 @@ void report_holders_of_different(Context& context, const mounts::Observation& se
     context.console.message(found.holders.empty() ? fmt::format("no process that uses {} was seen", target)
                                                   : fmt::format("{} is used by:", target));
   });
+}
+
+Looks look_again(Context& context, mounts::Observation& seen) {
+  Looks looks;
+  for (const auto& state : seen.states)
+    looks[state.point.target] = {state.health};
+  const auto targets = mounts::doubtful(seen);
+  if (targets.empty())
+    return looks;
+  const ui::Console::Progress progress(context.console, "asking again");
+  const std::set<std::string> doubtful(targets.begin(), targets.end());
+  for (int look = 1; look < mounts::k_recovery_looks; ++look) {
+    std::this_thread::sleep_for(mounts::k_recovery_pause);
+    std::vector<mounts::MountState> states;
+    for (const auto& state : seen.states)
+      if (doubtful.contains(state.point.target))
+        states.push_back(state);
+    mounts::probe_again(context.system, states, k_recheck_deadline);
+    auto fresh = states.begin();
+    for (auto& state : seen.states) {
+      if (!doubtful.contains(state.point.target))
+        continue;
+      state = *fresh++;
+      looks[state.point.target].push_back(state.health);
+    }
+  }
+  return looks;
+}
+
+std::map<std::string, mounts::HolderReport> holders_of_stale(Context& context, const mounts::Observation& seen) {
+  std::vector<sys::MountEntry> broken;
+  for (const auto& state : seen.states)
+    if (state.mounted() && (state.health == mounts::Health::stale || state.health == mounts::Health::hung))
+      broken.push_back(*state.mount);
+  if (broken.empty())
+    return {};
+  return mounts::find_holders(context.system, broken, k_holders_deadline);
+}
+
+mounts::BootPlan plan_boot(Context& context, const mounts::Observation& seen, const std::vector<std::string>& without) {
+  std::vector<mounts::MountPoint> points;
+  for (const auto& state : seen.states)
+    if (state.wanted && std::ranges::find(without, state.point.target) == without.end())
+      points.push_back(state.point);
+  if (points.empty())
+    return {};
+  return mounts::plan_boot(mounts::boot_facts(context.system), mounts::boot_host(context.system), points);
 }
 
 std::set<std::string> mounted_by(const plan::Plan& plan, const plan::Report& report) {

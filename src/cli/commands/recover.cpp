@@ -12,48 +12,6 @@ namespace sharefs::cli {
 
 namespace {
 
-constexpr std::chrono::milliseconds k_recheck_deadline{2000};
-
-using Looks = std::map<std::string, std::vector<mounts::Health>>;
-
-/// Asks the doubtful mounts again, until all are sure: a stale one may heal by itself when the server exports anew.
-Looks ask_again(Context& context, mounts::Observation& seen) {
-  Looks looks;
-  for (const auto& state : seen.states)
-    looks[state.point.target] = {state.health};
-  const auto targets = mounts::doubtful(seen);
-  if (targets.empty())
-    return looks;
-  const ui::Console::Progress progress(context.console, "asking again");
-  const std::set<std::string> doubtful(targets.begin(), targets.end());
-  for (int look = 1; look < mounts::k_recovery_looks; ++look) {
-    std::this_thread::sleep_for(mounts::k_recovery_pause);
-    std::vector<mounts::MountState> states;
-    for (const auto& state : seen.states)
-      if (doubtful.contains(state.point.target))
-        states.push_back(state);
-    mounts::probe_again(context.system, states, k_recheck_deadline);
-    auto fresh = states.begin();
-    for (auto& state : seen.states) {
-      if (!doubtful.contains(state.point.target))
-        continue;
-      state = *fresh++;
-      looks[state.point.target].push_back(state.health);
-    }
-  }
-  return looks;
-}
-
-std::map<std::string, mounts::HolderReport> holders_of_stale(Context& context, const mounts::Observation& seen) {
-  std::vector<sys::MountEntry> broken;
-  for (const auto& state : seen.states)
-    if (state.mounted() && (state.health == mounts::Health::stale || state.health == mounts::Health::hung))
-      broken.push_back(*state.mount);
-  if (broken.empty())
-    return {};
-  return mounts::find_holders(context.system, broken, k_holders_deadline);
-}
-
 /// The plan and the report of two executions as one, for the JSON document.
 void join_envelope(ui::Envelope& envelope, plan::Plan first, plan::Report first_report) {
   if (!envelope.plan || !envelope.report)
@@ -81,7 +39,8 @@ Result<Executed> detach_busy(Context& context, const mounts::RecoveryRequest& re
   for (auto& state : rest.states)
     if (!busy.contains(state.point.target))
       state.health = mounts::Health::healthy;
-  const mounts::RecoveryRequest again{rest, recovery.wanted, recovery.looks, recovery.holders, recovery.force, true};
+  const mounts::RecoveryRequest again{
+      rest, recovery.wanted, recovery.looks, recovery.holders, recovery.force, recovery.moved, true};
   auto executed = execute(context, mounts::plan_recovery(again).plan, "nothing was changed");
   if (executed)
     join_envelope(context.envelope, first, first_report);
@@ -161,9 +120,9 @@ Result<int> run_recover(Context& context, const Arguments& arguments) {
   if (!every)
     std::erase_if(seen->states, [&](const mounts::MountState& state) { return !named.contains(state.point.target); });
 
-  const auto looks = ask_again(context, *seen);
+  const auto looks = look_again(context, *seen);
   const auto holders = holders_of_stale(context, *seen);
-  const mounts::RecoveryRequest recovery{*seen, request.wanted, looks, holders, force};
+  const mounts::RecoveryRequest recovery{*seen, request.wanted, looks, holders, force, arguments.flag("moved")};
   const auto plan = mounts::plan_recovery(recovery);
   context.report(plan.diagnoses);
   report_holders_of_different(context, *seen);
@@ -214,6 +173,9 @@ extern const CommandSpec k_recover_command{
     .positional = {.name = "NAME|PATH", .help = "mounts by name or mount point"},
     .options = {{.names = "--all", .help = "every mount of sharefs.yaml, and every other NFS mount"},
                 {.names = "--force", .help = "detach hung mounts too; unwritten data is lost"},
+                {.names = "--moved",
+                 .help =
+                     "remount also what hangs at an address that its server's name has left; unwritten data is lost"},
                 {.names = "--timeout",
                  .value = "TIME",
                  .help = "how long to wait for the servers' answers",

@@ -2,10 +2,11 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "cachefix/document.hpp"
-#include "cachefix/preflight.hpp"
 #include "cachefix/prepare.hpp"
-#include "cachefix/seed.hpp"
+#include "cachefix/store/preflight.hpp"
+#include "cachefix/store/seed.hpp"
 #include "cli/commands/cachefix_choices.hpp"
+#include "cli/commands/conda_pin.hpp"
 #include "cli/commands/mount_support.hpp"
 #include "cli/exit_code.hpp"
 #include "mounts/boot.hpp"
@@ -20,8 +21,9 @@ namespace sharefs::cli {
 namespace {
 
 constexpr std::chrono::milliseconds k_node_deadline{15'000};
-constexpr std::chrono::hours k_seed_deadline{2};
+constexpr std::chrono::minutes k_seed_deadline{5}; // without progress
 constexpr std::chrono::milliseconds k_mount_deadline{2'000};
+constexpr int k_attempts = 4; // USER, the name that all nodes agree on, and two that nobody can guess
 
 /// `--keep` and `--local`. A word without dashes is a variable's name, so one that is spelled like a flag is a mistake.
 Result<std::vector<cachefix::UserRule>> given_rules(const Arguments& arguments) {
@@ -40,25 +42,19 @@ Result<std::vector<cachefix::UserRule>> given_rules(const Arguments& arguments) 
 /// The environment of the command: ours with the changes, order kept.
 std::vector<std::string> environment_of(const std::vector<std::string>& ours, const cachefix::Sanitized& decision) {
   std::vector<std::string> result;
-  for (const std::string& entry : ours) {
-    const std::string name = entry.substr(0, entry.find('='));
-    if (!decision.unset.contains(name) && !decision.set.contains(name))
+  for (const std::string& entry : ours)
+    if (!decision.set.contains(entry.substr(0, entry.find('='))))
       result.push_back(entry);
-  }
   for (const auto& [name, value] : decision.set)
     result.push_back(name + "=" + value);
   return result;
 }
 
-/// The exact command for copy and paste: `env -u NAME NAME=value CMD...` where the environment changes.
+/// The exact command for copy and paste: `env NAME=value CMD...` where the environment changes.
 Argv shown_command(const cachefix::Sanitized& decision) {
   Argv words;
-  if (!decision.set.empty() || !decision.unset.empty())
+  if (!decision.set.empty())
     words.emplace_back("env");
-  for (const std::string& name : decision.unset) {
-    words.emplace_back("-u");
-    words.push_back(name);
-  }
   for (const auto& [name, value] : decision.set)
     words.push_back(name + "=" + value);
   words.insert(words.end(), decision.argv.begin(), decision.argv.end());
@@ -66,10 +62,10 @@ Argv shown_command(const cachefix::Sanitized& decision) {
 }
 
 void say(Context& context, const cachefix::Sanitized& decision, bool explain) {
-  for (const cachefix::Change& change : decision.changes)
-    context.console.message("sharefs: " + cachefix::describe(change));
+  for (const std::string& line : cachefix::describe_changes(decision))
+    context.console.message("sharefs: " + line);
   if (explain)
-    for (const cachefix::Kept& kept : decision.kept)
+    for (const cachefix::Decision& kept : decision.kept())
       context.console.message("sharefs: " + cachefix::describe(kept));
 }
 
@@ -89,6 +85,16 @@ Result<void> report(Context& context, Diagnoses diagnoses, bool strict) {
     diagnoses.erase(stop);
   context.report(diagnoses);
   return fail(ErrorCode::failed, found.subject + ": " + found.message + " [" + found.code + "]", found.hint);
+}
+
+/// Those of `diagnoses` that are not in `said`, which they join.
+Diagnoses not_yet_said(const Diagnoses& diagnoses, Diagnoses& said) {
+  Diagnoses fresh;
+  for (const Diagnosis& one : diagnoses)
+    if (std::ranges::find(said, one) == said.end())
+      fresh.push_back(one);
+  said.insert(said.end(), fresh.begin(), fresh.end());
+  return fresh;
 }
 
 /// Is the command started on other machines, whose mounts are not this one's? Not by an srun in a batch script: slurmd
@@ -134,13 +140,12 @@ Result<void> check_mounts(Context& context, const cachefix::Sanitized& decision,
 }
 
 /// Asks the nodes of the hostfile whether they can hold the caches. An error names the first that cannot.
-Result<void> check_nodes(Context& context, const cachefix::Decision& decided, const cachefix::LocalChoice& local,
-                         bool explain, bool strict) {
+Result<void> check_nodes(Context& context, const cachefix::Sanitized& decision, const std::string& directory,
+                         const cachefix::LocalChoice& local, bool explain, bool strict) {
   std::vector<cachefix::NodeReport> reports;
   {
     const ui::Console::Progress progress(context.console, "asking the other nodes");
-    reports = cachefix::check_nodes(context.system, decided.sanitized.hosts, decided.facts.local->directory, local,
-                                    k_node_deadline);
+    reports = cachefix::check_nodes(context.system, decision.hosts, directory, local, k_node_deadline);
   }
   Diagnoses diagnoses;
   for (const cachefix::NodeReport& report : reports) {
@@ -153,6 +158,9 @@ Result<void> check_nodes(Context& context, const cachefix::Decision& decided, co
       diagnoses.push_back({Severity::warning, "SF417", report.host,
                            "could not be asked whether it can hold the caches: " + report.problem,
                            "`ssh " + report.host + " true` must work without a password", ""});
+    else if (!report.problem.empty())
+      diagnoses.push_back({Severity::warning, "SF414", report.host, report.problem,
+                           "set caches.local in sharefs.yaml to a directory on a disk", ""});
     else if (explain)
       context.console.message("sharefs: " + report.host + " can hold the caches");
   }
@@ -172,9 +180,10 @@ void seed(Context& context, const cachefix::Sanitized& decision, const cachefix:
       context.console.warning(to_utf8(shared) + ": nothing was copied: " + seeded.error().message);
       continue;
     }
-    if (seeded->datasets > 0)
-      context.console.message("sharefs: copied " + count_of(seeded->datasets, "dataset") + " (" +
-                              format_bytes(seeded->bytes) + ") from " + to_utf8(shared));
+    if (seeded->datasets + seeded->modules > 0)
+      context.console.message("sharefs: copied " + count_of(seeded->datasets, "dataset") + " and " +
+                              count_of(seeded->modules, "module") + " (" + format_bytes(seeded->bytes) + ") from " +
+                              to_utf8(shared));
     for (const std::string& reason : seeded->skipped)
       context.console.warning("not copied: " + to_utf8(reason));
   }
@@ -193,6 +202,18 @@ bool is_first_rank(const std::vector<std::string>& environment) {
   });
 }
 
+/// The choices of this command line, for sharefs on a node.
+std::vector<std::string> choices_for_a_node(const Arguments& arguments) {
+  std::vector<std::string> words;
+  for (const std::string flag : {"seed", "strict", "explain", "no-guard"})
+    if (arguments.flag(flag))
+      words.push_back("--" + flag);
+  for (const std::string option : {"keep", "local"})
+    for (const std::string& value : arguments.list(option))
+      words.insert(words.end(), {"--" + option, value});
+  return words;
+}
+
 Result<int> run_command(Context& context, const Arguments& arguments) {
   const Argv& argv = *arguments.rest;
   if (!context.flags.verbose && !is_first_rank(context.host.environment))
@@ -204,18 +225,36 @@ Result<int> run_command(Context& context, const Arguments& arguments) {
   if (!choices)
     return fail(choices.error());
   const cachefix::LocalChoice& local = choices->local;
-  auto decided = cachefix::decide(context.system, argv, context.host.environment, context.host.working_directory, local,
-                                  choices->rules);
-  if (!decided)
-    return fail(decided.error());
-  cachefix::Sanitized& decision = decided->sanitized;
+  cachefix::Rules rules = choices->rules;
+  rules.seed = arguments.flag("seed");
+  cachefix::MachineAnswers answers(context.system, local);
   const bool dry_run = arguments.flag("dry-run");
-  auto reported = report(context, decision.diagnoses, arguments.flag("strict"));
-  if (reported && !arguments.flag("no-guard"))
-    reported = check_mounts(context, decision, dry_run);
-  if (reported && !dry_run && decided->facts.local) // first, because a copy may get another name
-    if (auto prepared = cachefix::prepare(context.system, decision, *decided->facts.local); !prepared)
+  cachefix::Sanitized decision;
+  std::optional<cachefix::LocalRoot> root;
+  Result<void> reported;
+  Diagnoses said;
+  for (int attempt = 1;; ++attempt) {
+    cachefix::Stakes stakes(answers);
+    if (!arguments.flag("node"))
+      rules.node = words_on_a_node(context, stakes, choices_for_a_node(arguments));
+    decision = cachefix::sanitize(argv, start_of(context), stakes, rules);
+    if (answers.error())
+      return fail(*answers.error());
+    root = stakes.local_if_asked();
+    reported = report(context, not_yet_said(decision.diagnoses, said), arguments.flag("strict"));
+    if (reported && attempt == 1 && !arguments.flag("no-guard"))
+      reported = check_mounts(context, decision, dry_run);
+    if (!reported || dry_run || !root)
+      break;
+    const auto prepared = cachefix::prepare(context.system, decision, *root); // first, a copy may get another name
+    context.report(not_yet_said(decision.diagnoses, said));
+    if (prepared)
+      break;
+    // Somebody may have taken the name of the directory since it was found to be free: then another one is found now.
+    const auto now = cachefix::find_local_root(context.system, local, context.system.identity());
+    if (attempt == k_attempts || now.directory == root->directory)
       return fail(prepared.error());
+  }
   if (context.flags.json)
     context.envelope.fields = cachefix::document(argv, decision);
   else
@@ -227,8 +266,9 @@ Result<int> run_command(Context& context, const Arguments& arguments) {
       context.console.out() << shell_join(shown_command(decision)) << '\n';
     return k_exit_ok;
   }
-  if (!decision.hosts.empty() && !arguments.flag("no-preflight"))
-    if (auto checked = check_nodes(context, *decided, local, arguments.flag("explain"), arguments.flag("strict"));
+  if (!decision.hosts.empty() && !arguments.flag("no-preflight") && !arguments.flag("node"))
+    if (auto checked =
+            check_nodes(context, decision, root->directory, local, arguments.flag("explain"), arguments.flag("strict"));
         !checked)
       return fail(checked.error());
   if (arguments.flag("seed"))
@@ -238,7 +278,8 @@ Result<int> run_command(Context& context, const Arguments& arguments) {
     context.host.err << context.envelope.text();
   context.host.out.flush();
   context.host.err.flush();
-  const Error error = context.system.exec(decision.argv, environment_of(context.host.environment, decision));
+  const auto environment = environment_of(context.host.environment, decision);
+  const Error error = context.system.exec(pinned_command(context, decision.argv, environment), environment);
   context.console.error(error);
   return error.code == ErrorCode::not_found    ? k_exit_not_found
          : error.code == ErrorCode::permission ? k_exit_not_executable
@@ -247,6 +288,30 @@ Result<int> run_command(Context& context, const Arguments& arguments) {
 
 } // namespace
 
+std::vector<std::string> words_on_a_node(Context& context, cachefix::Stakes& stakes,
+                                         const std::vector<std::string>& choices) {
+  const std::string program = context.system.entry({.path = "/proc/self/exe"}).link_target;
+  const bool installed = std::ranges::any_of(std::array{"/usr/", "/opt/", "/bin/"},
+                                             [&](std::string_view above) { return program.starts_with(above); });
+  if (program.empty() || (!installed && !stakes.is_shared(program)))
+    return {};
+  std::vector<std::string> words{program, "run", "--node"};
+  words.insert(words.end(), choices.begin(), choices.end());
+  if (!context.flags.config.empty())
+    words.insert(words.end(), {"--config", normalize_path(context.flags.config, context.host.working_directory)});
+  if (context.flags.verbose)
+    words.emplace_back("--verbose");
+  words.emplace_back("--");
+  return words;
+}
+
+cachefix::Start start_of(Context& context) {
+  cachefix::Start start{context.host.environment, context.host.working_directory, {}};
+  if (!context.environment("HOME").value_or("").starts_with('/'))
+    start.home = context.system.identity().home;
+  return start;
+}
+
 Result<CacheChoices> choices_of(Context& context, std::vector<cachefix::UserRule> first) {
   const auto config = context.config_if_any();
   if (!config)
@@ -254,7 +319,11 @@ Result<CacheChoices> choices_of(Context& context, std::vector<cachefix::UserRule
   const config::Caches caches = *config == nullptr ? config::Caches{} : (*config)->caches;
   for (const config::CacheRule& rule : caches.rules)
     first.push_back({rule.program, rule.flag, rule.place == "local", rule.origin.text()});
-  return CacheChoices{{std::move(first), true}, {caches.local, parse_size(caches.min_free).value_or(0)}};
+  cachefix::Rules rules;
+  rules.user = std::move(first);
+  rules.when = caches.when == "racy" ? cachefix::When::racy : cachefix::When::always;
+  return CacheChoices{std::move(rules),
+                      {caches.local, parse_size(caches.min_free).value_or(0), context.host.environment}};
 }
 
 extern const CommandSpec k_run_command{
@@ -278,6 +347,9 @@ extern const CommandSpec k_run_command{
          {.names = "--strict", .help = "fail (125) where a warning says that something was not understood"},
          {.names = "--seed", .help = "first copy the complete datasets of the shared cache to this node, verified"},
          {.names = "--no-guard", .help = "start it also where a mount that its paths lie on is missing, stale or hung"},
+         {.names = "--node",
+          .help =
+              "this is a node of a job that was started with `sharefs run`: the first rank speaks, no node is asked"},
          {.names = "--no-preflight", .help = "do not ask the nodes of the hostfile whether they can hold the caches"},
          {.names = "--keep", .value = "FLAG", .help = "never change this flag or variable", .repeat = true},
          {.names = "--local",

@@ -1,6 +1,7 @@
 // sharefs status: the state of every NFS mount, never hanging on one.
 #include "base/text.hpp"
-#include "cli/commands/mount_support.hpp"
+#include "cli/commands/node_health.hpp"
+#include "cli/commands/status_screen.hpp"
 #include "cli/exit_code.hpp"
 #include "mounts/diagnose.hpp"
 #include "ui/table.hpp"
@@ -36,7 +37,39 @@ std::vector<ui::Cell> row_of(const mounts::MountState& state) {
           {state.differences.empty() ? "-" : mounts::describe(state.differences)}};
 }
 
+ui::Table table_of(const std::vector<mounts::MountState>& states) {
+  ui::Table table({{"SHARE"},
+                   {"SOURCE", false, true},
+                   {"TARGET"},
+                   {"STATE"},
+                   {"LATENCY", true},
+                   {"USED / SIZE", true},
+                   {"OPTIONS THAT DIFFER", false, true}});
+  for (const auto& state : states)
+    table.add(row_of(state));
+  return table;
+}
+
+constexpr const char* k_no_mounts = "no NFS mount here, and none in sharefs.yaml";
+
+/// What --watch shows, each time anew.
+Result<ScreenContent> screen_content(Context& context, mounts::ProbeRequest request) {
+  request.servers = false; // what is wrong with them is not shown
+  auto seen = mounts::probe(context.system, request);
+  if (!seen)
+    return fail(seen.error());
+  auto options = context.console.options();
+  options.width = ui::detect_console().width;
+  return ScreenContent{seen->states.empty() ? std::string(k_no_mounts) + "\n" : table_of(seen->states).render(options),
+                       std::move(seen->states)};
+}
+
 Result<int> run_status(Context& context, const Arguments& arguments) {
+  const bool screen = arguments.flag("watch"), node_health = arguments.flag("node-health");
+  if (static_cast<int>(screen) + static_cast<int>(node_health) + static_cast<int>(arguments.flag("verify")) > 1)
+    return fail(ErrorCode::usage, "`--watch`, `--node-health` and `--verify` exclude each other");
+  if (node_health)
+    return run_node_health(context, arguments);
   const auto config = context.config_if_any();
   if (!config)
     return fail(config.error());
@@ -48,23 +81,16 @@ Result<int> run_status(Context& context, const Arguments& arguments) {
   request.wanted = mount_points(context.system, *config);
   request.others = true;
   request.path_deadline = request.server_deadline = *timeout;
+  if (screen)
+    return run_status_screen(context, [&] { return screen_content(context, request); });
   const auto seen = observe(context, request);
   if (!seen)
     return fail(seen.error());
 
-  ui::Table table({{"SHARE"},
-                   {"SOURCE", false, true},
-                   {"TARGET"},
-                   {"STATE"},
-                   {"LATENCY", true},
-                   {"USED / SIZE", true},
-                   {"OPTIONS THAT DIFFER", false, true}});
-  for (const auto& state : seen->states)
-    table.add(row_of(state));
   put_states(context, seen->states);
-  context.console.show(table);
+  context.console.show(table_of(seen->states));
   if (seen->states.empty())
-    context.console.message("no NFS mount here, and none in sharefs.yaml");
+    context.console.message(k_no_mounts);
   context.report(mounts::diagnose(*seen));
   std::vector<mounts::MountPoint> good;
   for (const auto& state : seen->states)
@@ -86,10 +112,20 @@ extern const CommandSpec k_status_command{
         "with a deadline, so a dead server shows as `hung` and hangs nothing. What is wrong is explained below, with "
         "its cure. That a server has become read-only shows in a write only: see --verify. Exit code 0 if all is well, "
         "1 otherwise.",
-    .example = "sharefs status\n"
+    .example = "sharefs status --watch\n"
                "sharefs status --json | jq '.mounts[] | select(.state != \"healthy\")'",
     .effect = Effect::reads,
     .options = {{.names = "--verify", .help = "write, read back and delete a test file on each"},
+                {.names = "--watch",
+                 .help = "the table, drawn anew every 2 s until q is pressed; without a terminal a line for "
+                         "each change"},
+                {.names = "--node-health",
+                 .help =
+                     "one line, and exit code 0 (well), 1 (not well) or 2 (not known): for Slurm, NHC and Kubernetes"},
+                {.names = "--deadline",
+                 .value = "TIME",
+                 .help = "by when --node-health ends, whatever hangs",
+                 .fallback = "4s"},
                 {.names = "--timeout", .value = "TIME", .help = "how long to wait for an answer", .fallback = "2s"}},
     .run = run_status,
 };

@@ -28,10 +28,10 @@ ui::Cell state_of(const JournalEntry& entry) {
   return {plan::to_string(entry.state), doubtful ? ui::Colour::yellow : ui::Colour::none};
 }
 
-int list_entries(Context& context, const std::vector<JournalEntry>& entries) {
+Result<int> list_entries(Context& context, const plan::Journal& journal) {
   ui::Table table({{"ID"}, {"WHEN"}, {"USER"}, {"STATE"}, {"STEPS", true}, {"COMMAND", false, true}});
   auto rows = Json::array();
-  for (const auto& entry : entries) {
+  const auto listed = journal.each([&](const JournalEntry& entry) {
     const auto done = steps_done(entry);
     table.add({{entry.id},
                {entry.started},
@@ -49,10 +49,13 @@ int list_entries(Context& context, const std::vector<JournalEntry>& entries) {
                     {"undoes", entry.plan.undoes},
                     {"undone_by", entry.undone_by},
                     {"damage", entry.damage}});
-  }
+  });
+  if (!listed)
+    return fail(listed.error());
+  const bool none = rows.empty();
   context.envelope.fields["entries"] = std::move(rows);
   context.console.show(table);
-  if (entries.empty())
+  if (none)
     context.console.message("sharefs has not changed anything here yet");
   return k_exit_ok;
 }
@@ -94,11 +97,8 @@ Result<int> run_undo(Context& context, const Arguments& arguments) {
   const auto journal = journal_of(context);
   if (!journal)
     return fail(journal.error());
-  const auto entries = journal->list();
-  if (!entries)
-    return fail(entries.error());
   if (arguments.flag("list"))
-    return list_entries(context, *entries);
+    return list_entries(context, *journal);
 
   const auto chosen = choose(*journal, arguments);
   if (!chosen)
@@ -117,7 +117,10 @@ Result<int> run_undo(Context& context, const Arguments& arguments) {
   if (auto checked = check_state(entry); !checked)
     return fail(checked.error());
   context.envelope.fields["undoes"] = entry.id;
-  const auto undo = plan::undo_plan(entry, *entries);
+  const auto attempts = journal->undos_of(entry.id);
+  if (!attempts)
+    return fail(attempts.error());
+  const auto undo = plan::undo_plan(entry, *attempts);
   if (undo.empty())
     return nothing_left(context, *journal, entry, undo);
   context.console.message(fmt::format("taking back `{}` of {} ({})", entry.command, entry.started, entry.id));

@@ -337,7 +337,8 @@ void locate(Entry& entry, const MountTable& mounts) {
   if (const MountEntry* owner = mounts.owner_of(entry.resolved)) {
     entry.mount = owner->target;
     entry.fs_type = owner->fs_type;
-    entry.shared = is_shared_fs_type(owner->fs_type);
+    entry.shared = is_shared(*owner);
+    entry.lock_scope = lock_scope(*owner);
   }
 }
 

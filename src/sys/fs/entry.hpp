@@ -76,9 +76,10 @@ struct Entry {
   std::optional<Space> space;
   std::optional<TestFile> made; ///< by EntryQuery::write_test
   // Where `resolved` lies, by the mount table alone.
-  std::string mount;   ///< target of the mount; empty for an empty table
-  std::string fs_type; ///< of that
-  bool shared = false; ///< on storage that other hosts share (is_shared_fs_type)
+  std::string mount;                         ///< target of the mount; empty for an empty table
+  std::string fs_type;                       ///< of that
+  bool shared = false;                       ///< on storage that other hosts share (is_shared)
+  LockScope lock_scope = LockScope::unknown; ///< whom flock(2) excludes there
 
   [[nodiscard]] bool exists() const { return kind != EntryKind::missing && kind != EntryKind::unknown; }
   /// No answer in time: the file system that it lies on hangs.

@@ -1,5 +1,6 @@
 #include "sys/fs/held_locks.hpp"
 
+#include "base/random.hpp"
 #include "base/text.hpp"
 #include "sys/fs/files.hpp"
 #include "sys/fs/walk.hpp"
@@ -8,9 +9,7 @@
 
 #include <cerrno>
 #include <csignal>
-#include <fmt/format.h>
 #include <poll.h>
-#include <random>
 #include <sys/file.h>
 #include <sys/prctl.h>
 
@@ -22,13 +21,7 @@ template <WireOf<HeldLocks> H> auto wire_fields(H& h) {
 
 namespace {
 
-std::string unguessable() {
-  std::random_device random; // getrandom(2) or the processor's
-  std::string text;
-  for (int word = 0; word < 4; ++word)
-    text += fmt::format("{:08x}", random());
-  return text;
-}
+constexpr std::size_t k_unguessable = 25; // 128 bits
 
 Fd open_directory(int root, const std::string& path) {
   const auto found = walk(root, path, {.follow_last = true});
@@ -148,8 +141,8 @@ class Holder {
 Result<void> hold_locks(const Files& files, const LockRequest& request,
                         const std::function<void(const HeldLocks&)>& meanwhile) {
   HeldLocks wanted;
-  wanted.name = ".sharefs-lock-" + unguessable();
-  wanted.token = unguessable();
+  wanted.name = ".sharefs-lock-" + random_letters(k_unguessable);
+  wanted.token = random_letters(k_unguessable);
   const pid_t parent = ::getpid();
   auto child = WorkingChild::start(request.as, [&](int fd) { hold(files, request, wanted, parent, fd); });
   if (!child)

@@ -159,10 +159,8 @@ int read_more(const EntryQuery& query, const Walked& found, const Step& begin, E
   return error;
 }
 
-} // namespace
-
-Entry read_entry(int root, const EntryQuery& query, const MountTargets& stop_at,
-                 const std::function<void(std::string_view)>& begin_step) {
+Entry look(int root, const EntryQuery& query, const MountTargets& stop_at,
+           const std::function<void(std::string_view)>& begin_step) {
   Entry entry;
   entry.path = query.path;
   entry.resolved = normalize_path(query.path);
@@ -199,6 +197,16 @@ Entry read_entry(int root, const EntryQuery& query, const MountTargets& stop_at,
   if (entry.error_number != 0)
     entry.detail = step == "compare" ? "what was read back differs from what was written"
                                      : step + ": " + errno_text(entry.error_number);
+  return entry;
+}
+
+} // namespace
+
+Entry read_entry(int root, const EntryQuery& query, const MountTargets& stop_at,
+                 const std::function<void(std::string_view)>& begin_step) {
+  Entry entry = look(root, query, stop_at, begin_step);
+  if (entry.exists() && entry.error_number == ESTALE) // replaced between look and open, perhaps on another host
+    entry = look(root, query, stop_at, begin_step);
   return entry;
 }
 

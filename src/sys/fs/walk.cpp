@@ -242,7 +242,22 @@ std::string Walked::text() const {
 }
 
 tl::expected<Walked, WalkError> walk(int root, std::string_view path, const WalkRule& rule) {
-  return Walk(root, path, rule).run();
+  // Another host has exchanged what this one remembers: what says so makes the kernel forget it, as in the kernel's own
+  // walks, which look once more.
+  constexpr int k_most_walks = 3;
+  auto walked = Walk(root, path, rule).run();
+  for (int walks = 1;
+       walks < k_most_walks && !walked && walked.error().error_number == ESTALE && walked.error().reason.empty();
+       ++walks)
+    walked = Walk(root, path, rule).run();
+  return walked;
+}
+
+Fd open_below(int parent, const char* path, int flags) {
+  open_how how{};
+  how.flags = static_cast<std::uint64_t>(flags | O_NOFOLLOW | O_CLOEXEC);
+  how.resolve = RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH;
+  return Fd(static_cast<int>(::syscall(SYS_openat2, parent, path, &how, sizeof how)));
 }
 
 int for_each_name(Fd fd, const std::function<int(int directory, const dirent& entry)>& visit) {

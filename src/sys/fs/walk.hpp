@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <dirent.h>
+#include <fcntl.h>
 #include <functional>
 #include <set>
 #include <string>
@@ -73,6 +74,10 @@ struct Walked {
 /// Walks from `root` (an open directory, O_PATH) along `path`, which is absolute as seen from there. `..` is the
 /// kernel's, after links. A missing name or directory is no error: see Walked.
 tl::expected<Walked, WalkError> walk(int root, std::string_view path, const WalkRule& rule = {});
+
+/// What lies at `path` below the directory `parent` on the same mount, reached without a link: EXDEV for what is mounted
+/// on the way, be it of the same file system (a bind mount has the same device number).
+Fd open_below(int parent, const char* path, int flags = O_RDONLY | O_DIRECTORY);
 
 /// Calls `visit` for each name in the open directory `fd` (not O_PATH) but `.` and `..`, as they come, while it returns
 /// 0. What it returned last, or errno.

@@ -98,10 +98,16 @@ template <class Ask> Result<std::optional<User>> ask_name_service(Ask ask, bool 
 } // namespace
 
 Result<User> local_user(const std::string& name) {
-  const auto ask = [&name](passwd* entry, char* buffer, std::size_t size, passwd** found) {
+  const bool number = !name.empty() && name.size() <= 10 && name.find_first_not_of("0123456789") == std::string::npos;
+  const auto by_name = [&name](passwd* entry, char* buffer, std::size_t size, passwd** found) {
     return ::getpwnam_r(name.c_str(), entry, buffer, size, found);
   };
-  const auto answer = call(std::nullopt, k_name_service_deadline, [&] { return ask_name_service(ask, true); });
+  const auto by_number = [&name](passwd* entry, char* buffer, std::size_t size, passwd** found) {
+    return ::getpwuid_r(static_cast<uid_t>(std::stoull(name)), entry, buffer, size, found);
+  };
+  const auto answer = call(std::nullopt, k_name_service_deadline, [&] {
+    return number ? ask_name_service(by_number, true) : ask_name_service(by_name, true);
+  });
   if (!answer && answer.error().code == ErrorCode::timeout)
     return fail(ErrorCode::timeout, "the name service does not answer for user `" + name + "`",
                 "check the name services in /etc/nsswitch.conf (LDAP, NIS, sssd)");

@@ -5,13 +5,10 @@
 #include <algorithm>
 #include <arpa/inet.h>
 #include <array>
-#include <optional>
 
 namespace sharefs::sys {
-namespace {
 
-/// An address has several spellings in IPv6. Four bytes or sixteen.
-std::optional<std::string> bytes_of(const std::string& text) {
+std::optional<std::string> address_bytes(const std::string& text) {
   std::array<char, sizeof(in6_addr)> bytes{};
   if (::inet_pton(AF_INET, text.c_str(), bytes.data()) == 1)
     return std::string(bytes.data(), sizeof(in_addr));
@@ -20,6 +17,8 @@ std::optional<std::string> bytes_of(const std::string& text) {
   return std::nullopt;
 }
 
+namespace {
+
 std::string without_domain(const std::string& name) {
   return name.substr(0, name.find('.'));
 }
@@ -27,9 +26,10 @@ std::string without_domain(const std::string& name) {
 } // namespace
 
 bool is_this_host(const Identity& identity, const std::string& host) {
-  if (const auto address = bytes_of(host))
-    return *address == bytes_of("::1") || (address->size() == sizeof(in_addr) && address->front() == 127) ||
-           std::ranges::any_of(identity.addresses, [&](const std::string& own) { return bytes_of(own) == address; });
+  if (const auto address = address_bytes(host))
+    return *address == address_bytes("::1") || (address->size() == sizeof(in_addr) && address->front() == 127) ||
+           std::ranges::any_of(identity.addresses,
+                               [&](const std::string& own) { return address_bytes(own) == address; });
   if (host.empty() || is_same_host(host, "localhost"))
     return !host.empty();
   return is_same_host(host, identity.hostname) ||

@@ -11,11 +11,15 @@ inline constexpr const char* k_bind = "bind";
 /// `fs_type` of a mount in use whose restrictions are to be those of `options`, no more and no fewer.
 inline constexpr const char* k_remount = "remount";
 
+/// `fs_type` of an image file, which nobody but root could have written; `source` is its path. Read-only, by a loop
+/// device that goes with the mount.
+inline constexpr const char* k_image = "squashfs";
+
 /// Of comma-separated options those that restrict what a mount allows, in one order: "ro,nosuid,nodev,noexec".
 std::string restrictions_in(const std::string& options);
 
-/// A mount to make in a child with a deadline: NFS, by `mount.nfs`, or a k_bind, whose options are ro, nosuid, nodev
-/// and noexec; or a k_remount.
+/// A mount to make in a child with a deadline: NFS, by `mount.nfs`, or a k_bind or a k_image, whose options are ro,
+/// nosuid, nodev and noexec; or a k_remount.
 struct MountCall {
   std::string source, target, fs_type, options;
   std::chrono::milliseconds deadline{30'000};

@@ -69,32 +69,6 @@ std::optional<MountEntry> entry_from(std::string_view line) {
 
 } // namespace
 
-bool is_nfs(const MountEntry& mount) {
-  return mount.fs_type == "nfs" || mount.fs_type == "nfs4";
-}
-
-bool is_shared_fs_type(std::string_view fs_type) {
-  // Names as /proc/filesystems and the mount helpers of each file system have them.
-  static constexpr std::string_view k_shared[] = {
-      "nfs", "nfs4", "lustre", "gpfs", "ceph", "beegfs", "beegfs_nodev", "fhgfs", "cifs",     "smb3",   "smbfs",
-      "9p",  "afs",  "ocfs2",  "gfs2", "acfs", "pvfs2",  "panfs",        "coda",  "virtiofs", "autofs", "wekafs",
-  };
-  // The part after the dot of `fuse.NAME`.
-  static constexpr std::string_view k_shared_fuse[] = {
-      "sshfs",  "glusterfs", "juicefs",  "ceph",      "ceph-fuse", "s3fs",     "gcsfuse",      "goofys",   "rclone",
-      "mfs",    "moosefs",   "saunafs",  "lizardfs",  "seaweedfs", "alluxio",  "alluxio-fuse", "dfuse",    "curvefs",
-      "cubefs", "chubaofs",  "blobfuse", "blobfuse2", "ossfs",     "obsfs",    "cosfs",        "mount-s3", "davfs",
-      "davfs2", "smbnetfs",  "quobyte",  "fuse_dfs",  "cvmfs2",    "xtreemfs", "orangefs",     "hf3fs",
-  };
-  if (const auto dot = fs_type.find('.'); dot != std::string_view::npos && fs_type.substr(0, dot).starts_with("fuse"))
-    return std::ranges::count(k_shared_fuse, fs_type.substr(dot + 1)) != 0;
-  return std::ranges::count(k_shared, fs_type) != 0;
-}
-
-bool may_hang(std::string_view fs_type) {
-  return is_shared_fs_type(fs_type) || fs_type.starts_with("fuse");
-}
-
 MountTable::MountTable(std::vector<MountEntry> entries) {
   auto index = std::make_shared<Index>();
   index->entries = std::move(entries);

@@ -32,13 +32,26 @@ struct MountEntry {
 bool is_nfs(const MountEntry& mount);
 /// restrictions_in() of a mount, whether its mount point or its superblock is read-only.
 std::string restrictions_of(const MountEntry& mount);
-/// True for every file system that several hosts may share: NFS, Lustre, GPFS, CephFS, BeeGFS, SMB, 9p, AFS, OCFS2,
-/// GFS2, network FUSE file systems (fuse.sshfs, fuse.glusterfs, fuse.juicefs, ...), and autofs (what it would mount is
-/// a network file system in all but rare cases).
+/// Do other hosts share what lies on it? NFS, Lustre, GPFS, CephFS, BeeGFS, SMB, 9p, AFS, OCFS2, GFS2, FUSE file
+/// systems whose files lie elsewhere (known by subtype, by source, or by the helper of fstab: `s3fs#bucket`), and
+/// autofs (what it would mount is a network file system in all but rare cases).
+bool is_shared(std::string_view fs_type, std::string_view source);
+bool is_shared(const MountEntry& mount);
+/// is_shared() where nothing but the type is known.
 bool is_shared_fs_type(std::string_view fs_type);
 /// True where looking at a file may wait for more than this host's disks and kernel: shared file systems and all of
 /// FUSE.
 bool may_hang(std::string_view fs_type);
+
+/// Whom flock(2) excludes on a mount.
+enum class LockScope {
+  unknown,   ///< it depends on what the mount table does not say, or flock fails
+  this_host, ///< processes of this host only
+  all_hosts, ///< processes of every host that has it mounted
+};
+const char* to_string(LockScope scope);
+/// By the options that are in force, which the kernel shows for the superblock.
+LockScope lock_scope(const MountEntry& mount);
 
 /// A value; copies share what they hold, so that one look at the machine can pass one table along.
 class MountTable {

@@ -5,7 +5,7 @@
 
 #include "base/source.hpp"
 #include "base/text.hpp"
-#include "sys/fs/walk.hpp"
+#include "sys/mounts/local_mounts.hpp"
 #include "sys/mounts/mount_watch.hpp"
 #include "sys/nfs/net.hpp"
 #include "sys/process/call.hpp"
@@ -17,9 +17,11 @@
 #include <cerrno>
 #include <charconv>
 #include <climits>
+#include <csignal>
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #ifndef OPEN_TREE_CLONE // glibc before 2.36
@@ -176,93 +178,19 @@ std::string text_of(int file) {
   return text;
 }
 
-std::string path_of(int fd) {
-  std::array<char, PATH_MAX> path{};
-  const ssize_t size = ::readlink(("/proc/self/fd/" + std::to_string(fd)).c_str(), path.data(), path.size());
-  return {path.data(), size > 0 ? static_cast<std::size_t>(size) : 0};
-}
-
 Error not_isolated(int error_number) {
   return errno_error(error_number, "cannot make a mount namespace", "in a container, mounting needs CAP_SYS_ADMIN");
 }
 
-/// A directory that is reached without symbolic links.
-Result<Fd> open_directory(const std::string& path) {
-  const std::string changed_hint = "run `sharefs mount --all --dry-run` to see what has changed";
-  const Fd root(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
-  auto found = walk(root.get(), path, {.links = Links::none});
-  if (!found)
-    return fail(ErrorCode::conflict, found.error().error().message, changed_hint);
-  if (!found->is_directory())
-    return fail(ErrorCode::conflict, path + ": expected a directory, found " + found->text(), changed_hint);
-  return std::move(found->fd);
-}
-
-/// On the directory that was checked. `tree` is a mount that lies nowhere yet.
-Result<void> attach(const Fd& tree, const Fd& target, const MountCall& call) {
-  if (::syscall(SYS_move_mount, tree.get(), "", target.get(), "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) !=
-      0)
-    return fail(errno_error(errno, "cannot attach the mount to " + call.target,
-                            errno == ENOSYS ? "sharefs needs Linux 5.2 or newer" : ""));
-  if (path_of(target.get()) == call.target)
-    return {};
-  ::umount2(("/proc/self/fd/" + std::to_string(tree.get())).c_str(), MNT_DETACH);
-  return fail(ErrorCode::conflict, call.target + ": the directory was moved away meanwhile; nothing was mounted");
-}
-
-mount_attr restricting(const std::string& options) {
-  mount_attr attributes{};
-  const auto words = split(options, ',');
-  for (const auto& [word, flag] : {std::pair{"ro", MOUNT_ATTR_RDONLY}, std::pair{"nosuid", MOUNT_ATTR_NOSUID},
-                                   std::pair{"nodev", MOUNT_ATTR_NODEV}, std::pair{"noexec", MOUNT_ATTR_NOEXEC}})
-    (std::ranges::count(words, word) > 0 ? attributes.attr_set : attributes.attr_clr) |=
-        static_cast<std::uint64_t>(flag);
-  return attributes;
-}
-
-/// The mount point's own attributes, and, to write again, the superblock's, which mount.nfs makes read-only with it.
-Result<void> remount_in_child(const MountCall& call) {
-  const auto target = open_directory(call.target);
-  if (!target)
-    return fail(target.error());
-  const auto failed = [&] {
-    return fail(errno_error(errno, "cannot remount " + call.target,
-                            errno == ENOSYS ? "sharefs needs Linux 5.12 or newer for this" : ""));
-  };
-  const auto table = MountWatch().current();
-  const auto* mount = table ? table->at(call.target) : nullptr;
-  const bool writable = restrictions_in(call.options).find("ro") != 0;
-  if (mount != nullptr && writable && split(mount->super_options, ',').front() == "ro") {
-    const Fd context(static_cast<int>(::syscall(SYS_fspick, target->get(), "", FSPICK_EMPTY_PATH | FSPICK_CLOEXEC)));
-    if (!context || ::syscall(SYS_fsconfig, context.get(), FSCONFIG_SET_FLAG, "rw", nullptr, 0) != 0 ||
-        ::syscall(SYS_fsconfig, context.get(), FSCONFIG_CMD_RECONFIGURE, nullptr, nullptr, 0) != 0)
-      return failed();
-  }
-  auto attributes = restricting(call.options);
-  if (::syscall(SYS_mount_setattr, target->get(), "", AT_EMPTY_PATH, &attributes, sizeof attributes) != 0)
-    return failed();
-  return {};
-}
-
-Result<void> bind_in_child(const MountCall& call) {
-  const auto source = open_directory(call.source), target = open_directory(call.target);
-  if (!source || !target)
-    return fail(source ? target.error() : source.error());
-  const Fd tree(static_cast<int>(
-      ::syscall(SYS_open_tree, source->get(), "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC)));
-  auto attributes = restricting(call.options);
-  attributes.attr_clr = 0;
-  if (!tree || ::syscall(SYS_mount_setattr, tree.get(), "", AT_EMPTY_PATH, &attributes, sizeof attributes) != 0)
-    return fail(errno_error(errno, "cannot bind " + call.source + " to " + call.target,
-                            errno == ENOSYS ? "sharefs needs Linux 5.12 or newer for this" : ""));
-  return attach(tree, *target, call);
-}
-
 Result<void> mount_in_child(const MountCall& call) {
+  // With a sharefs that was killed: the next one mounts it, and this would lie on top of that.
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (call.fs_type == k_bind)
     return bind_in_child(call);
   if (call.fs_type == k_remount)
     return remount_in_child(call);
+  if (call.fs_type == k_image)
+    return image_in_child(call);
   if (auto answers = check_server(call); !answers)
     return answers;
   start_lock_service(call);

@@ -5,65 +5,18 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
-#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <utility>
 
 namespace sharefs::sys {
 namespace {
 
 constexpr std::uint32_t k_call = 0, k_reply = 1, k_rpc_version = 2, k_last_fragment = 0x80000000U;
 constexpr std::uint32_t k_auth_none = 0, k_auth_sys = 1;
-constexpr std::size_t k_max_verifier = 400, k_max_handle = 64, k_max_flavors = 64; // RFC 5531, RFC 1813, ours
+constexpr std::size_t k_max_verifier = 400, k_max_flavors = 64; // RFC 5531, ours
 constexpr std::size_t k_chunk = 65536;
 constexpr std::size_t k_fragment_cost = 1024; ///< bytes that each counts for, or empty ones would never end
-
-/// Reads XDR. Past the end or past a bound all is zero or empty, and ok() is false from then on.
-class XdrReader {
- public:
-  explicit XdrReader(std::string_view bytes) : m_rest(bytes) {}
-
-  std::uint32_t word() {
-    std::uint32_t value = 0;
-    const std::string_view bytes = take(sizeof value);
-    if (bytes.size() == sizeof value)
-      std::memcpy(&value, bytes.data(), sizeof value);
-    return ntohl(value);
-  }
-  std::string_view text(std::size_t at_most) {
-    const std::size_t size = word();
-    if (size > at_most)
-      return fail();
-    const std::string_view padded = take((size + 3) / 4 * 4);
-    return padded.substr(0, size);
-  }
-  /// The "one more" before each entry of a list.
-  bool more() {
-    const std::uint32_t value = word();
-    if (value > 1)
-      fail();
-    return m_ok && value == 1;
-  }
-  std::string_view fail() {
-    m_ok = false;
-    return m_rest = {};
-  }
-  [[nodiscard]] bool ok() const { return m_ok; }
-  [[nodiscard]] std::string_view rest() const { return m_rest; }
-
- private:
-  std::string_view take(std::size_t size) {
-    if (size > m_rest.size())
-      return fail();
-    const std::string_view taken = m_rest.substr(0, size);
-    m_rest.remove_prefix(size);
-    return taken;
-  }
-
-  std::string_view m_rest;
-  bool m_ok = true;
-};
 
 /// A name for messages and comparisons: nothing in it that moves a terminal's cursor.
 std::string printable(std::string_view name) {
@@ -82,29 +35,73 @@ Answer<void> wait_for(int fd, short events, Deadline deadline) {
 
 } // namespace
 
-XdrWriter& XdrWriter::word(std::uint32_t value) {
-  const std::uint32_t network = htonl(value);
-  m_bytes.append(reinterpret_cast<const char*>(&network), sizeof network);
-  return *this;
-}
-
-XdrWriter& XdrWriter::text(std::string_view value) {
-  word(static_cast<std::uint32_t>(value.size())).raw(value);
-  m_bytes.append((4 - value.size() % 4) % 4, '\0');
-  return *this;
-}
-
-XdrWriter& XdrWriter::raw(std::string_view bytes) {
-  m_bytes.append(bytes);
-  return *this;
-}
-
-std::string own_credential() {
+std::string own_credential(std::span<const gid_t> groups) {
   std::array<char, 256> host{}; // the longest name that AUTH_SYS takes is 255 bytes
   ::gethostname(host.data(), host.size() - 1);
-  const XdrWriter body =
-      XdrWriter().word(0).text(host.data()).word(::geteuid()).word(::getegid()).word(0); // stamp, name, ids, no groups
+  XdrWriter body;
+  body.word(0).text(host.data()).word(::geteuid()).word(::getegid()); // the first is a stamp
+  groups = groups.first(std::min(groups.size(), k_max_groups));
+  body.word(static_cast<std::uint32_t>(groups.size()));
+  for (const gid_t group : groups)
+    body.word(group);
   return XdrWriter().word(k_auth_sys).text(body.bytes()).bytes();
+}
+
+std::string call_record(std::uint32_t xid, const RpcProcedure& procedure, std::string_view credential,
+                        std::string_view arguments) {
+  const XdrWriter message = XdrWriter()
+                                .word(xid)
+                                .word(k_call)
+                                .word(k_rpc_version)
+                                .word(procedure.program)
+                                .word(procedure.version)
+                                .word(procedure.number)
+                                .raw(credential)
+                                .word(k_auth_none)
+                                .word(0)
+                                .raw(arguments);
+  const auto size = static_cast<std::uint32_t>(message.bytes().size());
+  return XdrWriter().word(k_last_fragment | size).raw(message.bytes()).bytes();
+}
+
+Answer<void> RecordReader::add(std::string_view bytes) {
+  while (!bytes.empty()) {
+    if (!m_in_fragment) {
+      const auto part = bytes.substr(0, sizeof(std::uint32_t) - m_mark.size());
+      m_mark += part;
+      bytes.remove_prefix(part.size());
+      if (m_mark.size() < sizeof(std::uint32_t))
+        break;
+      const std::uint32_t word = XdrReader(m_mark).word();
+      m_mark.clear();
+      m_left = word & ~k_last_fragment;
+      m_is_last = (word & k_last_fragment) != 0;
+      m_in_fragment = true;
+      m_counted += k_fragment_cost + m_left;
+      if (m_counted > m_most)
+        return failure(Fault::unreadable);
+    }
+    const auto part = bytes.substr(0, m_left);
+    m_record += part; // memory is taken as bytes come, not as the server announces them
+    bytes.remove_prefix(part.size());
+    m_left -= part.size();
+    if (m_left > 0)
+      break;
+    m_in_fragment = false;
+    if (m_is_last) {
+      m_whole.push_back(std::exchange(m_record, {}));
+      m_counted = 0;
+    }
+  }
+  return {};
+}
+
+std::optional<std::string> RecordReader::next() {
+  if (m_whole.empty())
+    return std::nullopt;
+  auto record = std::move(m_whole.front());
+  m_whole.pop_front();
+  return record;
 }
 
 Answer<std::string_view> read_reply(std::string_view record, std::uint32_t xid) {
@@ -186,59 +183,23 @@ Answer<void> RpcConnection::send(std::string_view bytes, Deadline deadline) {
   return {};
 }
 
-Answer<std::string> RpcConnection::receive(std::size_t size, Deadline deadline) {
-  std::string bytes;
-  // Memory is taken as bytes come, not as the server announces them.
-  while (bytes.size() < size) {
-    const std::size_t before = bytes.size();
-    bytes.resize(before + std::min(size - before, k_chunk));
-    const ssize_t count = ::recv(m_fd.get(), bytes.data() + before, bytes.size() - before, 0);
-    bytes.resize(before + static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
-    if (count == 0)
-      return failure(Fault::closed);
-    if (count < 0 && errno != EAGAIN && errno != EINTR)
-      return failure(Fault::closed); // reset, or the network has gone
-    if (count < 0)
-      if (const auto ready = wait_for(m_fd.get(), POLLIN, deadline); !ready)
-        return tl::make_unexpected(ready.error());
-  }
-  return bytes;
-}
-
 Answer<std::string> RpcConnection::receive_record(Deadline deadline) {
-  std::string record;
-  for (std::size_t received = 0;;) {
-    const auto mark = receive(sizeof(std::uint32_t), deadline);
-    if (!mark)
-      return mark;
-    const std::uint32_t word = XdrReader(*mark).word();
-    const std::size_t size = word & ~k_last_fragment;
-    received += k_fragment_cost + size;
-    if (received > k_max_reply)
-      return failure(Fault::unreadable);
-    const auto fragment = receive(size, deadline);
-    if (!fragment)
-      return fragment;
-    record += *fragment;
-    if ((word & k_last_fragment) != 0)
-      return record;
+  std::string bytes(k_chunk, '\0');
+  for (;;) {
+    if (auto record = m_records.next())
+      return std::move(*record);
+    const ssize_t count = ::recv(m_fd.get(), bytes.data(), bytes.size(), 0);
+    if (count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR))
+      return failure(Fault::closed); // reset, or the network has gone
+    const auto taken = count > 0 ? m_records.add({bytes.data(), static_cast<std::size_t>(count)})
+                                 : wait_for(m_fd.get(), POLLIN, deadline);
+    if (!taken)
+      return tl::make_unexpected(taken.error());
   }
 }
 
 Answer<std::string> RpcConnection::call(const RpcProcedure& procedure, std::string_view arguments, Deadline deadline) {
-  const XdrWriter message = XdrWriter()
-                                .word(++m_xid)
-                                .word(k_call)
-                                .word(k_rpc_version)
-                                .word(procedure.program)
-                                .word(procedure.version)
-                                .word(procedure.number)
-                                .raw(m_credential)
-                                .word(k_auth_none)
-                                .word(0)
-                                .raw(arguments);
-  const auto size = static_cast<std::uint32_t>(message.bytes().size());
-  if (const auto sent = send(XdrWriter().word(k_last_fragment | size).raw(message.bytes()).bytes(), deadline); !sent)
+  if (const auto sent = send(call_record(++m_xid, procedure, m_credential, arguments), deadline); !sent)
     return tl::make_unexpected(sent.error());
   const auto record = receive_record(deadline);
   if (!record)

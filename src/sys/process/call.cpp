@@ -6,9 +6,10 @@
 namespace sharefs::sys {
 
 Result<std::string> in_child(const std::optional<User>& as, std::chrono::milliseconds deadline,
-                             const std::function<Result<std::string>()>& work, const std::function<bool()>& given_up) {
+                             const std::function<Result<std::string>()>& work, const std::function<bool()>& given_up,
+                             std::span<const int> kept) {
   const Deadline end = deadline_in(deadline);
-  auto child = WorkingChild::start(as, [&work](int fd) {
+  const auto encoded = [&work](int fd) {
     std::string bytes;
     std::optional<Error> error = Error();
     try {
@@ -22,7 +23,8 @@ Result<std::string> in_child(const std::optional<User>& as, std::chrono::millise
       error->message = exception.what();
     }
     write_all(fd, WireWriter().put(error).put(bytes).framed());
-  });
+  };
+  auto child = WorkingChild::start(as, encoded, WorkingChild::k_max_bytes, kept);
   if (!child)
     return fail(child.error());
   const bool complete = child->drain_until(end, given_up);

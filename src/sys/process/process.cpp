@@ -3,6 +3,7 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "sys/process/child.hpp"
+#include "sys/process/interrupt.hpp"
 #include "sys/process/wire.hpp"
 
 #include <algorithm>
@@ -21,6 +22,7 @@ namespace {
 
 /// For what is still in the pipes of a child that has ended, or is being written there by its own children.
 constexpr std::chrono::milliseconds k_drain_grace{100};
+constexpr std::chrono::milliseconds k_interrupt_look{200}; ///< a signal may come just before poll(2)
 constexpr std::size_t k_longest_failure = 65536; ///< to start the program, as the child reports it
 /// Where the system's own programs are. The caller's PATH could name any directory.
 constexpr const char* k_system_path = "/usr/sbin:/usr/bin:/sbin:/bin";
@@ -184,7 +186,11 @@ Result<Completed> run_process(const Command& command) {
       result.unreaped = !child->kill_and_reap();
       break;
     }
-    wait_for_more(child->pidfd(), deadline);
+    if (command.ends_with_us && interrupted()) {
+      child->kill_and_reap();
+      return fail(ErrorCode::interrupted, "`" + command.argv[0] + "` was ended");
+    }
+    wait_for_more(child->pidfd(), command.ends_with_us ? std::min(deadline, deadline_in(k_interrupt_look)) : deadline);
     drain_all();
   }
   // A daemon that it left behind may hold the streams for ever: take what comes at once, and go on.

@@ -22,6 +22,7 @@ struct Command {
   std::optional<User> as;                         ///< run with this user's uid, gid and groups, and with HOME, USER and
                                                   ///< LOGNAME unless `environment` has them
   std::chrono::milliseconds deadline{10'000};     ///< then SIGKILL to the whole process group
+  bool ends_with_us = false;                      ///< Ctrl-C ends it, too (`interrupted`): it may take long
   std::size_t output_limit = 1U << 20U;           ///< bytes kept of stdout and of stderr each
 
   friend bool operator==(const Command&, const Command&) = default;

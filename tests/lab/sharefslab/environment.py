@@ -15,8 +15,8 @@ mkdir -p {env}/bin {env}/conda-meta {env}/lib/$version/site-packages
 cp "$python" {env}/bin/$version
 ln -s $version {env}/bin/python
 cd /usr/lib/$version
-cp *.py {env}/lib/$version/
-cp -r collections encodings importlib json re lib-dynload {env}/lib/$version/
+cp --preserve=timestamps *.py {env}/lib/$version/
+cp -r --preserve=timestamps collections encodings importlib json re lib-dynload {env}/lib/$version/
 echo '==> lab <==' >{env}/conda-meta/history
 echo 'answer = 42' >{env}/lib/$version/lab_package.py
 """

@@ -10,7 +10,7 @@ SHARED_GROUP = ("ml", 3000)
 
 LOAD_MODULES = """
 modprobe lockd nlm_timeout=3 nlm_grace_period=3
-modprobe -a nfsd nfsv3 nfsv4 loop sch_netem
+modprobe -a nfsd nfsv3 nfsv4 loop sch_netem quota_v2
 """
 
 # No kernel accepts less. Tests would otherwise wait 90 s for a restarted server.

@@ -34,18 +34,40 @@ caches:
 """
 
 # A training script of the plainest kind: it writes into both directories that it is given, and says which.
+# A training script as it is: its cache goes to the datasets library (here a few lines in its place) and nowhere else.
+DATASETS = """\
+import os, socket
+def load_dataset(name, cache_dir=None):
+    os.makedirs(cache_dir, exist_ok=True)
+    open(os.path.join(cache_dir, socket.gethostname()), "w").close()
+"""
 TRAIN = """\
 import argparse, os, socket
+from datasets import load_dataset
 parser = argparse.ArgumentParser()
-parser.add_argument("--cache_dir")
+parser.add_argument("--cache_dir", required=True)
 parser.add_argument("--output_dir")
 arguments = parser.parse_args()
-for directory in (arguments.cache_dir, arguments.output_dir):
-    os.makedirs(directory, exist_ok=True)
-    open(os.path.join(directory, socket.gethostname()), "w").close()
+load_dataset("squad", cache_dir=arguments.cache_dir)
+os.makedirs(arguments.output_dir, exist_ok=True)
+open(os.path.join(arguments.output_dir, socket.gethostname()), "w").close()
 print("cache: ", arguments.cache_dir)
 print("output:", arguments.output_dir)
 """
+
+
+# A script whose options may come from one JSON or YAML file; parse() is never called.
+READS_DOCUMENTS = """\
+import sys
+def parse(Arguments):
+    from transformers import HfArgumentParser
+    return HfArgumentParser(Arguments).parse_args_into_dataclasses()
+"""
+
+
+def write_training(host: Host, user: str = "alice") -> None:
+    for name, text in (("datasets.py", DATASETS), ("train.py", TRAIN)):
+        host.run(f"cat >{name}", input=text, cwd=SHARE, user=user, check=True)
 
 
 def config_text(profile: str = "safe", extra: str = "", export_options: str = "rw, sync, no_subtree_check") -> str:

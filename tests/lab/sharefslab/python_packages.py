@@ -55,7 +55,7 @@ DATASETS = {
             ("numpy<2", "pandas<2", "pyarrow==10.*", "huggingface_hub<0.14", "fsspec<2023", "dill<0.3.6"),
             python="3.10",
         ),
-        PackageSet("datasets", "2.19.2", ("numpy<2", "pyarrow<16", "huggingface_hub<0.24")),
+        PackageSet("datasets", "2.19.2", ("numpy<2", "pyarrow<16", "huggingface_hub<0.24", "evaluate==0.4.2")),
         PackageSet("datasets", "5.2.0"),
     )
 }

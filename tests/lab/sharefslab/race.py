@@ -10,7 +10,7 @@ import json
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
@@ -106,6 +106,37 @@ def make_rows(count: int) -> list[tuple[int, str]]:
 def digest_of(rows: list[tuple[int, str]]) -> str:
     """As the script computes it."""
     return hashlib.sha256(repr(rows).encode()).hexdigest()
+
+
+def start_warm_interpreters(
+    cluster: BaseCluster,
+    interpreter: Interpreter,
+    users: Mapping[str, str],
+    imports: str,
+    environment: Mapping[str, str],
+    *arguments: str,
+) -> None:
+    """On the hosts in `users` (host: who may use it) `WARM_BIN/python3` becomes a Python that has imported all that
+    `imports` does. It is a script that writes down its modules; it runs on the outer machine, with the file's name and
+    `arguments`."""
+    modules = cluster.share / "modules"
+    interpreter.run(imports, str(modules), *arguments, problem="no dataset can be loaded")
+    python = (LAB_DIRECTORY / "race_python.sh").read_text(encoding="utf-8")
+    command = [f"{interpreter.bin}/python3", WORKER, "serve", str(WARM_PORT), WARM_OUTPUTS, f"/share/{modules.name}"]
+    jobs: list[tuple[Host, Job]] = []
+    for name, user in users.items():
+        node = cluster[name]
+        node.write_file(f"{WARM_BIN}/python3", python, mode=0o755)
+        node.run(["install", "-d", "-o", user, WARM_OUTPUTS], check=True)
+        jobs.append((node, node.start(command, user=user, env=environment)))
+    for node, job in jobs:
+        wait_until(
+            lambda job=job: b"ready\n" in job.stdout() or not job.running(),  # type: ignore[misc]
+            WARM_UP_TIMEOUT,
+            what=f"the warm interpreter of {node.name} is ready",
+        )
+        if not job.running():
+            raise LabError(f"the warm interpreter of {node.name} has ended:\n{job.wait()}")
 
 
 @dataclass(frozen=True)
@@ -277,24 +308,8 @@ class Race:
     def warm_up(self, interpreter: Interpreter) -> None:
         """Starts a warm interpreter on each node, one of the Python that all launches are of."""
         self._python = interpreter
-        modules = self.cluster.share / "modules"
-        interpreter.run(IMPORTS, str(modules), problem="no dataset can be loaded")
-        python = (LAB_DIRECTORY / "race_python.sh").read_text(encoding="utf-8")
-        serve = ["serve", str(WARM_PORT), WARM_OUTPUTS, f"/share/{modules.name}"]
-        command = [f"{interpreter.bin}/python3", WORKER, *serve]
-        jobs: list[tuple[Host, Job]] = []
-        for node in self.cluster.nodes:
-            node.write_file(f"{WARM_BIN}/python3", python, mode=0o755)
-            node.run(["install", "-d", "-o", USER, WARM_OUTPUTS], check=True)
-            jobs.append((node, node.start(command, user=USER, env=self._environment())))
-        for node, job in jobs:
-            wait_until(
-                lambda job=job: b"ready\n" in job.stdout() or not job.running(),  # type: ignore[misc]
-                WARM_UP_TIMEOUT,
-                what=f"the warm interpreter of {node.name} is ready",
-            )
-            if not job.running():
-                raise LabError(f"the warm interpreter of {node.name} has ended:\n{job.wait()}")
+        users = {node.name: USER for node in self.cluster.nodes}
+        start_warm_interpreters(self.cluster, interpreter, users, IMPORTS, self._environment())
 
     def _environment(self) -> dict[str, str]:
         """What every launch has: nothing is asked of the internet, and nothing drawn."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .isolation import LOCAL, ROOT
+from .isolation import LOCAL, ROOT, bind_mount, mount_tmpfs
 
 CONFIG = ROOT / "sharefs.yaml"
 
@@ -84,4 +84,9 @@ def sharefs_under_test(directory: Path) -> Sharefs:
     home.mkdir()
     kept = {name: value for name, value in os.environ.items() if name in ("LANG", "SLURM_CONF")}
     environment = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": str(home), **kept}
-    return Sharefs(Path(os.environ["SHAREFS_BIN"]).resolve(), directory, environment)
+    # Where it counts as installed, so that other nodes have it, too. The mounts are the test's own.
+    installed = Path("/usr/local/src/sharefs")
+    mount_tmpfs(installed.parent)
+    installed.touch()
+    bind_mount(Path(os.environ["SHAREFS_BIN"]).resolve(), installed)
+    return Sharefs(installed, directory, environment)

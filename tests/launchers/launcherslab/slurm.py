@@ -13,6 +13,7 @@ from .isolation import ADDRESS, HEAD
 
 NODES = ("node1", "node2")
 START_TIMEOUT = 30
+_PLUGIN = Path(__file__).parent.parent / "spank_plugin.c"
 
 # Both nodes are this host under other names and ports; nothing needs cgroups, PAM or a database.
 _SLURM_CONF = """\
@@ -35,25 +36,30 @@ ReturnToService=2
 SchedulerParameters=batch_sched_delay=0
 MpiDefault=none
 SlurmdParameters=config_overrides
+PlugStackConfig={directory}/plugstack.conf
 PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
 _NODE = "NodeName={name} NodeHostname={head} NodeAddr={address} Port={port} CPUs=8 RealMemory=1000 State=UNKNOWN\n"
 
 
 class Slurm:
-    """Running when the constructor returns. Its commands need `environment`."""
+    """Running when the constructor returns, with a plugin's options. Its commands need `environment`. `extra` are further
+    lines of slurm.conf."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, extra: str = "") -> None:
         self._directory = directory
         (directory / "state").mkdir()
         for name in NODES:
             (directory / name).mkdir()
         self._daemons = Daemons(directory)
-        conf = _SLURM_CONF.format(head=HEAD, directory=directory)
+        conf = _SLURM_CONF.format(head=HEAD, directory=directory) + extra
         for number, name in enumerate(NODES, 1):
             conf += _NODE.format(name=name, head=HEAD, address=ADDRESS, port=17000 + number)
         (directory / "slurm.conf").write_text(conf)
         (directory / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")
+        plugin = directory / "spank_plugin.so"
+        subprocess.run(["gcc", "-shared", "-fPIC", "-Wall", "-Werror", "-o", plugin, _PLUGIN], check=True, timeout=60)
+        (directory / "plugstack.conf").write_text(f"required {plugin}\n")
         self.environment = {"SLURM_CONF": str(directory / "slurm.conf")}
         try:
             self._start()

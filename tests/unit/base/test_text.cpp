@@ -103,3 +103,19 @@ TEST_CASE("counts", "[text]") {
   CHECK(count_of(1, "step") == "1 step");
   CHECK(count_of(0, "step") == "0 steps");
 }
+
+TEST_CASE("variables in a text", "[text]") {
+  const auto expanded = [](std::string_view text) {
+    return expand_variables(text,
+                            [](std::string_view name, std::size_t at) -> std::optional<std::string> {
+                              return name == "NONE" ? std::nullopt
+                                                    : std::optional("<" + std::string(name) + std::to_string(at) + ">");
+                            })
+        .value_or("no");
+  };
+  CHECK(expanded("/plain") == "/plain");
+  CHECK(expanded("$A") == "<A0>");
+  CHECK(expanded("${A}/b/$C_1-x") == "<A0>/b/<C_17>-x");
+  for (const auto* bad : {"$", "a$", "$1", "${}", "${A", "${A:-x}", "$(x)", "$$", "$NONE", "/x/${NONE}"})
+    CHECK(expanded(bad) == "no");
+}

@@ -1,5 +1,5 @@
 #pragma once
-// Facts for tests: a mount table in short form, links and files, and the loop of decide() over them. No machine.
+// A machine for tests: a mount table in short form, links and files.
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "cachefix/sanitize.hpp"
@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,8 @@ struct World {
   std::map<std::string, std::vector<std::string>> directories; ///< path -> names
   LocalRoot local{"/var/cache/sharefs/alice", "", ""};
   bool has_parser = true;
+  std::set<std::string> read_only; ///< directories where this user may not write
+  sys::LockScope lock_scope = sys::LockScope::unknown;
 
   [[nodiscard]] sys::MountTable table() const {
     std::vector<sys::MountEntry> entries;
@@ -85,57 +88,136 @@ struct World {
     entry.kind = kind_of(entry.resolved);
     const sys::MountEntry* mount = mount_table.owner_of(entry.resolved);
     entry.shared = mount != nullptr && sys::is_shared_fs_type(mount->fs_type);
+    entry.writable = !read_only.contains(entry.resolved);
+    if (entry.shared)
+      entry.lock_scope = lock_scope;
     return entry;
   }
 
-  void answer(const Questions& questions, Facts& facts) const {
-    const sys::MountTable mount_table = table();
-    for (const std::string& path : questions.places)
-      facts.places[path] = entry(path, mount_table);
-    for (const std::string& path : questions.texts) {
-      const auto file = files.find(resolved(path));
-      facts.texts[path] = file == files.end() ? std::nullopt : std::optional<std::string>(file->second);
-    }
-    for (const std::string& path : questions.listings) {
-      const auto known = directories.find(resolved(path));
-      facts.listings[path] = known == directories.end() ? std::vector<std::string>{} : known->second;
-    }
-    for (const std::string& text : questions.trees)
-      facts.trees[text] = has_parser ? parse_shell(text) : std::nullopt;
-    for (const std::string& path : questions.leftovers) {
-      facts.leftovers[path] = {};
-      for (const auto& [known, names] : directories)
-        if (is_under(known, path) && known.ends_with(".incomplete"))
-          facts.leftovers[path].push_back(known);
-    }
-    facts.any_shared = std::any_of(mounts.begin(), mounts.end(),
-                                   [](const auto& mount) { return sys::is_shared_fs_type(mount.second); });
-    if (questions.local)
-      facts.local = local;
-  }
+  [[nodiscard]] Start first() const { return {environment, directory, "/home/alice"}; }
+  [[nodiscard]] Sanitized run(const Argv& argv, const Rules& rules = {}) const;
+  /// The same for a script file's text.
+  [[nodiscard]] ScriptResult script(const std::string& file, const std::string& text, const Rules& rules = {}) const;
+};
 
-  [[nodiscard]] Facts first() const {
-    Facts facts;
-    facts.environment = environment;
-    facts.directory = directory;
-    facts.home = "/home/alice";
+/// What the examples of transformers and diffusers show, by their names.
+inline std::optional<std::string> example_source(const std::string& name) {
+  if (name.starts_with("run_") && name.ends_with(".py"))
+    return "#facts imports=transformers,datasets hf_arguments optional datasets=1 models=1";
+  if (name.starts_with("train_text_to_image"))
+    return "#facts imports=diffusers,datasets optional datasets=1";
+  return std::nullopt;
+}
+
+/// A World as it answers.
+class WorldAnswers : public Answers {
+ public:
+  explicit WorldAnswers(const World& world) : m_world(world), m_table(world.table()) {}
+  bool any_shared() override {
+    return std::any_of(m_world.mounts.begin(), m_world.mounts.end(),
+                       [](const auto& mount) { return sys::is_shared_fs_type(mount.second); });
+  }
+  std::vector<sys::Entry> places(const std::vector<std::string>& paths) override {
+    std::vector<sys::Entry> found;
+    for (const std::string& path : paths)
+      found.push_back(m_world.entry(path, m_table));
+    return found;
+  }
+  std::optional<std::string> text(const std::string& path) override {
+    const auto file = m_world.files.find(m_world.resolved(path));
+    return file == m_world.files.end() ? example_source(base_name(path)) : file->second;
+  }
+  std::string start(const std::string& path) override { return text(path).value_or(""); }
+  std::vector<std::optional<Names>> names(const std::vector<std::string>& paths) override {
+    std::vector<std::optional<Names>> found;
+    for (const std::string& path : paths)
+      if (m_world.files.contains(m_world.resolved(path)))
+        found.emplace_back(std::nullopt);
+      else
+        found.emplace_back(names_in(m_world.resolved(path)));
+    return found;
+  }
+  std::optional<std::string> syntax_tree(const std::string& text) override {
+    return m_world.has_parser ? parse_shell(text) : std::nullopt;
+  }
+  /// `#facts NAME=value ...` in the first line of a source, in place of an interpreter.
+  SourceFacts source_facts(const std::string& source) override {
+    SourceFacts facts;
+    const std::string line = source.substr(0, source.find('\n'));
+    facts.parsed = line.starts_with("#facts");
+    for (const std::string& word : split_words(line)) {
+      const auto equals = word.find('=');
+      const std::string name = word.substr(0, equals);
+      const std::string value = equals == std::string::npos ? "" : word.substr(equals + 1);
+      const auto number = [&] { return std::stoi(value); };
+      if (name == "imports")
+        facts.imports = split(value, ',');
+      else if (name == "hf_arguments")
+        facts.hf_arguments = true;
+      else if (name == "optional")
+        facts.definitions = 1, facts.optional = true;
+      else if (name == "required")
+        facts.definitions = 1;
+      else if (name == "datasets") // all, and those that hand the option on: `3/2`
+        facts.dataset_calls = number(), facts.dataset_calls_with = std::stoi(value.substr(value.find('/') + 1));
+      else if (name == "models")
+        facts.model_calls = number(), facts.model_calls_with = std::stoi(value.substr(value.find('/') + 1));
+      else if (name == "other")
+        facts.other_use = value;
+      else if (name == "outputs")
+        facts.outputs = value;
+      else if (name == "escapes")
+        facts.escapes = true;
+    }
     return facts;
   }
+  std::string help(const std::string&) override { return {}; }
+  LocalRoot local() override { return m_world.local; }
 
-  [[nodiscard]] Sanitized run(const Argv& argv, const Rules& rules = {}) const {
-    Facts facts = first();
-    Sanitized result = sanitize(argv, facts, rules);
-    for (int round = 0; round < 32 && !result.questions.empty(); ++round) {
-      answer(result.questions, facts);
-      result = sanitize(argv, facts, rules);
-    }
-    return result;
+ private:
+  [[nodiscard]] Names names_in(const std::string& path) const {
+    const auto known = m_world.directories.find(path);
+    if (known != m_world.directories.end())
+      return known->second;
+    std::set<std::string> names; // on the way to directories that are known
+    for (const auto& [below, inside] : m_world.directories)
+      if (below != path && is_under(below, path))
+        names.insert(split(std::string_view(below).substr(path.size() + 1), '/').front());
+    return {names.begin(), names.end()};
   }
+
+  const World& m_world;
+  sys::MountTable m_table;
 };
+
+inline Sanitized World::run(const Argv& argv, const Rules& rules) const {
+  WorldAnswers answers(*this);
+  Stakes stakes(answers);
+  return sanitize(argv, first(), stakes, rules);
+}
+
+inline ScriptResult World::script(const std::string& file, const std::string& text, const Rules& rules) const {
+  WorldAnswers answers(*this);
+  Stakes stakes(answers);
+  return sanitize_script(file, text, first(), stakes, rules);
+}
 
 /// The node-local directory of a shared path in World.
 inline std::string local_of(const std::string& shared) {
   return "/var/cache/sharefs/alice/" + cache_key(shared);
+}
+
+/// The environment on the only node of a Slurm job.
+inline std::vector<std::string> on_the_only_node() {
+  return {"HOME=/home/alice", "SLURM_JOB_NUM_NODES=1", "SLURMD_NODENAME=here"};
+}
+
+/// The codes of all diagnoses, separated by spaces.
+inline std::string codes(const Sanitized& result) {
+  std::vector<std::string> all;
+  for (const Diagnosis& one : result.diagnoses)
+    all.push_back(one.code);
+  return join(all, " ");
 }
 
 /// Words separated by spaces, for short tables.

@@ -1,4 +1,4 @@
-#include "cachefix/cache_store.hpp"
+#include "cachefix/store/cache_store.hpp"
 #include "plan/apply.hpp"
 #include "support/catch.hpp"
 #include "support/temporary_directory.hpp"

@@ -32,7 +32,7 @@ TEST_CASE("requirement 13: contradictions are left and explained") {
   INFO(line);
   const Sanitized result = world.run(words(line));
   CHECK(result.argv == words(line));
-  CHECK(result.changes.empty());
+  CHECK(result.changes().empty());
   CHECK(result.set.empty());
   REQUIRE(result.diagnoses.size() == 1);
   CHECK(result.diagnoses[0].code == "SF411");
@@ -77,7 +77,7 @@ TEST_CASE("requirement 13: a prepared dataset stays where it is, unless it is as
   World world;
   world.files["/job/a.yml"] = "dataset_prepared_path: /share/ready\n";
   world.directories["/share/ready"] = {"abc"};
-  CHECK(world.run(words("axolotl train a.yml")).changes.empty());
+  CHECK(world.run(words("axolotl train a.yml")).changes().empty());
   Rules rules;
   rules.user.push_back({"", "--dataset_prepared_path", true, "--local"});
   CHECK(world.run(words("axolotl train a.yml"), rules).argv.back() ==

@@ -1,5 +1,5 @@
 #include "base/path.hpp"
-#include "cachefix/local_root.hpp"
+#include "cachefix/store/local_root.hpp"
 #include "support/catch.hpp"
 #include "support/scripted_system.hpp"
 #include "support/temporary_directory.hpp"
@@ -51,8 +51,8 @@ struct Disks {
     make(path);
     spaces[path] = sys::Space{{}, 0, free_bytes, 2'000'000, free_files};
   }
-  LocalRoot find(const std::vector<std::string>& directories) {
-    return find_local_root(system, {directories, 1ULL << 30U}, system.machine.identity);
+  LocalRoot find(const std::vector<std::string>& directories, const std::vector<std::string>& environment = {}) {
+    return find_local_root(system, {directories, 1ULL << 30U, environment}, system.machine.identity);
   }
 };
 
@@ -125,11 +125,136 @@ TEST_CASE("attack: names that somebody else made first stop nobody, and what was
         std::vector<std::string>{root.directory});
 }
 
-TEST_CASE("a directory of one's own that others may write is not used") {
+TEST_CASE("attack: whatever stands at a user's own name, another safe name is used, and found again") {
+  Disks disks;
+  const std::string above = GENERATE(as<std::string>(), "/cache", "/var/tmp");
+  const bool fallback = above == "/var/tmp";
+  const std::string name = fallback ? "/var/tmp/sharefs-alice" : "/cache/alice";
+  const std::vector<std::string> choice{fallback ? "/nfs" : "/cache"};
+  disks.make("/cache", 01777);
+  disks.make("/elsewhere", 0700);
+  const std::string real = disks.directory.path() + name;
+  std::string because;
+  SECTION("a file") {
+    disks.directory.write(name.substr(1), "x");
+    because = " is not a directory";
+  }
+  SECTION("a link") {
+    fs::create_symlink("/elsewhere", real);
+    because = " is a link";
+  }
+  SECTION("a link to nothing") {
+    fs::create_symlink("/nowhere", real);
+    because = " is a link";
+  }
+  SECTION("a link of somebody else") {
+    fs::create_symlink("/elsewhere", real);
+    REQUIRE(::lchown(real.c_str(), k_bob, k_bob) == 0);
+    because = " belongs to somebody else";
+  }
+  SECTION("a directory of somebody else") {
+    disks.make(name, 0700, k_bob);
+    because = " belongs to somebody else";
+  }
+  SECTION("a directory of one's own that others may write") {
+    disks.make(name, 0770);
+    because = "others may write to ";
+  }
+  SECTION("a FIFO") {
+    REQUIRE(::mkfifo(real.c_str(), 0600) == 0);
+    because = " is not a directory";
+  }
+  const LocalRoot root = disks.find(choice);
+  CHECK(root.directory.size() == name.size() + 7);
+  CHECK(root.directory.starts_with(name + "."));
+  CHECK(root.problem == (because.starts_with(" ") ? name + because : because + name));
+  CHECK(root.hint.ends_with("remove " + name));
+  disks.make(root.directory, 0700);
+  CHECK(disks.find(choice).directory == root.directory);
+  fs::remove_all(real);
+  CHECK(disks.find(choice).problem.find(name) == std::string::npos);
+}
+
+TEST_CASE("a directory of one's own that only the group may read is used") {
   Disks disks;
   disks.make("/cache", 01777);
-  disks.make("/cache/alice", 0770);
-  CHECK(disks.find({"/cache"}).problem == "others may write to /cache/alice");
   disks.make("/cache/alice", 0750);
   CHECK(disks.find({"/cache"}) == LocalRoot{"/cache/alice", "", ""});
+}
+
+TEST_CASE("caches.local takes variables of the batch system") {
+  const std::vector<std::string> environment{"TMPDIR=/local/job.1", "JOB=17",      "EMPTY=",    "RELATIVE=x/y",
+                                             "BLANK=/a b",          "UP=/a/../b/", "PARENT=..", "GLOB=/a*"};
+  struct Row {
+    const char* directory;
+    const char* path;
+    const char* why_not;
+    bool given;
+  };
+  for (const Row& row : {
+           Row{"/data/hf", "/data/hf", "", true},
+           Row{"/var/cache/sharefs", "/var/cache/sharefs", "", false},
+           Row{"$TMPDIR", "/local/job.1", "", false},
+           Row{"${TMPDIR}/hf", "/local/job.1/hf", "", false},
+           Row{"/scratch/$JOB/x", "/scratch/17/x", "", false},
+           Row{"/scratch/job${JOB}", "/scratch/job17", "", false},
+           Row{"$UP", "/b", "", false},
+           Row{"$NONE/hf", "", "$NONE/hf: NONE is not set", false},
+           Row{"$EMPTY/hf", "", "$EMPTY/hf: EMPTY is not set", false},
+           Row{"/scratch/$NONE", "", "/scratch/$NONE: NONE is not set", false},
+           Row{"$NONE$TMPDIR", "", "$NONE$TMPDIR: NONE is not set", false},
+           Row{"$RELATIVE/hf", "", "$RELATIVE/hf: RELATIVE is no absolute path", false},
+           Row{"/scratch/$TMPDIR", "", "/scratch/$TMPDIR: TMPDIR is no name", false},
+           Row{"/scratch/$PARENT", "", "/scratch/$PARENT: PARENT is no name", false},
+           Row{"$BLANK", "", "$BLANK: BLANK has characters that launchers would change", false},
+           Row{"$GLOB", "", "$GLOB: GLOB has characters that launchers would change", false},
+           Row{"$", "", "$: a `$` in front of no variable", false},
+       }) {
+    INFO(row.directory);
+    CHECK(expand_directory(row.directory, environment) == LocalDirectory{row.path, row.why_not, row.given});
+  }
+  Disks disks;
+  disks.make("/local/job.1", 0700);
+  CHECK(disks.find({"$TMPDIR"}, environment) == LocalRoot{"/local/job.1/alice", "", ""});
+  const LocalRoot root = disks.find({"$NONE/hf"}, environment);
+  CHECK(root.directory == "/var/tmp/sharefs-alice");
+  CHECK(root.problem == "$NONE/hf: NONE is not set");
+}
+
+TEST_CASE("memory is used only where its path is written down, or with a warning where there is no disk") {
+  Disks disks;
+  disks.system.machine.add_mount("tmpfs", "/shm", "tmpfs");
+  disks.disk("/shm", 99'000'000'000);
+  disks.disk("/disk", 2'000'000'000);
+  const std::vector<std::string> environment{"TMPDIR=/shm"};
+  CHECK(disks.find({"/shm", "/disk"}) == LocalRoot{"/shm/alice", "", ""});
+  CHECK(disks.find({"$TMPDIR", "/disk"}, environment) == LocalRoot{"/disk/alice", "", ""});
+  const LocalRoot fallback = disks.find({"$TMPDIR"}, environment);
+  CHECK(fallback.directory == "/var/tmp/sharefs-alice");
+  CHECK(fallback.problem == "/shm is memory (tmpfs)");
+  CHECK_FALSE(fallback.memory);
+  SECTION("/var/tmp is full") {
+    disks.disk("/var/tmp", 1'000'000);
+    ::chmod((disks.directory.path() + "/var/tmp").c_str(), 01777);
+  }
+  SECTION("/var/tmp is memory, too") {
+    disks.system.machine.add_mount("tmpfs", "/var/tmp", "tmpfs");
+  }
+  const LocalRoot memory = disks.find({"$TMPDIR"}, environment);
+  CHECK(memory.directory == "/shm/alice");
+  CHECK(memory.memory);
+  CHECK(memory.problem.find("/shm is memory (tmpfs), and no disk can be used") != std::string::npos);
+}
+
+TEST_CASE("ranks that start at once agree on a directory, also where the user's name is taken") {
+  Disks disks;
+  disks.make("/cache", 01777);
+  disks.make("/cache/alice", 0777, k_bob);
+  const std::string second = disks.find({"/cache"}).directory;
+  CHECK(second.starts_with("/cache/alice."));
+  CHECK(disks.find({"/cache"}).directory == second);
+  disks.make(second, 0700, k_bob);
+  const std::string third = disks.find({"/cache"}).directory;
+  CHECK(third.starts_with("/cache/alice."));
+  CHECK(third != second);
 }

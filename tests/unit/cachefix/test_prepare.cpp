@@ -30,6 +30,8 @@ struct Job {
     fs::create_directories(real("/var"));
     decision.argv = {"bash", "-c", "python t.py " + k_copy};
     decision.copies = {{k_copy, "{}\n"}};
+    decision.decisions.resize(1);
+    decision.decisions[0].to = k_copy;
   }
   [[nodiscard]] std::string real(const std::string& path) const { return directory.path() + path; }
   [[nodiscard]] std::string text(const std::string& path) const {
@@ -71,6 +73,7 @@ TEST_CASE("attack: a copy that somebody else made first is not used, and not cha
   REQUIRE(::chown(job.real(k_copy).c_str(), k_other_user, k_other_user) == 0);
   REQUIRE(job.prepare());
   CHECK(job.named() != k_copy);
+  CHECK(job.decision.decisions[0].to == job.named());
   CHECK(job.text(job.named()) == "{}\n");
   CHECK(fs::path(job.named()).extension() == ".json");
 }

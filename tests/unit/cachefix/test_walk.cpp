@@ -1,4 +1,4 @@
-#include "cachefix/walk.hpp"
+#include "cachefix/launchers/walk.hpp"
 
 #include "base/text.hpp"
 #include "given.hpp"
@@ -111,14 +111,166 @@ TEST_CASE("requirement 3: an unknown launcher option is never guessed") {
 
 TEST_CASE("programs that run programs are not looked through") {
   for (const std::string line :
-       {"nsys profile -o x python t.py", "python -m cProfile -o p t.py", "site_wrapper python t.py",
-        "ssh node2 python t.py", "python -m pdb t.py", "mywrap --gpus 2 torchrun t.py",
-        "docker run --rm image python t.py", "apptainer exec --nv i.sif python t.py", "env -S python t.py"}) {
+       {"nsys launch python t.py", "python -m cProfile -o p t.py", "site_wrapper python t.py", "ssh node2 python t.py",
+        "python -m pdb t.py", "mywrap --gpus 2 torchrun t.py", "docker run --rm image python t.py",
+        "apptainer exec --nv i.sif python t.py", "env -S python t.py"}) {
     CAPTURE(line);
     const Walk found = walk(words(line), "/w");
     CHECK_FALSE(found.understood);
     CHECK(found.problems.size() == 1);
   }
+}
+
+TEST_CASE("what is not looked through says why") {
+  struct Row {
+    std::string line, says;
+  };
+  const std::vector<Row> rows = {
+      {"ssh node2 python t.py", "`ssh` runs its command on another machine"},
+      {"/usr/bin/tcsh -c x", "`tcsh` is another shell, whose language sharefs does not read"},
+      {"sudo -E python t.py", "`sudo` runs its command as another user, in an environment of its own"},
+      {"tmux new -d x", "`tmux` runs its command in a session of its own, in another environment"},
+      {"xargs python t.py", "`xargs` makes its commands of what it reads"},
+      {"scalene t.py", "`scalene` starts programs in a way that sharefs does not know"},
+      {"ray job submit --working-dir . --address x -- python t.py",
+       "with `--working-dir` ray job submit runs its command on another machine, with files of its own"},
+      {"ray exec c.yaml x", "what `ray` runs is only known where `ray job submit` is what the command begins with"},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.line);
+    const Walk found = walk(words(row.line), "/w");
+    CHECK_FALSE(found.understood);
+    REQUIRE(found.problems.size() == 1);
+    CHECK(found.problems[0].code == "SF402");
+    CHECK(found.problems[0].message == row.says);
+  }
+  CHECK(walk(words("ray start --head"), "/w").problems.empty());
+}
+
+TEST_CASE("verbs of two words; a verb that is none starts nothing") {
+  CHECK(chain_text(walk(words("uv tool run torchrun t.py"), "/w")) == "uv@0 torchrun@3");
+  CHECK(chain_text(walk(words("ray job submit -- python t.py"), "/w")) == "ray@0 python@4");
+  CHECK(walk(words("ray job logs x"), "/w").chain.empty());
+  CHECK(walk(words("python -m coverage report"), "/w").programs.at(0).name == "coverage");
+  CHECK(walk(words("ray job"), "/w").chain.empty());
+}
+
+TEST_CASE("a program that starts what stands behind its own `--` is warned of, and stays the program") {
+  for (const std::string line : {"python x.py --n 4 -- accelerate launch t.py", "python -m x -- python t.py",
+                                 "torchrun x.py a -- ./run.sh", "python x.py -- /opt/t.py"}) {
+    CAPTURE(line);
+    const Walk found = walk(words(line), "/w");
+    REQUIRE(found.programs.size() == 1);
+    REQUIRE(found.problems.size() == 1);
+    CHECK(found.problems[0].code == "SF402");
+  }
+  CHECK(walk(words("python x.py -- a b.txt"), "/w").problems.empty());
+}
+
+TEST_CASE("a launcher that takes the first `--` away: what follows may be options") {
+  for (const std::string line : {"fabric run t.py a -- --cache_dir /x", "poetry run python t.py -- --cache_dir /x",
+                                 "ray job submit python t.py -- --cache_dir /x"}) {
+    CAPTURE(line);
+    const Walk found = walk(words(line), "/w");
+    REQUIRE(found.problems.size() == 1);
+    CHECK(found.problems[0].code == "SF401");
+  }
+  CHECK(walk(words("poetry run -- python t.py -- --cache_dir /x"), "/w").problems.empty());
+  CHECK(walk(words("poetry run python t.py --"), "/w").problems.empty());
+}
+
+namespace {
+
+// Lines of `srun --help` of Slurm 22.05, with a plugin that registers options as sites do.
+constexpr const char* k_srun_help = R"(Usage: srun [OPTIONS(0)... [executable(0) [args(0)...]]]
+
+Parallel run options:
+  -A, --account=name          charge job to specified account
+      --acctg-freq=<datatype>=<interval> accounting and profiling sampling
+      --container             Path to OCI container bundle
+  -I, --immediate[=secs]      exit if resources not available in "secs"
+      --multi-prog            if set the program name specified is the
+      --switches=max-switches{@max-time-to-wait}
+                              --mem >= --mem-per-cpu if --mem is specified.
+  -B  --extra-node-info=S[:C[:T]]  combine request of sockets per node,
+
+Options provided by plugins:
+      --quotatype=TYPE        Kind of quota to use: reserved, spot or auto.
+      --x11=[batch|all]       where to forward windows from
+      --container-mount-home  [pyxis] bind mount the user's home directory
+                              inside the container. Default is on.
+
+      --very-long-name-of-an-option=VALUE
+                              text
+)";
+
+std::string srun_help(const std::string& program) {
+  return program == "/usr/bin/srun" ? k_srun_help : "";
+}
+
+} // namespace
+
+TEST_CASE("options in a help text") {
+  using enum Takes;
+  const std::vector<HelpOption> expected = {
+      {{"-A", "--account"}, value},
+      {{"--acctg-freq"}, value},
+      {{"--container"}, nothing},
+      {{"-I", "--immediate"}, attached},
+      {{"--multi-prog"}, nothing},
+      {{"--switches"}, value},
+      {{"-B", "--extra-node-info"}, value},
+      {{"--quotatype"}, value},
+      {{"--x11"}, attached},
+      {{"--container-mount-home"}, nothing},
+      {{"--very-long-name-of-an-option"}, value},
+  };
+  CHECK(options_of_help(k_srun_help) == expected);
+  for (const char* text : {"", "-", "  --\n", "  -\n  ---\n", "\x1b[1m-x", "srun: fatal: no configuration\n"}) {
+    CAPTURE(text);
+    CHECK(options_of_help(text).size() <= 1);
+  }
+}
+
+TEST_CASE("requirement 3: an option of a site's plugin is known by the installed program's help") {
+  struct Row {
+    std::string line, script;
+  };
+  const std::vector<Row> rows = {
+      {"/usr/bin/srun --quotatype=spot -N 2 python t.py", "t.py@5"},
+      {"/usr/bin/srun --quotatype spot -N2 python t.py", "t.py@5"},
+      {"/usr/bin/srun --quota spot python t.py", "t.py@4"},
+      {"/usr/bin/srun --container-mount-home -n1 python t.py", "t.py@4"},
+      {"/usr/bin/srun --container-mount-home /opt/bin/torchrun t.py", "t.py@3"},
+      {"/usr/bin/srun --quotatype=spot --container bundle python t.py", "t.py@5"}, // the row knows better than the help
+      {"env A=1 /usr/bin/srun --very-long=x python t.py", "t.py@5"},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.line);
+    CHECK_FALSE(walk(words(row.line), "/w").understood);
+    CHECK(script_text(walk(words(row.line), "/w", srun_help)) == row.script);
+  }
+  // No value where it takes none; what is ambiguous; what may be a value or the program; what nobody knows; another
+  // program's row; and what is left unread.
+  for (const std::string line :
+       {"/usr/bin/srun --container-mount-home=x python t.py", "/usr/bin/srun --quotatype=x --conta python t.py",
+        "/usr/bin/srun --container-mount-home x python t.py",
+        "/usr/bin/srun --container-mount-home ./train --cache_dir c", "/usr/bin/srun --quotatype python t.py",
+        "/usr/bin/srun --made-up=1 python t.py", "srun --quotatype=x python t.py",
+        "/usr/bin/srun --quotatype=x --multi-prog conf", "/usr/bin/srun --multi-pro conf",
+        "torchrun --quotatype=x t.py"}) {
+    CAPTURE(line);
+    CHECK_FALSE(walk(words(line), "/w", srun_help).understood);
+  }
+  int asked = 0;
+  const HelpText counting = [&](const std::string&) {
+    ++asked;
+    return std::string();
+  };
+  (void)walk(words("srun -N 2 python t.py"), "/w", counting);
+  CHECK(asked == 0);
+  CHECK_FALSE(walk(words("srun --made-up python t.py"), "/w", counting).understood);
+  CHECK(asked == 1);
 }
 
 TEST_CASE("a `--` right behind the script, which argparse may eat, is warned of and not changed") {

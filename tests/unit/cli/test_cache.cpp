@@ -1,6 +1,7 @@
 // sharefs cache prune: whether a cache is in use is asked once more after the person has answered.
 #include "cli/app.hpp"
 #include "support/catch.hpp"
+#include "support/count.hpp"
 #include "support/scripted_system.hpp"
 #include "support/temporary_directory.hpp"
 #include "sys/process/fd.hpp"
@@ -13,6 +14,7 @@
 #include <unistd.h>
 
 using namespace sharefs;
+using test::count_in;
 namespace fs = std::filesystem;
 
 namespace {
@@ -38,13 +40,6 @@ class Typed : public std::streambuf {
   std::function<void()> m_meanwhile;
   bool m_begun = false;
 };
-
-std::size_t count_in(const std::string& text, const std::string& part) {
-  std::size_t count = 0;
-  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
-    ++count;
-  return count;
-}
 
 } // namespace
 

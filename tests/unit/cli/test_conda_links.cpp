@@ -13,8 +13,9 @@ config::Config configuration() {
   config.file = "sharefs.yaml";
   config.conda = config::Conda{};
   config.conda->store = "/data/share/conda";
-  config.conda->envs = {"llm", "eval"};
-  config.conda->homes.users = {"alice", "bob"};
+  for (const auto* name : {"llm", "eval"})
+    config.conda->envs.push_back({name, {}, {}, {}, {}});
+  config.conda->homes = {{{"alice", "bob"}, "miniconda3", {}}};
   return config;
 }
 
@@ -43,9 +44,9 @@ TEST_CASE("sharefs.yaml and arguments -> a request to link", "[conda]") {
   const auto all = conda_link_request(configuration(), arguments({}, {"all", "backup"}), k_root, Verb::link);
   REQUIRE(all);
   CHECK(all->environments == std::vector<std::string>{"llm", "eval"});
-  CHECK(all->users == std::vector<std::string>{"alice", "bob"});
+  CHECK(all->homes.front().users == std::vector<std::string>{"alice", "bob"});
   CHECK(all->store == "/data/share/conda");
-  CHECK(all->conda == "miniconda3");
+  CHECK(all->homes.front().conda == "miniconda3");
   CHECK(all->style == conda::LinkStyle::each);
   CHECK(all->all);
   CHECK(all->backup);
@@ -55,10 +56,32 @@ TEST_CASE("sharefs.yaml and arguments -> a request to link", "[conda]") {
   const auto one = conda_link_request(whole, arguments({"old"}, {}, {"bob"}), k_root, Verb::unlink);
   REQUIRE(one);
   CHECK(one->environments == std::vector<std::string>{"old"}); // unlink takes any name
-  CHECK(one->users == std::vector<std::string>{"bob"});
+  CHECK(one->homes.front().users == std::vector<std::string>{"bob"});
   CHECK(one->style == conda::LinkStyle::whole);
   CHECK_FALSE(one->all);
   CHECK_FALSE(one->backup);
+}
+
+TEST_CASE("each user's own place of conda", "[conda]") {
+  using Homes = conda::Homes;
+  auto config = configuration();
+  config.conda->homes.push_back({{"carol"}, "/opt/carol/mambaforge", {}});
+  config.conda->homes.push_back({{"dora", "eve"}, "/opt/conda", {}});
+  const auto homes = [&](const sys::Identity& self, std::vector<std::string> users) {
+    const auto request = conda_link_request(config, arguments({}, {"all"}, std::move(users)), self, Verb::link);
+    INFO((request ? "" : request.error().message));
+    REQUIRE(request);
+    return request->homes;
+  };
+  const Homes below{{"alice", "bob"}, "miniconda3"};
+  const Homes of_carol{{"carol"}, "/opt/carol/mambaforge"};
+  CHECK(homes(k_root, {}) == std::vector<Homes>{below, of_carol, {{"dora", "eve"}, "/opt/conda"}});
+  CHECK(homes(k_root, {"bob", "carol"}) == std::vector<Homes>{{{"bob"}, "miniconda3"}, of_carol});
+  CHECK(homes(identity("alice", 1000), {}) == std::vector<Homes>{below}); // bob's is said to be left to root
+  CHECK(homes(identity("carol", 1002), {"carol"}) == std::vector<Homes>{of_carol});
+  const auto one = conda_link_request(config, arguments({}, {"all"}, {"dora"}), k_root, Verb::link);
+  REQUIRE_FALSE(one);
+  CHECK(one.error().message == "/opt/conda is one installation for several users: `--user` has no meaning");
 }
 
 TEST_CASE("requests that are refused", "[conda]") {
@@ -84,11 +107,11 @@ TEST_CASE("requests that are refused", "[conda]") {
       {"one of a whole link", [](config::Config& c) { c.conda->link = "whole"; }, arguments({"llm"}), k_root,
        ErrorCode::usage, "--all"},
       {"unknown user", as_is, arguments({}, {"all"}, {"alic"}), k_root, ErrorCode::usage, "did you mean `alice`?"},
-      {"no users", [](config::Config& c) { c.conda->homes.users.clear(); }, arguments({}, {"all"}), k_root,
-       ErrorCode::config, "conda.homes.users"},
+      {"no users", [](config::Config& c) { c.conda->homes.front().users.clear(); }, arguments({}, {"all"}), k_root,
+       ErrorCode::config, "`conda.homes` names no user"},
       {"another user's home", as_is, arguments({}, {"all"}, {"bob"}), alice, ErrorCode::permission, "run as root"},
       {"nobody's home", as_is, arguments({}, {"all"}), identity("eve", 1002), ErrorCode::permission, "`eve`"},
-      {"a user of one for all", [](config::Config& c) { c.conda->homes.conda = "/opt/conda"; },
+      {"a user of one for all", [](config::Config& c) { c.conda->homes.front().conda = "/opt/conda"; },
        arguments({}, {"all"}, {"bob"}), k_root, ErrorCode::usage, "--user"},
   };
   for (const auto& row : rows) {

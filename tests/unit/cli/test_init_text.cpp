@@ -194,10 +194,24 @@ TEST_CASE("a store that was shared by hand", "[init]") {
     const auto config = config_of(facts);
     REQUIRE(config.conda);
     CHECK(config.conda->store == "/data/share/conda");
-    CHECK(config.conda->envs == std::vector<std::string>{"llm"});
+    CHECK(config.conda->names() == std::vector<std::string>{"llm"});
     CHECK(config.conda->link == "each");
-    CHECK(config.conda->homes.users == std::vector<std::string>{"alice", "bob"});
-    CHECK(config.conda->homes.conda == "miniconda3");
+    CHECK(config.conda->homes.at(0).users == std::vector<std::string>{"alice", "bob"});
+    CHECK(config.conda->homes.at(0).conda == "miniconda3");
+    REQUIRE(config.conda->homes.size() == 2);
+    CHECK(config.conda->homes.at(1).users == std::vector<std::string>{"carol"});
+    CHECK(config.conda->homes.at(1).conda == "anaconda3");
+  }
+  SECTION("who has conda in several places is in one") {
+    facts.conda.found = {{"alice", "/home/alice/miniconda3", "miniconda3", true, "/data/share/conda", {}, {}},
+                         {"alice", "/home/alice/anaconda3", "anaconda3", false, "", {}, {}},
+                         {"bob", "/home/bob/anaconda3", "anaconda3", false, "", {}, {}},
+                         {"", "/opt/conda", "", false, "", {}, {}}};
+    const auto config = config_of(facts);
+    REQUIRE(config.conda);
+    REQUIRE(config.conda->homes.size() == 1);
+    CHECK(config.conda->homes.at(0).users == std::vector<std::string>{"alice", "bob"});
+    CHECK(config.conda->homes.at(0).conda == "anaconda3");
   }
   SECTION("the whole directory") {
     facts.conda.found = {{"alice", "/home/alice/miniconda3", "miniconda3", true, "/data/share/conda", {}, {}}};

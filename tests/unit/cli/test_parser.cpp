@@ -126,3 +126,15 @@ TEST_CASE("every command has what a person needs in its help", "[parser]") {
     }
   }
 }
+
+TEST_CASE("behind its own words a command may have dashes of its own", "[cli]") {
+  const auto rest_of = [](const Argv& argv) {
+    const auto parsed = cli::parse_command_line(argv);
+    return parsed ? parsed->arguments.rest.value_or(Argv{}) : Argv{parsed.error().message};
+  };
+  const Argv wanted{"git", "log", "--", "-x"};
+  CHECK(rest_of({"sharefs", "conda", "run", "llm", "--", "git", "log", "--", "-x"}) == wanted);
+  CHECK(rest_of({"sharefs", "conda", "run", "llm", "git", "log", "--", "-x"}) == wanted);
+  CHECK(rest_of({"sharefs", "conda", "run", "--config", "f", "-v", "llm", "git", "log", "--", "-x"}) == wanted);
+  CHECK(rest_of({"sharefs", "conda", "run", "llm", "-v", "--", "git", "log", "--", "-x"}) == wanted);
+}

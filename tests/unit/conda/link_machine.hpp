@@ -37,9 +37,9 @@ class FakeHomes {
     std::filesystem::remove_all(m_root.path() + path);
     std::filesystem::create_symlink(target, m_root.path() + path);
   }
-  void file(const std::string& path) {
+  void file(const std::string& path, const std::string& content = "text") {
     std::filesystem::remove_all(m_root.path() + path);
-    m_root.write(path.substr(1), "text");
+    m_root.write(path.substr(1), content);
   }
   sys::User& user(const std::string& name, uid_t uid) {
     directory("/home/" + name);
@@ -93,14 +93,13 @@ inline conda::LinkRequest link_request(std::vector<std::string> environments = {
   conda::LinkRequest request;
   request.store = k_store;
   request.environments = std::move(environments);
-  request.users = {"alice", "bob"};
-  request.conda = "miniconda3";
+  request.homes = {{{"alice", "bob"}, "miniconda3"}};
   request.shares = {{"share", "/data/share"}, {"other", "/data/other"}};
   return request;
 }
 
 inline conda::LinkRequest only_alice(conda::LinkRequest request) {
-  request.users = {"alice"};
+  request.homes.front().users = {"alice"};
   return request;
 }
 
@@ -119,6 +118,10 @@ struct StepWords {
   std::string operator()(const plan::SwapLink& a) const {
     return who(a.actor) + "swap " + a.path + " " + a.before + " -> " + a.after;
   }
+  std::string operator()(const plan::WriteFile& a) const {
+    return who(a.actor) + "write " + a.path + (a.before ? "" : " anew") + ": " + a.after;
+  }
+  std::string operator()(const plan::RemoveFile& a) const { return who(a.actor) + "remove " + a.path; }
   std::string operator()(const plan::Rename& a) const { return who(a.actor) + "rename " + a.from + " " + a.to; }
   std::string operator()(const auto&) const { return "something else"; }
   static std::string who(const std::optional<plan::Actor>& actor) {

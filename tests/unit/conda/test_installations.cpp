@@ -106,3 +106,22 @@ TEST_CASE("the directories of a .condarc", "[conda]") {
         Paths{"/data/share/conda", "/data/my-envs"});
   CHECK(environment_directories("envs_dirs: [/a, '/b']\nx: 1\n- /c\n") == Paths{"/a", "/b"});
 }
+
+TEST_CASE("the places of conda.homes are looked at too, each once", "[conda]") {
+  FakeHomes machine;
+  machine.user("alice", 1000);
+  machine.user("carol", 1002);
+  machine.environment("/home/alice/opt/forge/envs/mine");
+  machine.directory("/home/alice/miniconda3/envs");
+  machine.environment("/srv/carol/mamba/envs/hers");
+  const std::vector<Homes> homes{{{"alice"}, "opt/forge"}, {{"carol"}, "/srv/carol/mamba"}};
+  const auto all = find_installations(machine, machine.machine().users, homes);
+  REQUIRE(all.found.size() == 3);
+  CHECK(all.found[0].path == "/home/alice/miniconda3");
+  CHECK(all.found[1].path == "/home/alice/opt/forge");
+  CHECK(all.found[1].below == "opt/forge");
+  CHECK(all.found[1].environments == std::vector<std::string>{"mine"});
+  CHECK(all.found[2].path == "/srv/carol/mamba");
+  CHECK(all.found[2].user.empty());
+  CHECK(find_installations(machine, machine.machine().users, {{{"alice"}, "miniconda3"}}).found.size() == 1);
+}

@@ -7,6 +7,7 @@ using test::k_envs;
 using test::link_request;
 using test::LinkMachine;
 using test::only_alice;
+using test::plan_of;
 using test::unlink_request;
 using test::verdicts_of;
 
@@ -109,8 +110,8 @@ TEST_CASE("homes with a problem", "[conda]") {
     HomeSummary linking, unlinking;
   };
   const std::vector<Row> rows{
-      {[](LinkMachine&, LinkRequest& r) { r.users = {"nobody"}; }, "SF310 error nobody", "SF310 error nobody",
-       HomeSummary::blocked, HomeSummary::blocked},
+      {[](LinkMachine&, LinkRequest& r) { r.homes.front().users = {"nobody"}; }, "SF310 error nobody",
+       "SF310 error nobody", HomeSummary::blocked, HomeSummary::blocked},
       {[](LinkMachine& m, LinkRequest&) { m.self().uid = 1001; }, "SF311 info alice", "SF311 info alice",
        HomeSummary::skipped, HomeSummary::skipped},
       {[](LinkMachine& m, LinkRequest&) { m.hang("/home/alice"); }, "SF312 error /home/alice",
@@ -119,8 +120,8 @@ TEST_CASE("homes with a problem", "[conda]") {
        "SF312 error /home/alice", HomeSummary::blocked, HomeSummary::blocked},
       {[](LinkMachine& m, LinkRequest&) { m.user("alice").home = "/no/home"; }, "SF313 error /no/home",
        "SF313 error /no/home", HomeSummary::blocked, HomeSummary::blocked},
-      {[](LinkMachine&, LinkRequest& r) { r.conda = "miniforge3"; }, "SF314 error /home/alice/miniforge3", "",
-       HomeSummary::blocked, HomeSummary::right},
+      {[](LinkMachine&, LinkRequest& r) { r.homes.front().conda = "miniforge3"; }, "SF314 error /home/alice/miniforge3",
+       "", HomeSummary::blocked, HomeSummary::right},
       {[](LinkMachine& m, LinkRequest&) { m.file("/home/alice/miniconda3"); }, "SF314 error /home/alice/miniconda3", "",
        HomeSummary::blocked, HomeSummary::right},
       {[](LinkMachine& m, LinkRequest&) { m.link("/home/alice/miniconda3", "/big"); },
@@ -167,7 +168,72 @@ TEST_CASE("homes left to root are said once", "[conda]") {
   CHECK(verdicts_of(machine, request) == Verdicts{"SF311 info alice, bob"});
   for (const auto* name : {"u1", "u2", "u3", "u4", "u5"}) {
     machine.user(name, 3000);
-    request.users.emplace_back(name);
+    request.homes.front().users.emplace_back(name);
   }
   CHECK(verdicts_of(machine, request) == Verdicts{"SF311 info alice, bob, u1, u2, u3, 2 more"});
+}
+
+TEST_CASE("requirement 13: a link to what a user cannot run is not made, the others are", "[conda]") {
+  LinkMachine machine;
+  const auto request = link_request({"llm"});
+  machine.file("/data/share/conda/llm/bin/python");
+  auto& python = machine.entry("/data/share/conda/llm/bin/python");
+  python.mode = 0755;
+  SECTION("everybody may run it") {
+    CHECK(verdicts_of(machine, request).empty());
+  }
+  SECTION("a directory above it lets one user not through") {
+    machine.deny["bob"] = {"/data/share/conda/llm/bin"};
+    CHECK(verdicts_of(machine, request) == std::vector<std::string>{"SF308 error /home/bob/miniconda3/envs/llm"});
+    CHECK(plan_of(machine, request).size() == 1);
+  }
+  SECTION("only its owner may run it") {
+    python.mode = 0700;
+    python.uid = 1000;
+    CHECK(verdicts_of(machine, request) == std::vector<std::string>{"SF308 error /home/bob/miniconda3/envs/llm"});
+  }
+  SECTION("what is linked already is left") {
+    machine.deny["bob"] = {"/data/share/conda/llm/bin"};
+    machine.link("/home/bob/miniconda3/envs/llm", "/data/share/conda/llm");
+    CHECK(verdicts_of(machine, request).empty());
+  }
+}
+
+TEST_CASE("an environment whose programs would not start is found before it is linked", "[conda]") {
+  LinkMachine machine;
+  const auto request = link_request({"llm"});
+  SECTION("bin/python leads nowhere") {
+    machine.link("/data/share/conda/llm/bin/python", "python3.11");
+    CHECK(verdicts_of(machine, request) == std::vector<std::string>{"SF307 error /data/share/conda/llm/bin/python"});
+    CHECK(plan_of(machine, request).empty());
+  }
+  const auto script = [&](const std::string& interpreter) {
+    machine.file("/data/share/conda/llm/bin/pip");
+    auto& pip = machine.entry("/data/share/conda/llm/bin/pip");
+    pip.content = "#!" + interpreter + "\n";
+  };
+  SECTION("a script names the place where it lay") {
+    script("/home/alice/miniconda3/envs/old/bin/python");
+    CHECK(verdicts_of(machine, request) == std::vector<std::string>{"SF307 error /data/share/conda/llm/bin/pip"});
+  }
+  SECTION("a script names another environment") {
+    machine.file("/data/share/conda/eval/bin/python");
+    script("/data/share/conda/eval/bin/python");
+    CHECK(verdicts_of(machine, request) == std::vector<std::string>{"SF307 warning /data/share/conda/llm/bin/pip"});
+  }
+  SECTION("a script of a generation names the stable path") {
+    machine.directory("/data/share/conda/.generations");
+    machine.environment("/data/share/conda/.generations/llm/0001");
+    machine.link("/data/share/conda/llm", ".generations/llm/0001");
+    machine.file("/data/share/conda/.generations/llm/0001/bin/python");
+    machine.entry("/data/share/conda/llm/bin/python").mode = 0755;
+    script("/data/share/conda/llm/bin/python");
+    CHECK(verdicts_of(machine, request) == Verdicts{});
+    CHECK(plan_of(machine, request).size() == 2);
+  }
+  SECTION("the system's own") {
+    script("/bin/sh");
+    machine.file("/bin/sh");
+    CHECK(verdicts_of(machine, request).empty());
+  }
 }

@@ -63,7 +63,7 @@ TEST_CASE("a missing envs directory is made", "[conda]") {
   machine.user("carol", 1002);
   machine.directory("/home/carol/miniconda3/conda-meta");
   auto request = link_request({"llm"});
-  request.users = {"carol"};
+  request.homes.front().users = {"carol"};
   CHECK(plan_of(machine, request) ==
         Steps{"carol@/home/carol: mkdir /home/carol/miniconda3/envs",
               "carol@/home/carol: link /home/carol/miniconda3/envs/llm -> /data/share/conda/llm"});
@@ -150,7 +150,7 @@ TEST_CASE("the whole directory as one link", "[conda]") {
     machine.user("carol", 1002);
     machine.directory("/home/carol/miniconda3");
     auto hers = request;
-    hers.users = {"carol"};
+    hers.homes.front().users = {"carol"};
     CHECK(plan_of(machine, hers) == Steps{"carol@/home/carol: link /home/carol/miniconda3/envs -> /data/share/conda"});
   }
   SECTION("right, elsewhere, and nowhere") {
@@ -260,4 +260,19 @@ TEST_CASE("unlink of the whole directory, whatever the style is now", "[conda]")
     request.all = false;
     CHECK(plan_of(machine, request).empty());
   }
+}
+
+TEST_CASE("requirement 13: of 200 homes one cannot be written to: 199 are done, 1 is reported", "[conda]") {
+  LinkMachine machine;
+  auto request = link_request({"llm"});
+  request.homes.front().users.clear();
+  for (int number = 0; number < 200; ++number) {
+    const auto name = "u" + std::to_string(number);
+    machine.user(name, static_cast<uid_t>(2000 + number));
+    machine.directory("/home/" + name + "/miniconda3/envs");
+    request.homes.front().users.push_back(name);
+  }
+  machine.deny["u77"] = {"/home/u77"};
+  CHECK(plan_of(machine, request).size() == 199);
+  CHECK(verdicts_of(machine, request) == std::vector<std::string>{"SF312 error /home/u77"});
 }

@@ -37,7 +37,7 @@ TEST_CASE("homes are read as their users", "[conda]") {
 TEST_CASE("what may be wrong with a home", "[conda]") {
   LinkMachine machine;
   auto request = link_request();
-  request.users = {"alice"};
+  request.homes.front().users = {"alice"};
   const auto expect = [&](HomeProblem problem, const std::string& where) {
     const auto home = home_of(machine, request);
     CHECK(home.problem == problem);
@@ -45,7 +45,7 @@ TEST_CASE("what may be wrong with a home", "[conda]") {
     CHECK(conda::plan(*probe(machine, request), request).empty());
   };
   SECTION("no such user") {
-    request.users = {"alicia"};
+    request.homes.front().users = {"alicia"};
     expect(HomeProblem::unknown_user, "");
   }
   SECTION("no home") {
@@ -53,22 +53,22 @@ TEST_CASE("what may be wrong with a home", "[conda]") {
     expect(HomeProblem::no_home, "/nonexistent/alice");
   }
   SECTION("no conda") {
-    request.conda = "apps/miniforge3";
+    request.homes.front().conda = "apps/miniforge3";
     expect(HomeProblem::no_installation, "/home/alice/apps");
   }
   SECTION("conda is a link") {
     machine.link("/home/alice/mc", "/big/miniconda3");
-    request.conda = "mc";
+    request.homes.front().conda = "mc";
     expect(HomeProblem::link_on_the_way, "/home/alice/mc");
   }
   SECTION("a link above conda") {
     machine.link("/home/alice/apps", "/etc");
-    request.conda = "apps/miniconda3";
+    request.homes.front().conda = "apps/miniconda3";
     expect(HomeProblem::link_on_the_way, "/home/alice/apps");
   }
   SECTION("conda is a file") {
     machine.file("/home/alice/note");
-    request.conda = "note";
+    request.homes.front().conda = "note";
     expect(HomeProblem::not_directory, "/home/alice/note");
   }
   SECTION("not readable") {
@@ -91,7 +91,7 @@ TEST_CASE("a home that is a link itself is the administrator's business", "[cond
   machine.directory("/export/dora/miniconda3/envs");
   machine.link("/home/dora", "../export/dora");
   auto request = link_request({"llm"});
-  request.users = {"dora"};
+  request.homes.front().users = {"dora"};
   const auto home = home_of(machine, request);
   CHECK(home.problem == HomeProblem::none);
   REQUIRE(home.actor);
@@ -118,12 +118,12 @@ TEST_CASE("many homes, one that hangs and one that is closed: few questions for 
   constexpr std::size_t k_many = 40;
   LinkMachine machine;
   auto request = link_request({"llm"});
-  request.users.clear();
+  request.homes.front().users.clear();
   for (std::size_t number = 0; number < k_many; ++number) {
     const auto name = "user" + std::to_string(number);
     machine.user(name, static_cast<uid_t>(2000 + number));
     machine.directory("/home/" + name + "/miniconda3/envs");
-    request.users.push_back(name);
+    request.homes.front().users.push_back(name);
   }
   machine.hang("/home/user7/miniconda3");
   machine.deny["user9"].insert("/home/user9/miniconda3");
@@ -131,10 +131,10 @@ TEST_CASE("many homes, one that hangs and one that is closed: few questions for 
   REQUIRE(state);
   REQUIRE(state->homes.size() == k_many);
   for (std::size_t index = 0; index < k_many; ++index)
-    CHECK(state->homes[index].name == request.users[index]);
+    CHECK(state->homes[index].name == request.homes.front().users[index]);
   CHECK(diagnose(*state, request).size() == 2);
-  // The home (twice), conda, envs, envs/llm; and the store.
-  CHECK(machine.asked().size() == k_many * 5 + 3);
+  // The home (twice), conda, envs, envs/llm, its Python in the store; and the store.
+  CHECK(machine.asked().size() == k_many * 6 + 6);
   // One link that was changed meanwhile keeps nobody else's from being undone.
   std::set<std::string> groups;
   for (const auto& step : conda::plan(*state, request).steps)
@@ -150,7 +150,7 @@ TEST_CASE("of homes on a dead mount one is asked", "[conda]") {
   for (const auto* name : {"dan", "eve"}) {
     machine.user(name, 3000);
     machine.directory(std::string("/home/") + name + "/miniconda3/envs");
-    request.users.emplace_back(name);
+    request.homes.front().users.emplace_back(name);
   }
   machine.hang("/home/alice");
   const auto state = probe(machine, request);
@@ -160,10 +160,11 @@ TEST_CASE("of homes on a dead mount one is asked", "[conda]") {
     problems.push_back(home.problem);
   using enum HomeProblem;
   CHECK(problems == std::vector<HomeProblem>{no_answer, none, no_answer, no_answer});
-  for (const auto& question : machine.asked()) {
-    CHECK_FALSE(question.ends_with(" as dan"));
-    CHECK_FALSE(question.ends_with(" as eve"));
-  }
+  for (const auto& question : machine.asked()) // their homes; whether they may run what the store holds is another
+    if (question.starts_with("/home/")) {
+      CHECK_FALSE(question.ends_with(" as dan"));
+      CHECK_FALSE(question.ends_with(" as eve"));
+    }
   SECTION("that one cannot be read does not matter to the others") {
     machine.machine().entries.clear();
     machine.deny["alice"].insert("/home/alice");
@@ -201,7 +202,7 @@ TEST_CASE("an absolute installation is one for all", "[conda]") {
   LinkMachine machine;
   auto request = link_request({"llm"});
   SECTION("of the host: its owner acts, below it") {
-    request.conda = "/opt/miniconda3";
+    request.homes.front().conda = "/opt/miniconda3";
     machine.directory("/opt/miniconda3/envs");
     machine.entry("/opt/miniconda3").uid = 77;
     machine.entry("/opt/miniconda3").gid = 78;
@@ -215,7 +216,7 @@ TEST_CASE("an absolute installation is one for all", "[conda]") {
     CHECK(summarize(home, request) == HomeSummary::pending);
   }
   SECTION("an owner who is one of the users acts with all groups") {
-    request.conda = "/opt/miniconda3";
+    request.homes.front().conda = "/opt/miniconda3";
     machine.directory("/opt/miniconda3/envs");
     machine.entry("/opt/miniconda3").uid = 1001;
     machine.user("bob").groups = {1001, 50};
@@ -223,27 +224,45 @@ TEST_CASE("an absolute installation is one for all", "[conda]") {
   }
   SECTION("a user whose home is / owns not everything") {
     machine.user("alice").home = "/";
-    request.conda = "/opt/miniconda3";
+    request.homes.front().conda = "/opt/miniconda3";
     machine.directory("/opt/miniconda3/envs");
     CHECK(home_of(machine, request).name == "/opt/miniconda3");
   }
   SECTION("of root") {
-    request.conda = "/opt/miniconda3";
+    request.homes.front().conda = "/opt/miniconda3";
     machine.directory("/opt/miniconda3/envs");
     CHECK(home_of(machine, request).actor->user.uid == 0);
   }
   SECTION("not there, or a link") {
-    request.conda = "/opt/miniconda3";
+    request.homes.front().conda = "/opt/miniconda3";
     CHECK(home_of(machine, request).problem == HomeProblem::no_installation);
     machine.link("/opt/miniconda3", "/opt/conda");
     CHECK(home_of(machine, request).problem == HomeProblem::link_on_the_way);
   }
   SECTION("in the home of one of the users: that user acts") {
-    request.conda = "/home/bob/miniconda3";
+    request.homes.front().conda = "/home/bob/miniconda3";
     REQUIRE(probe(machine, request)->homes.size() == 1);
     const auto home = home_of(machine, request);
     CHECK(home.name == "bob");
     CHECK(home.actor->user.name == "bob");
     CHECK(home.actor->beneath == "/home/bob");
   }
+}
+
+TEST_CASE("users have conda in different places, and each is done once", "[conda]") {
+  LinkMachine machine;
+  auto request = link_request({"llm"});
+  machine.user("carol", 1002);
+  machine.directory("/opt/carol/mambaforge/envs");
+  machine.directory("/home/alice/opt/forge/envs");
+  machine.entry("/opt/carol/mambaforge").uid = 1002;
+  request.homes = {{{"alice"}, "opt/forge"},
+                   {{"bob"}, "miniconda3"},
+                   {{"carol"}, "/opt/carol/mambaforge"},
+                   {{}, "/opt/carol/mambaforge"}};
+  CHECK(plan_of(machine, request) ==
+        std::vector<std::string>{
+            "alice@/home/alice: link /home/alice/opt/forge/envs/llm -> /data/share/conda/llm",
+            "bob@/home/bob: link /home/bob/miniconda3/envs/llm -> /data/share/conda/llm",
+            "carol@/opt/carol/mambaforge: link /opt/carol/mambaforge/envs/llm -> /data/share/conda/llm"});
 }

@@ -1,6 +1,8 @@
 #include "link_machine.hpp"
 #include "support/catch.hpp"
 
+#include <algorithm>
+
 using namespace sharefs;
 using namespace sharefs::conda;
 using test::FakeHomes;
@@ -132,6 +134,7 @@ TEST_CASE("a store that root may not read is read as one of its users", "[conda]
     machine.self().gid = 1000;
     check_verdicts(diagnose_store(probe_as(machine, request, readers)),
                    {{Severity::warning, "SF302", "search permission"}});
-    CHECK(machine.asked().back() == "/data/share/conda/llm/conda-meta");
+    CHECK(std::ranges::none_of(machine.asked(),
+                               [](const auto& asked) { return asked.find(" as ") != std::string::npos; }));
   }
 }

@@ -72,9 +72,12 @@ TEST_CASE("parse: the example of the design, value by value", "[load]") {
   CHECK(mount.origin.text() == "sharefs.yaml:11:3");
   REQUIRE(config.conda);
   CHECK(config.conda->store == "/data/share/conda");
-  CHECK(config.conda->envs == std::vector<std::string>{"llm_train"});
+  CHECK(config.conda->names() == std::vector<std::string>{"llm_train"});
   CHECK(config.conda->link == "each");
-  CHECK(config.conda->homes == Homes{{"alice", "bob"}, "miniconda3"});
+  REQUIRE(config.conda->homes.size() == 1);
+  CHECK(config.conda->homes[0].users == std::vector<std::string>{"alice", "bob"});
+  CHECK(config.conda->homes[0].conda == "miniconda3");
+  CHECK(config.conda->homes[0].origin.text() == "sharefs.yaml:15:3");
   CHECK(config.caches.local == std::vector<std::string>{"/var/cache/sharefs"});
   CHECK(config.nodes.hostfile == "/data/share/hostfile");
 }
@@ -135,6 +138,35 @@ TEST_CASE("parse: directories of a mount have the access of exports", "[load]") 
   CHECK(mount.shares[2].origin.line == 9);
 }
 
+TEST_CASE("parse: an environment may have settings of its own", "[load]") {
+  const auto conda =
+      *parsed("version: 1\nconda:\n  store: /s/conda\n  keep: 2\n  protect: false\n  envs:\n    - plain\n"
+              "    - {name: llm, keep: 5, protect: true, stage: /scratch/conda}\n    - {name: some, keep: 7}\n")
+           .conda;
+  CHECK(conda.names() == std::vector<std::string>{"plain", "llm", "some"});
+  CHECK(conda.envs[1].origin.text() == "sharefs.yaml:8:7");
+  const auto settings = [&](const char* name) {
+    const auto [keep, protect, stage] = conda.settings_of(name);
+    return std::to_string(keep) + (protect ? " protected " : " ") + stage;
+  };
+  CHECK(settings("llm") == "5 protected /scratch/conda");
+  CHECK(settings("some") == "7 /var/cache/sharefs/conda");
+  CHECK(settings("plain") == "2 /var/cache/sharefs/conda");
+  CHECK(settings("not listed") == settings("plain"));
+}
+
+TEST_CASE("parse: users may have conda in different places", "[load]") {
+  const auto conda = *parsed("version: 1\nconda:\n  store: /s/conda\n  homes:\n    - {users: [alice, bob]}\n"
+                             "    - users: [carol]\n      conda: /opt/carol/mambaforge\n")
+                          .conda;
+  REQUIRE(conda.homes.size() == 2);
+  CHECK(conda.homes[0] == Homes{{"alice", "bob"}, "miniconda3", {"sharefs.yaml", 5, 7}});
+  CHECK(conda.homes[1] == Homes{{"carol"}, "/opt/carol/mambaforge", {"sharefs.yaml", 6, 7}});
+  CHECK(conda.users() == std::vector<std::string>{"alice", "bob", "carol"});
+  CHECK(parsed("version: 1\nconda: {store: /s/conda, homes: []}\n").conda->homes.empty());
+  CHECK(parsed("version: 1\nconda: {store: /s/conda, homes: }\n").conda->homes.empty());
+}
+
 TEST_CASE("parse: access in its three forms", "[load]") {
   const auto access = [](const std::string& value) {
     return parsed("version: 1\nservers: {s: {exports: [{path: /x, clients: [c], access: " + value + "}]}}")
@@ -176,7 +208,7 @@ TEST_CASE("parse: lists of caches, whole links, nested mounts", "[load]") {
              "caches:\n  local: [/scratch, /var/cache/sharefs]\n"
              "  rules:\n    - {program: \"train_*.py\", flag: --cache, place: local}\n");
   CHECK(config.conda->link == "whole");
-  CHECK(config.conda->homes.conda == "/opt/conda");
+  CHECK(config.conda->homes.at(0).conda == "/opt/conda");
   CHECK(config.caches.local == std::vector<std::string>{"/scratch", "/var/cache/sharefs"});
   CHECK(config.caches.rules[0].program == "train_*.py");
   CHECK(config.caches.rules[0].origin.text() == "sharefs.yaml:9:7");

@@ -102,8 +102,8 @@ TEST_CASE("wrong types: a scalar is what its source says, and the hint says what
       {"nodes: {hostfile: \"\"}", "2:19: `hostfile` is empty", "leave the key out for its default"},
       {"caches: {local: []}", "2:10: `local` is empty",
        "it needs at least one element (directory on a node's own disk, or a list of which the usable one with the most "
-       "free space is "
-       "taken)"},
+       "free space is taken; may hold variables of the batch system (`$SLURM_TMPDIR`), which must have the same value "
+       "on all nodes of a job)"},
   });
 }
 
@@ -136,10 +136,43 @@ TEST_CASE("choices", "[read]") {
 
 TEST_CASE("lists: nothing twice, and no empty list of clients", "[read]") {
   check({
-      {"conda: {store: /x, envs: [a, b, a]}", "2:33: `a` stands in this list already", "remove one of them"},
+      {"conda: {store: /x, envs: [a, b, a]}", "2:33: `a` stands in `conda.envs` already",
+       "line 2 has it; remove one of them"},
       {"servers: {s: {exports: [{path: /x, clients: []}]}}", "2:36: `clients` is empty",
        "it needs at least one element (who may mount it: hosts, CIDR networks, wildcards (quoted: `\"*\"`), "
        "@netgroups; {hosts, options} for hosts with options of their own)"},
+  });
+}
+
+TEST_CASE("conda.homes: a mapping or a list of them, and no user twice", "[read]") {
+  check({
+      {"conda: {store: /x, homes: {users: [a, b, a]}}", "2:42: `a` stands in this list already", "remove one of them"},
+      {"conda: {store: /x, homes: [{users: [a, b]}, {users: [c, b], conda: mc}]}",
+       "2:57: `b` stands in `conda.homes` already", "line 2 has it; remove one of them"},
+      {"conda: {store: /x, homes: alice}", "2:27: `conda.homes` must be a mapping, not text",
+       "write its keys below it, indented by two spaces"},
+      {"conda: {store: /x, homes: [alice]}", "2:28: `conda.homes[0]` must be a mapping, not text",
+       "write its keys below it, indented by two spaces"},
+      {"conda: {store: /x, homes: [{user: [a]}]}", "2:29: unknown key `user`", "did you mean `users`?"},
+      {"conda: {store: /x, homes: {users: [a], conda: ~/mc}}", "2:47: `conda` is relative to each home already: `~/mc`",
+       "write `mc`"},
+  });
+}
+
+TEST_CASE("conda.envs: names, and mappings with settings, none twice", "[read]") {
+  check({
+      {"conda: {store: /x, envs: [a, {name: a, keep: 2}]}", "2:37: `a` is the `name` of `conda.envs[0]` already",
+       "line 2 has it; choose another, or keep one of the two"},
+      {"conda: {store: /x, envs: [{keep: 2}]}", "2:27: `conda.envs[0]` has no key `name`",
+       "add `name: ...` (name of the environment)"},
+      {"conda: {store: /x, envs: [{name: a, keep: 0}]}", "2:43: `keep` is not a number from 1 to 9999",
+       "write for example `3`"},
+      {"conda: {store: /x, envs: [{name: a, protekt: true}]}", "2:37: unknown key `protekt`",
+       "did you mean `protect`?"},
+      {"conda: {store: /x, envs: [{name: a, stage: tmp}]}", "2:44: `stage` is not an absolute path: `tmp`",
+       "write `/tmp`"},
+      {"conda: {store: /x, envs: [{name: ../a}]}", "2:34: `name` is a path, not the name of an environment: `../a`",
+       "write `a`"},
   });
 }
 

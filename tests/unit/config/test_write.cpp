@@ -30,9 +30,13 @@ class Samples {
       config.mounts.push_back(mount(config, i));
     if (below(2) == 0)
       config.conda = Conda{path(0),
-                           list({"llm_train", "3.10", "no", "größe"}),
-                           Homes{list({"alice", "D\\bob", "x@y", "on"}), pick({"miniconda3", "/opt/con da", ".5"})},
+                           environments(),
+                           homes(),
                            pick({"each", "whole"}),
+                           static_cast<unsigned>(below(9) + 1),
+                           below(2) == 0,
+                           path(1),
+                           pick({"directory", "squashfs"}),
                            {}};
     if (below(2) == 0)
       config.caches.local = {path(1), path(2)};
@@ -41,6 +45,8 @@ class Samples {
           {pick({"", "*.py", "train_[ab]?.py", "#x"}), pick({"--cache_dir", "-c"}), pick({"local", "keep"}), {}});
     if (below(2) == 0)
       config.nodes.hostfile = path(3);
+    config.watch = {pick({"stale", "all", "never"}), pick({"30s", "1h", "1.5s", "7"}),
+                    pick({"", "/var/lib/x.prom", "/a: b.prom"})};
     return config;
   }
 
@@ -51,6 +57,28 @@ class Samples {
     std::shuffle(from.begin(), from.end(), m_random);
     from.resize(below(from.size() + 1));
     return from;
+  }
+  std::vector<Environment> environments() {
+    std::vector<Environment> environments;
+    for (const auto& name : list({"llm_train", "3.10", "no", "größe"})) {
+      auto& one = environments.emplace_back();
+      one.name = name;
+      if (below(2) == 0)
+        one.keep = static_cast<unsigned>(below(9) + 1);
+      if (below(2) == 0)
+        one.protect = below(2) == 0;
+      if (below(3) == 0)
+        one.stage = path(below(4));
+    }
+    return environments;
+  }
+  std::vector<Homes> homes() {
+    std::vector<Homes> homes;
+    for (std::size_t i = 0; i < below(3); ++i)
+      homes.push_back({list({"alice" + std::to_string(i), "D\\bob" + std::to_string(i), i == 0 ? "on" : "x@y"}),
+                       pick({"miniconda3", "/opt/con da", ".5"}),
+                       {}});
+    return homes;
   }
   std::string name(std::size_t i) { return pick({"storage", "yes", "0x1", "group", "größe"}) + std::to_string(i); }
   std::string path(std::size_t i) {
@@ -143,17 +171,42 @@ conda:
   store: /m/c
   envs: []
   link: each
-  homes:
-    users: []
-    conda: miniconda3
+  keep: 3
+  protect: true
+  stage: /var/cache/sharefs/conda
+  stage_format: directory
+  homes: []
 caches:
   local: [/var/cache/sharefs]
   min_free: 1G
+  when: always
   rules:
     - flag: "--c"
       place: keep
 nodes: {}
+watch:
+  recover: stale
+  interval: 30s
 )");
+}
+
+TEST_CASE("to_yaml: one place of conda is a mapping, as it is mostly written; several are a list", "[write]") {
+  const auto homes = [](const std::string& text) {
+    const auto yaml = to_yaml(*parse("version: 1\nconda: {store: /m/c, homes: " + text + "}\n", "f"));
+    const auto begin = yaml.find("  homes:");
+    return yaml.substr(begin, yaml.find("caches:") - begin);
+  };
+  CHECK(homes("{users: [a]}") == "  homes:\n    users: [a]\n    conda: miniconda3\n");
+  CHECK(homes("[{users: [a]}]") == homes("{users: [a]}"));
+  CHECK(homes("[{users: [a]}, {users: [b], conda: /opt/b}]") ==
+        "  homes:\n    - users: [a]\n      conda: miniconda3\n    - users: [b]\n      conda: /opt/b\n");
+}
+
+TEST_CASE("to_yaml: an environment without settings of its own is its name", "[write]") {
+  const auto yaml = to_yaml(
+      *parse("version: 1\nconda: {store: /m/c, envs: [a, {name: b}, {name: c, keep: 5, protect: false}]}\n", "f"));
+  CHECK(yaml.find("  envs:\n    - a\n    - b\n    - name: c\n      keep: 5\n      protect: false\n  link") !=
+        std::string::npos);
 }
 
 TEST_CASE("to_json has the shape of the file", "[write]") {
@@ -162,5 +215,5 @@ TEST_CASE("to_json has the shape of the file", "[write]") {
   CHECK(
       to_json(*config).dump() ==
       R"({"version":1,"servers":{},"mounts":{"m":{"from":"[fd00::1]:/x","at":"/m","profile":"safe","options":[],)"
-      R"("boot":"none","shares":[]}},"caches":{"local":["/var/cache/sharefs"],"min_free":"1G","rules":[]},"nodes":{}})");
+      R"("boot":"none","shares":[]}},"caches":{"local":["/var/cache/sharefs"],"min_free":"1G","when":"always","rules":[]},"nodes":{},"watch":{"recover":"stale","interval":"30s"}})");
 }

@@ -1,3 +1,4 @@
+#include "exports/diagnose.hpp"
 #include "exports/server.hpp"
 #include "support/catch.hpp"
 #include "support/scripted_system.hpp"
@@ -197,4 +198,62 @@ TEST_CASE("the server is looked at with systemd") {
   CHECK(state.units == std::vector<Unit>{{"nfs-server.service", "loaded", "inactive", "disabled"},
                                          {"nfs-kernel-server.service", "loaded", "inactive", "alias"},
                                          {"rpcbind.service", "masked", "inactive", "masked"}});
+}
+
+TEST_CASE("what does not run of a server is said, the worst first") {
+  const Unit server{"nfs-server.service", "loaded", "active", "enabled"};
+  const Unit mountd{"nfs-mountd.service", "loaded", "active", "static"};
+  const auto said = [](const ServerState& state) {
+    const auto found = diagnose_server(state);
+    return found.empty() ? ""
+                         : std::string(to_string(found[0].severity)) + ": " +
+                               found[0].message.substr(0, found[0].message.find(" does not run"));
+  };
+  CHECK(said(with_units({k_socket_up, server, mountd}, 8)).empty());
+  CHECK(said(with_units({k_socket_up, server, mountd})) == "error: the NFS server of this host");
+  CHECK(said(with_units({k_socket_up, server, {"nfs-mountd.service", "loaded", "failed", "static"}}, 8)) ==
+        "error: rpc.mountd");
+  CHECK(said(with_units({{"rpcbind.socket", "loaded", "inactive", "enabled"}, server, mountd}, 8)) ==
+        "warning: rpcbind");
+  // Masked: somebody has decided.
+  CHECK(said(with_units({{"rpcbind.socket", "masked", "inactive", "masked"}, server, mountd}, 8)).empty());
+
+  ServerState plain;
+  plain.threads = 8;
+  plain.daemons = {"rpc.mountd", "rpc.statd", "rpcbind"};
+  CHECK(said(plain).empty());
+  plain.daemons = {"rpc.mountd", "rpcbind"};
+  CHECK(said(plain) == "warning: rpc.statd");
+  plain.daemons = {"rpc.mountd"};
+  CHECK(said(plain) == "warning: rpcbind");
+  plain.version3 = false;
+  CHECK(said(plain).empty());
+  plain.daemons = {"nfsv4.exportd"};
+  CHECK(said(plain).empty());
+  plain.daemons.clear();
+  CHECK(said(plain) == "error: rpc.mountd");
+  plain.visible = false;
+  CHECK(said(plain).empty());
+}
+
+TEST_CASE("an export that answers too early, whoever wrote it") {
+  const auto found = diagnose_in_force(parse_etab("/a\t*(rw,async)\n/b\t*(rw,sync)\n/a\t10.0.0.0/24(ro,async)\n"), {});
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].code == "SF145");
+  CHECK(found[0].subject == "/a");
+  CHECK(found[0].message.find("*, 10.0.0.0/24") != std::string::npos);
+}
+
+TEST_CASE("what is exported for writing on a file system that became read-only") {
+  const auto table = sys::MountTable::parse("1 0 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n"
+                                            "2 1 8:2 / /a rw,relatime shared:2 - ext4 /dev/sdb1 ro,errors=remount-ro\n"
+                                            "3 1 8:3 / /b ro,relatime shared:3 - ext4 /dev/sdc1 rw\n");
+  REQUIRE(table);
+  const auto etab = parse_etab("/a/sub\t*(rw,sync)\n/b\t*(rw,sync)\n/c\t*(rw,sync)\n/a/read\t*(ro,sync)\n");
+  const auto found = diagnose_in_force(etab, *table);
+  REQUIRE(found.size() == 2);
+  CHECK(found[0].code == "SF147");
+  CHECK(found[0].subject == "/a/sub");
+  CHECK(found[0].message == "exported with `rw` to *, and its file system (mounted at /a) is read-only");
+  CHECK(found[1].subject == "/b");
 }

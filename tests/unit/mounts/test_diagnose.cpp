@@ -62,6 +62,19 @@ TEST_CASE("a hung mount is told apart by its server") {
   CHECK(diagnose(state_of(Health::hung), nullptr)[0].code == "SF212");
 }
 
+TEST_CASE("a mount that fails since its server no longer offers its version is told so") {
+  auto server = test::good_server();
+  server.v4 = false;
+  server.stages[5] = {sys::ProbeStage::nfs4, sys::StageOutcome::absent, {}, "not offered", "", ""};
+  auto state = state_of(Health::failed);
+  state.point = test::point_with("vers=4.2");
+  const auto found = diagnose(state, &server);
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].code == "SF220");
+  CHECK(found[0].message.starts_with("/data/share fails: detail; server storage1 does not serve NFS 4.2"));
+  CHECK(found[0].hint == "ask for another version in `options:`, or for none");
+}
+
 TEST_CASE("a thousand hung mounts of one server are one diagnosis; what else is wrong with them is said as well") {
   Observation seen;
   for (int number = 0; number < 1000; ++number) {

@@ -51,6 +51,15 @@ TEST_CASE("a version that is not offered") {
   CHECK(preflight(point_with("rw"), &v4).empty());
 }
 
+TEST_CASE("a version that lacks its portmapper or mountd is cured by that stage's hint") {
+  auto server = test::good_server();
+  server.stages[2] = {sys::ProbeStage::portmapper, sys::StageOutcome::failed, {}, "refused", "", "start rpcbind"};
+  const auto found = preflight(point_with("vers=3"), &server);
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].code == "SF204");
+  CHECK(found[0].hint == "start rpcbind");
+}
+
 TEST_CASE("a version that did not answer in time is not called missing") {
   auto late = only(3);
   late.v4_unknown = true;

@@ -94,6 +94,17 @@ TEST_CASE("the ladder") {
     CHECK(has_code(verdict.diagnoses, row.code));
 }
 
+TEST_CASE("judge: what hangs at an address that its server has left, only when asked to", "[recover]") {
+  auto state = state_of(Health::hung);
+  const auto server = test::good_server();
+  const std::vector<Health> looks(3, Health::hung);
+  CHECK(judge(state, looks, &server, false, true).remedy == Remedy::wait);
+  state.moved_to = "10.0.0.9";
+  CHECK(judge(state, looks, &server, false, true).remedy == Remedy::remount);
+  CHECK(judge(state, looks, &server, false, false).remedy == Remedy::wait);
+  CHECK(judge(state, looks, nullptr, false, true).remedy == Remedy::wait);
+}
+
 TEST_CASE("what has an error is never called well, and what is well is not waited for") {
   const auto server = test::good_server();
   for (int number = 0; number <= static_cast<int>(Health::failed); ++number)

@@ -78,6 +78,17 @@ TEST_CASE("a file system without free space is full, and no right state") {
   CHECK_FALSE(seen(k_line, &answer).right());
 }
 
+TEST_CASE("a file system without free inodes is full, too; one that has no fixed number of them is not") {
+  auto answer = answered();
+  answer.space->files = 65536;
+  CHECK(seen(k_line, &answer).health == Health::full);
+  CHECK(seen(k_line, &answer).detail == "all of its 65536 inodes are used");
+  answer.space->free_files = 1;
+  CHECK(seen(k_line, &answer).health == Health::healthy);
+  answer.space->files = answer.space->free_files = 0;
+  CHECK(seen(k_line, &answer).health == Health::healthy);
+}
+
 TEST_CASE("an I/O error of a soft mount means that its server is away") {
   const auto failed = answered(EIO);
   CHECK(seen(k_line, &failed).health == Health::failed);

@@ -26,7 +26,7 @@ TEST_CASE("every action survives JSON text, byte for byte") {
 
 TEST_CASE("JSON is readable where it can be") {
   CHECK(dump_line(to_json(Action(WriteFile{"/etc/x", std::nullopt, "a\n", 0640}))) ==
-        R"({"kind":"write_file","path":"/etc/x","before":null,"after":"a\n","mode":"0640"})");
+        R"({"kind":"write_file","path":"/etc/x","before":null,"after":"a\n","mode":"0640","actor":null})");
   CHECK(dump_line(to_json(Action(MakeLink{"/\xff", "t", std::nullopt}))) ==
         R"({"kind":"make_link","path":{"base64":"L/8="},"target":"t","actor":null})");
 }

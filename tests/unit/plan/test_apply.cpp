@@ -1,4 +1,5 @@
 #include "base/text.hpp"
+#include "journal_entries.hpp"
 #include "plan/apply.hpp"
 #include "plan/journal.hpp"
 #include "support/catch.hpp"
@@ -144,7 +145,7 @@ TEST_CASE("what is as it should be leaves no trace in the journal") {
   const auto second = machine.run(plan);
   CHECK(outcomes(second) == "uu");
   CHECK(second.journal_id.empty());
-  CHECK(machine.journal.list()->size() == 1);
+  CHECK(test::entries_of(machine.journal)->size() == 1);
   CHECK(machine.run(Plan{}).ok());
 }
 
@@ -217,7 +218,7 @@ TEST_CASE("on a disk that is full at any byte of the journal, nothing is done wi
       ::_exit(0);
     }
     ::waitpid(child, nullptr, 0);
-    const auto entries = machine.journal.list();
+    const auto entries = test::entries_of(machine.journal);
     REQUIRE(entries);
     const std::array<const char*, 3> paths{"/one", "/two", "/three"};
     for (std::size_t i = 0; i < paths.size(); ++i) {
@@ -243,6 +244,27 @@ TEST_CASE("progress is told before and after each step, by one thread at a time"
   CHECK(machine.run(plan, options).ok());
   CHECK(told.size() == 16);
   CHECK(std::find(told.begin(), told.end(), "group 3 done") > std::find(told.begin(), told.end(), "group 3 begins"));
+}
+
+TEST_CASE(
+    "SIGINT that ends the program of the last step, too, has interrupted the plan; one that comes too late has not") {
+  const int exit_code = GENERATE(0, 1);
+  ApplyMachine machine;
+  Plan plan;
+  plan.add("", "", tool("ended by it"));
+  machine.system.machine.on_run = [exit_code](const sys::Command&) {
+    ::raise(SIGINT);
+    return test::exited(exit_code);
+  };
+  const pid_t child = ::fork();
+  if (child == 0) {
+    install_interrupt_handlers();
+    ::_exit(machine.run(plan).interrupted ? 130 : 0);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  REQUIRE(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == (exit_code == 0 ? 0 : 130));
 }
 
 TEST_CASE("SIGINT lets the running step end and leaves the rest; a second one ends the process") {
@@ -274,7 +296,7 @@ TEST_CASE("SIGINT lets the running step end and leaves the rest; a second one en
   CHECK(WEXITSTATUS(status) == (twice != 0 ? 130 : 0));
   CHECK(std::filesystem::exists(machine.root.path() + "/one"));
   CHECK_FALSE(std::filesystem::exists(machine.root.path() + "/two"));
-  const auto entries = machine.journal.list();
+  const auto entries = test::entries_of(machine.journal);
   REQUIRE(entries);
   REQUIRE(entries->size() == 1);
   CHECK(entries->front().state == (twice != 0 ? JournalState::unfinished : JournalState::failed));

@@ -273,6 +273,52 @@ TEST_CASE("an actor works as that user and follows no link below the home") {
   }
 }
 
+TEST_CASE("files of an actor: written and removed as that user, through no link") {
+  Tree tree;
+  const bool is_root = ::geteuid() == 0;
+  const uid_t uid = is_root ? 54321 : ::geteuid();
+  const gid_t gid = is_root ? 54322 : ::getegid();
+  const Actor user{{"alice", uid, gid, {gid}, "/home/alice"}, "/home/alice"};
+  fs::create_directories(tree.at("/home/alice"));
+  if (is_root)
+    REQUIRE(::chown(tree.at("/home/alice").c_str(), uid, gid) == 0);
+  const auto path = "/home/alice/.condarc";
+  const WriteFile make{path, std::nullopt, "a", 0640, user};
+  CHECK(tree.apply(make) == "done");
+  CHECK(tree.apply(make) == "unchanged");
+  struct stat status{};
+  REQUIRE(::stat(tree.at(path).c_str(), &status) == 0);
+  CHECK(status.st_uid == uid);
+  CHECK((status.st_mode & 07777U) == 0640);
+  const WriteFile change{path, "a", "b", 0644, user};
+  CHECK(tree.apply(change) == "done");
+  CHECK(tree.apply(WriteFile{path, "a", "c", 0644, user}) == "conflict");
+  CHECK(tree.apply(*invert(change)) == "done");
+  CHECK(test::content_of(tree.at(path)) == "a");
+  const auto looked = look_at(RemoveFile{path, "a", 0644, user}, tree.system);
+  REQUIRE(looked);
+  CHECK(looked->intent == Action(RemoveFile{path, "a", 0640, user}));
+  CHECK(tree.apply(RemoveFile{path, "a", 0640, user}) == "done");
+  CHECK(tree.apply(*invert(RemoveFile{path, "a", 0640, user})) == "done");
+  CHECK(tree.mode(path) == 0640);
+
+  // Links: at the end and on the way. What they lead to stays as it is.
+  test::put(tree.at("/secret"), "a");
+  fs::remove(tree.at(path));
+  fs::create_symlink("/secret", tree.at(path));
+  CHECK(tree.apply(change) == "conflict");
+  CHECK(tree.apply(RemoveFile{path, "a", 0640, user}) == "conflict");
+  fs::create_directory(tree.at("/etc"));
+  fs::create_symlink("/etc", tree.at("/home/alice/trap"));
+  CHECK(tree.apply(WriteFile{"/home/alice/trap/x", std::nullopt, "a", 0644, user}) == "permission");
+  CHECK(tree.apply(WriteFile{"/x", std::nullopt, "a", 0644, user}) == "permission");
+  if (is_root) { // what the user may not do
+    fs::create_directory(tree.at("/home/alice/closed"));
+    CHECK(tree.apply(WriteFile{"/home/alice/closed/x", std::nullopt, "a", 0644, user}) == "permission");
+  }
+  CHECK(test::content_of(tree.at("/secret")) == "a");
+}
+
 TEST_CASE("what was mounted when it was planned is what is changed, and not the bare mount point") {
   Tree tree;
   fs::create_directories(tree.at("/data/share"));

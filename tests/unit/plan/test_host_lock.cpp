@@ -30,7 +30,6 @@ TEST_CASE("one sharefs at a time, and the second says who the first is") {
     const auto begin = std::chrono::steady_clock::now();
     const auto refused = acquire(files, milliseconds(60), [&told](const std::string& text) { told.push_back(text); });
     CHECK(std::chrono::steady_clock::now() - begin >= milliseconds(60));
-    CHECK(std::chrono::steady_clock::now() - begin < milliseconds(1000));
     REQUIRE_FALSE(refused);
     CHECK(refused.error().code == ErrorCode::busy);
     CHECK(refused.error().hint.find("--wait") != std::string::npos);

@@ -14,7 +14,10 @@ TEST_CASE("the inverse of the inverse is the action again") {
     if (access != nullptr && !access->before)
       continue;
     CAPTURE(describe(action));
-    CHECK(invert(*inverse) == action);
+    auto expected = action;
+    if (auto* exchange = std::get_if<ExchangeForLink>(&expected))
+      exchange->device = 0; // another one after a boot
+    CHECK(invert(*inverse) == expected);
   }
 }
 

@@ -1,3 +1,4 @@
+#include "journal_entries.hpp"
 #include "journal_machine.hpp"
 
 #include <csignal>
@@ -79,7 +80,7 @@ TEST_CASE("states") {
 
 TEST_CASE("latest is what `sharefs undo` takes back") {
   JournalMachine machine;
-  CHECK(machine.journal.list()->empty());
+  CHECK(test::entries_of(machine.journal)->empty());
   CHECK(*machine.journal.latest() == std::nullopt);
   const auto first = machine.record(one_step());
   machine.record(one_step(), Outcome::unchanged);
@@ -246,7 +247,7 @@ TEST_CASE("a forged journal that is exchanged for the real one all the time is n
       ::renameat2(AT_FDCWD, state.c_str(), AT_FDCWD, forged.c_str(), RENAME_EXCHANGE);
   int read = 0;
   for (int i = 0; i < 300 || (read == 0 && i < 100'000); ++i) // on a busy machine few tries find the real one
-    if (const auto entries = machine.journal.list(); entries && !entries->empty()) {
+    if (const auto entries = test::entries_of(machine.journal); entries && !entries->empty()) {
       ++read;
       REQUIRE(entries->front().command == "sharefs test");
     }

@@ -1,3 +1,4 @@
+#include "journal_entries.hpp"
 #include "journal_machine.hpp"
 
 #include <mutex>
@@ -24,7 +25,7 @@ TEST_CASE("entries are numbered, whatever the clock says; those of version 1 are
     fs::copy(journal + "1", journal + old);
   ids.insert(ids.begin(), {"20260131-120000-4711", "20260131-120001-9"});
   std::vector<std::string> listed;
-  const auto entries = machine.journal.list();
+  const auto entries = test::entries_of(machine.journal);
   for (const auto& entry : *entries)
     listed.push_back(entry.id);
   CHECK(std::vector<std::string>(listed.rbegin(), listed.rend()) == ids);
@@ -104,14 +105,14 @@ TEST_CASE("prune keeps the newest, and whatever is not finished") {
   test::put(journal + ".deleted-x/plan.json", "");
   REQUIRE(machine.journal.prune(3));
   std::vector<std::string> left;
-  const auto entries = machine.journal.list();
+  const auto entries = test::entries_of(machine.journal);
   for (const auto& entry : *entries)
     left.push_back(entry.id);
   CHECK(left == std::vector<std::string>{ids[5], ids[4], ids[3], ids[1]});
   CHECK_FALSE(fs::exists(journal + ".new-x"));
   CHECK_FALSE(fs::exists(journal + ".deleted-x"));
   REQUIRE(machine.journal.prune(200));
-  CHECK(machine.journal.list()->size() == 4);
+  CHECK(test::entries_of(machine.journal)->size() == 4);
 }
 
 TEST_CASE("2,000 entries") {
@@ -127,7 +128,7 @@ TEST_CASE("2,000 entries") {
   CHECK(machine.record(one_step()) == "2001");
   CHECK((*machine.journal.latest())->id == "2001");
   REQUIRE(machine.journal.prune(200));
-  const auto entries = machine.journal.list();
+  const auto entries = test::entries_of(machine.journal);
   REQUIRE(entries->size() == 200);
   CHECK(entries->back().id == "1802");
 }

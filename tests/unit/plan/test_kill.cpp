@@ -195,7 +195,7 @@ struct Machine {
     ::waitpid(child, &status, 0);
     return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
   }
-  Plan undo(const std::string& id) { return undo_plan(*journal.load(id), *journal.list()); }
+  Plan undo(const std::string& id) { return undo_plan(*journal.load(id), *journal.undos_of(id)); }
 };
 
 std::string place(std::size_t position) {

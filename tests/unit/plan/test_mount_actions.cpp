@@ -71,3 +71,32 @@ TEST_CASE("Unmount takes away only what it was planned for") {
   system.machine.add_mount("s:/x", "/data", "nfs4");
   CHECK(apply(Unmount{"/data", true, false, "", "", ""}, system) == "done");
 }
+
+TEST_CASE("an image is known by the file behind its loop device") {
+  ScriptedSystem system;
+  system.machine.on_mount = [&system](const sys::MountCall& call) {
+    system.machine.add_mount("/dev/loop7", call.target, "squashfs");
+    return Result<void>();
+  };
+  system.machine.on_unmount = [&system](const sys::UnmountCall& call) {
+    system.machine.remove_mount(call.target);
+    return Result<void>();
+  };
+  std::string behind = "/stage/1.squashfs\n";
+  system.machine.on_entry = [&](const sys::EntryQuery& query, const std::optional<sys::User>&) {
+    sys::Entry entry;
+    entry.kind = sys::EntryKind::file;
+    if (query.path.ends_with("/loop/backing_file"))
+      entry.content = behind;
+    return std::optional(entry);
+  };
+  const Mount image{"/stage/1.squashfs", "/stage/1", sys::k_image, "ro"};
+  CHECK(apply(image, system) == "done");
+  CHECK(apply(image, system) == "unchanged");
+  const auto undo = std::get<Unmount>(*invert(image));
+  CHECK(apply(undo, system) == "done");
+  CHECK(apply(image, system) == "done");
+  behind = "/stage/2.squashfs\n";
+  CHECK(apply(image, system).starts_with("conflict: /stage/1: expected no mount"));
+  CHECK(apply(undo, system).starts_with("conflict: /stage/1: expected `/stage/1.squashfs`"));
+}

@@ -1,3 +1,4 @@
+#include "journal_entries.hpp"
 #include "plan/host_lock.hpp"
 #include "plan/journal.hpp"
 #include "support/catch.hpp"
@@ -54,12 +55,14 @@ TEST_CASE("state lies on this host's own disks") {
                             Row{1001, "/homes/alice", nullptr, "/homes", "ext4", "/homes/alice/.local/state/sharefs"},
                             Row{1001, "/homes/alice", "/scratch/state", "/homes", "nfs4", "/scratch/state/sharefs"},
                             Row{1001, "/homes/alice", "relative", "/data", "nfs4", "/homes/alice/.local/state/sharefs"},
+                            Row{1001, "/nowhere", nullptr, "/data", "nfs4", "/var/tmp/sharefs-1001"},
                             Row{1001, "", nullptr, "/data", "nfs4", "/var/tmp/sharefs-1001"});
   const Variable variable(row.xdg);
   sys::Identity identity;
   identity.uid = row.uid;
   identity.home = row.home;
   const test::TemporaryRoot root;
+  std::filesystem::create_directories(root.path() + "/homes/alice");
   CHECK(state_directory(sys::Files(root.path()), identity, table(row.mounted_at, row.fs_type)) == row.expected);
 }
 
@@ -123,7 +126,7 @@ TEST_CASE("a name in /var/tmp that somebody else has taken is not used, and what
       ::_exit(3);
     if (directory_of(files, 54321) != chosen)
       ::_exit(4);
-    ::_exit(Journal(files, chosen).list()->empty() ? 0 : 5);
+    ::_exit(test::entries_of(Journal(files, chosen))->empty() ? 0 : 5);
   }
   int status = 0;
   ::waitpid(alice, &status, 0);

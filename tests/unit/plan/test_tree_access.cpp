@@ -286,7 +286,8 @@ TEST_CASE("SetTreeAccess under attack: links take the place of files and directo
                     tree.at("/share/link").c_str(), RENAME_EXCHANGE);
         ::renameat2(AT_FDCWD, tree.at("/share/0/file").c_str(), AT_FDCWD, tree.at("/share/0/filelink").c_str(),
                     RENAME_EXCHANGE);
-        ::link(tree.at("/victim/file").c_str(), tree.at("/share/1/planted").c_str());
+        [[maybe_unused]] const int linked =
+            ::link(tree.at("/victim/file").c_str(), tree.at("/share/1/planted").c_str());
         ::unlink(tree.at("/share/1/planted").c_str());
       }
     const auto outcome = tree.apply(tree.action());
@@ -296,4 +297,24 @@ TEST_CASE("SetTreeAccess under attack: links take the place of files and directo
     CAPTURE(outcome, back, tree.last.message);
     REQUIRE(tree.state("/victim") + tree.state("/victim/file") == victim);
   }
+}
+
+TEST_CASE("SetTreeAccess under attack: a file of root that is linked into the tree and out of it again") {
+  if (::geteuid() != 0)
+    return;
+  Shared tree;
+  tree.file("/victim/file", 0600, 0);
+  tree.directory("/share/1", 0770);
+  const auto victim = tree.state("/victim/file");
+  const pid_t attacker = ::fork();
+  if (attacker == 0)
+    for (;;) { // the file has one name most of the time, and sometimes that of the share
+      [[maybe_unused]] const int linked = ::link(tree.at("/victim/file").c_str(), tree.at("/share/1/planted").c_str());
+      ::unlink(tree.at("/share/1/planted").c_str());
+    }
+  for (int round = 0; round < 1000 && tree.state("/victim/file") == victim; ++round)
+    tree.apply(tree.action());
+  ::kill(attacker, SIGKILL);
+  ::waitpid(attacker, nullptr, 0);
+  CHECK(tree.state("/victim/file") == victim);
 }

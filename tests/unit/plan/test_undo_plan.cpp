@@ -81,7 +81,7 @@ TEST_CASE("a home that cannot be taken back does not stop the others") {
   // Once bob's is as it was, a second undo takes back the rest, and undo of both brings all of it again.
   std::filesystem::remove(root.path() + "/home/bob2");
   std::filesystem::create_symlink("/store", root.path() + "/home/bob2");
-  const auto rest = undo_plan(*journal.load(id), *journal.list());
+  const auto rest = undo_plan(*journal.load(id), *journal.undos_of(id));
   CHECK(rest.steps.size() == 3);
   const auto second = apply(rest, system, journal, {});
   CHECK(second.ok());
@@ -155,7 +155,7 @@ TEST_CASE("apply marks what was undone, and undo of undo brings it back") {
   const auto undo = [&](const std::string& id) {
     const auto entry = journal.load(id);
     REQUIRE(entry);
-    const auto report = apply(undo_plan(*entry, *journal.list()), system, journal, {});
+    const auto report = apply(undo_plan(*entry, *journal.undos_of(id)), system, journal, {});
     REQUIRE(report.ok());
     return report.journal_id;
   };

@@ -36,10 +36,10 @@ Result<std::string> with_own_mounts(const std::function<std::string()>& work) {
 }
 
 /// A FUSE file system that nobody serves hangs at `path` like a dead server.
-bool mount_hung(const std::string& path) {
+bool mount_hung(const std::string& path, const char* source = "hung") {
   const int device = ::open("/dev/fuse", O_RDWR | O_CLOEXEC);
   const std::string options = "fd=" + std::to_string(device) + ",rootmode=40000,user_id=0,group_id=0";
-  return device >= 0 && ::mount("hung", path.c_str(), "fuse", MS_NODEV, options.c_str()) == 0;
+  return device >= 0 && ::mount(source, path.c_str(), "fuse", MS_NODEV, options.c_str()) == 0;
 }
 
 void check_text(const Result<std::string>& answer, const std::string& wanted) {
@@ -180,8 +180,10 @@ TEST_CASE("entries: where a path lies is said by the given mount table") {
   CHECK(entries[0].mount == "/data");
   CHECK(entries[0].fs_type == "nfs4");
   CHECK(entries[0].shared);
+  CHECK(entries[0].lock_scope == LockScope::all_hosts);
   CHECK(entries[1].mount == "/");
   CHECK_FALSE(entries[1].shared);
+  CHECK(entries[1].lock_scope == LockScope::this_host);
 }
 
 TEST_CASE("entries: hung mounts cost one deadline together, few descriptors, and hold nobody else up") {
@@ -215,6 +217,27 @@ TEST_CASE("entries: hung mounts cost one deadline together, few descriptors, and
     return text + ", " + entries[4].detail;
   });
   check_text(answer, "together, no answer within 500.0 ms");
+}
+
+TEST_CASE("entries: a bucket that nobody serves is shared, and is not waited for") {
+  const test::TemporaryDirectory directory;
+  const auto answer = with_own_mounts([&]() -> std::string {
+    std::vector<EntryQuery> queries;
+    for (const char* source : {"mountpoint-s3", "my-bucket", "JuiceFS:vol", "/home/local"}) {
+      const auto path = directory / std::to_string(queries.size());
+      fs::create_directory(path);
+      if (!mount_hung(path, source))
+        return "no mounts";
+      queries.push_back({.path = path + "/hf/datasets"});
+    }
+    const auto table = Files().mounts();
+    std::string text;
+    for (const auto& entry : read_entries(Files(), table.value_or(MountTable()), {queries, 200ms}))
+      text +=
+          std::string(entry.hung() ? "hung " : "answered ") + entry.fs_type + (entry.shared ? " shared, " : " own, ");
+    return text;
+  });
+  check_text(answer, "hung fuse shared, hung fuse shared, hung fuse shared, hung fuse own, ");
 }
 
 TEST_CASE("files: a path that leads onto a hung mount is read with a deadline") {

@@ -195,3 +195,97 @@ TEST_CASE("which file systems several hosts share") {
   entry.fs_type = "nfsd";
   CHECK_FALSE(is_nfs(entry));
 }
+
+TEST_CASE("FUSE file systems whose files lie elsewhere are shared, by what each really shows in mountinfo") {
+  struct Row {
+    const char* type;
+    const char* source;
+    bool shared;
+  };
+  for (const Row& row : {
+           Row{"fuse", "mountpoint-s3", true},
+           Row{"fuse", "blobfuse2", true},
+           Row{"fuse.blobfuse2", "blobfuse2", true},
+           Row{"fuse.gcsfuse", "my-bucket", true},
+           Row{"fuse", "my-bucket", true}, // goofys
+           Row{"fuse", "my-bucket:prefix", true},
+           Row{"fuse.geesefs", "my-bucket", true},
+           Row{"fuse.rclone", "remote:dir", true},
+           Row{"fuse", "remote:dir", true},
+           Row{"fuse.s3fs", "s3fs", true},
+           Row{"fuse", "s3fs", true},
+           Row{"fuse.juicefs", "JuiceFS:vol", true},
+           Row{"fuse", "JuiceFS:vol", true},
+           Row{"fuse.alluxio-fuse", "alluxio-fuse", true},
+           Row{"fuse", "alluxio-fuse", true},
+           Row{"fuse.daos", "dfuse", true},
+           Row{"fuse", "https://cloud.example/dav/", true}, // davfs2
+           Row{"fuse.other", "s3://bucket/", true},
+           Row{"fuse", "s3fs#bucket", true}, // fstab
+           Row{"mount-s3", "s3://bucket/", true},
+           Row{"fuseblk", "/dev/sda1", false}, // ntfs-3g
+           Row{"fuse", "/dev/fuse", false},    // portals
+           Row{"fuse", "/home/a", false},      // bindfs
+           Row{"fuse", "encfs#/home/a", false},
+           Row{"fuse", "Memory", false}, // fusepy: a class
+           Row{"fuse", "none", false},
+           Row{"fuse", "", false},
+           Row{"fuse.mergerfs", "a:b", false},
+           Row{"fuse.gvfsd-fuse", "gvfsd-fuse", false},
+           Row{"fuse.fuse-overlayfs", "fuse-overlayfs", false},
+           Row{"fuse.squashfuse", "/data/image.sif", false},
+           Row{"fuse.lxcfs", "lxcfs", false},
+           Row{"fusectl", "fusectl", false},
+           Row{"fusectl", "none", false},
+           Row{"ext4", "nfs:/x", false},
+       }) {
+    INFO(row.type << " " << row.source);
+    CHECK(is_shared(row.type, row.source) == row.shared);
+  }
+}
+
+TEST_CASE("whom flock excludes is said by the options in force") {
+  struct Row {
+    const char* type;
+    const char* options;
+    LockScope scope;
+  };
+  using enum LockScope;
+  for (const Row& row : {
+           Row{"nfs4", "rw,relatime,vers=4.2,hard,local_lock=none,addr=10.0.0.1", all_hosts},
+           Row{"nfs", "rw,vers=4.1", all_hosts},
+           Row{"nfs", "rw,relatime,vers=3,hard,mountproto=udp,local_lock=none,addr=10.0.0.1", all_hosts},
+           Row{"nfs", "rw,vers=3,local_lock=posix", all_hosts},
+           Row{"nfs", "rw,vers=3,soft,nolock,local_lock=all", this_host},
+           Row{"nfs", "rw,vers=3,nolock", this_host}, // before 2.6.37
+           Row{"nfs", "rw,vers=3,local_lock=flock", this_host},
+           Row{"nfs", "rw,vers=3,local_lock=all", this_host},
+           Row{"nfs", "rw", unknown},
+           Row{"lustre", "rw,flock,lazystatfs", all_hosts},
+           Row{"lustre", "rw,localflock", this_host},
+           Row{"lustre", "rw,noflock", unknown},
+           Row{"lustre", "rw", unknown},
+           Row{"ceph", "rw,name=admin", all_hosts},
+           Row{"cifs", "rw,vers=3.1.1,nobrl", this_host},
+           Row{"cifs", "rw,vers=3.1.1", unknown},
+           Row{"ocfs2", "rw,localflocks", this_host},
+           Row{"ocfs2", "rw", all_hosts},
+           Row{"fuse.juicefs", "rw", all_hosts},
+           Row{"gpfs", "rw", unknown},
+           Row{"beegfs", "rw", unknown},
+           Row{"gfs2", "rw", unknown},
+           Row{"9p", "rw", unknown},
+           Row{"virtiofs", "rw", unknown},
+           Row{"fuse.sshfs", "rw", unknown},
+           Row{"fuse", "rw", unknown},
+           Row{"autofs", "rw", unknown},
+           Row{"ext4", "rw", this_host},
+           Row{"tmpfs", "rw", this_host},
+       }) {
+    INFO(row.type << " " << row.options);
+    MountEntry mount;
+    mount.fs_type = row.type;
+    mount.super_options = row.options;
+    CHECK(to_string(lock_scope(mount)) == std::string(to_string(row.scope)));
+  }
+}

@@ -105,7 +105,7 @@ TEST_CASE("everything else ends the child") {
       Row{"code in memory",
           [] { ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); }},
       Row{"memory as code", [] { ::mprotect(reinterpret_cast<void*>(0x10000), 4096, PROT_EXEC); }},
-      Row{"ids", [] { (void)::setuid(0); }});
+      Row{"ids", [] { [[maybe_unused]] const int error = ::setuid(0); }});
   INFO(row.name);
   const Ending ending = run_walled(row.work);
   CHECK(ending.text.empty());

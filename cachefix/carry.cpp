@@ -1,0 +1,266 @@
+// How a variable reaches the program: through launchers that empty the environment, and to other hosts.
+#include "cachefix/hosts.hpp"
+
+#include "base/path.hpp"
+#include "base/text.hpp"
+
+#include <algorithm>
+#include <cctype>
+
+namespace sharefs::cachefix {
+namespace {
+
+// Spellings that only one of the two takes; both have -bind-to, -map-by, -host and -hostfile.
+constexpr std::string_view k_open_mpi_options = "-x -mca -gmca -allow-run-as-root -pernode -N -npernode";
+constexpr std::string_view k_mpich_options =
+    "-genv -genvall -genvnone -genvlist -env -ppn -perhost -hosts -f -iface -rmk -launcher -bootstrap";
+constexpr std::string_view k_mpich_cuts = "-genvnone -envnone -genvlist -envlist";
+
+enum class Mpi { open_mpi, mpich, unknown };
+
+/// Is one of the options given, in this very spelling?
+bool is_spelled(const Launch& launch, const ChainLink& link, std::string_view names) {
+  return std::any_of(link.options.given.begin(), link.options.given.end(), [&](const GivenOption& option) {
+    const std::string& word = launch.argv[option.index];
+    return is_listed(word.starts_with("--") ? word.substr(1) : word, names);
+  });
+}
+
+bool has_option(const ChainLink& link, std::string_view names) {
+  return std::any_of(link.options.given.begin(), link.options.given.end(),
+                     [&](const GivenOption& option) { return is_listed(option.name, names); });
+}
+
+bool has_meaning(const ChainLink& link, Means means) {
+  return std::any_of(link.options.given.begin(), link.options.given.end(),
+                     [means](const GivenOption& option) { return option.means == means; });
+}
+
+Mpi flavour_of_name(std::string_view name) {
+  for (const std::string_view part : {"openmpi", "orterun", "prterun", "open-mpi"})
+    if (name.find(part) != std::string_view::npos)
+      return Mpi::open_mpi;
+  for (const std::string_view part : {"mpich", "hydra", "intel"})
+    if (name.find(part) != std::string_view::npos)
+      return Mpi::mpich;
+  return Mpi::unknown;
+}
+
+/// Which mpirun this is, by its name, its options, or what /usr/bin/mpirun is a link to.
+Mpi flavour_of(const Launch& launch, const Program& program, const ChainLink& link) {
+  const std::string& word = launch.argv[link.index];
+  if (const Mpi by_name = flavour_of_name(word); by_name != Mpi::unknown)
+    return by_name;
+  if (is_spelled(launch, link, k_open_mpi_options))
+    return Mpi::open_mpi;
+  if (is_spelled(launch, link, k_mpich_options))
+    return Mpi::mpich;
+  std::vector<std::string> candidates;
+  if (word.find('/') != std::string::npos) {
+    if (auto path = launch.absolute(program, word)) // a URL is none
+      candidates.push_back(*std::move(path));
+  } else {
+    for (const std::string& directory :
+         split(launch.variable(program, "PATH").value_or("/usr/local/bin:/usr/bin:/bin"), ':'))
+      if (directory.starts_with('/'))
+        candidates.push_back(join_path(directory, word));
+  }
+  launch.stakes.expect(candidates);
+  for (const std::string& path : candidates)
+    if (const sys::Entry& place = launch.stakes.place(path);
+        place.kind == sys::EntryKind::file || place.kind == sys::EntryKind::other)
+      return flavour_of_name(place.resolved);
+  return Mpi::unknown;
+}
+
+enum class Need {
+  nothing,      ///< the environment passes
+  env_words,    ///< NAME=value in front of env's command
+  env_options,  ///< -e NAME=value
+  export_list,  ///< ,NAME=value behind --export=...
+  x_options,    ///< -x NAME=value
+  genv_options, ///< -genv NAME value
+  env_file,     ///< DS_ENV_FILE
+  impossible,
+};
+
+/// A list as of srun --export.
+bool exports_all(const std::string& list) {
+  const auto parts = split(list, ',');
+  return std::find(parts.begin(), parts.end(), "ALL") != parts.end();
+}
+
+bool names_variables(const std::string& list) {
+  const auto parts = split(list, ',');
+  return std::any_of(parts.begin(), parts.end(),
+                     [](const std::string& part) { return part != "NONE" && part != "NIL" && !part.empty(); });
+}
+
+/// What one launcher needs so that a variable passes it.
+Need need_of(const Launch& launch, const Program& program, const ChainLink& link) {
+  const Launcher& launcher = *link.launcher;
+  if (launcher.carries == Carries::no)
+    return Need::impossible;
+  if (launcher.carries == Carries::deepspeed)
+    return !names_hosts(launch, link) ? Need::nothing : launch.setting.can_write ? Need::env_file : Need::impossible;
+  if (launcher.carries == Carries::mpi) {
+    switch (flavour_of(launch, program, link)) {
+    case Mpi::open_mpi:
+      return Need::x_options;
+    case Mpi::mpich:
+      return has_option(link, k_mpich_cuts) ? Need::genv_options : Need::nothing;
+    case Mpi::unknown:
+      return names_hosts(launch, link) ? Need::impossible : Need::nothing;
+    }
+  }
+  if (launcher.assignments)
+    return has_meaning(link, Means::clear) || has_meaning(link, Means::unset) ? Need::env_words : Need::nothing;
+  if (has_meaning(link, Means::clear))
+    return Need::env_options;
+  for (auto option = link.options.given.rbegin(); option != link.options.given.rend(); ++option)
+    if (option->means == Means::assign_list)
+      return exports_all(option->value)       ? Need::nothing
+             : names_variables(option->value) ? Need::export_list
+                                              : Need::impossible;
+  if (!launcher.export_variable.empty())
+    if (const auto list = launch.variable(program, launcher.export_variable); list && !exports_all(*list))
+      return Need::impossible;
+  return Need::nothing;
+}
+
+Decision carried(const ChainLink& link, const std::string& flag, const std::string& name, const std::string& value) {
+  Decision decision;
+  decision.action = Action::set;
+  decision.flag = flag;
+  decision.to = name + "=" + value;
+  decision.rule = "propagate." + link.name;
+  decision.reason = "so that " + name + " passes " + link.name;
+  return decision;
+}
+
+Decision carry_one(const Launch& launch, const ChainLink& link, Need need, const std::string& name,
+                   const std::string& value) {
+  const std::string pair = name + "=" + value;
+  Decision decision = carried(link, link.name, name, value);
+  const auto insert = [&decision](std::size_t at, std::vector<std::string> words) {
+    if (words.size() > 1)
+      decision.flag = words.front();
+    decision.edits.push_back({at, false, 0, 0, "", std::move(words)});
+  };
+  if (need == Need::env_words)
+    insert(link.tail_begin, {pair});
+  else if (need == Need::env_options)
+    insert(link.options_begin, {"-e", pair});
+  else if (need == Need::genv_options)
+    insert(link.options_begin, {"-genv", name, value});
+  else if (need == Need::x_options)
+    for (const std::size_t context : link.contexts) // of each command between `:` for itself
+      insert(context, {"-x", pair});
+  else if (need == Need::export_list)
+    for (auto option = link.options.given.rbegin(); option != link.options.given.rend(); ++option)
+      if (option->means == Means::assign_list) {
+        const std::size_t end = launch.argv[option->value_index].size();
+        decision.flag = option->name;
+        decision.index = option->value_index;
+        decision.edits = {{option->value_index, false, end, end, "," + pair}};
+        break;
+      }
+  return decision;
+}
+
+/// The lines of the files that deepspeed would read, in its order, and ours behind them: the last of a name counts.
+std::string merged_env_file(const Launch& launch, const Program& program, const Decisions& variables) {
+  const std::string name = launch.variable(program, "DS_ENV_FILE").value_or(".deepspeed_env");
+  std::vector<std::string> paths;
+  if (name.starts_with('/'))
+    paths = {name};
+  else
+    paths = {join_path(launch.home(program), name), join_path(program.directory, name)};
+  paths.erase(std::unique(paths.begin(), paths.end()), paths.end());
+  std::string merged;
+  for (const std::string& path : paths) {
+    merged += launch.stakes.text(path).value_or("");
+    if (!merged.empty() && merged.back() != '\n')
+      merged += '\n';
+  }
+  for (const Decision& one : variables)
+    merged += one.flag + "=" + one.to.value_or("") + "\n";
+  return merged;
+}
+
+void write_env_file(const Launch& launch, const Program& program, const ChainLink& link, const Decisions& variables,
+                    Decisions& out) {
+  const std::string& root = launch.stakes.local().directory;
+  if (root.empty())
+    return;
+  const std::string content = merged_env_file(launch, program, variables);
+  // Named by its content: a job that is just being started never finds the lines of another in its file.
+  const std::string path = root + "/deepspeed_env-" + key_of(content);
+  Decision file;
+  file.action = Action::set;
+  file.kind = ChangeKind::file;
+  file.flag = path;
+  file.to = path;
+  file.rule = "propagate." + link.name;
+  file.reason = "deepspeed hands only the variables of this file to the other nodes; the lines of your "
+                ".deepspeed_env files are in it";
+  file.copy = FileCopy{path, content};
+  out.push_back(std::move(file));
+  if (auto set = set_variable(launch, program, "DS_ENV_FILE", path)) {
+    set->rule = "propagate." + link.name;
+    set->reason = "names the file with the variables for the other nodes";
+    out.push_back(*std::move(set));
+  }
+}
+
+} // namespace
+
+bool is_plain_value(const std::string& value) {
+  return std::all_of(value.begin(), value.end(), [](unsigned char c) {
+    return c < 128 && (std::isalnum(c) != 0 || c == '_' || c == '.' || c == '/' || c == '-' || c == '+' || c == '@');
+  });
+}
+
+bool can_carry(const Launch& launch, const Program& program) {
+  return std::none_of(program.chain.begin(), program.chain.end(), [&](std::size_t number) {
+    return need_of(launch, program, launch.walk.chain[number]) == Need::impossible;
+  });
+}
+
+Decisions carry(const Launch& launch, const Decisions& decided) {
+  Decisions variables; // each once, by name; what `set` means for one program it means for all on one command line
+  for (const Decision& one : decided)
+    if (one.variable &&
+        std::none_of(variables.begin(), variables.end(), [&](const Decision& known) { return known.flag == one.flag; }))
+      variables.push_back(one);
+  std::sort(variables.begin(), variables.end(), [](const Decision& a, const Decision& b) { return a.flag < b.flag; });
+  Decisions out;
+  std::vector<std::size_t> done;
+  for (const Program& program : launch.walk.programs)
+    for (const std::size_t number : program.chain) {
+      if (variables.empty() || std::find(done.begin(), done.end(), number) != done.end())
+        continue;
+      done.push_back(number);
+      const ChainLink& link = launch.walk.chain[number];
+      const Need need = need_of(launch, program, link);
+      if (need == Need::nothing)
+        continue;
+      if (need == Need::impossible)
+        out.push_back(warning(Severity::warning, "SF407", link.name,
+                              "it does not hand variables on, so caches that variables name stay on the share there",
+                              "set them there, or put `sharefs run --` behind it"));
+      else if (need == Need::env_file)
+        write_env_file(launch, program, link, variables, out);
+      else
+        for (const Decision& one : variables)
+          if (is_plain_value(*one.to))
+            out.push_back(carry_one(launch, link, need, one.flag, *one.to));
+          else
+            out.push_back(warning(Severity::warning, "SF407", one.flag,
+                                  "its value has characters that " + link.name + " would change",
+                                  "use a path of letters, digits and `_./-`"));
+    }
+  return out;
+}
+
+} // namespace sharefs::cachefix

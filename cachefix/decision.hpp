@@ -1,0 +1,78 @@
+#pragma once
+// What is decided about one cache, with its reason and all that it takes. Values; a launch is a list of them.
+#include "base/argv.hpp"
+#include "base/diagnosis.hpp"
+#include "cachefix/rules/rules.hpp"
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace sharefs::cachefix {
+
+enum class ChangeKind { argument, environment, file };
+enum class Action { leave, rewrite, drop, set, warn };
+const char* to_string(ChangeKind kind);
+const char* to_string(Action action);
+
+/// One change of a command line. Places are those of the original words, so the order of edits does not matter.
+struct Edit {
+  std::size_t word = 0;
+  bool whole = false;             ///< the word goes
+  std::size_t begin = 0, end = 0; ///< else its bytes [begin, end) become `text`; an empty place is an insertion
+  std::string text;
+  std::vector<std::string> words = {}; ///< in front of the word
+  friend bool operator==(const Edit&, const Edit&) = default;
+};
+
+/// A symbolic link to make in a node-local directory, so that models on the share are found there.
+struct ModelLink {
+  std::string path, target;
+  friend bool operator==(const ModelLink&, const ModelLink&) = default;
+};
+
+/// A changed copy of a file, for programs that read their caches' places from one.
+struct FileCopy {
+  std::string path, content;
+  std::string original = {}; ///< as the command line has it; what is used again where the copy cannot be made
+  friend bool operator==(const FileCopy&, const FileCopy&) = default;
+};
+
+struct Decision {
+  Action action = Action::leave;
+  ChangeKind kind = ChangeKind::argument;
+  std::string flag;                 ///< as it stands in the command line, or the variable's name, or the file
+  std::optional<std::size_t> index; ///< of the word with the value, in the original argv
+  std::optional<std::string> from, to;
+  CacheClass cache_class = CacheClass::node_local;
+  std::string rule, reason;
+  bool variable = false; ///< set: `flag` is a variable of the program's environment, `to` its value
+  bool implied = false;  ///< nobody named this cache: it is a default below a shared directory
+  std::vector<Edit> edits = {};
+  std::string directory = {};  ///< a node-local one to make (0700) before the program starts
+  std::string stands_for = {}; ///< the shared path that `directory` stands for
+  std::vector<ModelLink> links = {};
+  std::optional<FileCopy> copy = {};
+  std::optional<Diagnosis> diagnosis = {}; ///< of `warn`
+
+  [[nodiscard]] bool is_change() const { return action != Action::leave && action != Action::warn; }
+  friend bool operator==(const Decision&, const Decision&) = default;
+};
+using Decisions = std::vector<Decision>;
+
+Decision warning(Severity severity, std::string code, const std::string& subject, std::string message,
+                 std::string hint = {});
+
+/// What becomes of one word.
+struct WordChange {
+  std::vector<std::string> before; ///< new words in front of it
+  bool gone = false;
+  std::optional<std::string> text; ///< its new text
+};
+/// By word; argv.size() stands for the end. Of two edits that overlap the first counts.
+std::map<std::size_t, WordChange> word_changes(const Argv& argv, const Decisions& decisions);
+/// The words after all edits of all decisions.
+Argv edited(const Argv& argv, const Decisions& decisions);
+
+} // namespace sharefs::cachefix

@@ -1,0 +1,56 @@
+#pragma once
+// Options of a program that name caches: where they stand, among its arguments or in files that they name. Internal to
+// the heart.
+#include "cachefix/launch.hpp"
+
+namespace sharefs::cachefix {
+
+/// Where the value of a flag stands, which decides how it is changed.
+enum class Spot {
+  word,     ///< `--key value`, `--key=value`
+  pair,     ///< `key=value`: may stand against a value in a file
+  file,     ///< in a file that is read besides: an override goes into the command line
+  document, ///< in the file that is read instead of a command line: a changed copy takes its place
+};
+
+/// One flag of a program, among its arguments or in a file that they name.
+struct Occurrence {
+  Spot spot = Spot::word;
+  std::string flag;            ///< as spelled, without `=value`
+  std::size_t name_index = 0;  ///< of the word with the flag, or with the file's name
+  std::size_t value_index = 0; ///< of the word with the value, or with the file's name
+  std::size_t value_begin = 0; ///< offset of the value in that word
+  std::string value;
+  AppliedRule rule;
+  std::size_t insert_at = 0;  ///< file: the override goes in front of this word
+  std::string override_start; ///< file: `key=`, to which the value is attached, or `--key`, which it follows
+  std::string file;           ///< document: the path of the original
+  std::string derived;        ///< another setting that is made of this one: `local_run_dir: ${cache_dir}/run`
+};
+using Occurrences = std::vector<const Occurrence*>;
+
+/// All options among argv[begin, end) that have a value, `--key value` and `--key=value`, in their order; without a
+/// rule yet.
+std::vector<Occurrence> read_flags(const Argv& argv, std::size_t begin, std::size_t end);
+/// `key=value` and `a.b.key=value` among the arguments, as occurrences of the flag `--key`.
+std::vector<Occurrence> find_overrides(const Launch& launch, const Program& program, const Framework* framework);
+/// The caches that files name which this program reads: LLaMA-Factory YAML with key=value, HfArgumentParser JSON and
+/// YAML, `<script>.args`, `@file`, axolotl's YAML, Hydra's files. What cannot be changed safely is said in `out`.
+std::vector<Occurrence> find_in_files(const Launch& launch, const Program& program, const Framework* framework,
+                                      Decisions& out);
+/// Where LLaMA-Factory's `data_shared_file_system` is set to true: then one node builds the datasets for all, and the
+/// others would wait for what never comes on their own disks.
+std::optional<Occurrence> find_shared_file_system(const Launch& launch, const Program& program,
+                                                  const Framework* framework);
+/// A copy of the document of an occurrence with another value, or without the key; the program gets the copy. The
+/// original is never edited. nullopt: there is no directory where its user may write and its nodes can read.
+std::optional<Decision> changed_copy(const Launch& launch, const Program& program, const Occurrence& one,
+                                     const std::optional<std::string>& value);
+/// One flag whose last occurrence lies at a shared path: what is at stake, and so which way it is taken off there.
+Verdict judge_flag(const Launch& launch, const Program& program, const Occurrences& all, const std::string& path);
+/// One flag with all its occurrences; the last is the one that counts for argparse. `built_once`: the setting by which
+/// one node builds the datasets for all.
+Decisions decide_flag(const Launch& launch, const Program& program, const Occurrences& all,
+                      const std::optional<Occurrence>& built_once);
+
+} // namespace sharefs::cachefix

@@ -1,0 +1,199 @@
+#include "cachefix/launch.hpp"
+
+#include "base/path.hpp"
+#include "base/text.hpp"
+#include "cachefix/shell/shell.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <cstdint>
+
+namespace sharefs::cachefix {
+namespace {
+
+constexpr std::string_view k_tools =
+    "cd export set source . echo printf test [ [[ true false : exit return shift ulimit umask unset read wait "
+    "trap eval local declare pushd popd module ml mkdir rm cp mv ln ls cat sleep date hostname chmod touch tee "
+    "grep sed awk which conda mamba deactivate activate nvidia-smi head tail wc sort tr cut basename dirname "
+    "scontrol kill sync df du squeue sinfo scancel sacct sstat rsync tar unzip gzip gunzip zstd curl wget git "
+    "seq stat chown realpath readlink mktemp nproc free uname id whoami printenv ps pgrep pkill jobs let typeset "
+    "readonly alias shopt getopts pip pip3 pip3* pipx twine type hash times yes clear lfs ip ifconfig ping";
+
+std::optional<std::string> last_assigned(const Program& program, std::string_view name) {
+  for (auto it = program.assigned.rbegin(); it != program.assigned.rend(); ++it)
+    if (it->name == name)
+      return it->value;
+  return std::nullopt;
+}
+
+/// As datasets/config.py and huggingface_hub/constants.py read a switch.
+bool is_on(const std::optional<std::string>& value) {
+  std::string text = value.value_or("");
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::toupper(c); });
+  return text == "1" || text == "ON" || text == "YES" || text == "TRUE";
+}
+
+bool is_python_start(const std::string& start) {
+  return start.starts_with("#!") && start.substr(0, start.find('\n')).find("python") != std::string::npos;
+}
+
+} // namespace
+
+std::string key_of(const std::string& text) {
+  // FNV-1a, 64 bits: short, and the same on every node and in every version.
+  std::uint64_t hash = 14695981039346656037ULL;
+  for (const char c : text) {
+    hash ^= static_cast<unsigned char>(c);
+    hash *= 1099511628211ULL;
+  }
+  static constexpr char k_digits[] = "0123456789abcdef";
+  std::string out;
+  for (int i = 0; i < 12; ++i, hash >>= 4U)
+    out += k_digits[hash & 15U];
+  return out;
+}
+
+std::string cache_key(const std::string& shared_path) {
+  return key_of(normalize_path(shared_path));
+}
+
+std::string shown(std::string text) {
+  std::replace(text.begin(), text.end(), k_unknown_part, '$');
+  return text;
+}
+
+bool is_unknown(std::string_view text) {
+  return text.find(k_unknown_part) != std::string_view::npos;
+}
+
+bool is_plain_tool(std::string_view program) {
+  return is_listed(base_name(program), k_tools);
+}
+
+std::optional<std::string> Launch::variable(const Program& program, std::string_view name) const {
+  std::optional<std::string> value = last_assigned(program, name);
+  const bool taken_away =
+      program.cleared || std::find(program.unset.begin(), program.unset.end(), name) != program.unset.end();
+  if (!value && !taken_away)
+    for (const std::string& entry : setting.environment)
+      if (entry.size() > name.size() && entry[name.size()] == '=' && entry.starts_with(name)) {
+        value = entry.substr(name.size() + 1);
+        break; // getenv(3) takes the first
+      }
+  return value && !value->empty() ? value : std::nullopt;
+}
+
+std::string Launch::home(const Program& program) const {
+  const auto home = variable(program, "HOME");
+  return home && home->starts_with('/') ? *home : setting.home;
+}
+
+std::optional<std::string> Launch::absolute(const Program& program, const std::string& value) const {
+  if (value.empty() || value.find("://") != std::string::npos || value.find('\0') != std::string::npos ||
+      is_unknown(value))
+    return std::nullopt;
+  if (value.front() == '/')
+    return value;
+  if (value == "~" || value.starts_with("~/")) {
+    const std::string base = home(program);
+    return base.empty() ? std::nullopt : std::optional<std::string>(base + value.substr(1));
+  }
+  if (is_unknown(program.directory))
+    return std::nullopt;
+  return program.directory == "/" ? "/" + value : program.directory + "/" + value;
+}
+
+std::optional<std::string> Launch::script_path(const Program& program) const {
+  const bool script = program.python && program.kind == ProgramKind::file;
+  return script ? absolute(program, program.name) : std::nullopt;
+}
+
+const SourceFacts& Launch::source(const Program& program) const {
+  static const SourceFacts k_none;
+  const auto path = script_path(program);
+  return path && stakes.any_shared() ? stakes.source(*path) : k_none;
+}
+
+std::string Launch::local_for(const std::string& shared_path) const {
+  const std::string& root = stakes.local().directory;
+  return root.empty() ? root : root + "/" + cache_key(shared_path);
+}
+
+bool Launch::is_offline(const Program& program, std::string_view cache) const {
+  if (cache == "HF_MODULES_CACHE" && is_on(variable(program, "HF_EVALUATE_OFFLINE"))) // evaluate/config.py
+    return true;
+  if (const auto own = variable(program, "HF_DATASETS_OFFLINE"))
+    return is_on(own);
+  return is_on(variable(program, "HF_HUB_OFFLINE")) || is_on(variable(program, "TRANSFORMERS_OFFLINE"));
+}
+
+bool Launch::reads_caches(const Program& program) const {
+  if (program.python)
+    return true;
+  if (program.kind != ProgramKind::program || is_plain_tool(program.name))
+    return false;
+  if (is_listed(base_name(program.name), python_programs()) ||
+      std::any_of(program.chain.begin(), program.chain.end(), [&](std::size_t number) {
+        const Tail tail = walk.chain[number].launcher->tail;
+        return tail == Tail::script || tail == Tail::itself;
+      }))
+    return true;
+  // A console script of an environment: its first line names the interpreter.
+  if (program.name.find('/') != std::string::npos) {
+    const auto path = absolute(program, program.name);
+    return path && is_python_start(stakes.start(*path));
+  }
+  for (const std::string& directory : split(variable(program, "PATH").value_or(""), ':'))
+    if (directory.starts_with('/'))
+      if (const std::string& start = stakes.start(join_path(directory, program.name)); !start.empty())
+        return is_python_start(start);
+  return false;
+}
+
+Decision keep(std::string flag, std::optional<std::size_t> index, std::string value, CacheClass cache_class,
+              std::string reason) {
+  Decision decision;
+  decision.flag = std::move(flag);
+  decision.index = index;
+  decision.from = std::move(value);
+  decision.cache_class = cache_class;
+  decision.reason = std::move(reason);
+  return decision;
+}
+
+void rest_on(Decision& decision, const std::string& directory, const std::string& shared_path) {
+  decision.directory = directory;
+  decision.stands_for = normalize_path(shared_path);
+}
+
+std::optional<Decision> set_variable(const Launch& launch, const Program& program, const std::string& name,
+                                     const std::string& value, bool own) {
+  Decision decision;
+  decision.flag = name;
+  decision.from = launch.variable(program, name);
+  decision.to = value;
+  if (decision.from == value)
+    return std::nullopt;
+  for (auto it = program.assigned.rbegin(); it != program.assigned.rend(); ++it) {
+    if (it->name != name)
+      continue;
+    decision.action = Action::rewrite;
+    decision.index = it->index;
+    decision.from = it->value;
+    decision.edits = {{it->index, false, it->value_begin, it->value_begin + it->value.size(), value}};
+    return decision;
+  }
+  decision.action = Action::set;
+  decision.variable = true;
+  const Setting& setting = launch.setting;
+  const bool around =
+      !setting.in_text || (setting.outside && !setting.assigned.contains(name) && (setting.alone || !own));
+  if (around) {
+    decision.kind = ChangeKind::environment;
+  } else {
+    decision.edits = {{0, false, 0, 0, "", {name + "=" + value}}}; // in front of the command, whatever it begins with
+  }
+  return decision;
+}
+
+} // namespace sharefs::cachefix

@@ -1,0 +1,119 @@
+#pragma once
+// One command line under judgement: its words, what is around it, and whom to ask. Internal to the heart.
+#include "cachefix/sanitize.hpp"
+
+#include <set>
+
+namespace sharefs::cachefix {
+
+/// What the datasets library only reads where it is told to stay offline, and what tells it.
+inline constexpr std::string_view k_read_offline = "HF_DATASETS_* HF_MODULES_CACHE HF_METRICS_CACHE HF_EVALUATE_CACHE";
+inline constexpr const char* k_offline_switches[] = {"HF_DATASETS_OFFLINE", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE",
+                                                     "HF_EVALUATE_OFFLINE"};
+
+/// What a command is started in: what commands in front of it made of the environment, and what can be done for it.
+struct Setting {
+  std::vector<std::string> environment; ///< NAME=value; with k_unknown_part in a value that is not known
+  std::string directory;
+  std::string home;               ///< by passwd
+  bool in_text = false;           ///< it stands in shell text: `NAME=value` can be put in front of it
+  bool editable = true;           ///< false: the text is only reported on
+  bool outside = true;            ///< a variable that is set around the text reaches the text
+  bool alone = true;              ///< and no other program in it that would see what is meant for this one
+  bool can_write = true;          ///< false: nothing may rest on a new file or link (a script that runs later)
+  bool elsewhere = false;         ///< it runs on other hosts, too
+  bool unknown_nodes = false;     ///< on hosts that are not known now
+  std::set<std::string> assigned; ///< variables that the text assigns: what is set around it is overridden
+  int depth = 0;                  ///< of shell text inside of shell text
+};
+
+struct Found {
+  Walk walk;
+  std::vector<ScriptFound> scripts;
+  Decisions decisions;
+};
+
+struct Launch {
+  const Argv& argv;
+  const Walk& walk;
+  const Setting& setting;
+  Stakes& stakes;
+  const Rules& rules;
+
+  /// The value of a variable as the program will see it; nullopt: not set or empty.
+  [[nodiscard]] std::optional<std::string> variable(const Program& program, std::string_view name) const;
+  [[nodiscard]] std::string home(const Program& program) const;
+  /// A value as the program would resolve it: `~`, relative to its working directory; nullopt if it is no path (empty,
+  /// a URL) or not known. `..` stays: it is resolved through links.
+  [[nodiscard]] std::optional<std::string> absolute(const Program& program, const std::string& value) const;
+  /// The program's own file: a script that an interpreter runs.
+  [[nodiscard]] std::optional<std::string> script_path(const Program& program) const;
+  /// What its source shows, where it has one; `parsed` is false otherwise.
+  [[nodiscard]] const SourceFacts& source(const Program& program) const;
+  /// The node-local directory for a shared path; empty: there is none.
+  [[nodiscard]] std::string local_for(const std::string& shared_path) const;
+  /// Is the datasets library told to stay offline? Then a complete dataset is only read. evaluate has a switch of its
+  /// own; it keeps code in HF_MODULES_CACHE.
+  [[nodiscard]] bool is_offline(const Program& program, std::string_view cache = {}) const;
+  /// Will it read the variables that say where caches are? Python does, and what starts Python.
+  [[nodiscard]] bool reads_caches(const Program& program) const;
+};
+
+/// The heart: all that is decided about one command line. It asks `stakes`, and changes nothing.
+Found decide(const Argv& argv, const Setting& setting, Stakes& stakes, const Rules& rules);
+
+// Its parts.
+Decisions decide_flags(const Launch& launch, const Program& program, const Framework* framework);
+/// `so_far`: what was decided about the flags of the same program; a variable that it sets is not judged again.
+Decisions decide_variables(const Launch& launch, const Program& program, const Framework* framework,
+                           const Decisions& so_far);
+/// nullopt: it is no shell text, or cannot be read. `so_far`: what was decided about the words in front of it.
+std::optional<Decisions> decide_shell(const Launch& launch, const Program& program, const Decisions& so_far,
+                                      std::vector<ScriptFound>& scripts);
+/// The decisions with what they come to: the words, the environment, what is to be made first.
+Sanitized assemble(const Argv& argv, Decisions decisions, Stakes& stakes);
+enum class Way { leave, in_place, drop };
+
+/// What is at stake, and so what is done.
+struct Verdict {
+  Way way = Way::leave;
+  std::string why;     ///< why it is left, or what is known of it; empty: the rule's own reason
+  bool models = false; ///< it may hold models too
+  std::optional<Decision> says = {};
+};
+/// Where nobody destroys anything at `path`: `offline` what is complete is only read; or caches.when is racy, and locks
+/// exclude (`locked`: they are used). nullopt: nothing says so.
+std::optional<Verdict> stays_safely(const Launch& launch, const std::string& name, const std::string& path,
+                                    bool offline, bool locked = true);
+/// Says that there is nowhere to move caches to.
+Decision no_local_directory(const Launch& launch, Severity severity);
+/// Says what lies in a shared cache from which the program is moved to `local`.
+Decisions report_cache(const Launch& launch, const std::string& path, const std::string& local);
+/// What it takes so that the variables that were set reach the programs: words for env, srun, mpirun and micromamba, a
+/// file for deepspeed.
+Decisions carry(const Launch& launch, const Decisions& decided);
+
+/// Gives the program a variable: in the word that assigns it, in front of the command, or in the environment. Nothing
+/// if it has that value. `own`: no other program may see it.
+std::optional<Decision> set_variable(const Launch& launch, const Program& program, const std::string& name,
+                                     const std::string& value, bool own = false);
+Decision keep(std::string flag, std::optional<std::size_t> index, std::string value, CacheClass cache_class,
+              std::string reason);
+/// `decision` gets its node-local directory.
+void rest_on(Decision& decision, const std::string& directory, const std::string& shared_path);
+
+/// Is this program on nodes that are not known now? By srun, and mpirun in an allocation, without a list of hosts.
+bool on_unknown_nodes(const Launch& launch, const ChainLink& link);
+/// Does it (also) run on hosts where sharefs is not?
+bool runs_elsewhere(const Launch& launch, const Program& program);
+/// Can variables be made to reach the program on every host?
+bool can_carry(const Launch& launch, const Program& program);
+/// True if a value can stand in .deepspeed_env, -x and --export lists as it is.
+bool is_plain_value(const std::string& value);
+/// `$NAME` where an expansion is not known.
+std::string shown(std::string text);
+bool is_unknown(std::string_view text);
+/// Builtins of a shell, and tools that read none of the variables that say where caches are.
+bool is_plain_tool(std::string_view program);
+
+} // namespace sharefs::cachefix

@@ -1,0 +1,184 @@
+#pragma once
+// Launchers as a table: what starts a training program, where its own options end, and what it hands on. A launcher is
+// a row of cachefix/launchers/rows_*.cpp; options.cpp reads its options, walk.cpp follows the rows down to the user's
+// program.
+#include "base/argv.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sharefs::cachefix {
+
+/// How a launcher reads its command line. All of them stop at the first word that is no option.
+enum class Syntax {
+  argparse,    ///< Python: `--opt v`, `--opt=v`, unique prefixes of long options, `-ov`
+  exact,       ///< argparse with allow_abbrev=False, click, clap: no prefixes
+  getopt,      ///< GNU getopt_long with "+": prefixes, clusters of short options, a value may start with `-`
+  pflag,       ///< Go: no prefixes, clusters, `--flag=true`
+  single_dash, ///< MPI: `-np 4` and `--np 4` are one option, no clusters, no `=`
+};
+
+/// What stands behind the options.
+enum class Tail {
+  command,  ///< a program and its arguments
+  script,   ///< a Python file (or a module, or a program, by an option) and its arguments
+  python,   ///< python itself: a file, or what -m and -c said
+  shell,    ///< a shell script file, or a string by -c
+  image,    ///< a container image, then a command inside it
+  batch,    ///< a batch script file and its arguments, or --wrap
+  contexts, ///< commands separated by `:`, each with options of its own
+  itself,   ///< the launcher is the user's program: its arguments are the region (llamafactory-cli)
+};
+
+/// What an option means to us; all others only have to be skipped.
+enum class Means {
+  directory,    ///< the working directory of the command
+  assign,       ///< NAME=value, or NAME alone, in the environment of the command
+  assign_pair,  ///< NAME value
+  assign_list,  ///< NAME=value,NAME,... with ALL and NONE (srun --export)
+  unset,        ///< takes NAME out of the environment
+  clear,        ///< starts from an empty environment
+  module,       ///< the script is a module's name
+  no_python,    ///< the script is a program
+  run_module,   ///< `-m NAME`: ends the options
+  run_text,     ///< `-c TEXT`: ends the options
+  command_text, ///< the command is a shell string: this option's value (sbatch --wrap), or the first word (bash -c)
+  split_text,   ///< env -S: words inside of one argument
+  hostfile,     ///< file with the hosts
+  remote,       ///< runs on other hosts (-H hosts)
+  container,    ///< runs inside of a container image (pyxis)
+  elsewhere,    ///< runs on another machine, with a working directory or an environment of its own
+  information,  ///< --help, --version, or attaching to a process that runs: nothing is run
+};
+
+/// What becomes of a `--` among the words of the command: it may be that what follows is options after all.
+enum class Dashes {
+  kept,
+  behind_program_lost, ///< right behind the script it is lost with some versions of Python (argparse's REMAINDER)
+  first_lost,          ///< the first one is lost, wherever it stands (click, cleo, clap)
+  behind_operands,     ///< one that stands right behind the operands is the launcher's (NAME [--] CMD)
+};
+
+/// Does the environment of the launcher reach the program on every host?
+enum class Carries {
+  yes,       ///< same host, or the launcher exports all of it (srun)
+  deepspeed, ///< local runs yes; with a hostfile only what .deepspeed_env says
+  mpi,       ///< remote ranks only get what -x/-genv names
+  no,        ///< containers, other machines
+};
+
+struct Meaning {
+  std::string_view option; ///< canonical name: the last of its group
+  Means means;
+};
+
+enum class Takes { nothing, value, attached, two };
+
+/// An option that no row has, as `PROGRAM --help` tells of it.
+struct HelpOption {
+  std::vector<std::string> names; ///< "-q", "--quotatype"
+  Takes takes = Takes::nothing;
+  friend bool operator==(const HelpOption&, const HelpOption&) = default;
+};
+
+/// Option groups are words of "-H/--hostfile"; the last name of a group is canonical.
+struct Launcher {
+  std::string_view name = {};
+  std::string_view programs = {}; ///< names of the executable, separated by spaces; `*` at the end stands for anything
+  std::string_view modules = {};  ///< Python modules that are this launcher
+  std::string_view verbs = {};    ///< it is this launcher only with one of these next: "run", or two words: "tool+run"
+  std::string_view other_verbs = {}; ///< with these, too, it runs programs: in ways that are not looked through
+  Syntax syntax = Syntax::getopt;
+  Tail tail = Tail::command;
+  std::string_view flags = {};    ///< options without a value
+  std::string_view values = {};   ///< options with one value
+  std::string_view attached = {}; ///< options with an optional value that is attached (`--mpi=x`, `-K0`) or not there
+  std::string_view pairs = {};    ///< options with two values
+  std::span<const Meaning> meanings = {};
+  std::size_t operands = 0; ///< words between the options and the tail (timeout's duration)
+  bool assignments = false; ///< NAME=value words between the options and the tail (env)
+  Carries carries = Carries::yes;
+  std::string_view default_hostfile = {}; ///< read where the hostfile option is not given and this file exists
+  std::string_view export_variable = {};  ///< stands for the assign_list option where that is not given
+  bool underscores = false;               ///< `-` and `_` inside of long options are the same
+  bool separator = false; ///< a lone `:` begins another command with options of its own, which is not read
+  Dashes dashes = Dashes::kept;
+  bool help_tells = false;      ///< sites add options by plugins: what `PROGRAM --help` lists is known, too
+  std::string_view unread = {}; ///< options that its help lists, too, and with which something else is run
+  std::string_view source = {}; ///< where the grammar comes from
+};
+
+/// Programs of one kind that run programs and are not looked through.
+struct OpaquePrograms {
+  std::string_view programs; ///< names, `*` as above
+  std::string_view does;     ///< what such a program does: "runs its command on another machine"
+};
+
+/// All rows.
+std::span<const Launcher> launchers();
+std::span<const OpaquePrograms> opaque_programs();
+/// Console scripts that are Python programs, beside those of the rows: they read the caches of Python's libraries.
+std::string_view python_programs();
+/// Python modules of the same kind: `python -m cProfile`.
+std::string_view opaque_modules();
+
+/// Programs that start a command on other machines only, as their names stand in a command line.
+std::string_view remote_programs();
+
+/// The row for a program (`/usr/bin/torchrun`) and the word behind it; nullptr if there is none.
+const Launcher* find_launcher(std::string_view program, std::optional<std::string_view> next);
+/// The row for argv[at], with all words of its verb behind it and none of them at or beyond `end`.
+const Launcher* find_launcher(const Argv& argv, std::size_t at, std::size_t end);
+/// How many words the launcher's verb has behind argv[at]; nullopt if none of its verbs stands there.
+std::optional<std::size_t> verb_length(const Launcher& launcher, const Argv& argv, std::size_t at, std::size_t end);
+/// The first row for a program, whatever its verb; nullptr if there is none.
+const Launcher* find_launcher_by_name(std::string_view program);
+/// The row for `python -m MODULE`, or for a file `.../torch/distributed/run.py`; nullptr if there is none.
+const Launcher* find_module_launcher(std::string_view module);
+/// Calls `f` with each word of a list.
+template <class F> void each_word(std::string_view list, char separator, F f) {
+  while (!list.empty()) {
+    const auto end = std::min(list.find(separator), list.size());
+    if (end != 0)
+      f(list.substr(0, end));
+    list.remove_prefix(std::min(end + 1, list.size()));
+  }
+}
+/// True if `name` is one of the words of `list`, where a word may end in `*`.
+bool is_listed(std::string_view name, std::string_view list);
+/// argparse never takes such a word as a value: it starts with a dash, is no negative number, and has no space.
+bool looks_like_option(const std::string& word);
+
+struct GivenOption {
+  std::string name; ///< canonical
+  std::optional<Means> means;
+  std::size_t index = 0;       ///< of the word with the option's name
+  std::size_t value_index = 0; ///< of the word that holds the (last) value; `index` when attached
+  std::string value;           ///< the value, or the first of two
+  std::string second;          ///< the second of two
+  bool has_value = false;
+};
+
+struct OptionsRead {
+  std::vector<GivenOption> given;
+  std::size_t end = 0; ///< index of the first word that is not an option
+  std::string problem; ///< why reading stopped: "`--foo` is not an option that is known"; empty if all is clear
+  std::size_t problem_index = 0;
+  bool ended_by_option = false; ///< -m or -c ended the options; it is given.back()
+  bool ended_by_dashes = false; ///< a `--` was skipped
+};
+
+/// Reads the options of `launcher` from argv[begin] up to the first non-option, never beyond `limit`. An option that
+/// the row does not know is a problem, never a guess, unless it is among `more`.
+OptionsRead read_options(const Launcher& launcher, const Argv& argv, std::size_t begin, std::size_t limit,
+                         std::span<const HelpOption> more = {});
+
+/// The options in a help text as popt and Slurm print it: `-A, --account=NAME`, `--immediate[=SECS]`, `--exact`.
+std::vector<HelpOption> options_of_help(std::string_view text);
+
+} // namespace sharefs::cachefix

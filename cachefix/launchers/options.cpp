@@ -1,0 +1,262 @@
+#include "cachefix/launchers/launcher.hpp"
+
+#include "base/path.hpp"
+
+#include <algorithm>
+#include <cctype>
+
+namespace sharefs::cachefix {
+namespace {
+
+constexpr std::size_t k_deepest_option = 8; // columns in front of an option in a help text
+
+struct Option {
+  std::string_view canonical;
+  Takes takes = Takes::nothing;
+  bool by_help = false; ///< no row has it
+};
+
+std::string dashes_alike(std::string_view name) {
+  std::string out(name);
+  for (std::size_t i = 2; i < out.size(); ++i)
+    if (out[i] == '_')
+      out[i] = '-';
+  return out;
+}
+
+/// The reader of one launcher's options: looks a name up in the four lists of its row.
+class Reader {
+ public:
+  Reader(const Launcher& launcher, const Argv& argv, std::size_t begin, std::size_t limit,
+         std::span<const HelpOption> more)
+      : m_launcher(launcher), m_argv(argv), m_limit(std::min(limit, argv.size())), m_more(more) {
+    m_out.end = begin;
+  }
+
+  OptionsRead read() {
+    while (m_out.end < m_limit && m_out.problem.empty() && !m_out.ended_by_option) {
+      const std::string& word = m_argv[m_out.end];
+      const bool shell_dash = m_launcher.tail == Tail::shell && word == "-"; // bash(1): the same as `--`
+      if ((word == "--" && m_launcher.syntax != Syntax::single_dash) || shell_dash) {
+        ++m_out.end;
+        m_out.ended_by_dashes = true;
+        break;
+      }
+      const bool plus = m_launcher.tail == Tail::shell && word.size() > 1 && word[0] == '+'; // bash +x
+      if ((word.size() < 2 || word[0] != '-') && !plus)
+        break;
+      if (word.starts_with("--") || m_launcher.syntax == Syntax::single_dash)
+        long_option(word);
+      else
+        short_options(word);
+    }
+    return std::move(m_out);
+  }
+
+ private:
+  struct Match {
+    std::optional<Option> option;
+    int candidates = 0;
+    bool is_of_row = false;
+  };
+
+  void consider(Match& match, std::string_view group, Takes takes, std::string_view name, bool prefix) const {
+    const std::string_view canonical =
+        group.substr(group.rfind('/') == std::string_view::npos ? 0 : group.rfind('/') + 1);
+    bool hit = false;
+    each_word(group, '/', [&](std::string_view alias) {
+      if (m_launcher.syntax == Syntax::single_dash) {
+        while (alias.starts_with('-'))
+          alias.remove_prefix(1);
+        hit = hit || alias == name;
+      } else if (prefix) {
+        hit = hit || (alias.starts_with("--") &&
+                      (m_launcher.underscores ? dashes_alike(alias) : std::string(alias)).starts_with(name));
+      } else {
+        hit = hit || (m_launcher.underscores && alias.starts_with("--") ? dashes_alike(alias) == name : alias == name);
+      }
+    });
+    if (!hit)
+      return;
+    ++match.candidates;
+    match.option = Option{canonical, takes};
+    match.is_of_row = true;
+  }
+
+  [[nodiscard]] Match search(std::string_view name, bool prefix) const {
+    Match match;
+    const auto in = [&](std::string_view list, Takes takes) {
+      each_word(list, ' ', [&](std::string_view group) { consider(match, group, takes, name, prefix); });
+    };
+    in(m_launcher.flags, Takes::nothing);
+    in(m_launcher.values, Takes::value);
+    in(m_launcher.attached, Takes::attached);
+    in(m_launcher.pairs, Takes::two);
+    if (prefix || !match.option) // the row knows what is its own better than the help, which leaves values out
+      for (const HelpOption& option : m_more)
+        for (const std::string& known : option.names)
+          if (prefix ? known.starts_with("--") && known.starts_with(name) && !search(known, false).is_of_row
+                     : known == name)
+            match = {Option{known, option.takes, true}, match.candidates + 1, false};
+    return match;
+  }
+
+  [[nodiscard]] bool is_argparse() const {
+    return m_launcher.syntax == Syntax::argparse || m_launcher.syntax == Syntax::exact;
+  }
+  void stop(std::string problem) {
+    m_out.problem = std::move(problem);
+    m_out.problem_index = m_out.end;
+  }
+  void unknown(std::string_view name) {
+    stop("`" + std::string(name) + "` is not an option of " + std::string(m_launcher.name) + " that sharefs knows");
+  }
+
+  void long_option(const std::string& word) {
+    std::string name = word;
+    std::optional<std::string> value;
+    if (m_launcher.syntax == Syntax::single_dash) {
+      name = word.substr(word.starts_with("--") ? 2 : 1);
+    } else if (const auto equals = word.find('='); equals != std::string::npos) {
+      name = word.substr(0, equals);
+      value = word.substr(equals + 1);
+    }
+    if (m_launcher.underscores)
+      name = dashes_alike(name);
+    Match match = search(name, false);
+    const bool abbreviates = m_launcher.syntax == Syntax::argparse || m_launcher.syntax == Syntax::getopt;
+    if (!match.option && abbreviates && name.size() > 2)
+      match = search(name, true);
+    if (!match.option || is_listed(match.option->canonical, m_launcher.unread))
+      return unknown(word.substr(0, word.find('=')));
+    if (match.candidates > 1)
+      return stop("`" + name + "` is short for more than one option of " + std::string(m_launcher.name));
+    take(*match.option, std::move(value));
+  }
+
+  /// `-x`, `-xVALUE`, `-xyz`: letters one by one, the first that takes a value takes the rest of the word or the next.
+  void short_options(const std::string& word) {
+    const std::size_t index = m_out.end;
+    if (is_argparse() && word.size() > 2) // horovodrun's -np: a whole name behind one dash
+      if (const Match match = search(word, false); match.option)
+        return take(*match.option, std::nullopt);
+    for (std::size_t i = 1; i < word.size(); ++i) {
+      const std::string name{'-', word[i]};
+      const Match match = search(name, false);
+      if (!match.option) {
+        m_out.end = index;
+        return unknown(word.size() > 2 ? word : name);
+      }
+      std::optional<std::string> rest;
+      if (match.option->takes != Takes::nothing && i + 1 < word.size())
+        rest = word.substr(i + 1);
+      if (rest && rest->starts_with('=') && (is_argparse() || m_launcher.syntax == Syntax::pflag))
+        rest->erase(0, 1);
+      m_out.end = index;
+      const bool last = i + 1 == word.size() || rest.has_value();
+      take(*match.option, rest);
+      if (last || !m_out.problem.empty() || m_out.ended_by_option)
+        return;
+    }
+  }
+
+  /// Plugins of Slurm need not say that an option takes a value, or that it may be left out. A word that is known to
+  /// run something is none, any other may be.
+  [[nodiscard]] static bool is_clear(const Option& option, const std::string& next) {
+    const bool runs = find_launcher_by_name(next) != nullptr || is_listed(base_name(next), python_programs());
+    return option.takes == Takes::value ? !runs : runs || next.starts_with('-');
+  }
+
+  void take(const Option& option, std::optional<std::string> value) {
+    GivenOption given;
+    given.name = std::string(option.canonical);
+    given.index = given.value_index = m_out.end;
+    for (const Meaning& meaning : m_launcher.meanings)
+      if (meaning.option == option.canonical)
+        given.means = meaning.means;
+    if (value && option.takes == Takes::nothing && m_launcher.syntax != Syntax::pflag)
+      return stop("`" + given.name + "` of " + std::string(m_launcher.name) + " takes no value");
+    if (option.by_help && !value && m_out.end + 1 < m_limit && !is_clear(option, m_argv[m_out.end + 1]))
+      return stop("the help of " + std::string(m_launcher.name) + " does not say whether `" + m_argv[m_out.end + 1] +
+                  "` is the value of `" + given.name + "`");
+    std::size_t next = m_out.end + 1;
+    if (value) {
+      given.value = *value;
+      given.has_value = true;
+    } else if (option.takes == Takes::value || option.takes == Takes::two) {
+      const std::size_t wanted = option.takes == Takes::two ? 2 : 1;
+      if (next + wanted > m_limit)
+        return stop("the value of `" + given.name + "` is missing");
+      if (is_argparse() && looks_like_option(m_argv[next]))
+        return stop("`" + given.name + "` is followed by `" + m_argv[next] + "`, which " +
+                    std::string(m_launcher.name) + " takes for an option");
+      given.value = m_argv[next];
+      if (wanted == 2)
+        given.second = m_argv[next + 1];
+      given.has_value = true;
+      next += wanted;
+      given.value_index = next - 1;
+    }
+    m_out.end = next;
+    m_out.ended_by_option = given.means == Means::run_module || given.means == Means::run_text;
+    m_out.given.push_back(std::move(given));
+  }
+
+  const Launcher& m_launcher;
+  const Argv& m_argv;
+  std::size_t m_limit;
+  std::span<const HelpOption> m_more;
+  OptionsRead m_out;
+};
+
+} // namespace
+
+OptionsRead read_options(const Launcher& launcher, const Argv& argv, std::size_t begin, std::size_t limit,
+                         std::span<const HelpOption> more) {
+  return Reader(launcher, argv, begin, limit, more).read();
+}
+
+std::vector<HelpOption> options_of_help(std::string_view text) {
+  std::vector<HelpOption> found;
+  each_word(text, '\n', [&](std::string_view line) {
+    std::size_t at = std::min(line.find_first_not_of(' '), line.size());
+    if (at > k_deepest_option)
+      return; // what an option is for, which may begin with the name of another
+    HelpOption option;
+    while (at < line.size() && line[at] == '-') {
+      std::size_t end = at;
+      while (end < line.size() &&
+             (std::isalnum(static_cast<unsigned char>(line[end])) != 0 || line[end] == '-' || line[end] == '_'))
+        ++end;
+      const std::string_view name = line.substr(at, end - at);
+      const std::string_view rest = line.substr(end);
+      if (name.size() < 2 || name == "--")
+        return;
+      option.names.emplace_back(name);
+      const bool may_be_left_out = rest.starts_with("[=") || rest.starts_with("=["); // the latter is how plugins say it
+      option.takes = may_be_left_out ? Takes::attached : rest.starts_with('=') ? Takes::value : Takes::nothing;
+      if (name.starts_with("--") || rest.empty())
+        break;
+      at = end + std::min(rest.find_first_not_of(", "), rest.size()); // `-B  --extra-node-info=...`
+    }
+    if (!option.names.empty())
+      found.push_back(std::move(option));
+  });
+  return found;
+}
+
+bool looks_like_option(const std::string& word) {
+  if (word.size() < 2 || word[0] != '-' || word.find(' ') != std::string::npos)
+    return false;
+  return !std::all_of(word.begin() + 1, word.end(), [](unsigned char c) { return std::isdigit(c) != 0 || c == '.'; });
+}
+
+bool is_listed(std::string_view name, std::string_view list) {
+  bool found = false;
+  each_word(list, ' ', [&](std::string_view word) {
+    found = found || (word.ends_with('*') ? name.starts_with(word.substr(0, word.size() - 1)) : name == word);
+  });
+  return found;
+}
+
+} // namespace sharefs::cachefix

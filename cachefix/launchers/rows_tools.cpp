@@ -1,0 +1,144 @@
+// Rows of the table of launchers: profilers and debuggers that start the program which they look at.
+#include "cachefix/launchers/rows.hpp"
+
+namespace sharefs::cachefix {
+namespace {
+
+using enum Means;
+
+constexpr Meaning k_coverage[] = {{"--module", module}, {"--help", information}};
+constexpr Meaning k_memray[] = {{"-m", module}, {"--help", information}};
+constexpr Meaning k_target[] = {
+    {"-m", run_module}, {"-c", run_text}, {"--pid", information}, {"--help", information}, {"--version", information}};
+constexpr Meaning k_pid[] = {{"--pid", information}, {"--help", information}};
+constexpr Meaning k_nsys[] = {{"--help", information}};
+constexpr Meaning k_ncu[] = {{"--help", information},          {"--version", information},
+                             {"--list-sets", information},     {"--list-sections", information},
+                             {"--list-rules", information},    {"--list-metrics", information},
+                             {"--query-metrics", information}, {"--list-chips", information}};
+
+constexpr Launcher k_tool_launchers[] = {
+    {.name = "coverage run",
+     .programs = "coverage coverage3 coverage-3*",
+     .modules = "coverage",
+     .verbs = "run",
+     .syntax = Syntax::getopt, // Python's optparse reads as GNU getopt does
+     .tail = Tail::script,
+     .flags = "-a/--append --branch -m/--module -L/--pylib -p/--parallel-mode --timid -h/--help",
+     .values = "--concurrency --context --data-file --include --omit --save-signal --source --debug --rcfile",
+     .meanings = k_coverage,
+     .source = "coverage run --help, 7.17"},
+    {.name = "memray run",
+     .programs = "memray memray3*",
+     .modules = "memray",
+     .verbs = "run",
+     .syntax = Syntax::argparse,
+     .tail = Tail::script,
+     .flags = "-h/--help --live --live-remote --aggregate --native --follow-fork --trace-python-allocators -q/--quiet "
+              "-f/--force --buffered-file-io --compress-on-exit --no-compress -m",
+     .values = "-o/--output -p/--live-port",
+     .meanings = k_memray,
+     .dashes = Dashes::behind_program_lost,
+     .source = "memray/commands/run.py 1.20; -c, with which the script is text, is not known here"},
+    {.name = "kernprof",
+     .programs = "kernprof",
+     .modules = "kernprof",
+     .syntax = Syntax::argparse,
+     .tail = Tail::python,
+     .flags = "-h/--help -V/--version --no-config -l -b -r -z -v/--view/--verbose -q/--quiet",
+     .values = "--config -s/--setup -p/--prof-mod -o/--outfile -u/--unit -m -c",
+     .meanings = k_target,
+     .dashes = Dashes::behind_program_lost,
+     .source = "kernprof.py 5.1; options whose value may be left out (--line-by-line, -i) are not known here"},
+    {.name = "debugpy",
+     .programs = "debugpy",
+     .modules = "debugpy",
+     .syntax = Syntax::exact,
+     .tail = Tail::python,
+     .flags = "-h/-?/--help -V/--version --log-to-stderr --wait-for-client --disable-sys-remote-exec "
+              "--linux-attach-prefer-lldb",
+     .values = "--log-to --listen --connect --configure-qt --configure-subProcess --parent-session-pid "
+               "--adapter-access-token -m -c --pid",
+     .meanings = k_target,
+     .source = "debugpy/server/cli.py 1.8"},
+    {.name = "py-spy",
+     .programs = "py-spy",
+     .verbs = "record top",
+     .syntax = Syntax::exact,
+     .tail = Tail::command,
+     .flags = "--full-filenames -s/--subprocesses -F/--function --nolineno -t/--threads -g/--gil -i/--idle -n/--native "
+              "--nonblocking -h/--help",
+     .values = "-p/--pid -o/--output -f/--format -d/--duration -r/--rate",
+     .meanings = k_pid,
+     .dashes = Dashes::first_lost,
+     .source = "py-spy record --help and top --help, 0.4"},
+    {.name = "nsys profile",
+     .programs = "nsys",
+     .verbs = "profile",
+     .other_verbs = "launch start nvprof",
+     .syntax = Syntax::exact,
+     .tail = Tail::command,
+     .flags = "-h/--help --ftrace-keep-user-config",
+     .values =
+         "-o/--output --auto-report-name -f/--force-overwrite --export -d/--duration -y/--delay -Y/--start-later "
+         "-x/--stop-on-exit --kill -c/--capture-range --capture-range-end -p/--nvtx-capture --hotkey-capture "
+         "-t/--trace "
+         "--gpu-metrics-device --gpu-metrics-devices --gpu-metrics-frequency --gpu-metrics-set --cuda-trace-all-apis "
+         "--cuda-memory-usage --cuda-event-trace --cuda-graph-trace --cuda-flush-interval --cuda-um-cpu-page-faults "
+         "--cuda-um-gpu-page-faults --cudabacktrace --cuda-backtrace --opengl-gpu-workload --vulkan-gpu-workload "
+         "-s/--sample -b/--backtrace --sampling-frequency --event-sample --os-events --cpuctxsw --gpuctxsw "
+         "--python-sampling --python-sampling-frequency --python-backtrace --python-functions-trace --pytorch --dask "
+         "--nccl-trace --trace-fork-before-exec --nvtx-domain-include --nvtx-domain-exclude --stats --resolve-symbols "
+         "--debug-symbols -w/--show-output --wait --enable --accelerator-trace --duration-frames --start-frame-index "
+         "--clock-frequency-changes --cpu-cluster-events --cpu-core-events --cpu-core-metrics --cpu-metrics "
+         "--cpu-socket-events --cpu-socket-metrics --cuda-trace-scope --discard-environment --event-sampling-frequency "
+         "--event-sampling-interval --event-sampling-multiplex-interval --flush-on-cudaprofilerstop --ftrace "
+         "--gds-libs-path --gds-metrics --gpu-video-device --ib-net-info-devices --ib-net-info-files "
+         "--ib-net-info-output --ib-switch-congestion-device --ib-switch-congestion-devices "
+         "--ib-switch-congestion-nic-device --ib-switch-congestion-percent --ib-switch-congestion-threshold-high "
+         "--ib-switch-metrics-device --ib-switch-metrics-devices --ib-switch-metrics-nic-device --mpi-impl "
+         "--nic-metrics "
+         "--osrt-backtrace-depth --osrt-backtrace-stack-size --osrt-backtrace-threshold --osrt-threshold "
+         "--osrt-file-access --process-scope --samples-per-backtrace --sampling-period --sampling-trigger "
+         "--session-new "
+         "--soc-metrics --soc-metrics-frequency --soc-metrics-set --syscall --vsync --xhv-trace --xhv-trace-events "
+         "--xhv-vm-symbols",
+     .meanings = k_nsys,
+     .source = "Nsight Systems User Guide, all CLI profile command switch options that Linux has, and launch lines of "
+               "public repositories, 2022 to 2026: each takes a value; those that change the environment (--env-var, "
+               "--inherit-environment, --run-as), read a file (--command-file) or run other commands "
+               "(--after-report-ready) are not known here"},
+    {.name = "ncu",
+     .programs = "ncu",
+     .syntax = Syntax::exact,
+     .tail = Tail::command,
+     .flags =
+         "-h/--help -v/--version --call-stack --nvtx --list-sets --list-sections --section-folder-restore "
+         "--list-rules --list-metrics --query-metrics --list-chips --disable-profiler-start-stop --quiet --verbose "
+         "--disable-extra-suffixes -f/--force-overwrite --open-in-ui --csv --print-metric-attribution --print-fp "
+         "--print-rule-details",
+     .values =
+         "--mode -p/--port --max-connections --config-file --config-file-path --check-exit-code --injection-path-32 "
+         "--injection-path-64 --preload-library --call-stack-type --target-processes --target-processes-filter "
+         "--hostname --kill --replay-mode --app-replay-buffer --app-replay-match --app-replay-mode --graph-profiling "
+         "--range-replay-options --set --section-folder --section-folder-recursive --apply-rules --rule "
+         "--import-source --source-folders --query-metrics-mode --query-metrics-collection --chips "
+         "--profile-from-start --cache-control --clock-control --pipeline-boost-state --devices --filter-mode "
+         "--kernel-id -k/--kernel-name --kernel-name-base --rename-kernels --rename-kernels-export "
+         "--rename-kernels-path -c/--launch-count -s/--launch-skip --launch-skip-before-match --section --metrics "
+         "--nvtx-include --nvtx-exclude --range-filter --nvtx-push-pop-scope --native-include --native-exclude "
+         "--python-include --python-exclude --pm-sampling-interval --pm-sampling-buffer-size --pm-sampling-max-passes "
+         "--warp-sampling-interval --warp-sampling-max-passes --warp-sampling-buffer-size --log-file -o/--export "
+         "-i/--import --page --print-source --resolve-source-file --print-details --print-metric-name --print-units "
+         "--print-kernel-base --print-metric-instances --print-nvtx-rename --print-summary",
+     .meanings = k_ncu,
+     .source = "ncu --help 2022.2 to 2025"},
+};
+
+} // namespace
+
+std::span<const Launcher> tool_launchers() {
+  return k_tool_launchers;
+}
+
+} // namespace sharefs::cachefix

@@ -1,0 +1,121 @@
+// The table of launchers: its parts joined, and how a row is found. A new launcher is a row in one of the files
+// cachefix/launchers/rows_*.cpp and a file in tests/golden/cachefix, and no more.
+#include "base/path.hpp"
+#include "cachefix/launchers/rows.hpp"
+
+#include <vector>
+
+namespace sharefs::cachefix {
+namespace {
+
+/// "torch.distributed.run" as the end of a path: ".../torch/distributed/run.py".
+bool is_file_of_module(std::string_view path, std::string_view module) {
+  if (module.find('.') == std::string_view::npos)
+    return false; // debugpy.py is whose?
+  std::string tail = "/" + std::string(module) + ".py";
+  std::replace(tail.begin() + 1, tail.end() - 3, '.', '/');
+  return path.ends_with(tail);
+}
+
+} // namespace
+
+std::span<const Launcher> launchers() {
+  static const std::vector<Launcher> rows = [] {
+    std::vector<Launcher> all;
+    for (const auto part : {prefix_launchers(), training_launchers(), cluster_launchers(), environment_launchers(),
+                            project_launchers(), tool_launchers()})
+      all.insert(all.end(), part.begin(), part.end());
+    return all;
+  }();
+  return rows;
+}
+
+std::span<const OpaquePrograms> opaque_programs() {
+  static constexpr OpaquePrograms k_rows[] = {
+      {"ssh pdsh clush parallel-ssh pssh mosh pbsdsh blaunch bsub qsub oarsub condor_submit jsrun aprun prun ibrun "
+       "mpirun_rsh salloc scrontab flux kubectl modal sky dask torchx",
+       "runs its command on another machine"},
+      {"tcsh csh fish busybox xonsh nu elvish rc es pwsh", "is another shell, whose language sharefs does not read"},
+      {"sudo su runuser su-exec gosu doas sg", "runs its command as another user, in an environment of its own"},
+      {"tmux screen dtach abduco zellij systemd-run supervisord s6-*",
+       "runs its command in a session of its own, in another environment"},
+      {"xargs parallel find watch make ninja just snakemake nextflow", "makes its commands of what it reads"},
+      {"nv-nsight-cu-cli nvprof rocprof* omniperf perf strace ltrace gdb lldb valgrind cuda-gdb compute-sanitizer "
+       "scalene viztracer austin mprof ipython ipdb3 jupyter pytest chroot nsenter unshare script chronic command "
+       "chrt setarch faketime fakeroot rlwrap hyperfine rr heaptrack uftrace vtune likwid-* scorep* tau_exec hpcrun "
+       "ch-run shifter udocker nerdctl crictl bwrap firejail toolbox distrobox flatpak direnv nix nix-shell guix "
+       "wandb mlflow dvc flock dumb-init tini cgexec singularity-run lightning paddle* docker-compose enroot exec "
+       "xvfb-run proxychains* unbuffer ts tsp",
+       "starts programs in a way that sharefs does not know"},
+  };
+  return k_rows;
+}
+
+std::string_view python_programs() {
+  return "lm_eval lm-eval axolotl swift vllm sglang ray torchx lightning jupyter* ipython pytest nemo fairseq-* "
+         "paddle* scalene viztracer mprof streamlit gradio modal dask wandb mlflow dvc snakemake trl tune litgpt";
+}
+
+std::string_view remote_programs() {
+  return "srun sbatch ssh pdsh clush parallel-ssh pssh mosh pbsdsh blaunch bsub qsub oarsub condor_submit jsrun aprun";
+}
+
+std::string_view opaque_modules() {
+  return "pdb cProfile profile trace scalene memory_profiler viztracer torch.utils.bottleneck IPython ipdb pytest "
+         "runpy "
+         "timeit composer.cli torchx.apps.*";
+}
+
+const Launcher* find_launcher(std::string_view program, std::optional<std::string_view> next) {
+  const std::string name = base_name(program);
+  for (const Launcher& launcher : launchers())
+    if (is_listed(name, launcher.programs) && (launcher.verbs.empty() || (next && is_listed(*next, launcher.verbs))))
+      return &launcher;
+  return nullptr;
+}
+
+const Launcher* find_launcher(const Argv& argv, std::size_t at, std::size_t end) {
+  const std::string name = base_name(argv[at]);
+  for (const Launcher& launcher : launchers())
+    if (is_listed(name, launcher.programs) && verb_length(launcher, argv, at, end))
+      return &launcher;
+  return nullptr;
+}
+
+std::optional<std::size_t> verb_length(const Launcher& launcher, const Argv& argv, std::size_t at, std::size_t end) {
+  if (launcher.verbs.empty())
+    return 0;
+  std::optional<std::size_t> length;
+  each_word(launcher.verbs, ' ', [&](std::string_view verb) {
+    std::size_t words = 0;
+    bool all = true;
+    each_word(verb, '+', [&](std::string_view word) {
+      ++words;
+      all = all && at + words < end && argv[at + words] == word;
+    });
+    if (all)
+      length = words;
+  });
+  return length;
+}
+
+const Launcher* find_launcher_by_name(std::string_view program) {
+  const std::string name = base_name(program);
+  for (const Launcher& launcher : launchers())
+    if (is_listed(name, launcher.programs))
+      return &launcher;
+  return nullptr;
+}
+
+const Launcher* find_module_launcher(std::string_view module) {
+  for (const Launcher& launcher : launchers()) {
+    bool found = false;
+    each_word(launcher.modules, ' ',
+              [&](std::string_view word) { found = found || word == module || is_file_of_module(module, word); });
+    if (found)
+      return &launcher;
+  }
+  return nullptr;
+}
+
+} // namespace sharefs::cachefix

@@ -1,0 +1,395 @@
+#include "cachefix/launchers/walk.hpp"
+
+#include "base/path.hpp"
+#include "base/text.hpp"
+#include "cachefix/launchers/scope.hpp"
+#include "cachefix/shell/shell.hpp"
+
+#include <algorithm>
+
+namespace sharefs::cachefix {
+namespace {
+
+// Their names as words of an unknown program's arguments say nothing: they are too common.
+constexpr std::string_view k_common_words =
+    "env time nice ds lmf sh conda docker uv script timeout tune composer fabric";
+constexpr std::string_view k_hint_table = "nothing of this command was changed; with --strict this is an error";
+
+class Walker {
+ public:
+  Walker(const Argv& argv, const HelpText& help) : m_argv(argv), m_help(help) {}
+
+  Walk go(const std::string& directory) {
+    Scope scope;
+    scope.directory = directory;
+    command(0, m_argv.size(), std::move(scope));
+    if (!m_out.understood)
+      m_out.programs.clear();
+    return std::move(m_out);
+  }
+
+ private:
+  void give_up(std::string code, std::size_t index, std::string message, std::string hint = {}) {
+    m_out.understood = false;
+    warn(std::move(code), index < m_argv.size() ? m_argv[index] : "command line", std::move(message),
+         hint.empty() ? std::string(k_hint_table) : std::move(hint));
+  }
+  void warn(std::string code, const std::string& subject, std::string message, std::string hint) {
+    m_out.problems.push_back(
+        {Severity::warning, std::move(code), to_utf8(subject), std::move(message), std::move(hint), ""});
+  }
+
+  void add_program(ProgramKind kind, std::size_t index, std::size_t begin, std::size_t end, Scope scope, bool python,
+                   std::string name = {}) {
+    // Inside of shell text: an expansion that is not known stands where the program's name should.
+    if (name.empty())
+      name = m_argv[index];
+    if (kind != ProgramKind::shell && kind != ProgramKind::text &&
+        base_name(name).find(k_unknown_part) != std::string::npos)
+      return give_up("SF403", index, "the program stands in a variable that is not known");
+    Program program;
+    program.kind = kind;
+    program.index = index;
+    program.name = std::move(name);
+    program.begin = std::min(begin, end);
+    program.tail = end;
+    program.end = find_word("--", program.begin, end);
+    program.directory = std::move(scope.directory);
+    program.assigned = std::move(scope.assigned);
+    program.unset = std::move(scope.unset);
+    program.cleared = scope.cleared;
+    program.chain = std::move(scope.chain);
+    program.python = python;
+    m_out.programs.push_back(std::move(program));
+  }
+
+  /// The first of argv[begin, end) that is `word`, else `end`.
+  [[nodiscard]] std::size_t find_word(std::string_view word, std::size_t begin, std::size_t end) const {
+    while (begin < end && m_argv[begin] != word)
+      ++begin;
+    return begin;
+  }
+
+  /// The row for argv[at] and the words behind it; nullptr if there is none.
+  [[nodiscard]] const Launcher* launcher_at(std::size_t at, std::size_t end) const {
+    return find_launcher(m_argv, at, end);
+  }
+  /// The index of the first word behind argv[at] and the launcher's verb.
+  [[nodiscard]] std::size_t behind_verb(const Launcher& launcher, std::size_t at, std::size_t end) const {
+    return at + 1 + verb_length(launcher, m_argv, at, end).value_or(0);
+  }
+
+  /// argv[begin, end) is a program and its arguments.
+  void command(std::size_t begin, std::size_t end, Scope scope) {
+    if (begin >= end || !m_out.understood)
+      return;
+    const Launcher* launcher = launcher_at(begin, end);
+    if (launcher == nullptr)
+      return program(begin, end, std::move(scope));
+    const std::string name = base_name(m_argv[begin]);
+    const bool exact = (" " + std::string(launcher->programs) + " ").find(" " + name + " ") != std::string::npos;
+    launched(*launcher, exact ? name : std::string(launcher->name), begin, behind_verb(*launcher, begin, end), end,
+             std::move(scope));
+  }
+
+  /// A launcher by its name, and none by the word behind it, although it runs something: by another verb
+  /// (`docker exec`), or with options in front of the verb (`uv --offline run`).
+  [[nodiscard]] bool starts_in_another_way(const Launcher& launcher, std::size_t begin, std::size_t end) const {
+    return std::any_of(m_argv.begin() + static_cast<std::ptrdiff_t>(begin) + 1,
+                       m_argv.begin() + static_cast<std::ptrdiff_t>(end), [&](const std::string& word) {
+                         return is_listed(word, launcher.verbs) || is_listed(word, launcher.other_verbs);
+                       });
+  }
+
+  void not_looked_through(std::size_t index, std::string_view name, std::string_view does) {
+    give_up("SF402", index, "`" + to_utf8(std::string(name)) + "` " + std::string(does),
+            "let it run `sharefs run -- CMD...`; nothing of this command was changed");
+  }
+
+  void not_looked_into(std::size_t index) {
+    give_up("SF404", index, "paths inside of a container are not paths of this host, so nothing was changed",
+            "put `sharefs run --` in front of the command inside of the container");
+  }
+
+  void program(std::size_t begin, std::size_t end, Scope scope) {
+    const std::string name = base_name(m_argv[begin]);
+    for (const OpaquePrograms& known : opaque_programs())
+      if (is_listed(name, known.programs))
+        return not_looked_through(begin, name, known.does);
+    if (assigns_variable(m_argv[begin]))
+      return give_up("SF402", begin, "only a shell takes a variable's value in front of a command",
+                     hint_for_assignment(m_argv[begin]));
+    if (const Launcher* relative = find_launcher_by_name(m_argv[begin]);
+        relative != nullptr && starts_in_another_way(*relative, begin, end))
+      return relative->tail == Tail::image
+                 ? not_looked_into(begin)
+                 : give_up("SF402", begin,
+                           "what `" + name + "` runs is only known where `" + std::string(relative->name) +
+                               "` is what the command begins with");
+    const bool script = name.ends_with(".py") || name.ends_with(".sh") || name.ends_with(".bash");
+    for (std::size_t i = begin + 1; i < end && !script; ++i) {
+      const std::string word = base_name(m_argv[i]);
+      const bool runs = (launcher_at(i, end) != nullptr && !is_listed(word, k_common_words)) || word.ends_with(".py") ||
+                        word.ends_with(".sh");
+      if (runs)
+        return give_up("SF402", begin,
+                       "`" + to_utf8(name) + "` seems to run `" + to_utf8(m_argv[i]) +
+                           "`, in a way that sharefs does not know");
+    }
+    add_program(ProgramKind::program, begin, begin + 1, end, std::move(scope), is_listed(name, python_programs()));
+  }
+
+  /// The launcher's options start at `begin`; its own word is argv[index].
+  void launched(const Launcher& launcher, std::string name, std::size_t index, std::size_t begin, std::size_t end,
+                Scope scope) {
+    const std::size_t number = m_out.chain.size();
+    m_out.chain.push_back({&launcher, std::move(name), index, {}, {}, begin, begin, {}});
+    scope.chain.push_back(number);
+    if (launcher.tail == Tail::itself)
+      return add_program(ProgramKind::program, index, begin, end, std::move(scope), true);
+    if (launcher.tail == Tail::contexts)
+      return contexts(number, begin, end, scope);
+    if (launcher.separator)
+      if (const std::size_t colon = find_word(":", begin, end); colon < end)
+        return give_up("SF401", colon, "commands behind `:` have options of their own, which sharefs does not read");
+    const auto at = options(number, begin, end, scope);
+    if (at)
+      tail(number, *at, end, std::move(scope));
+  }
+
+  /// Commands separated by `:`, each with options of its own.
+  void contexts(std::size_t number, std::size_t begin, std::size_t end, const Scope& scope) {
+    while (begin < end && m_out.understood) {
+      m_out.chain[number].contexts.push_back(begin);
+      const std::size_t stop = find_word(":", begin, end);
+      Scope own = scope;
+      if (const auto at = options(number, begin, stop, own))
+        command(*at, stop, std::move(own));
+      begin = stop + 1;
+    }
+  }
+
+  /// Reads the options into the chain and their meaning into the scope; where the tail begins, or nullopt if nothing is
+  /// run or the options are not understood.
+  std::optional<std::size_t> options(std::size_t number, std::size_t begin, std::size_t end, Scope& scope) {
+    const Launcher& launcher = *m_out.chain[number].launcher;
+    OptionsRead read = read_options(launcher, m_argv, begin, end);
+    if (!read.problem.empty() && launcher.help_tells && m_help) {
+      const auto more = options_of_help(m_help(m_argv[m_out.chain[number].index]));
+      if (OptionsRead again = read_options(launcher, m_argv, begin, end, more); again.problem.empty())
+        read = std::move(again);
+    }
+    if (!read.problem.empty()) {
+      give_up("SF401", read.problem_index, read.problem);
+      return std::nullopt;
+    }
+    bool nothing_runs = false;
+    for (const GivenOption& option : read.given)
+      if (m_out.understood) // one reason is enough
+        nothing_runs = apply(launcher, option, scope) || nothing_runs;
+    auto& all = m_out.chain[number].options;
+    const std::size_t at = read.end;
+    read.given.insert(read.given.begin(), all.given.begin(), all.given.end());
+    all = std::move(read);
+    if (nothing_runs || !m_out.understood)
+      return std::nullopt;
+    return at;
+  }
+
+  /// True if this option makes the launcher print something and run nothing.
+  bool apply(const Launcher& launcher, const GivenOption& option, Scope& scope) {
+    if (!option.means || scope.take(launcher, option, m_argv[option.value_index].size() - option.value.size()))
+      return false;
+    switch (*option.means) {
+    case Means::split_text:
+      give_up("SF403", option.index, "the words inside of `env -S` are not read");
+      return false;
+    case Means::container:
+      not_looked_into(option.index);
+      return false;
+    case Means::elsewhere:
+      give_up("SF402", option.index,
+              "with `" + option.name + "` " + std::string(launcher.name) +
+                  " runs its command on another machine, with files of its own",
+              "let it run `sharefs run -- CMD...`; nothing of this command was changed");
+      return false;
+    case Means::information:
+      return true;
+    default:
+      return false;
+    }
+  }
+
+  void tail(std::size_t number, std::size_t at, std::size_t end, Scope scope) {
+    const ChainLink& link = m_out.chain[number];
+    const Launcher& launcher = *link.launcher;
+    if (launcher.assignments)
+      at = assignments(number, at, end, scope);
+    at = std::min(at + launcher.operands, end);
+    if (launcher.dashes == Dashes::behind_operands && at < end && m_argv[at] == "--")
+      ++at;
+    m_out.chain[number].tail_begin = at;
+    warn_of_dropped_dashes(link, at, end);
+    switch (launcher.tail) {
+    case Tail::command:
+      if (given(number, Means::module))
+        return module(at, at + 1, end, std::move(scope));
+      return uv_or_command(launcher, at, end, std::move(scope));
+    case Tail::script:
+      if (at >= end)
+        return;
+      if (given(number, Means::no_python))
+        return command(at, end, std::move(scope));
+      if (given(number, Means::module))
+        return module(at, at + 1, end, std::move(scope));
+      return python_file(at, end, std::move(scope));
+    case Tail::python:
+      return python(number, at, end, std::move(scope));
+    case Tail::shell:
+    case Tail::batch:
+      return shell(number, at, end, std::move(scope));
+    case Tail::image:
+      return not_looked_into(link.index);
+    case Tail::contexts:
+    case Tail::itself:
+      return;
+    }
+  }
+
+  /// What stands behind a `--` is no option of the program, but where its launcher takes the `--` away.
+  void warn_of_dropped_dashes(const ChainLink& link, std::size_t at, std::size_t end) {
+    std::string drops;
+    if (link.launcher->dashes == Dashes::first_lost && !link.options.ended_by_dashes &&
+        find_word("--", at, end) + 1 < end)
+      drops = link.name + " drops the first `--` of its command, so what follows may be options; it was not changed";
+    if (link.launcher->dashes == Dashes::behind_program_lost && at + 2 < end && m_argv[at + 1] == "--")
+      drops = "with some versions of Python, " + link.name +
+              " drops a `--` that stands right behind the script, so what follows may be options after all; it was "
+              "not changed";
+    if (!drops.empty())
+      warn("SF401", "--", std::move(drops), "leave the `--` out if they are options");
+  }
+
+  std::size_t assignments(std::size_t number, std::size_t at, std::size_t end, Scope& scope) {
+    if (at < end && m_argv[at] == "-") { // env's old spelling of -i
+      scope.cleared = true;
+      GivenOption dash;
+      dash.name = "-";
+      dash.means = Means::clear;
+      dash.index = dash.value_index = at++;
+      m_out.chain[number].options.given.push_back(std::move(dash));
+    }
+    for (; at < end; ++at) {
+      const auto equals = m_argv[at].find('=');
+      if (equals == std::string::npos)
+        break;
+      m_out.chain[number].assignments.push_back(at);
+      scope.assigned.push_back(
+          {m_argv[at].substr(0, equals), m_argv[at].substr(equals + 1), at, equals + 1, m_out.chain[number].launcher});
+    }
+    return at;
+  }
+
+  [[nodiscard]] const GivenOption* given(std::size_t number, Means means) const {
+    const auto& all = m_out.chain[number].options.given;
+    const auto found = std::find_if(all.rbegin(), all.rend(), [means](const auto& o) { return o.means == means; });
+    return found == all.rend() ? nullptr : &*found;
+  }
+
+  /// `uv run train.py` runs Python files by itself.
+  void uv_or_command(const Launcher& launcher, std::size_t at, std::size_t end, Scope scope) {
+    if (launcher.name == "uv run" && at < end && m_argv[at].ends_with(".py"))
+      return python_file(at, end, std::move(scope));
+    command(at, end, std::move(scope));
+  }
+
+  void python(std::size_t number, std::size_t at, std::size_t end, Scope scope) {
+    const OptionsRead& read = m_out.chain[number].options;
+    if (read.ended_by_option) {
+      const GivenOption last = read.given.back();
+      if (last.means == Means::run_module)
+        return module(last.value_index, at, end, std::move(scope), last.value);
+      return add_program(ProgramKind::text, last.value_index, at, end, std::move(scope), true, last.value);
+    }
+    if (at < end)
+      python_file(at, end, std::move(scope));
+  }
+
+  void python_file(std::size_t at, std::size_t end, Scope scope) {
+    // The console script of a launcher, given to python by its path: `python /opt/env/bin/torchrun ...`.
+    const Launcher* launcher = launcher_at(at, end);
+    if (launcher != nullptr && (launcher->tail == Tail::script || launcher->tail == Tail::itself))
+      return launched(*launcher, base_name(m_argv[at]), at, behind_verb(*launcher, at, end), end, std::move(scope));
+    if (launcher == nullptr)
+      launcher = find_module_launcher(m_argv[at]);
+    if (launcher != nullptr && !launcher->modules.empty() && launcher->verbs.empty())
+      return launched(*launcher, std::string(launcher->name), at, at + 1, end, std::move(scope));
+    warn_of_command_behind_dashes(at + 1, end, m_argv[at]);
+    add_program(ProgramKind::file, at, at + 1, end, std::move(scope), true);
+  }
+
+  /// A script that is a launcher by itself: `X.py --nodes 4 -- accelerate launch train.py ...`.
+  void warn_of_command_behind_dashes(std::size_t begin, std::size_t end, const std::string& name) {
+    const std::size_t at = find_word("--", begin, end) + 1;
+    if (at >= end)
+      return;
+    const std::string word = base_name(m_argv[at]);
+    if (launcher_at(at, end) == nullptr && !word.ends_with(".py") && !word.ends_with(".sh"))
+      return;
+    warn("SF402", m_argv[at],
+         "`" + to_utf8(base_name(name)) +
+             "` seems to run the command behind `--`, in a way that sharefs does not know; it was not changed",
+         "let it run `sharefs run -- CMD...`");
+  }
+
+  void module(std::size_t index, std::size_t begin, std::size_t end, Scope scope, std::string name = {}) {
+    if (index >= end)
+      return;
+    if (name.empty())
+      name = m_argv[index];
+    if (const Launcher* launcher = find_module_launcher(name))
+      if (const auto verb = verb_length(*launcher, m_argv, begin - 1, end))
+        return launched(*launcher, name.starts_with("torch.distributed.") ? name : std::string(launcher->name), index,
+                        begin + *verb, end, std::move(scope));
+    if (is_listed(name, opaque_modules()))
+      return not_looked_through(index, name, "starts programs in a way that sharefs does not know");
+    warn_of_command_behind_dashes(begin, end, name);
+    add_program(ProgramKind::module, index, begin, end, std::move(scope), true, std::move(name));
+  }
+
+  void shell(std::size_t number, std::size_t at, std::size_t end, Scope scope) {
+    const GivenOption* text = given(number, Means::command_text);
+    if (text != nullptr && text->has_value) // sbatch --wrap
+      return add_program(ProgramKind::shell, text->value_index, end, end, std::move(scope), false, text->value);
+    const auto& given_options = m_out.chain[number].options.given;
+    const bool interactive = std::any_of(given_options.begin(), given_options.end(),
+                                         [](const GivenOption& option) { return option.name == "-i"; });
+    if (at >= end && text == nullptr && !interactive)
+      warn("SF403", m_out.chain[number].name,
+           "it reads its commands from where sharefs does not look (stdin), so nothing of them was changed",
+           "give it the script's name, or put `sharefs run --` in front of the commands");
+    if (at >= end)
+      return;
+    if (text != nullptr) // bash -c: the string is the first word that is no option
+      return add_program(ProgramKind::shell, at, end, end, std::move(scope), false);
+    add_program(ProgramKind::file, at, at + 1, end, std::move(scope), false);
+  }
+
+  const Argv& m_argv;
+  const HelpText& m_help;
+  Walk m_out;
+};
+
+} // namespace
+
+bool Walk::has_one_program() const {
+  return std::all_of(programs.begin(), programs.end(), [this](const Program& program) {
+    return program.kind == programs.front().kind && program.name == programs.front().name;
+  });
+}
+
+Walk walk(const Argv& argv, const std::string& directory, const HelpText& help) {
+  return Walker(argv, help).go(directory);
+}
+
+} // namespace sharefs::cachefix

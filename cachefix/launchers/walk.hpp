@@ -1,0 +1,75 @@
+#pragma once
+// From a command line down to the user's program: launcher by launcher, each one's own options skipped by its row.
+// Pure: looks at words only.
+#include "base/diagnosis.hpp"
+#include "cachefix/launchers/launcher.hpp"
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace sharefs::cachefix {
+
+/// One launcher of the chain, outermost first.
+struct ChainLink {
+  const Launcher* launcher = nullptr;
+  std::string name;      ///< as it was called: "torchrun", "torch.distributed.run", "micromamba"
+  std::size_t index = 0; ///< of its word in argv
+  OptionsRead options;
+  std::vector<std::size_t> assignments; ///< env: indices of its NAME=value words
+  std::size_t options_begin = 0;        ///< index of the first word behind its name and verb
+  std::size_t tail_begin = 0;           ///< index of the first word behind options, assignments and operands
+  std::vector<std::size_t> contexts;    ///< mpirun: index of the first word of each of its contexts
+};
+
+/// A NAME=value that a word of the command line gives to the program.
+struct Assignment {
+  std::string name, value;
+  std::size_t index = 0;       ///< of the word
+  std::size_t value_begin = 0; ///< offset of the value within the word
+  const Launcher* by = nullptr;
+};
+
+enum class ProgramKind {
+  file,    ///< a script file that an interpreter runs
+  module,  ///< python -m
+  text,    ///< python -c
+  program, ///< a program that is run directly
+  shell,   ///< a shell string: bash -c, sbatch --wrap
+};
+
+/// The user's program, and all that the launchers around it change for it.
+struct Program {
+  ProgramKind kind = ProgramKind::program;
+  std::size_t index = 0; ///< of the word with its name
+  std::string name;
+  std::size_t begin = 0, end = 0;   ///< its arguments in argv, without what stands behind its own `--`
+  std::size_t tail = 0;             ///< end of its arguments with what stands behind `--`
+  std::string directory;            ///< its working directory
+  std::vector<Assignment> assigned; ///< in order; the last of a name counts
+  std::vector<std::string> unset;   ///< taken out of its environment
+  bool cleared = false;             ///< starts from an empty environment
+  bool python = false;
+  std::vector<std::size_t> chain; ///< indices into Walk::chain
+};
+
+struct Walk {
+  /// All of its programs are one and the same (mpirun's `:` between hosts).
+  [[nodiscard]] bool has_one_program() const;
+
+  std::vector<ChainLink> chain;
+  std::vector<Program> programs; ///< more than one only with mpirun's `:`
+  bool understood = true;        ///< false: some word could not be told for certain; nothing may be changed
+  Diagnoses problems;
+};
+
+/// What `PROGRAM --help` prints; empty where it cannot be asked.
+using HelpText = std::function<std::string(const std::string& program)>;
+
+/// `directory` is the working directory of the command. `help` is called for a launcher whose row says so, and only
+/// where an option of it is not known.
+Walk walk(const Argv& argv, const std::string& directory, const HelpText& help = {});
+
+} // namespace sharefs::cachefix

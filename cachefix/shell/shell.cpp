@@ -1,0 +1,370 @@
+#include "cachefix/shell/shell.hpp"
+
+#include "cachefix/files/config_text.hpp"
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+namespace sharefs::cachefix {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int k_most_syntax_depth = 200;
+
+/// One assignment: it holds behind its end. No value: it is not literal.
+struct Assigned {
+  std::size_t end = 0;
+  std::optional<std::string> value;
+};
+
+struct Variable {
+  std::vector<Assigned> assignments; ///< in the order of the text
+  bool certain = true;               ///< each of them is done, once, in this shell
+  std::string cache_dir;             ///< what stands behind a `--cache_dir` in any of them, as written
+};
+using Variables = std::map<std::string, Variable>;
+
+bool is_known(std::string_view text) {
+  return text.find(k_unknown_part) == std::string_view::npos;
+}
+
+std::size_t offset_of(const Json& node, const char* key) {
+  return node.at(key).at("Offset").get<std::size_t>();
+}
+std::string kind_of(const Json& node) {
+  return node.is_object() ? node.value("Type", std::string()) : std::string();
+}
+
+/// `OPTS="--lr 1 --cache_dir /share/c"`, or an array of such words: what the option's value looks like.
+std::string cache_dir_in(std::string assignment) {
+  std::replace_if(
+      assignment.begin(), assignment.end(), [](char c) { return c == '"' || c == '\'' || c == '(' || c == ')'; }, ' ');
+  return cache_dir_of_arguments(assignment).value_or("");
+}
+
+bool is_certain_inside(const std::string& type) {
+  return type.empty() || type == "File" || type == "CallExpr" || type == "DeclClause" || type == "BinaryCmd" ||
+         type == "Block";
+}
+
+class SyntaxReader {
+ public:
+  SyntaxReader(const std::string& text, const ShellVariables& known) : m_text(text), m_known(known) {}
+
+  ShellText read(const Json& file) {
+    if (const auto all = m_known.find("@"); all != m_known.end())
+      arguments(all->second);
+    // First what is assigned anywhere, then the words: a later assignment makes a variable uncertain everywhere.
+    visit(file, true, 0, true);
+    visit(file, true, 0, false);
+    ShellText& result = m_out;
+    for (const auto& [name, variable] : m_variables)
+      if (!variable.assignments.empty() || !variable.certain)
+        result.assigned.insert(name);
+    const Json& statements = file.contains("Stmts") ? file.at("Stmts") : Json::array();
+    result.first_statement = statements.empty() ? m_text.size() : offset_of(statements.front(), "Pos");
+    return std::move(result);
+  }
+
+ private:
+  void visit(const Json& node, bool certain, int depth, bool counting) {
+    if (depth > k_most_syntax_depth)
+      throw std::length_error("the shell text is nested too deeply");
+    if (node.is_array()) {
+      for (const Json& child : node)
+        visit(child, certain, depth + 1, counting);
+      return;
+    }
+    if (!node.is_object())
+      return;
+    const std::string type = kind_of(node);
+    bool inside = certain && is_certain_inside(type);
+    if (type == "BinaryCmd" && node.value("Op", 0) > 11) // 10 is &&, 11 is ||; pipes run in subshells
+      inside = false;
+    if (node.contains("Background") && node.at("Background").is_boolean() && node.at("Background").get<bool>())
+      inside = false;
+    if (type == "CallExpr" || type == "DeclClause") {
+      m_certain = certain;
+      if (counting)
+        count(node, type, certain);
+      else
+        command(node, type, certain);
+    }
+    if (type == "ParamExp")
+      parameter(node, counting);
+    if (counting && type == "ForClause" && node.contains("Loop") && node.at("Loop").contains("Name"))
+      m_variables[node.at("Loop").at("Name").value("Value", std::string())].certain = false;
+    for (const auto& [key, child] : node.items())
+      if (child.is_structured())
+        visit(child, inside && !(type == "BinaryCmd" && node.value("Op", 0) == 11 && key == "Y"), depth + 1, counting);
+  }
+
+  void count(const Json& node, const std::string& type, bool certain) {
+    const Json& assigns = node.contains(type == "DeclClause" ? "Args" : "Assigns")
+                              ? node.at(type == "DeclClause" ? "Args" : "Assigns")
+                              : Json::array();
+    const bool alone = type == "DeclClause" || !node.contains("Args") || node.at("Args").empty();
+    for (const Json& assign : assigns) {
+      const std::string text = text_of(assign);
+      const std::string name = variable_in(text);
+      if (name.empty())
+        continue;
+      Variable& variable = m_variables[name];
+      if (!alone)
+        continue; // in front of a command it holds for that command only
+      std::string hidden = cache_dir_in(text_at(assign));
+      if (hidden.empty() && assign.contains("Value")) { // made of another variable that has one
+        const ShellWord whole = word(assign.at("Value"));
+        hidden = whole.hidden.empty() ? cache_dir_in(whole.text) : whole.hidden;
+      }
+      if (!hidden.empty())
+        variable.cache_dir = std::move(hidden);
+      variable.certain = variable.certain && certain && !assign.contains("Append") && !assign.contains("Index") &&
+                         !assign.contains("Array");
+      if (assign.contains("Append"))
+        m_out.expanded.insert(name); // it is made of itself
+      if (type == "DeclClause" && is_declared(node, "export", 'x'))
+        m_out.exported.insert(name);
+      if (type == "DeclClause" && is_declared(node, "readonly", 'r'))
+        m_out.fixed.insert(name);
+      // In the order of the text, so that a variable may be made of earlier ones. `export NAME` assigns nothing.
+      if (std::string value = text.substr(name.size()); !value.empty())
+        variable.assignments.push_back(
+            {offset_of(assign, "End"), is_known(value) ? std::optional(value.substr(1)) : std::nullopt});
+    }
+    // read, unset and the like change variables that are named as words.
+    if (type == "CallExpr" && node.contains("Args") && !node.at("Args").empty()) {
+      const auto name = known_text(node.at("Args").front());
+      if (name == "read" || name == "unset" || name == "eval" || name == "mapfile" || name == "getopts" ||
+          name == "printf")
+        for (const Json& word : node.at("Args"))
+          if (const auto text = known_text(word))
+            m_variables[*text].certain = false;
+      const bool options_only = std::all_of(node.at("Args").begin() + 1, node.at("Args").end(), [&](const Json& word) {
+        const auto text = known_text(word);
+        return text && (text->starts_with('-') || text->starts_with('+') || *text == "pipefail") && *text != "--";
+      });
+      if (name == "shift" || (name == "set" && !options_only))
+        m_has_arguments = false;
+      if (name == "set" && !options_only)
+        arguments(text_at(node));
+      if (name == "set")
+        for (const Json& word : node.at("Args"))
+          m_out.exports_all = m_out.exports_all || known_text(word).value_or("").starts_with("-a");
+    }
+  }
+
+  [[nodiscard]] std::string text_at(const Json& node) const {
+    const std::size_t begin = offset_of(node, "Pos");
+    return m_text.substr(begin, offset_of(node, "End") - begin);
+  }
+
+  /// What `$@` stands for.
+  void arguments(const std::string& text) {
+    for (const char* all : {"@", "*"})
+      m_variables[all].cache_dir = cache_dir_in(text);
+  }
+
+  /// By `export`, or by `declare -x`.
+  [[nodiscard]] bool is_declared(const Json& node, std::string_view by, char option) const {
+    if (node.value("/Variant/Value"_json_pointer, std::string()) == by || !node.contains("Args"))
+      return node.value("/Variant/Value"_json_pointer, std::string()) == by;
+    return std::any_of(node.at("Args").begin(), node.at("Args").end(), [&](const Json& word) {
+      const auto text = word.contains("Value") && !word.contains("Name") ? known_text(word.at("Value")) : std::nullopt;
+      return text && text->starts_with('-') && text->find(option) != std::string::npos;
+    });
+  }
+
+  /// `NAME=value` as the shell sees it, the whole of it in quotes or not; `NAME` of `export NAME`; empty: an option.
+  [[nodiscard]] std::string text_of(const Json& assign) const {
+    std::string value = assign.contains("Value") ? word(assign.at("Value")).text : std::string();
+    if (!assign.contains("Name"))
+      return assigns_variable(value) ? value : std::string();
+    std::string name = assign.at("Name").value("Value", std::string());
+    if (assign.contains("Naked"))
+      return name;
+    return std::move(name) + "=" + (assign.contains("Append") ? std::string(1, k_unknown_part) : "") + value;
+  }
+
+  /// `$NAME`, `${NAME...}`; `${NAME:=value}` assigns.
+  void parameter(const Json& node, bool counting) {
+    constexpr int k_assign = 74;
+    constexpr int k_assign_if_empty = 75;
+    const std::string name = variable_of(node);
+    const int operation = node.contains("Exp") ? node.at("Exp").value("Op", 0) : 0;
+    const bool assigns = operation == k_assign || operation == k_assign_if_empty;
+    if (counting && assigns)
+      m_variables[name].certain = false;
+    if (counting)
+      return;
+    if (!assigns)
+      m_out.expanded.insert(name);
+    else if (node.at("Exp").contains("Word")) {
+      ShellWord one = word(node.at("Exp").at("Word"));
+      one.text = name + "=" + one.text;
+      m_out.defaults.push_back(std::move(one));
+    }
+  }
+
+  void command(const Json& node, const std::string& type, bool certain) {
+    ShellCommand out;
+    out.certain = certain;
+    if (type == "DeclClause") {
+      const bool exported = is_declared(node, "export", 'x');
+      if (exported)
+        out.kind = ShellCommand::Kind::exported;
+      for (const Json& assign : node.contains("Args") ? node.at("Args") : Json::array())
+        if (assign.contains("Value") && !text_of(assign).empty())
+          (exported ? out.words : out.assignments).push_back(assignment(assign));
+      if (!exported && out.assignments.empty())
+        return;
+    } else {
+      for (const Json& assign : node.contains("Assigns") ? node.at("Assigns") : Json::array())
+        if (assign.contains("Value"))
+          out.assignments.push_back(assignment(assign));
+      for (const Json& word : node.contains("Args") ? node.at("Args") : Json::array())
+        out.words.push_back(this->word(word));
+    }
+    m_out.commands.push_back(std::move(out));
+  }
+
+  [[nodiscard]] ShellWord assignment(const Json& assign) const {
+    ShellWord out = word(assign.at("Value"));
+    out.text = text_of(assign);
+    place(assign, out);
+    return out;
+  }
+
+  static void place(const Json& node, ShellWord& out) {
+    out.begin = offset_of(node, "Pos");
+    out.end = offset_of(node, "End");
+    out.line = node.at("Pos").value("Line", 1);
+    out.column = node.at("Pos").value("Col", 1);
+  }
+
+  [[nodiscard]] ShellWord word(const Json& node) const {
+    ShellWord out;
+    place(node, out);
+    for (const Json& part : node.contains("Parts") ? node.at("Parts") : Json::array()) {
+      out.text += part_text(part, false);
+      for (const Json& inner : kind_of(part) == "DblQuoted" && part.contains("Parts") ? part.at("Parts") : Json{part}) {
+        if (const auto known = m_variables.find(variable_of(inner)); known != m_variables.end())
+          out.hidden = known->second.cache_dir;
+        if (const auto instead = "/Exp/Word"_json_pointer; out.hidden.empty() && inner.contains(instead))
+          out.hidden = cache_dir_in(text_at(inner.at(instead))); // ${NAME:+--cache_dir $NAME}
+      }
+    }
+    if (is_known(out.text))
+      out.hidden.clear(); // all of it is seen
+    return out;
+  }
+
+  [[nodiscard]] std::optional<std::string> known_text(const Json& node) const {
+    std::string text = word(node).text;
+    return is_known(text) ? std::optional<std::string>(std::move(text)) : std::nullopt;
+  }
+
+  [[nodiscard]] std::string part_text(const Json& part, bool quoted) const {
+    const std::string type = kind_of(part);
+    if (type == "Lit")
+      return literal(part.value("Value", std::string()), quoted);
+    if (type == "SglQuoted") {
+      const std::string value = part.value("Value", std::string());
+      const bool escapes = part.value("Dollar", false) && value.find('\\') != std::string::npos;
+      return escapes ? std::string(1, k_unknown_part) : value;
+    }
+    if (type == "DblQuoted") {
+      std::string out;
+      for (const Json& inner : part.contains("Parts") ? part.at("Parts") : Json::array())
+        out += part_text(inner, true);
+      return out;
+    }
+    if (type == "ParamExp")
+      return expansion(part, quoted);
+    return std::string(1, k_unknown_part);
+  }
+
+  static std::string literal(const std::string& raw, bool quoted) {
+    if (!quoted && raw == "[") // the program test(1), not a pattern
+      return raw;
+    std::string out;
+    for (std::size_t i = 0; i < raw.size(); ++i) {
+      const char c = raw[i];
+      if (c == '\\' && i + 1 < raw.size()) {
+        const char next = raw[i + 1];
+        if (next == '\n') {
+          ++i;
+          continue;
+        }
+        if (!quoted || std::string_view("$`\"\\").find(next) != std::string_view::npos) {
+          out += next;
+          ++i;
+          continue;
+        }
+      }
+      const bool special = !quoted && std::string_view("*?[{").find(c) != std::string_view::npos;
+      out += special || c == k_unknown_part ? k_unknown_part : c;
+    }
+    return out;
+  }
+
+  static std::string variable_of(const Json& part) {
+    return kind_of(part) == "ParamExp" && part.contains("Param") ? part.at("Param").value("Value", std::string())
+                                                                 : std::string();
+  }
+
+  [[nodiscard]] std::string expansion(const Json& part, bool quoted) const {
+    const std::string name = variable_of(part);
+    std::string unknown = std::string(1, k_unknown_part) + name;
+    for (const auto& [key, value] : part.items())
+      if (key != "Type" && key != "Pos" && key != "End" && key != "Dollar" && key != "Rbrace" && key != "Short" &&
+          key != "Param")
+        return unknown; // ${x:-y}, ${#x}, ${x[0]} and the like
+    const auto value = value_at(name, offset_of(part, "Pos"));
+    if (!value || name == "@") // words, not one
+      return unknown;
+    if (!quoted && value->find_first_of(" \t\n*?[") != std::string::npos)
+      return unknown; // it would be split or expanded
+    return *value;
+  }
+
+  /// The value of a variable at an offset: of the last assignment before it, where each is certain. A place that is not
+  /// run in the order of the text (a function, a loop) sees it only if there is no other.
+  [[nodiscard]] std::optional<std::string> value_at(const std::string& name, std::size_t at) const {
+    const auto own = m_variables.find(name);
+    if (own != m_variables.end() && !own->second.certain)
+      return std::nullopt;
+    const auto* all = own == m_variables.end() ? nullptr : &own->second.assignments;
+    if (all == nullptr || all->empty() || (m_certain && all->front().end > at)) {
+      const auto outer = m_known.find(name);
+      const bool argument = !name.empty() && name.find_first_not_of("0123456789") == std::string::npos;
+      return outer == m_known.end() || (argument && !(m_has_arguments && m_certain)) ? std::nullopt
+                                                                                     : std::optional(outer->second);
+    }
+    if (all->front().end > at || (!m_certain && all->size() > 1))
+      return std::nullopt;
+    return std::prev(std::find_if(all->begin(), all->end(), [at](const Assigned& one) { return one.end > at; }))->value;
+  }
+
+  const std::string& m_text;
+  const ShellVariables& m_known;
+  Variables m_variables;
+  bool m_certain = true;       ///< of the command that is read
+  bool m_has_arguments = true; ///< `$1` is still what it was
+  ShellText m_out;
+};
+
+} // namespace
+
+std::optional<ShellText> read_shell(const std::string& text, const std::string& tree, const ShellVariables& known) {
+  try {
+    return SyntaxReader(text, known).read(Json::parse(tree));
+  } catch (const std::exception&) { // nlohmann's own, and the depth limit
+    return std::nullopt;
+  }
+}
+
+} // namespace sharefs::cachefix

@@ -1,0 +1,269 @@
+#include "cachefix/stakes.hpp"
+
+#include "base/path.hpp"
+#include "base/text.hpp"
+#include "cachefix/launchers/launcher.hpp"
+
+#include <algorithm>
+#include <cctype>
+
+namespace sharefs::cachefix {
+namespace {
+
+constexpr std::chrono::milliseconds k_look_deadline{1500}; // for one answer of a share
+// A Python on shared storage starts slowly, with 16 ranks beside it: the command that is wrapped does, too.
+constexpr std::chrono::milliseconds k_parser_deadline{15000};
+constexpr std::size_t k_most_text = 4U << 20U;
+constexpr std::size_t k_start = 256;
+constexpr std::size_t k_most_directories = 500;
+
+/// Made by the datasets and hub libraries, and by transformers before 4.22 (names of 64 hexadecimal digits).
+constexpr std::string_view k_library_names =
+    "models--* datasets--* spaces--* .* downloads extracted hub modules datasets xet metrics evaluate assets token "
+    "stored_tokens version.txt version_diffusers_cache.txt CACHEDIR.TAG datasets_modules transformers_modules "
+    "evaluate_modules json csv parquet text arrow imagefolder audiofolder videofolder webdataset pandas generator xml "
+    "sql spark cache-*";
+
+constexpr const char* k_telling[] = {"cache_dir", "cache-dir", "HfArgumentParser"};
+/// What lies beside datasets where one directory is everything, as HF_HOME is.
+constexpr std::string_view k_no_datasets = "hub modules xet datasets--* spaces--*";
+
+bool is_library_name(const std::string& name) {
+  const bool hash = name.size() >= 64 &&
+                    std::all_of(name.begin(), name.begin() + 64, [](unsigned char c) { return std::isxdigit(c) != 0; });
+  return hash || is_listed(name, k_library_names) || name.ends_with(".lock") || name.ends_with(".incomplete") ||
+         name.find("___") != std::string::npos;
+}
+
+bool is_version(const std::string& name) {
+  return std::count(name.begin(), name.end(), '.') == 2 &&
+         std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isdigit(c) != 0 || c == '.'; });
+}
+
+/// May it be a directory of a dataset, or of one of its configurations?
+bool may_be_directory(const std::string& name) {
+  return !name.starts_with("models--") && !name.starts_with('.') && !name.ends_with(".lock") &&
+         !name.ends_with(".arrow") && !name.ends_with(".json") && !name.ends_with(".txt");
+}
+
+/// What is known of `key`, asked if nothing is yet.
+template <class Known, class Ask> auto& remembered(Known& known, const std::string& key, const Ask& ask) {
+  auto found = known.find(key);
+  if (found == known.end())
+    found = known.emplace(key, ask()).first;
+  return found->second;
+}
+
+} // namespace
+
+bool Stakes::any_shared() {
+  if (!m_any_shared)
+    m_any_shared = m_answers.any_shared();
+  return *m_any_shared;
+}
+
+void Stakes::expect(const std::vector<std::string>& paths) {
+  std::vector<std::string> unknown;
+  for (const std::string& path : paths)
+    if (!m_places.contains(path) && std::find(unknown.begin(), unknown.end(), path) == unknown.end())
+      unknown.push_back(path);
+  if (unknown.empty())
+    return;
+  auto entries = any_shared() ? m_answers.places(unknown) : std::vector<sys::Entry>(unknown.size());
+  for (std::size_t i = 0; i < unknown.size(); ++i)
+    m_places.emplace(unknown[i], std::move(entries[i]));
+}
+
+const sys::Entry& Stakes::place(const std::string& path) {
+  expect({path});
+  return m_places.at(path);
+}
+
+const std::optional<std::string>& Stakes::text(const std::string& path) {
+  return remembered(m_texts, path, [&] { return m_answers.text(path); });
+}
+
+const std::string& Stakes::start(const std::string& path) {
+  return remembered(m_starts, path, [&] { return m_answers.start(path); });
+}
+
+void Stakes::expect_names(const std::vector<std::string>& paths) {
+  std::vector<std::string> unknown;
+  std::copy_if(paths.begin(), paths.end(), std::back_inserter(unknown),
+               [&](const std::string& path) { return !m_names.contains(path); });
+  if (unknown.empty())
+    return;
+  auto found = m_answers.names(unknown);
+  for (std::size_t i = 0; i < unknown.size(); ++i)
+    m_names.emplace(unknown[i], std::move(found[i]));
+}
+
+const std::optional<Names>& Stakes::names(const std::string& path) {
+  expect_names({path});
+  return m_names.at(path);
+}
+
+const std::optional<std::string>& Stakes::syntax_tree(const std::string& shell_text) {
+  return remembered(m_trees, shell_text, [&] { return m_answers.syntax_tree(shell_text); });
+}
+
+const SourceFacts& Stakes::source(const std::string& path) {
+  return remembered(m_sources, path, [&] {
+    const auto& source = text(path);
+    return source ? m_answers.source_facts(*source) : SourceFacts{};
+  });
+}
+
+const LocalRoot& Stakes::local() {
+  if (!m_local)
+    m_local = m_answers.local();
+  return *m_local;
+}
+
+const Stakes::Scan& Stakes::scan(const std::string& cache) {
+  return remembered(m_scans, cache, [&] {
+    constexpr int k_levels = 4;
+    Scan scan;
+    std::vector<std::string> level{cache};
+    for (int depth = 0; depth < k_levels && !level.empty(); ++depth) {
+      expect_names(level);
+      std::vector<std::string> below;
+      for (const std::string& directory : level) {
+        const auto& found = names(directory);
+        scan.complete = scan.complete || !found; // a file, or no answer
+        for (const std::string& name : found.value_or(Names()))
+          if (name.ends_with(".incomplete"))
+            scan.leftovers.push_back(join_path(directory, name));
+          else if (!may_be_directory(name) || (depth == 0 && is_listed(name, k_no_datasets)))
+            continue;
+          else if (depth + 1 == k_levels)
+            scan.complete = true;
+          else if (below.size() < k_most_directories)
+            below.push_back(join_path(directory, name));
+      }
+      level = std::move(below);
+    }
+    return scan;
+  });
+}
+
+bool Stakes::has_datasets(const std::string& cache) {
+  const auto& found = names(cache);
+  return !found || std::any_of(found->begin(), found->end(), [](const std::string& name) {
+    return may_be_directory(name) && !is_listed(name, k_no_datasets);
+  });
+}
+
+/// BUILDER/CONFIG/VERSION (datasets/builder.py, _relative_data_dir).
+bool Stakes::is_builder_directory(const std::string& path) {
+  for (const std::string& config : names(path).value_or(Names())) {
+    const auto& versions = names(join_path(path, config));
+    if (versions && std::any_of(versions->begin(), versions->end(), is_version))
+      return true;
+  }
+  return false;
+}
+
+std::string Stakes::foreign_name(const std::string& cache) {
+  for (const std::string& name : names(cache).value_or(Names()))
+    if (!is_library_name(name) && !is_builder_directory(join_path(cache, name)))
+      return name;
+  return {};
+}
+
+bool MachineAnswers::any_shared() {
+  const auto mounts = m_system.mounts();
+  if (!mounts)
+    m_error = mounts.error();
+  return mounts && std::any_of(mounts->entries().begin(), mounts->entries().end(),
+                               [](const sys::MountEntry& mount) { return sys::is_shared(mount); });
+}
+
+namespace {
+
+std::vector<sys::Entry> look(sys::System& system, const std::vector<std::string>& paths, const sys::EntryQuery& what) {
+  sys::EntryRequest request;
+  request.deadline = k_look_deadline;
+  for (const std::string& path : paths) {
+    request.queries.push_back(what);
+    request.queries.back().path = path;
+    request.queries.back().follow = true;
+  }
+  return system.entries(request);
+}
+
+} // namespace
+
+std::vector<sys::Entry> MachineAnswers::places(const std::vector<std::string>& paths) {
+  sys::EntryQuery what;
+  what.access = true;
+  return look(m_system, paths, what);
+}
+
+std::optional<std::string> MachineAnswers::text(const std::string& path) {
+  sys::EntryQuery what;
+  what.read_bytes = k_most_text;
+  sys::Entry entry = std::move(look(m_system, {path}, what).front());
+  const bool whole = entry.kind == sys::EntryKind::file && entry.error_number == 0 && entry.size <= k_most_text;
+  return whole ? std::optional<std::string>(std::move(entry.content)) : std::nullopt;
+}
+
+std::string MachineAnswers::start(const std::string& path) {
+  sys::EntryQuery what;
+  what.read_bytes = k_start;
+  return std::move(look(m_system, {path}, what).front().content);
+}
+
+std::vector<std::optional<Names>> MachineAnswers::names(const std::vector<std::string>& paths) {
+  sys::EntryQuery what;
+  what.list = true;
+  what.automount = true; // the program is about to go there
+  std::vector<std::optional<Names>> found;
+  for (sys::Entry& entry : look(m_system, paths, what)) {
+    const bool answered =
+        entry.kind == sys::EntryKind::missing || (entry.kind == sys::EntryKind::directory && entry.error_number == 0);
+    found.push_back(answered ? std::optional(std::move(entry.names)) : std::nullopt);
+  }
+  return found;
+}
+
+std::optional<std::string> MachineAnswers::syntax_tree(const std::string& shell_text) {
+  sys::Command command;
+  command.argv = {"shfmt", "--tojson", "-ln", "bash"};
+  command.user_path = true;
+  command.input = shell_text.empty() ? "\n" : shell_text;
+  command.deadline = k_parser_deadline;
+  command.output_limit = 32U << 20U;
+  auto done = m_system.run(command);
+  return done && done->ok() ? std::optional<std::string>(std::move(done->out)) : std::nullopt;
+}
+
+SourceFacts MachineAnswers::source_facts(const std::string& python_source) {
+  // The interpreter takes some 50 ms, and has nothing to say of a source without these words.
+  if (std::none_of(std::begin(k_telling), std::end(k_telling),
+                   [&](const char* word) { return python_source.find(word) != std::string::npos; }))
+    return {};
+  // The system's own: what PATH calls python3 may be a wrapper that does more than to interpret.
+  sys::Command command = source_facts_command(python_source, "python3", k_parser_deadline);
+  command.user_path = false;
+  auto done = m_system.run(command);
+  command.user_path = true;
+  if (!done && done.error().code == ErrorCode::not_found)
+    done = m_system.run(command);
+  return done && done->ok() ? parse_source_facts(done->out) : SourceFacts{};
+}
+
+std::string MachineAnswers::help(const std::string& program) {
+  sys::Command command;
+  command.argv = {program, "--help"};
+  command.user_path = true;
+  command.deadline = k_parser_deadline;
+  auto done = m_system.run(command);
+  return done && done->ok() ? std::move(done->out) : std::string();
+}
+
+LocalRoot MachineAnswers::local() {
+  return find_local_root(m_system, m_choice, m_system.identity());
+}
+
+} // namespace sharefs::cachefix

@@ -1,0 +1,116 @@
+#pragma once
+// What is at stake: facts about paths and texts, each asked once, when it is needed.
+#include "cachefix/files/python_source.hpp"
+#include "cachefix/store/local_root.hpp"
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace sharefs::cachefix {
+
+using Names = std::vector<std::string>;
+
+/// Who answers: a machine, or a table in tests.
+class Answers {
+ public:
+  Answers() = default;
+  Answers(const Answers&) = delete;
+  Answers& operator=(const Answers&) = delete;
+  virtual ~Answers() = default;
+  /// Is any mount of this host shared? If not, no path is.
+  virtual bool any_shared() = 0;
+  /// Where each path lies, through links, and what is there.
+  virtual std::vector<sys::Entry> places(const std::vector<std::string>& paths) = 0;
+  /// A regular file of at most 4 MiB; nullopt: not there, larger, or not readable.
+  virtual std::optional<std::string> text(const std::string& path) = 0;
+  /// Its first bytes; empty: not there or not readable.
+  virtual std::string start(const std::string& path) = 0;
+  /// The names in each directory, none where nothing is; nullopt: no directory, or no answer.
+  virtual std::vector<std::optional<Names>> names(const std::vector<std::string>& paths) = 0;
+  /// As `shfmt --tojson` prints it; nullopt: no parser, or it does not understand it.
+  virtual std::optional<std::string> syntax_tree(const std::string& shell_text) = 0;
+  /// `parsed` is false, too, where the source has no word about caches.
+  virtual SourceFacts source_facts(const std::string& python_source) = 0;
+  /// What `PROGRAM --help` prints; empty where it cannot be asked.
+  virtual std::string help(const std::string& program) = 0;
+  virtual LocalRoot local() = 0;
+};
+
+/// Asks, and remembers. References stay valid.
+class Stakes {
+ public:
+  explicit Stakes(Answers& answers) : m_answers(answers) {}
+
+  bool any_shared();
+  const sys::Entry& place(const std::string& path);
+  bool is_shared(const std::string& path) { return place(path).shared; }
+  /// These are going to be asked about: all in one look.
+  void expect(const std::vector<std::string>& paths);
+  const std::optional<std::string>& text(const std::string& path);
+  const std::string& start(const std::string& path);
+  const std::optional<Names>& names(const std::string& path);
+  const std::optional<std::string>& syntax_tree(const std::string& shell_text);
+  /// Of the file at a path; `parsed` is false where it cannot be read.
+  const SourceFacts& source(const std::string& path);
+  std::string help(const std::string& program) { return m_answers.help(program); }
+  const LocalRoot& local();
+  /// Was this asked for, so that an answer is known?
+  [[nodiscard]] const std::optional<LocalRoot>& local_if_asked() const { return m_local; }
+
+  /// `*.incomplete` directories of launches that failed, in a cache: CACHE/BUILDER/CONFIG/VERSION/HASH.incomplete
+  /// (datasets/builder.py).
+  const Names& leftovers(const std::string& cache) { return scan(cache).leftovers; }
+  /// Does it hold datasets, complete or not, or what else a library cached? Without an answer it may.
+  bool has_datasets(const std::string& cache);
+  /// Does it hold more than what launches that failed left? Without an answer it may.
+  bool has_complete(const std::string& cache) { return has_datasets(cache) && scan(cache).complete; }
+  /// The first name in a directory that neither datasets nor a hub library makes there; empty: none.
+  std::string foreign_name(const std::string& cache);
+
+ private:
+  struct Scan {
+    Names leftovers;
+    bool complete = false; ///< something finished lies there, or may
+  };
+  const Scan& scan(const std::string& cache);
+  /// All that are not known yet, in one look.
+  void expect_names(const std::vector<std::string>& paths);
+  bool is_builder_directory(const std::string& path);
+
+  Answers& m_answers;
+  std::optional<bool> m_any_shared;
+  std::map<std::string, sys::Entry> m_places;
+  std::map<std::string, std::optional<std::string>> m_texts, m_trees;
+  std::map<std::string, std::string> m_starts;
+  std::map<std::string, std::optional<Names>> m_names;
+  std::map<std::string, SourceFacts> m_sources;
+  std::map<std::string, Scan> m_scans;
+  std::optional<LocalRoot> m_local;
+};
+
+/// This machine's answers.
+class MachineAnswers : public Answers {
+ public:
+  MachineAnswers(sys::System& system, LocalChoice choice) : m_system(system), m_choice(std::move(choice)) {}
+  bool any_shared() override;
+  std::vector<sys::Entry> places(const std::vector<std::string>& paths) override;
+  std::optional<std::string> text(const std::string& path) override;
+  std::string start(const std::string& path) override;
+  std::vector<std::optional<Names>> names(const std::vector<std::string>& paths) override;
+  std::optional<std::string> syntax_tree(const std::string& shell_text) override;
+  SourceFacts source_facts(const std::string& python_source) override;
+  std::string help(const std::string& program) override;
+  LocalRoot local() override;
+  /// The mount table could not be read: no answer above is worth anything.
+  [[nodiscard]] const std::optional<Error>& error() const { return m_error; }
+
+ private:
+  sys::System& m_system;
+  LocalChoice m_choice;
+  std::optional<Error> m_error;
+};
+
+} // namespace sharefs::cachefix

@@ -1,0 +1,179 @@
+#include "cachefix/store/cache_store.hpp"
+
+#include "base/path.hpp"
+#include "base/text.hpp"
+#include "sys/process/call.hpp"
+#include "sys/process/fd.hpp"
+#include "tree/tree.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <dirent.h>
+#include <fcntl.h>
+#include <map>
+#include <memory>
+#include <set>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace sharefs::cachefix {
+namespace {
+
+constexpr std::size_t k_key_length = 12;
+constexpr std::size_t k_longest_origin = 4096;
+constexpr std::size_t k_most_process_text = 64U << 20U;
+constexpr std::chrono::seconds k_use_deadline{3};
+
+/// Hexadecimal digits: what cache_key makes. Nothing else below the directory is ours to list or delete.
+bool is_key(const std::string& name) {
+  return name.size() == k_key_length && std::all_of(name.begin(), name.end(), [](unsigned char c) {
+           return std::isdigit(c) != 0 || (c >= 'a' && c <= 'f');
+         });
+}
+
+std::vector<std::string> names_in(const std::string& directory) {
+  std::vector<std::string> names;
+  const std::unique_ptr<DIR, int (*)(DIR*)> open(::opendir(directory.c_str()), ::closedir);
+  while (open != nullptr) {
+    const dirent* entry = ::readdir(open.get());
+    if (entry == nullptr)
+      break;
+    names.emplace_back(entry->d_name);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::string link_text(const std::string& path) {
+  std::string text(4096, '\0');
+  const ssize_t length = ::readlink(path.c_str(), text.data(), text.size());
+  text.resize(length < 0 ? 0 : static_cast<std::size_t>(length));
+  return text;
+}
+
+/// A regular file: nothing through a link, never a FIFO, and not without end. Empty if it is none, or too long.
+std::string text_of(const std::string& path, std::size_t limit) {
+  const sys::Fd fd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
+  struct stat status{};
+  if (!fd || ::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode))
+    return {};
+  std::string out;
+  char buffer[65536];
+  for (ssize_t n = 0; out.size() <= limit && (n = ::read(fd.get(), buffer, sizeof buffer)) > 0;)
+    out.append(buffer, static_cast<std::size_t>(n));
+  return out.size() <= limit ? out : std::string();
+}
+
+/// The directory as /proc names it, where its own path goes through links.
+std::string resolved(const std::string& directory) {
+  const std::unique_ptr<char, void (*)(void*)> path(::realpath(directory.c_str(), nullptr), std::free);
+  return path == nullptr ? directory : path.get();
+}
+
+/// Keys of caches that some live process uses: by open files, mapped files (datasets maps its tables), directories, and
+/// by its arguments and environment, which name what it will open. Nobody else but root can use what is this user's.
+std::vector<std::string> keys_in_use(const std::string& root) {
+  std::set<std::string> keys;
+  const std::set<std::string> roots{root + "/", resolved(root) + "/"};
+  const auto note = [&](std::string_view text) {
+    for (const std::string& start : roots)
+      for (std::size_t at = text.find(start); at != std::string_view::npos; at = text.find(start, at + 1))
+        keys.insert(std::string(text.substr(at + start.size(), k_key_length)));
+  };
+  for (const std::string& pid : names_in("/proc")) {
+    const std::string process = "/proc/" + pid;
+    struct stat status{};
+    if (std::isdigit(static_cast<unsigned char>(pid[0])) == 0 || ::stat(process.c_str(), &status) != 0 ||
+        (status.st_uid != ::geteuid() && status.st_uid != 0))
+      continue;
+    note(link_text(process + "/cwd"));
+    for (const std::string& fd : names_in(process + "/fd"))
+      note(link_text(process + "/fd/" + fd));
+    for (const char* file : {"/maps", "/cmdline", "/environ"}) // wait for the process's memory, which may be locked
+      note(text_of(process + file, k_most_process_text));
+  }
+  return {keys.begin(), keys.end()};
+}
+
+} // namespace
+
+Result<std::vector<CacheEntry>> list_caches(const std::string& root, std::chrono::milliseconds deadline) {
+  using Entries = Result<std::vector<CacheEntry>>;
+  Entries entries = sys::call(std::nullopt, deadline, [&]() -> Entries {
+    std::vector<CacheEntry> found;
+    for (const std::string& name : names_in(root)) {
+      CacheEntry entry;
+      entry.path = root + "/" + name;
+      struct stat status{};
+      if (!is_key(name) || ::lstat(entry.path.c_str(), &status) != 0 || !S_ISDIR(status.st_mode))
+        continue;
+      entry.device = status.st_dev;
+      entry.inode = status.st_ino;
+      const std::string note = text_of(root + "/.origin-" + name, k_longest_origin);
+      entry.stands_for = note.substr(0, note.find('\n'));
+      found.push_back(std::move(entry));
+    }
+    return found;
+  });
+  if (!entries)
+    return entries;
+  tree::Options options;
+  options.deadline = deadline;
+  for (CacheEntry& entry : *entries) {
+    const auto measured = tree::measure({.path = entry.path, .device = entry.device, .inode = entry.inode}, options);
+    if (!measured && measured.error().code != ErrorCode::not_found && measured.error().code != ErrorCode::conflict)
+      return fail(measured.error());
+    entry.path = measured ? entry.path : ""; // it has gone meanwhile
+    entry.bytes = measured ? measured->allocated : 0;
+    entry.used = measured ? measured->used : 0;
+  }
+  std::erase_if(*entries, [](const CacheEntry& entry) { return entry.path.empty(); });
+  note_uses(*entries); // last, because measuring takes its time
+  return entries;
+}
+
+void note_uses(std::vector<CacheEntry>& entries) {
+  std::map<std::string, std::vector<CacheEntry*>> by_root;
+  for (CacheEntry& entry : entries)
+    by_root[parent_path(entry.path)].push_back(&entry);
+  for (const auto& [root, below] : by_root) {
+    using Keys = Result<std::vector<std::string>>;
+    const Keys used = sys::call(std::nullopt, k_use_deadline, // a process can hang
+                                [&directory = root]() -> Keys { return keys_in_use(directory); });
+    for (CacheEntry* entry : below)
+      entry->in_use = !used ? "a process could not be checked"
+                      : std::binary_search(used->begin(), used->end(), base_name(entry->path)) ? "in use"
+                                                                                               : "";
+  }
+}
+
+std::string age_of(const CacheEntry& entry, std::int64_t now) {
+  const std::int64_t days = (now - entry.used) / 86'400;
+  return entry.used == 0 ? "-" : days <= 0 ? "today" : count_of(static_cast<std::size_t>(days), "day");
+}
+
+plan::Plan plan_prune(std::vector<CacheEntry> entries, const PruneRequest& request, std::int64_t now) {
+  std::sort(entries.begin(), entries.end(), [](const CacheEntry& a, const CacheEntry& b) { return a.used < b.used; });
+  std::uint64_t left = 0;
+  for (const CacheEntry& entry : entries)
+    left += entry.bytes;
+  plan::Plan plan;
+  for (const CacheEntry& entry : entries) {
+    const bool old = now - entry.used >= request.older_than;
+    const bool too_much = !request.keep || left > *request.keep;
+    if (!entry.in_use.empty() || !old || !too_much)
+      continue;
+    left -= entry.bytes;
+    const std::string of = entry.stands_for.empty() ? "" : ", for " + to_utf8(entry.stands_for);
+    plan.add(entry.path, format_bytes(entry.bytes) + ", last used: " + age_of(entry, now) + of,
+             plan::RemoveTree{entry.path, entry.device, entry.inode});
+    if (!entry.stands_for.empty())
+      plan.add(entry.path, "the note of what it stands for",
+               plan::RemoveFile{parent_path(entry.path) + "/.origin-" + base_name(entry.path), entry.stands_for + "\n",
+                                0600});
+  }
+  return plan;
+}
+
+} // namespace sharefs::cachefix

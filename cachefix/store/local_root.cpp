@@ -1,0 +1,281 @@
+#include "cachefix/store/local_root.hpp"
+
+#include "base/path.hpp"
+#include "base/random.hpp"
+#include "base/text.hpp"
+
+#include <algorithm>
+#include <cctype>
+
+namespace sharefs::cachefix {
+namespace {
+
+constexpr std::size_t k_random_characters = 6;
+
+/// A directory for all users, and what this user has in it.
+struct Candidate {
+  std::string above;            ///< the directory for all users
+  std::string name;             ///< of this user's own one
+  std::vector<std::string> own; ///< paths of those that exist and are this user's alone
+  std::string path;             ///< to use: one of `own`, or to be made; empty: see why_not
+  std::string exists;           ///< `path`, or the nearest directory above that exists
+  std::string why_not;
+  std::string taken;     ///< why above/name is not used, and another name is
+  bool taken_by = false; ///< it is somebody else's
+  bool memory = false;   ///< a tmpfs that caches.local does not name
+  bool given = false;    ///< LocalDirectory::given
+};
+
+constexpr const char* k_default = "/var/cache/sharefs";
+
+bool is_memory(const sys::Entry& entry) {
+  return entry.fs_type == "tmpfs" || entry.fs_type == "ramfs" || entry.fs_type == "rootfs";
+}
+
+sys::EntryQuery query_of(const std::string& path) {
+  sys::EntryQuery query;
+  query.path = path;
+  query.links = sys::Links::trusted;
+  query.guarded = true;
+  query.access = true;
+  return query;
+}
+
+std::vector<sys::Entry> look(sys::System& system, std::vector<sys::EntryQuery> queries) {
+  sys::EntryRequest request;
+  request.queries = std::move(queries);
+  return system.entries(request);
+}
+
+/// The same on every node.
+std::string letters_of(uid_t uid) {
+  std::string letters(k_random_characters, 'a');
+  for (char& letter : letters) {
+    letter = static_cast<char>('a' + uid % 26);
+    uid /= 26;
+  }
+  return letters;
+}
+
+/// USER, or USER.XXXXXX.
+bool is_name_of(const std::string& found, const std::string& name) {
+  return found == name || (found.size() == name.size() + 1 + k_random_characters && found.starts_with(name + "."));
+}
+
+/// Others could put another directory in its place: what the directory above lets them do.
+std::string exchangeable(const sys::Entry& above, const sys::Identity& identity) {
+  if (above.uid != 0 && above.uid != identity.uid)
+    return above.path + " belongs to uid " + std::to_string(above.uid);
+  if ((above.mode & 022U) != 0 && (above.mode & 01000U) == 0)
+    return "others may write to " + above.path + ", which has no sticky bit";
+  return {};
+}
+
+/// Why this user's own name is not used as it is there; empty: it can be.
+std::string why_taken(const sys::Entry& entry, const sys::Identity& identity) {
+  if (entry.kind == sys::EntryKind::missing)
+    return {};
+  if (entry.kind == sys::EntryKind::unknown)
+    return entry.error().message;
+  if (entry.uid != identity.uid)
+    return entry.path + " belongs to somebody else";
+  if (entry.kind != sys::EntryKind::directory)
+    return entry.path + (entry.kind == sys::EntryKind::symlink ? " is a link" : " is not a directory");
+  if ((entry.mode & 022U) != 0)
+    return "others may write to " + entry.path;
+  return entry.shared ? entry.path + " lies on shared storage (" + entry.fs_type + ")" : "";
+}
+
+/// What is there, and which path to use; `why_not` where none is safe.
+void check(sys::System& system, Candidate& candidate, const sys::Entry& above, const sys::Identity& identity) {
+  const std::string first = join_path(candidate.above, candidate.name);
+  if (above.shared) {
+    candidate.why_not = candidate.above + " lies on shared storage (" + above.fs_type + ")";
+  } else if (above.kind == sys::EntryKind::missing) {
+    candidate.path = first;
+    candidate.exists = above.ancestor;
+  } else if (above.kind == sys::EntryKind::unknown) {
+    candidate.why_not = above.error().message;
+  } else if (above.kind != sys::EntryKind::directory) {
+    candidate.why_not = candidate.above + " is not a directory";
+  } else {
+    candidate.why_not = exchangeable(above, identity);
+  }
+  if (!candidate.why_not.empty() || !candidate.path.empty())
+    return;
+  std::vector<sys::EntryQuery> queries{query_of(first)};
+  for (const std::string& name : above.names)
+    if (name != candidate.name && is_name_of(name, candidate.name))
+      queries.push_back(query_of(join_path(candidate.above, name)));
+  for (sys::EntryQuery& query : queries)
+    query.guarded = false; // the way there was checked with `above`; here the owner decides
+  for (const sys::Entry& entry : look(system, std::move(queries))) {
+    const std::string taken = why_taken(entry, identity);
+    if (entry.kind == sys::EntryKind::directory && taken.empty()) {
+      candidate.own.push_back(entry.path);
+    } else if (entry.path == first) {
+      candidate.taken = taken;
+      candidate.taken_by = entry.uid != identity.uid;
+    }
+  }
+  if (!candidate.own.empty()) {
+    candidate.path = candidate.exists = candidate.own.front();
+  } else {
+    // The ranks of a job start at once and must agree; whoever took that name too gets one that nobody can guess.
+    const std::string second = first + "." + letters_of(identity.uid);
+    const bool free = std::find(above.names.begin(), above.names.end(), base_name(second)) == above.names.end();
+    candidate.path = candidate.taken.empty() ? first
+                     : free                  ? second
+                                             : first + "." + random_letters(k_random_characters);
+    candidate.exists = candidate.above;
+  }
+}
+
+std::vector<Candidate> candidates_of(sys::System& system, const LocalChoice& choice, const sys::Identity& identity) {
+  const std::string name = directory_name_of(identity.user, identity.uid);
+  std::vector<Candidate> candidates;
+  std::vector<sys::EntryQuery> queries;
+  const auto add = [&](const LocalDirectory& above, const std::string& own) {
+    Candidate& candidate = candidates.emplace_back();
+    candidate.above = above.path;
+    candidate.name = own;
+    candidate.why_not = above.why_not;
+    candidate.given = above.given;
+    sys::EntryQuery query = query_of(above.path.empty() ? "/" : above.path);
+    query.follow = true;
+    query.list = true;
+    queries.push_back(std::move(query));
+  };
+  for (const std::string& directory : choice.directories)
+    add(expand_directory(directory, choice.environment), name);
+  add({"/var/tmp", {}, false}, "sharefs-" + name);
+  const auto entries = look(system, std::move(queries));
+  for (std::size_t i = 0; i < candidates.size(); ++i)
+    if (candidates[i].why_not.empty()) {
+      candidates[i].memory = !candidates[i].given && is_memory(entries[i]);
+      check(system, candidates[i], entries[i], identity);
+    }
+  return candidates;
+}
+
+/// Free bytes; why_not is set where they, or the free inodes, are too few, or it cannot be written.
+std::uint64_t room(Candidate& candidate, const sys::Entry& there, std::uint64_t min_free_bytes) {
+  if (!there.space) {
+    candidate.why_not = there.error_number != 0 ? there.error().message : candidate.exists + " does not answer";
+    return 0;
+  }
+  if (!there.writable)
+    candidate.why_not = candidate.exists + " cannot be written";
+  else if (there.space->free_bytes < min_free_bytes)
+    candidate.why_not = candidate.path + " has " + format_bytes(there.space->free_bytes) +
+                        " free, caches.min_free is " + format_bytes(min_free_bytes);
+  else if (there.space->files > 0 && there.space->free_files < k_least_free_inodes) // btrfs counts none
+    candidate.why_not = candidate.path + " has only " + count_of(there.space->free_files, "free inode");
+  return there.space->free_bytes;
+}
+
+} // namespace
+
+std::string directory_name_of(const std::string& user, unsigned uid) {
+  const bool plain = !user.empty() && user.size() <= 32 && user.front() != '.' && user.front() != '-' &&
+                     std::all_of(user.begin(), user.end(), [](unsigned char c) {
+                       return c < 128 && (std::isalnum(c) != 0 || c == '_' || c == '.' || c == '-');
+                     });
+  return plain ? user : "uid-" + std::to_string(uid);
+}
+
+LocalDirectory expand_directory(const std::string& directory, const std::vector<std::string>& environment) {
+  LocalDirectory result;
+  const auto path = expand_variables(directory, [&](std::string_view name, std::size_t at) {
+    if (!result.why_not.empty())
+      return std::optional<std::string>("");
+    const std::string start = std::string(name) + "=";
+    const auto entry = std::ranges::find_if(environment, [&](const auto& one) { return one.starts_with(start); });
+    std::string value = entry == environment.end() ? "" : entry->substr(start.size());
+    const bool plain = std::ranges::all_of(value, [](unsigned char c) {
+      return c < 128 &&
+             (std::isalnum(c) != 0 || std::string_view("_./-").find(static_cast<char>(c)) != std::string::npos);
+    });
+    if (value.empty())
+      result.why_not = directory + ": " + std::string(name) + " is not set";
+    else if (at == 0 ? !value.starts_with('/') : value.find('/') != std::string::npos || value == "..")
+      result.why_not = directory + ": " + std::string(name) + (at == 0 ? " is no absolute path" : " is no name");
+    else if (!plain)
+      result.why_not = directory + ": " + std::string(name) + " has characters that launchers would change";
+    return std::optional<std::string>(result.why_not.empty() ? value : "");
+  });
+  if (!path && result.why_not.empty())
+    result.why_not = directory + ": a `$` in front of no variable";
+  if (result.why_not.empty())
+    result.path = normalize_path(*path);
+  result.given = result.path == directory && directory != k_default;
+  return result;
+}
+
+Diagnoses diagnose(const LocalRoot& root, Severity severity) {
+  if (root.directory.empty())
+    return {{severity, "SF405", "caches.local",
+             "no directory on this host's own disks can hold the caches: " + root.problem, root.hint, ""}};
+  if (root.problem.empty())
+    return {};
+  return {{root.memory ? Severity::warning : Severity::info, "SF414", to_utf8(root.directory),
+           "holds the caches, because " + root.problem, root.hint, ""}};
+}
+
+LocalRoot find_local_root(sys::System& system, const LocalChoice& choice, const sys::Identity& identity) {
+  std::vector<Candidate> candidates = candidates_of(system, choice, identity);
+  std::vector<sys::EntryQuery> queries;
+  for (const Candidate& candidate : candidates) {
+    sys::EntryQuery query;
+    query.path = candidate.exists.empty() ? "/" : candidate.exists;
+    query.follow = true;
+    query.access = true;
+    query.space = true;
+    queries.push_back(std::move(query));
+  }
+  const auto spaces = look(system, std::move(queries));
+  const Candidate* const fallback = &candidates.back();
+  // Disks before memory, the configured ones before /var/tmp, and then by free space.
+  const auto rank = [&](const Candidate* one) { return (one->memory ? 0 : 2) + (one == fallback ? 0 : 1); };
+  const Candidate* best = nullptr;
+  std::uint64_t most = 0;
+  std::vector<std::string> problems;
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    Candidate& candidate = candidates[i];
+    const std::uint64_t free = candidate.why_not.empty() ? room(candidate, spaces[i], choice.min_free_bytes) : 0;
+    if (!candidate.why_not.empty()) {
+      if (&candidate != fallback || best == nullptr || best->memory)
+        problems.push_back(candidate.why_not);
+    } else if (best == nullptr || rank(&candidate) > rank(best) || (rank(&candidate) == rank(best) && free > most)) {
+      best = &candidate;
+      most = free;
+    }
+  }
+  const std::string install = "run `install -d -m 1777 /var/cache/sharefs` as root";
+  if (best == nullptr)
+    return {"", join(problems, "; "), install + ", or set caches.local in sharefs.yaml"};
+  LocalRoot root{best->path, "", ""};
+  const std::string first = join_path(best->above, best->name);
+  if (best->memory) {
+    problems.push_back(best->above + " is memory (tmpfs), and no disk can be used");
+    root = {best->path, join(problems, "; "), "set caches.local in sharefs.yaml to a directory on a disk", true};
+  } else if (!best->taken.empty()) {
+    root = {best->path, best->taken, (best->taken_by ? "as root, remove " : "remove ") + first};
+  } else if (best == fallback) {
+    for (const Candidate& candidate : candidates)
+      if (candidate.memory)
+        problems.push_back(candidate.above + " is memory (tmpfs)");
+    root = {best->path, join(problems, "; "), install};
+  }
+  return root;
+}
+
+std::vector<std::string> own_directories(sys::System& system, const LocalChoice& choice,
+                                         const sys::Identity& identity) {
+  std::vector<std::string> all;
+  for (const Candidate& candidate : candidates_of(system, choice, identity))
+    all.insert(all.end(), candidate.own.begin(), candidate.own.end());
+  return all;
+}
+
+} // namespace sharefs::cachefix

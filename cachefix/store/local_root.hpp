@@ -1,0 +1,59 @@
+#pragma once
+// Which directory on this host's own disks holds this user's caches.
+#include "base/diagnosis.hpp"
+#include "sys/system.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace sharefs::cachefix {
+
+/// caches.local and caches.min_free of the configuration.
+struct LocalChoice {
+  std::vector<std::string> directories; ///< may hold variables: `$SLURM_TMPDIR/x`
+  std::uint64_t min_free_bytes = 1ULL << 30U;
+  std::vector<std::string> environment = {}; ///< NAME=value, which those variables are taken from
+};
+
+/// An entry of caches.local as it is in one environment.
+struct LocalDirectory {
+  std::string path;    ///< normalized; empty: see why_not
+  std::string why_not; ///< a variable is not set, or its value is no path for a cache
+  bool given = false;  ///< the path itself was written down, and it is not the default
+  friend bool operator==(const LocalDirectory&, const LocalDirectory&) = default;
+};
+
+/// `$NAME` and `${NAME}` replaced. One at the beginning must be an absolute path, others a part of a name. Their values
+/// are [A-Za-z0-9_./-] only: launchers split, quote and expand words, and a cache's path is in them. Pure.
+LocalDirectory expand_directory(const std::string& directory, const std::vector<std::string>& environment);
+
+/// A directory with fewer free inodes is not used: a dataset cache is few large files, a cache of modules and kernels
+/// is many small ones.
+inline constexpr std::uint64_t k_least_free_inodes = 10'000;
+
+/// Where this user's node-local caches are.
+struct LocalRoot {
+  std::string directory; ///< LOCAL/USER, or /var/tmp/sharefs-USER; empty: none can be used
+  std::string problem;   ///< why no directory can be used at all, or why the one that comes first to mind cannot
+  std::string hint;      ///< what to do about it
+  bool memory = false;   ///< it is a tmpfs that nobody asked for: what is stored there is memory of this host
+  friend bool operator==(const LocalRoot&, const LocalRoot&) = default;
+};
+
+/// SF414: not the directory that comes first to mind. SF405, with `severity`: none. Empty: it is as it should be.
+Diagnoses diagnose(const LocalRoot& root, Severity severity);
+
+/// Of the configured directories that are not shared, that nobody else could exchange, and that have room for bytes and
+/// inodes: the one with the most free space, the first of equal ones. Without any /var/tmp/sharefs-USER, if that has
+/// room. A tmpfs comes behind all of them, unless caches.local names its path. Where LOCAL/USER is no directory of this
+/// user's alone, a LOCAL/USER.XXXXXX of this user stands for it, or a new one.
+LocalRoot find_local_root(sys::System& system, const LocalChoice& choice, const sys::Identity& identity);
+
+/// All directories with caches of this user that exist: of the configured ones and of /var/tmp, under whichever name.
+std::vector<std::string> own_directories(sys::System& system, const LocalChoice& choice, const sys::Identity& identity);
+
+/// The name of a directory for a user: characters [A-Za-z0-9_.-] only, different users different names.
+std::string directory_name_of(const std::string& user, unsigned uid);
+
+} // namespace sharefs::cachefix

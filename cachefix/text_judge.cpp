@@ -1,0 +1,386 @@
+// Commands inside of shell text: each is judged as a command line of its own, in the order of the text, and its changed
+// words are put back.
+#include "cachefix/text_judge.hpp"
+
+#include "base/path.hpp"
+#include "base/text.hpp"
+#include "cachefix/shell/command_line.hpp"
+
+#include <algorithm>
+
+namespace sharefs::cachefix {
+namespace {
+
+constexpr int k_most_nested_shells = 4;
+constexpr std::string_view k_hint =
+    "only words that are literal, or made of variables that the same text assigns literally, are changed";
+/// What `eval` is mostly given: the settings of these.
+constexpr std::string_view k_harmless_evals[] = {"conda",     "mamba", "direnv", "ssh-agent", "module", "lmod",
+                                                 "dircolors", "pyenv", "brew",   "starship",  "getopt", "ssh-add"};
+
+/// What sets up an environment and no caches: conda's and module systems' own.
+constexpr std::string_view k_harmless_sources =
+    "conda.sh mamba.sh micromamba.sh activate activate_* .bashrc bashrc .bash_profile profile .profile "
+    "modules.sh init.sh bash lmod.sh setvars.sh deactivate";
+
+struct Replacement {
+  std::size_t begin, end;
+  std::string text;
+};
+
+bool is_call_of(const ShellCommand& command, std::string_view names) {
+  return command.kind == ShellCommand::Kind::call && !command.words.empty() &&
+         is_listed(command.words.front().text, names);
+}
+
+/// A command that starts a program, which may read the variables that sharefs would set for another.
+bool starts_program(const ShellCommand& command) {
+  if (command.kind != ShellCommand::Kind::call || command.words.empty())
+    return false;
+  const std::string& name = command.words.front().text;
+  const auto next = command.words.size() > 1 ? std::optional<std::string_view>(command.words[1].text) : std::nullopt;
+  return !is_plain_tool(name) || find_launcher(name, next) != nullptr; // `conda activate`, but `conda run`
+}
+
+/// One text, command by command.
+class TextJudge {
+ public:
+  TextJudge(const std::string& text, const TextPlace& place, Setting setting, Stakes& stakes, const Rules& rules)
+      : m_text(text), m_place(place), m_setting(std::move(setting)), m_stakes(stakes), m_rules(rules) {}
+
+  TextFound judge(ShellVariables known) {
+    m_out.text = m_text;
+    if (m_setting.depth > k_most_nested_shells)
+      return cannot("shell text inside of shell text is read four levels deep only");
+    if (is_unknown(m_text))
+      return cannot("the shell text is not literal, so it was not read");
+    const auto& tree = m_stakes.syntax_tree(m_text);
+    if (!tree)
+      return cannot("the shell text was not read: `shfmt` is missing or does not understand it");
+    for (const std::string& entry : m_setting.environment)
+      if (const auto equals = entry.find('='); equals != std::string::npos && !is_unknown(entry))
+        known.emplace(entry.substr(0, equals), entry.substr(equals + 1));
+    const auto shell = read_shell(m_text, *tree, known);
+    if (!shell)
+      return cannot("the shell text was not read: its syntax tree is not understood");
+    m_out.first_statement = shell->first_statement;
+    m_not_in_place = not_in_place(*shell);
+    m_fixed = shell->fixed;
+    m_setting.in_text = true;
+    m_setting.editable = m_place.editable;
+    m_setting.alone = m_setting.alone && m_place.editable &&
+                      std::count_if(shell->commands.begin(), shell->commands.end(), starts_program) <= 1;
+    m_setting.assigned.insert(shell->assigned.begin(), shell->assigned.end());
+    for (const ShellCommand& command : shell->commands)
+      if (const auto sourced = sourced_text(command))
+        m_setting.assigned.insert(sourced->assigned.begin(), sourced->assigned.end());
+    for (const ShellWord& one : shell->defaults)
+      if (!has_variable(variable_in(one.text)))
+        assign(one.text, true);
+    for (const ShellCommand& command : shell->commands)
+      one_command(command, *shell);
+    apply();
+    return std::move(m_out);
+  }
+
+ private:
+  TextFound cannot(std::string why) {
+    m_out.decisions = {warning(Severity::warning, "SF403", m_place.subject, std::move(why), std::string(k_hint))};
+    return std::move(m_out);
+  }
+
+  /// Assignments that stay, so that programs get their own behind them: of variables that other words are made of, and
+  /// of what is only read where a switch that comes later keeps the datasets library offline.
+  static std::set<std::string> not_in_place(const ShellText& shell) {
+    std::set<std::string> names = shell.expanded;
+    if (std::any_of(std::begin(k_offline_switches), std::end(k_offline_switches),
+                    [&](const char* name) { return shell.assigned.contains(name); }))
+      for (const VariableRule& rule : variable_rules())
+        if (is_listed(rule.name, k_read_offline))
+          names.insert(std::string(rule.name));
+    return names;
+  }
+  [[nodiscard]] bool stays(const ShellWord& assignment) const {
+    return m_not_in_place.contains(variable_in(assignment.text));
+  }
+
+  void one_command(const ShellCommand& command, const ShellText& shell) {
+    if (is_call_of(command, "eval"))
+      return evaluate(command);
+    if (is_call_of(command, "source ."))
+      return source(command, shell);
+    const CommandLine line = command_line(command, m_not_in_place);
+    Decisions decisions;
+    const bool assigns_only = line.argv.size() > 1 && line.words.back() == nullptr;
+    if (!line.argv.empty() && !(assigns_only && m_place.sourced)) {
+      Found found = decide(line.argv, m_setting, m_stakes, m_rules);
+      const bool starts = command.kind == ShellCommand::Kind::call && !command.words.empty();
+      if (starts && (!is_plain_tool(line.argv[0]) || !found.walk.chain.empty())) {
+        for (ScriptFound& script : found.scripts)
+          if (!is_plain_tool(script.name))
+            m_out.scripts.push_back({m_place.index.value_or(0), shown(script.name), script.framework});
+        if (std::none_of(found.walk.chain.begin(), found.walk.chain.end(),
+                         [](const ChainLink& link) { return link.launcher->name == "sharefs"; }))
+          report_hidden(command);
+      }
+      decisions = std::move(found.decisions);
+    }
+    put_back(command, line, decisions);
+    auto assignments = edited_assignments(line, decisions);
+    for (const auto* words : {&command.assignments, &command.words})
+      for (const ShellWord& word : *words)
+        if (stays(word) && (command.words.empty() || command.kind == ShellCommand::Kind::exported))
+          assignments.push_back(word.text);
+    follow(command, assignments, shell);
+    for (Decision& decision : decisions)
+      merge(std::move(decision), line);
+  }
+
+  /// `eval TEXT`: read where it is literal, else said.
+  void evaluate(const ShellCommand& command) {
+    std::string text;
+    std::string raw;
+    for (std::size_t i = 1; i < command.words.size(); ++i) {
+      text += (i == 1 ? "" : " ") + command.words[i].text;
+      raw += m_text.substr(command.words[i].begin, command.words[i].end - command.words[i].begin);
+    }
+    if (std::any_of(std::begin(k_harmless_evals), std::end(k_harmless_evals),
+                    [&](std::string_view name) { return raw.find(name) != std::string::npos; }))
+      return;
+    report_on(text, "eval", command);
+  }
+
+  /// The text of the file that `source FILE` names; nullptr: it cannot be read.
+  const std::string* sourced_file(const ShellCommand& command) {
+    if (!is_call_of(command, "source .") || command.words.size() < 2 || m_setting.depth >= k_most_nested_shells ||
+        is_unknown(command.words[1].text) || is_unknown(m_setting.directory))
+      return nullptr;
+    const auto& text = m_stakes.text(normalize_path(command.words[1].text, m_setting.directory));
+    return text ? &*text : nullptr;
+  }
+  std::optional<ShellText> sourced_text(const ShellCommand& command) {
+    const std::string* text = sourced_file(command);
+    const auto* tree = text != nullptr ? &m_stakes.syntax_tree(*text) : nullptr;
+    return tree != nullptr && *tree ? read_shell(*text, **tree) : std::nullopt;
+  }
+
+  /// What a sourced file starts is reported on, and what it assigns holds for what follows.
+  void source(const ShellCommand& command, const ShellText& shell) {
+    if (const std::string* text = sourced_file(command))
+      report_on(*text, command.words[1].text, command);
+    else if (command.words.size() > 1 &&
+             (is_unknown(command.words[1].text + m_setting.directory) || command.words[1].text.starts_with("/dev/")) &&
+             !is_listed(base_name(command.words[1].text), k_harmless_sources))
+      merge(warning(Severity::warning, "SF403", shown(command.words[1].text),
+                    "the file that is read here is not known, so nobody knows what it sets", "write its path out"),
+            {{}, {&command.words[1]}});
+    follow(command, {}, shell);
+  }
+
+  void report_on(const std::string& text, const std::string& subject, const ShellCommand& command) {
+    Setting setting = m_setting;
+    ++setting.depth;
+    const TextPlace place{std::nullopt, subject, false, subject != "eval"};
+    TextFound found = TextJudge(text, place, std::move(setting), m_stakes, m_rules).judge({});
+    for (Decision& decision : found.decisions)
+      merge(std::move(decision), {{}, {&command.words.front()}});
+  }
+
+  [[nodiscard]] bool has_variable(const std::string& name) const {
+    return std::any_of(m_setting.environment.begin(), m_setting.environment.end(),
+                       [&](const std::string& entry) { return entry.starts_with(name + "="); });
+  }
+
+  /// NAME=value holds for what follows. One that may be skipped does not hide a shared path.
+  void assign(const std::string& assignment, bool certain) {
+    const std::string name = variable_in(assignment);
+    const auto before = std::find_if(m_setting.environment.begin(), m_setting.environment.end(),
+                                     [&](const std::string& entry) { return entry.starts_with(name + "="); });
+    if (!certain && before != m_setting.environment.end()) {
+      const std::string value = before->substr(name.size() + 1);
+      if (value.starts_with('/') && m_stakes.is_shared(value))
+        return;
+    }
+    unset(name);
+    m_setting.environment.push_back(assignment);
+  }
+  void unset(const std::string& name) {
+    std::erase_if(m_setting.environment, [&](const std::string& entry) { return entry.starts_with(name + "="); });
+  }
+
+  /// What a command changes for those behind it. `assignments`: as they are after the changes.
+  void follow(const ShellCommand& command, const std::vector<std::string>& assignments, const ShellText& shell) {
+    for (const std::string& one : assignments)
+      if (const std::string name = variable_in(one); command.kind == ShellCommand::Kind::exported ||
+                                                     shell.exports_all || shell.exported.contains(name) ||
+                                                     has_variable(name))
+        assign(one, command.certain);
+    if (auto sourced = sourced_text(command)) {
+      sourced->exports_all = sourced->exports_all || shell.exports_all;
+      for (const ShellCommand& inner : sourced->commands)
+        follow(inner, edited_assignments(command_line(inner, {}), {}), *sourced);
+    }
+    if (is_call_of(command, "unset"))
+      for (const ShellWord& word : command.words)
+        unset(word.text);
+    if (is_call_of(command, "read getopts mapfile readarray printf")) // printf -v
+      for (const ShellWord& word : command.words)
+        if (shell.exports_all || shell.exported.contains(word.text) || has_variable(word.text))
+          assign(word.text + "=" + k_unknown_part, command.certain);
+    if (!is_call_of(command, "cd pushd popd"))
+      return;
+    const bool known = command.certain && command.words.size() == 2 && !is_unknown(command.words[1].text) &&
+                       command.words[1].text != "-";
+    // An unknown directory makes relative paths unknown, and nothing else.
+    m_setting.directory =
+        known ? normalize_path(command.words[1].text, m_setting.directory) : std::string("/") + k_unknown_part;
+  }
+
+  /// The assignments of a command that starts nothing, after the changes.
+  static std::vector<std::string> edited_assignments(const CommandLine& line, const Decisions& decisions) {
+    if (!line.has_env() || line.argv.back() != "true" || line.words.back() != nullptr)
+      return {};
+    Argv argv = edited(line.argv, decisions);
+    return {argv.begin() + 1, argv.end() - 1};
+  }
+
+  /// Says of words that are made of a variable with a `--cache_dir` in it that they were not changed.
+  void report_hidden(const ShellCommand& command) {
+    for (const ShellWord& word : command.words) {
+      const bool literal = word.hidden.find_first_of("$`") == std::string::npos;
+      if (word.hidden.empty() || (literal && !m_stakes.is_shared(normalize_path(word.hidden, m_setting.directory))))
+        continue;
+      merge(warning(Severity::warning, "SF403", shown(word.text),
+                    "holds a `--cache_dir`, and options inside of variables are not changed",
+                    "write `--cache_dir` where the command is, or put only the path into a variable"),
+            {{}, {&word}});
+    }
+  }
+
+  static std::string quoted(const std::string& word) {
+    // `NAME=value` in front of a command must keep its name unquoted to stay an assignment.
+    const auto equals = word.find('=');
+    return assigns_variable(word) ? word.substr(0, equals + 1) + shell_quote(word.substr(equals + 1))
+                                  : shell_quote(word);
+  }
+
+  /// The word behind the assignments, and behind `exec`.
+  static const ShellWord* program_of(const CommandLine& line) {
+    const auto found = std::find_if(line.words.begin(), line.words.end(), [](const ShellWord* word) {
+      return word != nullptr && !assigns_variable(word->text);
+    });
+    return found == line.words.end() ? nullptr : *found;
+  }
+
+  void put_back(const ShellCommand& command, const CommandLine& line, const Decisions& decisions) {
+    for (const auto& [index, change] : word_changes(line.argv, decisions)) {
+      const ShellWord* word = index < line.words.size() ? line.words[index] : nullptr;
+      for (const std::string& inserted : change.before) {
+        const bool in_front = index == 0 && assigns_variable(inserted);
+        const bool by_env = in_front && m_fixed.contains(variable_in(inserted)); // which the shell does not assign
+        const ShellWord* at = by_env                        ? program_of(line)
+                              : !in_front                   ? word
+                              : command.assignments.empty() ? &command.words.front()
+                                                            : &command.assignments.front();
+        if (at != nullptr)
+          m_replacements.push_back({at->begin, at->begin, (by_env ? "env " : "") + quoted(inserted) + " "});
+      }
+      if (word == nullptr)
+        continue;
+      if (change.gone) {
+        std::size_t begin = word->begin; // with the blanks in front of it, but never a line's end
+        while (begin > 0 && (m_text[begin - 1] == ' ' || m_text[begin - 1] == '\t'))
+          --begin;
+        m_replacements.push_back({begin, word->end, ""});
+      } else if (change.text) {
+        m_replacements.push_back(
+            {word->begin, word->end, line.has_env() ? quoted(*change.text) : shell_quote(*change.text)});
+      }
+    }
+  }
+
+  void apply() {
+    if (!m_place.editable)
+      return;
+    std::stable_sort(m_replacements.begin(), m_replacements.end(),
+                     [](const Replacement& a, const Replacement& b) { return a.begin < b.begin; });
+    std::string out;
+    std::size_t at = 0;
+    for (const Replacement& one : m_replacements) {
+      if (one.begin < at || one.end > m_text.size())
+        continue;
+      out += m_text.substr(at, one.begin - at) + one.text;
+      at = one.end;
+    }
+    m_out.text = out + m_text.substr(at);
+  }
+
+  std::string place_of(const ShellWord& word) const {
+    return m_place.subject + ":" + std::to_string(word.line) + ":" + std::to_string(word.column);
+  }
+
+  [[nodiscard]] bool is_said(const Decision& decision) const {
+    return std::any_of(m_out.decisions.begin(), m_out.decisions.end(), [&](const Decision& one) {
+      return one.diagnosis && one.diagnosis->code == decision.diagnosis->code && one.flag == decision.flag;
+    });
+  }
+
+  /// What an inner command found, seen from the outer command line.
+  void merge(Decision&& decision, const CommandLine& line) {
+    const ShellWord* word =
+        decision.index && *decision.index < line.words.size() ? line.words[*decision.index] : nullptr;
+    decision.flag = shown(decision.flag);
+    if (decision.from)
+      decision.from = shown(*decision.from);
+    if (decision.diagnosis) {
+      Diagnosis& diagnosis = *decision.diagnosis;
+      diagnosis.subject = shown(std::move(diagnosis.subject));
+      diagnosis.message = shown(std::move(diagnosis.message));
+      if ((diagnosis.code == "SF403" && is_said(decision)) || (diagnosis.code == "SF422" && !m_place.editable))
+        return; // of the assignment itself; of what is not moved
+      if (!m_place.index && !line.words.empty() && line.words.back() != nullptr &&
+          !diagnosis.subject.starts_with(m_place.subject + ":"))
+        diagnosis.subject = place_of(*line.words.back()) + ": " + diagnosis.subject;
+    } else if (!decision.edits.empty() && !m_place.editable) {
+      const std::string file = shell_quote(m_place.subject);
+      const std::string where = word == nullptr ? m_place.subject : place_of(*word);
+      const bool goes_along = decision.variable && !decision.rule.starts_with("variable."); // with a flag
+      if (!goes_along && !decision.rule.starts_with("propagate."))
+        decision = warning(Severity::warning, "SF415", where,
+                           "`" + decision.flag + "` in it lies on shared storage; the file was not changed",
+                           m_place.subject == "eval"
+                               ? "write the command without eval"
+                               : "run `sharefs cachefix script " + file +
+                                     " --write COPY --yes` and start the copy, or put `sharefs run --` into it");
+      else
+        return;
+    } else if (!m_place.index && word != nullptr && decision.is_change()) {
+      decision.reason += " (" + place_of(*word) + ")";
+    }
+    decision.edits.clear();
+    if (decision.kind != ChangeKind::environment) {
+      decision.index = m_place.index;
+      decision.variable = false;
+    }
+    add_once(m_out.decisions, std::move(decision));
+  }
+
+  const std::string& m_text;
+  const TextPlace& m_place;
+  Setting m_setting;
+  Stakes& m_stakes;
+  const Rules& m_rules;
+  std::set<std::string> m_not_in_place;
+  std::set<std::string> m_fixed; ///< variables that the text makes read-only
+  std::vector<Replacement> m_replacements;
+  TextFound m_out;
+};
+
+} // namespace
+
+TextFound judge_text(const std::string& text, const TextPlace& place, Setting setting, Stakes& stakes,
+                     const Rules& rules, ShellVariables known) {
+  return TextJudge(text, place, std::move(setting), stakes, rules).judge(std::move(known));
+}
+
+} // namespace sharefs::cachefix

@@ -1,0 +1,128 @@
+#pragma once
+// One environment as it lies on the disk, compared with its records:
+//   probe    reads all of it, in children that may take their time
+//   diagnose what is wrong with it (SF5xx)
+//   plan     what mends it: prefixes, checksums, modes, compiled files
+#include "base/diagnosis.hpp"
+#include "conda/prefix.hpp"
+#include "plan/plan.hpp"
+#include "sys/system.hpp"
+#include "tree/tree.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace sharefs::conda {
+
+/// Which contents of files are looked at.
+enum class Reading {
+  all,
+  own,      ///< not those of files with further names: in a generation they are of one that was verified
+  prefixes, ///< not those of files in which their packages have no prefix, as far as they are not changed since
+};
+
+struct EnvironmentRequest {
+  std::string path;        ///< absolute, normalized; may lead through links
+  std::string prefix = {}; ///< that its files should name; empty: the one they name if that leads here, or `path`
+  std::vector<std::string> from = {};         ///< prefixes that are replaced whatever lies there
+  std::chrono::milliseconds patience{60'000}; ///< without any progress
+  Reading reading = Reading::all;
+};
+
+enum class Leads {
+  here,        ///< another path of the same directory
+  nowhere,     ///< no environment is there (any more), or it has no answer
+  environment, ///< another environment
+};
+
+struct PrefixUse {
+  std::string prefix;
+  Leads leads = Leads::nowhere;
+  bool certain = false;  ///< it stands in a file that is as its package's installation has left it
+  std::size_t files = 0; ///< that hold it, without compiled Python
+  friend bool operator==(const PrefixUse&, const PrefixUse&) = default;
+};
+
+/// What the prefixes of an environment are to become.
+struct PrefixDecision {
+  std::string right;                ///< the one that its files should name
+  std::vector<std::string> replace; ///< by `right`; the longest first
+  std::vector<std::string> left;    ///< of other environments, which may be meant
+  friend bool operator==(const PrefixDecision&, const PrefixDecision&) = default;
+};
+PrefixDecision decide_prefixes(const std::vector<PrefixUse>& uses, const EnvironmentRequest& request);
+
+/// What can be said of one path in it. In the order of the report.
+enum class Kind {
+  missing,       ///< a package's file that is not there
+  altered,       ///< another content than the package's
+  bad_record,    ///< cannot be read
+  unreadable,    ///< could not be compared
+  changing,      ///< changed while it was read
+  old_prefix,    ///< names a prefix that leads nowhere, or to where it came from
+  second_prefix, ///< names this directory by another path
+  other_prefix,  ///< names another environment
+  no_room,       ///< names a prefix that cannot be replaced
+  closed,        ///< others than its owner cannot read it, but may enter the environment
+  stale_pyc,     ///< compiled from another source, or with the name of an old prefix
+  old_checksum,  ///< the package's content with the right prefix, but its record has not followed
+  outside_link,  ///< a link that leads out of the environment
+  editable,      ///< code that lies elsewhere
+  set_id,        ///< a program with set-id bits
+  nobody,        ///< belongs to nobody: its owner is not mapped
+  nfs_leftover,  ///< .nfs0000...: deleted, but open on some host
+  unmanaged,     ///< of no package of conda
+};
+const char* to_string(Kind kind); ///< "missing", "altered", ...
+
+struct Found {
+  Kind kind = Kind::missing;
+  std::string path;   ///< below the environment
+  std::string detail; ///< a prefix, a link's target, a reason; may be empty
+  friend bool operator==(const Found&, const Found&) = default;
+};
+
+/// A link whose target names a prefix that is to be replaced.
+struct MovedLink {
+  std::string path, before, after;
+  friend bool operator==(const MovedLink&, const MovedLink&) = default;
+};
+
+struct EnvironmentState {
+  std::string path; ///< as asked
+  std::uint64_t device = 0, inode = 0;
+  std::uint32_t uid = 0, gid = 0, mode = 0; ///< of the directory
+  std::uint64_t packages = 0, files = 0, managed = 0, bytes = 0;
+  bool others_write = false; ///< more people than the owner of the directory; of root's also: on the way to it
+  std::string python;        ///< bin/python3.11; empty: there is none
+  std::vector<PrefixUse> prefixes;
+  PrefixDecision decision;
+  std::vector<Found> found;
+  std::vector<plan::FileChange> contents; ///< prefixes, and the checksums in the records
+  std::vector<plan::FileChange> modes;
+  std::vector<plan::FileChange> compiled; ///< to be deleted
+  std::vector<MovedLink> links;
+
+  [[nodiscard]] std::size_t count(Kind kind) const;
+};
+
+/// Could somebody else put another program into `directory`? What root asks before it runs one of it.
+bool others_could_exchange(sys::System& system, const std::string& directory);
+
+/// Errors: `not_found` (no directory, or no environment), `timeout`, `interrupted`, or what the disk says. What is
+/// wrong inside of it stands in `found`.
+Result<EnvironmentState> probe(sys::System& system, const EnvironmentRequest& request, const tree::OnProgress& watch);
+
+/// One for each kind, with the number and the first of the paths.
+Diagnoses diagnose(const EnvironmentState& state);
+
+/// Prefixes and links, compiled files, and with `modes` also who may read. `live`: programs may be run. Empty: nothing
+/// of this is to be done.
+plan::Plan plan_repair(const EnvironmentState& state, bool modes, bool live);
+/// What is still found once plan_repair() with modes is done.
+Diagnoses diagnose_unrepaired(const EnvironmentState& state);
+
+} // namespace sharefs::conda

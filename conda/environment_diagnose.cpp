@@ -1,0 +1,121 @@
+#include "conda/environment.hpp"
+
+#include "base/path.hpp"
+#include "base/text.hpp"
+#include "base/visible.hpp"
+
+#include <algorithm>
+#include <array>
+#include <fmt/format.h>
+
+namespace sharefs::conda {
+
+namespace {
+
+/// What is said of the paths of a kind: `%` stands for their number and noun ("3 files").
+struct KindText {
+  Kind kind;
+  const char* name;
+  Severity severity;
+  std::string_view code, noun, message, hint;
+  bool repaired;
+};
+constexpr std::string_view k_repair = "`sharefs conda verify ENV --repair` corrects it";
+constexpr std::array<KindText, 18> k_texts{{
+    {Kind::missing, "missing", Severity::error, "SF501", "file", "% of conda's packages missing",
+     "install their packages again: `conda install --force-reinstall NAME`", false},
+    {Kind::altered, "altered", Severity::error, "SF502", "file", "% not as conda's packages have them",
+     "if nobody changed them on purpose, pip has overwritten them: install the package again with one of the two",
+     false},
+    {Kind::bad_record, "bad_record", Severity::error, "SF503", "record", "% of conda-meta cannot be used",
+     "what its package has brought cannot be checked: install the package again", false},
+    {Kind::unreadable, "unreadable", Severity::error, "SF504", "path", "% cannot be read",
+     "run it as the owner of the environment, or as root where the server lets root read", false},
+    {Kind::changing, "changing", Severity::warning, "SF505", "file", "% changed while being read",
+     "somebody works in the environment: run it again later", false},
+    {Kind::old_prefix, "old_prefix", Severity::error, "SF506", "path", "% with the prefix of another place", k_repair,
+     true},
+    {Kind::second_prefix, "second_prefix", Severity::warning, "SF507", "path",
+     "% with another path of the same directory as prefix", k_repair, true},
+    {Kind::other_prefix, "other_prefix", Severity::warning, "SF508", "file", "% with the prefix of another environment",
+     "if it is not meant: `--repair --from PREFIX` replaces it", false},
+    {Kind::no_room, "no_room", Severity::error, "SF509", "file", "% with a prefix that cannot be replaced",
+     "choose a prefix that is not longer, or install its package again", false},
+    {Kind::closed, "closed", Severity::error, "SF510", "path",
+     "% that not everybody can read who may enter the environment", k_repair, true},
+    {Kind::stale_pyc, "stale_pyc", Severity::warning, "SF511", "compiled file",
+     "% not of the source beside them: every process compiles anew", k_repair, true},
+    {Kind::old_checksum, "old_checksum", Severity::warning, "SF512", "file",
+     "% right, but their records have the checksums of another prefix", k_repair, true},
+    {Kind::outside_link, "outside_link", Severity::warning, "SF513", "link", "% out of the environment",
+     "what they lead to is not copied or shared with the environment", false},
+    {Kind::editable, "editable", Severity::warning, "SF514", "file",
+     "% of editable installs: code outside of the environment",
+     "install the project itself: `pip install .` without `-e`", false},
+    {Kind::set_id, "set_id", Severity::warning, "SF515", "file", "% with set-id bits",
+     "nothing in an environment needs them: `chmod ug-s`", false},
+    {Kind::nobody, "nobody", Severity::warning, "SF516", "path", "% of nobody: the owner is not known here",
+     "make ids the same on server and clients (`sharefs status`)", false},
+    {Kind::nfs_leftover, "nfs_leftover", Severity::info, "SF517", "file",
+     "% deleted, but still open on some host (.nfs*)", "they go away with the processes that use them", false},
+    {Kind::unmanaged, "unmanaged", Severity::info, "SF518", "file", "% of no package of conda (pip, or by hand)", "",
+     false},
+}};
+
+const KindText& text_of(Kind kind) {
+  return k_texts[std::min(static_cast<std::size_t>(kind), k_texts.size() - 1)];
+}
+
+/// "bin/a, bin/b and 12 more"; with what is told of the first.
+std::string named(const std::vector<const Found*>& found) {
+  constexpr std::size_t k_named = 3;
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < std::min(found.size(), k_named); ++i)
+    names.push_back(visible(found[i]->path) + (found[i]->detail.empty() ? "" : " (" + visible(found[i]->detail) + ")"));
+  auto text = join(names, ", ");
+  return found.size() <= k_named ? text : fmt::format("{} and {} more", text, found.size() - k_named);
+}
+
+} // namespace
+
+const char* to_string(Kind kind) {
+  return text_of(kind).name;
+}
+
+Diagnoses diagnose_unrepaired(const EnvironmentState& state) {
+  auto rest = state;
+  std::erase_if(rest.found, [&](const Found& found) {
+    // Files with several names, or of other owners, are left closed.
+    return text_of(found.kind).repaired &&
+           (found.kind != Kind::closed ||
+            std::ranges::binary_search(state.modes, found.path, {}, &plan::FileChange::path));
+  });
+  return diagnose(rest);
+}
+
+std::size_t EnvironmentState::count(Kind kind) const {
+  return static_cast<std::size_t>(std::ranges::count(found, kind, &Found::kind));
+}
+
+Diagnoses diagnose(const EnvironmentState& state) {
+  Diagnoses diagnoses;
+  for (const auto& text : k_texts) {
+    std::vector<const Found*> found;
+    for (const auto& one : state.found)
+      if (one.kind == text.kind)
+        found.push_back(&one);
+    if (found.empty())
+      continue;
+    std::string message(text.message);
+    message.replace(message.find('%'), 1, count_of(found.size(), text.noun));
+    if (text.kind != Kind::unmanaged)
+      message += ": " + named(found);
+    std::string hint(text.hint);
+    if (text.repaired)
+      hint.replace(hint.find("ENV"), 3, shell_quote(state.path));
+    diagnoses.push_back({text.severity, std::string(text.code), state.path, std::move(message), std::move(hint), ""});
+  }
+  return diagnoses;
+}
+
+} // namespace sharefs::conda

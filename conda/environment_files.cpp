@@ -1,0 +1,396 @@
+// The second child of probe(): every file of an environment against its record.
+#include "conda/compiled.hpp"
+#include "conda/environment_reader.hpp"
+
+#include "base/path.hpp"
+#include "base/text.hpp"
+#include "sys/fs/sha256.hpp"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+
+namespace sharefs::conda {
+
+namespace {
+
+constexpr std::uint64_t k_largest_patched = 4ULL << 30U;
+constexpr std::uint64_t k_compiled_header = 16; // PEP 552
+constexpr std::uint32_t k_nobody = 65534, k_nobody_32 = 4294967294U;
+
+/// What one file is and holds.
+struct FileFacts {
+  std::string checksum;
+  std::vector<bool> holds; ///< which needles
+};
+
+class EnvironmentCheck {
+ public:
+  EnvironmentCheck(const EnvironmentReader& reader, const PrefixDecision& decision, Reading reading)
+      : m_reader(reader), m_decision(decision), m_reading(reading) {
+    m_needles.emplace_back(decision.right);
+    for (const auto* list : {&decision.replace, &decision.left})
+      for (const auto& prefix : *list)
+        m_needles.emplace_back(prefix);
+    for (const auto& needle : m_needles)
+      m_uses.push_back({needle.prefix()});
+  }
+
+  EnvironmentState check(const std::string& path) {
+    const auto& status = m_reader.tree().status();
+    m_state.path = path;
+    m_state.device = status.st_dev;
+    m_state.inode = status.st_ino;
+    m_state.uid = status.st_uid;
+    m_state.gid = status.st_gid;
+    m_state.mode = status.st_mode & 07777U;
+    m_state.packages = m_reader.records().size();
+    m_state.found = m_reader.problems();
+    m_state.decision = m_decision;
+    m_checksums.resize(m_reader.records().size());
+    const auto& entries = m_reader.entries();
+    tree::in_parallel(entries.size(), [&](std::size_t i) { one(entries[i]); });
+    find_missing();
+    correct_records();
+    m_state.prefixes = m_uses;
+    std::ranges::sort(m_state.found, [](const Found& a, const Found& b) {
+      return std::tie(a.kind, a.path) < std::tie(b.kind, b.path);
+    });
+    for (auto* changes : {&m_state.contents, &m_state.modes, &m_state.compiled})
+      std::ranges::sort(*changes, {}, &plan::FileChange::path);
+    std::ranges::sort(m_state.links, {}, &MovedLink::path);
+    return std::move(m_state);
+  }
+
+ private:
+  void note(Kind kind, const std::string& path, std::string detail = {}) {
+    const std::scoped_lock lock(m_mutex);
+    m_state.found.push_back({kind, path, std::move(detail)});
+  }
+
+  void one(const tree::Entry& entry) {
+    check_access(entry);
+    if (entry.error_number != 0)
+      return note(Kind::unreadable, entry.path, errno_text(entry.error_number));
+    if (S_ISLNK(entry.mode))
+      return check_link(entry);
+    if (!S_ISREG(entry.mode))
+      return;
+    {
+      const std::scoped_lock lock(m_mutex);
+      ++m_state.files;
+      m_state.bytes += entry.size;
+      if (entry.path.starts_with("bin/python3") && (entry.mode & S_IXUSR) != 0 &&
+          entry.path.find_first_not_of("0123456789.", 11) == std::string::npos)
+        m_state.python = entry.path;
+    }
+    if (base_name(entry.path).starts_with(".nfs"))
+      return note(Kind::nfs_leftover, entry.path);
+    if (entry.path.starts_with("conda-meta/"))
+      return;
+    const auto* recorded = m_reader.recorded(entry.path);
+    if (recorded != nullptr) {
+      const std::scoped_lock lock(m_mutex);
+      ++m_state.managed;
+    }
+    if (m_reading == Reading::own && entry.links > 1)
+      return;
+    if (is_compiled(entry.path))
+      return check_compiled(entry);
+    if (m_reading == Reading::prefixes && recorded != nullptr && is_as_packaged(entry, *recorded))
+      return;
+    if (recorded == nullptr)
+      note(Kind::unmanaged, entry.path);
+    check_editable(entry);
+    check_content(entry, recorded);
+  }
+
+  /// As its package has it, without a prefix: what pip or a person has changed has another size, or is newer than the
+  /// record of the installation.
+  [[nodiscard]] bool is_as_packaged(const tree::Entry& entry, const RecordedFile& recorded) const {
+    if (recorded.sha256.empty() || recorded.patched() || !recorded.placeholder.empty() || recorded.size != entry.size ||
+        recorded.type != PathType::hardlink || entry.path.starts_with("bin/"))
+      return false;
+    const auto* record = m_reader.entry(m_reader.records()[m_reader.known(entry.path)->record].path);
+    return record != nullptr && entry.mtime < record->mtime;
+  }
+
+  void check_access(const tree::Entry& entry) {
+    const auto& top = m_reader.tree().status();
+    if (S_ISREG(entry.mode) && (entry.mode & (S_ISUID | S_ISGID)) != 0)
+      note(Kind::set_id, entry.path);
+    if (entry.uid == k_nobody || entry.uid == k_nobody_32)
+      note(Kind::nobody, entry.path);
+    if (S_ISLNK(entry.mode) || entry.error_number != 0)
+      return;
+    if (entry.uid != top.st_uid || (entry.mode & S_IWOTH) != 0 || ((entry.mode & S_IWGRP) != 0 && entry.gid != 0)) {
+      const std::scoped_lock lock(m_mutex);
+      m_state.others_write = true;
+    }
+    const auto wanted = bits_as_open_as(top.st_mode, entry.mode);
+    if ((entry.mode & wanted) == wanted)
+      return;
+    note(Kind::closed, entry.path, format_mode(entry.mode & 07777U));
+    if (entry.uid != top.st_uid ||
+        (S_ISREG(entry.mode) && (entry.links > 1 || (entry.mode & (S_ISUID | S_ISGID)) != 0)) ||
+        (!S_ISREG(entry.mode) && !S_ISDIR(entry.mode)))
+      return;
+    plan::FileChange change;
+    change.path = entry.path;
+    change.mode_before = entry.mode & 07777U;
+    change.mode_after = *change.mode_before | wanted;
+    const std::scoped_lock lock(m_mutex);
+    m_state.modes.push_back(std::move(change));
+  }
+
+  void check_link(const tree::Entry& entry) {
+    const auto target = normalize_path(entry.target, parent_path("/" + entry.path));
+    if (!entry.target.starts_with('/')) {
+      if (leads_out(entry.path, entry.target))
+        note(Kind::outside_link, entry.path, entry.target);
+      return;
+    }
+    for (const auto& old : m_decision.replace)
+      if (is_under(target, old)) {
+        note(Kind::old_prefix, entry.path, old);
+        const std::scoped_lock lock(m_mutex);
+        m_state.links.push_back({entry.path, entry.target, m_decision.right + target.substr(old.size())});
+        return;
+      }
+    if (!is_under(target, m_decision.right))
+      note(Kind::outside_link, entry.path, entry.target);
+  }
+
+  void check_compiled(const tree::Entry& entry) {
+    std::string content;
+    // Its header says of which source it is; names of old prefixes may be anywhere in it.
+    const auto wanted = m_decision.replace.empty() ? k_compiled_header : k_largest_patched;
+    if (const int error = m_reader.tree().read(entry.path, wanted, content); error != 0)
+      return note(Kind::unreadable, entry.path, errno_text(error));
+    const auto source = source_of(entry.path);
+    const auto* of_source = source.empty() ? nullptr : m_reader.entry(source);
+    if (of_source == nullptr)
+      return; // without its source it is all there is
+    const auto old = std::ranges::find_if(
+        m_decision.replace, [&](const std::string& prefix) { return content.find(prefix) != std::string::npos; });
+    if (old == m_decision.replace.end() && !is_stale(content, of_source->mtime, of_source->size))
+      return;
+    remove_compiled(entry.path, old == m_decision.replace.end() ? "" : *old);
+  }
+
+  void remove_compiled(const std::string& path, const std::string& why) {
+    note(Kind::stale_pyc, path, why);
+    plan::FileChange change;
+    change.path = path;
+    change.removed = true;
+    const std::scoped_lock lock(m_mutex);
+    m_state.compiled.push_back(std::move(change));
+  }
+
+  void check_editable(const tree::Entry& entry) {
+    std::string text;
+    if (!may_be_editable(entry.path))
+      return;
+    if (m_reader.tree().read(entry.path, 1U << 16U, text) != 0)
+      text.clear(); // some are known by their names
+    if (const auto line = editable_in(entry.path, text, m_decision))
+      note(Kind::editable, entry.path, *line);
+  }
+
+  /// Or errno; ESTALE: it changed meanwhile.
+  tl::expected<FileFacts, int> facts_of(const tree::Entry& entry) const {
+    FileFacts facts;
+    facts.holds.resize(m_needles.size());
+    sys::Sha256 hash;
+    std::string window; // the end of the pieces before, in which a match may have begun
+    const auto reach = std::ranges::max(m_needles, {}, &PrefixNeedle::reach).reach();
+    const int error = m_reader.tree().read(entry.path, [&](std::string_view piece) {
+      hash.add(piece);
+      std::string_view all = piece;
+      if (!window.empty())
+        all = window.append(piece);
+      for (std::size_t i = 0; i < m_needles.size(); ++i)
+        facts.holds[i] = facts.holds[i] || m_needles[i].in(all);
+      if (entry.size > piece.size())
+        window = std::string(all.substr(all.size() - std::min(all.size(), 2 * reach)));
+      return true;
+    });
+    if (error != 0)
+      return tl::make_unexpected(error);
+    facts.checksum = hash.hex();
+    return facts;
+  }
+
+  void check_content(const tree::Entry& entry, const RecordedFile* recorded) {
+    const auto facts = facts_of(entry);
+    if (!facts)
+      return facts.error() == ESTALE
+                 ? note(Kind::changing, entry.path)
+                 : note(Kind::unreadable, entry.path, errno_error(facts.error(), entry.path).message);
+    const bool has_checksum =
+        recorded != nullptr && !recorded->installed().empty() && recorded->type != PathType::softlink;
+    bool sound = has_checksum && facts->checksum == recorded->installed();
+    const bool named = std::ranges::find(facts->holds, true) != facts->holds.end();
+    std::string content;
+    const bool packaged = recorded != nullptr && recorded->mode && !recorded->placeholder.empty();
+    if ((named || packaged) && entry.size <= k_largest_patched &&
+        m_reader.tree().read(entry.path, k_largest_patched, content) != 0)
+      return note(Kind::changing, entry.path);
+    std::optional<std::size_t> restored; // from which prefix the package's content comes back
+    bool by_env = false;
+    if (packaged && !recorded->sha256.empty())
+      for (std::size_t i = 0; i < 1 + m_decision.replace.size() && !restored; ++i)
+        for (const bool env : {false, true}) {
+          if ((env && !content.starts_with("#!/usr/bin/env ")) || (!env && !facts->holds[i]))
+            continue;
+          if (restores_package(content, change_for(recorded, m_needles[i].prefix(), recorded->placeholder, env),
+                               recorded->sha256)) {
+            restored = i;
+            by_env = env;
+            break;
+          }
+        }
+    if (has_checksum && !sound && !restored)
+      note(Kind::altered, entry.path);
+    const bool follows = has_checksum && (sound || restored); // its record is to follow
+    count_uses(*facts);
+    for (std::size_t i = 1 + m_decision.replace.size(); i < m_needles.size(); ++i)
+      if (facts->holds[i])
+        note(Kind::other_prefix, entry.path, m_needles[i].prefix());
+    auto result = content;
+    Edits edits;
+    std::size_t rounds = 0;
+    std::vector<std::string> old;
+    for (std::size_t i = 1; i < 1 + m_decision.replace.size(); ++i)
+      if (facts->holds[i])
+        old.push_back(m_needles[i].prefix());
+    if (packaged && PrefixNeedle(recorded->placeholder).in(content)) // the installation was cut off
+      old.push_back(recorded->placeholder);
+    if (sound && recorded->type != PathType::entry_point && !recorded->patched())
+      old.clear();                                // the package's own words
+    const bool packages_env = by_env && restored; // written for a prefix too long for a kernel, be it the right one
+    if (packages_env && std::ranges::find(old, m_needles[*restored].prefix()) == old.end())
+      old.insert(old.begin(), m_needles[*restored].prefix());
+    for (const auto& from : old) {
+      const bool env = packages_env && from == m_needles[*restored].prefix();
+      auto change = change_for(recorded, from, m_decision.right, env);
+      change.guessed = recorded == nullptr || !recorded->mode;
+      if (change.guessed)
+        change.mode = guessed_mode(content);
+      auto made = prefix_edits(result, change);
+      if (!made)
+        return note(Kind::no_room, entry.path, made.error().message);
+      if (from != m_decision.right)
+        note(Kind::old_prefix, entry.path,
+             from == recorded_placeholder(recorded) ? "the placeholder of its build" : from);
+      if (made->empty())
+        continue;
+      result = edited(result, *made).value_or(result);
+      edits = std::move(*made);
+      ++rounds;
+    }
+    if (result == content) {
+      if (follows && !sound)
+        note(Kind::old_checksum, entry.path);
+      if (follows && recorded->patched() && facts->checksum != recorded->installed())
+        note_checksum(entry.path, *recorded, facts->checksum);
+      return;
+    }
+    plan::FileChange change;
+    change.path = entry.path;
+    change.before = facts->checksum;
+    change.after = sys::sha256(result);
+    change.edits = rounds == 1 ? std::move(edits) : difference(content, result);
+    if (follows)
+      note_checksum(entry.path, *recorded, change.after);
+    const std::scoped_lock lock(m_mutex);
+    m_state.contents.push_back(std::move(change));
+    if (entry.path.ends_with(".py"))
+      m_changed_sources.push_back(entry.path);
+  }
+
+  static std::string recorded_placeholder(const RecordedFile* recorded) {
+    return recorded == nullptr ? std::string() : recorded->placeholder;
+  }
+
+  static PrefixChange change_for(const RecordedFile* recorded, const std::string& from, const std::string& to,
+                                 bool env) {
+    PrefixChange change;
+    change.from = from;
+    change.to = to;
+    change.env_is_prefix = env;
+    change.packaged = recorded != nullptr && !recorded->sha256.empty() && recorded->type != PathType::entry_point;
+    if (recorded != nullptr && recorded->mode) {
+      change.mode = *recorded->mode;
+      change.slot = recorded->placeholder.size();
+    }
+    return change;
+  }
+
+  void count_uses(const FileFacts& facts) {
+    const std::scoped_lock lock(m_mutex);
+    for (std::size_t i = 0; i < m_uses.size(); ++i)
+      m_uses[i].files += facts.holds[i] ? 1 : 0;
+  }
+
+  void note_checksum(const std::string& path, const RecordedFile& recorded, const std::string& after) {
+    const std::scoped_lock lock(m_mutex);
+    m_checksums[m_reader.known(path)->record].push_back({path, recorded.installed(), after});
+  }
+
+  /// A managed compiled file may be deleted: it comes again.
+  void find_missing() {
+    for (const auto& record : m_reader.records())
+      for (const auto& file : record.record.files)
+        if (file.type != PathType::directory && !is_compiled(file.path) && m_reader.entry(file.path) == nullptr)
+          note(Kind::missing, file.path, record.record.name);
+  }
+
+  void correct_records() {
+    for (std::size_t i = 0; i < m_checksums.size(); ++i) {
+      if (m_checksums[i].empty())
+        continue;
+      const auto& record = m_reader.records()[i];
+      auto edits = checksum_edits(record.text, m_checksums[i]);
+      const auto after = edits ? edited(record.text, *edits) : std::nullopt;
+      if (!after) {
+        note(Kind::bad_record, record.path, "its checksums cannot be corrected in place");
+        continue;
+      }
+      plan::FileChange change;
+      change.path = record.path;
+      change.before = sys::sha256(record.text);
+      change.after = sys::sha256(*after);
+      change.edits = std::move(*edits);
+      m_state.contents.push_back(std::move(change));
+    }
+    // Compiled from a source that changes now.
+    std::ranges::sort(m_changed_sources);
+    for (const auto& entry : m_reader.entries())
+      if (is_compiled(entry.path) && std::ranges::binary_search(m_changed_sources, source_of(entry.path)) &&
+          std::ranges::find(m_state.compiled, entry.path, &plan::FileChange::path) == m_state.compiled.end())
+        remove_compiled(entry.path, "its source changes");
+  }
+
+  const EnvironmentReader& m_reader;
+  const PrefixDecision& m_decision;
+  Reading m_reading;
+  std::vector<PrefixNeedle> m_needles; ///< the right one, those to replace, those that are left
+  std::mutex m_mutex;
+  std::vector<PrefixUse> m_uses;                     ///< as m_needles
+  std::vector<std::vector<NewChecksum>> m_checksums; ///< by record
+  std::vector<std::string> m_changed_sources;
+  EnvironmentState m_state;
+};
+
+} // namespace
+
+Result<EnvironmentState> read_environment(const sys::Files& files, const std::string& path,
+                                          const PrefixDecision& decision, Reading reading, const sys::Pulse& pulse) {
+  const auto reader = EnvironmentReader::read(files, path, pulse);
+  if (!reader)
+    return fail(reader.error());
+  return EnvironmentCheck(*reader, decision, reading).check(path);
+}
+
+} // namespace sharefs::conda

@@ -1,0 +1,75 @@
+#include "conda/environment.hpp"
+
+#include "base/path.hpp"
+#include "base/text.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <set>
+
+namespace sharefs::conda {
+
+namespace {
+
+/// `lib/python3.11` of `lib/python3.11/site-packages/x/__pycache__/y.pyc`.
+std::set<std::string> libraries_of(const std::vector<plan::FileChange>& compiled) {
+  std::set<std::string> libraries;
+  for (const auto& change : compiled) {
+    const auto parts = split(change.path, '/');
+    if (parts.size() > 2 && parts[1].starts_with("python"))
+      libraries.insert(parts[0] + "/" + parts[1]);
+  }
+  return libraries;
+}
+
+void add_changes(plan::Plan& plan, const EnvironmentState& state, std::string why,
+                 const std::vector<plan::FileChange>& changes) {
+  if (!changes.empty())
+    plan.add("", std::move(why), plan::ChangeFiles{state.path, state.device, state.inode, changes});
+}
+
+/// By the environment's own Python, as its owner. Root does not run what others may have written.
+void add_compilation(plan::Plan& plan, const EnvironmentState& state) {
+  const auto libraries = libraries_of(state.compiled);
+  if (state.python.empty() || libraries.empty())
+    return;
+  if (state.uid == 0 && state.others_write) {
+    plan.notes.push_back(
+        "Python is not compiled again: others may write in the environment, and root runs no program of theirs");
+    return;
+  }
+  plan::RunTool tool;
+  tool.argv = {join_path(state.path, state.python), "-I", "-m", "compileall", "-q", "-j", "0"};
+  for (const auto& library : libraries)
+    tool.argv.push_back(join_path(state.path, library));
+  tool.harmless = true;
+  tool.accept = {0, 1}; // tests of Python itself are no Python
+  tool.deadline = std::chrono::minutes(30);
+  const auto number = std::to_string(state.uid);
+  tool.actor = plan::Actor{{number, state.uid, state.gid, {state.gid}, "/"}, state.path, 0, 0};
+  plan.add("", "Python compiles what was deleted", std::move(tool));
+}
+
+} // namespace
+
+plan::Plan plan_repair(const EnvironmentState& state, bool modes, bool live) {
+  plan::Plan plan;
+  const auto& right = state.decision.right;
+  for (const auto& use : state.prefixes)
+    if (use.files > 0 && std::ranges::find(state.decision.replace, use.prefix) != state.decision.replace.end())
+      plan.notes.push_back(fmt::format("{} instead of {} in {}", right, use.prefix, count_of(use.files, "file")));
+  const bool records = std::ranges::any_of(
+      state.contents, [](const plan::FileChange& change) { return change.path.starts_with("conda-meta/"); });
+  add_changes(plan, state, "prefix " + right + (records ? ", and the checksums in conda-meta" : ""), state.contents);
+  for (const auto& link : state.links)
+    plan.add("", "prefix " + right,
+             plan::SwapLink{join_path(state.path, link.path), link.before, link.after, std::nullopt});
+  if (modes)
+    add_changes(plan, state, "as readable as the environment's directory", state.modes);
+  add_changes(plan, state, "compiled from other sources, or with an old prefix; it comes again", state.compiled);
+  if (live)
+    add_compilation(plan, state);
+  return plan;
+}
+
+} // namespace sharefs::conda

@@ -1,0 +1,105 @@
+#include "conda/environment_reader.hpp"
+
+#include "base/path.hpp"
+
+#include <algorithm>
+#include <cerrno>
+
+namespace sharefs::conda {
+
+namespace {
+
+/// Where the prefixes lead now. Old ones may lie on a server that is gone: each look has its deadline.
+void follow(sys::System& system, const std::string& path, std::vector<PrefixUse>& uses) {
+  sys::EntryRequest request;
+  request.queries.push_back({.path = path, .follow = true});
+  for (const auto& use : uses) {
+    request.queries.push_back({.path = use.prefix, .follow = true});
+    request.queries.push_back({.path = join_path(use.prefix, "conda-meta"), .follow = true});
+  }
+  const auto entries = system.entries(request);
+  for (std::size_t i = 0; i < uses.size(); ++i) {
+    const auto& directory = entries[1 + 2 * i];
+    const auto& meta = entries[2 + 2 * i];
+    const bool same = directory.exists() && entries.front().exists() && directory.inode == entries.front().inode &&
+                      directory.device == entries.front().device;
+    uses[i].leads = same ? Leads::here : meta.kind == sys::EntryKind::directory ? Leads::environment : Leads::nowhere;
+  }
+}
+
+const PrefixUse* find_use(const std::vector<PrefixUse>& uses, const std::string& prefix) {
+  const auto found = std::ranges::find(uses, prefix, &PrefixUse::prefix);
+  return found == uses.end() ? nullptr : &*found;
+}
+
+} // namespace
+
+PrefixDecision decide_prefixes(const std::vector<PrefixUse>& uses, const EnvironmentRequest& request) {
+  PrefixDecision decision;
+  decision.right = request.prefix;
+  if (decision.right.empty()) {
+    std::size_t most = 0;
+    decision.right = request.path;
+    for (const auto& use : uses) // the path itself wins a draw
+      if (use.leads == Leads::here && (use.files > most || (use.files == most && use.prefix == request.path))) {
+        decision.right = use.prefix;
+        most = use.files;
+      }
+  }
+  const auto named = [&](const std::string& prefix) {
+    return std::ranges::find(request.from, prefix) != request.from.end();
+  };
+  for (const auto& use : uses) {
+    if (use.prefix == decision.right || named(use.prefix))
+      continue;
+    // In `/opt/conda/envs/x` every `/opt/conda` may be the installation's.
+    const bool above = is_under(decision.right, use.prefix);
+    const bool ours = !above && (use.certain || use.leads != Leads::environment);
+    (ours ? decision.replace : decision.left).push_back(use.prefix);
+  }
+  for (const auto& prefix : request.from)
+    if (prefix != decision.right)
+      decision.replace.push_back(prefix);
+  std::ranges::sort(decision.replace, [](const std::string& a, const std::string& b) {
+    return a.size() != b.size() ? a.size() > b.size() : a < b;
+  });
+  return decision;
+}
+
+bool others_could_exchange(sys::System& system, const std::string& directory) {
+  return system.entry({.path = join_path(directory, "program"), .guarded = true}).error_number == EPERM;
+}
+
+Result<EnvironmentState> probe(sys::System& system, const EnvironmentRequest& request, const tree::OnProgress& watch) {
+  const auto& files = system.files();
+  tree::Options options;
+  options.deadline = request.patience;
+  auto uses = tree::watched(request.path, options, watch,
+                            [&](const sys::Pulse& pulse) { return find_prefixes(files, request.path, pulse); });
+  if (!uses)
+    return fail(uses.error());
+  follow(system, request.path, *uses);
+  const auto decision = decide_prefixes(*uses, request);
+  auto state = tree::watched(request.path, options, watch, [&](const sys::Pulse& pulse) {
+    return read_environment(files, request.path, decision, request.reading, pulse);
+  });
+  if (!state)
+    return state;
+  if (state->uid == 0 && system.identity().uid == 0 && others_could_exchange(system, join_path(request.path, "bin")))
+    state->others_write = true;
+  for (auto& use : state->prefixes)
+    if (const auto* found = find_use(*uses, use.prefix)) {
+      use.leads = found->leads;
+      use.certain = found->certain;
+    } else if (use.prefix == decision.right) {
+      use.leads = Leads::here;
+    }
+  for (auto& found : state->found)
+    if (const auto* use = found.kind == Kind::old_prefix ? find_use(*uses, found.detail) : nullptr;
+        use != nullptr && use->leads == Leads::here)
+      found.kind = Kind::second_prefix;
+  std::ranges::stable_sort(state->found, {}, &Found::kind);
+  return state;
+}
+
+} // namespace sharefs::conda

@@ -1,0 +1,134 @@
+#include "conda/environment_store.hpp"
+
+#include "base/path.hpp"
+#include "base/text.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <set>
+
+namespace sharefs::conda {
+
+namespace {
+
+constexpr std::size_t k_largest_record = 4U << 20U;
+constexpr std::size_t k_longest_reason = 4096;
+
+/// As the packaging standard compares names: `Foo.Bar` is `foo-bar`.
+std::string distribution_name(std::string name) {
+  for (char& c : name)
+    c = c == '_' || c == '.' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return name;
+}
+
+} // namespace
+
+std::string SharedEnvironment::path() const {
+  return join_path(store, name);
+}
+
+std::string SharedEnvironment::path(unsigned number) const {
+  return generation_path(store, name, number);
+}
+
+const StoredGeneration* SharedEnvironment::find(unsigned number) const {
+  const auto found = std::ranges::find(generations, number, &StoredGeneration::number);
+  return found == generations.end() ? nullptr : &*found;
+}
+
+Result<SharedEnvironment> probe_environment(sys::System& system, const std::string& store, const std::string& name) {
+  SharedEnvironment found{.store = store, .name = name};
+  const auto root = generations_path(store, name);
+  auto first = system.entries({.queries = {{.path = join_path(store, name)},
+                                           {.path = root, .follow = true, .list = true},
+                                           {.path = join_path(root, "uses"), .follow = true, .list = true},
+                                           {.path = join_path(root, "lock"), .read_bytes = k_longest_reason}}});
+  for (const auto& entry : first)
+    if (entry.kind == sys::EntryKind::unknown)
+      return fail(entry.error());
+  found.entry = std::move(first[0]);
+  found.root = std::move(first[1]);
+  if (found.entry.kind == sys::EntryKind::symlink)
+    found.current = linked_generation(name, found.entry.link_target).value_or(0);
+  for (const auto& use_file : first[2].names)
+    if (auto use = parse_use(use_file))
+      found.uses.push_back(std::move(*use));
+  if (first[3].kind == sys::EntryKind::file)
+    found.holder = sys::parse_lease(first[3].content);
+
+  sys::EntryRequest rest;
+  for (const auto& one : found.root.names) {
+    if (unfinished_generation(one))
+      found.unfinished.push_back(one);
+    const auto number = generation_number(one);
+    if (!number)
+      continue;
+    const auto path = found.path(*number);
+    rest.queries.push_back({.path = path});
+    rest.queries.push_back({.path = path + ".json", .read_bytes = k_largest_record});
+    rest.queries.push_back({.path = path + ".pinned", .read_bytes = k_longest_reason});
+    found.generations.push_back({.number = *number});
+  }
+  auto entries = system.entries(rest);
+  for (std::size_t index = 0; index < found.generations.size(); ++index) {
+    auto& one = found.generations[index];
+    one.entry = std::move(entries[3 * index]);
+    one.record_entry = std::move(entries[3 * index + 1]);
+    one.pin_entry = std::move(entries[3 * index + 2]);
+    if (one.entry.kind == sys::EntryKind::unknown)
+      return fail(one.entry.error());
+    if (one.pin_entry.kind == sys::EntryKind::file)
+      one.pinned = std::string(trim(to_utf8(one.pin_entry.content)));
+    if (one.record_entry.kind != sys::EntryKind::file) {
+      one.problem = "has no record";
+    } else if (auto record = parse_generation(one.record_entry.content)) {
+      one.record = std::move(*record);
+      one.record->number = one.number;
+    } else {
+      one.problem = record.error().message;
+    }
+  }
+  std::erase_if(found.generations, [](const auto& one) { return one.entry.kind != sys::EntryKind::directory; });
+  return found;
+}
+
+Result<Contents> read_contents(sys::System& system, const std::string& path) {
+  auto first = system.entries({.queries = {{.path = join_path(path, "conda-meta"), .follow = true, .list = true},
+                                           {.path = join_path(path, "lib"), .follow = true, .list = true}}});
+  for (const auto& entry : first)
+    if (entry.kind == sys::EntryKind::unknown)
+      return fail(entry.error());
+  Contents contents;
+  std::set<std::string> known;
+  for (const auto& name : first[0].names)
+    if (auto package = package_of_record(name)) {
+      known.insert(distribution_name(package->name));
+      if (package->name == "python")
+        contents.python = package->version;
+      contents.packages.push_back(std::move(*package));
+    }
+  sys::EntryRequest sites;
+  for (const auto& name : first[1].names)
+    if (name.starts_with("python")) {
+      if (contents.python.empty())
+        contents.python = name.substr(std::string_view("python").size());
+      sites.queries.push_back(
+          {.path = join_path(path, "lib/" + name + "/site-packages"), .follow = true, .list = true});
+    }
+  for (const auto& site : system.entries(sites))
+    for (const auto& name : site.names)
+      if (auto package = package_of_distribution(name);
+          package && known.insert(distribution_name(package->name)).second)
+        contents.packages.push_back(std::move(*package));
+  std::ranges::sort(contents.packages, {}, &Package::name);
+  return contents;
+}
+
+std::optional<bool> runs(sys::System& system, const Use& use) {
+  if (use.host != system.identity().hostname)
+    return std::nullopt;
+  const auto start = sys::process_start(system, use.pid);
+  return start && *start == use.start;
+}
+
+} // namespace sharefs::conda

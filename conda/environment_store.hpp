@@ -1,0 +1,48 @@
+#pragma once
+// Reads what STORE/.generations says of one environment, with deadlines. Nothing here changes anything.
+#include "conda/generation.hpp"
+#include "sys/fs/lease.hpp"
+#include "sys/system.hpp"
+
+namespace sharefs::conda {
+
+struct StoredGeneration {
+  unsigned number = 0;
+  sys::Entry entry = {}; ///< its directory
+  std::optional<Generation> record = {};
+  std::string problem = {};                     ///< why there is no record
+  std::optional<std::string> pinned = {};       ///< the reason, which may be empty
+  sys::Entry record_entry = {}, pin_entry = {}; ///< the files, with their contents
+};
+
+struct SharedEnvironment {
+  std::string store, name;
+  sys::Entry entry = {};                          ///< STORE/ENV, not followed
+  sys::Entry root = {};                           ///< STORE/.generations/ENV with its names
+  unsigned current = 0;                           ///< 0: STORE/ENV is no link to a generation
+  std::vector<StoredGeneration> generations = {}; ///< by number
+  std::vector<std::string> unfinished = {};       ///< names in `root`: new-..., old-...
+  std::optional<sys::LeaseHolder> holder = {};    ///< who changes it now
+  std::vector<Use> uses = {};
+
+  [[nodiscard]] std::string path() const;                ///< STORE/ENV
+  [[nodiscard]] std::string path(unsigned number) const; ///< of a generation
+  [[nodiscard]] const StoredGeneration* find(unsigned number) const;
+  [[nodiscard]] unsigned last() const { return generations.empty() ? 0 : generations.back().number; }
+};
+
+/// What lies there, as this process's user sees it. Errors: `timeout`, `permission`, or what the disk says; nothing
+/// there is no error.
+Result<SharedEnvironment> probe_environment(sys::System& system, const std::string& store, const std::string& name);
+
+/// The packages in an environment: conda's by its records, and what pip has put beside them; and its Python's version.
+struct Contents {
+  std::string python;
+  std::vector<Package> packages; ///< by name
+};
+Result<Contents> read_contents(sys::System& system, const std::string& path);
+
+/// Does the process of a use still run? nullopt: it is on another host, and only that one knows.
+std::optional<bool> runs(sys::System& system, const Use& use);
+
+} // namespace sharefs::conda

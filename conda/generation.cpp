@@ -1,0 +1,213 @@
+#include "conda/generation.hpp"
+
+#include "base/path.hpp"
+#include "base/text.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <fmt/format.h>
+#include <map>
+#include <nlohmann/json.hpp>
+
+namespace sharefs::conda {
+
+namespace {
+
+using OrderedJson = nlohmann::ordered_json;
+
+constexpr const char* k_generations = ".generations";
+constexpr std::size_t k_random_letters = 6;
+
+template <class Number> std::optional<Number> number_in(std::string_view digits) {
+  Number number{};
+  const auto* const end = digits.data() + digits.size();
+  const auto [stop, error] = std::from_chars(digits.data(), end, number);
+  return !digits.empty() && error == std::errc() && stop == end ? std::optional(number) : std::nullopt;
+}
+
+/// `text` as it is, or without what a terminal would obey.
+std::string plain(std::string text) {
+  text = to_utf8(text);
+  std::ranges::replace_if(text, is_control, ' ');
+  return text;
+}
+
+std::string version_of(const Package& package) {
+  return package.build.empty() ? package.version : package.version + " " + package.build;
+}
+
+} // namespace
+
+std::vector<Mark> protection_marks(const std::string& name, const std::string& python) {
+  const auto message = fmt::format("shared by sharefs: change it by `sharefs conda update {} -- COMMAND`", name);
+  std::vector<Mark> marks{{"conda-meta/frozen", fmt::format("{{\"message\": \"{}\"}}\n", message)}};
+  if (const auto parts = split(python, '.'); parts.size() >= 2)
+    marks.push_back({fmt::format("lib/python{}.{}/EXTERNALLY-MANAGED", parts[0], parts[1]),
+                     fmt::format("[externally-managed]\nError={}\n", message)});
+  return marks;
+}
+
+std::string format_generation(const Generation& generation) {
+  auto packages = OrderedJson::array();
+  for (const auto& package : generation.packages)
+    packages.push_back({{"name", to_utf8(package.name)},
+                        {"version", to_utf8(package.version)},
+                        {"build", to_utf8(package.build)},
+                        {"pip", package.pip}});
+  const OrderedJson json{{"sharefs", 1},
+                         {"number", generation.number},
+                         {"parent", generation.parent},
+                         {"created", generation.created},
+                         {"user", to_utf8(generation.user)},
+                         {"host", to_utf8(generation.host)},
+                         {"command", to_utf8(generation.command)},
+                         {"message", to_utf8(generation.message)},
+                         {"prefix", to_utf8(generation.prefix)},
+                         {"python", to_utf8(generation.python)},
+                         {"files", generation.files},
+                         {"bytes", generation.bytes},
+                         {"own_bytes", generation.own_bytes},
+                         {"packages", std::move(packages)}};
+  return json.dump(1) + "\n";
+}
+
+Result<Generation> parse_generation(std::string_view text) {
+  const auto json = OrderedJson::parse(text, nullptr, false);
+  Generation one;
+  try {
+    if (json.at("sharefs") != 1)
+      return fail(ErrorCode::unsupported, "was written by a newer sharefs", "install the same version on all hosts");
+    json.at("number").get_to(one.number);
+    json.at("parent").get_to(one.parent);
+    json.at("created").get_to(one.created);
+    one.user = plain(json.at("user"));
+    one.host = plain(json.at("host"));
+    one.command = plain(json.at("command"));
+    one.message = plain(json.at("message"));
+    one.prefix = plain(json.at("prefix"));
+    one.python = plain(json.at("python"));
+    json.at("files").get_to(one.files);
+    json.at("bytes").get_to(one.bytes);
+    json.at("own_bytes").get_to(one.own_bytes);
+    for (const auto& package : json.at("packages"))
+      one.packages.push_back({plain(package.at("name")), plain(package.at("version")), plain(package.at("build")),
+                              package.at("pip").get<bool>()});
+  } catch (const nlohmann::json::exception&) {
+    return fail(ErrorCode::failed, "is no record of a generation");
+  }
+  return one;
+}
+
+std::vector<PackageChange> package_changes(const std::vector<Package>& before, const std::vector<Package>& after) {
+  std::map<std::string, PackageChange> changes;
+  const auto change = [&](const Package& package) -> PackageChange& {
+    auto& found = changes[package.name + (package.pip ? " (pip)" : "")];
+    found.name = package.name;
+    return found;
+  };
+  for (const auto& package : before)
+    change(package).before = version_of(package);
+  for (const auto& package : after)
+    change(package).after = version_of(package);
+  std::vector<PackageChange> found;
+  for (auto& [name, one] : changes)
+    if (one.before != one.after)
+      found.push_back(std::move(one));
+  return found;
+}
+
+std::string summary_of(const std::vector<PackageChange>& changes) {
+  const auto added = std::ranges::count_if(changes, [](const auto& one) { return one.before.empty(); });
+  const auto removed = std::ranges::count_if(changes, [](const auto& one) { return one.after.empty(); });
+  const auto changed = static_cast<std::ptrdiff_t>(changes.size()) - added - removed;
+  std::string text;
+  for (const auto& [sign, count] : {std::pair('+', added), {'-', removed}, {'~', changed}})
+    if (count > 0)
+      text += fmt::format("{}{}{}", text.empty() ? "" : " ", sign, count);
+  return text;
+}
+
+std::optional<Package> package_of_record(std::string_view file_name) {
+  constexpr std::string_view k_json = ".json";
+  if (!file_name.ends_with(k_json))
+    return std::nullopt;
+  file_name.remove_suffix(k_json.size());
+  const auto build = file_name.rfind('-');
+  const auto version = build == std::string_view::npos || build == 0 ? build : file_name.rfind('-', build - 1);
+  if (version == std::string_view::npos || version == 0 || build == 0)
+    return std::nullopt;
+  return Package{plain(std::string(file_name.substr(0, version))),
+                 plain(std::string(file_name.substr(version + 1, build - version - 1))),
+                 plain(std::string(file_name.substr(build + 1)))};
+}
+
+std::optional<Package> package_of_distribution(std::string_view directory_name) {
+  constexpr std::string_view k_info = ".dist-info";
+  if (!directory_name.ends_with(k_info))
+    return std::nullopt;
+  directory_name.remove_suffix(k_info.size());
+  const auto version = directory_name.rfind('-');
+  if (version == std::string_view::npos || version == 0)
+    return std::nullopt;
+  return Package{plain(std::string(directory_name.substr(0, version))),
+                 plain(std::string(directory_name.substr(version + 1))), "", true};
+}
+
+std::string generation_name(unsigned number) {
+  return fmt::format("{:04}", number);
+}
+
+std::optional<unsigned> generation_number(std::string_view name) {
+  const auto number = number_in<unsigned>(name);
+  return number && *number > 0 && *number <= k_last_generation && name == generation_name(*number) ? number
+                                                                                                   : std::nullopt;
+}
+
+std::string generations_path(const std::string& store, const std::string& environment) {
+  return join_path(join_path(store, k_generations), environment);
+}
+
+std::string generation_path(const std::string& store, const std::string& environment, unsigned number) {
+  return join_path(generations_path(store, environment), generation_name(number));
+}
+
+std::string generation_link(const std::string& environment, unsigned number) {
+  return fmt::format("{}/{}/{}", k_generations, environment, generation_name(number));
+}
+
+std::optional<unsigned> linked_generation(const std::string& environment, std::string_view link_text) {
+  const auto slash = link_text.rfind('/');
+  const auto number = slash == std::string_view::npos ? std::nullopt : generation_number(link_text.substr(slash + 1));
+  return number && link_text == generation_link(environment, *number) ? number : std::nullopt;
+}
+
+std::optional<unsigned> unfinished_generation(std::string_view name) {
+  constexpr std::size_t k_mark = 4, k_digits = 4;
+  if (name.size() != k_mark + k_digits + 1 + k_random_letters || name[k_mark + k_digits] != '.' ||
+      (!name.starts_with("new-") && !name.starts_with("old-")))
+    return std::nullopt;
+  return generation_number(name.substr(k_mark, k_digits));
+}
+
+std::string use_name(const Use& use) {
+  return fmt::format("{}.{}.{}.{}", use.host, use.pid, use.start, generation_name(use.generation));
+}
+
+std::optional<Use> parse_use(std::string_view name) {
+  std::array<std::string_view, 3> numbers; // a host name may have dots
+  for (auto& number : numbers) {
+    const auto dot = name.rfind('.');
+    if (dot == std::string_view::npos)
+      return std::nullopt;
+    number = name.substr(dot + 1);
+    name = name.substr(0, dot);
+  }
+  const auto generation = generation_number(numbers[0]);
+  const auto start = number_in<std::uint64_t>(numbers[1]);
+  const auto pid = number_in<int>(numbers[2]);
+  if (!generation || !start || !pid || *pid <= 0 || name.empty())
+    return std::nullopt;
+  return Use{plain(std::string(name)), *pid, *start, *generation};
+}
+
+} // namespace sharefs::conda

@@ -1,0 +1,91 @@
+#pragma once
+// What is written down about the generations of a shared environment, and where. Pure.
+//   STORE/ENV -> .generations/ENV/0003       what users see: the stable path
+//   STORE/.generations/ENV/0003/             the environment; nothing in it changes once it has this name
+//   STORE/.generations/ENV/0003.json         its record
+//   STORE/.generations/ENV/0003.pinned       kept by `conda gc`; holds the reason
+//   STORE/.generations/ENV/new-0004.XXXXXX/  being made, or left by one that was killed
+//   STORE/.generations/ENV/old-0001.XXXXXX/  being deleted
+//   STORE/.generations/ENV/lock              who changes the environment (sys::Lease)
+//   STORE/.generations/ENV/uses/             who runs it: one file for each process of `conda run`
+#include "base/result.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sharefs::conda {
+
+inline constexpr unsigned k_last_generation = 9999;
+
+struct Package {
+  std::string name, version, build;
+  bool pip = false; ///< a distribution without a record of conda; `build` is empty
+  friend bool operator==(const Package&, const Package&) = default;
+};
+
+struct Generation {
+  unsigned number = 0;
+  unsigned parent = 0;      ///< that it was made from; 0: none
+  std::int64_t created = 0; ///< seconds since 1970, of the host that made it
+  std::string user, host;
+  std::string command; ///< what made it: "sharefs conda share ...", "pip install x"
+  std::string message; ///< of --message
+  std::string prefix;  ///< that its files name
+  std::string python;  ///< "3.11.9"; empty: none
+  std::uint64_t files = 0, bytes = 0;
+  std::uint64_t own_bytes = 0;   ///< that the parent does not have
+  std::vector<Package> packages; ///< by name
+  friend bool operator==(const Generation&, const Generation&) = default;
+};
+
+/// A file that tells other tools to leave the environment alone, relative to it.
+struct Mark {
+  std::string path, text;
+};
+/// For conda (CEP 22) and, if the version of Python is known, for pip (PEP 668).
+std::vector<Mark> protection_marks(const std::string& name, const std::string& python);
+
+/// JSON, one document.
+std::string format_generation(const Generation& generation);
+/// `failed`: no record of ours. Whoever may write in the store may have written anything.
+Result<Generation> parse_generation(std::string_view json);
+
+struct PackageChange {
+  std::string name, before, after; ///< "1.26.4 py311_0"; empty: not there
+  friend bool operator==(const PackageChange&, const PackageChange&) = default;
+};
+/// By name; what is the same is left out.
+std::vector<PackageChange> package_changes(const std::vector<Package>& before, const std::vector<Package>& after);
+/// "+2 -1 ~3": added, removed, changed; empty: nothing.
+std::string summary_of(const std::vector<PackageChange>& changes);
+
+/// "NAME-VERSION-BUILD.json" of conda-meta, "NAME-VERSION.dist-info" of site-packages; nullopt: another name.
+std::optional<Package> package_of_record(std::string_view file_name);
+std::optional<Package> package_of_distribution(std::string_view directory_name);
+
+std::string generation_name(unsigned number);                     ///< 3 -> "0003"
+std::optional<unsigned> generation_number(std::string_view name); ///< "0003" -> 3; nullopt: another name
+std::string generations_path(const std::string& store, const std::string& environment); ///< STORE/.generations/ENV
+std::string generation_path(const std::string& store, const std::string& environment, unsigned number);
+/// The text of the link STORE/ENV: relative, so that it is right wherever the share is mounted.
+std::string generation_link(const std::string& environment, unsigned number);
+/// The generation that the text of STORE/ENV names; nullopt: it is another link.
+std::optional<unsigned> linked_generation(const std::string& environment, std::string_view link_text);
+/// new-0004.XXXXXX and old-0001.XXXXXX: the number; nullopt: another name.
+std::optional<unsigned> unfinished_generation(std::string_view name);
+
+/// A process of `conda run`. The name of its file, HOST.PID.START.NUMBER, says all of it.
+struct Use {
+  std::string host;
+  int pid = 0;
+  std::uint64_t start = 0; ///< field 22 of /proc/PID/stat: tells it from a later process with this number
+  unsigned generation = 0;
+  friend bool operator==(const Use&, const Use&) = default;
+};
+std::string use_name(const Use& use);
+std::optional<Use> parse_use(std::string_view name);
+
+} // namespace sharefs::conda

@@ -1,0 +1,128 @@
+#include "conda/generation_plan.hpp"
+
+#include "base/path.hpp"
+#include "base/text.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace sharefs::conda {
+
+namespace {
+
+std::string root_of(const SharedEnvironment& environment) {
+  return generations_path(environment.store, environment.name);
+}
+
+Result<const StoredGeneration*> find_generation(const SharedEnvironment& environment, unsigned number) {
+  if (const auto* found = environment.find(number))
+    return found;
+  std::vector<std::string> known;
+  for (const auto& one : environment.generations)
+    known.push_back(std::to_string(one.number));
+  return fail(ErrorCode::not_found, fmt::format("`{}` has no generation {}", environment.name, number),
+              known.empty() ? "" : "there are: " + join(known, ", "));
+}
+
+plan::SwapLink swap(const SharedEnvironment& environment, unsigned number) {
+  return {environment.path(), environment.entry.link_target, generation_link(environment.name, number), std::nullopt};
+}
+
+} // namespace
+
+plan::Plan plan_switch(const SharedEnvironment& environment, unsigned number, const std::string& unfinished) {
+  plan::Plan plan;
+  plan.add("", "it is complete",
+           plan::Rename{join_path(root_of(environment), unfinished), environment.path(number), std::nullopt});
+  plan.add("", "users see it from here on; what runs keeps generation " + std::to_string(environment.current),
+           swap(environment, number));
+  return plan;
+}
+
+unsigned previous_generation(const SharedEnvironment& environment) {
+  unsigned previous = 0;
+  for (const auto& one : environment.generations)
+    if (one.number < environment.current)
+      previous = one.number;
+  return previous;
+}
+
+Result<plan::Plan> plan_rollback(const SharedEnvironment& environment, unsigned number) {
+  if (auto found = find_generation(environment, number); !found)
+    return fail(found.error());
+  plan::Plan plan;
+  if (number != environment.current)
+    plan.add("", fmt::format("users see generation {} instead of {}", number, environment.current),
+             swap(environment, number));
+  return plan;
+}
+
+Result<plan::Plan> plan_pin(const SharedEnvironment& environment, unsigned number, const std::string& reason) {
+  const auto found = find_generation(environment, number);
+  if (!found)
+    return fail(found.error());
+  plan::Plan plan;
+  const auto& pin = (*found)->pin_entry;
+  if (!(*found)->pinned || *(*found)->pinned != trim(reason))
+    plan.add("", "`conda gc` keeps it",
+             plan::WriteFile{environment.path(number) + ".pinned",
+                             (*found)->pinned ? std::optional(pin.content) : std::nullopt, reason + "\n"});
+  return plan;
+}
+
+Result<plan::Plan> plan_unpin(const SharedEnvironment& environment, unsigned number) {
+  const auto found = find_generation(environment, number);
+  if (!found)
+    return fail(found.error());
+  plan::Plan plan;
+  if ((*found)->pinned)
+    plan.add("", "`conda gc` may delete it",
+             plan::RemoveFile{environment.path(number) + ".pinned", (*found)->pin_entry.content});
+  return plan;
+}
+
+std::vector<Kept> kept_generations(const SharedEnvironment& environment, const std::vector<Use>& live, unsigned keep) {
+  std::vector<Kept> kept;
+  unsigned last = 0;
+  for (auto one = environment.generations.rbegin(); one != environment.generations.rend(); ++one) {
+    const auto used = std::ranges::find(live, one->number, &Use::generation);
+    std::string reason;
+    if (one->number == environment.current)
+      reason = "current";
+    else if (one->pinned)
+      reason = one->pinned->empty() ? "pinned" : "pinned: " + *one->pinned;
+    else if (used != live.end())
+      reason = fmt::format("used by process {} on {}", used->pid, used->host);
+    else if (one->record && last < keep)
+      reason = fmt::format("one of the last {}", keep);
+    if (one->record)
+      ++last;
+    kept.push_back({one->number, std::move(reason)});
+  }
+  std::ranges::reverse(kept);
+  return kept;
+}
+
+plan::Plan plan_collect(const SharedEnvironment& environment, const std::vector<Kept>& kept, const std::string& suffix,
+                        const std::vector<sys::Entry>& unfinished) {
+  plan::Plan plan;
+  for (const auto& [number, reason] : kept) {
+    const auto* one = environment.find(number);
+    if (!reason.empty() || one == nullptr)
+      continue;
+    const auto group = fmt::format("generation {}", number);
+    const auto old = join_path(root_of(environment), fmt::format("old-{}.{}", generation_name(number), suffix));
+    if (one->record_entry.kind == sys::EntryKind::file)
+      plan.add(group, "nothing keeps it", plan::RemoveFile{one->record_entry.path, one->record_entry.content});
+    plan.add(group, "out of sight first: half of it must not be found",
+             plan::Rename{one->entry.path, old, std::nullopt});
+    plan.add(group, "", plan::RemoveTree{.path = old, .device = one->entry.device, .inode = one->entry.inode});
+  }
+  for (const auto& entry : unfinished)
+    if (entry.kind == sys::EntryKind::directory)
+      plan.add(base_name(entry.path), "left by one that was cut off",
+               plan::RemoveTree{.path = entry.path, .device = entry.device, .inode = entry.inode});
+  return plan;
+}
+
+} // namespace sharefs::conda

@@ -1,0 +1,32 @@
+#pragma once
+// What is done with generations, as plans. Pure: names of unfinished ones are the caller's.
+#include "conda/environment_store.hpp"
+#include "plan/plan.hpp"
+
+namespace sharefs::conda {
+
+/// STORE/.generations/ENV/`unfinished` becomes generation `number`, whose record is written, and what users see.
+plan::Plan plan_switch(const SharedEnvironment& environment, unsigned number, const std::string& unfinished);
+
+/// Users see generation `number`. `usage`: it is the present one; `not_found`: there is none, with those that there
+/// are.
+Result<plan::Plan> plan_rollback(const SharedEnvironment& environment, unsigned number);
+/// The newest generation before the present one; 0: there is none.
+unsigned previous_generation(const SharedEnvironment& environment);
+
+Result<plan::Plan> plan_pin(const SharedEnvironment& environment, unsigned number, const std::string& reason);
+Result<plan::Plan> plan_unpin(const SharedEnvironment& environment, unsigned number);
+
+/// Why a generation is kept; empty: it may go.
+struct Kept {
+  unsigned number = 0;
+  std::string reason; ///< "current", "pinned: ...", "used by process 12 on node1", "one of the last 3"
+};
+/// One for each generation. `live`: the uses that are not known to have ended. The present one, pinned ones, those in
+/// use, and the last `keep`.
+std::vector<Kept> kept_generations(const SharedEnvironment& environment, const std::vector<Use>& live, unsigned keep);
+/// Deletes the others, what is unfinished, and the uses that have ended. `suffix`: six random letters.
+plan::Plan plan_collect(const SharedEnvironment& environment, const std::vector<Kept>& kept, const std::string& suffix,
+                        const std::vector<sys::Entry>& unfinished);
+
+} // namespace sharefs::conda

@@ -1,0 +1,66 @@
+#pragma once
+// Every environment that this host knows: those of the store, and those of the installations in the homes. Reads only,
+// with deadlines: what does not answer is a row that says so.
+#include "base/diagnosis.hpp"
+#include "conda/environment_store.hpp"
+#include "conda/link.hpp"
+#include "sys/system.hpp"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace sharefs::conda {
+
+enum class Availability {
+  good,
+  unmounted,  ///< the share that it lies on is not mounted here
+  missing,    ///< a link that leads nowhere
+  no_answer,  ///< a server that hangs
+  unreadable, ///< not for this user
+  incomplete, ///< without conda-meta, or a generation without a record
+};
+const char* to_string(Availability availability); ///< "good", "unmounted", "missing", "no answer", ...
+
+/// A process that works with an environment.
+struct Job {
+  std::string host;
+  int pid = 0;
+  unsigned generation = 0;
+  bool pinned = false;           ///< by `conda run`; others import what the link leads to later
+  std::optional<bool> runs = {}; ///< nullopt: on another host, which alone knows
+  friend bool operator==(const Job&, const Job&) = default;
+};
+
+struct ListedEnvironment {
+  std::string name; ///< empty: the whole place could not be read
+  std::string user; ///< in whose home it is; empty: in the store, or an installation of the host
+  std::string path;
+  Availability availability = Availability::good;
+  std::string detail;      ///< why it is not good
+  unsigned generation = 0; ///< 0: not made of generations
+  std::size_t generations = 0;
+  std::optional<std::uint64_t> bytes, files; ///< by the generation's record
+  std::string python;
+  std::int64_t made = 0; ///< the present generation, seconds since 1970; it was verified then. 0: not known
+  bool is_protected = false;
+  std::optional<sys::LeaseHolder> holder; ///< who changes it now
+  std::vector<std::string> linked_by;     ///< users
+  std::vector<Job> jobs;
+};
+
+struct InventoryRequest {
+  std::string store;            ///< empty: none
+  std::string only;             ///< an environment's name; empty: all
+  std::vector<sys::User> users; ///< in whose homes installations are looked for
+  std::vector<Homes> homes;     ///< where they have them
+  std::vector<Share> shares;
+};
+
+struct Inventory {
+  std::vector<ListedEnvironment> environments; ///< of the store by name, then of the homes
+  Diagnoses found;                             ///< SF301, SF302, SF312
+};
+Result<Inventory> probe_inventory(sys::System& system, const InventoryRequest& request);
+
+} // namespace sharefs::conda

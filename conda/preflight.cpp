@@ -1,0 +1,112 @@
+// What stands in the way of sharing an environment. Pure.
+#include "conda/share.hpp"
+
+#include "base/path.hpp"
+#include "base/text.hpp"
+#include "base/visible.hpp"
+
+#include <algorithm>
+#include <array>
+#include <fmt/format.h>
+
+namespace sharefs::conda {
+
+namespace {
+
+constexpr std::size_t k_first_line_limit = 127; // with #!, as the kernel reads it
+
+/// What verify has found, as far as it matters to a copy with another prefix. What is not here is mended on the way.
+struct Weight {
+  Kind kind;
+  Severity severity;
+};
+constexpr std::array<Weight, 10> k_weights{{{Kind::missing, Severity::warning},
+                                            {Kind::altered, Severity::warning},
+                                            {Kind::bad_record, Severity::error},
+                                            {Kind::unreadable, Severity::error},
+                                            {Kind::changing, Severity::error},
+                                            {Kind::other_prefix, Severity::warning},
+                                            {Kind::no_room, Severity::error},
+                                            {Kind::editable, Severity::error},
+                                            {Kind::set_id, Severity::error},
+                                            {Kind::nobody, Severity::warning}}};
+
+/// Others find there what the owner of the environment finds.
+bool is_of_system(const std::string& target) {
+  constexpr std::array<std::string_view, 6> k_system{"/usr", "/lib", "/lib64", "/bin", "/etc", "/dev"};
+  return std::ranges::any_of(k_system, [&](std::string_view top) { return is_under(target, std::string(top)); });
+}
+
+void weigh(const EnvironmentState& state, Diagnoses& found) {
+  for (const auto& [kind, severity] : k_weights) {
+    auto only = state;
+    std::erase_if(only.found, [kind = kind](const Found& one) { return one.kind != kind; });
+    for (auto& one : diagnose(only)) {
+      one.severity = severity;
+      found.push_back(std::move(one));
+    }
+  }
+}
+
+} // namespace
+
+Diagnoses preflight(const Preflight& facts) {
+  const auto& state = facts.state;
+  Diagnoses found;
+  const auto say = [&](Severity severity, const char* code, std::string message, std::string hint) {
+    found.push_back({severity, code, state.path, std::move(message), std::move(hint), ""});
+  };
+  if (facts.base)
+    say(Severity::error, "SF519", "it is the base environment: conda itself, with the other environments in it",
+        "make one that can be shared: `conda create --name NAME --clone base`");
+  if (!facts.users.empty()) {
+    constexpr std::size_t k_named = 3;
+    auto names = facts.users;
+    if (names.size() > k_named) {
+      names.resize(k_named);
+      names.push_back(fmt::format("{} more", facts.users.size() - k_named));
+    }
+    say(Severity::error, "SF520", "it is in use by " + join(names, ", "),
+        "`conda deactivate`, let its programs end, then run it again");
+  }
+  weigh(state, found);
+  std::vector<std::string> links;
+  for (const auto& one : state.found)
+    if (one.kind == Kind::outside_link && !is_of_system(one.detail))
+      links.push_back(visible(one.path) + " -> " + visible(one.detail));
+  if (!links.empty())
+    say(Severity::error, "SF521",
+        fmt::format("{} out of the environment, which others cannot follow: {}", count_of(links.size(), "link"),
+                    links.front()),
+        "put there what they lead to (`cp --remove-destination`); into a package cache: `conda config --set "
+        "allow_softlinks false`, then install the packages again");
+  if (state.others_write)
+    say(Severity::warning, "SF522", "others than its owner may write in it, also while it is copied",
+        "ask them not to; what changes during the copy is found and stops it");
+  if (facts.space) {
+    const auto& space = *facts.space;
+    if (space.size_bytes > 0 && space.free_bytes < state.bytes)
+      say(Severity::error, "SF523",
+          fmt::format("it has {}, and the store has room for {}", format_bytes(state.bytes),
+                      format_bytes(space.free_bytes)),
+          "make room there: `sharefs conda gc`, `df -h`");
+    if (space.files > 0 && space.free_files < state.files)
+      say(Severity::error, "SF523",
+          fmt::format("it has {}, and the store can take {} more (inodes)", count_of(state.files, "file"),
+                      space.free_files),
+          "make room there: `sharefs conda gc`, `df -i`");
+  }
+  const auto interpreter = join_path(state.decision.right, state.python.empty() ? "bin/python" : state.python);
+  if (interpreter.size() + 2 > k_first_line_limit)
+    say(Severity::warning, "SF524",
+        fmt::format("with {} the first line of a script is longer than the {} bytes that a kernel reads",
+                    state.decision.right, k_first_line_limit),
+        "its scripts then need the environment to be active (`#!/usr/bin/env`); a shorter `conda.store` avoids it");
+  if (const auto closed = state.count(Kind::closed); closed > 0)
+    say(Severity::info, "SF525",
+        fmt::format("{} that only the owner can read can be read by all users of the store", count_of(closed, "path")),
+        "");
+  return found;
+}
+
+} // namespace sharefs::conda

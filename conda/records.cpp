@@ -1,0 +1,191 @@
+#include "conda/records.hpp"
+
+#include "base/path.hpp"
+#include "base/text.hpp"
+#include "base/visible.hpp"
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <unordered_map>
+
+namespace sharefs::conda {
+
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int k_deepest_json = 32;
+constexpr std::size_t k_longest_path = 4096;
+constexpr std::size_t k_longest_placeholder = 1024;
+
+/// nullopt: no JSON, or nested too deep.
+std::optional<Json> parsed(std::string_view text) {
+  if (text.size() > k_record_limit)
+    return std::nullopt;
+  bool too_deep = false;
+  auto json = Json::parse(
+      text.begin(), text.end(),
+      [&too_deep](int depth, Json::parse_event_t, Json&) {
+        too_deep = too_deep || depth > k_deepest_json;
+        return !too_deep;
+      },
+      false);
+  if (too_deep || json.is_discarded())
+    return std::nullopt;
+  return json;
+}
+
+std::string text_in(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+/// Where the file lies is what a record decides: nothing but a way down.
+bool leads_down(std::string_view path) {
+  return !path.empty() && path.size() <= k_longest_path && !path.starts_with('/') &&
+         path.find('\0') == std::string_view::npos && normalize_path(path).substr(1) == path &&
+         !path.starts_with("../") && path != "..";
+}
+
+std::string checksum_in(const Json& object, const char* key) {
+  auto text = text_in(object, key);
+  const bool hexadecimal = text.size() == 64 && text.find_first_not_of("0123456789abcdefABCDEF") == std::string::npos;
+  std::ranges::transform(text, text.begin(),
+                         [](char c) { return c >= 'A' && c <= 'F' ? static_cast<char>(c + 32) : c; });
+  return hexadecimal ? text : std::string();
+}
+
+PathType type_of(const std::string& text) {
+  static const std::map<std::string, PathType, std::less<>> k_types{
+      {"hardlink", PathType::hardlink},
+      {"softlink", PathType::softlink},
+      {"directory", PathType::directory},
+      {"pyc_file", PathType::pyc},
+      {"unix_python_entry_point", PathType::entry_point},
+      {"windows_python_entry_point_script", PathType::entry_point},
+      {"windows_python_entry_point_exe", PathType::entry_point}};
+  const auto found = k_types.find(text);
+  return text.empty() ? PathType::hardlink : found == k_types.end() ? PathType::other : found->second;
+}
+
+void read_placeholder(const Json& entry, RecordedFile& file) {
+  const auto mode = text_in(entry, "file_mode");
+  auto placeholder = text_in(entry, "prefix_placeholder");
+  if ((mode != "text" && mode != "binary") || !placeholder.starts_with('/') ||
+      placeholder.size() > k_longest_placeholder)
+    return;
+  file.mode = mode == "text" ? FileMode::text : FileMode::binary;
+  file.placeholder = std::move(placeholder);
+}
+
+tl::unexpected<Error> bad_path(const std::string& path) {
+  return fail(ErrorCode::failed,
+              "names the path `" + fit_width(visible(path), 80) + "`, which does not lie below a prefix");
+}
+
+const Json* list_in(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_array() ? &*found : nullptr;
+}
+
+const Json* paths_in(const Json& record) {
+  const auto data = record.find("paths_data");
+  return data != record.end() && data->is_object() ? list_in(*data, "paths") : nullptr;
+}
+
+} // namespace
+
+Result<Record> parse_record(std::string_view text) {
+  const auto json = parsed(text);
+  if (!json)
+    return fail(ErrorCode::failed, text.size() > k_record_limit ? "is larger than " + format_bytes(k_record_limit)
+                                                                : std::string("is no JSON that can be read"));
+  Record record;
+  if (json->is_object()) {
+    record.name = text_in(*json, "name");
+    record.version = text_in(*json, "version");
+    record.build = text_in(*json, "build");
+  }
+  const auto* files = json->is_object() ? list_in(*json, "files") : nullptr;
+  const auto* paths = json->is_object() ? paths_in(*json) : nullptr;
+  if (record.name.empty() || (files == nullptr && paths == nullptr))
+    return fail(ErrorCode::failed, "is no record of a package");
+  record.python_noarch = text_in(*json, "noarch") == "python";
+  record.package = text_in(*json, "extracted_package_dir");
+  std::unordered_map<std::string, std::size_t> known;
+  for (std::size_t i = 0; paths != nullptr && i < paths->size(); ++i) {
+    const auto& entry = (*paths)[i];
+    RecordedFile file;
+    if (entry.is_object())
+      file.path = text_in(entry, "_path");
+    if (!leads_down(file.path))
+      return bad_path(file.path);
+    file.type = type_of(text_in(entry, "path_type"));
+    file.sha256 = checksum_in(entry, "sha256");
+    file.sha256_in_prefix = checksum_in(entry, "sha256_in_prefix");
+    read_placeholder(entry, file);
+    if (const auto size = entry.find("size_in_bytes"); size != entry.end() && size->is_number_unsigned())
+      file.size = size->get<std::uint64_t>();
+    if (known.emplace(file.path, record.files.size()).second)
+      record.files.push_back(std::move(file));
+  }
+  for (std::size_t i = 0; files != nullptr && i < files->size(); ++i) {
+    const auto path = (*files)[i].is_string() ? (*files)[i].get<std::string>() : std::string();
+    if (!leads_down(path))
+      return bad_path(path);
+    if (known.emplace(path, record.files.size()).second)
+      record.files.push_back({.path = path, .type = path.ends_with(".pyc") ? PathType::pyc : PathType::hardlink});
+  }
+  return record;
+}
+
+void add_placeholders(Record& record, std::string_view paths_json) {
+  const auto json = parsed(paths_json);
+  const auto* paths = json && json->is_object() ? list_in(*json, "paths") : nullptr;
+  if (paths == nullptr)
+    return;
+  std::unordered_map<std::string, const Json*> by_path;
+  for (const auto& entry : *paths)
+    if (entry.is_object() && entry.contains("prefix_placeholder"))
+      by_path.emplace(text_in(entry, "_path"), &entry);
+  for (auto& file : record.files)
+    if (const auto found = by_path.find(file.path);
+        found != by_path.end() && !file.mode && checksum_in(*found->second, "sha256") == file.sha256)
+      read_placeholder(*found->second, file);
+}
+
+std::optional<Edits> checksum_edits(std::string_view json, const std::vector<NewChecksum>& changes) {
+  auto expected = parse_record(json);
+  if (!expected)
+    return std::nullopt;
+  std::unordered_map<std::string, std::string> wanted; // files of the same content stay files of the same content
+  std::unordered_map<std::string, std::string> by_path;
+  for (const auto& change : changes) {
+    wanted.emplace(change.before, change.after);
+    by_path.emplace(change.path, change.after);
+  }
+  for (auto& file : expected->files)
+    if (const auto found = by_path.find(file.path); found != by_path.end())
+      (file.sha256_in_prefix.empty() ? file.sha256 : file.sha256_in_prefix) = found->second;
+  // The keys as they stand in the text: a string in JSON cannot hold a bare quote.
+  constexpr std::string_view k_key = "\"sha256";
+  Edits edits;
+  for (auto at = json.find(k_key); at != std::string_view::npos; at = json.find(k_key, at)) {
+    at += k_key.size();
+    const auto end = json.substr(at, std::string_view("_in_prefix").size()) == "_in_prefix" ? at + 10 : at;
+    const auto colon = json.substr(end, 1) == "\"" ? json.find_first_not_of(" \t\r\n", end + 1) : end;
+    const auto value = json.substr(std::min(colon, json.size()), 1) == ":"
+                           ? json.find_first_not_of(" \t\r\n", colon + 1)
+                           : std::string_view::npos;
+    if (value == std::string_view::npos || json[value] != '"')
+      continue;
+    if (const auto found = wanted.find(std::string(json.substr(value + 1, 64))); found != wanted.end())
+      edits.push_back({value + 1, found->first, found->second});
+  }
+  const auto after = edited(json, edits);
+  const auto record = after ? parse_record(*after) : fail(ErrorCode::failed, "");
+  return record && *record == *expected ? std::optional(std::move(edits)) : std::nullopt;
+}
+
+} // namespace sharefs::conda

@@ -1,0 +1,335 @@
+#include "conda/running.hpp"
+
+#include "base/path.hpp"
+#include "base/text.hpp"
+#include "conda/environment_store.hpp"
+#include "conda/homes.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace sharefs::conda {
+
+namespace {
+
+using sys::EntryKind;
+using Variables = std::vector<std::pair<std::string, std::string>>;
+
+constexpr std::size_t k_largest_state = 1U << 20U;
+constexpr std::size_t k_script_head = 1024;
+constexpr std::string_view k_unset = "***unset***"; // conda's CONDA_ENV_VARS_UNSET_VAR
+
+std::string_view name_of(std::string_view entry) {
+  return entry.substr(0, entry.find('='));
+}
+
+std::optional<std::string> variable(const std::vector<std::string>& environment, std::string_view name) {
+  const auto found = std::ranges::find(environment, name, name_of);
+  return found == environment.end() || found->size() == name.size() ? std::nullopt
+                                                                    : std::optional(found->substr(name.size() + 1));
+}
+
+void set_variable(std::vector<std::string>& environment, std::string_view name, std::string_view value) {
+  auto text = fmt::format("{}={}", name, value);
+  if (const auto found = std::ranges::find(environment, name, name_of); found != environment.end())
+    *found = std::move(text);
+  else
+    environment.push_back(std::move(text));
+}
+
+bool is_variable_name(std::string_view name) {
+  return !name.empty() && name.find_first_of(std::string_view("=\0", 2)) == std::string_view::npos;
+}
+
+Result<Variables> variables_of(std::string_view json, const char* below) {
+  const auto document = nlohmann::ordered_json::parse(json, nullptr, false);
+  if (!document.is_object())
+    return fail(ErrorCode::failed, "it is no JSON object");
+  Variables variables;
+  const auto* object = &document;
+  if (below != nullptr) {
+    const auto inner = document.find(below);
+    if (inner == document.end())
+      return variables;
+    if (!inner->is_object())
+      return fail(ErrorCode::failed, fmt::format("`{}` is no JSON object", below));
+    object = &*inner;
+  }
+  for (const auto& [name, value] : object->items()) {
+    if (!is_variable_name(name) || !value.is_string() ||
+        value.get_ref<const std::string&>().find('\0') != std::string::npos)
+      return fail(ErrorCode::failed, fmt::format("`{}` is no variable with a text", to_utf8(name)));
+    if (value != k_unset)
+      variables.emplace_back(name, value.get<std::string>());
+  }
+  return variables;
+}
+
+Diagnosis unusable(const std::string& path, const std::string& why) {
+  return {Severity::warning, "SF504", path, "its variables are not set: " + why, "", ""};
+}
+
+void add_variables(RunningPlace& place, const sys::Entry& entry, bool is_state) {
+  if (entry.kind == EntryKind::missing)
+    return;
+  if (entry.kind != EntryKind::file) {
+    place.found.push_back(unusable(entry.path, entry.kind == EntryKind::unknown ? reason_of(entry) : "it is no file"));
+    return;
+  }
+  auto read = entry.content.size() < entry.size ? fail(ErrorCode::failed, "it is too large")
+              : is_state                        ? state_variables(entry.content)
+                                                : package_variables(entry.content);
+  if (!read)
+    place.found.push_back(unusable(entry.path, read.error().message));
+  else
+    std::ranges::move(*read, std::back_inserter(place.variables));
+}
+
+/// The directory of the same environment in another generation, or by STORE/NAME, becomes the one at `prefix`.
+std::optional<std::string> moved_to(const std::string& prefix, const GenerationPath& generation,
+                                    const std::string& resolved) {
+  const auto there = in_generation(resolved);
+  if (!there || there->name != generation.name || there->store != generation.store)
+    return std::nullopt;
+  return there->rest.empty() ? prefix : join_path(prefix, there->rest);
+}
+
+/// The places of PATH up to the environment's own: the command may be in one of these.
+std::vector<std::string> places_of(const std::string& word, const std::string& prefix,
+                                   const std::vector<std::string>& environment, const std::string& directory) {
+  if (word.find('/') != std::string::npos)
+    return {join_path(directory, word)};
+  std::vector<std::string> places;
+  const auto bin = join_path(prefix, "bin");
+  for (const auto& part : split(variable(environment, "PATH").value_or(""), ':')) {
+    places.push_back(join_path(normalize_path(part, directory), word));
+    if (normalize_path(part, directory) == bin)
+      return places;
+  }
+  return {};
+}
+
+} // namespace
+
+std::optional<GenerationPath> in_generation(std::string_view path) {
+  constexpr std::string_view k_mark = "/.generations/";
+  const auto mark = path.rfind(k_mark);
+  if (mark == std::string_view::npos || mark == 0)
+    return std::nullopt;
+  const auto below = path.substr(mark + k_mark.size());
+  const auto name_end = below.find('/');
+  if (name_end == std::string_view::npos || name_end == 0)
+    return std::nullopt;
+  const auto rest = below.substr(name_end + 1);
+  const auto number_end = std::min(rest.find('/'), rest.size());
+  const auto number = generation_number(rest.substr(0, number_end));
+  if (!number)
+    return std::nullopt;
+  return GenerationPath{std::string(path.substr(0, mark)), std::string(below.substr(0, name_end)), *number,
+                        std::string(rest.substr(std::min(number_end + 1, rest.size())))};
+}
+
+Result<Variables> state_variables(std::string_view json) {
+  return variables_of(json, "env_vars");
+}
+
+Result<Variables> package_variables(std::string_view json) {
+  return variables_of(json, nullptr);
+}
+
+Result<RunningPlace> probe_running(sys::System& system, const std::string& path) {
+  const auto whole = system.entry({.path = path, .follow = true, .automount = true});
+  if (whole.kind == EntryKind::unknown)
+    return fail(whole.error());
+  RunningPlace place;
+  place.prefix = whole.resolved;
+  place.generation = in_generation(place.prefix);
+  if (place.generation && !place.generation->rest.empty())
+    place.generation.reset();
+  const auto inside = [&](const char* name, bool list, std::size_t bytes) {
+    return sys::EntryQuery{
+        .path = join_path(place.prefix, name), .follow = bytes != 0, .list = list, .read_bytes = bytes};
+  };
+  sys::EntryRequest request{.queries = {inside("conda-meta", false, 0),
+                                        inside("conda-meta/state", false, k_largest_state),
+                                        inside("etc/conda/env_vars.d", true, 0),
+                                        inside("etc/conda/activate.d", true, 0), inside("bin/python", false, 0)}};
+  if (place.generation)
+    request.queries.push_back(
+        {.path = join_path(generations_path(place.generation->store, place.generation->name), "uses"), .list = true});
+  auto entries = system.entries(request);
+  const auto& meta = entries[0];
+  if (meta.kind == EntryKind::unknown)
+    return fail(meta.error());
+  if (whole.kind != EntryKind::directory || meta.kind != EntryKind::directory)
+    return fail(ErrorCode::not_found,
+                whole.kind == EntryKind::missing ? fmt::format("there is no environment {}", path)
+                                                 : path + " is no conda environment: it has no directory `conda-meta`",
+                "`sharefs conda list` knows where environments lie");
+  sys::EntryRequest of_packages;
+  for (const auto& name : entries[2].names)
+    if (name.ends_with(".json"))
+      of_packages.queries.push_back(
+          {.path = join_path(entries[2].path, name), .follow = true, .read_bytes = k_largest_state});
+  if (!of_packages.queries.empty())
+    for (const auto& entry : system.entries(of_packages))
+      add_variables(place, entry, false);
+  add_variables(place, entries[1], true);
+  for (const auto& name : entries[3].names)
+    if (name.ends_with(".sh"))
+      place.scripts.push_back(join_path(entries[3].path, name));
+  place.python = base_name(entries[4].link_target);
+  if (place.generation)
+    place.uses = std::move(entries[5].names);
+  return place;
+}
+
+std::vector<std::string> activated(std::vector<std::string> environment, const RunningPlace& place,
+                                   const std::string& name) {
+  int level = 0;
+  if (const auto text = variable(environment, "CONDA_SHLVL"))
+    std::from_chars(text->data(), text->data() + text->size(), level);
+  const auto before = variable(environment, "CONDA_PREFIX").value_or("");
+  if (level > 0 && !before.empty())
+    set_variable(environment, fmt::format("CONDA_PREFIX_{}", level), before);
+  const auto bin = join_path(place.prefix, "bin");
+  std::string path = bin;
+  for (const auto& part : split(variable(environment, "PATH").value_or("/usr/local/bin:/usr/bin:/bin"), ':'))
+    if (part != bin && (before.empty() || part != join_path(before, "bin")))
+      path += ":" + part;
+  set_variable(environment, "PATH", path);
+  set_variable(environment, "CONDA_PREFIX", place.prefix);
+  set_variable(environment, "CONDA_SHLVL", std::to_string(std::max(level, 0) + 1));
+  set_variable(environment, "CONDA_DEFAULT_ENV", name);
+  set_variable(environment, "CONDA_PROMPT_MODIFIER", "(" + name + ") ");
+  for (const auto& [key, value] : place.variables)
+    set_variable(environment, key, value);
+  return environment;
+}
+
+std::vector<std::string> environment_for_changes(std::vector<std::string> environment, const std::string& prefix,
+                                                 const std::string& name) {
+  constexpr std::array<std::string_view, 7> k_elsewhere{"CONDA_SHLVL", "PYTHONHOME", "PYTHONPATH", "PIP_TARGET",
+                                                        "PIP_PREFIX",  "PIP_USER",   "PIP_ROOT"};
+  std::erase_if(environment, [&](std::string_view entry) {
+    return std::ranges::find(k_elsewhere, name_of(entry)) != k_elsewhere.end();
+  });
+  RunningPlace place;
+  place.prefix = prefix;
+  place.variables = {{"PYTHONNOUSERSITE", "1"}};
+  return activated(std::move(environment), place, name);
+}
+
+Argv scripts_command(const std::vector<std::string>& scripts) {
+  // What scripts print is for people: the environment alone goes to standard output.
+  Argv command{"bash",
+               "--noprofile",
+               "--norc",
+               "-c",
+               "exec 3>&1 >&2; for script; do . \"$script\"; done; exec /usr/bin/env -0 >&3 3>&-",
+               "sharefs"};
+  command.insert(command.end(), scripts.begin(), scripts.end());
+  return command;
+}
+
+std::vector<std::string> after_scripts(std::vector<std::string> environment, std::string_view printed) {
+  constexpr std::array<std::string_view, 4> k_of_the_shell{"_", "SHLVL", "PWD", "OLDPWD"};
+  const auto is_shells = [&](std::string_view entry) {
+    return std::ranges::find(k_of_the_shell, name_of(entry)) != k_of_the_shell.end();
+  };
+  std::vector<std::string> after;
+  for (auto& entry : split(printed, '\0'))
+    if (entry.find('=') != std::string::npos && !is_shells(entry))
+      after.push_back(std::move(entry));
+  for (auto& entry : environment)
+    if (is_shells(entry))
+      after.push_back(std::move(entry));
+  return after;
+}
+
+Argv interpreter_of(std::string_view head) {
+  if (!head.starts_with("#!"))
+    return {};
+  const auto lines = split_lines(head.substr(2));
+  if (lines.empty())
+    return {};
+  // The kernel takes all behind the interpreter as one argument.
+  const auto words_of = [](std::string_view line) -> Argv {
+    line = trim(line);
+    const auto end = std::min(line.find_first_of(" \t"), line.size());
+    if (line.empty())
+      return {};
+    Argv words{std::string(line.substr(0, end))};
+    if (const auto rest = trim(line.substr(end)); !rest.empty())
+      words.emplace_back(rest);
+    return words;
+  };
+  constexpr std::string_view k_exec = "'''exec' ";
+  constexpr std::string_view k_tail = " \"$0\" \"$@\"";
+  if (trim(lines[0]) != "/bin/sh" || lines.size() < 2 || !lines[1].starts_with(k_exec))
+    return words_of(lines[0]);
+  auto line = std::string_view(lines[1]).substr(k_exec.size());
+  const auto tail = line.find(k_tail);
+  if (tail == std::string_view::npos)
+    return words_of(lines[0]);
+  line = trim(line.substr(0, tail));
+  if (!line.starts_with('"'))
+    return words_of(line);
+  const auto quote = line.find('"', 1);
+  if (quote == std::string_view::npos)
+    return words_of(lines[0]);
+  Argv words{std::string(line.substr(1, quote - 1))};
+  if (const auto rest = trim(line.substr(quote + 1)); !rest.empty())
+    words.emplace_back(rest);
+  return words;
+}
+
+Argv pinned(sys::System& system, Argv command, const std::string& prefix, const GenerationPath& generation,
+            const std::vector<std::string>& environment, const std::string& working_directory) {
+  sys::EntryRequest request;
+  for (auto& place : places_of(command.front(), prefix, environment, working_directory)) {
+    request.queries.push_back({.path = place});
+    request.queries.push_back({.path = std::move(place), .follow = true, .read_bytes = k_script_head});
+  }
+  const auto entries = request.queries.empty() ? std::vector<sys::Entry>() : system.entries(request);
+  for (std::size_t index = 0; index + 1 < entries.size(); index += 2) {
+    const auto& program = entries[index + 1];
+    if (program.kind != EntryKind::file || (program.mode & 0111U) == 0)
+      continue;
+    auto path = moved_to(prefix, generation, entries[index].resolved);
+    if (!path && is_under(entries[index].resolved, prefix))
+      path = entries[index].resolved; // a staged copy
+    if (!path)
+      return command;
+    if (entries[index].path != *path)
+      command.front() = *path;
+    auto words = interpreter_of(program.content);
+    if (words.empty() || !words.front().starts_with('/'))
+      return command;
+    const auto above = system.entry({.path = parent_path(words.front()), .follow = true});
+    const auto ours = moved_to(prefix, generation, above.resolved);
+    if (!ours)
+      return command;
+    words.front() = join_path(*ours, base_name(words.front()));
+    words.push_back(*path);
+    words.insert(words.end(), command.begin() + 1, command.end());
+    return words;
+  }
+  return command;
+}
+
+std::vector<std::string> stale_uses(sys::System& system, const std::string& host,
+                                    const std::vector<std::string>& uses) {
+  constexpr std::size_t k_at_once = 32;
+  std::vector<std::string> stale;
+  for (const auto& name : uses)
+    if (const auto use = parse_use(name); use && use->host == host && stale.size() < k_at_once)
+      if (const auto start = sys::process_start(system, use->pid); !start || *start != use->start)
+        stale.push_back(name);
+  return stale;
+}
+
+} // namespace sharefs::conda

@@ -1,0 +1,66 @@
+#pragma once
+// What a command of `conda run` is started with: one generation, whatever STORE/ENV leads to later, and the variables
+// that activating it sets. Compare conda's activate.py; nothing of conda is run.
+#include "base/argv.hpp"
+#include "base/diagnosis.hpp"
+#include "conda/generation.hpp"
+#include "sys/system.hpp"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace sharefs::conda {
+
+/// A path in a generation: STORE/.generations/NAME/0003/REST.
+struct GenerationPath {
+  std::string store, name;
+  unsigned number = 0;
+  std::string rest; ///< "bin/python"; empty: the generation itself
+  friend bool operator==(const GenerationPath&, const GenerationPath&) = default;
+};
+/// nullopt: not in a generation. The path is normalized, with no link in it.
+std::optional<GenerationPath> in_generation(std::string_view path);
+
+struct RunningPlace {
+  std::string prefix;                                         ///< where the environment lies, without links
+  std::optional<GenerationPath> generation;                   ///< that it is, or was staged from
+  std::vector<std::pair<std::string, std::string>> variables; ///< of its packages, then of `conda env config vars`
+  std::vector<std::string> scripts;                           ///< activate.d/*.sh, in their order
+  std::vector<std::string> uses;                              ///< names in uses/
+  std::string python;                                         ///< "python3.11"; empty: none
+  Diagnoses found;                                            ///< files that could not be used (SF504)
+};
+/// `path` leads to an environment. Errors: `not_found`, `timeout`, `permission`, or what the disk says.
+Result<RunningPlace> probe_running(sys::System& system, const std::string& path);
+
+/// "NAME=value" of what conda-meta/state and etc/conda/env_vars.d/*.json set. `failed`: no JSON object of texts.
+Result<std::vector<std::pair<std::string, std::string>>> state_variables(std::string_view json);
+Result<std::vector<std::pair<std::string, std::string>>> package_variables(std::string_view json);
+
+/// `environment` (NAME=value) as activation leaves it, before its scripts. `name`: CONDA_DEFAULT_ENV.
+std::vector<std::string> activated(std::vector<std::string> environment, const RunningPlace& place,
+                                   const std::string& name);
+/// `environment` for a command that changes the environment at `prefix`: as activated(), and what would lead it elsewhere
+/// (PYTHONPATH, PIP_TARGET, packages in the user's home) is out.
+std::vector<std::string> environment_for_changes(std::vector<std::string> environment, const std::string& prefix,
+                                                 const std::string& name);
+/// What a shell that sources the scripts prints at the end: its environment, with NULs.
+Argv scripts_command(const std::vector<std::string>& scripts);
+/// `environment` with what the scripts set and unset, but for the shell's own variables.
+std::vector<std::string> after_scripts(std::vector<std::string> environment, std::string_view printed);
+
+/// The interpreter of a script and its argument, if it has one; also of `#!/bin/sh` with `'''exec'`. Empty: no script.
+Argv interpreter_of(std::string_view head);
+
+/// What is to be run so that the command stays in the generation at `prefix`: a path through STORE/NAME becomes one
+/// of it, and so does the interpreter that a script names. Anything else is left as it is.
+Argv pinned(sys::System& system, Argv command, const std::string& prefix, const GenerationPath& generation,
+            const std::vector<std::string>& environment, const std::string& working_directory);
+
+/// Names of `uses` of processes of `host`, this one, that have ended.
+std::vector<std::string> stale_uses(sys::System& system, const std::string& host, const std::vector<std::string>& uses);
+
+} // namespace sharefs::conda

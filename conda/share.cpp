@@ -1,0 +1,190 @@
+#include "conda/share.hpp"
+
+#include "conda/backup_name.hpp"
+#include "conda/homes.hpp"
+
+#include "base/path.hpp"
+#include "base/text.hpp"
+#include "sys/fs/sha256.hpp"
+#include "sys/process/find_processes.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace sharefs::conda {
+
+namespace {
+
+using sys::EntryKind;
+
+constexpr std::uint32_t k_set_group = 02000;
+
+/// Text of the link in a home.
+std::string link_target(const SharedEnvironment& shared) {
+  return shared.path();
+}
+
+std::string where_from(const Generation& record) {
+  return fmt::format("generation {} was made by {} (`{}`)", record.number, record.user, record.command);
+}
+
+plan::ExchangeForLink exchange_of(const ShareRequest& request) {
+  const auto& source = request.source;
+  plan::ExchangeForLink exchange;
+  exchange.path = source.path;
+  const auto kept =
+      source.backup.empty() ? backup_name(base_name(source.path), request.now) : source.backup; // of a cut-off one
+  exchange.to = join_path(parent_path(source.path), kept);
+  exchange.target = link_target(request.shared);
+  exchange.device = source.entry.device;
+  exchange.inode = source.entry.inode;
+  exchange.actor = source.actor;
+  return exchange;
+}
+
+} // namespace
+
+Worker probe_worker(sys::System& system, const Source& source, const std::string& store,
+                    const std::optional<sys::User>& as) {
+  sys::EntryRequest request;
+  request.as = as;
+  request.deadline = std::chrono::seconds(10); // a write test waits for the server's disk
+  request.queries = {{.path = join_path(source.entry.path, "conda-meta"), .list = true, .links = sys::Links::none},
+                     {.path = store, .follow = true, .write_test = true}};
+  const auto entries = system.entries(request);
+  const auto name = as ? as->name : system.identity().user;
+  Worker worker{as, {}};
+  if (entries[0].kind != EntryKind::directory || entries[0].error_number != 0)
+    worker.problem = fmt::format("{} cannot read {} ({})", name, source.entry.path, reason_of(entries[0]));
+  else if (!entries[1].made)
+    worker.problem = fmt::format("{} cannot write in {} ({})", name, store, reason_of(entries[1]));
+  else if (!as && system.identity().uid == 0 && entries[1].made->uid != 0)
+    worker.problem = fmt::format("the server takes root for nobody in {} (root_squash)", store);
+  return worker;
+}
+
+Preflight probe_preflight(sys::System& system, const Source& source, const std::string& store,
+                          const std::string& active) {
+  Preflight found;
+  const auto& path = source.entry.path;
+  auto entries = system.entries({.queries = {{.path = join_path(path, "condabin"), .links = sys::Links::none},
+                                             {.path = join_path(path, "envs"), .links = sys::Links::none},
+                                             {.path = join_path(path, "pkgs"), .links = sys::Links::none},
+                                             {.path = store, .follow = true, .space = true}}});
+  found.base = entries[0].kind == EntryKind::directory && (entries[1].exists() || entries[2].exists());
+  found.space = entries[3].space;
+  if (!active.empty() && normalize_path(active) == path)
+    found.users.emplace_back("the shell that you work in, where it is active");
+  const auto pids = sys::process_ids(system, std::chrono::seconds(3));
+  sys::EntryRequest links;
+  for (const int pid : pids)
+    for (const char* link : {"exe", "cwd"})
+      links.queries.push_back({.path = fmt::format("/proc/{}/{}", pid, link)});
+  entries = system.entries(links);
+  for (std::size_t index = 0; index + 1 < entries.size(); index += 2)
+    for (const auto& one : {entries[index], entries[index + 1]})
+      if (is_under(one.link_target, path)) {
+        found.users.push_back(fmt::format("process {} ({})", pids[index / 2], base_name(entries[index].link_target)));
+        break;
+      }
+  return found;
+}
+
+Result<ShareStep> next_step(const SharedEnvironment& shared, const Source& source, const std::string& command) {
+  const auto* first = shared.find(1);
+  const bool ours = first != nullptr && first->record && first->record->command == command;
+  const bool linked = source.entry.kind == EntryKind::symlink;
+  if (shared.current != 0 && linked)
+    return ShareStep::nothing;
+  if (shared.current != 0 && ours)
+    return ShareStep::exchange;
+  const auto* current = shared.find(std::max(shared.current, 1U));
+  const auto from = current != nullptr && current->record ? ": " + where_from(*current->record) : "";
+  if (shared.current != 0)
+    return fail(ErrorCode::conflict, fmt::format("`{}` is shared already{}", shared.name, from),
+                fmt::format("`sharefs conda link {} --backup` links to it; another name: rename {} first", shared.name,
+                            shell_quote(source.path)));
+  if (shared.entry.kind == EntryKind::directory)
+    return fail(ErrorCode::conflict, fmt::format("{} is there already, as a plain directory", shared.path()),
+                fmt::format("`sharefs conda share {} --adopt` makes it generation 1 where it lies", shared.name));
+  if (shared.entry.exists())
+    return fail(ErrorCode::conflict, fmt::format("{} is there already, and no environment of sharefs", shared.path()),
+                "move it away first");
+  if (shared.generations.empty())
+    return ShareStep::copy;
+  if (first == nullptr || shared.generations.size() > 1 || (first->record && !ours))
+    return fail(ErrorCode::conflict,
+                fmt::format("{} has generations of `{}` already{}", shared.store, shared.name, from),
+                fmt::format("`sharefs conda rollback {} --to N` shows one of them again", shared.name));
+  return first->record ? ShareStep::link : ShareStep::record;
+}
+
+std::string unfinished_copy(const Source& source) {
+  const auto digest = sys::sha256(fmt::format("{}\n{}", source.path, source.entry.inode));
+  return fmt::format("new-{}.{}", generation_name(1), digest.substr(0, 6));
+}
+
+std::string share_command(const std::string& name, const std::string& source) {
+  return shell_join({"sharefs", "conda", "share", name, "--from", source});
+}
+
+plan::Plan plan_share(const ShareRequest& request) {
+  plan::Plan plan;
+  const auto& [shared, source, record, step, now] = request;
+  const auto& group = shared.name;
+  const auto generation = shared.path(1);
+  if (step == ShareStep::copy) {
+    plan.notes.push_back(fmt::format("first {} ({}) are copied from {} to the store, compared, and get the prefix {}",
+                                     count_of(record.files, "file"), format_bytes(record.bytes), source.path,
+                                     shared.path()));
+    plan.add(group, "the copy is complete",
+             plan::Rename{join_path(generations_path(shared.store, shared.name), unfinished_copy(source)), generation,
+                          std::nullopt});
+  }
+  if (step <= ShareStep::record)
+    plan.add(group, "who made it, and of what",
+             plan::WriteFile{generation + ".json", std::nullopt, format_generation(record)});
+  if (step <= ShareStep::link)
+    plan.add(group, "the path of the shared environment",
+             plan::MakeLink{shared.path(), generation_link(shared.name, 1), std::nullopt});
+  if (step <= ShareStep::exchange)
+    plan.add(group,
+             source.entry.fs_type.starts_with("nfs")
+                 ? "the original is kept; for a moment nothing is there, since NFS cannot exchange two names"
+                 : "the original is kept until `sharefs conda purge`",
+             exchange_of(request));
+  return plan;
+}
+
+plan::Plan plan_adopt(const ShareRequest& request, const EnvironmentState& state, bool live) {
+  auto plan = plan_repair(state, true, live);
+  const auto& shared = request.shared;
+  for (auto& step : plan.steps)
+    step.group = shared.name;
+  plan.add(shared.name, "who made it, and of what",
+           plan::WriteFile{shared.path(1) + ".json", std::nullopt, format_generation(request.record)});
+  plan::ExchangeForLink exchange;
+  exchange.path = shared.path();
+  exchange.to = shared.path(1);
+  exchange.target = generation_link(shared.name, 1);
+  exchange.device = state.device;
+  exchange.inode = state.inode;
+  plan.add(shared.name,
+           shared.entry.fs_type.starts_with("nfs")
+               ? "generation 1, where it lies; for a moment nothing is there, since NFS cannot exchange two names"
+               : "generation 1, where it lies",
+           std::move(exchange));
+  return plan;
+}
+
+std::uint32_t generation_mode(std::uint32_t store_mode, bool protect) {
+  const bool group_owns = (store_mode & k_set_group) != 0;
+  const std::uint32_t group = group_owns ? 070U : store_mode & 050U;
+  return (0700U | group | (store_mode & 05U) | (store_mode & k_set_group)) & ~(protect ? 0222U : 0U);
+}
+
+std::uint32_t root_mode(std::uint32_t store_mode) {
+  return generation_mode(store_mode, false);
+}
+
+} // namespace sharefs::conda

@@ -1,0 +1,67 @@
+#pragma once
+// An environment of a user becomes generation 1 of a shared one, and its directory a link to that.
+//   probe_source, probe_worker   where it lies, and who may do what
+//   preflight                    what stands in the way (SF519 to SF526), with what a look at all its files has found
+//   plan_share                   the steps that follow the copy
+#include "conda/environment.hpp"
+#include "conda/environment_store.hpp"
+#include "conda/link.hpp"
+
+namespace sharefs::conda {
+
+/// A user's environment.
+struct Source {
+  std::string path; ///< absolute; no link is followed below the home
+  plan::Actor actor;
+  sys::Entry entry;   ///< at `path`; where an exchange was cut off (see plan::ExchangeForLink), of the directory
+  std::string backup; ///< name of the newest original beside it; empty: none
+};
+
+/// Whether a user (nullopt: this process's) can read all of the source and write in the store.
+struct Worker {
+  std::optional<sys::User> as;
+  std::string problem; ///< empty: none
+};
+Worker probe_worker(sys::System& system, const Source& source, const std::string& store,
+                    const std::optional<sys::User>& as);
+
+struct Preflight {
+  EnvironmentState state;          ///< of the source, with STORE/ENV for a prefix
+  bool base = false;               ///< holds an installation of conda, and other environments
+  std::vector<std::string> users;  ///< "python3.11 (process 12)"
+  std::optional<sys::Space> space; ///< of the store
+};
+/// Reads everything but `state`. `active`: $CONDA_PREFIX of who asks.
+Preflight probe_preflight(sys::System& system, const Source& source, const std::string& store,
+                          const std::string& active);
+Diagnoses preflight(const Preflight& found);
+
+/// What is still to be done.
+enum class ShareStep { copy, record, link, exchange, nothing };
+/// `command`: of the generation's record, by which it is known to come from this source. Errors: `conflict`.
+Result<ShareStep> next_step(const SharedEnvironment& shared, const Source& source, const std::string& command);
+
+/// "new-0001.XXXXXX": the same for the same source, so that a copy that was cut off goes on.
+std::string unfinished_copy(const Source& source);
+
+struct ShareRequest {
+  SharedEnvironment shared;
+  Source source;
+  Generation record;
+  ShareStep step = ShareStep::copy;
+  std::chrono::system_clock::time_point now;
+};
+plan::Plan plan_share(const ShareRequest& request);
+
+/// A real directory STORE/ENV becomes generation 1 where it lies: mended first, as `conda verify --repair` does it.
+plan::Plan plan_adopt(const ShareRequest& request, const EnvironmentState& state, bool live);
+
+/// What the record of an environment that was shared from this directory says.
+std::string share_command(const std::string& name, const std::string& source);
+
+/// Modes of the directories in a generation: as open as the store, writable for nobody with `protect`.
+std::uint32_t generation_mode(std::uint32_t store_mode, bool protect);
+/// Of .generations and what lies in it beside generations.
+std::uint32_t root_mode(std::uint32_t store_mode);
+
+} // namespace sharefs::conda

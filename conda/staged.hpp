@@ -1,0 +1,75 @@
+#pragma once
+// Copies of generations on this host's own disk:
+//   STAGE/UID/STORE/ENV/0003/              the copy, or what the image is mounted on; STORE with `%` for `/`
+//   STAGE/UID/STORE/ENV/0003.squashfs      the image; it has this name when it was read again and is whole
+//   STAGE/UID/STORE/ENV/0003.complete      the path of the generation, and `squashfs` of an image; written at the end
+//   STAGE/UID/STORE/ENV/new-0003.squashfs  an image being made, or left by one that was killed
+// UID made it. What somebody else could have made is never run.
+#include "conda/environment_store.hpp"
+#include "conda/running.hpp"
+#include "plan/plan.hpp"
+#include "tree/tree.hpp"
+
+namespace sharefs::conda {
+
+enum class StageFormat { directory, squashfs };
+
+/// Of the directory that holds the copies of one environment.
+std::string staged_directory(const std::string& stage, unsigned uid, const std::string& store, const std::string& name);
+std::string complete_mark(const std::string& copy); ///< of the copy's path, like the next two
+std::string image_of(const std::string& copy);
+std::string unfinished_image_of(const std::string& copy);
+
+struct StagedCopy {
+  unsigned number = 0;
+  sys::Entry tree = {}, mark = {}, image = {}, unfinished = {};
+
+  /// Something is mounted on `tree`.
+  [[nodiscard]] bool mounted() const { return tree.exists() && tree.mount == tree.resolved; }
+  /// It may be run: all of the generation at the path `source`, be it a directory or a mounted image.
+  [[nodiscard]] bool is_whole(const std::string& source) const;
+};
+
+struct StagedCopies {
+  sys::Entry directory;           ///< with its names
+  std::vector<StagedCopy> copies; ///< by number
+  [[nodiscard]] const StagedCopy* find(unsigned number) const;
+};
+/// Only what root or `uid` (this process's user) made, and nobody else could exchange.
+StagedCopies probe_staged(sys::System& system, const std::string& stage, unsigned uid, const std::string& store,
+                          const std::string& name);
+
+/// The path of a whole copy of this generation, of root or of this process's user; nullopt: there is none.
+std::optional<std::string> find_staged(sys::System& system, const std::string& stage, unsigned uid,
+                                       const GenerationPath& generation);
+
+/// Copies whose programs run here, or that a command of `conda run` works with.
+std::vector<unsigned> busy_copies(sys::System& system, const SharedEnvironment& environment,
+                                  const StagedCopies& staged);
+
+struct StageRequest {
+  unsigned number = 0; ///< of the generation that is to be staged; 0: none, all copies go
+  std::string source = {}; ///< its path
+  std::string name = {};   ///< of the environment
+  StageFormat format = StageFormat::directory;
+  std::vector<unsigned> busy = {}; ///< they stay
+};
+struct StagePlan {
+  plan::Plan plan;
+  /// What is to be made between the unnamed group and the rest: the directory, or the image under its whole name.
+  std::optional<StageFormat> makes;
+  std::vector<unsigned> removed; ///< their marks go in the unnamed group, so that nobody begins with them any more
+};
+StagePlan plan_stage(const StagedCopies& staged, const StageRequest& request);
+
+/// Why images cannot be made or mounted by this user on this host; empty: they can.
+std::string why_no_images(sys::System& system);
+/// What makes `image` of the directory `source`, and how long it may take.
+sys::Command image_command(const std::string& source, const std::string& image, std::uint64_t files,
+                           std::uint64_t bytes);
+sys::MountCall image_mount(const std::string& image, const std::string& target);
+/// The first path of which an image has not what the original has. Its times have whole seconds.
+std::optional<std::string> first_difference(const std::vector<tree::HashedFile>& original,
+                                            const std::vector<tree::HashedFile>& image);
+
+} // namespace sharefs::conda

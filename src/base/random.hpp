@@ -1,0 +1,11 @@
+#pragma once
+// Names that nobody can guess, and so nobody can make first.
+#include <cstddef>
+#include <string>
+
+namespace sharefs {
+
+/// `count` of [a-z0-9], each worth 5 bits. From getrandom(2) or the processor.
+std::string random_letters(std::size_t count);
+
+} // namespace sharefs

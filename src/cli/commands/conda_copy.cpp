@@ -1,0 +1,61 @@
+#include "cli/commands/conda_copy.hpp"
+
+#include "conda/compiled.hpp"
+#include "conda/share.hpp"
+#include "plan/apply.hpp"
+
+#include <algorithm>
+
+namespace sharefs::cli {
+
+Result<void> close_tree(const tree::Place& tree, const sys::Entry& store, bool protect, bool give_group) {
+  tree::Modes modes;
+  modes.mode = conda::generation_mode(store.mode, protect);
+  if (give_group && (store.mode & 02000U) != 0)
+    modes.gid = store.gid;
+  return tree::set_modes(tree, modes, {}).map([](std::uint64_t) {});
+}
+
+Result<void> mend_copy(Context& context, const CopyToMend& copy) {
+  const auto& path = copy.tree.path;
+  conda::EnvironmentRequest request;
+  request.path = path;
+  request.prefix = copy.prefix;
+  request.from = copy.from;
+  auto state = read_environment(context, request);
+  if (!state)
+    return fail(state.error());
+  if (state->device != copy.tree.device || state->inode != copy.tree.inode)
+    return fail(ErrorCode::conflict, path + " is not the copy that was made: somebody else has put it there",
+                "see who writes in the store, then run the command again");
+  const bool runs_programs = copy.runs_programs && (state->uid != 0 || !state->others_write);
+  if (!runs_programs) // what only names the old place in tracebacks stays: nobody would compile it again
+    std::erase_if(state->compiled, [&](const plan::FileChange& change) {
+      const auto source = conda::source_of(change.path);
+      const bool stale = std::ranges::find(state->contents, source, &plan::FileChange::path) != state->contents.end();
+      return !stale && std::ranges::any_of(state->found, [&](const conda::Found& found) {
+        return found.kind == conda::Kind::stale_pyc && found.path == change.path && found.detail.starts_with('/');
+      });
+    });
+  auto plan = conda::plan_repair(*state, false, runs_programs);
+  for (auto& step : plan.steps) {
+    if (auto* tool = std::get_if<plan::RunTool>(&step.action)) {
+      const auto after = std::ranges::find(tool->argv, "compileall") + 1;
+      for (const auto& word : {request.prefix, std::string("-p"), path, std::string("-s")}) // names the stable path
+        tool->argv.insert(after, word);
+    }
+    const auto done = plan::apply_action(step.action, context.system);
+    if (!done && !std::holds_alternative<plan::RunTool>(step.action))
+      return fail(done.error());
+    if (!done)
+      context.console.warning("not all of Python could be compiled again: " + done.error().message, "");
+  }
+  auto left = conda::diagnose_unrepaired(*state);
+  std::erase_if(left, [](const Diagnosis& one) {
+    return one.severity != Severity::error || one.code == "SF501" || one.code == "SF502"; // as the original is
+  });
+  context.report(left);
+  return left.empty() ? Result<void>{} : fail(ErrorCode::failed, "the copy is not sound", "nothing was changed");
+}
+
+} // namespace sharefs::cli

@@ -1,0 +1,22 @@
+#pragma once
+// A copy of an environment that is to become a generation. In the store a whole group may write: what was made there is
+// known by device and inode, not by its name.
+#include "cli/commands/conda_support.hpp"
+
+namespace sharefs::cli {
+
+struct CopyToMend {
+  tree::Place tree;   ///< with device and inode
+  std::string prefix; ///< that its files are to name
+  std::vector<std::string> from = {};
+  bool runs_programs = false; ///< of the copy, to compile Python: they are of who works
+};
+
+/// Gives a copy its prefix, as `conda relocate` does, before anybody sees it. `conflict`: another directory lies there;
+/// `failed`: what is wrong with it cannot be mended.
+Result<void> mend_copy(Context& context, const CopyToMend& copy);
+
+/// The modes of a generation in this store.
+Result<void> close_tree(const tree::Place& tree, const sys::Entry& store, bool protect, bool give_group);
+
+} // namespace sharefs::cli

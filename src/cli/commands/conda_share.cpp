@@ -1,0 +1,371 @@
+// sharefs conda share: a user's environment becomes a shared one.
+#include "base/path.hpp"
+#include "base/text.hpp"
+#include "cli/commands/conda_copy.hpp"
+#include "cli/commands/conda_share_source.hpp"
+#include "cli/commands/conda_support.hpp"
+#include "cli/execute.hpp"
+#include "cli/exit_code.hpp"
+#include "cli/tree_progress.hpp"
+#include "conda/share.hpp"
+#include "plan/apply.hpp"
+#include "sys/nfs/net.hpp"
+#include "sys/process/interrupt.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace sharefs::cli {
+
+namespace {
+
+using conda::ShareStep;
+
+/// All of one `conda share`.
+struct Share {
+  StoreName where;
+  sys::Entry store;
+  std::string command; ///< of the record
+  conda::ShareRequest request;
+  conda::EnvironmentState state;      ///< of the source, or of what is adopted
+  std::uint64_t bytes_per_second = 0; ///< --limit
+  tree::Engine engine = tree::Engine::threads;
+  std::shared_ptr<sys::ReservedSockets> reserved; ///< from before root became another user
+  bool protect = true;
+  bool runs_programs = false; ///< of the source: whoever works owns them
+  std::optional<sys::Lease> lease;
+};
+
+/// Whoever can do it goes on with it, for good: root where root may read and write, or else the owner.
+Result<void> choose_worker(Context& context, const Share& share) {
+  const auto self = context.system.identity();
+  const auto& source = share.request.source;
+  std::vector<std::optional<sys::User>> choices;
+  std::vector<std::string> problems;
+  if (self.uid != 0 || share.store.uid == 0)
+    choices.emplace_back(std::nullopt);
+  else
+    problems.push_back(fmt::format("{} belongs to another user than root, who does not work in it", share.where.store));
+  if (self.uid == 0 && source.actor.user.uid != 0)
+    choices.emplace_back(source.actor.user);
+  for (const auto& choice : choices) {
+    auto worker = conda::probe_worker(context.system, source, share.where.store, choice);
+    if (!worker.problem.empty()) {
+      problems.push_back(std::move(worker.problem));
+      continue;
+    }
+    if (!choice)
+      return {};
+    context.console.message(fmt::format("working as `{}`: {}", choice->name, join(problems, "; ")));
+    return context.system.become(*choice);
+  }
+  context.report(
+      {{Severity::error, "SF526", share.where.store, "nobody can do it: " + join(problems, "; "),
+        fmt::format("let the owner of {} write in the store (a group, `chmod g+ws`), or run it where root may "
+                    "do both, for example on the server",
+                    source.path),
+        ""}});
+  return fail(ErrorCode::permission, fmt::format("`{}` cannot be shared from here", share.where.name));
+}
+
+Result<conda::Generation> record_of(Context& context, const Share& share, const std::string& path) {
+  auto record = new_record(context, path, share.command);
+  if (!record)
+    return record;
+  record->number = 1;
+  record->prefix = join_path(share.where.store, share.where.name);
+  record->files = share.state.files;
+  record->bytes = record->own_bytes = share.state.bytes;
+  return record;
+}
+
+/// .generations/ENV/uses, and the lease in it: no part of the plan, because nothing else may happen before it is held.
+Result<void> take_place(Context& context, Share& share) {
+  const auto mode = conda::root_mode(share.store.mode);
+  const auto root = conda::generations_path(share.where.store, share.where.name);
+  const bool all_read = (share.store.mode & 05U) == 05U;
+  for (const auto& [path, its_mode] : {std::pair(parent_path(root), mode),
+                                       {root, mode},
+                                       {join_path(root, "uses"), all_read ? 01777U : mode}}) // the group is inherited
+    if (auto made = plan::apply_action(plan::MakeDirectory{path, its_mode & 01777U, std::nullopt}, context.system);
+        !made)
+      return fail(made.error());
+  auto lease = take_lease(context, share.request.shared);
+  if (!lease)
+    return fail(lease.error());
+  share.lease.emplace(std::move(*lease));
+  const auto now = conda::probe_environment(context.system, share.where.store, share.where.name);
+  if (!now)
+    return fail(now.error());
+  return now->generations.size() == share.request.shared.generations.size() &&
+                 now->current == share.request.shared.current
+             ? Result<void>{}
+             : fail(ErrorCode::conflict, fmt::format("somebody else has changed `{}` meanwhile", share.where.name),
+                    "run the command again");
+}
+
+Result<void> write_marks(Context& context, const std::string& tree, const std::string& name,
+                         const std::string& python) {
+  for (const auto& [path, text] : conda::protection_marks(name, python))
+    if (auto written = context.system.files().write_if(join_path(tree, path), std::nullopt, text, 0644);
+        !written && written.error().code != ErrorCode::conflict && written.error().code != ErrorCode::not_found)
+      return written;
+  return {};
+}
+
+void say_engine(Context& context, tree::Engine wanted, const tree::CopyReport& copied) {
+  const std::string_view name = copied.nfs ? "nfs" : "threads";
+  context.envelope.fields["copy"] = {{"engine", name},
+                                     {"reason", to_utf8(copied.engine_reason)},
+                                     {"files", copied.files},
+                                     {"by_nfs", copied.by_nfs},
+                                     {"kept", copied.kept}};
+  if (wanted == tree::Engine::threads)
+    return;
+  context.console.message(copied.nfs
+                              ? fmt::format("copied by NFS calls (engine `nfs`), {} of {}: {}", copied.by_nfs,
+                                            count_of(copied.files, "file"), copied.engine_reason)
+                              : fmt::format("copied through the mount (engine `threads`): {}", copied.engine_reason));
+}
+
+/// STORE/.generations/ENV/new-0001.XXXXXX as generation 1 is to be.
+Result<void> make_copy(Context& context, const Share& share) {
+  const auto& source = share.request.source;
+  const auto& files = context.system.files();
+  const auto tree =
+      join_path(conda::generations_path(share.where.store, share.where.name), conda::unfinished_copy(source));
+  tree::Options options;
+  options.own = true;
+  options.remove_others = true; // what an earlier run has left
+  options.bytes_per_second = share.bytes_per_second;
+  options.engine = share.engine;
+  options.reserved = share.reserved;
+  options.total_files = share.state.files;
+  options.total_bytes = share.state.bytes;
+  TreeProgress progress(context, "copying " + source.entry.path);
+  tree::Place place{.path = tree, .root = files.root()};
+  const auto copied = tree::copy({.path = source.entry.path,
+                                  .root = files.root(),
+                                  .beneath = source.actor.beneath,
+                                  .device = source.entry.device,
+                                  .inode = source.entry.inode},
+                                 place, options, progress.on());
+  if (!copied)
+    return fail(copied.error());
+  say_engine(context, share.engine, *copied);
+  place.device = copied->device;
+  place.inode = copied->inode;
+  CopyToMend copy{place, join_path(share.where.store, share.where.name), share.state.decision.replace,
+                  share.runs_programs};
+  if (std::ranges::find(copy.from, source.path) == copy.from.end())
+    copy.from.push_back(source.path);
+  if (auto mended = mend_copy(context, copy); !mended)
+    return mended;
+  if (share.protect)
+    if (auto marked = write_marks(context, tree, share.where.name, share.request.record.python); !marked)
+      return marked;
+  return close_tree(place, share.store, share.protect, true);
+}
+
+Result<Share> prepare(Context& context, const Arguments& arguments) {
+  const auto asked = copy_request(context, arguments);
+  if (!asked)
+    return fail(asked.error());
+  const auto engine = tree::engine_from(*arguments.value("engine"));
+  if (!engine)
+    return fail(ErrorCode::usage, fmt::format("--engine: `{}` is no engine", *arguments.value("engine")),
+                "threads, nfs or auto");
+  Share share;
+  share.where = asked->where;
+  share.engine = *engine;
+  if (share.engine != tree::Engine::threads)
+    share.reserved = std::make_shared<sys::ReservedSockets>(sys::reserve_sockets());
+  share.bytes_per_second = asked->bytes_per_second;
+  share.protect = asked->settings.protect;
+  const auto* where = &share.where;
+  if (auto sound = conda::check_prefix(join_path(where->store, where->name)); !sound)
+    return fail(sound.error());
+  share.store = context.system.entry({.path = where->store, .follow = true});
+  if (share.store.kind != sys::EntryKind::directory)
+    return fail(
+        share.store.kind == sys::EntryKind::unknown
+            ? share.store.error()
+            : Error{ErrorCode::not_found, fmt::format("there is no directory {}, the store", where->store),
+                    "is the share mounted? (`sharefs mount`); then make it: `mkdir " + shell_quote(where->store) + "`",
+                    ""});
+  return share;
+}
+
+int refuse(Context& context) {
+  context.console.message("nothing was changed");
+  return k_exit_failed;
+}
+
+Result<void> protect_adopted(Context& context, const Share& share, const std::string& python) {
+  const auto tree = share.request.shared.path(1);
+  if (!share.protect)
+    return {};
+  if (auto marked = write_marks(context, tree, share.where.name, python); !marked)
+    return marked;
+  const auto entry = context.system.entry({.path = tree, .links = sys::Links::none});
+  const auto& adopted = share.state.inode != 0 ? share.state.inode : entry.inode;
+  return close_tree({.path = tree, .root = context.system.files().root(), .device = entry.device, .inode = adopted},
+                    share.store, true, false);
+}
+
+/// A directory that was moved into the store by hand.
+Result<int> run_adopt(Context& context, Share& share) {
+  if (auto owner = act_as_owner(context, share.where.store); !owner)
+    return fail(owner.error());
+  auto shared = conda::probe_environment(context.system, share.where.store, share.where.name);
+  if (!shared)
+    return fail(shared.error());
+  share.request.shared = std::move(*shared);
+  share.request.now = context.system.now();
+  share.command = shell_join({"sharefs", "conda", "share", share.where.name, "--adopt"});
+  const auto target = share.request.shared.path();
+  const auto* first = share.request.shared.find(1);
+  if (first != nullptr && first->record && first->record->command == share.command) {
+    context.console.message(
+        fmt::format("{} is generation {} of a shared environment already", target, share.request.shared.current));
+    if (context.flags.dry_run || context.flags.check)
+      return k_exit_ok;
+    return protect_adopted(context, share, first->record->python).map([] { return k_exit_ok; });
+  }
+  if (share.request.shared.entry.kind != sys::EntryKind::directory || !share.request.shared.generations.empty())
+    return fail(ErrorCode::conflict, fmt::format("{} is no plain directory that could be adopted", target),
+                fmt::format("`sharefs conda share {}` moves an environment of a user to the store", share.where.name));
+  auto state = read_environment(context, {.path = target, .prefix = target});
+  if (!state)
+    return fail(state.error());
+  share.state = std::move(*state);
+  conda::Preflight facts;
+  facts.state = share.state;
+  const auto found = conda::preflight(facts);
+  context.report(found);
+  if (has_errors(found))
+    return refuse(context);
+  auto record = record_of(context, share, target);
+  if (!record)
+    return fail(record.error());
+  share.request.record = std::move(*record);
+  Proposal proposal;
+  proposal.plan = conda::plan_adopt(share.request, share.state, true);
+  if (share.protect)
+    proposal.plan.notes.emplace_back("at the end the write permissions are taken away, which `sharefs undo` leaves so");
+  proposal.before_groups = [&] { return take_place(context, share); };
+  const auto executed = execute(context, [&]() -> Result<Proposal> { return proposal; });
+  if (!executed || !executed->applied() || executed->exit_code != k_exit_ok)
+    return executed.map(&Executed::exit_code);
+  return protect_adopted(context, share, share.request.record.python).map([] { return k_exit_ok; });
+}
+
+Result<int> run_share(Context& context, const Arguments& arguments) {
+  if (context.flags.root != "/")
+    return fail(ErrorCode::unsupported, "environments are shared on a running system: --root is not possible here");
+  auto share = prepare(context, arguments);
+  if (!share)
+    return fail(share.error());
+  sys::install_interrupt_handlers();
+  const auto& where = share->where;
+  const auto target = join_path(where.store, where.name);
+  const auto from = arguments.value("from");
+  if (from && arguments.flag("adopt"))
+    return fail(ErrorCode::usage, "`--adopt` and `--from` exclude each other",
+                "--adopt is for a directory that lies in the store already");
+  if (arguments.flag("adopt"))
+    return run_adopt(context, *share);
+  auto source = from ? source_at(context, *from, target) : find_source(context, where, target);
+  if (!source)
+    return fail(source.error());
+  share->request.source = std::move(*source);
+  share->command = conda::share_command(where.name, share->request.source.path);
+  if (share->request.source.entry.kind == sys::EntryKind::symlink && share->request.source.entry.link_target != target)
+    return fail(ErrorCode::unsupported,
+                fmt::format("{} is a link to {}", share->request.source.path, share->request.source.entry.link_target),
+                "name the directory itself by --from");
+  if (auto worker =
+          share->request.source.entry.kind == sys::EntryKind::symlink ? Result<void>{} : choose_worker(context, *share);
+      !worker)
+    return fail(worker.error());
+
+  auto shared = conda::probe_environment(context.system, where.store, where.name);
+  if (!shared)
+    return fail(shared.error());
+  share->request.shared = std::move(*shared);
+  const auto step = conda::next_step(share->request.shared, share->request.source, share->command);
+  if (!step)
+    return fail(step.error());
+  share->request.step = *step;
+  share->request.now = context.system.now();
+  if (*step == ShareStep::nothing) {
+    context.console.message(fmt::format("{} is a link to the shared environment already", share->request.source.path));
+    return k_exit_ok;
+  }
+  const auto& path = share->request.source.entry.path;
+  if (*step <= ShareStep::record) {
+    conda::EnvironmentRequest request;
+    request.path = path;
+    request.prefix = target;
+    auto state = read_environment(context, request);
+    if (!state)
+      return fail(state.error());
+    share->state = std::move(*state);
+    auto facts = conda::probe_preflight(context.system, share->request.source, where.store,
+                                        context.environment("CONDA_PREFIX").value_or(""));
+    facts.state = share->state;
+    const auto found = conda::preflight(facts);
+    context.report(found);
+    if (has_errors(found))
+      return refuse(context);
+    auto record = record_of(context, *share, path);
+    if (!record)
+      return fail(record.error());
+    share->request.record = std::move(*record);
+    const auto self = context.system.identity();
+    share->runs_programs = self.uid == share->request.source.entry.uid && (self.uid != 0 || !share->state.others_write);
+  }
+  Proposal proposal;
+  proposal.plan = conda::plan_share(share->request);
+  proposal.before_groups = [&]() -> Result<void> {
+    if (auto taken = take_place(context, *share); !taken)
+      return taken;
+    if (share->request.step == ShareStep::copy)
+      if (auto copied = make_copy(context, *share); !copied)
+        return copied;
+    return share->lease->check();
+  };
+  const auto executed = execute(context, [&]() -> Result<Proposal> { return proposal; });
+  return executed.map(&Executed::exit_code);
+}
+
+} // namespace
+
+extern const CommandSpec k_conda_share_command{
+    .name = "conda share",
+    .summary = "Move an environment of a user into the store, for all",
+    .description =
+        "Copies the environment into the store as generation 1, compares the copy, gives it the prefix STORE/ENV, and "
+        "exchanges the user's directory for a link to it in one moment; the original stays beside it until `sharefs "
+        "conda purge`. What would not work for others is found before: editable installs, links into a package cache, "
+        "a base or active environment, a full store. What was cut off goes on when run again; `sharefs undo` brings "
+        "the directory back.",
+    .example = "sharefs conda share llm_train\n"
+               "sharefs conda share llm_train --from /home/alice/miniconda3/envs/llm --dry-run",
+    .effect = Effect::changes,
+    .positional = {.name = "ENV", .help = "name in the store, and of the environment in a home", .min = 1, .max = 1},
+    .options =
+        {{.names = "--from",
+          .value = "PATH",
+          .help = "directory of the environment, if it is not in a home of `conda.homes`"},
+         k_limit_option,
+         {.names = "--engine",
+          .value = "NAME",
+          .help = "what writes the copy: `threads`, through the mount; `nfs`, many calls to the server at a time, on a "
+                  "mount with NFS version 3; `auto`, what suits the mount and its round trip",
+          .fallback = "threads"},
+         {.names = "--adopt", .help = "the directory STORE/ENV, moved there by hand, becomes generation 1"}},
+    .run = run_share,
+};
+
+} // namespace sharefs::cli

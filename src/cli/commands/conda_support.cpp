@@ -1,0 +1,145 @@
+#include "cli/commands/conda_support.hpp"
+
+#include "base/path.hpp"
+#include "base/text.hpp"
+#include "cli/commands/conda_names.hpp"
+#include "cli/tree_progress.hpp"
+
+#include <array>
+#include <ctime>
+#include <fmt/format.h>
+
+namespace sharefs::cli {
+
+Result<StoreName> store_name(Context& context, const std::string& word) {
+  const auto conda = conda_section(context);
+  if (!conda)
+    return fail(conda.error());
+  const auto& store = (*conda)->store;
+  auto name = word;
+  if (word.find('/') != std::string::npos) {
+    const auto path = normalize_path(word, context.host.working_directory);
+    if (parent_path(path) != store)
+      return fail(ErrorCode::usage, fmt::format("{} does not lie in the store {}", path, store),
+                  "give the name of a shared environment");
+    name = base_name(path);
+  }
+  if (auto sound = check_environment_name(name); !sound)
+    return fail(sound.error());
+  return StoreName{store, std::move(name)};
+}
+
+Result<void> act_as_owner(Context& context, const std::string& store, bool may_mount) {
+  if (context.system.identity().uid != 0)
+    return {};
+  const auto entry = context.system.entry({.path = store, .follow = true});
+  if (entry.kind == sys::EntryKind::unknown)
+    return fail(entry.error());
+  if (entry.uid == 0 || !entry.exists())
+    return {};
+  const auto owner = context.system.user(std::to_string(entry.uid));
+  if (!owner)
+    return fail(ErrorCode::permission,
+                fmt::format("{} belongs to user {}, whom this host does not know", store, entry.uid),
+                fmt::format("run it on a host that knows that user, or give the store to one of this host"));
+  if (auto done = context.system.become(*owner, may_mount); !done)
+    return done;
+  context.acting_as = owner->name;
+  auto& environment = context.host.environment; // of what is run from here on
+  std::erase_if(environment, [](const std::string& one) {
+    return one.starts_with("HOME=") || one.starts_with("USER=") || one.starts_with("LOGNAME=") ||
+           one.starts_with("XDG_");
+  });
+  for (const auto& [name, value] : {std::pair("HOME=", owner->home), {"USER=", owner->name}, {"LOGNAME=", owner->name}})
+    environment.push_back(name + value);
+  context.console.message(fmt::format("working as `{}`, to whom {} belongs", owner->name, store));
+  return {};
+}
+
+Result<conda::SharedEnvironment> shared_environment(Context& context, const StoreName& where) {
+  auto found = conda::probe_environment(context.system, where.store, where.name);
+  if (!found)
+    return found;
+  if (found->current != 0 && found->find(found->current) != nullptr)
+    return found;
+  if (found->current != 0)
+    return fail(
+        ErrorCode::not_found, fmt::format("{} leads to generation {}, which is gone", found->path(), found->current),
+        found->generations.empty() ? "restore it from a backup"
+                                   : fmt::format("`sharefs conda rollback {} --to {}`", where.name, found->last()));
+  if (found->entry.kind == sys::EntryKind::directory)
+    return fail(ErrorCode::unsupported, found->path() + " is a plain directory, without generations",
+                fmt::format("`sharefs conda share {} --adopt` makes it generation 1 where it lies", where.name));
+  return fail(ErrorCode::not_found, fmt::format("there is no shared environment `{}` in {}", where.name, where.store),
+              fmt::format("`sharefs conda share {}` moves one of a user there", where.name));
+}
+
+Result<sys::Lease> take_lease(Context& context, const conda::SharedEnvironment& environment) {
+  sys::LeaseRequest request;
+  request.path = join_path(environment.root.path, "lock");
+  request.what = shell_join(context.argv);
+  request.wait = context.flags.wait;
+  bool said = false;
+  auto lease = sys::Lease::take(context.system, request, [&](const sys::LeaseHolder& holder) {
+    if (!said)
+      context.console.message("waiting: " + holder.text() + " is at work on `" + environment.name + "`");
+    said = true;
+  });
+  if (!lease)
+    return lease;
+  // What the holder before us has changed may have been on another host.
+  const auto fresh = sys::look_afresh(context.system, {environment.store, environment.root.path}, request.deadline);
+  return fresh ? std::move(lease) : fail(fresh.error());
+}
+
+Result<conda::EnvironmentState> read_environment(Context& context, const conda::EnvironmentRequest& request) {
+  TreeProgress progress(context, "reading " + request.path);
+  return conda::probe(context.system, request, progress.on());
+}
+
+Result<conda::Generation> new_record(Context& context, const std::string& path, std::string command) {
+  auto contents = conda::read_contents(context.system, path);
+  if (!contents)
+    return fail(contents.error());
+  const auto self = context.system.identity();
+  conda::Generation record;
+  record.created = std::chrono::system_clock::to_time_t(context.system.now());
+  record.user = self.user;
+  record.host = self.hostname;
+  record.command = std::move(command);
+  record.python = std::move(contents->python);
+  record.packages = std::move(contents->packages);
+  return record;
+}
+
+Result<CopyRequest> copy_request(Context& context, const Arguments& arguments) {
+  auto where = store_name(context, arguments.positional.front());
+  if (!where)
+    return fail(where.error());
+  CopyRequest request{*where, (*context.config())->conda->settings_of(where->name)};
+  if (const auto word = arguments.value("limit")) {
+    request.bytes_per_second = parse_size(*word).value_or(0);
+    if (request.bytes_per_second == 0)
+      return fail(ErrorCode::usage, fmt::format("--limit: `{}` is no size", *word), "bytes a second: 500K, 200M, 1G");
+  }
+  return request;
+}
+
+Result<unsigned> generation_argument(const std::string& word) {
+  const auto number = word.size() <= 4 && word.find_first_not_of("0123456789") == std::string::npos && !word.empty()
+                          ? std::stoul(word)
+                          : 0;
+  return number > 0 ? Result<unsigned>(static_cast<unsigned>(number))
+                    : fail(ErrorCode::usage, fmt::format("`{}` is no number of a generation", word),
+                           "`sharefs conda generations ENV` lists them");
+}
+
+std::string format_time(std::int64_t seconds) {
+  const std::time_t time = seconds;
+  std::tm utc{};
+  ::gmtime_r(&time, &utc);
+  std::array<char, 32> text{};
+  return {text.data(), std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M", &utc)};
+}
+
+} // namespace sharefs::cli

@@ -1,0 +1,49 @@
+#pragma once
+// What the commands on shared environments have in common.
+#include "cli/context.hpp"
+#include "conda/environment.hpp"
+#include "conda/environment_store.hpp"
+
+namespace sharefs::cli {
+
+struct StoreName {
+  std::string store, name;
+};
+/// ENV of a command line: a name in the store of sharefs.yaml, or the path STORE/ENV. `usage`, `config`.
+Result<StoreName> store_name(Context& context, const std::string& word);
+
+/// Root works in a store as the user to whom it belongs: root may be nobody on the server, and programs of packages are
+/// not for root to run. For good: nothing else is done as root after that. `permission` with the cure. `may_mount`: see
+/// sys::System::become.
+Result<void> act_as_owner(Context& context, const std::string& store, bool may_mount = false);
+
+/// The environment, which has generations. `not_found` with the way there.
+Result<conda::SharedEnvironment> shared_environment(Context& context, const StoreName& where);
+
+/// For as long as the environment is changed, on all hosts. Waits for --wait.
+Result<sys::Lease> take_lease(Context& context, const conda::SharedEnvironment& environment);
+
+/// All of an environment, with a line that tells how far it is.
+Result<conda::EnvironmentState> read_environment(Context& context, const conda::EnvironmentRequest& request);
+
+/// Of what lies at `path`, made here and now; number, prefix and sizes are still to come.
+Result<conda::Generation> new_record(Context& context, const std::string& path, std::string command);
+
+/// `--limit`: what a copy may take of the network or the disk that others use, too.
+inline constexpr OptionSpec k_limit_option{
+    .names = "--limit", .value = "SIZE", .help = "copy no more than this in a second: 200M"};
+/// What a command line asks for that copies an environment.
+struct CopyRequest {
+  StoreName where;
+  config::Conda::Settings settings;   ///< of this environment
+  std::uint64_t bytes_per_second = 0; ///< --limit; 0: none
+};
+Result<CopyRequest> copy_request(Context& context, const Arguments& arguments);
+
+/// The number behind `--to`, `N`: `usage` for anything else.
+Result<unsigned> generation_argument(const std::string& word);
+
+/// "2026-11-22 10:15", UTC.
+std::string format_time(std::int64_t seconds);
+
+} // namespace sharefs::cli

@@ -1,0 +1,362 @@
+// sharefs conda update: a command changes a shared environment, and users see all of it or nothing.
+#include "base/path.hpp"
+#include "base/random.hpp"
+#include "cli/commands/conda_copy.hpp"
+#include "cli/commands/conda_scratch.hpp"
+#include "cli/execute.hpp"
+#include "cli/exit_code.hpp"
+#include "cli/tree_progress.hpp"
+#include "conda/generation_plan.hpp"
+#include "conda/running.hpp"
+#include "sys/process/interrupt.hpp"
+#include "sys/process/layered_command.hpp"
+#include "tree/tree.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <limits>
+
+namespace sharefs::cli {
+
+namespace {
+
+constexpr mode_t k_write_bits = 0222;
+
+/// What the update is made of.
+struct Update {
+  conda::SharedEnvironment environment;
+  unsigned number = 0; ///< of the new generation
+  Argv command;
+  /// The record of the present generation; an empty one if there is none.
+  [[nodiscard]] conda::Generation before() const {
+    return environment.find(environment.current)->record.value_or(conda::Generation{});
+  }
+};
+
+tree::Place place_of(Context& context, const std::string& path) {
+  return {.path = path, .root = context.system.files().root()};
+}
+
+/// The command, as if the environment at `prefix` were active.
+sys::TerminalCommand command_of(Context& context, const Update& update, const std::string& prefix) {
+  return {update.command, conda::environment_for_changes(context.host.environment, prefix, update.environment.name),
+          context.host.working_directory};
+}
+
+Result<int> run_in_view(Context& context, const Update& update, const std::string& scratch) {
+  const auto& files = context.system.files();
+  sys::Layers layered;
+  layered.parent = update.environment.store;
+  layered.name = update.environment.name;
+  layered.lower = update.environment.path(update.environment.current);
+  layered.upper = join_path(scratch, "upper");
+  layered.work = join_path(scratch, "work");
+  for (const auto& mark : conda::protection_marks(update.environment.name, update.before().python))
+    layered.removed.push_back(mark.path);
+  layered.writable = {"conda-meta"};
+  for (const auto& directory : {layered.upper, layered.work})
+    if (auto made = files.make_directories(directory, 0700); !made)
+      return fail(made.error());
+  return sys::run_layered(command_of(context, update, update.environment.path()), layered);
+}
+
+/// Without its sizes. `own_bytes`: no more than these are not the generation's before.
+Result<conda::Generation> record_of_update(Context& context, const Update& update, const tree::Place& made,
+                                           std::uint64_t own_bytes) {
+  auto record = new_record(context, made.path, shell_join(update.command));
+  if (!record)
+    return record;
+  record->number = update.number;
+  record->parent = update.environment.current;
+  record->prefix = update.environment.path();
+  record->own_bytes = own_bytes;
+  return record;
+}
+
+/// Where no such view can be had: in a full copy at a path of its own, which is given the stable prefix afterwards.
+Result<int> run_in_copy(Context& context, const Update& update, tree::Place& made) {
+  const auto& files = context.system.files();
+  const auto before = place_of(context, update.environment.path(update.environment.current));
+  tree::Options options;
+  options.own = true;
+  options.total_files = update.before().files;
+  options.total_bytes = update.before().bytes;
+  TreeProgress progress(context, "copying " + before.path);
+  const auto copied = tree::copy(before, made, options, progress.on());
+  if (!copied)
+    return fail(copied.error());
+  made.device = copied->device;
+  made.inode = copied->inode;
+  if (auto open = tree::set_modes(made, tree::Modes{}, {}); !open) // the command may write
+    return fail(open.error());
+  for (const auto& mark : conda::protection_marks(update.environment.name, update.before().python))
+    if (auto removed = files.remove(join_path(made.path, mark.path));
+        !removed && removed.error().code != ErrorCode::not_found)
+      return fail(removed.error());
+  return sys::run_in_terminal(command_of(context, update, made.path));
+}
+
+/// What the command left in the copy, at its own path and closed.
+Result<conda::Generation> finish_copy(Context& context, const Update& update, const tree::Place& made) {
+  if (auto mended = mend_copy(context, {made, update.environment.path(), {made.path}, true}); !mended)
+    return fail(mended.error());
+  const auto store = context.system.entry({.path = update.environment.store, .follow = true});
+  if (auto closed =
+          close_tree(made, store, (*context.config())->conda->settings_of(update.environment.name).protect, true);
+      !closed)
+    return fail(closed.error());
+  return record_of_update(context, update, made, std::numeric_limits<std::uint64_t>::max());
+}
+
+/// The new tree beside the old one: what is the same is the same file.
+Result<conda::Generation> harvest(Context& context, const Update& update, const std::string& upper,
+                                  const std::string& made) {
+  const auto* const config = *context.config();
+  const auto before = place_of(context, update.environment.path(update.environment.current));
+  tree::Options options;
+  options.take_away = config->conda->settings_of(update.environment.name).protect ? k_write_bits : 0;
+  options.link_files = true;
+  options.copy_instead = [](const std::string& path, const struct stat& /*status*/) -> Result<bool> {
+    return path.starts_with("conda-meta/"); // `history` is appended to
+  };
+  const auto linked = [&] {
+    TreeProgress progress(context, "linking " + before.path);
+    return tree::copy(before, place_of(context, made), options, progress.on());
+  }();
+  if (!linked)
+    return fail(linked.error());
+  options.link_files = false;
+  options.copy_instead = {};
+  options.layer = true;
+  TreeProgress progress(context, "copying what has changed");
+  auto tree = place_of(context, made); // by its number: whoever may write in the store could exchange the name
+  tree.device = linked->device;
+  tree.inode = linked->inode;
+  const auto changed = tree::copy(place_of(context, upper), tree, options, progress.on());
+  if (!changed)
+    return fail(changed.error());
+  return record_of_update(context, update, tree, linked->bytes + changed->bytes);
+}
+
+/// The marks that were out of sight for the command, into what it left.
+Result<void> restore_protections(Context& context, const Update& update, const std::string& upper) {
+  const auto& files = context.system.files();
+  const auto left = conda::read_contents(context.system, upper);
+  if (!left)
+    return fail(left.error());
+  const auto& name = update.environment.name;
+  const auto before = conda::protection_marks(name, update.before().python);
+  const auto after = conda::protection_marks(name, left->python.empty() ? update.before().python : left->python);
+  for (std::size_t i = 0; i < std::min(before.size(), after.size()); ++i) {
+    const auto text =
+        files.read_if_exists(join_path(update.environment.path(update.environment.current), before[i].path));
+    if (!text)
+      return fail(text.error());
+    if (!*text)
+      continue;
+    const auto path = join_path(upper, after[i].path);
+    if (auto made = files.make_directories(parent_path(path)); !made)
+      return made;
+    const auto there = context.system.entry({.path = path}); // a whiteout
+    if (auto removed = there.exists() ? files.remove(path) : Result<void>{}; !removed)
+      return removed;
+    if (auto written = files.write_if(path, std::nullopt, **text, 0444); !written)
+      return written;
+  }
+  return {};
+}
+
+/// How large it is: what verify() has seen, or a look at all of it.
+Result<void> note_size(Context& context, const std::string& made, const std::optional<conda::EnvironmentState>& seen,
+                       conda::Generation& record) {
+  if (seen) {
+    record.files = seen->files;
+    record.bytes = seen->bytes;
+  } else {
+    const auto measured = tree::measure(place_of(context, made), tree::Options{});
+    if (!measured)
+      return fail(measured.error());
+    record.files = measured->files;
+    record.bytes = measured->bytes;
+  }
+  record.own_bytes = std::min(record.own_bytes, record.bytes);
+  return {};
+}
+
+/// Only what is worse than before stops the switch.
+Result<conda::EnvironmentState> verify(Context& context, const Update& update, const std::string& made) {
+  conda::EnvironmentRequest request;
+  request.path = made;
+  request.prefix = update.environment.path();
+  request.reading = conda::Reading::own;
+  auto state = read_environment(context, request);
+  if (!state)
+    return state;
+  auto found = conda::diagnose(*state);
+  std::erase_if(found, [](const Diagnosis& one) { return one.severity != Severity::error; });
+  context.report(found);
+  if (!found.empty())
+    return fail(ErrorCode::failed, "the environment that the command left is not sound",
+                "nothing was changed; `--no-verify` takes it as it is");
+  return state;
+}
+
+Result<Update> prepare_update(Context& context, const Arguments& arguments, const StoreName& where) {
+  auto environment = shared_environment(context, where);
+  if (!environment)
+    return fail(environment.error());
+  Update update{std::move(*environment), 0, *arguments.rest};
+  update.number = update.environment.last() + 1;
+  return update.number > conda::k_last_generation
+             ? Result<Update>(fail(ErrorCode::unsupported, "there are 9999 generations: no more numbers"))
+             : update;
+}
+
+void show_changes(Context& context, const std::vector<conda::PackageChange>& changes) {
+  for (const auto& [name, before, after] : changes)
+    context.console.message(fmt::format("  {} {}: {} -> {}",
+                                        before.empty()  ? "+"
+                                        : after.empty() ? "-"
+                                                        : "~",
+                                        name, before.empty() ? "none" : before, after.empty() ? "none" : after));
+}
+
+Result<int> show_intent(Context& context, const Arguments& arguments, const StoreName& where) {
+  const auto update = prepare_update(context, arguments, where);
+  if (!update)
+    return fail(update.error());
+  context.console.message(fmt::format("`{}` would run in a copy of generation {} of `{}`, seen at {}; if it succeeds, "
+                                      "what it left becomes generation {}",
+                                      shell_join(update->command), update->environment.current, where.name,
+                                      update->environment.path(), update->number));
+  return context.flags.check ? k_exit_pending : k_exit_ok;
+}
+
+/// Root works as the owner of a store, and where it is root's own in what nobody else could have put there.
+Result<void> check_programs(Context& context, const Update& update) {
+  const auto programs = join_path(update.environment.path(update.environment.current), "bin");
+  if (context.system.identity().uid != 0 || !conda::others_could_exchange(context.system, programs))
+    return {};
+  return fail(ErrorCode::permission,
+              fmt::format("{} is root's, and others may write there: the command would run their programs as root",
+                          update.environment.store),
+              fmt::format("give it to who looks after it, as whom root then works: `chown -R USER {}`",
+                          shell_quote(update.environment.store)));
+}
+
+/// What the command makes of the environment, at the path `made`. nullopt: it failed, and that was said.
+Result<std::optional<conda::Generation>> make_generation(Context& context, const Update& update,
+                                                         const std::string& scratch, const std::string& made) {
+  auto copy = place_of(context, made);
+  auto code = run_in_view(context, update, scratch);
+  const bool in_copy = !code && code.error().code == ErrorCode::unsupported;
+  if (in_copy) {
+    context.console.message(code.error().message + ": the command works in a full copy, which is relocated afterwards");
+    code = run_in_copy(context, update, copy);
+  }
+  if (!code)
+    return fail(code.error());
+  if (*code != 0) {
+    context.console.error(
+        {ErrorCode::failed,
+         fmt::format("`{}` ended with exit code {}: nothing was changed", shell_join(update.command), *code), "", ""});
+    return std::nullopt;
+  }
+  const auto left = in_copy ? made : join_path(scratch, "upper");
+  if (auto restored = restore_protections(context, update, left); !restored)
+    return fail(restored.error());
+  auto record = in_copy ? finish_copy(context, update, copy) : harvest(context, update, left, made);
+  return record ? Result<std::optional<conda::Generation>>(std::move(*record)) : fail(record.error());
+}
+
+/// Before the tree has its name: one without a record would be taken for damaged. An older text is of one cut off.
+Result<void> write_record(Context& context, const Update& update, const conda::Generation& record) {
+  const auto& files = context.system.files();
+  const auto path = update.environment.path(update.number) + ".json";
+  const auto cut_off = files.read_if_exists(path);
+  return cut_off ? files.write_if(path, *cut_off, conda::format_generation(record)) : fail(cut_off.error());
+}
+
+Result<int> run_update(Context& context, const Arguments& arguments) {
+  const auto where = store_name(context, arguments.positional.front());
+  if (!where)
+    return fail(where.error());
+  if (context.flags.dry_run || context.flags.check)
+    return show_intent(context, arguments, *where);
+  if (!context.flags.yes && (!context.console.options().in_terminal || context.flags.json))
+    return fail(ErrorCode::usage, "there is no terminal to ask for consent", "add --yes to go ahead");
+  if (auto owner = act_as_owner(context, where->store, true); !owner)
+    return fail(owner.error());
+  const auto first = shared_environment(context, *where);
+  if (!first)
+    return fail(first.error());
+  sys::install_interrupt_handlers();
+  auto lease = take_lease(context, *first);
+  if (!lease)
+    return fail(lease.error());
+  const auto update = prepare_update(context, arguments, *where); // as the one before us has left it
+  if (!update)
+    return fail(update.error());
+  if (auto ours = check_programs(context, *update); !ours)
+    return fail(ours.error());
+
+  const auto above = arguments.value("scratch").value_or("/var/tmp");
+  remove_old_scratch(context, above);
+  const ScratchTree scratch(context, join_path(above, scratch_name(context, update->number)));
+  const auto unfinished = fmt::format("new-{}.{}", conda::generation_name(update->number), random_letters(6));
+  ScratchTree made(context, join_path(update->environment.root.path, unfinished));
+  auto record = make_generation(context, *update, scratch.path(), made.path());
+  if (!record)
+    return fail(record.error());
+  if (!*record)
+    return k_exit_failed;
+  (*record)->message = arguments.value("message").value_or("");
+  std::optional<conda::EnvironmentState> seen;
+  if (!arguments.flag("no-verify")) {
+    auto sound = verify(context, *update, made.path());
+    if (!sound)
+      return fail(sound.error());
+    seen = std::move(*sound);
+  }
+  if (auto noted = note_size(context, made.path(), seen, **record); !noted)
+    return fail(noted.error());
+  const auto changes = conda::package_changes(update->before().packages, (*record)->packages);
+  context.console.message(changes.empty() ? std::string("the packages are the same as before") : "packages:");
+  show_changes(context, changes);
+  if (auto ours = lease->check(); !ours)
+    return fail(ours.error());
+  if (auto written = write_record(context, *update, **record); !written)
+    return fail(written.error());
+  const auto executed = execute(context, conda::plan_switch(update->environment, update->number, unfinished), "");
+  if (executed && executed->applied() && !executed->stopped())
+    made.keep();
+  return executed.map(&Executed::exit_code);
+}
+
+} // namespace
+
+extern const CommandSpec k_conda_update_command{
+    .name = "conda update",
+    .summary = "Change a shared environment by a command, all of it or nothing",
+    .description =
+        "Runs COMMAND (pip, conda, mamba, a script) in a view of the environment at its own path that only COMMAND "
+        "sees. If it succeeds, and the result is sound, that becomes a new generation, and users see it from one "
+        "moment "
+        "to the next; if it fails nothing has changed. What has not changed is shared with the generation before. What "
+        "runs by `sharefs conda run` keeps its generation. Two updates at once: the second waits (--wait).",
+    .example = "sharefs conda update llm_train -- pip install 'torch==2.4'\n"
+               "sharefs conda update llm_train --message 'for the paper' -- conda install -y numpy\n"
+               "sharefs conda rollback llm_train        # back to the one before",
+    .effect = Effect::changes,
+    .positional = {.name = "ENV", .help = "a shared environment, by its name in the store", .min = 1, .max = 1},
+    .options = {{.names = "--message", .value = "TEXT", .help = "what for; `conda generations` shows it"},
+                {.names = "--no-verify", .help = "do not compare the result with conda's records"},
+                {.names = "--scratch",
+                 .value = "DIR",
+                 .help = "directory on this host's own disk for what the command writes",
+                 .fallback = "/var/tmp"}},
+    .takes_command = true,
+    .run = run_update,
+};
+
+} // namespace sharefs::cli

@@ -1,0 +1,128 @@
+// ExchangeForLink. In a child.
+#include "plan/perform.hpp"
+
+#include <cerrno>
+#include <cstdio>
+
+namespace sharefs::plan {
+
+namespace {
+
+/// The two names, each in an open directory.
+class Exchange {
+ public:
+  Exchange(const ExchangeForLink& action, sys::Walked path, sys::Walked kept)
+      : m_action(action), m_path(std::move(path)), m_kept(std::move(kept)) {}
+
+  [[nodiscard]] bool is_exchanged() const { return is_link(m_path) && is_directory(m_kept); }
+  [[nodiscard]] bool is_as_before() const { return is_directory(m_path) && !m_kept.exists(); }
+  /// The link has one of the two names already, or the directory has lost its own.
+  [[nodiscard]] bool was_cut_off() const {
+    return (is_directory(m_path) && is_link(m_kept)) || (!m_path.exists() && is_directory(m_kept));
+  }
+
+  [[nodiscard]] Result<void> check_place() const { return check_parent(m_kept, m_action.to); }
+
+  Result<Outcome> forward() {
+    if (is_directory(m_path)) {
+      if (!is_link(m_kept) && ::symlinkat(m_action.target.c_str(), in(m_kept), m_kept.name.c_str()) != 0)
+        return fail(errno_error(errno, m_action.to));
+      if (exchange())
+        return done();
+      if (!is_unknown(errno))
+        return give_up();
+      if (::unlinkat(in(m_kept), m_kept.name.c_str(), 0) != 0 || !rename(m_path, m_kept))
+        return give_up();
+    }
+    if (::symlinkat(m_action.target.c_str(), in(m_path), m_path.name.c_str()) == 0)
+      return done();
+    const int error = errno;
+    rename(m_kept, m_path); // if this fails as well, it lies there under its other name
+    return fail(errno_error(error, m_action.path));
+  }
+
+  Result<Outcome> back() {
+    if (is_exchanged()) {
+      if (!exchange()) {
+        if (!is_unknown(errno))
+          return fail(errno_error(errno, m_action.path));
+        if (::unlinkat(in(m_path), m_path.name.c_str(), 0) != 0 || !rename(m_kept, m_path))
+          return fail(errno_error(errno, m_action.path));
+        return done();
+      }
+    } else if (!m_path.exists()) {
+      return rename(m_kept, m_path) ? done() : fail(errno_error(errno, m_action.path));
+    }
+    if (::unlinkat(in(m_kept), m_kept.name.c_str(), 0) != 0)
+      return fail(errno_error(errno, m_action.to));
+    return done();
+  }
+
+ private:
+  static int in(const sys::Walked& found) { return found.directory.get(); }
+  [[nodiscard]] Result<Outcome> done() const {
+    if (auto kept = synced(m_kept, m_action.to); !kept)
+      return kept;
+    return synced(m_path, m_action.path);
+  }
+  [[nodiscard]] bool is_link(const sys::Walked& found) const {
+    return found.is_link() && found.link == m_action.target;
+  }
+  /// The planned one.
+  [[nodiscard]] bool is_directory(const sys::Walked& found) const {
+    return found.is_directory() && found.status.st_ino == m_action.inode &&
+           (m_action.device == 0 || found.status.st_dev == m_action.device);
+  }
+  static bool is_unknown(int error) { return error == EINVAL || error == ENOSYS || error == EOPNOTSUPP; }
+
+  [[nodiscard]] bool exchange() const {
+    return ::renameat2(in(m_path), m_path.name.c_str(), in(m_kept), m_kept.name.c_str(), RENAME_EXCHANGE) == 0;
+  }
+  static bool rename(const sys::Walked& from, const sys::Walked& to) {
+    struct stat status{};
+    if (::fstatat(in(to), to.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0) {
+      errno = EEXIST;
+      return false;
+    }
+    return ::renameat(in(from), from.name.c_str(), in(to), to.name.c_str()) == 0;
+  }
+  Result<Outcome> give_up() const {
+    const int error = errno;
+    struct stat status{};
+    if (::fstatat(in(m_kept), m_kept.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(status.st_mode))
+      ::unlinkat(in(m_kept), m_kept.name.c_str(), 0);
+    return fail(errno_error(error, m_action.path));
+  }
+
+  const ExchangeForLink& m_action;
+  sys::Walked m_path, m_kept;
+};
+
+} // namespace
+
+Result<Outcome> act(ExchangeForLink& action, const Ground& ground, Phase phase) {
+  if (action.inode == 0)
+    return conflict(action.path, "the directory that the plan was made for", "a plan for none");
+  auto path = ground.find(action.path);
+  if (!path)
+    return fail(path.error());
+  auto kept = ground.find(action.to);
+  if (!kept)
+    return fail(kept.error());
+  const auto at_path = path->text();
+  const auto at_kept = kept->text();
+  Exchange exchange(action, std::move(*path), std::move(*kept));
+  if (action.reverse ? exchange.is_as_before() : exchange.is_exchanged())
+    return Outcome::unchanged;
+  const bool can_begin = exchange.was_cut_off() || (action.reverse ? exchange.is_exchanged() : exchange.is_as_before());
+  if (!can_begin)
+    return conflict(action.path, action.reverse ? "a link to `" + action.target + "`" : "the planned directory",
+                    at_path + ", and " + at_kept + " at " + action.to);
+  if (phase == Phase::look)
+    return Outcome::done;
+  if (auto parent = exchange.check_place(); !parent)
+    return fail(parent.error());
+  return action.reverse ? exchange.back() : exchange.forward();
+}
+
+} // namespace sharefs::plan

@@ -1,0 +1,315 @@
+#include "sys/fs/lease.hpp"
+
+#include "base/path.hpp"
+#include "base/random.hpp"
+#include "base/text.hpp"
+#include "sys/fs/walk.hpp"
+#include "sys/process/interrupt.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <ctime>
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <thread>
+
+namespace sharefs::sys {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::size_t k_largest_lease = 4096;
+constexpr auto k_poll = 100ms;
+constexpr std::string_view k_first_line = "sharefs lease 1";
+
+/// What lies there, and whether it still changes.
+struct Stamp {
+  std::uint64_t inode = 0;
+  std::int64_t seconds = 0, nanoseconds = 0; ///< mtime
+  friend bool operator==(const Stamp&, const Stamp&) = default;
+};
+template <WireOf<Stamp> S> auto wire_fields(S& s) {
+  return std::tie(s.inode, s.seconds, s.nanoseconds);
+}
+
+struct Attempt {
+  bool taken = false;
+  Stamp stamp;      ///< of our file, or of the other holder's
+  std::string text; ///< of the other holder's
+};
+template <WireOf<Attempt> A> auto wire_fields(A& a) {
+  return std::tie(a.taken, a.stamp, a.text);
+}
+
+Stamp stamp_of(const struct stat& status) {
+  return {status.st_ino, status.st_mtim.tv_sec, status.st_mtim.tv_nsec};
+}
+
+/// The directory of the lease, and its name there.
+Result<Walked> place(const std::string& root, const std::string& path) {
+  const Fd top(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!top)
+    return fail(errno_error(errno, root));
+  auto walked = walk(top.get(), path, {.links = Links::trusted});
+  if (!walked)
+    return fail(walked.error().error());
+  if (walked->parent_missing)
+    return fail(errno_error(ENOENT, parent_path(path)));
+  return std::move(*walked);
+}
+
+/// The file as the server has it now: an open asks it, also where the client remembers the attributes.
+int look(const Walked& at, Stamp& stamp, std::string* text) {
+  const Fd fd(::openat(at.directory.get(), at.name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  struct stat status{};
+  if (!fd || ::fstat(fd.get(), &status) != 0)
+    return errno;
+  stamp = stamp_of(status);
+  return text != nullptr && S_ISREG(status.st_mode) ? read_all(fd.get(), *text, k_largest_lease) : 0;
+}
+
+Result<Attempt> attempt(const std::string& root, const std::string& path, const std::string& text) {
+  const auto at = place(root, path);
+  if (!at)
+    return fail(at.error());
+  const int directory = at->directory.get();
+  const auto temporary = at->name + "." + random_letters(12);
+  const Fd fd(::openat(directory, temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
+  struct stat status{};
+  if (!fd)
+    return fail(errno_error(errno, path));
+  const bool written = write_all(fd.get(), text) && ::fsync(fd.get()) == 0;
+  int error = written ? 0 : errno;
+  bool taken = false;
+  if (written) {
+    // A server whose answer was lost says EEXIST to the repetition: the count of names tells (open(2), O_EXCL).
+    error = ::linkat(directory, temporary.c_str(), directory, at->name.c_str(), 0) == 0 ? 0 : errno;
+    const bool counted = ::fstatat(directory, temporary.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
+    taken = error == 0 || (counted && status.st_nlink == 2);
+    if (taken && !counted)
+      error = errno;
+  }
+  ::unlinkat(directory, temporary.c_str(), 0);
+  Attempt result{.taken = taken, .stamp = stamp_of(status), .text = {}};
+  if (taken)
+    return result;
+  if (error != EEXIST)
+    return fail(errno_error(error, path));
+  error = look(*at, result.stamp, &result.text);
+  if (error != 0 && error != ENOENT) // it is gone: the next attempt will have it
+    return fail(errno_error(error, path));
+  return result;
+}
+
+/// Takes away what a holder that is gone has left: exactly what was seen, and nothing that came since.
+Result<void> clear(const std::string& root, const std::string& path, const Stamp& seen) {
+  const auto at = place(root, path);
+  if (!at)
+    return fail(at.error());
+  const int directory = at->directory.get();
+  const auto aside = at->name + ".dead." + random_letters(12);
+  if (::renameat(directory, at->name.c_str(), directory, aside.c_str()) != 0)
+    return errno == ENOENT ? Result<void>{} : fail(errno_error(errno, path));
+  struct stat status{};
+  const bool another =
+      ::fstatat(directory, aside.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 && stamp_of(status) != seen;
+  // It gets its name back; if somebody has that by now, its holder finds out when he checks.
+  const bool kept =
+      another && ::linkat(directory, aside.c_str(), directory, at->name.c_str(), 0) != 0 && errno != EEXIST;
+  const int error = errno;
+  ::unlinkat(directory, aside.c_str(), 0);
+  return kept ? fail(errno_error(error, path)) : Result<void>{};
+}
+
+/// The next holder's file may have the number that ours had before it went: what it says tells them apart.
+bool is_ours(const Walked& at, const Lease::Own& own) {
+  Stamp now;
+  std::string text;
+  return look(at, now, &text) == 0 && now.inode == own.inode && text == own.text;
+}
+
+/// In the keeper: touches the file until it is told to end, or somebody else has it.
+void keep(const std::string& root, const LeaseRequest& request, const Lease::Own& own, pid_t parent) {
+  sigset_t ends;
+  ::sigemptyset(&ends);
+  ::sigaddset(&ends, SIGTERM);
+  ::sigprocmask(SIG_BLOCK, &ends, nullptr);
+  ::prctl(PR_SET_PDEATHSIG, SIGTERM); // a parent that is killed lets go as well
+  const auto at = place(root, request.path);
+  const auto beat = std::chrono::duration_cast<std::chrono::seconds>(request.beat);
+  const timespec pause{beat.count(), std::chrono::nanoseconds(request.beat - beat).count()};
+  bool ours = at.has_value();
+  while (ours && ::getppid() == parent && ::sigtimedwait(&ends, nullptr, &pause) < 0) {
+    ours = is_ours(*at, own);
+    if (ours)
+      ::utimensat(at->directory.get(), at->name.c_str(), nullptr, AT_SYMLINK_NOFOLLOW);
+  }
+  if (ours && is_ours(*at, own))
+    ::unlinkat(at->directory.get(), at->name.c_str(), 0);
+}
+
+bool is_gone(System& system, const std::optional<LeaseHolder>& holder, const Identity& self) {
+  if (!holder || holder->host != self.hostname || self.boot_id.empty())
+    return false;
+  return holder->boot_id != self.boot_id || process_start(system, holder->pid) != holder->start;
+}
+
+} // namespace
+
+std::string LeaseHolder::text() const {
+  return fmt::format("{} on {} (process {}, `{}`)", user, host, pid, what);
+}
+
+std::string format_lease(const LeaseHolder& holder) {
+  const auto line = [](std::string text) {
+    text = to_utf8(text);
+    std::ranges::replace_if(text, is_control, ' ');
+    return text;
+  };
+  return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n", k_first_line, line(holder.host), line(holder.boot_id),
+                     holder.pid, holder.start, line(holder.user), holder.since, line(holder.what));
+}
+
+std::optional<LeaseHolder> parse_lease(std::string_view text) {
+  const auto lines = split_lines(text);
+  if (lines.size() != 8 || lines[0] != k_first_line)
+    return std::nullopt;
+  LeaseHolder holder;
+  const auto number = [](const std::string& digits, auto& into) {
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), into);
+    return error == std::errc() && end == digits.data() + digits.size();
+  };
+  if (!number(lines[3], holder.pid) || !number(lines[4], holder.start) || !number(lines[6], holder.since))
+    return std::nullopt;
+  holder.host = to_utf8(lines[1]);
+  holder.boot_id = to_utf8(lines[2]);
+  holder.user = to_utf8(lines[5]);
+  holder.what = to_utf8(lines[7]);
+  for (auto* one : {&holder.host, &holder.boot_id, &holder.user, &holder.what})
+    std::ranges::replace_if(*one, is_control, ' ');
+  return holder;
+}
+
+std::optional<std::uint64_t> process_start(System& system, int pid) {
+  const auto text = system.files().read(fmt::format("/proc/{}/stat", pid), k_largest_lease);
+  const auto name_end = text ? text->rfind(')') : std::string::npos; // the name may hold anything
+  if (name_end == std::string::npos)
+    return std::nullopt;
+  const auto fields = split_words(std::string_view(*text).substr(name_end + 1));
+  constexpr std::size_t k_start = 22 - 3; // the first field here is the third (proc(5))
+  std::uint64_t start = 0;
+  if (fields.size() <= k_start ||
+      std::from_chars(fields[k_start].data(), fields[k_start].data() + fields[k_start].size(), start).ec != std::errc())
+    return std::nullopt;
+  return start;
+}
+
+Result<void> look_afresh(System& system, const std::vector<std::string>& directories,
+                         std::chrono::milliseconds deadline) {
+  const auto& root = system.files().root();
+  return call(std::nullopt, deadline, [&]() -> Result<void> {
+    const Fd top(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    for (const auto& directory : directories) {
+      const auto walked = top ? walk(top.get(), directory, {.follow_last = true}) : tl::make_unexpected(WalkError{});
+      struct statx status{};
+      if (!walked)
+        return fail(top ? walked.error().error() : errno_error(errno, root));
+      if (walked->exists() &&
+          ::statx(walked->fd.get(), "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC, STATX_BASIC_STATS, &status) != 0)
+        return fail(errno_error(errno, directory));
+    }
+    return {};
+  });
+}
+
+Result<Lease> Lease::take(System& system, const LeaseRequest& request,
+                          const std::function<void(const LeaseHolder& holder)>& waiting) {
+  const auto self = system.identity();
+  const LeaseHolder us{self.hostname, self.boot_id,
+                       self.pid,      process_start(system, self.pid).value_or(0),
+                       self.user,     std::chrono::system_clock::to_time_t(system.now()),
+                       request.what};
+  const auto text = format_lease(us);
+  const auto& root = system.files().root();
+  const auto end = deadline_in(request.wait);
+  Stamp seen;
+  auto since = Clock::now();
+  for (;;) {
+    const auto tried =
+        call(std::nullopt, request.deadline, [&] { return attempt(root, request.path, text); }, interrupted);
+    if (!tried)
+      return fail(tried.error());
+    if (tried->taken) {
+      const pid_t parent = ::getpid();
+      const Own own{tried->stamp.inode, text};
+      auto keeper = WorkingChild::start(std::nullopt, [&](int /*pipe*/) { keep(root, request, own, parent); });
+      if (!keeper) {
+        static_cast<void>(
+            call(std::nullopt, request.deadline, [&] { return clear(root, request.path, tried->stamp); }));
+        return fail(keeper.error());
+      }
+      return Lease(std::move(*keeper), request, root, own);
+    }
+    if (tried->stamp != seen) {
+      seen = tried->stamp;
+      since = Clock::now();
+    }
+    const auto holder = parse_lease(tried->text);
+    if (tried->stamp.inode == 0)
+      continue; // it went meanwhile
+    if (is_gone(system, holder, self) || Clock::now() - since >= request.dead) {
+      if (const auto cleared = call(std::nullopt, request.deadline, [&] { return clear(root, request.path, seen); });
+          !cleared)
+        return fail(cleared.error());
+      continue;
+    }
+    const auto who = holder ? holder->text() : "somebody";
+    if (interrupted())
+      return fail(ErrorCode::interrupted, "interrupted");
+    if (Clock::now() >= end)
+      return fail(
+          ErrorCode::busy, request.path + ": " + who + " is at work",
+          "wait for it (`--wait 10min`); if that host is gone for good, wait a minute longer: then its place is "
+          "taken over");
+    if (waiting && holder)
+      waiting(*holder);
+    std::this_thread::sleep_for(k_poll); // NOLINT: another host does not wake us
+  }
+}
+
+Result<void> Lease::check() {
+  const auto ours = call(std::nullopt, m_request.deadline, [&]() -> Result<bool> {
+    const auto at = place(m_root, m_request.path);
+    if (!at)
+      return fail(at.error());
+    Stamp now;
+    const int error = look(*at, now, nullptr);
+    return error == 0 || error == ENOENT ? Result<bool>(is_ours(*at, m_own)) : fail(errno_error(error, m_request.path));
+  });
+  if (!ours)
+    return fail(ours.error());
+  return *ours
+             ? Result<void>{}
+             : fail(ErrorCode::conflict, m_request.path + " is not ours any more: this host was out of reach too long",
+                    "run the command again");
+}
+
+Lease::~Lease() {
+  if (!m_keeper)
+    return;
+  ::kill(m_keeper->process().pid(), SIGTERM);
+  if (!m_keeper->process().reap_until(deadline_in(2s)))
+    m_keeper->process().kill_and_reap();
+  if (m_keeper->process().exit_code() == 0)
+    return; // it has seen to the file
+  // A keeper that is told to end before it waits for that has left the file.
+  static_cast<void>(call(std::nullopt, 2s, [&]() -> Result<bool> {
+    const auto at = place(m_root, m_request.path);
+    return at && is_ours(*at, m_own) && ::unlinkat(at->directory.get(), at->name.c_str(), 0) == 0;
+  }));
+}
+
+} // namespace sharefs::sys

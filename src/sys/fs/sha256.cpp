@@ -1,0 +1,41 @@
+// By the functions of OpenSSL that are one algorithm each: what they need is linked in, and no launch waits for a
+// library of 5 MB to be loaded, of which it uses nothing.
+#define OPENSSL_SUPPRESS_DEPRECATED
+#include "sys/fs/sha256.hpp"
+
+#include <array>
+#include <openssl/sha.h>
+
+namespace sharefs::sys {
+
+void Sha256::Free::operator()(SHA256state_st* state) const {
+  delete state; // NOLINT: the type is complete here only
+}
+
+Sha256::Sha256() : m_state(new SHA256state_st) {
+  SHA256_Init(m_state.get());
+}
+
+void Sha256::add(std::string_view bytes) {
+  SHA256_Update(m_state.get(), bytes.data(), bytes.size());
+}
+
+std::string Sha256::hex() {
+  std::array<unsigned char, SHA256_DIGEST_LENGTH> digest{};
+  SHA256_Final(digest.data(), m_state.get());
+  constexpr std::string_view k_digits = "0123456789abcdef";
+  std::string text;
+  for (const auto byte : digest) {
+    text += k_digits[byte >> 4U];
+    text += k_digits[byte & 15U];
+  }
+  return text;
+}
+
+std::string sha256(std::string_view bytes) {
+  Sha256 hash;
+  hash.add(bytes);
+  return hash.hex();
+}
+
+} // namespace sharefs::sys

@@ -1,0 +1,177 @@
+#include "sys/mounts/local_mounts.hpp"
+
+#include "base/text.hpp"
+#include "sys/fs/walk.hpp"
+#include "sys/mounts/mount_watch.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <fmt/format.h>
+#include <linux/loop.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/syscall.h>
+#ifndef OPEN_TREE_CLONE // glibc before 2.36
+#include <linux/mount.h>
+#endif
+
+namespace sharefs::sys {
+
+namespace {
+
+std::string path_of(int fd) {
+  std::array<char, PATH_MAX> path{};
+  const ssize_t size = ::readlink(("/proc/self/fd/" + std::to_string(fd)).c_str(), path.data(), path.size());
+  return {path.data(), size > 0 ? static_cast<std::size_t>(size) : 0};
+}
+
+mount_attr restricting(const std::string& options) {
+  mount_attr attributes{};
+  const auto words = split(options, ',');
+  for (const auto& [word, flag] : {std::pair{"ro", MOUNT_ATTR_RDONLY}, std::pair{"nosuid", MOUNT_ATTR_NOSUID},
+                                   std::pair{"nodev", MOUNT_ATTR_NODEV}, std::pair{"noexec", MOUNT_ATTR_NOEXEC}})
+    (std::ranges::count(words, word) > 0 ? attributes.attr_set : attributes.attr_clr) |=
+        static_cast<std::uint64_t>(flag);
+  return attributes;
+}
+
+/// Open for reading. A file system trusts what it reads: nobody but root could have written it, or could exchange it.
+Result<Fd> open_image(const std::string& path) {
+  const Fd root(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
+  const auto found = walk(root.get(), path, {.links = Links::none, .guarded = true});
+  if (!found)
+    return fail(found.error().error());
+  Fd image(found->exists()
+               ? ::openat(found->directory.get(), found->name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+               : -1);
+  struct stat status{};
+  if (!image || ::fstat(image.get(), &status) != 0)
+    return fail(errno_error(found->exists() ? errno : ENOENT, path));
+  if (!S_ISREG(status.st_mode) || status.st_uid != 0 || (status.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+    return fail(ErrorCode::permission, path + ": is no file that only root can write");
+  return image;
+}
+
+/// A loop device that goes with the mount; its path in `path`.
+Result<Fd> open_loop_device(const Fd& image, const std::string& name, std::string& path) {
+  constexpr int k_attempts = 32; // others look for a free one at the same time
+  const auto failed = [&] {
+    return fail(ErrorCode::unsupported, fmt::format("no loop device can be had for {}: {}", name, errno_text(errno)),
+                "`modprobe loop`; in a container it needs /dev/loop-control and the devices");
+  };
+  const Fd control(::open("/dev/loop-control", O_RDWR | O_CLOEXEC));
+  if (!control)
+    return failed();
+  loop_config config{};
+  config.fd = static_cast<std::uint32_t>(image.get());
+  config.info.lo_flags = LO_FLAGS_READ_ONLY | LO_FLAGS_AUTOCLEAR;
+  ::memcpy(config.info.lo_file_name, name.data(), std::min(name.size(), sizeof config.info.lo_file_name - 1));
+  for (int attempt = 0; attempt < k_attempts; ++attempt) {
+    const int number = ::ioctl(control.get(), LOOP_CTL_GET_FREE);
+    if (number < 0)
+      return failed();
+    path = "/dev/loop" + std::to_string(number);
+    Fd device(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!device)
+      return failed();
+    if (::ioctl(device.get(), LOOP_CONFIGURE, &config) == 0)
+      return device;
+    if (errno != EBUSY)
+      return failed();
+  }
+  return failed();
+}
+
+} // namespace
+
+Result<Fd> open_directory(const std::string& path) {
+  const std::string changed_hint = "run `sharefs mount --all --dry-run` to see what has changed";
+  const Fd root(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
+  auto found = walk(root.get(), path, {.links = Links::none});
+  if (!found)
+    return fail(ErrorCode::conflict, found.error().error().message, changed_hint);
+  if (!found->is_directory())
+    return fail(ErrorCode::conflict, path + ": expected a directory, found " + found->text(), changed_hint);
+  return std::move(found->fd);
+}
+
+Result<void> attach(const Fd& tree, const Fd& target, const MountCall& call) {
+  if (::syscall(SYS_move_mount, tree.get(), "", target.get(), "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) !=
+      0)
+    return fail(errno_error(errno, "cannot attach the mount to " + call.target,
+                            errno == ENOSYS ? "sharefs needs Linux 5.2 or newer" : ""));
+  if (path_of(target.get()) == call.target)
+    return {};
+  ::umount2(("/proc/self/fd/" + std::to_string(tree.get())).c_str(), MNT_DETACH);
+  return fail(ErrorCode::conflict, call.target + ": the directory was moved away meanwhile; nothing was mounted");
+}
+
+/// The mount point's own attributes, and, to write again, the superblock's, which mount.nfs makes read-only with it.
+Result<void> remount_in_child(const MountCall& call) {
+  const auto target = open_directory(call.target);
+  if (!target)
+    return fail(target.error());
+  const auto failed = [&] {
+    return fail(errno_error(errno, "cannot remount " + call.target,
+                            errno == ENOSYS ? "sharefs needs Linux 5.12 or newer for this" : ""));
+  };
+  const auto table = MountWatch().current();
+  const auto* mount = table ? table->at(call.target) : nullptr;
+  const bool writable = restrictions_in(call.options).find("ro") != 0;
+  if (mount != nullptr && writable && split(mount->super_options, ',').front() == "ro") {
+    const Fd context(static_cast<int>(::syscall(SYS_fspick, target->get(), "", FSPICK_EMPTY_PATH | FSPICK_CLOEXEC)));
+    if (!context || ::syscall(SYS_fsconfig, context.get(), FSCONFIG_SET_FLAG, "rw", nullptr, 0) != 0 ||
+        ::syscall(SYS_fsconfig, context.get(), FSCONFIG_CMD_RECONFIGURE, nullptr, nullptr, 0) != 0)
+      return failed();
+  }
+  auto attributes = restricting(call.options);
+  if (::syscall(SYS_mount_setattr, target->get(), "", AT_EMPTY_PATH, &attributes, sizeof attributes) != 0)
+    return failed();
+  return {};
+}
+
+Result<void> bind_in_child(const MountCall& call) {
+  const auto source = open_directory(call.source), target = open_directory(call.target);
+  if (!source || !target)
+    return fail(source ? target.error() : source.error());
+  const Fd tree(static_cast<int>(
+      ::syscall(SYS_open_tree, source->get(), "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC)));
+  auto attributes = restricting(call.options);
+  attributes.attr_clr = 0;
+  if (!tree || ::syscall(SYS_mount_setattr, tree.get(), "", AT_EMPTY_PATH, &attributes, sizeof attributes) != 0)
+    return fail(errno_error(errno, "cannot bind " + call.source + " to " + call.target,
+                            errno == ENOSYS ? "sharefs needs Linux 5.12 or newer for this" : ""));
+  return attach(tree, *target, call);
+}
+
+/// By the new mount calls: no program is needed, and the directory is the one that was checked.
+Result<void> image_in_child(const MountCall& call) {
+  const auto target = open_directory(call.target);
+  const auto image = open_image(call.source);
+  if (!target || !image)
+    return fail(target ? image.error() : target.error());
+  std::string path;
+  const auto device = open_loop_device(*image, call.source, path);
+  if (!device)
+    return fail(device.error());
+  const Fd context(static_cast<int>(::syscall(SYS_fsopen, k_image, FSOPEN_CLOEXEC)));
+  if (!context)
+    return fail(ErrorCode::unsupported, fmt::format("this kernel cannot mount {}: {}", call.source, errno_text(errno)),
+                "`modprobe squashfs`");
+  auto attributes = restricting(call.options);
+  const auto set = [&](unsigned command, const char* key, const char* value) {
+    return ::syscall(SYS_fsconfig, context.get(), command, key, value, 0) == 0;
+  };
+  const bool made = set(FSCONFIG_SET_STRING, "source", path.c_str()) && set(FSCONFIG_SET_FLAG, "ro", nullptr) &&
+                    set(FSCONFIG_CMD_CREATE, nullptr, nullptr);
+  const Fd tree(made ? static_cast<int>(::syscall(SYS_fsmount, context.get(), FSMOUNT_CLOEXEC, attributes.attr_set))
+                     : -1);
+  if (!tree)
+    return fail(errno_error(errno, "cannot mount " + call.source, "`dmesg` may say more"));
+  return attach(tree, *target, call);
+}
+
+} // namespace sharefs::sys

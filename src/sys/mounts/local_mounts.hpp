@@ -1,0 +1,19 @@
+#pragma once
+// Private to mounts: what a mount is attached to, and the mounts that need no mount.nfs. In the child of make_mount().
+#include "sys/mounts/mount_call.hpp"
+#include "sys/process/fd.hpp"
+
+#include "base/result.hpp"
+
+namespace sharefs::sys {
+
+/// A directory that is reached without symbolic links.
+Result<Fd> open_directory(const std::string& path);
+/// On the directory that was checked. `tree` is a mount that lies nowhere yet.
+Result<void> attach(const Fd& tree, const Fd& target, const MountCall& call);
+
+Result<void> remount_in_child(const MountCall& call);
+Result<void> bind_in_child(const MountCall& call);
+Result<void> image_in_child(const MountCall& call);
+
+} // namespace sharefs::sys

@@ -1,0 +1,43 @@
+#include "sys/process/last_word.hpp"
+
+#include <csignal>
+#include <sys/time.h>
+#include <unistd.h>
+
+namespace sharefs::sys {
+
+namespace {
+
+// What the handler may use: set before the timer.
+std::string g_last_word;
+int g_last_code = 0;
+
+extern "C" void say_last_word(int /*SIGALRM*/) {
+  [[maybe_unused]] const auto written = ::write(STDOUT_FILENO, g_last_word.data(), g_last_word.size());
+  ::_exit(g_last_code);
+}
+
+void set_timer(std::chrono::milliseconds span) {
+  itimerval timer{};
+  timer.it_value.tv_sec = span.count() / 1000;
+  timer.it_value.tv_usec = span.count() % 1000 * 1000;
+  ::setitimer(ITIMER_REAL, &timer, nullptr);
+}
+
+} // namespace
+
+LastWord::LastWord(std::chrono::milliseconds deadline, std::string text, int code) {
+  g_last_word = std::move(text);
+  g_last_code = code;
+  struct sigaction action{};
+  action.sa_handler = say_last_word;
+  sigemptyset(&action.sa_mask);
+  ::sigaction(SIGALRM, &action, nullptr);
+  set_timer(deadline);
+}
+
+LastWord::~LastWord() {
+  set_timer(std::chrono::milliseconds(0));
+}
+
+} // namespace sharefs::sys

@@ -1,0 +1,17 @@
+#pragma once
+// A process that must have ended by a time, whatever in it hangs.
+#include <chrono>
+#include <string>
+
+namespace sharefs::sys {
+
+/// While it lives: once the deadline passes, the process writes `text` to its standard output and ends with `code`.
+class LastWord {
+ public:
+  LastWord(std::chrono::milliseconds deadline, std::string text, int code);
+  ~LastWord();
+  LastWord(const LastWord&) = delete;
+  LastWord& operator=(const LastWord&) = delete;
+};
+
+} // namespace sharefs::sys

@@ -1,0 +1,352 @@
+#include "sys/process/layered_command.hpp"
+
+#include "base/path.hpp"
+#include "sys/fs/walk.hpp"
+#include "sys/process/child.hpp"
+#include "sys/process/interrupt.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <csignal>
+#include <fmt/format.h>
+#include <functional>
+#include <linux/capability.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+namespace sharefs::sys {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+/// What the child could not do, over a pipe that exec closes.
+enum class Layering : char { no_namespace = 'n', no_mount = 'm', no_tree = 't', no_command = 'c' };
+
+struct FailedStep {
+  Layering step;
+  int error_number;
+};
+
+bool write_file(const std::string& path, const std::string& text) {
+  const Fd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  return fd && write_all(fd.get(), text);
+}
+
+using Capabilities = std::array<__user_cap_data_struct, 2>;
+
+constexpr unsigned capability(unsigned number) {
+  return 1U << (number % 32);
+}
+
+/// Of root's: a user namespace where ordinary users may have none, and all groups of the user in it.
+constexpr unsigned k_for_namespace = capability(CAP_SYS_ADMIN) | capability(CAP_SETGID);
+
+bool capabilities(bool set, Capabilities& sets) {
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  return ::syscall(set ? SYS_capset : SYS_capget, &header, sets.data()) == 0;
+}
+
+/// Puts what this process may have in effect; what of it there is.
+unsigned raise_capabilities() {
+  Capabilities sets{};
+  if (!capabilities(false, sets))
+    return 0;
+  sets.at(0).effective = sets.at(0).permitted;
+  return capabilities(true, sets) ? sets.at(0).effective : 0;
+}
+
+/// Everybody keeps his own number: the command is who it was.
+bool write_maps(pid_t of, bool all_groups) {
+  std::vector<gid_t> groups(1, ::getegid());
+  if (all_groups) {
+    const int count = ::getgroups(0, nullptr);
+    std::vector<gid_t> more(static_cast<std::size_t>(std::max(count, 0)));
+    if (::getgroups(count, more.data()) < 0)
+      return false;
+    std::ranges::copy_if(more, std::back_inserter(groups), [&](gid_t gid) { return gid != groups.front(); });
+  }
+  std::string group_map;
+  for (const gid_t gid : groups)
+    group_map += fmt::format("{0} {0} 1\n", gid);
+  return (all_groups || write_file(fmt::format("/proc/{}/setgroups", of), "deny")) &&
+         write_file(fmt::format("/proc/{}/uid_map", of), fmt::format("{0} {0} 1\n", ::geteuid())) &&
+         write_file(fmt::format("/proc/{}/gid_map", of), group_map);
+}
+
+/// A user namespace, in which the owner of a store has rights over his own files only: whoever exchanges the paths that
+/// are mounted reaches nothing that is not his. Its maps are written from outside of it.
+bool enter_user_namespace() {
+  const bool all_groups = (raise_capabilities() & k_for_namespace) == k_for_namespace;
+  Pipe entered;
+  if (!entered.open())
+    return false;
+  const pid_t self = ::getpid();
+  const pid_t writer = ::fork();
+  if (writer < 0)
+    return false;
+  if (writer == 0) {
+    char byte = 0;
+    entered.write.reset();
+    const bool written = ::read(entered.read.get(), &byte, 1) == 1 && write_maps(self, all_groups);
+    ::_exit(written ? 0 : errno == 0 ? EIO : errno);
+  }
+  int error = ::unshare(CLONE_NEWNS | CLONE_NEWUSER) == 0 ? 0 : errno;
+  ::prctl(PR_SET_DUMPABLE, 1); // or else the maps belong to root
+  if (error == 0 && !write_all(entered.write.get(), "m"))
+    error = errno;
+  entered.write.reset();
+  int status = 0;
+  while (::waitpid(writer, &status, 0) < 0 && errno == EINTR)
+    ;
+  errno = error != 0 ? error : WIFEXITED(status) ? WEXITSTATUS(status) : EIO;
+  return errno == 0;
+}
+
+bool enter_namespaces(bool as_root) {
+  return (as_root ? ::unshare(CLONE_NEWNS) == 0 : enter_user_namespace()) &&
+         ::mount(nullptr, "/", nullptr, MS_REC | (as_root ? MS_PRIVATE : MS_SLAVE), nullptr) == 0;
+}
+
+/// What its user has protected from himself can be changed by the command all the same: in a user namespace this right
+/// reaches no file of anybody else (user_namespaces(7)). Where it cannot be had, directories are writable still.
+void keep_override() {
+  Capabilities sets{};
+  if (!capabilities(false, sets))
+    return;
+  sets.at(0).inheritable |= capability(CAP_DAC_OVERRIDE);
+  if (capabilities(true, sets))
+    ::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, CAP_DAC_OVERRIDE, 0, 0);
+}
+
+/// overlayfs(7) reads its options up to a comma, and lowerdir up to a colon.
+std::string escaped(const std::string& path) {
+  std::string text;
+  for (const char c : path) {
+    if (c == '\\' || c == ',' || c == ':')
+      text += '\\';
+    text += c;
+  }
+  return text;
+}
+
+/// What lies at `name`, mounts in it too, is seen at `target` as well. /proc/self/fd is no way to it: it belongs to
+/// root once a process has changed who it is (prctl(2), PR_SET_DUMPABLE).
+bool bind(int directory, const std::string& name, const std::string& target) {
+  constexpr unsigned k_flags = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | AT_SYMLINK_NOFOLLOW;
+  const Fd tree(static_cast<int>(::syscall(SYS_open_tree, directory, name.c_str(), k_flags)));
+  return tree && ::syscall(SYS_move_mount, tree.get(), "", AT_FDCWD, target.c_str(), MOVE_MOUNT_F_EMPTY_PATH) == 0;
+}
+
+/// A view of the parent in which `name` is a directory: a link there cannot be mounted on.
+bool show_parent(const Layers& layers) {
+  const Fd parent(::open(layers.parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  struct stat status{};
+  if (!parent || ::fstat(parent.get(), &status) != 0 ||
+      ::mount("sharefs", layers.parent.c_str(), "tmpfs", MS_NOSUID | MS_NODEV,
+              fmt::format("mode={:o},size=1m", status.st_mode & 07777U).c_str()) != 0)
+    return false;
+  std::vector<std::string> names;
+  if (const int error = list_names(Fd(::openat(parent.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)), names);
+      error != 0) {
+    errno = error;
+    return false;
+  }
+  for (const auto& name : names) {
+    const auto path = join_path(layers.parent, name);
+    if (name == layers.name || ::fstatat(parent.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
+      continue;
+    if (S_ISLNK(status.st_mode)) {
+      std::string text(PATH_MAX, '\0');
+      const auto length = ::readlinkat(parent.get(), name.c_str(), text.data(), text.size());
+      if (length < 0)
+        return false;
+      text.resize(static_cast<std::size_t>(length));
+      if (::symlink(text.c_str(), path.c_str()) != 0)
+        return false;
+    } else if (S_ISDIR(status.st_mode) && (::mkdir(path.c_str(), S_IRWXU) != 0 || !bind(parent.get(), name, path))) {
+      return false;
+    }
+  }
+  return ::mkdir(join_path(layers.parent, layers.name).c_str(), S_IRWXU) == 0;
+}
+
+bool mount_layers(const Layers& layers, bool as_root) {
+  struct stat lower{}; // the tree has the mode of its upper directory
+  if (::stat(layers.lower.c_str(), &lower) != 0 ||
+      ::chmod(layers.upper.c_str(), (lower.st_mode & 07777U) | S_IRWXU) != 0)
+    return false;
+  auto options = fmt::format("lowerdir={},upperdir={},workdir={},index=off,metacopy=off,redirect_dir=nofollow",
+                             escaped(layers.lower), escaped(layers.upper), escaped(layers.work));
+  if (!as_root) // who reads the upper directory afterwards sees no others
+    options += ",userxattr";
+  const auto target = join_path(layers.parent, layers.name);
+  return ::mount("sharefs", target.c_str(), "overlay", MS_NOSUID | MS_NODEV, options.c_str()) == 0;
+}
+
+bool add_mode(int directory, const std::string& name, const struct stat& status, mode_t wanted) {
+  return (status.st_mode & wanted) == wanted ||
+         ::fchmodat(directory, name.c_str(), (status.st_mode & 07777U) | wanted, 0) == 0;
+}
+
+/// Directories from here down can be written by their owner; with `files` what lies in this one, too.
+int make_writable(int parent, const std::string& name, bool files) {
+  Fd fd(::openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  struct stat status{};
+  if (!fd || ::fstat(fd.get(), &status) != 0 || !add_mode(parent, name, status, S_IRWXU))
+    return errno;
+  return for_each_name(std::move(fd), [files](int here, const dirent& entry) {
+    struct stat one{};
+    if (entry.d_type == DT_DIR && !files)
+      return make_writable(here, entry.d_name, false);
+    if (!files || ::fstatat(here, entry.d_name, &one, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(one.st_mode))
+      return 0;
+    return add_mode(here, entry.d_name, one, S_IWUSR) ? 0 : errno;
+  });
+}
+
+bool prepare_tree(const Layers& layers) {
+  const Fd tree(::open(join_path(layers.parent, layers.name).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!tree)
+    return false;
+  if (::geteuid() != 0)
+    if (const int error = make_writable(tree.get(), ".", false); error != 0) {
+      errno = error;
+      return false;
+    }
+  for (const auto& path : layers.writable)
+    if (const int error = ::geteuid() == 0 ? 0 : make_writable(tree.get(), path, true); error != 0 && error != ENOENT) {
+      errno = error;
+      return false;
+    }
+  for (const auto& path : layers.removed)
+    if (::unlinkat(tree.get(), path.c_str(), 0) != 0 && errno != ENOENT && errno != ENOTDIR)
+      return false;
+  return true;
+}
+
+/// Enters the view of the command.
+void layer(const Layers& layers, const std::function<void(Layering)>& give_up) {
+  const bool as_root = ::geteuid() == 0 && (raise_capabilities() & capability(CAP_SYS_ADMIN)) != 0;
+  if (!enter_namespaces(as_root))
+    give_up(Layering::no_namespace);
+  if (!show_parent(layers) || !mount_layers(layers, as_root))
+    give_up(Layering::no_mount);
+  if (!prepare_tree(layers))
+    give_up(Layering::no_tree);
+  if (!as_root)
+    keep_override();
+}
+
+void run(const TerminalCommand& command, const Layers* layers, int told) {
+  const auto give_up = [told](Layering step) {
+    const FailedStep failure{step, errno};
+    write_all(told, {reinterpret_cast<const char*>(&failure), sizeof failure}); // NOLINT: to ourselves
+    ::_exit(127);
+  };
+  if (layers != nullptr)
+    layer(*layers, give_up);
+  if (::chdir(command.directory.c_str()) != 0 && ::chdir("/") != 0)
+    give_up(Layering::no_command);
+  std::vector<char*> argv, environment;
+  for (const auto& word : command.argv)
+    argv.push_back(const_cast<char*>(word.c_str())); // NOLINT: execvpe() does not write
+  for (const auto& one : command.environment)
+    environment.push_back(const_cast<char*>(one.c_str())); // NOLINT
+  argv.push_back(nullptr);
+  environment.push_back(nullptr);
+  // The command is found in the PATH that it gets: execvpe() looks in ours.
+  for (const auto& one : command.environment)
+    if (one.starts_with("PATH="))
+      ::setenv("PATH", one.c_str() + 5, 1);
+  ::execvpe(argv.front(), argv.data(), environment.data());
+  give_up(Layering::no_command);
+}
+
+Error error_of(const TerminalCommand& command, const Layers& layers, const FailedStep& failure) {
+  switch (failure.step) {
+  case Layering::no_namespace:
+    return {ErrorCode::unsupported,
+            std::string("this user cannot have a user namespace here: ") + errno_text(failure.error_number),
+            "allow it (`sysctl user.max_user_namespaces kernel.unprivileged_userns_clone`), or run it on another host",
+            ""};
+  case Layering::no_mount:
+    return {ErrorCode::unsupported,
+            fmt::format("overlayfs cannot be mounted over {}: {}", layers.lower, errno_text(failure.error_number)),
+            fmt::format("{} must lie on a file system of this host that can be its upper layer (ext4, xfs, tmpfs)",
+                        layers.upper),
+            ""};
+  case Layering::no_tree:
+    if (failure.error_number == EOVERFLOW)
+      return {ErrorCode::unsupported,
+              join_path(layers.parent, layers.name) +
+                  " has files of a group that cannot be mapped into a user namespace",
+              "run it as root, and let the owner of the store be a member of that group", ""};
+    return errno_error(failure.error_number, join_path(layers.parent, layers.name));
+  case Layering::no_command:
+    break;
+  }
+  return errno_error(failure.error_number, command.argv.front());
+}
+
+Result<int> run_to_end(const TerminalCommand& command, const Layers* layers) {
+  constexpr auto k_patience = 10s; // after Ctrl-C, for the command to clean up
+  Pipe pipe;
+  if (!pipe.open())
+    return fail(errno_error(errno, "cannot run a command"));
+  const pid_t pid = ::fork(); // in our process group: the terminal's signals are for the command
+  if (pid < 0)
+    return fail(errno_error(errno, "cannot run a command"));
+  if (pid == 0) {
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE})
+      ::signal(signal, SIG_DFL);
+    run(command, layers, pipe.write.get());
+  }
+  pipe.write.reset();
+  const Fd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  int status = 0;
+  auto end = Deadline::max();
+  while (::waitpid(pid, &status, WNOHANG) == 0) {
+    if (interrupted() && end == Deadline::max())
+      end = deadline_in(k_patience);
+    if (Clock::now() >= end) {
+      ::kill(pid, SIGKILL);
+      return fail(ErrorCode::interrupted, "interrupted: the command did not end");
+    }
+    pollfd wait{pidfd.get(), POLLIN, 0};
+    ::poll(&wait, 1, 200);
+  }
+  FailedStep failure{};
+  if (::read(pipe.read.get(), &failure, sizeof failure) == static_cast<ssize_t>(sizeof failure))
+    return fail(error_of(command, layers == nullptr ? Layers{} : *layers, failure));
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+} // namespace
+
+int become_able_to_mount(const User& user) {
+  const bool root = ::geteuid() == 0;
+  if (root && ::prctl(PR_SET_KEEPCAPS, 1) != 0)
+    return errno;
+  if (const int error = become(user); error != 0 || !root)
+    return error;
+  Capabilities sets{};
+  sets.at(0).permitted = k_for_namespace;
+  return capabilities(true, sets) ? 0 : errno;
+}
+
+Result<int> run_in_terminal(const TerminalCommand& command) {
+  return run_to_end(command, nullptr);
+}
+
+Result<int> run_layered(const TerminalCommand& command, const Layers& layers) {
+  return run_to_end(command, &layers);
+}
+
+} // namespace sharefs::sys

@@ -1,0 +1,27 @@
+#include "sys/process/pulse.hpp"
+
+#include <cerrno>
+#include <csignal>
+#include <new>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+
+namespace sharefs::sys {
+
+Result<Pulse> Pulse::make() {
+  void* const memory = ::mmap(nullptr, sizeof(Counters), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED)
+    return fail(errno_error(errno, "cannot share memory with a child process"));
+  Pulse pulse;
+  pulse.m_counters.reset(new (memory) Counters{}, [](Counters* counters) { ::munmap(counters, sizeof *counters); });
+  return pulse;
+}
+
+Result<void> end_with(pid_t parent) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL); // after setuid(2), which takes it back
+  if (::getppid() != parent)
+    return fail(ErrorCode::interrupted, "interrupted");
+  return {};
+}
+
+} // namespace sharefs::sys

@@ -1,0 +1,74 @@
+#pragma once
+// A child that may work for as long as it gets on: it counts what it does in memory that its parent sees. Not over the
+// pipe: a counter costs a child of many threads nothing, and no reader has to keep up.
+#include "base/text.hpp"
+#include "sys/process/call.hpp"
+#include "sys/process/child.hpp"
+#include "sys/process/interrupt.hpp"
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+namespace sharefs::sys {
+
+class Pulse {
+ public:
+  static constexpr std::size_t k_counters = 4; ///< what each one counts is the user's
+  static Result<Pulse> make();
+
+  void add(std::size_t counter, std::uint64_t count = 1) const {
+    (*m_counters)[counter].fetch_add(count, std::memory_order_relaxed);
+  }
+  [[nodiscard]] std::uint64_t get(std::size_t counter) const {
+    return (*m_counters)[counter].load(std::memory_order_relaxed);
+  }
+  [[nodiscard]] std::array<std::uint64_t, k_counters> all() const { return {get(0), get(1), get(2), get(3)}; }
+
+ private:
+  using Counters = std::array<std::atomic<std::uint64_t>, k_counters>;
+  static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "two processes share it");
+  std::shared_ptr<Counters> m_counters;
+};
+
+/// In the child: ends it when the process `parent` that forked it has gone, and with it whoever would use the result.
+Result<void> end_with(pid_t parent);
+
+/// As call(), but only a child that adds nothing to `pulse` for `deadline` is given up (`timeout`), or when Ctrl-C has
+/// come (`interrupted`). `seen` is called many times a second, in the parent. The child ends with its parent; it has
+/// the descriptors `kept`, see WorkingChild.
+template <class Work>
+auto call_while(const Pulse& pulse, const std::optional<User>& as, std::chrono::milliseconds deadline, const Work& work,
+                const std::function<void()>& seen = nullptr, std::span<const int> kept = {}) {
+  using Answer = std::invoke_result_t<Work>;
+  const pid_t parent = ::getpid();
+  bool stalled = false;
+  auto last = pulse.all();
+  auto end = deadline_in(deadline);
+  const auto given_up = [&] {
+    if (seen)
+      seen();
+    if (const auto now = pulse.all(); now != last) {
+      last = now;
+      end = deadline_in(deadline);
+    }
+    stalled = Clock::now() >= end;
+    return stalled || interrupted();
+  };
+  Answer answer = call(
+      as, std::chrono::milliseconds::max(),
+      [&]() -> Answer {
+        if (auto ends = end_with(parent); !ends)
+          return fail(ends.error());
+        return work();
+      },
+      given_up, kept);
+  if (!answer && stalled)
+    return Answer(fail(ErrorCode::timeout,
+                       "no progress for " + format_duration(deadline / std::chrono::microseconds(1)),
+                       "it may lie on a dead mount: run `sharefs status`"));
+  return answer;
+}
+
+} // namespace sharefs::sys

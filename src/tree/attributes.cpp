@@ -1,0 +1,186 @@
+#include "tree/attributes.hpp"
+
+#include "base/text.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <fcntl.h>
+#include <string_view>
+#include <sys/sysmacros.h>
+#include <sys/xattr.h>
+
+namespace sharefs::tree {
+
+namespace {
+
+constexpr const char* k_acl = "system.posix_acl_access";
+constexpr const char* k_default_acl = "system.posix_acl_default";
+constexpr const char* k_capability = "security.capability";
+constexpr std::array<std::string_view, 2> k_overlay{"trusted.overlay.", "user.overlay."};
+
+bool is_unsupported(int error) {
+  return error == EOPNOTSUPP || error == ENOSYS;
+}
+
+bool is_copied(std::string_view name) {
+  return name.starts_with("user.") || name == k_acl || name == k_default_acl;
+}
+
+/// The name of a mark of overlayfs without its prefix; "" for what is none.
+std::string_view overlay_mark(std::string_view name) {
+  for (const auto prefix : k_overlay)
+    if (name.starts_with(prefix))
+      return name.substr(prefix.size());
+  return {};
+}
+
+/// At first with room for what there mostly is: over NFS each of these calls is a round trip. A value that grows
+/// between two calls is asked for again.
+template <class Ask> tl::expected<std::string, int> ask_all(const Ask& ask) {
+  std::string bytes(256, '\0');
+  for (;;) {
+    const ssize_t got = ask(bytes.data(), bytes.size());
+    if (got >= 0) {
+      bytes.resize(static_cast<std::size_t>(got));
+      return bytes;
+    }
+    const ssize_t size = errno == ERANGE ? ask(nullptr, 0) : -1;
+    if (size < 0)
+      return tl::make_unexpected(errno);
+    bytes.resize(static_cast<std::size_t>(std::max<ssize_t>(size, 1))); // 0 would ask for the size again
+  }
+}
+
+} // namespace
+
+bool Attributes::is_whiteout() const {
+  return std::ranges::any_of(overlay, [](const auto& one) { return one.first == "whiteout"; });
+}
+
+bool Attributes::is_opaque() const {
+  return std::ranges::any_of(overlay, [](const auto& one) { return one.first == "opaque" && one.second == "y"; });
+}
+
+bool Attributes::is_part() const {
+  return std::ranges::any_of(overlay,
+                             [](const auto& one) { return one.first == "redirect" || one.first == "metacopy"; });
+}
+
+bool has_capabilities(int fd) {
+  return ::fgetxattr(fd, k_capability, nullptr, 0) >= 0 || !is_unsupported(errno);
+}
+
+bool has_attributes(int fd) {
+  return ::flistxattr(fd, nullptr, 0) >= 0 || !is_unsupported(errno);
+}
+
+tl::expected<Attributes, int> read_attributes(int fd, bool layer) {
+  Attributes found;
+  const auto names = ask_all([fd](char* into, std::size_t size) { return ::flistxattr(fd, into, size); });
+  if (!names)
+    return is_unsupported(names.error()) ? tl::expected<Attributes, int>(found) : tl::make_unexpected(names.error());
+  for (const auto& name : split(*names, '\0')) {
+    found.capability = found.capability || name == k_capability;
+    const auto mark = layer ? overlay_mark(name) : std::string_view();
+    if (!is_copied(name) && mark.empty())
+      continue;
+    auto value = ask_all([&](char* into, std::size_t size) { return ::fgetxattr(fd, name.c_str(), into, size); });
+    if (value)
+      mark.empty() ? found.values.emplace_back(name, std::move(*value))
+                   : found.overlay.emplace_back(mark, std::move(*value));
+    else if (value.error() != ENODATA && !is_unsupported(value.error()))
+      return tl::make_unexpected(value.error());
+  }
+  return found;
+}
+
+bool has_default_acl(int directory) {
+  return ::fgetxattr(directory, k_default_acl, nullptr, 0) > 0;
+}
+
+mode_t mode_without_group(mode_t mode) {
+  const mode_t others = (mode & S_IRWXO) << 3U;
+  return (mode & ~static_cast<mode_t>(S_IRWXG | S_ISGID)) | (mode & S_IRWXG & others);
+}
+
+tl::expected<Given, int> give_attributes(int to, const struct stat& now, const struct stat& original,
+                                         const Attributes& attributes, bool inherited) {
+  Given given;
+  bool group = true;
+  const bool differs = now.st_uid != original.st_uid || now.st_gid != original.st_gid;
+  if (differs && ::fchown(to, original.st_uid, original.st_gid) != 0) {
+    if (errno != EPERM && errno != EINVAL && !is_unsupported(errno)) // a user namespace may not know the id
+      return tl::make_unexpected(errno);
+    given.owner = false;
+    group = now.st_gid == original.st_gid || ::fchown(to, static_cast<uid_t>(-1), original.st_gid) == 0;
+  }
+  bool has_acl = false;
+  for (const auto& [name, value] : attributes.values) {
+    const bool acl = name == k_acl || name == k_default_acl;
+    if (acl && !given.owner) { // it says what the owner and the group may do, who are others now
+      given.attributes = false;
+      continue;
+    }
+    if (::fsetxattr(to, name.c_str(), value.data(), value.size(), 0) == 0)
+      has_acl = has_acl || name == k_acl;
+    else if (is_unsupported(errno))
+      given.attributes = false;
+    else
+      return tl::make_unexpected(errno);
+  }
+  if (inherited && !has_acl)
+    ::fremovexattr(to, k_acl); // none is there, or none is known here
+  // An ACL's mask is the group's part of the mode: without the ACL it would be the group's.
+  const bool lost_acl =
+      std::ranges::any_of(attributes.values, [](const auto& one) { return one.first == k_acl; }) && !has_acl;
+  const mode_t mode = original.st_mode & 07777U;
+  const mode_t wanted = group && !lost_acl ? mode : mode_without_group(mode);
+  const bool cleared = differs && (wanted & (S_ISUID | S_ISGID)) != 0; // by chown(2)
+  if (((now.st_mode & 07777U) != wanted || cleared || inherited || has_acl) && ::fchmod(to, wanted) != 0)
+    return tl::make_unexpected(errno);
+  return given;
+}
+
+int give_times(int directory, const char* name, const struct stat& original) {
+  const std::array<timespec, 2> times{original.st_atim, original.st_mtim};
+  const int done = name == nullptr ? ::futimens(directory, times.data())
+                                   : ::utimensat(directory, name, times.data(), AT_SYMLINK_NOFOLLOW);
+  return done == 0 ? 0 : errno;
+}
+
+bool stat_now(int directory, const char* name, struct stat& status) {
+  struct statx now{};
+  constexpr int k_flags = AT_STATX_FORCE_SYNC | AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH | AT_NO_AUTOMOUNT;
+  if (::statx(directory, name, k_flags, STATX_BASIC_STATS, &now) != 0)
+    return false;
+  status = {};
+  status.st_dev = ::makedev(now.stx_dev_major, now.stx_dev_minor);
+  status.st_ino = now.stx_ino;
+  status.st_mode = now.stx_mode;
+  status.st_nlink = now.stx_nlink;
+  status.st_rdev = ::makedev(now.stx_rdev_major, now.stx_rdev_minor);
+  status.st_uid = now.stx_uid;
+  status.st_gid = now.stx_gid;
+  status.st_size = static_cast<off_t>(now.stx_size);
+  status.st_blocks = static_cast<blkcnt_t>(now.stx_blocks);
+  const auto time = [](const struct statx_timestamp& stamp) {
+    return timespec{static_cast<time_t>(stamp.tv_sec), static_cast<long>(stamp.tv_nsec)};
+  };
+  status.st_atim = time(now.stx_atime);
+  status.st_mtim = time(now.stx_mtime);
+  status.st_ctim = time(now.stx_ctime);
+  return true;
+}
+
+bool same_time(const struct stat& one, const struct stat& other) {
+  return one.st_mtim.tv_sec == other.st_mtim.tv_sec && one.st_mtim.tv_nsec == other.st_mtim.tv_nsec;
+}
+
+bool same_state(const struct stat& one, const struct stat& other) {
+  return one.st_dev == other.st_dev && one.st_ino == other.st_ino && one.st_mode == other.st_mode &&
+         one.st_size == other.st_size && same_time(one, other) && one.st_ctim.tv_sec == other.st_ctim.tv_sec &&
+         one.st_ctim.tv_nsec == other.st_ctim.tv_nsec;
+}
+
+} // namespace sharefs::tree

@@ -1,0 +1,145 @@
+#include "tree/content.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <xxhash.h>
+
+namespace sharefs::tree {
+
+namespace {
+
+constexpr std::uint64_t k_block = 1U << 20U;
+/// So much is written before it is sent to the disk, so that no fsync at the end takes minutes without a sign of life.
+constexpr std::uint64_t k_window = 16U << 20U;
+
+/// A buffer of each thread, never given back: there are few threads.
+std::vector<char>& buffer() {
+  thread_local std::vector<char> bytes(k_block);
+  return bytes;
+}
+
+Hash hash_of(XXH128_hash_t hash) {
+  return {hash.high64, hash.low64};
+}
+
+class Reader {
+ public:
+  Reader(Job& job, int from, int to) : m_job(job), m_from(from), m_to(to) { XXH3_128bits_reset(m_state.get()); }
+
+  Hashed read(const struct stat& status) {
+    const auto size = static_cast<std::uint64_t>(status.st_size);
+    const bool sparse = static_cast<std::uint64_t>(status.st_blocks) * 512U < size;
+    std::uint64_t at = 0;
+    while (at < size && m_error == 0 && !m_short) {
+      const auto [data, end] = sparse ? next_data(at, size) : std::pair(at, size);
+      zeros(data - at);
+      at = extent(data, end);
+    }
+    if (m_error == 0 && sparse && m_to >= 0 && ::ftruncate(m_to, static_cast<off_t>(at)) != 0)
+      set_error(true);
+    if (m_error != 0)
+      return tl::make_unexpected(ContentError{m_error, m_of_target});
+    return hash_of(XXH3_128bits_digest(m_state.get()));
+  }
+
+ private:
+  /// Where data begins and ends from `at` on; both `size` where only a hole is left.
+  [[nodiscard]] std::pair<std::uint64_t, std::uint64_t> next_data(std::uint64_t at, std::uint64_t size) const {
+    const off_t data = ::lseek(m_from, static_cast<off_t>(at), SEEK_DATA);
+    if (data < 0)
+      return errno == ENXIO ? std::pair(size, size) : std::pair(at, size);
+    const off_t hole = ::lseek(m_from, data, SEEK_HOLE);
+    const auto begin = std::min(static_cast<std::uint64_t>(data), size);
+    return {begin, hole < 0 ? size : std::clamp(static_cast<std::uint64_t>(hole), begin, size)};
+  }
+
+  void zeros(std::uint64_t count) {
+    static const std::vector<char> none(k_block);
+    for (; count > 0; count -= std::min(count, k_block)) {
+      XXH3_128bits_update(m_state.get(), none.data(), std::min(count, k_block));
+      m_job.pulse.add(k_steps);
+    }
+  }
+
+  /// How far it came.
+  std::uint64_t extent(std::uint64_t at, std::uint64_t end) {
+    auto& bytes = buffer();
+    while (at < end) {
+      const ssize_t count = ::pread(m_from, bytes.data(), std::min(end - at, k_block), static_cast<off_t>(at));
+      if (count < 0 && errno == EINTR)
+        continue;
+      if (count <= 0) {
+        m_short = count == 0;
+        if (count < 0)
+          set_error(false);
+        break;
+      }
+      const auto read = static_cast<std::size_t>(count);
+      XXH3_128bits_update(m_state.get(), bytes.data(), read);
+      m_job.pulse.add(k_steps);
+      if (m_to >= 0 && !write(bytes.data(), read, at))
+        break;
+      at += read;
+    }
+    return at;
+  }
+
+  bool write(const char* data, std::size_t size, std::uint64_t at) {
+    m_job.wait_for(size);
+    m_job.pulse.add(k_bytes, size);
+    for (std::size_t done = 0; done < size;) {
+      const ssize_t count = ::pwrite(m_to, data + done, size - done, static_cast<off_t>(at + done));
+      if (count < 0 && errno == EINTR)
+        continue;
+      if (count <= 0) {
+        errno = count == 0 ? EIO : errno;
+        set_error(true);
+        return false;
+      }
+      done += static_cast<std::size_t>(count);
+    }
+    if (at + size >= m_sent + k_window) {
+      // The window before is waited for, this one is on its way meanwhile. What fails is found by fsync.
+      ::sync_file_range(m_to, static_cast<off_t>(m_sent), static_cast<off_t>(at + size - m_sent),
+                        SYNC_FILE_RANGE_WRITE);
+      if (m_sent > 0) // 0 bytes would be all
+        ::sync_file_range(m_to, 0, static_cast<off_t>(m_sent), SYNC_FILE_RANGE_WAIT_BEFORE);
+      m_sent = at + size;
+    }
+    return true;
+  }
+
+  void set_error(bool of_target) {
+    m_error = errno;
+    m_of_target = of_target;
+  }
+
+  Job& m_job;
+  int m_from, m_to; ///< -1: only read
+  struct Free {
+    void operator()(XXH3_state_t* state) const { XXH3_freeState(state); }
+  };
+  std::unique_ptr<XXH3_state_t, Free> m_state{XXH3_createState()};
+  std::uint64_t m_sent = 0;
+  int m_error = 0;
+  bool m_of_target = false;
+  bool m_short = false;
+};
+
+} // namespace
+
+Hashed copy_content(Job& job, int from, const struct stat& status, int to) {
+  return Reader(job, from, to).read(status);
+}
+
+Hashed hash_content(Job& job, int file, const struct stat& status, bool from_disk) {
+  if (from_disk) // what is written already: pages that wait to be written stay
+    ::posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
+  return Reader(job, file, -1).read(status);
+}
+
+Hash hash_text(std::string_view text) {
+  return hash_of(XXH3_128bits(text.data(), text.size()));
+}
+
+} // namespace sharefs::tree

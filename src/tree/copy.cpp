@@ -1,0 +1,383 @@
+// copy(): the directories. Each is made before what is in it, and gets its mode and times after that.
+#include "base/path.hpp"
+#include "base/random.hpp"
+#include "base/text.hpp"
+#include "sys/fs/files.hpp"
+#include "tree/copier.hpp"
+#include "tree/fault_injection.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <set>
+#include <sys/file.h>
+#include <sys/xattr.h>
+
+namespace sharefs::tree {
+
+namespace {
+
+/// Threads that make files in one directory: the kernel lets one of them do so at a time, the others write, sync and
+/// read again meanwhile.
+constexpr std::size_t k_lanes = 4;
+constexpr std::size_t k_lanes_by_nfs = 16; ///< the server makes as many as come
+
+/// Can a file of the one get a name in the other? link(2) does not cross mounts, not even of one file system.
+bool on_one_mount(int one, int other) {
+  struct statx a{};
+  struct statx b{};
+  constexpr int k_flags = AT_EMPTY_PATH | AT_NO_AUTOMOUNT;
+  return ::statx(one, "", k_flags, STATX_MNT_ID, &a) == 0 && ::statx(other, "", k_flags, STATX_MNT_ID, &b) == 0 &&
+         a.stx_dev_major == b.stx_dev_major && a.stx_dev_minor == b.stx_dev_minor && a.stx_mnt_id == b.stx_mnt_id;
+}
+
+/// A copy that was finished once may be closed to its owner. If this fails, so does what is to be made in it.
+void make_usable(int directory) {
+  struct stat status{};
+  if (::fstat(directory, &status) == 0 && (status.st_mode & S_IRWXU) != S_IRWXU)
+    ::fchmod(directory, (status.st_mode & 07777U) | S_IRWXU);
+}
+
+void set_closed(Pair& pair, bool by_nfs) {
+  struct stat status{};
+  pair.closed = !pair.existed && ::fstat(pair.to.get(), &status) == 0 && (status.st_mode & (S_IRWXG | S_IRWXO)) == 0;
+  pair.made = status.st_mtim;
+  if (pair.closed && by_nfs) {
+    ::fremovexattr(pair.to.get(), "system.posix_acl_default"); // what files would inherit; finish() does the same
+    pair.handle = NfsTarget::handle_of(pair.to.get());
+  }
+}
+
+/// Is it the directory `wanted`, or below it?
+bool lies_in(int directory, const struct stat& wanted) {
+  struct stat last{};
+  struct stat status{};
+  sys::Fd here(::openat(directory, ".", O_PATH | O_DIRECTORY | O_CLOEXEC));
+  while (here && stat_now(here.get(), "", status)) {
+    if (status.st_dev == wanted.st_dev && status.st_ino == wanted.st_ino)
+      return true;
+    if (status.st_dev == last.st_dev && status.st_ino == last.st_ino)
+      return false; // the root
+    last = status;
+    here.reset(::openat(here.get(), "..", O_PATH | O_DIRECTORY | O_CLOEXEC));
+  }
+  return false;
+}
+
+} // namespace
+
+std::string Copier::source(const std::string& relative) const {
+  return join_path(m_from.path, relative);
+}
+
+std::string Copier::target(const std::string& relative) const {
+  return join_path(m_to.path, relative);
+}
+
+void Copier::count(std::uint64_t CopyReport::* what, std::uint64_t number) {
+  const std::lock_guard lock(m_mutex);
+  m_report.*what += number;
+}
+
+void Copier::count(const Given& given) {
+  const std::lock_guard lock(m_mutex);
+  m_report.without_owner += given.owner ? 0 : 1;
+  m_report.without_attributes += given.attributes ? 0 : 1;
+}
+
+void Copier::changed(const std::string& relative) {
+  m_job.failed({ErrorCode::conflict, source(relative) + ": changed while it was copied",
+                "see who writes there, then run the command again: it goes on from here", ""});
+}
+
+void Copier::refuse(const std::string& relative, const std::string& reason, const std::string& hint) {
+  m_job.failed({ErrorCode::unsupported, source(relative) + ": " + reason, hint, ""});
+}
+
+void Copier::refuse_rights(const std::string& relative) {
+  refuse(relative, "gives rights to who runs it (set-id bits or capabilities), and is not copied",
+         "take them away (`chmod ug-s`, `setcap -r`), or move it out of the tree");
+}
+
+void Copier::refuse_part(const std::string& relative) {
+  refuse(relative, "is only a part of what it stands for (redirect_dir or metacopy of overlayfs), and is not copied",
+         "mount the overlay with redirect_dir=nofollow,metacopy=off, and make the change again");
+}
+
+Result<CopyReport> Copier::run() {
+  prepare_process();
+  m_run = random_letters(12);
+  auto from = find_tree(m_from);
+  if (!from)
+    return fail(from.error());
+  auto to = find(m_to);
+  if (!to)
+    return fail(to.error());
+  if (to->walked.parent_missing)
+    return fail(errno_error(ENOENT, parent_path(m_to.path)));
+  sys::Fd above(::openat(to->walked.directory.get(), ".", O_PATH | O_DIRECTORY | O_CLOEXEC));
+  const auto top = start(std::move(*from), std::move(*to));
+  if (!top)
+    return fail(top.error());
+  struct stat made{};
+  if (::fstat(m_top, &made) != 0)
+    return fail(errno_error(errno, m_to.path));
+  m_report.device = made.st_dev;
+  m_report.inode = made.st_ino;
+  const int original = (*top)->fd.get();
+  m_job.crew.add([this, top = *top] { fill(top); });
+  m_job.work({original, m_top});
+  if (auto result = m_job.result(); !result)
+    return fail(result.error());
+  if (auto synced = sys::sync_directory(above.get(), m_to.path); !synced)
+    return fail(synced.error());
+  if (m_nfs && !m_nfs->works())
+    m_report.engine_reason += "; then its calls had no more answer, and the rest was copied through the mount";
+  return std::move(m_report);
+}
+
+Result<PairPointer> Copier::start(Found from, Found to) {
+  auto top = std::make_shared<Pair>(m_job.crew);
+  top->name = to.walked.name;
+  top->fd = std::move(from.fd);
+  if (!stat_now(top->fd.get(), "", top->status))
+    return fail(errno_error(errno, m_from.path));
+  m_attributes = !m_job.options.content_only && has_attributes(top->fd.get());
+  m_capabilities = has_capabilities(top->fd.get());
+  const int nearest = to.fd ? to.fd.get() : to.walked.directory.get();
+  if (m_job.options.link_files && !on_one_mount(top->fd.get(), nearest))
+    return fail(ErrorCode::failed,
+                m_to.path + ": is not on the mounted file system of " + m_from.path +
+                    ", and its files cannot be further names of the files there",
+                "choose a destination beside the original");
+  if (m_job.options.layer && !read_marks(*top))
+    return fail(m_job.result().error());
+  if (lies_in(nearest, top->status))
+    return fail(ErrorCode::failed, m_to.path + ": lies in what is to be copied", "choose another destination");
+  top->existed = static_cast<bool>(to.fd);
+  if (!top->existed && ::mkdirat(to.walked.directory.get(), top->name.c_str(), S_IRWXU) != 0)
+    return fail(errno_error(errno, m_to.path));
+  top->to = top->existed ? std::move(to.fd) : open_below(to.walked.directory.get(), top->name.c_str());
+  if (!top->to)
+    return fail(errno_error(errno, m_to.path));
+  m_top = top->to.get();
+  // Where the file system has no such lock for directories (NFS), two copies only disturb each other.
+  if (::flock(m_top, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    return fail(ErrorCode::busy, m_to.path + ": another copy is at work", "wait for it, or stop it");
+  std::vector<Name> there;
+  if (const int error = read_names(m_top, there); error != 0)
+    return fail(errno_error(error, m_to.path));
+  make_usable(m_top);
+  if (auto chosen = choose_engine(); !chosen) {
+    if (!top->existed)
+      ::unlinkat(to.walked.directory.get(), top->name.c_str(), AT_REMOVEDIR);
+    return fail(chosen.error());
+  }
+  top->existed = !there.empty();
+  set_closed(*top, m_nfs != nullptr);
+  top->inherited = true;
+  top->hands_on = has_default_acl(m_top);
+  return top;
+}
+
+void Copier::enter(const PairPointer& parent, const std::string& name) {
+  auto pair = std::make_shared<Pair>(m_job.crew);
+  pair->parent = parent;
+  pair->name = name;
+  pair->path = parent->below(name);
+  pair->depth = parent->depth + 1;
+  pair->fd = open_below(parent->fd.get(), name.c_str());
+  const bool there = pair->fd && stat_now(pair->fd.get(), "", pair->status);
+  if (!there && (errno == ELOOP || errno == ENOTDIR))
+    changed(pair->path);
+  else if (!there && errno != ENOENT) // if it has gone, the directory above has changed, which is seen there
+    m_job.failed(errno, source(pair->path));
+  pair->opaque = parent->opaque;
+  if (!there || !admits(pair->path, pair->status) || (m_job.options.layer && !read_marks(*pair)))
+    return leave(parent);
+  if (pair->depth >= k_deepest)
+    m_job.failed(ENAMETOOLONG, source(pair->path));
+  else if (open_copy(*pair, parent->to.get(), parent->hands_on)) {
+    {
+      const std::lock_guard lock(m_mutex);
+      parent->entered[name] = pair->status.st_ino;
+    }
+    return fill(pair);
+  }
+  leave(parent);
+}
+
+/// What overlayfs has noted of a directory of a layer. False: it cannot be copied.
+bool Copier::read_marks(Pair& pair) {
+  const auto attributes = read_attributes(pair.fd.get(), true);
+  if (!attributes)
+    m_job.failed(attributes.error(), source(pair.path));
+  else if (attributes->is_part())
+    refuse_part(pair.path);
+  else
+    pair.opaque = pair.opaque || attributes->is_opaque();
+  return attributes && !attributes->is_part();
+}
+
+bool Copier::was_entered(const Pair& pair, const std::string& name) {
+  struct stat status{};
+  const std::lock_guard lock(m_mutex);
+  const auto found = pair.entered.find(name);
+  return found != pair.entered.end() && stat_now(pair.fd.get(), name.c_str(), status) && status.st_ino == found->second;
+}
+
+/// The directory that takes the copies: made, or as an earlier run has left it.
+bool Copier::open_copy(Pair& pair, int parent, bool parent_hands_on) {
+  may_be_killed();
+  pair.existed = ::mkdirat(parent, pair.name.c_str(), S_IRWXU) != 0;
+  if (pair.existed && errno != EEXIST) {
+    m_job.failed(errno, target(pair.path));
+    return false;
+  }
+  pair.to = open_below(parent, pair.name.c_str());
+  if (!pair.to && (errno == ELOOP || errno == ENOTDIR) && replaces() && ::unlinkat(parent, pair.name.c_str(), 0) == 0 &&
+      ::mkdirat(parent, pair.name.c_str(), S_IRWXU) == 0) {
+    pair.existed = false;
+    pair.to = open_below(parent, pair.name.c_str());
+  }
+  if (!pair.to) {
+    if (errno == ELOOP || errno == ENOTDIR)
+      m_job.failed({ErrorCode::conflict, target(pair.path) + ": expected a directory, found something else",
+                    "move it away, then run the command again", ""});
+    else
+      m_job.failed(errno, target(pair.path));
+    return false;
+  }
+  make_usable(pair.to.get());
+  set_closed(pair, m_nfs != nullptr);
+  pair.inherited = pair.existed || parent_hands_on;
+  pair.hands_on = pair.inherited && has_default_acl(pair.to.get());
+  return true;
+}
+
+/// Tasks for all that lies in it.
+void Copier::fill(const PairPointer& pair) {
+  std::vector<Name> names;
+  if (const int error = read_names(pair->fd.get(), names); error != 0) {
+    m_job.failed(error, source(pair->path));
+    return leave(pair);
+  }
+  m_job.pulse.add(k_steps);
+  if (pair->existed || pair->again)
+    clean(*pair, names);
+  std::vector<Name> others;
+  for (auto& name : names) {
+    if (name.type != DT_DIR) {
+      others.push_back(std::move(name));
+      continue;
+    }
+    if (pair->again && was_entered(*pair, name.name))
+      continue;
+    ++pair->open;
+    m_job.crew.add_opening([this, pair, name = name.name] { enter(pair, name); });
+  }
+  const auto most = pair->handle.empty() ? k_lanes : k_lanes_by_nfs;
+  const auto lanes = std::min(most, (others.size() + k_lanes - 1) / k_lanes);
+  const auto files = std::make_shared<Files>(std::move(others));
+  for (std::size_t i = 0; i < lanes; ++i) {
+    ++pair->open;
+    m_job.crew.add([this, pair, files] { lane(pair, files); });
+  }
+  leave(pair);
+}
+
+/// What a copy that was cut off has not finished goes; what else the original does not have is said, or goes as well
+/// (below a layer it stays).
+void Copier::clean(const Pair& pair, const std::vector<Name>& wanted) {
+  std::vector<Name> found;
+  struct stat now{};
+  if (!pair.handle.empty()) // or this host would remember the names that it had before ours
+    stat_now(pair.to.get(), "", now);
+  if (const int error = read_names(pair.to.get(), found); error != 0)
+    return m_job.failed(error, target(pair.path));
+  std::set<std::string_view> names;
+  for (const auto& name : wanted)
+    names.insert(name.name);
+  for (const auto& name : found) {
+    if (names.contains(name.name))
+      continue;
+    const bool temporary = is_temporary(name.name);
+    if (temporary || pair.opaque || m_job.options.remove_others)
+      remove_below(pair.to.get(), name, pair.below(name.name));
+    if (pair.opaque && !temporary)
+      count(&CopyReport::removed);
+    else if (!temporary && !replaces())
+      m_job.failed({ErrorCode::conflict, target(pair.below(name.name)) + ": is not in " + source(pair.path),
+                    "move it away, then run the command again", ""});
+  }
+}
+
+void Copier::remove_below(int directory, const Name& name, const std::string& path) {
+  m_job.pulse.add(k_steps);
+  if (name.type == DT_DIR) {
+    std::vector<Name> names;
+    const auto inside = open_below(directory, name.name.c_str());
+    if (const int error = inside ? read_names(inside.get(), names) : errno; error != 0)
+      return m_job.failed(error, target(path));
+    for (const auto& one : names)
+      remove_below(inside.get(), one, path + "/" + one.name);
+  }
+  if (::unlinkat(directory, name.name.c_str(), name.type == DT_DIR ? AT_REMOVEDIR : 0) != 0 && errno != ENOENT)
+    m_job.failed(errno, target(path));
+}
+
+/// A part of `pair` is done; with the last one it is finished, and is a part of what is above it.
+void Copier::leave(PairPointer pair) {
+  while (pair && --pair->open == 0 && finish(pair))
+    pair = std::static_pointer_cast<Pair>(pair->parent);
+}
+
+/// False: its names have changed, and are gone through once more.
+bool Copier::finish(const PairPointer& pair) {
+  struct stat now{};
+  if (!stat_now(pair->fd.get(), "", now)) {
+    m_job.failed(errno, source(pair->path));
+    return true;
+  }
+  if (!same_state(now, pair->status)) {
+    if (pair->again) {
+      changed(pair->path);
+      return true;
+    }
+    pair->again = true;
+    pair->status = now;
+    pair->open = 1;
+    m_job.crew.add([this, pair] { fill(pair); });
+    return false;
+  }
+  may_be_killed();
+  const auto attributes =
+      m_attributes ? read_attributes(pair->fd.get(), m_job.options.layer) : tl::expected<Attributes, int>();
+  count(&CopyReport::directories);
+  if (m_job.options.content_only) {
+    if (::fsync(pair->to.get()) != 0)
+      m_job.failed(errno, target(pair->path));
+    return true;
+  }
+  struct stat made{};
+  if (!attributes || ::fstat(pair->to.get(), &made) != 0) {
+    m_job.failed(attributes ? errno : attributes.error(), source(pair->path));
+    return true;
+  }
+  if (pair->inherited && pair->hands_on)
+    ::fremovexattr(pair->to.get(), "system.posix_acl_default"); // the original's comes next
+  const auto given = give_attributes(pair->to.get(), made, wanted(pair->status), *attributes, pair->inherited);
+  if (given)
+    count(*given);
+  int error = given ? give_times(pair->to.get(), nullptr, pair->status) : given.error();
+  if (error == 0 && ::fsync(pair->to.get()) != 0)
+    error = errno;
+  if (error != 0)
+    m_job.failed(error, target(pair->path));
+  return true;
+}
+
+Result<CopyReport> copy_here(const Place& from, const Place& to, const Options& options, const sys::Pulse& pulse) {
+  return Copier(from, to, options, pulse).run();
+}
+
+} // namespace sharefs::tree

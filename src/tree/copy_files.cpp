@@ -1,0 +1,360 @@
+// copy(): files. Some are written first and synced then, so that a disk has more than one to do. Over NFS each call
+// that makes or changes a name or an attribute is a round trip: there are no more of them than needed.
+#include "base/path.hpp"
+#include "tree/copier.hpp"
+#include "tree/fault_injection.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <fmt/format.h>
+
+namespace sharefs::tree {
+
+namespace {
+
+constexpr std::string_view k_temporary = ".sharefs-copy-";
+constexpr std::size_t k_run_length = 12;
+constexpr std::size_t k_most_changed = 20;
+constexpr std::size_t k_names_by_nfs = 16; ///< in one go: files that are written by calls hold no descriptor
+
+std::string kind_of(const struct stat& status) {
+  return S_ISFIFO(status.st_mode) ? "a FIFO" : S_ISSOCK(status.st_mode) ? "a socket" : "a device";
+}
+
+} // namespace
+
+bool has_set_id(const struct stat& status) {
+  return S_ISREG(status.st_mode) && (status.st_mode & (S_ISUID | S_ISGID)) != 0;
+}
+
+/// .sharefs-copy-, 12 letters of the run, -, a number
+bool is_temporary(const std::string& name) {
+  const auto rest = std::string_view(name).substr(std::min(name.size(), k_temporary.size()));
+  return name.starts_with(k_temporary) && rest.size() > k_run_length + 1 && rest[k_run_length] == '-' &&
+         rest.find_first_not_of("0123456789", k_run_length + 1) == std::string_view::npos;
+}
+
+std::string Copier::temporary_name() {
+  return fmt::format("{}{}-{}", k_temporary, m_run, m_temporaries++);
+}
+
+bool Copier::admits(const std::string& path, const struct stat& status) {
+  if (!m_job.options.admit)
+    return true;
+  const auto answer = m_job.options.admit(path, status);
+  if (!answer)
+    m_job.failed(answer.error());
+  return answer && *answer;
+}
+
+void Copier::lane(const PairPointer& pair, const std::shared_ptr<Files>& files) {
+  const auto count = m_nfs ? k_names_by_nfs : m_job.at_once();
+  const auto begin = files->next.fetch_add(count);
+  if (begin >= files->names.size())
+    return leave(pair);
+  const auto first = files->names.begin() + static_cast<std::ptrdiff_t>(begin);
+  const auto last = files->names.begin() + static_cast<std::ptrdiff_t>(std::min(begin + count, files->names.size()));
+  copy_all(*pair, {first, last}, false, true);
+  m_job.crew.add([this, pair, files] { lane(pair, files); });
+}
+
+void Copier::copy_all(const Pair& pair, std::span<const Name> names, bool last_try, bool may_nfs) {
+  std::vector<File> files;
+  std::vector<std::string> further; // names of files that have several, and are copied by one of the others
+  for (const auto& name : names) {
+    if (name.type == DT_LNK) {
+      copy_link(pair, name.name);
+    } else if (m_job.options.link_files && name.type == DT_REG && link_file(pair, name.name)) {
+      m_job.pulse.add(k_files);
+    } else if (auto file = begin(pair, name, true, may_nfs)) {
+      if (file->made.empty())
+        further.push_back(file->name);
+      else
+        files.push_back(std::move(*file));
+      if (!has_room(files))
+        end_all(pair, files, last_try);
+    }
+  }
+  end_all(pair, files, last_try);
+  // Only now, when this thread copies none that another one may wait for.
+  for (const auto& name : further)
+    add_name(pair, name);
+}
+
+/// Finishes what was begun; `files` is empty then.
+void Copier::end_all(const Pair& pair, std::vector<File>& files, bool last_try) {
+  const auto by_threads = m_nfs ? write_by_nfs(pair, files, last_try) : std::vector<Name>();
+  std::vector<Name> again;
+  for (auto& file : files) {
+    if (file.remote)
+      continue;
+    may_be_killed();
+    if (::fsync(file.to.get()) != 0)
+      file.error_number = errno;
+    m_job.pulse.add(k_steps);
+  }
+  for (auto& file : files)
+    if (!end(pair, file, last_try))
+      again.push_back({file.name, DT_REG});
+  files.clear();
+  if (!again.empty())
+    copy_all(pair, again, true, true);
+  if (!by_threads.empty())
+    copy_all(pair, by_threads, last_try, false);
+}
+
+/// The file as File::made, written but not synced; without one: another name of a file that is copied by
+/// somebody else. Nothing: there is no more to do, or it has failed.
+std::optional<Copier::File> Copier::begin(const Pair& pair, const Name& name, bool may_link, bool may_nfs) {
+  const auto path = pair.below(name.name);
+  File file;
+  file.name = name.name;
+  if (name.type != DT_REG) { // never opened
+    if (!stat_now(pair.fd.get(), name.name.c_str(), file.status))
+      changed(path);
+    else if (!admits(path, file.status))
+      return std::nullopt;
+    else if (m_job.options.layer && S_ISCHR(file.status.st_mode) && file.status.st_rdev == 0)
+      take_away(pair, name.name);
+    else
+      refuse(path, "is " + kind_of(file.status) + ", which is not copied", "move it out of the tree");
+    return std::nullopt;
+  }
+  file.from = open_below(pair.fd.get(), name.name.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY);
+  if (!file.from && errno == ENOENT) // the directory has changed, which is seen there
+    return std::nullopt;
+  const int error = file.from ? 0 : errno;
+  // What open(2) has asked the server for; end() asks it again.
+  if (error == ELOOP || error == ENXIO ||
+      (error == 0 && (::fstat(file.from.get(), &file.status) != 0 || !S_ISREG(file.status.st_mode)))) {
+    changed(path);
+    return std::nullopt;
+  }
+  if (error != 0) {
+    m_job.failed(error, source(path));
+    return std::nullopt;
+  }
+  if (!admits(path, file.status))
+    return std::nullopt;
+  const auto attributes =
+      m_attributes ? read_attributes(file.from.get(), m_job.options.layer) : tl::expected<Attributes, int>();
+  if (!attributes) {
+    m_job.failed(attributes.error(), source(path));
+    return std::nullopt;
+  }
+  if (attributes->is_part() || (attributes->is_whiteout() && file.status.st_size == 0)) {
+    attributes->is_part() ? refuse_part(path) : take_away(pair, name.name);
+    return std::nullopt;
+  }
+  if (!m_job.options.content_only && (has_set_id(file.status) || attributes->capability)) {
+    refuse_rights(path);
+    return std::nullopt;
+  }
+  if (file.status.st_nlink > 1 && may_link) {
+    const Inode inode{file.status.st_dev, file.status.st_ino};
+    if (!claim(inode, path, file.status))
+      return file;
+    file.claimed = inode;
+  }
+  const bool kept = is_kept(pair, file, *attributes);
+  if (!kept && write(pair, file, *attributes, may_nfs))
+    return file;
+  settle(file.claimed, kept ? State::done : State::failed);
+  return std::nullopt;
+}
+
+/// May a file have its own name before it is finished? Where nobody else sees it, and the next run sees that it is not:
+/// it gets its original's time last, which is older than any that it may have until then.
+bool Copier::in_place(const Pair& pair, const struct stat& original) const {
+  const auto& made = pair.made;
+  const auto& time = original.st_mtim;
+  return pair.closed && !pair.again && !m_job.options.content_only && !m_job.options.layer &&
+         (made.tv_sec > time.tv_sec || (made.tv_sec == time.tv_sec && made.tv_nsec > time.tv_nsec));
+}
+
+/// Makes the empty file; `status` is of it. 0 or errno.
+int Copier::make(const Pair& pair, File& file, mode_t mode, struct stat& status) {
+  const int flags =
+      (m_job.options.verify ? O_RDWR : O_WRONLY) | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+  may_be_killed();
+  if (in_place(pair, file.status)) { // over NFS O_EXCL would be one more round trip
+    file.to.reset(::openat(pair.to.get(), file.name.c_str(), flags, mode));
+    if (file.to && ::fstat(file.to.get(), &status) == 0 && S_ISREG(status.st_mode) && status.st_nlink == 1 &&
+        status.st_size == 0) {
+      file.made = file.name;
+      return 0;
+    } // else the owner has put something there
+  }
+  const auto name = temporary_name();
+  file.to.reset(::openat(pair.to.get(), name.c_str(), flags | O_EXCL, mode));
+  if (!file.to)
+    return errno;
+  file.made = name;
+  return ::fstat(file.to.get(), &status) == 0 ? 0 : errno;
+}
+
+bool Copier::write(const Pair& pair, File& file, const Attributes& attributes, bool may_nfs) {
+  const auto path = pair.below(file.name);
+  const auto give_up = [&](int error, bool of_target) {
+    m_job.failed(error, of_target ? target(path) : source(path));
+    if (!file.made.empty())
+      ::unlinkat(pair.to.get(), file.made.c_str(), 0);
+    return false;
+  };
+  // For all others only when it belongs to whom it should, and has its ACL; or where they do not come.
+  const bool content_only = m_job.options.content_only;
+  const bool ours = file.status.st_uid == m_uid && file.status.st_gid == m_gid;
+  const bool wide = !content_only && (ours || pair.closed) && !pair.hands_on && attributes.values.empty();
+  struct stat made{};
+  const auto mode = wide ? wanted(file.status).st_mode & 0777U : S_IRUSR | S_IWUSR;
+  if (may_nfs && wide && (mode & S_IRUSR) != 0 && goes_by_nfs(pair, file)) {
+    const int error = read_whole(file, mode);
+    return error == 0 || give_up(error, false);
+  }
+  if (const int error = make(pair, file, mode, made); error != 0)
+    return give_up(error, true);
+  if (!content_only) {
+    const auto given = give_attributes(file.to.get(), made, wanted(file.status), attributes, pair.hands_on);
+    if (!given)
+      return give_up(given.error(), true);
+    count(*given);
+  }
+  may_be_killed();
+  const auto hash = copy_content(m_job, file.from.get(), file.status, file.to.get());
+  if (!hash)
+    return give_up(hash.error().error_number, hash.error().of_target);
+  file.hash = *hash;
+  file.from.reset();
+  return true;
+}
+
+/// Is the original as it was when it was read? If not, the copy is dropped.
+Copier::Original Copier::check_original(const Pair& pair, File& file, bool last_try) {
+  const auto path = pair.below(file.name);
+  struct stat now{};
+  const bool there = stat_now(pair.fd.get(), file.name.c_str(), now);
+  if (there && m_job.options.link_files && now.st_nlink != file.status.st_nlink)
+    now.st_ctim = file.status.st_ctim; // it may have got names by this copy
+  if (there && same_state(now, file.status))
+    return Original::same;
+  const int error = errno;
+  ::unlinkat(pair.to.get(), file.made.c_str(), 0);
+  const bool same_file = !file.claimed || Inode{now.st_dev, now.st_ino} == *file.claimed;
+  if (there && !last_try && S_ISREG(now.st_mode)) {
+    if (!same_file) // other names still are of the old one
+      settle(file.claimed, State::failed);
+    const std::lock_guard lock(m_mutex);
+    if (m_report.copied_again.size() < k_most_changed)
+      m_report.copied_again.push_back(path);
+    return Original::again;
+  }
+  if (there || error != ENOENT) // gone: the directory has changed, which is seen there
+    changed(path);
+  settle(file.claimed, State::failed);
+  return Original::failed;
+}
+
+/// False: it changed while it was copied, and is to be copied once more.
+bool Copier::end(const Pair& pair, File& file, bool last_try) {
+  const auto path = pair.below(file.name);
+  const auto give_up = [&](int error) { // 0: it is another one
+    ::unlinkat(pair.to.get(), file.made.c_str(), 0);
+    if (error != 0)
+      m_job.failed(error, target(path));
+    else
+      m_job.failed({ErrorCode::failed, target(path) + ": the copy reads other than it was written",
+                    "look at the disk and the server: `dmesg`", ""});
+    settle(file.claimed, State::failed);
+    return true;
+  };
+  if (file.error_number != 0)
+    return give_up(file.error_number);
+  const auto original = file.original ? *file.original : check_original(pair, file, last_try);
+  if (original != Original::same)
+    return original == Original::failed;
+  may_be_killed();
+  const bool has_times = m_job.options.content_only || (file.remote && is_as_wanted(file));
+  if (file.remote && (m_job.options.verify || !has_times))
+    if (const int error = open_remote(pair, file); error != 0) {
+      if (error == EEXIST) // not ours
+        file.made.clear();
+      return give_up(error);
+    }
+  if (m_job.options.verify) {
+    const auto read = hash_content(m_job, file.to.get(), file.status, true);
+    if (!read)
+      return give_up(read.error().error_number);
+    if (*read != file.hash)
+      return give_up(0);
+  }
+  may_be_killed();
+  if (const int error = has_times ? 0 : give_times(file.to.get(), nullptr, file.status); error != 0)
+    return give_up(error);
+  struct stat made{};
+  if (!file.to)
+    made = file.remote->attributes;
+  if ((file.to && ::fstat(file.to.get(), &made) != 0) || made.st_size != file.status.st_size)
+    return give_up(0);
+  may_be_killed();
+  if (put(pair, file.made, file.name)) {
+    count(&CopyReport::files);
+    count(&CopyReport::bytes, static_cast<std::uint64_t>(file.status.st_size));
+    count(&CopyReport::by_nfs, file.remote ? 1 : 0);
+    m_job.pulse.add(k_files);
+    settle(file.claimed, State::done);
+  } else {
+    settle(file.claimed, State::failed);
+  }
+  may_be_killed();
+  return true;
+}
+
+bool Copier::put(const Pair& pair, const std::string& made, const std::string& name) {
+  const auto path = pair.below(name);
+  if (made == name || ::renameat(pair.to.get(), made.c_str(), pair.to.get(), name.c_str()) == 0)
+    return true;
+  if (errno == EISDIR && replaces()) {
+    remove_below(pair.to.get(), {name, DT_DIR}, path);
+    if (::renameat(pair.to.get(), made.c_str(), pair.to.get(), name.c_str()) == 0)
+      return true;
+  }
+  const int error = errno;
+  ::unlinkat(pair.to.get(), made.c_str(), 0);
+  m_job.failed(error, target(path));
+  return false;
+}
+
+/// Finished by an earlier run: only what was written, synced and compared has this name. Its size, time and mode say
+/// that the original is the same since, and its content does, where that is asked for. Below a layer lies what others
+/// made, which may have further names elsewhere: nothing of it is changed in place.
+bool Copier::is_kept(const Pair& pair, const File& file, const Attributes& attributes) {
+  struct stat there{};
+  if (m_job.options.content_only || m_job.options.layer || (!pair.existed && !pair.again) ||
+      ::fstatat(pair.to.get(), file.name.c_str(), &there, AT_SYMLINK_NOFOLLOW) != 0)
+    return false;
+  const auto mode = wanted(file.status).st_mode;
+  const bool is_original = there.st_dev == file.status.st_dev && there.st_ino == file.status.st_ino;
+  if (is_original || !S_ISREG(there.st_mode) || there.st_size != file.status.st_size ||
+      !same_time(there, file.status) || (there.st_mode != mode && there.st_mode != mode_without_group(mode)))
+    return false;
+  const auto fd = open_below(pair.to.get(), file.name.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY);
+  if (!fd || ::fstat(fd.get(), &there) != 0 || !S_ISREG(there.st_mode))
+    return false;
+  if (m_job.options.verify) {
+    const auto one = hash_content(m_job, file.from.get(), file.status, false);
+    const auto other = hash_content(m_job, fd.get(), there, true);
+    if (!one || !other || *one != *other)
+      return false;
+  }
+  const bool complete =
+      there.st_uid == file.status.st_uid && there.st_gid == file.status.st_gid && there.st_mode == mode;
+  if ((!complete || !attributes.values.empty()) &&
+      !give_attributes(fd.get(), there, wanted(file.status), attributes, pair.hands_on))
+    return false;
+  count(&CopyReport::kept);
+  m_job.pulse.add(k_files);
+  m_job.pulse.add(k_bytes, static_cast<std::uint64_t>(file.status.st_size));
+  return true;
+}
+
+} // namespace sharefs::tree

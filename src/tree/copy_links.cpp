@@ -1,0 +1,204 @@
+// copy(): symbolic links, further names of files, and names that a layer takes away.
+#include "base/path.hpp"
+#include "tree/copier.hpp"
+#include "tree/fault_injection.hpp"
+
+#include <array>
+#include <cerrno>
+#include <climits>
+
+namespace sharefs::tree {
+
+namespace {
+
+std::optional<std::string> link_text(int directory, const char* name) {
+  std::array<char, PATH_MAX> text{};
+  const ssize_t size = ::readlinkat(directory, name, text.data(), text.size());
+  return size < 0 ? std::nullopt : std::optional(std::string(text.data(), static_cast<std::size_t>(size)));
+}
+
+} // namespace
+
+bool Copier::claim(const Inode& inode, const std::string& path, const struct stat& status) {
+  const std::lock_guard lock(m_mutex);
+  auto& mine = m_claims.try_emplace(inode, Claim{path, status}).first->second;
+  if (mine.path != path || mine.state != State::working)
+    return false;
+  mine.status = status; // which may be the second try
+  return true;
+}
+
+void Copier::settle(const std::optional<Inode>& inode, State state) {
+  if (!inode)
+    return;
+  const std::lock_guard lock(m_mutex);
+  m_claims[*inode].state = state;
+  m_settled.notify_all();
+}
+
+/// What is there goes, a whole directory too.
+void Copier::take_away(const Pair& pair, const std::string& name) {
+  struct stat there{};
+  if (::fstatat(pair.to.get(), name.c_str(), &there, AT_SYMLINK_NOFOLLOW) != 0) {
+    if (errno != ENOENT)
+      m_job.failed(errno, target(pair.below(name)));
+    return;
+  }
+  may_be_killed();
+  remove_below(pair.to.get(), {name, static_cast<unsigned char>(IFTODT(there.st_mode))}, pair.below(name));
+  count(&CopyReport::removed);
+}
+
+/// The copy's name for the original itself. False: a copy of it is needed.
+bool Copier::link_file(const Pair& pair, const std::string& name) {
+  const auto path = pair.below(name);
+  struct stat status{};
+  if (::fstatat(pair.fd.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(status.st_mode))
+    return false; // which is noticed there
+  if (!admits(path, status))
+    return true;
+  const auto copies = m_job.options.copy_instead ? m_job.options.copy_instead(path, status) : Result<bool>(false);
+  if (!copies)
+    m_job.failed(copies.error());
+  if (!copies || *copies)
+    return !copies;
+  const auto fd =
+      m_capabilities ? open_below(pair.fd.get(), name.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY) : sys::Fd();
+  const auto attributes = fd ? read_attributes(fd.get()) : tl::expected<Attributes, int>();
+  if ((m_capabilities && !fd) || !attributes)
+    return false;
+  if (has_set_id(status) || attributes->capability) {
+    refuse_rights(path);
+    return true;
+  }
+  const auto link = [&](const std::string& as) {
+    may_be_killed();
+    return ::linkat(pair.fd.get(), name.c_str(), pair.to.get(), as.c_str(), 0) == 0;
+  };
+  const auto is_linked = [&](const std::string& as) { // and nobody has exchanged it
+    struct stat there{};
+    return ::fstatat(pair.to.get(), as.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 && there.st_dev == status.st_dev &&
+           there.st_ino == status.st_ino && there.st_mode == status.st_mode && there.st_size == status.st_size &&
+           same_time(there, status);
+  };
+  // A link is whole from the beginning, so it has its name at once where nothing else has.
+  std::string made = name;
+  bool done = link(made);
+  if (!done && errno == EEXIST) {
+    if (is_linked(name)) {
+      count(&CopyReport::kept);
+      return true;
+    }
+    made = temporary_name();
+    done = link(made);
+  }
+  if (!done && errno == EMLINK)
+    return false;
+  if (!done && errno == EXDEV)
+    refuse(path, "lies on another file system than its copy, of which it cannot be a further name",
+           "move it out of the tree");
+  else if (!done && errno != ENOENT) // the directory has changed, which is seen there
+    m_job.failed(errno, target(path));
+  if (!done)
+    return true;
+  if (!is_linked(made)) {
+    ::unlinkat(pair.to.get(), made.c_str(), 0);
+    changed(path);
+  } else if (made == name || put(pair, made, name)) {
+    count(&CopyReport::linked);
+  }
+  return true;
+}
+
+void Copier::copy_link(const Pair& pair, const std::string& name) {
+  const auto path = pair.below(name);
+  struct stat status{};
+  struct stat there{};
+  const auto text = link_text(pair.fd.get(), name.c_str());
+  if (!text || !stat_now(pair.fd.get(), name.c_str(), status) || !S_ISLNK(status.st_mode)) {
+    if (errno != ENOENT)
+      changed(path);
+    return;
+  }
+  if (!admits(path, status))
+    return;
+  m_job.pulse.add(k_files);
+  if ((pair.existed || pair.again) && link_text(pair.to.get(), name.c_str()) == text &&
+      ::fstatat(pair.to.get(), name.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 && same_time(there, status))
+    return count(&CopyReport::kept);
+  const auto link = [&](const std::string& as) { return ::symlinkat(text->c_str(), pair.to.get(), as.c_str()) == 0; };
+  auto made = in_place(pair, status) ? name : temporary_name();
+  may_be_killed();
+  bool done = link(made);
+  if (!done && errno == EEXIST) // the owner has put something there
+    done = link(made = temporary_name());
+  if (!done)
+    return m_job.failed(errno, target(path));
+  if (!m_job.options.content_only && !m_job.options.own && (status.st_uid != m_uid || status.st_gid != m_gid) &&
+      ::fchownat(pair.to.get(), made.c_str(), status.st_uid, status.st_gid, AT_SYMLINK_NOFOLLOW) != 0)
+    count(Given{.owner = false});
+  if (const int error = m_job.options.content_only ? 0 : give_times(pair.to.get(), made.c_str(), status);
+      error != 0 && error != EOPNOTSUPP)
+    m_job.failed(error, target(path));
+  may_be_killed();
+  if (put(pair, made, name))
+    count(&CopyReport::links);
+}
+
+/// One more name of a file that is copied under another one.
+void Copier::add_name(const Pair& pair, const std::string& name) {
+  const auto path = pair.below(name);
+  struct stat status{};
+  std::string first;
+  {
+    if (!stat_now(pair.fd.get(), name.c_str(), status))
+      return changed(path);
+    const Inode inode{status.st_dev, status.st_ino};
+    std::unique_lock lock(m_mutex);
+    auto found = m_claims.find(inode);
+    m_settled.wait(lock, [&] {
+      found = m_claims.find(inode);
+      return found == m_claims.end() || found->second.state != State::working;
+    });
+    // The number of a file that has gone is given to the next one.
+    if (found != m_claims.end() && found->second.state == State::done &&
+        found->second.status.st_size == status.st_size && same_time(found->second.status, status))
+      first = found->second.path;
+  }
+  struct stat original{};
+  struct stat there{};
+  const auto above = first.find('/') == std::string::npos ? std::string(".") : first.substr(0, first.rfind('/'));
+  const auto base = first.substr(first.rfind('/') + 1); // npos + 1 is 0
+  const auto directory = first.empty() ? sys::Fd() : open_below(m_top, above.c_str());
+  const bool there_is_one = directory && ::fstatat(directory.get(), base.c_str(), &original, AT_SYMLINK_NOFOLLOW) == 0;
+  if (there_is_one && ::fstatat(pair.to.get(), name.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+      there.st_dev == original.st_dev && there.st_ino == original.st_ino) {
+    m_job.pulse.add(k_files);
+    if (first != path)
+      count(&CopyReport::kept);
+    return;
+  }
+  const auto link = [&](const std::string& as) {
+    return ::linkat(directory.get(), base.c_str(), pair.to.get(), as.c_str(), 0) == 0;
+  };
+  auto made = pair.closed ? name : temporary_name(); // it is whole from the beginning
+  may_be_killed();
+  if (there_is_one && (link(made) || (errno == EEXIST && link(made = temporary_name())))) {
+    if (put(pair, made, name)) {
+      count(&CopyReport::hard_links);
+      m_job.pulse.add(k_files);
+    }
+    return;
+  }
+  // The file system has none, or no more for this file; or the first was not copied after all: then each tells why.
+  if (there_is_one && errno != EPERM && errno != EOPNOTSUPP && errno != EMLINK)
+    return m_job.failed(errno, target(path));
+  auto file = begin(pair, {name, DT_REG}, false, false);
+  if (!file)
+    return;
+  if (::fsync(file->to.get()) != 0)
+    return m_job.failed(errno, target(path));
+  end(pair, *file, true);
+}
+
+} // namespace sharefs::tree

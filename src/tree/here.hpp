@@ -1,0 +1,59 @@
+#pragma once
+// The functions of tree.hpp for those who are in a child of their own already (watched, sys::call_while): the same
+// work, in this process, which has to do nothing else meanwhile.
+#include "sys/process/pulse.hpp"
+#include "tree/tree.hpp"
+
+#include <sys/stat.h>
+
+namespace sharefs::tree {
+
+/// What a sys::Pulse counts of a tree.
+enum Counted : std::size_t { k_files, k_bytes, k_steps };
+
+Result<CopyReport> copy_here(const Place& from, const Place& to, const Options& options, const sys::Pulse& pulse);
+Result<std::vector<HashedFile>> hash_here(const Place& place, const Options& options, const sys::Pulse& pulse);
+Result<std::vector<Difference>> compare_here(const Place& original, const Place& copy, const Options& options,
+                                             const sys::Pulse& pulse);
+Result<RemoveReport> remove_here(const Place& place, const Options& options, const sys::Pulse& pulse);
+Result<std::uint64_t> set_modes_here(const Place& place, const Modes& modes, const Options& options,
+                                     const sys::Pulse& pulse);
+Result<Measured> measure_here(const Place& place, const Options& options, const sys::Pulse& pulse);
+
+inline constexpr std::chrono::milliseconds k_report_interval{100};
+
+/// `work(pulse)` in a child that is given up when it makes no progress, or at Ctrl-C; `path` is named then. The
+/// functions of tree.hpp are no more than that.
+template <class Work>
+auto watched(const std::string& path, const Options& options, const OnProgress& progress, const Work& work,
+             std::span<const int> kept = {}) {
+  using Answer = std::invoke_result_t<Work, const sys::Pulse&>;
+  auto pulse = sys::Pulse::make();
+  if (!pulse)
+    return Answer(fail(pulse.error()));
+  const auto begin = sys::Clock::now();
+  auto next = begin;
+  const auto report = [&] {
+    next = sys::Clock::now() + k_report_interval;
+    progress({pulse->get(k_files), pulse->get(k_bytes), options.total_files, options.total_bytes,
+              std::chrono::duration_cast<std::chrono::milliseconds>(sys::Clock::now() - begin)});
+  };
+  auto answer = sys::call_while(
+      *pulse, options.as, options.deadline,
+      [&] {
+        ::umask(0); // every mode is the original's
+        return work(*pulse);
+      },
+      [&] {
+        if (progress && sys::Clock::now() >= next)
+          report();
+      },
+      kept);
+  if (progress)
+    report();
+  if (!answer && (answer.error().code == ErrorCode::timeout || answer.error().code == ErrorCode::interrupted))
+    answer.error().message = path + ": " + answer.error().message;
+  return answer;
+}
+
+} // namespace sharefs::tree

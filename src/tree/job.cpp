@@ -1,0 +1,188 @@
+#include "tree/job.hpp"
+
+#include "base/path.hpp"
+#include "base/text.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <sys/vfs.h>
+#include <thread>
+
+namespace sharefs::tree {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::size_t k_most_named = 5;
+constexpr unsigned k_network_threads = 16;
+constexpr unsigned k_most_network_threads = 64; ///< as many as an NFSv4.1 session of Linux has slots
+constexpr std::size_t k_open_files = 64;        ///< of all threads: as many descriptors, or twice as many
+constexpr const char* k_go_on = "run the command again: it goes on from here";
+
+/// What the next file will meet as well.
+bool is_fatal(int error) {
+  return error == ENOSPC || error == EDQUOT || error == EROFS || error == EMFILE || error == ENFILE ||
+         error == ENOMEM || error == ESTALE || error == ENODEV;
+}
+
+/// File systems of this host, whose operations do not wait for a network (statfs(2)).
+bool is_local(long type) {
+  constexpr std::array<long, 9> k_local{0xEF53,     0x58465342, 0x9123683E, 0x01021994, 0x858458F6,
+                                        0x794C7630, 0x2FC12FC1, 0xF2F52010, 0x4006}; // ext4, xfs, btrfs, tmpfs, ramfs,
+                                                                                     // overlay, zfs, f2fs, fat
+  return std::ranges::find(k_local, type) != k_local.end();
+}
+
+tl::unexpected<Error> conflict(const std::string& path, const std::string& expected, const std::string& found) {
+  return fail(ErrorCode::conflict, path + ": expected " + expected + ", found " + found,
+              "something else changed it: see what it is, then run the command again");
+}
+
+} // namespace
+
+void Job::failed(int error_number, const std::string& path) {
+  auto error = errno_error(error_number, path);
+  if (error_number == EXDEV)
+    error = {ErrorCode::busy, path + ": something is mounted there, and it is left", "unmount it first", ""};
+  if (error_number == ENOSPC || error_number == EDQUOT)
+    error.hint = "make room (`df -h`, and `df -i` for the number of files), then " + std::string(k_go_on);
+  if (is_fatal(error_number))
+    stop(std::move(error));
+  else
+    failed(std::move(error));
+}
+
+void Job::failed(Error error) {
+  const std::lock_guard lock(m_mutex);
+  if (m_failures++ == 0)
+    m_first = std::move(error);
+  else if (m_named.size() < k_most_named)
+    m_named.push_back(error.message);
+}
+
+void Job::stop(Error error) {
+  {
+    const std::lock_guard lock(m_mutex); // it is why nothing more was done: said first
+    if (m_failures++ > 0 && m_named.size() < k_most_named)
+      m_named.push_back(m_first.message);
+    m_first = std::move(error);
+  }
+  crew.stop();
+}
+
+Result<void> Job::result() const {
+  const std::lock_guard lock(m_mutex);
+  if (m_failures == 0)
+    return {};
+  auto error = m_first;
+  if (m_failures > 1)
+    error.message += fmt::format(" (and {} more)", m_failures - 1);
+  error.context = join(m_named, "\n");
+  return fail(std::move(error));
+}
+
+void Job::wait_for(std::uint64_t bytes) {
+  if (options.bytes_per_second == 0)
+    return;
+  const auto takes = std::chrono::duration_cast<sys::Clock::duration>(
+      std::chrono::duration<double>(static_cast<double>(bytes) / static_cast<double>(options.bytes_per_second)));
+  sys::Deadline mine;
+  {
+    const std::lock_guard lock(m_mutex);
+    m_next_write = std::max(m_next_write, sys::Clock::now()) + takes;
+    mine = m_next_write;
+  }
+  for (auto now = sys::Clock::now(); now < mine; now = sys::Clock::now()) {
+    std::this_thread::sleep_until(std::min(mine, now + 100ms));
+    pulse.add(k_steps); // to wait for the limit is no standstill
+  }
+}
+
+void Job::work(std::initializer_list<int> directories) {
+  const bool local = std::ranges::all_of(directories, [](int directory) {
+    struct statfs info{};
+    return ::fstatfs(directory, &info) == 0 && is_local(info.f_type);
+  });
+  Crew::Threads threads{k_network_threads, k_most_network_threads};
+  if (options.threads > 0)
+    threads = {options.threads, options.threads};
+  else if (local)
+    threads.first = threads.most = std::clamp(2 * std::thread::hardware_concurrency(), 2U, k_network_threads);
+  crew.run(threads, [this] { return pulse.get(k_files) + pulse.get(k_steps); });
+}
+
+std::size_t Job::at_once() const {
+  return std::clamp<std::size_t>(k_open_files / crew.threads(), 1, 16);
+}
+
+sys::Fd open_unnoted(int parent, const char* name) {
+  auto fd = open_below(parent, name, O_RDONLY | O_DIRECTORY | O_NOATIME);
+  if (!fd && errno == EPERM) // another's
+    fd = open_below(parent, name);
+  return fd;
+}
+
+int read_names(int directory, std::vector<Name>& into) {
+  sys::Fd same(::fcntl(directory, F_DUPFD_CLOEXEC, 0)); // at the same place, which is set back
+  if (!same || ::lseek(directory, 0, SEEK_SET) < 0)
+    return errno;
+  return sys::for_each_name(std::move(same), [&into](int here, const dirent& entry) {
+    auto type = entry.d_type;
+    struct stat status{};
+    if (type == DT_UNKNOWN) {
+      if (::fstatat(here, entry.d_name, &status, AT_SYMLINK_NOFOLLOW) != 0)
+        return errno == ENOENT ? 0 : errno;
+      type = static_cast<unsigned char>(IFTODT(status.st_mode));
+    }
+    into.push_back({entry.d_name, type});
+    return 0;
+  });
+}
+
+Result<Found> find(const Place& place) {
+  const auto path = normalize_path(place.path);
+  if (place.path.empty() || place.path.front() != '/' || path == "/")
+    return fail(ErrorCode::failed, "`" + place.path + "` is not a path that sharefs can act on");
+  const sys::Fd root(::open(place.root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!root)
+    return fail(errno_error(errno, place.root));
+  auto walked =
+      sys::walk(root.get(), path, {.links = sys::Links::trusted, .beneath = place.beneath, .guarded = place.guarded});
+  if (!walked)
+    return fail(walked.error().error());
+  if (walked->not_directory)
+    return fail(errno_error(ENOTDIR, place.path));
+  Found found{std::move(*walked), {}, {}};
+  if (!found.walked.exists())
+    return found;
+  if (!found.walked.is_directory())
+    return conflict(place.path, "a directory", found.walked.text());
+  // The way here may have crossed mounts: the tree may be what is mounted.
+  found.fd = open_unnoted(found.walked.fd.get(), ".");
+  if (!found.fd || ::fstat(found.fd.get(), &found.status) != 0)
+    return fail(errno_error(errno, place.path));
+  if (place.inode != 0 &&
+      (found.status.st_ino != place.inode || (place.device != 0 && found.status.st_dev != place.device)))
+    return conflict(place.path, "the directory that the plan was made for", "another one");
+  return found;
+}
+
+Result<Found> find_tree(const Place& place) {
+  auto found = find(place);
+  if (found && !found->fd)
+    return fail(errno_error(ENOENT, place.path));
+  return found;
+}
+
+void prepare_process() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+    limit.rlim_cur = limit.rlim_max;
+    ::setrlimit(RLIMIT_NOFILE, &limit);
+  }
+}
+
+} // namespace sharefs::tree

@@ -1,0 +1,84 @@
+#pragma once
+// Private to tree: what its functions have in common. In a child.
+#include "sys/fs/walk.hpp"
+#include "sys/process/pulse.hpp"
+#include "tree/crew.hpp"
+#include "tree/here.hpp"
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+
+namespace sharefs::tree {
+
+/// One piece of work on a tree: its threads, and what went wrong. All of it in one process.
+class Job {
+ public:
+  Job(const Options& job_options, const sys::Pulse& job_pulse) : options(job_options), pulse(job_pulse) {}
+
+  /// Notes a failed system call at `path`. One that will fail everywhere (a full disk) ends the work.
+  void failed(int error_number, const std::string& path);
+  void failed(Error error);
+  /// As failed(), and no more is done.
+  void stop(Error error);
+  /// The first failure, with the number of them and the names of some.
+  [[nodiscard]] Result<void> result() const;
+
+  /// Does the tasks of the crew, on these directories; by more threads where a network file system takes part.
+  void work(std::initializer_list<int> directories);
+  /// Files that one thread may hold open: a disk has more to do with some, and the descriptors are few.
+  [[nodiscard]] std::size_t at_once() const;
+
+  /// Waits until `bytes` more may be written by Options::bytes_per_second.
+  void wait_for(std::uint64_t bytes);
+
+  const Options& options;
+  const sys::Pulse& pulse;
+  Crew crew;
+
+ private:
+  mutable std::mutex m_mutex;
+  std::size_t m_failures = 0;
+  Error m_first;
+  std::vector<std::string> m_named;
+  sys::Deadline m_next_write{}; ///< from when on the limit allows more
+};
+
+using sys::open_below;
+
+/// A directory to be read, and no use of it noted, where this process may ask for that.
+sys::Fd open_unnoted(int parent, const char* name);
+
+struct Name {
+  std::string name;
+  unsigned char type = 0; ///< DT_DIR, ...; never DT_UNKNOWN
+};
+/// The names in an open directory. 0 or errno.
+int read_names(int directory, std::vector<Name>& into);
+
+/// A directory on the way down. Its descriptors are open for as long as something below it is to be done.
+struct Node {
+  std::shared_ptr<Node> parent; ///< null: the tree itself
+  std::string path;             ///< relative to the tree
+  std::string name;
+  sys::Fd fd;
+  std::atomic<std::size_t> open{1}; ///< parts that are not done: below it, and itself
+  int depth = 0;
+  [[nodiscard]] std::string below(const std::string& what) const { return path.empty() ? what : path + "/" + what; }
+};
+inline constexpr int k_deepest = 1000; ///< directories in one another: each takes descriptors
+
+/// The open directory at `place`; null: there is nothing.
+struct Found {
+  sys::Walked walked;
+  sys::Fd fd;
+  struct stat status = {};
+};
+Result<Found> find(const Place& place);
+/// As find(); nothing there is an error.
+Result<Found> find_tree(const Place& place);
+
+/// Of this process: as many descriptors as it may have.
+void prepare_process();
+
+} // namespace sharefs::tree

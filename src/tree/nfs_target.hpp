@@ -1,0 +1,70 @@
+#pragma once
+// Private to tree: small files made in a directory on NFS version 3 by calls of our own, many at a time. The kernel's
+// client makes one name in a directory at a time, and waits for each round trip.
+#include "sys/nfs/net.hpp"
+#include "sys/nfs/nfs3.hpp"
+#include "sys/nfs/rpc_pipeline.hpp"
+#include "sys/process/pulse.hpp"
+
+#include <memory>
+
+namespace sharefs::tree {
+
+/// Where the kernel's NFS client goes for a mount.
+struct NfsRoute {
+  std::string address; ///< a numeric one
+  std::uint16_t port = 0;
+  std::size_t write_size = 0; ///< that the server takes in one call
+};
+/// Of a mount with version 3, TCP and AUTH_SYS; else why there is none.
+tl::expected<NfsRoute, std::string> nfs_route(const std::string& fs_type, const std::string& super_options);
+
+/// The server's handle for a file in what name_to_handle_at(2) gives for it on NFS (fs/nfs/export.c of the kernel):
+/// the very one that the mount uses. Nothing where the kernel has it otherwise.
+std::optional<std::string> server_handle(std::string_view kernel_handle, ino_t inode);
+
+class NfsTarget {
+ public:
+  struct File {
+    std::string name;
+    std::string content;
+    mode_t mode = 0;
+    timespec accessed{}, modified{};
+    std::string handle = {};             ///< once it is there
+    bool made = false;                   ///< there is, or may be, a file of this name that is ours
+    bool done = false;                   ///< the server has done all that was asked for
+    sys::Nfs3Attributes attributes = {}; ///< as the server said last
+  };
+
+  /// Of a server that is connected already.
+  explicit NfsTarget(std::unique_ptr<sys::RpcPipeline> pipeline) : m_pipeline(std::move(pipeline)) {}
+  /// Connects to the server of the mount that `directory` lies on, as who we are, and only if it has the same directory
+  /// by the handle: nothing is written before that. What is in the way is said in words. `reserved`: sockets of ports
+  /// below 1024, which most exports ask for.
+  static tl::expected<std::unique_ptr<NfsTarget>, std::string> open(int directory, sys::ReservedSockets reserved,
+                                                                    const sys::Pulse& pulse);
+
+  /// "" where the kernel does not tell.
+  static std::string handle_of(int directory);
+  /// Makes and writes them, to the server's disk; File::done where that was done. A file of that name is left.
+  void make(std::string_view directory, std::span<File*> files);
+  /// Gives them their times.
+  void give_times(std::span<File*> files);
+
+  [[nodiscard]] bool works() const { return m_pipeline->works(); }
+  [[nodiscard]] std::size_t most() const { return m_most; } ///< bytes of a file
+  [[nodiscard]] const std::string& server() const { return m_server; }
+  [[nodiscard]] std::chrono::microseconds round_trip() const { return m_round_trip; }
+
+ private:
+  using Read = sys::Answer<sys::Nfs3Reply> (*)(std::string_view);
+  std::vector<sys::Answer<sys::Nfs3Reply>> ask(const std::vector<sys::RpcPipeline::Call>& calls, Read read);
+  tl::expected<void, std::string> prove(int directory);
+
+  std::unique_ptr<sys::RpcPipeline> m_pipeline;
+  std::string m_server;
+  std::size_t m_most = 0;
+  std::chrono::microseconds m_round_trip{0};
+};
+
+} // namespace sharefs::tree

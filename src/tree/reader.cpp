@@ -1,0 +1,148 @@
+#include "tree/reader.hpp"
+
+#include "tree/attributes.hpp"
+#include "tree/job.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <mutex>
+
+namespace sharefs::tree {
+
+namespace {
+
+constexpr unsigned k_threads = 16;
+constexpr std::size_t k_piece = 1U << 20U;
+
+void note_status(Entry& entry, const struct stat& status) {
+  entry.mode = status.st_mode;
+  entry.uid = status.st_uid;
+  entry.gid = status.st_gid;
+  entry.size = static_cast<std::uint64_t>(status.st_size);
+  entry.links = status.st_nlink;
+  entry.mtime = status.st_mtim.tv_sec;
+}
+
+void read_target(Entry& entry, int directory, const char* name) {
+  std::string target(PATH_MAX, '\0');
+  const auto length = ::readlinkat(directory, name, target.data(), target.size());
+  if (length < 0)
+    entry.error_number = errno;
+  else
+    entry.target = target.substr(0, static_cast<std::size_t>(length));
+}
+
+int list_directory(int tree, const std::string& path, const sys::Pulse& pulse, std::vector<Entry>& found) {
+  auto fd = open_below(tree, path.empty() ? "." : path.c_str());
+  if (!fd)
+    return errno;
+  return sys::for_each_name(std::move(fd), [&](int here, const dirent& one) {
+    Entry entry;
+    entry.path = path.empty() ? one.d_name : path + "/" + one.d_name;
+    struct stat status{};
+    if (::fstatat(here, one.d_name, &status, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) != 0) {
+      if (errno == ENOENT)
+        return 0;
+      entry.error_number = errno;
+    } else {
+      note_status(entry, status);
+      if (S_ISLNK(status.st_mode))
+        read_target(entry, here, one.d_name);
+    }
+    pulse.add(k_steps);
+    found.push_back(std::move(entry));
+    return 0;
+  });
+}
+
+} // namespace
+
+Result<Reader> Reader::open(const sys::Files& files, const std::string& path, const sys::Pulse& pulse) {
+  const auto root = files.open_root();
+  if (!root)
+    return fail(errno_error(errno, files.root()));
+  const auto found = sys::walk(root.get(), path, {.follow_last = true});
+  if (!found)
+    return fail(found.error().error());
+  if (!found->exists())
+    return fail(ErrorCode::not_found, "there is no directory " + path);
+  if (!found->is_directory())
+    return fail(ErrorCode::not_found, path + " is no directory");
+  sys::Fd directory(::openat(found->fd.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)); // which may be a mount's own
+  struct stat status{};
+  if (!directory || ::fstat(directory.get(), &status) != 0)
+    return fail(errno_error(errno, path));
+  return Reader(std::move(directory), status, pulse);
+}
+
+std::vector<Entry> Reader::list() const {
+  std::vector<Entry> all;
+  std::mutex mutex;
+  Crew crew;
+  const std::function<void(const std::string&)> list_below = [&](const std::string& directory) {
+    std::vector<Entry> found;
+    if (const int error = list_directory(m_directory.get(), directory, m_pulse, found); error != 0)
+      found.push_back({.path = directory, .error_number = error});
+    for (const auto& entry : found)
+      if (S_ISDIR(entry.mode) && entry.error_number == 0)
+        crew.add([&list_below, path = entry.path] { list_below(path); });
+    const std::lock_guard lock(mutex);
+    std::ranges::move(found, std::back_inserter(all));
+  };
+  crew.add([&] { list_below(""); });
+  crew.run({k_threads});
+  std::ranges::sort(all, {}, &Entry::path);
+  return all;
+}
+
+int Reader::read(const std::string& path, const std::function<bool(std::string_view piece)>& visit) const {
+  const auto fd = open_below(m_directory.get(), path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY);
+  struct stat before{};
+  if (!fd || ::fstat(fd.get(), &before) != 0)
+    return errno;
+  if (!S_ISREG(before.st_mode))
+    return EINVAL;
+  m_pulse.add(k_files);
+  thread_local std::string piece;
+  piece.resize(k_piece);
+  for (;;) {
+    const auto length = ::read(fd.get(), piece.data(), piece.size());
+    if (length < 0 && errno == EINTR)
+      continue;
+    if (length < 0)
+      return errno;
+    if (length == 0)
+      break;
+    m_pulse.add(k_bytes, static_cast<std::uint64_t>(length));
+    if (!visit(std::string_view(piece).substr(0, static_cast<std::size_t>(length))))
+      return 0;
+  }
+  struct stat after{};
+  if (::fstat(fd.get(), &after) != 0)
+    return errno;
+  const bool same = after.st_size == before.st_size && same_time(after, before);
+  return same ? 0 : ESTALE;
+}
+
+int Reader::read(const std::string& path, std::size_t limit, std::string& into) const {
+  into.clear();
+  return read(path, [&](std::string_view piece) {
+    into.append(piece.substr(0, limit - into.size()));
+    return into.size() < limit;
+  });
+}
+
+void in_parallel(std::size_t count, const std::function<void(std::size_t)>& work) {
+  std::atomic<std::size_t> next = 0;
+  Crew crew;
+  const auto threads = static_cast<unsigned>(std::min<std::size_t>(count, k_threads));
+  for (unsigned i = 0; i < threads; ++i)
+    crew.add([&] {
+      for (auto number = next.fetch_add(1); number < count; number = next.fetch_add(1))
+        work(number);
+    });
+  crew.run({threads});
+}
+
+} // namespace sharefs::tree

@@ -1,0 +1,57 @@
+#pragma once
+// A whole directory tree as it is, read by several threads: names and attributes, then the content of files. In a child
+// only (watched), because any path may lie on a dead mount. No link is followed and nothing that is mounted in
+// the tree is entered.
+#include "base/result.hpp"
+#include "sys/fs/files.hpp"
+#include "sys/process/fd.hpp"
+#include "tree/here.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <sys/stat.h>
+#include <vector>
+
+namespace sharefs::tree {
+
+struct Entry {
+  std::string path;       ///< below the tree
+  std::uint32_t mode = 0; ///< with the kind of file: S_ISREG(mode)
+  std::uint32_t uid = 0, gid = 0;
+  std::uint64_t size = 0, links = 0;
+  std::int64_t mtime = 0;  ///< seconds
+  std::string target = {}; ///< of a symbolic link
+  int error_number = 0;    ///< why a directory could not be listed, or an entry not be seen
+};
+
+class Reader {
+ public:
+  /// `path` as seen from inside the root; a link at its end is followed. `not_found`, or not a directory.
+  static Result<Reader> open(const sys::Files& files, const std::string& path, const sys::Pulse& pulse);
+
+  [[nodiscard]] const struct stat& status() const { return m_status; }
+  /// By path; the tree itself is not among them.
+  [[nodiscard]] std::vector<Entry> list() const;
+  /// The content of a regular file, piece by piece; what the visitor returns ends it. 0 or errno; ESTALE: it changed
+  /// meanwhile.
+  [[nodiscard]] int read(const std::string& path, const std::function<bool(std::string_view piece)>& visit) const;
+  /// The first bytes; fewer where there are no more. 0 or errno.
+  [[nodiscard]] int read(const std::string& path, std::size_t limit, std::string& into) const;
+
+ private:
+  Reader(sys::Fd directory, const struct stat& status, const sys::Pulse& pulse)
+      : m_directory(std::move(directory)), m_status(status), m_pulse(pulse) {}
+
+  sys::Fd m_directory;
+  struct stat m_status;
+  sys::Pulse m_pulse;
+};
+
+/// Calls `work` for each number below `count`, several at a time: a file on a server takes the time of a few round
+/// trips, and one on a disk the time of a processor. An exception of `work` ends it, and comes
+/// out here.
+void in_parallel(std::size_t count, const std::function<void(std::size_t)>& work);
+
+} // namespace sharefs::tree

@@ -1,0 +1,79 @@
+// Each function of tree.hpp in a child that is watched.
+#include "tree/tree.hpp"
+
+#include "base/text.hpp"
+#include "sys/nfs/net.hpp"
+#include "tree/job.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace sharefs::tree {
+
+Result<CopyReport> copy(const Place& from, const Place& to, const Options& options, const OnProgress& progress) {
+  auto reserved = options.reserved; // here, and not by the child, which may become another user before it works
+  if (options.engine != Engine::threads && !reserved)
+    reserved = std::make_shared<sys::ReservedSockets>(sys::reserve_sockets());
+  auto given = options;
+  given.reserved = reserved;
+  const std::array<int, 2> kept{reserved ? reserved->v4.get() : -1, reserved ? reserved->v6.get() : -1};
+  return watched(
+      from.path, options, progress, [&](const sys::Pulse& pulse) { return copy_here(from, to, given, pulse); }, kept);
+}
+
+Result<std::vector<HashedFile>> hash(const Place& place, const Options& options, const OnProgress& progress) {
+  return watched(place.path, options, progress,
+                 [&](const sys::Pulse& pulse) { return hash_here(place, options, pulse); });
+}
+
+Result<std::vector<Difference>> compare(const Place& original, const Place& copy, const Options& options,
+                                        const OnProgress& progress) {
+  return watched(original.path, options, progress,
+                 [&](const sys::Pulse& pulse) { return compare_here(original, copy, options, pulse); });
+}
+
+Result<RemoveReport> remove(const Place& place, const Options& options, const OnProgress& progress) {
+  return watched(place.path, options, progress,
+                 [&](const sys::Pulse& pulse) { return remove_here(place, options, pulse); });
+}
+
+Result<Measured> measure(const Place& place, const Options& options, const OnProgress& progress) {
+  return watched(place.path, options, progress,
+                 [&](const sys::Pulse& pulse) { return measure_here(place, options, pulse); });
+}
+
+Result<std::uint64_t> set_modes(const Place& place, const Modes& modes, const Options& options,
+                                const OnProgress& progress) {
+  return watched(place.path, options, progress,
+                 [&](const sys::Pulse& pulse) { return set_modes_here(place, modes, options, pulse); });
+}
+
+Result<bool> exists(const Place& place, const Options& options) {
+  return watched(place.path, options, {}, [&](const sys::Pulse&) -> Result<bool> {
+    return find(place).map([](const Found& found) { return static_cast<bool>(found.fd); });
+  });
+}
+
+std::optional<Engine> engine_from(std::string_view name) {
+  const auto found = std::ranges::find(k_engine_names, name);
+  return found == k_engine_names.end() ? std::nullopt
+                                       : std::optional(static_cast<Engine>(found - k_engine_names.begin()));
+}
+
+std::string Progress::text() const {
+  const auto seconds = std::max(0.001, static_cast<double>(took.count()) / 1000.0);
+  const auto part = [](std::uint64_t done, std::uint64_t all) {
+    return all == 0 ? 1.0 : std::min(1.0, static_cast<double>(done) / static_cast<double>(all));
+  };
+  const auto of_all = [](std::uint64_t all, const std::string& text) { return all == 0 ? "" : " of " + text; };
+  auto text =
+      fmt::format("{}{}, {}{}, {:.0f} files/s", total_files == 0 ? count_of(files, "file") : std::to_string(files),
+                  of_all(total_files, count_of(total_files, "file")), format_bytes(bytes),
+                  of_all(total_bytes, format_bytes(total_bytes)), static_cast<double>(files) / seconds);
+  const auto done = std::min(part(files, total_files), part(bytes, total_bytes));
+  if (total_files > 0 && done > 0.01 && seconds > 2)
+    text += fmt::format(", {} left", format_duration(static_cast<std::int64_t>(seconds * (1 - done) / done * 1e6)));
+  return text;
+}
+
+} // namespace sharefs::tree

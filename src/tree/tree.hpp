@@ -1,0 +1,194 @@
+#pragma once
+// Whole directory trees, by many threads, on descriptors: nothing is followed, nothing that is mounted in them is
+// entered, whatever others rename meanwhile. Each function works in a child process that is given up when it makes no
+// progress for Options::deadline, however long the work takes, and stops at Ctrl-C (`interrupted`).
+#include "base/result.hpp"
+#include "sys/identity/user.hpp"
+#include "sys/process/wire.hpp"
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <sys/stat.h>
+#include <vector>
+
+namespace sharefs::sys {
+struct ReservedSockets;
+}
+
+namespace sharefs::tree {
+
+/// The way to a directory goes through links of root and of the acting user only (sys::Links::trusted).
+struct Place {
+  std::string path;         ///< absolute, as seen from inside the root
+  std::string root = "/";   ///< see sys::Files
+  bool guarded = false;     ///< `permission` where somebody else could exchange it, see sys::WalkRule
+  std::string beneath = {}; ///< no link is followed from here on: a user's home
+  std::uint64_t device = 0; ///< of the directory, 0: any; another one there is a `conflict`
+  std::uint64_t inode = 0;  ///< as `device`
+};
+
+/// What has been done, and what there is to do where that is known (0: it is not).
+struct Progress {
+  std::uint64_t files = 0, bytes = 0;
+  std::uint64_t total_files = 0, total_bytes = 0;
+  std::chrono::milliseconds took{0};
+
+  /// "12000 of 20625 files, 1.2 of 3.4 GiB, 850 files/s, 10 s left"
+  [[nodiscard]] std::string text() const;
+};
+/// Called in the parent, some times a second.
+using OnProgress = std::function<void(const Progress&)>;
+
+/// Whether something is to be copied: false leaves it out, with all below it, an error refuses it. In threads of the
+/// child; `path` is relative to the tree.
+using Admit = std::function<Result<bool>(const std::string& path, const struct stat& status)>;
+
+/// How copy() makes the files.
+enum class Engine : std::uint8_t {
+  threads,   ///< through the mounted file system, each thread waiting for one call at a time
+  nfs,       ///< small new files by calls to the NFS server, many at a time; the rest as `threads`
+  automatic, ///< `nfs` where that is possible and a round trip to the server takes long enough
+};
+inline constexpr std::array<std::string_view, 3> k_engine_names{"threads", "nfs", "auto"};
+std::optional<Engine> engine_from(std::string_view name);
+
+struct Options {
+  unsigned threads = 0; ///< 0: two for each processor; 16 to 64 on network file systems, as many as do more
+  std::chrono::milliseconds deadline{120'000}; ///< without any progress
+  std::optional<sys::User> as = {};
+  std::uint64_t total_files = 0, total_bytes = 0; ///< for Progress, as measure() found them
+  bool contents = true; ///< of hash() and compare(): false: only names, kinds, sizes, modes and times
+  // Of copy() only:
+  std::uint64_t bytes_per_second = 0; ///< 0: no limit
+  bool verify = true;                 ///< read each file again from the destination; without, what is there of an
+                                      ///< earlier run is known by its size and time only
+  bool remove_others = false;         ///< what the destination has and the source has not is deleted, not an error
+  bool content_only = false;          ///< the copy is the copier's own (0600, 0700), of now, and always made anew
+  Admit admit = {};
+  bool link_files = false; ///< a regular file becomes one more name of the original, not a copy; all is on one mount
+  Admit copy_instead = {}; ///< with link_files: true where tools write in place, and a copy is needed
+  bool own = false;        ///< the copy belongs to the copier, whoever owns the original
+  mode_t take_away = 0;    ///< bits of the modes of files and directories that the copy does not get
+  bool layer = false;      ///< the original is the upper directory of an overlay, see copy()
+  Engine engine = Engine::threads;
+  /// Of ports below 1024, for `nfs`: needed only where root has become another user since.
+  std::shared_ptr<sys::ReservedSockets> reserved = {};
+};
+
+struct CopyReport {
+  std::uint64_t device = 0, inode = 0;     ///< of the directory that took the copies
+  std::uint64_t files = 0, bytes = 0;      ///< regular files that were copied now
+  std::uint64_t kept = 0;                  ///< finished by an earlier run, and still the same
+  std::uint64_t links = 0, hard_links = 0; ///< symbolic links; further names of files
+  std::uint64_t linked = 0;                ///< files that are names of the original's now (Options::link_files)
+  std::uint64_t removed = 0;               ///< names that a layer takes away
+  std::uint64_t directories = 0;
+  std::uint64_t without_owner = 0;            ///< that could not be given their owner or group
+  std::uint64_t without_attributes = 0;       ///< of which the destination does not take the ACL or extended attributes
+  std::vector<std::string> copied_again = {}; ///< changed while they were copied (the first few)
+  bool nfs = false;                           ///< the engine was `nfs`
+  std::string engine_reason = {};             ///< why it was, or why not, if that was not the caller's choice
+  std::uint64_t by_nfs = 0;                   ///< of `files`: by calls to the server
+  friend bool operator==(const CopyReport&, const CopyReport&) = default;
+};
+template <sys::WireOf<CopyReport> R> auto wire_fields(R& r) {
+  return std::tie(r.device, r.inode, r.files, r.bytes, r.kept, r.links, r.hard_links, r.linked, r.removed,
+                  r.directories, r.without_owner, r.without_attributes, r.copied_again, r.nfs, r.engine_reason,
+                  r.by_nfs);
+}
+
+/// Copies what `from` holds to the directory `to`, which is made if there is none (its parent is not). Kept are modes,
+/// owners where that is allowed (a group that cannot be given gets no more than all others), times to the nanosecond,
+/// symbolic links, hard links within the tree, holes, extended attributes (user.*) and ACLs. Programs with set-id bits
+/// or capabilities, devices, FIFOs and sockets, and what is mounted below, are errors.
+/// A file gets its name when it is written, synced, read again and found the same; one that changed meanwhile is copied
+/// once more. In a directory that this run has made, and that only its owner enters until all in it is finished, it may
+/// have its name before: it has its original's time then when it is finished. All that can be copied is; then the error
+/// has the number of the others and the first few names. What was cut off (Ctrl-C, SIGKILL, a full disk) goes on when
+/// it is run again: what has its name already and agrees in size, time, mode and content is kept. `busy`: another copy
+/// into `to` is at work on this host. `unsupported`: Engine::nfs was asked for, and is not possible. By it go files of
+/// up to 256 KiB without holes, ACLs or extended attributes, in directories that this run has made and that only their
+/// owner enters; they are read again through the mount like all others. A layer
+/// (Documentation/filesystems/overlayfs.rst of the kernel) is what was changed on top of `to`: what it holds replaces
+/// what is there, its whiteouts take away, an opaque directory has nothing else; all else in `to` stays. Its marks are
+/// xattrs of trusted.overlay.*, which only root sees, or user.overlay.*, and are not copied. A layer made with
+/// redirect_dir or metacopy is not whole without what was below it, and refused.
+Result<CopyReport> copy(const Place& from, const Place& to, const Options& options, const OnProgress& progress = {});
+
+struct Hash { ///< XXH3, 128 bits: finds damage, no forgery
+  std::uint64_t high = 0, low = 0;
+  friend bool operator==(const Hash&, const Hash&) = default;
+};
+template <sys::WireOf<Hash> H> auto wire_fields(H& h) {
+  return std::tie(h.high, h.low);
+}
+struct HashedFile {
+  std::string path;       ///< relative to the tree
+  std::uint32_t mode = 0; ///< with its type
+  std::uint64_t size = 0;
+  std::int64_t seconds = 0, nanoseconds = 0; ///< its mtime
+  Hash hash;                                 ///< of the content of a file, of the text of a symbolic link
+  friend bool operator==(const HashedFile&, const HashedFile&) = default;
+};
+template <sys::WireOf<HashedFile> F> auto wire_fields(F& f) {
+  return std::tie(f.path, f.mode, f.size, f.seconds, f.nanoseconds, f.hash);
+}
+/// All that lies in the tree, sorted by path.
+Result<std::vector<HashedFile>> hash(const Place& place, const Options& options, const OnProgress& progress = {});
+
+struct Difference {
+  std::string path;
+  std::string what; ///< "is missing", "is not in the original", "has another content", ...
+  friend bool operator==(const Difference&, const Difference&) = default;
+};
+template <sys::WireOf<Difference> D> auto wire_fields(D& d) {
+  return std::tie(d.path, d.what);
+}
+/// How `copy` differs from `original`: type, mode, size, mtime, content. In the order of the paths; times and modes of
+/// directories count, owners do not.
+Result<std::vector<Difference>> compare(const Place& original, const Place& copy, const Options& options,
+                                        const OnProgress& progress = {});
+
+struct RemoveReport {
+  std::uint64_t removed = 0; ///< names
+};
+template <sys::WireOf<RemoveReport> R> auto wire_fields(R& r) {
+  return std::tie(r.removed);
+}
+/// Deletes the directory with all that is in it; nothing there is 0 names. `busy`: something is mounted in it.
+Result<RemoveReport> remove(const Place& place, const Options& options, const OnProgress& progress = {});
+
+struct Measured {
+  std::uint64_t files = 0; ///< names of all that is no directory
+  std::uint64_t directories = 0;
+  std::uint64_t bytes = 0;     ///< sizes of regular files
+  std::uint64_t allocated = 0; ///< what they take on the disk, a file with several names once
+  std::int64_t used = 0;       ///< newest reading or change of a file or directory, seconds since 1970
+  std::uint64_t unread = 0;    ///< directories in which this user may not look
+  friend bool operator==(const Measured&, const Measured&) = default;
+};
+template <sys::WireOf<Measured> M> auto wire_fields(M& m) {
+  return std::tie(m.files, m.directories, m.bytes, m.allocated, m.used, m.unread);
+}
+Result<Measured> measure(const Place& place, const Options& options, const OnProgress& progress = {});
+
+inline constexpr std::uint32_t k_as_it_is = 0xFFFFFFFFU;
+struct Modes {
+  std::uint32_t uid = k_as_it_is, gid = k_as_it_is;
+  std::uint32_t mode = 0755; ///< of directories; of files without x, unless their owner may run them
+};
+/// Gives them to all that lies in the tree, and the directory itself. Symbolic links are left, and so are files of
+/// which not all names lie in it. The number of names that were not so before.
+Result<std::uint64_t> set_modes(const Place& place, const Modes& modes, const Options& options,
+                                const OnProgress& progress = {});
+
+/// Is it there? `conflict` if it is something else, or not the one that `place` says.
+Result<bool> exists(const Place& place, const Options& options);
+
+} // namespace sharefs::tree

@@ -1,0 +1,36 @@
+"""Fixtures: a channel of our own, and environments installed from it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path[:0] = [str(Path(__file__).parent)]
+
+from environmentslab.conda_python import conda_python  # noqa: E402
+from environmentslab.environment import Workshop  # noqa: E402
+from environmentslab.shared import Shared  # noqa: E402
+
+
+@pytest.fixture(scope="session")
+def workshop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
+    made = Workshop(conda_python(), tmp_path_factory.mktemp("conda"))
+    made.directory.chmod(0o755)
+    made.build()
+    return made
+
+
+@pytest.fixture
+def place(workshop: Workshop) -> Path:
+    """A directory for the environments of one test, on the file system of the package cache: hard links work."""
+    number = sum(1 for _ in workshop.directory.iterdir())  # names of tests are long, and a prefix has 127 bytes
+    directory = workshop.directory / f"{number}"
+    directory.mkdir()
+    return directory
+
+
+@pytest.fixture
+def shared(workshop: Workshop, place: Path) -> Shared:
+    return Shared(workshop, place)

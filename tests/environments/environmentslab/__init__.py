@@ -1,0 +1,1 @@
+"""Conda environments made from packages of our own, and what is asked of them."""

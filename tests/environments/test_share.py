@@ -1,0 +1,254 @@
+"""sharefs conda share and purge, on environments that rattler has installed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+
+from environmentslab.environment import contents, holders, kinds
+from environmentslab.shared import Shared, run_tool
+
+
+def write_modes(prefix: Path) -> list[str]:
+    return [str(path) for path in [prefix, *prefix.rglob("*")] if not path.is_symlink() and path.stat().st_mode & 0o222]
+
+
+def test_requirement_1_it_works_by_both_paths_and_the_original_is_kept(shared: Shared) -> None:
+    before = contents(shared.source)
+    said = shared.share().stderr
+    assert shared.source.readlink() == shared.stable
+    assert os.readlink(shared.stable) == ".generations/env/0001"
+    assert run_tool(shared.source) == run_tool(shared.stable) == f"tool -I{shared.stable}/include\n"
+    (kept,) = shared.kept()
+    assert contents(kept) == before
+    assert [name for name in holders(shared.generation, shared.source) if not name.startswith("conda-meta/")] == []
+    assert kinds(shared.workshop.verify(shared.stable)) == {}
+    record = json.loads((shared.generation.parent / "0001.json").read_text())
+    assert record["number"] == 1 and record["prefix"] == str(shared.stable)
+    assert record["python"].startswith("3.") and any(one["name"] == "tool" for one in record["packages"])
+    shared.undo(said)
+    assert not shared.source.is_symlink() and contents(shared.source) == before
+    assert not shared.stable.exists() and shared.kept() == []
+    assert run_tool(shared.source) == f"tool -I{shared.source}/include\n"
+
+
+def test_requirement_1_twice_is_once(shared: Shared) -> None:
+    shared.share()
+    state = contents(shared.place)
+    assert "is a link to the shared environment already" in shared.share().stderr
+    assert contents(shared.place) == state
+    assert shared.run("conda", "share", "env", "--check").returncode == 0
+
+
+def test_a_dry_run_changes_nothing(shared: Shared) -> None:
+    before = sorted(shared.place.rglob("*"))
+    shown = shared.run("conda", "share", "env", "--dry-run").stdout
+    assert "exchange" in shown and "0001" in shown
+    assert shared.run("conda", "share", "env", "--check", expect=3)
+    assert sorted(shared.place.rglob("*")) == before
+
+
+@pytest.mark.parametrize("step", [f"{number}{after}" for number in range(4) for after in ("", "+")])
+def test_requirement_1_killed_at_any_step_it_imports_and_a_second_run_finishes(shared: Shared, step: str) -> None:
+    os.environ["SHAREFS_TEST_KILL_AT"] = step
+    try:
+        shared.share(expect=-9)
+    finally:
+        del os.environ["SHAREFS_TEST_KILL_AT"]
+    assert run_tool(shared.source).startswith("tool ")
+    shared.share("--wait", "30s")
+    assert shared.source.readlink() == shared.stable and len(shared.kept()) == 1
+    assert run_tool(shared.source) == f"tool -I{shared.stable}/include\n"
+    assert kinds(shared.workshop.verify(shared.stable)) == {}
+    assert sorted(path.name for path in shared.generation.parent.iterdir()) == ["0001", "0001.json", "uses"]
+
+
+@pytest.mark.parametrize("step", ["1", "2+", "3", "3+"])
+def test_requirement_1_killed_and_taken_back(shared: Shared, step: str) -> None:
+    before = contents(shared.source)
+    os.environ["SHAREFS_TEST_KILL_AT"] = step
+    try:
+        shared.share(expect=-9)
+    finally:
+        del os.environ["SHAREFS_TEST_KILL_AT"]
+    shared.run("undo", "--yes")
+    assert not shared.source.is_symlink() and contents(shared.source) == before
+    assert not shared.stable.exists() and shared.kept() == []
+
+
+def test_requirement_1_killed_while_it_copies(shared: Shared) -> None:
+    """A real kill -9, at times that nobody chose, while somebody uses the environment."""
+    end = threading.Event()
+    failures: list[str] = []
+
+    def use() -> None:
+        while not end.is_set():
+            try:
+                run_tool(shared.source)
+            except (OSError, subprocess.CalledProcessError) as error:
+                failures.append(str(error))
+
+    command = [os.environ["SHAREFS_BIN"], "conda", "share", "env", "--yes", "--wait", "30s", "--config", str(shared.config)]
+    reader = threading.Thread(target=use)
+    kills = 0
+    # SF520 looks at programs of the environment: the reader begins where the copy does.
+    for patience in (0.2, 0.4, 0.6, 0.9, 1.3, 1.8, 60):
+        share = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            share.wait(patience)
+            break
+        except subprocess.TimeoutExpired:
+            share.kill()
+            share.wait()
+            kills += 1
+        assert run_tool(shared.source).startswith("tool ")
+    reader.start()
+    shared.share("--wait", "30s", expect=None)
+    end.set()
+    reader.join()
+    assert failures == [] and kills > 0
+    assert shared.source.readlink() == shared.stable
+    assert kinds(shared.workshop.verify(shared.stable)) == {}
+
+
+def test_requirement_7_nobody_writes_in_it(shared: Shared) -> None:
+    shared.share()
+    assert write_modes(shared.generation) == []
+    assert json.loads((shared.generation / "conda-meta/frozen").read_text())["message"]
+    assert "[externally-managed]" in (shared.generation / "lib/python3.11/EXTERNALLY-MANAGED").read_text()
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_requirement_7_without_protection(shared: Shared, own: bool) -> None:
+    shared.configure("  protect: false\n")
+    if own:  # of this environment; the others are protected
+        shared.configure("  protect: true\n")
+        shared.config.write_text(shared.config.read_text().replace("[env]", "[{name: env, protect: false}, other]"))
+    shared.share()
+    assert shared.generation.stat().st_mode & 0o777 == 0o755
+    assert not (shared.generation / "conda-meta/frozen").exists()
+
+
+def _editable(prefix: Path) -> None:
+    (prefix / "lib/python3.11/site-packages/__editable__.mine.pth").write_text("/home/alice/mine\n")
+
+
+def _pkgs_link(prefix: Path) -> None:
+    (prefix / "share/linked").symlink_to("/home/alice/miniconda3/pkgs/x/share/linked")
+
+
+def _base(prefix: Path) -> None:
+    (prefix / "condabin").mkdir()
+    (prefix / "pkgs").mkdir()
+
+
+def _set_id(prefix: Path) -> None:
+    (prefix / "bin/plain").write_text("x")
+    (prefix / "bin/plain").chmod(0o4755)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "code"), [(_editable, "SF514"), (_pkgs_link, "SF521"), (_base, "SF519"), (_set_id, "SF515")]
+)
+def test_requirement_10_what_others_could_not_use_is_refused(shared: Shared, spoil, code: str) -> None:  # type: ignore[no-untyped-def]
+    spoil(shared.source)
+    said = shared.share(expect=1).stderr
+    assert code in said and "nothing was changed" in said
+    assert not (shared.store / ".generations").exists() and not shared.source.is_symlink()
+
+
+def test_requirement_10_an_environment_in_use_is_refused(shared: Shared) -> None:
+    busy = subprocess.Popen([shared.source / "bin/python", "-c", "print(flush=True); input()"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert busy.stdout
+    busy.stdout.readline()
+    try:
+        assert f"process {busy.pid}" in shared.share(expect=1).stderr
+    finally:
+        busy.communicate(b"\n")
+    shared.share()
+
+
+def test_requirement_10_an_overwritten_file_is_said_and_comes_along(shared: Shared) -> None:
+    changed = shared.source / "share/plain.txt"
+    changed.unlink()
+    changed.write_text("by pip\n")
+    assert "SF502" in shared.share().stderr
+    assert (shared.stable / "share/plain.txt").read_text() == "by pip\n"
+
+
+def test_requirement_10_another_one_of_this_name_is_not_replaced(shared: Shared) -> None:
+    shared.share()
+    other = shared.workshop.install(shared.place / "other/env")
+    assert "is shared already" in shared.run("conda", "share", "env", "--from", other, "--yes", expect=1).stderr
+    assert not other.is_symlink()
+
+
+def test_requirement_11_no_bytecode_is_stale(shared: Shared) -> None:
+    subprocess.run([shared.source / "bin/python", "-m", "compileall", "-q", shared.source / "lib/python3.11"], check=False)
+    shared.share()
+    ran = subprocess.run([shared.source / "bin/python", "-v", "-c", "import tool, json, asyncio"], capture_output=True, text=True, check=True)
+    assert "bytecode is stale" not in ran.stderr
+    cached = next((shared.generation / "lib/python3.11/site-packages/tool/__pycache__").glob("*.pyc")).read_bytes()
+    assert str(shared.stable).encode() in cached and b"new-0001" not in cached
+
+
+def test_requirement_12_a_group_gets_what_the_owner_has(shared: Shared) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can give a directory to a group")
+    os.chown(shared.store, 0, 100)
+    shared.store.chmod(0o2770)
+    shared.configure("  protect: false\n")
+    shared.share()
+    assert shared.generation.stat().st_mode & 0o7777 == 0o2770
+    tool = shared.generation / "bin/tool"
+    assert tool.stat().st_gid == 100 and tool.stat().st_mode & 0o777 == 0o770
+    for path in (shared.store / ".generations", shared.generation.parent):
+        assert path.stat().st_mode & 0o7777 == 0o2770 and path.stat().st_gid == 100
+
+
+def test_what_was_moved_by_hand_is_adopted(shared: Shared) -> None:
+    shared.source.rename(shared.stable)
+    assert "--adopt" in shared.run("conda", "share", "env", "--from", shared.workshop.install(shared.source), "--yes", expect=1).stderr
+    said = shared.run("conda", "share", "env", "--adopt", "--yes").stderr
+    assert os.readlink(shared.stable) == ".generations/env/0001"
+    assert run_tool(shared.stable) == f"tool -I{shared.stable}/include\n"
+    assert kinds(shared.workshop.verify(shared.stable)) == {}
+    assert write_modes(shared.generation / "conda-meta") == []
+    shared.run("conda", "share", "env", "--adopt", "--yes")
+    shared.undo(said)
+    assert not shared.stable.is_symlink() and (shared.stable / "bin/tool").read_text().startswith(f"#!{shared.source}/")
+
+
+def test_purge_deletes_what_was_shared_and_nothing_else(shared: Shared) -> None:
+    shared.share()
+    stranger = shared.envs / "env.sharefs-backup-20200101-000000-mine"
+    stranger.mkdir()
+    shared.run("conda", "purge", "env", "--yes")
+    assert [path.name for path in shared.kept()] == [stranger.name]
+    assert run_tool(shared.source).startswith("tool ")
+    assert "no original" in shared.run("conda", "purge", "--yes").stderr
+
+
+def test_purge_keeps_what_is_still_needed(shared: Shared) -> None:
+    shared.share()
+    (shared.generation / "share").chmod(0o755)
+    (shared.generation / "share/plain.txt").unlink()
+    assert "SF528" in shared.run("conda", "purge", "env", "--yes", expect=1).stderr
+    assert len(shared.kept()) == 1
+
+
+def test_purge_leaves_what_link_has_moved_aside(shared: Shared) -> None:
+    shared.share()
+    record = shared.generation.parent / "0001.json"
+    text = record.read_text()
+    record.unlink()
+    record.write_text(text.replace("--from", "--of"))
+    assert "SF527" in shared.run("conda", "purge", "env", "--yes").stderr
+    assert len(shared.kept()) == 1
+
+

@@ -1,0 +1,110 @@
+"""sharefs conda share and update where the store is full, and while somebody else writes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from environmentslab.environment import contents, kinds
+from environmentslab.shared import Shared, run_tool
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small file system")
+
+
+@pytest.fixture
+def small(shared: Shared) -> Iterator[Shared]:
+    """The store is a file system of its own, whose size a test gives."""
+    subprocess.run(["mount", "-t", "tmpfs", "none", shared.store], check=True)
+    yield shared
+    subprocess.run(["umount", shared.store], check=True)
+
+
+def resize(shared: Shared, *, size: int = 0, files: int = 0) -> None:
+    """In bytes and inodes; 0: no limit."""
+    subprocess.run(["mount", "-o", f"remount,size={size},nr_inodes={files}", shared.store], check=True)
+
+
+def weight(tree: Path) -> tuple[int, int]:
+    files = [path for path in tree.rglob("*") if path.is_file() and not path.is_symlink()]
+    return sum(path.stat().st_size for path in files), sum(1 for path in tree.rglob("*") if not path.is_dir())
+
+
+@pytest.mark.parametrize("limit", [{"size": 1 << 20}, {"files": 40}])
+def test_requirement_10_a_store_without_room_is_known_before_the_first_byte(small: Shared, limit: dict[str, int]) -> None:
+    resize(small, **limit)
+    before = contents(small.source)
+    said = small.share(expect=1).stderr
+    assert "SF523" in said and "nothing was changed" in said
+    assert contents(small.source) == before and not list(small.store.iterdir())
+
+
+@pytest.mark.parametrize("what", ["bytes", "inodes"])
+def test_requirement_1_a_store_that_is_full_in_the_middle_of_the_copy(small: Shared, what: str) -> None:
+    """What it has is enough by the sum of the sizes, and not for pages and directories."""
+    size, files = weight(small.source)
+    resize(small, **({"size": size + (64 << 10)} if what == "bytes" else {"files": files + 5}))
+    before = contents(small.source)
+    said = small.share(expect=1).stderr
+    assert "No space left on device" in said
+    assert not small.source.is_symlink() and contents(small.source) == before and not small.stable.exists()
+    resize(small)
+    if what == "bytes":  # given up, or gone on with
+        small.run("conda", "gc", "env", "--yes")
+        assert [path.name for path in small.generation.parent.iterdir()] == ["uses"]
+    small.share()
+    assert run_tool(small.source) == f"tool -I{small.stable}/include\n"
+    assert kinds(small.workshop.verify(small.stable)) == {}
+
+
+@pytest.mark.parametrize("what", ["bytes", "inodes"])
+def test_requirement_6_a_store_that_is_full_when_an_update_is_taken_in(small: Shared, what: str) -> None:
+    small.share()
+    before = contents(small.generation)
+    used = os.statvfs(small.store)
+    blocks, files = used.f_blocks - used.f_bfree, used.f_files - used.f_ffree
+    resize(small, **({"size": (blocks + 20) * used.f_frsize} if what == "bytes" else {"files": files + 5}))
+    change = "for i in $(seq 400); do head -c 5000 /dev/zero >$CONDA_PREFIX/share/new.$i; done"
+    command = ["conda", "update", "env", "--yes", "--", "sh", "-ec", change]
+    assert "No space left on device" in small.run(*command, expect=1).stderr
+    assert os.readlink(small.stable) == ".generations/env/0001" and contents(small.generation) == before
+    assert run_tool(small.stable).startswith("tool ")
+    assert not list(small.generation.parent.glob("new-*"))
+    resize(small)
+    small.run(*command)
+    assert os.readlink(small.stable) == ".generations/env/0002" and (small.stable / "share/new.400").stat().st_size == 5000
+
+
+def test_a_file_that_somebody_writes_while_it_is_shared_is_found(shared: Shared) -> None:
+    log = shared.source / "share/busy.log"
+    end = threading.Event()
+    log.write_bytes(b"x" * 8_000_000)
+
+    def write() -> None:
+        with log.open("r+b", buffering=0) as file:
+            while not end.is_set():
+                file.seek(0)
+                file.write(b"y")
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        said = shared.share("--limit", "8M", expect=1).stderr  # so slowly that it is written to meanwhile
+    finally:
+        end.set()
+        writer.join()
+    assert "share/busy.log" in said and ("changed while being read" in said or "changed while it was copied" in said)
+    assert not shared.source.is_symlink() and not shared.stable.exists() and run_tool(shared.source).startswith("tool ")
+    shared.share()
+    assert (shared.stable / "share/busy.log").stat().st_size == 8_000_000
+
+
+@pytest.mark.parametrize("word", ["0", "fast", "-1"])
+def test_a_limit_is_a_size(shared: Shared, word: str) -> None:
+    said = shared.run("conda", "share", "env", "--yes", f"--limit={word}", expect=2).stderr
+    assert f"--limit: `{word}` is no size" in said and not shared.source.is_symlink()
+    shared.share("--limit", "100M")

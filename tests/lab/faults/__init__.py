@@ -1,0 +1,1 @@
+"""The fault matrix: what is broken, what sharefs then does and says, and that nothing is lost or left. See bench.py."""

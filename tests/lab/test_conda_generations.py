@@ -1,0 +1,184 @@
+"""Generations of a shared environment on kernel NFS, seen from two nodes: who updates, who runs, and what stops."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from sharefslab import Cluster
+from sharefslab.environment import PROGRAM, make_environment
+from sharefslab.host import Host
+from sharefslab.product import SHARE, done, export_and_mount, sharefs
+
+STORE = f"{SHARE}/conda"
+ENVIRONMENT = f"{STORE}/llm_train"
+GENERATIONS = f"{STORE}/.generations/llm_train"
+RECORD = {
+    **{"sharefs": 1, "number": 1, "parent": 0, "created": 1, "user": "alice", "host": "node1", "command": "", "message": ""},
+    **{"prefix": ENVIRONMENT, "python": "", "files": 1, "bytes": 1, "own_bytes": 1, "packages": []},
+}
+# As pip does it: what is replaced is another file.
+CHANGE = 'cd $CONDA_PREFIX/lib/python3*; rm lab_package.py; echo "answer = 43" > lab_package.py; chmod u+w json/*.py; echo "# x" >> json/__init__.py'
+
+
+@pytest.fixture
+def cluster(lab: Cluster) -> Cluster:
+    """The share squashes root, and the store is alice's: whoever is root on a node works as her."""
+    export_and_mount(lab)
+    node = lab["node1"]
+    for one in lab.nodes:
+        one.run("modprobe overlay || grep -q overlay /proc/filesystems", check=True)
+    make_environment(node, f"{GENERATIONS}/0001", user="alice")
+    node.run(f"chmod -R a-w {GENERATIONS}/0001", user="alice", check=True)
+    node.run(f"mkdir -m 1777 {GENERATIONS}/uses && ln -s .generations/llm_train/0001 {ENVIRONMENT}", user="alice", check=True)
+    node.run(f"cat > {GENERATIONS}/0001.json", user="alice", check=True, input=json.dumps(RECORD))
+    return lab
+
+
+def digest(node: Host, generation: int) -> str:
+    every = f"cd {GENERATIONS}/{generation:04} && find . -type f -printf '%p %m %T@\\n' -exec sha256sum {{}} +"
+    return node.run(f"{every} | sort | sha256sum", timeout=300, check=True).out
+
+
+def answer(node: Host, user: str = "bob") -> list:
+    said = node.run([f"{ENVIRONMENT}/bin/python", "-S", "-c", PROGRAM], user=user, timeout=60, check=True)
+    return json.loads(said.out)
+
+
+def current(node: Host) -> int:
+    return int(node.run(["readlink", ENVIRONMENT], check=True).out.strip().rpartition("/")[2])
+
+
+def wait_for_generation(node: Host, number: int) -> None:
+    """A client may remember where a link leads for as long as it remembers attributes: acdirmax, 60 s (nfs(5))."""
+    for _ in range(2000):
+        if current(node) == number:
+            return
+    raise AssertionError(f"{node.name} sees generation {current(node)}, not {number}")
+
+
+def test_requirement_6_an_update_on_one_node_is_seen_on_the_other(cluster: Cluster) -> None:
+    one, other = cluster.nodes
+    before = digest(one, 1)
+    said = done(one, "conda", "update", "llm_train", "--yes", "--", "sh", "-c", CHANGE, timeout=200)
+    assert "working as `alice`" in said.err + said.out
+    assert digest(one, 1) == before
+    for node in cluster.nodes:
+        wait_for_generation(node, 2)
+        assert answer(node) == [43, ENVIRONMENT]
+    done(other, "conda", "rollback", "llm_train", "--yes", timeout=100)
+    wait_for_generation(one, 1)
+    assert answer(one) == [42, ENVIRONMENT]
+    listed = json.loads(done(one, "conda", "generations", "llm_train", "--json").out)["generations"]
+    assert [(each["number"], each["current"]) for each in listed] == [(1, True), (2, False)]
+
+
+def test_requirement_4_what_runs_keeps_its_generation(cluster: Cluster) -> None:
+    """A process that imports late gets the module of the generation that it began in."""
+    one, other = cluster.nodes
+    late = (
+        "import os, time; open('/tmp/ready', 'w').close()\n"
+        "while not os.path.exists('/tmp/go'): time.sleep(0.1)\n"
+        "import lab_package; print(lab_package.answer)"
+    )
+    job = other.start(["sharefs", "conda", "run", "llm_train", "--", "python", "-S", "-c", late], user="bob")
+    for _ in range(600):
+        if other.exists("/tmp/ready"):
+            break
+    done(one, "conda", "update", "llm_train", "--yes", "--", "sh", "-c", CHANGE, timeout=200)
+    kept = done(one, "conda", "gc", "llm_train", "--keep", "1", "--yes", timeout=100)
+    assert "generation 1 is kept: used by process" in kept.err + kept.out
+    other.run("touch /tmp/go", check=True)
+    assert job.wait(timeout=60).out == "42\n"
+    done(other, "conda", "gc", "llm_train", "--keep", "1", "--yes", timeout=100)  # on the host that knows that it ended
+    assert not one.run(["ls", GENERATIONS], check=True).out.split().count("0001")
+    assert answer(one) == [43, ENVIRONMENT]
+
+
+def test_requirement_8_the_lease_holds_across_hosts(cluster: Cluster) -> None:
+    one, other = cluster.nodes
+    job = one.start("sharefs conda update llm_train --yes -- sh -c 'touch /tmp/begun; while ! test -e /tmp/end; do sleep 0.1; done'")
+    for _ in range(600):
+        if one.exists("/tmp/begun"):
+            break
+    busy = sharefs(other, "--wait", "0s", "conda", "update", "llm_train", "--yes", "--", "true", timeout=100)
+    assert busy.returncode == 1
+    assert "alice on node1" in busy.err + busy.out
+    assert current(other) == 1
+    one.run("touch /tmp/end", check=True)
+    assert job.wait(timeout=200).returncode == 0
+    done(other, "conda", "update", "llm_train", "--yes", "--", "sh", "-c", CHANGE, timeout=200)
+    wait_for_generation(one, 3)
+    assert answer(one) == [43, ENVIRONMENT]
+
+
+def test_requirement_8_clocks_five_minutes_apart_change_nothing(cluster: Cluster) -> None:
+    """A lease is not taken from who has it because its host's clock is behind; bytecode is judged by the file's own time."""
+    one, other = cluster.nodes
+    other.run("date -s '+5 minutes'", check=True)
+    job = one.start("sharefs conda update llm_train --yes -- sh -c 'touch /tmp/begun; while ! test -e /tmp/end; do sleep 0.1; done'")
+    for _ in range(600):
+        if one.exists("/tmp/begun"):
+            break
+    busy = sharefs(other, "--wait", "0s", "conda", "update", "llm_train", "--yes", "--", "true", timeout=100)
+    assert busy.returncode == 1 and "alice on node1" in busy.err + busy.out
+    one.run("touch /tmp/end", check=True)
+    assert job.wait(timeout=200).returncode == 0
+    done(other, "conda", "update", "llm_train", "--yes", "--", "sh", "-c", CHANGE, timeout=200)
+    wait_for_generation(one, 3)
+    for node in cluster.nodes:
+        ran = node.run([f"{ENVIRONMENT}/bin/python", "-S", "-v", "-c", PROGRAM], user="bob", timeout=60, check=True)
+        assert ran.out == f'[43, "{ENVIRONMENT}"]\n'
+        stale = [line for line in ran.err.splitlines() if "bytecode is stale" in line]
+        assert stale == ["# bytecode is stale for 'json'"]  # whose source the command has changed
+    assert [each["number"] for each in json.loads(done(one, "conda", "generations", "llm_train", "--json").out)["generations"]] == [1, 2, 3]
+
+
+def test_a_link_that_another_host_exchanges_is_never_stale(cluster: Cluster) -> None:
+    """What a client remembers of the link is older than its attributes' time, acregmin (nfs(5)): then it asks."""
+    one, other = cluster.nodes
+    swap = f"i=0; while test ! -e /tmp/end; do ln -s .generations/llm_train/0001 {STORE}/l.$i; mv -T {STORE}/l.$i {ENVIRONMENT}; i=$((i+1)); done"
+    job = one.start(["bash", "-c", swap], user="alice")
+    try:
+        for _ in range(40):
+            done(other, "conda", "generations", "llm_train")
+    finally:
+        one.run("touch /tmp/end", check=True)
+    assert job.wait(timeout=60).returncode == 0
+
+
+def test_an_image_on_the_nodes_own_disk_outlives_the_server(cluster: Cluster) -> None:
+    """In the lab's kernel: loop device, squashfs, mounted read-only; `conda run` starts in it."""
+    node = cluster["node1"]
+    node.run("modprobe -a squashfs loop && mkdir -p /local/staged", check=True)
+    node.run("sed -i 's|^conda:|conda:\\n  stage: /local/staged\\n  stage_format: squashfs|' /etc/sharefs/sharefs.yaml", check=True)
+    said = done(node, "conda", "stage", "llm_train", "--yes", timeout=200)
+    assert "in an image of" in said.err, said
+    prefix = ["sharefs", "conda", "run", "llm_train", "--", "python", "-S", "-c", "import sys; print(sys.prefix)"]
+    assert node.run(prefix, user="bob", timeout=60, check=True).out.startswith("/local/staged/0/")
+    mounted = node.run("findmnt -rno FSTYPE,OPTIONS,TARGET -t squashfs", check=True).out.split()
+    assert mounted[:2] == ["squashfs", "ro,nosuid,nodev,relatime"] or mounted[1].startswith("ro,nosuid,nodev"), mounted
+    cluster.freeze("server")
+    try:
+        alone = node.run([f"{mounted[2]}/bin/python", "-S", "-c", PROGRAM], user="bob", timeout=30, check=True)
+        assert json.loads(alone.out) == [42, mounted[2]]
+        removed = sharefs(node, "conda", "stage", "llm_train", "--remove", "--yes", timeout=120)
+        assert removed.returncode == 0, removed
+    finally:
+        cluster.resume("server")
+    assert node.run("findmnt -t squashfs; grep -h /local /sys/block/loop*/loop/backing_file").out == ""
+    assert node.run(prefix, user="bob", timeout=60, check=True).out == f"{GENERATIONS}/0001\n"
+
+
+def test_a_server_that_is_away_does_not_hang_it(cluster: Cluster) -> None:
+    node = cluster["node1"]
+    cluster.freeze("server")
+    try:
+        for words in (["generations", "llm_train"], ["rollback", "llm_train", "--yes"], ["gc", "llm_train", "--yes"]):
+            said = sharefs(node, "conda", *words, timeout=60)
+            assert said.returncode == 1, said
+            assert "did not answer" in said.err + said.out or "no answer" in said.err + said.out, said
+    finally:
+        cluster.resume("server")
+    assert answer(node) == [42, ENVIRONMENT]

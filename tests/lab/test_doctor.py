@@ -1,0 +1,145 @@
+"""sharefs doctor on real kernel NFS: one line of a healthy host, the cause of a broken one, and what it mends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sharefslab import Cluster, wait_until
+from sharefslab.host import Host
+from sharefslab.product import SHARE, config_text, document, done, export_and_mount, mount_lines, sharefs
+
+# The whole run, with a server that does not answer; far below "hangs".
+PATIENCE = 40.0
+PLAIN = config_text().split("conda:")[0] + "caches:\n  local: /local/cache\n"
+
+
+def found(host: Host, *arguments: str) -> dict[str, Any]:
+    """What doctor says, by code."""
+    answer = document(sharefs(host, "doctor", "--json", *arguments, timeout=PATIENCE))
+    return {one["code"]: one for one in answer["diagnoses"]}
+
+
+def test_one_line_of_a_healthy_client_and_server(lab: Cluster) -> None:
+    export_and_mount(lab, PLAIN)
+    done(lab.server, "mount", "--all", "--yes")
+    for host in (lab["node1"], lab.server):
+        said = done(host, "doctor")
+        assert said.out + said.err == said.err and said.err.startswith("all is well: sharefs.yaml"), said
+        assert said.err.count("\n") == 1
+    assert "1 export" in done(lab.server, "doctor").err
+    # Every mount of the kernel is in its counters.
+    read = document(done(lab["node1"], "doctor", "--json"))["performance"]
+    assert [one["target"] for one in read] == [SHARE] and read[0]["connections"] >= 1
+
+
+def test_a_frozen_server_is_named_and_nothing_hangs(lab: Cluster) -> None:
+    export_and_mount(lab, PLAIN)
+    lab.freeze("server")
+    codes = found(lab["node1"], "--timeout", "2")
+    assert "SF212" in codes and "SF602" not in codes
+    answer = document(sharefs(lab["node1"], "doctor", "--fix", "--yes", "--json", "--timeout", "2", timeout=PATIENCE))
+    assert answer["plan"]["steps"] == [] and len(mount_lines(lab["node1"])) == 1
+    lab.resume("server")
+
+
+def test_what_is_stale_and_what_is_missing_is_mended_in_one_plan(lab: Cluster) -> None:
+    text = PLAIN.replace("profile: safe}", "profile: safe, options: [actimeo=1]}")
+    export_and_mount(lab, text)
+    node = lab["node1"]
+    done(lab["node2"], "umount", "--all", "--yes")
+    lab.remake_filesystem("server")
+    wait_until(lambda: "SF211" in found(node), what="the client notices that its handle is stale")
+    assert "SF217" in found(lab["node2"])
+    for host in (node, lab["node2"]):
+        done(host, "doctor", "--fix", "--yes", timeout=90)
+        assert len(mount_lines(host)) == 1
+        assert done(host, "doctor").err.startswith("all is well")
+    done(node, "undo", "--yes", timeout=90)
+
+
+def test_a_server_that_is_not_as_it_should_be(lab: Cluster) -> None:
+    export_and_mount(lab, PLAIN.replace("rw, sync", "rw, async"))
+    server = lab.server
+    server.run("echo 1 >/proc/fs/nfsd/threads", check=True)
+    codes = found(server)
+    assert {"SF145", "SF708"} <= codes.keys()
+    server.run("rpc.nfsd 0", check=True)
+    assert {"SF603", "SF146"} <= found(server).keys()
+    done(server, "doctor", "--fix", "--yes", timeout=90)
+    assert not {"SF603", "SF146"} & found(server).keys()
+
+
+def test_a_slow_network_is_not_taken_for_a_slow_server(lab: Cluster) -> None:
+    """Each read takes the way there and back; the empty request of the probe as well."""
+    export_and_mount(lab, PLAIN)
+    node = lab["node1"]
+    node.run(f"dd if=/dev/zero of={SHARE}/file bs=64k count=64 conv=fsync", user="alice", check=True)
+    lab.latency("server", 120)
+    reader = node.start(
+        ["sh", "-c", f"while :; do dd if={SHARE}/file of=/dev/null bs=4k iflag=direct 2>/dev/null; done"], user="alice"
+    )
+    slow = found(node, "--seconds", "12", "--deadline", "2min")
+    reader.kill()
+    lab.latency("server", 0)
+    assert "SF701" in slow, slow
+    assert "an empty request takes" in slow["SF701"]["message"] and "in the server" not in slow["SF701"]["message"]
+    assert "SF701" not in found(node, "--seconds", "1")
+
+
+def replayed(host: Host, path: str) -> tuple[int, str]:
+    """What doctor says of a recording, on a host that has nothing but that file; and that it opened nothing else."""
+    watched = "strace -f -o /local/calls -e trace=%file,connect,mount,umount2,execve"
+    answer = host.run(f"{watched} sharefs doctor --replay {path}", timeout=PATIENCE)
+    calls = host.read_text("/local/calls")
+    assert f'"{path.rsplit("/", 1)[-1]}"' in calls or f'"{path}"' in calls, calls  # strace saw what is read
+    for place in (SHARE, "/srv/share", "/etc/sharefs", "/etc/exports", "mountstats", "/proc/fs/nfsd", "/var/lib/sharefs"):
+        assert place not in calls, f"{place} was looked at: {calls}"
+    assert "connect(" not in calls and calls.count("execve(") == 1
+    return answer.returncode, answer.err
+
+
+def test_a_recording_says_the_same_elsewhere(lab: Cluster) -> None:
+    """A stale mount, one that hangs, and a server with a warning; each replayed on a host that has none of it."""
+    text = PLAIN.replace("profile: safe}", "profile: safe, options: [actimeo=1]}").replace("/local/cache", "/local/quasar")
+    export_and_mount(lab, text)
+    node, other = lab["node1"], lab["node2"]
+    done(other, "umount", "--all", "--yes")
+    other.run("rm -r /etc/sharefs", check=True)
+    def record(host: Host, name: str, *options: str) -> None:
+        said = sharefs(host, "doctor", "--timeout", "2", "--record", f"/local/{name}", *options, timeout=PATIENCE)
+        lines = [line for line in said.err.splitlines(keepends=True) if not line.startswith(f"/local/{name} has what")]
+        assert host.run(f"stat -c '%a %h %F' /local/{name}").out == "600 1 regular file\n"
+        other.write_file(f"/local/{name}", host.read_text(f"/local/{name}"))
+        assert replayed(other, f"/local/{name}") == (said.returncode, "".join(lines))
+
+    record(node, "well")
+    record(lab.server, "server")
+    lab.freeze("server")
+    record(node, "hung")
+    lab.resume("server")
+    lab.remake_filesystem("server")
+    wait_until(lambda: "SF211" in found(node), what="the client notices that its handle is stale")
+    record(node, "stale")
+    # With other names: none of its own is in it, and as much is said.
+    sharefs(node, "doctor", "--record", "/local/anonymous", "--anonymize", timeout=PATIENCE)
+    text = node.read_text("/local/anonymous")
+    assert "quasar" in node.read_text("/local/stale") and "quasar" not in text
+    other.write_file("/local/anonymous", text)
+    code, said = replayed(other, "/local/anonymous")
+    assert code == 1 and "SF211" in said and "SF606" not in said, said
+    # Never over something, never through a link.
+    node.run("ln -s /local/elsewhere /local/link; touch /local/there", check=True)
+    for name in ("link", "there"):
+        assert "is there already" in sharefs(node, "doctor", "--record", f"/local/{name}", timeout=PATIENCE).err
+    assert node.run("ls /local/elsewhere").returncode != 0 and node.read_text("/local/there") == ""
+
+
+def test_a_server_with_a_smaller_mtu_is_named(lab: Cluster) -> None:
+    server, node = lab.server, lab["node1"]
+    interface = node.run("ip -o -4 addr show scope global | awk '{print $2; exit}'", check=True).out.strip()
+    node.run(f"ip link set {interface} mtu 3000", check=True)
+    far = server.run("ip -o -4 addr show scope global | awk '{print $2; exit}'", check=True).out.strip()
+    server.run(f"ip link set {far} mtu 1400", check=True)
+    export_and_mount(lab, PLAIN)
+    assert "SF709" in found(node)
+    assert "SF709" not in found(lab["node2"])

@@ -1,0 +1,101 @@
+#include "conda/generation.hpp"
+#include "support/catch.hpp"
+
+using namespace sharefs;
+using namespace sharefs::conda;
+
+namespace {
+
+Generation sample() {
+  Generation one;
+  one.number = 3;
+  one.parent = 2;
+  one.created = 1'769'860'800;
+  one.user = "alice";
+  one.host = "node1";
+  one.command = "pip install 'x<2'";
+  one.message = "for the paper";
+  one.prefix = "/data/share/conda/llm";
+  one.python = "3.11.9";
+  one.files = 20'625;
+  one.bytes = 4'000'000'000;
+  one.own_bytes = 12;
+  one.packages = {{"numpy", "1.26.4", "py311_0"}, {"torch", "2.4.0", "", true}};
+  return one;
+}
+
+std::string changed(std::string text, const std::string& from, const std::string& to) {
+  const auto at = text.find(from);
+  REQUIRE(at != std::string::npos);
+  return text.replace(at, from.size(), to);
+}
+
+} // namespace
+
+TEST_CASE("a generation's record is read as it was written") {
+  const auto read = parse_generation(format_generation(sample()));
+  REQUIRE(read);
+  CHECK(*read == sample());
+}
+
+TEST_CASE("a record that others have written does no harm") {
+  const auto text = format_generation(sample());
+  for (const auto* wrong : {"", "{", "[]", "null", "{\"sharefs\": 1}", "\xff\xfe"})
+    CHECK(parse_generation(wrong).error().code == ErrorCode::failed);
+  CHECK(parse_generation(changed(text, "\"number\": 3", "\"number\": \"3\"")).error().code == ErrorCode::failed);
+  CHECK(parse_generation(changed(text, "\"sharefs\": 1", "\"sharefs\": 2")).error().code == ErrorCode::unsupported);
+  const auto escape = parse_generation(changed(text, "for the paper", "\\u001b[31mred\\n"));
+  REQUIRE(escape);
+  CHECK(escape->message == " [31mred ");
+  auto bytes = sample();
+  bytes.message = "\xff";
+  CHECK(parse_generation(format_generation(bytes)));
+}
+
+TEST_CASE("changes of packages: added, removed, changed; pip's beside conda's") {
+  const std::vector<Package> before{{"a", "1", "0"}, {"b", "1", "0"}, {"c", "1", "0"}, {"d", "1", "", true}};
+  const std::vector<Package> after{{"b", "1", "1"}, {"c", "1", "0"}, {"d", "1", "0"}, {"e", "2", "", true}};
+  const auto changes = package_changes(before, after);
+  CHECK(changes == std::vector<PackageChange>{
+                       {"a", "1 0", ""}, {"b", "1 0", "1 1"}, {"d", "", "1 0"}, {"d", "1", ""}, {"e", "", "2"}});
+  CHECK(summary_of(changes) == "+2 -2 ~1");
+  CHECK(summary_of(package_changes(after, after)).empty());
+}
+
+TEST_CASE("packages by the names of their records and directories") {
+  CHECK(package_of_record("ca-certificates-2024.7.4-hbcca054_0.json") ==
+        Package{"ca-certificates", "2024.7.4", "hbcca054_0"});
+  for (const auto* wrong : {"history", "a.json", "a-1.json", "-1-0.json", "--.json", ".json", ""})
+    CHECK_FALSE(package_of_record(wrong));
+  CHECK(package_of_distribution("nvidia_nccl_cu12-2.20.5.dist-info") ==
+        Package{"nvidia_nccl_cu12", "2.20.5", "", true});
+  for (const auto* wrong : {"numpy", "numpy.dist-info", "-1.dist-info", ".dist-info", ""})
+    CHECK_FALSE(package_of_distribution(wrong));
+}
+
+TEST_CASE("requirement 3: names of generations, and what is none") {
+  CHECK(generation_name(1) == "0001");
+  CHECK(generation_number("0042") == 42U);
+  for (const auto* wrong : {"", "0", "0000", "1", "00001", "10000", "-001", "+001", " 001", "001a", "0001.json"})
+    CHECK_FALSE(generation_number(wrong));
+  CHECK(generation_path("/s", "llm", 7) == "/s/.generations/llm/0007");
+  CHECK(generation_link("llm", 7) == ".generations/llm/0007");
+  CHECK(linked_generation("llm", ".generations/llm/0007") == 7U);
+  for (const auto* wrong : {"", "/", "0007", ".generations/llm/0007/", ".generations/llm2/0007", ".generations/llm/7",
+                            "./.generations/llm/0007", "/s/.generations/llm/0007", ".generations/llm/../x/0007"})
+    CHECK_FALSE(linked_generation("llm", wrong));
+  CHECK(unfinished_generation("new-0004.abc123") == 4U);
+  CHECK(unfinished_generation("old-0001.abc123") == 1U);
+  for (const auto* wrong : {"new-0004", "new-0004.", "new-0004.abc1234", "new-0000.abc123", "tmp-0004.abc123", "0004"})
+    CHECK_FALSE(unfinished_generation(wrong));
+}
+
+TEST_CASE("requirement 4: the name of a use says all of it") {
+  const Use use{"node1.cluster.local", 4711, 123'456'789'012, 3};
+  CHECK(use_name(use) == "node1.cluster.local.4711.123456789012.0003");
+  CHECK(parse_use(use_name(use)) == use);
+  for (const auto* wrong : {"", "...", "node1.1.2", ".1.2.0003", "node1.0.2.0003", "node1.-1.2.0003", "node1.1.2.3",
+                            "node1.1.x.0003", "node1.99999999999.2.0003"})
+    CHECK_FALSE(parse_use(wrong));
+  CHECK(parse_use("a\x1b[31m.1.2.0003")->host == "a [31m");
+}

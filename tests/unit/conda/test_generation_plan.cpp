@@ -1,0 +1,102 @@
+// Generations as plans: what is switched, kept and deleted.
+#include "conda/generation_plan.hpp"
+#include "support/catch.hpp"
+
+#include <algorithm>
+
+using namespace sharefs;
+using namespace sharefs::conda;
+
+namespace {
+
+SharedEnvironment three_generations(unsigned current = 3) {
+  SharedEnvironment environment{.store = "/s", .name = "llm"};
+  environment.current = current;
+  environment.entry.link_target = generation_link("llm", current);
+  environment.root.path = "/s/.generations/llm";
+  for (const unsigned number : {1U, 2U, 3U}) {
+    StoredGeneration one{.number = number};
+    one.entry.path = environment.path(number);
+    one.entry.device = 1;
+    one.entry.inode = 10 + number;
+    one.record.emplace().number = number;
+    one.record_entry.path = one.entry.path + ".json";
+    one.record_entry.kind = sys::EntryKind::file;
+    one.record_entry.content = "{}";
+    environment.generations.push_back(one);
+  }
+  return environment;
+}
+
+std::vector<std::string> lines_of(const plan::Plan& plan) {
+  std::vector<std::string> lines;
+  for (const auto& step : plan.steps)
+    lines.push_back(plan::describe(step.action));
+  return lines;
+}
+
+using Lines = std::vector<std::string>;
+
+} // namespace
+
+TEST_CASE("requirement 3: a switch is a rename and one link", "[generations]") {
+  CHECK(lines_of(plan_switch(three_generations(), 4, "new-0004.abcdef")) ==
+        Lines{"rename /s/.generations/llm/new-0004.abcdef to /s/.generations/llm/0004",
+              "point link /s/llm to .generations/llm/0004 instead of .generations/llm/0003"});
+}
+
+TEST_CASE("requirement 3: rollback exchanges one link", "[generations]") {
+  const auto environment = three_generations();
+  CHECK(previous_generation(environment) == 2);
+  CHECK(previous_generation(three_generations(1)) == 0);
+  CHECK(lines_of(*plan_rollback(environment, 1)) ==
+        Lines{"point link /s/llm to .generations/llm/0001 instead of .generations/llm/0003"});
+  CHECK(plan_rollback(environment, 3)->empty());
+  const auto missing = plan_rollback(environment, 7);
+  CHECK(missing.error().code == ErrorCode::not_found);
+  CHECK(missing.error().hint == "there are: 1, 2, 3");
+}
+
+TEST_CASE("gc keeps the present generation, pinned ones, those in use, and the last", "[generations]") {
+  auto environment = three_generations(2);
+  const auto reasons = [&](const std::vector<Use>& live, unsigned keep) {
+    Lines found;
+    for (const auto& one : kept_generations(environment, live, keep))
+      found.push_back(one.reason);
+    return found;
+  };
+  CHECK(reasons({}, 1) == Lines{"", "current", "one of the last 1"});
+  CHECK(reasons({}, 3) == Lines{"one of the last 3", "current", "one of the last 3"});
+  CHECK(reasons({{"n1", 12, 99, 1}}, 1) == Lines{"used by process 12 on n1", "current", "one of the last 1"});
+  environment.generations[0].pinned = "paper";
+  CHECK(reasons({}, 1) == Lines{"pinned: paper", "current", "one of the last 1"});
+  environment.generations[2].record.reset(); // one without a record is none of the last
+  CHECK(reasons({}, 1) == Lines{"pinned: paper", "current", ""});
+}
+
+TEST_CASE("gc deletes what was seen, out of sight first", "[generations]") {
+  const auto environment = three_generations();
+  sys::Entry left;
+  left.path = "/s/.generations/llm/new-0004.zzzzzz";
+  left.kind = sys::EntryKind::directory;
+  left.inode = 77;
+  const auto plan = plan_collect(environment, {{1, ""}, {2, "pinned"}, {3, "current"}}, "abcdef", {left});
+  CHECK(lines_of(plan) == Lines{"remove /s/.generations/llm/0001.json",
+                                "rename /s/.generations/llm/0001 to /s/.generations/llm/old-0001.abcdef",
+                                "delete /s/.generations/llm/old-0001.abcdef with all in it",
+                                "delete /s/.generations/llm/new-0004.zzzzzz with all in it"});
+  const auto* removed = std::get_if<plan::RemoveTree>(&plan.steps[2].action);
+  REQUIRE(removed != nullptr);
+  CHECK(removed->inode == 11);
+}
+
+TEST_CASE("pins hold a reason, and go again", "[generations]") {
+  auto environment = three_generations();
+  CHECK(lines_of(*plan_pin(environment, 2, "paper")) == Lines{"write /s/.generations/llm/0002.pinned"});
+  CHECK(plan_unpin(environment, 2)->empty());
+  environment.generations[1].pinned = "paper";
+  environment.generations[1].pin_entry.content = "paper\n";
+  CHECK(plan_pin(environment, 2, "paper")->empty());
+  CHECK(lines_of(*plan_unpin(environment, 2)) == Lines{"remove /s/.generations/llm/0002.pinned"});
+  CHECK(!plan_pin(environment, 9, ""));
+}

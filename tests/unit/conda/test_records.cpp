@@ -1,0 +1,102 @@
+#include "conda/records.hpp"
+
+#include "support/catch.hpp"
+
+using namespace sharefs;
+using namespace sharefs::conda;
+
+namespace {
+
+const std::string k_one(64, '1'), k_two(64, '2'), k_three(64, '3');
+
+std::string with_path(const std::string& path) {
+  return R"({"name": "x", "files": [], "paths_data": {"paths": [{"_path": ")" + path + "\"}]}}";
+}
+
+} // namespace
+
+TEST_CASE("a record of conda", "[records]") {
+  const auto record = parse_record(R"({"name": "python", "version": "3.11", "build": "0", "noarch": "python",
+    "extracted_package_dir": "/p/python", "files": ["bin/x", "lib/y.pyc", "bin/tool"],
+    "paths_data": {"paths_version": 1, "paths": [
+      {"_path": "bin/x", "path_type": "hardlink", "sha256": ")" +
+                                   k_one + R"(", "sha256_in_prefix": ")" + k_two +
+                                   R"(", "file_mode": "binary", "prefix_placeholder": "/build/p", "size_in_bytes": 7},
+      {"_path": "bin/tool", "path_type": "unix_python_entry_point"}]}})");
+  REQUIRE(record);
+  CHECK(record->name == "python");
+  CHECK(record->python_noarch);
+  CHECK(record->package == "/p/python");
+  REQUIRE(record->files.size() == 3);
+  const auto& file = record->files[0];
+  CHECK((file.path == "bin/x" && file.patched() && file.installed() == k_two));
+  CHECK((file.mode == FileMode::binary && file.placeholder == "/build/p"));
+  CHECK(record->files[1].type == PathType::entry_point);
+  CHECK((record->files[2].path == "lib/y.pyc" && record->files[2].type == PathType::pyc));
+}
+
+TEST_CASE("a record of libmamba gets its placeholders from the package in the cache", "[records]") {
+  auto record = parse_record(R"({"name": "x", "files": ["a", "b"], "paths_data": {"paths": [
+    {"_path": "a", "sha256": ")" +
+                             k_one + R"(", "sha256_in_prefix": ")" + k_two + R"("},
+    {"_path": "b", "sha256": ")" +
+                             k_one + R"(", "sha256_in_prefix": ")" + k_two + R"("}]}})");
+  REQUIRE(record);
+  add_placeholders(*record, R"({"paths": [
+    {"_path": "a", "sha256": ")" +
+                                k_one + R"(", "file_mode": "text", "prefix_placeholder": "/build/p"},
+    {"_path": "b", "sha256": ")" +
+                                k_three + R"(", "file_mode": "text", "prefix_placeholder": "/build/p"}]})");
+  CHECK((record->files[0].mode == FileMode::text && record->files[0].placeholder == "/build/p"));
+  CHECK_FALSE(record->files[1].mode); // of another build
+  for (const auto* hostile : {"", "[", "[]", "{}", R"({"paths": 1})", R"({"paths": [1, null, {"_path": {}}]})"})
+    add_placeholders(*record, hostile);
+}
+
+TEST_CASE("a hostile record is refused", "[records]") {
+  const auto deep = R"({"name": "x", "files": )" + std::string(100'000, '[') + std::string(100'000, ']') + "}";
+  for (const auto& text :
+       {std::string(), std::string("{"), std::string("[]"), std::string("null"), std::string("\xff\xfe"), deep,
+        std::string(R"({"files": []})"), std::string(R"({"name": 1, "files": []})"), std::string(R"({"name": "x"})"),
+        std::string(R"({"name": "x", "files": [1]})"), std::string(R"({"name": "x", "files": ["/etc/passwd"]})"),
+        std::string(R"({"name": "x", "paths_data": {"paths": [1]}})")})
+    CHECK_FALSE(parse_record(text));
+  for (const auto* path :
+       {"", "/etc/passwd", "../x", "a/../../x", "..", "a/..", ".", "./a", "a//b", "a/", "a\\u0000b"}) {
+    INFO(path);
+    CHECK_FALSE(parse_record(with_path(path)));
+  }
+  CHECK_FALSE(parse_record(with_path(std::string(5000, 'a'))));
+  CHECK(parse_record(with_path("a/..b/c")));
+  CHECK_FALSE(parse_record(std::string(k_record_limit + 1, ' ')));
+}
+
+TEST_CASE("a record with values of other kinds is read without them", "[records]") {
+  const auto record = parse_record(R"({"name": "x", "files": null, "paths_data": {"paths": [
+    {"_path": "a", "sha256": 7, "sha256_in_prefix": "short", "file_mode": "text", "prefix_placeholder": "relative"},
+    {"_path": "a", "path_type": "hardlink"}]}})");
+  REQUIRE(record);
+  REQUIRE(record->files.size() == 1);
+  CHECK((record->files[0].installed().empty() && !record->files[0].mode));
+}
+
+TEST_CASE("requirement 9: checksums are corrected in place", "[records]") {
+  const auto text = [](const std::string& a, const std::string& b, const std::string& entry_point) {
+    return R"({"name": "x", "sha256": ")" + k_one + R"(", "files": ["\"sha256\": "],"paths_data" : {"paths": [
+      {"_path": "a", "sha256": ")" +
+           k_one + R"(", "sha256_in_prefix" : ")" + a + R"("},
+      {"sha256_in_prefix": ")" +
+           b + R"(", "_path": "b", "sha256": ")" + k_one + R"("},
+      {"_path": "t", "path_type": "unix_python_entry_point", "sha256": ")" +
+           entry_point + R"("}]}})";
+  };
+  const std::string four(64, '4'), five(64, '5');
+  const auto before = text(k_two, k_one, k_three);
+  const auto edits = checksum_edits(before, {{"a", k_two, four}, {"t", k_three, five}});
+  REQUIRE(edits);
+  CHECK(edited(before, *edits) == text(four, k_one, five));
+  // A checksum that another file has too, which stays: nothing is done.
+  CHECK_FALSE(checksum_edits(before, {{"b", k_one, four}}));
+  CHECK_FALSE(checksum_edits(before, {{"a", four, five}}));
+  CHECK_FALSE(checksum_edits("{", {{"a", k_two, four}}));
+}

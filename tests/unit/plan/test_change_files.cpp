@@ -1,0 +1,179 @@
+// ChangeFiles on real files: links, modes, what changed meanwhile, and what somebody may plant.
+#include "plan/apply.hpp"
+#include "plan/look.hpp"
+#include "plan/perform.hpp"
+#include "support/catch.hpp"
+#include "sys/fs/sha256.hpp"
+#include "willing_machine.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+using namespace sharefs;
+using namespace sharefs::plan;
+
+namespace {
+
+struct Changed {
+  test::TemporaryRoot root;
+  test::ScriptedSystem system{root.path(), test::willing_machine()};
+  Error last;
+
+  Changed() { std::filesystem::create_directories(at("")); }
+  [[nodiscard]] std::string at(const std::string& path) const { return root.path() + "/env/" + path; }
+  [[nodiscard]] std::string text(const std::string& path) const {
+    return std::filesystem::exists(at(path)) ? test::content_of(at(path)) : "(nothing)";
+  }
+  void file(const std::string& path, const std::string& content, mode_t mode = 0644) const {
+    test::put(at(path), content);
+    REQUIRE(::chmod(at(path).c_str(), mode) == 0);
+  }
+  [[nodiscard]] struct stat status(const std::string& path) const {
+    struct stat found{};
+    REQUIRE(::lstat(at(path).c_str(), &found) == 0);
+    return found;
+  }
+  [[nodiscard]] ChangeFiles action(std::vector<FileChange> changes) const {
+    const auto top = status(".");
+    return {"/env", top.st_dev, top.st_ino, std::move(changes)};
+  }
+  static FileChange edit(const std::string& path, const std::string& before, const std::string& after) {
+    return {path, sys::sha256(before), sys::sha256(after), {{0, before, after}}, {}, {}};
+  }
+  std::string apply(const ChangeFiles& action) {
+    const auto outcome = apply_action(action, system);
+    last = outcome ? Error{} : outcome.error();
+    return outcome ? to_string(*outcome) : to_string(outcome.error().code);
+  }
+  [[nodiscard]] std::size_t names() const {
+    return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(at("")), {}));
+  }
+};
+
+} // namespace
+
+TEST_CASE("requirement 9: a changed file keeps all but its content", "[change_files]") {
+  Changed machine;
+  machine.file("a", "old", 0750);
+  const auto before = machine.status("a");
+  const auto action = machine.action({Changed::edit("a", "old", "new one")});
+  REQUIRE(machine.apply(action) == "done");
+  CHECK(machine.text("a") == "new one");
+  const auto after = machine.status("a");
+  CHECK((after.st_mode == before.st_mode && after.st_uid == before.st_uid && after.st_gid == before.st_gid));
+  CHECK(after.st_mtim.tv_sec > before.st_mtim.tv_sec); // also within one second: compiled Python compares them
+  CHECK(machine.names() == 1);
+  CHECK(machine.apply(action) == "unchanged");
+  REQUIRE(machine.apply(std::get<ChangeFiles>(*invert(action))) == "done");
+  CHECK(machine.text("a") == "old");
+}
+
+TEST_CASE("requirement 9: other names of a file keep the old content", "[change_files]") {
+  Changed machine;
+  machine.file("a", "old");
+  std::filesystem::create_hard_link(machine.at("a"), machine.at("in-the-cache"));
+  REQUIRE(machine.apply(machine.action({Changed::edit("a", "old", "new")})) == "done");
+  CHECK((machine.text("a") == "new" && machine.text("in-the-cache") == "old"));
+}
+
+TEST_CASE("what was cut off goes on", "[change_files]") {
+  Changed machine;
+  machine.file("a", "new");
+  machine.file("b", "old");
+  machine.file(".b.sharefs-new-node1", "half");
+  REQUIRE(machine.apply(machine.action({Changed::edit("a", "old", "new"), Changed::edit("b", "old", "new")})) ==
+          "done");
+  CHECK((machine.text("a") == "new" && machine.text("b") == "new"));
+}
+
+TEST_CASE("what is not as planned is left, and the others are done", "[change_files]") {
+  Changed machine;
+  machine.file("a", "mine");
+  machine.file("b", "old");
+  machine.file("set-id", "old", 04755);
+  std::filesystem::create_symlink("b", machine.at("link"));
+  REQUIRE(machine.apply(machine.action({Changed::edit("a", "old", "new"), Changed::edit("b", "old", "new"),
+                                        Changed::edit("link", "old", "new"), Changed::edit("missing", "old", "new"),
+                                        Changed::edit("set-id", "old", "new")})) == "failed");
+  CHECK(machine.last.message == "4 files left as they are; the first: /env/a: is not as planned any more");
+  CHECK((machine.text("a") == "mine" && machine.text("b") == "new" && machine.text("set-id") == "old"));
+  CHECK(std::filesystem::is_symlink(machine.at("link")));
+}
+
+TEST_CASE("an edit that does not fit changes nothing", "[change_files]") {
+  Changed machine;
+  machine.file("a", "old");
+  auto change = Changed::edit("a", "old", "new");
+  change.edits = {{1, "old", "new"}};
+  CHECK(machine.apply(machine.action({change})) == "failed");
+  change = Changed::edit("a", "old", "new");
+  change.after = sys::sha256("other");
+  CHECK(machine.apply(machine.action({change})) == "failed");
+  CHECK((machine.text("a") == "old" && machine.names() == 1));
+}
+
+TEST_CASE("nothing leads out of the directory", "[change_files]") {
+  Changed machine;
+  test::put(machine.root.path() + "/outside", "old");
+  std::filesystem::create_symlink("..", machine.at("up"));
+  for (const auto* path : {"../outside", "/outside", "up/outside"}) {
+    INFO(path);
+    CHECK(machine.apply(machine.action({Changed::edit(path, "old", "new")})) == "failed");
+    FileChange removal;
+    removal.path = path;
+    removal.removed = true;
+    CHECK(machine.apply(machine.action({removal})) != "done");
+    CHECK(test::content_of(machine.root.path() + "/outside") == "old");
+  }
+}
+
+TEST_CASE("requirement 11: deletions and modes", "[change_files]") {
+  Changed machine;
+  machine.file("a.pyc", "x");
+  machine.file("closed", "x", 0600);
+  machine.file("linked", "x", 0600);
+  std::filesystem::create_hard_link(machine.at("linked"), machine.root.path() + "/secret");
+  FileChange removal;
+  removal.path = "a.pyc";
+  removal.removed = true;
+  const auto mode = [](const std::string& path) { return FileChange{path, "", "", {}, 0600, 0644}; };
+  REQUIRE(machine.apply(machine.action({removal, mode("closed")})) == "done");
+  CHECK_FALSE(std::filesystem::exists(machine.at("a.pyc")));
+  CHECK((machine.status("closed").st_mode & 07777) == 0644);
+  CHECK(machine.apply(machine.action({removal, mode("closed")})) == "unchanged");
+  CHECK(machine.apply(machine.action({mode("linked")})) == "failed"); // another name may lie anywhere
+  CHECK((machine.status("linked").st_mode & 07777) == 0600);
+  CHECK_FALSE(invert(machine.action({removal, mode("closed")})));
+}
+
+TEST_CASE("another directory than the planned one is a conflict", "[change_files]") {
+  Changed machine;
+  machine.file("a", "old");
+  auto action = machine.action({Changed::edit("a", "old", "new")});
+  ++action.inode;
+  CHECK(machine.apply(action) == "conflict");
+  action.path = "/nowhere";
+  CHECK(machine.apply(action) == "conflict");
+  CHECK(machine.text("a") == "old");
+}
+
+TEST_CASE("many files, in several batches, with few descriptors", "[change_files]") {
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
+  const auto descriptors = GENERATE(rlim_t{64}, rlim_t{1024});
+  const rlimit few{std::min(descriptors, before.rlim_max), before.rlim_max};
+  Changed machine;
+  std::vector<FileChange> changes;
+  for (int i = 0; i < 3000; ++i) {
+    const auto name = "d" + std::to_string(i % 7) + "/f" + std::to_string(i);
+    std::filesystem::create_directories(std::filesystem::path(machine.at(name)).parent_path());
+    test::put(machine.at(name), "old");
+    changes.push_back(Changed::edit(name, "old", "new" + std::to_string(i)));
+  }
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &few) == 0);
+  const auto applied = machine.apply(machine.action(changes));
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &before) == 0);
+  REQUIRE(applied == "done");
+  CHECK((machine.text("d0/f0") == "new0" && machine.text("d3/f2999") == "new2999"));
+  CHECK(machine.apply(machine.action(changes)) == "unchanged");
+}

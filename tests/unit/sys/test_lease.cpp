@@ -1,0 +1,182 @@
+// One holder among many: processes of this test stand for hosts, each with a scripted name.
+#include "support/catch.hpp"
+#include "support/scripted_system.hpp"
+#include "support/temporary_directory.hpp"
+#include "sys/fs/lease.hpp"
+
+#include <csignal>
+#include <sys/wait.h>
+#include <thread>
+
+using namespace sharefs;
+using namespace sharefs::sys;
+using namespace std::chrono_literals;
+namespace fs = std::filesystem;
+
+namespace {
+
+test::Machine machine_named(const std::string& host) {
+  test::Machine machine;
+  machine.identity.hostname = host;
+  machine.identity.boot_id = "boot-of-" + host;
+  machine.identity.user = "alice";
+  machine.identity.pid = ::getpid();
+  return machine;
+}
+
+struct Place {
+  test::TemporaryDirectory directory;
+  test::ScriptedSystem system{"/", machine_named("node1")};
+  LeaseRequest request{.path = directory / "lock", .what = "conda update llm", .beat = 20ms, .dead = 400ms};
+
+  [[nodiscard]] std::vector<std::string> names() const {
+    std::vector<std::string> found;
+    for (const auto& one : fs::directory_iterator(directory.path()))
+      found.push_back(one.path().filename());
+    return found;
+  }
+};
+
+/// A child that does `work` and then waits to be killed; returns when it has said that it is ready.
+template <class Work> pid_t holder(const Work& work) {
+  int ready[2];
+  REQUIRE(::pipe(ready) == 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const auto held = work();
+    const char sign = held ? 'y' : 'n';
+    [[maybe_unused]] const ssize_t written = ::write(ready[1], &sign, 1);
+    for (;;)
+      ::pause();
+  }
+  char sign = 0;
+  REQUIRE(::read(ready[0], &sign, 1) == 1);
+  CHECK(sign == 'y');
+  ::close(ready[0]);
+  ::close(ready[1]);
+  return child;
+}
+
+void kill_and_wait(pid_t child) {
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+}
+
+} // namespace
+
+TEST_CASE("what a lease says is read as it was written, and nothing else is") {
+  const LeaseHolder holder{"node1", "boot", 12, 34, "alice", 56, "conda update llm"};
+  CHECK(parse_lease(format_lease(holder)) == holder);
+  CHECK(holder.text() == "alice on node1 (process 12, `conda update llm`)");
+  auto two_lines = holder;
+  two_lines.what = "a\nb\x1b";
+  CHECK(parse_lease(format_lease(two_lines))->what == "a b ");
+  for (const auto* wrong : {"", "sharefs lease 1", "sharefs lease 2\na\nb\n1\n2\nc\n3\nd\n",
+                            "sharefs lease 1\na\nb\nx\n2\nc\n3\nd\n", "sharefs lease 1\na\nb\n1\n2\nc\n3\nd\ne\n"})
+    CHECK_FALSE(parse_lease(wrong));
+}
+
+TEST_CASE("requirement 8: the second taker hears who the first is, and nothing is left behind") {
+  Place place;
+  {
+    auto first = Lease::take(place.system, place.request);
+    REQUIRE(first);
+    CHECK(first->check());
+    test::ScriptedSystem other("/", machine_named("node2"));
+    const auto second = Lease::take(other, place.request);
+    REQUIRE_FALSE(second);
+    CHECK(second.error().code == ErrorCode::busy);
+    CHECK(second.error().message.find("alice on node1") != std::string::npos);
+    CHECK(first->check());
+  }
+  CHECK(place.names().empty());
+  CHECK(Lease::take(place.system, place.request));
+}
+
+TEST_CASE("requirement 8: who waits gets it when the first lets go") {
+  Place place;
+  std::optional<Lease> first;
+  {
+    auto taken = Lease::take(place.system, place.request);
+    REQUIRE(taken);
+    first.emplace(std::move(*taken));
+  }
+  auto request = place.request;
+  request.wait = 30s;
+  request.dead = 60s;
+  test::ScriptedSystem other("/", machine_named("node2"));
+  const auto second = Lease::take(other, request, [&](const LeaseHolder& holder) {
+    CHECK(holder.host == "node1");
+    first.reset();
+  });
+  REQUIRE(second);
+}
+
+TEST_CASE("requirement 8: a holder of this host that was killed is succeeded at once", "[kill]") {
+  Place place;
+  place.request.dead = 60s;
+  const auto child = holder([&] {
+    auto system = std::make_unique<test::ScriptedSystem>("/", machine_named("node1"));
+    static auto held = Lease::take(*system, place.request);
+    return held.has_value();
+  });
+  CHECK(Lease::take(place.system, place.request).error().code == ErrorCode::busy);
+  kill_and_wait(child);
+  auto request = place.request;
+  request.wait = 30s; // its keeper may take a moment to notice
+  CHECK(Lease::take(place.system, request));
+}
+
+TEST_CASE("requirement 8: a holder of another host that is out of reach is succeeded after a while", "[kill]") {
+  Place place;
+  place.directory.write("lock", format_lease({"node9", "its-boot", 1, 1, "bob", 0, "conda gc llm"}));
+  CHECK(Lease::take(place.system, place.request).error().code == ErrorCode::busy);
+  auto request = place.request;
+  request.wait = 30s;
+  const auto taken = Lease::take(place.system, request);
+  REQUIRE(taken);
+  CHECK(place.names() == std::vector<std::string>{"lock"});
+}
+
+TEST_CASE("a holder whose file was taken away is told") {
+  Place place;
+  auto taken = Lease::take(place.system, place.request);
+  REQUIRE(taken);
+  std::optional<Lease> lease(std::move(*taken));
+  place.directory.write("other", "of somebody else"); // made before ours goes: another inode
+  fs::rename(place.directory / "other", place.directory / "lock");
+  CHECK(lease->check().error().code == ErrorCode::conflict);
+  lease.reset();
+  CHECK(place.directory.read("lock") == "of somebody else");
+}
+
+TEST_CASE("requirement 8: of many takers one at a time has it", "[kill]") {
+  Place place;
+  constexpr int k_takers = 8, k_turns = 5;
+  std::vector<pid_t> takers;
+  for (int taker = 0; taker < k_takers; ++taker) {
+    const pid_t child = ::fork();
+    if (child != 0) {
+      takers.push_back(child);
+      continue;
+    }
+    test::ScriptedSystem system("/", machine_named("node" + std::to_string(taker)));
+    auto request = place.request;
+    request.wait = 60s;
+    request.dead = 60s;
+    for (int turn = 0; turn < k_turns; ++turn) {
+      const auto lease = Lease::take(system, request);
+      // mkdir(2) succeeds for one only
+      if (!lease || ::mkdir((place.directory / "inside").c_str(), 0700) != 0 ||
+          ::rmdir((place.directory / "inside").c_str()) != 0)
+        ::_exit(1);
+    }
+    ::_exit(0);
+  }
+  for (const pid_t child : takers) {
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    CHECK(status == 0);
+  }
+  CHECK(place.names().empty());
+}

@@ -1,0 +1,89 @@
+#pragma once
+// A tree with everything that a copy has to keep.
+#include "support/catch.hpp"
+#include "support/temporary_directory.hpp"
+#include "tree/tree.hpp"
+
+#include <algorithm>
+#include <csignal>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace sharefs::test {
+
+inline struct stat status_of(const std::string& path) {
+  struct stat status{};
+  CAPTURE(path);
+  REQUIRE(::lstat(path.c_str(), &status) == 0);
+  return status;
+}
+
+inline void set_time(const std::string& path, std::int64_t seconds, long nanoseconds) {
+  const timespec times[]{{seconds, nanoseconds}, {seconds, nanoseconds}};
+  REQUIRE(::utimensat(AT_FDCWD, path.c_str(), times, AT_SYMLINK_NOFOLLOW) == 0);
+}
+
+/// Does `work` in a child until it is killed.
+template <class Work> pid_t beside(Work work) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    for (;;)
+      work();
+  }
+  return child;
+}
+
+inline void end(pid_t child) {
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+}
+
+/// In memory, where a thousand fsyncs take no time; for what not every tmpfs has (xattrs) on the disk.
+struct GivenTree {
+  TemporaryDirectory directory;
+  std::string from = directory / "from", to = directory / "to";
+
+  explicit GivenTree(const std::string& above = ::access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp")
+      : directory(above) {
+    std::filesystem::create_directory(from);
+  }
+  void write(const std::string& name, const std::string& content) const { directory.write("from/" + name, content); }
+  [[nodiscard]] std::string copied(const std::string& name) const { return directory.read("to/" + name); }
+
+  /// `count` files in directories of ten.
+  void many(int count) const {
+    for (int i = 0; i < count; ++i)
+      write(std::to_string(i / 10) + "/" + std::to_string(i), "content " + std::to_string(i));
+  }
+  [[nodiscard]] tree::CopyReport copy(const tree::Options& options = {}) const {
+    const auto report = tree::copy({from}, {to}, options);
+    CAPTURE(report ? "" : report.error().message);
+    REQUIRE(report);
+    return *report;
+  }
+  [[nodiscard]] Error error(const tree::Options& options = {}) const {
+    const auto report = tree::copy({from}, {to}, options);
+    REQUIRE_FALSE(report);
+    return report.error();
+  }
+  [[nodiscard]] std::vector<tree::Difference> differences() const {
+    const auto found = tree::compare({from}, {to}, {});
+    CAPTURE(found ? "" : found.error().message);
+    REQUIRE(found);
+    return *found;
+  }
+  [[nodiscard]] std::size_t names(const std::string& below) const {
+    return static_cast<std::size_t>(std::distance(std::filesystem::recursive_directory_iterator(directory / below),
+                                                  std::filesystem::recursive_directory_iterator()));
+  }
+};
+
+} // namespace sharefs::test
+
+namespace sharefs::tree {
+inline std::ostream& operator<<(std::ostream& out, const Difference& difference) {
+  return out << difference.path << " " << difference.what;
+}
+} // namespace sharefs::tree

@@ -1,0 +1,59 @@
+#include "tree/reader.hpp"
+
+#include "support/catch.hpp"
+#include "support/temporary_directory.hpp"
+
+#include <algorithm>
+#include <sys/stat.h>
+
+using namespace sharefs;
+using namespace sharefs::tree;
+
+namespace {
+
+struct TreeOfFiles {
+  test::TemporaryDirectory root;
+  sys::Pulse pulse = *sys::Pulse::make();
+  [[nodiscard]] std::string at(const std::string& path) const { return root.path() + path; }
+  Result<Reader> open(const std::string& path) { return Reader::open(sys::Files(root.path()), path, pulse); }
+};
+
+} // namespace
+
+TEST_CASE("a tree is listed by path, and no link is followed", "[tree]") {
+  TreeOfFiles tree;
+  std::filesystem::create_directories(tree.at("/t/a/b"));
+  tree.root.write("t/a/b/file", "12345");
+  std::filesystem::create_symlink("/t/a", tree.at("/t/link"));
+  REQUIRE(::mkfifo(tree.at("/t/fifo").c_str(), 0600) == 0);
+  const auto reader = tree.open("/t");
+  REQUIRE(reader);
+  std::vector<std::string> paths;
+  for (const auto& entry : reader->list())
+    paths.push_back(entry.path + entry.target);
+  CHECK(paths == std::vector<std::string>{"a", "a/b", "a/b/file", "fifo", "link/t/a"});
+  std::string content;
+  CHECK((reader->read("a/b/file", 3, content) == 0 && content == "123"));
+  CHECK((reader->read("a/b/file", 99, content) == 0 && content == "12345"));
+  CHECK(reader->read("link/b/file", 99, content) == ELOOP);
+  CHECK(reader->read("../t/a/b/file", 99, content) == EXDEV);
+  CHECK(reader->read("fifo", 99, content) == EINVAL);
+  CHECK(reader->read("missing", 99, content) == ENOENT);
+}
+
+TEST_CASE("the tree itself may be named by a link, but has to be a directory", "[tree]") {
+  TreeOfFiles tree;
+  std::filesystem::create_directories(tree.at("/t/a"));
+  tree.root.write("file", "");
+  std::filesystem::create_symlink("/t", tree.at("/link"));
+  CHECK(tree.open("/link")->list().size() == 1);
+  CHECK(tree.open("/file").error().code == ErrorCode::not_found);
+  CHECK(tree.open("/missing").error().code == ErrorCode::not_found);
+}
+
+TEST_CASE("every number is worked on once", "[tree]") {
+  std::vector<std::atomic<int>> seen(1000);
+  in_parallel(seen.size(), [&](std::size_t i) { ++seen[i]; });
+  CHECK(std::ranges::all_of(seen, [](const auto& count) { return count == 1; }));
+  in_parallel(0, [](std::size_t) { FAIL(); });
+}

@@ -1,0 +1,70 @@
+#include "support/catch.hpp"
+#include "watch/decide.hpp"
+
+using namespace sharefs::watch;
+using namespace std::chrono_literals;
+
+namespace {
+
+const Time k_now{std::chrono::hours(1)};
+
+Sight sight_of(Trouble trouble, LastChange last = LastChange::none, std::size_t looks = k_missing_looks) {
+  return {"/data/share", "share", "a state", trouble, true, looks, last};
+}
+
+bool recovers(const Sight& sight, Policy policy, const Pace& pace = {}) {
+  return decide(sight, policy, pace, k_now).recover;
+}
+
+} // namespace
+
+TEST_CASE("decide: what each policy recovers", "[decide]") {
+  struct Row {
+    Trouble trouble;
+    LastChange last;
+    bool stale, all;
+  };
+  const Row rows[] = {
+      {Trouble::none, LastChange::none, false, false},          {Trouble::stale, LastChange::none, true, true},
+      {Trouble::missing, LastChange::none, false, true},        {Trouble::missing, LastChange::cut_off, true, true},
+      {Trouble::missing, LastChange::taken_away, false, false}, {Trouble::moved, LastChange::none, false, true},
+      {Trouble::hung, LastChange::none, false, false},          {Trouble::other, LastChange::none, false, false},
+  };
+  for (const auto& row : rows) {
+    INFO("trouble " << static_cast<int>(row.trouble) << ", last change " << static_cast<int>(row.last));
+    CHECK(recovers(sight_of(row.trouble, row.last), Policy::stale) == row.stale);
+    CHECK(recovers(sight_of(row.trouble, row.last), Policy::all) == row.all);
+    CHECK(!recovers(sight_of(row.trouble, row.last), Policy::never));
+    for (const auto policy : {Policy::stale, Policy::all, Policy::never})
+      CHECK(decide(sight_of(row.trouble, row.last), policy, {}, k_now).why.empty() == (row.trouble == Trouble::none));
+  }
+}
+
+TEST_CASE("decide: nothing while the server is away", "[decide]") {
+  auto sight = sight_of(Trouble::stale);
+  sight.server_there = false;
+  CHECK(decide(sight, Policy::all, {}, k_now) == Decision{false, "its server does not answer"});
+}
+
+TEST_CASE("decide: what is missing is looked at twice, but for what was cut off", "[decide]") {
+  CHECK(!recovers(sight_of(Trouble::missing, LastChange::none, 1), Policy::all));
+  CHECK(recovers(sight_of(Trouble::missing, LastChange::cut_off, 1), Policy::all));
+}
+
+TEST_CASE("decide: the pace of the mount and that of all", "[decide]") {
+  Pace pace;
+  pace.tried({"/data/share"}, k_now - 1s);
+  CHECK(decide(sight_of(Trouble::stale), Policy::stale, pace, k_now) ==
+        Decision{false, "it was tried 1 time; the next one 30.0 s after the last"});
+  CHECK(decide(sight_of(Trouble::stale), Policy::stale, pace, k_now + 29s).recover);
+  Pace busy;
+  for (std::size_t run = 0; run < k_most_runs; ++run)
+    busy.tried({"/other"}, k_now);
+  CHECK(decide(sight_of(Trouble::stale), Policy::stale, busy, k_now).why.starts_with("there were 6 recoveries"));
+}
+
+TEST_CASE("policy_of", "[decide]") {
+  CHECK(policy_of("stale") == Policy::stale);
+  CHECK(policy_of("all") == Policy::all);
+  CHECK(policy_of("never") == Policy::never);
+}
