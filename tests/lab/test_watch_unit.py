@@ -54,7 +54,8 @@ def test_it_heals(boot_lab: KernelCluster, version: str) -> None:
     main = node.run("systemctl show -P MainPID sharefs-watch", check=True).out.strip()
     node.run(f"kill -9 {main}", check=True)
     wait_until(lambda: len(said("started")) == 2, what="systemd has started it again")
-    assert "1 mount well" in node.run("systemctl show -P StatusText sharefs-watch", check=True).out
+    status = lambda: node.run("systemctl show -P StatusText sharefs-watch", check=True).out  # noqa: E731
+    wait_until(lambda: "1 mount well" in status(), what="its first round has ended")
     node.run("systemctl stop sharefs-watch", check=True)
-    assert said("stopped")
+    wait_until(lambda: said("stopped"), what="the journal has its last line")
     assert SHARE in node.read_text("/proc/mounts")  # it takes nothing with it
