@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -149,8 +151,18 @@ def mounted(staged: Shared) -> list[str]:
 
 
 def loops(staged: Shared) -> list[str]:
-    """The images that a loop device holds."""
-    held = [path.read_text().strip() for path in Path("/sys/block").glob("loop*/loop/backing_file")]
+    """The images that a loop device holds. One that is unmounted goes when udev, which looks at it, has closed it."""
+    end = time.monotonic() + 60
+    while len(held := images_held(staged)) > len(mounted(staged)) and time.monotonic() < end:
+        time.sleep(0.05)
+    return held
+
+
+def images_held(staged: Shared) -> list[str]:
+    held = []
+    for path in Path("/sys/block").glob("loop*/loop/backing_file"):
+        with contextlib.suppress(OSError):  # of another test, and gone meanwhile
+            held.append(path.read_text().strip())
     return [path for path in held if path.startswith(f"{staged.stage}/")]
 
 

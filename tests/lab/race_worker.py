@@ -27,7 +27,7 @@ from collections.abc import Mapping
 READ_THE_ENVIRONMENT = ("datasets", "huggingface_hub")
 NOT_TO_IMPORT = (*READ_THE_ENVIRONMENT, "evaluate", "datasets_modules", "__main__", "__mp_main__")
 OF_THE_RACE = "RACE_"  # variables that the script reads, and nothing that it imports
-LONGEST_LAUNCH = 90  # seconds
+LONGEST_LAUNCH = 240  # seconds
 MOST_ENVIRONMENTS = 8
 
 
@@ -154,7 +154,7 @@ def barrier(port: str, parties: str) -> None:
     with socket.create_server(("", int(port)), backlog=64) as listener:
         while True:
             connection, _ = listener.accept()
-            connection.settimeout(10)
+            connection.settimeout(60)
             with contextlib.suppress(OSError):
                 launch = connection.recv(256)
                 waiting.setdefault(launch, []).append(connection)

@@ -85,10 +85,10 @@ def test_a_late_server(boot_lab: KernelCluster, way: str) -> None:
     done(boot_lab.server, "export", "--all", "--yes")
     answers = systemd.uptime(node)
     if way == "automount":
-        assert node.run(f"cat {SHARE}/hello", timeout=120).out == "hello\n"
+        assert node.run(f"cat {SHARE}/hello", timeout=300).out == "hello\n"
     mounted = systemd.wait_for_mount(node, SHARE)
     print(f"{way}: multi-user at {reached:.1f} s, the server at {answers:.1f} s, mounted at {mounted:.1f} s")
-    assert sharefs(node, "status").returncode == 0
+    assert sharefs(node, "status", "--timeout", "10").returncode == 0
     assert sharefs(node, "mount", "--all", "--check").returncode == 0
     if way == "automount":  # whose point goes, too, and is not looked at before
         done(node, "umount", "--all", "--yes", "--forget")

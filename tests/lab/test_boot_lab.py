@@ -7,12 +7,14 @@ import pytest
 from sharefslab import Host, KernelCluster, LabError, systemd
 
 UNIT = "/etc/systemd/system/mnt-share.mount"
+# It waits for a server that boots on a busy machine, too.
 MOUNT_UNIT = """\
 [Mount]
 What=server:/srv/share
 Where=/mnt/share
 Type=nfs
-Options=vers=4.2,nofail
+Options=vers=4.2,nofail,retry=10
+TimeoutSec=600
 
 [Install]
 WantedBy=remote-fs.target

@@ -15,6 +15,6 @@ def test_the_demo_holds(lab_ready: None) -> None:
         env={**os.environ, "PYTHONPATH": str(LAB)},
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=1400,
     )
     assert told.returncode == 0, told.stdout[-3000:] + told.stderr

@@ -94,7 +94,7 @@ def test_2_nested_exports_of_one_file_system(cluster: Cluster, root: str) -> Non
     assert export(cluster, f"{OUTER} 10.77.0.2(rw{root})\n{INNER} 10.77.0.2(rw)\n") == []
     assert inside() == {"3": "rw", "4.2": "rw"}
     if root:  # mountd, which a service at boot asks too, knows no /inner
-        said = sharefs(node, "probe", "--until-ready", "--timeout=3s", "10.77.0.1:/inner", timeout=30)
+        said = sharefs(node, "probe", "--until-ready", "--timeout=15s", "10.77.0.1:/inner")
         assert said.returncode == 0, said
 
 

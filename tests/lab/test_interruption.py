@@ -104,8 +104,8 @@ def test_two_at_once(lab: Cluster) -> None:
     configure(lab)
     done(lab.server, "export", "--all", "--yes")
     node = lab["node1"]
-    jobs = [node.start(["sharefs", "mount", "--all", "--yes"]) for _ in range(4)]
-    results = [job.wait(60) for job in jobs]
+    jobs = [node.start(["sharefs", "mount", "--all", "--yes", "--wait", "200s"]) for _ in range(4)]
+    results = [job.wait(240) for job in jobs]
     assert [r.returncode for r in results] == [0, 0, 0, 0], [r.err for r in results]
     assert len(mount_lines(node)) == 1
 
@@ -116,7 +116,7 @@ def test_the_second_waits_and_then_says_who(lab: Cluster) -> None:
     first = start_and_stop_in_exportfs(lab)
     second = sharefs(lab.server, "export", "--all", "--yes", "--wait", "1s")
     let_exportfs_go(lab)
-    assert first.wait(60).returncode == 0
+    assert first.wait().returncode == 0
     assert second.returncode == 1 and "pid" in second.err and "--wait" in second.err, second.err
 
 
@@ -126,7 +126,7 @@ def test_ctrl_c_ends_after_the_running_step(lab: Cluster) -> None:
     job = start_and_stop_in_exportfs(lab)
     job.kill(signal.SIGINT)
     let_exportfs_go(lab)
-    ended = job.wait(60)
+    ended = job.wait()
     assert ended.returncode == 130
     assert lab.server.exists(EXPORTS_FILE)
     done(lab.server, "undo", "--yes")

@@ -12,7 +12,7 @@ import pytest
 
 from sharefslab import BaseCluster, Cluster, CommandTimeout, Host, KernelCluster, LabError, paths, wait_until
 
-DEADLINE = 90.0
+DEADLINE = 300.0
 ANSWER = 4.0  # a healthy mount answers within this time, however busy the machine is
 
 
@@ -95,10 +95,10 @@ class TestCommands:
 
     def test_a_late_command_is_killed(self, shared_lab: Cluster) -> None:
         with pytest.raises(CommandTimeout) as caught:
-            shared_lab["node1"].run("echo early; sleep 1000", timeout=2)
+            shared_lab["node1"].run("echo early; sleep 1000", timeout=10)
         assert not caught.value.stuck
         assert caught.value.completed.stdout == b"early\n"
-        assert not shared_lab["node1"].run(["pgrep", "sleep"]).ok
+        wait_until(lambda: not shared_lab["node1"].run(["pgrep", "sleep"]).ok, what="its children are gone, too")
 
     def test_background_job(self, shared_lab: Cluster) -> None:
         job = shared_lab["node1"].start("echo started; sleep 1000")
@@ -112,7 +112,7 @@ class TestHosts:
     def test_see_each_other(self, shared_lab: Cluster) -> None:
         for host in shared_lab:
             for peer in shared_lab:
-                assert host.run(["busybox", "ping", "-c1", "-W5", peer.name]).ok
+                assert host.run(["busybox", "ping", "-c1", "-W30", peer.name]).ok
 
     def test_nothing_is_served_or_mounted(self, shared_lab: Cluster) -> None:
         assert shared_lab.server.run("pgrep -l 'rpc|nfs'").out == ""
@@ -129,7 +129,7 @@ class TestHosts:
 
     @pytest.mark.lab_hosts("server", "node1", "node2", "node3")
     def test_more_of_them(self, lab: Cluster) -> None:
-        assert lab["node3"].run(["busybox", "ping", "-c1", "-W5", "server"]).ok
+        assert lab["node3"].run(["busybox", "ping", "-c1", "-W30", "server"]).ok
 
     def test_unknown_and_dead_ones_are_errors(self, lab: Cluster) -> None:
         with pytest.raises(LabError, match="no host node9"):
@@ -181,7 +181,7 @@ class TestFaults:
         lab["node1"].write_file("/etc/rc.local", "#!/bin/sh\ntouch /local/booted\n", mode=0o755)
         lab.reboot("node1", rc_local=True)
         assert lab["node1"].exists("/etc/kept") and lab["node1"].exists("/local/booted")
-        assert lab["node1"].run(["busybox", "ping", "-c1", "-W5", "server"]).ok
+        assert lab["node1"].run(["busybox", "ping", "-c1", "-W30", "server"]).ok
 
     def test_client_with_mounts_and_a_lock_can_be_killed(self, lab: Cluster) -> None:
         directories = serve_and_mount(lab)
@@ -202,14 +202,13 @@ class TestFaults:
         assert all(answers(lab["node1"], directory) for directory in directories)
 
     def test_latency_shows_in_the_ratio_of_round_trips(self, lab: Cluster) -> None:
-        def round_trips() -> float:
-            started = time.monotonic()
-            lab["node1"].run(["busybox", "ping", "-c5", "-A", "server"], check=True)
-            return time.monotonic() - started
+        def shortest_round_trip() -> float:
+            said = lab["node1"].run(["busybox", "ping", "-c5", "-A", "server"], check=True).out
+            return float(said.rpartition("= ")[2].split("/")[0])
 
-        near = round_trips()
+        near = shortest_round_trip()
         lab.latency("server", 400)
-        assert round_trips() > 2 * near
+        assert shortest_round_trip() > 2 * near
         lab.latency("server", 0)
 
     def test_remade_filesystem_is_stale(self, lab: Cluster) -> None:
@@ -281,10 +280,11 @@ class TestTeardown:
             with Cluster(hosts=("node1",)) as cluster:
                 record.write_text(f"{cluster.pids()[0]} {cluster.directories()[0]}")
                 os.kill(os.getpid(), signal.SIGKILL)
-        os.waitpid(driver, 0)
+        os.waitid(os.P_PID, driver, os.WEXITED | os.WNOWAIT)  # until it is reaped, no other test removes what it left
         pid, path = record.read_text().split()
         guest, directory = int(pid), Path(path)
         assert directory.exists()
+        os.waitpid(driver, 0)
         wait_until(lambda: not is_alive(guest), DEADLINE)
         paths.remove_orphans()
-        assert not directory.exists()
+        wait_until(lambda: not directory.exists(), what="it is removed")  # another test may be at it, too

@@ -12,12 +12,15 @@ from sharefslab.product import (
     document,
     done,
     export_and_mount,
+    hold_share,
+    in_time,
     mount_lines,
     sharefs,
+    states_of,
 )
 
 # A command must come back within its own deadline; the rest is for a busy machine, and far below "hangs".
-PATIENCE = 25.0
+PATIENCE = 90.0
 
 
 def test_two_clients_see_each_others_files(lab: Cluster) -> None:
@@ -103,14 +106,14 @@ def test_recipe_profile_gives_exactly_the_manual_options(lab: Cluster) -> None:
 
 def test_verify_writes_reads_and_deletes(lab: Cluster) -> None:
     export_and_mount(lab, config_text(export_options="rw, sync, no_subtree_check, no_root_squash"))
-    said = done(lab["node1"], "mount", "--all", "--verify", "--yes")
+    said = done(lab["node1"], "mount", "--all", "--verify", "--yes", "--timeout", "30")
     assert "share" in said.out + said.err
     assert lab.server.run("ls -A /srv/share").out == ""
 
 
 def test_verify_says_that_root_is_squashed(lab: Cluster) -> None:
     export_and_mount(lab)
-    refused = sharefs(lab["node1"], "mount", "--all", "--verify", "--yes")
+    refused = sharefs(lab["node1"], "mount", "--all", "--verify", "--yes", "--timeout", "30")
     assert "root_squash" in refused.err + refused.out
 
 
@@ -138,20 +141,20 @@ def test_umount_and_its_undo(lab: Cluster) -> None:
 def test_a_busy_mount_names_its_holders(lab: Cluster) -> None:
     export_and_mount(lab)
     node = lab["node1"]
-    holder = node.start(["sleep", "300"], cwd=SHARE)
+    holder = hold_share(node)
     refused = sharefs(node, "umount", "share", "--yes")
     assert refused.returncode == 1 and "sleep" in refused.err + refused.out
     assert len(mount_lines(node)) == 1
     holder.kill()
+    holder.wait()
     done(node, "umount", "share", "--yes")
 
 
 def test_status_is_healthy(lab: Cluster) -> None:
     export_and_mount(lab)
-    table = done(lab["node1"], "status")
+    table = in_time(lambda: done(lab["node1"], "status", "--timeout", "10"))
     assert "share" in table.out and SHARE in table.out and "healthy" in table.out
-    mounts = document(done(lab["node1"], "status", "--json"))["mounts"]
-    assert [m["state"] for m in mounts] == ["healthy"]
+    assert states_of(lab["node1"]) == ["healthy"]
     # without any sharefs.yaml, and not as root
     lab["node1"].run("rm /etc/sharefs/sharefs.yaml", check=True)
     assert SHARE in done(lab["node1"], "status", user="alice").out
@@ -190,9 +193,9 @@ def test_after_the_servers_reboot_all_is_well_again(lab: Cluster) -> None:
     assert sharefs(node, "status", "--timeout", "2", timeout=PATIENCE).returncode == 1
     lab.reboot("server")
     done(lab.server, "export", "--all", "--yes")  # the file is there; the server is started again
-    status = sharefs(node, "status", "--timeout", "60", timeout=120)
+    status = sharefs(node, "status", "--timeout", "240", timeout=400)
     assert status.ok
-    assert node.run(f"cat {SHARE}/kept", timeout=60).out == "precious\n"
+    assert node.run(f"cat {SHARE}/kept", timeout=400).out == "precious\n"
 
 
 def test_a_relative_path_in_a_directory_that_is_gone(lab: Cluster) -> None:
@@ -217,30 +220,30 @@ def test_undo_of_an_umount_asks_the_server_first(lab: Cluster) -> None:
 
 def test_an_export_that_became_read_only(lab: Cluster) -> None:
     export_and_mount(lab, config_text(export_options="rw, sync, no_subtree_check, no_root_squash"))
-    assert done(lab["node1"], "status", "--verify").ok
+    assert done(lab["node1"], "status", "--verify", "--timeout", "30").ok
     lab.server.run("sed -i s/rw/ro/ /etc/exports.d/sharefs.exports && exportfs -ra", check=True)
-    found = sharefs(lab["node1"], "status", "--verify")
+    found = sharefs(lab["node1"], "status", "--verify", "--timeout", "30")
     assert found.returncode == 1 and "SF216" in found.err
     assert lab.server.run("ls -A /srv/share").out == ""
 
 
 def test_a_full_export(lab: Cluster) -> None:
     export_and_mount(lab)
-    lab.server.run("dd if=/dev/zero of=/srv/share/all bs=1M; sync", timeout=120)
-    found = sharefs(lab["node1"], "status")
+    lab.server.run("dd if=/dev/zero of=/srv/share/all bs=1M; sync", timeout=400)
+    found = sharefs(lab["node1"], "status", "--timeout", "20")
     assert found.returncode == 1 and "full" in found.out and "SF230" in found.err
 
 
 def test_a_soft_mount_whose_server_is_away_is_hung(lab: Cluster) -> None:
     export_and_mount(lab, config_text(extra=', options: [soft, "timeo=10", "retrans=1", "vers=4.2"]'))
     lab.drop_traffic("server")
-    status = sharefs(lab["node1"], "status", "--timeout", "20", timeout=60)
+    status = sharefs(lab["node1"], "status", "--timeout", "20")
     assert status.returncode == 1 and "hung" in status.out and "kernel log" not in status.err
 
 
 def test_few_descriptors_make_no_mount_wrong(lab: Cluster) -> None:
     export_and_mount(lab)
-    status = lab["node1"].run("ulimit -n 16; sharefs status")
+    status = in_time(lambda: lab["node1"].run("ulimit -n 16; sharefs status"))
     assert "failed" not in status.out and "terminate" not in status.err
     assert "healthy" in status.out or "unknown" in status.out
 
@@ -250,7 +253,7 @@ def test_rights_of_a_mount_in_use(lab: Cluster) -> None:
     export_and_mount(lab)
     node = lab["node1"]
     node.run(f"cp /bin/true {SHARE}/program; chmod 755 {SHARE}/program", user="alice", check=True)
-    worker = node.start(f"cd {SHARE} && exec sleep 600", user="alice")
+    worker = hold_share(node, user="alice")
     configure(lab, config_text(extra=", options: [ro, noexec]"))
     refused = sharefs(node, "mount", "--all", "--yes")
     assert not refused.ok and "--remount` changes it in place" in refused.err

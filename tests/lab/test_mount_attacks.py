@@ -74,7 +74,7 @@ def test_an_unmount_reaches_no_other_mount(node: Host) -> None:
     node.run("mkdir -p /srv/b/mnt && mount -t tmpfs victim /srv/b/mnt", check=True)
     for _ in range(RUNS):
         node.run("mount -t nfs -o vers=4.2 10.77.0.1:/srv/share /home/alice/a/mnt", check=True)
-        with exchanging(node, "/home/alice/a", "/home/alice/other"):
+        with exchanging(node, "alice", "/home/alice/a", "/home/alice/other"):
             sharefs(node, "umount", "/home/alice/a/mnt", "--yes")
             assert len(mounts_at(node, "/srv/b/mnt")) == 1
         # whichever of the two names is the directory now

@@ -5,14 +5,10 @@ from __future__ import annotations
 
 import pytest
 
-from sharefslab import BaseCluster, Host, KernelCluster, systemd, wait_until
-from sharefslab.product import SHARE, config_text, configure, document, done, mount_lines, sharefs
+from sharefslab import BaseCluster, KernelCluster, systemd, wait_until
+from sharefslab.product import SHARE, config_text, configure, done, hold_share, mount_lines, sharefs, state_of
 
 SERVER = "10.77.0.1"
-
-
-def state_of(node: Host) -> str:
-    return document(sharefs(node, "status", "--timeout", "2s", "--json"))["mounts"][0]["state"]
 
 
 def serve(cluster: BaseCluster) -> None:
@@ -52,7 +48,7 @@ def test_the_page(request: pytest.FixtureRequest, kind: str) -> None:
     assert not node.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "cat", f"{SHARE}/file"]).ok
     server.run("rm /srv/share/file", check=True)
     # 9
-    holder = node.start(["sleep", "300"], cwd=SHARE, user="alice")
+    holder = hold_share(node, user="alice")
     busy = sharefs(node, "umount", "share", "--yes")
     assert busy.returncode == 1 and "sleep" in busy.err
     done(node, "umount", "share", "--lazy", "--yes")
@@ -65,21 +61,21 @@ def test_the_page(request: pytest.FixtureRequest, kind: str) -> None:
         systemd.wait_for_mount(node, SHARE)
     else:
         cluster.reboot(node, rc_local=True)
-        wait_until(lambda: mount_lines(node), 60, what="rc.local has mounted")
+        wait_until(lambda: mount_lines(node), what="rc.local has mounted")
     assert state_of(node) == "healthy"
     # 11: "Stale file handle"
     done(server, "umount", "--all", "--yes")
     cluster.remake_filesystem("server")
-    wait_until(lambda: state_of(node) == "stale", 60, what="the node notices that its handle is stale")
-    done(node, "recover", "--all", "--yes", timeout=90)
+    wait_until(lambda: state_of(node) == "stale", what="the node notices that its handle is stale")
+    done(node, "recover", "--all", "--yes", timeout=240)
     assert state_of(node) == "healthy"
     # 12: "backgrounding": which stage fails, and what helps
     cluster.drop_traffic("server")
-    wait_until(lambda: state_of(node) == "hung", 60, what="the node notices that its server is away")
+    wait_until(lambda: state_of(node, 2) == "hung", what="the node notices that its server is away")
     told = sharefs(node, "status", "--timeout", "2s")
     assert told.returncode == 1 and "hint" in told.err
     assert not sharefs(node, "probe", SERVER, "--timeout", "2s").ok
     cluster.restore_traffic("server")
-    wait_until(lambda: state_of(node) == "healthy", 60, what="the server is back")
+    wait_until(lambda: state_of(node) == "healthy", 400, what="the server is back")
     done(node, "umount", "--all", "--forget", "--yes")
     assert mount_lines(node) == []

@@ -75,7 +75,7 @@ def test_with_a_dead_server_it_does_not_hang(cluster: Cluster) -> None:
     cluster.drop_traffic("server")
     answer = document(sharefs(
         cluster["node1"], "run", "--dry-run", "--json", "--", "python3", "/local/train.py", "--cache_dir", f"{SHARE}/c",
-        timeout=30, user="alice",
+        timeout=90, user="alice",
     ))  # fmt: skip
     assert answer["final_argv"] == answer["argv"]
     assert [k["flag"] for k in answer["kept"]] == ["--cache_dir"]
@@ -152,11 +152,11 @@ def test_caches_are_listed_while_a_process_hangs_in_the_kernel(cluster: Cluster)
     pid = node.run("pgrep -u alice -f libc.mmap | head -n 1", check=True).out.strip()
     cluster.drop_traffic("server")
     job.kill(signal.SIGUSR1)
-    cmdline = f"timeout -s KILL 1 cat /proc/{pid}/cmdline"
-    wait_until(lambda: node.run(cmdline, timeout=20).returncode != 0, what="its command line cannot be read")
-    listed = document(sharefs(node, "cache", "list", "--json", user="alice", timeout=30).check())["caches"]
+    cmdline = f"timeout -s KILL 5 cat /proc/{pid}/cmdline"
+    wait_until(lambda: node.run(cmdline).returncode != 0, what="its command line cannot be read")
+    listed = document(sharefs(node, "cache", "list", "--json", user="alice", timeout=90).check())["caches"]
     assert [(entry["path"], entry["in_use"]) for entry in listed] == [(cache, True)]
-    assert "nothing to delete" in sharefs(node, "cache", "prune", "--older-than", "0", "-y", user="alice", timeout=30).check().err
+    assert "nothing to delete" in sharefs(node, "cache", "prune", "--older-than", "0", "-y", user="alice", timeout=90).check().err
     assert job.running()
 
 

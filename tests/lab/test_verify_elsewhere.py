@@ -12,6 +12,12 @@ from sharefslab.wait import wait_until
 SSHD = "/usr/sbin/sshd -o PasswordAuthentication=no -o KbdInteractiveAuthentication=no -o UsePAM=no"
 
 
+def start_sshd(host: Host, options: str = "") -> None:
+    """It forks before it listens."""
+    host.run(f"{SSHD} {options}", check=True)
+    wait_until(lambda: host.run("exec 3<>/dev/tcp/127.0.0.1/22").ok, what=f"sshd of {host.name} listens")
+
+
 def start_ssh(client: Host, *others: Host) -> None:
     """Throwaway keys: root of `client` may log in on the others, and knows them."""
     client.run("mkdir -p -m 700 /root/.ssh && ssh-keygen -q -t ed25519 -N '' -f /root/.ssh/id_ed25519", check=True)
@@ -24,7 +30,7 @@ def start_ssh(client: Host, *others: Host) -> None:
             check=True,
         )
         other.write_file("/root/.ssh/authorized_keys", public, mode=0o600)
-        other.run(SSHD, check=True)
+        start_sshd(other)
         address = other.run("hostname -I", check=True).out.split()[0]
         known += f"{other.name},{address} {other.read_text('/etc/ssh/ssh_host_ed25519_key.pub')}"
     client.write_file("/root/.ssh/known_hosts", known, mode=0o600)
@@ -35,7 +41,7 @@ def nothing_left(lab: Cluster) -> None:
 
 
 def verified(node: Host, *more: str) -> dict:
-    return document(sharefs(node, "mount", "--all", "--verify", "--yes", "--json", *more))
+    return document(sharefs(node, "mount", "--all", "--verify", "--yes", "--json", "--timeout", "30", *more))
 
 
 def codes(answer: dict) -> list[str]:
@@ -59,7 +65,7 @@ def test_locks_exclude_the_other_node(lab: Cluster, extra: str) -> None:
     assert {"rw", "root_squash", "sync"} <= set(one["admitted"]["options"].split(","))
     assert answer["ok"] and codes(answer) == [], answer
     nothing_left(lab)
-    said = done(node, "mount", "--all", "--verify", "--yes", "--with", "node2").err
+    said = done(node, "mount", "--all", "--verify", "--yes", "--timeout", "30", "--with", "node2").err
     assert "share: locks exclude node2 (flock, fcntl)" in said
     # The names of users and groups are compared by their numbers.
     lab["node2"].run("sed -i 's/^ml:x:3000:/ml:x:3333:/' /etc/group", check=True)
@@ -74,7 +80,7 @@ def test_nolock_excludes_nobody(lab: Cluster) -> None:
     export_and_mount(lab, config_text(profile="recipe", extra=', options: ["vers=3"]'))
     node = lab["node1"]
     start_ssh(node, lab["node2"])
-    found = sharefs(node, "mount", "--all", "--verify", "--yes", "--with", "node2")
+    found = sharefs(node, "mount", "--all", "--verify", "--yes", "--timeout", "30", "--with", "node2")
     assert found.returncode == 1
     assert "locks do not exclude node2 (flock, fcntl): they are local to each node" in found.err, found.err
     assert "by nolock or local_lock on both" in found.err and "[SF239]" in found.err
@@ -92,7 +98,8 @@ def test_what_keeps_a_node_from_trying(lab: Cluster) -> None:
     away = sharefs(node, "mount", "--all", "--yes", "--with", "root@node2")
     assert away.returncode == 1 and "the test file is not in /data/share there" in away.err, away.err
     other.run("ssh-keygen -q -t ed25519 -N '' -f /etc/ssh/new; pkill -x sshd", check=True)
-    other.run(SSHD + " -h /etc/ssh/new", check=True)
+    wait_until(lambda: not other.run(["pgrep", "-x", "sshd"]).ok, what="the port is free")
+    start_sshd(other, "-h /etc/ssh/new")
     changed = sharefs(node, "mount", "--all", "--yes", "--with", "node2")
     assert changed.returncode == 1 and "Host key verification failed" in changed.err, changed.err
     assert sharefs(node, "mount", "--all", "--yes", "--with", "-oProxyCommand=x").returncode == 2
@@ -124,6 +131,6 @@ def test_a_server_that_freezes_meanwhile_hangs_nothing(lab: Cluster) -> None:
     running = node.start(["sharefs", "mount", "--all", "--yes", "--with", "node2", "--timeout", "2s"])
     wait_until(lambda: "sharefs-lock" in lab.server.run("ls -A /srv/share").out, what="the locks are held")
     lab.freeze("server")
-    found = running.wait(timeout=60)
+    found = running.wait()
     assert found.returncode == 1 and "[SF240]" in found.err, found.err
     lab.resume("server")

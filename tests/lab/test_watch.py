@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from sharefslab import Cluster, Host, Job, wait_until
-from sharefslab.product import CONFIG_PATH, SHARE, config_text, configure, document, done, export_and_mount, mount_lines, sharefs
+from sharefslab import Cluster, Completed, Host, Job, wait_until
+from sharefslab.product import CONFIG_PATH, SHARE, config_text, configure, done, export_and_mount, mount_lines, sharefs, state_of
 
 PROM = "/local/sharefs.prom"
 QUICK = ", options: [actimeo=1]"  # clients notice a stale handle within a second
@@ -19,13 +19,30 @@ def text(recover: str = "stale", extra: str = QUICK) -> str:
     return config_text(extra=extra) + f"watch: {{recover: {recover}, interval: 1s, textfile: {PROM}}}\n"
 
 
-def state_of(node: Host) -> str:
-    return document(sharefs(node, "status", "--timeout", "2", "--json", timeout=30))["mounts"][0]["state"]
-
-
 def device_of(node: Host) -> str:
     lines = node.read_text("/proc/self/mountinfo").splitlines()
     return next(line.split(" ")[2] for line in lines if line.split(" ")[4] == SHARE)
+
+
+def wait_for_metrics(node: Host, *lines: str) -> None:
+    """A round writes them after it has said what it saw."""
+
+    def written() -> bool:
+        text = node.read_text(PROM)
+        return all(line in text for line in lines)
+
+    wait_until(written, what=f"the metrics say {lines}")
+
+
+def node_health(node: Host) -> tuple[int, str]:
+    """It keeps one second of its deadline for itself, and says `no answer in time` where a busy machine takes longer."""
+
+    def said() -> Completed | None:
+        completed = sharefs(node, "status", "--node-health")
+        return None if "no answer in time" in completed.out else completed
+
+    completed = wait_until(said, what="node health in time")
+    return completed.returncode, completed.out
 
 
 class Watch:
@@ -36,12 +53,13 @@ class Watch:
         self.job: Job = node.start(["sharefs", "watch", "--json"], **options)
 
     def lines(self) -> list[dict[str, str]]:
-        return [json.loads(line) for line in self.job.stderr().decode().splitlines()]
+        """Without one that is not there as a whole yet."""
+        return [json.loads(line) for line in self.job.stderr().rpartition(b"\n")[0].decode().splitlines()]
 
     def said(self, event: str, phrase: str = "") -> list[dict[str, str]]:
         return [line for line in self.lines() if line["event"] == event and phrase in line["message"]]
 
-    def wait_for(self, event: str, phrase: str = "", times: int = 1, timeout: float = 90) -> None:
+    def wait_for(self, event: str, phrase: str = "", times: int = 1, timeout: float = 240) -> None:
         try:
             wait_until(lambda: len(self.said(event, phrase)) >= times, timeout, what=f"{event}: {phrase}")
         except TimeoutError as error:
@@ -49,7 +67,7 @@ class Watch:
 
     def end(self, signal_number: int = signal.SIGTERM) -> int:
         self.job.kill(signal_number)
-        return self.job.wait(40).returncode
+        return self.job.wait(120).returncode
 
 
 def test_stale_is_healed_and_a_dead_server_is_waited_for(lab: Cluster) -> None:
@@ -67,18 +85,18 @@ def test_stale_is_healed_and_a_dead_server_is_waited_for(lab: Cluster) -> None:
 
     lab.drop_traffic("server")
     watch.wait_for("left", "waits for its server")
-    wait_until(lambda: 'sharefs_server_up{server="storage"} 0' in node.read_text(PROM), what="metrics say that it is away")
-    assert 'state="hung"' in node.read_text(PROM)
-    health = sharefs(node, "status", "--node-health")
-    assert (health.returncode, health.out) == (1, "sharefs: share: hung\n")
+    wait_for_metrics(node, 'sharefs_server_up{server="storage"} 0', 'state="hung"')
+    assert node_health(node) == (1, "sharefs: share: hung\n")
     lab.restore_traffic("server")
-    watch.wait_for("state", "healthy, was hung", timeout=120)
+    watch.wait_for("state", ", was hung", timeout=400)  # `slow` is well, too
     assert device_of(node) == healed  # nothing was unmounted
     assert len(watch.said("recover")) == 1
-    metrics = node.read_text(PROM)
-    assert 'sharefs_recoveries_total{mount="share",result="done"} 1\n' in metrics
-    assert 'sharefs_mount_up{mount="share",target="/data/share",server="storage"} 1\n' in metrics
-    assert sharefs(node, "status", "--node-health").out == "sharefs: 1 mount well\n"
+    wait_for_metrics(
+        node,
+        'sharefs_recoveries_total{mount="share",result="done"} 1\n',
+        'sharefs_mount_up{mount="share",target="/data/share",server="storage"} 1\n',
+    )
+    assert node_health(node) == (0, "sharefs: 1 mount well\n")
     lab.drop_traffic("server")
     watch.wait_for("state", "hung", times=2)
     assert watch.end() == 0  # also where each round takes longer than the interval
@@ -98,7 +116,7 @@ def test_policies(lab: Cluster) -> None:
     node.write_file(CONFIG_PATH, text("all").replace("interval: 1s", "interval: often"), mode=0o644)
     watch.job.kill(signal.SIGHUP)
     watch.wait_for("config", "stays as it was")
-    wait_until(lambda: "sharefs_watch_config_valid 0" in node.read_text(PROM), what="metrics say that the file is wrong")
+    wait_for_metrics(node, "sharefs_watch_config_valid 0")
     assert mount_lines(node) == []
     configure(lab, text("all"))
     watch.job.kill(signal.SIGHUP)
@@ -109,7 +127,8 @@ def test_policies(lab: Cluster) -> None:
     done(node, "umount", "--all", "--yes")
     watch.wait_for("left", "unmounted by `sharefs umount`")
     done(node, "mount", "--all", "--yes")
-    watch.wait_for("state", "healthy, was missing")
+    watch.wait_for("state", ", was missing")
+    assert state_of(node) == "healthy"
     assert len(watch.said("recover")) == 1
 
     configure(lab, text("never"))
@@ -147,7 +166,7 @@ def test_a_recovery_that_was_killed_goes_on_after_a_restart(lab: Cluster, place:
     watch = Watch(node, env={"SHAREFS_TEST_KILL_AT": place})
     watch.wait_for("state", "healthy")
     lab.remake_filesystem("server")
-    wait_until(lambda: watch.said("failed") or watch.said("recovered"), 90, what="its recovery is killed")
+    wait_until(lambda: watch.said("failed") or watch.said("recovered"), 240, what="its recovery is killed")
     watch.end(signal.SIGKILL)
     mounted = mount_lines(node)
     assert bool(mounted) == (place == "1+")
@@ -184,7 +203,7 @@ def test_a_daemon_that_is_killed_in_the_middle_of_its_recovery(lab: Cluster, vic
     node.write_file("/tmp/slow", SLOW_MOUNT, mode=0o755)
     node.run("cp /usr/sbin/mount.nfs /tmp/real; mount --bind /tmp/slow /usr/sbin/mount.nfs", check=True)
     lab.remake_filesystem("server")
-    wait_until(lambda: node.exists("/tmp/begun"), 60, what="mount.nfs is running")
+    wait_until(lambda: node.exists("/tmp/begun"), what="mount.nfs is running")
     assert mount_lines(node) == []
     recovery = json.loads(node.read_text("/var/lib/sharefs/lock"))["pid"]
     watch.end(signal.SIGKILL)
@@ -196,7 +215,7 @@ def test_a_daemon_that_is_killed_in_the_middle_of_its_recovery(lab: Cluster, vic
     else:
         again.wait_for("busy", f"pid {recovery}")  # it is still at work, and nobody disturbs it
     node.run("touch /tmp/go", check=True)
-    wait_until(lambda: state_of(node) == "healthy", 90, what="the share is back")
+    wait_until(lambda: state_of(node) == "healthy", 240, what="the share is back")
     assert len(mount_lines(node)) == 1
     assert again.end() == 0
 
@@ -246,11 +265,11 @@ def test_a_server_with_a_new_address(lab: Cluster, version: str) -> None:
         host.run("sed 's/10.77.0.1 nas/10.77.0.9 nas/' /etc/hosts >/tmp/hosts; cat /tmp/hosts >/etc/hosts", check=True)
     watch.wait_for("left", "another address, and watch.recover is stale")
     assert watch.said("moved")
-    assert 'sharefs_mount_moved{mount="share",target="/data/share",server="storage"} 1\n' in node.read_text(PROM)
+    wait_for_metrics(node, 'sharefs_mount_moved{mount="share",target="/data/share",server="storage"} 1\n')
     configure(lab, name.replace("recover: stale", "recover: all").replace('mode: "2770"', 'mode: "2775"'))
     watch.job.kill(signal.SIGHUP)
     watch.wait_for("recover")
     moved = lambda: [line for line in mount_lines(node) if "addr=10.77.0.9" in line]  # noqa: E731
-    wait_until(lambda: moved() and state_of(node) == "healthy", 200, 1, "it is mounted from the new address")
+    wait_until(lambda: moved() and state_of(node) == "healthy", 400, 1, "it is mounted from the new address")
     assert len(mount_lines(node)) == 1
     assert watch.end() == 0

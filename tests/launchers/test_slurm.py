@@ -93,8 +93,11 @@ def words_of(line: str, cluster: Sharefs, output: Path) -> list[str]:
 
 
 def output_of_job(path: Path) -> list[Printed]:
-    wait_until(lambda: path.exists() and bool(printed(path.read_text())), 20, what="output of the job")
-    return printed(path.read_text())
+    def lines() -> list[Printed]:
+        text = path.read_text() if path.exists() else ""
+        return printed(text[: text.rfind("\n") + 1])  # of a line that is being written there is a part
+
+    return wait_until(lines, 120, what="output of the job")
 
 
 @pytest.mark.parametrize("program", ["srun", "sbatch"])

@@ -37,7 +37,7 @@ class Node:
         return state.group(1) if state else "", reason.group(1) if reason else ""
 
     def wait_for(self, state: str, reason: str = "") -> None:
-        wait_until(lambda: state in self.shown()[0] and self.shown()[1].startswith(reason), 60, 0.5, f"{state} {reason}")
+        wait_until(lambda: state in self.shown()[0] and self.shown()[1].startswith(reason), 180, 0.5, f"{state} {reason}")
 
     def update(self, *words: str) -> None:
         assert self.slurm.run("scontrol", "update", "nodename=node1", *words).returncode == 0
@@ -85,21 +85,22 @@ def test_health_check(checked: Node) -> None:
     checked.is_well(False)
     checked.wait_for("DRAIN", REASON)
     checked.is_well(True)
-    wait_until(lambda: "DRAIN" not in checked.shown()[0], 60, 0.5, "it is taken back")
+    wait_until(lambda: "DRAIN" not in checked.shown()[0], 180, 0.5, "it is taken back")
     # What an administrator has drained stays so, with its reason, whatever the mounts do.
     checked.update("state=drain", "reason=memory is replaced")
     checked.wait_for("DRAIN", "memory is replaced")
     checked.is_well(False)
     other = "node2"
-    wait_until(lambda: REASON in checked.slurm.run("scontrol", "show", "node", other).stdout, 60, 0.5, "the other node drains")
+    wait_until(lambda: REASON in checked.slurm.run("scontrol", "show", "node", other).stdout, 180, 0.5, "the other node drains")
     checked.is_well(True)
-    wait_until(lambda: "DRAIN" not in checked.slurm.run("scontrol", "show", "node", other).stdout, 60, 0.5, "it comes back")
+    wait_until(lambda: "DRAIN" not in checked.slurm.run("scontrol", "show", "node", other).stdout, 180, 0.5, "it comes back")
     checked.wait_for("DRAIN", "memory is replaced")
 
 
 def test_prolog(with_prolog: Node) -> None:
     slurm = with_prolog.slurm
     assert slurm.run("srun", "-w", "node1", "-n1", "true").returncode == 0
+    wait_until(lambda: with_prolog.shown()[0] == "IDLE", 180, 0.5, "that job has gone")  # srun waits only 5 s for a node
     with_prolog.is_well(False)
     slurm.run("srun", "-w", "node1", "-n1", "--immediate=5", "true")
     with_prolog.wait_for("DRAIN", REASON)

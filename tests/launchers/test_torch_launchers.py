@@ -107,7 +107,7 @@ class Driver:
         return json.loads(answer)
 
     def close(self) -> None:
-        self._process.communicate(timeout=10)
+        self._process.communicate(timeout=60)
 
 
 @pytest.fixture(scope="module")
@@ -180,7 +180,7 @@ def test_deepspeed_on_other_hosts(trainer: Sharefs, tmp_path_factory: pytest.Tem
     assert "HF_DATASETS_CACHE" in answer.environment
     hosts = SshHosts(tmp_path_factory.mktemp("hosts"))
     try:
-        real = trainer.run([*trainer.command("-q"), *words], timeout=120)
+        real = trainer.run([*trainer.command("-q"), *words], timeout=300)
     finally:
         hosts.close()
     seen = printed(real.stdout)

@@ -45,7 +45,7 @@ def run(script: str, tmp_path: Path, code: int, state: str, reason: str = "") ->
         "LINE": "sharefs: share: stale",
         "CODE": str(code),
     }
-    done = subprocess.run([PROJECT / "packaging/slurm" / script], env=environment, timeout=30, check=False)
+    done = subprocess.run([PROJECT / "packaging/slurm" / script], env=environment, timeout=60, check=False)
     return done.returncode, calls.read_text(encoding="utf-8").strip()
 
 

@@ -24,7 +24,7 @@ _INSTALLED = Path("/opt/sharefs")
 _STARTS = ROOT / "starts"
 _BACKING = ROOT / "backing"
 _SOURCE = Path(__file__).parent.parent
-_TIMEOUT = 30
+_TIMEOUT = 120
 
 # Launchers, interpreters and what else the shapes start. Programs of coreutils are the real ones.
 _NAMES = """

@@ -17,7 +17,7 @@ RECOVER = "sharefs recover --all --yes --timeout 2"
 MOUNT = "sharefs mount --all --yes --timeout 2"
 VERIFY = "sharefs status --verify --timeout 2"
 WATCH = "sharefs watch --once"
-PATIENT_DOCTOR = "sharefs doctor --json --timeout 15 --deadline 30"
+PATIENT_DOCTOR = "sharefs doctor --json --timeout 15 --deadline 90"
 DARK = "10.77.0.99"  # an address that nobody has
 
 

@@ -17,7 +17,7 @@ from .product import config_text, export_and_mount
 from .wait import wait_until
 
 RUNS = int(os.environ.get("SHAREFS_ATTACKS", "10"))
-LATE = 30.0  # a command that takes longer hangs
+LATE = 90.0  # a command that takes longer hangs
 
 
 @contextmanager
@@ -47,6 +47,7 @@ def exchanging(host: Host, user: str, *arguments: str, cwd: str = "/") -> Iterat
     wait_until(lambda: b"at work" in job.stdout() or not job.running(), what="the attacker is at work")
     try:
         yield
+        assert job.running(), f"the attacker has ended: {job.wait()}"
     finally:
         job.kill()
         job.wait_or_kill()

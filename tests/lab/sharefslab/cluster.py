@@ -115,9 +115,10 @@ class BaseCluster(ABC):
         """A new, empty file system in place of the exported one: clients get ESTALE."""
         host = self[server]
         threads = host.run("cat /proc/fs/nfsd/threads 2>/dev/null").out.strip() or "0"
-        # With clients of NFSv4, only a stopped nfsd lets go of the file system.
+        # With clients of NFSv4, only a stopped nfsd lets go of the file system. It goes first: without its exports it
+        # would call handles stale that cannot be recovered yet.
         if threads != "0":
-            host.run("exportfs -ua; rpc.nfsd 0", check=True)
+            host.run("rpc.nfsd 0 && { exportfs -ua; true; }", check=True)
         self._remake_share(host, path)
         # mountd names file systems by libblkid's cache, which trusts a device for 200 s unless it is newer.
         host.run(f'touch -d "+5 seconds" "$(findmnt -no SOURCE {path})"', check=True)

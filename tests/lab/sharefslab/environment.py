@@ -25,4 +25,4 @@ PROGRAM = "import json, lab_package, sys; print(json.dumps([lab_package.answer, 
 
 
 def make_environment(host: Host, path: str, user: str) -> None:
-    host.run(_MAKE.format(env=shlex.quote(path)), user=user, timeout=120, check=True)
+    host.run(_MAKE.format(env=shlex.quote(path)), user=user, timeout=300, check=True)

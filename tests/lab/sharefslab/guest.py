@@ -152,7 +152,7 @@ class Guest:
         self._process.wait()
         # The processes that the guest's user space ran in end a moment later, and until then they hold its
         # network device and disks.
-        wait_until(lambda: not _group_lives(group), 10.0, 0.01, f"the processes of guest {self.name} end")
+        wait_until(lambda: not _group_lives(group), 60.0, 0.01, f"the processes of guest {self.name} end")
         self._close_lines()
 
     def power_off(self, timeout: float = 10.0) -> bool:

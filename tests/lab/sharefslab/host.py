@@ -13,8 +13,8 @@ from itertools import groupby
 from .errors import CommandFailed, CommandTimeout, LabError
 from .guest import Guest
 
-DEFAULT_TIMEOUT = 60.0
-KILL_PATIENCE = 5.0
+DEFAULT_TIMEOUT = 120.0
+KILL_PATIENCE = 20.0
 MOST_HISTORY = 3000  # characters of one command in the report of a failed test
 
 Command = str | Sequence[str | os.PathLike[str] | bytes]

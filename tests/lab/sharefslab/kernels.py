@@ -20,7 +20,7 @@ from .nfs import SHARE
 from .paths import new_state_directory
 from .systemd import wait_for_boot
 
-SETUP_TIMEOUT = 90.0
+SETUP_TIMEOUT = 240.0
 ROOT_SIZE = "512M"
 SHARE_SIZE = "1G"
 

@@ -13,8 +13,8 @@ from .host import Completed, Host
 from .installation import LOAD_MODULES, RUN_RC_LOCAL, SHORTEN_GRACE, add_users, make_homes, write_hosts_file
 from .nfs import SHARE
 
-SETUP_TIMEOUT = 90.0
-TEARDOWN_TIMEOUT = 30.0
+SETUP_TIMEOUT = 240.0
+TEARDOWN_TIMEOUT = 120.0
 
 
 def boot_guest(memory: str = "1G") -> Guest:

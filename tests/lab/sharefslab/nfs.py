@@ -32,10 +32,12 @@ pgrep -x rpc.mountd >/dev/null || rpc.mountd
 # Refused if the grace period is over already, as that of a server that never had clients.
 _END_GRACE = "echo Y >/proc/fs/nfsd/v4_end_grace || true\n"
 
+# nfsd first: without its exports it would call every handle stale. A start finds no mountd that is about to end.
 _STOP = """
-exportfs -ua
 rpc.nfsd 0
+exportfs -ua
 pkill -x rpc.mountd
+while pgrep -x rpc.mountd >/dev/null; do sleep 0.05; done
 exportfs -f
 """
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 from .cluster import BaseCluster
-from .host import Completed, Host
+from .host import Completed, Host, Job
+from .wait import wait_until
 
 CONFIG_PATH = "/etc/sharefs/sharefs.yaml"
 EXPORTS_FILE = "/etc/exports.d/sharefs.exports"
@@ -80,12 +82,12 @@ def configure(cluster: BaseCluster, text: str | None = None) -> None:
         host.write_file(CONFIG_PATH, text or config_text(), mode=0o644)
 
 
-def sharefs(host: Host, *arguments: str, timeout: float = 60.0, **options: Any) -> Completed:
+def sharefs(host: Host, *arguments: str, timeout: float = 120.0, **options: Any) -> Completed:
     """Runs sharefs to its end, whatever its exit code."""
     return host.run(["sharefs", *arguments], timeout=timeout, **options)
 
 
-def done(host: Host, *arguments: str, timeout: float = 60.0, **options: Any) -> Completed:
+def done(host: Host, *arguments: str, timeout: float = 120.0, **options: Any) -> Completed:
     """Runs sharefs, which must succeed."""
     return sharefs(host, *arguments, timeout=timeout, **options).check()
 
@@ -102,6 +104,35 @@ def export_and_mount(cluster: BaseCluster, text: str | None = None) -> None:
     done(cluster.server, "export", "--all", "--yes")
     for node in cluster.nodes:
         done(node, "mount", "--all", "--yes")
+
+
+def in_time(ask: Callable[[], Completed]) -> Completed:
+    """What `ask` says of mounts, once none of them is `slow`, which half a second makes it: on a busy machine any may be."""
+
+    def said() -> Completed | None:
+        completed = ask()
+        return None if '"slow"' in completed.out or " slow " in completed.out else completed
+
+    return wait_until(said, what="the server answers within half a second")
+
+
+def states_of(host: Host, patience: int = 10) -> list[str]:
+    """Of all mounts. One that gives no answer for `patience` seconds is hung."""
+    said = in_time(lambda: sharefs(host, "status", "--timeout", str(patience), "--json"))
+    return [mount["state"] for mount in document(said)["mounts"]]
+
+
+def state_of(host: Host, patience: int = 10) -> str:
+    """Of the first mount."""
+    return states_of(host, patience)[0]
+
+
+def hold_share(host: Host, user: str | None = None) -> Job:
+    """A process whose working directory is the share."""
+    job = host.start(["sleep", "600"], cwd=SHARE, user=user)
+    wait_until(lambda: host.run(["pgrep", "-x", "sleep"]).ok or not job.running(), what="a process is in the share")
+    assert job.running(), job.wait()
+    return job
 
 
 def mount_lines(host: Host, target: str = SHARE) -> list[str]:

@@ -33,8 +33,8 @@ WARM_BIN = "/local/race/bin"
 WARM_OUTPUTS = "/local/race/outputs"
 WARM_PORT = 7001  # race_python.sh has it, too
 BARRIER_PORT = 7000
-WARM_UP_TIMEOUT = 120.0
-LAUNCH_TIMEOUT = 100.0  # more than a launch gives itself
+WARM_UP_TIMEOUT = 400.0
+LAUNCH_TIMEOUT = 260.0  # more than a launch gives itself
 LAUNCHES_BETWEEN_SWEEPS = 2
 
 NOLOCK = "vers=3,nolock"  # no lock of one host is seen by another
@@ -56,7 +56,7 @@ args = parser.parse_args()
 
 # All hosts of the launch have come this far; then each goes on when it happens to.
 address, port = os.environ["RACE_BARRIER"].split(":")
-with socket.create_connection((address, int(port)), timeout=60) as barrier:
+with socket.create_connection((address, int(port)), timeout=200) as barrier:
     barrier.sendall(os.environ["RACE_LAUNCH"].encode())
     if barrier.recv(2) != b"go":
         raise SystemExit("the barrier is gone")

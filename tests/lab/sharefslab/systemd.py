@@ -22,17 +22,17 @@ def active_since(host: Host, unit: str) -> float | None:
     return None
 
 
-def wait_for_unit(host: Host, unit: str, timeout: float = 60.0) -> float:
+def wait_for_unit(host: Host, unit: str, timeout: float = 180.0) -> float:
     """Waits until the unit is active, and returns when it became so (see `active_since`)."""
     return wait_until(lambda: active_since(host, unit), timeout, _INTERVAL, f"{unit} is active on {host.name}")
 
 
-def wait_for_boot(host: Host, timeout: float = 60.0) -> float:
+def wait_for_boot(host: Host, timeout: float = 180.0) -> float:
     """Waits for multi-user.target, and returns when it was reached."""
     return wait_for_unit(host, "multi-user.target", timeout)
 
 
-def wait_for_mount(host: Host, path: str, timeout: float = 60.0) -> float:
+def wait_for_mount(host: Host, path: str, timeout: float = 180.0) -> float:
     """Waits until there is an NFS mount at `path`, and returns the host's uptime then. Works without systemd, too."""
 
     def appeared() -> float | None:

@@ -9,7 +9,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def wait_until(condition: Callable[[], T], timeout: float = 30.0, interval: float = 0.1, what: str = "") -> T:
+def wait_until(condition: Callable[[], T], timeout: float = 120.0, interval: float = 0.1, what: str = "") -> T:
     """Polls `condition` until its result is true, and returns that result.
 
     Raises TimeoutError after `timeout` seconds. The condition is always tried at least once, and once more

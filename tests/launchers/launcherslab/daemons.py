@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 STOP_TIMEOUT = 5
+_KILL_TIMEOUT = 60
 
 
 class Daemons:
@@ -34,5 +35,5 @@ class Daemons:
                 daemon.wait(STOP_TIMEOUT)
             if daemon.poll() is None:
                 daemon.kill()
-                daemon.wait(STOP_TIMEOUT)
+                daemon.wait(_KILL_TIMEOUT)
         self._running.clear()

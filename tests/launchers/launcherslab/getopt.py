@@ -42,7 +42,7 @@ def real_options(program: str, library: Path, environment: Mapping[str, str]) ->
     table = library.with_name(Path(program).name + ".options")
     table.unlink(missing_ok=True)
     env = {**os.environ, **environment, "LD_PRELOAD": str(library), "GETOPT_TABLE": str(table)}
-    subprocess.run([program, "--no-such-option"], env=env, timeout=20, capture_output=True, check=False)
+    subprocess.run([program, "--no-such-option"], env=env, timeout=60, capture_output=True, check=False)
     found: list[RealOption] = []
     for line in table.read_text().splitlines():
         kind, _, rest = line.partition(" ")

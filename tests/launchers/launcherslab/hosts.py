@@ -12,14 +12,14 @@ from .daemons import Daemons
 from .isolation import BRIDGE, OTHER_HOSTS, ip, mount_tmpfs, unshare_host
 
 _SSHD_OPTIONS = ("UsePAM=no", "StrictModes=no", "PidFile=none", "PermitRootLogin=yes", "MaxStartups=50")
-# Waits for the network that the first host lays, at most 10 s. $0 is the address, $@ the sshd.
+# Waits for the network that the first host lays, at most a minute. $0 is the address, $@ the sshd.
 _BOOT = """\
 set -e
 mkdir /run/sshd
 tries=0
 until ip link set eth0 up 2>/dev/null; do
     tries=$((tries + 1))
-    [ $tries -lt 200 ]
+    [ $tries -lt 1200 ]
     sleep 0.05
 done
 ip link set lo up
@@ -45,7 +45,7 @@ class SshHosts:
         self._daemons = Daemons(directory)
         key, host_key = directory / "key", directory / "host_key"
         for path in (key, host_key):
-            subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", path], check=True, timeout=10)
+            subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", path], check=True, timeout=60)
         self._configure_client(key)
         try:
             for name, address in OTHER_HOSTS.items():
@@ -74,7 +74,7 @@ class SshHosts:
         daemon = self._daemons.start(name, ["sh", "-c", _BOOT, address, *sshd], preexec_fn=become_host)
         link = f"to-{name}"
         ip(f"link add {link} type veth peer name eth0 netns {daemon.pid}", f"link set {link} master {BRIDGE} up")
-        wait_until(lambda: _answers(address), 20, what=f"sshd of {name}")
+        wait_until(lambda: _answers(address), 60, what=f"sshd of {name}")
 
     def close(self) -> None:
         self._daemons.stop()

@@ -57,12 +57,12 @@ def _mount_autofs(at: Path) -> None:
     os.close(asks)
     # From the first question that nobody reads on, every name below is answered with ENOENT. Processes of the group
     # that mounted it never ask.
-    subprocess.run(["ls", at / "nothing"], start_new_session=True, capture_output=True, timeout=10, check=False)
+    subprocess.run(["ls", at / "nothing"], start_new_session=True, capture_output=True, timeout=60, check=False)
 
 
 def ip(*commands: str) -> None:
     for command in commands:
-        subprocess.run(["ip", *command.split()], check=True, timeout=10)
+        subprocess.run(["ip", *command.split()], check=True, timeout=60)
 
 
 def rejoin_machine() -> None:

@@ -12,7 +12,7 @@ from .daemons import Daemons
 from .isolation import ADDRESS, HEAD
 
 NODES = ("node1", "node2")
-START_TIMEOUT = 30
+START_TIMEOUT = 120
 _PLUGIN = Path(__file__).parent.parent / "spank_plugin.c"
 
 # Both nodes are this host under other names and ports; nothing needs cgroups, PAM or a database.
@@ -90,7 +90,7 @@ class Slurm:
 
     def run(self, *command: str) -> subprocess.CompletedProcess[str]:
         environment = {**os.environ, **self.environment}
-        return subprocess.run(command, env=environment, text=True, capture_output=True, timeout=20, check=False)
+        return subprocess.run(command, env=environment, text=True, capture_output=True, timeout=60, check=False)
 
     def close(self) -> None:
         self._daemons.stop()

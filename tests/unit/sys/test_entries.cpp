@@ -23,12 +23,12 @@ namespace fs = std::filesystem;
 namespace {
 
 Entry look(EntryQuery query, const std::optional<User>& as = {}) {
-  return read_entries(Files(), MountTable(), {{std::move(query)}, 2000ms, as}).at(0);
+  return read_entries(Files(), MountTable(), {{std::move(query)}, 30s, as}).at(0);
 }
 
 /// In a child with a mount namespace of its own: `work` may mount. Gives its text; "no mounts" without the privilege.
 Result<std::string> with_own_mounts(const std::function<std::string()>& work) {
-  return in_child(std::nullopt, 20s, [&]() -> Result<std::string> {
+  return in_child(std::nullopt, 60s, [&]() -> Result<std::string> {
     if (::unshare(CLONE_NEWNS) != 0 || ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
       return std::string("no mounts");
     return work();
@@ -161,7 +161,7 @@ TEST_CASE("entries: many, in order") {
   }
   for (const auto& as : {std::optional<User>(), ::geteuid() == 0 ? std::optional(test::nobody()) : std::nullopt}) {
     fs::permissions(directory.path(), fs::perms(0755));
-    const auto entries = read_entries(Files(), MountTable(), {queries, 10s, as});
+    const auto entries = read_entries(Files(), MountTable(), {queries, 30s, as});
     REQUIRE(entries.size() == queries.size());
     bool right = true;
     for (std::size_t i = 0; i < entries.size(); ++i)

@@ -20,7 +20,7 @@ namespace {
 
 /// Runs `work` as root of an own mount namespace; its text, or "not here" without the right to do so.
 std::string in_namespace(const std::function<std::string()>& work) {
-  const auto answer = in_child(std::nullopt, 10s, [&]() -> Result<std::string> {
+  const auto answer = in_child(std::nullopt, 60s, [&]() -> Result<std::string> {
     if (::unshare(CLONE_NEWNS) != 0 || ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
       return std::string("not here");
     return work();
@@ -79,7 +79,7 @@ TEST_CASE("a failed mount calls its server as sharefs.yaml does") {
 TEST_CASE("unmounting for real") {
   const test::TemporaryDirectory directory;
   const std::string text = in_namespace([&] {
-    const UnmountCall unmount{directory / "mnt", false, false, "", "", "", 2000ms};
+    const UnmountCall unmount{directory / "mnt", false, false, "", "", "", 30s};
     const auto mount = [&] { return ::mount("none", unmount.target.c_str(), "tmpfs", 0, "size=64k"); };
     ::mkdir(unmount.target.c_str(), 0755);
     std::string log = text_of(end_mount(unmount)) + "\n";
@@ -111,7 +111,7 @@ TEST_CASE("a mount point that is a link, or has one on the way, is refused") {
   REQUIRE(::mkdir((directory / "real").c_str(), 0755) == 0);
   REQUIRE(::symlink("real", (directory / "link").c_str()) == 0);
   for (const auto* name : {"link", "link/below", "none", "real/none"}) {
-    const MountCall call{"127.0.0.1:/none", directory / name, "nfs", "vers=4.2,port=1,retry=0", 5000ms};
+    const MountCall call{"127.0.0.1:/none", directory / name, "nfs", "vers=4.2,port=1,retry=0", 30s};
     const auto mounted = make_mount(call);
     REQUIRE_FALSE(mounted);
     INFO(mounted.error().message);
@@ -127,8 +127,8 @@ TEST_CASE("a hung mount is taken out of the table in time") {
     if (device < 0 || ::mount("hung", directory.path().c_str(), "fuse", MS_NODEV, options.c_str()) != 0)
       return std::string("not here");
     const auto begin = std::chrono::steady_clock::now();
-    const auto ended = end_mount({directory.path(), true, true, "", "", "", 3000ms});
-    return text_of(ended) + (std::chrono::steady_clock::now() - begin < 3500ms ? " in time" : " too late");
+    const auto ended = end_mount({directory.path(), true, true, "", "", "", 10s});
+    return text_of(ended) + (std::chrono::steady_clock::now() - begin < 15s ? " in time" : " too late");
   });
   if (text == "not here")
     WARN("no right to mount FUSE here");
@@ -152,7 +152,7 @@ TEST_CASE("a directory of this host is bound to a second place, with its options
   fs::create_directory_symlink("srv", directory / "link");
   directory.write("srv/share/file", "x");
   const std::string text = in_namespace([&] {
-    MountCall call{directory / "srv/share", directory / "data", k_bind, "rw,nosuid,nodev", 2000ms};
+    MountCall call{directory / "srv/share", directory / "data", k_bind, "rw,nosuid,nodev", 30s};
     std::string log = text_of(make_mount(call)) + "\n";
     const auto table = MountWatch().current();
     if (!table)
@@ -160,7 +160,7 @@ TEST_CASE("a directory of this host is bound to a second place, with its options
     log += table->is_bind(call.target, call.source) && !table->is_bind(call.target, directory / "srv") ? "is it\n" : "";
     log += table->at(call.target) == nullptr ? "" : table->at(call.target)->options.substr(0, 15) + "\n";
     log += fs::exists(directory / "data/file") ? "file\n" : "";
-    log += text_of(end_mount({call.target, false, false, call.source, k_bind, "", 2000ms})) + "\n";
+    log += text_of(end_mount({call.target, false, false, call.source, k_bind, "", 30s})) + "\n";
     log += fs::exists(directory / "srv/share/file") ? "file\n" : "";
     call.source = directory / "link/share";
     return log + text_of(make_mount(call)).substr(0, 9);

@@ -2,6 +2,7 @@
 
 #include "fake_rpc_server.hpp"
 #include "support/catch.hpp"
+#include "sys/process/child.hpp"
 
 #include <algorithm>
 #include <filesystem>
@@ -100,7 +101,7 @@ NfsProbe ask(const NfsProbeRequest& request, const NfsPorts& ports = {}) {
   return result;
 }
 
-NfsProbe probe(const Server& server, const NfsProbeRequest& request = {"127.0.0.1", {}, 3000ms, true}) {
+NfsProbe probe(const Server& server, const NfsProbeRequest& request = {"127.0.0.1", {}, 30s, true}) {
   return ask(request, server.ports());
 }
 
@@ -116,10 +117,19 @@ std::string outcomes(const NfsProbe& probe) {
   return text;
 }
 
-/// A port on which nobody listens.
+/// A port on which nobody listens, and nobody else can: it stays bound.
 std::uint16_t closed_port() {
-  const FakeRpcServer gone([](const RpcCall&) { return RpcAnswer(); });
-  return gone.port();
+  static const Fd s_bound(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  static const std::uint16_t s_port = [] {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    REQUIRE(::bind(s_bound.get(), reinterpret_cast<const sockaddr*>(&address), size) == 0);
+    REQUIRE(::getsockname(s_bound.get(), reinterpret_cast<sockaddr*>(&address), &size) == 0);
+    return ntohs(address.sin_port);
+  }();
+  return s_port;
 }
 
 } // namespace
@@ -151,17 +161,17 @@ TEST_CASE("a healthy server") {
 
 TEST_CASE("access is only asked for when wanted, and for the paths that were named") {
   Server server;
-  CHECK(outcomes(probe(server, {"127.0.0.1", {}, 3000ms, false})).ends_with("ok skipped"));
+  CHECK(outcomes(probe(server, {"127.0.0.1", {}, 30s, false})).ends_with("ok skipped"));
   CHECK(server.mounted == 0);
-  const NfsProbe one = probe(server, {"127.0.0.1", {"/srv/b"}, 3000ms, true});
+  const NfsProbe one = probe(server, {"127.0.0.1", {"/srv/b"}, 30s, true});
   CHECK(one.access == std::vector<ExportAccess>{{"/srv/b", true, ""}});
 }
 
 TEST_CASE("refusals are told apart by the export list") {
   Server server;
-  const NfsProbeRequest request{"127.0.0.1", {"/srv/a"}, 3000ms, true};
-  const NfsProbeRequest unlisted{"127.0.0.1", {"/srv/abc"}, 3000ms, true};
-  const NfsProbeRequest below{"127.0.0.1", {"/srv/a/sub"}, 3000ms, true};
+  const NfsProbeRequest request{"127.0.0.1", {"/srv/a"}, 30s, true};
+  const NfsProbeRequest unlisted{"127.0.0.1", {"/srv/abc"}, 30s, true};
+  const NfsProbeRequest below{"127.0.0.1", {"/srv/a/sub"}, 30s, true};
   server.mount_status = 13;
   CHECK(probe(server, request).access[0].reason.starts_with("access denied by server"));
   CHECK(probe(server, below).access[0].reason.starts_with("access denied by server"));
@@ -193,7 +203,7 @@ TEST_CASE("a server of version 4 alone lacks nothing") {
   Server server;
   server.versions = {4};
   SECTION("without a portmapper") {
-    const NfsProbe result = ask({"127.0.0.1", {"/x"}, 3000ms, true}, {server.nfs_port.port(), closed_port()});
+    const NfsProbe result = ask({"127.0.0.1", {"/x"}, 30s, true}, {server.nfs_port.port(), closed_port()});
     CHECK(outcomes(result) == "ok ok absent absent absent ok skipped skipped");
     CHECK(result.usable(4));
     CHECK(result.usable());
@@ -207,7 +217,7 @@ TEST_CASE("a server of version 4 alone lacks nothing") {
   }
   SECTION("with a portmapper that says nothing, behind a firewall") {
     server.portmapper = Kind::silence;
-    const NfsProbe result = probe(server, {"127.0.0.1", {}, 400ms, true});
+    const NfsProbe result = probe(server, {"127.0.0.1", {}, 2s, true});
     CHECK(outcomes(result) == "ok ok absent absent absent ok skipped skipped");
   }
 }
@@ -225,7 +235,7 @@ TEST_CASE("a version that does not answer in time is not one that is not offered
   Server server;
   SECTION("version 4") {
     server.nfs4 = Kind::silence;
-    const NfsProbe result = probe(server, {"127.0.0.1", {}, 500ms, true});
+    const NfsProbe result = probe(server, {"127.0.0.1", {}, 2s, true});
     CHECK(outcomes(result) == "ok ok ok ok ok failed ok ok");
     CHECK((result.v3 && !result.v4 && result.v4_unknown));
     CHECK_FALSE(result.v3_unknown);
@@ -258,12 +268,12 @@ TEST_CASE("several threads ask at the same time, and no descriptor is left", "[f
   std::vector<std::future<NfsProbe>> probes;
   for (int i = 0; i < 20; ++i)
     probes.push_back(std::async(std::launch::async, [&server, i] {
-      return probe(server, {"127.0.0.1", {"/srv/" + std::to_string(i)}, 20s, true});
+      return probe(server, {"127.0.0.1", {"/srv/" + std::to_string(i)}, 30s, true});
     }));
   for (std::size_t i = 0; i < probes.size(); ++i)
     CHECK(probes[i].get().access == std::vector<ExportAccess>{{"/srv/" + std::to_string(i), true, ""}});
   // The server in this process closes its end when it sees that of the last child closed.
-  for (const auto end = deadline_in(10s); descriptors() != before && Clock::now() < end;)
+  for (const auto end = deadline_in(30s); descriptors() != before && Clock::now() < end;)
     std::this_thread::yield();
   CHECK(descriptors() == before);
 }
@@ -283,7 +293,7 @@ TEST_CASE("without descriptors a server cannot be asked, and that is what is sai
 TEST_CASE("version 3 without a portmapper or mountd is a failure that names its cause") {
   Server server;
   SECTION("no portmapper") {
-    const NfsProbe result = ask({"127.0.0.1", {}, 3000ms, true}, {server.nfs_port.port(), closed_port()});
+    const NfsProbe result = ask({"127.0.0.1", {}, 30s, true}, {server.nfs_port.port(), closed_port()});
     CHECK(outcomes(result) == "ok ok failed skipped ok ok skipped skipped");
     CHECK(result.failing(3)->stage == ProbeStage::portmapper);
     CHECK(result.failing(3)->cause.starts_with("rpcbind is not running"));
@@ -297,7 +307,7 @@ TEST_CASE("version 3 without a portmapper or mountd is a failure that names its 
   }
   SECTION("mountd does not answer") {
     server.mountd = Kind::silence;
-    const NfsProbe result = probe(server, {"127.0.0.1", {}, 500ms, true});
+    const NfsProbe result = probe(server, {"127.0.0.1", {}, 2s, true});
     CHECK(outcomes(result) == "ok ok ok failed ok ok skipped skipped");
     CHECK(result.failing(3)->cause.starts_with("rpc.mountd hangs"));
   }
@@ -309,7 +319,7 @@ TEST_CASE("version 3 without a portmapper or mountd is a failure that names its 
 
 TEST_CASE("nothing listens") {
   SECTION("the host is up, and nobody is there") {
-    const NfsProbe result = ask({"127.0.0.1", {}, 3000ms, true}, {closed_port(), closed_port()});
+    const NfsProbe result = ask({"127.0.0.1", {}, 30s, true}, {closed_port(), closed_port()});
     CHECK(outcomes(result) == "ok failed failed skipped skipped skipped skipped skipped");
     REQUIRE(result.failing() != nullptr);
     CHECK(result.failing()->stage == ProbeStage::connect);
@@ -320,12 +330,12 @@ TEST_CASE("nothing listens") {
   SECTION("the server was stopped: the portmapper no longer knows it") {
     Server server;
     server.versions.clear();
-    const NfsProbe result = ask({"127.0.0.1", {}, 3000ms, true}, {closed_port(), server.portmapper_port.port()});
+    const NfsProbe result = ask({"127.0.0.1", {}, 30s, true}, {closed_port(), server.portmapper_port.port()});
     CHECK(result.failing()->cause == "the host is up and runs rpcbind, but its NFS server is stopped");
   }
   SECTION("the server listens elsewhere") {
     Server server;
-    const NfsProbe result = ask({"127.0.0.1", {}, 3000ms, true}, {closed_port(), server.portmapper_port.port()});
+    const NfsProbe result = ask({"127.0.0.1", {}, 30s, true}, {closed_port(), server.portmapper_port.port()});
     CHECK(result.failing()->hint == "mount with the option `port=" + std::to_string(server.nfs_port.port()) + "`");
   }
 }
@@ -334,7 +344,7 @@ TEST_CASE("nothing listens") {
 TEST_CASE("a server that accepts and says nothing takes no longer than the deadline") {
   Server server;
   server.nfs = server.portmapper = Kind::silence;
-  const NfsProbe result = probe(server, {"127.0.0.1", {}, 400ms, true});
+  const NfsProbe result = probe(server, {"127.0.0.1", {}, 1s, true});
   CHECK(outcomes(result) == "ok ok failed skipped failed failed skipped skipped");
   CHECK(stage(result, ProbeStage::nfs3).detail.starts_with("no answer within"));
   CHECK(stage(result, ProbeStage::nfs3).cause.find("hangs") != std::string::npos);
@@ -354,7 +364,7 @@ TEST_CASE("an answer that is too long, cut or nonsense is a failure and no more"
   Server server;
   SECTION("a portmapper list without an end") {
     FakeRpcServer broken([](const RpcCall&) { return RpcAnswer{Kind::result, Xdr().word(1).word(7).bytes()}; });
-    CHECK(outcomes(ask({"127.0.0.1", {}, 2000ms, true}, {server.nfs_port.port(), broken.port()}))
+    CHECK(outcomes(ask({"127.0.0.1", {}, 30s, true}, {server.nfs_port.port(), broken.port()}))
               .starts_with("ok ok failed skipped ok ok"));
   }
 }
@@ -365,7 +375,7 @@ TEST_CASE("names") {
   CHECK(unknown.failing()->stage == ProbeStage::resolve);
   CHECK_FALSE(unknown.failing()->hint.empty());
   Server server;
-  CHECK(probe(server, {"localhost", {}, 3000ms, true}).usable(4)); // also where ::1 comes first and is refused
+  CHECK(probe(server, {"localhost", {}, 30s, true}).usable(4)); // also where ::1 comes first and is refused
   CHECK(probe(server, {"", {}, 1000ms, true}).failing()->stage == ProbeStage::resolve);
 }
 

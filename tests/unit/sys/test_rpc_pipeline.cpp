@@ -82,7 +82,7 @@ template <class Serve, class Ask> void with(Serve serve, Ask ask) {
 /// Both of two calls fail so, and what is called later fails at once.
 void check_end(const std::function<void(Peer&, std::uint32_t xid)>& attack, Fault fault) {
   Peer peer;
-  RpcPipeline pipeline(peer.client(), "", 10s);
+  RpcPipeline pipeline(peer.client(), "", 30s);
   with(
       [&] {
         const auto first = peer.next(), second = peer.next();
@@ -107,7 +107,7 @@ TEST_CASE("replies in any order find their calls, of several threads") {
   constexpr std::uint32_t k_threads = 4, k_each = 16;
   Peer peer;
   std::atomic<int> seen = 0;
-  RpcPipeline pipeline(peer.client(), "", 10s, [&seen] { ++seen; });
+  RpcPipeline pipeline(peer.client(), "", 30s, [&seen] { ++seen; });
   with(
       [&] {
         std::vector<std::pair<std::uint32_t, std::uint32_t>> got;
@@ -137,7 +137,7 @@ TEST_CASE("replies in any order find their calls, of several threads") {
 
 TEST_CASE("no more calls are under way than the window has, and all are made") {
   Peer peer;
-  RpcPipeline pipeline(peer.client(), "", 10s);
+  RpcPipeline pipeline(peer.client(), "", 30s);
   constexpr std::uint32_t k_count = 3 * RpcPipeline::k_window;
   bool too_many = false;
   with(
@@ -165,7 +165,7 @@ TEST_CASE("no more calls are under way than the window has, and all are made") {
 
 TEST_CASE("a call that is denied fails alone") {
   Peer peer;
-  RpcPipeline pipeline(peer.client(), "", 10s);
+  RpcPipeline pipeline(peer.client(), "", 30s);
   with(
       [&] {
         const auto first = peer.next(), second = peer.next();
@@ -218,7 +218,7 @@ TEST_CASE("what a hostile server sends ends the connection, and no call waits") 
 
 TEST_CASE("a reply twice is one that nobody waits for") {
   Peer peer;
-  RpcPipeline pipeline(peer.client(), "", 10s);
+  RpcPipeline pipeline(peer.client(), "", 30s);
   with(
       [&] {
         const auto first = peer.next(), second = peer.next();

@@ -25,13 +25,21 @@ inline void set_time(const std::string& path, std::int64_t seconds, long nanosec
   REQUIRE(::utimensat(AT_FDCWD, path.c_str(), times, AT_SYMLINK_NOFOLLOW) == 0);
 }
 
-/// Does `work` in a child until it is killed.
+/// Does `work` in a child until it is killed; returns when it has been done once.
 template <class Work> pid_t beside(Work work) {
+  int begun[2];
+  REQUIRE(::pipe(begun) == 0);
   const pid_t child = ::fork();
   if (child == 0) {
+    work();
+    [[maybe_unused]] const auto written = ::write(begun[1], "y", 1);
     for (;;)
       work();
   }
+  char sign = 0;
+  REQUIRE(::read(begun[0], &sign, 1) == 1);
+  ::close(begun[0]);
+  ::close(begun[1]);
   return child;
 }
 

@@ -10,30 +10,69 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// `count` tasks; how many threads there were at the end.
-unsigned threads_after(int count, Crew::Threads threads, const std::function<void()>& work) {
+/// Tasks one after the other until `seen`, which is told how many threads there are after each, has seen enough, or a
+/// minute has passed: a machine that stands still for a moment spoils a measurement, and some later one comes right.
+/// How many threads there were at the end.
+unsigned threads_after(const std::function<void()>& work, const std::function<bool(unsigned)>& seen) {
+  constexpr int k_waiting = 32;
   Crew crew;
-  std::atomic<std::uint64_t> done{0};
-  for (int i = 0; i < count; ++i)
-    crew.add([&] {
-      work();
-      ++done;
-    });
-  crew.run(threads, [&] { return done.load(); });
-  CHECK(done == static_cast<std::uint64_t>(count));
+  std::atomic<std::uint64_t> begun{k_waiting}, done{0};
+  std::atomic<bool> enough{false};
+  const auto end = std::chrono::steady_clock::now() + 60s;
+  const std::function<void()> task = [&] {
+    work();
+    ++done;
+    if (seen(crew.threads()) || std::chrono::steady_clock::now() >= end)
+      enough = true;
+    if (enough)
+      return;
+    ++begun;
+    crew.add(task);
+  };
+  for (int i = 0; i < k_waiting; ++i)
+    crew.add(task);
+  crew.run({2, 16}, [&] { return done.load(); });
+  CHECK(done == begun);
   return crew.threads();
 }
 
 } // namespace
 
 TEST_CASE("threads are added where they wait for something else, not where they wait for each other") {
-  CHECK(threads_after(1500, {2, 16}, [] { std::this_thread::sleep_for(4ms); }) > 2);
-  std::mutex mutex;
-  CHECK(threads_after(400, {2, 16}, [&] {
-          const std::lock_guard lock(mutex);
-          std::this_thread::sleep_for(2ms);
-        }) <= 4);
-  CHECK(threads_after(100, {2, 2}, [] { std::this_thread::sleep_for(1ms); }) == 2);
+  std::atomic<bool> more{false}; // than the four that are only tried
+  (void)threads_after([] { std::this_thread::sleep_for(4ms); },
+                      [&](unsigned threads) {
+                        if (threads > 4)
+                          more = true;
+                        return more.load();
+                      });
+  CHECK(more);
+
+  std::mutex mutex, seeing;
+  unsigned most = 0;
+  bool fewer = false; // more were tried, and given up
+  const auto left = threads_after(
+      [&] {
+        const std::lock_guard lock(mutex);
+        std::this_thread::sleep_for(2ms);
+      },
+      [&](unsigned threads) {
+        const std::lock_guard lock(seeing);
+        most = std::max(most, threads);
+        return fewer = fewer || threads < most;
+      });
+  CHECK(fewer);
+  CHECK(left <= 4);
+
+  Crew two;
+  std::atomic<std::uint64_t> done{0};
+  for (int i = 0; i < 400; ++i)
+    two.add([&] {
+      std::this_thread::sleep_for(1ms);
+      ++done;
+    });
+  two.run({2, 2}, [&] { return done.load(); });
+  CHECK((two.threads() == 2 && done == 400));
 }
 
 TEST_CASE("few directories are held open, and one above many does not stop them") {
