@@ -138,6 +138,46 @@ std::optional<std::string> find_staged(sys::System& system, const std::string& s
   return std::nullopt;
 }
 
+Result<StageAccess> stage_access(sys::System& system, const std::string& source) {
+  if (system.identity().uid != 0)
+    return StageAccess{0700, std::nullopt};
+  sys::EntryRequest request;
+  for (auto path = parent_path(source); request.queries.empty() || request.queries.back().path != "/";
+       path = parent_path(path))
+    request.queries.push_back({.path = path});
+  constexpr unsigned k_others_search = 0001, k_group_searches = 0010;
+  StageAccess access;
+  std::string useless;
+  for (const auto& entry : system.entries(request)) {
+    if (entry.kind != EntryKind::directory)
+      return fail(entry.error());
+    if ((entry.mode & k_others_search) != 0)
+      continue;
+    const bool group = (entry.mode & k_group_searches) != 0;
+    if (!group && entry.uid == 0) // whatever the other directories say
+      return StageAccess{0700, std::nullopt};
+    if (!group || access.gid.value_or(entry.gid) != entry.gid)
+      useless = fmt::format(
+          "{} (mode {:04o}) keeps out all but {}: a copy that root makes would let others in, or serve "
+          "root only",
+          entry.path, entry.mode, group ? "its owner and another group than a directory below" : "its owner");
+    access = {0750, entry.gid};
+  }
+  if (useless.empty())
+    return access;
+  return fail(ErrorCode::permission, useless,
+              "run the command as a user who works with the environment: the copy is then for this user only");
+}
+
+std::optional<plan::SetAccess> admit(const sys::Entry& directory, const StageAccess& access) {
+  const plan::Access before{directory.uid, directory.gid, directory.mode, ""};
+  const plan::Access after{directory.uid, access.gid.value_or(directory.gid), access.mode, ""};
+  if (before == after)
+    return std::nullopt;
+  return plan::SetAccess{
+      .path = directory.path, .before = before, .after = after, .device = directory.device, .inode = directory.inode};
+}
+
 std::vector<unsigned> busy_copies(sys::System& system, const SharedEnvironment& environment,
                                   const StagedCopies& staged) {
   constexpr std::chrono::seconds k_deadline{3};
@@ -162,6 +202,9 @@ class StagePlanner {
   StagePlanner(const StagedCopies& staged, const StageRequest& request) : m_staged(staged), m_request(request) {}
 
   StagePlan make() {
+    if (const auto& directory = m_staged.directory; m_request.number != 0 && directory.exists())
+      if (auto step = admit(directory, m_request.access))
+        m_made.plan.add("", "as the directories above the environment on the share", *std::move(step));
     for (const auto& copy : m_staged.copies)
       if (copy.number != m_request.number)
         remove(copy);

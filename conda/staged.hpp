@@ -4,7 +4,8 @@
 //   STAGE/UID/STORE/ENV/0003.squashfs      the image; it has this name when it was read again and is whole
 //   STAGE/UID/STORE/ENV/0003.complete      the path of the generation, and `squashfs` of an image; written at the end
 //   STAGE/UID/STORE/ENV/new-0003.squashfs  an image being made, or left by one that was killed
-// UID made it. What somebody else could have made is never run.
+// UID made it. What somebody else could have made is never run. STAGE/UID/STORE/ENV lets in nobody whom the directories
+// above the generation keep out.
 #include "conda/environment_store.hpp"
 #include "conda/running.hpp"
 #include "plan/plan.hpp"
@@ -47,11 +48,24 @@ std::optional<std::string> find_staged(sys::System& system, const std::string& s
 std::vector<unsigned> busy_copies(sys::System& system, const SharedEnvironment& environment,
                                   const StagedCopies& staged);
 
+/// Who may enter the directory of the copies. `gid` nullopt: as it is.
+struct StageAccess {
+  std::uint32_t mode = 0755;
+  std::optional<std::uint32_t> gid = {};
+};
+/// What root copies is for all who can reach `source` (resolved), and for nobody else: 0755 where everybody may search
+/// each directory above it, 0750 of the group that alone may, 0700 where only root may. What a user copies is for this
+/// user: 0700. `permission` where root's copy could let others in, or would be of use to root only.
+Result<StageAccess> stage_access(sys::System& system, const std::string& source);
+/// What makes it so; nullopt: it is.
+std::optional<plan::SetAccess> admit(const sys::Entry& directory, const StageAccess& access);
+
 struct StageRequest {
-  unsigned number = 0; ///< of the generation that is to be staged; 0: none, all copies go
+  unsigned number = 0;     ///< of the generation that is to be staged; 0: none, all copies go
   std::string source = {}; ///< its path
   std::string name = {};   ///< of the environment
   StageFormat format = StageFormat::directory;
+  StageAccess access = {};
   std::vector<unsigned> busy = {}; ///< they stay
 };
 struct StagePlan {

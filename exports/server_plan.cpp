@@ -151,9 +151,9 @@ Diagnoses diagnose_server(const ServerState& state) {
     return says(Severity::warning, "rpcbind does not run: no client of NFS version 3 can mount",
                 state.systemd ? "`systemctl start rpcbind.socket`, or `vers3=n` in /etc/nfs.conf"
                               : "start it: `rpcbind -w`, or write `vers3=n` to /etc/nfs.conf");
-  if (state.version3 && !state.systemd && !runs({}, "rpc.statd"))
+  if (state.version3 && should_run({"rpc-statd.service"}) && !runs({"rpc-statd.service"}, "rpc.statd"))
     return says(Severity::warning, "rpc.statd does not run: clients of NFS version 3 get no locks",
-                "start it: `rpc.statd`");
+                state.systemd ? "`systemctl start rpc-statd`" : "start it: `rpc.statd`");
   return {};
 }
 

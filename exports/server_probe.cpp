@@ -14,8 +14,8 @@ namespace sharefs::exports {
 namespace {
 
 constexpr std::array k_server_programs{"exportfs", "rpc.nfsd", "rpc.mountd", "nfsv4.exportd", "rpcbind"};
-constexpr std::array k_units{"nfs-server.service", "nfs-kernel-server.service", "nfs-mountd.service", "rpcbind.socket",
-                             "rpcbind.service"};
+constexpr std::array k_units{"nfs-server.service", "nfs-kernel-server.service", "nfs-mountd.service",
+                             "rpcbind.socket",     "rpcbind.service",           "rpc-statd.service"};
 /// comm of /proc is cut at 15 bytes; these are shorter.
 constexpr std::array k_daemons{"rpcbind", "rpc.statd", "rpc.mountd", "nfsdcld", "nfsv4.exportd"};
 constexpr std::size_t k_text_limit = 65536;

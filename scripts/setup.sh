@@ -18,7 +18,7 @@ readonly cluster_packages=(
 )
 readonly lab_packages=(
     "${cluster_packages[@]}" attr mmdebstrap strace openssh-client openssh-server psmisc rsync squashfs-tools
-    python3-pytest python3-venv
+    python3-pytest python3-venv prometheus
 )
 # The real launchers with which tests/launchers compares sharefs.
 readonly launcher_packages=(

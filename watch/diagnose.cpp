@@ -110,11 +110,14 @@ Diagnoses diagnose_losses(const Measured& one, const std::string& period) {
   const auto too_many = [](std::uint64_t some, std::uint64_t all) {
     return some >= k_least_lost && some > all / k_lost_of;
   };
+  std::vector<std::string> parts; // one request may be sent again many times, so these are no parts of `count`
+  if (again > 0)
+    parts.push_back(fmt::format("sent again {} times", again));
+  if (timeouts > 0)
+    parts.push_back(fmt::format("without a reply for as long as `timeo` and `retrans` allow {} times", timeouts));
   if (too_many(again, count) || too_many(timeouts, count))
     found.push_back(about(one, Severity::warning, "SF703",
-                          fmt::format("{} of {} requests were sent again, and {} waited in vain for as long as `timeo` "
-                                      "and `retrans` allow, {}",
-                                      again, count, timeouts, period),
+                          fmt::format("{} requests, {}, {}", count, join(parts, ", "), period),
                           "packets or connections are lost: see `ip -s link` and `ss -ti` here and on the server"));
   if (const auto& seen = one.statistics; too_many(seen.bad_xids, seen.replies))
     found.push_back(about(one, Severity::warning, "SF704",

@@ -120,7 +120,7 @@ Result<Diagnoses> examine_journal(Context& context) {
   };
   const auto newest = journal.newest_id();
   if (!newest)
-    return says(newest.error().message, newest.error().hint);
+    return Diagnoses{{Severity::error, "SF607", "journal", newest.error().message, newest.error().hint, ""}};
   const auto there = context.system.entry({.path = *state, .space = true, .access = true});
   if (there.exists() && !there.writable)
     return says("nothing can be changed, since the journal cannot be written there: it is read-only",
@@ -135,8 +135,11 @@ Result<Diagnoses> examine_journal(Context& context) {
                 fmt::format("look at it, then move it away, so that `sharefs undo` works for older ones: "
                             "`mv {}/journal/{} /root/`",
                             *state, *newest));
-  const auto left = unfinished(context, journal, "");
-  return left ? Diagnoses{*left} : Diagnoses{};
+  auto left = unfinished(context, journal, "");
+  if (!left)
+    return {};
+  left->subject = *state;
+  return Diagnoses{*std::move(left)};
 }
 
 } // namespace

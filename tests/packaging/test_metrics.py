@@ -1,6 +1,6 @@
 """Every metric that the dashboard and the alert rules name is one that `sharefs watch` writes; promtool agrees with all.
 
-promtool is that of Debian's package prometheus (100 MB, so scripts/setup.sh leaves it out), or $SHAREFS_PROMTOOL.
+promtool is that of Debian's package prometheus, or $SHAREFS_PROMTOOL.
 """
 
 import json

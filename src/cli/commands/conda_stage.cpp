@@ -26,6 +26,7 @@ struct Staging {
   conda::SharedEnvironment environment;
   std::string store, source; ///< without links; `source` is the present generation
   conda::StagedCopies copies;
+  conda::StageAccess access;
   conda::StagePlan made;
 
   [[nodiscard]] unsigned number() const { return environment.current; }
@@ -75,11 +76,15 @@ Result<void> check_room(Context& context, const Staging& staging) {
 }
 
 /// For copies, where nobody else could exchange them. It stays: later copies lie there, too.
-Result<void> make_directory(Context& context, const std::string& path) {
+Result<void> make_directory(Context& context, const Staging& staging) {
+  const auto& path = staging.copies.directory.path;
   if (auto made = context.system.files().make_directories(path, 0755); !made)
     return made;
   const auto entry = context.system.entry({.path = path, .links = sys::Links::trusted, .guarded = true});
-  return entry.kind == sys::EntryKind::directory ? Result<void>{} : fail(entry.error());
+  if (entry.kind != sys::EntryKind::directory)
+    return fail(entry.error());
+  const auto admitted = conda::admit(entry, staging.access);
+  return admitted ? plan::apply_action(*admitted, context.system).map([](plan::Outcome) {}) : Result<void>{};
 }
 
 Result<void> copy_generation(Context& context, const Staging& staging) {
@@ -224,7 +229,14 @@ Result<Proposal> propose(Context& context, Staging& staging) {
   if (directory.shared)
     return fail(ErrorCode::config, stage + " lies on shared storage: a copy there is no nearer",
                 "set `conda.stage` in sharefs.yaml to a directory on this host's own disk");
+  if (!staging.removes) {
+    const auto access = conda::stage_access(context.system, staging.source);
+    if (!access)
+      return fail(access.error());
+    staging.access = *access;
+  }
   conda::StageRequest request;
+  request.access = staging.access;
   request.number = staging.removes ? 0 : staging.number();
   request.source = staging.source;
   request.name = staging.request.where.name;
@@ -238,18 +250,21 @@ Result<Proposal> propose(Context& context, Staging& staging) {
     if (auto room = check_room(context, staging); !room)
       return fail(room.error());
     const auto record = staging.record();
+    const auto what = record.files == 0
+                          ? std::string("all of it is")
+                          : fmt::format("{} ({}) are", count_of(record.files, "file"), format_bytes(record.bytes));
     proposal.plan.notes.insert(
         proposal.plan.notes.begin(),
-        fmt::format("first {} ({}) are copied from {} to {}, and compared; `sharefs undo` leaves that copy, unused, to "
+        fmt::format("first {} copied from {} to {}, and compared; `sharefs undo` leaves that copy, unused, to "
                     "`sharefs conda stage {} --remove`",
-                    count_of(record.files, "file"), format_bytes(record.bytes), staging.source,
+                    what, staging.source,
                     staging.made.makes == conda::StageFormat::squashfs ? conda::image_of(staging.path())
                                                                        : staging.path(),
                     staging.request.where.name));
   }
   proposal.before_groups = [&context, &staging]() -> Result<void> {
     if (staging.made.makes)
-      if (auto made = make_directory(context, staging.copies.directory.path); !made)
+      if (auto made = make_directory(context, staging); !made)
         return made;
     if (staging.made.makes)
       if (auto copied = staging.made.makes == conda::StageFormat::squashfs ? make_image(context, staging)

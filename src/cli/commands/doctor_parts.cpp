@@ -87,8 +87,21 @@ struct Seeing {
   const config::Config* config;  ///< nullptr: there is none, or it cannot be used
 };
 
+/// The directory of a file that the plan writes, if it is on a file system that is read-only: root may write elsewhere.
+std::string read_only_directory(Context& context, const plan::Plan& plan) {
+  for (const auto& step : plan.steps)
+    if (const auto* const write = std::get_if<plan::WriteFile>(&step.action)) {
+      auto directory = parent_path(write->path);
+      const auto there = context.system.entry({.path = directory, .follow = true, .access = true});
+      if (there.exists() && !there.writable && context.system.identity().uid == 0)
+        return directory;
+    }
+  return "";
+}
+
 /// SF603: the machine is not as sharefs.yaml says, and `fix` would make it so.
-Diagnosis pending(Severity severity, const std::string& what, const plan::Plan& plan, const std::string& fix) {
+Diagnosis pending(const Seeing& seeing, Severity severity, const std::string& what, const plan::Plan& plan,
+                  const std::string& fix) {
   constexpr std::size_t k_named = 3;
   std::vector<std::string> reasons;
   for (const auto& step : plan.steps)
@@ -96,13 +109,17 @@ Diagnosis pending(Severity severity, const std::string& what, const plan::Plan& 
       reasons.push_back(step.why);
   const auto more = reasons.size() > k_named ? reasons.size() - k_named : 0;
   reasons.resize(reasons.size() - more);
+  auto message = fmt::format("not as sharefs.yaml says, by {}: {}{}", count_of(plan.steps.size(), "step"),
+                             join(reasons, ", "), more == 0 ? "" : fmt::format(", and {} more", more));
+  const auto directory = read_only_directory(seeing.context, plan);
+  if (directory.empty())
+    return {severity, "SF603", what, std::move(message), "", fix};
   return {severity,
           "SF603",
           what,
-          fmt::format("not as sharefs.yaml says, by {}: {}{}", count_of(plan.steps.size(), "step"), join(reasons, ", "),
-                      more == 0 ? "" : fmt::format(", and {} more", more)),
-          "",
-          fix};
+          fmt::format("{}; and {} is read-only, so this cannot be mended", message, directory),
+          fmt::format("make it writable (`findmnt -T {}` shows its file system), then `{}`", directory, fix),
+          ""};
 }
 
 void add(plan::Plan& plan, plan::Plan more) {
@@ -149,7 +166,7 @@ void examine_exports(const Seeing& seeing, Part& part) {
     part.found = inner.run(k_export_command, all);
     part.plan = inner.plan();
     if (!part.plan.empty())
-      part.found.push_back(pending(Severity::error, "exports", part.plan, "sharefs export --all"));
+      part.found.push_back(pending(seeing, Severity::error, "exports", part.plan, "sharefs export --all"));
   }
   auto files = inner.run(k_export_check_command, {});
   if (count > 0) // what is written there was judged as sharefs.yaml has it
@@ -220,7 +237,7 @@ void examine_mounts(const Seeing& seeing, Part& part) {
   const auto boot = plan_boot(context, *seen, unsure);
   std::ranges::copy(boot.diagnoses, std::back_inserter(part.found));
   if (!boot.plan.empty())
-    part.found.push_back(pending(Severity::warning, "boot", boot.plan, "sharefs mount --all"));
+    part.found.push_back(pending(seeing, Severity::warning, "boot", boot.plan, "sharefs mount --all"));
   if (seeing.config != nullptr && has_shares(*seeing.config, ready)) {
     Inner inner(context);
     const auto shared = share_directories(inner.context(), *seeing.config, ready, request.path_deadline);
@@ -229,7 +246,7 @@ void examine_mounts(const Seeing& seeing, Part& part) {
       part.found.push_back(Inner::failure("shares", shared.error()));
     auto plan = inner.plan();
     if (!plan.empty())
-      part.found.push_back(pending(Severity::warning, "shares", plan, "sharefs mount --all"));
+      part.found.push_back(pending(seeing, Severity::warning, "shares", plan, "sharefs mount --all"));
     add(part.plan, std::move(plan));
   }
   if (seeing.how.plans)
@@ -260,7 +277,7 @@ void examine_conda(const Seeing& seeing, Part& part) {
     part.found = inner.run(k_conda_link_command, all);
     part.plan = inner.plan();
     if (!part.plan.empty())
-      part.found.push_back(pending(Severity::warning, "conda", part.plan, "sharefs conda link --all"));
+      part.found.push_back(pending(seeing, Severity::warning, "conda", part.plan, "sharefs conda link --all"));
   }
   const bool reachable = !has_errors(part.found); // else it would be waited for once more
   if (!reachable)

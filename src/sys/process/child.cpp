@@ -263,7 +263,8 @@ std::string_view WorkingChild::result() const {
 
 Result<void> WorkingChild::finish() {
   m_pipe.close();
-  if (!m_child.reap_until(deadline_in(k_reap_grace)) && !m_child.was_killed())
+  const auto grace = m_child.was_killed() ? k_reap_grace : k_end_grace;
+  if (!m_child.reap_until(deadline_in(grace)) && !m_child.was_killed())
     m_child.kill_and_reap();
   int refused = 0;
   if (m_pipe.bytes().size() >= sizeof refused)

@@ -20,6 +20,8 @@ using Deadline = Clock::time_point;
 
 /// A child that SIGKILL has not ended after this time hangs in the kernel, and nobody waits for it any more.
 inline constexpr std::chrono::milliseconds k_reap_grace{200};
+/// One that has closed its pipe is about to end; on a machine with much else to do that takes a while.
+inline constexpr std::chrono::milliseconds k_end_grace{1000};
 
 /// Now plus `span`; no overflow for a huge one.
 Deadline deadline_in(std::chrono::milliseconds span);

@@ -3,6 +3,8 @@
 #include "link_machine.hpp"
 #include "support/catch.hpp"
 
+#include <fmt/format.h>
+
 using namespace sharefs;
 using namespace sharefs::conda;
 using test::FakeHomes;
@@ -105,6 +107,55 @@ TEST_CASE("plan_stage: a directory", "[conda]") {
   machine.environment(machine.copies + "/0002");
   machine.file(machine.copies + "/new-0001.squashfs");
   CHECK(machine.plan(wanted) == Words{"delete 1 file in @", "delete @/0002 with all in it", "makes nothing"});
+}
+
+TEST_CASE("stage_access: nobody is let in whom a directory above the generation keeps out", "[conda]") {
+  StageMachine machine;
+  machine.environment(k_source);
+  const auto set = [&](const std::string& path, unsigned mode, unsigned gid, unsigned uid = 2002) {
+    auto& entry = machine.entry(path);
+    entry.mode = mode;
+    entry.gid = gid;
+    entry.uid = uid;
+  };
+  for (const auto* path : {"/", "/data", "/data/share", "/data/share/conda", "/data/share/conda/.generations",
+                           "/data/share/conda/.generations/llm"})
+    set(path, 0755, 0);
+  set(k_source, 0700, 0); // the copy has its mode
+  const auto access = [&] {
+    const auto found = stage_access(machine, k_source);
+    return found ? fmt::format("{:04o} {}", found->mode, found->gid ? std::to_string(*found->gid) : "-")
+                 : found.error().message.substr(0, found.error().message.find(" keeps"));
+  };
+  CHECK(access() == "0755 -");
+  set("/data/share", 02770, 3000);
+  CHECK(access() == "0750 3000");
+  set("/data/share/conda", 0750, 3000);
+  CHECK(access() == "0750 3000");
+  set("/data/share/conda", 0710, 3001);
+  CHECK(access() == "/data/share (mode 2770)");
+  set("/data/share/conda", 0700, 3000);
+  CHECK(access() == "/data/share/conda (mode 0700)");
+  set("/data", 0700, 0, 0); // only root reaches what is below
+  CHECK(access() == "0700 -");
+  set("/data", 0755, 0, 0);
+  machine.self().uid = 2001;
+  CHECK(access() == "0700 -");
+}
+
+TEST_CASE("plan_stage: a copy that others could reach is closed to them first", "[conda]") {
+  StageMachine machine;
+  machine.environment(machine.copy);
+  machine.file(complete_mark(machine.copy), k_source + "\n");
+  machine.entry(machine.copies).mode = 0755;
+  CHECK(machine.plan({.number = 3}) == Words{"makes nothing"});
+  const auto words = machine.plan({.number = 3, .access = {0750, 3000}});
+  REQUIRE(words.size() == 2);
+  CHECK(words[0].starts_with("first: set access of @: "));
+  CHECK(words[0].find("0750") != std::string::npos);
+  machine.entry(machine.copies).mode = 0750;
+  machine.entry(machine.copies).gid = 3000;
+  CHECK(machine.plan({.number = 3, .access = {0750, 3000}}) == Words{"makes nothing"});
 }
 
 TEST_CASE("plan_stage: an image", "[conda]") {

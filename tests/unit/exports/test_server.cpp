@@ -190,14 +190,16 @@ TEST_CASE("the server is looked at with systemd") {
   const auto state = probed(std::string(R"({"identity": {"systemd": true},
     "mountinfo": "20 1 0:5 / / rw - ext4 /dev/sda rw\n",
     "run": [{"argv": ["systemctl", "show", "--property=Id,LoadState,ActiveState,UnitFileState", "nfs-server.service",
-                      "nfs-kernel-server.service", "nfs-mountd.service", "rpcbind.socket", "rpcbind.service"],
-      "out": "Id=nfs-server.service\nLoadState=loaded\nActiveState=inactive\nUnitFileState=disabled\n\nId=nfs-server.service\nLoadState=loaded\nActiveState=inactive\nUnitFileState=alias\n\nId=nfs-mountd.service\nLoadState=not-found\nActiveState=inactive\nUnitFileState=\n\nId=rpcbind.socket\nLoadState=not-found\nActiveState=inactive\nUnitFileState=\n\nId=rpcbind.service\nLoadState=masked\nActiveState=inactive\nUnitFileState=masked\n"}],
+                      "nfs-kernel-server.service", "nfs-mountd.service", "rpcbind.socket", "rpcbind.service",
+                      "rpc-statd.service"],
+      "out": "Id=nfs-server.service\nLoadState=loaded\nActiveState=inactive\nUnitFileState=disabled\n\nId=nfs-server.service\nLoadState=loaded\nActiveState=inactive\nUnitFileState=alias\n\nId=nfs-mountd.service\nLoadState=not-found\nActiveState=inactive\nUnitFileState=\n\nId=rpcbind.socket\nLoadState=not-found\nActiveState=inactive\nUnitFileState=\n\nId=rpcbind.service\nLoadState=masked\nActiveState=inactive\nUnitFileState=masked\n\nId=rpc-statd.service\nLoadState=loaded\nActiveState=inactive\nUnitFileState=static\n"}],
     "entries": {)") + k_programs +
                             "}}");
   CHECK(state.threads == 0);
   CHECK(state.units == std::vector<Unit>{{"nfs-server.service", "loaded", "inactive", "disabled"},
                                          {"nfs-kernel-server.service", "loaded", "inactive", "alias"},
-                                         {"rpcbind.service", "masked", "inactive", "masked"}});
+                                         {"rpcbind.service", "masked", "inactive", "masked"},
+                                         {"rpc-statd.service", "loaded", "inactive", "static"}});
 }
 
 TEST_CASE("what does not run of a server is said, the worst first") {
@@ -215,6 +217,10 @@ TEST_CASE("what does not run of a server is said, the worst first") {
         "error: rpc.mountd");
   CHECK(said(with_units({{"rpcbind.socket", "loaded", "inactive", "enabled"}, server, mountd}, 8)) ==
         "warning: rpcbind");
+  CHECK(said(with_units({k_socket_up, server, mountd, {"rpc-statd.service", "loaded", "failed", "static"}}, 8)) ==
+        "warning: rpc.statd");
+  CHECK(
+      said(with_units({k_socket_up, server, mountd, {"rpc-statd.service", "loaded", "active", "static"}}, 8)).empty());
   // Masked: somebody has decided.
   CHECK(said(with_units({{"rpcbind.socket", "masked", "inactive", "masked"}, server, mountd}, 8)).empty());
 

@@ -91,6 +91,11 @@ TEST_CASE("lost requests and replies to nobody") {
   auto lossy = measured();
   lossy.statistics.operations["READ"] = {1000, 1011, 0, 0, 0, 0, 1, 1, 0};
   CHECK(codes(of(lossy)) == Codes{"SF703"});
+  lossy.statistics.operations["READ"] = {10, 90, 12, 0, 0, 0, 1, 1, 0}; // a request that is sent again and again
+  REQUIRE(codes(of(lossy)) == Codes{"SF703"});
+  CHECK(of(lossy)[0].message ==
+        "2010 requests, sent again 80 times, without a reply for as long as `timeo` and `retrans` "
+        "allow 12 times, in the 3 days since it was mounted");
   lossy.statistics.operations["READ"] = {1000, 1009, 0, 0, 0, 0, 1, 1, 0}; // a server's restart
   CHECK(of(lossy).empty());
   lossy.statistics.operations["READ"] = {1000, 1000, 12, 0, 0, 0, 1, 1, 0};
