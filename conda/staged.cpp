@@ -346,7 +346,9 @@ std::optional<std::string> first_difference(const std::vector<tree::HashedFile>&
   const auto [one, other] = std::ranges::mismatch(original, image, same);
   if (one == original.end() && other == image.end())
     return std::nullopt;
-  return one == original.end() ? other->path : one->path;
+  if (one == original.end() || other == image.end())
+    return one == original.end() ? other->path : one->path;
+  return std::min(one->path, other->path); // sorted: the lesser one is missing on the other side
 }
 
 } // namespace sharefs::conda

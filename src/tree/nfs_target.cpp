@@ -74,20 +74,22 @@ tl::expected<NfsRoute, std::string> nfs_route(const std::string& fs_type, const 
     return std::ranges::find(values, found == options.end() ? std::string_view() : std::string_view(found->second)) !=
            values.end();
   };
-  if (!is("vers", {"3"}))
-    return no("it is mounted with NFS version " + options["vers"] + ", not 3");
+  if (!is("vers", {"3", "4", "4.0", "4.1", "4.2"})) // a server that offers 3, too, has the same handles for it
+    return no("it is mounted with NFS version " + options["vers"]);
   if (!is("proto", {"tcp", "tcp6"}))
     return no("it is mounted over " + options["proto"] + ", not TCP");
   if (!is("sec", {"sys"}) || !is("xprtsec", {"", "none"}))
     return no("it is mounted with other security than sec=sys");
-  const auto number = [&options](const char* name, std::uint32_t standard) {
+  const auto number = [&options](const char* name) {
     const auto& text = options[name];
-    std::uint32_t value = standard;
+    std::uint32_t value = 0;
     std::from_chars(text.data(), text.data() + text.size(), value);
     return value;
   };
-  NfsRoute route{options["addr"], static_cast<std::uint16_t>(number("port", 2049)), number("wsize", 0)};
-  if (route.address.empty() || route.port == 0 || route.write_size == 0)
+  constexpr std::uint16_t k_nfs_port = 2049;
+  const auto port = static_cast<std::uint16_t>(number("port"));
+  NfsRoute route{options["addr"], port == 0 ? k_nfs_port : port, number("wsize")};
+  if (route.address.empty() || route.write_size == 0)
     return no("the kernel does not say which server it is mounted from");
   return route;
 }

@@ -1,5 +1,5 @@
 #pragma once
-// Private to tree: small files made in a directory on NFS version 3 by calls of our own, many at a time. The kernel's
+// Private to tree: small files made in a directory on NFS by calls of our own (version 3), many at a time. The kernel's
 // client makes one name in a directory at a time, and waits for each round trip.
 #include "sys/nfs/net.hpp"
 #include "sys/nfs/nfs3.hpp"
@@ -16,7 +16,8 @@ struct NfsRoute {
   std::uint16_t port = 0;
   std::size_t write_size = 0; ///< that the server takes in one call
 };
-/// Of a mount with version 3, TCP and AUTH_SYS; else why there is none.
+/// Of a mount with TCP and AUTH_SYS; else why there is none. Whether the server of a mount with version 4 offers 3 as
+/// well is seen when it is asked.
 tl::expected<NfsRoute, std::string> nfs_route(const std::string& fs_type, const std::string& super_options);
 
 /// The server's handle for a file in what name_to_handle_at(2) gives for it on NFS (fs/nfs/export.c of the kernel):

@@ -354,17 +354,16 @@ extern const CommandSpec k_conda_share_command{
                "sharefs conda share llm_train --from /home/alice/miniconda3/envs/llm --dry-run",
     .effect = Effect::changes,
     .positional = {.name = "ENV", .help = "name in the store, and of the environment in a home", .min = 1, .max = 1},
-    .options =
-        {{.names = "--from",
-          .value = "PATH",
-          .help = "directory of the environment, if it is not in a home of `conda.homes`"},
-         k_limit_option,
-         {.names = "--engine",
-          .value = "NAME",
-          .help = "what writes the copy: `threads`, through the mount; `nfs`, many calls to the server at a time, on a "
-                  "mount with NFS version 3; `auto`, what suits the mount and its round trip",
-          .fallback = "threads"},
-         {.names = "--adopt", .help = "the directory STORE/ENV, moved there by hand, becomes generation 1"}},
+    .options = {{.names = "--from",
+                 .value = "PATH",
+                 .help = "directory of the environment, if it is not in a home of `conda.homes`"},
+                k_limit_option,
+                {.names = "--engine",
+                 .value = "NAME",
+                 .help = "what writes the copy: `threads`, through the mount; `nfs`, many calls to a server that "
+                         "offers NFS version 3; `auto`, what suits the server and its round trip",
+                 .fallback = "threads"},
+                {.names = "--adopt", .help = "the directory STORE/ENV, moved there by hand, becomes generation 1"}},
     .run = run_share,
 };
 

@@ -240,4 +240,6 @@ TEST_CASE("first_difference: names, kinds, sizes, seconds and contents", "[conda
   image = original;
   image.push_back({"c", 0100644, 3, 10, 5, {1, 2}});
   CHECK(first_difference(original, image) == "c");
+  image[1].path = "a2"; // it has this one, and no "b"
+  CHECK(first_difference(original, image) == "a2");
 }
