@@ -58,6 +58,11 @@ std::vector<MountPoint> with_others(const sys::MountTable& table, const std::vec
   return all;
 }
 
+/// Nothing is asked but what was asked when it was recorded.
+bool is_replay(sys::System& system) {
+  return system.files().recording() != nullptr && system.files().recording()->answers();
+}
+
 /// Asks the servers on threads of its own while the mount points are read, from `patience` later on. With no thread to
 /// be had it asks them in answers().
 class ServerProbes {
@@ -68,7 +73,7 @@ class ServerProbes {
       : m_system(system), m_requests(std::move(requests)), m_answers(m_requests.size()),
         m_begin(std::chrono::steady_clock::now() + patience) {
     try {
-      while (m_threads.size() < std::min(m_requests.size(), k_most_threads))
+      while (!is_replay(system) && m_threads.size() < std::min(m_requests.size(), k_most_threads))
         m_threads.emplace_back([this] { work(); });
     } catch (const std::system_error&) { // NOLINT(bugprone-empty-catch): fewer threads take longer
     }
@@ -130,7 +135,7 @@ void ask_others(sys::System& system, ServerProbes& others, const std::set<std::s
         by_host.merge(answered);
         return hosts;
       });
-  if (system.files().recording() != nullptr && system.files().recording()->answers())
+  if (is_replay(system))
     for (const auto& host : asked.value_or(std::vector<std::string>()))
       by_host.emplace(host, system.probe_nfs(others.request_of(host)));
 }
