@@ -193,15 +193,16 @@ ROWS = [
         doctor=("SF217", "SF201"),
     ),
     Row("replies are lost, one way", *_lose("server", 100)),
-    # Whether a packet of these was lost is a matter of chance: it takes longer, and nothing else is said.
+    # Whether a packet of these was lost is a matter of chance. What was lost is remembered as long as it is mounted.
     Row(
         "30 % of all packets are lost",
-        *_lose("server", 30),
+        _lose("server", 30)[0],
+        both(_lose("server", 30)[1], on_node(f"sharefs umount share --yes && {MOUNT}")),
         command="sharefs status --timeout 20",
         exits=0,
         state="-",
         doctor=(),
-        may=("SF214", "SF701"),
+        may=("SF214", "SF701", "SF703", "SF704"),
         asks=PATIENT_DOCTOR,
     ),
     Row(
