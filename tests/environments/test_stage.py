@@ -119,6 +119,16 @@ def test_a_copy_that_somebody_else_made_is_not_run(staged: Shared) -> None:
     assert prefix(staged) == str(staged.generation)
 
 
+def test_a_copy_lets_in_nobody_whom_a_directory_above_the_store_keeps_out(staged: Shared) -> None:
+    assert [path for path in staged.generation.parents if not path.stat().st_mode & 0o001]  # pytest's own is 0700
+    stage(staged)
+    directory = Path(prefix(staged)).parent
+    assert directory.stat().st_mode & 0o7777 == 0o700
+    directory.chmod(0o755)
+    assert "as the directories above the environment on the share" in stage(staged)
+    assert directory.stat().st_mode & 0o7777 == 0o700 and prefix(staged).startswith(str(staged.stage))
+
+
 def test_it_is_a_plan_with_an_undo(staged: Shared) -> None:
     shown = staged.run("conda", "stage", "env", "--dry-run").stdout
     assert "0001.complete" in shown and "are copied from" in shown
