@@ -95,6 +95,10 @@ tl::expected<Attributes, int> read_attributes(int fd, bool layer) {
   return found;
 }
 
+bool has_acl(int fd) {
+  return ::fgetxattr(fd, k_acl, nullptr, 0) > 0;
+}
+
 bool has_default_acl(int directory) {
   return ::fgetxattr(directory, k_default_acl, nullptr, 0) > 0;
 }

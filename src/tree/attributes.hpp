@@ -27,6 +27,7 @@ bool has_attributes(int fd); ///< does its file system know any?
 tl::expected<Attributes, int> read_attributes(int fd, bool layer = false);
 bool has_capabilities(int fd); ///< may a file on its file system have some?
 /// Would what is made in this directory inherit an ACL?
+bool has_acl(int fd); ///< that gives access to it
 bool has_default_acl(int directory);
 
 struct Given {

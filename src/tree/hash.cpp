@@ -1,5 +1,6 @@
 // hash(): what is in each file; compare(): two of these lists beside each other.
 #include "base/path.hpp"
+#include "tree/attributes.hpp"
 #include "tree/content.hpp"
 
 #include <algorithm>
@@ -20,6 +21,7 @@ class Hasher {
     auto top = std::make_shared<Node>();
     top->fd = std::move(tree);
     const int directory = top->fd.get();
+    check_acl(directory, "");
     m_job.crew.add([this, node = std::move(top)]() mutable { directory_of(node); });
     m_job.work({directory});
     if (auto result = m_job.result(); !result)
@@ -61,6 +63,7 @@ class Hasher {
       return m_job.failed(errno, join_path(m_path, node->path));
     if (node->depth >= k_deepest)
       return m_job.failed(ENAMETOOLONG, join_path(m_path, node->path));
+    check_acl(node->fd.get(), node->path);
     add(node->path, status, {});
     directory_of(node);
   }
@@ -74,6 +77,7 @@ class Hasher {
       const auto fd = open_below(node.fd.get(), name.name.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY);
       if (!fd || ::fstat(fd.get(), &status) != 0)
         return m_job.failed(errno, join_path(m_path, path));
+      check_acl(fd.get(), path);
       const auto hashed = S_ISREG(status.st_mode) ? hash_content(m_job, fd.get(), status, true)
                                                   : Hashed(tl::make_unexpected(ContentError{EINVAL, false}));
       hashed ? void(hash = *hashed) : void(error = hashed.error().error_number);
@@ -89,6 +93,11 @@ class Hasher {
     m_job.pulse.add(k_files);
     m_job.pulse.add(k_bytes, S_ISREG(status.st_mode) ? static_cast<std::uint64_t>(status.st_size) : 0);
     add(path, status, hash);
+  }
+
+  void check_acl(int fd, const std::string& path) {
+    if (m_job.options.refuse_acls && has_acl(fd))
+      m_job.failed({ErrorCode::unsupported, join_path(m_path, path) + ": has an ACL", "", ""});
   }
 
   void add(const std::string& path, const struct stat& status, const Hash& hash) {

@@ -64,6 +64,7 @@ struct Options {
   std::optional<sys::User> as = {};
   std::uint64_t total_files = 0, total_bytes = 0; ///< for Progress, as measure() found them
   bool contents = true; ///< of hash() and compare(): false: only names, kinds, sizes, modes and times
+  bool refuse_acls = false; ///< of hash(): a file or directory that has an ACL is an error
   // Of copy() only:
   std::uint64_t bytes_per_second = 0; ///< 0: no limit
   bool verify = true;                 ///< read each file again from the destination; without, what is there of an

@@ -290,6 +290,18 @@ def test_requirement_1_killed_at_each_step_of_the_plan(imaged: Shared, form: str
     assert killed >= 6  # mark, copy, mark of the new one: before and after each
 
 
+def test_an_image_is_not_made_of_what_has_acls(imaged: Shared) -> None:
+    """Its mode shows the mask: with the ACL left out, the owning group would get what somebody else was given."""
+    secret = imaged.generation / "share/wide.txt"
+    subprocess.run(["setfacl", "-m", "u:65534:r,g::-", secret], check=True)
+    said = stage(imaged, "--format", "squashfs", expect=1)
+    assert "share/wide.txt: has an ACL" in said and "--format directory" in said
+    assert copies(imaged) == [] and prefix(imaged) == str(imaged.generation)
+    stage(imaged, "--format", "directory")
+    read = subprocess.run(["getfacl", "-cnp", Path(prefix(imaged)) / "share/wide.txt"], capture_output=True, text=True, check=True)
+    assert "user:65534:r--" in read.stdout and "group::---" in read.stdout
+
+
 def test_an_image_that_is_not_the_same_is_not_used(imaged: Shared) -> None:
     """mksquashfs is found in the system's directories only, and what it made is read again."""
     lying = imaged.place / "bin/mksquashfs"

@@ -116,9 +116,11 @@ Result<void> copy_generation(Context& context, const Staging& staging) {
   return {};
 }
 
-Result<std::vector<tree::HashedFile>> hash(Context& context, const tree::Place& place) {
+Result<std::vector<tree::HashedFile>> hash(Context& context, const tree::Place& place, bool refuse_acls = false) {
   TreeProgress progress(context, "reading " + place.path);
-  return tree::hash(place, tree::Options{}, progress.on());
+  tree::Options options;
+  options.refuse_acls = refuse_acls;
+  return tree::hash(place, options, progress.on());
 }
 
 /// What an image holds, by a mount that is there for this look only.
@@ -157,7 +159,11 @@ Result<void> make_image(Context& context, const Staging& staging) {
                                                      lines.empty() ? "it says nothing" : to_utf8(lines.back())));
   };
   // By many threads: mksquashfs, which reads one file after the other, then finds them in memory.
-  const auto original = hash(context, {.path = staging.source, .root = files.root()});
+  const auto original = hash(context, {.path = staging.source, .root = files.root()}, true);
+  if (!original && original.error().code == ErrorCode::unsupported)
+    return fail(ErrorCode::unsupported,
+                original.error().message + ", and an image keeps none: the mode alone may let others in",
+                "use `--format directory`");
   if (!original)
     return fail(original.error());
   if (auto old = files.remove(unfinished); !old && old.error().code != ErrorCode::not_found)
