@@ -263,7 +263,7 @@ TEST_CASE("a copy of the content only is the copier's own, and of now") {
   }
 }
 
-TEST_CASE("the limit holds, and waiting for it is no standstill") {
+TEST_CASE("the limit holds, and waiting for it is no standstill", "[waits]") {
   const GivenTree given;
   given.write("file", std::string(1'400'000, 'x'));
   tree::Options options;

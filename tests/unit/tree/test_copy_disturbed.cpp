@@ -83,7 +83,7 @@ TEST_CASE("requirement 1: SIGKILL at any step of a copy, of the child or of its 
   CHECK(killed > 5);
 }
 
-TEST_CASE("a file that changes while it is copied is found, named and copied again, or an error") {
+TEST_CASE("a file that changes while it is copied is found, named and copied again, or an error", "[waits]") {
   const GivenTree given;
   given.write("quiet", "x");
   given.write("busy", std::string(4'000'000, 'a'));
@@ -117,7 +117,7 @@ TEST_CASE("a file that changes while it is copied is found, named and copied aga
   CHECK(given.differences().empty());
 }
 
-TEST_CASE("files that come while their directory is copied come along") {
+TEST_CASE("files that come while their directory is copied come along", "[waits]") {
   const GivenTree given;
   given.write("a/one", "x");
   given.write("a/b/large", std::string(4'000'000, 'x'));
@@ -187,7 +187,7 @@ TEST_CASE("attack: directories of the copy are exchanged for links while it is m
   CHECK(given.directory.read("victim/file") == "precious");
 }
 
-TEST_CASE("only a standstill ends a long work, and says so") {
+TEST_CASE("only a standstill ends a long work, and says so", "[waits]") {
   const auto pulse = sys::Pulse::make();
   REQUIRE(pulse);
   using namespace std::chrono_literals;

@@ -38,7 +38,7 @@ unsigned threads_after(const std::function<void()>& work, const std::function<bo
 
 } // namespace
 
-TEST_CASE("threads are added where they wait for something else, not where they wait for each other") {
+TEST_CASE("threads are added where they wait for something else, not where they wait for each other", "[waits]") {
   std::atomic<bool> more{false}; // than the four that are only tried
   (void)threads_after([] { std::this_thread::sleep_for(4ms); },
                       [&](unsigned threads) {
