@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int k_deepest_json = 32;
+constexpr std::size_t k_deepest_json = 32;
 constexpr std::size_t k_longest_path = 4096;
 constexpr std::size_t k_longest_placeholder = 1024;
 
@@ -23,15 +23,11 @@ constexpr std::size_t k_longest_placeholder = 1024;
 std::optional<Json> parsed(std::string_view text) {
   if (text.size() > k_record_limit)
     return std::nullopt;
-  bool too_deep = false;
-  auto json = Json::parse(
-      text.begin(), text.end(),
-      [&too_deep](int depth, Json::parse_event_t, Json&) {
-        too_deep = too_deep || depth > k_deepest_json;
-        return !too_deep;
-      },
-      false);
-  if (too_deep || json.is_discarded())
+  // Not by a callback of the parser: with one, nlohmann::json looks through the whole list after each of its elements.
+  if (json_depth(text) > k_deepest_json)
+    return std::nullopt;
+  auto json = Json::parse(text, nullptr, false);
+  if (json.is_discarded())
     return std::nullopt;
   return json;
 }

@@ -11,6 +11,7 @@ using nlohmann::json;
 
 namespace {
 
+constexpr std::size_t k_deepest = 16;    ///< of a line
 constexpr const char* k_bytes = "bytes"; ///< {"bytes": "..."}: no UTF-8; each byte is a character of Latin-1
 constexpr const char* k_format = "sharefs-recording";
 constexpr int k_version = 1;
@@ -39,25 +40,6 @@ std::string question_of(const json& key) {
   if (text.size() > k_most_named)
     text = text.substr(0, k_most_named) + "...";
   return to_utf8(text);
-}
-
-/// Deeper ones are no recording, and would be worked through by functions that call themselves.
-bool is_flat(std::string_view line) {
-  constexpr int k_deepest = 16;
-  int depth = 0;
-  bool in_text = false;
-  for (std::size_t at = 0; at < line.size(); ++at) {
-    const char byte = line[at];
-    if (in_text && byte == '\\')
-      ++at;
-    else if (byte == '"')
-      in_text = !in_text;
-    else if (!in_text && (byte == '[' || byte == '{') && ++depth > k_deepest)
-      return false;
-    else if (!in_text && (byte == ']' || byte == '}'))
-      --depth;
-  }
-  return true;
 }
 
 /// The lines of a recording: the head, then an array for each question. False for what is none.
@@ -125,7 +107,7 @@ Result<std::shared_ptr<Recording>> Recording::parse(std::string_view text) {
     const auto words = text.substr(0, end);
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
     ++number;
-    auto line = is_flat(words) ? json::parse(words, nullptr, false) : json();
+    auto line = json_depth(words) <= k_deepest ? json::parse(words, nullptr, false) : json();
     if (number == 1 ? !is_head(line) : !is_question(line))
       return fail(ErrorCode::config,
                   number == 1 ? "1: is not the beginning of a recording of this version"
