@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <map>
+#include <set>
 
 namespace sharefs::cachefix {
 namespace {
@@ -20,30 +22,17 @@ enum class Mpi { open_mpi, mpich, unknown };
 
 /// Is one of the options given, in this very spelling?
 bool is_spelled(const Launch& launch, const ChainLink& link, std::string_view names) {
-  return std::any_of(link.options.given.begin(), link.options.given.end(), [&](const GivenOption& option) {
+  return std::ranges::any_of(link.options.given, [&](const GivenOption& option) {
     const std::string& word = launch.argv[option.index];
     return is_listed(word.starts_with("--") ? word.substr(1) : word, names);
   });
 }
 
-bool has_option(const ChainLink& link, std::string_view names) {
-  return std::any_of(link.options.given.begin(), link.options.given.end(),
-                     [&](const GivenOption& option) { return is_listed(option.name, names); });
-}
-
-bool has_meaning(const ChainLink& link, Means means) {
-  return std::any_of(link.options.given.begin(), link.options.given.end(),
-                     [means](const GivenOption& option) { return option.means == means; });
-}
-
 Mpi flavour_of_name(std::string_view name) {
-  for (const std::string_view part : {"openmpi", "orterun", "prterun", "open-mpi"})
-    if (name.find(part) != std::string_view::npos)
-      return Mpi::open_mpi;
-  for (const std::string_view part : {"mpich", "hydra", "intel"})
-    if (name.find(part) != std::string_view::npos)
-      return Mpi::mpich;
-  return Mpi::unknown;
+  const auto has = [&](auto... parts) { return ((name.find(parts) != std::string_view::npos) || ...); };
+  return has("openmpi", "orterun", "prterun", "open-mpi") ? Mpi::open_mpi
+         : has("mpich", "hydra", "intel")                 ? Mpi::mpich
+                                                          : Mpi::unknown;
 }
 
 /// Which mpirun this is, by its name, its options, or what /usr/bin/mpirun is a link to.
@@ -55,16 +44,7 @@ Mpi flavour_of(const Launch& launch, const Program& program, const ChainLink& li
     return Mpi::open_mpi;
   if (is_spelled(launch, link, k_mpich_options))
     return Mpi::mpich;
-  std::vector<std::string> candidates;
-  if (word.find('/') != std::string::npos) {
-    if (auto path = launch.absolute(program, word)) // a URL is none
-      candidates.push_back(*std::move(path));
-  } else {
-    for (const std::string& directory :
-         split(launch.variable(program, "PATH").value_or("/usr/local/bin:/usr/bin:/bin"), ':'))
-      if (directory.starts_with('/'))
-        candidates.push_back(join_path(directory, word));
-  }
+  const auto candidates = launch.paths_of(program, word, "/usr/local/bin:/usr/bin:/bin");
   launch.stakes.expect(candidates);
   for (const std::string& path : candidates)
     if (const sys::Entry& place = launch.stakes.place(path);
@@ -72,6 +52,8 @@ Mpi flavour_of(const Launch& launch, const Program& program, const ChainLink& li
       return flavour_of_name(place.resolved);
   return Mpi::unknown;
 }
+
+using Variables = std::map<std::string, std::string>;
 
 enum class Need {
   nothing,      ///< the environment passes
@@ -85,15 +67,12 @@ enum class Need {
 };
 
 /// A list as of srun --export.
-bool exports_all(const std::string& list) {
-  const auto parts = split(list, ',');
-  return std::find(parts.begin(), parts.end(), "ALL") != parts.end();
+bool exports_all(std::string_view list) {
+  return any_word(list, ',', [](std::string_view part) { return part == "ALL"; });
 }
 
-bool names_variables(const std::string& list) {
-  const auto parts = split(list, ',');
-  return std::any_of(parts.begin(), parts.end(),
-                     [](const std::string& part) { return part != "NONE" && part != "NIL" && !part.empty(); });
+bool names_variables(std::string_view list) {
+  return any_word(list, ',', [](std::string_view part) { return part != "NONE" && part != "NIL"; });
 }
 
 /// What one launcher needs so that a variable passes it.
@@ -108,40 +87,35 @@ Need need_of(const Launch& launch, const Program& program, const ChainLink& link
     case Mpi::open_mpi:
       return Need::x_options;
     case Mpi::mpich:
-      return has_option(link, k_mpich_cuts) ? Need::genv_options : Need::nothing;
+      return is_spelled(launch, link, k_mpich_cuts) ? Need::genv_options : Need::nothing;
     case Mpi::unknown:
       return names_hosts(launch, link) ? Need::impossible : Need::nothing;
     }
   }
+  const bool clears = link.options.last(Means::clear) != nullptr;
   if (launcher.assignments)
-    return has_meaning(link, Means::clear) || has_meaning(link, Means::unset) ? Need::env_words : Need::nothing;
-  if (has_meaning(link, Means::clear))
+    return clears || link.options.last(Means::unset) != nullptr ? Need::env_words : Need::nothing;
+  if (clears)
     return Need::env_options;
-  for (auto option = link.options.given.rbegin(); option != link.options.given.rend(); ++option)
-    if (option->means == Means::assign_list)
-      return exports_all(option->value)       ? Need::nothing
-             : names_variables(option->value) ? Need::export_list
-                                              : Need::impossible;
+  if (const GivenOption* list = link.options.last(Means::assign_list))
+    return exports_all(list->value)       ? Need::nothing
+           : names_variables(list->value) ? Need::export_list
+                                          : Need::impossible;
   if (!launcher.export_variable.empty())
     if (const auto list = launch.variable(program, launcher.export_variable); list && !exports_all(*list))
       return Need::impossible;
   return Need::nothing;
 }
 
-Decision carried(const ChainLink& link, const std::string& flag, const std::string& name, const std::string& value) {
-  Decision decision;
-  decision.action = Action::set;
-  decision.flag = flag;
-  decision.to = name + "=" + value;
-  decision.rule = "propagate." + link.name;
-  decision.reason = "so that " + name + " passes " + link.name;
-  return decision;
-}
-
 Decision carry_one(const Launch& launch, const ChainLink& link, Need need, const std::string& name,
                    const std::string& value) {
   const std::string pair = name + "=" + value;
-  Decision decision = carried(link, link.name, name, value);
+  Decision decision;
+  decision.action = Action::set;
+  decision.flag = link.name;
+  decision.to = pair;
+  decision.rule = "propagate." + link.name;
+  decision.reason = "so that " + name + " passes " + link.name;
   const auto insert = [&decision](std::size_t at, std::vector<std::string> words) {
     if (words.size() > 1)
       decision.flag = words.front();
@@ -156,39 +130,33 @@ Decision carry_one(const Launch& launch, const ChainLink& link, Need need, const
   else if (need == Need::x_options)
     for (const std::size_t context : link.contexts) // of each command between `:` for itself
       insert(context, {"-x", pair});
-  else if (need == Need::export_list)
-    for (auto option = link.options.given.rbegin(); option != link.options.given.rend(); ++option)
-      if (option->means == Means::assign_list) {
-        const std::size_t end = launch.argv[option->value_index].size();
-        decision.flag = option->name;
-        decision.index = option->value_index;
-        decision.edits = {{option->value_index, false, end, end, "," + pair}};
-        break;
-      }
+  else if (need == Need::export_list) {
+    const GivenOption& list = *link.options.last(Means::assign_list);
+    const std::size_t end = launch.argv[list.value_index].size();
+    decision.flag = list.name;
+    decision.index = list.value_index;
+    decision.edits = {{list.value_index, false, end, end, "," + pair}};
+  }
   return decision;
 }
 
 /// The lines of the files that deepspeed would read, in its order, and ours behind them: the last of a name counts.
-std::string merged_env_file(const Launch& launch, const Program& program, const Decisions& variables) {
+std::string merged_env_file(const Launch& launch, const Program& program, const Variables& variables) {
   const std::string name = launch.variable(program, "DS_ENV_FILE").value_or(".deepspeed_env");
-  std::vector<std::string> paths;
-  if (name.starts_with('/'))
-    paths = {name};
-  else
-    paths = {join_path(launch.home(program), name), join_path(program.directory, name)};
-  paths.erase(std::unique(paths.begin(), paths.end()), paths.end());
+  std::vector<std::string> paths{join_path(launch.home(program), name)};
+  add_once(paths, join_path(program.directory, name));
   std::string merged;
   for (const std::string& path : paths) {
     merged += launch.stakes.text(path).value_or("");
     if (!merged.empty() && merged.back() != '\n')
       merged += '\n';
   }
-  for (const Decision& one : variables)
-    merged += one.flag + "=" + one.to.value_or("") + "\n";
+  for (const auto& [variable, value] : variables)
+    merged += variable + "=" + value + "\n";
   return merged;
 }
 
-void write_env_file(const Launch& launch, const Program& program, const ChainLink& link, const Decisions& variables,
+void write_env_file(const Launch& launch, const Program& program, const ChainLink& link, const Variables& variables,
                     Decisions& out) {
   const std::string& root = launch.stakes.local().directory;
   if (root.empty())
@@ -216,32 +184,28 @@ void write_env_file(const Launch& launch, const Program& program, const ChainLin
 } // namespace
 
 bool is_plain_value(const std::string& value) {
-  return std::all_of(value.begin(), value.end(), [](unsigned char c) {
+  return std::ranges::all_of(value, [](unsigned char c) {
     return c < 128 && (std::isalnum(c) != 0 || c == '_' || c == '.' || c == '/' || c == '-' || c == '+' || c == '@');
   });
 }
 
 bool can_carry(const Launch& launch, const Program& program) {
-  return std::none_of(program.chain.begin(), program.chain.end(), [&](std::size_t number) {
-    return need_of(launch, program, launch.walk.chain[number]) == Need::impossible;
+  return std::ranges::none_of(launch.walk.links(program), [&](const ChainLink& link) {
+    return need_of(launch, program, link) == Need::impossible;
   });
 }
 
 Decisions carry(const Launch& launch, const Decisions& decided) {
-  Decisions variables; // each once, by name; what `set` means for one program it means for all on one command line
+  Variables variables; // what `set` means for one program it means for all on one command line
   for (const Decision& one : decided)
-    if (one.variable &&
-        std::none_of(variables.begin(), variables.end(), [&](const Decision& known) { return known.flag == one.flag; }))
-      variables.push_back(one);
-  std::sort(variables.begin(), variables.end(), [](const Decision& a, const Decision& b) { return a.flag < b.flag; });
+    if (one.variable)
+      variables.emplace(one.flag, one.to.value_or(""));
   Decisions out;
-  std::vector<std::size_t> done;
+  std::set<const ChainLink*> done;
   for (const Program& program : launch.walk.programs)
-    for (const std::size_t number : program.chain) {
-      if (variables.empty() || std::find(done.begin(), done.end(), number) != done.end())
+    for (const ChainLink& link : launch.walk.links(program)) {
+      if (variables.empty() || !done.insert(&link).second)
         continue;
-      done.push_back(number);
-      const ChainLink& link = launch.walk.chain[number];
       const Need need = need_of(launch, program, link);
       if (need == Need::nothing)
         continue;
@@ -252,11 +216,11 @@ Decisions carry(const Launch& launch, const Decisions& decided) {
       else if (need == Need::env_file)
         write_env_file(launch, program, link, variables, out);
       else
-        for (const Decision& one : variables)
-          if (is_plain_value(*one.to))
-            out.push_back(carry_one(launch, link, need, one.flag, *one.to));
+        for (const auto& [name, value] : variables)
+          if (is_plain_value(value))
+            out.push_back(carry_one(launch, link, need, name, value));
           else
-            out.push_back(warning(Severity::warning, "SF407", one.flag,
+            out.push_back(warning(Severity::warning, "SF407", name,
                                   "its value has characters that " + link.name + " would change",
                                   "use a path of letters, digits and `_./-`"));
     }

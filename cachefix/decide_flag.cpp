@@ -127,11 +127,11 @@ void link_models(const Launch& launch, Decision& decision, const std::string& lo
 
 /// What is not known well enough to be changed.
 std::optional<Decision> not_literal(const Launch& launch, const Program& program, const Occurrences& all) {
-  if (std::any_of(all.begin(), all.end(), [](const Occurrence* one) { return is_unknown(one->value); }))
+  if (std::ranges::any_of(all, [](const Occurrence* one) { return is_unknown(one->value); }))
     return warning(Severity::warning, "SF403", all.back()->flag,
                    "its value is not literal in the shell text, so it was left",
                    "write the path out, or assign the variable literally in the same text");
-  const bool relative = std::any_of(all.begin(), all.end(), [](const Occurrence* one) {
+  const bool relative = std::ranges::any_of(all, [](const Occurrence* one) {
     return !one->value.starts_with('/') && !one->value.starts_with('~') && !one->value.empty() &&
            one->value.find("://") == std::string::npos;
   });
@@ -184,8 +184,7 @@ Decisions decide_flag(const Launch& launch, const Program& program, const Occurr
         verdict = {Way::leave, "data_shared_file_system is true"};
     }
     if (verdict.way != Way::leave)
-      for (Decision& one : report_cache(launch, *paths[last], launch.local_for(*paths[last])))
-        out.push_back(std::move(one));
+      append(out, report_cache(launch, *paths[last], launch.local_for(*paths[last])));
   } else if (all[last]->rule.transform == Transform::unless_prepared || all[last]->rule.transform == Transform::drop) {
     verdict = {Way::leave, all[last]->rule.reason};
   }
@@ -202,9 +201,7 @@ Decisions decide_flag(const Launch& launch, const Program& program, const Occurr
     judged.push_back(&one);
   if (verdict.way == Way::drop) {
     const std::string& path = *paths[last];
-    for (Decision& one :
-         drop(launch, program, judged, normalize_path(launch.stakes.place(path).path), launch.local_for(path)))
-      out.push_back(std::move(one));
+    append(out, drop(launch, program, judged, normalize_path(launch.stakes.place(path).path), launch.local_for(path)));
     return out;
   }
   for (std::size_t i = 0; i < all.size(); ++i) {

@@ -28,8 +28,7 @@ void sort_as_read(std::vector<Occurrence>& found) {
   const auto order = [](const Occurrence& one) {
     return one.spot == Spot::file && one.override_start.starts_with("--") ? one.insert_at : one.name_index;
   };
-  std::stable_sort(found.begin(), found.end(),
-                   [&](const Occurrence& a, const Occurrence& b) { return order(a) < order(b); });
+  std::ranges::stable_sort(found, [&](const Occurrence& a, const Occurrence& b) { return order(a) < order(b); });
 }
 
 } // namespace
@@ -77,28 +76,25 @@ Decisions decide_flags(const Launch& launch, const Program& program, const Frame
       one.rule = std::move(*rule);
     (rule ? found : unruled).push_back(std::move(one));
   }
-  for (Occurrence& one : find_overrides(launch, program, framework))
-    found.push_back(std::move(one));
+  std::ranges::move(find_overrides(launch, program, framework), std::back_inserter(found));
   sort_as_read(found);
   const auto built_once = find_shared_file_system(launch, program, framework);
   const bool kept = framework != nullptr && framework->keeps_caches;
-  std::vector<std::string> done;
+  std::set<std::string> done;
   for (const Occurrence& first : found) {
     if (first.rule.transform == Transform::leave || (kept && !first.rule.by_user)) {
       out.push_back(keep(first.flag, first.value_index, first.value, first.rule.cache_class,
                          kept ? std::string(framework->name) + " keeps what it loads there" : first.rule.reason));
       continue;
     }
-    if (std::find(done.begin(), done.end(), first.rule.flag) != done.end())
+    if (!done.insert(first.rule.flag).second)
       continue;
-    done.push_back(first.rule.flag);
     Occurrences all;
     for (const Occurrence& one : found)
       if (one.rule.flag == first.rule.flag && one.rule.transform != Transform::leave)
         all.push_back(&one);
-    for (Decision& one :
-         decide_flag(launch, program, all, is_spelling_of(first.rule.flag, "--cache_dir") ? built_once : std::nullopt))
-      out.push_back(std::move(one));
+    append(out, decide_flag(launch, program, all,
+                            is_spelling_of(first.rule.flag, "--cache_dir") ? built_once : std::nullopt));
   }
   for (const Occurrence& one : unruled)
     keep_unruled(launch, program, one, out);

@@ -9,19 +9,14 @@ namespace sharefs::cachefix {
 namespace {
 
 /// The environment that a shell gets, after the changes to the words in front of it.
-std::vector<std::string> environment_in(const Launch& launch, const Program& program, const Decisions& so_far) {
-  std::vector<std::string> environment;
-  for (const std::string& entry : launch.setting.environment) {
-    const std::string name = entry.substr(0, entry.find('='));
-    if (!program.cleared && std::find(program.unset.begin(), program.unset.end(), name) == program.unset.end())
-      environment.push_back(entry);
-  }
+Environment environment_in(const Launch& launch, const Program& program, const Decisions& so_far) {
+  Environment environment = launch.setting.environment;
+  std::erase_if(environment, [&](const auto& entry) { return program.takes_away(entry.first); });
   for (const Assignment& one : program.assigned) {
-    std::erase_if(environment, [&](const std::string& entry) { return entry.starts_with(one.name + "="); });
-    const auto changed = std::find_if(so_far.begin(), so_far.end(), [&](const Decision& decision) {
+    const auto changed = std::ranges::find_if(so_far, [&](const Decision& decision) {
       return decision.action == Action::rewrite && decision.flag == one.name && decision.index == one.index;
     });
-    environment.push_back(one.name + "=" + (changed == so_far.end() ? one.value : *changed->to));
+    environment[one.name] = changed == so_far.end() ? one.value : *changed->to;
   }
   return environment;
 }
@@ -30,9 +25,9 @@ std::vector<std::string> environment_in(const Launch& launch, const Program& pro
 
 std::optional<Decisions> decide_shell(const Launch& launch, const Program& program, const Decisions& so_far,
                                       std::vector<ScriptFound>& scripts) {
-  const bool by_shell = !program.chain.empty() && !program.python &&
-                        (launch.walk.chain[program.chain.back()].launcher->tail == Tail::shell ||
-                         launch.walk.chain[program.chain.back()].launcher->tail == Tail::batch);
+  const ChainLink* const starter = program.chain.empty() ? nullptr : &launch.walk.chain[program.chain.back()];
+  const bool by_shell = starter != nullptr && !program.python &&
+                        (starter->launcher->tail == Tail::shell || starter->launcher->tail == Tail::batch);
   const bool script = by_shell || program.name.ends_with(".sh") || program.name.ends_with(".bash") ||
                       program.name.ends_with(".slurm") || program.name.ends_with(".sbatch");
   const bool is_text = program.kind == ProgramKind::shell;
@@ -41,14 +36,12 @@ std::optional<Decisions> decide_shell(const Launch& launch, const Program& progr
   Setting setting = launch.setting;
   setting.directory = program.directory;
   setting.environment = environment_in(launch, program, so_far);
-  setting.home = launch.setting.home;
   setting.outside = can_carry(launch, program) && (!launch.setting.in_text || launch.setting.outside);
   setting.alone = launch.setting.alone && launch.walk.has_one_program();
   setting.elsewhere = runs_elsewhere(launch, program);
-  setting.unknown_nodes =
-      setting.unknown_nodes || std::any_of(program.chain.begin(), program.chain.end(), [&](std::size_t number) {
-        return launch.walk.chain[number].launcher->tail == Tail::batch;
-      });
+  setting.unknown_nodes = setting.unknown_nodes ||
+                          std::ranges::any_of(launch.walk.links(program),
+                                              [](const ChainLink& link) { return link.launcher->tail == Tail::batch; });
   ++setting.depth;
   for (const Assignment& one : program.assigned)
     setting.assigned.insert(one.name);
@@ -64,7 +57,7 @@ std::optional<Decisions> decide_shell(const Launch& launch, const Program& progr
   TextPlace place;
   if (is_text) {
     place.index = program.index;
-    place.subject = program.chain.empty() ? "shell text" : launch.walk.chain[program.chain.back()].name;
+    place.subject = starter == nullptr ? "shell text" : starter->name;
     TextFound found =
         judge_text(program.name, place, std::move(setting), launch.stakes, launch.rules, std::move(arguments));
     scripts.insert(scripts.end(), found.scripts.begin(), found.scripts.end());
@@ -94,10 +87,7 @@ std::optional<Decisions> decide_shell(const Launch& launch, const Program& progr
 
 ScriptResult sanitize_script(const std::string& file, const std::string& text, const Start& start, Stakes& stakes,
                              const Rules& rules) {
-  Setting setting;
-  setting.environment = start.environment;
-  setting.directory = start.directory;
-  setting.home = start.home;
+  Setting setting = setting_of(start);
   setting.can_write = false;
   const TextPlace place{std::nullopt, file, true};
   TextFound found = judge_text(text, place, setting, stakes, rules);

@@ -62,7 +62,7 @@ std::vector<Judged> all_rules(const Rules& rules) {
   }
   for (const UserRule& user : rules.user)
     if (user.local && !user.flag.starts_with('-') && !user.flag.empty() &&
-        std::none_of(all.begin(), all.end(), [&](const Judged& one) { return one.name == user.flag; }))
+        std::ranges::none_of(all, [&](const Judged& one) { return one.name == user.flag; }))
       all.push_back({user.flag, CacheClass::node_local, "", "a rule of yours (" + user.origin + ")", true});
   return all;
 }
@@ -80,10 +80,8 @@ class VariableJudge {
     const auto path = m_launch.absolute(m_program, value);
     if (!path || !m_launch.stakes.is_shared(*path))
       return;
-    const auto assigned = std::find_if(m_program.assigned.rbegin(), m_program.assigned.rend(),
-                                       [&](const Assignment& each) { return each.name == one.name; });
-    const std::optional<std::size_t> index =
-        assigned == m_program.assigned.rend() ? std::nullopt : std::optional<std::size_t>(assigned->index);
+    const Assignment* const assigned = m_program.assignment_of(one.name);
+    const auto index = assigned == nullptr ? std::nullopt : std::optional(assigned->index);
     const auto stays = [&](std::string why) {
       if (given)
         out.push_back(keep(one.name, index, value, one.cache_class, std::move(why)));
@@ -110,12 +108,11 @@ class VariableJudge {
     if (one.cache_class != CacheClass::node_local || !m_launch.stakes.any_shared() ||
         (first.size() > 1 && is_listed(first.substr(1), k_job_directories)))
       return;
-    const Decision said = warning(Severity::warning, "SF403", name,
-                                  "its value `" + shown(m_launch.variable(m_program, name).value_or(value)) +
-                                      "` is not known here, so it was left",
-                                  "write the path out, or assign the variable literally in the same text");
-    if (std::find(out.begin(), out.end(), said) == out.end()) // caches of several kinds are made of one variable
-      out.push_back(said);
+    Decision said = warning(Severity::warning, "SF403", name,
+                            "its value `" + shown(m_launch.variable(m_program, name).value_or(value)) +
+                                "` is not known here, so it was left",
+                            "write the path out, or assign the variable literally in the same text");
+    add_once(out, std::move(said)); // caches of several kinds are made of one variable
   }
 
   void move(const Judged& one, const std::optional<std::string>& given, const std::string& value,
@@ -127,8 +124,8 @@ class VariableJudge {
     }
     // Set already, and as far as it can get: `srun --export=NONE` keeps it from the program this time, too.
     const auto& environment = m_launch.setting.environment;
-    if (std::find(environment.begin(), environment.end(), one.name + "=" + local) != environment.end() &&
-        !can_carry(m_launch, m_program))
+    if (const auto set = environment.find(one.name);
+        set != environment.end() && set->second == local && !can_carry(m_launch, m_program))
       return;
     auto decision = set_variable(m_launch, m_program, one.name, local);
     if (!decision)
@@ -136,7 +133,7 @@ class VariableJudge {
     // Of a default that nobody named, only what is known, and once.
     if (given ? one.name == "HF_DATASETS_CACHE" || one.name == "HF_MODULES_CACHE"
               : one.name == "HF_DATASETS_CACHE" && m_launch.stakes.names(path))
-      report_content(path, local);
+      append(out, report_cache(m_launch, path, local));
     decision->cache_class = CacheClass::node_local;
     decision->rule = "variable." + one.name;
     decision->reason = one.reason;
@@ -147,11 +144,6 @@ class VariableJudge {
       decision->reason += "; its default is " + value;
     rest_on(*decision, local, path);
     out.push_back(*std::move(decision));
-  }
-
-  void report_content(const std::string& path, const std::string& local) {
-    for (Decision& one : report_cache(m_launch, path, local))
-      out.push_back(std::move(one));
   }
 
   const Launch& m_launch;
@@ -202,10 +194,9 @@ Decisions decide_variables(const Launch& launch, const Program& program, const F
   const bool tool = !defaults && is_plain_tool(program.name);
   std::vector<Judged> judged = all_rules(launch.rules);
   std::erase_if(judged, [&](const Judged& one) {
-    const bool done = std::any_of(so_far.begin(), so_far.end(),
-                                  [&](const Decision& each) { return each.is_change() && each.flag == one.name; });
-    const bool given_here = std::any_of(program.assigned.begin(), program.assigned.end(),
-                                        [&](const Assignment& each) { return each.name == one.name; });
+    const bool done =
+        std::ranges::any_of(so_far, [&](const Decision& each) { return each.is_change() && each.flag == one.name; });
+    const bool given_here = program.assignment_of(one.name) != nullptr;
     return done || ((tool || program.kind == ProgramKind::shell) && !given_here);
   });
   std::vector<std::string> paths;

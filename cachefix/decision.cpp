@@ -3,6 +3,7 @@
 #include "base/text.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 namespace sharefs::cachefix {
 
@@ -23,6 +24,10 @@ Decision warning(Severity severity, std::string code, const std::string& subject
   return decision;
 }
 
+void append(Decisions& all, Decisions more) {
+  std::ranges::move(more, std::back_inserter(all));
+}
+
 namespace {
 
 bool overlap(const Edit& a, const Edit& b) {
@@ -34,9 +39,9 @@ std::string edited_word(std::string word, const std::vector<const Edit*>& edits)
   std::vector<const Edit*> used;
   for (const Edit* edit : edits)
     if (edit->end <= word.size() &&
-        std::none_of(used.begin(), used.end(), [&](const Edit* other) { return overlap(*edit, *other); }))
+        std::ranges::none_of(used, [&](const Edit* other) { return overlap(*edit, *other); }))
       used.insert(used.begin(), edit); // of insertions at one place the first stays in front
-  std::stable_sort(used.begin(), used.end(), [](const Edit* a, const Edit* b) { return a->begin > b->begin; });
+  std::ranges::stable_sort(used, [](const Edit* a, const Edit* b) { return a->begin > b->begin; });
   for (const Edit* edit : used)
     word.replace(edit->begin, edit->end - edit->begin, edit->text);
   return word;
@@ -49,7 +54,7 @@ std::map<std::size_t, WordChange> word_changes(const Argv& argv, const Decisions
   for (const Decision& decision : decisions)
     for (const Edit& edit : decision.edits)
       if (auto& all = by_word[std::min(edit.word, argv.size())];
-          std::none_of(all.begin(), all.end(), [&](const Edit* other) { return *other == edit; }))
+          std::ranges::none_of(all, [&](const Edit* other) { return *other == edit; }))
         all.push_back(&edit);
   std::map<std::size_t, WordChange> changes;
   for (const auto& [word, edits] : by_word) {

@@ -60,6 +60,7 @@ struct Decision {
   friend bool operator==(const Decision&, const Decision&) = default;
 };
 using Decisions = std::vector<Decision>;
+void append(Decisions& all, Decisions more);
 
 Decision warning(Severity severity, std::string code, const std::string& subject, std::string message,
                  std::string hint = {});

@@ -37,7 +37,7 @@ Json document(const Argv& argv, const Sanitized& decision) {
   Json out = Json::object();
   out["argv"] = words(argv);
   out["final_argv"] = words(decision.argv);
-  if (!std::all_of(decision.argv.begin(), decision.argv.end(), [](const std::string& word) { return is_utf8(word); })) {
+  if (!std::ranges::all_of(decision.argv, [](const std::string& word) { return is_utf8(word); })) {
     Json encoded = Json::array();
     for (const std::string& word : decision.argv)
       encoded.push_back(base64(word));

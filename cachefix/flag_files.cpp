@@ -132,7 +132,7 @@ std::optional<NamedDocument> named_document(const Launch& launch, const Program&
 
 /// As OmegaConf and transformers' string_to_bool (hf_argparser.py) read it.
 bool is_true(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
+  std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
   return text == "true" || text == "yes" || text == "on" || text == "1" || text == "t" || text == "y";
 }
 
@@ -234,7 +234,7 @@ std::vector<Occurrence> find_overrides(const Launch& launch, const Program& prog
     if (equals == std::string::npos || first == std::string::npos || first > 2 || word[0] == '-')
       continue;
     const std::string key = word.substr(first, equals - first);
-    if (key.empty() || !std::all_of(key.begin(), key.end(), [](unsigned char c) {
+    if (key.empty() || !std::ranges::all_of(key, [](unsigned char c) {
           return std::isalnum(c) != 0 || c == '_' || c == '.' || c == '/' || c == '@';
         }))
       continue;

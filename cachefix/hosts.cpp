@@ -24,7 +24,7 @@ std::vector<std::string> filtered(std::string_view filter, bool whole_only) {
 }
 
 bool is_among(const std::vector<std::string>& hosts, const std::string& host) {
-  return std::find(hosts.begin(), hosts.end(), host) != hosts.end();
+  return std::ranges::find(hosts, host) != hosts.end();
 }
 
 /// The hosts of a file; none where it cannot be read.
@@ -89,17 +89,14 @@ std::vector<std::string> filter_hosts(std::vector<std::string> hosts, std::strin
 std::vector<std::string> hosts_of(const Launch& launch) {
   std::vector<std::string> hosts;
   for (const Program& program : launch.walk.programs)
-    for (const std::size_t number : program.chain)
-      for (const std::string& host : hosts_of_link(launch, program, launch.walk.chain[number]))
+    for (const ChainLink& link : launch.walk.links(program))
+      for (const std::string& host : hosts_of_link(launch, program, link))
         add_host(hosts, host);
   return hosts;
 }
 
 bool names_hosts(const Launch& launch, const ChainLink& link) {
-  const auto& given = link.options.given;
-  if (std::any_of(given.begin(), given.end(), [](const GivenOption& option) {
-        return option.means == Means::hostfile || option.means == Means::remote;
-      }))
+  if (link.options.last(Means::hostfile) != nullptr || link.options.last(Means::remote) != nullptr)
     return true;
   return !link.launcher->default_hostfile.empty() &&
          !hosts_in_file(launch.stakes, std::string(link.launcher->default_hostfile)).empty();
@@ -119,8 +116,7 @@ bool on_unknown_nodes(const Launch& launch, const ChainLink& link) {
 }
 
 bool runs_elsewhere(const Launch& launch, const Program& program) {
-  return launch.setting.elsewhere || std::any_of(program.chain.begin(), program.chain.end(), [&](std::size_t number) {
-           const ChainLink& link = launch.walk.chain[number];
+  return launch.setting.elsewhere || std::ranges::any_of(launch.walk.links(program), [&](const ChainLink& link) {
            const Carries carries = link.launcher->carries;
            return carries == Carries::no ||
                   ((carries == Carries::deepspeed || carries == Carries::mpi) && names_hosts(launch, link));

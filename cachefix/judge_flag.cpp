@@ -15,9 +15,8 @@ Verdict leave(std::string why, std::optional<Decision> says = std::nullopt) {
 
 /// A file of arguments can be overridden, but its flag cannot be taken out.
 bool can_be_dropped(const Occurrences& all) {
-  return std::none_of(all.begin(), all.end(), [](const Occurrence* one) {
-    return one->spot == Spot::file && !one->override_start.ends_with('=');
-  });
+  return std::ranges::none_of(
+      all, [](const Occurrence* one) { return one->spot == Spot::file && !one->override_start.ends_with('='); });
 }
 
 class FlagJudge {
@@ -37,7 +36,7 @@ class FlagJudge {
     if (!names)
       return share_is_silent();
     const bool has_models =
-        std::any_of(names->begin(), names->end(), [](const std::string& name) { return name.starts_with("models--"); });
+        std::ranges::any_of(*names, [](const std::string& name) { return name.starts_with("models--"); });
     if (!has_models || (m_launch.setting.can_write && !runs_elsewhere(m_launch, m_program)) || model_is_directory())
       return verdict;
     return leave("its models would be lost",

@@ -19,17 +19,10 @@ constexpr std::string_view k_tools =
     "seq stat chown realpath readlink mktemp nproc free uname id whoami printenv ps pgrep pkill jobs let typeset "
     "readonly alias shopt getopts pip pip3 pip3* pipx twine type hash times yes clear lfs ip ifconfig ping";
 
-std::optional<std::string> last_assigned(const Program& program, std::string_view name) {
-  for (auto it = program.assigned.rbegin(); it != program.assigned.rend(); ++it)
-    if (it->name == name)
-      return it->value;
-  return std::nullopt;
-}
-
 /// As datasets/config.py and huggingface_hub/constants.py read a switch.
 bool is_on(const std::optional<std::string>& value) {
   std::string text = value.value_or("");
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::toupper(c); });
+  std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::toupper(c); });
   return text == "1" || text == "ON" || text == "YES" || text == "TRUE";
 }
 
@@ -58,7 +51,7 @@ std::string cache_key(const std::string& shared_path) {
 }
 
 std::string shown(std::string text) {
-  std::replace(text.begin(), text.end(), k_unknown_part, '$');
+  std::ranges::replace(text, k_unknown_part, '$');
   return text;
 }
 
@@ -70,17 +63,24 @@ bool is_plain_tool(std::string_view program) {
   return is_listed(base_name(program), k_tools);
 }
 
+Setting setting_of(const Start& start) {
+  Setting setting;
+  for (const std::string& entry : start.environment)
+    if (const auto equals = entry.find('='); equals != std::string::npos)
+      setting.environment.emplace(entry.substr(0, equals), entry.substr(equals + 1)); // getenv(3) takes the first
+  setting.directory = start.directory;
+  setting.home = start.home;
+  return setting;
+}
+
 std::optional<std::string> Launch::variable(const Program& program, std::string_view name) const {
-  std::optional<std::string> value = last_assigned(program, name);
-  const bool taken_away =
-      program.cleared || std::find(program.unset.begin(), program.unset.end(), name) != program.unset.end();
-  if (!value && !taken_away)
-    for (const std::string& entry : setting.environment)
-      if (entry.size() > name.size() && entry[name.size()] == '=' && entry.starts_with(name)) {
-        value = entry.substr(name.size() + 1);
-        break; // getenv(3) takes the first
-      }
-  return value && !value->empty() ? value : std::nullopt;
+  std::string value;
+  if (const Assignment* own = program.assignment_of(name))
+    value = own->value;
+  else if (const auto entry = setting.environment.find(name);
+           entry != setting.environment.end() && !program.takes_away(name))
+    value = entry->second;
+  return value.empty() ? std::nullopt : std::optional(value);
 }
 
 std::string Launch::home(const Program& program) const {
@@ -101,6 +101,20 @@ std::optional<std::string> Launch::absolute(const Program& program, const std::s
   if (is_unknown(program.directory))
     return std::nullopt;
   return program.directory == "/" ? "/" + value : program.directory + "/" + value;
+}
+
+std::vector<std::string> Launch::paths_of(const Program& program, const std::string& command,
+                                          const std::string& if_no_path) const {
+  std::vector<std::string> paths;
+  if (command.find('/') != std::string::npos) {
+    if (auto path = absolute(program, command)) // a URL is none
+      paths.push_back(*std::move(path));
+    return paths;
+  }
+  for (const std::string& directory : split(variable(program, "PATH").value_or(if_no_path), ':'))
+    if (directory.starts_with('/'))
+      paths.push_back(join_path(directory, command));
+  return paths;
 }
 
 std::optional<std::string> Launch::script_path(const Program& program) const {
@@ -133,20 +147,14 @@ bool Launch::reads_caches(const Program& program) const {
   if (program.kind != ProgramKind::program || is_plain_tool(program.name))
     return false;
   if (is_listed(base_name(program.name), python_programs()) ||
-      std::any_of(program.chain.begin(), program.chain.end(), [&](std::size_t number) {
-        const Tail tail = walk.chain[number].launcher->tail;
-        return tail == Tail::script || tail == Tail::itself;
+      std::ranges::any_of(walk.links(program), [](const ChainLink& link) {
+        return link.launcher->tail == Tail::script || link.launcher->tail == Tail::itself;
       }))
     return true;
   // A console script of an environment: its first line names the interpreter.
-  if (program.name.find('/') != std::string::npos) {
-    const auto path = absolute(program, program.name);
-    return path && is_python_start(stakes.start(*path));
-  }
-  for (const std::string& directory : split(variable(program, "PATH").value_or(""), ':'))
-    if (directory.starts_with('/'))
-      if (const std::string& start = stakes.start(join_path(directory, program.name)); !start.empty())
-        return is_python_start(start);
+  for (const std::string& path : paths_of(program, program.name))
+    if (const std::string& start = stakes.start(path); !start.empty())
+      return is_python_start(start);
   return false;
 }
 
@@ -174,13 +182,11 @@ std::optional<Decision> set_variable(const Launch& launch, const Program& progra
   decision.to = value;
   if (decision.from == value)
     return std::nullopt;
-  for (auto it = program.assigned.rbegin(); it != program.assigned.rend(); ++it) {
-    if (it->name != name)
-      continue;
+  if (const Assignment* word = program.assignment_of(name)) {
     decision.action = Action::rewrite;
-    decision.index = it->index;
-    decision.from = it->value;
-    decision.edits = {{it->index, false, it->value_begin, it->value_begin + it->value.size(), value}};
+    decision.index = word->index;
+    decision.from = word->value;
+    decision.edits = {{word->index, false, word->value_begin, word->value_begin + word->value.size(), value}};
     return decision;
   }
   decision.action = Action::set;
@@ -188,11 +194,10 @@ std::optional<Decision> set_variable(const Launch& launch, const Program& progra
   const Setting& setting = launch.setting;
   const bool around =
       !setting.in_text || (setting.outside && !setting.assigned.contains(name) && (setting.alone || !own));
-  if (around) {
+  if (around)
     decision.kind = ChangeKind::environment;
-  } else {
+  else
     decision.edits = {{0, false, 0, 0, "", {name + "=" + value}}}; // in front of the command, whatever it begins with
-  }
   return decision;
 }
 

@@ -11,9 +11,11 @@ inline constexpr std::string_view k_read_offline = "HF_DATASETS_* HF_MODULES_CAC
 inline constexpr const char* k_offline_switches[] = {"HF_DATASETS_OFFLINE", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE",
                                                      "HF_EVALUATE_OFFLINE"};
 
+using Environment = std::map<std::string, std::string, std::less<>>;
+
 /// What a command is started in: what commands in front of it made of the environment, and what can be done for it.
 struct Setting {
-  std::vector<std::string> environment; ///< NAME=value; with k_unknown_part in a value that is not known
+  Environment environment; ///< with k_unknown_part in a value that is not known
   std::string directory;
   std::string home;               ///< by passwd
   bool in_text = false;           ///< it stands in shell text: `NAME=value` can be put in front of it
@@ -46,6 +48,9 @@ struct Launch {
   /// A value as the program would resolve it: `~`, relative to its working directory; nullopt if it is no path (empty,
   /// a URL) or not known. `..` stays: it is resolved through links.
   [[nodiscard]] std::optional<std::string> absolute(const Program& program, const std::string& value) const;
+  /// Where a command of this name may lie: at its path, or in the directories of PATH.
+  [[nodiscard]] std::vector<std::string> paths_of(const Program& program, const std::string& command,
+                                                  const std::string& if_no_path = "") const;
   /// The program's own file: a script that an interpreter runs.
   [[nodiscard]] std::optional<std::string> script_path(const Program& program) const;
   /// What its source shows, where it has one; `parsed` is false otherwise.
@@ -58,6 +63,8 @@ struct Launch {
   /// Will it read the variables that say where caches are? Python does, and what starts Python.
   [[nodiscard]] bool reads_caches(const Program& program) const;
 };
+
+Setting setting_of(const Start& start);
 
 /// The heart: all that is decided about one command line. It asks `stakes`, and changes nothing.
 Found decide(const Argv& argv, const Setting& setting, Stakes& stakes, const Rules& rules);

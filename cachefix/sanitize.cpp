@@ -10,8 +10,8 @@ namespace sharefs::cachefix {
 namespace {
 
 bool is_switched_off(const Setting& setting) {
-  return std::find(setting.environment.begin(), setting.environment.end(), "SHAREFS_CACHEFIX=0") !=
-         setting.environment.end();
+  const auto found = setting.environment.find("SHAREFS_CACHEFIX");
+  return found != setting.environment.end() && found->second == "0";
 }
 
 /// A framework whose row goes by the name of a file must be imported where the file can be read.
@@ -21,25 +21,20 @@ const Framework* framework_of(const Launch& launch, const Program& program) {
   const auto* source = path && launch.stakes.any_shared() ? &launch.stakes.text(*path) : nullptr;
   if (source == nullptr || !*source)
     return framework;
-  bool imports = false;
-  each_word(framework->imports, ' ',
-            [&](std::string_view name) { imports = imports || (*source)->find(name) != std::string::npos; });
+  const bool imports = any_word(framework->imports, ' ',
+                                [&](std::string_view name) { return (*source)->find(name) != std::string::npos; });
   return imports ? framework : nullptr;
-}
-
-void append(Decisions& all, Decisions&& more) {
-  all.insert(all.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
 }
 
 /// Is it a batch script, which some node runs some time?
 bool starts_later(const Launch& launch, const Program& program) {
-  return std::any_of(program.chain.begin(), program.chain.end(),
-                     [&](std::size_t number) { return launch.walk.chain[number].launcher->tail == Tail::batch; });
+  return std::ranges::any_of(launch.walk.links(program),
+                             [](const ChainLink& link) { return link.launcher->tail == Tail::batch; });
 }
 
 /// Of a batch script: what would be set around it is nothing that the node there knows of.
 Decisions only_said(Decisions decided) {
-  const auto change = std::find_if(decided.begin(), decided.end(), [](const Decision& one) { return one.is_change(); });
+  const auto change = std::ranges::find_if(decided, [](const Decision& one) { return one.is_change(); });
   if (change == decided.end())
     return decided;
   const Decision said = warning(Severity::warning, "SF415", change->flag,
@@ -67,9 +62,8 @@ Decisions decide_program(const Launch& launch, const Program& program, const Fra
 /// The launcher of a program that starts it on nodes that are not known now; nullptr: there is none. A batch script is
 /// not started by its words.
 const ChainLink* unknown_starter(const Launch& launch, const Program& program) {
-  for (const std::size_t number : program.chain)
-    if (const ChainLink& link = launch.walk.chain[number];
-        link.launcher->tail != Tail::batch && on_unknown_nodes(launch, link))
+  for (const ChainLink& link : launch.walk.links(program))
+    if (link.launcher->tail != Tail::batch && on_unknown_nodes(launch, link))
       return &link;
   return nullptr;
 }
@@ -78,11 +72,11 @@ const ChainLink* unknown_starter(const Launch& launch, const Program& program) {
 /// by what it finds there.
 Decisions on_the_node(const Launch& launch, const Program& program, const ChainLink* starter, Decisions decided) {
   const bool batch = starter == nullptr;
-  if (std::none_of(decided.begin(), decided.end(), [](const Decision& one) { return one.is_change(); }) ||
-      !launch.setting.editable || (batch && (!launch.setting.unknown_nodes || program.kind == ProgramKind::shell)))
+  if (std::ranges::none_of(decided, [](const Decision& one) { return one.is_change(); }) || !launch.setting.editable ||
+      (batch && (!launch.setting.unknown_nodes || program.kind == ProgramKind::shell)))
     return decided;
   const std::string by = batch ? "the batch system" : starter->name;
-  const auto change = std::find_if(decided.begin(), decided.end(), [](const Decision& one) { return one.is_change(); });
+  const auto change = std::ranges::find_if(decided, [](const Decision& one) { return one.is_change(); });
   const std::string flag = change->flag;
   std::erase_if(decided, [](const Decision& one) { return one.action != Action::leave; });
   if (launch.rules.node.empty()) {
@@ -94,8 +88,7 @@ Decisions on_the_node(const Launch& launch, const Program& program, const ChainL
   }
   // Behind the starter, or behind the assignments in front of a command of shell text.
   std::size_t at = program.index;
-  for (auto number = program.chain.rbegin(); number != program.chain.rend(); ++number) {
-    const ChainLink& link = launch.walk.chain[*number];
+  for (const ChainLink& link : launch.walk.links(program) | std::views::reverse) {
     if (&link == starter || (batch && link.launcher->assignments && link.index == 0))
       break;
     at = link.index;
@@ -126,8 +119,8 @@ Found decide(const Argv& argv, const Setting& setting, Stakes& stakes, const Rul
       found.scripts.push_back(
           {program.index, program.name, frameworks.back() == nullptr ? "" : std::string(frameworks.back()->name)});
   }
-  const bool sees_to_itself = std::any_of(found.walk.chain.begin(), found.walk.chain.end(),
-                                          [](const ChainLink& link) { return link.launcher->name == "sharefs"; });
+  const bool sees_to_itself =
+      std::ranges::any_of(found.walk.chain, [](const ChainLink& link) { return link.launcher->name == "sharefs"; });
   if (!rules.enabled || is_switched_off(setting) || sees_to_itself || !stakes.any_shared())
     return found;
   for (const Diagnosis& problem : found.walk.problems) {
@@ -178,23 +171,19 @@ Sanitized assemble(const Argv& argv, Decisions decisions, Stakes& stakes) {
 
 Decisions Sanitized::changes() const {
   Decisions all;
-  std::copy_if(decisions.begin(), decisions.end(), std::back_inserter(all),
-               [](const Decision& one) { return one.is_change(); });
+  std::ranges::copy_if(decisions, std::back_inserter(all), [](const Decision& one) { return one.is_change(); });
   return all;
 }
 
 Decisions Sanitized::kept() const {
   Decisions all;
-  std::copy_if(decisions.begin(), decisions.end(), std::back_inserter(all),
-               [](const Decision& one) { return one.action == Action::leave; });
+  std::ranges::copy_if(decisions, std::back_inserter(all),
+                       [](const Decision& one) { return one.action == Action::leave; });
   return all;
 }
 
 Sanitized sanitize(const Argv& argv, const Start& start, Stakes& stakes, const Rules& rules) {
-  Setting setting;
-  setting.environment = start.environment;
-  setting.directory = start.directory;
-  setting.home = start.home;
+  const Setting setting = setting_of(start);
   Found found = decide(argv, setting, stakes, rules);
   Sanitized out = assemble(argv, std::move(found.decisions), stakes);
   for (const ChainLink& link : found.walk.chain)

@@ -77,7 +77,7 @@ std::string cache_key(const std::string& shared_path);
 
 /// Adds what is not there yet.
 template <class T> void add_once(std::vector<T>& all, T one) {
-  if (std::find(all.begin(), all.end(), one) == all.end())
+  if (std::ranges::find(all, one) == all.end())
     all.push_back(std::move(one));
 }
 

@@ -36,8 +36,8 @@ bool is_library_name(const std::string& name) {
 }
 
 bool is_version(const std::string& name) {
-  return std::count(name.begin(), name.end(), '.') == 2 &&
-         std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isdigit(c) != 0 || c == '.'; });
+  return std::ranges::count(name, '.') == 2 &&
+         std::ranges::all_of(name, [](unsigned char c) { return std::isdigit(c) != 0 || c == '.'; });
 }
 
 /// May it be a directory of a dataset, or of one of its configurations?
@@ -65,7 +65,7 @@ bool Stakes::any_shared() {
 void Stakes::expect(const std::vector<std::string>& paths) {
   std::vector<std::string> unknown;
   for (const std::string& path : paths)
-    if (!m_places.contains(path) && std::find(unknown.begin(), unknown.end(), path) == unknown.end())
+    if (!m_places.contains(path) && std::ranges::find(unknown, path) == unknown.end())
       unknown.push_back(path);
   if (unknown.empty())
     return;
@@ -89,8 +89,8 @@ const std::string& Stakes::start(const std::string& path) {
 
 void Stakes::expect_names(const std::vector<std::string>& paths) {
   std::vector<std::string> unknown;
-  std::copy_if(paths.begin(), paths.end(), std::back_inserter(unknown),
-               [&](const std::string& path) { return !m_names.contains(path); });
+  std::ranges::copy_if(paths, std::back_inserter(unknown),
+                       [&](const std::string& path) { return !m_names.contains(path); });
   if (unknown.empty())
     return;
   auto found = m_answers.names(unknown);
@@ -149,7 +149,7 @@ const Stakes::Scan& Stakes::scan(const std::string& cache) {
 
 bool Stakes::has_datasets(const std::string& cache) {
   const auto& found = names(cache);
-  return !found || std::any_of(found->begin(), found->end(), [](const std::string& name) {
+  return !found || std::ranges::any_of(*found, [](const std::string& name) {
     return may_be_directory(name) && !is_listed(name, k_no_datasets);
   });
 }
@@ -158,7 +158,7 @@ bool Stakes::has_datasets(const std::string& cache) {
 bool Stakes::is_builder_directory(const std::string& path) {
   for (const std::string& config : names(path).value_or(Names())) {
     const auto& versions = names(join_path(path, config));
-    if (versions && std::any_of(versions->begin(), versions->end(), is_version))
+    if (versions && std::ranges::any_of(*versions, is_version))
       return true;
   }
   return false;
@@ -240,8 +240,7 @@ std::optional<std::string> MachineAnswers::syntax_tree(const std::string& shell_
 
 SourceFacts MachineAnswers::source_facts(const std::string& python_source) {
   // The interpreter takes some 50 ms, and has nothing to say of a source without these words.
-  if (std::none_of(std::begin(k_telling), std::end(k_telling),
-                   [&](const char* word) { return python_source.find(word) != std::string::npos; }))
+  if (std::ranges::none_of(k_telling, [&](const char* word) { return python_source.find(word) != std::string::npos; }))
     return {};
   // The system's own: what PATH calls python3 may be a wrapper that does more than to interpret.
   sys::Command command = source_facts_command(python_source, "python3", k_parser_deadline);

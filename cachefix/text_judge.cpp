@@ -37,9 +37,8 @@ bool is_call_of(const ShellCommand& command, std::string_view names) {
 bool starts_program(const ShellCommand& command) {
   if (command.kind != ShellCommand::Kind::call || command.words.empty())
     return false;
-  const std::string& name = command.words.front().text;
-  const auto next = command.words.size() > 1 ? std::optional<std::string_view>(command.words[1].text) : std::nullopt;
-  return !is_plain_tool(name) || find_launcher(name, next) != nullptr; // `conda activate`, but `conda run`
+  const Argv start{command.words[0].text, command.words.size() > 1 ? command.words[1].text : ""};
+  return !is_plain_tool(start[0]) || find_launcher(start, 0, 2) != nullptr; // `conda activate`, but `conda run`
 }
 
 /// One text, command by command.
@@ -57,9 +56,9 @@ class TextJudge {
     const auto& tree = m_stakes.syntax_tree(m_text);
     if (!tree)
       return cannot("the shell text was not read: `shfmt` is missing or does not understand it");
-    for (const std::string& entry : m_setting.environment)
-      if (const auto equals = entry.find('='); equals != std::string::npos && !is_unknown(entry))
-        known.emplace(entry.substr(0, equals), entry.substr(equals + 1));
+    for (const auto& [name, value] : m_setting.environment)
+      if (!is_unknown(value))
+        known.emplace(name, value);
     const auto shell = read_shell(m_text, *tree, known);
     if (!shell)
       return cannot("the shell text was not read: its syntax tree is not understood");
@@ -68,14 +67,14 @@ class TextJudge {
     m_fixed = shell->fixed;
     m_setting.in_text = true;
     m_setting.editable = m_place.editable;
-    m_setting.alone = m_setting.alone && m_place.editable &&
-                      std::count_if(shell->commands.begin(), shell->commands.end(), starts_program) <= 1;
+    m_setting.alone =
+        m_setting.alone && m_place.editable && std::ranges::count_if(shell->commands, starts_program) <= 1;
     m_setting.assigned.insert(shell->assigned.begin(), shell->assigned.end());
     for (const ShellCommand& command : shell->commands)
       if (const auto sourced = sourced_text(command))
         m_setting.assigned.insert(sourced->assigned.begin(), sourced->assigned.end());
     for (const ShellWord& one : shell->defaults)
-      if (!has_variable(variable_in(one.text)))
+      if (!m_setting.environment.contains(variable_in(one.text)))
         assign(one.text, true);
     for (const ShellCommand& command : shell->commands)
       one_command(command, *shell);
@@ -93,8 +92,7 @@ class TextJudge {
   /// of what is only read where a switch that comes later keeps the datasets library offline.
   static std::set<std::string> not_in_place(const ShellText& shell) {
     std::set<std::string> names = shell.expanded;
-    if (std::any_of(std::begin(k_offline_switches), std::end(k_offline_switches),
-                    [&](const char* name) { return shell.assigned.contains(name); }))
+    if (std::ranges::any_of(k_offline_switches, [&](const char* name) { return shell.assigned.contains(name); }))
       for (const VariableRule& rule : variable_rules())
         if (is_listed(rule.name, k_read_offline))
           names.insert(std::string(rule.name));
@@ -119,8 +117,8 @@ class TextJudge {
         for (ScriptFound& script : found.scripts)
           if (!is_plain_tool(script.name))
             m_out.scripts.push_back({m_place.index.value_or(0), shown(script.name), script.framework});
-        if (std::none_of(found.walk.chain.begin(), found.walk.chain.end(),
-                         [](const ChainLink& link) { return link.launcher->name == "sharefs"; }))
+        if (std::ranges::none_of(found.walk.chain,
+                                 [](const ChainLink& link) { return link.launcher->name == "sharefs"; }))
           report_hidden(command);
       }
       decisions = std::move(found.decisions);
@@ -144,8 +142,8 @@ class TextJudge {
       text += (i == 1 ? "" : " ") + command.words[i].text;
       raw += m_text.substr(command.words[i].begin, command.words[i].end - command.words[i].begin);
     }
-    if (std::any_of(std::begin(k_harmless_evals), std::end(k_harmless_evals),
-                    [&](std::string_view name) { return raw.find(name) != std::string::npos; }))
+    if (std::ranges::any_of(k_harmless_evals,
+                            [&](std::string_view name) { return raw.find(name) != std::string::npos; }))
       return;
     report_on(text, "eval", command);
   }
@@ -186,26 +184,12 @@ class TextJudge {
       merge(std::move(decision), {{}, {&command.words.front()}});
   }
 
-  [[nodiscard]] bool has_variable(const std::string& name) const {
-    return std::any_of(m_setting.environment.begin(), m_setting.environment.end(),
-                       [&](const std::string& entry) { return entry.starts_with(name + "="); });
-  }
-
   /// NAME=value holds for what follows. One that may be skipped does not hide a shared path.
   void assign(const std::string& assignment, bool certain) {
     const std::string name = variable_in(assignment);
-    const auto before = std::find_if(m_setting.environment.begin(), m_setting.environment.end(),
-                                     [&](const std::string& entry) { return entry.starts_with(name + "="); });
-    if (!certain && before != m_setting.environment.end()) {
-      const std::string value = before->substr(name.size() + 1);
-      if (value.starts_with('/') && m_stakes.is_shared(value))
-        return;
-    }
-    unset(name);
-    m_setting.environment.push_back(assignment);
-  }
-  void unset(const std::string& name) {
-    std::erase_if(m_setting.environment, [&](const std::string& entry) { return entry.starts_with(name + "="); });
+    std::string& value = m_setting.environment[name];
+    if (certain || !value.starts_with('/') || !m_stakes.is_shared(value))
+      value = assignment.substr(std::min(name.size() + 1, assignment.size()));
   }
 
   /// What a command changes for those behind it. `assignments`: as they are after the changes.
@@ -213,7 +197,7 @@ class TextJudge {
     for (const std::string& one : assignments)
       if (const std::string name = variable_in(one); command.kind == ShellCommand::Kind::exported ||
                                                      shell.exports_all || shell.exported.contains(name) ||
-                                                     has_variable(name))
+                                                     m_setting.environment.contains(name))
         assign(one, command.certain);
     if (auto sourced = sourced_text(command)) {
       sourced->exports_all = sourced->exports_all || shell.exports_all;
@@ -222,10 +206,10 @@ class TextJudge {
     }
     if (is_call_of(command, "unset"))
       for (const ShellWord& word : command.words)
-        unset(word.text);
+        m_setting.environment.erase(word.text);
     if (is_call_of(command, "read getopts mapfile readarray printf")) // printf -v
       for (const ShellWord& word : command.words)
-        if (shell.exports_all || shell.exported.contains(word.text) || has_variable(word.text))
+        if (shell.exports_all || shell.exported.contains(word.text) || m_setting.environment.contains(word.text))
           assign(word.text + "=" + k_unknown_part, command.certain);
     if (!is_call_of(command, "cd pushd popd"))
       return;
@@ -266,9 +250,8 @@ class TextJudge {
 
   /// The word behind the assignments, and behind `exec`.
   static const ShellWord* program_of(const CommandLine& line) {
-    const auto found = std::find_if(line.words.begin(), line.words.end(), [](const ShellWord* word) {
-      return word != nullptr && !assigns_variable(word->text);
-    });
+    const auto found = std::ranges::find_if(
+        line.words, [](const ShellWord* word) { return word != nullptr && !assigns_variable(word->text); });
     return found == line.words.end() ? nullptr : *found;
   }
 
@@ -302,8 +285,8 @@ class TextJudge {
   void apply() {
     if (!m_place.editable)
       return;
-    std::stable_sort(m_replacements.begin(), m_replacements.end(),
-                     [](const Replacement& a, const Replacement& b) { return a.begin < b.begin; });
+    std::ranges::stable_sort(m_replacements,
+                             [](const Replacement& a, const Replacement& b) { return a.begin < b.begin; });
     std::string out;
     std::size_t at = 0;
     for (const Replacement& one : m_replacements) {
@@ -320,7 +303,7 @@ class TextJudge {
   }
 
   [[nodiscard]] bool is_said(const Decision& decision) const {
-    return std::any_of(m_out.decisions.begin(), m_out.decisions.end(), [&](const Decision& one) {
+    return std::ranges::any_of(m_out.decisions, [&](const Decision& one) {
       return one.diagnosis && one.diagnosis->code == decision.diagnosis->code && one.flag == decision.flag;
     });
   }

@@ -5,6 +5,7 @@
 #include "base/argv.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <optional>
 #include <span>
@@ -53,7 +54,7 @@ enum class Means {
   remote,       ///< runs on other hosts (-H hosts)
   container,    ///< runs inside of a container image (pyxis)
   elsewhere,    ///< runs on another machine, with a working directory or an environment of its own
-  information,  ///< --help, --version, or attaching to a process that runs: nothing is run
+  information,  ///< Launcher::runs_nothing
 };
 
 /// What becomes of a `--` among the words of the command: it may be that what follows is options after all.
@@ -73,8 +74,8 @@ enum class Carries {
 };
 
 struct Meaning {
-  std::string_view option; ///< canonical name: the last of its group
-  Means means;
+  std::string_view option = {}; ///< canonical name: the last of its group
+  Means means = {};
 };
 
 enum class Takes { nothing, value, attached, two };
@@ -88,10 +89,12 @@ struct HelpOption {
 
 /// Option groups are words of "-H/--hostfile"; the last name of a group is canonical.
 struct Launcher {
-  std::string_view name = {};
-  std::string_view programs = {}; ///< names of the executable, separated by spaces; `*` at the end stands for anything
-  std::string_view modules = {};  ///< Python modules that are this launcher
-  std::string_view verbs = {};    ///< it is this launcher only with one of these next: "run", or two words: "tool+run"
+  std::string_view name = {}; ///< "PROGRAM" or "PROGRAM VERB"
+  /// Names of the executable, separated by spaces; `*` at the end stands for anything. Empty: PROGRAM.
+  std::string_view programs = {};
+  std::string_view modules = {}; ///< Python modules that are this launcher
+  /// It is this launcher only with one of these next: "run", or two words: "tool+run". Empty: VERB, if there is one.
+  std::string_view verbs = {};
   std::string_view other_verbs = {}; ///< with these, too, it runs programs: in ways that are not looked through
   Syntax syntax = Syntax::getopt;
   Tail tail = Tail::command;
@@ -99,7 +102,9 @@ struct Launcher {
   std::string_view values = {};   ///< options with one value
   std::string_view attached = {}; ///< options with an optional value that is attached (`--mpi=x`, `-K0`) or not there
   std::string_view pairs = {};    ///< options with two values
-  std::span<const Meaning> meanings = {};
+  std::array<Meaning, 6> meanings = {};
+  /// With these options, and --help, --version and --usage, it prints something or attaches to a process that runs.
+  std::string_view runs_nothing = {};
   std::size_t operands = 0; ///< words between the options and the tail (timeout's duration)
   bool assignments = false; ///< NAME=value words between the options and the tail (env)
   Carries carries = Carries::yes;
@@ -130,9 +135,8 @@ std::string_view opaque_modules();
 /// Programs that start a command on other machines only, as their names stand in a command line.
 std::string_view remote_programs();
 
-/// The row for a program (`/usr/bin/torchrun`) and the word behind it; nullptr if there is none.
-const Launcher* find_launcher(std::string_view program, std::optional<std::string_view> next);
-/// The row for argv[at], with all words of its verb behind it and none of them at or beyond `end`.
+/// The row for argv[at], with all words of its verb behind it and none of them at or beyond `end`; nullptr if there is
+/// none.
 const Launcher* find_launcher(const Argv& argv, std::size_t at, std::size_t end);
 /// How many words the launcher's verb has behind argv[at]; nullopt if none of its verbs stands there.
 std::optional<std::size_t> verb_length(const Launcher& launcher, const Argv& argv, std::size_t at, std::size_t end);
@@ -148,6 +152,12 @@ template <class F> void each_word(std::string_view list, char separator, F f) {
       f(list.substr(0, end));
     list.remove_prefix(std::min(end + 1, list.size()));
   }
+}
+/// Is `f` true of one of the words?
+template <class F> bool any_word(std::string_view list, char separator, F f) {
+  bool found = false;
+  each_word(list, separator, [&](std::string_view word) { found = found || f(word); });
+  return found;
 }
 /// True if `name` is one of the words of `list`, where a word may end in `*`.
 bool is_listed(std::string_view name, std::string_view list);
@@ -171,6 +181,8 @@ struct OptionsRead {
   std::size_t problem_index = 0;
   bool ended_by_option = false; ///< -m or -c ended the options; it is given.back()
   bool ended_by_dashes = false; ///< a `--` was skipped
+  /// The last of them with this meaning; nullptr if there is none.
+  [[nodiscard]] const GivenOption* last(Means means) const;
 };
 
 /// Reads the options of `launcher` from argv[begin] up to the first non-option, never beyond `limit`. An option that

@@ -9,6 +9,7 @@ namespace sharefs::cachefix {
 namespace {
 
 constexpr std::size_t k_deepest_option = 8; // columns in front of an option in a help text
+constexpr std::string_view k_run_nothing = "--help --version --usage -help -version"; // of every launcher
 
 struct Option {
   std::string_view canonical;
@@ -63,18 +64,12 @@ class Reader {
   void consider(Match& match, std::string_view group, Takes takes, std::string_view name, bool prefix) const {
     const std::string_view canonical =
         group.substr(group.rfind('/') == std::string_view::npos ? 0 : group.rfind('/') + 1);
-    bool hit = false;
-    each_word(group, '/', [&](std::string_view alias) {
-      if (m_launcher.syntax == Syntax::single_dash) {
-        while (alias.starts_with('-'))
-          alias.remove_prefix(1);
-        hit = hit || alias == name;
-      } else if (prefix) {
-        hit = hit || (alias.starts_with("--") &&
-                      (m_launcher.underscores ? dashes_alike(alias) : std::string(alias)).starts_with(name));
-      } else {
-        hit = hit || (m_launcher.underscores && alias.starts_with("--") ? dashes_alike(alias) == name : alias == name);
-      }
+    const bool hit = any_word(group, '/', [&](std::string_view alias) {
+      if (m_launcher.syntax == Syntax::single_dash)
+        return alias.substr(std::min(alias.find_first_not_of('-'), alias.size())) == name;
+      const bool is_long = alias.starts_with("--");
+      const std::string spelled = m_launcher.underscores && is_long ? dashes_alike(alias) : std::string(alias);
+      return prefix ? is_long && spelled.starts_with(name) : spelled == name;
     });
     if (!hit)
       return;
@@ -174,6 +169,8 @@ class Reader {
     for (const Meaning& meaning : m_launcher.meanings)
       if (meaning.option == option.canonical)
         given.means = meaning.means;
+    if (is_listed(given.name, k_run_nothing) || is_listed(given.name, m_launcher.runs_nothing))
+      given.means = Means::information;
     if (value && option.takes == Takes::nothing && m_launcher.syntax != Syntax::pflag)
       return stop("`" + given.name + "` of " + std::string(m_launcher.name) + " takes no value");
     if (option.by_help && !value && m_out.end + 1 < m_limit && !is_clear(option, m_argv[m_out.end + 1]))
@@ -216,6 +213,11 @@ OptionsRead read_options(const Launcher& launcher, const Argv& argv, std::size_t
   return Reader(launcher, argv, begin, limit, more).read();
 }
 
+const GivenOption* OptionsRead::last(Means means) const {
+  const auto found = std::find_if(given.rbegin(), given.rend(), [&](const auto& one) { return one.means == means; });
+  return found == given.rend() ? nullptr : &*found;
+}
+
 std::vector<HelpOption> options_of_help(std::string_view text) {
   std::vector<HelpOption> found;
   each_word(text, '\n', [&](std::string_view line) {
@@ -252,11 +254,9 @@ bool looks_like_option(const std::string& word) {
 }
 
 bool is_listed(std::string_view name, std::string_view list) {
-  bool found = false;
-  each_word(list, ' ', [&](std::string_view word) {
-    found = found || (word.ends_with('*') ? name.starts_with(word.substr(0, word.size() - 1)) : name == word);
+  return any_word(list, ' ', [&](std::string_view word) {
+    return word.ends_with('*') ? name.starts_with(word.substr(0, word.size() - 1)) : name == word;
   });
-  return found;
 }
 
 } // namespace sharefs::cachefix

@@ -17,14 +17,25 @@ bool is_file_of_module(std::string_view path, std::string_view module) {
   return path.ends_with(tail);
 }
 
+template <class Is> const Launcher* first_row(Is is) {
+  const auto found = std::ranges::find_if(launchers(), is);
+  return found == launchers().end() ? nullptr : &*found;
+}
+
 } // namespace
 
 std::span<const Launcher> launchers() {
   static const std::vector<Launcher> rows = [] {
     std::vector<Launcher> all;
-    for (const auto part : {prefix_launchers(), training_launchers(), cluster_launchers(), environment_launchers(),
-                            project_launchers(), tool_launchers()})
+    for (const auto part : {prefix_launchers(), training_launchers(), environment_launchers()})
       all.insert(all.end(), part.begin(), part.end());
+    for (Launcher& row : all) {
+      const auto space = row.name.find(' ');
+      if (row.programs.empty())
+        row.programs = row.name.substr(0, space);
+      if (row.verbs.empty() && space != std::string_view::npos)
+        row.verbs = row.name.substr(space + 1);
+    }
     return all;
   }();
   return rows;
@@ -62,60 +73,35 @@ std::string_view remote_programs() {
 
 std::string_view opaque_modules() {
   return "pdb cProfile profile trace scalene memory_profiler viztracer torch.utils.bottleneck IPython ipdb pytest "
-         "runpy "
-         "timeit composer.cli torchx.apps.*";
-}
-
-const Launcher* find_launcher(std::string_view program, std::optional<std::string_view> next) {
-  const std::string name = base_name(program);
-  for (const Launcher& launcher : launchers())
-    if (is_listed(name, launcher.programs) && (launcher.verbs.empty() || (next && is_listed(*next, launcher.verbs))))
-      return &launcher;
-  return nullptr;
+         "runpy timeit composer.cli torchx.apps.*";
 }
 
 const Launcher* find_launcher(const Argv& argv, std::size_t at, std::size_t end) {
   const std::string name = base_name(argv[at]);
-  for (const Launcher& launcher : launchers())
-    if (is_listed(name, launcher.programs) && verb_length(launcher, argv, at, end))
-      return &launcher;
-  return nullptr;
+  return first_row(
+      [&](const Launcher& row) { return is_listed(name, row.programs) && verb_length(row, argv, at, end); });
 }
 
 std::optional<std::size_t> verb_length(const Launcher& launcher, const Argv& argv, std::size_t at, std::size_t end) {
   if (launcher.verbs.empty())
     return 0;
-  std::optional<std::size_t> length;
-  each_word(launcher.verbs, ' ', [&](std::string_view verb) {
-    std::size_t words = 0;
-    bool all = true;
-    each_word(verb, '+', [&](std::string_view word) {
-      ++words;
-      all = all && at + words < end && argv[at + words] == word;
-    });
-    if (all)
-      length = words;
+  std::size_t words = 0;
+  const bool found = any_word(launcher.verbs, ' ', [&](std::string_view verb) {
+    words = 0;
+    return !any_word(verb, '+', [&](std::string_view word) { return at + ++words >= end || argv[at + words] != word; });
   });
-  return length;
+  return found ? std::optional(words) : std::nullopt;
 }
 
 const Launcher* find_launcher_by_name(std::string_view program) {
-  const std::string name = base_name(program);
-  for (const Launcher& launcher : launchers())
-    if (is_listed(name, launcher.programs))
-      return &launcher;
-  return nullptr;
+  return first_row([name = base_name(program)](const Launcher& row) { return is_listed(name, row.programs); });
 }
 
 const Launcher* find_module_launcher(std::string_view module) {
-  for (const Launcher& launcher : launchers()) {
-    bool found = false;
-    each_word(launcher.modules, ' ',
-              [&](std::string_view word) { found = found || word == module || is_file_of_module(module, word); });
-    if (found)
-      return &launcher;
-  }
-  return nullptr;
+  return first_row([&](const Launcher& row) {
+    return any_word(row.modules, ' ',
+                    [&](std::string_view word) { return word == module || is_file_of_module(module, word); });
+  });
 }
 
 } // namespace sharefs::cachefix

@@ -2,7 +2,6 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
-#include "cachefix/launchers/scope.hpp"
 #include "cachefix/shell/shell.hpp"
 
 #include <algorithm>
@@ -15,12 +14,13 @@ constexpr std::string_view k_common_words =
     "env time nice ds lmf sh conda docker uv script timeout tune composer fabric";
 constexpr std::string_view k_hint_table = "nothing of this command was changed; with --strict this is an error";
 
+/// `scope` is the program as far as the launchers in front of it have made it.
 class Walker {
  public:
   Walker(const Argv& argv, const HelpText& help) : m_argv(argv), m_help(help) {}
 
   Walk go(const std::string& directory) {
-    Scope scope;
+    Program scope;
     scope.directory = directory;
     command(0, m_argv.size(), std::move(scope));
     if (!m_out.understood)
@@ -39,7 +39,7 @@ class Walker {
         {Severity::warning, std::move(code), to_utf8(subject), std::move(message), std::move(hint), ""});
   }
 
-  void add_program(ProgramKind kind, std::size_t index, std::size_t begin, std::size_t end, Scope scope, bool python,
+  void add_program(ProgramKind kind, std::size_t index, std::size_t begin, std::size_t end, Program scope, bool python,
                    std::string name = {}) {
     // Inside of shell text: an expansion that is not known stands where the program's name should.
     if (name.empty())
@@ -47,20 +47,14 @@ class Walker {
     if (kind != ProgramKind::shell && kind != ProgramKind::text &&
         base_name(name).find(k_unknown_part) != std::string::npos)
       return give_up("SF403", index, "the program stands in a variable that is not known");
-    Program program;
-    program.kind = kind;
-    program.index = index;
-    program.name = std::move(name);
-    program.begin = std::min(begin, end);
-    program.tail = end;
-    program.end = find_word("--", program.begin, end);
-    program.directory = std::move(scope.directory);
-    program.assigned = std::move(scope.assigned);
-    program.unset = std::move(scope.unset);
-    program.cleared = scope.cleared;
-    program.chain = std::move(scope.chain);
-    program.python = python;
-    m_out.programs.push_back(std::move(program));
+    scope.kind = kind;
+    scope.index = index;
+    scope.name = std::move(name);
+    scope.begin = std::min(begin, end);
+    scope.tail = end;
+    scope.end = find_word("--", scope.begin, end);
+    scope.python = python;
+    m_out.programs.push_back(std::move(scope));
   }
 
   /// The first of argv[begin, end) that is `word`, else `end`.
@@ -70,24 +64,20 @@ class Walker {
     return begin;
   }
 
-  /// The row for argv[at] and the words behind it; nullptr if there is none.
-  [[nodiscard]] const Launcher* launcher_at(std::size_t at, std::size_t end) const {
-    return find_launcher(m_argv, at, end);
-  }
   /// The index of the first word behind argv[at] and the launcher's verb.
   [[nodiscard]] std::size_t behind_verb(const Launcher& launcher, std::size_t at, std::size_t end) const {
     return at + 1 + verb_length(launcher, m_argv, at, end).value_or(0);
   }
 
   /// argv[begin, end) is a program and its arguments.
-  void command(std::size_t begin, std::size_t end, Scope scope) {
+  void command(std::size_t begin, std::size_t end, Program scope) {
     if (begin >= end || !m_out.understood)
       return;
-    const Launcher* launcher = launcher_at(begin, end);
+    const Launcher* launcher = find_launcher(m_argv, begin, end);
     if (launcher == nullptr)
       return program(begin, end, std::move(scope));
     const std::string name = base_name(m_argv[begin]);
-    const bool exact = (" " + std::string(launcher->programs) + " ").find(" " + name + " ") != std::string::npos;
+    const bool exact = any_word(launcher->programs, ' ', [&](std::string_view known) { return known == name; });
     launched(*launcher, exact ? name : std::string(launcher->name), begin, behind_verb(*launcher, begin, end), end,
              std::move(scope));
   }
@@ -95,10 +85,9 @@ class Walker {
   /// A launcher by its name, and none by the word behind it, although it runs something: by another verb
   /// (`docker exec`), or with options in front of the verb (`uv --offline run`).
   [[nodiscard]] bool starts_in_another_way(const Launcher& launcher, std::size_t begin, std::size_t end) const {
-    return std::any_of(m_argv.begin() + static_cast<std::ptrdiff_t>(begin) + 1,
-                       m_argv.begin() + static_cast<std::ptrdiff_t>(end), [&](const std::string& word) {
-                         return is_listed(word, launcher.verbs) || is_listed(word, launcher.other_verbs);
-                       });
+    return std::ranges::any_of(std::span(m_argv).subspan(begin + 1, end - begin - 1), [&](const std::string& word) {
+      return is_listed(word, launcher.verbs) || is_listed(word, launcher.other_verbs);
+    });
   }
 
   void not_looked_through(std::size_t index, std::string_view name, std::string_view does) {
@@ -111,7 +100,7 @@ class Walker {
             "put `sharefs run --` in front of the command inside of the container");
   }
 
-  void program(std::size_t begin, std::size_t end, Scope scope) {
+  void program(std::size_t begin, std::size_t end, Program scope) {
     const std::string name = base_name(m_argv[begin]);
     for (const OpaquePrograms& known : opaque_programs())
       if (is_listed(name, known.programs))
@@ -129,8 +118,8 @@ class Walker {
     const bool script = name.ends_with(".py") || name.ends_with(".sh") || name.ends_with(".bash");
     for (std::size_t i = begin + 1; i < end && !script; ++i) {
       const std::string word = base_name(m_argv[i]);
-      const bool runs = (launcher_at(i, end) != nullptr && !is_listed(word, k_common_words)) || word.ends_with(".py") ||
-                        word.ends_with(".sh");
+      const bool runs = (find_launcher(m_argv, i, end) != nullptr && !is_listed(word, k_common_words)) ||
+                        word.ends_with(".py") || word.ends_with(".sh");
       if (runs)
         return give_up("SF402", begin,
                        "`" + to_utf8(name) + "` seems to run `" + to_utf8(m_argv[i]) +
@@ -141,9 +130,9 @@ class Walker {
 
   /// The launcher's options start at `begin`; its own word is argv[index].
   void launched(const Launcher& launcher, std::string name, std::size_t index, std::size_t begin, std::size_t end,
-                Scope scope) {
+                Program scope) {
     const std::size_t number = m_out.chain.size();
-    m_out.chain.push_back({&launcher, std::move(name), index, {}, {}, begin, begin, {}});
+    m_out.chain.push_back({&launcher, std::move(name), index, {}, begin, begin, {}});
     scope.chain.push_back(number);
     if (launcher.tail == Tail::itself)
       return add_program(ProgramKind::program, index, begin, end, std::move(scope), true);
@@ -158,11 +147,11 @@ class Walker {
   }
 
   /// Commands separated by `:`, each with options of its own.
-  void contexts(std::size_t number, std::size_t begin, std::size_t end, const Scope& scope) {
+  void contexts(std::size_t number, std::size_t begin, std::size_t end, const Program& scope) {
     while (begin < end && m_out.understood) {
       m_out.chain[number].contexts.push_back(begin);
       const std::size_t stop = find_word(":", begin, end);
-      Scope own = scope;
+      Program own = scope;
       if (const auto at = options(number, begin, stop, own))
         command(*at, stop, std::move(own));
       begin = stop + 1;
@@ -171,7 +160,7 @@ class Walker {
 
   /// Reads the options into the chain and their meaning into the scope; where the tail begins, or nullopt if nothing is
   /// run or the options are not understood.
-  std::optional<std::size_t> options(std::size_t number, std::size_t begin, std::size_t end, Scope& scope) {
+  std::optional<std::size_t> options(std::size_t number, std::size_t begin, std::size_t end, Program& scope) {
     const Launcher& launcher = *m_out.chain[number].launcher;
     OptionsRead read = read_options(launcher, m_argv, begin, end);
     if (!read.problem.empty() && launcher.help_tells && m_help) {
@@ -197,30 +186,66 @@ class Walker {
   }
 
   /// True if this option makes the launcher print something and run nothing.
-  bool apply(const Launcher& launcher, const GivenOption& option, Scope& scope) {
-    if (!option.means || scope.take(launcher, option, m_argv[option.value_index].size() - option.value.size()))
+  bool apply(const Launcher& launcher, const GivenOption& option, Program& scope) {
+    if (!option.means)
       return false;
+    const std::size_t begin = m_argv[option.value_index].size() - option.value.size();
     switch (*option.means) {
+    case Means::directory:
+      scope.directory = normalize_path(option.value, scope.directory);
+      break;
+    case Means::assign:
+      assign(scope, option.value, option.value_index, begin);
+      break;
+    case Means::assign_pair:
+      scope.assigned.push_back({option.value, option.second, option.value_index, 0});
+      break;
+    case Means::assign_list:
+      assign_list(scope, option, begin);
+      break;
+    case Means::unset:
+      scope.unset.push_back(option.value);
+      break;
+    case Means::clear:
+      scope.cleared = true;
+      break;
     case Means::split_text:
       give_up("SF403", option.index, "the words inside of `env -S` are not read");
-      return false;
+      break;
     case Means::container:
       not_looked_into(option.index);
-      return false;
+      break;
     case Means::elsewhere:
       give_up("SF402", option.index,
               "with `" + option.name + "` " + std::string(launcher.name) +
                   " runs its command on another machine, with files of its own",
               "let it run `sharefs run -- CMD...`; nothing of this command was changed");
-      return false;
-    case Means::information:
-      return true;
+      break;
     default:
-      return false;
+      break;
+    }
+    return option.means == Means::information;
+  }
+
+  /// NAME=value, which begins at byte `begin` of argv[index]; false if it is none.
+  static bool assign(Program& scope, const std::string& pair, std::size_t index, std::size_t begin) {
+    const auto equals = pair.find('=');
+    if (equals != std::string::npos)
+      scope.assigned.push_back({pair.substr(0, equals), pair.substr(equals + 1), index, begin + equals + 1});
+    return equals != std::string::npos;
+  }
+
+  /// srun --export=ALL,NAME=value,...: a list without ALL cuts the environment down to what it names.
+  static void assign_list(Program& scope, const GivenOption& option, std::size_t begin) {
+    scope.cleared = true;
+    for (const std::string& part : split(option.value, ',')) {
+      assign(scope, part, option.value_index, begin);
+      scope.cleared = scope.cleared && part != "ALL";
+      begin += part.size() + 1;
     }
   }
 
-  void tail(std::size_t number, std::size_t at, std::size_t end, Scope scope) {
+  void tail(std::size_t number, std::size_t at, std::size_t end, Program scope) {
     const ChainLink& link = m_out.chain[number];
     const Launcher& launcher = *link.launcher;
     if (launcher.assignments)
@@ -232,15 +257,17 @@ class Walker {
     warn_of_dropped_dashes(link, at, end);
     switch (launcher.tail) {
     case Tail::command:
-      if (given(number, Means::module))
+      if (link.options.last(Means::module))
         return module(at, at + 1, end, std::move(scope));
-      return uv_or_command(launcher, at, end, std::move(scope));
+      if (launcher.name == "uv run" && at < end && m_argv[at].ends_with(".py")) // uv runs Python files by itself
+        return python_file(at, end, std::move(scope));
+      return command(at, end, std::move(scope));
     case Tail::script:
       if (at >= end)
         return;
-      if (given(number, Means::no_python))
+      if (link.options.last(Means::no_python))
         return command(at, end, std::move(scope));
-      if (given(number, Means::module))
+      if (link.options.last(Means::module))
         return module(at, at + 1, end, std::move(scope));
       return python_file(at, end, std::move(scope));
     case Tail::python:
@@ -270,7 +297,7 @@ class Walker {
       warn("SF401", "--", std::move(drops), "leave the `--` out if they are options");
   }
 
-  std::size_t assignments(std::size_t number, std::size_t at, std::size_t end, Scope& scope) {
+  std::size_t assignments(std::size_t number, std::size_t at, std::size_t end, Program& scope) {
     if (at < end && m_argv[at] == "-") { // env's old spelling of -i
       scope.cleared = true;
       GivenOption dash;
@@ -279,31 +306,12 @@ class Walker {
       dash.index = dash.value_index = at++;
       m_out.chain[number].options.given.push_back(std::move(dash));
     }
-    for (; at < end; ++at) {
-      const auto equals = m_argv[at].find('=');
-      if (equals == std::string::npos)
-        break;
-      m_out.chain[number].assignments.push_back(at);
-      scope.assigned.push_back(
-          {m_argv[at].substr(0, equals), m_argv[at].substr(equals + 1), at, equals + 1, m_out.chain[number].launcher});
-    }
+    while (at < end && assign(scope, m_argv[at], at, 0))
+      ++at;
     return at;
   }
 
-  [[nodiscard]] const GivenOption* given(std::size_t number, Means means) const {
-    const auto& all = m_out.chain[number].options.given;
-    const auto found = std::find_if(all.rbegin(), all.rend(), [means](const auto& o) { return o.means == means; });
-    return found == all.rend() ? nullptr : &*found;
-  }
-
-  /// `uv run train.py` runs Python files by itself.
-  void uv_or_command(const Launcher& launcher, std::size_t at, std::size_t end, Scope scope) {
-    if (launcher.name == "uv run" && at < end && m_argv[at].ends_with(".py"))
-      return python_file(at, end, std::move(scope));
-    command(at, end, std::move(scope));
-  }
-
-  void python(std::size_t number, std::size_t at, std::size_t end, Scope scope) {
+  void python(std::size_t number, std::size_t at, std::size_t end, Program scope) {
     const OptionsRead& read = m_out.chain[number].options;
     if (read.ended_by_option) {
       const GivenOption last = read.given.back();
@@ -315,9 +323,9 @@ class Walker {
       python_file(at, end, std::move(scope));
   }
 
-  void python_file(std::size_t at, std::size_t end, Scope scope) {
+  void python_file(std::size_t at, std::size_t end, Program scope) {
     // The console script of a launcher, given to python by its path: `python /opt/env/bin/torchrun ...`.
-    const Launcher* launcher = launcher_at(at, end);
+    const Launcher* launcher = find_launcher(m_argv, at, end);
     if (launcher != nullptr && (launcher->tail == Tail::script || launcher->tail == Tail::itself))
       return launched(*launcher, base_name(m_argv[at]), at, behind_verb(*launcher, at, end), end, std::move(scope));
     if (launcher == nullptr)
@@ -334,7 +342,7 @@ class Walker {
     if (at >= end)
       return;
     const std::string word = base_name(m_argv[at]);
-    if (launcher_at(at, end) == nullptr && !word.ends_with(".py") && !word.ends_with(".sh"))
+    if (find_launcher(m_argv, at, end) == nullptr && !word.ends_with(".py") && !word.ends_with(".sh"))
       return;
     warn("SF402", m_argv[at],
          "`" + to_utf8(base_name(name)) +
@@ -342,7 +350,7 @@ class Walker {
          "let it run `sharefs run -- CMD...`");
   }
 
-  void module(std::size_t index, std::size_t begin, std::size_t end, Scope scope, std::string name = {}) {
+  void module(std::size_t index, std::size_t begin, std::size_t end, Program scope, std::string name = {}) {
     if (index >= end)
       return;
     if (name.empty())
@@ -357,13 +365,12 @@ class Walker {
     add_program(ProgramKind::module, index, begin, end, std::move(scope), true, std::move(name));
   }
 
-  void shell(std::size_t number, std::size_t at, std::size_t end, Scope scope) {
-    const GivenOption* text = given(number, Means::command_text);
+  void shell(std::size_t number, std::size_t at, std::size_t end, Program scope) {
+    const OptionsRead& options = m_out.chain[number].options;
+    const GivenOption* text = options.last(Means::command_text);
     if (text != nullptr && text->has_value) // sbatch --wrap
       return add_program(ProgramKind::shell, text->value_index, end, end, std::move(scope), false, text->value);
-    const auto& given_options = m_out.chain[number].options.given;
-    const bool interactive = std::any_of(given_options.begin(), given_options.end(),
-                                         [](const GivenOption& option) { return option.name == "-i"; });
+    const bool interactive = std::ranges::any_of(options.given, [](const auto& one) { return one.name == "-i"; });
     if (at >= end && text == nullptr && !interactive)
       warn("SF403", m_out.chain[number].name,
            "it reads its commands from where sharefs does not look (stdin), so nothing of them was changed",
@@ -382,8 +389,17 @@ class Walker {
 
 } // namespace
 
+const Assignment* Program::assignment_of(std::string_view variable) const {
+  const auto found = std::ranges::find(assigned.rbegin(), assigned.rend(), variable, &Assignment::name);
+  return found == assigned.rend() ? nullptr : &*found;
+}
+
+bool Program::takes_away(std::string_view variable) const {
+  return cleared || std::ranges::find(unset, variable) != unset.end();
+}
+
 bool Walk::has_one_program() const {
-  return std::all_of(programs.begin(), programs.end(), [this](const Program& program) {
+  return std::ranges::all_of(programs, [this](const Program& program) {
     return program.kind == programs.front().kind && program.name == programs.front().name;
   });
 }

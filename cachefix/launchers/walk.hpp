@@ -5,8 +5,8 @@
 #include "cachefix/launchers/launcher.hpp"
 
 #include <functional>
-#include <map>
 #include <optional>
+#include <ranges>
 #include <string>
 #include <vector>
 
@@ -18,10 +18,9 @@ struct ChainLink {
   std::string name;      ///< as it was called: "torchrun", "torch.distributed.run", "micromamba"
   std::size_t index = 0; ///< of its word in argv
   OptionsRead options;
-  std::vector<std::size_t> assignments; ///< env: indices of its NAME=value words
-  std::size_t options_begin = 0;        ///< index of the first word behind its name and verb
-  std::size_t tail_begin = 0;           ///< index of the first word behind options, assignments and operands
-  std::vector<std::size_t> contexts;    ///< mpirun: index of the first word of each of its contexts
+  std::size_t options_begin = 0;     ///< index of the first word behind its name and verb
+  std::size_t tail_begin = 0;        ///< index of the first word behind options, assignments and operands
+  std::vector<std::size_t> contexts; ///< mpirun: index of the first word of each of its contexts
 };
 
 /// A NAME=value that a word of the command line gives to the program.
@@ -29,7 +28,6 @@ struct Assignment {
   std::string name, value;
   std::size_t index = 0;       ///< of the word
   std::size_t value_begin = 0; ///< offset of the value within the word
-  const Launcher* by = nullptr;
 };
 
 enum class ProgramKind {
@@ -53,11 +51,20 @@ struct Program {
   bool cleared = false;             ///< starts from an empty environment
   bool python = false;
   std::vector<std::size_t> chain; ///< indices into Walk::chain
+
+  /// The word that gives it this variable; nullptr if there is none.
+  [[nodiscard]] const Assignment* assignment_of(std::string_view variable) const;
+  [[nodiscard]] bool takes_away(std::string_view variable) const; ///< from the environment of its launchers
 };
 
 struct Walk {
   /// All of its programs are one and the same (mpirun's `:` between hosts).
   [[nodiscard]] bool has_one_program() const;
+  /// The launchers of a program, outermost first.
+  [[nodiscard]] auto links(const Program& program) const {
+    return program.chain |
+           std::views::transform([this](std::size_t number) -> const ChainLink& { return chain[number]; });
+  }
 
   std::vector<ChainLink> chain;
   std::vector<Program> programs; ///< more than one only with mpirun's `:`

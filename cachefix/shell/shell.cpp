@@ -40,8 +40,7 @@ std::string kind_of(const Json& node) {
 
 /// `OPTS="--lr 1 --cache_dir /share/c"`, or an array of such words: what the option's value looks like.
 std::string cache_dir_in(std::string assignment) {
-  std::replace_if(
-      assignment.begin(), assignment.end(), [](char c) { return c == '"' || c == '\'' || c == '(' || c == ')'; }, ' ');
+  std::ranges::replace_if(assignment, [](char c) { return c == '"' || c == '\'' || c == '(' || c == ')'; }, ' ');
   return cache_dir_of_arguments(assignment).value_or("");
 }
 
@@ -346,7 +345,7 @@ class SyntaxReader {
     }
     if (all->front().end > at || (!m_certain && all->size() > 1))
       return std::nullopt;
-    return std::prev(std::find_if(all->begin(), all->end(), [at](const Assigned& one) { return one.end > at; }))->value;
+    return std::prev(std::ranges::find_if(*all, [at](const Assigned& one) { return one.end > at; }))->value;
   }
 
   const std::string& m_text;

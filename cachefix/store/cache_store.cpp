@@ -27,9 +27,8 @@ constexpr std::chrono::seconds k_use_deadline{3};
 
 /// Hexadecimal digits: what cache_key makes. Nothing else below the directory is ours to list or delete.
 bool is_key(const std::string& name) {
-  return name.size() == k_key_length && std::all_of(name.begin(), name.end(), [](unsigned char c) {
-           return std::isdigit(c) != 0 || (c >= 'a' && c <= 'f');
-         });
+  return name.size() == k_key_length &&
+         std::ranges::all_of(name, [](unsigned char c) { return std::isdigit(c) != 0 || (c >= 'a' && c <= 'f'); });
 }
 
 std::vector<std::string> names_in(const std::string& directory) {
@@ -41,7 +40,7 @@ std::vector<std::string> names_in(const std::string& directory) {
       break;
     names.emplace_back(entry->d_name);
   }
-  std::sort(names.begin(), names.end());
+  std::ranges::sort(names);
   return names;
 }
 
@@ -142,9 +141,9 @@ void note_uses(std::vector<CacheEntry>& entries) {
     const Keys used = sys::call(std::nullopt, k_use_deadline, // a process can hang
                                 [&directory = root]() -> Keys { return keys_in_use(directory); });
     for (CacheEntry* entry : below)
-      entry->in_use = !used ? "a process could not be checked"
-                      : std::binary_search(used->begin(), used->end(), base_name(entry->path)) ? "in use"
-                                                                                               : "";
+      entry->in_use = !used                                                       ? "a process could not be checked"
+                      : std::ranges::binary_search(*used, base_name(entry->path)) ? "in use"
+                                                                                  : "";
   }
 }
 
@@ -154,7 +153,7 @@ std::string age_of(const CacheEntry& entry, std::int64_t now) {
 }
 
 plan::Plan plan_prune(std::vector<CacheEntry> entries, const PruneRequest& request, std::int64_t now) {
-  std::sort(entries.begin(), entries.end(), [](const CacheEntry& a, const CacheEntry& b) { return a.used < b.used; });
+  std::ranges::sort(entries, [](const CacheEntry& a, const CacheEntry& b) { return a.used < b.used; });
   std::uint64_t left = 0;
   for (const CacheEntry& entry : entries)
     left += entry.bytes;

@@ -123,7 +123,7 @@ void check(sys::System& system, Candidate& candidate, const sys::Entry& above, c
   } else {
     // The ranks of a job start at once and must agree; whoever took that name too gets one that nobody can guess.
     const std::string second = first + "." + letters_of(identity.uid);
-    const bool free = std::find(above.names.begin(), above.names.end(), base_name(second)) == above.names.end();
+    const bool free = std::ranges::find(above.names, base_name(second)) == above.names.end();
     candidate.path = candidate.taken.empty() ? first
                      : free                  ? second
                                              : first + "." + random_letters(k_random_characters);
@@ -178,7 +178,7 @@ std::uint64_t room(Candidate& candidate, const sys::Entry& there, std::uint64_t 
 
 std::string directory_name_of(const std::string& user, unsigned uid) {
   const bool plain = !user.empty() && user.size() <= 32 && user.front() != '.' && user.front() != '-' &&
-                     std::all_of(user.begin(), user.end(), [](unsigned char c) {
+                     std::ranges::all_of(user, [](unsigned char c) {
                        return c < 128 && (std::isalnum(c) != 0 || c == '_' || c == '.' || c == '-');
                      });
   return plain ? user : "uid-" + std::to_string(uid);

@@ -90,8 +90,8 @@ std::vector<NodeReport> check_nodes(sys::System& system, const std::vector<std::
                                     std::chrono::milliseconds deadline) {
   const sys::Identity identity = system.identity();
   std::vector<std::string> others;
-  std::copy_if(hosts.begin(), hosts.end(), std::back_inserter(others),
-               [&](const std::string& host) { return !sys::is_this_host(identity, host); });
+  std::ranges::copy_if(hosts, std::back_inserter(others),
+                       [&](const std::string& host) { return !sys::is_this_host(identity, host); });
   std::vector<NodeReport> reports;
   for (std::size_t begin = 0; begin < others.size(); begin += k_most_at_once) {
     std::vector<std::future<NodeReport>> asked;

@@ -49,7 +49,7 @@ std::vector<std::string> files_of(const fs::path& directory) {
   }
   if (error || !info || !table || fs::exists(directory.string() + ".incomplete", error))
     return {};
-  std::sort(names.begin(), names.end());
+  std::ranges::sort(names);
   return names;
 }
 
@@ -225,7 +225,7 @@ Seeded seed_all(const std::string& shared, const std::string& local, std::uint64
   Seeded result;
   std::vector<fs::path> datasets;
   find_datasets(shared, 0, pulse, datasets);
-  std::sort(datasets.begin(), datasets.end());
+  std::ranges::sort(datasets);
   const fs::path scratch = fmt::format("{}/.sharefs-seed-{}", local, ::getpid());
   std::error_code error;
   for (const fs::path& from : datasets) {
