@@ -13,8 +13,8 @@ constexpr std::string_view k_older_model_variables[] = {"TRANSFORMERS_CACHE", "P
 
 /// Is it out of effect, because the same key or the same option comes later?
 bool is_superseded(const Occurrences& all, std::size_t number) {
-  return std::any_of(all.begin() + static_cast<std::ptrdiff_t>(number) + 1, all.end(), [&](const Occurrence* later) {
-    return later->flag == all[number]->flag || later->spot == Spot::word;
+  return std::ranges::any_of(all | std::views::drop(number + 1), [&](const Occurrence& later) {
+    return later.flag == all[number].flag || later.spot == Spot::word;
   });
 }
 
@@ -43,9 +43,9 @@ Decision change_of(const Occurrence& one, Action action, std::optional<std::stri
 /// The override of a value in a file, as words of the command line.
 Decision override_of(const Occurrence& one, const std::string& value) {
   const bool attached = one.override_start.ends_with('=');
-  Decision decision = change_of(one, Action::set, attached ? one.override_start + value : value);
-  decision.edits = {
-      {one.insert_at, false, 0, 0, "", attached ? Argv{one.override_start + value} : Argv{one.override_start, value}}};
+  const Argv words = attached ? Argv{one.override_start + value} : Argv{one.override_start, value};
+  Decision decision = change_of(one, Action::set, words.back());
+  decision.edits = {{one.insert_at, false, 0, 0, "", words}};
   return decision;
 }
 
@@ -59,25 +59,17 @@ Decision with_value(const Occurrence& one, const std::string& value) {
 /// already is, or nowhere is room for a changed copy.
 std::optional<Decision> changed(const Launch& launch, const Program& program, const Occurrences& all,
                                 std::size_t number, const std::optional<std::string>& value) {
-  const Occurrence& one = *all[number];
-  switch (one.spot) {
-  case Spot::word:
-    if (!value) {
-      Decision decision = change_of(one, Action::drop, std::nullopt);
-      decision.edits = {{one.name_index, true, 0, 0, ""}, {one.value_index, true, 0, 0, ""}};
-      return decision;
-    }
-    return with_value(one, *value);
-  case Spot::pair: // it may stand against a value in a file: it is emptied, not taken out
-    return with_value(one, value.value_or("null"));
-  case Spot::file:
-    if (!value && is_superseded(all, number))
-      return std::nullopt;
-    return override_of(one, value.value_or("null"));
-  case Spot::document:
+  const Occurrence& one = all[number];
+  if (one.spot == Spot::document)
     return changed_copy(launch, program, one, value);
-  }
-  return std::nullopt;
+  if (one.spot == Spot::file)
+    return !value && is_superseded(all, number) ? std::nullopt
+                                                : std::optional(override_of(one, value.value_or("null")));
+  if (value || one.spot == Spot::pair) // a pair may stand against a value in a file: it is emptied, not taken out
+    return with_value(one, value.value_or("null"));
+  Decision decision = change_of(one, Action::drop, std::nullopt);
+  decision.edits = {{one.name_index, true, 0, 0, ""}, {one.value_index, true, 0, 0, ""}};
+  return decision;
 }
 
 Decision no_copy(const Launch& launch, const Occurrence& one) {
@@ -90,13 +82,13 @@ Decision no_copy(const Launch& launch, const Occurrence& one) {
 /// Without the flag: the environment says where datasets and models are.
 Decisions drop(const Launch& launch, const Program& program, const Occurrences& all, const std::string& path,
                const std::string& local) {
-  const Occurrence& last = *all.back();
+  const Occurrence& last = all.back();
   Decisions out;
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (auto decision = changed(launch, program, all, i, std::nullopt))
       out.push_back(*std::move(decision));
-    else if (all[i]->spot == Spot::document)
-      return {no_copy(launch, *all[i])};
+    else if (all[i].spot == Spot::document)
+      return {no_copy(launch, all[i])};
   }
   const auto set = [&](std::string_view name, const std::string& value, CacheClass cache_class, std::string reason) {
     auto decision = set_variable(launch, program, std::string(name), value, true);
@@ -127,16 +119,16 @@ void link_models(const Launch& launch, Decision& decision, const std::string& lo
 
 /// What is not known well enough to be changed.
 std::optional<Decision> not_literal(const Launch& launch, const Program& program, const Occurrences& all) {
-  if (std::ranges::any_of(all, [](const Occurrence* one) { return is_unknown(one->value); }))
-    return warning(Severity::warning, "SF403", all.back()->flag,
+  if (std::ranges::any_of(all, [](const Occurrence& one) { return is_unknown(one.value); }))
+    return warning(Severity::warning, "SF403", all.back().flag,
                    "its value is not literal in the shell text, so it was left",
                    "write the path out, or assign the variable literally in the same text");
-  const bool relative = std::ranges::any_of(all, [](const Occurrence* one) {
-    return !one->value.starts_with('/') && !one->value.starts_with('~') && !one->value.empty() &&
-           one->value.find("://") == std::string::npos;
+  const bool relative = std::ranges::any_of(all, [](const Occurrence& one) {
+    return !one.value.starts_with('/') && !one.value.starts_with('~') && !one.value.empty() &&
+           one.value.find("://") == std::string::npos;
   });
   if (relative && is_unknown(program.directory) && launch.stakes.any_shared())
-    return warning(Severity::warning, "SF403", all.back()->flag,
+    return warning(Severity::warning, "SF403", all.back().flag,
                    "its value is relative to a directory that is not known here, so it was left",
                    "write the path out from the root");
   return std::nullopt;
@@ -160,13 +152,13 @@ Decision contradiction(const Launch& launch, const Occurrence& built_once, const
 
 } // namespace
 
-Decisions decide_flag(const Launch& launch, const Program& program, const Occurrences& all,
+Decisions decide_flag(const Launch& launch, const Program& program, Occurrences all,
                       const std::optional<Occurrence>& built_once) {
   if (auto unclear = not_literal(launch, program, all))
     return {*std::move(unclear)};
   std::vector<std::optional<std::string>> paths;
-  for (const Occurrence* one : all)
-    paths.push_back(launch.absolute(program, one->value));
+  for (const Occurrence& one : all)
+    paths.push_back(launch.absolute(program, one.value));
   const auto shared = [&](std::size_t i) { return paths[i] && launch.stakes.is_shared(*paths[i]); };
   const std::size_t last = all.size() - 1;
   Decisions out;
@@ -179,47 +171,42 @@ Decisions decide_flag(const Launch& launch, const Program& program, const Occurr
     if (verdict.way != Way::leave && launch.local_for(*paths[last]).empty())
       return {no_local_directory(launch, Severity::error)};
     if (verdict.way != Way::leave && built_once) {
-      out.push_back(contradiction(launch, *built_once, *all[last]));
+      out.push_back(contradiction(launch, *built_once, all[last]));
       if (!out.back().is_change())
         verdict = {Way::leave, "data_shared_file_system is true"};
     }
     if (verdict.way != Way::leave)
       append(out, report_cache(launch, *paths[last], launch.local_for(*paths[last])));
-  } else if (all[last]->rule.transform == Transform::unless_prepared || all[last]->rule.transform == Transform::drop) {
-    verdict = {Way::leave, all[last]->rule.reason};
+  } else if (all[last].rule.transform == Transform::unless_prepared || all[last].rule.transform == Transform::drop) {
+    verdict = {Way::leave, all[last].rule.reason};
   }
-  std::vector<Occurrence> known; // with what the verdict found out about them
-  for (const Occurrence* one : all) {
-    known.push_back(*one);
+  for (Occurrence& one : all) { // with what the verdict found out about them
     if (!verdict.why.empty())
-      known.back().rule.reason = verdict.why;
+      one.rule.reason = verdict.why;
     if (shared(last))
-      known.back().rule.reason = with_locks(launch, known.back().rule.reason, *paths[last]);
+      one.rule.reason = with_locks(launch, one.rule.reason, *paths[last]);
   }
-  Occurrences judged;
-  for (const Occurrence& one : known)
-    judged.push_back(&one);
   if (verdict.way == Way::drop) {
     const std::string& path = *paths[last];
-    append(out, drop(launch, program, judged, normalize_path(launch.stakes.place(path).path), launch.local_for(path)));
+    append(out, drop(launch, program, all, normalize_path(launch.stakes.place(path).path), launch.local_for(path)));
     return out;
   }
   for (std::size_t i = 0; i < all.size(); ++i) {
     const auto stays = [&](std::string why) {
-      out.push_back(keep(all[i]->flag, all[i]->value_index, all[i]->value, all[i]->rule.cache_class, std::move(why)));
+      out.push_back(keep(all[i].flag, all[i].value_index, all[i].value, all[i].rule.cache_class, std::move(why)));
     };
     if (!paths[i])
-      stays(all[i]->value.empty() ? "the value is empty" : "a URL is not a path");
+      stays(all[i].value.empty() ? "the value is empty" : "a URL is not a path");
     else if (!shared(i))
       stays("lies on this host's own disk");
     else if (verdict.way == Way::leave)
       stays(verdict.why);
-    else if (all[i]->spot == Spot::file && is_superseded(all, i))
+    else if (all[i].spot == Spot::file && is_superseded(all, i))
       stays("what comes later on the command line counts");
     else if (const std::string local = launch.local_for(*paths[i]); !local.empty()) {
-      auto decision = changed(launch, program, judged, i, local);
+      auto decision = changed(launch, program, all, i, local);
       if (!decision) {
-        out.push_back(no_copy(launch, *all[i]));
+        out.push_back(no_copy(launch, all[i]));
         continue;
       }
       rest_on(*decision, local, *paths[i]);

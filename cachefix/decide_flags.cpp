@@ -24,17 +24,17 @@ void keep_unruled(const Launch& launch, const Program& program, const Occurrence
 }
 
 /// In the order in which the program reads them: the last counts.
-void sort_as_read(std::vector<Occurrence>& found) {
+void sort_as_read(Occurrences& found) {
   const auto order = [](const Occurrence& one) {
     return one.spot == Spot::file && one.override_start.starts_with("--") ? one.insert_at : one.name_index;
   };
-  std::ranges::stable_sort(found, [&](const Occurrence& a, const Occurrence& b) { return order(a) < order(b); });
+  std::ranges::stable_sort(found, {}, order);
 }
 
 } // namespace
 
-std::vector<Occurrence> read_flags(const Argv& argv, std::size_t begin, std::size_t end) {
-  std::vector<Occurrence> found;
+Occurrences read_flags(const Argv& argv, std::size_t begin, std::size_t end) {
+  Occurrences found;
   for (std::size_t i = begin; i < end; ++i) {
     const std::string& word = argv[i];
     if (word.size() < 2 || word[0] != '-')
@@ -59,8 +59,8 @@ std::vector<Occurrence> read_flags(const Argv& argv, std::size_t begin, std::siz
 
 Decisions decide_flags(const Launch& launch, const Program& program, const Framework* framework) {
   Decisions out;
-  std::vector<Occurrence> found = find_in_files(launch, program, framework, out);
-  std::vector<Occurrence> unruled;
+  Occurrences found = find_in_files(launch, program, framework, out);
+  Occurrences unruled;
   for (Occurrence& one : read_flags(launch.argv, program.begin, program.end)) {
     if (one.flag.size() < 3 || !one.flag.starts_with("--"))
       continue;
@@ -90,10 +90,10 @@ Decisions decide_flags(const Launch& launch, const Program& program, const Frame
     if (!done.insert(first.rule.flag).second)
       continue;
     Occurrences all;
-    for (const Occurrence& one : found)
-      if (one.rule.flag == first.rule.flag && one.rule.transform != Transform::leave)
-        all.push_back(&one);
-    append(out, decide_flag(launch, program, all,
+    std::ranges::copy_if(found, std::back_inserter(all), [&](const Occurrence& one) {
+      return one.rule.flag == first.rule.flag && one.rule.transform != Transform::leave;
+    });
+    append(out, decide_flag(launch, program, std::move(all),
                             is_spelling_of(first.rule.flag, "--cache_dir") ? built_once : std::nullopt));
   }
   for (const Occurrence& one : unruled)

@@ -11,10 +11,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json words(const Argv& argv) {
+template <class All, class Write> Json list_of(const All& all, const Write& write) {
   Json out = Json::array();
-  for (const std::string& word : argv)
-    out.push_back(to_utf8(word));
+  for (const auto& one : all)
+    out.push_back(write(one));
   return out;
 }
 
@@ -35,46 +35,29 @@ Json script_json(const ScriptFound& script) {
 
 Json document(const Argv& argv, const Sanitized& decision) {
   Json out = Json::object();
-  out["argv"] = words(argv);
-  out["final_argv"] = words(decision.argv);
-  if (!std::ranges::all_of(decision.argv, [](const std::string& word) { return is_utf8(word); })) {
-    Json encoded = Json::array();
-    for (const std::string& word : decision.argv)
-      encoded.push_back(base64(word));
-    out["final_argv_base64"] = std::move(encoded);
-  }
-  Json chain = Json::array();
-  for (const auto& [launcher, index] : decision.chain)
-    chain.push_back(Json{{"launcher", launcher}, {"index", index}});
-  out["chain"] = std::move(chain);
+  out["argv"] = list_of(argv, to_utf8);
+  out["final_argv"] = list_of(decision.argv, to_utf8);
+  if (!std::ranges::all_of(decision.argv, is_utf8))
+    out["final_argv_base64"] = list_of(decision.argv, base64);
+  out["chain"] =
+      list_of(decision.chain, [](const auto& link) { return Json{{"launcher", link.first}, {"index", link.second}}; });
   out["script"] = decision.scripts.empty() ? Json(nullptr) : script_json(decision.scripts.front());
-  if (decision.scripts.size() > 1) {
-    Json scripts = Json::array();
-    for (const ScriptFound& script : decision.scripts)
-      scripts.push_back(script_json(script));
-    out["scripts"] = std::move(scripts);
-  }
-  Json changes = Json::array();
-  for (const Decision& change : decision.changes())
-    changes.push_back(Json{{"kind", to_string(change.kind)},
-                           {"flag", to_utf8(change.flag)},
-                           {"index", index_or_null(change.index)},
-                           {"from", text_or_null(change.from)},
-                           {"to", text_or_null(change.to)},
-                           {"class", to_string(change.cache_class)},
-                           {"action", to_string(change.action)},
-                           {"rule", change.rule},
-                           {"implied", change.implied},
-                           {"reason", to_utf8(change.reason)}});
-  out["changes"] = std::move(changes);
-  Json kept = Json::array();
-  for (const Decision& one : decision.kept())
-    kept.push_back(Json{{"flag", to_utf8(one.flag)},
-                        {"index", index_or_null(one.index)},
-                        {"value", to_utf8(one.from.value_or(""))},
-                        {"class", to_string(one.cache_class)},
-                        {"reason", to_utf8(one.reason)}});
-  out["kept"] = std::move(kept);
+  if (decision.scripts.size() > 1)
+    out["scripts"] = list_of(decision.scripts, script_json);
+  out["changes"] = list_of(decision.changes(), [](const Decision& change) {
+    return Json{
+        {"kind", to_string(change.kind)},     {"flag", to_utf8(change.flag)},  {"index", index_or_null(change.index)},
+        {"from", text_or_null(change.from)},  {"to", text_or_null(change.to)}, {"class", to_string(change.cache_class)},
+        {"action", to_string(change.action)}, {"rule", change.rule},           {"implied", change.implied},
+        {"reason", to_utf8(change.reason)}};
+  });
+  out["kept"] = list_of(decision.kept(), [](const Decision& one) {
+    return Json{{"flag", to_utf8(one.flag)},
+                {"index", index_or_null(one.index)},
+                {"value", to_utf8(one.from.value_or(""))},
+                {"class", to_string(one.cache_class)},
+                {"reason", to_utf8(one.reason)}};
+  });
   Json set = Json::object();
   for (const auto& [name, value] : decision.set)
     set[to_utf8(name)] = to_utf8(value);

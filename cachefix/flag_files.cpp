@@ -45,109 +45,37 @@ std::string derived_from(const std::string& text, std::string_view key) {
   return {};
 }
 
-/// Files of arguments: `<script>.args`, which HfArgumentParser reads silently in front of the command line, and
-/// `@file`, which argparse puts in the place of the word.
-void find_in_argument_files(const Launch& launch, const Program& program, const Framework* framework,
-                            std::vector<Occurrence>& found) {
-  const auto rule = rule_for_flag(program, framework, "--cache_dir", launch.rules.user);
-  if (!rule)
-    return;
-  const auto look = [&](const std::string& path, std::size_t word, std::size_t insert_at) {
-    const std::string* text = text_of(launch, path);
-    if (text == nullptr)
-      return;
-    if (const auto value = cache_dir_of_arguments(*text))
-      found.push_back(in_file("--cache_dir", word, *value, *rule, insert_at, "--cache_dir"));
-  };
-  if (const auto script = launch.script_path(program); script && script->ends_with(".py"))
-    if (text_of(launch, script->substr(0, script->size() - 3) + ".args") != nullptr &&
-        launch.source(program).hf_arguments)
-      look(script->substr(0, script->size() - 3) + ".args", program.index, program.begin);
-  for (std::size_t i = program.begin; i < program.end; ++i)
-    if (const std::string& word = launch.argv[i]; word.size() > 1 && word[0] == '@')
-      if (const auto file = launch.absolute(program, word.substr(1)))
-        look(*file, i, i + 1);
-}
-
-/// HfArgumentParser's lone JSON or YAML file: whatever is appended to it would switch the mode.
-void find_in_lone_document(const Launch& launch, const Program& program, const Framework* framework,
-                           std::vector<Occurrence>& found, Decisions& out) {
-  if (program.end != program.begin + 1 || !program.python)
-    return;
-  const std::size_t index = program.begin;
-  const std::string& word = launch.argv[index];
-  const auto path = launch.absolute(program, word);
-  const auto rule = rule_for_flag(program, framework, "--cache_dir", launch.rules.user);
-  if (word.empty() || word[0] == '-' || (!is_yaml_name(word) && !is_json_name(word)) || !path || !rule)
-    return;
-  const std::string* text = text_of(launch, *path);
-  if (text == nullptr && launch.setting.in_text)
-    out.push_back(warning(Severity::warning, "SF412", word, "it is not there yet, so nobody knows what it says",
-                          "a `cache_dir` in it should not lie on shared storage: write the path of a local directory"));
-  if (text == nullptr)
-    return;
-  const auto value = is_json_name(word) ? json_scalar(*text, k_key) : yaml_scalar(*text, k_key);
-  if (!value)
-    return;
-  if (launch.source(program).hf_arguments) {
-    Occurrence one = in_file(std::string(k_key), index, *value, *rule, index, "");
-    one.spot = Spot::document;
-    one.file = *path;
-    one.derived = derived_from(*text, k_key);
-    found.push_back(std::move(one));
-    return;
-  }
-  if (const auto cache = launch.absolute(program, *value); cache && launch.stakes.is_shared(*cache))
-    out.push_back(warning(Severity::warning, "SF412", word, "its cache_dir lies on shared storage and was left",
-                          "give `--cache_dir` on the command line, or change the file"));
+/// The rule for the option of this name, as `a.b.cache_dir` too.
+std::optional<AppliedRule> rule_for_key(const Launch& launch, const Program& program, const Framework* framework,
+                                        const std::string& key) {
+  auto rule = rule_for_flag(program, framework, "--" + key, launch.rules.user);
+  if (!rule && key.substr(key.rfind('.') + 1) == k_key)
+    rule = rule_for_flag(program, framework, "--cache_dir", launch.rules.user);
+  return rule;
 }
 
 /// The YAML or JSON file among the first two arguments (a verb may come first), for programs that take one and
 /// overrides behind it.
-std::optional<std::size_t> document_among(const Launch& launch, const Program& program) {
-  constexpr std::size_t first_words = 2;
-  for (std::size_t i = program.begin; i < std::min(program.end, program.begin + first_words); ++i)
-    if (const std::string& word = launch.argv[i]; is_yaml_name(word) || is_json_name(word))
-      return i;
-  return std::nullopt;
-}
-
-/// What document_among finds, read.
 struct NamedDocument {
   std::size_t index;
   std::string path;
   const std::string& text;
-  [[nodiscard]] std::optional<std::string> value_of(std::string_view key) const {
-    return is_json_name(path) ? json_scalar(text, key) : yaml_scalar(text, key);
-  }
 };
 
 /// nullopt: there is none, or it cannot be read.
 std::optional<NamedDocument> named_document(const Launch& launch, const Program& program) {
-  const auto index = document_among(launch, program);
-  const auto path = index ? launch.absolute(program, launch.argv[*index]) : std::nullopt;
-  const std::string* text = path ? text_of(launch, *path) : nullptr;
-  return text == nullptr ? std::nullopt : std::optional<NamedDocument>({*index, *path, *text});
+  constexpr std::size_t first_words = 2;
+  for (std::size_t i = program.begin; i < std::min(program.end, program.begin + first_words); ++i)
+    if (const std::string& word = launch.argv[i]; is_yaml_name(word) || is_json_name(word)) {
+      const auto path = launch.absolute(program, word);
+      const std::string* text = path ? text_of(launch, *path) : nullptr;
+      return text == nullptr ? std::nullopt : std::optional<NamedDocument>({i, *path, *text});
+    }
+  return std::nullopt;
 }
 
 /// As OmegaConf and transformers' string_to_bool (hf_argparser.py) read it.
-bool is_true(std::string text) {
-  std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
-  return text == "true" || text == "yes" || text == "on" || text == "1" || text == "t" || text == "y";
-}
-
-/// LLaMA-Factory: `[train] FILE key=value...`, later ones count (OmegaConf.from_cli).
-void find_in_llamafactory_document(const Launch& launch, const Program& program, const Framework* framework,
-                                   std::vector<Occurrence>& found) {
-  const auto document = named_document(launch, program);
-  if (!document)
-    return;
-  const auto value = document->value_of(k_key);
-  const auto rule = rule_for_flag(program, framework, "--cache_dir", launch.rules.user);
-  if (!value || !rule)
-    return;
-  found.push_back(in_file(std::string(k_key), document->index, *value, *rule, program.tail, "cache_dir="));
-}
+constexpr std::string_view k_true = "true yes on 1 t y";
 
 /// Puts down where in the command line the last word on data_shared_file_system stands.
 void find_switch_in_words(const Launch& launch, const Program& program, std::optional<Occurrence>& found) {
@@ -160,71 +88,140 @@ void find_switch_in_words(const Launch& launch, const Program& program, std::opt
     Occurrence one;
     one.spot = is_flag ? Spot::word : Spot::pair;
     one.flag = word.substr(0, equals);
-    one.name_index = one.value_index = i;
-    one.value_begin = equals == std::string::npos ? word.size() : equals + 1;
-    one.value = word.substr(one.value_begin);
-    if (is_flag && equals == std::string::npos && i + 1 < program.end && !launch.argv[i + 1].starts_with("-")) {
-      one.value_index = i + 1;
-      one.value_begin = 0;
-      one.value = launch.argv[i + 1];
-    }
+    one.name_index = i;
+    const bool apart =
+        equals == std::string::npos && is_flag && i + 1 < program.end && !launch.argv[i + 1].starts_with("-");
+    one.value_index = apart ? i + 1 : i;
+    one.value_begin = apart ? 0 : equals == std::string::npos ? word.size() : equals + 1;
+    one.value = launch.argv[one.value_index].substr(one.value_begin);
     found = std::move(one);
   }
 }
 
-/// axolotl: `axolotl train FILE --key value`, `python -m axolotl.cli.train FILE --key=value`.
-void find_in_axolotl_document(const Launch& launch, const Program& program, const Framework* framework,
-                              std::vector<Occurrence>& found) {
-  const auto document = named_document(launch, program);
-  if (!document)
-    return;
-  const auto value = document->value_of("dataset_prepared_path");
-  const auto rule = rule_for_flag(program, framework, "--dataset_prepared_path", launch.rules.user);
-  if (value && rule)
-    found.push_back(in_file("dataset_prepared_path", document->index, *value, *rule, document->index + 1,
-                            "--dataset-prepared-path="));
-}
+/// The caches that files name which one program reads.
+class FileFinder {
+ public:
+  FileFinder(const Launch& launch, const Program& program, const Framework* framework, Decisions& out)
+      : m_launch(launch), m_program(program), m_framework(framework), m_out(out) {}
 
-/// Hydra: the file that --config-name and --config-path (relative to the script) name, overridden by `a.b.key=value`.
-void find_in_hydra_document(const Launch& launch, const Program& program, const Framework* framework,
-                            std::vector<Occurrence>& found, Decisions& out) {
-  std::string name, directory;
-  for (const Occurrence& one : read_flags(launch.argv, program.begin, program.end))
-    if (one.flag == "--config-name" || one.flag == "-cn")
-      name = one.value;
-    else if (one.flag == "--config-path" || one.flag == "-cp")
-      directory = one.value;
-  const auto script = launch.script_path(program);
-  if (name.empty() || !script)
-    return;
-  const std::string above = parent_path(*script);
-  const std::string file = join_path(directory.starts_with('/') ? directory : join_path(above, directory),
-                                     is_yaml_name(name) ? name : name + ".yaml");
-  const std::string* text = text_of(launch, file);
-  if (text == nullptr)
-    return;
-  for (const NestedScalar& scalar : nested_yaml_scalars(*text)) {
-    const std::string last = scalar.key.substr(scalar.key.rfind('.') + 1);
-    auto rule = rule_for_flag(program, framework, "--" + scalar.key, launch.rules.user);
-    if (!rule && last == k_key)
-      rule = rule_for_flag(program, framework, "--cache_dir", launch.rules.user);
-    if (!rule || rule->transform == Transform::leave)
-      continue;
-    if (scalar.value.find("${") != std::string::npos) {
-      out.push_back(warning(Severity::warning, "SF412", base_name(file),
-                            "`" + scalar.key + "` is made of other values, so it was left",
-                            "give `" + scalar.key + "=DIRECTORY` on the command line"));
-      continue;
+  Occurrences find() {
+    const std::string_view name = m_framework == nullptr ? std::string_view() : m_framework->name;
+    if (name == "llamafactory") { // `[train] FILE key=value...`, later ones count (OmegaConf.from_cli)
+      in_named_document(k_key, "cache_dir=");
+    } else if (name == "axolotl") { // `axolotl train FILE --key value`, `python -m axolotl.cli.train FILE --key=value`
+      in_named_document("dataset_prepared_path", "--dataset-prepared-path=");
+    } else {
+      in_lone_document();
+      in_hydra_document();
     }
-    found.push_back(in_file(scalar.key, program.index, scalar.value, *rule, program.tail, scalar.key + "="));
-    found.back().derived = derived_from(*text, scalar.key);
+    in_argument_files();
+    return std::move(m_found);
   }
-}
+
+ private:
+  [[nodiscard]] std::optional<AppliedRule> rule_for(const std::string& key) const {
+    return rule_for_key(m_launch, m_program, m_framework, key);
+  }
+
+  /// A file whose value a word behind it overrides.
+  void in_named_document(std::string_view key, const std::string& override_start) {
+    const auto document = named_document(m_launch, m_program);
+    const auto value = document ? scalar_in(document->path, document->text, key) : std::nullopt;
+    const auto rule = rule_for(std::string(key));
+    if (value && rule)
+      m_found.push_back(in_file(std::string(key), document->index, *value, *rule,
+                                override_start.starts_with("--") ? document->index + 1 : m_program.tail,
+                                override_start));
+  }
+
+  /// Files of arguments: `<script>.args`, which HfArgumentParser reads silently in front of the command line, and
+  /// `@file`, which argparse puts in the place of the word.
+  void in_argument_files() {
+    if (const auto script = m_launch.script_path(m_program); script && script->ends_with(".py"))
+      if (const std::string path = script->substr(0, script->size() - 3) + ".args";
+          text_of(m_launch, path) != nullptr && m_launch.source(m_program).hf_arguments)
+        in_arguments(path, m_program.index, m_program.begin);
+    for (std::size_t i = m_program.begin; i < m_program.end; ++i)
+      if (const std::string& word = m_launch.argv[i]; word.size() > 1 && word[0] == '@')
+        if (const auto file = m_launch.absolute(m_program, word.substr(1)))
+          in_arguments(*file, i, i + 1);
+  }
+  void in_arguments(const std::string& path, std::size_t word, std::size_t insert_at) {
+    const auto rule = rule_for(std::string(k_key));
+    const std::string* text = rule ? text_of(m_launch, path) : nullptr;
+    if (const auto value = text == nullptr ? std::nullopt : cache_dir_of_arguments(*text))
+      m_found.push_back(in_file("--cache_dir", word, *value, *rule, insert_at, "--cache_dir"));
+  }
+
+  /// HfArgumentParser's lone JSON or YAML file: whatever is appended to it would switch the mode.
+  void in_lone_document() {
+    if (m_program.end != m_program.begin + 1 || !m_program.python)
+      return;
+    const std::size_t index = m_program.begin;
+    const std::string& word = m_launch.argv[index];
+    const auto path = m_launch.absolute(m_program, word);
+    const auto rule = rule_for(std::string(k_key));
+    if (word.empty() || word[0] == '-' || (!is_yaml_name(word) && !is_json_name(word)) || !path || !rule)
+      return;
+    const std::string* text = text_of(m_launch, *path);
+    if (text == nullptr && m_launch.setting.in_text)
+      m_out.push_back(
+          warning(Severity::warning, "SF412", word, "it is not there yet, so nobody knows what it says",
+                  "a `cache_dir` in it should not lie on shared storage: write the path of a local directory"));
+    const auto value = text == nullptr ? std::nullopt : scalar_in(word, *text, k_key);
+    if (!value)
+      return;
+    if (m_launch.source(m_program).hf_arguments) {
+      Occurrence& one = m_found.emplace_back(in_file(std::string(k_key), index, *value, *rule, index, ""));
+      one.spot = Spot::document;
+      one.file = *path;
+      one.derived = derived_from(*text, k_key);
+    } else if (const auto cache = m_launch.absolute(m_program, *value); cache && m_launch.stakes.is_shared(*cache)) {
+      m_out.push_back(warning(Severity::warning, "SF412", word, "its cache_dir lies on shared storage and was left",
+                              "give `--cache_dir` on the command line, or change the file"));
+    }
+  }
+
+  /// Hydra: the file that --config-name and --config-path (relative to the script) name, overridden by `a.b.key=value`.
+  void in_hydra_document() {
+    std::string name, directory;
+    for (const Occurrence& one : read_flags(m_launch.argv, m_program.begin, m_program.end))
+      if (one.flag == "--config-name" || one.flag == "-cn")
+        name = one.value;
+      else if (one.flag == "--config-path" || one.flag == "-cp")
+        directory = one.value;
+    const auto script = m_launch.script_path(m_program);
+    if (name.empty() || !script)
+      return;
+    const std::string file =
+        join_path(join_path(parent_path(*script), directory), is_yaml_name(name) ? name : name + ".yaml");
+    const std::string* text = text_of(m_launch, file);
+    for (const NestedScalar& scalar : nested_yaml_scalars(text == nullptr ? "" : *text)) {
+      const auto rule = rule_for(scalar.key);
+      if (!rule || rule->transform == Transform::leave)
+        continue;
+      if (scalar.value.find("${") != std::string::npos) {
+        m_out.push_back(warning(Severity::warning, "SF412", base_name(file),
+                                "`" + scalar.key + "` is made of other values, so it was left",
+                                "give `" + scalar.key + "=DIRECTORY` on the command line"));
+        continue;
+      }
+      m_found.push_back(in_file(scalar.key, m_program.index, scalar.value, *rule, m_program.tail, scalar.key + "="));
+      m_found.back().derived = derived_from(*text, scalar.key);
+    }
+  }
+
+  const Launch& m_launch;
+  const Program& m_program;
+  const Framework* m_framework;
+  Decisions& m_out;
+  Occurrences m_found;
+};
 
 } // namespace
 
-std::vector<Occurrence> find_overrides(const Launch& launch, const Program& program, const Framework* framework) {
-  std::vector<Occurrence> found;
+Occurrences find_overrides(const Launch& launch, const Program& program, const Framework* framework) {
+  Occurrences found;
   if (!program.python && program.kind != ProgramKind::program)
     return found;
   for (std::size_t i = program.begin; i < program.end; ++i) {
@@ -238,10 +235,7 @@ std::vector<Occurrence> find_overrides(const Launch& launch, const Program& prog
           return std::isalnum(c) != 0 || c == '_' || c == '.' || c == '/' || c == '@';
         }))
       continue;
-    const std::string last = key.substr(key.rfind('.') == std::string::npos ? 0 : key.rfind('.') + 1);
-    auto rule = rule_for_flag(program, framework, "--" + key, launch.rules.user);
-    if (!rule && last == k_key)
-      rule = rule_for_flag(program, framework, "--cache_dir", launch.rules.user);
+    auto rule = rule_for_key(launch, program, framework, key);
     if (!rule)
       continue;
     Occurrence one;
@@ -256,21 +250,10 @@ std::vector<Occurrence> find_overrides(const Launch& launch, const Program& prog
   return found;
 }
 
-std::vector<Occurrence> find_in_files(const Launch& launch, const Program& program, const Framework* framework,
-                                      Decisions& out) {
-  std::vector<Occurrence> found;
+Occurrences find_in_files(const Launch& launch, const Program& program, const Framework* framework, Decisions& out) {
   if (!launch.stakes.any_shared() || program.kind == ProgramKind::shell || program.kind == ProgramKind::text)
-    return found;
-  if (framework != nullptr && framework->name == "llamafactory") {
-    find_in_llamafactory_document(launch, program, framework, found);
-  } else if (framework != nullptr && framework->name == "axolotl") {
-    find_in_axolotl_document(launch, program, framework, found);
-  } else {
-    find_in_lone_document(launch, program, framework, found, out);
-    find_in_hydra_document(launch, program, framework, found, out);
-  }
-  find_in_argument_files(launch, program, framework, found);
-  return found;
+    return {};
+  return FileFinder(launch, program, framework, out).find();
 }
 
 std::optional<Occurrence> find_shared_file_system(const Launch& launch, const Program& program,
@@ -279,19 +262,18 @@ std::optional<Occurrence> find_shared_file_system(const Launch& launch, const Pr
     return std::nullopt;
   std::optional<Occurrence> found;
   if (const auto document = named_document(launch, program))
-    if (const auto value = document->value_of(k_switch))
+    if (const auto value = scalar_in(document->path, document->text, k_switch))
       found = in_file(std::string(k_switch), document->index, *value, {}, program.tail, std::string(k_switch) + "=");
   find_switch_in_words(launch, program, found);
   const bool bare = found && found->spot == Spot::word && found->value.empty(); // a flag without a value is true
-  return found && (bare || is_true(found->value)) ? found : std::nullopt;
+  return found && (bare || is_on(found->value, k_true)) ? found : std::nullopt;
 }
 
 std::optional<Decision> changed_copy(const Launch& launch, const Program& program, const Occurrence& one,
                                      const std::optional<std::string>& value) {
   const std::string word = launch.argv[one.value_index];
   const std::string text = launch.stakes.text(one.file).value_or("");
-  const std::string content =
-      is_json_name(word) ? with_json_scalar(text, one.flag, value) : with_yaml_scalar(text, one.flag, value);
+  const std::string content = with_scalar(word, text, one.flag, value);
   const bool elsewhere = runs_elsewhere(launch, program);
   std::string directory = elsewhere ? "" : launch.stakes.local().directory;
   for (const std::string& candidate :

@@ -27,17 +27,16 @@ struct Occurrence {
   std::string file;           ///< document: the path of the original
   std::string derived;        ///< another setting that is made of this one: `local_run_dir: ${cache_dir}/run`
 };
-using Occurrences = std::vector<const Occurrence*>;
+using Occurrences = std::vector<Occurrence>;
 
 /// All options among argv[begin, end) that have a value, `--key value` and `--key=value`, in their order; without a
 /// rule yet.
-std::vector<Occurrence> read_flags(const Argv& argv, std::size_t begin, std::size_t end);
+Occurrences read_flags(const Argv& argv, std::size_t begin, std::size_t end);
 /// `key=value` and `a.b.key=value` among the arguments, as occurrences of the flag `--key`.
-std::vector<Occurrence> find_overrides(const Launch& launch, const Program& program, const Framework* framework);
+Occurrences find_overrides(const Launch& launch, const Program& program, const Framework* framework);
 /// The caches that files name which this program reads: LLaMA-Factory YAML with key=value, HfArgumentParser JSON and
 /// YAML, `<script>.args`, `@file`, axolotl's YAML, Hydra's files. What cannot be changed safely is said in `out`.
-std::vector<Occurrence> find_in_files(const Launch& launch, const Program& program, const Framework* framework,
-                                      Decisions& out);
+Occurrences find_in_files(const Launch& launch, const Program& program, const Framework* framework, Decisions& out);
 /// Where LLaMA-Factory's `data_shared_file_system` is set to true: then one node builds the datasets for all, and the
 /// others would wait for what never comes on their own disks.
 std::optional<Occurrence> find_shared_file_system(const Launch& launch, const Program& program,
@@ -50,7 +49,7 @@ std::optional<Decision> changed_copy(const Launch& launch, const Program& progra
 Verdict judge_flag(const Launch& launch, const Program& program, const Occurrences& all, const std::string& path);
 /// One flag with all its occurrences; the last is the one that counts for argparse. `built_once`: the setting by which
 /// one node builds the datasets for all.
-Decisions decide_flag(const Launch& launch, const Program& program, const Occurrences& all,
+Decisions decide_flag(const Launch& launch, const Program& program, Occurrences all,
                       const std::optional<Occurrence>& built_once);
 
 } // namespace sharefs::cachefix

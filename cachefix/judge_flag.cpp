@@ -16,13 +16,13 @@ Verdict leave(std::string why, std::optional<Decision> says = std::nullopt) {
 /// A file of arguments can be overridden, but its flag cannot be taken out.
 bool can_be_dropped(const Occurrences& all) {
   return std::ranges::none_of(
-      all, [](const Occurrence* one) { return one->spot == Spot::file && !one->override_start.ends_with('='); });
+      all, [](const Occurrence& one) { return one.spot == Spot::file && !one.override_start.ends_with('='); });
 }
 
 class FlagJudge {
  public:
   FlagJudge(const Launch& launch, const Program& program, const Occurrences& all, const std::string& path)
-      : m_launch(launch), m_program(program), m_all(all), m_last(*all.back()), m_path(path) {}
+      : m_launch(launch), m_program(program), m_all(all), m_last(all.back()), m_path(path) {}
 
   Verdict judge() {
     if (auto stays = at_stake())

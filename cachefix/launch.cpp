@@ -2,7 +2,6 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
-#include "cachefix/shell/shell.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -20,11 +19,7 @@ constexpr std::string_view k_tools =
     "readonly alias shopt getopts pip pip3 pip3* pipx twine type hash times yes clear lfs ip ifconfig ping";
 
 /// As datasets/config.py and huggingface_hub/constants.py read a switch.
-bool is_on(const std::optional<std::string>& value) {
-  std::string text = value.value_or("");
-  std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::toupper(c); });
-  return text == "1" || text == "ON" || text == "YES" || text == "TRUE";
-}
+constexpr std::string_view k_on = "1 on yes true";
 
 bool is_python_start(const std::string& start) {
   return start.starts_with("#!") && start.substr(0, start.find('\n')).find("python") != std::string::npos;
@@ -55,8 +50,9 @@ std::string shown(std::string text) {
   return text;
 }
 
-bool is_unknown(std::string_view text) {
-  return text.find(k_unknown_part) != std::string_view::npos;
+bool is_on(std::string value, std::string_view words) {
+  std::ranges::transform(value, value.begin(), [](unsigned char c) { return std::tolower(c); });
+  return is_listed(value, words);
 }
 
 bool is_plain_tool(std::string_view program) {
@@ -134,11 +130,12 @@ std::string Launch::local_for(const std::string& shared_path) const {
 }
 
 bool Launch::is_offline(const Program& program, std::string_view cache) const {
-  if (cache == "HF_MODULES_CACHE" && is_on(variable(program, "HF_EVALUATE_OFFLINE"))) // evaluate/config.py
+  const auto offline = [&](const char* name) { return is_on(variable(program, name).value_or(""), k_on); };
+  if (cache == "HF_MODULES_CACHE" && offline("HF_EVALUATE_OFFLINE")) // evaluate/config.py
     return true;
-  if (const auto own = variable(program, "HF_DATASETS_OFFLINE"))
-    return is_on(own);
-  return is_on(variable(program, "HF_HUB_OFFLINE")) || is_on(variable(program, "TRANSFORMERS_OFFLINE"));
+  if (variable(program, "HF_DATASETS_OFFLINE"))
+    return offline("HF_DATASETS_OFFLINE");
+  return offline("HF_HUB_OFFLINE") || offline("TRANSFORMERS_OFFLINE");
 }
 
 bool Launch::reads_caches(const Program& program) const {

@@ -1,6 +1,7 @@
 #pragma once
 // One command line under judgement: its words, what is around it, and whom to ask. Internal to the heart.
 #include "cachefix/sanitize.hpp"
+#include "cachefix/shell/shell.hpp"
 
 #include <set>
 
@@ -119,7 +120,8 @@ bool can_carry(const Launch& launch, const Program& program);
 bool is_plain_value(const std::string& value);
 /// `$NAME` where an expansion is not known.
 std::string shown(std::string text);
-bool is_unknown(std::string_view text);
+/// Is a switch's value, in capitals or not, one of these words?
+bool is_on(std::string value, std::string_view words);
 /// Builtins of a shell, and tools that read none of the variables that say where caches are.
 bool is_plain_tool(std::string_view program);
 

@@ -12,21 +12,16 @@ namespace {
 constexpr mode_t k_private = 0700;
 constexpr mode_t k_for_all = 01777; // as /tmp: every user gets a directory of his own
 
-sys::Entry look(const sys::Files& files, const std::string& path, std::size_t read_bytes = 0) {
-  sys::EntryQuery query;
-  query.path = path;
-  query.links = sys::Links::trusted;
-  query.read_bytes = read_bytes;
-  return files.entry(query);
-}
-
 /// The user's own directory: his, and nobody else's. /var/tmp and a 1777 directory are open to others, who could have
 /// made it before.
 Result<void> own_directory(const sys::Files& files, const std::string& directory, uid_t uid) {
-  if (look(files, directory).kind == sys::EntryKind::missing) {
+  const auto is_missing = [&](const std::string& path) {
+    return files.entry({.path = path, .links = sys::Links::trusted}).kind == sys::EntryKind::missing;
+  };
+  if (is_missing(directory)) {
     const std::string above = parent_path(directory);
     Result<void> made;
-    if (look(files, above).kind == sys::EntryKind::missing) {
+    if (is_missing(above)) {
       made = files.make_directories(parent_path(above));
       if (made)
         made = files.make_directories(above, uid == 0 ? k_for_all : k_private);
@@ -36,11 +31,7 @@ Result<void> own_directory(const sys::Files& files, const std::string& directory
     if (!made)
       return made;
   }
-  sys::EntryQuery query;
-  query.path = directory;
-  query.links = sys::Links::trusted;
-  query.guarded = true;
-  const sys::Entry found = files.entry(query);
+  const auto found = files.entry({.path = directory, .links = sys::Links::trusted, .guarded = true});
   if (found.kind == sys::EntryKind::unknown)
     return fail(found.error());
   if (found.kind != sys::EntryKind::directory || found.uid != uid)
@@ -62,7 +53,7 @@ void rename_in(std::string& word, const std::string& from, const std::string& to
 Result<std::string> write_copy(const sys::Files& files, const FileCopy& copy, uid_t uid) {
   std::string path = copy.path;
   for (int attempt = 0; attempt < 3; ++attempt) {
-    const sys::Entry there = look(files, path, copy.content.size() + 1);
+    const auto there = files.entry({.path = path, .read_bytes = copy.content.size() + 1, .links = sys::Links::trusted});
     if (there.kind == sys::EntryKind::file && there.uid == uid && (there.mode & 022U) == 0 && there.error_number == 0 &&
         there.content == copy.content)
       return path; // of an earlier launch

@@ -34,13 +34,13 @@ bool starts_later(const Launch& launch, const Program& program) {
 
 /// Of a batch script: what would be set around it is nothing that the node there knows of.
 Decisions only_said(Decisions decided) {
-  const auto change = std::ranges::find_if(decided, [](const Decision& one) { return one.is_change(); });
+  const auto change = std::ranges::find_if(decided, &Decision::is_change);
   if (change == decided.end())
     return decided;
   const Decision said = warning(Severity::warning, "SF415", change->flag,
                                 "programs in the batch script use this cache on shared storage; nothing was changed",
                                 "put `sharefs run --` in front of them, or submit a copy by `sharefs cachefix script`");
-  std::erase_if(decided, [](const Decision& one) { return one.is_change(); });
+  std::erase_if(decided, std::mem_fn(&Decision::is_change));
   decided.push_back(said);
   return decided;
 }
@@ -72,11 +72,11 @@ const ChainLink* unknown_starter(const Launch& launch, const Program& program) {
 /// by what it finds there.
 Decisions on_the_node(const Launch& launch, const Program& program, const ChainLink* starter, Decisions decided) {
   const bool batch = starter == nullptr;
-  if (std::ranges::none_of(decided, [](const Decision& one) { return one.is_change(); }) || !launch.setting.editable ||
+  const auto change = std::ranges::find_if(decided, &Decision::is_change);
+  if (change == decided.end() || !launch.setting.editable ||
       (batch && (!launch.setting.unknown_nodes || program.kind == ProgramKind::shell)))
     return decided;
   const std::string by = batch ? "the batch system" : starter->name;
-  const auto change = std::ranges::find_if(decided, [](const Decision& one) { return one.is_change(); });
   const std::string flag = change->flag;
   std::erase_if(decided, [](const Decision& one) { return one.action != Action::leave; });
   if (launch.rules.node.empty()) {
@@ -170,16 +170,13 @@ Sanitized assemble(const Argv& argv, Decisions decisions, Stakes& stakes) {
 }
 
 Decisions Sanitized::changes() const {
-  Decisions all;
-  std::ranges::copy_if(decisions, std::back_inserter(all), [](const Decision& one) { return one.is_change(); });
-  return all;
+  auto changed = decisions | std::views::filter(&Decision::is_change);
+  return {changed.begin(), changed.end()};
 }
 
 Decisions Sanitized::kept() const {
-  Decisions all;
-  std::ranges::copy_if(decisions, std::back_inserter(all),
-                       [](const Decision& one) { return one.action == Action::leave; });
-  return all;
+  auto left = decisions | std::views::filter([](const Decision& one) { return one.action == Action::leave; });
+  return {left.begin(), left.end()};
 }
 
 Sanitized sanitize(const Argv& argv, const Start& start, Stakes& stakes, const Rules& rules) {

@@ -54,6 +54,19 @@ template <class Known, class Ask> auto& remembered(Known& known, const std::stri
   return found->second;
 }
 
+/// Asks in one question for all `keys` of which nothing is known.
+template <class Known, class Ask> void remember(Known& known, const std::vector<std::string>& keys, const Ask& ask) {
+  std::vector<std::string> unknown;
+  for (const std::string& key : keys)
+    if (!known.contains(key) && std::ranges::find(unknown, key) == unknown.end())
+      unknown.push_back(key);
+  if (unknown.empty())
+    return;
+  auto answers = ask(unknown);
+  for (std::size_t i = 0; i < unknown.size(); ++i)
+    known.emplace(unknown[i], std::move(answers[i]));
+}
+
 } // namespace
 
 bool Stakes::any_shared() {
@@ -63,15 +76,9 @@ bool Stakes::any_shared() {
 }
 
 void Stakes::expect(const std::vector<std::string>& paths) {
-  std::vector<std::string> unknown;
-  for (const std::string& path : paths)
-    if (!m_places.contains(path) && std::ranges::find(unknown, path) == unknown.end())
-      unknown.push_back(path);
-  if (unknown.empty())
-    return;
-  auto entries = any_shared() ? m_answers.places(unknown) : std::vector<sys::Entry>(unknown.size());
-  for (std::size_t i = 0; i < unknown.size(); ++i)
-    m_places.emplace(unknown[i], std::move(entries[i]));
+  remember(m_places, paths, [&](const auto& unknown) {
+    return any_shared() ? m_answers.places(unknown) : std::vector<sys::Entry>(unknown.size());
+  });
 }
 
 const sys::Entry& Stakes::place(const std::string& path) {
@@ -88,14 +95,7 @@ const std::string& Stakes::start(const std::string& path) {
 }
 
 void Stakes::expect_names(const std::vector<std::string>& paths) {
-  std::vector<std::string> unknown;
-  std::ranges::copy_if(paths, std::back_inserter(unknown),
-                       [&](const std::string& path) { return !m_names.contains(path); });
-  if (unknown.empty())
-    return;
-  auto found = m_answers.names(unknown);
-  for (std::size_t i = 0; i < unknown.size(); ++i)
-    m_names.emplace(unknown[i], std::move(found[i]));
+  remember(m_names, paths, [&](const auto& unknown) { return m_answers.names(unknown); });
 }
 
 const std::optional<Names>& Stakes::names(const std::string& path) {
@@ -187,7 +187,6 @@ std::vector<sys::Entry> look(sys::System& system, const std::vector<std::string>
   for (const std::string& path : paths) {
     request.queries.push_back(what);
     request.queries.back().path = path;
-    request.queries.back().follow = true;
   }
   return system.entries(request);
 }
@@ -195,31 +194,23 @@ std::vector<sys::Entry> look(sys::System& system, const std::vector<std::string>
 } // namespace
 
 std::vector<sys::Entry> MachineAnswers::places(const std::vector<std::string>& paths) {
-  sys::EntryQuery what;
-  what.access = true;
-  return look(m_system, paths, what);
+  return look(m_system, paths, {.path = {}, .follow = true, .access = true});
 }
 
 std::optional<std::string> MachineAnswers::text(const std::string& path) {
-  sys::EntryQuery what;
-  what.read_bytes = k_most_text;
-  sys::Entry entry = std::move(look(m_system, {path}, what).front());
+  auto entry = std::move(look(m_system, {path}, {.path = {}, .follow = true, .read_bytes = k_most_text}).front());
   const bool whole = entry.kind == sys::EntryKind::file && entry.error_number == 0 && entry.size <= k_most_text;
   return whole ? std::optional<std::string>(std::move(entry.content)) : std::nullopt;
 }
 
 std::string MachineAnswers::start(const std::string& path) {
-  sys::EntryQuery what;
-  what.read_bytes = k_start;
-  return std::move(look(m_system, {path}, what).front().content);
+  return std::move(look(m_system, {path}, {.path = {}, .follow = true, .read_bytes = k_start}).front().content);
 }
 
 std::vector<std::optional<Names>> MachineAnswers::names(const std::vector<std::string>& paths) {
-  sys::EntryQuery what;
-  what.list = true;
-  what.automount = true; // the program is about to go there
   std::vector<std::optional<Names>> found;
-  for (sys::Entry& entry : look(m_system, paths, what)) {
+  // Through automount points: the program is about to go there.
+  for (sys::Entry& entry : look(m_system, paths, {.path = {}, .follow = true, .list = true, .automount = true})) {
     const bool answered =
         entry.kind == sys::EntryKind::missing || (entry.kind == sys::EntryKind::directory && entry.error_number == 0);
     found.push_back(answered ? std::optional(std::move(entry.names)) : std::nullopt);

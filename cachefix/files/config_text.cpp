@@ -38,16 +38,6 @@ void collect_scalars(const YAML::Node& node, const std::string& prefix, int dept
   }
 }
 
-} // namespace
-
-bool is_yaml_name(std::string_view name) {
-  return name.ends_with(".yaml") || name.ends_with(".yml");
-}
-
-bool is_json_name(std::string_view name) {
-  return name.ends_with(".json");
-}
-
 std::optional<std::string> yaml_scalar(const std::string& text, std::string_view key) {
   std::optional<std::string> found;
   for (const std::string& line : split_lines(text)) {
@@ -104,6 +94,25 @@ std::string with_json_scalar(const std::string& text, std::string_view key, cons
   else
     document.erase(std::string(key));
   return document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+} // namespace
+
+bool is_yaml_name(std::string_view name) {
+  return name.ends_with(".yaml") || name.ends_with(".yml");
+}
+
+bool is_json_name(std::string_view name) {
+  return name.ends_with(".json");
+}
+
+std::optional<std::string> scalar_in(std::string_view name, const std::string& text, std::string_view key) {
+  return is_json_name(name) ? json_scalar(text, key) : yaml_scalar(text, key);
+}
+
+std::string with_scalar(std::string_view name, const std::string& text, std::string_view key,
+                        const std::optional<std::string>& value) {
+  return is_json_name(name) ? with_json_scalar(text, key, value) : with_yaml_scalar(text, key, value);
 }
 
 std::vector<NestedScalar> nested_yaml_scalars(const std::string& text) {

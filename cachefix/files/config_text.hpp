@@ -10,15 +10,13 @@ namespace sharefs::cachefix {
 bool is_yaml_name(std::string_view name); ///< *.yaml, *.yml
 bool is_json_name(std::string_view name); ///< *.json
 
-/// The value of a top-level scalar in YAML text; nullopt if it is not there, or not plainly so.
-std::optional<std::string> yaml_scalar(const std::string& text, std::string_view key);
-/// The text without the line of that scalar, or with another value; all other bytes stay.
-std::string with_yaml_scalar(const std::string& text, std::string_view key, const std::optional<std::string>& value);
-
-/// The same for a member of a JSON object that is a string, or true or false. The changed text is written anew with an
+/// The value of a top-level scalar in the text of a YAML file, or of a member of a JSON object that is a string, or
+/// true or false; `name` is the file's. nullopt if it is not there, or not plainly so.
+std::optional<std::string> scalar_in(std::string_view name, const std::string& text, std::string_view key);
+/// The text without that scalar, or with another value. Of YAML all other bytes stay; JSON is written anew with an
 /// indent of two.
-std::optional<std::string> json_scalar(const std::string& text, std::string_view key);
-std::string with_json_scalar(const std::string& text, std::string_view key, const std::optional<std::string>& value);
+std::string with_scalar(std::string_view name, const std::string& text, std::string_view key,
+                        const std::optional<std::string>& value);
 
 struct NestedScalar {
   std::string key; ///< `a.b.c`

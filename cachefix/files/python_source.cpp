@@ -13,6 +13,9 @@ constexpr std::size_t k_longest_answer = 256U << 10U;
 
 } // namespace
 
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SourceFacts, imports, hf_arguments, definitions, optional, dataset_calls,
+                                   dataset_calls_with, model_calls, model_calls_with, other_use, outputs, escapes)
+
 sys::Command source_facts_command(const std::string& source, const std::string& interpreter,
                                   std::chrono::milliseconds deadline) {
   sys::Command command;
@@ -26,20 +29,8 @@ sys::Command source_facts_command(const std::string& source, const std::string& 
 }
 
 SourceFacts parse_source_facts(const std::string& printed) {
-  SourceFacts facts;
   try {
-    const auto answer = nlohmann::json::parse(printed);
-    answer.at("imports").get_to(facts.imports);
-    answer.at("hf_arguments").get_to(facts.hf_arguments);
-    answer.at("definitions").get_to(facts.definitions);
-    answer.at("optional").get_to(facts.optional);
-    answer.at("dataset_calls").get_to(facts.dataset_calls);
-    answer.at("dataset_calls_with").get_to(facts.dataset_calls_with);
-    answer.at("model_calls").get_to(facts.model_calls);
-    answer.at("model_calls_with").get_to(facts.model_calls_with);
-    answer.at("other_use").get_to(facts.other_use);
-    answer.at("outputs").get_to(facts.outputs);
-    answer.at("escapes").get_to(facts.escapes);
+    auto facts = nlohmann::json::parse(printed).get<SourceFacts>();
     facts.parsed = true;
     return facts;
   } catch (const nlohmann::json::exception&) { // cut off, or not ours

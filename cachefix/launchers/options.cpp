@@ -19,9 +19,7 @@ struct Option {
 
 std::string dashes_alike(std::string_view name) {
   std::string out(name);
-  for (std::size_t i = 2; i < out.size(); ++i)
-    if (out[i] == '_')
-      out[i] = '-';
+  std::ranges::replace(std::span(out).subspan(std::min<std::size_t>(2, out.size())), '_', '-');
   return out;
 }
 

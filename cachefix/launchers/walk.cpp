@@ -44,8 +44,7 @@ class Walker {
     // Inside of shell text: an expansion that is not known stands where the program's name should.
     if (name.empty())
       name = m_argv[index];
-    if (kind != ProgramKind::shell && kind != ProgramKind::text &&
-        base_name(name).find(k_unknown_part) != std::string::npos)
+    if (kind != ProgramKind::shell && kind != ProgramKind::text && is_unknown(base_name(name)))
       return give_up("SF403", index, "the program stands in a variable that is not known");
     scope.kind = kind;
     scope.index = index;

@@ -1,6 +1,7 @@
 #include "cachefix/rules/rules.hpp"
 
 #include "base/path.hpp"
+#include "base/text.hpp"
 
 #include <algorithm>
 #include <fnmatch.h>
@@ -248,21 +249,15 @@ constexpr VariableRule k_variables[] = {
 constexpr std::size_t k_shortest_prefix = 9; // "--cache_d": shorter ones are those of --cache_latents and the like
 
 bool ends_with_file(std::string_view path, std::string_view list) {
-  bool found = false;
-  each_word(list, ' ', [&](std::string_view file) {
-    found = found || path == file ||
-            (path.size() > file.size() && path.ends_with(file) && path[path.size() - file.size() - 1] == '/');
+  return any_word(list, ' ', [&](std::string_view file) {
+    return path == file || (path.ends_with(file) && path[path.size() - file.size() - 1] == '/');
   });
-  return found;
 }
 
 bool has_flag(const Program& program, const Argv& argv, std::string_view flags) {
-  for (std::size_t i = program.begin; i < program.end; ++i) {
-    const std::string word = argv[i].substr(0, argv[i].find('='));
-    if (is_listed(underscored(word), flags))
-      return true;
-  }
-  return false;
+  return std::ranges::any_of(
+      std::span(argv).subspan(program.begin, program.end - program.begin),
+      [&](const auto& word) { return is_listed(underscored(word.substr(0, word.find('='))), flags); });
 }
 
 bool has_verb(const Program& program, const Argv& argv, std::string_view verbs) {
@@ -277,8 +272,7 @@ bool matches(const UserRule& rule, const Program& program) {
 } // namespace
 
 const char* to_string(CacheClass value) {
-  static constexpr const char* k_names[] = {"node-local", "mixed", "read-mostly", "shared", "never"};
-  return k_names[static_cast<std::size_t>(value)];
+  return name_in(std::array{"node-local", "mixed", "read-mostly", "shared", "never"}, value);
 }
 
 std::span<const VariableRule> variable_rules() {
@@ -311,9 +305,7 @@ std::optional<Part> value_of_key(std::string_view list, std::string_view keys) {
 
 std::string underscored(std::string_view flag) {
   std::string out(flag);
-  for (std::size_t i = 2; i < out.size(); ++i)
-    if (out[i] == '-')
-      out[i] = '_';
+  std::ranges::replace(std::span(out).subspan(std::min<std::size_t>(2, out.size())), '-', '_');
   return out;
 }
 
@@ -337,19 +329,18 @@ std::optional<AppliedRule> table_rule(const Framework* framework, std::string_vi
   for (const FlagRule& rule : k_flag_rules) {
     if (!is_listed(name, rule.frameworks))
       continue;
-    std::optional<AppliedRule> found;
-    each_word(rule.flags, ' ', [&](std::string_view known) {
-      if (!found && is_spelling_of(flag, known))
-        found = AppliedRule{std::string(rule.id),
-                            std::string(rule.reason),
-                            rule.cache_class,
-                            rule.transform,
-                            std::string(known),
-                            false,
-                            rule.keys};
-    });
-    if (found)
-      return found;
+    std::string spelled;
+    if (any_word(rule.flags, ' ', [&](std::string_view known) {
+          spelled = known;
+          return is_spelling_of(flag, known);
+        }))
+      return AppliedRule{std::string(rule.id),
+                         std::string(rule.reason),
+                         rule.cache_class,
+                         rule.transform,
+                         std::move(spelled),
+                         false,
+                         rule.keys};
   }
   return std::nullopt;
 }

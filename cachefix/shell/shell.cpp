@@ -1,6 +1,7 @@
 #include "cachefix/shell/shell.hpp"
 
 #include "cachefix/files/config_text.hpp"
+#include "cachefix/launchers/launcher.hpp"
 
 #include <algorithm>
 #include <map>
@@ -27,8 +28,11 @@ struct Variable {
 };
 using Variables = std::map<std::string, Variable>;
 
-bool is_known(std::string_view text) {
-  return text.find(k_unknown_part) == std::string_view::npos;
+/// A list of the node; empty if it has none of this name.
+const Json& list_in(const Json& node, const char* name) {
+  static const Json k_none = Json::array();
+  const auto found = node.find(name);
+  return found == node.end() ? k_none : *found;
 }
 
 std::size_t offset_of(const Json& node, const char* key) {
@@ -45,8 +49,7 @@ std::string cache_dir_in(std::string assignment) {
 }
 
 bool is_certain_inside(const std::string& type) {
-  return type.empty() || type == "File" || type == "CallExpr" || type == "DeclClause" || type == "BinaryCmd" ||
-         type == "Block";
+  return type.empty() || is_listed(type, "File CallExpr DeclClause BinaryCmd Block");
 }
 
 class SyntaxReader {
@@ -59,13 +62,12 @@ class SyntaxReader {
     // First what is assigned anywhere, then the words: a later assignment makes a variable uncertain everywhere.
     visit(file, true, 0, true);
     visit(file, true, 0, false);
-    ShellText& result = m_out;
     for (const auto& [name, variable] : m_variables)
       if (!variable.assignments.empty() || !variable.certain)
-        result.assigned.insert(name);
-    const Json& statements = file.contains("Stmts") ? file.at("Stmts") : Json::array();
-    result.first_statement = statements.empty() ? m_text.size() : offset_of(statements.front(), "Pos");
-    return std::move(result);
+        m_out.assigned.insert(name);
+    const Json& statements = list_in(file, "Stmts");
+    m_out.first_statement = statements.empty() ? m_text.size() : offset_of(statements.front(), "Pos");
+    return std::move(m_out);
   }
 
  private:
@@ -102,11 +104,10 @@ class SyntaxReader {
   }
 
   void count(const Json& node, const std::string& type, bool certain) {
-    const Json& assigns = node.contains(type == "DeclClause" ? "Args" : "Assigns")
-                              ? node.at(type == "DeclClause" ? "Args" : "Assigns")
-                              : Json::array();
-    const bool alone = type == "DeclClause" || !node.contains("Args") || node.at("Args").empty();
-    for (const Json& assign : assigns) {
+    const Json& args = list_in(node, "Args");
+    const bool declares = type == "DeclClause";
+    const bool alone = declares || args.empty();
+    for (const Json& assign : declares ? args : list_in(node, "Assigns")) {
       const std::string text = text_of(assign);
       const std::string name = variable_in(text);
       if (name.empty())
@@ -125,24 +126,23 @@ class SyntaxReader {
                          !assign.contains("Array");
       if (assign.contains("Append"))
         m_out.expanded.insert(name); // it is made of itself
-      if (type == "DeclClause" && is_declared(node, "export", 'x'))
+      if (declares && is_declared(node, "export", 'x'))
         m_out.exported.insert(name);
-      if (type == "DeclClause" && is_declared(node, "readonly", 'r'))
+      if (declares && is_declared(node, "readonly", 'r'))
         m_out.fixed.insert(name);
       // In the order of the text, so that a variable may be made of earlier ones. `export NAME` assigns nothing.
       if (std::string value = text.substr(name.size()); !value.empty())
         variable.assignments.push_back(
-            {offset_of(assign, "End"), is_known(value) ? std::optional(value.substr(1)) : std::nullopt});
+            {offset_of(assign, "End"), is_unknown(value) ? std::nullopt : std::optional(value.substr(1))});
     }
     // read, unset and the like change variables that are named as words.
-    if (type == "CallExpr" && node.contains("Args") && !node.at("Args").empty()) {
-      const auto name = known_text(node.at("Args").front());
-      if (name == "read" || name == "unset" || name == "eval" || name == "mapfile" || name == "getopts" ||
-          name == "printf")
-        for (const Json& word : node.at("Args"))
+    if (type == "CallExpr" && !args.empty()) {
+      const std::string name = known_text(args.front()).value_or("");
+      if (is_listed(name, "read unset eval mapfile getopts printf"))
+        for (const Json& word : args)
           if (const auto text = known_text(word))
             m_variables[*text].certain = false;
-      const bool options_only = std::all_of(node.at("Args").begin() + 1, node.at("Args").end(), [&](const Json& word) {
+      const bool options_only = std::all_of(args.begin() + 1, args.end(), [&](const Json& word) {
         const auto text = known_text(word);
         return text && (text->starts_with('-') || text->starts_with('+') || *text == "pipefail") && *text != "--";
       });
@@ -151,7 +151,7 @@ class SyntaxReader {
       if (name == "set" && !options_only)
         arguments(text_at(node));
       if (name == "set")
-        for (const Json& word : node.at("Args"))
+        for (const Json& word : args)
           m_out.exports_all = m_out.exports_all || known_text(word).value_or("").starts_with("-a");
     }
   }
@@ -169,12 +169,13 @@ class SyntaxReader {
 
   /// By `export`, or by `declare -x`.
   [[nodiscard]] bool is_declared(const Json& node, std::string_view by, char option) const {
-    if (node.value("/Variant/Value"_json_pointer, std::string()) == by || !node.contains("Args"))
-      return node.value("/Variant/Value"_json_pointer, std::string()) == by;
-    return std::any_of(node.at("Args").begin(), node.at("Args").end(), [&](const Json& word) {
-      const auto text = word.contains("Value") && !word.contains("Name") ? known_text(word.at("Value")) : std::nullopt;
-      return text && text->starts_with('-') && text->find(option) != std::string::npos;
-    });
+    const Json& args = list_in(node, "Args");
+    return node.value("/Variant/Value"_json_pointer, std::string()) == by ||
+           std::any_of(args.begin(), args.end(), [&](const Json& word) {
+             const auto text =
+                 word.contains("Value") && !word.contains("Name") ? known_text(word.at("Value")) : std::nullopt;
+             return text && text->starts_with('-') && text->find(option) != std::string::npos;
+           });
   }
 
   /// `NAME=value` as the shell sees it, the whole of it in quotes or not; `NAME` of `export NAME`; empty: an option.
@@ -215,16 +216,16 @@ class SyntaxReader {
       const bool exported = is_declared(node, "export", 'x');
       if (exported)
         out.kind = ShellCommand::Kind::exported;
-      for (const Json& assign : node.contains("Args") ? node.at("Args") : Json::array())
+      for (const Json& assign : list_in(node, "Args"))
         if (assign.contains("Value") && !text_of(assign).empty())
           (exported ? out.words : out.assignments).push_back(assignment(assign));
       if (!exported && out.assignments.empty())
         return;
     } else {
-      for (const Json& assign : node.contains("Assigns") ? node.at("Assigns") : Json::array())
+      for (const Json& assign : list_in(node, "Assigns"))
         if (assign.contains("Value"))
           out.assignments.push_back(assignment(assign));
-      for (const Json& word : node.contains("Args") ? node.at("Args") : Json::array())
+      for (const Json& word : list_in(node, "Args"))
         out.words.push_back(this->word(word));
     }
     m_out.commands.push_back(std::move(out));
@@ -247,7 +248,7 @@ class SyntaxReader {
   [[nodiscard]] ShellWord word(const Json& node) const {
     ShellWord out;
     place(node, out);
-    for (const Json& part : node.contains("Parts") ? node.at("Parts") : Json::array()) {
+    for (const Json& part : list_in(node, "Parts")) {
       out.text += part_text(part, false);
       for (const Json& inner : kind_of(part) == "DblQuoted" && part.contains("Parts") ? part.at("Parts") : Json{part}) {
         if (const auto known = m_variables.find(variable_of(inner)); known != m_variables.end())
@@ -256,14 +257,14 @@ class SyntaxReader {
           out.hidden = cache_dir_in(text_at(inner.at(instead))); // ${NAME:+--cache_dir $NAME}
       }
     }
-    if (is_known(out.text))
+    if (!is_unknown(out.text))
       out.hidden.clear(); // all of it is seen
     return out;
   }
 
   [[nodiscard]] std::optional<std::string> known_text(const Json& node) const {
     std::string text = word(node).text;
-    return is_known(text) ? std::optional<std::string>(std::move(text)) : std::nullopt;
+    return is_unknown(text) ? std::nullopt : std::optional(std::move(text));
   }
 
   [[nodiscard]] std::string part_text(const Json& part, bool quoted) const {
@@ -277,7 +278,7 @@ class SyntaxReader {
     }
     if (type == "DblQuoted") {
       std::string out;
-      for (const Json& inner : part.contains("Parts") ? part.at("Parts") : Json::array())
+      for (const Json& inner : list_in(part, "Parts"))
         out += part_text(inner, true);
       return out;
     }
@@ -319,8 +320,7 @@ class SyntaxReader {
     const std::string name = variable_of(part);
     std::string unknown = std::string(1, k_unknown_part) + name;
     for (const auto& [key, value] : part.items())
-      if (key != "Type" && key != "Pos" && key != "End" && key != "Dollar" && key != "Rbrace" && key != "Short" &&
-          key != "Param")
+      if (!is_listed(key, "Type Pos End Dollar Rbrace Short Param"))
         return unknown; // ${x:-y}, ${#x}, ${x[0]} and the like
     const auto value = value_at(name, offset_of(part, "Pos"));
     if (!value || name == "@") // words, not one
@@ -357,6 +357,10 @@ class SyntaxReader {
 };
 
 } // namespace
+
+bool is_unknown(std::string_view text) {
+  return text.find(k_unknown_part) != std::string_view::npos;
+}
 
 std::optional<ShellText> read_shell(const std::string& text, const std::string& tree, const ShellVariables& known) {
   try {

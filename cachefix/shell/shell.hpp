@@ -10,6 +10,7 @@ namespace sharefs::cachefix {
 
 /// Stands in a word's text for what cannot be known: an expansion of something that is not assigned in the same text.
 inline constexpr char k_unknown_part = '\x01';
+bool is_unknown(std::string_view text);
 
 struct ShellWord {
   std::string text;               ///< after quotes and known variables are resolved

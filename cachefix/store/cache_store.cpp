@@ -2,23 +2,24 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "sys/fs/walk.hpp"
 #include "sys/process/call.hpp"
 #include "sys/process/fd.hpp"
 #include "tree/tree.hpp"
 
 #include <algorithm>
 #include <cctype>
-#include <cstdlib>
-#include <dirent.h>
 #include <fcntl.h>
+#include <filesystem>
 #include <map>
-#include <memory>
 #include <set>
 #include <sys/stat.h>
 #include <unistd.h>
 
 namespace sharefs::cachefix {
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr std::size_t k_key_length = 12;
 constexpr std::size_t k_longest_origin = 4096;
@@ -27,28 +28,14 @@ constexpr std::chrono::seconds k_use_deadline{3};
 
 /// Hexadecimal digits: what cache_key makes. Nothing else below the directory is ours to list or delete.
 bool is_key(const std::string& name) {
-  return name.size() == k_key_length &&
-         std::ranges::all_of(name, [](unsigned char c) { return std::isdigit(c) != 0 || (c >= 'a' && c <= 'f'); });
+  return name.size() == k_key_length && name.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
 
 std::vector<std::string> names_in(const std::string& directory) {
   std::vector<std::string> names;
-  const std::unique_ptr<DIR, int (*)(DIR*)> open(::opendir(directory.c_str()), ::closedir);
-  while (open != nullptr) {
-    const dirent* entry = ::readdir(open.get());
-    if (entry == nullptr)
-      break;
-    names.emplace_back(entry->d_name);
-  }
+  (void)sys::list_names(sys::Fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)), names);
   std::ranges::sort(names);
   return names;
-}
-
-std::string link_text(const std::string& path) {
-  std::string text(4096, '\0');
-  const ssize_t length = ::readlink(path.c_str(), text.data(), text.size());
-  text.resize(length < 0 ? 0 : static_cast<std::size_t>(length));
-  return text;
 }
 
 /// A regular file: nothing through a link, never a FIFO, and not without end. Empty if it is none, or too long.
@@ -64,17 +51,13 @@ std::string text_of(const std::string& path, std::size_t limit) {
   return out.size() <= limit ? out : std::string();
 }
 
-/// The directory as /proc names it, where its own path goes through links.
-std::string resolved(const std::string& directory) {
-  const std::unique_ptr<char, void (*)(void*)> path(::realpath(directory.c_str(), nullptr), std::free);
-  return path == nullptr ? directory : path.get();
-}
-
 /// Keys of caches that some live process uses: by open files, mapped files (datasets maps its tables), directories, and
 /// by its arguments and environment, which name what it will open. Nobody else but root can use what is this user's.
 std::vector<std::string> keys_in_use(const std::string& root) {
   std::set<std::string> keys;
-  const std::set<std::string> roots{root + "/", resolved(root) + "/"};
+  std::error_code error;
+  const std::string real = fs::canonical(root, error); // as /proc names it, where its own path goes through links
+  const std::set<std::string> roots{root + "/", (error ? root : real) + "/"};
   const auto note = [&](std::string_view text) {
     for (const std::string& start : roots)
       for (std::size_t at = text.find(start); at != std::string_view::npos; at = text.find(start, at + 1))
@@ -86,9 +69,9 @@ std::vector<std::string> keys_in_use(const std::string& root) {
     if (std::isdigit(static_cast<unsigned char>(pid[0])) == 0 || ::stat(process.c_str(), &status) != 0 ||
         (status.st_uid != ::geteuid() && status.st_uid != 0))
       continue;
-    note(link_text(process + "/cwd"));
+    note(fs::read_symlink(process + "/cwd", error).native());
     for (const std::string& fd : names_in(process + "/fd"))
-      note(link_text(process + "/fd/" + fd));
+      note(fs::read_symlink(process + "/fd/" + fd, error).native());
     for (const char* file : {"/maps", "/cmdline", "/environ"}) // wait for the process's memory, which may be locked
       note(text_of(process + file, k_most_process_text));
   }

@@ -32,21 +32,6 @@ bool is_memory(const sys::Entry& entry) {
   return entry.fs_type == "tmpfs" || entry.fs_type == "ramfs" || entry.fs_type == "rootfs";
 }
 
-sys::EntryQuery query_of(const std::string& path) {
-  sys::EntryQuery query;
-  query.path = path;
-  query.links = sys::Links::trusted;
-  query.guarded = true;
-  query.access = true;
-  return query;
-}
-
-std::vector<sys::Entry> look(sys::System& system, std::vector<sys::EntryQuery> queries) {
-  sys::EntryRequest request;
-  request.queries = std::move(queries);
-  return system.entries(request);
-}
-
 /// The same on every node.
 std::string letters_of(uid_t uid) {
   std::string letters(k_random_characters, 'a');
@@ -103,13 +88,12 @@ void check(sys::System& system, Candidate& candidate, const sys::Entry& above, c
   }
   if (!candidate.why_not.empty() || !candidate.path.empty())
     return;
-  std::vector<sys::EntryQuery> queries{query_of(first)};
+  // The way there was checked with `above`; here the owner decides.
+  std::vector<sys::EntryQuery> queries{{.path = first, .access = true, .links = sys::Links::trusted}};
   for (const std::string& name : above.names)
     if (name != candidate.name && is_name_of(name, candidate.name))
-      queries.push_back(query_of(join_path(candidate.above, name)));
-  for (sys::EntryQuery& query : queries)
-    query.guarded = false; // the way there was checked with `above`; here the owner decides
-  for (const sys::Entry& entry : look(system, std::move(queries))) {
+      queries.push_back({.path = join_path(candidate.above, name), .access = true, .links = sys::Links::trusted});
+  for (const sys::Entry& entry : system.entries({.queries = std::move(queries)})) {
     const std::string taken = why_taken(entry, identity);
     if (entry.kind == sys::EntryKind::directory && taken.empty()) {
       candidate.own.push_back(entry.path);
@@ -141,15 +125,17 @@ std::vector<Candidate> candidates_of(sys::System& system, const LocalChoice& cho
     candidate.name = own;
     candidate.why_not = above.why_not;
     candidate.given = above.given;
-    sys::EntryQuery query = query_of(above.path.empty() ? "/" : above.path);
-    query.follow = true;
-    query.list = true;
-    queries.push_back(std::move(query));
+    queries.push_back({.path = above.path.empty() ? "/" : above.path,
+                       .follow = true,
+                       .list = true,
+                       .access = true,
+                       .links = sys::Links::trusted,
+                       .guarded = true});
   };
   for (const std::string& directory : choice.directories)
     add(expand_directory(directory, choice.environment), name);
   add({"/var/tmp", {}, false}, "sharefs-" + name);
-  const auto entries = look(system, std::move(queries));
+  const auto entries = system.entries({.queries = std::move(queries)});
   for (std::size_t i = 0; i < candidates.size(); ++i)
     if (candidates[i].why_not.empty()) {
       candidates[i].memory = !candidates[i].given && is_memory(entries[i]);
@@ -225,15 +211,10 @@ Diagnoses diagnose(const LocalRoot& root, Severity severity) {
 LocalRoot find_local_root(sys::System& system, const LocalChoice& choice, const sys::Identity& identity) {
   std::vector<Candidate> candidates = candidates_of(system, choice, identity);
   std::vector<sys::EntryQuery> queries;
-  for (const Candidate& candidate : candidates) {
-    sys::EntryQuery query;
-    query.path = candidate.exists.empty() ? "/" : candidate.exists;
-    query.follow = true;
-    query.access = true;
-    query.space = true;
-    queries.push_back(std::move(query));
-  }
-  const auto spaces = look(system, std::move(queries));
+  for (const Candidate& candidate : candidates)
+    queries.push_back(
+        {.path = candidate.exists.empty() ? "/" : candidate.exists, .follow = true, .space = true, .access = true});
+  const auto spaces = system.entries({.queries = std::move(queries)});
   const Candidate* const fallback = &candidates.back();
   // Disks before memory, the configured ones before /var/tmp, and then by free space.
   const auto rank = [&](const Candidate* one) { return (one->memory ? 0 : 2) + (one == fallback ? 0 : 1); };

@@ -33,23 +33,34 @@ bool is_table(const std::string& name) {
   return name.ends_with(".arrow") || name.ends_with(".parquet");
 }
 
+/// What lies in a directory, sorted; as far as it could be read.
+std::vector<fs::directory_entry> entries_of(const fs::path& directory, std::error_code& error) {
+  std::vector<fs::directory_entry> found;
+  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error))
+    found.push_back(*it);
+  std::ranges::sort(found);
+  return found;
+}
+
+/// Of the entry itself, not of what a link names; mostly the directory tells it.
+fs::file_type type_of(const fs::directory_entry& entry) {
+  std::error_code error;
+  return entry.is_symlink(error)        ? fs::file_type::symlink
+         : entry.is_regular_file(error) ? fs::file_type::regular
+         : entry.is_directory(error)    ? fs::file_type::directory
+                                        : fs::file_type::unknown;
+}
+
 /// The files of a complete dataset directory; empty if it is none.
 std::vector<std::string> files_of(const fs::path& directory) {
   std::vector<std::string> names;
-  bool info = false;
-  bool table = false;
   std::error_code error;
-  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
-    const std::string name = it->path().filename();
-    if (!it->is_regular_file(error) || it->is_symlink(error))
-      continue;
-    info = info || name == "dataset_info.json";
-    table = table || is_table(name);
-    names.push_back(name);
-  }
-  if (error || !info || !table || fs::exists(directory.string() + ".incomplete", error))
+  for (const fs::directory_entry& entry : entries_of(directory, error))
+    if (type_of(entry) == fs::file_type::regular)
+      names.push_back(entry.path().filename());
+  if (error || !std::ranges::binary_search(names, "dataset_info.json") || std::ranges::none_of(names, is_table) ||
+      fs::exists(directory.string() + ".incomplete", error))
     return {};
-  std::ranges::sort(names);
   return names;
 }
 
@@ -65,11 +76,12 @@ void find_datasets(const fs::path& directory, int depth, const sys::Pulse& pulse
     found.push_back(directory);
     return;
   }
+  if (depth == k_deepest_dataset)
+    return;
   std::error_code error;
-  for (fs::directory_iterator it(directory, error), end; depth < k_deepest_dataset && !error && it != end;
-       it.increment(error))
-    if (it->is_directory(error) && !it->is_symlink(error) && may_hold_datasets(it->path().filename()))
-      find_datasets(it->path(), depth + 1, pulse, found);
+  for (const fs::directory_entry& entry : entries_of(directory, error))
+    if (type_of(entry) == fs::file_type::directory && may_hold_datasets(entry.path().filename()))
+      find_datasets(entry.path(), depth + 1, pulse, found);
 }
 
 /// What `admit` takes of `from`, into `scratch`. Bytes.
@@ -143,20 +155,15 @@ Result<ModuleDirectory> read_module_directory(const fs::path& path) {
   ModuleDirectory found;
   found.inode = status.st_ino;
   std::error_code error;
-  for (fs::directory_iterator it(path, error), end; !error && it != end; it.increment(error)) {
-    const std::string name = it->path().filename();
-    const auto type = it->symlink_status(error).type();
-    if (error || !is_of_module(name))
+  for (const fs::directory_entry& entry : entries_of(path, error))
+    if (const std::string name = entry.path().filename(); !is_of_module(name))
       continue;
-    if (type == fs::file_type::regular)
+    else if (type_of(entry) == fs::file_type::regular)
       found.files.push_back(name);
-    else if (type == fs::file_type::directory)
+    else if (type_of(entry) == fs::file_type::directory)
       found.directories.push_back(name);
-  }
   if (error)
     return fail(ErrorCode::failed, path.string() + ": " + error.message());
-  std::ranges::sort(found.files);
-  std::ranges::sort(found.directories);
   return found;
 }
 
@@ -255,18 +262,14 @@ Seeded seed_all(const std::string& shared, const std::string& local, std::uint64
 void remove_abandoned(const std::string& local) {
   constexpr std::string_view k_name = ".sharefs-seed-";
   std::error_code error;
-  std::vector<fs::path> abandoned;
-  for (fs::directory_iterator it(local, error), end; !error && it != end; it.increment(error)) {
-    const std::string name = it->path().filename();
-    if (!name.starts_with(k_name))
-      continue;
+  for (const fs::directory_entry& entry : entries_of(local, error)) {
+    const std::string name = entry.path().filename();
     pid_t pid = 0;
-    std::from_chars(name.data() + k_name.size(), name.data() + name.size(), pid);
+    if (name.starts_with(k_name))
+      std::from_chars(name.data() + k_name.size(), name.data() + name.size(), pid);
     if (pid > 0 && ::kill(pid, 0) != 0 && errno == ESRCH)
-      abandoned.push_back(it->path());
+      fs::remove_all(entry.path(), error);
   }
-  for (const fs::path& path : abandoned)
-    fs::remove_all(path, error);
 }
 
 } // namespace
