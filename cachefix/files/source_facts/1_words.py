@@ -49,6 +49,13 @@ def kids(node):
         elif isinstance(child, _ast.AST):
             yield child
 
+def below(nodes):  # all nodes of these trees
+    stack = list(nodes)
+    while stack:
+        node = stack.pop()
+        yield node
+        stack.extend(kids(node))
+
 def kind(node):
     return type(node).__name__
 
@@ -83,3 +90,15 @@ def dotted(node):  # `a.b["c"].d` -> "a.b.c.d"
 
 def last_name(node):
     return node.attr if kind(node) == "Attribute" else node.id if kind(node) == "Name" else ""
+
+def decorator(node):  # its name, with arguments or without
+    return last_name(node.func if kind(node) == "Call" else node)
+
+def union(all_bits):
+    found = 0
+    for bits in all_bits:
+        found |= bits
+    return found
+
+def inside(bits):  # of what has something with these bits in it
+    return (C if bits & TAINT else 0) | bits & (D | N)

@@ -103,7 +103,7 @@ class Definitions:
                         self.defined(self.is_none_default(one.value))
         for node in self.every:
             if kind(node) in ("FunctionDef", "AsyncFunctionDef"):
-                decorators = [last_name(d.func if kind(d) == "Call" else d) for d in node.decorator_list]
+                decorators = [decorator(d) for d in node.decorator_list]
                 if "option" not in decorators and ("command" in decorators or "callback" in decorators):
                     self.entries.add(node.name)
                 if {"option", "command", "callback", "main"}.intersection(decorators):
@@ -125,15 +125,10 @@ class Definitions:
                 name = f.owner.name if f.owner and f.node.name == "__init__" else f.node.name
                 entry = name not in self.called or name in self.referenced or name in self.entries or \
                     name in self.framed
-                for p in f.names + f.only:
-                    f.scope.vars[p] = V if entry and p in self.names else 0
-                for p in (f.rest, f.more):
-                    if p:
-                        f.scope.vars[p] = 0
-                if any(last_name(d.func if kind(d) == "Call" else d) == "main" and self.top(
-                        d.func if kind(d) == "Call" else d) == "hydra" for d in f.node.decorator_list):
-                    for p in f.names:
-                        f.scope.vars[p] = N
+                f.scope.vars.update((p, V if entry and p in self.names else 0) for p in f.names + f.only)
+                f.scope.vars.update((p, 0) for p in (f.rest, f.more) if p)
+                if any(decorator(d) == "main" and self.top(d) == "hydra" for d in f.node.decorator_list):
+                    f.scope.vars.update((p, N) for p in f.names)
 
     def defined(self, optional):
         self.definitions += 1

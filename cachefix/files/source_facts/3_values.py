@@ -112,7 +112,7 @@ class Values:
                 else:
                     self.put_into(target.value, (K if bits & (V | D) else 0) | bits & D or O, scope)
             elif bits & (TAINT | N):
-                self.put_into(target.value, (C if bits & TAINT else 0) | bits & (D | N), scope)
+                self.put_into(target.value, inside(bits), scope)
 
     def put_into(self, node, bits, scope):
         if kind(node) == "Name":
@@ -149,9 +149,7 @@ class Values:
         return bits
 
     def ev_other(self, node, scope):
-        bits = 0
-        for child in kids(node):
-            bits |= self.ev(child, scope)
+        bits = union(self.ev(child, scope) for child in kids(node))
         return (C if bits & V else 0) | bits & ~(V | L | O)
 
     def ev_Name(self, node, scope):
@@ -199,10 +197,7 @@ class Values:
 
     def ev_JoinedStr(self, node, scope):
         parts = [self.ev(getattr(v, "value", v) if kind(v) == "FormattedValue" else v, scope) for v in node.values]
-        found = 0
-        for bits in parts:
-            found |= bits
-        return (D if found & TAINT else 0) | (parts[0] & L if parts else 0)
+        return (D if union(parts) & TAINT else 0) | (parts[0] & L if parts else 0)
 
     def ev_BinOp(self, node, scope):
         left, right = self.ev(node.left, scope), self.ev(node.right, scope)
@@ -243,12 +238,9 @@ class Values:
         return (a | b) & ~(L if not a & b & L else 0)
 
     def ev_Compare(self, node, scope):
-        for child in [node.left] + node.comparators:
-            self.ev(child, scope)
+        self.ev_other(node, scope)
         return 0
-    def ev_UnaryOp(self, node, scope):
-        self.ev(node.operand, scope)
-        return 0
+    ev_UnaryOp = ev_Compare
 
     def ev_NamedExpr(self, node, scope):
         bits = self.ev(node.value, scope)
@@ -266,15 +258,11 @@ class Values:
                 found |= (K if bits & (V | D) else C if bits & (K | C) else 0) | bits & D
             else:
                 self.ev(key, scope)
-                found |= (C if bits & TAINT else 0) | bits & (D | N)
+                found |= inside(bits)
         return found
 
     def ev_Tuple(self, node, scope):
-        found = 0
-        for e in node.elts:
-            bits = self.ev(e, scope)
-            found |= (C if bits & TAINT else 0) | bits & (D | N)
-        return found
+        return inside(union(self.ev(e, scope) for e in node.elts))
     ev_List = ev_Set = ev_Tuple
 
     def ev_Starred(self, node, scope):
@@ -284,8 +272,7 @@ class Values:
         inner = self.scopes.get(node)
         if inner is None:
             inner = self.scopes[node] = Scope(scope, node)
-            for p in node.args.args:
-                inner.vars[p.arg] = 0
+            inner.vars.update((p.arg, 0) for p in node.args.args)
         bits = self.ev(node.body, inner)
         return (C if bits & TAINT else 0) | bits & N
 
@@ -295,10 +282,7 @@ class Values:
             self.assign(g.target, self.element(self.ev(g.iter, inner)), inner)
             for test in g.ifs:
                 self.ev(test, inner)
-        bits = 0
-        for part in ("key", "value", "elt"):
-            bits |= self.ev(getattr(node, part, None), inner)
-        return (C if bits & TAINT else 0) | bits & (D | N)
+        return inside(union(self.ev(getattr(node, part, None), inner) for part in ("key", "value", "elt")))
     ev_SetComp = ev_GeneratorExp = ev_DictComp = ev_ListComp
 
     def ev_Yield(self, node, scope):

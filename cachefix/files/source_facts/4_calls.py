@@ -22,9 +22,7 @@ class Calls:
                 more |= bits
             else:
                 kw[k.arg] = bits
-        everything = more
-        for bits in pos + list(kw.values()):
-            everything |= bits
+        everything = more | union(pos) | union(kw.values())
         starred = any(kind(a) == "Starred" for a in args)
 
         loader = self.loader(func, name, top)
@@ -69,9 +67,8 @@ class Calls:
         if name == "exec" or top == "runpy":
             self.escapes = True
         if name == "update" and kind(func) == "Attribute" and top is None and everything & (TAINT | N):
-            into = more & (K | C | D) | (K if any(kw.get(n, 0) & V for n in self.names) else 0)
-            for bits in pos:
-                into |= bits & (K | C | D | N)
+            into = more & (K | C | D) | (K if any(kw.get(n, 0) & V for n in self.names) else 0) | \
+                union(pos) & (K | C | D | N)
             if any(b & TAINT for n, b in kw.items() if n not in self.names):
                 into |= C
             self.put_into(func.value, into, scope)
@@ -103,8 +100,7 @@ class Calls:
                 found |= (K if n in self.names and bits & (V | D) else C if bits & TAINT else 0) | bits & D
             return found | (base | everything) & V if name in ("deepcopy", "copy", "unwrap") else found
         if name in HOLDERS:
-            both = everything | base
-            return (C if both & TAINT else 0) | both & (D | N)
+            return inside(everything | base)
         if name == "cast" and len(pos) == 2:
             return pos[1]
         if name.endswith("Trainer") and top in ("trl", "transformers", None, ""):
@@ -262,7 +258,7 @@ class Calls:
                 elif i < len(f.names):
                     bound[f.names[i]] = bits
                 elif f.rest:
-                    bound[f.rest] = bound.get(f.rest, 0) | (C if bits & TAINT else 0) | bits & (D | N)
+                    bound[f.rest] = bound.get(f.rest, 0) | inside(bits)
             handed = 0
             for n, bits in kw.items():
                 if n in f.names or n in f.only:

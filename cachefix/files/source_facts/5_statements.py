@@ -19,13 +19,8 @@ class Reader(Definitions, Values, Calls):
             "getattr", "get")) else (1, 1)
 
     def mentions(self, node):  # tells the option's test from another's in `a and b`; the names are enough for that
-        stack = [node]
-        while stack:
-            n = stack.pop()
-            if "cache" in last_name(n) or "cache" in (text(n) or "") or last_name(n) in self.names:
-                return True
-            stack.extend(kids(n))
-        return False
+        return any("cache" in last_name(n) or "cache" in (text(n) or "") or last_name(n) in self.names
+                   for n in below([node]))
 
     def branch(self, body, scope, without, sure=0):
         self.unset += without
@@ -34,14 +29,9 @@ class Reader(Definitions, Values, Calls):
             self.run(one, scope)
         self.unset -= without
         self.sure -= sure
-        if without:
-            stack = list(body)
-            while stack:
-                n = stack.pop()
-                k = kind(n)
-                if k == "Raise" or (k == "Call" and last_name(n.func) in ("exit", "_exit", "error", "abort", "fail")):
-                    self.needed = True
-                stack.extend(kids(n))
+        if without and any(kind(n) == "Raise" or (kind(n) == "Call" and last_name(n.func) in (
+                "exit", "_exit", "error", "abort", "fail")) for n in below(body)):
+            self.needed = True
 
     def run(self, node, scope):
         k = kind(node)
@@ -109,11 +99,7 @@ class Reader(Definitions, Values, Calls):
         def first(places):
             at = min(places) if places else None
             return "%s, line %d" % (places[at], at[0]) if at else ""
-        tops = []
-        for t in self.tops:
-            if t not in tops and len(tops) < 500:
-                tops.append(t)
-        return (("imports", tops), ("hf_arguments", self.hf), ("definitions", self.definitions),
+        return (("imports", list(dict.fromkeys(self.tops))[:500]), ("hf_arguments", self.hf), ("definitions", self.definitions),
                 ("optional", self.definitions > 0 and not self.needed),
                 ("dataset_calls", sum(n for n, _ in self.data.values())),
                 ("dataset_calls_with", sum(n for _, n in self.data.values())),
@@ -124,10 +110,8 @@ class Reader(Definitions, Values, Calls):
 Reader.handlers = {name[3:]: getattr(Reader, name) for name in dir(Reader) if name.startswith("ev_")}
 
 def quoted(value):
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int):
-        return str(value)
+    if isinstance(value, int):  # which bool is, too
+        return str(value).lower()
     if isinstance(value, list):
         return "[" + ",".join(quoted(v) for v in value) + "]"
     def unit(c):
