@@ -110,12 +110,11 @@ Need need_of(const Launch& launch, const Program& program, const ChainLink& link
 Decision carry_one(const Launch& launch, const ChainLink& link, Need need, const std::string& name,
                    const std::string& value) {
   const std::string pair = name + "=" + value;
-  Decision decision;
-  decision.action = Action::set;
-  decision.flag = link.name;
-  decision.to = pair;
-  decision.rule = "propagate." + link.name;
-  decision.reason = "so that " + name + " passes " + link.name;
+  Decision decision{.action = Action::set,
+                    .flag = link.name,
+                    .to = pair,
+                    .rule = "propagate." + link.name,
+                    .reason = "so that " + name + " passes " + link.name};
   const auto insert = [&decision](std::size_t at, std::vector<std::string> words) {
     if (words.size() > 1)
       decision.flag = words.front();
@@ -164,16 +163,14 @@ void write_env_file(const Launch& launch, const Program& program, const ChainLin
   const std::string content = merged_env_file(launch, program, variables);
   // Named by its content: a job that is just being started never finds the lines of another in its file.
   const std::string path = root + "/deepspeed_env-" + key_of(content);
-  Decision file;
-  file.action = Action::set;
-  file.kind = ChangeKind::file;
-  file.flag = path;
-  file.to = path;
-  file.rule = "propagate." + link.name;
-  file.reason = "deepspeed hands only the variables of this file to the other nodes; the lines of your "
-                ".deepspeed_env files are in it";
-  file.copy = FileCopy{path, content};
-  out.push_back(std::move(file));
+  out.push_back({.action = Action::set,
+                 .kind = ChangeKind::file,
+                 .flag = path,
+                 .to = path,
+                 .rule = "propagate." + link.name,
+                 .reason = "deepspeed hands only the variables of this file to the other nodes; the lines of your "
+                           ".deepspeed_env files are in it",
+                 .copy = FileCopy{path, content}});
   if (auto set = set_variable(launch, program, "DS_ENV_FILE", path)) {
     set->rule = "propagate." + link.name;
     set->reason = "names the file with the variables for the other nodes";
@@ -210,7 +207,7 @@ Decisions carry(const Launch& launch, const Decisions& decided) {
       if (need == Need::nothing)
         continue;
       if (need == Need::impossible)
-        out.push_back(warning(Severity::warning, "SF407", link.name,
+        out.push_back(warning("SF407", link.name,
                               "it does not hand variables on, so caches that variables name stay on the share there",
                               "set them there, or put `sharefs run --` behind it"));
       else if (need == Need::env_file)
@@ -220,8 +217,7 @@ Decisions carry(const Launch& launch, const Decisions& decided) {
           if (is_plain_value(value))
             out.push_back(carry_one(launch, link, need, name, value));
           else
-            out.push_back(warning(Severity::warning, "SF407", name,
-                                  "its value has characters that " + link.name + " would change",
+            out.push_back(warning("SF407", name, "its value has characters that " + link.name + " would change",
                                   "use a path of letters, digits and `_./-`"));
     }
   return out;

@@ -28,16 +28,14 @@ std::string with_locks(const Launch& launch, std::string reason, const std::stri
 }
 
 Decision change_of(const Occurrence& one, Action action, std::optional<std::string> to) {
-  Decision decision;
-  decision.action = action;
-  decision.flag = one.flag;
-  decision.index = one.value_index;
-  decision.from = one.value;
-  decision.to = std::move(to);
-  decision.cache_class = one.rule.cache_class;
-  decision.rule = one.rule.id;
-  decision.reason = one.rule.reason;
-  return decision;
+  return {.action = action,
+          .flag = one.flag,
+          .index = one.value_index,
+          .from = one.value,
+          .to = std::move(to),
+          .cache_class = one.rule.cache_class,
+          .rule = one.rule.id,
+          .reason = one.rule.reason};
 }
 
 /// The override of a value in a file, as words of the command line.
@@ -73,7 +71,7 @@ std::optional<Decision> changed(const Launch& launch, const Program& program, co
 }
 
 Decision no_copy(const Launch& launch, const Occurrence& one) {
-  return warning(Severity::warning, "SF412", launch.argv[one.value_index],
+  return warning("SF412", launch.argv[one.value_index],
                  "its cache_dir lies on shared storage and was left: there is no directory for a changed copy where "
                  "you may write and all nodes can read",
                  "give `--cache_dir` on the command line, or start it in such a directory");
@@ -120,15 +118,14 @@ void link_models(const Launch& launch, Decision& decision, const std::string& lo
 /// What is not known well enough to be changed.
 std::optional<Decision> not_literal(const Launch& launch, const Program& program, const Occurrences& all) {
   if (std::ranges::any_of(all, [](const Occurrence& one) { return is_unknown(one.value); }))
-    return warning(Severity::warning, "SF403", all.back().flag,
-                   "its value is not literal in the shell text, so it was left",
+    return warning("SF403", all.back().flag, "its value is not literal in the shell text, so it was left",
                    "write the path out, or assign the variable literally in the same text");
   const bool relative = std::ranges::any_of(all, [](const Occurrence& one) {
     return !one.value.starts_with('/') && !one.value.starts_with('~') && !one.value.empty() &&
            one.value.find("://") == std::string::npos;
   });
   if (relative && is_unknown(program.directory) && launch.stakes.any_shared())
-    return warning(Severity::warning, "SF403", all.back().flag,
+    return warning("SF403", all.back().flag,
                    "its value is relative to a directory that is not known here, so it was left",
                    "write the path out from the root");
   return std::nullopt;
@@ -138,7 +135,7 @@ std::optional<Decision> not_literal(const Launch& launch, const Program& program
 /// explained.
 Decision contradiction(const Launch& launch, const Occurrence& built_once, const Occurrence& last) {
   if (!last.rule.by_user)
-    return warning(Severity::warning, "SF411", launch.argv[built_once.value_index],
+    return warning("SF411", launch.argv[built_once.value_index],
                    "data_shared_file_system is true: only one node builds the datasets, so `" + last.flag +
                        "` was left",
                    "to change both, run with `--local --cache_dir`, which sets it to false besides");

@@ -19,7 +19,7 @@ void keep_unruled(const Launch& launch, const Program& program, const Occurrence
   out.push_back(keep(one.flag, one.value_index, one.value, CacheClass::never, "no rule is about this flag"));
   if (doubtful)
     out.push_back(
-        warning(Severity::warning, "SF406", one.flag, "may be short for `--cache_dir`, so it was left",
+        warning("SF406", one.flag, "may be short for `--cache_dir`, so it was left",
                 "write `--cache_dir` in full, or say `--local " + one.flag + "` or `--keep " + one.flag + "`"));
 }
 

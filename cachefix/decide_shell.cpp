@@ -73,8 +73,7 @@ std::optional<Decisions> decide_shell(const Launch& launch, const Program& progr
   }
   const auto path = launch.absolute(program, program.name);
   if (path && by_shell && launch.setting.in_text && launch.stakes.place(*path).kind == sys::EntryKind::missing)
-    return Decisions{warning(Severity::warning, "SF403", program.name,
-                             "the script is not there now, so nobody knows what it starts",
+    return Decisions{warning("SF403", program.name, "the script is not there now, so nobody knows what it starts",
                              "make it before, or put `sharefs run --` in front of the program in it")};
   if (!path || !launch.stakes.text(*path))
     return std::nullopt;

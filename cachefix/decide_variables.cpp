@@ -108,7 +108,7 @@ class VariableJudge {
     if (one.cache_class != CacheClass::node_local || !m_launch.stakes.any_shared() ||
         (first.size() > 1 && is_listed(first.substr(1), k_job_directories)))
       return;
-    Decision said = warning(Severity::warning, "SF403", name,
+    Decision said = warning("SF403", name,
                             "its value `" + shown(m_launch.variable(m_program, name).value_or(value)) +
                                 "` is not known here, so it was left",
                             "write the path out, or assign the variable literally in the same text");
@@ -157,9 +157,9 @@ std::optional<Verdict> stays_safely(const Launch& launch, const std::string& nam
   // A script's copy starts some other time: then complete datasets may lie there.
   if (offline && !launch.rules.seed && (!launch.setting.can_write || launch.stakes.has_complete(path)))
     return Verdict{Way::leave, "nothing is downloaded offline, and what is complete there is only read", false,
-                   warning(Severity::info, "SF419", name,
-                           "stays in " + path + ": offline, what is complete there is only read",
-                           "to have it on the node's own disk, add `--seed`")};
+                   reported(Severity::info, "SF419", name,
+                            "stays in " + path + ": offline, what is complete there is only read",
+                            "to have it on the node's own disk, add `--seed`")};
   if (locked && launch.rules.when == When::racy && launch.stakes.place(path).lock_scope == sys::LockScope::all_hosts)
     return Verdict{Way::leave, "file locks exclude other hosts there, and caches.when is racy"};
   return std::nullopt;
@@ -167,21 +167,22 @@ std::optional<Verdict> stays_safely(const Launch& launch, const std::string& nam
 
 Decision no_local_directory(const Launch& launch, Severity severity) {
   auto found = diagnose(launch.stakes.local(), severity).front();
-  return warning(severity, found.code, found.subject, std::move(found.message), std::move(found.hint));
+  return reported(severity, found.code, found.subject, std::move(found.message), std::move(found.hint));
 }
 
 Decisions report_cache(const Launch& launch, const std::string& path, const std::string& local) {
   Decisions out;
   const Names& left = launch.stakes.leftovers(path);
   if (!left.empty())
-    out.push_back(warning(Severity::info, "SF410", path,
-                          "earlier launches left " + left.front() +
-                              (left.size() == 1 ? "" : " and " + count_of(left.size() - 1, "other")),
-                          "delete them when no job uses this cache; sharefs never does"));
+    out.push_back(reported(Severity::info, "SF410", path,
+                           "earlier launches left " + left.front() +
+                               (left.size() == 1 ? "" : " and " + count_of(left.size() - 1, "other")),
+                           "delete them when no job uses this cache; sharefs never does"));
   else if (!launch.rules.seed && launch.stakes.has_datasets(path) &&
            launch.stakes.place(local).kind == sys::EntryKind::missing)
-    out.push_back(warning(Severity::info, "SF422", path, "holds datasets or modules, which are made again on this node",
-                          "add `--seed` to have the complete ones copied, as a node without network needs"));
+    out.push_back(reported(Severity::info, "SF422", path,
+                           "holds datasets or modules, which are made again on this node",
+                           "add `--seed` to have the complete ones copied, as a node without network needs"));
   return out;
 }
 

@@ -15,13 +15,15 @@ const char* to_string(Action action) {
   return name_in(std::array{"leave", "rewrite", "drop", "set", "warn"}, action);
 }
 
-Decision warning(Severity severity, std::string code, const std::string& subject, std::string message,
-                 std::string hint) {
-  Decision decision;
-  decision.action = Action::warn;
-  decision.flag = subject;
-  decision.diagnosis = Diagnosis{severity, std::move(code), to_utf8(subject), std::move(message), std::move(hint), ""};
-  return decision;
+Decision reported(Severity severity, std::string code, const std::string& subject, std::string message,
+                  std::string hint) {
+  return {.action = Action::warn,
+          .flag = subject,
+          .diagnosis = Diagnosis{severity, std::move(code), to_utf8(subject), std::move(message), std::move(hint), ""}};
+}
+
+Decision warning(std::string code, const std::string& subject, std::string message, std::string hint) {
+  return reported(Severity::warning, std::move(code), subject, std::move(message), std::move(hint));
 }
 
 void append(Decisions& all, Decisions more) {

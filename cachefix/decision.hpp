@@ -42,11 +42,11 @@ struct FileCopy {
 struct Decision {
   Action action = Action::leave;
   ChangeKind kind = ChangeKind::argument;
-  std::string flag;                 ///< as it stands in the command line, or the variable's name, or the file
-  std::optional<std::size_t> index; ///< of the word with the value, in the original argv
-  std::optional<std::string> from, to;
+  std::string flag = {};                 ///< as it stands in the command line, or the variable's name, or the file
+  std::optional<std::size_t> index = {}; ///< of the word with the value, in the original argv
+  std::optional<std::string> from = {}, to = {};
   CacheClass cache_class = CacheClass::node_local;
-  std::string rule, reason;
+  std::string rule = {}, reason = {};
   bool variable = false; ///< set: `flag` is a variable of the program's environment, `to` its value
   bool implied = false;  ///< nobody named this cache: it is a default below a shared directory
   std::vector<Edit> edits = {};
@@ -62,8 +62,10 @@ struct Decision {
 using Decisions = std::vector<Decision>;
 void append(Decisions& all, Decisions more);
 
-Decision warning(Severity severity, std::string code, const std::string& subject, std::string message,
-                 std::string hint = {});
+/// What is only said.
+Decision reported(Severity severity, std::string code, const std::string& subject, std::string message,
+                  std::string hint = {});
+Decision warning(std::string code, const std::string& subject, std::string message, std::string hint = {});
 
 /// What becomes of one word.
 struct WordChange {

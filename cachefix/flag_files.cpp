@@ -166,7 +166,7 @@ class FileFinder {
     const std::string* text = text_of(m_launch, *path);
     if (text == nullptr && m_launch.setting.in_text)
       m_out.push_back(
-          warning(Severity::warning, "SF412", word, "it is not there yet, so nobody knows what it says",
+          warning("SF412", word, "it is not there yet, so nobody knows what it says",
                   "a `cache_dir` in it should not lie on shared storage: write the path of a local directory"));
     const auto value = text == nullptr ? std::nullopt : scalar_in(word, *text, k_key);
     if (!value)
@@ -177,7 +177,7 @@ class FileFinder {
       one.file = *path;
       one.derived = derived_from(*text, k_key);
     } else if (const auto cache = m_launch.absolute(m_program, *value); cache && m_launch.stakes.is_shared(*cache)) {
-      m_out.push_back(warning(Severity::warning, "SF412", word, "its cache_dir lies on shared storage and was left",
+      m_out.push_back(warning("SF412", word, "its cache_dir lies on shared storage and was left",
                               "give `--cache_dir` on the command line, or change the file"));
     }
   }
@@ -201,7 +201,7 @@ class FileFinder {
       if (!rule || rule->transform == Transform::leave)
         continue;
       if (scalar.value.find("${") != std::string::npos) {
-        m_out.push_back(warning(Severity::warning, "SF412", base_name(file),
+        m_out.push_back(warning("SF412", base_name(file),
                                 "`" + scalar.key + "` is made of other values, so it was left",
                                 "give `" + scalar.key + "=DIRECTORY` on the command line"));
         continue;
@@ -290,20 +290,19 @@ std::optional<Decision> changed_copy(const Launch& launch, const Program& progra
     return std::nullopt;
   // Named by its content and its user: two launches, or two users, never write one file.
   const std::string key = key_of(launch.stakes.local().directory + '\n' + content);
-  Decision decision;
-  decision.action = Action::rewrite;
-  decision.kind = ChangeKind::file;
-  decision.flag = word;
-  decision.index = one.value_index;
-  decision.from = word;
-  decision.to = join_path(directory, ".sharefs-" + key + "-" + base_name(one.file));
-  decision.cache_class = one.rule.cache_class;
-  decision.rule = one.rule.id;
-  decision.reason =
-      (value ? "a copy with cache_dir on the node's own disk; " : "a copy without cache_dir; ") + one.rule.reason;
-  decision.edits = {{one.value_index, false, 0, word.size(), *decision.to}};
-  decision.copy = FileCopy{*decision.to, content, word};
-  return decision;
+  const std::string path = join_path(directory, ".sharefs-" + key + "-" + base_name(one.file));
+  return Decision{.action = Action::rewrite,
+                  .kind = ChangeKind::file,
+                  .flag = word,
+                  .index = one.value_index,
+                  .from = word,
+                  .to = path,
+                  .cache_class = one.rule.cache_class,
+                  .rule = one.rule.id,
+                  .reason = (value ? "a copy with cache_dir on the node's own disk; " : "a copy without cache_dir; ") +
+                            one.rule.reason,
+                  .edits = {{one.value_index, false, 0, word.size(), path}},
+                  .copy = FileCopy{path, content, word}};
 }
 
 } // namespace sharefs::cachefix

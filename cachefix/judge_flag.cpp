@@ -40,7 +40,7 @@ class FlagJudge {
     if (!has_models || (m_launch.setting.can_write && !runs_elsewhere(m_launch, m_program)) || model_is_directory())
       return verdict;
     return leave("its models would be lost",
-                 warning(Severity::warning, "SF408", m_last.value,
+                 warning("SF408", m_last.value,
                          "it holds models too, and neither variables nor links reach " +
                              std::string(m_launch.setting.can_write ? "the other nodes" : "this program alone") +
                              ", so `" + m_last.flag + "` was left: launches can fail by the dataset cache race",
@@ -52,8 +52,8 @@ class FlagJudge {
  private:
   Verdict share_is_silent() {
     return leave("the share does not answer",
-                 warning(Severity::warning, "SF409", m_last.value,
-                         "the share does not answer, so `" + m_last.flag + "` was left", "run `sharefs status`"));
+                 warning("SF409", m_last.value, "the share does not answer, so `" + m_last.flag + "` was left",
+                         "run `sharefs status`"));
   }
 
   /// Nobody builds there, or what is built there is meant for all.
@@ -68,7 +68,7 @@ class FlagJudge {
     }
     if (m_last.spot == Spot::document && !m_launch.setting.can_write)
       return leave("a script's copy comes without copies of its files",
-                   warning(Severity::warning, "SF412", m_launch.argv[m_last.value_index],
+                   warning("SF412", m_launch.argv[m_last.value_index],
                            "its cache_dir lies on shared storage and was left: a script's copy comes without copies "
                            "of its files",
                            "give `--cache_dir` on the command line, or put `sharefs run --` in front of it"));
@@ -80,7 +80,7 @@ class FlagJudge {
   }
 
   Verdict foreign(const std::string& what) {
-    return leave(what, warning(Severity::warning, "SF420", m_last.value,
+    return leave(what, warning("SF420", m_last.value,
                                what + ", so `" + m_last.flag + "` was left: if nodes build datasets there, they race",
                                "if it is a cache of datasets and models only, say `--local " + m_last.rule.flag + "`"));
   }

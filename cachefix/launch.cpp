@@ -157,13 +157,11 @@ bool Launch::reads_caches(const Program& program) const {
 
 Decision keep(std::string flag, std::optional<std::size_t> index, std::string value, CacheClass cache_class,
               std::string reason) {
-  Decision decision;
-  decision.flag = std::move(flag);
-  decision.index = index;
-  decision.from = std::move(value);
-  decision.cache_class = cache_class;
-  decision.reason = std::move(reason);
-  return decision;
+  return {.flag = std::move(flag),
+          .index = index,
+          .from = std::move(value),
+          .cache_class = cache_class,
+          .reason = std::move(reason)};
 }
 
 void rest_on(Decision& decision, const std::string& directory, const std::string& shared_path) {
@@ -173,10 +171,7 @@ void rest_on(Decision& decision, const std::string& directory, const std::string
 
 std::optional<Decision> set_variable(const Launch& launch, const Program& program, const std::string& name,
                                      const std::string& value, bool own) {
-  Decision decision;
-  decision.flag = name;
-  decision.from = launch.variable(program, name);
-  decision.to = value;
+  Decision decision{.flag = name, .from = launch.variable(program, name), .to = value};
   if (decision.from == value)
     return std::nullopt;
   if (const Assignment* word = program.assignment_of(name)) {

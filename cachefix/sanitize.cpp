@@ -37,7 +37,7 @@ Decisions only_said(Decisions decided) {
   const auto change = std::ranges::find_if(decided, &Decision::is_change);
   if (change == decided.end())
     return decided;
-  const Decision said = warning(Severity::warning, "SF415", change->flag,
+  const Decision said = warning("SF415", change->flag,
                                 "programs in the batch script use this cache on shared storage; nothing was changed",
                                 "put `sharefs run --` in front of them, or submit a copy by `sharefs cachefix script`");
   std::erase_if(decided, std::mem_fn(&Decision::is_change));
@@ -80,7 +80,7 @@ Decisions on_the_node(const Launch& launch, const Program& program, const ChainL
   const std::string flag = change->flag;
   std::erase_if(decided, [](const Decision& one) { return one.action != Action::leave; });
   if (launch.rules.node.empty()) {
-    decided.push_back(warning(Severity::warning, "SF421", by,
+    decided.push_back(warning("SF421", by,
                               "starts it on nodes that are not known now, where sharefs may not be installed, so `" +
                                   flag + "` was left on shared storage",
                               "install sharefs in /usr or on the share, or put `sharefs run --` behind it"));
@@ -93,14 +93,12 @@ Decisions on_the_node(const Launch& launch, const Program& program, const ChainL
       break;
     at = link.index;
   }
-  Decision decision;
-  decision.action = Action::set;
-  decision.flag = by;
-  decision.to = join(launch.rules.node, " ");
-  decision.rule = "node";
-  decision.reason = "it starts on nodes that are not known now: sharefs looks and decides there";
-  decision.edits = {{at, false, 0, 0, "", launch.rules.node}};
-  decided.push_back(std::move(decision));
+  decided.push_back({.action = Action::set,
+                     .flag = by,
+                     .to = join(launch.rules.node, " "),
+                     .rule = "node",
+                     .reason = "it starts on nodes that are not known now: sharefs looks and decides there",
+                     .edits = {{at, false, 0, 0, "", launch.rules.node}}});
   return decided;
 }
 
@@ -124,7 +122,7 @@ Found decide(const Argv& argv, const Setting& setting, Stakes& stakes, const Rul
   if (!rules.enabled || is_switched_off(setting) || sees_to_itself || !stakes.any_shared())
     return found;
   for (const Diagnosis& problem : found.walk.problems) {
-    found.decisions.push_back(warning(problem.severity, problem.code, problem.subject, problem.message, problem.hint));
+    found.decisions.push_back(reported(problem.severity, problem.code, problem.subject, problem.message, problem.hint));
   }
   if (!found.walk.understood)
     return found;

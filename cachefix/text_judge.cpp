@@ -84,7 +84,7 @@ class TextJudge {
 
  private:
   TextFound cannot(std::string why) {
-    m_out.decisions = {warning(Severity::warning, "SF403", m_place.subject, std::move(why), std::string(k_hint))};
+    m_out.decisions = {warning("SF403", m_place.subject, std::move(why), std::string(k_hint))};
     return std::move(m_out);
   }
 
@@ -169,7 +169,7 @@ class TextJudge {
     else if (command.words.size() > 1 &&
              (is_unknown(command.words[1].text + m_setting.directory) || command.words[1].text.starts_with("/dev/")) &&
              !is_listed(base_name(command.words[1].text), k_harmless_sources))
-      merge(warning(Severity::warning, "SF403", shown(command.words[1].text),
+      merge(warning("SF403", shown(command.words[1].text),
                     "the file that is read here is not known, so nobody knows what it sets", "write its path out"),
             {{}, {&command.words[1]}});
     follow(command, {}, shell);
@@ -234,8 +234,7 @@ class TextJudge {
       const bool literal = word.hidden.find_first_of("$`") == std::string::npos;
       if (word.hidden.empty() || (literal && !m_stakes.is_shared(normalize_path(word.hidden, m_setting.directory))))
         continue;
-      merge(warning(Severity::warning, "SF403", shown(word.text),
-                    "holds a `--cache_dir`, and options inside of variables are not changed",
+      merge(warning("SF403", shown(word.text), "holds a `--cache_dir`, and options inside of variables are not changed",
                     "write `--cache_dir` where the command is, or put only the path into a variable"),
             {{}, {&word}});
     }
@@ -329,12 +328,11 @@ class TextJudge {
       const std::string where = word == nullptr ? m_place.subject : place_of(*word);
       const bool goes_along = decision.variable && !decision.rule.starts_with("variable."); // with a flag
       if (!goes_along && !decision.rule.starts_with("propagate."))
-        decision = warning(Severity::warning, "SF415", where,
-                           "`" + decision.flag + "` in it lies on shared storage; the file was not changed",
-                           m_place.subject == "eval"
-                               ? "write the command without eval"
-                               : "run `sharefs cachefix script " + file +
-                                     " --write COPY --yes` and start the copy, or put `sharefs run --` into it");
+        decision = warning(
+            "SF415", where, "`" + decision.flag + "` in it lies on shared storage; the file was not changed",
+            m_place.subject == "eval" ? "write the command without eval"
+                                      : "run `sharefs cachefix script " + file +
+                                            " --write COPY --yes` and start the copy, or put `sharefs run --` into it");
       else
         return;
     } else if (!m_place.index && word != nullptr && decision.is_change()) {

@@ -56,41 +56,40 @@ class Reader {
   struct Match {
     std::optional<Option> option;
     int candidates = 0;
-    bool is_of_row = false;
   };
 
-  void consider(Match& match, std::string_view group, Takes takes, std::string_view name, bool prefix) const {
-    const std::string_view canonical =
-        group.substr(group.rfind('/') == std::string_view::npos ? 0 : group.rfind('/') + 1);
-    const bool hit = any_word(group, '/', [&](std::string_view alias) {
+  /// Is `name` one of the group's names, or with `prefix` the beginning of one?
+  [[nodiscard]] bool is_in_group(std::string_view group, std::string_view name, bool prefix) const {
+    return any_word(group, '/', [&](std::string_view alias) {
       if (m_launcher.syntax == Syntax::single_dash)
         return alias.substr(std::min(alias.find_first_not_of('-'), alias.size())) == name;
       const bool is_long = alias.starts_with("--");
       const std::string spelled = m_launcher.underscores && is_long ? dashes_alike(alias) : std::string(alias);
       return prefix ? is_long && spelled.starts_with(name) : spelled == name;
     });
-    if (!hit)
-      return;
-    ++match.candidates;
-    match.option = Option{canonical, takes};
-    match.is_of_row = true;
   }
 
   [[nodiscard]] Match search(std::string_view name, bool prefix) const {
     Match match;
     const auto in = [&](std::string_view list, Takes takes) {
-      each_word(list, ' ', [&](std::string_view group) { consider(match, group, takes, name, prefix); });
+      each_word(list, ' ', [&](std::string_view group) {
+        if (is_in_group(group, name, prefix))
+          match = {Option{group.substr(group.rfind('/') + 1), takes}, match.candidates + 1};
+      });
     };
     in(m_launcher.flags, Takes::nothing);
     in(m_launcher.values, Takes::value);
     in(m_launcher.attached, Takes::attached);
     in(m_launcher.pairs, Takes::two);
+    const auto is_of_row = [&](std::string_view known) {
+      const Match found = search(known, false);
+      return found.option && !found.option->by_help;
+    };
     if (prefix || !match.option) // the row knows what is its own better than the help, which leaves values out
       for (const HelpOption& option : m_more)
         for (const std::string& known : option.names)
-          if (prefix ? known.starts_with("--") && known.starts_with(name) && !search(known, false).is_of_row
-                     : known == name)
-            match = {Option{known, option.takes, true}, match.candidates + 1, false};
+          if (prefix ? known.starts_with("--") && known.starts_with(name) && !is_of_row(known) : known == name)
+            match = {Option{known, option.takes, true}, match.candidates + 1};
     return match;
   }
 

@@ -256,19 +256,16 @@ class Walker {
     warn_of_dropped_dashes(link, at, end);
     switch (launcher.tail) {
     case Tail::command:
-      if (link.options.last(Means::module))
-        return module(at, at + 1, end, std::move(scope));
-      if (launcher.name == "uv run" && at < end && m_argv[at].ends_with(".py")) // uv runs Python files by itself
-        return python_file(at, end, std::move(scope));
-      return command(at, end, std::move(scope));
     case Tail::script:
       if (at >= end)
         return;
-      if (link.options.last(Means::no_python))
+      if (link.options.last(Means::no_python) != nullptr)
         return command(at, end, std::move(scope));
-      if (link.options.last(Means::module))
+      if (link.options.last(Means::module) != nullptr)
         return module(at, at + 1, end, std::move(scope));
-      return python_file(at, end, std::move(scope));
+      if (launcher.tail == Tail::script || (launcher.name == "uv run" && m_argv[at].ends_with(".py"))) // as uv does
+        return python_file(at, end, std::move(scope));
+      return command(at, end, std::move(scope));
     case Tail::python:
       return python(number, at, end, std::move(scope));
     case Tail::shell:

@@ -59,8 +59,8 @@ constexpr Framework k_frameworks[] = {
      .programs = "vllm sglang",
      .modules = "vllm.entrypoints.* vllm.benchmarks.* sglang.launch_server sglang.cli.main sglang.bench_* "
                 "sglang.benchmark.* sglang.compile_deep_gemm",
-     .source = "vllm/config/load.py, sglang/srt/arg_groups/fields/model.py 0.5: --download-dir is the place of the "
-               "weights"},
+     .source =
+         "vllm/config/load.py, sglang/srt/arg_groups/fields/model.py 0.5: --download-dir is the place of the weights"},
     {.name = "verl",
      .modules = "verl.trainer.* verl.experimental.*",
      .source = "verl/utils/dataset/rl_dataset.py 0.9: data.cache_dir holds copies of files; load_dataset is called "
@@ -77,9 +77,8 @@ constexpr Framework k_frameworks[] = {
      .modules = "llamafactory.cli llamafactory.launcher llamafactory.train*",
      .files = "train_bash.py llamafactory/launcher.py llamafactory/cli.py",
      .imports = "llamafactory llmtuner glmtuner",
-     .source =
-         "LLaMA-Factory src/llamafactory/hparams/model_args.py: cache_dir defaults to None and goes to load_dataset "
-         "and from_pretrained"},
+     .source = "LLaMA-Factory src/llamafactory/hparams/model_args.py: cache_dir defaults to None and goes to "
+               "load_dataset and from_pretrained"},
     {.name = "llamafactory",
      .files = "src/train.py train.py",
      .needs = "--stage --finetuning_type",
@@ -237,8 +236,7 @@ constexpr VariableRule k_variables[] = {
      "models are read there by all nodes, and datasets cannot be parted from them; ms-swift has rank 0 build them "
      "first",
      "modelscope/utils/config_ds.py 1.29 and 1.40: $MODELSCOPE_CACHE/datasets goes to load_dataset, and has no "
-     "variable "
-     "of its own; swift/utils/torch_utils.py 4.6: safe_ddp_context"},
+     "variable of its own; swift/utils/torch_utils.py 4.6: safe_ddp_context"},
     {"HF_HOME", never, "", "it holds the token and the models", "huggingface_hub/constants.py"},
     {"XDG_CACHE_HOME", never, "", "other programs keep what they need there", "XDG base directory specification"},
     {"WANDB_DIR", never, "", "the data of the run", "wandb/env.py"},
