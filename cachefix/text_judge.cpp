@@ -4,7 +4,6 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
-#include "cachefix/shell/command_line.hpp"
 
 #include <algorithm>
 

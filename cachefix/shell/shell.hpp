@@ -1,5 +1,8 @@
 #pragma once
-// Shell text as commands of words with their places, from the syntax tree that `shfmt --tojson` prints. Pure.
+// Shell text as commands of words with their places, from the syntax tree that `shfmt --tojson` prints, and
+// as argument vectors. Pure.
+#include "base/argv.hpp"
+
 #include <map>
 #include <optional>
 #include <set>
@@ -45,5 +48,17 @@ using ShellVariables = std::map<std::string, std::string>;
 
 /// `tree` is the JSON of `text`; nullopt if it is not what shfmt prints.
 std::optional<ShellText> read_shell(const std::string& text, const std::string& tree, const ShellVariables& known = {});
+
+/// One command of the text as an argv of its own: assignments in front become words of env(1).
+struct CommandLine {
+  Argv argv;
+  std::vector<const ShellWord*> words; ///< per word of argv; nullptr for the `env` that is not there
+  [[nodiscard]] bool has_env() const { return argv.size() > 1 && argv[0] == "env" && words[0] == nullptr; }
+};
+/// Exported variables and those of no command are left out if they are in `not_these`.
+CommandLine command_line(const ShellCommand& command, const std::set<std::string>& not_these);
+
+/// The name of `NAME=value`.
+std::string variable_in(const std::string& assignment);
 
 } // namespace sharefs::cachefix

@@ -235,20 +235,19 @@ LocalRoot find_local_root(sys::System& system, const LocalChoice& choice, const 
   const std::string install = "run `install -d -m 1777 /var/cache/sharefs` as root";
   if (best == nullptr)
     return {"", join(problems, "; "), install + ", or set caches.local in sharefs.yaml"};
-  LocalRoot root{best->path, "", ""};
   const std::string first = join_path(best->above, best->name);
   if (best->memory) {
     problems.push_back(best->above + " is memory (tmpfs), and no disk can be used");
-    root = {best->path, join(problems, "; "), "set caches.local in sharefs.yaml to a directory on a disk", true};
-  } else if (!best->taken.empty()) {
-    root = {best->path, best->taken, (best->taken_by ? "as root, remove " : "remove ") + first};
-  } else if (best == fallback) {
-    for (const Candidate& candidate : candidates)
-      if (candidate.memory)
-        problems.push_back(candidate.above + " is memory (tmpfs)");
-    root = {best->path, join(problems, "; "), install};
+    return {best->path, join(problems, "; "), "set caches.local in sharefs.yaml to a directory on a disk", true};
   }
-  return root;
+  if (!best->taken.empty())
+    return {best->path, best->taken, (best->taken_by ? "as root, remove " : "remove ") + first};
+  if (best != fallback)
+    return {best->path, "", ""};
+  for (const Candidate& candidate : candidates)
+    if (candidate.memory)
+      problems.push_back(candidate.above + " is memory (tmpfs)");
+  return {best->path, join(problems, "; "), install};
 }
 
 std::vector<std::string> own_directories(sys::System& system, const LocalChoice& choice,
