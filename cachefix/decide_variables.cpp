@@ -8,14 +8,11 @@
 namespace sharefs::cachefix {
 namespace {
 
-struct Base {
-  std::string_view name;     ///< `$NAME` at the start of a default
-  std::string_view fallback; ///< its own default
-};
-constexpr Base k_bases[] = {{"HF_HOME", "$XDG_CACHE_HOME/huggingface"},
-                            {"XDG_CACHE_HOME", "~/.cache"},
-                            {"XDG_DATA_HOME", "~/.local/share"},
-                            {"TRITON_HOME", "~"}};
+/// `$NAME` at the start of a default, and its own default.
+constexpr std::pair<std::string_view, std::string_view> k_bases[] = {{"HF_HOME", "$XDG_CACHE_HOME/huggingface"},
+                                                                     {"XDG_CACHE_HOME", "~/.cache"},
+                                                                     {"XDG_DATA_HOME", "~/.local/share"},
+                                                                     {"TRITON_HOME", "~"}};
 /// What file locks protect.
 constexpr std::string_view k_locked = "HF_DATASETS_* HF_METRICS_CACHE HF_EVALUATE_CACHE";
 /// Directories that a batch system makes for each job, on the node.
@@ -33,9 +30,9 @@ std::string expand(const Launch& launch, const Program& program, std::string_vie
       *from = name;
     return *value + rest;
   }
-  for (const Base& base : k_bases)
-    if (base.name == name)
-      return expand(launch, program, base.fallback, from) + rest;
+  for (const auto& [base, fallback] : k_bases)
+    if (base == name)
+      return expand(launch, program, fallback, from) + rest;
   return {};
 }
 

@@ -47,9 +47,5 @@ std::optional<Decision> changed_copy(const Launch& launch, const Program& progra
                                      const std::optional<std::string>& value);
 /// One flag whose last occurrence lies at a shared path: what is at stake, and so which way it is taken off there.
 Verdict judge_flag(const Launch& launch, const Program& program, const Occurrences& all, const std::string& path);
-/// One flag with all its occurrences; the last is the one that counts for argparse. `built_once`: the setting by which
-/// one node builds the datasets for all.
-Decisions decide_flag(const Launch& launch, const Program& program, Occurrences all,
-                      const std::optional<Occurrence>& built_once);
 
 } // namespace sharefs::cachefix

@@ -165,12 +165,12 @@ bool is_listed(std::string_view name, std::string_view list);
 bool looks_like_option(const std::string& word);
 
 struct GivenOption {
-  std::string name; ///< canonical
-  std::optional<Means> means;
+  std::string name = {}; ///< canonical
+  std::optional<Means> means = {};
   std::size_t index = 0;       ///< of the word with the option's name
   std::size_t value_index = 0; ///< of the word that holds the (last) value; `index` when attached
-  std::string value;           ///< the value, or the first of two
-  std::string second;          ///< the second of two
+  std::string value = {};      ///< the value, or the first of two
+  std::string second = {};     ///< the second of two
   bool has_value = false;
 };
 

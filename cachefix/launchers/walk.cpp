@@ -296,11 +296,8 @@ class Walker {
   std::size_t assignments(std::size_t number, std::size_t at, std::size_t end, Program& scope) {
     if (at < end && m_argv[at] == "-") { // env's old spelling of -i
       scope.cleared = true;
-      GivenOption dash;
-      dash.name = "-";
-      dash.means = Means::clear;
-      dash.index = dash.value_index = at++;
-      m_out.chain[number].options.given.push_back(std::move(dash));
+      m_out.chain[number].options.given.push_back({.name = "-", .means = Means::clear, .index = at, .value_index = at});
+      ++at;
     }
     while (at < end && assign(scope, m_argv[at], at, 0))
       ++at;

@@ -82,11 +82,8 @@ class SyntaxReader {
     if (!node.is_object())
       return;
     const std::string type = kind_of(node);
-    bool inside = certain && is_certain_inside(type);
-    if (type == "BinaryCmd" && node.value("Op", 0) > 11) // 10 is &&, 11 is ||; pipes run in subshells
-      inside = false;
-    if (node.contains("Background") && node.at("Background").is_boolean() && node.at("Background").get<bool>())
-      inside = false;
+    const bool pipes = type == "BinaryCmd" && node.value("Op", 0) > 11; // 10 is &&, 11 is ||; pipes run in subshells
+    const bool inside = certain && is_certain_inside(type) && !pipes && !node.value("Background", false);
     if (type == "CallExpr" || type == "DeclClause") {
       m_certain = certain;
       if (counting)

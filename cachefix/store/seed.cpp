@@ -14,7 +14,6 @@
 #include <filesystem>
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <system_error>
 
 namespace sharefs::cachefix {
@@ -33,35 +32,35 @@ bool is_table(const std::string& name) {
   return name.ends_with(".arrow") || name.ends_with(".parquet");
 }
 
-/// What lies in a directory, sorted; as far as it could be read.
-std::vector<fs::directory_entry> entries_of(const fs::path& directory, std::error_code& error) {
-  std::vector<fs::directory_entry> found;
-  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error))
-    found.push_back(*it);
-  std::ranges::sort(found);
+/// The names in a directory, sorted, as far as it could be read: what is not reached through a link.
+struct Directory {
+  std::vector<std::string> files, directories;
+  std::error_code error;
+  std::uint64_t inode = 0; ///< of a modules directory
+};
+
+Directory read_directory(const fs::path& path) {
+  Directory found;
+  std::error_code ignored;
+  for (fs::directory_iterator it(path, found.error), end; !found.error && it != end; it.increment(found.error))
+    if (const std::string name = it->path().filename(); it->is_symlink(ignored))
+      continue;
+    else if (it->is_regular_file(ignored))
+      found.files.push_back(name);
+    else if (it->is_directory(ignored))
+      found.directories.push_back(name);
+  std::ranges::sort(found.files);
+  std::ranges::sort(found.directories);
   return found;
 }
 
-/// Of the entry itself, not of what a link names; mostly the directory tells it.
-fs::file_type type_of(const fs::directory_entry& entry) {
-  std::error_code error;
-  return entry.is_symlink(error)        ? fs::file_type::symlink
-         : entry.is_regular_file(error) ? fs::file_type::regular
-         : entry.is_directory(error)    ? fs::file_type::directory
-                                        : fs::file_type::unknown;
-}
-
 /// The files of a complete dataset directory; empty if it is none.
-std::vector<std::string> files_of(const fs::path& directory) {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (const fs::directory_entry& entry : entries_of(directory, error))
-    if (type_of(entry) == fs::file_type::regular)
-      names.push_back(entry.path().filename());
-  if (error || !std::ranges::binary_search(names, "dataset_info.json") || std::ranges::none_of(names, is_table) ||
-      fs::exists(directory.string() + ".incomplete", error))
+std::vector<std::string> files_of(const fs::path& path) {
+  Directory found = read_directory(path);
+  if (found.error || !std::ranges::binary_search(found.files, "dataset_info.json") ||
+      std::ranges::none_of(found.files, is_table) || fs::exists(path.string() + ".incomplete", found.error))
     return {};
-  return names;
+  return std::move(found.files);
 }
 
 /// Directories that may hold datasets: not models, downloads, hidden and unfinished ones.
@@ -78,10 +77,9 @@ void find_datasets(const fs::path& directory, int depth, const sys::Pulse& pulse
   }
   if (depth == k_deepest_dataset)
     return;
-  std::error_code error;
-  for (const fs::directory_entry& entry : entries_of(directory, error))
-    if (type_of(entry) == fs::file_type::directory && may_hold_datasets(entry.path().filename()))
-      find_datasets(entry.path(), depth + 1, pulse, found);
+  for (const std::string& name : read_directory(directory).directories)
+    if (may_hold_datasets(name))
+      find_datasets(directory / name, depth + 1, pulse, found);
 }
 
 /// What `admit` takes of `from`, into `scratch`. Bytes.
@@ -124,8 +122,9 @@ Result<std::uint64_t> copy_dataset(const fs::path& from, const fs::path& to, con
 }
 
 std::uint64_t free_bytes(const std::string& directory) {
-  struct statvfs info{};
-  return ::statvfs(directory.c_str(), &info) == 0 ? static_cast<std::uint64_t>(info.f_bavail) * info.f_frsize : 0;
+  std::error_code error;
+  const fs::space_info space = fs::space(directory, error);
+  return error ? 0 : space.available;
 }
 
 /// What Python makes by itself, and what does not stand for code: locks, hidden and unfinished things.
@@ -134,17 +133,12 @@ bool is_of_module(const std::string& name) {
          !name.ends_with(".incomplete");
 }
 
-/// A directory below a modules cache: its files and directories, sorted.
-struct ModuleDirectory {
-  std::vector<std::string> files, directories;
-  std::uint64_t inode = 0;
-  /// It has code of its own, and goes as a whole; one with only an __init__.py holds packages.
-  [[nodiscard]] bool is_package() const {
-    return std::ranges::any_of(files, [](const std::string& name) { return name != "__init__.py"; });
-  }
-};
+/// A directory that has code of its own goes as a whole; one with only an __init__.py holds packages.
+bool is_package(const Directory& directory) {
+  return std::ranges::any_of(directory.files, [](const std::string& name) { return name != "__init__.py"; });
+}
 
-Result<ModuleDirectory> read_module_directory(const fs::path& path) {
+Result<Directory> read_module_directory(const fs::path& path) {
   struct stat status{};
   if (::lstat(path.c_str(), &status) != 0)
     return fail(errno_error(errno, path.string()));
@@ -152,18 +146,12 @@ Result<ModuleDirectory> read_module_directory(const fs::path& path) {
     return fail(ErrorCode::failed, path.string() + ": is no directory");
   if (status.st_uid != ::geteuid() && status.st_uid != 0)
     return fail(ErrorCode::permission, path.string() + ": belongs to uid " + std::to_string(status.st_uid));
-  ModuleDirectory found;
+  Directory found = read_directory(path);
+  if (found.error)
+    return fail(ErrorCode::failed, path.string() + ": " + found.error.message());
   found.inode = status.st_ino;
-  std::error_code error;
-  for (const fs::directory_entry& entry : entries_of(path, error))
-    if (const std::string name = entry.path().filename(); !is_of_module(name))
-      continue;
-    else if (type_of(entry) == fs::file_type::regular)
-      found.files.push_back(name);
-    else if (type_of(entry) == fs::file_type::directory)
-      found.directories.push_back(name);
-  if (error)
-    return fail(ErrorCode::failed, path.string() + ": " + error.message());
+  for (auto* const names : {&found.files, &found.directories})
+    std::erase_if(*names, [](const std::string& name) { return !is_of_module(name); });
   return found;
 }
 
@@ -191,7 +179,7 @@ void seed_modules(const fs::path& from, const fs::path& to, const fs::path& scra
     return;
   }
   fs::remove_all(scratch, error);
-  if (!found->is_package()) {
+  if (!is_package(*found)) {
     if (depth > k_deepest_module || (fs::create_directories(to, error), error))
       return;
     const std::string init = "__init__.py";
@@ -262,13 +250,12 @@ Seeded seed_all(const std::string& shared, const std::string& local, std::uint64
 void remove_abandoned(const std::string& local) {
   constexpr std::string_view k_name = ".sharefs-seed-";
   std::error_code error;
-  for (const fs::directory_entry& entry : entries_of(local, error)) {
-    const std::string name = entry.path().filename();
+  for (const std::string& name : read_directory(local).directories) {
     pid_t pid = 0;
     if (name.starts_with(k_name))
       std::from_chars(name.data() + k_name.size(), name.data() + name.size(), pid);
     if (pid > 0 && ::kill(pid, 0) != 0 && errno == ESRCH)
-      fs::remove_all(entry.path(), error);
+      fs::remove_all(fs::path(local) / name, error);
   }
 }
 
