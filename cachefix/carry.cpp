@@ -53,7 +53,7 @@ Mpi flavour_of(const Launch& launch, const Program& program, const ChainLink& li
   return Mpi::unknown;
 }
 
-using Variables = std::map<std::string, std::string>;
+using CarriedVariables = std::map<std::string, std::string>;
 
 enum class Need {
   nothing,      ///< the environment passes
@@ -140,7 +140,7 @@ Decision carry_one(const Launch& launch, const ChainLink& link, Need need, const
 }
 
 /// The lines of the files that deepspeed would read, in its order, and ours behind them: the last of a name counts.
-std::string merged_env_file(const Launch& launch, const Program& program, const Variables& variables) {
+std::string merged_env_file(const Launch& launch, const Program& program, const CarriedVariables& variables) {
   const std::string name = launch.variable(program, "DS_ENV_FILE").value_or(".deepspeed_env");
   std::vector<std::string> paths{join_path(launch.home(program), name)};
   add_once(paths, join_path(program.directory, name));
@@ -155,8 +155,8 @@ std::string merged_env_file(const Launch& launch, const Program& program, const 
   return merged;
 }
 
-void write_env_file(const Launch& launch, const Program& program, const ChainLink& link, const Variables& variables,
-                    Decisions& out) {
+void write_env_file(const Launch& launch, const Program& program, const ChainLink& link,
+                    const CarriedVariables& variables, Decisions& out) {
   const std::string& root = launch.stakes.local().directory;
   if (root.empty())
     return;
@@ -193,7 +193,7 @@ bool can_carry(const Launch& launch, const Program& program) {
 }
 
 Decisions carry(const Launch& launch, const Decisions& decided) {
-  Variables variables; // what `set` means for one program it means for all on one command line
+  CarriedVariables variables; // what `set` means for one program it means for all on one command line
   for (const Decision& one : decided)
     if (one.variable)
       variables.emplace(one.flag, one.to.value_or(""));

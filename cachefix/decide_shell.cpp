@@ -46,14 +46,13 @@ std::optional<Decisions> decide_shell(const Launch& launch, const Program& progr
   for (const Assignment& one : program.assigned)
     setting.assigned.insert(one.name);
   ShellVariables arguments;
-  const std::size_t first = program.index + (is_text ? 2 : 1); // bash -c TEXT NAME ARG...
-  for (std::size_t i = first; i < launch.argv.size() && i < program.tail; ++i)
-    if (!is_unknown(launch.argv[i]))
-      arguments[std::to_string(i - first + 1)] = launch.argv[i];
-  if (is_text && first < program.tail) // of a script file its words were said already
-    arguments["@"] = join({launch.argv.begin() + static_cast<std::ptrdiff_t>(first),
-                           launch.argv.begin() + static_cast<std::ptrdiff_t>(program.tail)},
-                          " ");
+  const std::size_t first = std::min(program.index + (is_text ? 2 : 1), program.tail); // bash -c TEXT NAME ARG...
+  const auto words = std::span(launch.argv).subspan(first, program.tail - first);
+  for (std::size_t i = 0; i < words.size(); ++i)
+    if (!is_unknown(words[i]))
+      arguments[std::to_string(i + 1)] = words[i];
+  if (is_text && !words.empty()) // of a script file its words were said already
+    arguments["@"] = join({words.begin(), words.end()}, " ");
   TextPlace place;
   if (is_text) {
     place.index = program.index;

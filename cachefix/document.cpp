@@ -67,23 +67,12 @@ Json document(const Argv& argv, const Sanitized& decision) {
 
 std::string describe(const Decision& decision) {
   const auto quoted = [](const std::optional<std::string>& text) { return text ? shell_quote(*text) : std::string(); };
-  std::string line;
-  switch (decision.action) {
-  case Action::rewrite:
-    line = decision.flag + " " + quoted(decision.from) + " -> " + quoted(decision.to);
-    break;
-  case Action::drop:
-    line = decision.flag + " " + quoted(decision.from) + " dropped";
-    break;
-  case Action::set:
-    line = decision.kind == ChangeKind::file ? decision.flag + " written"
-                                             : decision.flag + "=" + quoted(decision.to) + " set";
-    break;
-  case Action::leave:
-  case Action::warn:
-    line = decision.flag + " " + quoted(decision.from) + " unchanged";
-    break;
-  }
+  const std::string named = decision.flag + " " + quoted(decision.from);
+  const std::string line = decision.action == Action::rewrite  ? named + " -> " + quoted(decision.to)
+                           : decision.action == Action::drop   ? named + " dropped"
+                           : decision.action != Action::set    ? named + " unchanged"
+                           : decision.kind == ChangeKind::file ? decision.flag + " written"
+                                                               : decision.flag + "=" + quoted(decision.to) + " set";
   return to_utf8(line) + ": " + decision.reason;
 }
 

@@ -5,7 +5,6 @@
 #include "cachefix/launchers/launcher.hpp"
 
 #include <algorithm>
-#include <cctype>
 
 namespace sharefs::cachefix {
 namespace {
@@ -29,15 +28,13 @@ constexpr const char* k_telling[] = {"cache_dir", "cache-dir", "HfArgumentParser
 constexpr std::string_view k_no_datasets = "hub modules xet datasets--* spaces--*";
 
 bool is_library_name(const std::string& name) {
-  const bool hash = name.size() >= 64 &&
-                    std::all_of(name.begin(), name.begin() + 64, [](unsigned char c) { return std::isxdigit(c) != 0; });
+  const bool hash = name.size() >= 64 && name.find_first_not_of("0123456789abcdefABCDEF") >= 64;
   return hash || is_listed(name, k_library_names) || name.ends_with(".lock") || name.ends_with(".incomplete") ||
          name.find("___") != std::string::npos;
 }
 
 bool is_version(const std::string& name) {
-  return std::ranges::count(name, '.') == 2 &&
-         std::ranges::all_of(name, [](unsigned char c) { return std::isdigit(c) != 0 || c == '.'; });
+  return std::ranges::count(name, '.') == 2 && name.find_first_not_of("0123456789.") == std::string::npos;
 }
 
 /// May it be a directory of a dataset, or of one of its configurations?

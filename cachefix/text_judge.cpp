@@ -97,9 +97,6 @@ class TextJudge {
           names.insert(std::string(rule.name));
     return names;
   }
-  [[nodiscard]] bool stays(const ShellWord& assignment) const {
-    return m_not_in_place.contains(variable_in(assignment.text));
-  }
 
   void one_command(const ShellCommand& command, const ShellText& shell) {
     if (is_call_of(command, "eval"))
@@ -124,10 +121,11 @@ class TextJudge {
     }
     put_back(command, line, decisions);
     auto assignments = edited_assignments(line, decisions);
-    for (const auto* words : {&command.assignments, &command.words})
-      for (const ShellWord& word : *words)
-        if (stays(word) && (command.words.empty() || command.kind == ShellCommand::Kind::exported))
-          assignments.push_back(word.text);
+    if (command.words.empty() || command.kind == ShellCommand::Kind::exported)
+      for (const auto* words : {&command.assignments, &command.words})
+        for (const ShellWord& word : *words)
+          if (m_not_in_place.contains(variable_in(word.text)))
+            assignments.push_back(word.text);
     follow(command, assignments, shell);
     for (Decision& decision : decisions)
       merge(std::move(decision), line);
@@ -283,8 +281,7 @@ class TextJudge {
   void apply() {
     if (!m_place.editable)
       return;
-    std::ranges::stable_sort(m_replacements,
-                             [](const Replacement& a, const Replacement& b) { return a.begin < b.begin; });
+    std::ranges::stable_sort(m_replacements, {}, &Replacement::begin);
     std::string out;
     std::size_t at = 0;
     for (const Replacement& one : m_replacements) {

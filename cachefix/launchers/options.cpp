@@ -9,6 +9,7 @@ namespace sharefs::cachefix {
 namespace {
 
 constexpr std::size_t k_deepest_option = 8; // columns in front of an option in a help text
+constexpr std::string_view k_option_characters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
 constexpr std::string_view k_run_nothing = "--help --version --usage -help -version"; // of every launcher
 
 struct Option {
@@ -223,10 +224,7 @@ std::vector<HelpOption> options_of_help(std::string_view text) {
       return; // what an option is for, which may begin with the name of another
     HelpOption option;
     while (at < line.size() && line[at] == '-') {
-      std::size_t end = at;
-      while (end < line.size() &&
-             (std::isalnum(static_cast<unsigned char>(line[end])) != 0 || line[end] == '-' || line[end] == '_'))
-        ++end;
+      const std::size_t end = std::min(line.find_first_not_of(k_option_characters, at), line.size());
       const std::string_view name = line.substr(at, end - at);
       const std::string_view rest = line.substr(end);
       if (name.size() < 2 || name == "--")

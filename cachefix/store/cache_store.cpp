@@ -136,7 +136,7 @@ std::string age_of(const CacheEntry& entry, std::int64_t now) {
 }
 
 plan::Plan plan_prune(std::vector<CacheEntry> entries, const PruneRequest& request, std::int64_t now) {
-  std::ranges::sort(entries, [](const CacheEntry& a, const CacheEntry& b) { return a.used < b.used; });
+  std::ranges::sort(entries, {}, &CacheEntry::used);
   std::uint64_t left = 0;
   for (const CacheEntry& entry : entries)
     left += entry.bytes;

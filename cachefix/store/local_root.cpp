@@ -5,7 +5,6 @@
 #include "base/text.hpp"
 
 #include <algorithm>
-#include <cctype>
 
 namespace sharefs::cachefix {
 namespace {
@@ -14,19 +13,25 @@ constexpr std::size_t k_random_characters = 6;
 
 /// A directory for all users, and what this user has in it.
 struct Candidate {
-  std::string above;            ///< the directory for all users
-  std::string name;             ///< of this user's own one
-  std::vector<std::string> own; ///< paths of those that exist and are this user's alone
-  std::string path;             ///< to use: one of `own`, or to be made; empty: see why_not
-  std::string exists;           ///< `path`, or the nearest directory above that exists
-  std::string why_not;
-  std::string taken;     ///< why above/name is not used, and another name is
-  bool taken_by = false; ///< it is somebody else's
-  bool memory = false;   ///< a tmpfs that caches.local does not name
-  bool given = false;    ///< LocalDirectory::given
+  std::string above;                 ///< the directory for all users
+  std::string name;                  ///< of this user's own one
+  std::vector<std::string> own = {}; ///< paths of those that exist and are this user's alone
+  std::string path = {};             ///< to use: one of `own`, or to be made; empty: see why_not
+  std::string exists = {};           ///< `path`, or the nearest directory above that exists
+  std::string why_not = {};
+  std::string taken = {}; ///< why above/name is not used, and another name is
+  bool taken_by = false;  ///< it is somebody else's
+  bool memory = false;    ///< a tmpfs that caches.local does not name
+  bool given = false;     ///< LocalDirectory::given
 };
 
 constexpr const char* k_default = "/var/cache/sharefs";
+
+/// A name, or a part of one, that nothing changes.
+bool is_plain(const std::string& name) {
+  return name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") ==
+         std::string::npos;
+}
 
 bool is_memory(const sys::Entry& entry) {
   return entry.fs_type == "tmpfs" || entry.fs_type == "ramfs" || entry.fs_type == "rootfs";
@@ -120,11 +125,7 @@ std::vector<Candidate> candidates_of(sys::System& system, const LocalChoice& cho
   std::vector<Candidate> candidates;
   std::vector<sys::EntryQuery> queries;
   const auto add = [&](const LocalDirectory& above, const std::string& own) {
-    Candidate& candidate = candidates.emplace_back();
-    candidate.above = above.path;
-    candidate.name = own;
-    candidate.why_not = above.why_not;
-    candidate.given = above.given;
+    candidates.push_back({.above = above.path, .name = own, .why_not = above.why_not, .given = above.given});
     queries.push_back({.path = above.path.empty() ? "/" : above.path,
                        .follow = true,
                        .list = true,
@@ -163,10 +164,7 @@ std::uint64_t room(Candidate& candidate, const sys::Entry& there, std::uint64_t 
 } // namespace
 
 std::string directory_name_of(const std::string& user, unsigned uid) {
-  const bool plain = !user.empty() && user.size() <= 32 && user.front() != '.' && user.front() != '-' &&
-                     std::ranges::all_of(user, [](unsigned char c) {
-                       return c < 128 && (std::isalnum(c) != 0 || c == '_' || c == '.' || c == '-');
-                     });
+  const bool plain = !user.empty() && user.size() <= 32 && user.front() != '.' && user.front() != '-' && is_plain(user);
   return plain ? user : "uid-" + std::to_string(uid);
 }
 
@@ -178,15 +176,11 @@ LocalDirectory expand_directory(const std::string& directory, const std::vector<
     const std::string start = std::string(name) + "=";
     const auto entry = std::ranges::find_if(environment, [&](const auto& one) { return one.starts_with(start); });
     std::string value = entry == environment.end() ? "" : entry->substr(start.size());
-    const bool plain = std::ranges::all_of(value, [](unsigned char c) {
-      return c < 128 &&
-             (std::isalnum(c) != 0 || std::string_view("_./-").find(static_cast<char>(c)) != std::string::npos);
-    });
     if (value.empty())
       result.why_not = directory + ": " + std::string(name) + " is not set";
     else if (at == 0 ? !value.starts_with('/') : value.find('/') != std::string::npos || value == "..")
       result.why_not = directory + ": " + std::string(name) + (at == 0 ? " is no absolute path" : " is no name");
-    else if (!plain)
+    else if (!std::ranges::all_of(split(value, '/'), is_plain))
       result.why_not = directory + ": " + std::string(name) + " has characters that launchers would change";
     return std::optional<std::string>(result.why_not.empty() ? value : "");
   });

@@ -57,8 +57,7 @@ class Definitions:
                 inner = self.scopes[node] = Scope(scope, node)
                 f = Function(node, inner, owner)
                 (self.methods if owner else self.functions).setdefault(node.name, []).append(f)
-                for child in node.decorator_list + list(f.defaults.values()):
-                    stack.append((child, scope, owner))
+                stack.extend((child, scope, owner) for child in node.decorator_list + list(f.defaults.values()))
                 stack.extend((child, inner, None) for child in reversed(node.body))
                 continue
             elif k == "ClassDef":
