@@ -15,7 +15,7 @@ constexpr std::string_view k_older_model_variables[] = {"TRANSFORMERS_CACHE", "P
 
 /// Is it out of effect, because the same key or the same option comes later?
 bool is_superseded(const Occurrences& all, std::size_t number) {
-  return std::ranges::any_of(all | std::views::drop(number + 1), [&](const Occurrence& later) {
+  return std::ranges::any_of(std::span(all).subspan(number + 1), [&](const Occurrence& later) {
     return later.flag == all[number].flag || later.spot == Spot::word;
   });
 }

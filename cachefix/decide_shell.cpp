@@ -39,9 +39,7 @@ std::optional<Decisions> decide_shell(const Launch& launch, const Program& progr
   setting.outside = can_carry(launch, program) && (!launch.setting.in_text || launch.setting.outside);
   setting.alone = launch.setting.alone && launch.walk.has_one_program();
   setting.elsewhere = runs_elsewhere(launch, program);
-  setting.unknown_nodes = setting.unknown_nodes ||
-                          std::ranges::any_of(launch.walk.links(program),
-                                              [](const ChainLink& link) { return link.launcher->tail == Tail::batch; });
+  setting.unknown_nodes = setting.unknown_nodes || starts_later(launch, program);
   ++setting.depth;
   for (const Assignment& one : program.assigned)
     setting.assigned.insert(one.name);

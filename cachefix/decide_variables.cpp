@@ -2,6 +2,7 @@
 #include "cachefix/launch.hpp"
 
 #include "base/path.hpp"
+#include "base/text.hpp"
 
 #include <algorithm>
 

@@ -110,6 +110,8 @@ Decision keep(std::string flag, std::optional<std::size_t> index, std::string va
 /// `decision` gets its node-local directory.
 void rest_on(Decision& decision, const std::string& directory, const std::string& shared_path);
 
+/// Is it a batch script, which some node runs some time?
+bool starts_later(const Launch& launch, const Program& program);
 /// Is this program on nodes that are not known now? By srun, and mpirun in an allocation, without a list of hosts.
 bool on_unknown_nodes(const Launch& launch, const ChainLink& link);
 /// Does it (also) run on hosts where sharefs is not?

@@ -26,12 +26,6 @@ const Framework* framework_of(const Launch& launch, const Program& program) {
   return imports ? framework : nullptr;
 }
 
-/// Is it a batch script, which some node runs some time?
-bool starts_later(const Launch& launch, const Program& program) {
-  return std::ranges::any_of(launch.walk.links(program),
-                             [](const ChainLink& link) { return link.launcher->tail == Tail::batch; });
-}
-
 /// Of a batch script: what would be set around it is nothing that the node there knows of.
 Decisions only_said(Decisions decided) {
   const auto change = std::ranges::find_if(decided, &Decision::is_change);
@@ -88,7 +82,9 @@ Decisions on_the_node(const Launch& launch, const Program& program, const ChainL
   }
   // Behind the starter, or behind the assignments in front of a command of shell text.
   std::size_t at = program.index;
-  for (const ChainLink& link : launch.walk.links(program) | std::views::reverse) {
+  const auto links = launch.walk.links(program);
+  for (auto number = links.rbegin(); number != links.rend(); ++number) {
+    const ChainLink& link = *number;
     if (&link == starter || (batch && link.launcher->assignments && link.index == 0))
       break;
     at = link.index;
@@ -103,6 +99,11 @@ Decisions on_the_node(const Launch& launch, const Program& program, const ChainL
 }
 
 } // namespace
+
+bool starts_later(const Launch& launch, const Program& program) {
+  return std::ranges::any_of(launch.walk.links(program),
+                             [](const ChainLink& link) { return link.launcher->tail == Tail::batch; });
+}
 
 Found decide(const Argv& argv, const Setting& setting, Stakes& stakes, const Rules& rules) {
   Found found;
@@ -168,13 +169,15 @@ Sanitized assemble(const Argv& argv, Decisions decisions, Stakes& stakes) {
 }
 
 Decisions Sanitized::changes() const {
-  auto changed = decisions | std::views::filter(&Decision::is_change);
-  return {changed.begin(), changed.end()};
+  Decisions all;
+  std::ranges::copy_if(decisions, std::back_inserter(all), &Decision::is_change);
+  return all;
 }
 
 Decisions Sanitized::kept() const {
-  auto left = decisions | std::views::filter([](const Decision& one) { return one.action == Action::leave; });
-  return {left.begin(), left.end()};
+  Decisions all;
+  std::ranges::copy_if(decisions, std::back_inserter(all), [](const auto& one) { return one.action == Action::leave; });
+  return all;
 }
 
 Sanitized sanitize(const Argv& argv, const Start& start, Stakes& stakes, const Rules& rules) {

@@ -397,6 +397,13 @@ bool Walk::has_one_program() const {
   });
 }
 
+std::vector<std::reference_wrapper<const ChainLink>> Walk::links(const Program& program) const {
+  std::vector<std::reference_wrapper<const ChainLink>> all;
+  for (const std::size_t number : program.chain)
+    all.emplace_back(chain[number]);
+  return all;
+}
+
 Walk walk(const Argv& argv, const std::string& directory, const HelpText& help) {
   return Walker(argv, help).go(directory);
 }

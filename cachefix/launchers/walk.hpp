@@ -6,7 +6,6 @@
 
 #include <functional>
 #include <optional>
-#include <ranges>
 #include <string>
 #include <vector>
 
@@ -61,10 +60,7 @@ struct Walk {
   /// All of its programs are one and the same (mpirun's `:` between hosts).
   [[nodiscard]] bool has_one_program() const;
   /// The launchers of a program, outermost first.
-  [[nodiscard]] auto links(const Program& program) const {
-    return program.chain |
-           std::views::transform([this](std::size_t number) -> const ChainLink& { return chain[number]; });
-  }
+  [[nodiscard]] std::vector<std::reference_wrapper<const ChainLink>> links(const Program& program) const;
 
   std::vector<ChainLink> chain;
   std::vector<Program> programs; ///< more than one only with mpirun's `:`
