@@ -232,14 +232,6 @@ void keep_unruled(const Launch& launch, const Program& program, const Occurrence
                 "write `--cache_dir` in full, or say `--local " + one.flag + "` or `--keep " + one.flag + "`"));
 }
 
-/// In the order in which the program reads them: the last counts.
-void sort_as_read(Occurrences& found) {
-  const auto order = [](const Occurrence& one) {
-    return one.spot == Spot::file && one.override_start.starts_with("--") ? one.insert_at : one.name_index;
-  };
-  std::ranges::stable_sort(found, {}, order);
-}
-
 } // namespace
 
 Occurrences read_flags(const Argv& argv, std::size_t begin, std::size_t end) {
@@ -286,7 +278,10 @@ Decisions decide_flags(const Launch& launch, const Program& program, const Frame
     (rule ? found : unruled).push_back(std::move(one));
   }
   std::ranges::move(find_overrides(launch, program, framework), std::back_inserter(found));
-  sort_as_read(found);
+  // In the order in which the program reads them: the last counts.
+  std::ranges::stable_sort(found, {}, [](const Occurrence& one) {
+    return one.spot == Spot::file && one.override_start.starts_with("--") ? one.insert_at : one.name_index;
+  });
   const auto built_once = find_shared_file_system(launch, program, framework);
   const bool kept = framework != nullptr && framework->keeps_caches;
   std::set<std::string> done;

@@ -140,8 +140,7 @@ class Walker {
     if (launcher.separator)
       if (const std::size_t colon = find_word(":", begin, end); colon < end)
         return give_up("SF401", colon, "commands behind `:` have options of their own, which sharefs does not read");
-    const auto at = options(number, begin, end, scope);
-    if (at)
+    if (const auto at = options(number, begin, end, scope))
       tail(number, *at, end, std::move(scope));
   }
 
@@ -179,9 +178,7 @@ class Walker {
     const std::size_t at = read.end;
     read.given.insert(read.given.begin(), all.given.begin(), all.given.end());
     all = std::move(read);
-    if (nothing_runs || !m_out.understood)
-      return std::nullopt;
-    return at;
+    return nothing_runs || !m_out.understood ? std::nullopt : std::optional(at);
   }
 
   /// True if this option makes the launcher print something and run nothing.

@@ -42,8 +42,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   TreeAnswers alone(world, text, tree);
   Stakes nothing_shared(alone);
   FUZZ_CHECK(sanitize_script("x.sh", text, world.first(), nothing_shared, {}).text == text);
-  const auto value = yaml_scalar(text, "cache_dir");
+  const auto value = scalar_in("a.yaml", text, "cache_dir");
   if (value)
-    FUZZ_CHECK(!yaml_scalar(with_yaml_scalar(text, "cache_dir", std::nullopt), "cache_dir"));
+    FUZZ_CHECK(!scalar_in("a.yaml", with_scalar("a.yaml", text, "cache_dir", std::nullopt), "cache_dir"));
   return 0;
 }
