@@ -21,7 +21,7 @@ bool is_superseded(const Occurrences& all, std::size_t number) {
 }
 
 /// What moving is for: safety, or only speed.
-std::string with_locks(const Launch& launch, std::string reason, const std::string& path) {
+std::string with_locks(const Launch& launch, const std::string& reason, const std::string& path) {
   const sys::LockScope setting = launch.stakes.place(path).lock_scope;
   return setting == sys::LockScope::all_hosts ? reason + " (file locks exclude other hosts there, so it is for speed)"
          : setting == sys::LockScope::this_host

@@ -17,7 +17,7 @@ bool is_file_of_module(std::string_view path, std::string_view module) {
   return path.ends_with(tail);
 }
 
-template <class Is> const Launcher* first_row(Is is) {
+template <class Is> const Launcher* first_row(const Is& is) {
   const auto found = std::ranges::find_if(launchers(), is);
   return found == launchers().end() ? nullptr : &*found;
 }

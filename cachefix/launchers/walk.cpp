@@ -170,10 +170,10 @@ class Walker {
       give_up("SF401", read.problem_index, read.problem);
       return std::nullopt;
     }
-    bool nothing_runs = false;
     for (const GivenOption& option : read.given)
-      if (m_out.understood) // one reason is enough
-        nothing_runs = apply(launcher, option, scope) || nothing_runs;
+      if (option.means && m_out.understood) // one reason is enough
+        apply(launcher, option, scope);
+    const bool nothing_runs = read.last(Means::information) != nullptr;
     auto& all = m_out.chain[number].options;
     const std::size_t at = read.end;
     read.given.insert(read.given.begin(), all.given.begin(), all.given.end());
@@ -181,10 +181,7 @@ class Walker {
     return nothing_runs || !m_out.understood ? std::nullopt : std::optional(at);
   }
 
-  /// True if this option makes the launcher print something and run nothing.
-  bool apply(const Launcher& launcher, const GivenOption& option, Program& scope) {
-    if (!option.means)
-      return false;
+  void apply(const Launcher& launcher, const GivenOption& option, Program& scope) {
     const std::size_t begin = m_argv[option.value_index].size() - option.value.size();
     switch (*option.means) {
     case Means::directory:
@@ -197,8 +194,7 @@ class Walker {
       scope.assigned.push_back({option.value, option.second, option.value_index, 0});
       break;
     case Means::assign_list:
-      assign_list(scope, option, begin);
-      break;
+      return assign_list(scope, option, begin);
     case Means::unset:
       scope.unset.push_back(option.value);
       break;
@@ -206,21 +202,17 @@ class Walker {
       scope.cleared = true;
       break;
     case Means::split_text:
-      give_up("SF403", option.index, "the words inside of `env -S` are not read");
-      break;
+      return give_up("SF403", option.index, "the words inside of `env -S` are not read");
     case Means::container:
-      not_looked_into(option.index);
-      break;
+      return not_looked_into(option.index);
     case Means::elsewhere:
-      give_up("SF402", option.index,
-              "with `" + option.name + "` " + std::string(launcher.name) +
-                  " runs its command on another machine, with files of its own",
-              "let it run `sharefs run -- CMD...`; nothing of this command was changed");
-      break;
+      return give_up("SF402", option.index,
+                     "with `" + option.name + "` " + std::string(launcher.name) +
+                         " runs its command on another machine, with files of its own",
+                     "let it run `sharefs run -- CMD...`; nothing of this command was changed");
     default:
       break;
     }
-    return option.means == Means::information;
   }
 
   /// NAME=value, which begins at byte `begin` of argv[index]; false if it is none.
