@@ -56,6 +56,7 @@ class Copier {
     std::optional<Inode> claimed;
     std::optional<NfsTarget::File> remote; ///< made by calls to the server (copy_nfs.cpp)
     std::optional<Original> original;      ///< as check_original() found it
+    std::optional<Hash> read;              ///< what the server has, as a call has read it
   };
 
   struct Files { ///< of a directory, given out to the threads that work in it
@@ -96,6 +97,7 @@ class Copier {
   std::vector<Name> write_by_nfs(const Pair& pair, std::vector<File>& files, bool last_try);
   [[nodiscard]] bool is_as_wanted(const File& file) const;
   int open_remote(const Pair& pair, File& file);
+  void look_at_made(const Pair& pair);
 
   // Names
   void take_away(const Pair& pair, const std::string& name);
@@ -145,6 +147,8 @@ class Copier {
   std::condition_variable m_settled;
   std::map<Inode, Claim> m_claims;
   CopyReport m_report;
+  /// What calls have made and read again, and is still to be seen through the mount.
+  std::map<const Pair*, std::map<std::string, sys::Nfs3Attributes>> m_made;
   std::unique_ptr<NfsTarget> m_nfs; ///< null: threads make all files
 };
 

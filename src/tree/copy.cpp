@@ -333,6 +333,7 @@ void Copier::leave(PairPointer pair) {
 
 /// False: its names have changed, and are gone through once more.
 bool Copier::finish(const PairPointer& pair) {
+  look_at_made(*pair);
   struct stat now{};
   if (!stat_now(pair->fd.get(), "", now)) {
     m_job.failed(errno, source(pair->path));

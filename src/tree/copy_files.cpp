@@ -274,14 +274,14 @@ bool Copier::end(const Pair& pair, File& file, bool last_try) {
     return original == Original::failed;
   may_be_killed();
   const bool has_times = m_job.options.content_only || (file.remote && is_as_wanted(file));
-  if (file.remote && (m_job.options.verify || !has_times))
+  if (file.remote && ((m_job.options.verify && !file.read) || !has_times))
     if (const int error = open_remote(pair, file); error != 0) {
       if (error == EEXIST) // not ours
         file.made.clear();
       return give_up(error);
     }
   if (m_job.options.verify) {
-    const auto read = hash_content(m_job, file.to.get(), file.status, true);
+    const auto read = file.read ? Hashed(*file.read) : hash_content(m_job, file.to.get(), file.status, true);
     if (!read)
       return give_up(read.error().error_number);
     if (*read != file.hash)
@@ -300,6 +300,10 @@ bool Copier::end(const Pair& pair, File& file, bool last_try) {
     count(&CopyReport::files);
     count(&CopyReport::bytes, static_cast<std::uint64_t>(file.status.st_size));
     count(&CopyReport::by_nfs, file.remote ? 1 : 0);
+    if (file.read) {
+      const std::lock_guard lock(m_mutex);
+      m_made[&pair].emplace(file.name, made);
+    }
     m_job.pulse.add(k_files);
     settle(file.claimed, State::done);
   } else {

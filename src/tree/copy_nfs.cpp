@@ -107,6 +107,14 @@ std::vector<Name> Copier::write_by_nfs(const Pair& pair, std::vector<File>& file
   }
   m_nfs->give_times(remote);
   may_be_killed();
+  if (m_job.options.verify) {
+    m_nfs->read_again(remote);
+    for (auto& file : files)
+      if (file.remote && file.remote->read) {
+        file.read = hash_text(file.remote->content);
+        file.remote->content = {};
+      }
+  }
   std::vector<Name> left;
   std::erase_if(files, [&](const File& file) {
     if (!file.remote || file.remote->done)
@@ -145,6 +153,31 @@ int Copier::open_remote(const Pair& pair, File& file) {
   if (given)
     count(*given);
   return given ? 0 : given.error();
+}
+
+/// What calls have made in a directory is there for who comes through the mount: a new list of its names brings what
+/// all of them are (READDIRPLUS), so that none is asked for alone.
+void Copier::look_at_made(const Pair& pair) {
+  std::map<std::string, sys::Nfs3Attributes> made;
+  {
+    const std::lock_guard lock(m_mutex);
+    if (auto found = m_made.extract(&pair))
+      made = std::move(found.mapped());
+  }
+  std::vector<Name> names;
+  struct stat now{};
+  if (made.empty())
+    return;
+  stat_now(pair.to.get(), "", now); // or this host would remember the names of the time before
+  if (const int error = read_names(pair.to.get(), names); error != 0)
+    return m_job.failed(error, target(pair.path));
+  for (const auto& [name, wanted] : made) {
+    const bool there = ::fstatat(pair.to.get(), name.c_str(), &now, AT_SYMLINK_NOFOLLOW) == 0;
+    if (!there || now.st_ino != wanted.st_ino || now.st_mode != wanted.st_mode || now.st_nlink != 1 ||
+        now.st_size != wanted.st_size || !same_time(now, wanted))
+      m_job.failed({ErrorCode::conflict, target(pair.below(name)) + ": is not what was written there",
+                    "see who else changes it, then run the command again: it goes on from here", ""});
+  }
 }
 
 } // namespace sharefs::tree

@@ -17,7 +17,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::size_t k_most_content = 256U << 10U; ///< larger files the kernel sends as fast
 constexpr auto k_connect_time = 3s;
 constexpr auto k_patience = 20s; ///< without any reply; then the mount is used, which waits as it is mounted
 constexpr int k_jukebox_tries = 9;
@@ -88,8 +87,8 @@ tl::expected<NfsRoute, std::string> nfs_route(const std::string& fs_type, const 
   };
   constexpr std::uint16_t k_nfs_port = 2049;
   const auto port = static_cast<std::uint16_t>(number("port"));
-  NfsRoute route{options["addr"], port == 0 ? k_nfs_port : port, number("wsize")};
-  if (route.address.empty() || route.write_size == 0)
+  NfsRoute route{options["addr"], port == 0 ? k_nfs_port : port, std::min(number("wsize"), number("rsize"))};
+  if (route.address.empty() || route.size == 0)
     return no("the kernel does not say which server it is mounted from");
   return route;
 }
@@ -146,7 +145,7 @@ tl::expected<std::unique_ptr<NfsTarget>, std::string> NfsTarget::open(int direct
     return tl::make_unexpected("no more threads for this user");
   }
   target->m_server = route->address;
-  target->m_most = std::min(route->write_size, k_most_content);
+  target->m_most = std::min(route->size, sys::k_nfs3_most_bytes); // larger files the kernel sends as fast
   if (auto proved = target->prove(directory); !proved)
     return tl::make_unexpected(
         proved.error() +
@@ -218,6 +217,7 @@ void NfsTarget::make(std::string_view directory, std::span<File*> files) {
     if (!made[i] || made[i]->status != sys::k_nfs3_ok || made[i]->handle.empty() || !made[i]->attributes)
       continue;
     file.handle = made[i]->handle;
+    file.size = static_cast<std::uint32_t>(file.content.size());
     file.attributes = *made[i]->attributes;
     if (file.content.empty()) {
       file.done = true;
@@ -242,6 +242,18 @@ void NfsTarget::give_times(std::span<File*> files) {
     files[i]->done = given[i] && given[i]->status == sys::k_nfs3_ok && given[i]->attributes;
     if (files[i]->done)
       files[i]->attributes = *given[i]->attributes;
+  }
+}
+
+void NfsTarget::read_again(std::span<File*> files) {
+  std::vector<sys::RpcPipeline::Call> calls;
+  for (const auto* file : files)
+    calls.push_back({sys::k_nfs3_read, sys::nfs3_read(file->handle, 0, file->size)});
+  auto found = ask(calls, sys::read_nfs3_read);
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    files[i]->read = found[i] && found[i]->status == sys::k_nfs3_ok && found[i]->content.size() == files[i]->size;
+    if (files[i]->read)
+      files[i]->content = std::move(found[i]->content);
   }
 }
 

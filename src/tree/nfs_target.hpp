@@ -1,6 +1,6 @@
 #pragma once
-// Private to tree: small files made in a directory on NFS by calls of our own (version 3), many at a time. The kernel's
-// client makes one name in a directory at a time, and waits for each round trip.
+// Private to tree: small files made in a directory on NFS, and read again, by calls of our own (version 3), many at a
+// time. The kernel's client makes one name in a directory at a time, and waits for each round trip.
 #include "sys/nfs/net.hpp"
 #include "sys/nfs/nfs3.hpp"
 #include "sys/nfs/rpc_pipeline.hpp"
@@ -14,7 +14,7 @@ namespace sharefs::tree {
 struct NfsRoute {
   std::string address; ///< a numeric one
   std::uint16_t port = 0;
-  std::size_t write_size = 0; ///< that the server takes in one call
+  std::size_t size = 0; ///< bytes that the server takes and gives in one call
 };
 /// Of a mount with TCP and AUTH_SYS; else why there is none. Whether the server of a mount with version 4 offers 3 as
 /// well is seen when it is asked.
@@ -31,9 +31,11 @@ class NfsTarget {
     std::string content;
     mode_t mode = 0;
     timespec accessed{}, modified{};
+    std::uint32_t size = 0;              ///< of what was written
     std::string handle = {};             ///< once it is there
     bool made = false;                   ///< there is, or may be, a file of this name that is ours
     bool done = false;                   ///< the server has done all that was asked for
+    bool read = false;                   ///< `content` is what read_again() found
     sys::Nfs3Attributes attributes = {}; ///< as the server said last
   };
 
@@ -51,6 +53,8 @@ class NfsTarget {
   void make(std::string_view directory, std::span<File*> files);
   /// Gives them their times.
   void give_times(std::span<File*> files);
+  /// What the server has of them now, whatever this host remembers: File::content, and File::read where it came.
+  void read_again(std::span<File*> files);
 
   [[nodiscard]] bool works() const { return m_pipeline->works(); }
   [[nodiscard]] std::size_t most() const { return m_most; } ///< bytes of a file

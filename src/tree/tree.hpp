@@ -63,7 +63,7 @@ struct Options {
   std::chrono::milliseconds deadline{120'000}; ///< without any progress
   std::optional<sys::User> as = {};
   std::uint64_t total_files = 0, total_bytes = 0; ///< for Progress, as measure() found them
-  bool contents = true; ///< of hash() and compare(): false: only names, kinds, sizes, modes and times
+  bool contents = true;     ///< of hash() and compare(): false: only names, kinds, sizes, modes and times
   bool refuse_acls = false; ///< of hash(): a file or directory that has an ACL is an error
   // Of copy() only:
   std::uint64_t bytes_per_second = 0; ///< 0: no limit
@@ -115,7 +115,8 @@ template <sys::WireOf<CopyReport> R> auto wire_fields(R& r) {
 /// it is run again: what has its name already and agrees in size, time, mode and content is kept. `busy`: another copy
 /// into `to` is at work on this host. `unsupported`: Engine::nfs was asked for, and is not possible. By it go files of
 /// up to 256 KiB without holes, ACLs or extended attributes, in directories that this run has made and that only their
-/// owner enters; they are read again through the mount like all others. A layer
+/// owner enters; they are read again by calls as well, which no host's memory answers, and then looked at through the
+/// mount. A layer
 /// (Documentation/filesystems/overlayfs.rst of the kernel) is what was changed on top of `to`: what it holds replaces
 /// what is there, its whiteouts take away, an opaque directory has nothing else; all else in `to` stays. Its marks are
 /// xattrs of trusted.overlay.*, which only root sees, or user.overlay.*, and are not copied. A layer made with

@@ -2,7 +2,8 @@
 """How long the conda commands take beside what people use instead: P5 to P8 of docs/conda-performance.md.
 
 An environment is installed by rattler from packages made here (tests/environments), with --files modules more, of which
-some name their prefix. Each figure is the median of --rounds, of all programs in turns: only the ratios mean something.
+some name their prefix, and with a library for each twelfth one: 35 KiB a file, as 1,015 packages of conda have them
+(289,524 files, 10 GB). Each figure is the median of --rounds, of all programs in turns: only the ratios mean something.
 
 P6 and P7 (on this machine): `conda relocate` beside conda-unpack, `conda verify` beside sha256 in Python.
 With --lab, on a node of the lab whose mount has --rtt ms added to each round trip: P5, a generation with 1 % of the files
@@ -37,19 +38,21 @@ GENERATIONS = "/data/share/conda/.generations/bench"
 
 # Run by conda's Python. Arguments: the directory of build_packages.py, the channel, how many.
 BUILD = """
-import sys
+import random, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 import build_packages as builder
-files = {}
+files, bytes_of = {}, random.Random(1)
 for number in range(int(sys.argv[3])):
-    text = f"value = {number}\\n" + f"def function_{number}(argument):\\n    return argument + {number}\\n" * (number % 40)
+    text = f"value = {number}\\n" + f"def function_{number}(argument):\\n    return argument + {number}\\n" * (number * 7 % 240)
     named = number % 20 == 0
     if named:
         text += f"where = '{builder.PLACEHOLDER}/lib'\\n"
     directory = f"lib/python3.11/site-packages/many/part{number // 8}"
     files[f"{directory}/module{number}.py"] = (text.encode(), "text" if named else None, 0o644)
     files[f"{directory}/__init__.py"] = (b"", None, 0o644)
+    if number % 12 == 0:
+        files[f"{directory}/library{number}.so"] = (bytes_of.randbytes(700 << 10), None, 0o755)
 files["lib/python3.11/site-packages/many/__init__.py"] = (b"", None, 0o644)
 builder._package(Path(sys.argv[2]), "many", files, {}, depends=["python"])
 """

@@ -232,6 +232,24 @@ def test_a_server_that_goes_and_comes_back(copying: Copying, fault: str) -> None
     assert copying.listing(f"{SHARE}/nfs") == copying.listing("/dev/shm/from")
 
 
+def test_what_another_one_changes_before_it_is_seen_through_the_mount_is_named(copying: Copying) -> None:
+    """A file that was written and read again by calls; its directory is not finished yet."""
+    server, target = copying.lab.server, "/srv/share/nfs"
+    slow_tree(copying)
+    job = copying.start(f"{SHARE}/nfs", LIMIT=SLOW)
+    # Its time is its original's once it is finished.
+    done = f"find {target} -type f ! -newer /srv/share/older"
+    server.run("touch /srv/share/older", check=True)
+    wait_until(lambda: server.run(f"{done} | grep -q .").ok or not job.running(), what="a file is finished")
+    path = server.run(f"{done} | head -n 1", check=True).out.strip()
+    server.run(f"printf other >{path}", check=True)
+    said = job.wait(400)
+    name = path.removeprefix(target)
+    assert said.returncode == 1 and f"{SHARE}/nfs{name}: is not what was written there" in said.out, said
+    assert copying.copy(f"{SHARE}/nfs").ok
+    assert copying.listing(f"{SHARE}/nfs") == copying.listing("/dev/shm/from")
+
+
 def test_a_user_who_exchanges_the_destination_wins_nothing(copying: Copying) -> None:
     """alice may rename what lies in her directory, also root's copy. Files go to the directory that root has made, by
     its handle, never to what has its name now."""

@@ -103,6 +103,10 @@ std::string nfs3_write(std::string_view handle, std::uint64_t offset, std::strin
   return XdrWriter().text(handle).wide(offset).word(count).word(k_file_sync).text(bytes).bytes();
 }
 
+std::string nfs3_read(std::string_view handle, std::uint64_t offset, std::uint32_t count) {
+  return XdrWriter().text(handle).wide(offset).word(count).bytes();
+}
+
 std::string nfs3_set_times(std::string_view handle, const timespec& accessed, const timespec& modified) {
   XdrWriter writer;
   writer.text(handle);
@@ -144,6 +148,20 @@ Answer<Nfs3Reply> read_nfs3_write(std::string_view result) {
     reply.count = reader.word();
     reply.synced = reader.word() == k_file_sync;
     reader.wide(); // which start of the server this is
+  }
+  return finish(reader, std::move(reply));
+}
+
+Answer<Nfs3Reply> read_nfs3_read(std::string_view result) {
+  XdrReader reader(result);
+  Nfs3Reply reply{.status = reader.word()};
+  read_attributes(reader, reply);
+  if (reader.ok() && reply.status == k_nfs3_ok) {
+    const auto count = reader.word();
+    reader.more(); // is it the end of the file?
+    reply.content = reader.text(k_nfs3_most_bytes);
+    if (reply.content.size() != count)
+      reader.fail();
   }
   return finish(reader, std::move(reply));
 }

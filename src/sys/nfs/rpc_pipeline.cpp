@@ -1,5 +1,7 @@
 #include "sys/nfs/rpc_pipeline.hpp"
 
+#include "sys/nfs/nfs3.hpp"
+
 #include <array>
 #include <cerrno>
 #include <poll.h>
@@ -9,7 +11,7 @@
 namespace sharefs::sys {
 namespace {
 
-constexpr std::size_t k_longest_record = 1U << 16U; ///< no reply that is asked for has as much as a kilobyte
+constexpr std::size_t k_longest_record = k_nfs3_most_bytes + (1U << 12U); ///< a READ's
 constexpr std::size_t k_received_at_once = 1U << 16U;
 constexpr std::size_t k_sent_at_once = 1U << 18U;
 

@@ -36,6 +36,9 @@ std::string created() {
 std::string written() {
   return Xdr().word(0).raw(change()).word(4096).word(2).word(8).word(9).bytes();
 }
+std::string bytes_read(std::uint32_t count = 5) {
+  return Xdr().word(0).word(1).raw(Fattr().bytes().bytes()).word(count).word(1).text("hello").bytes();
+}
 std::string attributes_set() {
   return Xdr().word(0).raw(change()).bytes();
 }
@@ -61,6 +64,7 @@ TEST_CASE("the arguments of NFS version 3") {
         Xdr().text("dir").text("name").word(1).word(1).word(0640).word(0).word(0).word(0).word(0).word(0).bytes());
   CHECK(nfs3_write("file", (1ULL << 32U) + 7, "hello") ==
         Xdr().text("file").word(1).word(7).word(5).word(2).text("hello").bytes());
+  CHECK(nfs3_read("file", (1ULL << 32U) + 7, 5) == Xdr().text("file").word(1).word(7).word(5).bytes());
   CHECK(nfs3_set_times("file", {1, 2}, {0xFFFFFFFFLL, 999'999'999}) == Xdr()
                                                                            .text("file")
                                                                            .word(0)
@@ -86,6 +90,8 @@ TEST_CASE("the replies of NFS version 3") {
   check_attributes(read_nfs3_write(written()));
   CHECK((read_nfs3_write(written())->count == 4096 && read_nfs3_write(written())->synced));
   check_attributes(read_nfs3_setattr(attributes_set()));
+  check_attributes(read_nfs3_read(bytes_read()));
+  CHECK(read_nfs3_read(bytes_read())->content == "hello");
 
   // What a server need not send
   const auto bare = read_nfs3_create(Xdr().word(0).word(0).word(0).word(0).word(0).bytes());
@@ -105,12 +111,14 @@ TEST_CASE("the replies of NFS version 3") {
     }
   }
   CHECK(read_nfs3_getattr(Xdr().word(70).bytes())->status == 70);
+  CHECK(read_nfs3_read(Xdr().word(13).word(0).bytes())->status == 13);
 }
 
 TEST_CASE("a reply of NFS version 3 that is cut off anywhere cannot be read") {
   const std::pair<Read, std::string> sound[]{{read_nfs3_getattr, getattr()},
                                              {read_nfs3_create, created()},
                                              {read_nfs3_write, written()},
+                                             {read_nfs3_read, bytes_read()},
                                              {read_nfs3_setattr, attributes_set()}};
   for (const auto& [read, bytes] : sound)
     for (std::size_t size = 0; size < bytes.size(); ++size) {
@@ -127,6 +135,14 @@ TEST_CASE("nonsense in a reply of NFS version 3 cannot be read") {
   CHECK_FALSE(read_nfs3_create(
       Xdr().word(0).word(1).text(std::string(68, 'h')).word(0).word(0).word(0).bytes())); // a long handle
   CHECK_FALSE(read_nfs3_create(Xdr().word(0).word(2).word(0).word(0).word(0).bytes()));   // neither yes nor no
+  for (const std::uint32_t count : {0U, 4U, 6U, 0xFFFFFFFFU})                             // other than what comes
+    CHECK_FALSE(read_nfs3_read(bytes_read(count)));
+  const auto read = [](std::uint32_t size, std::size_t sent) {
+    return read_nfs3_read(Xdr().word(0).word(0).word(size).word(0).word(size).bytes() + std::string(sent, 'x'));
+  };
+  CHECK(read(k_nfs3_most_bytes, k_nfs3_most_bytes));
+  CHECK_FALSE(read(k_nfs3_most_bytes + 4, k_nfs3_most_bytes + 4)); // more than was asked for
+  CHECK_FALSE(read(0xFFFFFFFFU, 100));
   CHECK_FALSE(read_nfs3_getattr(getattr({.type = 0})));
   CHECK_FALSE(read_nfs3_getattr(getattr({.type = 8})));
   CHECK_FALSE(read_nfs3_getattr(getattr({.nanoseconds = 1'000'000'000})));

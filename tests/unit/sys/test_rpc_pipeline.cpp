@@ -190,7 +190,7 @@ TEST_CASE("what a hostile server sends ends the connection, and no call waits") 
   };
   const auto accepted = [](std::uint32_t xid) { return Xdr().word(xid).word(1).word(0).word(0).word(0).word(0); };
   check_end([](Peer& peer, std::uint32_t) { peer.reply(0x7777, 1); }, Fault::unreadable); // nobody's
-  for (const std::uint32_t mark : {0xFFFFFFFFU, 0x7FFFFFFFU, 0x80020000U})
+  for (const std::uint32_t mark : {0xFFFFFFFFU, 0x7FFFFFFFU, 0x80041004U})
     check_end([&](Peer& peer, std::uint32_t) { peer.send(Xdr().word(mark).bytes() + std::string(100'000, 'x')); },
               Fault::unreadable);
   check_end(

@@ -55,6 +55,8 @@ struct Server {
       result.raw(attributes.bytes());
     if (call.procedure == 7)
       result.word(5).word(2).word(0).word(0);
+    if (call.procedure == 6)
+      result = Xdr().word(0).word(0).word(5).word(1).text("hello");
     return {RpcAnswer::Kind::result, result.bytes()};
   }
   std::function<std::optional<RpcAnswer>(const RpcCall&)> m_instead;
@@ -85,7 +87,7 @@ RpcAnswer status(std::uint32_t nfsstat3) {
 TEST_CASE("NFS calls are for mounts over TCP, with AUTH_SYS") {
   const auto route = tree::nfs_route("nfs", k_mount);
   REQUIRE(route);
-  CHECK((route->address == "10.77.0.1" && route->port == 2049 && route->write_size == 65536));
+  CHECK((route->address == "10.77.0.1" && route->port == 2049 && route->size == 65536));
   const auto other = tree::nfs_route("nfs", std::string(k_mount) + ",port=20490,nconnect=4");
   CHECK((other && other->port == 20490));
   CHECK(why_not("ext4", "rw") == "it is on ext4, not on NFS");
@@ -97,6 +99,8 @@ TEST_CASE("NFS calls are for mounts over TCP, with AUTH_SYS") {
   CHECK(why_not("nfs", k_mount, "sec=sys", "sec=sys,xprtsec=tls") == "it is mounted with other security than sec=sys");
   CHECK(why_not("nfs", k_mount, ",addr=10.77.0.1") == "the kernel does not say which server it is mounted from");
   CHECK(why_not("nfs", k_mount, "wsize=65536", "wsize=x") == "the kernel does not say which server it is mounted from");
+  const auto small = tree::nfs_route("nfs", std::string("rsize=4096,") + k_mount);
+  CHECK((small && small->size == 4096)); // what it takes and gives
 }
 
 TEST_CASE("the server's handle in the kernel's, or nothing") {
@@ -152,6 +156,31 @@ TEST_CASE("JUKEBOX is asked again; every other failure leaves the file to others
   const auto unsafe = at(
       7, {RpcAnswer::Kind::result, Xdr().word(0).word(0).word(0).word(5).word(0).word(0).word(0).bytes()}); // UNSTABLE
   CHECK((unsafe.made && !unsafe.done));
+}
+
+TEST_CASE("what the server has is read again by one call a file; what does not come whole is not taken for read") {
+  const auto read = [](std::function<std::optional<RpcAnswer>(const RpcCall&)> instead) {
+    Server server([&](const RpcCall& call) { return call.procedure == 6 ? instead(call) : std::nullopt; });
+    auto target = server.target();
+    NfsTarget::File one{"one", "hello", 0644, {}, {}};
+    NfsTarget::File two{"two", "hallo", 0644, {}, {}};
+    NfsTarget::File* files[]{&one, &two};
+    target.make("directory", files);
+    REQUIRE((one.done && two.done));
+    one.content = two.content = "";
+    target.read_again(files);
+    CHECK(server.calls[6] == 2);
+    CHECK(one.read == two.read);
+    return one.read ? one.content : std::string("not read");
+  };
+  const auto some = [](const char* bytes, std::uint32_t size) {
+    return RpcAnswer{RpcAnswer::Kind::result, Xdr().word(0).word(0).word(size).word(1).text(bytes).bytes()};
+  };
+  CHECK(read([](const RpcCall&) { return std::nullopt; }) == "hello");
+  CHECK(read([&](const RpcCall&) { return some("other", 5); }) == "other"); // whoever reads it compares it
+  CHECK(read([&](const RpcCall&) { return some("hell", 4); }) == "not read");
+  CHECK(read([&](const RpcCall&) { return some("hello", 4); }) == "not read");
+  CHECK(read([](const RpcCall&) { return status(13); }) == "not read");
 }
 
 TEST_CASE("on no NFS `nfs` is refused with the reason and leaves nothing; `auto` copies all the same") {
