@@ -49,7 +49,7 @@ class EnvironmentCheck {
     m_state.decision = m_decision;
     m_checksums.resize(m_reader.records().size());
     const auto& entries = m_reader.entries();
-    tree::in_parallel(entries.size(), [&](std::size_t i) { one(entries[i]); });
+    m_reader.tree().in_parallel(entries.size(), [&](std::size_t i) { one(entries[i]); });
     find_missing();
     correct_records();
     m_state.prefixes = m_uses;

@@ -61,7 +61,7 @@ void EnvironmentReader::read_records(const sys::Files& files, const sys::Pulse& 
         path_depth("/" + one.path) == 2)
       of_records.push_back(&one);
   std::mutex mutex, memory; // of a large record at a time: it takes ten times its size
-  tree::in_parallel(of_records.size(), [&](std::size_t i) {
+  m_tree.in_parallel(of_records.size(), [&](std::size_t i) {
     ReadRecord one{of_records[i]->path, {}, {}};
     std::string problem;
     if (const int error = m_tree.read(one.path, k_record_limit + 1, one.text); error != 0)
@@ -150,7 +150,7 @@ Result<std::vector<PrefixUse>> find_prefixes(const sys::Files& files, const std:
       scripts.push_back(&entry);
   std::map<std::string, PrefixUse> uses;
   std::mutex mutex;
-  tree::in_parallel(scripts.size(), [&](std::size_t i) {
+  reader->tree().in_parallel(scripts.size(), [&](std::size_t i) {
     std::string content;
     const auto limit = scripts[i]->size <= k_largest_script ? k_largest_script : k_head_bytes;
     if (reader->tree().read(scripts[i]->path, limit, content) != 0)

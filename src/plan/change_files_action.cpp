@@ -136,7 +136,7 @@ class FileChanger {
 
   Result<void> run_batch(std::span<const FileChange> changes) {
     std::vector<FileWork> works(changes.size());
-    tree::in_parallel(works.size(), [&](std::size_t i) {
+    tree::in_parallel(m_tree, m_pulse, works.size(), [&](std::size_t i) {
       works[i].change = &changes[i];
       begin(works[i]);
       if (works[i].temporary.empty())
@@ -151,7 +151,7 @@ class FileChanger {
           ::unlinkat(work.parent.get(), work.temporary.c_str(), 0);
       return fail(errno_error(error, m_action.path));
     }
-    tree::in_parallel(works.size(), [&](std::size_t i) {
+    tree::in_parallel(m_tree, m_pulse, works.size(), [&](std::size_t i) {
       if (!works[i].temporary.empty())
         take_name(works[i]);
       m_pulse.add(tree::k_files);

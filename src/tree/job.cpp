@@ -101,17 +101,22 @@ void Job::wait_for(std::uint64_t bytes) {
   }
 }
 
-void Job::work(std::initializer_list<int> directories) {
+Crew::Threads threads_for(std::initializer_list<int> directories) {
   const bool local = std::ranges::all_of(directories, [](int directory) {
     struct statfs info{};
     return ::fstatfs(directory, &info) == 0 && is_local(info.f_type);
   });
-  Crew::Threads threads{k_network_threads, k_most_network_threads};
-  if (options.threads > 0)
-    threads = {options.threads, options.threads};
-  else if (local)
-    threads.first = threads.most = std::clamp(2 * std::thread::hardware_concurrency(), 2U, k_network_threads);
-  crew.run(threads, [this] { return pulse.get(k_files) + pulse.get(k_steps); });
+  const auto of_disk = std::clamp(2 * std::thread::hardware_concurrency(), 2U, k_network_threads);
+  return local ? Crew::Threads{of_disk, of_disk} : Crew::Threads{k_network_threads, k_most_network_threads};
+}
+
+void run(Crew& crew, Crew::Threads threads, const sys::Pulse& pulse) {
+  crew.run(threads, [&pulse] { return pulse.get(k_files) + pulse.get(k_steps); });
+}
+
+void Job::work(std::initializer_list<int> directories) {
+  const Crew::Threads wanted{options.threads, options.threads};
+  run(crew, options.threads > 0 ? wanted : threads_for(directories), pulse);
 }
 
 std::size_t Job::at_once() const {

@@ -11,6 +11,11 @@
 
 namespace sharefs::tree {
 
+/// As many as the file systems of these directories want: a disk has few, and on a network they wait for round trips.
+Crew::Threads threads_for(std::initializer_list<int> directories);
+/// Crew::run; what the pulse counts tells whether more threads do more.
+void run(Crew& crew, Crew::Threads threads, const sys::Pulse& pulse);
+
 /// One piece of work on a tree: its threads, and what went wrong. All of it in one process.
 class Job {
  public:

@@ -12,7 +12,7 @@ namespace sharefs::tree {
 
 namespace {
 
-constexpr unsigned k_threads = 16;
+constexpr int k_turn = 16; ///< numbers that a thread takes before others may be begun
 constexpr std::size_t k_piece = 1U << 20U;
 
 void note_status(Entry& entry, const struct stat& status) {
@@ -91,7 +91,7 @@ std::vector<Entry> Reader::list() const {
     std::ranges::move(found, std::back_inserter(all));
   };
   crew.add([&] { list_below(""); });
-  crew.run({k_threads});
+  run(crew, threads_for({m_directory.get()}), m_pulse);
   std::ranges::sort(all, {}, &Entry::path);
   return all;
 }
@@ -133,16 +133,25 @@ int Reader::read(const std::string& path, std::size_t limit, std::string& into) 
   });
 }
 
-void in_parallel(std::size_t count, const std::function<void(std::size_t)>& work) {
+void in_parallel(int directory, const sys::Pulse& pulse, std::size_t count,
+                 const std::function<void(std::size_t)>& work) {
   std::atomic<std::size_t> next = 0;
   Crew crew;
-  const auto threads = static_cast<unsigned>(std::min<std::size_t>(count, k_threads));
-  for (unsigned i = 0; i < threads; ++i)
-    crew.add([&] {
-      for (auto number = next.fetch_add(1); number < count; number = next.fetch_add(1))
-        work(number);
-    });
-  crew.run({threads});
+  const std::function<void()> turn = [&] {
+    for (int i = 0; i < k_turn; ++i) {
+      const auto number = next.fetch_add(1);
+      if (number >= count)
+        return;
+      work(number);
+    }
+    crew.add(turn);
+  };
+  auto threads = threads_for({directory});
+  threads.most = static_cast<unsigned>(std::min<std::size_t>(threads.most, count));
+  threads.first = std::min(threads.first, threads.most);
+  for (unsigned i = 0; i < threads.most; ++i)
+    crew.add(turn);
+  run(crew, threads, pulse);
 }
 
 } // namespace sharefs::tree

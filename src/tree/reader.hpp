@@ -26,6 +26,12 @@ struct Entry {
   int error_number = 0;    ///< why a directory could not be listed, or an entry not be seen
 };
 
+/// Calls `work` for each number below `count`, by as many threads as the file system of `directory` wants: a file on a
+/// server takes the time of a few round trips, and one on a disk the time of a processor. What `pulse` counts tells
+/// whether more threads do more. An exception of `work` ends it, and comes out here.
+void in_parallel(int directory, const sys::Pulse& pulse, std::size_t count,
+                 const std::function<void(std::size_t)>& work);
+
 class Reader {
  public:
   /// `path` as seen from inside the root; a link at its end is followed. `not_found`, or not a directory.
@@ -39,6 +45,9 @@ class Reader {
   [[nodiscard]] int read(const std::string& path, const std::function<bool(std::string_view piece)>& visit) const;
   /// The first bytes; fewer where there are no more. 0 or errno.
   [[nodiscard]] int read(const std::string& path, std::size_t limit, std::string& into) const;
+  void in_parallel(std::size_t count, const std::function<void(std::size_t)>& work) const {
+    tree::in_parallel(m_directory.get(), m_pulse, count, work);
+  }
 
  private:
   Reader(sys::Fd directory, const struct stat& status, const sys::Pulse& pulse)
@@ -48,10 +57,5 @@ class Reader {
   struct stat m_status;
   sys::Pulse m_pulse;
 };
-
-/// Calls `work` for each number below `count`, several at a time: a file on a server takes the time of a few round
-/// trips, and one on a disk the time of a processor. An exception of `work` ends it, and comes
-/// out here.
-void in_parallel(std::size_t count, const std::function<void(std::size_t)>& work);
 
 } // namespace sharefs::tree
