@@ -173,8 +173,8 @@ void Copier::look_at_made(const Pair& pair) {
     return m_job.failed(error, target(pair.path));
   for (const auto& [name, wanted] : made) {
     const bool there = ::fstatat(pair.to.get(), name.c_str(), &now, AT_SYMLINK_NOFOLLOW) == 0;
-    if (!there || now.st_ino != wanted.st_ino || now.st_mode != wanted.st_mode || now.st_nlink != 1 ||
-        now.st_size != wanted.st_size || !same_time(now, wanted))
+    if (!there || now.st_ino != wanted.st_ino || now.st_mode != wanted.st_mode || now.st_size != wanted.st_size ||
+        !same_time(now, wanted))
       m_job.failed({ErrorCode::conflict, target(pair.below(name)) + ": is not what was written there",
                     "see who else changes it, then run the command again: it goes on from here", ""});
   }

@@ -13,7 +13,7 @@ namespace sharefs::tree {
 namespace {
 
 constexpr int k_turn = 16; ///< numbers that a thread takes before others may be begun
-constexpr std::size_t k_piece = 1U << 20U;
+constexpr std::size_t k_piece = 256U << 10U;
 
 void note_status(Entry& entry, const struct stat& status) {
   entry.mode = status.st_mode;
@@ -97,6 +97,11 @@ std::vector<Entry> Reader::list() const {
 }
 
 int Reader::read(const std::string& path, const std::function<bool(std::string_view piece)>& visit) const {
+  return read(path, k_piece, visit);
+}
+
+int Reader::read(const std::string& path, std::size_t at_once,
+                 const std::function<bool(std::string_view piece)>& visit) const {
   const auto fd = open_below(m_directory.get(), path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY);
   struct stat before{};
   if (!fd || ::fstat(fd.get(), &before) != 0)
@@ -104,10 +109,12 @@ int Reader::read(const std::string& path, const std::function<bool(std::string_v
   if (!S_ISREG(before.st_mode))
     return EINVAL;
   m_pulse.add(k_files);
-  thread_local std::string piece;
-  piece.resize(k_piece);
+  at_once = std::clamp<std::size_t>(static_cast<std::size_t>(before.st_size) + 1, 1, std::min(at_once, k_piece));
+  thread_local std::string piece; // no larger than a file has wanted it: there are many threads
+  if (piece.size() < at_once)
+    piece.resize(at_once);
   for (;;) {
-    const auto length = ::read(fd.get(), piece.data(), piece.size());
+    const auto length = ::read(fd.get(), piece.data(), at_once);
     if (length < 0 && errno == EINTR)
       continue;
     if (length < 0)
@@ -127,7 +134,7 @@ int Reader::read(const std::string& path, const std::function<bool(std::string_v
 
 int Reader::read(const std::string& path, std::size_t limit, std::string& into) const {
   into.clear();
-  return read(path, [&](std::string_view piece) {
+  return read(path, std::max<std::size_t>(limit, 1), [&](std::string_view piece) {
     into.append(piece.substr(0, limit - into.size()));
     return into.size() < limit;
   });

@@ -52,6 +52,8 @@ class Reader {
  private:
   Reader(sys::Fd directory, const struct stat& status, const sys::Pulse& pulse)
       : m_directory(std::move(directory)), m_status(status), m_pulse(pulse) {}
+  int read(const std::string& path, std::size_t at_once,
+           const std::function<bool(std::string_view piece)>& visit) const;
 
   sys::Fd m_directory;
   struct stat m_status;

@@ -52,7 +52,7 @@ for number in range(int(sys.argv[3])):
     files[f"{directory}/module{number}.py"] = (text.encode(), "text" if named else None, 0o644)
     files[f"{directory}/__init__.py"] = (b"", None, 0o644)
     if number % 12 == 0:
-        files[f"{directory}/library{number}.so"] = (bytes_of.randbytes(700 << 10), None, 0o755)
+        files[f"lib/libmany{number}.so"] = (bytes_of.randbytes(700 << 10), None, 0o755)
 files["lib/python3.11/site-packages/many/__init__.py"] = (b"", None, 0o644)
 builder._package(Path(sys.argv[2]), "many", files, {}, depends=["python"])
 """

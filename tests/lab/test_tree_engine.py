@@ -38,7 +38,7 @@ echo closed >bin/closed && chmod 0 bin/closed
 echo read >bin/read && chmod 0444 bin/read
 echo tail >'with space/a name
 of two lines'
-ln lib/file1 bin/same && ln lib/file1 lib/deep/same
+ln lib/file1 bin/same && ln lib/file1 lib/deep/same && ln lib/file2 lib/same
 ln -s ../lib/file2 bin/link && ln -s /nowhere bin/broken
 setfacl -m u:2002:r bin/read 2>/dev/null || true
 touch -d '2001-02-03 04:05:06.123456789' lib/file3 && touch -h -d '1999-01-01' bin/link
