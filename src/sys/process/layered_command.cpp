@@ -7,18 +7,21 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <climits>
 #include <csignal>
 #include <fmt/format.h>
 #include <functional>
 #include <linux/capability.h>
+#include <mutex>
 #include <poll.h>
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <thread>
 
 namespace sharefs::sys {
 
@@ -190,24 +193,64 @@ bool mount_layers(const Layers& layers, bool as_root) {
   return ::mount("sharefs", target.c_str(), "overlay", MS_NOSUID | MS_NODEV, options.c_str()) == 0;
 }
 
-bool add_mode(int directory, const std::string& name, const struct stat& status, mode_t wanted) {
-  return (status.st_mode & wanted) == wanted ||
-         ::fchmodat(directory, name.c_str(), (status.st_mode & 07777U) | wanted, 0) == 0;
+bool add_mode(int directory, const char* name, const struct stat& status, mode_t wanted) {
+  return (status.st_mode & wanted) == wanted || ::fchmodat(directory, name, (status.st_mode & 07777U) | wanted, 0) == 0;
 }
 
-/// Directories from here down can be written by their owner; with `files` what lies in this one, too.
-int make_writable(int parent, const std::string& name, bool files) {
-  Fd fd(::openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+/// A directory can be written by its owner. 0 or errno; `below` gets the directories in it.
+int make_writable(int tree, const std::string& path, std::vector<std::string>& below) {
+  Fd fd = open_below(tree, path.c_str());
   struct stat status{};
-  if (!fd || ::fstat(fd.get(), &status) != 0 || !add_mode(parent, name, status, S_IRWXU))
+  if (!fd || ::fstat(fd.get(), &status) != 0 || !add_mode(fd.get(), ".", status, S_IRWXU))
     return errno;
-  return for_each_name(std::move(fd), [files](int here, const dirent& entry) {
-    struct stat one{};
-    if (entry.d_type == DT_DIR && !files)
-      return make_writable(here, entry.d_name, false);
-    if (!files || ::fstatat(here, entry.d_name, &one, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(one.st_mode))
+  return for_each_name(std::move(fd), [&](int /*here*/, const dirent& entry) {
+    if (entry.d_type == DT_DIR)
+      below.push_back(path + "/" + entry.d_name);
+    return 0;
+  });
+}
+
+/// All directories of the tree, as many at a time as there are threads: each costs some round trips.
+int make_directories_writable(int tree) {
+  constexpr std::size_t k_threads = 16;
+  std::vector<std::string> level{"."};
+  std::atomic<int> failed = 0;
+  while (!level.empty() && failed == 0) {
+    std::vector<std::string> next;
+    std::mutex mutex;
+    std::atomic<std::size_t> number = 0;
+    const auto work = [&] {
+      std::vector<std::string> below;
+      for (auto i = number.fetch_add(1); i < level.size() && failed == 0; i = number.fetch_add(1))
+        if (const int error = make_writable(tree, level[i], below); error != 0)
+          failed = error;
+      const std::lock_guard lock(mutex);
+      std::ranges::move(below, std::back_inserter(next));
+    };
+    {
+      std::vector<std::jthread> others;
+      try {
+        while (others.size() + 1 < std::min(level.size(), k_threads))
+          others.emplace_back(work);
+      } catch (const std::system_error&) { // no more threads for this user: those that there are do all of it
+      }
+      work();
+    }
+    level = std::move(next);
+  }
+  return failed;
+}
+
+/// So can the files in one directory, if there is one.
+int make_files_writable(int tree, const std::string& path) {
+  Fd fd = open_below(tree, path.c_str());
+  if (!fd)
+    return errno == ENOENT ? 0 : errno;
+  return for_each_name(std::move(fd), [](int here, const dirent& entry) {
+    struct stat status{};
+    if (::fstatat(here, entry.d_name, &status, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(status.st_mode))
       return 0;
-    return add_mode(here, entry.d_name, one, S_IWUSR) ? 0 : errno;
+    return add_mode(here, entry.d_name, status, S_IWUSR) ? 0 : errno;
   });
 }
 
@@ -215,16 +258,14 @@ bool prepare_tree(const Layers& layers) {
   const Fd tree(::open(join_path(layers.parent, layers.name).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!tree)
     return false;
-  if (::geteuid() != 0)
-    if (const int error = make_writable(tree.get(), ".", false); error != 0) {
-      errno = error;
-      return false;
-    }
+  int error = ::geteuid() == 0 ? 0 : make_directories_writable(tree.get());
   for (const auto& path : layers.writable)
-    if (const int error = ::geteuid() == 0 ? 0 : make_writable(tree.get(), path, true); error != 0 && error != ENOENT) {
-      errno = error;
-      return false;
-    }
+    if (::geteuid() != 0 && error == 0)
+      error = make_files_writable(tree.get(), path);
+  if (error != 0) {
+    errno = error;
+    return false;
+  }
   for (const auto& path : layers.removed)
     if (::unlinkat(tree.get(), path.c_str(), 0) != 0 && errno != ENOENT && errno != ENOTDIR)
       return false;

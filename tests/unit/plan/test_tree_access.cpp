@@ -312,7 +312,7 @@ TEST_CASE("SetTreeAccess under attack: a file of root that is linked into the tr
       [[maybe_unused]] const int linked = ::link(tree.at("/victim/file").c_str(), tree.at("/share/1/planted").c_str());
       ::unlink(tree.at("/share/1/planted").c_str());
     }
-  for (int round = 0; round < 1000 && tree.state("/victim/file") == victim; ++round)
+  for (int round = 0; round < 400 && tree.state("/victim/file") == victim; ++round)
     tree.apply(tree.action());
   ::kill(attacker, SIGKILL);
   ::waitpid(attacker, nullptr, 0);
