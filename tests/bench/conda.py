@@ -136,11 +136,13 @@ def bench_here(arguments: argparse.Namespace, place: Path) -> None:
         shutil.rmtree(unpacked, ignore_errors=True)
         unpacked.mkdir()
         subprocess.run(["tar", "-xf", archive, "-C", unpacked], check=True)
+        subprocess.run(["sync", "-f", unpacked], check=True)  # what was unpacked is not in the time of what syncs
         return timed([unpacked / "bin/python", unpacked / "bin/conda-unpack"])
 
     def relocate() -> float:
         shutil.rmtree(moved, ignore_errors=True)
         subprocess.run(["cp", "-a", prefix, moved], check=True)
+        subprocess.run(["sync", "-f", moved], check=True)
         return timed([sharefs(), "conda", "relocate", moved, moved, "--yes"])
 
     count, cores = count_files(prefix), len(os.sched_getaffinity(0))
