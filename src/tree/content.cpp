@@ -12,12 +12,6 @@ constexpr std::uint64_t k_block = 1U << 20U;
 /// So much is written before it is sent to the disk, so that no fsync at the end takes minutes without a sign of life.
 constexpr std::uint64_t k_window = 16U << 20U;
 
-/// A buffer of each thread, never given back: there are few threads.
-std::vector<char>& buffer() {
-  thread_local std::vector<char> bytes(k_block);
-  return bytes;
-}
-
 Hash hash_of(XXH128_hash_t hash) {
   return {hash.high64, hash.low64};
 }
@@ -63,9 +57,10 @@ class Reader {
 
   /// How far it came.
   std::uint64_t extent(std::uint64_t at, std::uint64_t end) {
-    auto& bytes = buffer();
+    const auto bytes = buffer();
     while (at < end) {
-      const ssize_t count = ::pread(m_from, bytes.data(), std::min(end - at, k_block), static_cast<off_t>(at));
+      const ssize_t count =
+          ::pread(m_from, bytes.data(), std::min<std::uint64_t>(end - at, bytes.size()), static_cast<off_t>(at));
       if (count < 0 && errno == EINTR)
         continue;
       if (count <= 0) {

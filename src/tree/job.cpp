@@ -114,6 +114,12 @@ void run(Crew& crew, Crew::Threads threads, const sys::Pulse& pulse) {
   crew.run(threads, [&pulse] { return pulse.get(k_files) + pulse.get(k_steps); });
 }
 
+std::span<char> buffer() {
+  constexpr std::size_t k_size = 1U << 20U;
+  thread_local const auto bytes = std::make_unique_for_overwrite<char[]>(k_size); // NOLINT: its size is fixed
+  return {bytes.get(), k_size};
+}
+
 void Job::work(std::initializer_list<int> directories) {
   const Crew::Threads wanted{options.threads, options.threads};
   run(crew, options.threads > 0 ? wanted : threads_for(directories), pulse);

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <span>
 
 namespace sharefs::tree {
 
@@ -15,6 +16,10 @@ namespace sharefs::tree {
 Crew::Threads threads_for(std::initializer_list<int> directories);
 /// Crew::run; what the pulse counts tells whether more threads do more.
 void run(Crew& crew, Crew::Threads threads, const sys::Pulse& pulse);
+
+/// A megabyte of each thread for what it reads. Of that memory only what was read into it is ever touched: there are
+/// many threads, and most files are small.
+std::span<char> buffer();
 
 /// One piece of work on a tree: its threads, and what went wrong. All of it in one process.
 class Job {

@@ -109,12 +109,9 @@ int Reader::read(const std::string& path, std::size_t at_once,
   if (!S_ISREG(before.st_mode))
     return EINVAL;
   m_pulse.add(k_files);
-  at_once = std::clamp<std::size_t>(static_cast<std::size_t>(before.st_size) + 1, 1, std::min(at_once, k_piece));
-  thread_local std::string piece; // no larger than a file has wanted it: there are many threads
-  if (piece.size() < at_once)
-    piece.resize(at_once);
+  const auto piece = buffer().first(std::min(at_once, k_piece));
   for (;;) {
-    const auto length = ::read(fd.get(), piece.data(), at_once);
+    const auto length = ::read(fd.get(), piece.data(), piece.size());
     if (length < 0 && errno == EINTR)
       continue;
     if (length < 0)
@@ -122,7 +119,7 @@ int Reader::read(const std::string& path, std::size_t at_once,
     if (length == 0)
       break;
     m_pulse.add(k_bytes, static_cast<std::uint64_t>(length));
-    if (!visit(std::string_view(piece).substr(0, static_cast<std::size_t>(length))))
+    if (!visit({piece.data(), static_cast<std::size_t>(length)}))
       return 0;
   }
   struct stat after{};
