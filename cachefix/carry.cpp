@@ -1,5 +1,5 @@
 // How a variable reaches the program: through launchers that empty the environment, and to other hosts.
-#include "cachefix/hosts.hpp"
+#include "cachefix/launch.hpp"
 
 #include "base/path.hpp"
 #include "base/text.hpp"

@@ -1,7 +1,7 @@
 // Shell text and script files: what is around them, and where their changes go.
 #include "base/path.hpp"
 #include "base/text.hpp"
-#include "cachefix/text_judge.hpp"
+#include "cachefix/launch.hpp"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "cachefix/document.hpp"
+#include "cachefix/sanitize.hpp"
 
 #include "base/text.hpp"
 

@@ -17,21 +17,14 @@ constexpr std::string_view k_switch = "data_shared_file_system";
 /// An occurrence in a file, whose override goes in front of argv[insert_at].
 Occurrence in_file(std::string flag, std::size_t word, std::string value, AppliedRule rule, std::size_t insert_at,
                    std::string override_start) {
-  Occurrence one;
-  one.spot = Spot::file;
-  one.flag = std::move(flag);
-  one.name_index = one.value_index = word;
-  one.value = std::move(value);
-  one.rule = std::move(rule);
-  one.insert_at = insert_at;
-  one.override_start = std::move(override_start);
-  return one;
-}
-
-/// The text of a file; nullptr: it cannot be read.
-const std::string* text_of(const Launch& launch, const std::string& path) {
-  const auto& text = launch.stakes.text(path);
-  return text ? &*text : nullptr;
+  return {.spot = Spot::file,
+          .flag = std::move(flag),
+          .name_index = word,
+          .value_index = word,
+          .value = std::move(value),
+          .rule = std::move(rule),
+          .insert_at = insert_at,
+          .override_start = std::move(override_start)};
 }
 
 /// Another setting of a YAML text that is made of `key`, as OmegaConf refers to it: `local_run_dir: ${data.key}/run`.
@@ -55,23 +48,21 @@ std::optional<AppliedRule> rule_for_key(const Launch& launch, const Program& pro
 }
 
 /// The YAML or JSON file among the first two arguments (a verb may come first), for programs that take one and
-/// overrides behind it.
-struct NamedDocument {
-  std::size_t index;
-  std::string path;
-  const std::string& text;
-};
-
-/// nullopt: there is none, or it cannot be read.
-std::optional<NamedDocument> named_document(const Launch& launch, const Program& program) {
+/// overrides behind it. Its index; nullopt: there is none.
+std::optional<std::size_t> named_document(const Launch& launch, const Program& program) {
   constexpr std::size_t first_words = 2;
   for (std::size_t i = program.begin; i < std::min(program.end, program.begin + first_words); ++i)
-    if (const std::string& word = launch.argv[i]; is_yaml_name(word) || is_json_name(word)) {
-      const auto path = launch.absolute(program, word);
-      const std::string* text = path ? text_of(launch, *path) : nullptr;
-      return text == nullptr ? std::nullopt : std::optional<NamedDocument>({i, *path, *text});
-    }
+    if (is_document_name(launch.argv[i]))
+      return i;
   return std::nullopt;
+}
+
+/// A scalar of the file that a word names.
+std::optional<std::string> scalar_of(const Launch& launch, const Program& program, const std::string& word,
+                                     std::string_view key) {
+  const auto path = launch.absolute(program, word);
+  const auto text = path ? launch.stakes.text(*path) : std::nullopt;
+  return text ? scalar_in(word, *text, key) : std::nullopt;
 }
 
 /// As OmegaConf and transformers' string_to_bool (hf_argparser.py) read it.
@@ -85,20 +76,18 @@ void find_switch_in_words(const Launch& launch, const Program& program, std::opt
     const bool is_flag = is_spelling_of(word.substr(0, equals), "--data_shared_file_system");
     if (!is_flag && word.substr(0, equals) != k_switch)
       continue;
-    Occurrence one;
-    one.spot = is_flag ? Spot::word : Spot::pair;
-    one.flag = word.substr(0, equals);
-    one.name_index = i;
     const bool apart =
         equals == std::string::npos && is_flag && i + 1 < program.end && !launch.argv[i + 1].starts_with("-");
-    one.value_index = apart ? i + 1 : i;
-    one.value_begin = apart ? 0 : equals == std::string::npos ? word.size() : equals + 1;
-    one.value = launch.argv[one.value_index].substr(one.value_begin);
-    found = std::move(one);
+    const std::size_t begin = apart ? 0 : equals == std::string::npos ? word.size() : equals + 1;
+    found = Occurrence{.spot = is_flag ? Spot::word : Spot::pair,
+                       .flag = word.substr(0, equals),
+                       .name_index = i,
+                       .value_index = apart ? i + 1 : i,
+                       .value_begin = begin,
+                       .value = launch.argv[apart ? i + 1 : i].substr(begin)};
   }
 }
 
-/// The caches that files name which one program reads.
 class FileFinder {
  public:
   FileFinder(const Launch& launch, const Program& program, const Framework* framework, Decisions& out)
@@ -126,12 +115,11 @@ class FileFinder {
   /// A file whose value a word behind it overrides.
   void in_named_document(std::string_view key, const std::string& override_start) {
     const auto document = named_document(m_launch, m_program);
-    const auto value = document ? scalar_in(document->path, document->text, key) : std::nullopt;
+    const auto value = document ? scalar_of(m_launch, m_program, m_launch.argv[*document], key) : std::nullopt;
     const auto rule = rule_for(std::string(key));
     if (value && rule)
-      m_found.push_back(in_file(std::string(key), document->index, *value, *rule,
-                                override_start.starts_with("--") ? document->index + 1 : m_program.tail,
-                                override_start));
+      m_found.push_back(in_file(std::string(key), *document, *value, *rule,
+                                override_start.starts_with("--") ? *document + 1 : m_program.end, override_start));
   }
 
   /// Files of arguments: `<script>.args`, which HfArgumentParser reads silently in front of the command line, and
@@ -139,7 +127,7 @@ class FileFinder {
   void in_argument_files() {
     if (const auto script = m_launch.script_path(m_program); script && script->ends_with(".py"))
       if (const std::string path = script->substr(0, script->size() - 3) + ".args";
-          text_of(m_launch, path) != nullptr && m_launch.source(m_program).hf_arguments)
+          m_launch.stakes.text(path) && m_launch.source(m_program).hf_arguments)
         in_arguments(path, m_program.index, m_program.begin);
     for (std::size_t i = m_program.begin; i < m_program.end; ++i)
       if (const std::string& word = m_launch.argv[i]; word.size() > 1 && word[0] == '@')
@@ -148,8 +136,8 @@ class FileFinder {
   }
   void in_arguments(const std::string& path, std::size_t word, std::size_t insert_at) {
     const auto rule = rule_for(std::string(k_key));
-    const std::string* text = rule ? text_of(m_launch, path) : nullptr;
-    if (const auto value = text == nullptr ? std::nullopt : cache_dir_of_arguments(*text))
+    const auto text = rule ? m_launch.stakes.text(path) : std::nullopt;
+    if (const auto value = text ? cache_dir_of_arguments(*text) : std::nullopt)
       m_found.push_back(in_file("--cache_dir", word, *value, *rule, insert_at, "--cache_dir"));
   }
 
@@ -161,14 +149,14 @@ class FileFinder {
     const std::string& word = m_launch.argv[index];
     const auto path = m_launch.absolute(m_program, word);
     const auto rule = rule_for(std::string(k_key));
-    if (word.empty() || word[0] == '-' || (!is_yaml_name(word) && !is_json_name(word)) || !path || !rule)
+    if (word.starts_with('-') || !is_document_name(word) || !path || !rule)
       return;
-    const std::string* text = text_of(m_launch, *path);
-    if (text == nullptr && m_launch.setting.in_text)
+    const auto& text = m_launch.stakes.text(*path);
+    if (!text && m_launch.setting.in_text)
       m_out.push_back(
           warning("SF412", word, "it is not there yet, so nobody knows what it says",
                   "a `cache_dir` in it should not lie on shared storage: write the path of a local directory"));
-    const auto value = text == nullptr ? std::nullopt : scalar_in(word, *text, k_key);
+    const auto value = text ? scalar_in(word, *text, k_key) : std::nullopt;
     if (!value)
       return;
     if (m_launch.source(m_program).hf_arguments) {
@@ -195,8 +183,8 @@ class FileFinder {
       return;
     const std::string file =
         join_path(join_path(parent_path(*script), directory), is_yaml_name(name) ? name : name + ".yaml");
-    const std::string* text = text_of(m_launch, file);
-    for (const NestedScalar& scalar : nested_yaml_scalars(text == nullptr ? "" : *text)) {
+    const std::string text = m_launch.stakes.text(file).value_or("");
+    for (const NestedScalar& scalar : nested_yaml_scalars(text)) {
       const auto rule = rule_for(scalar.key);
       if (!rule || rule->transform == Transform::leave)
         continue;
@@ -206,8 +194,8 @@ class FileFinder {
                                 "give `" + scalar.key + "=DIRECTORY` on the command line"));
         continue;
       }
-      m_found.push_back(in_file(scalar.key, m_program.index, scalar.value, *rule, m_program.tail, scalar.key + "="));
-      m_found.back().derived = derived_from(*text, scalar.key);
+      m_found.push_back(in_file(scalar.key, m_program.index, scalar.value, *rule, m_program.end, scalar.key + "="));
+      m_found.back().derived = derived_from(text, scalar.key);
     }
   }
 
@@ -238,14 +226,13 @@ Occurrences find_overrides(const Launch& launch, const Program& program, const F
     auto rule = rule_for_key(launch, program, framework, key);
     if (!rule)
       continue;
-    Occurrence one;
-    one.flag = key;
-    one.name_index = one.value_index = i;
-    one.value_begin = equals + 1;
-    one.value = word.substr(equals + 1);
-    one.rule = std::move(*rule);
-    one.spot = Spot::pair;
-    found.push_back(std::move(one));
+    found.push_back({.spot = Spot::pair,
+                     .flag = key,
+                     .name_index = i,
+                     .value_index = i,
+                     .value_begin = equals + 1,
+                     .value = word.substr(equals + 1),
+                     .rule = *std::move(rule)});
   }
   return found;
 }
@@ -262,8 +249,8 @@ std::optional<Occurrence> find_shared_file_system(const Launch& launch, const Pr
     return std::nullopt;
   std::optional<Occurrence> found;
   if (const auto document = named_document(launch, program))
-    if (const auto value = scalar_in(document->path, document->text, k_switch))
-      found = in_file(std::string(k_switch), document->index, *value, {}, program.tail, std::string(k_switch) + "=");
+    if (const auto value = scalar_of(launch, program, launch.argv[*document], k_switch))
+      found = in_file(std::string(k_switch), *document, *value, {}, program.end, std::string(k_switch) + "=");
   find_switch_in_words(launch, program, found);
   const bool bare = found && found->spot == Spot::word && found->value.empty(); // a flag without a value is true
   return found && (bare || is_on(found->value, k_true)) ? found : std::nullopt;

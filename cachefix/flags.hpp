@@ -16,16 +16,16 @@ enum class Spot {
 /// One flag of a program, among its arguments or in a file that they name.
 struct Occurrence {
   Spot spot = Spot::word;
-  std::string flag;            ///< as spelled, without `=value`
+  std::string flag = {};       ///< as spelled, without `=value`
   std::size_t name_index = 0;  ///< of the word with the flag, or with the file's name
   std::size_t value_index = 0; ///< of the word with the value, or with the file's name
   std::size_t value_begin = 0; ///< offset of the value in that word
-  std::string value;
-  AppliedRule rule;
-  std::size_t insert_at = 0;  ///< file: the override goes in front of this word
-  std::string override_start; ///< file: `key=`, to which the value is attached, or `--key`, which it follows
-  std::string file;           ///< document: the path of the original
-  std::string derived;        ///< another setting that is made of this one: `local_run_dir: ${cache_dir}/run`
+  std::string value = {};
+  AppliedRule rule = {};
+  std::size_t insert_at = 0;       ///< file: the override goes in front of this word
+  std::string override_start = {}; ///< file: `key=`, to which the value is attached, or `--key`, which it follows
+  std::string file = {};           ///< document: the path of the original
+  std::string derived = {};        ///< another setting that is made of this one: `local_run_dir: ${cache_dir}/run`
 };
 using Occurrences = std::vector<Occurrence>;
 

@@ -1,4 +1,4 @@
-#include "cachefix/hosts.hpp"
+#include "cachefix/launch.hpp"
 
 #include "base/text.hpp"
 
@@ -7,7 +7,9 @@
 namespace sharefs::cachefix {
 namespace {
 
+/// `host:8`, or `host:0,2` with the numbers of its slots.
 void add_host(std::vector<std::string>& hosts, std::string_view name) {
+  name = trim(name.substr(0, name.find(':')));
   if (!name.empty())
     add_once(hosts, std::string(name));
 }
@@ -15,16 +17,10 @@ void add_host(std::vector<std::string>& hosts, std::string_view name) {
 /// A filter's hosts: `a@b:0,2` -> a, b. With `whole_only` those without slots.
 std::vector<std::string> filtered(std::string_view filter, bool whole_only) {
   std::vector<std::string> hosts;
-  for (const std::string& part : split(filter, '@')) {
-    const auto colon = part.find(':');
-    if (!whole_only || colon == std::string::npos)
-      add_host(hosts, trim(std::string_view(part).substr(0, colon)));
-  }
+  for (const std::string& part : split(filter, '@'))
+    if (!whole_only || part.find(':') == std::string::npos)
+      add_host(hosts, part);
   return hosts;
-}
-
-bool is_among(const std::vector<std::string>& hosts, const std::string& host) {
-  return std::ranges::find(hosts, host) != hosts.end();
 }
 
 /// The hosts of a file; none where it cannot be read.
@@ -60,29 +56,25 @@ std::vector<std::string> hosts_of_link(const Launch& launch, const Program& prog
 
 std::vector<std::string> parse_hostfile(std::string_view text) {
   std::vector<std::string> hosts;
-  for (const std::string& line : split_lines(text)) {
-    const auto words = split_words(std::string_view(line).substr(0, line.find('#')));
-    if (!words.empty())
-      add_host(hosts, std::string_view(words.front()).substr(0, words.front().find(':')));
-  }
+  for (const std::string& line : split_lines(text))
+    if (const auto words = split_words(std::string_view(line).substr(0, line.find('#'))); !words.empty())
+      add_host(hosts, words.front());
   return hosts;
 }
 
 std::vector<std::string> parse_host_list(std::string_view text) {
   std::vector<std::string> hosts;
   for (const std::string& part : split(text, ','))
-    add_host(hosts, trim(std::string_view(part).substr(0, part.find(':'))));
+    add_host(hosts, part);
   return hosts;
 }
 
 std::vector<std::string> filter_hosts(std::vector<std::string> hosts, std::string_view include,
                                       std::string_view exclude) {
-  if (!include.empty()) {
-    const auto wanted = filtered(include, false);
-    std::erase_if(hosts, [&](const std::string& host) { return !is_among(wanted, host); });
-  }
-  const auto unwanted = filtered(exclude, true);
-  std::erase_if(hosts, [&](const std::string& host) { return is_among(unwanted, host); });
+  const auto wanted = filtered(include, false), unwanted = filtered(exclude, true);
+  std::erase_if(hosts, [&](const std::string& host) {
+    return (!include.empty() && std::ranges::count(wanted, host) == 0) || std::ranges::count(unwanted, host) != 0;
+  });
   return hosts;
 }
 

@@ -78,6 +78,26 @@ Decisions decide_variables(const Launch& launch, const Program& program, const F
 /// nullopt: it is no shell text, or cannot be read. `so_far`: what was decided about the words in front of it.
 std::optional<Decisions> decide_shell(const Launch& launch, const Program& program, const Decisions& so_far,
                                       std::vector<ScriptFound>& scripts);
+
+/// Where a shell text stands.
+struct TextPlace {
+  std::optional<std::size_t> index; ///< of the word of argv that is this text; nullopt: a file
+  std::string subject;              ///< for messages: the file's name, or "bash -c"
+  bool editable = true;             ///< false: a file that is only reported on
+  bool sourced = false;             ///< what it assigns is judged where it is used
+};
+
+struct TextFound {
+  std::string text; ///< with its changes
+  Decisions decisions;
+  std::vector<ScriptFound> scripts;
+  std::size_t first_statement = 0;
+};
+
+/// `known`: the arguments of the text, as "1", "2", ...
+TextFound judge_text(const std::string& text, const TextPlace& place, Setting setting, Stakes& stakes,
+                     const Rules& rules, ShellVariables known = {});
+
 /// The decisions with what they come to: the words, the environment, what is to be made first.
 Sanitized assemble(const Argv& argv, Decisions decisions, Stakes& stakes);
 enum class Way { leave, in_place, drop };
@@ -110,6 +130,19 @@ Decision keep(std::string flag, std::optional<std::size_t> index, std::string va
 /// `decision` gets its node-local directory.
 void rest_on(Decision& decision, const std::string& directory, const std::string& shared_path);
 
+/// `host slots=8` (DeepSpeed, Open MPI), `host:8` (MPICH, Intel); `#` begins a comment. Names in order, each once.
+std::vector<std::string> parse_hostfile(std::string_view text);
+/// `a,b:4` of `-H` and `--hosts`.
+std::vector<std::string> parse_host_list(std::string_view text);
+/// DeepSpeed's filters over the hosts of its file: `--include a@b:0,2` leaves these, `--exclude a@b:0` takes out those
+/// that are named without slots (deepspeed/launcher/runner.py, parse_resource_filter).
+std::vector<std::string> filter_hosts(std::vector<std::string> hosts, std::string_view include,
+                                      std::string_view exclude);
+
+/// Hosts of all launchers of a command line.
+std::vector<std::string> hosts_of(const Launch& launch);
+/// Does the launcher start the program on other hosts, as its hostfile or list of hosts says?
+bool names_hosts(const Launch& launch, const ChainLink& link);
 /// Is it a batch script, which some node runs some time?
 bool starts_later(const Launch& launch, const Program& program);
 /// Is this program on nodes that are not known now? By srun, and mpirun in an allocation, without a list of hosts.

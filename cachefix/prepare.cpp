@@ -1,4 +1,4 @@
-#include "cachefix/prepare.hpp"
+#include "cachefix/sanitize.hpp"
 
 #include "base/path.hpp"
 #include "base/random.hpp"
@@ -86,12 +86,12 @@ Result<void> prepare(sys::System& system, Sanitized& decision, const LocalRoot& 
   if (!*excluded) // what the caches were moved for: the programs' own locks
     return fail(ErrorCode::unsupported, root.directory + ": file locks do not exclude each other there",
                 "set caches.local in sharefs.yaml to a directory on another file system");
-  for (const std::string& directory : decision.directories)
+  for (const auto& [directory, shared] : decision.directories) {
     if (auto made = files.make_directories(directory, k_private); !made)
       return made;
-  // Which shared path a directory stands for: `sharefs cache list` shows it. Only for people: the program runs without.
-  for (const auto& [directory, shared] : decision.origins)
+    // What it stands for: `sharefs cache list` shows it. Only for people: the program runs without.
     (void)files.write_if(root.directory + "/.origin-" + base_name(directory), std::nullopt, shared + "\n", 0600);
+  }
   for (const ModelLink& link : decision.links) {
     const auto made = plan::apply_action(plan::MakeLink{link.path, link.target, std::nullopt}, system);
     if (!made && made.error().code != ErrorCode::conflict) // a model that was downloaded here before

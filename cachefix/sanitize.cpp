@@ -1,7 +1,7 @@
 #include "cachefix/sanitize.hpp"
 
 #include "base/text.hpp"
-#include "cachefix/hosts.hpp"
+#include "cachefix/launch.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -122,9 +122,8 @@ Found decide(const Argv& argv, const Setting& setting, Stakes& stakes, const Rul
       std::ranges::any_of(found.walk.chain, [](const ChainLink& link) { return link.launcher->name == "sharefs"; });
   if (!rules.enabled || is_switched_off(setting) || sees_to_itself || !stakes.any_shared())
     return found;
-  for (const Diagnosis& problem : found.walk.problems) {
+  for (const Diagnosis& problem : found.walk.problems)
     found.decisions.push_back(reported(problem.severity, problem.code, problem.subject, problem.message, problem.hint));
-  }
   if (!found.walk.understood)
     return found;
   Decisions decided;
@@ -150,10 +149,8 @@ Sanitized assemble(const Argv& argv, Decisions decisions, Stakes& stakes) {
     }
     if (one.variable && one.kind == ChangeKind::environment)
       out.set[one.flag] = *one.to;
-    if (!one.directory.empty()) {
-      add_once(out.directories, one.directory);
-      out.origins[one.directory] = one.stands_for;
-    }
+    if (!one.directory.empty())
+      out.directories[one.directory] = one.stands_for;
     for (ModelLink& link : one.links)
       add_once(out.links, std::move(link));
     if (one.copy)
@@ -168,15 +165,10 @@ Sanitized assemble(const Argv& argv, Decisions decisions, Stakes& stakes) {
   return out;
 }
 
-Decisions Sanitized::changes() const {
+Decisions Sanitized::that_change(bool something) const {
   Decisions all;
-  std::ranges::copy_if(decisions, std::back_inserter(all), &Decision::is_change);
-  return all;
-}
-
-Decisions Sanitized::kept() const {
-  Decisions all;
-  std::ranges::copy_if(decisions, std::back_inserter(all), [](const auto& one) { return one.action == Action::leave; });
+  std::ranges::copy_if(decisions, std::back_inserter(all),
+                       [&](const Decision& one) { return one.is_change() == something; });
   return all;
 }
 

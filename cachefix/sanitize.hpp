@@ -6,8 +6,7 @@
 #include "cachefix/stakes.hpp"
 
 #include <map>
-#include <optional>
-#include <set>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -17,7 +16,6 @@ struct ScriptFound {
   std::size_t index = 0;
   std::string name;
   std::string framework; ///< empty: none that the table knows
-  friend bool operator==(const ScriptFound&, const ScriptFound&) = default;
 };
 
 /// Which caches are moved.
@@ -41,19 +39,18 @@ struct Sanitized {
   std::vector<ScriptFound> scripts;                       ///< empty: cannot be told for certain
   Decisions decisions;                                    ///< without warnings
   std::map<std::string, std::string> set;                 ///< environment
-  std::vector<std::string> directories;                   ///< node-local ones to make before the program starts
-  std::map<std::string, std::string> origins; ///< node-local directory -> the shared path that it stands for
+  std::map<std::string, std::string> directories; ///< node-local, to be made -> the shared path that it stands for
   std::vector<ModelLink> links;
   std::vector<FileCopy> copies;
   std::vector<std::string> hosts; ///< that the program starts on besides or instead of this one, as far as known
   Diagnoses diagnoses;
   bool understood = true; ///< false: nothing was changed because some word is not known
 
-  [[nodiscard]] Decisions changes() const;
-  [[nodiscard]] Decisions kept() const;
+  [[nodiscard]] Decisions changes() const { return that_change(true); }
+  [[nodiscard]] Decisions kept() const { return that_change(false); }
+  [[nodiscard]] Decisions that_change(bool something) const;
 };
 
-/// What a command is started with.
 struct Start {
   std::vector<std::string> environment; ///< NAME=value
   std::string directory;
@@ -70,12 +67,26 @@ struct ScriptResult {
 ScriptResult sanitize_script(const std::string& file, const std::string& text, const Start& start, Stakes& stakes,
                              const Rules& rules);
 
+/// Makes the directories (0700, with the user's own directory above them), links and copies of a decision. A copy never
+/// replaces a file and goes through no link: where its name is taken it gets another, and the decision is changed to
+/// name that. Where it cannot be made at all the command keeps the original, and `decision` says so. Errors:
+/// `permission` if somebody else owns the user's directory, `failed` with the reason otherwise.
+Result<void> prepare(sys::System& system, Sanitized& decision, const LocalRoot& root);
+
+/// The fields of docs/run.schema.json: argv, final_argv, chain, script, changes, kept, environment; `scripts` when
+/// there are several; final_argv_base64 when a word is not UTF-8 (which stands as U+FFFD in all others).
+nlohmann::ordered_json document(const Argv& argv, const Sanitized& decision);
+
+/// What is said about a decision: `--cache_dir /share/c -> /var/cache/...: REASON`, or why something was left.
+std::string describe(const Decision& decision);
+/// One line for each change, and one for all that nobody named: defaults that lie on shared storage.
+std::vector<std::string> describe_changes(const Sanitized& decided);
+
 /// 12 hexadecimal digits of a text: the same everywhere and always.
 std::string key_of(const std::string& text);
 /// That of the node-local directory for a shared path.
 std::string cache_key(const std::string& shared_path);
 
-/// Adds what is not there yet.
 template <class T> void add_once(std::vector<T>& all, T one) {
   if (std::ranges::find(all, one) == all.end())
     all.push_back(std::move(one));

@@ -74,7 +74,8 @@ bool Stakes::any_shared() {
 
 void Stakes::expect(const std::vector<std::string>& paths) {
   remember(m_places, paths, [&](const auto& unknown) {
-    return any_shared() ? m_answers.places(unknown) : std::vector<sys::Entry>(unknown.size());
+    return any_shared() ? m_answers.entries(unknown, {.path = {}, .access = true})
+                        : std::vector<sys::Entry>(unknown.size());
   });
 }
 
@@ -84,15 +85,30 @@ const sys::Entry& Stakes::place(const std::string& path) {
 }
 
 const std::optional<std::string>& Stakes::text(const std::string& path) {
-  return remembered(m_texts, path, [&] { return m_answers.text(path); });
+  return remembered(m_texts, path, [&] {
+    auto entry = std::move(m_answers.entries({path}, {.path = {}, .read_bytes = k_most_text}).front());
+    const bool whole = entry.kind == sys::EntryKind::file && entry.error_number == 0 && entry.size <= k_most_text;
+    return whole ? std::optional<std::string>(std::move(entry.content)) : std::nullopt;
+  });
 }
 
 const std::string& Stakes::start(const std::string& path) {
-  return remembered(m_starts, path, [&] { return m_answers.start(path); });
+  return remembered(m_starts, path, [&] {
+    return std::move(m_answers.entries({path}, {.path = {}, .read_bytes = k_start}).front().content);
+  });
 }
 
 void Stakes::expect_names(const std::vector<std::string>& paths) {
-  remember(m_names, paths, [&](const auto& unknown) { return m_answers.names(unknown); });
+  remember(m_names, paths, [&](const auto& unknown) {
+    std::vector<std::optional<Names>> found;
+    // Through automount points: the program is about to go there.
+    for (sys::Entry& entry : m_answers.entries(unknown, {.path = {}, .list = true, .automount = true})) {
+      const bool answered =
+          entry.kind == sys::EntryKind::missing || (entry.kind == sys::EntryKind::directory && entry.error_number == 0);
+      found.push_back(answered ? std::optional(std::move(entry.names)) : std::nullopt);
+    }
+    return found;
+  });
 }
 
 const std::optional<Names>& Stakes::names(const std::string& path) {
@@ -176,43 +192,15 @@ bool MachineAnswers::any_shared() {
                                [](const sys::MountEntry& mount) { return sys::is_shared(mount); });
 }
 
-namespace {
-
-std::vector<sys::Entry> look(sys::System& system, const std::vector<std::string>& paths, const sys::EntryQuery& what) {
+std::vector<sys::Entry> MachineAnswers::entries(const std::vector<std::string>& paths, const sys::EntryQuery& what) {
   sys::EntryRequest request;
   request.deadline = k_look_deadline;
   for (const std::string& path : paths) {
     request.queries.push_back(what);
     request.queries.back().path = path;
+    request.queries.back().follow = true;
   }
-  return system.entries(request);
-}
-
-} // namespace
-
-std::vector<sys::Entry> MachineAnswers::places(const std::vector<std::string>& paths) {
-  return look(m_system, paths, {.path = {}, .follow = true, .access = true});
-}
-
-std::optional<std::string> MachineAnswers::text(const std::string& path) {
-  auto entry = std::move(look(m_system, {path}, {.path = {}, .follow = true, .read_bytes = k_most_text}).front());
-  const bool whole = entry.kind == sys::EntryKind::file && entry.error_number == 0 && entry.size <= k_most_text;
-  return whole ? std::optional<std::string>(std::move(entry.content)) : std::nullopt;
-}
-
-std::string MachineAnswers::start(const std::string& path) {
-  return std::move(look(m_system, {path}, {.path = {}, .follow = true, .read_bytes = k_start}).front().content);
-}
-
-std::vector<std::optional<Names>> MachineAnswers::names(const std::vector<std::string>& paths) {
-  std::vector<std::optional<Names>> found;
-  // Through automount points: the program is about to go there.
-  for (sys::Entry& entry : look(m_system, paths, {.path = {}, .follow = true, .list = true, .automount = true})) {
-    const bool answered =
-        entry.kind == sys::EntryKind::missing || (entry.kind == sys::EntryKind::directory && entry.error_number == 0);
-    found.push_back(answered ? std::optional(std::move(entry.names)) : std::nullopt);
-  }
-  return found;
+  return m_system.entries(request);
 }
 
 std::optional<std::string> MachineAnswers::syntax_tree(const std::string& shell_text) {

@@ -5,7 +5,6 @@
 
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -22,14 +21,8 @@ class Answers {
   virtual ~Answers() = default;
   /// Is any mount of this host shared? If not, no path is.
   virtual bool any_shared() = 0;
-  /// Where each path lies, through links, and what is there.
-  virtual std::vector<sys::Entry> places(const std::vector<std::string>& paths) = 0;
-  /// A regular file of at most 4 MiB; nullopt: not there, larger, or not readable.
-  virtual std::optional<std::string> text(const std::string& path) = 0;
-  /// Its first bytes; empty: not there or not readable.
-  virtual std::string start(const std::string& path) = 0;
-  /// The names in each directory, none where nothing is; nullopt: no directory, or no answer.
-  virtual std::vector<std::optional<Names>> names(const std::vector<std::string>& paths) = 0;
+  /// What lies at each path, through links, as far as `what` asks for it.
+  virtual std::vector<sys::Entry> entries(const std::vector<std::string>& paths, const sys::EntryQuery& what) = 0;
   /// As `shfmt --tojson` prints it; nullopt: no parser, or it does not understand it.
   virtual std::optional<std::string> syntax_tree(const std::string& shell_text) = 0;
   /// `parsed` is false, too, where the source has no word about caches.
@@ -49,8 +42,11 @@ class Stakes {
   bool is_shared(const std::string& path) { return place(path).shared; }
   /// These are going to be asked about: all in one look.
   void expect(const std::vector<std::string>& paths);
+  /// A regular file of at most 4 MiB; nullopt: not there, larger, or not readable.
   const std::optional<std::string>& text(const std::string& path);
+  /// Its first bytes; empty: not there or not readable.
   const std::string& start(const std::string& path);
+  /// The names in a directory, none where nothing is; nullopt: no directory, or no answer.
   const std::optional<Names>& names(const std::string& path);
   const std::optional<std::string>& syntax_tree(const std::string& shell_text);
   /// Of the file at a path; `parsed` is false where it cannot be read.
@@ -91,15 +87,11 @@ class Stakes {
   std::optional<LocalRoot> m_local;
 };
 
-/// This machine's answers.
 class MachineAnswers : public Answers {
  public:
   MachineAnswers(sys::System& system, LocalChoice choice) : m_system(system), m_choice(std::move(choice)) {}
   bool any_shared() override;
-  std::vector<sys::Entry> places(const std::vector<std::string>& paths) override;
-  std::optional<std::string> text(const std::string& path) override;
-  std::string start(const std::string& path) override;
-  std::vector<std::optional<Names>> names(const std::vector<std::string>& paths) override;
+  std::vector<sys::Entry> entries(const std::vector<std::string>& paths, const sys::EntryQuery& what) override;
   std::optional<std::string> syntax_tree(const std::string& shell_text) override;
   SourceFacts source_facts(const std::string& python_source) override;
   std::string help(const std::string& program) override;

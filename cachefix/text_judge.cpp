@@ -1,6 +1,6 @@
 // Commands inside of shell text: each is judged as a command line of its own, in the order of the text, and its changed
 // words are put back.
-#include "cachefix/text_judge.hpp"
+#include "cachefix/launch.hpp"
 
 #include "base/path.hpp"
 #include "base/text.hpp"
@@ -40,7 +40,6 @@ bool starts_program(const ShellCommand& command) {
   return !is_plain_tool(start[0]) || find_launcher(start, 0, 2) != nullptr; // `conda activate`, but `conda run`
 }
 
-/// One text, command by command.
 class TextJudge {
  public:
   TextJudge(const std::string& text, const TextPlace& place, Setting setting, Stakes& stakes, const Rules& rules)

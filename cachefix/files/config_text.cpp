@@ -96,14 +96,18 @@ std::string with_json_scalar(const std::string& text, std::string_view key, cons
   return document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
+bool is_json_name(std::string_view name) {
+  return name.ends_with(".json");
+}
+
 } // namespace
 
 bool is_yaml_name(std::string_view name) {
   return name.ends_with(".yaml") || name.ends_with(".yml");
 }
 
-bool is_json_name(std::string_view name) {
-  return name.ends_with(".json");
+bool is_document_name(std::string_view name) {
+  return is_yaml_name(name) || is_json_name(name);
 }
 
 std::optional<std::string> scalar_in(std::string_view name, const std::string& text, std::string_view key) {

@@ -7,8 +7,8 @@
 
 namespace sharefs::cachefix {
 
-bool is_yaml_name(std::string_view name); ///< *.yaml, *.yml
-bool is_json_name(std::string_view name); ///< *.json
+bool is_yaml_name(std::string_view name);     ///< *.yaml, *.yml
+bool is_document_name(std::string_view name); ///< that, or *.json
 
 /// The value of a top-level scalar in the text of a YAML file, or of a member of a JSON object that is a string, or
 /// true or false; `name` is the file's. nullopt if it is not there, or not plainly so.

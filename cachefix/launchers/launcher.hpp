@@ -5,7 +5,6 @@
 #include "base/argv.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <optional>
 #include <span>
@@ -36,7 +35,7 @@ enum class Tail {
   itself,   ///< the launcher is the user's program: its arguments are the region (llamafactory-cli)
 };
 
-/// What an option means to us; all others only have to be skipped.
+/// What an option means to us; all others only have to be skipped. A row says it as `--chdir=@directory`.
 enum class Means {
   directory,    ///< the working directory of the command
   assign,       ///< NAME=value, or NAME alone, in the environment of the command
@@ -54,7 +53,7 @@ enum class Means {
   remote,       ///< runs on other hosts (-H hosts)
   container,    ///< runs inside of a container image (pyxis)
   elsewhere,    ///< runs on another machine, with a working directory or an environment of its own
-  information,  ///< Launcher::runs_nothing
+  information,  ///< prints something, or attaches to a process that runs; --help, --version and --usage always do
 };
 
 /// What becomes of a `--` among the words of the command: it may be that what follows is options after all.
@@ -73,21 +72,17 @@ enum class Carries {
   no,        ///< containers, other machines
 };
 
-struct Meaning {
-  std::string_view option = {}; ///< canonical name: the last of its group
-  Means means = {};
-};
-
 enum class Takes { nothing, value, attached, two };
 
-/// An option that no row has, as `PROGRAM --help` tells of it.
-struct HelpOption {
-  std::vector<std::string> names; ///< "-q", "--quotatype"
+/// An option: of a row, or one that no row has, as `PROGRAM --help` tells of it.
+struct KnownOption {
+  std::vector<std::string> names; ///< "-q", "--quotatype"; the last is the canonical one
   Takes takes = Takes::nothing;
-  friend bool operator==(const HelpOption&, const HelpOption&) = default;
+  std::optional<Means> means = {};
+  bool by_help = false; ///< no row has it
+  friend bool operator==(const KnownOption&, const KnownOption&) = default;
 };
 
-/// Option groups are words of "-H/--hostfile"; the last name of a group is canonical.
 struct Launcher {
   std::string_view name = {}; ///< "PROGRAM" or "PROGRAM VERB"
   /// Names of the executable, separated by spaces; `*` at the end stands for anything. Empty: PROGRAM.
@@ -98,13 +93,10 @@ struct Launcher {
   std::string_view other_verbs = {}; ///< with these, too, it runs programs: in ways that are not looked through
   Syntax syntax = Syntax::getopt;
   Tail tail = Tail::command;
-  std::string_view flags = {};    ///< options without a value
-  std::string_view values = {};   ///< options with one value
-  std::string_view attached = {}; ///< options with an optional value that is attached (`--mpi=x`, `-K0`) or not there
-  std::string_view pairs = {};    ///< options with two values
-  std::array<Meaning, 6> meanings = {};
-  /// With these options, and --help, --version and --usage, it prints something or attaches to a process that runs.
-  std::string_view runs_nothing = {};
+  /// Words of "-H/--hostfile=": `=` takes a value, `[=]` may have one that is attached (`--mpi=x`, `-K0`), `==` takes
+  /// two;
+  /// `--rdzv-{id,conf}=` are several, `-C/--chdir=@directory` says what it means.
+  std::string_view options = {};
   std::size_t operands = 0; ///< words between the options and the tail (timeout's duration)
   bool assignments = false; ///< NAME=value words between the options and the tail (env)
   Carries carries = Carries::yes;
@@ -124,8 +116,12 @@ struct OpaquePrograms {
   std::string_view does;     ///< what such a program does: "runs its command on another machine"
 };
 
-/// All rows.
+/// All rows, and the parts that they are joined from.
 std::span<const Launcher> launchers();
+std::span<const Launcher> prefix_launchers();      ///< env, nice, timeout, ..., python, bash, nsys, debugpy, ...
+std::span<const Launcher> training_launchers();    ///< torchrun, deepspeed, accelerate, ..., mpirun, srun, sbatch
+std::span<const Launcher> environment_launchers(); ///< conda, docker, apptainer, uv, poetry, pdm, hatch, pixi, ...
+std::vector<KnownOption> options_of(const Launcher& launcher);
 std::span<const OpaquePrograms> opaque_programs();
 /// Console scripts that are Python programs, beside those of the rows: they read the caches of Python's libraries.
 std::string_view python_programs();
@@ -188,9 +184,9 @@ struct OptionsRead {
 /// Reads the options of `launcher` from argv[begin] up to the first non-option, never beyond `limit`. An option that
 /// the row does not know is a problem, never a guess, unless it is among `more`.
 OptionsRead read_options(const Launcher& launcher, const Argv& argv, std::size_t begin, std::size_t limit,
-                         std::span<const HelpOption> more = {});
+                         std::span<const KnownOption> more = {});
 
 /// The options in a help text as popt and Slurm print it: `-A, --account=NAME`, `--immediate[=SECS]`, `--exact`.
-std::vector<HelpOption> options_of_help(std::string_view text);
+std::vector<KnownOption> options_of_help(std::string_view text);
 
 } // namespace sharefs::cachefix

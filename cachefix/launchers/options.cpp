@@ -1,6 +1,7 @@
 #include "cachefix/launchers/launcher.hpp"
 
 #include "base/path.hpp"
+#include "base/text.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -12,11 +13,31 @@ constexpr std::size_t k_deepest_option = 8; // columns in front of an option in 
 constexpr std::string_view k_option_characters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
 constexpr std::string_view k_run_nothing = "--help --version --usage -help -version"; // of every launcher
 
-struct Option {
-  std::string_view canonical;
-  Takes takes = Takes::nothing;
-  bool by_help = false; ///< no row has it
-};
+/// The names of Means, in their order.
+constexpr std::string_view k_means = "directory assign assign_pair assign_list unset clear module no_python run_module "
+                                     "run_text command_text split_text hostfile remote container elsewhere information";
+constexpr std::pair<std::string_view, Takes> k_takes[] = {
+    {"==", Takes::two}, {"[=]", Takes::attached}, {"=", Takes::value}, {"", Takes::nothing}};
+
+void add_options(const std::string& word, std::vector<KnownOption>& all) {
+  if (const auto open = word.find('{'), close = word.find('}'); open != std::string::npos)
+    return each_word(std::string_view(word).substr(open + 1, close - open - 1), ',', [&](std::string_view part) {
+      add_options(word.substr(0, open) + std::string(part) + word.substr(close + 1), all);
+    });
+  const auto mark = std::min(word.find('@'), word.size());
+  std::string_view names = std::string_view(word).substr(0, mark);
+  KnownOption& option = all.emplace_back();
+  int number = 0;
+  each_word(k_means, ' ', [&](std::string_view name) {
+    if (name == std::string_view(word).substr(std::min(mark + 1, word.size())))
+      option.means = static_cast<Means>(number);
+    ++number;
+  });
+  const auto* const takes = std::ranges::find_if(k_takes, [&](const auto& one) { return names.ends_with(one.first); });
+  option.takes = takes->second;
+  names.remove_suffix(takes->first.size());
+  option.names = split(names, '/');
+}
 
 std::string dashes_alike(std::string_view name) {
   std::string out(name);
@@ -24,13 +45,19 @@ std::string dashes_alike(std::string_view name) {
   return out;
 }
 
-/// The reader of one launcher's options: looks a name up in the four lists of its row.
 class Reader {
  public:
   Reader(const Launcher& launcher, const Argv& argv, std::size_t begin, std::size_t limit,
-         std::span<const HelpOption> more)
-      : m_launcher(launcher), m_argv(argv), m_limit(std::min(limit, argv.size())), m_more(more) {
+         std::span<const KnownOption> more)
+      : m_launcher(launcher), m_argv(argv), m_limit(std::min(limit, argv.size())), m_known(options_of(launcher)) {
     m_out.end = begin;
+    // The row knows what is its own better than the help, which leaves values out.
+    std::vector<KnownOption> told;
+    for (const KnownOption& option : more)
+      for (const std::string& name : option.names)
+        if (search(name, false).option == nullptr)
+          told.push_back({.names = {name}, .takes = option.takes, .by_help = true});
+    std::ranges::move(told, std::back_inserter(m_known));
   }
 
   OptionsRead read() {
@@ -55,42 +82,26 @@ class Reader {
 
  private:
   struct Match {
-    std::optional<Option> option;
+    const KnownOption* option = nullptr;
     int candidates = 0;
   };
 
-  /// Is `name` one of the group's names, or with `prefix` the beginning of one?
-  [[nodiscard]] bool is_in_group(std::string_view group, std::string_view name, bool prefix) const {
-    return any_word(group, '/', [&](std::string_view alias) {
+  /// Is `name` one of the option's names, or with `prefix` the beginning of one?
+  [[nodiscard]] bool is_named(const KnownOption& option, std::string_view name, bool prefix) const {
+    return std::ranges::any_of(option.names, [&](std::string_view known) {
       if (m_launcher.syntax == Syntax::single_dash)
-        return alias.substr(std::min(alias.find_first_not_of('-'), alias.size())) == name;
-      const bool is_long = alias.starts_with("--");
-      const std::string spelled = m_launcher.underscores && is_long ? dashes_alike(alias) : std::string(alias);
+        return known.substr(std::min(known.find_first_not_of('-'), known.size())) == name;
+      const bool is_long = known.starts_with("--");
+      const std::string spelled = m_launcher.underscores && is_long ? dashes_alike(known) : std::string(known);
       return prefix ? is_long && spelled.starts_with(name) : spelled == name;
     });
   }
 
   [[nodiscard]] Match search(std::string_view name, bool prefix) const {
     Match match;
-    const auto in = [&](std::string_view list, Takes takes) {
-      each_word(list, ' ', [&](std::string_view group) {
-        if (is_in_group(group, name, prefix))
-          match = {Option{group.substr(group.rfind('/') + 1), takes}, match.candidates + 1};
-      });
-    };
-    in(m_launcher.flags, Takes::nothing);
-    in(m_launcher.values, Takes::value);
-    in(m_launcher.attached, Takes::attached);
-    in(m_launcher.pairs, Takes::two);
-    const auto is_of_row = [&](std::string_view known) {
-      const Match found = search(known, false);
-      return found.option && !found.option->by_help;
-    };
-    if (prefix || !match.option) // the row knows what is its own better than the help, which leaves values out
-      for (const HelpOption& option : m_more)
-        for (const std::string& known : option.names)
-          if (prefix ? known.starts_with("--") && known.starts_with(name) && !is_of_row(known) : known == name)
-            match = {Option{known, option.takes, true}, match.candidates + 1};
+    for (const KnownOption& option : m_known)
+      if (is_named(option, name, prefix))
+        match = {&option, match.candidates + 1};
     return match;
   }
 
@@ -118,9 +129,9 @@ class Reader {
       name = dashes_alike(name);
     Match match = search(name, false);
     const bool abbreviates = m_launcher.syntax == Syntax::argparse || m_launcher.syntax == Syntax::getopt;
-    if (!match.option && abbreviates && name.size() > 2)
+    if (match.option == nullptr && abbreviates && name.size() > 2)
       match = search(name, true);
-    if (!match.option || is_listed(match.option->canonical, m_launcher.unread))
+    if (match.option == nullptr || is_listed(match.option->names.back(), m_launcher.unread))
       return unknown(word.substr(0, word.find('=')));
     if (match.candidates > 1)
       return stop("`" + name + "` is short for more than one option of " + std::string(m_launcher.name));
@@ -131,12 +142,12 @@ class Reader {
   void short_options(const std::string& word) {
     const std::size_t index = m_out.end;
     if (is_argparse() && word.size() > 2) // horovodrun's -np: a whole name behind one dash
-      if (const Match match = search(word, false); match.option)
+      if (const Match match = search(word, false); match.option != nullptr)
         return take(*match.option, std::nullopt);
     for (std::size_t i = 1; i < word.size(); ++i) {
       const std::string name{'-', word[i]};
       const Match match = search(name, false);
-      if (!match.option) {
+      if (match.option == nullptr) {
         m_out.end = index;
         return unknown(word.size() > 2 ? word : name);
       }
@@ -155,20 +166,16 @@ class Reader {
 
   /// Plugins of Slurm need not say that an option takes a value, or that it may be left out. A word that is known to
   /// run something is none, any other may be.
-  [[nodiscard]] static bool is_clear(const Option& option, const std::string& next) {
+  [[nodiscard]] static bool is_clear(const KnownOption& option, const std::string& next) {
     const bool runs = find_launcher_by_name(next) != nullptr || is_listed(base_name(next), python_programs());
     return option.takes == Takes::value ? !runs : runs || next.starts_with('-');
   }
 
-  void take(const Option& option, std::optional<std::string> value) {
+  void take(const KnownOption& option, std::optional<std::string> value) {
     GivenOption given;
-    given.name = std::string(option.canonical);
+    given.name = option.names.back();
     given.index = given.value_index = m_out.end;
-    for (const Meaning& meaning : m_launcher.meanings)
-      if (meaning.option == option.canonical)
-        given.means = meaning.means;
-    if (is_listed(given.name, k_run_nothing) || is_listed(given.name, m_launcher.runs_nothing))
-      given.means = Means::information;
+    given.means = is_listed(given.name, k_run_nothing) ? Means::information : option.means;
     if (value && option.takes == Takes::nothing && m_launcher.syntax != Syntax::pflag)
       return stop("`" + given.name + "` of " + std::string(m_launcher.name) + " takes no value");
     if (option.by_help && !value && m_out.end + 1 < m_limit && !is_clear(option, m_argv[m_out.end + 1]))
@@ -200,14 +207,20 @@ class Reader {
   const Launcher& m_launcher;
   const Argv& m_argv;
   std::size_t m_limit;
-  std::span<const HelpOption> m_more;
+  std::vector<KnownOption> m_known;
   OptionsRead m_out;
 };
 
 } // namespace
 
+std::vector<KnownOption> options_of(const Launcher& launcher) {
+  std::vector<KnownOption> all;
+  each_word(launcher.options, ' ', [&](std::string_view word) { add_options(std::string(word), all); });
+  return all;
+}
+
 OptionsRead read_options(const Launcher& launcher, const Argv& argv, std::size_t begin, std::size_t limit,
-                         std::span<const HelpOption> more) {
+                         std::span<const KnownOption> more) {
   return Reader(launcher, argv, begin, limit, more).read();
 }
 
@@ -216,13 +229,13 @@ const GivenOption* OptionsRead::last(Means means) const {
   return found == given.rend() ? nullptr : &*found;
 }
 
-std::vector<HelpOption> options_of_help(std::string_view text) {
-  std::vector<HelpOption> found;
+std::vector<KnownOption> options_of_help(std::string_view text) {
+  std::vector<KnownOption> found;
   each_word(text, '\n', [&](std::string_view line) {
     std::size_t at = std::min(line.find_first_not_of(' '), line.size());
     if (at > k_deepest_option)
       return; // what an option is for, which may begin with the name of another
-    HelpOption option;
+    KnownOption option;
     while (at < line.size() && line[at] == '-') {
       const std::size_t end = std::min(line.find_first_not_of(k_option_characters, at), line.size());
       const std::string_view name = line.substr(at, end - at);

@@ -1,7 +1,7 @@
 // The table of launchers: its parts joined, and how a row is found. A new launcher is a row in one of the files
 // cachefix/launchers/rows_*.cpp and a file in tests/golden/cachefix, and no more.
 #include "base/path.hpp"
-#include "cachefix/launchers/rows.hpp"
+#include "cachefix/launchers/launcher.hpp"
 
 #include <vector>
 

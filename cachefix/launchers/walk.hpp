@@ -5,7 +5,6 @@
 #include "cachefix/launchers/launcher.hpp"
 
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 

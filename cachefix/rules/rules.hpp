@@ -73,7 +73,6 @@ struct UserRule {
   std::string flag; ///< `--cache_dir`, or a variable's name
   bool local = false; ///< true: rewrite to the node's own disk; false: keep
   std::string origin; ///< "--keep", "sharefs.yaml:12:5"
-  friend bool operator==(const UserRule&, const UserRule&) = default;
 };
 
 /// The framework of a program, nullptr if no row knows it.

@@ -20,7 +20,6 @@ struct ShellWord {
   std::size_t begin = 0, end = 0; ///< byte offsets in the text
   int line = 1, column = 1;
   std::string hidden; ///< the word of a --cache_dir that a variable in it was given in the same text; else empty
-  friend bool operator==(const ShellWord&, const ShellWord&) = default;
 };
 
 struct ShellCommand {

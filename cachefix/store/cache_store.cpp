@@ -4,6 +4,7 @@
 #include "base/text.hpp"
 #include "sys/fs/walk.hpp"
 #include "sys/process/call.hpp"
+#include "sys/process/child.hpp"
 #include "sys/process/fd.hpp"
 #include "tree/tree.hpp"
 
@@ -45,9 +46,7 @@ std::string text_of(const std::string& path, std::size_t limit) {
   if (!fd || ::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode))
     return {};
   std::string out;
-  char buffer[65536];
-  for (ssize_t n = 0; out.size() <= limit && (n = ::read(fd.get(), buffer, sizeof buffer)) > 0;)
-    out.append(buffer, static_cast<std::size_t>(n));
+  (void)sys::read_all(fd.get(), out, limit + 1); // as much of it as there is
   return out.size() <= limit ? out : std::string();
 }
 

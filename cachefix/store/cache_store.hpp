@@ -13,7 +13,6 @@ struct CacheEntry {
   std::string in_use;      ///< why it must stay: a live process has a file of it open or mapped, works in it, or names
                            ///< it, or one could not be checked; empty: no process uses it
   std::uint64_t device = 0, inode = 0;
-  friend bool operator==(const CacheEntry&, const CacheEntry&) = default;
 };
 template <sys::WireOf<CacheEntry> Entry> auto wire_fields(Entry& e) {
   return std::tie(e.path, e.stands_for, e.bytes, e.used, e.in_use, e.device, e.inode);

@@ -15,7 +15,6 @@ struct Seeded {
   std::size_t modules = 0;          ///< packages of code, copied now
   std::uint64_t bytes = 0;          ///< of both
   std::vector<std::string> skipped; ///< why a dataset or a module was not copied: `PATH: reason`
-  friend bool operator==(const Seeded&, const Seeded&) = default;
 };
 template <sys::WireOf<Seeded> S> auto wire_fields(S& s) {
   return std::tie(s.datasets, s.modules, s.bytes, s.skipped);

@@ -67,9 +67,6 @@ def text(node):  # of a string; before Python 3.8 a node of its own
 def is_none(node):
     return kind(node) in ("Constant", "NameConstant") and node.value is None
 
-def is_false(node):
-    return kind(node) in ("Constant", "NameConstant") and node.value is False
-
 def key_of(node):  # of a subscript; before Python 3.9 inside of an Index
     return text(node.slice.value if kind(node.slice) == "Index" else node.slice)
 

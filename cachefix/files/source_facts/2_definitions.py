@@ -100,8 +100,7 @@ class Definitions:
                     if kind(one) == "AnnAssign" and kind(one.target) == "Name" and one.target.id == "cache_dir":
                         self.holding.add(node.name)
                         self.defined(self.is_none_default(one.value))
-        for node in self.every:
-            if kind(node) in ("FunctionDef", "AsyncFunctionDef"):
+            elif k in ("FunctionDef", "AsyncFunctionDef"):
                 decorators = [decorator(d) for d in node.decorator_list]
                 if "option" not in decorators and ("command" in decorators or "callback" in decorators):
                     self.entries.add(node.name)
@@ -168,9 +167,9 @@ class Definitions:
             known = name in ("add_argument", "option", "add", "add_arg") and None not in [k.arg for k in node.keywords]
             action = text(kw.get("action")) if "action" in kw else "store"
             nargs = text(kw.get("nargs")) if "nargs" in kw else "?"
-            self.defined(known and action == "store" and nargs == "?" and ("required" not in kw or
-                         is_false(kw["required"])) and ("default" not in kw or is_none(kw["default"])) and
-                         "prompt" not in kw and "multiple" not in kw)
+            required = "required" in kw and getattr(kw["required"], "value", None) is not False
+            self.defined(known and action == "store" and nargs == "?" and not required and "prompt" not in kw and
+                         "multiple" not in kw and ("default" not in kw or is_none(kw["default"])))
             if "dest" in kw:
                 self.names.add(text(kw["dest"]) or "cache_dir")
             elif name == "option":

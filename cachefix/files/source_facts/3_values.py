@@ -251,13 +251,12 @@ class Values:
         found = 0
         for key, value in zip(node.keys, node.values):
             bits = self.ev(value, scope)
+            self.ev(key, scope)
             if key is None:
                 found |= bits & (K | C | N | D)
             elif text(key) in self.names:
-                self.ev(key, scope)
                 found |= (K if bits & (V | D) else C if bits & (K | C) else 0) | bits & D
             else:
-                self.ev(key, scope)
                 found |= inside(bits)
         return found
 
@@ -286,7 +285,7 @@ class Values:
     ev_SetComp = ev_GeneratorExp = ev_DictComp = ev_ListComp
 
     def ev_Yield(self, node, scope):
-        self.give_back(self.element(0) | (C if self.ev(node.value, scope) & TAINT else 0), scope)
+        self.give_back(C if self.ev(node.value, scope) & TAINT else 0, scope)
         return 0
 
     def give_back(self, bits, scope):

@@ -27,7 +27,7 @@ class Calls:
 
         loader = self.loader(func, name, top)
         if loader:
-            return self.load(node, args, shown, loader, pos, kw, more, starred, everything, top)
+            return self.load(node, shown, loader, pos, kw, more, starred, everything, top)
         local = self.local(func, name, top)
         if local:
             unbound = kind(func) == "Attribute" and kind(func.value) == "Name" and func.value.id in self.classes and \
@@ -92,8 +92,6 @@ class Calls:
                 args and text(args[0]) is not None and not pos[0] & L) and text(
                     func.value if kind(func) == "Attribute" else func) is None else 0
             return D if (everything | base) & TAINT else local_path
-        if name in ("mkdtemp", "get_last_checkpoint", "TemporaryDirectory", "gettempdir"):
-            return L | self.tainted_call(node, shown, everything, base, name, top, func, scope)
         if name in SAME:
             found = (everything | base) & (N | K | C | D)
             for n, bits in kw.items():
@@ -108,20 +106,15 @@ class Calls:
             if any(text(a) or (dotted(a) or "").endswith(("name_or_path", "model_name", "model_id", "model_path"))
                    for a in given):
                 self.models[node] = (1, 0)  # it loads the model itself
-        return self.tainted_call(node, shown, everything, base, name, top, func, scope)
-
-    def tainted_call(self, node, shown, everything, base, name, top, func, scope):
-        self.used(node, shown, everything & TAINT)
-        if base & (V | D):
-            self.used(node, shown, base & (V | D))
-        if everything & N and name not in RECORDS and not name.startswith("parse_") and not self.is_library(func, scope):
-            self.escapes = True
-        if everything & N and any(self.top(a) not in LIBRARIES and self.top(a) is not None and kind(a) == "Name"
-                                  for a in node.args + [k.value for k in node.keywords]):
-            self.escapes = True  # a library is to call another file's code with it
-        if name in ("instantiate", "build_from_cfg") and self.tree_config and everything & N:
-            self.escapes = True
-        return self.element(base & C) | (N & everything if name == "dumps" else 0)
+        self.used(node, shown, everything & TAINT | base & (V | D))
+        if everything & N and (
+                name not in RECORDS and not name.startswith("parse_") and not self.is_library(func, scope)
+                or name in ("instantiate", "build_from_cfg") and self.tree_config
+                or any(self.top(a) not in LIBRARIES and self.top(a) is not None and kind(a) == "Name"
+                       for a in node.args + [k.value for k in node.keywords])):
+            self.escapes = True  # a library may be to call another file's code with it
+        temporary = L if name in ("mkdtemp", "get_last_checkpoint", "TemporaryDirectory", "gettempdir") else 0
+        return temporary | self.element(base & C) | (N & everything if name == "dumps" else 0)
 
     def is_library(self, func, scope):
         top = self.top(func)
@@ -174,7 +167,7 @@ class Calls:
             return "extra", ("cache_dir",), -1, False
         return None
 
-    def load(self, node, args, shown, loader, pos, kw, more, starred, everything, top):
+    def load(self, node, shown, loader, pos, kw, more, starred, everything, top):
         what, keywords, index, hub = loader
         given = (V if more & K and not more & D else 0) | more & (D | O if more & K else 0)
         rest = more & C
@@ -200,19 +193,16 @@ class Calls:
             self.escapes = True
         if what in ("metric", "extra") and not with_it:
             return 0
-        if not with_it and what == "model" and self.is_local_path(node, args, shown, pos, kw):
-            return 0
+        if not with_it and what == "model":
+            index = 1 if ("." + shown).split(".")[-2].startswith("Peft") else 0
+            place = pos[index] if len(pos) > index else kw.get("pretrained_model_name_or_path", kw.get("model_id", 0))
+            if place & L and not place & O:  # a directory of the program's own
+                return 0
         if with_it and not hub:
             self.needed = True
         count = (2, 1) if with_it and given & (O | L) else (1, 1 if with_it else 0)
         (self.data if what in ("data", "metric") else self.models)[node] = count
         return 0
-
-    @staticmethod
-    def is_local_path(node, args, shown, pos, kw):
-        index = 1 if shown.split(".")[-2:-1] and shown.split(".")[-2].startswith("Peft") else 0
-        place = pos[index] if len(pos) > index else kw.get("pretrained_model_name_or_path", kw.get("model_id", 0))
-        return bool(place & L) and not place & O
 
     def local(self, func, name, top):
         if kind(func) == "Name":

@@ -50,10 +50,9 @@ class Reader(Definitions, Values, Calls):
             for t in node.targets:
                 self.assign(t, bits, scope, node.value)
         elif k == "AnnAssign":
+            bits = self.ev(node.value, scope)
             if node.value is not None and kind(scope.node) != "ClassDef":
-                self.assign(node.target, self.ev(node.value, scope), scope, node.value)
-            else:
-                self.ev(node.value, scope)
+                self.assign(node.target, bits, scope, node.value)
         elif k == "AugAssign":
             bits = self.ev(node.value, scope) | self.ev(node.target, scope)
             self.assign(node.target, (D if bits & (V | D) else 0) | bits & (C | K | N) | (O if not bits else 0), scope)
@@ -78,8 +77,6 @@ class Reader(Definitions, Values, Calls):
             self.branch([s for case in node.cases for s in case.body], scope, 0)
         elif k == "Return":
             self.give_back(self.ev(node.value, scope), scope)
-        elif k in ("Import", "ImportFrom", "Global", "Nonlocal", "Pass", "Break", "Continue"):
-            pass
         else:
             for child in kids(node):
                 if isinstance(child, _ast.stmt) or kind(child) in ("ExceptHandler", "match_case"):
@@ -114,21 +111,14 @@ def quoted(value):
         return str(value).lower()
     if isinstance(value, list):
         return "[" + ",".join(quoted(v) for v in value) + "]"
-    def unit(c):
-        n = ord(c)
-        return c if 32 <= n < 127 and c not in '"\\' else "\\u%04x" % n if n < 0x10000 else \
-            "\\u%04x\\u%04x" % (0xd800 + (n - 0x10000 >> 10), 0xdc00 + (n & 0x3ff))
-    return '"' + "".join(unit(c) for c in value) + '"'
+    return '"' + "".join(c if c > "\x1f" and c not in '"\\' else "\\u%04x" % ord(c) for c in value) + '"'
 
-def main():
+try:
     source = sys.stdin.buffer.read((1 << 19) + 1)  # a program of that size takes 250 MB as a tree
     if len(source) > 1 << 19:
         sys.exit(1)
     sys.setrecursionlimit(3000)
     facts = Reader(compile(source, "source", "exec", _ast.PyCF_ONLY_AST, True)).facts()
-    print("{" + ",".join('"%s":%s' % (n, quoted(v)) for n, v in facts) + "}")
-
-try:
-    main()
+    sys.stdout.buffer.write(("{" + ",".join('"%s":%s' % (n, quoted(v)) for n, v in facts) + "}").encode())
 except Exception:  # no Python of this interpreter, or too deep: nothing is printed
     sys.exit(1)

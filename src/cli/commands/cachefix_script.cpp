@@ -1,7 +1,7 @@
 // sharefs cachefix script FILE: what of a bash or sbatch script would race, and a changed copy.
 #include "base/path.hpp"
 #include "base/text.hpp"
-#include "cachefix/document.hpp"
+#include "cachefix/sanitize.hpp"
 #include "cli/commands/cachefix_choices.hpp"
 #include "cli/execute.hpp"
 #include "cli/exit_code.hpp"

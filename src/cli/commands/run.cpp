@@ -1,8 +1,7 @@
 // sharefs run -- CMD: the command line without the dataset cache race, then exec.
 #include "base/path.hpp"
 #include "base/text.hpp"
-#include "cachefix/document.hpp"
-#include "cachefix/prepare.hpp"
+#include "cachefix/sanitize.hpp"
 #include "cachefix/store/preflight.hpp"
 #include "cachefix/store/seed.hpp"
 #include "cli/commands/cachefix_choices.hpp"
@@ -170,7 +169,7 @@ Result<void> check_nodes(Context& context, const cachefix::Sanitized& decision, 
 /// Fills the node-local directories from the shared ones that they stand for. Whatever fails, the program only has more
 /// to do.
 void seed(Context& context, const cachefix::Sanitized& decision, const cachefix::LocalChoice& local) {
-  for (const auto& [directory, shared] : decision.origins) {
+  for (const auto& [directory, shared] : decision.directories) {
     Result<cachefix::Seeded> seeded;
     {
       const ui::Console::Progress progress(context.console, "copying datasets from " + to_utf8(shared));

@@ -117,24 +117,19 @@ class WorldAnswers : public Answers {
     return std::any_of(m_world.mounts.begin(), m_world.mounts.end(),
                        [](const auto& mount) { return sys::is_shared_fs_type(mount.second); });
   }
-  std::vector<sys::Entry> places(const std::vector<std::string>& paths) override {
+  std::vector<sys::Entry> entries(const std::vector<std::string>& paths, const sys::EntryQuery& what) override {
     std::vector<sys::Entry> found;
-    for (const std::string& path : paths)
-      found.push_back(m_world.entry(path, m_table));
-    return found;
-  }
-  std::optional<std::string> text(const std::string& path) override {
-    const auto file = m_world.files.find(m_world.resolved(path));
-    return file == m_world.files.end() ? example_source(base_name(path)) : file->second;
-  }
-  std::string start(const std::string& path) override { return text(path).value_or(""); }
-  std::vector<std::optional<Names>> names(const std::vector<std::string>& paths) override {
-    std::vector<std::optional<Names>> found;
-    for (const std::string& path : paths)
-      if (m_world.files.contains(m_world.resolved(path)))
-        found.emplace_back(std::nullopt);
-      else
-        found.emplace_back(names_in(m_world.resolved(path)));
+    for (const std::string& path : paths) {
+      sys::Entry& entry = found.emplace_back(m_world.entry(path, m_table));
+      const auto file = m_world.files.find(entry.resolved);
+      const auto text = file == m_world.files.end() ? example_source(base_name(path)) : file->second;
+      if (what.read_bytes > 0 && text) {
+        entry.kind = sys::EntryKind::file;
+        entry.content = *text;
+      }
+      if (what.list)
+        entry.names = names_in(entry.resolved);
+    }
     return found;
   }
   std::optional<std::string> syntax_tree(const std::string& text) override {

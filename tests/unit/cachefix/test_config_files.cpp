@@ -68,6 +68,8 @@ TEST_CASE("requirement 13: on request both are changed, and models stay") {
   check("llamafactory-cli train a.yaml", "llamafactory-cli train a.yaml data_shared_file_system=false cache_dir=null");
   check("llamafactory-cli train a.yaml data_shared_file_system=true",
         "llamafactory-cli train a.yaml data_shared_file_system=false cache_dir=null");
+  check("llamafactory-cli train a.yaml -- x.py",
+        "llamafactory-cli train a.yaml data_shared_file_system=false cache_dir=null -- x.py");
   const std::string start = "python src/train.py --stage sft --finetuning_type lora ";
   check(start + "--data_shared_file_system --cache_dir /share/x", start + "--data_shared_file_system=false");
   check(start + "--data_shared_file_system True --cache_dir=/share/x", start + "--data_shared_file_system false");

@@ -25,7 +25,7 @@ Rules installed() {
 
 /// Local directories are written as {/share/c}: the hash is not for people.
 std::string readable(const Sanitized& result, std::string text) {
-  for (const auto& [directory, shared] : result.origins)
+  for (const auto& [directory, shared] : result.directories)
     text = replaced(text, directory, "{" + shared + "}");
   return text;
 }

@@ -1,4 +1,4 @@
-#include "cachefix/hosts.hpp"
+#include "cachefix/launch.hpp"
 #include "given.hpp"
 #include "support/catch.hpp"
 

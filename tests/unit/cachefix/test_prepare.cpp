@@ -1,5 +1,5 @@
 #include "base/text.hpp"
-#include "cachefix/prepare.hpp"
+#include "cachefix/sanitize.hpp"
 #include "support/catch.hpp"
 #include "support/scripted_system.hpp"
 #include "support/temporary_directory.hpp"
@@ -93,8 +93,7 @@ TEST_CASE("a copy is made once, and a file of one's own with another content is 
 
 TEST_CASE("the directory for all users is open to them whatever the umask, the own one is not") {
   Job job;
-  job.decision.directories = {"/var/cache/alice/0123456789ab"};
-  job.decision.origins = {{"/var/cache/alice/0123456789ab", "/share/c"}};
+  job.decision.directories = {{"/var/cache/alice/0123456789ab", "/share/c"}};
   const mode_t before = ::umask(077);
   const auto prepared = job.prepare();
   ::umask(before);

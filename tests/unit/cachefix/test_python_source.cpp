@@ -31,6 +31,35 @@ SourceFacts facts_of(const std::string& source) {
   return parse_source_facts(answer_to(source).out);
 }
 
+/// Many sources by one interpreter, which would need most of its time to begin.
+std::vector<SourceFacts> facts_of_all(const std::vector<std::string>& sources) {
+  auto command = source_facts_command("", interpreter_of_tests(), 60s);
+  command.argv.insert(command.argv.end() - 1, R"(
+import io, sys
+class Stream:
+    def __init__(self, content): self.buffer = io.BytesIO(content)
+program, given, answers = compile(sys.argv[1], "program", "exec"), sys.stdin.buffer, sys.stdout.buffer
+for length in iter(given.readline, b""):
+    sys.stdin, sys.stdout = Stream(given.read(int(length))), Stream(b"")
+    try:
+        exec(program, {})
+    except SystemExit:
+        pass
+    answers.write(sys.stdout.buffer.getvalue() + b"\n")
+)");
+  for (const auto& source : sources)
+    command.input += std::to_string(source.size()) + "\n" + source;
+  command.output_limit = 16U << 20U;
+  const auto done = sys::run_process(command);
+  REQUIRE(done);
+  const auto lines = split_lines(done->out);
+  REQUIRE(lines.size() == sources.size());
+  std::vector<SourceFacts> all;
+  for (const std::string& line : lines)
+    all.push_back(parse_source_facts(line));
+  return all;
+}
+
 std::string summary_of(const SourceFacts& facts) {
   if (!facts.parsed)
     return "not parsed";
@@ -61,29 +90,24 @@ int check_cases(const std::string& file, const std::string& prelude) {
   REQUIRE(stream);
   std::stringstream all;
   all << stream.rdbuf();
-  std::string name, expected, source;
-  int line_of_case = 0, cases = 0;
-  const auto check = [&] {
-    if (name.empty())
-      return;
-    INFO(file << ": " << name);
-    CHECK(summary_of(facts_of(prelude + source)) == expected);
-    ++cases;
-  };
+  std::vector<std::string> names, expected, sources;
   for (const std::string& line : split_lines(all.str())) {
     if (line.starts_with("=== ")) {
-      check();
-      name = line.substr(4);
-      source.clear();
-      line_of_case = 0;
-    } else if (++line_of_case == 1) {
-      expected = line;
-    } else {
-      source += line + "\n";
+      names.push_back(line.substr(4));
+      sources.push_back(prelude);
+    } else if (expected.size() < names.size()) {
+      expected.push_back(line);
+    } else if (!names.empty()) { // above the first one stands what the file is
+      sources.back() += line + "\n";
     }
   }
-  check();
-  return cases;
+  REQUIRE(expected.size() == names.size());
+  const auto found = facts_of_all(sources);
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    INFO(file << ": " << names[i]);
+    CHECK(summary_of(found[i]) == expected[i]);
+  }
+  return static_cast<int>(names.size());
 }
 
 } // namespace

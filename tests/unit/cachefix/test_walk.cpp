@@ -212,7 +212,7 @@ std::string srun_help(const std::string& program) {
 
 TEST_CASE("options in a help text") {
   using enum Takes;
-  const std::vector<HelpOption> expected = {
+  const std::vector<KnownOption> expected = {
       {{"-A", "--account"}, value},
       {{"--acctg-freq"}, value},
       {{"--container"}, nothing},
@@ -309,21 +309,32 @@ TEST_CASE("what launchers change for the program") {
   CHECK(exported.programs[0].assigned[0].value == "/share/h");
 }
 
-TEST_CASE("the table: what an option means is said of its canonical name, and each name stands in a row once") {
+TEST_CASE("the table: each name stands in a row once, and each word of a row is read") {
   for (const Launcher& launcher : launchers()) {
     INFO(launcher.name);
-    std::set<std::string> canonical, all;
-    for (const std::string_view groups : {launcher.flags, launcher.values, launcher.attached, launcher.pairs})
-      for (const std::string& group : split_words(groups)) {
-        for (const std::string& name : split(group, '/')) {
-          INFO(name);
+    std::set<std::string> all;
+    for (const std::string& word : split_words(launcher.options))
+      for (const KnownOption& option : options_of({.options = word})) {
+        INFO(word);
+        CHECK(option.means.has_value() == (word.find('@') != std::string::npos));
+        for (const std::string& name : option.names) {
           CHECK(all.insert(name).second);
+          CHECK(name.starts_with('-'));
+          CHECK(name.find_first_of("={}[]@,/ ") == std::string::npos);
         }
-        canonical.insert(group.substr(group.rfind('/') + 1));
       }
-    for (const Meaning& meaning : launcher.meanings) {
-      INFO(meaning.option);
-      CHECK((canonical.contains(std::string(meaning.option)) || !all.contains(std::string(meaning.option))));
-    }
   }
+}
+
+TEST_CASE("the words of a row's options") {
+  const auto options = options_of({.options = "-h/--help --x[=] --{a,b_c}= -e/--env==@assign_pair --pid=@information"});
+  const std::vector<KnownOption> expected = {
+      {{"-h", "--help"}, Takes::nothing},
+      {{"--x"}, Takes::attached},
+      {{"--a"}, Takes::value},
+      {{"--b_c"}, Takes::value},
+      {{"-e", "--env"}, Takes::two, Means::assign_pair},
+      {{"--pid"}, Takes::value, Means::information},
+  };
+  CHECK(options == expected);
 }
