@@ -40,6 +40,16 @@ def nothing_left(lab: Cluster) -> None:
     assert lab.server.run("ls -A /srv/share").out == ""
 
 
+def export_where_locks_are_granted(lab: Cluster, text: str = config_text()) -> None:
+    """A server that has just been started grants no lock for its grace period: until its end a client asks again, in a
+    system call that only SIGKILL ends."""
+    lab.start_nfs_server(exports="/srv/share *(rw,sync,no_root_squash,no_subtree_check)\n")
+    lab.start_lock_daemons()
+    lab.warm_locks()
+    lab.server.run("echo >/etc/exports; rm -rf /srv/share/*", check=True)
+    export_and_mount(lab, text)
+
+
 def verified(node: Host, *more: str) -> dict:
     return document(sharefs(node, "mount", "--all", "--verify", "--yes", "--json", "--timeout", "30", *more))
 
@@ -51,11 +61,7 @@ def codes(answer: dict) -> list[str]:
 # 2775 of group ml: a squashed root writes as its group, and the other node has to read as that, too.
 @pytest.mark.parametrize("extra", ["", ', options: ["vers=3"]'])
 def test_locks_exclude_the_other_node(lab: Cluster, extra: str) -> None:
-    lab.start_nfs_server(exports="/srv/share *(rw,sync,no_root_squash,no_subtree_check)\n")
-    lab.start_lock_daemons()
-    lab.warm_locks()
-    lab.server.run("echo >/etc/exports; rm -rf /srv/share/*", check=True)
-    export_and_mount(lab, config_text(extra=extra))
+    export_where_locks_are_granted(lab, config_text(extra=extra))
     node = lab["node1"]
     start_ssh(node, lab["node2"], lab.server)
     answer = verified(node, "--with", "node2", "--with-server")
@@ -113,7 +119,7 @@ def never_log_in(host: Host) -> None:
 
 
 def test_a_killed_test_leaves_no_file(lab: Cluster) -> None:
-    export_and_mount(lab)
+    export_where_locks_are_granted(lab)
     node, other = lab["node1"], lab["node2"]
     start_ssh(node, other)
     never_log_in(other)
