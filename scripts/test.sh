@@ -7,13 +7,14 @@
 # SHAREFS_SKIP_LAB=1       leave out the tests on real kernel NFS (counted as skipped)
 # SHAREFS_FAULTS=1         also the fault matrix: 83 ways to break a machine, 15 minutes more
 # SHAREFS_FUZZ_SECONDS=N   how long each fuzz target runs (default 20)
+# SHAREFS_FUZZ_SEED=N      where they begin (default 1); 0: somewhere else each time, for long runs
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 quick=no
 case "${1:-}" in
   --quick) quick=yes ;;
-  -h | --help) sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 0 ;;
+  -h | --help) sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 0 ;;
   "") ;;
   *) echo "error: unknown argument \`$1\`" >&2; echo "hint: run \`scripts/test.sh --help\`" >&2; exit 2 ;;
 esac
@@ -71,7 +72,7 @@ build ci >"$results/ci.log" 2>&1 || broken "$results/ci.log"
 [ "$quick" = yes ] || finish lab-packages
 run ci 'unit|golden' 2
 if [ "$quick" = no ]; then
-  begin build-fuzz build fuzz -DSHAREFS_FUZZ_SECONDS="${SHAREFS_FUZZ_SECONDS:-20}"
+  begin build-fuzz build fuzz -DSHAREFS_FUZZ_SECONDS="${SHAREFS_FUZZ_SECONDS:-20}" -DSHAREFS_FUZZ_SEED="${SHAREFS_FUZZ_SEED:-1}"
   run ci lab 3
   finish build-fuzz
   run fuzz fuzz 2
