@@ -1,6 +1,6 @@
 #pragma once
 // One environment as it lies on the disk, compared with its records:
-//   probe    reads all of it, in children that may take their time
+//   probe    reads all of it, in a child that may take its time
 //   diagnose what is wrong with it (SF5xx)
 //   plan     what mends it: prefixes, checksums, modes, compiled files
 #include "base/diagnosis.hpp"

@@ -1,4 +1,4 @@
-// The second child of probe(): every file of an environment against its record.
+// Every file of an environment against its record.
 #include "conda/compiled.hpp"
 #include "conda/environment_reader.hpp"
 
@@ -385,12 +385,9 @@ class EnvironmentCheck {
 
 } // namespace
 
-Result<EnvironmentState> read_environment(const sys::Files& files, const std::string& path,
-                                          const PrefixDecision& decision, Reading reading, const sys::Pulse& pulse) {
-  const auto reader = EnvironmentReader::read(files, path, pulse);
-  if (!reader)
-    return fail(reader.error());
-  return EnvironmentCheck(*reader, decision, reading).check(path);
+EnvironmentState read_environment(const EnvironmentReader& reader, const PrefixDecision& decision,
+                                  const EnvironmentRequest& request) {
+  return EnvironmentCheck(reader, decision, request.reading).check(request.path);
 }
 
 } // namespace sharefs::conda

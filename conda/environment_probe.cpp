@@ -10,14 +10,14 @@ namespace sharefs::conda {
 namespace {
 
 /// Where the prefixes lead now. Old ones may lie on a server that is gone: each look has its deadline.
-void follow(sys::System& system, const std::string& path, std::vector<PrefixUse>& uses) {
+void follow(const sys::Files& files, const std::string& path, std::vector<PrefixUse>& uses) {
   sys::EntryRequest request;
   request.queries.push_back({.path = path, .follow = true});
   for (const auto& use : uses) {
     request.queries.push_back({.path = use.prefix, .follow = true});
     request.queries.push_back({.path = join_path(use.prefix, "conda-meta"), .follow = true});
   }
-  const auto entries = system.entries(request);
+  const auto entries = sys::read_entries(files, sys::MountTable(), request);
   for (std::size_t i = 0; i < uses.size(); ++i) {
     const auto& directory = entries[1 + 2 * i];
     const auto& meta = entries[2 + 2 * i];
@@ -30,6 +30,21 @@ void follow(sys::System& system, const std::string& path, std::vector<PrefixUse>
 const PrefixUse* find_use(const std::vector<PrefixUse>& uses, const std::string& prefix) {
   const auto found = std::ranges::find(uses, prefix, &PrefixUse::prefix);
   return found == uses.end() ? nullptr : &*found;
+}
+
+void note_leads(EnvironmentState& state, const std::vector<PrefixUse>& uses) {
+  for (auto& use : state.prefixes)
+    if (const auto* found = find_use(uses, use.prefix)) {
+      use.leads = found->leads;
+      use.certain = found->certain;
+    } else if (use.prefix == state.decision.right) {
+      use.leads = Leads::here;
+    }
+  for (auto& found : state.found)
+    if (const auto* use = found.kind == Kind::old_prefix ? find_use(uses, found.detail) : nullptr;
+        use != nullptr && use->leads == Leads::here)
+      found.kind = Kind::second_prefix;
+  std::ranges::stable_sort(state.found, {}, &Found::kind);
 }
 
 } // namespace
@@ -71,34 +86,22 @@ bool others_could_exchange(sys::System& system, const std::string& directory) {
 }
 
 Result<EnvironmentState> probe(sys::System& system, const EnvironmentRequest& request, const tree::OnProgress& watch) {
-  const auto& files = system.files();
   tree::Options options;
   options.deadline = request.patience;
-  auto uses = tree::watched(request.path, options, watch,
-                            [&](const sys::Pulse& pulse) { return find_prefixes(files, request.path, pulse); });
-  if (!uses)
-    return fail(uses.error());
-  follow(system, request.path, *uses);
-  const auto decision = decide_prefixes(*uses, request);
-  auto state = tree::watched(request.path, options, watch, [&](const sys::Pulse& pulse) {
-    return read_environment(files, request.path, decision, request.reading, pulse);
+  auto state = tree::watched(request.path, options, watch, [&](const sys::Pulse& pulse) -> Result<EnvironmentState> {
+    const sys::Files files(system.files().root()); // its mount table is read here: that of the parent is not for us
+    const auto reader = EnvironmentReader::read(files, request.path, pulse);
+    if (!reader)
+      return fail(reader.error());
+    auto uses = find_prefixes(*reader);
+    follow(files, request.path, uses);
+    auto found = read_environment(*reader, decide_prefixes(uses, request), request);
+    note_leads(found, uses);
+    return found;
   });
-  if (!state)
-    return state;
-  if (state->uid == 0 && system.identity().uid == 0 && others_could_exchange(system, join_path(request.path, "bin")))
+  if (state && state->uid == 0 && system.identity().uid == 0 &&
+      others_could_exchange(system, join_path(request.path, "bin")))
     state->others_write = true;
-  for (auto& use : state->prefixes)
-    if (const auto* found = find_use(*uses, use.prefix)) {
-      use.leads = found->leads;
-      use.certain = found->certain;
-    } else if (use.prefix == decision.right) {
-      use.leads = Leads::here;
-    }
-  for (auto& found : state->found)
-    if (const auto* use = found.kind == Kind::old_prefix ? find_use(*uses, found.detail) : nullptr;
-        use != nullptr && use->leads == Leads::here)
-      found.kind = Kind::second_prefix;
-  std::ranges::stable_sort(state->found, {}, &Found::kind);
   return state;
 }
 

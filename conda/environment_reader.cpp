@@ -139,26 +139,22 @@ std::uint32_t bits_as_open_as(std::uint32_t top, std::uint32_t mode) {
   return wanted;
 }
 
-Result<std::vector<PrefixUse>> find_prefixes(const sys::Files& files, const std::string& path,
-                                             const sys::Pulse& pulse) {
-  const auto reader = EnvironmentReader::read(files, path, pulse);
-  if (!reader)
-    return fail(reader.error());
+std::vector<PrefixUse> find_prefixes(const EnvironmentReader& reader) {
   std::vector<const tree::Entry*> scripts;
-  for (const auto& entry : reader->entries())
+  for (const auto& entry : reader.entries())
     if (names_prefix(entry))
       scripts.push_back(&entry);
   std::map<std::string, PrefixUse> uses;
   std::mutex mutex;
-  reader->tree().in_parallel(scripts.size(), [&](std::size_t i) {
+  reader.tree().in_parallel(scripts.size(), [&](std::size_t i) {
     std::string content;
     const auto limit = scripts[i]->size <= k_largest_script ? k_largest_script : k_head_bytes;
-    if (reader->tree().read(scripts[i]->path, limit, content) != 0)
+    if (reader.tree().read(scripts[i]->path, limit, content) != 0)
       return;
     const auto named = named_prefixes(std::string_view(content).substr(0, k_head_bytes));
     if (named.empty())
       return;
-    const auto* recorded = reader->recorded(scripts[i]->path);
+    const auto* recorded = reader.recorded(scripts[i]->path);
     const bool certain =
         recorded != nullptr && recorded->patched() && sys::sha256(content) == recorded->sha256_in_prefix;
     const std::scoped_lock lock(mutex);

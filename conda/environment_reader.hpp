@@ -1,6 +1,6 @@
 #pragma once
-// Private to conda: what the children of probe() find. Each reads the tree for itself: names and attributes are cheap
-// the second time, and a list of 300,000 files is not sent from one to the other.
+// Private to conda: what the child of probe() finds. It lists the tree and reads the records once, for all that needs
+// them.
 #include "conda/environment.hpp"
 #include "conda/records.hpp"
 #include "sys/process/wire.hpp"
@@ -55,11 +55,11 @@ std::optional<std::string> editable_in(const std::string& path, const std::strin
 /// What group and others need to read something of this mode, if they may enter a tree with the mode `top`: never more.
 std::uint32_t bits_as_open_as(std::uint32_t top, std::uint32_t mode);
 
-/// First child: the prefixes that scripts name; `leads` is not known yet.
-Result<std::vector<PrefixUse>> find_prefixes(const sys::Files& files, const std::string& path, const sys::Pulse& pulse);
-/// Second child: everything.
-Result<EnvironmentState> read_environment(const sys::Files& files, const std::string& path,
-                                          const PrefixDecision& decision, Reading reading, const sys::Pulse& pulse);
+/// The prefixes that scripts name; `leads` is not known yet.
+std::vector<PrefixUse> find_prefixes(const EnvironmentReader& reader);
+/// Every file against its record.
+EnvironmentState read_environment(const EnvironmentReader& reader, const PrefixDecision& decision,
+                                  const EnvironmentRequest& request);
 
 template <sys::WireOf<PrefixUse> U> auto wire_fields(U& u) {
   return std::tie(u.prefix, u.leads, u.certain, u.files);

@@ -54,7 +54,7 @@ Result<SharedEnvironment> probe_environment(sys::System& system, const std::stri
     if (auto use = parse_use(use_file))
       found.uses.push_back(std::move(*use));
   if (first[3].kind == sys::EntryKind::file)
-    found.holder = sys::parse_lease(first[3].content);
+    found.holder = sys::parse_lease(first[3].content), found.held = first[3].mtime;
 
   sys::EntryRequest rest;
   for (const auto& one : found.root.names) {

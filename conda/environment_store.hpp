@@ -23,12 +23,15 @@ struct SharedEnvironment {
   std::vector<StoredGeneration> generations = {}; ///< by number
   std::vector<std::string> unfinished = {};       ///< names in `root`: new-..., old-...
   std::optional<sys::LeaseHolder> holder = {};    ///< who changes it now
+  std::int64_t held = 0;                          ///< when he last said so, by the clock of the server (seconds)
   std::vector<Use> uses = {};
 
   [[nodiscard]] std::string path() const;                ///< STORE/ENV
   [[nodiscard]] std::string path(unsigned number) const; ///< of a generation
   [[nodiscard]] const StoredGeneration* find(unsigned number) const;
   [[nodiscard]] unsigned last() const { return generations.empty() ? 0 : generations.back().number; }
+  /// Somebody has removed STORE/ENV, but what it led to is there.
+  [[nodiscard]] bool lost_its_name() const { return entry.kind == sys::EntryKind::missing && !generations.empty(); }
 };
 
 /// What lies there, as this process's user sees it. Errors: `timeout`, `permission`, or what the disk says; nothing

@@ -189,8 +189,12 @@ std::optional<unsigned> unfinished_generation(std::string_view name) {
   return generation_number(name.substr(k_mark, k_digits));
 }
 
+sys::Note use_note(const std::string& host, int pid, std::uint64_t start) {
+  return {k_generations, "uses", fmt::format("{}.{}.{}", host, pid, start)};
+}
+
 std::string use_name(const Use& use) {
-  return fmt::format("{}.{}.{}.{}", use.host, use.pid, use.start, generation_name(use.generation));
+  return use_note(use.host, use.pid, use.start).name + "." + generation_name(use.generation);
 }
 
 std::optional<Use> parse_use(std::string_view name) {

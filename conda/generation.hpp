@@ -9,6 +9,7 @@
 //   STORE/.generations/ENV/lock              who changes the environment (sys::Lease)
 //   STORE/.generations/ENV/uses/             who runs it: one file for each process of `conda run`
 #include "base/result.hpp"
+#include "sys/fs/entry.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -85,6 +86,8 @@ struct Use {
   unsigned generation = 0;
   friend bool operator==(const Use&, const Use&) = default;
 };
+/// What a process leaves beside its generation, and the name of it there.
+sys::Note use_note(const std::string& host, int pid, std::uint64_t start);
 std::string use_name(const Use& use);
 std::optional<Use> parse_use(std::string_view name);
 

@@ -40,6 +40,8 @@ plan::Plan plan_switch(const SharedEnvironment& environment, unsigned number, co
 }
 
 unsigned previous_generation(const SharedEnvironment& environment) {
+  if (environment.find(environment.current) == nullptr)
+    return environment.last();
   unsigned previous = 0;
   for (const auto& one : environment.generations)
     if (one.number < environment.current)
@@ -51,7 +53,10 @@ Result<plan::Plan> plan_rollback(const SharedEnvironment& environment, unsigned 
   if (auto found = find_generation(environment, number); !found)
     return fail(found.error());
   plan::Plan plan;
-  if (number != environment.current)
+  if (environment.current == 0)
+    plan.add("", fmt::format("users see generation {} again", number),
+             plan::MakeLink{environment.path(), generation_link(environment.name, number), std::nullopt});
+  else if (number != environment.current)
     plan.add("", fmt::format("users see generation {} instead of {}", number, environment.current),
              swap(environment, number));
   return plan;
@@ -110,13 +115,12 @@ plan::Plan plan_collect(const SharedEnvironment& environment, const std::vector<
     const auto* one = environment.find(number);
     if (!reason.empty() || one == nullptr)
       continue;
-    const auto group = fmt::format("generation {}", number);
     const auto old = join_path(root_of(environment), fmt::format("old-{}.{}", generation_name(number), suffix));
     if (one->record_entry.kind == sys::EntryKind::file)
-      plan.add(group, "nothing keeps it", plan::RemoveFile{one->record_entry.path, one->record_entry.content});
-    plan.add(group, "out of sight first: half of it must not be found",
-             plan::Rename{one->entry.path, old, std::nullopt});
-    plan.add(group, "", plan::RemoveTree{.path = old, .device = one->entry.device, .inode = one->entry.inode});
+      plan.add("", "nothing keeps it", plan::RemoveFile{one->record_entry.path, one->record_entry.content});
+    plan.add("", "out of sight first: half of it must not be found", plan::Rename{one->entry.path, old, std::nullopt});
+    plan.add(fmt::format("generation {}", number), "",
+             plan::RemoveTree{.path = old, .device = one->entry.device, .inode = one->entry.inode});
   }
   for (const auto& entry : unfinished)
     if (entry.kind == sys::EntryKind::directory)

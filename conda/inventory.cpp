@@ -11,6 +11,7 @@
 #include <array>
 #include <charconv>
 #include <map>
+#include <set>
 
 namespace sharefs::conda {
 
@@ -115,7 +116,10 @@ class InventoryReader {
       return;
     }
     m_programs = running_programs(m_system);
-    for (const auto& name : m_store.names)
+    const auto made = m_system.entry({.path = generations_path(store, ""), .follow = true, .list = true});
+    std::set<std::string> names(m_store.names.begin(), m_store.names.end());
+    names.insert(made.names.begin(), made.names.end()); // also those whose link somebody has removed
+    for (const auto& name : names)
       if (!name.starts_with('.') && (m_request.only.empty() || name == m_request.only) && !read_shared(name))
         return;
   }
@@ -129,6 +133,8 @@ class InventoryReader {
       add(name, path, hangs ? Availability::no_answer : Availability::unreadable, shared.error().message);
       return !hangs;
     }
+    if (shared->entry.kind == EntryKind::missing && !shared->lost_its_name())
+      return true; // what a `share` that was cut off has left
     const auto entries =
         m_system.entries({.queries = {{.path = path, .follow = true},
                                       {.path = join_path(path, "conda-meta"), .follow = true, .list = true}}});
@@ -145,6 +151,8 @@ class InventoryReader {
                        (whole.kind == EntryKind::directory && (whole.mode & 0222U) == 0);
     if (whole.kind == EntryKind::unknown)
       set_problem(row, availability_of(whole), reason_of(whole));
+    else if (shared->lost_its_name())
+      set_problem(row, Availability::missing, "is gone; `sharefs conda rollback " + name + "` brings it back");
     else if (whole.kind == EntryKind::missing)
       set_problem(row, Availability::missing, "leads to " + shared->entry.link_target + ", which is not there");
     else if (meta.kind != EntryKind::directory)

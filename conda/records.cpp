@@ -8,6 +8,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
+#include <unordered_set>
 
 namespace sharefs::conda {
 
@@ -90,6 +91,25 @@ const Json* paths_in(const Json& record) {
   return data != record.end() && data->is_object() ? list_in(*data, "paths") : nullptr;
 }
 
+/// Python's directory of packages, as the first that lies in it says: "lib/python3.11/site-packages/"; or empty.
+std::string site_packages(const std::vector<std::string>& installed) {
+  constexpr std::string_view k_name = "/site-packages/";
+  for (const auto& path : installed)
+    if (const auto at = path.find(k_name); at != std::string::npos && path.starts_with("lib/python"))
+      return path.substr(0, at + k_name.size());
+  return "";
+}
+
+/// Where a file of a package for any Python lies: conda's records have it as the package does, unlike their own list of
+/// files and all of the others (conda core/path_actions.py, common/path get_python_noarch_target_path).
+std::string installed_path(std::string path, const std::string& site_packages) {
+  constexpr std::string_view k_modules = "site-packages/";
+  constexpr std::string_view k_programs = "python-scripts/";
+  if (path.starts_with(k_modules) && !site_packages.empty())
+    return site_packages + path.substr(k_modules.size());
+  return path.starts_with(k_programs) ? "bin/" + path.substr(k_programs.size()) : path;
+}
+
 } // namespace
 
 Result<Record> parse_record(std::string_view text) {
@@ -109,7 +129,14 @@ Result<Record> parse_record(std::string_view text) {
     return fail(ErrorCode::failed, "is no record of a package");
   record.python_noarch = text_in(*json, "noarch") == "python";
   record.package = text_in(*json, "extracted_package_dir");
-  std::unordered_map<std::string, std::size_t> known;
+  std::vector<std::string> listed;
+  for (std::size_t i = 0; files != nullptr && i < files->size(); ++i) {
+    listed.push_back((*files)[i].is_string() ? (*files)[i].get<std::string>() : std::string());
+    if (!leads_down(listed.back()))
+      return bad_path(listed.back());
+  }
+  const auto modules = site_packages(listed);
+  std::unordered_set<std::string> known;
   for (std::size_t i = 0; paths != nullptr && i < paths->size(); ++i) {
     const auto& entry = (*paths)[i];
     RecordedFile file;
@@ -117,22 +144,20 @@ Result<Record> parse_record(std::string_view text) {
       file.path = text_in(entry, "_path");
     if (!leads_down(file.path))
       return bad_path(file.path);
+    if (record.python_noarch)
+      file.path = installed_path(std::move(file.path), modules);
     file.type = type_of(text_in(entry, "path_type"));
     file.sha256 = checksum_in(entry, "sha256");
     file.sha256_in_prefix = checksum_in(entry, "sha256_in_prefix");
     read_placeholder(entry, file);
     if (const auto size = entry.find("size_in_bytes"); size != entry.end() && size->is_number_unsigned())
       file.size = size->get<std::uint64_t>();
-    if (known.emplace(file.path, record.files.size()).second)
+    if (known.insert(file.path).second)
       record.files.push_back(std::move(file));
   }
-  for (std::size_t i = 0; files != nullptr && i < files->size(); ++i) {
-    const auto path = (*files)[i].is_string() ? (*files)[i].get<std::string>() : std::string();
-    if (!leads_down(path))
-      return bad_path(path);
-    if (known.emplace(path, record.files.size()).second)
+  for (const auto& path : listed)
+    if (known.insert(path).second)
       record.files.push_back({.path = path, .type = path.ends_with(".pyc") ? PathType::pyc : PathType::hardlink});
-  }
   return record;
 }
 
@@ -141,10 +166,15 @@ void add_placeholders(Record& record, std::string_view paths_json) {
   const auto* paths = json && json->is_object() ? list_in(*json, "paths") : nullptr;
   if (paths == nullptr)
     return;
+  std::vector<std::string> installed;
+  for (const auto& file : record.files)
+    installed.push_back(file.path);
+  const auto modules = record.python_noarch ? site_packages(installed) : "";
   std::unordered_map<std::string, const Json*> by_path;
   for (const auto& entry : *paths)
     if (entry.is_object() && entry.contains("prefix_placeholder"))
-      by_path.emplace(text_in(entry, "_path"), &entry);
+      by_path.emplace(record.python_noarch ? installed_path(text_in(entry, "_path"), modules) : text_in(entry, "_path"),
+                      &entry);
   for (auto& file : record.files)
     if (const auto found = by_path.find(file.path);
         found != by_path.end() && !file.mode && checksum_in(*found->second, "sha256") == file.sha256)

@@ -140,50 +140,68 @@ Result<Variables> package_variables(std::string_view json) {
   return variables_of(json, nullptr);
 }
 
-Result<RunningPlace> probe_running(sys::System& system, const std::string& path) {
-  const auto whole = system.entry({.path = path, .follow = true, .automount = true});
-  if (whole.kind == EntryKind::unknown)
-    return fail(whole.error());
-  RunningPlace place;
-  place.prefix = whole.resolved;
-  place.generation = in_generation(place.prefix);
-  if (place.generation && !place.generation->rest.empty())
-    place.generation.reset();
+namespace {
+
+/// One look, which is one child where the path may hang; it begins with the note.
+std::vector<sys::Entry> look_into(sys::System& system, const std::string& path, const std::optional<sys::Note>& note) {
   const auto inside = [&](const char* name, bool list, std::size_t bytes) {
     return sys::EntryQuery{
-        .path = join_path(place.prefix, name), .follow = bytes != 0, .list = list, .read_bytes = bytes};
+        .path = path + "/" + name, .follow = bytes != 0, .list = list, .read_bytes = bytes, .automount = true};
   };
-  sys::EntryRequest request{.queries = {inside("conda-meta", false, 0),
-                                        inside("conda-meta/state", false, k_largest_state),
-                                        inside("etc/conda/env_vars.d", true, 0),
-                                        inside("etc/conda/activate.d", true, 0), inside("bin/python", false, 0)}};
-  if (place.generation)
-    request.queries.push_back(
-        {.path = join_path(generations_path(place.generation->store, place.generation->name), "uses"), .list = true});
-  auto entries = system.entries(request);
-  const auto& meta = entries[0];
-  if (meta.kind == EntryKind::unknown)
-    return fail(meta.error());
+  return system.entries({.queries = {{.path = path, .follow = true, .note = note, .automount = true},
+                                     inside("conda-meta", false, 0),
+                                     inside("conda-meta/state", false, k_largest_state),
+                                     inside("etc/conda/env_vars.d", true, 0),
+                                     inside("etc/conda/activate.d", true, 0),
+                                     inside("bin/python", false, 0),
+                                     {.path = path + "/../uses", .list = true}}}); // beside a generation
+}
+
+} // namespace
+
+Result<RunningPlace> probe_running(sys::System& system, const std::string& path, const std::optional<sys::Note>& note) {
+  auto entries = look_into(system, path, note);
+  auto prefix = entries[0].resolved;
+  // The link may lead to another generation in the middle of the look: then once more, in the one that it led to first;
+  // if that was deleted before the note was there, in the other one.
+  const auto is_elsewhere = [&](const sys::Entry& entry) {
+    return entry.kind != EntryKind::unknown && !is_under(entry.resolved, prefix);
+  };
+  if (entries[0].exists() && std::any_of(entries.begin() + 1, entries.end() - 1, is_elsewhere)) {
+    entries = look_into(system, prefix, note);
+    if (entries[0].kind == EntryKind::missing)
+      entries = look_into(system, path, note);
+    prefix = entries[0].resolved;
+  }
+  const auto &whole = entries[0], &meta = entries[1];
+  for (const auto* entry : {&whole, &meta})
+    if (entry->kind == EntryKind::unknown)
+      return fail(entry->error());
   if (whole.kind != EntryKind::directory || meta.kind != EntryKind::directory)
     return fail(ErrorCode::not_found,
                 whole.kind == EntryKind::missing ? fmt::format("there is no environment {}", path)
                                                  : path + " is no conda environment: it has no directory `conda-meta`",
                 "`sharefs conda list` knows where environments lie");
+  RunningPlace place;
+  place.prefix = prefix;
+  place.generation = in_generation(prefix);
+  if (place.generation && !place.generation->rest.empty())
+    place.generation.reset();
   sys::EntryRequest of_packages;
-  for (const auto& name : entries[2].names)
+  for (const auto& name : entries[3].names)
     if (name.ends_with(".json"))
       of_packages.queries.push_back(
-          {.path = join_path(entries[2].path, name), .follow = true, .read_bytes = k_largest_state});
+          {.path = join_path(entries[3].resolved, name), .follow = true, .read_bytes = k_largest_state});
   if (!of_packages.queries.empty())
     for (const auto& entry : system.entries(of_packages))
       add_variables(place, entry, false);
-  add_variables(place, entries[1], true);
-  for (const auto& name : entries[3].names)
+  add_variables(place, entries[2], true);
+  for (const auto& name : entries[4].names)
     if (name.ends_with(".sh"))
-      place.scripts.push_back(join_path(entries[3].path, name));
-  place.python = base_name(entries[4].link_target);
+      place.scripts.push_back(join_path(entries[4].resolved, name));
+  place.python = base_name(entries[5].link_target);
   if (place.generation)
-    place.uses = std::move(entries[5].names);
+    place.uses = std::move(entries[6].names), place.noted = whole.made.has_value();
   return place;
 }
 

@@ -30,11 +30,14 @@ struct RunningPlace {
   std::vector<std::pair<std::string, std::string>> variables; ///< of its packages, then of `conda env config vars`
   std::vector<std::string> scripts;                           ///< activate.d/*.sh, in their order
   std::vector<std::string> uses;                              ///< names in uses/
+  bool noted = false;                                         ///< this use is among them
   std::string python;                                         ///< "python3.11"; empty: none
   Diagnoses found;                                            ///< files that could not be used (SF504)
 };
-/// `path` leads to an environment. Errors: `not_found`, `timeout`, `permission`, or what the disk says.
-Result<RunningPlace> probe_running(sys::System& system, const std::string& path);
+/// `path` leads to an environment. `note`: use_note(), left before anything else is looked at. Errors: `not_found`,
+/// `timeout`, `permission`, or what the disk says.
+Result<RunningPlace> probe_running(sys::System& system, const std::string& path,
+                                   const std::optional<sys::Note>& note = {});
 
 /// "NAME=value" of what conda-meta/state and etc/conda/env_vars.d/*.json set. `failed`: no JSON object of texts.
 Result<std::vector<std::pair<std::string, std::string>>> state_variables(std::string_view json);
@@ -43,8 +46,8 @@ Result<std::vector<std::pair<std::string, std::string>>> package_variables(std::
 /// `environment` (NAME=value) as activation leaves it, before its scripts. `name`: CONDA_DEFAULT_ENV.
 std::vector<std::string> activated(std::vector<std::string> environment, const RunningPlace& place,
                                    const std::string& name);
-/// `environment` for a command that changes the environment at `prefix`: as activated(), and what would lead it elsewhere
-/// (PYTHONPATH, PIP_TARGET, packages in the user's home) is out.
+/// `environment` for a command that changes the environment at `prefix`: as activated(), and what would lead it
+/// elsewhere (PYTHONPATH, PIP_TARGET, packages in the user's home) is out.
 std::vector<std::string> environment_for_changes(std::vector<std::string> environment, const std::string& prefix,
                                                  const std::string& name);
 /// What a shell that sources the scripts prints at the end: its environment, with NULs.

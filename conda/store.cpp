@@ -105,7 +105,8 @@ Diagnoses diagnose_environment(const StoreState& state, const StoredEnvironment&
   if (entry.kind == EntryKind::missing) {
     auto hint = did_you_mean_hint(name, state.entry.names);
     return {error("SF303", entry.path, "environment `" + name + "` is not in the store",
-                  hint.empty() ? "move or create it there first" : std::move(hint))};
+                  hint.empty() ? "move or create it there first; `sharefs conda list` knows whether it was there before"
+                               : std::move(hint))};
   }
   if (entry.kind == EntryKind::unknown)
     return {{Severity::warning, "SF304", entry.path,

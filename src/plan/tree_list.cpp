@@ -115,13 +115,6 @@ Result<TreeList> TreeList::open(const sys::Files& files, const std::string& path
   if (!file)
     return !make && file.error().code == ErrorCode::not_found ? Result<TreeList>(std::move(list)) : fail(file.error());
   list.m_file = std::move(*file);
-  // A line that a killed process left incomplete is closed, so that it is passed over.
-  struct stat status{};
-  char last = '\n';
-  if (make && ::fstat(list.m_file.get(), &status) == 0 && status.st_size > 0 &&
-      ::pread(list.m_file.get(), &last, 1, status.st_size - 1) == 1 && last != '\n')
-    if (auto closed = list.append("\n"); !closed)
-      return fail(closed.error());
   return list;
 }
 
@@ -133,7 +126,9 @@ Result<void> TreeList::remove(const sys::Files& files, const std::string& path) 
 }
 
 Result<void> TreeList::append(const std::string& lines) const {
-  if (!sys::write_all(m_file.get(), lines) || ::fdatasync(m_file.get()) != 0)
+  // Begun by the end of a line: one that a killed process leaves incomplete, even while this one is at work, is passed
+  // over, and takes none of these with it.
+  if (!sys::write_all(m_file.get(), "\n" + lines) || ::fdatasync(m_file.get()) != 0)
     return fail(errno_error(errno, m_path, "what cannot be noted for undo is not changed"));
   return {};
 }

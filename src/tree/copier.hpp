@@ -73,6 +73,7 @@ class Copier {
   void fill(const PairPointer& pair);
   void clean(const Pair& pair, const std::vector<Name>& wanted);
   void leave(PairPointer pair);
+  [[nodiscard]] bool is_there(const Pair& pair, const struct stat& made, const Attributes& attributes) const;
   bool finish(const PairPointer& pair);
   bool read_marks(Pair& pair);
   void remove_below(int directory, const Name& name, const std::string& path);
@@ -132,6 +133,8 @@ class Copier {
   void refuse_part(const std::string& relative);
   void count(std::uint64_t CopyReport::* what, std::uint64_t number = 1);
   void count(const Given& given);
+  /// A name came (1) or went (-1).
+  void count_name(int change, const struct stat& status);
 
   Job m_job;
   const Place& m_from;

@@ -84,6 +84,12 @@ void Copier::count(const Given& given) {
   m_report.without_attributes += given.attributes ? 0 : 1;
 }
 
+void Copier::count_name(int change, const struct stat& status) {
+  const std::lock_guard lock(m_mutex);
+  m_report.more_files += change;
+  m_report.more_bytes += S_ISREG(status.st_mode) ? change * static_cast<std::int64_t>(status.st_size) : 0;
+}
+
 void Copier::changed(const std::string& relative) {
   m_job.failed({ErrorCode::conflict, source(relative) + ": changed while it was copied",
                 "see who writes there, then run the command again: it goes on from here", ""});
@@ -229,14 +235,19 @@ bool Copier::was_entered(const Pair& pair, const std::string& name) {
 bool Copier::open_copy(Pair& pair, int parent, bool parent_hands_on) {
   may_be_killed();
   pair.existed = ::mkdirat(parent, pair.name.c_str(), S_IRWXU) != 0;
+  if (pair.existed && errno == EACCES && m_job.options.layer) { // not made usable: nothing else is to be done in it
+    make_usable(parent);
+    pair.existed = ::mkdirat(parent, pair.name.c_str(), S_IRWXU) != 0;
+  }
   if (pair.existed && errno != EEXIST) {
     m_job.failed(errno, target(pair.path));
     return false;
   }
   pair.to = open_below(parent, pair.name.c_str());
-  if (!pair.to && (errno == ELOOP || errno == ENOTDIR) && replaces() && ::unlinkat(parent, pair.name.c_str(), 0) == 0 &&
-      ::mkdirat(parent, pair.name.c_str(), S_IRWXU) == 0) {
-    pair.existed = false;
+  if (!pair.to && (errno == ELOOP || errno == ENOTDIR) && replaces()) {
+    make_usable(parent);
+    remove_below(parent, {pair.name, DT_REG}, pair.path);
+    pair.existed = ::mkdirat(parent, pair.name.c_str(), S_IRWXU) != 0;
     pair.to = open_below(parent, pair.name.c_str());
   }
   if (!pair.to) {
@@ -247,7 +258,8 @@ bool Copier::open_copy(Pair& pair, int parent, bool parent_hands_on) {
       m_job.failed(errno, target(pair.path));
     return false;
   }
-  make_usable(pair.to.get());
+  if (!m_job.options.layer)
+    make_usable(pair.to.get());
   set_closed(pair, m_nfs != nullptr);
   pair.inherited = pair.existed || parent_hands_on;
   pair.hands_on = pair.inherited && has_default_acl(pair.to.get());
@@ -262,7 +274,12 @@ void Copier::fill(const PairPointer& pair) {
     return leave(pair);
   }
   m_job.pulse.add(k_steps);
-  if (pair->existed || pair->again)
+  // In a directory of a layer with nothing but directories only these may be new.
+  const bool nothing_else = m_job.options.layer && !pair->opaque &&
+                            std::ranges::all_of(names, [](const Name& name) { return name.type == DT_DIR; });
+  if (m_job.options.layer && !nothing_else)
+    make_usable(pair->to.get());
+  if ((pair->existed || pair->again) && !nothing_else)
     clean(*pair, names);
   std::vector<Name> others;
   for (auto& name : names) {
@@ -320,6 +337,9 @@ void Copier::remove_below(int directory, const Name& name, const std::string& pa
       return m_job.failed(error, target(path));
     for (const auto& one : names)
       remove_below(inside.get(), one, path + "/" + one.name);
+  } else if (struct stat status{};
+             m_job.options.layer && ::fstatat(directory, name.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0) {
+    count_name(-1, status);
   }
   if (::unlinkat(directory, name.name.c_str(), name.type == DT_DIR ? AT_REMOVEDIR : 0) != 0 && errno != ENOENT)
     m_job.failed(errno, target(path));
@@ -329,6 +349,14 @@ void Copier::remove_below(int directory, const Name& name, const std::string& pa
 void Copier::leave(PairPointer pair) {
   while (pair && --pair->open == 0 && finish(pair))
     pair = std::static_pointer_cast<Pair>(pair->parent);
+}
+
+/// A directory of a layer that is in it because something was done with its attributes, and undone.
+bool Copier::is_there(const Pair& pair, const struct stat& made, const Attributes& attributes) const {
+  const auto original = wanted(pair.status);
+  const auto attributes_there = read_attributes(pair.to.get());
+  return made.st_mode == original.st_mode && made.st_uid == original.st_uid && made.st_gid == original.st_gid &&
+         same_time(made, original) && attributes_there && attributes_there->values.empty() && attributes.values.empty();
 }
 
 /// False: its names have changed, and are gone through once more.
@@ -364,6 +392,8 @@ bool Copier::finish(const PairPointer& pair) {
     m_job.failed(attributes ? errno : attributes.error(), source(pair->path));
     return true;
   }
+  if (m_job.options.layer && pair->existed && is_there(*pair, made, *attributes))
+    return true;
   if (pair->inherited && pair->hands_on)
     ::fremovexattr(pair->to.get(), "system.posix_acl_default"); // the original's comes next
   const auto given = give_attributes(pair->to.get(), made, wanted(pair->status), *attributes, pair->inherited);

@@ -300,6 +300,7 @@ bool Copier::end(const Pair& pair, File& file, bool last_try) {
     count(&CopyReport::files);
     count(&CopyReport::bytes, static_cast<std::uint64_t>(file.status.st_size));
     count(&CopyReport::by_nfs, file.remote ? 1 : 0);
+    count_name(1, made);
     if (file.read) {
       const std::lock_guard lock(m_mutex);
       m_made[&pair].emplace(file.name, made);
@@ -315,6 +316,10 @@ bool Copier::end(const Pair& pair, File& file, bool last_try) {
 
 bool Copier::put(const Pair& pair, const std::string& made, const std::string& name) {
   const auto path = pair.below(name);
+  struct stat replaced{};
+  if (m_job.options.layer && made != name &&
+      ::fstatat(pair.to.get(), name.c_str(), &replaced, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISDIR(replaced.st_mode))
+    count_name(-1, replaced);
   if (made == name || ::renameat(pair.to.get(), made.c_str(), pair.to.get(), name.c_str()) == 0)
     return true;
   if (errno == EISDIR && replaces()) {

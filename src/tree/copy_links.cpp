@@ -106,6 +106,7 @@ bool Copier::link_file(const Pair& pair, const std::string& name) {
     changed(path);
   } else if (made == name || put(pair, made, name)) {
     count(&CopyReport::linked);
+    count_name(1, status);
   }
   return true;
 }
@@ -141,8 +142,10 @@ void Copier::copy_link(const Pair& pair, const std::string& name) {
       error != 0 && error != EOPNOTSUPP)
     m_job.failed(error, target(path));
   may_be_killed();
-  if (put(pair, made, name))
+  if (put(pair, made, name)) {
     count(&CopyReport::links);
+    count_name(1, status);
+  }
 }
 
 /// One more name of a file that is copied under another one.
@@ -186,6 +189,7 @@ void Copier::add_name(const Pair& pair, const std::string& name) {
   if (there_is_one && (link(made) || (errno == EEXIST && link(made = temporary_name())))) {
     if (put(pair, made, name)) {
       count(&CopyReport::hard_links);
+      count_name(1, original);
       m_job.pulse.add(k_files);
     }
     return;

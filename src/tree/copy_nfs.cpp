@@ -12,9 +12,9 @@ namespace sharefs::tree {
 
 namespace {
 
-/// A round trip from which on calls of our own are faster than threads that wait for the mount: as fast at 2 ms, 1.5
-/// times at 5 ms (docs/conda-performance.md, P4).
-constexpr std::chrono::microseconds k_worth{2000};
+/// A round trip from which on calls of our own are faster than threads that wait for the mount: a little at 5 ms
+/// (docs/conda-performance.md, P4).
+constexpr std::chrono::microseconds k_worth{5000};
 constexpr std::size_t k_most_held_content = 1U << 20U; ///< bytes of one thread
 
 } // namespace

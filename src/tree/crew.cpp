@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <exception>
 #include <system_error>
-#include <thread>
 
 namespace sharefs::tree {
 
@@ -47,18 +46,23 @@ void Crew::run(Threads threads, std::function<std::uint64_t()> done) {
   m_since = sys::Clock::now();
   m_before = m_done ? m_done() : 0;
   {
-    std::vector<std::jthread> others;
-    try {
-      while (others.size() + 1 < m_most) // those that are not needed wait
-        others.emplace_back([this] { work(); });
-    } catch (const std::system_error&) { // no more threads for this user: those that there are do all of it
-    }
-    work();
+    const std::lock_guard lock(m_mutex);
+    start_threads();
   }
+  work();
+  m_others.clear();
   m_tasks.clear();
   m_openings.clear();
   if (m_exception)
     std::rethrow_exception(m_exception);
+}
+
+void Crew::start_threads() {
+  try {
+    while (m_others.size() + 1 < m_allowed)
+      m_others.emplace_back([this] { work(); });
+  } catch (const std::system_error&) { // no more threads for this user: those that there are do all of it
+  }
 }
 
 bool Crew::may_begin() const {
@@ -98,6 +102,7 @@ void Crew::adapt() {
   m_tried = m_allowed < m_most;
   if (m_tried) {
     m_allowed = std::min(2 * m_allowed, m_most);
+    start_threads();
     m_changed.notify_all();
   }
 }

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <thread>
 #include <vector>
 
 namespace sharefs::tree {
@@ -39,7 +40,9 @@ class Crew {
   void work();
   [[nodiscard]] bool may_begin() const;
   Task next();
+  // With the lock held:
   void adapt();
+  void start_threads(); ///< as many as are allowed; never fewer again: those too many wait
 
   std::mutex m_mutex;
   std::condition_variable m_changed;
@@ -50,6 +53,7 @@ class Crew {
   std::atomic<unsigned> m_allowed{1};
   bool m_stopped = false;
   std::exception_ptr m_exception;
+  std::vector<std::jthread> m_others;
 
   // Of adapt()
   unsigned m_most = 1;

@@ -12,16 +12,23 @@ namespace sharefs::tree {
 
 namespace {
 
-constexpr int k_turn = 16; ///< numbers that a thread takes before others may be begun
+constexpr std::size_t k_turn = 16; ///< numbers that a thread takes at most before others may be begun
 constexpr std::size_t k_piece = 256U << 10U;
 
-void note_status(Entry& entry, const struct stat& status) {
-  entry.mode = status.st_mode;
-  entry.uid = status.st_uid;
-  entry.gid = status.st_gid;
-  entry.size = static_cast<std::uint64_t>(status.st_size);
-  entry.links = status.st_nlink;
-  entry.mtime = status.st_mtim.tv_sec;
+/// Of `name`, or of the descriptor itself (""). Not the time of the last access: for that a client of NFS asks the
+/// server again after each reading, while what it shows of all else came with what was read.
+bool read_status(int place, const char* name, struct statx& status) {
+  constexpr unsigned k_wanted = STATX_BASIC_STATS & ~static_cast<unsigned>(STATX_ATIME);
+  return ::statx(place, name, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, k_wanted, &status) == 0;
+}
+
+void note_status(Entry& entry, const struct statx& status) {
+  entry.mode = status.stx_mode;
+  entry.uid = status.stx_uid;
+  entry.gid = status.stx_gid;
+  entry.size = status.stx_size;
+  entry.links = status.stx_nlink;
+  entry.mtime = status.stx_mtime.tv_sec;
 }
 
 void read_target(Entry& entry, int directory, const char* name) {
@@ -40,14 +47,14 @@ int list_directory(int tree, const std::string& path, const sys::Pulse& pulse, s
   return sys::for_each_name(std::move(fd), [&](int here, const dirent& one) {
     Entry entry;
     entry.path = path.empty() ? one.d_name : path + "/" + one.d_name;
-    struct stat status{};
-    if (::fstatat(here, one.d_name, &status, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) != 0) {
+    struct statx status{};
+    if (!read_status(here, one.d_name, status)) {
       if (errno == ENOENT)
         return 0;
       entry.error_number = errno;
     } else {
       note_status(entry, status);
-      if (S_ISLNK(status.st_mode))
+      if (S_ISLNK(status.stx_mode))
         read_target(entry, here, one.d_name);
     }
     pulse.add(k_steps);
@@ -103,14 +110,14 @@ int Reader::read(const std::string& path, const std::function<bool(std::string_v
 int Reader::read(const std::string& path, std::size_t at_once,
                  const std::function<bool(std::string_view piece)>& visit) const {
   const auto fd = open_below(m_directory.get(), path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY);
-  struct stat before{};
-  if (!fd || ::fstat(fd.get(), &before) != 0)
+  struct statx before{}, after{};
+  if (!fd || !read_status(fd.get(), "", before))
     return errno;
-  if (!S_ISREG(before.st_mode))
+  if (!S_ISREG(before.stx_mode))
     return EINVAL;
   m_pulse.add(k_files);
   const auto piece = buffer().first(std::min(at_once, k_piece));
-  for (;;) {
+  for (auto left = static_cast<std::int64_t>(before.stx_size); left > 0;) {
     const auto length = ::read(fd.get(), piece.data(), piece.size());
     if (length < 0 && errno == EINTR)
       continue;
@@ -118,14 +125,15 @@ int Reader::read(const std::string& path, std::size_t at_once,
       return errno;
     if (length == 0)
       break;
+    left -= length; // what comes behind it shows in the size
     m_pulse.add(k_bytes, static_cast<std::uint64_t>(length));
     if (!visit({piece.data(), static_cast<std::size_t>(length)}))
       return 0;
   }
-  struct stat after{};
-  if (::fstat(fd.get(), &after) != 0)
+  if (!read_status(fd.get(), "", after))
     return errno;
-  const bool same = after.st_size == before.st_size && same_time(after, before);
+  const bool same = after.stx_size == before.stx_size && after.stx_mtime.tv_sec == before.stx_mtime.tv_sec &&
+                    after.stx_mtime.tv_nsec == before.stx_mtime.tv_nsec;
   return same ? 0 : ESTALE;
 }
 
@@ -139,10 +147,15 @@ int Reader::read(const std::string& path, std::size_t limit, std::string& into) 
 
 void in_parallel(int directory, const sys::Pulse& pulse, std::size_t count,
                  const std::function<void(std::size_t)>& work) {
+  auto threads = threads_for({directory});
+  threads.most = static_cast<unsigned>(std::min<std::size_t>(threads.most, count));
+  threads.first = std::min(threads.first, threads.most);
+  // Few large ones are for all threads, and at the end none has much left.
+  const auto at_once = std::clamp<std::size_t>(count / (4 * std::max(threads.most, 1U)), 1, k_turn);
   std::atomic<std::size_t> next = 0;
   Crew crew;
   const std::function<void()> turn = [&] {
-    for (int i = 0; i < k_turn; ++i) {
+    for (std::size_t i = 0; i < at_once; ++i) {
       const auto number = next.fetch_add(1);
       if (number >= count)
         return;
@@ -150,9 +163,6 @@ void in_parallel(int directory, const sys::Pulse& pulse, std::size_t count,
     }
     crew.add(turn);
   };
-  auto threads = threads_for({directory});
-  threads.most = static_cast<unsigned>(std::min<std::size_t>(threads.most, count));
-  threads.first = std::min(threads.first, threads.most);
   for (unsigned i = 0; i < threads.most; ++i)
     crew.add(turn);
   run(crew, threads, pulse);

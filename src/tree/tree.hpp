@@ -90,7 +90,8 @@ struct CopyReport {
   std::uint64_t linked = 0;                ///< files that are names of the original's now (Options::link_files)
   std::uint64_t removed = 0;               ///< names that a layer takes away
   std::uint64_t directories = 0;
-  std::uint64_t without_owner = 0;            ///< that could not be given their owner or group
+  std::int64_t more_files = 0, more_bytes = 0; ///< of a new tree, or by a layer: as measure() counts, more than before
+  std::uint64_t without_owner = 0;             ///< that could not be given their owner or group
   std::uint64_t without_attributes = 0;       ///< of which the destination does not take the ACL or extended attributes
   std::vector<std::string> copied_again = {}; ///< changed while they were copied (the first few)
   bool nfs = false;                           ///< the engine was `nfs`
@@ -100,8 +101,8 @@ struct CopyReport {
 };
 template <sys::WireOf<CopyReport> R> auto wire_fields(R& r) {
   return std::tie(r.device, r.inode, r.files, r.bytes, r.kept, r.links, r.hard_links, r.linked, r.removed,
-                  r.directories, r.without_owner, r.without_attributes, r.copied_again, r.nfs, r.engine_reason,
-                  r.by_nfs);
+                  r.directories, r.more_files, r.more_bytes, r.without_owner, r.without_attributes, r.copied_again,
+                  r.nfs, r.engine_reason, r.by_nfs);
 }
 
 /// Copies what `from` holds to the directory `to`, which is made if there is none (its parent is not). Kept are modes,

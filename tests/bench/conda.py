@@ -5,7 +5,8 @@ An environment is installed by rattler from packages made here (tests/environmen
 some name their prefix, and with a library for each twelfth one: 35 KiB a file, as 1,015 packages of conda have them
 (289,524 files, 10 GB). Each figure is the median of --rounds, of all programs in turns: only the ratios mean something.
 
-P6 and P7 (on this machine): `conda relocate` beside conda-unpack, `conda verify` beside sha256 in Python.
+P6 and P7 (on this machine): `conda relocate` beside conda-unpack, `conda verify` beside sha256 in Python and conda's own
+`conda doctor`.
 With --lab, on a node of the lab whose mount has --rtt ms added to each round trip: P5, a generation with 1 % of the files
 changed by `conda update` beside full copies; P7 over NFS; P8, a cold import of all modules from the copy of `conda stage`,
 from the share, and from the node's own disk.
@@ -31,6 +32,7 @@ sys.path[:0] = [str(ROOT / "tests" / "lab"), str(ROOT / "tests" / "environments"
 
 from environmentslab.conda_python import conda_python  # noqa: E402
 from environmentslab.environment import Workshop  # noqa: E402
+from sharefslab.conda_program import conda_on_hosts, conda_program  # noqa: E402
 from tree import unit_tree  # noqa: E402
 
 PREFIX = "/data/share/conda/bench"  # as users of the lab's nodes see it
@@ -149,8 +151,9 @@ def bench_here(arguments: argparse.Namespace, place: Path) -> None:
     table(f"P6: {count} files, {cores} processors", arguments.rounds, {"conda-unpack": unpack, "sharefs conda relocate": relocate}, "10 times")
     table(f"P7: {count} files in the page cache, {cores} processors", arguments.rounds, {
         "sha256 in Python": lambda: timed([workshop.python / "bin/python", "-c", SERIAL, prefix]),
+        "conda doctor": lambda: timed([conda_program(), "doctor", "-p", prefix]),
         "sharefs conda verify": lambda: timed([sharefs(), "conda", "verify", prefix]),
-    }, f"near {cores} times")  # fmt: skip
+    }, f"near {cores} times the first")  # fmt: skip
 
 
 def bench_lab(arguments: argparse.Namespace, place: Path) -> int:
@@ -213,8 +216,9 @@ def bench_lab(arguments: argparse.Namespace, place: Path) -> int:
         if "P7" in arguments.only:
             table(f"P7: {title}, nothing in the page cache", arguments.rounds, {
                 "sha256 in Python": lambda: run(f"/usr/bin/python3.11 /tmp/serial.py {GENERATIONS}/0001"),
+                "conda doctor": lambda: run(f"{conda_on_hosts()} doctor -p {GENERATIONS}/0001"),
                 "sharefs conda verify": lambda: run("sharefs conda verify bench"),
-            }, "5 times")  # fmt: skip
+            }, "5 times the first")  # fmt: skip
         if "P5" in arguments.only:
             copy = f"SHAREFS_BENCH_FROM={GENERATIONS}/0001 SHAREFS_BENCH_TO=/data/share/conda/full {tree} bench"
             change = f"cd $CONDA_PREFIX/lib/python3.11/site-packages/many && find . -name 'module*.py' | head -n {max(1, count // 100)} | while read f; do rm $f; echo changed >$f; done"

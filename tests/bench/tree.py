@@ -9,6 +9,7 @@ unit_tree with its hidden case "bench", the newest build/*/tests/unit_tree or $S
 With --lab the copies go from a node's own memory to an export of the lab's kernel NFS, once for each --rtt (in ms, added
 to the round trip). Then the RPCs of each are counted (/proc/self/mountstats), and compared with the most that go over
 that mount in a second: GETATTRs, by up to 64 threads. A table of a lab with delays means more than one without.
+With --lab --read they go the other way, each from a mount that is new, so that nothing of it is in the node's memory.
 With NFS version 3 the engine is also measured with calls of its own (`nfs`): these are no calls of the mount, and are
 counted as four for each file that the copy reports as made so (CREATE, WRITE, SETATTR, and READ where it verifies).
 """
@@ -37,17 +38,20 @@ OTHERS = {
 }
 
 
-# Runs on the node. In: {options, source, target, ways, files, rounds, make}; out: [ceiling, {way: [seconds, {operation:
+# Runs on the node. In: {options, original, source, target, ways, files, rounds, make}; out: [ceiling, {way: [seconds, {operation:
 # RPCs}]}], of the median of the rounds.
 WORKER = """
 import collections, concurrent.futures, ctypes, filecmp, json, os, re, shutil, subprocess, sys, threading, time
 given = json.load(sys.stdin)
 exec(given["make"])
-source, target = Path(given["source"]), Path(given["target"])
-if not source.exists():
-    make_tree(source, given["files"])
+original, source, target = Path(given["original"]), Path(given["source"]), Path(given["target"])
+if not original.exists():
+    make_tree(original, given["files"])
 os.makedirs("/mnt/bench", exist_ok=True)
-subprocess.run(["mount", "-t", "nfs", "-o", given["options"], "server:/srv/share", "/mnt/bench"], check=True)
+
+def mount():
+    subprocess.run(["mount", "-t", "nfs", "-o", given["options"], "server:/srv/share", "/mnt/bench"], check=True)
+mount()
 
 def operations():
     counts, here = collections.Counter(), False
@@ -60,7 +64,7 @@ def operations():
     return counts
 
 def differs(path):
-    copy = target / path.relative_to(source)
+    copy = target / path.relative_to(original)
     return not copy.exists() or (path.is_file() and not filecmp.cmp(path, copy, shallow=False))
 
 statx, answer = ctypes.CDLL(None).statx, threading.local()
@@ -84,12 +88,17 @@ try:
     ceiling = most()
     os.close(descriptor)
     times, pool = collections.defaultdict(list), concurrent.futures.ThreadPoolExecutor(32)
-    all_paths = list(source.rglob("*"))
+    all_paths = list(original.rglob("*"))
+    if not source.exists():
+        shutil.copytree(original, source)
     for _ in range(given["rounds"]):
         for name, (line, environment) in given["ways"].items():
             list(pool.map(shutil.rmtree, target.glob("*/*")))
             shutil.rmtree(target, ignore_errors=True)
             target.mkdir()
+            if source != original:
+                subprocess.run(["umount", "/mnt/bench"], check=True)
+                mount()
             before, begin = operations(), time.perf_counter()
             done = subprocess.run(["bash", "-o", "pipefail", "-c", line], capture_output=True, text=True, env={**os.environ, **environment})
             seconds, asked = time.perf_counter() - begin, operations() - before
@@ -177,13 +186,15 @@ def bench_lab(arguments: argparse.Namespace, program: Path) -> int:
     if missing:
         print("error: the lab lacks: " + ", ".join(missing), file=sys.stderr)
         return 2
-    source, target = Path("/dev/shm/from"), Path("/mnt/bench/to")
+    original = Path("/dev/shm/from")
+    source, target = (Path("/mnt/bench/from"), Path("/dev/shm/to")) if arguments.read else (original, Path("/mnt/bench/to"))
     there = Path("/project") / program.resolve().relative_to(ROOT)
     given = {
         "options": arguments.options,
+        "original": str(original),
         "source": str(source),
         "target": str(target),
-        "ways": ways_of(there, source, target, arguments.threads, "vers=3" in arguments.options),
+        "ways": ways_of(there, source, target, arguments.threads, "vers=3" in arguments.options and not arguments.read),
         "files": arguments.files,
         "rounds": arguments.rounds,
         "make": "import random\nfrom pathlib import Path\n" + inspect.getsource(make_tree),
@@ -218,6 +229,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3, metavar="N", help="of each [default: %(default)s]")
     parser.add_argument("--threads", type=int, nargs="*", default=[0], metavar="N", help="0: what it chooses itself")
     parser.add_argument("--lab", action="store_true", help="to the lab's kernel NFS")
+    parser.add_argument("--read", action="store_true", help="from the lab's kernel NFS, to the node's memory")
     parser.add_argument("--rtt", type=float, nargs="*", default=[0, 0.5, 2], metavar="MS", help="[default: 0 0.5 2]")
     parser.add_argument("--options", default="vers=3,nolock", help="of the lab's mount [default: %(default)s]")
     arguments = parser.parse_args()

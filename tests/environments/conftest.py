@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-sys.path[:0] = [str(Path(__file__).parent)]
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "lab")]
 
 from environmentslab.conda_python import conda_python  # noqa: E402
 from environmentslab.environment import Workshop  # noqa: E402
 from environmentslab.shared import Shared  # noqa: E402
+from environmentslab.store import Store, make_store  # noqa: E402
 
 
 @pytest.fixture(scope="session")
@@ -34,3 +35,8 @@ def place(workshop: Workshop) -> Path:
 @pytest.fixture
 def shared(workshop: Workshop, place: Path) -> Shared:
     return Shared(workshop, place)
+
+
+@pytest.fixture
+def store(workshop: Workshop, place: Path) -> Store:
+    return make_store(workshop, place)

@@ -4,82 +4,25 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import random
-import shutil
+import select
 import signal
 import subprocess
 import threading
 import time
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from environmentslab.environment import Workshop
+from environmentslab.store import Store
 
 _USER = "nobody"  # to whom the store of some tests belongs
 _NAMESPACES = pytest.mark.skipif(
     subprocess.run(["unshare", "-Ur", "true"], stderr=subprocess.DEVNULL).returncode != 0, reason="no user namespaces here"
 )
-
-
-@dataclass(frozen=True)
-class Store:
-    workshop: Workshop
-    path: Path
-    config: Path
-
-    @property
-    def env(self) -> Path:
-        return self.path / "llm"
-
-    def generation(self, number: int) -> Path:
-        return self.path / f".generations/llm/{number:04}"
-
-    def sharefs(self, *words: str | Path, expect: int | None = 0) -> subprocess.CompletedProcess[str]:
-        return self.workshop.sharefs("--config", self.config, *words, expect=expect)
-
-    def start(self, *words: str | Path) -> subprocess.Popen[str]:
-        command = [os.environ["SHAREFS_BIN"], "--config", str(self.config), *map(str, words)]
-        return subprocess.Popen(
-            command, text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
-        )
-
-    def update(self, script: str, *options: str, expect: int | None = 0) -> str:
-        done = self.sharefs("conda", "update", *options, "--yes", "llm", "bash", "-ec", script, expect=expect)
-        return done.stdout + done.stderr
-
-    def generations(self) -> list[dict]:
-        return json.loads(self.sharefs("conda", "generations", "llm", "--json").stdout)["generations"]
-
-    def current(self) -> int:
-        return int(os.readlink(self.env).rpartition("/")[2])
-
-    def leftovers(self) -> list[str]:
-        names = sorted(path.name for path in (self.path / ".generations/llm").iterdir())
-        return [name for name in names if name.startswith(("new-", "old-", "lock"))]
-
-
-@pytest.fixture
-def store(workshop: Workshop, place: Path) -> Store:
-    """An environment of the store as `conda share` leaves it."""
-    path = place / "store"
-    workshop.install(path / "llm")
-    made = Store(workshop, path, place / "sharefs.yaml")
-    made.generation(1).parent.mkdir(parents=True)
-    (path / ".generations/llm/uses").mkdir()
-    # Copied: modes and owners of what is linked to the package cache would be those of the next test's environment.
-    subprocess.run(["cp", "-a", path / "llm", made.generation(1)], check=True)
-    shutil.rmtree(path / "llm")
-    (made.generation(1) / "conda-meta/frozen").write_text("{}")
-    record = {"sharefs": 1, "number": 1, "parent": 0, "created": 1, "user": "alice", "host": "node1", "command": "", "message": ""}
-    record |= {"prefix": str(made.env), "python": "3.11", "files": 1, "bytes": 1, "own_bytes": 1, "packages": []}
-    (path / ".generations/llm/0001.json").write_text(json.dumps(record))
-    subprocess.run(["chmod", "-R", "a-w", made.generation(1)], check=True)
-    made.env.symlink_to(".generations/llm/0001")
-    made.config.write_text(f"version: 1\nconda:\n  store: {path}\n  envs: [llm]\n")
-    made.config.chmod(0o644)
-    return made
 
 
 def state(tree: Path) -> dict[str, tuple]:
@@ -157,6 +100,9 @@ def test_requirement_6_an_update_leaves_the_old_generation_byte_identical(store:
     assert len(shared) > 0.8 * len(before) - 40
     assert not [path for path in shared if path.is_relative_to(new / "conda-meta")]
     assert imports(store.env).strip() == str(store.env)
+    files = [path for path in new.rglob("*") if path.is_symlink() or not path.is_dir()]
+    record = json.loads((store.path / ".generations/llm/0002.json").read_text())
+    assert record["files"] == len(files) and record["bytes"] == sum(path.lstat().st_size for path in files if not path.is_symlink())
     assert [(one["number"], one["message"], one["current"]) for one in store.generations()] == [(1, "", False), (2, "the first", True)]
     assert store.leftovers() == []
 
@@ -202,27 +148,66 @@ def test_requirement_3_rollback_there_and_back(store: Store) -> None:
     assert store.current() == 3
 
 
+@contextmanager
+def used(store: Store, number: int) -> Iterator[None]:
+    """By a process of this host, as `conda run` leaves word of it."""
+    process = subprocess.Popen(["sleep", "600"])
+    try:
+        start = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[19]
+        (store.path / f".generations/llm/uses/{os.uname().nodename}.{process.pid}.{start}.{number:04}").touch()
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
 def test_gc_keeps_what_is_needed_and_deletes_the_rest(store: Store) -> None:
     for number in range(2, 6):
         store.update(f"echo {number} > $CONDA_PREFIX/number")
     store.sharefs("conda", "pin", "llm", "1", "--message", "paper", "--yes")
-    used = subprocess.Popen(["sleep", "600"])
-    try:
-        start = Path(f"/proc/{used.pid}/stat").read_text().rpartition(")")[2].split()[19]
-        use = store.path / f".generations/llm/uses/{os.uname().nodename}.{used.pid}.{start}.0002"
-        use.touch()
+    with used(store, 2):
         (store.path / ".generations/llm/uses/elsewhere.node.1.1.0003").touch()
         store.sharefs("conda", "gc", "llm", "--keep", "1", "--yes")
         assert [one["number"] for one in store.generations()] == [1, 2, 3, 5]
         store.sharefs("conda", "gc", "llm", "--keep", "1", "--forget", "elsewhere.node", "--yes")
         assert [one["number"] for one in store.generations()] == [1, 2, 5]
-    finally:
-        used.kill()
-        used.wait()
     store.sharefs("conda", "unpin", "llm", "1", "--yes")
     store.sharefs("conda", "gc", "llm", "--keep", "1", "--yes")
     assert [one["number"] for one in store.generations()] == [5]
     assert imports(store.env).strip() == str(store.env)
+
+
+def test_gc_gives_back_what_somebody_has_begun_to_use_since(store: Store) -> None:
+    """The plan is shown; before it is agreed to, a job begins with generation 1."""
+    for number in (2, 3):
+        store.update(f"echo {number} > $CONDA_PREFIX/number")
+    before = store.generations()
+    master, terminal = pty.openpty()
+    command = [os.environ["SHAREFS_BIN"], "--config", str(store.config), "conda", "gc", "llm", "--keep", "1"]
+    with subprocess.Popen(command, stdin=terminal, stdout=terminal, stderr=terminal, start_new_session=True) as gc:
+        os.close(terminal)
+        said = read_until(master, "Proceed?")
+        with used(store, 1):
+            os.write(master, b"y\n")
+            said += read_until(master, None)
+            gc.wait()
+    os.close(master)
+    assert gc.returncode != 0 and "works with generation 1 since" in said, said
+    assert store.generations() == before and store.leftovers() == []
+    store.sharefs("conda", "gc", "llm", "--keep", "1", "--yes")
+    assert [one["number"] for one in store.generations()] == [3]
+
+
+def read_until(terminal: int, end: str | None) -> str:
+    """None: until nobody has it open any more."""
+    said = ""
+    while end is None or end not in said:
+        assert select.select([terminal], [], [], 60)[0], said
+        try:
+            said += os.read(terminal, 4096).decode()
+        except OSError:
+            break
+    return said
 
 
 def test_requirement_1_rollback_and_gc_killed_at_each_step(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -325,3 +310,23 @@ def test_requirement_1_killed_at_any_moment(store: Store) -> None:
     assert [one["number"] for one in store.generations()] == [store.current()]
     store.update("true")
     assert list(Path("/var/tmp").glob("sharefs-update-*")) == []  # of those that were killed
+
+
+@pytest.mark.parametrize("lost", ["name", "generation"])
+def test_requirement_1_what_somebody_has_removed_comes_back(store: Store, lost: str) -> None:
+    """STORE/ENV, as `conda env remove` of one user removes it, or what it leads to: the rest is told, and used."""
+    store.update("touch $CONDA_PREFIX/share/new", "--no-verify")
+    if lost == "name":
+        store.env.unlink()
+    else:
+        store.generation(2).rename(store.path.parent / "away")
+    for words in (["generations"], ["update", "--yes"], ["gc", "--yes"], ["pin", "--yes"]):
+        number = ["1"] if words[0] == "pin" else ["--", "true"] if words[0] == "update" else []
+        said = store.sharefs("conda", words[0], "llm", *words[1:], *number, expect=1).stderr
+        assert "sharefs conda rollback llm" in said, said
+    (row,) = json.loads(store.sharefs("conda", "list", "--json", expect=None).stdout)["environments"]
+    assert (row["name"], row["state"]) == ("llm", "missing")
+    assert lost != "name" or "sharefs conda rollback llm" in row["detail"]
+    said = store.sharefs("conda", "rollback", "llm", "--yes").stderr
+    assert store.current() == (2 if lost == "name" else 1), said
+    assert imports(store.env).strip() == str(store.env)

@@ -158,8 +158,10 @@ def test_requirement_4_a_command_stays_in_its_generation(tmp_path: Path) -> None
     for words in (("tool",), (f"{tmp_path}/store/llm/bin/tool",), (SHAREFS, "run", "--", "tool")):
         done = run("conda", "run", "llm", "--", *words, env=environment)
         assert (done.stderr, done.stdout) == ("", f"{second}/bin/python\n")
+    for _ in range(6):
+        run("conda", "run", "llm", "true", env=environment)
     left = os.listdir(tmp_path / "store/.generations/llm/uses")
-    assert len(left) == 1 and left[0].endswith(".0002"), "uses of processes that have ended go"
+    assert 0 < len(left) < 8, "uses of processes that have ended go before there are many"
 
 
 def test_conda_run_sources_the_scripts_of_activation(tmp_path: Path) -> None:

@@ -55,6 +55,11 @@ def wait_for_generation(node: Host, number: int) -> None:
     wait_until(lambda: current(node) == number, 180, what=f"{node.name} sees generation {number}")
 
 
+def as_if_long_ago(node: Host) -> None:
+    """The link was exchanged: `conda gc` does not wait for other hosts to see that."""
+    node.run(f"touch -h -d '2 minutes ago' {ENVIRONMENT}", user="alice", check=True)
+
+
 def wait_for_server(node: Host) -> None:
     """The kernel tries again after pauses that are as long as the server was away."""
     node.run(["stat", "-f", SHARE], timeout=600, check=True)
@@ -84,6 +89,7 @@ def test_requirement_4_what_runs_keeps_its_generation(cluster: Cluster) -> None:
         "while not os.path.exists('/tmp/go'): time.sleep(0.1)\n"
         "import lab_package; print(lab_package.answer)"
     )
+    one.run(["ls", f"{GENERATIONS}/uses"], check=True)  # this host remembers it: as yet empty
     job = other.start(["sharefs", "conda", "run", "llm_train", "--", "python", "-S", "-c", late], user="bob")
     wait_until(lambda: other.exists("/tmp/ready") or not job.running(), 240, what="the process has begun")
     assert job.running(), job.wait()
@@ -92,9 +98,42 @@ def test_requirement_4_what_runs_keeps_its_generation(cluster: Cluster) -> None:
     assert "generation 1 is kept: used by process" in kept.err + kept.out
     other.run("touch /tmp/go", check=True)
     assert job.wait().out == "42\n"
+    as_if_long_ago(other)
     done(other, "conda", "gc", "llm_train", "--keep", "1", "--yes", timeout=200)  # on the host that knows that it ended
     assert not one.run(["ls", GENERATIONS], check=True).out.split().count("0001")
     assert answer(one) == [43, ENVIRONMENT]
+
+
+def test_requirement_1_gc_leaves_what_other_hosts_may_still_see(cluster: Cluster) -> None:
+    """A client that remembers where the link leads finds a whole environment there."""
+    one, other = cluster.nodes
+    reader = other.start(f"while ! test -e /tmp/end; do {ENVIRONMENT}/bin/python -S -c 'import lab_package' || exit 1; sleep 0.2; done", user="bob")
+    done(one, "conda", "update", "llm_train", "--yes", "--", "sh", "-c", CHANGE, timeout=400)
+    kept = done(one, "conda", "gc", "llm_train", "--keep", "1", "--yes", timeout=400)
+    assert "other hosts may still" in kept.err + kept.out
+    assert one.run(["ls", GENERATIONS], check=True).out.split().count("0001") == 0
+    assert answer(other) == [43, ENVIRONMENT]
+    other.run("touch /tmp/end", check=True)
+    assert reader.wait().returncode == 0, reader.wait()
+
+
+def test_gc_sees_what_begins_on_another_host_meanwhile(cluster: Cluster) -> None:
+    """After it was asked for consent, with what it remembers of the notes; the job there has generation 1 by its path."""
+    one, other = cluster.nodes
+    done(one, "conda", "update", "llm_train", "--yes", "--", "sh", "-c", CHANGE, timeout=400)
+    as_if_long_ago(one)
+    one.run("mkfifo /tmp/answer", check=True)
+    gc = one.start("exec script -qefc 'sharefs conda gc llm_train --keep 1' /tmp/said < /tmp/answer")
+    consent = one.start("exec 3> /tmp/answer; while ! test -e /tmp/agreed; do sleep 0.1; done; echo y >&3; sleep 100")
+    wait_until(lambda: "Proceed?" in one.run("cat /tmp/said").out or not gc.running(), 240, what="the question")
+    job = other.start(["sharefs", "conda", "run", f"{GENERATIONS}/0001", "--", "sh", "-c", "touch /tmp/begun; sleep 300"], user="bob")
+    wait_until(lambda: other.exists("/tmp/begun") or not job.running(), 240, what="the job has begun")
+    one.run("touch /tmp/agreed", check=True)
+    assert gc.wait(timeout=200).returncode != 0
+    assert "works with generation 1 since" in one.run("cat /tmp/said", check=True).out
+    assert other.run(["ls", f"{GENERATIONS}/0001/bin/python"]).returncode == 0
+    consent.kill()
+    job.kill()
 
 
 def test_requirement_8_the_lease_holds_across_hosts(cluster: Cluster) -> None:

@@ -6,15 +6,20 @@
 #include "cli/execute.hpp"
 #include "cli/exit_code.hpp"
 #include "conda/generation_plan.hpp"
+#include "exports/host.hpp"
+#include "sys/process/interrupt.hpp"
 #include "ui/table.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 namespace sharefs::cli {
 
 namespace {
+
+constexpr std::chrono::seconds k_look_deadline{10};
 
 using conda::SharedEnvironment;
 using conda::StoredGeneration;
@@ -162,10 +167,12 @@ Result<SharedEnvironment> environment_or_leftovers(Context& context, const Store
              : shared_environment(context, where);
 }
 
-/// Reads again under the lease, and executes what `make` makes of it.
+/// Reads again under the lease, and executes what `make` makes of it. What `look_again` refuses when the first steps
+/// are done (see plan::ApplyOptions) is taken back.
 template <class Make>
 Result<int> change_environment(Context& context, const Arguments& arguments, std::string_view nothing, const Make& make,
-                               Result<SharedEnvironment> (*find)(Context&, const StoreName&) = shared_environment) {
+                               Result<SharedEnvironment> (*find)(Context&, const StoreName&) = shared_environment,
+                               const std::function<Result<void>(const SharedEnvironment&)>& look_again = {}) {
   const auto where = store_name(context, arguments.positional.front());
   if (!where)
     return fail(where.error());
@@ -192,7 +199,31 @@ Result<int> change_environment(Context& context, const Arguments& arguments, std
   if (lease)
     if (auto ours = lease->check(); !ours)
       return fail(ours.error());
-  return execute(context, *plan, nothing).map(&Executed::exit_code);
+  Proposal proposal{*plan, std::string(nothing)};
+  bool refused = false;
+  if (look_again)
+    proposal.before_groups = [&]() -> Result<void> {
+      const auto root = environment->root.path; // where others may have left their notes
+      const auto fresh = sys::look_afresh(context.system, {root, join_path(root, "uses")}, k_look_deadline);
+      const auto now =
+          fresh ? conda::probe_environment(context.system, where->store, where->name) : fail(fresh.error());
+      auto answer = now ? look_again(*now) : fail(now.error());
+      refused = !answer;
+      return answer;
+    };
+  const auto executed = execute(context, [&]() -> Result<Proposal> { return proposal; });
+  if (executed && refused)
+    if (auto undone = roll_back(context, executed->report->journal_id, "the generations are in use"); !undone)
+      return fail(undone.error());
+  return executed.map(&Executed::exit_code);
+}
+
+/// Also one whose name, or present generation, somebody has removed.
+Result<SharedEnvironment> environment_with_generations(Context& context, const StoreName& where) {
+  auto found = conda::probe_environment(context.system, where.store, where.name);
+  return found && !found->generations.empty() && (found->current != 0 || found->lost_its_name())
+             ? found
+             : shared_environment(context, where);
 }
 
 Result<int> run_rollback(Context& context, const Arguments& arguments) {
@@ -215,11 +246,14 @@ Result<int> run_rollback(Context& context, const Arguments& arguments) {
         if (one == nullptr || plan->empty())
           return plan;
         const auto* now = environment.find(environment.current);
+        if (now == nullptr)
+          return plan;
         for (const auto& [name, before, after] : conda::package_changes(packages_of(*now), packages_of(*one)))
           plan->notes.push_back(
               fmt::format("{}: {} -> {}", name, before.empty() ? "-" : before, after.empty() ? "-" : after));
         return plan;
-      });
+      },
+      environment_with_generations);
 }
 
 Result<int> run_pin(Context& context, const Arguments& arguments, bool pin) {
@@ -233,6 +267,28 @@ Result<int> run_pin(Context& context, const Arguments& arguments, bool pin) {
       });
 }
 
+/// A client may follow the link to where it led before for as long as it remembers attributes (nfs(5), acdirmax): what
+/// is deleted in that time is missing there.
+Result<void> wait_for_other_hosts(Context& context, const SharedEnvironment& environment) {
+  constexpr std::chrono::seconds k_remembered{62}; // 60 by default, of which both times may lack a part
+  constexpr std::chrono::milliseconds k_poll{100};
+  const auto exported = exports::read_etab(context.system.files());
+  const auto reaches = [&](const exports::Export& one) { return is_under(environment.root.resolved, one.directory); };
+  if (!environment.entry.shared && (!exported || std::ranges::none_of(*exported, reaches)))
+    return {};
+  const std::chrono::seconds since(std::max<std::int64_t>(environment.held - environment.entry.mtime, 0));
+  if (since >= k_remembered)
+    return {};
+  context.console.message(fmt::format("waiting for {} s: other hosts may still follow {} to where it led before",
+                                      (k_remembered - since).count(), environment.path()));
+  for (const auto end = sys::deadline_in(k_remembered - since); sys::Clock::now() < end;) {
+    if (sys::interrupted())
+      return fail(ErrorCode::interrupted, "interrupted: nothing was deleted");
+    std::this_thread::sleep_for(k_poll); // NOLINT: another host does not wake us
+  }
+  return {};
+}
+
 Result<int> run_gc(Context& context, const Arguments& arguments) {
   std::optional<unsigned> wanted;
   if (const auto word = arguments.value("keep")) {
@@ -241,15 +297,25 @@ Result<int> run_gc(Context& context, const Arguments& arguments) {
       return fail(ErrorCode::usage, fmt::format("--keep: `{}` is no number from 1 on", *word));
     wanted = *number;
   }
+  const auto forgotten = arguments.list("forget");
+  const auto live_on_known_hosts = [&](const SharedEnvironment& environment) {
+    auto live = live_uses(context, environment);
+    std::erase_if(live,
+                  [&](const conda::Use& use) { return std::ranges::find(forgotten, use.host) != forgotten.end(); });
+    return live;
+  };
+  std::vector<conda::Kept> kept;
   return change_environment(
       context, arguments, "nothing is to be deleted",
       [&](const SharedEnvironment& environment) -> Result<plan::Plan> {
         const auto keep = wanted.value_or((*context.config())->conda->settings_of(environment.name).keep);
-        const auto forgotten = arguments.list("forget");
-        auto live = live_uses(context, environment);
-        std::erase_if(live,
-                      [&](const conda::Use& use) { return std::ranges::find(forgotten, use.host) != forgotten.end(); });
-        const auto kept = conda::kept_generations(environment, live, keep);
+        const auto live = live_on_known_hosts(environment);
+        kept = conda::kept_generations(environment, live, keep);
+        const bool looks_only = context.flags.dry_run || context.flags.check;
+        if (const bool deletes = std::ranges::any_of(kept, &std::string::empty, &conda::Kept::reason);
+            deletes && !looks_only)
+          if (auto waited = wait_for_other_hosts(context, environment); !waited)
+            return fail(waited.error());
         sys::EntryRequest unfinished;
         for (const auto& name : environment.unfinished)
           unfinished.queries.push_back({.path = join_path(environment.root.path, name)});
@@ -266,7 +332,16 @@ Result<int> run_gc(Context& context, const Arguments& arguments) {
           }
         return plan;
       },
-      environment_or_leftovers);
+      environment_or_leftovers,
+      [&](const SharedEnvironment& now) -> Result<void> { // out of sight: nobody begins with them any more
+        for (const auto& use : live_on_known_hosts(now))
+          for (const auto& [number, reason] : kept)
+            if (number == use.generation && reason.empty())
+              return fail(ErrorCode::busy,
+                          fmt::format("process {} on {} works with generation {} since", use.pid, use.host, number),
+                          "run the command again: it keeps that generation");
+        return {};
+      });
 }
 
 constexpr PositionalSpec k_environment{

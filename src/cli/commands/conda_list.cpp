@@ -1,6 +1,7 @@
 // sharefs conda list: every environment of the store and of the homes.
 #include "cli/commands/conda_list.hpp"
 
+#include "base/path.hpp"
 #include "base/text.hpp"
 #include "cli/commands/conda_names.hpp"
 #include "cli/commands/conda_support.hpp"
@@ -46,7 +47,12 @@ std::string state_text(const ListedEnvironment& row) {
   return text;
 }
 
-void show_environments(Context& context, const std::vector<ListedEnvironment>& rows) {
+/// A user's home, or the store, or an installation for all of this host.
+std::string place_of(const ListedEnvironment& row, const std::string& store) {
+  return !row.user.empty() ? row.user : is_under(row.path, store) ? "store" : "host";
+}
+
+void show_environments(Context& context, const std::vector<ListedEnvironment>& rows, const std::string& store) {
   ui::Table table({{.name = "ENV"},
                    {.name = "IN"},
                    {.name = "GENERATION"},
@@ -62,7 +68,7 @@ void show_environments(Context& context, const std::vector<ListedEnvironment>& r
     const bool good = row.availability == Availability::good;
     std::vector<ui::Cell> cells;
     for (auto& text :
-         {row.name.empty() ? std::string("-") : row.name, row.user.empty() ? std::string("store") : row.user,
+         {row.name.empty() ? std::string("-") : row.name, place_of(row, store),
           row.generation == 0 ? std::string() : fmt::format("{} of {}", row.generation, row.generations),
           row.bytes ? format_bytes(*row.bytes) : std::string(), row.files ? std::to_string(*row.files) : std::string(),
           row.python, join(row.linked_by, ", "), jobs_text(row), std::string(row.is_protected ? "yes" : ""),
@@ -145,7 +151,7 @@ Result<int> list_environments(Context& context, const Arguments& arguments) {
   context.envelope.fields["store"] = to_utf8(listing->store);
   context.envelope.fields["environments"] = rows_json(rows);
   if (!rows.empty())
-    show_environments(context, rows);
+    show_environments(context, rows, listing->store);
   context.report(listing->found);
   if (rows.empty() && !only.empty())
     return fail(ErrorCode::not_found, fmt::format("there is no environment `{}`", only),

@@ -18,29 +18,22 @@ namespace {
 constexpr std::chrono::seconds k_scripts_deadline{60};
 constexpr std::size_t k_largest_environment = 8U << 20U;
 
-/// What happens to the generation's list of users does not matter to the command.
-void note_use(Context& context, const conda::RunningPlace& place) {
+/// Where the look has found no place for the note, and where notes of ended processes pile up. What happens to the
+/// generation's list of users does not matter to the command.
+void keep_notes(Context& context, const std::string& host, const sys::Note& note, const conda::RunningPlace& place) {
+  constexpr std::size_t k_pile = 8;
   const auto& generation = *place.generation;
   const auto& files = context.system.files();
-  const auto self = context.system.identity();
-  const auto note = [&](const std::string& text) {
-    if (context.flags.verbose)
-      context.console.message("sharefs: " + text);
-  };
-  const auto directory = join_path(conda::generations_path(generation.store, generation.name), "uses");
-  for (const auto& name : conda::stale_uses(context.system, self.hostname, place.uses))
-    if (const auto removed = files.remove(join_path(directory, name)); !removed)
-      note(fmt::format("a use that has ended stays: {}", removed.error().message));
-  const auto start = sys::process_start(context.system, self.pid);
-  if (!start)
+  const auto ended = conda::stale_uses(context.system, host, place.uses);
+  if (place.noted && ended.size() < k_pile)
     return;
-  const conda::Use use{self.hostname, self.pid, *start, generation.number};
-  const auto path = join_path(directory, conda::use_name(use));
-  auto written = files.write_if(path, std::nullopt, "");
-  if (!written && written.error().code == ErrorCode::not_found && files.make_directories(directory, 01777))
-    written = files.write_if(path, std::nullopt, "");
-  if (!written)
-    note(fmt::format("this use is not noted, `conda gc` does not see it: {}", written.error().message));
+  const auto directory = join_path(conda::generations_path(generation.store, generation.name), "uses");
+  const auto ours = note.name + "." + conda::generation_name(generation.number);
+  auto noted = files.exchange_notes(directory, ours, ended);
+  if (!noted && noted.error().code == ErrorCode::not_found && files.make_directories(directory, 01777))
+    noted = files.exchange_notes(directory, ours, ended);
+  if (!noted && context.flags.verbose)
+    context.console.message("sharefs: this use is not noted, `conda gc` does not see it: " + noted.error().message);
 }
 
 /// What pip has installed below the home comes before the environment's own packages (PEP 370).
@@ -82,17 +75,16 @@ Result<std::vector<std::string>> with_scripts(Context& context, const conda::Run
 }
 
 /// The copy on this host's own disk, if there is one of this generation; it may go meanwhile.
-void take_staged(Context& context, conda::RunningPlace& place) {
+void take_staged(Context& context, const sys::Identity& self, conda::RunningPlace& place) {
   const auto config = context.config_if_any();
   if (!config || *config == nullptr || !(*config)->conda)
     return;
   const auto path = conda::find_staged(context.system, (*config)->conda->settings_of(place.generation->name).stage,
-                                       static_cast<unsigned>(context.system.identity().uid), *place.generation);
+                                       static_cast<unsigned>(self.uid), *place.generation);
   auto staged = path ? conda::probe_running(context.system, *path) : Result<conda::RunningPlace>(place);
   if (!path || !staged)
     return;
   staged->generation = std::move(place.generation);
-  staged->uses = std::move(place.uses);
   place = std::move(*staged);
   if (context.flags.verbose)
     context.console.message("sharefs: the staged copy " + place.prefix + " is used");
@@ -112,7 +104,14 @@ Result<int> run_in_environment(Context& context, const Arguments& arguments) {
     return fail(path.error());
   if (auto mounted = check_share(context, *path); !mounted)
     return fail(mounted.error());
-  auto place = conda::probe_running(context.system, *path);
+  const auto self = context.system.identity();
+  std::optional<sys::Note> note;
+  if (const auto start = sys::process_start(context.system, self.pid))
+    note = conda::use_note(self.hostname, self.pid, *start);
+  // Noted before anything takes its time: `gc` and `stage` leave what is in use.
+  auto place = conda::probe_running(context.system, *path, note);
+  if (!place && place.error().code == ErrorCode::timeout) // to look closer would take as long again
+    return fail(place.error());
   if (!place) {
     const auto there = context.system.entry({.path = *path, .follow = true});
     if (auto mounted = check_share(context, there.resolved); !mounted) // a link into it
@@ -128,9 +127,10 @@ Result<int> run_in_environment(Context& context, const Arguments& arguments) {
     return fail(ErrorCode::not_found, fmt::format("environment `{}` is not in the store {}", word, store.path),
                 hint.empty() ? place.error().hint : std::move(hint));
   }
-  if (place->generation) { // noted before anything takes its time: `gc` and `stage` leave what is in use
-    take_staged(context, *place);
-    note_use(context, *place);
+  if (place->generation) {
+    if (note)
+      keep_notes(context, self.hostname, *note, *place);
+    take_staged(context, self, *place);
   }
   context.report(place->found);
   auto environment = conda::activated(context.host.environment, *place, default_name(word, *path, *place));

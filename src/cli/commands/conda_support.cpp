@@ -67,6 +67,11 @@ Result<conda::SharedEnvironment> shared_environment(Context& context, const Stor
         ErrorCode::not_found, fmt::format("{} leads to generation {}, which is gone", found->path(), found->current),
         found->generations.empty() ? "restore it from a backup"
                                    : fmt::format("`sharefs conda rollback {} --to {}`", where.name, found->last()));
+  if (found->lost_its_name())
+    return fail(ErrorCode::not_found,
+                fmt::format("{} is gone, as `conda env remove` leaves it; generation {} of it is there", found->path(),
+                            found->last()),
+                fmt::format("`sharefs conda rollback {}` brings it back", where.name));
   if (found->entry.kind == sys::EntryKind::directory)
     return fail(ErrorCode::unsupported, found->path() + " is a plain directory, without generations",
                 fmt::format("`sharefs conda share {} --adopt` makes it generation 1 where it lies", where.name));

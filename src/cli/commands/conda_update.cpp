@@ -60,7 +60,7 @@ Result<int> run_in_view(Context& context, const Update& update, const std::strin
   return sys::run_layered(command_of(context, update, update.environment.path()), layered);
 }
 
-/// Without its sizes. `own_bytes`: no more than these are not the generation's before.
+/// Without the size of all. `own_bytes`: no more than these are not the generation's before.
 Result<conda::Generation> record_of_update(Context& context, const Update& update, const tree::Place& made,
                                            std::uint64_t own_bytes) {
   auto record = new_record(context, made.path, shell_join(update.command));
@@ -135,7 +135,12 @@ Result<conda::Generation> harvest(Context& context, const Update& update, const 
   const auto changed = tree::copy(place_of(context, upper), tree, options, progress.on());
   if (!changed)
     return fail(changed.error());
-  return record_of_update(context, update, tree, linked->bytes + changed->bytes);
+  auto record = record_of_update(context, update, tree, linked->bytes + changed->bytes);
+  if (record) {
+    record->files = static_cast<std::uint64_t>(linked->more_files + changed->more_files);
+    record->bytes = static_cast<std::uint64_t>(linked->more_bytes + changed->more_bytes);
+  }
+  return record;
 }
 
 /// The marks that were out of sight for the command, into what it left.
@@ -166,13 +171,13 @@ Result<void> restore_protections(Context& context, const Update& update, const s
   return {};
 }
 
-/// How large it is: what verify() has seen, or a look at all of it.
+/// How large it is: what verify() has seen, what harvest() has counted, or a look at all of it.
 Result<void> note_size(Context& context, const std::string& made, const std::optional<conda::EnvironmentState>& seen,
                        conda::Generation& record) {
   if (seen) {
     record.files = seen->files;
     record.bytes = seen->bytes;
-  } else {
+  } else if (record.files == 0) {
     const auto measured = tree::measure(place_of(context, made), tree::Options{});
     if (!measured)
       return fail(measured.error());

@@ -30,24 +30,31 @@ struct Space {
   friend bool operator==(const Space&, const Space&) = default;
 };
 
-/// The file that a write test made.
+/// The file that a write test or a note made.
 struct TestFile {
   std::uint32_t uid = 0;              ///< whose it became
   std::chrono::milliseconds ahead{0}; ///< its time, as far as it lies before (negative) or behind the test itself
   friend bool operator==(const TestFile&, const TestFile&) = default;
 };
 
+/// Word of who uses a directory ABOVE/ANY/FOUND: the empty file ABOVE/ANY/DIRECTORY/NAME.FOUND.
+struct Note {
+  std::string above, directory, name;
+  friend bool operator==(const Note&, const Note&) = default;
+};
+
 struct EntryQuery {
-  std::string path;           ///< absolute, as seen from inside the root
-  bool follow = false;        ///< the link at the end, too
-  bool list = false;          ///< Entry::names of a directory
-  std::size_t read_bytes = 0; ///< Entry::content of a regular file, at most this much (never of a FIFO or device)
-  bool space = false;         ///< Entry::space
-  bool access = false;        ///< Entry::writable
-  bool write_test = false;    ///< write, fsync, read back, compare and delete a file in the directory
-  bool automount = false;     ///< go through an automount point, which mounts what it stands for
-  Links links = Links::all;   ///< which links on the way are followed
-  bool guarded = false;       ///< refuse a path that somebody else could exchange (see WalkRule::guarded)
+  std::string path;              ///< absolute, as seen from inside the root
+  bool follow = false;           ///< the link at the end, too
+  bool list = false;             ///< Entry::names of a directory
+  std::size_t read_bytes = 0;    ///< Entry::content of a regular file, at most this much (never of a FIFO or device)
+  bool space = false;            ///< Entry::space
+  bool access = false;           ///< Entry::writable
+  bool write_test = false;       ///< write, fsync, read back, compare and delete a file in the directory
+  std::optional<Note> note = {}; ///< left as soon as the directory is found; Entry::made says whether it is there
+  bool automount = false;        ///< go through an automount point, which mounts what it stands for
+  Links links = Links::all;      ///< which links on the way are followed
+  bool guarded = false;          ///< refuse a path that somebody else could exchange (see WalkRule::guarded)
   friend bool operator==(const EntryQuery&, const EntryQuery&) = default;
 };
 
@@ -74,7 +81,7 @@ struct Entry {
   std::vector<std::string> names; ///< of a directory, sorted
   std::string content;
   std::optional<Space> space;
-  std::optional<TestFile> made; ///< by EntryQuery::write_test
+  std::optional<TestFile> made; ///< by EntryQuery::write_test or note
   // Where `resolved` lies, by the mount table alone.
   std::string mount;                         ///< target of the mount; empty for an empty table
   std::string fs_type;                       ///< of that

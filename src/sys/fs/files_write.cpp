@@ -243,6 +243,21 @@ Result<void> Files::remove(const std::string& path) const {
   });
 }
 
+Result<void> Files::exchange_notes(const std::string& directory, const std::string& made,
+                                   const std::vector<std::string>& gone) const {
+  return at(directory, {.follow_last = true}, [&](const Walked& found) -> Result<void> {
+    if (!found.is_directory())
+      return fail(errno_error(found.exists() ? ENOTDIR : ENOENT, directory));
+    if (const Fd note(
+            ::openat(found.fd.get(), made.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
+        !note && errno != EEXIST)
+      return fail(errno_error(errno, join_path(directory, made)));
+    for (const auto& name : gone)
+      ::unlinkat(found.fd.get(), name.c_str(), 0);
+    return {};
+  });
+}
+
 Result<void> Files::make_directories(const std::string& path, mode_t mode) const {
   const std::string all = normalize_path(path);
   for (std::size_t end = all.find('/', 1); all != "/"; end = all.find('/', end + 1)) {

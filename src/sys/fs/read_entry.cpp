@@ -112,6 +112,16 @@ int test_writing(int directory, const Step& begin, Entry& entry) {
   return error;
 }
 
+void leave(const Note& note, const Walked& found, Entry& entry) {
+  if (base_name(parent_path(parent_path(found.resolved))) != note.above)
+    return;
+  const Fd directory = open_below(found.directory.get(), note.directory.c_str(), O_PATH | O_DIRECTORY);
+  const auto name = note.name + "." + found.name;
+  if (Fd(::openat(directory.get(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644)) ||
+      errno == EEXIST)
+    entry.made.emplace();
+}
+
 int read_space(int fd, Entry& entry) {
   struct statfs info{};
   const auto begin = Clock::now();
@@ -137,6 +147,8 @@ int read_content(const Walked& found, std::size_t limit, Entry& entry) {
 /// All that was asked about a thing that is there. 0 or errno; `step` is where it stopped.
 int read_more(const EntryQuery& query, const Walked& found, const Step& begin, Entry& entry) {
   int error = 0;
+  if (query.note && entry.kind == EntryKind::directory)
+    leave(*query.note, found, entry);
   if (query.space) {
     begin("statfs");
     error = read_space(found.fd.get(), entry);
@@ -170,13 +182,13 @@ Entry look(int root, const EntryQuery& query, const MountTargets& stop_at,
     if (begin_step)
       begin_step(next);
   };
-  const auto found =
-      walk(root, query.path,
-           {.links = query.links,
-            .follow_last = query.follow,
-            .guarded = query.guarded,
-            .stop_at = &stop_at,
-            .wants_directory = !query.space || query.list || query.read_bytes > 0 || query.access || query.write_test});
+  const auto found = walk(root, query.path,
+                          {.links = query.links,
+                           .follow_last = query.follow,
+                           .guarded = query.guarded,
+                           .stop_at = &stop_at,
+                           .wants_directory = !query.space || query.list || query.read_bytes > 0 || query.access ||
+                                              query.write_test || query.note});
   if (!found) {
     entry.error_number = found.error().may_hang ? EREMOTE : found.error().error_number;
     entry.resolved = found.error().resolved;

@@ -135,7 +135,7 @@ def _install(directory: Path, packages: PackageSet) -> None:
     else:
         _copy(_python_for(packages), new.directory)
     new.install(packages.requirements)
-    new.run(f"import {packages.name}", problem=f"{packages.label} is installed, but cannot be imported")
+    new.run(f"import {packages.name.replace('-', '_')}", problem=f"{packages.label} is installed, but cannot be imported")
     (new.directory / FINISHED).write_text(_content(packages), encoding="utf-8")
     new.directory.rename(directory)
 

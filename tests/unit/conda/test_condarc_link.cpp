@@ -57,6 +57,17 @@ TEST_CASE("requirement 13: the store in .condarc, as its user, and no link", "[c
   CHECK(unlinking(machine) == std::vector<std::string>{"alice@/home/alice: remove " + k_condarc});
 }
 
+TEST_CASE("a store from which others could take an environment is named before it is in .condarc", "[conda]") {
+  CondarcMachine machine;
+  const auto request = condarc_request(link_request());
+  for (const auto& [mode, said] : {std::pair(02775U, true), {0757U, true}, {03775U, false}, {0755U, false}}) {
+    machine.entry("/data/share/conda").mode = mode;
+    INFO(mode);
+    const auto found = verdicts_of(machine, request);
+    CHECK(found == (said ? std::vector<std::string>{"SF306 warning /data/share/conda"} : std::vector<std::string>{}));
+  }
+}
+
 TEST_CASE("where conda is not the user's to write, ~/.conda/envs is the first directory", "[conda]") {
   CondarcMachine machine;
   auto request = condarc_request(link_request());

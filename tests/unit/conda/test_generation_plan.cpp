@@ -57,6 +57,19 @@ TEST_CASE("requirement 3: rollback exchanges one link", "[generations]") {
   CHECK(missing.error().hint == "there are: 1, 2, 3");
 }
 
+TEST_CASE("rollback brings back an environment whose name or present generation is gone", "[generations]") {
+  auto environment = three_generations();
+  environment.generations.pop_back();
+  CHECK(previous_generation(environment) == 2);
+  environment.current = 0; // STORE/ENV is gone
+  environment.entry.kind = sys::EntryKind::missing;
+  CHECK(environment.lost_its_name());
+  CHECK(previous_generation(environment) == 2);
+  CHECK(lines_of(*plan_rollback(environment, 2)) == Lines{"link /s/llm -> .generations/llm/0002"});
+  environment.generations.clear();
+  CHECK_FALSE(environment.lost_its_name());
+}
+
 TEST_CASE("gc keeps the present generation, pinned ones, those in use, and the last", "[generations]") {
   auto environment = three_generations(2);
   const auto reasons = [&](const std::vector<Use>& live, unsigned keep) {

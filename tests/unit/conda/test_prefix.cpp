@@ -93,6 +93,8 @@ TEST_CASE("requirement 9: characters beyond ASCII", "[prefix]") {
   const auto utf16 = "/\0h\0o\0m\0e\0/\0j\0\xf6\0r\0g\0/\0\x3d\xd8\x0d\xdc"s;
   CHECK(replaced(utf16 + "\n\0"s, text_change(from, "/b/c")) == "/\0b\0/\0c\0\n\0"s);
   CHECK(replaced("\"" + from + "\"", text_change(from, "/b/c")) == "\"/b/c\"");
+  CHECK(PrefixNeedle(from).in(utf16));
+  CHECK(PrefixNeedle(from).in("\0/\0h\0o\0m\0e\0/\0j\0\xf6\0r\0g\0/\xd8\x3d\xdc\x0d"s));
 }
 
 TEST_CASE("requirement 9: strings of binary files keep their place", "[prefix]") {
@@ -197,7 +199,7 @@ TEST_CASE("prefixes that scripts name", "[prefix]") {
 TEST_CASE("requirement 9: text without a record, in any encoding", "[prefix]") {
   CHECK(guessed_mode("") == FileMode::text);
   CHECK(guessed_mode("/a/b\n") == FileMode::text);
-  for (const auto &[width, big] : {std::pair(2, false), {2, true}, {4, false}, {4, true}}) {
+  for (const auto& [width, big] : {std::pair(2, false), {2, true}, {4, false}, {4, true}}) {
     CHECK(guessed_mode(wide("x = /a/b\n", static_cast<std::size_t>(width), big)) == FileMode::text);
     CHECK(guessed_mode(wide("x = /a/b\0y\n"s, static_cast<std::size_t>(width), big)) == FileMode::binary);
   }

@@ -35,6 +35,34 @@ TEST_CASE("a record of conda", "[records]") {
   CHECK((record->files[2].path == "lib/y.pyc" && record->files[2].type == PathType::pyc));
 }
 
+TEST_CASE("conda's record of a package for any Python names its files as the package does", "[records]") {
+  const auto package_paths = R"([{"_path": "site-packages/tool/a.py", "sha256": ")" + k_one +
+                             R"(", "file_mode": "text", "prefix_placeholder": "/build/p"},
+    {"_path": "python-scripts/run", "sha256": ")" +
+                             k_two + R"("}, {"_path": "share/site-packages/x", "sha256": ")" + k_three + R"("}])";
+  const std::string files = R"("share/site-packages/x", "lib/python3.11/site-packages/tool/a.py", "bin/run")";
+  auto by_conda = parse_record(R"({"name": "tool", "noarch": "python", "files": [)" + files +
+                               R"(], "paths_data": {"paths": )" + package_paths + "}}");
+  REQUIRE(by_conda);
+  REQUIRE(by_conda->files.size() == 3);
+  CHECK(by_conda->files[0].path == "lib/python3.11/site-packages/tool/a.py");
+  CHECK((by_conda->files[0].sha256 == k_one && by_conda->files[0].placeholder == "/build/p"));
+  CHECK((by_conda->files[1].path == "bin/run" && by_conda->files[1].sha256 == k_two));
+  CHECK((by_conda->files[2].path == "share/site-packages/x" && by_conda->files[2].sha256 == k_three));
+
+  auto by_libmamba = parse_record(R"({"name": "tool", "noarch": "python", "files": [)" + files +
+                                  R"(], "paths_data": {"paths": [
+    {"_path": "lib/python3.11/site-packages/tool/a.py", "sha256": ")" +
+                                  k_one + R"("}]}})");
+  REQUIRE(by_libmamba);
+  add_placeholders(*by_libmamba, R"({"paths": )" + package_paths + "}");
+  CHECK(by_libmamba->files[0].placeholder == "/build/p");
+
+  auto other = parse_record(R"({"name": "x", "files": [], "paths_data": {"paths": )" + package_paths + "}}");
+  REQUIRE(other); // for one architecture: the names are what they are
+  CHECK(other->files[0].path == "site-packages/tool/a.py");
+}
+
 TEST_CASE("a record of libmamba gets its placeholders from the package in the cache", "[records]") {
   auto record = parse_record(R"({"name": "x", "files": ["a", "b"], "paths_data": {"paths": [
     {"_path": "a", "sha256": ")" +

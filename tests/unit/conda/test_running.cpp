@@ -1,6 +1,8 @@
 #include "conda/running.hpp"
 
 #include "support/catch.hpp"
+#include "support/scripted_system.hpp"
+#include "support/temporary_directory.hpp"
 
 #include <algorithm>
 
@@ -22,6 +24,73 @@ TEST_CASE("requirement 4: a path in a generation is known by its form", "[conda]
        {"/s/llm", "/s/.generations/llm", "/s/.generations/llm/3", "/s/.generations/llm/new-0004.abcdef",
         "/s/.generations//0003", "/.generations/llm/0003", "/s/.generations/llm/0003x"})
     CHECK_FALSE(in_generation(other));
+}
+
+TEST_CASE("requirement 4: a switch in the middle of the look does not mix two generations", "[conda]") {
+  const test::TemporaryDirectory root;
+  for (const std::string number : {"0001", "0002"}) {
+    const auto generation = "s/.generations/llm/" + number;
+    root.write(generation + "/conda-meta/state", R"({"env_vars": {"NUMBER": ")" + number + "\"}}");
+    root.write(generation + "/etc/conda/activate.d/" + number + ".sh", "");
+  }
+  root.write("s/.generations/llm/uses/node1.1.1.0001", "");
+  std::filesystem::create_symlink(".generations/llm/0001", root / "s/llm");
+  test::ScriptedSystem system(root.path());
+  std::size_t looks = 0;
+  system.machine.on_entry = [&](const sys::EntryQuery& query, const std::optional<sys::User>&) {
+    std::optional<sys::Entry> before;
+    if (query.path != "/s/llm" || looks++ > 0)
+      return before;
+    before = system.files().entry(query);
+    std::filesystem::remove(root / "s/llm");
+    std::filesystem::create_symlink(".generations/llm/0002", root / "s/llm");
+    return before;
+  };
+  const auto of = [](const std::string& number) {
+    const auto prefix = "/s/.generations/llm/" + number;
+    return std::tuple(prefix, std::vector{std::pair<std::string, std::string>("NUMBER", number)},
+                      std::vector{prefix + "/etc/conda/activate.d/" + number + ".sh"});
+  };
+  for (const std::string number : {"0001", "0002"}) {
+    const auto place = probe_running(system, "/s/llm");
+    REQUIRE(place);
+    CHECK(std::tuple(place->prefix, place->variables, place->scripts) == of(number));
+    CHECK(place->uses == std::vector<std::string>{"node1.1.1.0001"});
+  }
+}
+
+TEST_CASE("requirement 4: the use is noted before anything of the generation is read", "[conda]") {
+  const test::TemporaryDirectory root;
+  for (const std::string number : {"0001", "0002"})
+    root.write("s/.generations/llm/" + number + "/conda-meta/history", "");
+  std::filesystem::create_directory(root / "s/.generations/llm/uses");
+  std::filesystem::create_directory_symlink(".generations/llm/0001", root / "s/llm");
+  const auto note = use_note("node1", 12, 34);
+  test::ScriptedSystem system(root.path());
+  SECTION("in the generation that the link leads to") {
+    const auto place = probe_running(system, "/s/llm", note);
+    REQUIRE(place);
+    CHECK(place->noted);
+    CHECK(place->uses == std::vector{use_name({"node1", 12, 34, 1})});
+    CHECK_FALSE(probe_running(system, "/s/.generations/llm/0002")->noted);
+  }
+  SECTION("of one that is deleted after the first look, the next one is taken") {
+    std::size_t looks = 0;
+    system.machine.on_entry = [&](const sys::EntryQuery& query, const std::optional<sys::User>&) {
+      std::optional<sys::Entry> before;
+      if (query.path != "/s/llm" || looks++ > 0)
+        return before;
+      before = system.files().entry(query);
+      std::filesystem::remove(root / "s/llm");
+      std::filesystem::create_directory_symlink(".generations/llm/0002", root / "s/llm");
+      std::filesystem::remove_all(root / "s/.generations/llm/0001");
+      return before;
+    };
+    const auto place = probe_running(system, "/s/llm", note);
+    REQUIRE(place);
+    CHECK(place->prefix == "/s/.generations/llm/0002");
+    CHECK(std::ranges::count(place->uses, use_name({"node1", 12, 34, 2})) == 1);
+  }
 }
 
 TEST_CASE("activation sets what conda sets", "[conda]") {

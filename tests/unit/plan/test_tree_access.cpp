@@ -249,6 +249,25 @@ TEST_CASE("SetTreeAccess that was cut off goes on, and undo gives back all of it
   CHECK(tree.states() == before);
 }
 
+TEST_CASE("a line that a killed process leaves incomplete takes none of the list with it, whenever it comes") {
+  const Shared tree;
+  const auto list = TreeList::open(tree.system.files(), "/var/lib/sharefs/trees/1-2", true);
+  REQUIRE(list);
+  const auto incomplete = [&] { // its write ends when the next process is at work already
+    const int fd = ::open(tree.at("/var/lib/sharefs/trees/1-2/list").c_str(), O_WRONLY | O_APPEND);
+    REQUIRE(::write(fd, "17 1 64", 7) == 7);
+    ::close(fd);
+  };
+  for (const auto* name : {"first", "second"}) {
+    incomplete();
+    REQUIRE(list->append(line_of({4, {5, 0600, "", ""}, {6, 0660, "", ""}, name})));
+  }
+  incomplete();
+  std::vector<std::string> found;
+  REQUIRE(list->for_each_backwards([&](const TreeChange& change) { found.push_back(change.path); }));
+  CHECK(found == std::vector<std::string>{"second", "first"});
+}
+
 TEST_CASE("SetTreeAccess of 300,000 files", "[.bench]") {
   Shared tree;
   for (int i = 0; i < 300'000; ++i) {

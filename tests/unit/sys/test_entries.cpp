@@ -109,6 +109,33 @@ TEST_CASE("entries: the write test leaves nothing behind, and takes away what a 
   CHECK(look({.path = "/proc", .write_test = true}).detail.starts_with("create: "));
 }
 
+TEST_CASE("entries: a note is left beside the directory that a link leads to, and nowhere else") {
+  const test::TemporaryDirectory directory;
+  const Note note{".generations", "uses", "node1.12.34"};
+  const auto made = [&](const std::string& path) {
+    return look({.path = directory / path, .follow = true, .note = note}).made.has_value();
+  };
+  for (const char* above : {".generations/llm", "envs/llm"})
+    for (const char* name : {"0003", "uses"})
+      fs::create_directories(directory / (std::string(above) + "/" + name));
+  fs::create_directory_symlink(".generations/llm/0003", directory / "llm");
+  CHECK(made("llm"));
+  CHECK(made("llm")); // it is there
+  CHECK_FALSE(made("envs/llm/0003"));
+  CHECK_FALSE(made("llm/missing"));
+  CHECK_FALSE(look({.path = directory / "llm", .note = note}).made); // the link itself
+  std::vector<std::string> names;
+  for (const auto& file : fs::recursive_directory_iterator(directory.path()))
+    if (file.is_regular_file())
+      names.push_back(fs::relative(file.path(), directory.path()));
+  CHECK(names == std::vector<std::string>{".generations/llm/uses/node1.12.34.0003"});
+  fs::remove_all(directory / ".generations/llm/uses");
+  CHECK_FALSE(made("llm"));
+  fs::create_directory_symlink(directory / "envs", directory / ".generations/llm/uses");
+  CHECK_FALSE(made("llm"));
+  CHECK_FALSE(fs::exists(directory / "envs/node1.12.34.0003"));
+}
+
 TEST_CASE("entries: what another user sees") {
   const test::TemporaryDirectory directory;
   directory.write("secret/file", "x");
@@ -186,7 +213,7 @@ TEST_CASE("entries: where a path lies is said by the given mount table") {
   CHECK(entries[1].lock_scope == LockScope::this_host);
 }
 
-TEST_CASE("entries: hung mounts cost one deadline together, few descriptors, and hold nobody else up") {
+TEST_CASE("entries: hung mounts cost one deadline together, few descriptors, and hold nobody else up", "[waits]") {
   const test::TemporaryDirectory directory;
   constexpr int k_mounts = 60;
   const auto answer = with_own_mounts([&]() -> std::string {

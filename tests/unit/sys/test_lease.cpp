@@ -125,7 +125,7 @@ TEST_CASE("requirement 8: a holder of this host that was killed is succeeded at 
   CHECK(Lease::take(place.system, request));
 }
 
-TEST_CASE("requirement 8: a holder of another host that is out of reach is succeeded after a while", "[kill]") {
+TEST_CASE("requirement 8: a holder of another host that is out of reach is succeeded after a while", "[kill][waits]") {
   Place place;
   place.directory.write("lock", format_lease({"node9", "its-boot", 1, 1, "bob", 0, "conda gc llm"}));
   CHECK(Lease::take(place.system, place.request).error().code == ErrorCode::busy);
@@ -149,7 +149,7 @@ TEST_CASE("a holder whose file was taken away is told") {
   CHECK(place.directory.read("lock") == "of somebody else");
 }
 
-TEST_CASE("requirement 8: of many takers one at a time has it", "[kill]") {
+TEST_CASE("requirement 8: of many takers one at a time has it", "[kill][waits]") {
   Place place;
   constexpr int k_takers = 8, k_turns = 5;
   std::vector<pid_t> takers;

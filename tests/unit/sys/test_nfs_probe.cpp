@@ -199,7 +199,7 @@ TEST_CASE("an empty export list is named") {
   CHECK(stage(result, ProbeStage::exports).detail == "nothing is exported");
 }
 
-TEST_CASE("a server of version 4 alone lacks nothing") {
+TEST_CASE("a server of version 4 alone lacks nothing", "[waits]") {
   Server server;
   server.versions = {4};
   SECTION("without a portmapper") {
@@ -231,7 +231,7 @@ TEST_CASE("a server of version 3 alone") {
   CHECK(result.usable(3));
 }
 
-TEST_CASE("a version that does not answer in time is not one that is not offered") {
+TEST_CASE("a version that does not answer in time is not one that is not offered", "[waits]") {
   Server server;
   SECTION("version 4") {
     server.nfs4 = Kind::silence;
@@ -290,7 +290,7 @@ TEST_CASE("without descriptors a server cannot be asked, and that is what is sai
   CHECK(result.failing()->detail == "this host could not ask: Too many open files");
 }
 
-TEST_CASE("version 3 without a portmapper or mountd is a failure that names its cause") {
+TEST_CASE("version 3 without a portmapper or mountd is a failure that names its cause", "[waits]") {
   Server server;
   SECTION("no portmapper") {
     const NfsProbe result = ask({"127.0.0.1", {}, 30s, true}, {server.nfs_port.port(), closed_port()});
@@ -341,7 +341,7 @@ TEST_CASE("nothing listens") {
 }
 
 // No bound on the time: without the deadline this one would never end.
-TEST_CASE("a server that accepts and says nothing takes no longer than the deadline") {
+TEST_CASE("a server that accepts and says nothing takes no longer than the deadline", "[waits]") {
   Server server;
   server.nfs = server.portmapper = Kind::silence;
   const NfsProbe result = probe(server, {"127.0.0.1", {}, 1s, true});

@@ -168,7 +168,7 @@ TEST_CASE("programs are the system's own, unless a tool of the user is wanted") 
   ::setenv("PATH", before.c_str(), 1);
 }
 
-TEST_CASE("at the deadline the whole process group is killed") {
+TEST_CASE("at the deadline the whole process group is killed", "[waits]") {
   const std::string mark = "3141." + std::to_string(::getpid());
   Command command = shell("echo begin; sleep " + mark + " & sleep " + mark);
   command.deadline = 1s; // it has to have said something by then

@@ -2,6 +2,7 @@
 #include "given_tree.hpp"
 
 #include <cstring>
+#include <map>
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/sysmacros.h>
@@ -186,4 +187,49 @@ TEST_CASE("requirement 6: what a real overlay shows is what its layer makes of a
   CHECK(*differences == std::vector<tree::Difference>{});
   CHECK(*tree::hash({at("lower")}, {}) == *before); // other generations stay as they are
   CHECK(status_of(at("next/lib/a/same")).st_ino == status_of(at("lower/lib/a/same")).st_ino);
+}
+
+TEST_CASE("nothing is done about directories of a layer that are as they were") {
+  const GivenTree given("/tmp");
+  const auto copy = [&](const std::string& name) { return given.to + "/" + name; };
+  for (const auto* name : {"same/deep/er/file", "mode/file", "time/file", "file/inside", "new/file", "closed/replaced"})
+    given.directory.write("to/" + std::string(name), "below");
+  for (const auto* name : {"same/deep/er", "mode", "time", "file", "new/directory", "closed/replaced"})
+    fs::create_directories(given.from + "/" + name);
+  given.write("file/other", "far above");
+  const auto like = [&](const std::string& name, mode_t mode) { // what overlayfs has copied up
+    const auto status = status_of(copy(name));
+    const std::array<timespec, 2> times{status.st_atim, status.st_mtim};
+    ::chmod((given.from + "/" + name).c_str(), mode | S_IWUSR);
+    ::utimensat(AT_FDCWD, (given.from + "/" + name).c_str(), times.data(), 0);
+    ::chmod(copy(name).c_str(), mode);
+  };
+  for (const auto* name : {"same/deep/er", "same/deep", "same", "time", "file", "new", "closed"})
+    like(name, 0555);
+  like("mode", 0555);
+  ::chmod((given.from + "/mode").c_str(), 0711);
+  const std::array<timespec, 2> old{timespec{1000, 0}, timespec{1000, 5}};
+  ::utimensat(AT_FDCWD, (given.from + "/time").c_str(), old.data(), 0);
+  std::map<std::string, struct stat> before;
+  for (const auto* name : {"same/deep/er", "same/deep", "same", "mode", "time", "file"})
+    before[name] = status_of(copy(name));
+
+  auto options = layer();
+  options.take_away = 0222;
+  const auto report = given.copy(options);
+  CHECK(report.files == 1);
+  CHECK((report.more_files == 0 && report.more_bytes == 4)); // "far above" for "below"
+  for (const auto& [name, was] : before) {
+    INFO(name);
+    const auto now = status_of(copy(name));
+    const bool untouched = now.st_ctim.tv_sec == was.st_ctim.tv_sec && now.st_ctim.tv_nsec == was.st_ctim.tv_nsec;
+    CHECK(untouched == name.starts_with("same"));
+    CHECK((now.st_mode & 07777U) == (name == "mode" ? 0511U : 0555U));
+    CHECK(now.st_mtim.tv_sec == (name == "time" ? 1000 : status_of(given.from + "/" + name).st_mtim.tv_sec));
+  }
+  CHECK(fs::exists(copy("file/inside")));
+  CHECK(fs::exists(copy("file/other")));
+  CHECK(fs::is_directory(copy("new/directory")));
+  CHECK(fs::is_directory(copy("closed/replaced")));
+  CHECK((status_of(copy("new")).st_mode & 07777U) == 0555U);
 }
