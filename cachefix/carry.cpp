@@ -139,17 +139,23 @@ Decision carry_one(const Launch& launch, const ChainLink& link, Need need, const
   return decision;
 }
 
-/// The lines of the files that deepspeed would read, in its order, and ours behind them: the last of a name counts.
-std::string merged_env_file(const Launch& launch, const Program& program, const CarriedVariables& variables) {
+/// The lines of the files that deepspeed would read, in its order.
+std::string env_file_of_deepspeed(const Launch& launch, const Program& program) {
   const std::string name = launch.variable(program, "DS_ENV_FILE").value_or(".deepspeed_env");
   std::vector<std::string> paths{join_path(launch.home(program), name)};
   add_once(paths, join_path(program.directory, name));
-  std::string merged;
+  std::string lines;
   for (const std::string& path : paths) {
-    merged += launch.stakes.text(path).value_or("");
-    if (!merged.empty() && merged.back() != '\n')
-      merged += '\n';
+    lines += launch.stakes.text(path).value_or("");
+    if (!lines.empty() && lines.back() != '\n')
+      lines += '\n';
   }
+  return lines;
+}
+
+/// And ours behind them: the last of a name counts.
+std::string merged_env_file(const Launch& launch, const Program& program, const CarriedVariables& variables) {
+  std::string merged = env_file_of_deepspeed(launch, program);
   for (const auto& [variable, value] : variables)
     merged += variable + "=" + value + "\n";
   return merged;
@@ -178,7 +184,61 @@ void write_env_file(const Launch& launch, const Program& program, const ChainLin
   }
 }
 
+/// The variables of a file of NAME=value, with `export` in front or not, in quotes or not; the last of a name counts.
+CarriedVariables variables_in(const std::string& text) {
+  CarriedVariables variables;
+  for (const std::string& line : split_lines(text)) {
+    std::string_view rest = trim(line);
+    if (rest.starts_with("export "))
+      rest = trim(rest.substr(rest.find(' ')));
+    const auto equals = rest.find('=');
+    if (equals == std::string_view::npos || rest.starts_with('#'))
+      continue;
+    std::string_view value = trim(rest.substr(equals + 1));
+    if (value.size() > 1 && value.front() == value.back() && (value.front() == '"' || value.front() == '\''))
+      value = value.substr(1, value.size() - 2);
+    variables[std::string(trim(rest.substr(0, equals)))] = value;
+  }
+  return variables;
+}
+
 } // namespace
+
+Decisions add_variable_files(const Launch& launch, Environment& environment) {
+  Decisions out;
+  for (const Program& program : launch.walk.programs)
+    for (const ChainLink& link : launch.walk.links(program)) {
+      if (link.launcher->carries == Carries::deepspeed && names_hosts(launch, link)) // each node gets them
+        for (const auto& [name, value] : variables_in(env_file_of_deepspeed(launch, program)))
+          environment[name] = value;
+      Argv files;
+      for (const GivenOption& option : link.options.given)
+        if (option.means == Means::env_file)
+          files.push_back(option.value);
+      const bool uv = std::string_view(link.launcher->name).starts_with("uv");
+      if (uv && files.empty())
+        files = split_words(launch.variable(program, "UV_ENV_FILE").value_or(""));
+      const bool pipenv = link.launcher->name == "pipenv run";
+      if (pipenv)
+        files = {".env"};
+      for (const std::string& file : files) {
+        const auto path = launch.absolute(program, file);
+        for (const auto& [name, value] :
+             path ? variables_in(launch.stakes.text(*path).value_or("")) : CarriedVariables()) {
+          if (!pipenv)
+            environment.emplace(name, value);
+          const auto place = pipenv && is_moved(name) ? launch.absolute(program, value) : std::nullopt;
+          if (place && launch.stakes.is_shared(*place))
+            out.push_back(warning("SF412", file,
+                                  "`" + name +
+                                      "` in it lies on shared storage and was left: what pipenv reads there goes "
+                                      "before the environment",
+                                  "write the path of a local directory there"));
+        }
+      }
+    }
+  return out;
+}
 
 bool is_plain_value(const std::string& value) {
   return std::ranges::all_of(value, [](unsigned char c) {

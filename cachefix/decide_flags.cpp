@@ -219,20 +219,31 @@ Decisions decide_flag(const Launch& launch, const Program& program, Occurrences 
 
 /// A flag that no rule is about: reported where its value lies on shared storage.
 void keep_unruled(const Launch& launch, const Program& program, const Occurrence& one, Decisions& out) {
-  const bool doubtful = may_be_short_for(one.flag, "--cache_dir");
+  const bool is_short = may_be_short_for(one.flag, "--cache_dir");
+  const bool doubtful = is_short || (names_cache(one.flag) && !launch.runs_no_python(program));
   if (!one.value.starts_with('/') && !one.value.starts_with("~/") && !doubtful)
     return;
   const auto path = launch.absolute(program, one.value);
   if (!path || !launch.stakes.is_shared(*path))
     return;
   out.push_back(keep(one.flag, one.value_index, one.value, CacheClass::never, "no rule is about this flag"));
-  if (doubtful)
-    out.push_back(
-        warning("SF406", one.flag, "may be short for `--cache_dir`, so it was left",
-                "write `--cache_dir` in full, or say `--local " + one.flag + "` or `--keep " + one.flag + "`"));
+  if (!doubtful || stays_safely(launch, one.flag, *path, launch.is_offline(program)))
+    return;
+  const std::string choice = "say `--local " + one.flag + "` or `--keep " + one.flag + "`";
+  out.push_back(is_short ? warning("SF406", one.flag, "may be short for `--cache_dir`, so it was left",
+                                   "write `--cache_dir` in full, or " + choice)
+                         : warning("SF406", one.flag,
+                                   "may be a cache of datasets, which lies on shared storage; it was left", choice));
 }
 
 } // namespace
+
+bool names_cache(std::string_view name) {
+  const std::string spelled = underscored(name);
+  const auto has = [&](auto... parts) { return ((spelled.find(parts) != std::string::npos) || ...); };
+  return has("cache_dir", "cache_path", "cache_folder", "cachedir", "hf_cache", "datasets_cache") &&
+         !has("model", "hub", "token", "latent", "feature", "embed", "vae", "processed");
+}
 
 Occurrences read_flags(const Argv& argv, std::size_t begin, std::size_t end) {
   Occurrences found;
@@ -263,9 +274,12 @@ Decisions decide_flags(const Launch& launch, const Program& program, const Frame
   Occurrences found = find_in_files(launch, program, framework, out);
   Occurrences unruled;
   for (Occurrence& one : read_flags(launch.argv, program.begin, program.end)) {
-    if (one.flag.size() < 3 || !one.flag.starts_with("--"))
+    if (one.flag.size() < 3)
       continue;
-    auto rule = rule_for_flag(program, framework, one.flag, launch.rules.user);
+    auto rule =
+        one.flag.starts_with("--") ? rule_for_key(launch, program, framework, one.flag.substr(2)) : std::nullopt;
+    if (rule && rule->transform == Transform::evidence && !rule->by_user && launch.runs_no_python(program))
+      rule.reset();
     if (rule && !rule->keys.empty()) { // `--model_args pretrained=x,cache_dir=y`: about a part of the value
       const auto part = value_of_key(one.value, rule->keys);
       if (!part)

@@ -54,6 +54,7 @@ std::optional<Decisions> decide_shell(const Launch& launch, const Program& progr
   TextPlace place;
   if (is_text) {
     place.index = program.index;
+    place.editable = launch.setting.editable;
     place.subject = starter == nullptr ? "shell text" : starter->name;
     TextFound found =
         judge_text(program.name, place, std::move(setting), launch.stakes, launch.rules, std::move(arguments));

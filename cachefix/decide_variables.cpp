@@ -150,6 +150,12 @@ class VariableJudge {
 
 } // namespace
 
+bool is_moved(std::string_view variable) {
+  return variable == "HF_HOME" || std::ranges::any_of(variable_rules(), [&](const VariableRule& rule) {
+           return rule.name == variable && rule.cache_class == CacheClass::node_local;
+         });
+}
+
 std::optional<Verdict> stays_safely(const Launch& launch, const std::string& name, const std::string& path,
                                     bool offline, bool locked) {
   // A script's copy starts some other time: then complete datasets may lie there.

@@ -38,15 +38,6 @@ std::string derived_from(const std::string& text, std::string_view key) {
   return {};
 }
 
-/// The rule for the option of this name, as `a.b.cache_dir` too.
-std::optional<AppliedRule> rule_for_key(const Launch& launch, const Program& program, const Framework* framework,
-                                        const std::string& key) {
-  auto rule = rule_for_flag(program, framework, "--" + key, launch.rules.user);
-  if (!rule && key.substr(key.rfind('.') + 1) == k_key)
-    rule = rule_for_flag(program, framework, "--cache_dir", launch.rules.user);
-  return rule;
-}
-
 /// The YAML or JSON file among the first two arguments (a verb may come first), for programs that take one and
 /// overrides behind it. Its index; nullopt: there is none.
 std::optional<std::size_t> named_document(const Launch& launch, const Program& program) {
@@ -104,6 +95,7 @@ class FileFinder {
       in_hydra_document();
     }
     in_argument_files();
+    in_other_documents();
     return std::move(m_found);
   }
 
@@ -164,9 +156,6 @@ class FileFinder {
       one.spot = Spot::document;
       one.file = *path;
       one.derived = derived_from(*text, k_key);
-    } else if (const auto cache = m_launch.absolute(m_program, *value); cache && m_launch.stakes.is_shared(*cache)) {
-      m_out.push_back(warning("SF412", word, "its cache_dir lies on shared storage and was left",
-                              "give `--cache_dir` on the command line, or change the file"));
     }
   }
 
@@ -199,6 +188,28 @@ class FileFinder {
     }
   }
 
+  /// Any other that a word names: how it is read, and what goes before it, is not known.
+  void in_other_documents() {
+    for (std::size_t i = m_program.begin; i < m_program.end && !m_launch.runs_no_python(m_program); ++i) {
+      const std::string& word = m_launch.argv[i];
+      const std::string name = word.starts_with('-') ? word.substr(word.find('=') + 1) : word;
+      const auto path = is_document_name(name) ? m_launch.absolute(m_program, name) : std::nullopt;
+      const auto text = path ? m_launch.stakes.text(*path) : std::nullopt;
+      if (!text || text->find("cache") == std::string::npos ||
+          std::ranges::any_of(m_found, [i](const Occurrence& one) { return one.name_index == i; }))
+        continue;
+      for (const NestedScalar& scalar : nested_yaml_scalars(*text)) {
+        const auto rule = rule_for(scalar.key);
+        const auto cache = m_launch.absolute(m_program, scalar.value);
+        if ((rule ? rule->transform != Transform::leave : names_cache(scalar.key)) && cache &&
+            m_launch.stakes.is_shared(*cache) &&
+            !stays_safely(m_launch, scalar.key, *cache, m_launch.is_offline(m_program)))
+          m_out.push_back(warning("SF412", name, "its " + scalar.key + " lies on shared storage and was left",
+                                  "give it on the command line, if the program takes it there, or change the file"));
+      }
+    }
+  }
+
   const Launch& m_launch;
   const Program& m_program;
   const Framework* m_framework;
@@ -207,6 +218,14 @@ class FileFinder {
 };
 
 } // namespace
+
+std::optional<AppliedRule> rule_for_key(const Launch& launch, const Program& program, const Framework* framework,
+                                        const std::string& key) {
+  auto rule = rule_for_flag(program, framework, "--" + key, launch.rules.user);
+  if (!rule && key.substr(key.rfind('.') + 1) == k_key)
+    rule = rule_for_flag(program, framework, "--cache_dir", launch.rules.user);
+  return rule;
+}
 
 Occurrences find_overrides(const Launch& launch, const Program& program, const Framework* framework) {
   Occurrences found;

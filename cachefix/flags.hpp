@@ -32,6 +32,11 @@ using Occurrences = std::vector<Occurrence>;
 /// All options among argv[begin, end) that have a value, `--key value` and `--key=value`, in their order; without a
 /// rule yet.
 Occurrences read_flags(const Argv& argv, std::size_t begin, std::size_t end);
+/// Does the name of an option, or of a key in a file, say that datasets may be cached there?
+bool names_cache(std::string_view name);
+/// The rule for the option of this name, as `a.b.cache_dir` too.
+std::optional<AppliedRule> rule_for_key(const Launch& launch, const Program& program, const Framework* framework,
+                                        const std::string& key);
 /// `key=value` and `a.b.key=value` among the arguments, as occurrences of the flag `--key`.
 Occurrences find_overrides(const Launch& launch, const Program& program, const Framework* framework);
 /// The caches that files name which this program reads: LLaMA-Factory YAML with key=value, HfArgumentParser JSON and

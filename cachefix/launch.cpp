@@ -10,14 +10,6 @@
 namespace sharefs::cachefix {
 namespace {
 
-constexpr std::string_view k_tools =
-    "cd export set source . echo printf test [ [[ true false : exit return shift ulimit umask unset read wait "
-    "trap eval local declare pushd popd module ml mkdir rm cp mv ln ls cat sleep date hostname chmod touch tee "
-    "grep sed awk which conda mamba deactivate activate nvidia-smi head tail wc sort tr cut basename dirname "
-    "scontrol kill sync df du squeue sinfo scancel sacct sstat rsync tar unzip gzip gunzip zstd curl wget git "
-    "seq stat chown realpath readlink mktemp nproc free uname id whoami printenv ps pgrep pkill jobs let typeset "
-    "readonly alias shopt getopts pip pip3 pip3* pipx twine type hash times yes clear lfs ip ifconfig ping";
-
 /// As datasets/config.py and huggingface_hub/constants.py read a switch.
 constexpr std::string_view k_on = "1 on yes true";
 
@@ -53,10 +45,6 @@ std::string shown(std::string text) {
 bool is_on(std::string value, std::string_view words) {
   std::ranges::transform(value, value.begin(), [](unsigned char c) { return std::tolower(c); });
   return is_listed(value, words);
-}
-
-bool is_plain_tool(std::string_view program) {
-  return is_listed(base_name(program), k_tools);
 }
 
 Setting setting_of(const Start& start) {
@@ -114,8 +102,16 @@ std::vector<std::string> Launch::paths_of(const Program& program, const std::str
 }
 
 std::optional<std::string> Launch::script_path(const Program& program) const {
-  const bool script = program.python && program.kind == ProgramKind::file;
-  return script ? absolute(program, program.name) : std::nullopt;
+  if (!program.python || program.kind == ProgramKind::file)
+    return program.python ? absolute(program, program.name) : std::nullopt;
+  if (program.kind != ProgramKind::module || !stakes.any_shared())
+    return std::nullopt;
+  std::string module = program.name;
+  std::ranges::replace(module, '.', '/');
+  for (const char* end : {".py", "/__main__.py"})
+    if (auto path = absolute(program, module + end); path && stakes.text(*path))
+      return path;
+  return std::nullopt;
 }
 
 const SourceFacts& Launch::source(const Program& program) const {
@@ -153,6 +149,16 @@ bool Launch::reads_caches(const Program& program) const {
     if (const std::string& start = stakes.start(path); !start.empty())
       return is_python_start(start);
   return false;
+}
+
+bool Launch::runs_no_python(const Program& program) const {
+  if (program.python || program.kind != ProgramKind::program || reads_caches(program))
+    return false;
+  return is_plain_tool(program.name) ||
+         std::ranges::any_of(paths_of(program, program.name), [&](const std::string& path) {
+           return stakes.start(path).starts_with("\x7f"
+                                                 "ELF");
+         });
 }
 
 Decision keep(std::string flag, std::optional<std::size_t> index, std::string value, CacheClass cache_class,

@@ -7,10 +7,8 @@
 
 namespace sharefs::cachefix {
 
-/// What the datasets library only reads where it is told to stay offline, and what tells it.
+/// What the datasets library only reads where it is told to stay offline.
 inline constexpr std::string_view k_read_offline = "HF_DATASETS_* HF_MODULES_CACHE HF_METRICS_CACHE HF_EVALUATE_CACHE";
-inline constexpr const char* k_offline_switches[] = {"HF_DATASETS_OFFLINE", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE",
-                                                     "HF_EVALUATE_OFFLINE"};
 
 using Environment = std::map<std::string, std::string, std::less<>>;
 
@@ -26,6 +24,7 @@ struct Setting {
   bool can_write = true;          ///< false: nothing may rest on a new file or link (a script that runs later)
   bool elsewhere = false;         ///< it runs on other hosts, too
   bool unknown_nodes = false;     ///< on hosts that are not known now
+  std::string file = {};          ///< in which the text stands that is only reported on
   std::set<std::string> assigned; ///< variables that the text assigns: what is set around it is overridden
   int depth = 0;                  ///< of shell text inside of shell text
 };
@@ -52,7 +51,7 @@ struct Launch {
   /// Where a command of this name may lie: at its path, or in the directories of PATH.
   [[nodiscard]] std::vector<std::string> paths_of(const Program& program, const std::string& command,
                                                   const std::string& if_no_path = "") const;
-  /// The program's own file: a script that an interpreter runs.
+  /// The program's own file: a script that an interpreter runs, or a module in the working directory.
   [[nodiscard]] std::optional<std::string> script_path(const Program& program) const;
   /// What its source shows, where it has one; `parsed` is false otherwise.
   [[nodiscard]] const SourceFacts& source(const Program& program) const;
@@ -61,6 +60,8 @@ struct Launch {
   /// Is the datasets library told to stay offline? Then a complete dataset is only read. evaluate has a switch of its
   /// own; it keeps code in HF_MODULES_CACHE.
   [[nodiscard]] bool is_offline(const Program& program, std::string_view cache = {}) const;
+  /// Is it certainly no program of Python's, nor does it start one?
+  [[nodiscard]] bool runs_no_python(const Program& program) const;
   /// Will it read the variables that say where caches are? Python does, and what starts Python.
   [[nodiscard]] bool reads_caches(const Program& program) const;
 };
@@ -92,11 +93,15 @@ struct TextFound {
   Decisions decisions;
   std::vector<ScriptFound> scripts;
   std::size_t first_statement = 0;
+  bool assigns_read_offline = false; ///< a variable of k_read_offline
 };
 
 /// `known`: the arguments of the text, as "1", "2", ...
 TextFound judge_text(const std::string& text, const TextPlace& place, Setting setting, Stakes& stakes,
                      const Rules& rules, ShellVariables known = {});
+
+/// What files of variables that launchers read add to the environment; says what nothing can be done about.
+Decisions add_variable_files(const Launch& launch, Environment& environment);
 
 /// The decisions with what they come to: the words, the environment, what is to be made first.
 Sanitized assemble(const Argv& argv, Decisions decisions, Stakes& stakes);
@@ -127,6 +132,8 @@ std::optional<Decision> set_variable(const Launch& launch, const Program& progra
                                      const std::string& value, bool own = false);
 Decision keep(std::string flag, std::optional<std::size_t> index, std::string value, CacheClass cache_class,
               std::string reason);
+/// Is it a variable that says where a node-local cache is, or what such caches are made below?
+bool is_moved(std::string_view variable);
 /// `decision` gets its node-local directory.
 void rest_on(Decision& decision, const std::string& directory, const std::string& shared_path);
 
@@ -157,7 +164,5 @@ bool is_plain_value(const std::string& value);
 std::string shown(std::string text);
 /// Is a switch's value, in capitals or not, one of these words?
 bool is_on(std::string value, std::string_view words);
-/// Builtins of a shell, and tools that read none of the variables that say where caches are.
-bool is_plain_tool(std::string_view program);
 
 } // namespace sharefs::cachefix

@@ -72,7 +72,10 @@ Decisions on_the_node(const Launch& launch, const Program& program, const ChainL
     return decided;
   const std::string by = batch ? "the batch system" : starter->name;
   const std::string flag = change->flag;
-  std::erase_if(decided, [](const Decision& one) { return one.action != Action::leave; });
+  std::erase_if(decided, [](const Decision& one) {
+    const bool offline = one.diagnosis && one.diagnosis->code == "SF419"; // it holds there, too
+    return one.action != Action::leave && !offline;
+  });
   if (launch.rules.node.empty()) {
     decided.push_back(warning("SF421", by,
                               "starts it on nodes that are not known now, where sharefs may not be installed, so `" +
@@ -93,7 +96,7 @@ Decisions on_the_node(const Launch& launch, const Program& program, const ChainL
                      .flag = by,
                      .to = join(launch.rules.node, " "),
                      .rule = "node",
-                     .reason = "it starts on nodes that are not known now: sharefs looks and decides there",
+                     .reason = by + " starts it on nodes that are not known now: sharefs looks and decides there",
                      .edits = {{at, false, 0, 0, "", launch.rules.node}}});
   return decided;
 }
@@ -110,7 +113,8 @@ Found decide(const Argv& argv, const Setting& setting, Stakes& stakes, const Rul
   found.walk = walk(argv, setting.directory, [&stakes](const std::string& program) {
     return stakes.any_shared() ? stakes.help(program) : std::string();
   });
-  const Launch launch{argv, found.walk, setting, stakes, rules};
+  Setting own = setting;
+  const Launch launch{argv, found.walk, own, stakes, rules};
   std::vector<const Framework*> frameworks;
   for (const Program& program : found.walk.programs) {
     frameworks.push_back(framework_of(launch, program));
@@ -124,9 +128,19 @@ Found decide(const Argv& argv, const Setting& setting, Stakes& stakes, const Rul
     return found;
   for (const Diagnosis& problem : found.walk.problems)
     found.decisions.push_back(reported(problem.severity, problem.code, problem.subject, problem.message, problem.hint));
+  for (const ChainLink& link : found.walk.chain)
+    if (const auto address = setting.environment.find(link.launcher->elsewhere_variable);
+        found.walk.understood && address != setting.environment.end()) {
+      found.walk.understood = false;
+      found.decisions.push_back(warning("SF402", link.name,
+                                        "with `" + address->first +
+                                            "` it runs its command on another machine, with "
+                                            "files of its own",
+                                        "let it run `sharefs run -- CMD...`; nothing of this command was changed"));
+    }
   if (!found.walk.understood)
     return found;
-  Decisions decided;
+  Decisions decided = add_variable_files(launch, own.environment);
   for (std::size_t i = 0; i < found.walk.programs.size(); ++i) {
     const Program& program = found.walk.programs[i];
     append(decided, on_the_node(launch, program, unknown_starter(launch, program),

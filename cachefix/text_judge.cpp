@@ -42,11 +42,17 @@ bool starts_program(const ShellCommand& command) {
 
 class TextJudge {
  public:
-  TextJudge(const std::string& text, const TextPlace& place, Setting setting, Stakes& stakes, const Rules& rules)
-      : m_text(text), m_place(place), m_setting(std::move(setting)), m_stakes(stakes), m_rules(rules) {}
+  /// `may_be_offline`: assignments of what is only read offline stay, and programs that build get their own behind
+  /// them.
+  TextJudge(const std::string& text, const TextPlace& place, Setting setting, Stakes& stakes, const Rules& rules,
+            bool may_be_offline)
+      : m_text(text), m_place(place), m_setting(std::move(setting)), m_stakes(stakes), m_rules(rules),
+        m_may_be_offline(may_be_offline) {}
 
   TextFound judge(ShellVariables known) {
     m_out.text = m_text;
+    if (!m_place.editable && m_setting.file.empty())
+      m_setting.file = m_place.subject;
     if (m_setting.depth > k_most_nested_shells)
       return cannot("shell text inside of shell text is read four levels deep only");
     if (is_unknown(m_text))
@@ -86,14 +92,15 @@ class TextJudge {
     return std::move(m_out);
   }
 
-  /// Assignments that stay, so that programs get their own behind them: of variables that other words are made of, and
-  /// of what is only read where a switch that comes later keeps the datasets library offline.
-  static std::set<std::string> not_in_place(const ShellText& shell) {
+  /// Assignments that stay, so that programs get their own behind them: also of variables that other words are made of.
+  std::set<std::string> not_in_place(const ShellText& shell) {
     std::set<std::string> names = shell.expanded;
-    if (std::ranges::any_of(k_offline_switches, [&](const char* name) { return shell.assigned.contains(name); }))
-      for (const VariableRule& rule : variable_rules())
-        if (is_listed(rule.name, k_read_offline))
-          names.insert(std::string(rule.name));
+    for (const VariableRule& rule : variable_rules())
+      if (std::string name(rule.name); is_listed(name, k_read_offline) && shell.assigned.contains(name)) {
+        m_out.assigns_read_offline = true;
+        if (m_may_be_offline)
+          names.insert(std::move(name));
+      }
     return names;
   }
 
@@ -102,6 +109,8 @@ class TextJudge {
       return evaluate(command);
     if (is_call_of(command, "source ."))
       return source(command, shell);
+    if (is_call_of(command, "trap") && command.words.size() > 2 && !is_unknown(command.words[1].text))
+      return report_on(command.words[1].text, "trap", command);
     const CommandLine line = command_line(command, m_not_in_place);
     Decisions decisions;
     const bool assigns_only = line.argv.size() > 1 && line.words.back() == nullptr;
@@ -174,8 +183,8 @@ class TextJudge {
   void report_on(const std::string& text, const std::string& subject, const ShellCommand& command) {
     Setting setting = m_setting;
     ++setting.depth;
-    const TextPlace place{std::nullopt, subject, false, subject != "eval"};
-    TextFound found = TextJudge(text, place, std::move(setting), m_stakes, m_rules).judge({});
+    const TextPlace place{std::nullopt, subject, false, !is_listed(subject, "eval trap")};
+    TextFound found = judge_text(text, place, std::move(setting), m_stakes, m_rules);
     for (Decision& decision : found.decisions)
       merge(std::move(decision), {{}, {&command.words.front()}});
   }
@@ -319,15 +328,16 @@ class TextJudge {
           !diagnosis.subject.starts_with(m_place.subject + ":"))
         diagnosis.subject = place_of(*line.words.back()) + ": " + diagnosis.subject;
     } else if (!decision.edits.empty() && !m_place.editable) {
-      const std::string file = shell_quote(m_place.subject);
+      const std::string file = shell_quote(m_setting.file);
       const std::string where = word == nullptr ? m_place.subject : place_of(*word);
       const bool goes_along = decision.variable && !decision.rule.starts_with("variable."); // with a flag
       if (!goes_along && !decision.rule.starts_with("propagate."))
-        decision = warning(
-            "SF415", where, "`" + decision.flag + "` in it lies on shared storage; the file was not changed",
-            m_place.subject == "eval" ? "write the command without eval"
-                                      : "run `sharefs cachefix script " + file +
-                                            " --write COPY --yes` and start the copy, or put `sharefs run --` into it");
+        decision =
+            warning("SF415", where, "`" + decision.flag + "` in it lies on shared storage; the file was not changed",
+                    is_listed(file, "eval trap")
+                        ? "write the command without `" + file + "`"
+                        : "run `sharefs cachefix script " + file +
+                              " --write COPY --yes` and start the copy, or put `sharefs run --` into it");
       else
         return;
     } else if (!m_place.index && word != nullptr && decision.is_change()) {
@@ -346,6 +356,7 @@ class TextJudge {
   Setting m_setting;
   Stakes& m_stakes;
   const Rules& m_rules;
+  const bool m_may_be_offline;
   std::set<std::string> m_not_in_place;
   std::set<std::string> m_fixed; ///< variables that the text makes read-only
   std::vector<Replacement> m_replacements;
@@ -356,7 +367,13 @@ class TextJudge {
 
 TextFound judge_text(const std::string& text, const TextPlace& place, Setting setting, Stakes& stakes,
                      const Rules& rules, ShellVariables known) {
-  return TextJudge(text, place, std::move(setting), stakes, rules).judge(std::move(known));
+  const auto judge = [&](bool may_be_offline) {
+    return TextJudge(text, place, setting, stakes, rules, may_be_offline).judge(known);
+  };
+  TextFound found = judge(true);
+  const bool offline = std::ranges::any_of(
+      found.decisions, [](const Decision& one) { return one.diagnosis && one.diagnosis->code == "SF419"; });
+  return found.assigns_read_offline && !offline ? judge(false) : found;
 }
 
 } // namespace sharefs::cachefix

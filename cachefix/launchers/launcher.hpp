@@ -53,6 +53,7 @@ enum class Means {
   remote,       ///< runs on other hosts (-H hosts)
   container,    ///< runs inside of a container image (pyxis)
   elsewhere,    ///< runs on another machine, with a working directory or an environment of its own
+  env_file,     ///< a file of NAME=value for the environment of the command, where that has none of the name
   information,  ///< prints something, or attaches to a process that runs; --help, --version and --usage always do
 };
 
@@ -100,9 +101,10 @@ struct Launcher {
   std::size_t operands = 0; ///< words between the options and the tail (timeout's duration)
   bool assignments = false; ///< NAME=value words between the options and the tail (env)
   Carries carries = Carries::yes;
-  std::string_view default_hostfile = {}; ///< read where the hostfile option is not given and this file exists
-  std::string_view export_variable = {};  ///< stands for the assign_list option where that is not given
-  bool underscores = false;               ///< `-` and `_` inside of long options are the same
+  std::string_view default_hostfile = {};   ///< read where the hostfile option is not given and this file exists
+  std::string_view export_variable = {};    ///< stands for the assign_list option where that is not given
+  std::string_view elsewhere_variable = {}; ///< stands for an option that means Means::elsewhere
+  bool underscores = false;                 ///< `-` and `_` inside of long options are the same
   bool separator = false; ///< a lone `:` begins another command with options of its own, which is not read
   Dashes dashes = Dashes::kept;
   bool help_tells = false;      ///< sites add options by plugins: what `PROGRAM --help` lists is known, too
@@ -114,6 +116,8 @@ struct Launcher {
 struct OpaquePrograms {
   std::string_view programs; ///< names, `*` as above
   std::string_view does;     ///< what such a program does: "runs its command on another machine"
+  std::string_view by = {};  ///< words with one of which it runs something; empty: whatever they are
+  bool prefix = false;       ///< it runs the first word behind it that is no option
 };
 
 /// All rows, and the parts that they are joined from.
@@ -123,6 +127,8 @@ std::span<const Launcher> training_launchers();    ///< torchrun, deepspeed, acc
 std::span<const Launcher> environment_launchers(); ///< conda, docker, apptainer, uv, poetry, pdm, hatch, pixi, ...
 std::vector<KnownOption> options_of(const Launcher& launcher);
 std::span<const OpaquePrograms> opaque_programs();
+/// Builtins of a shell, and tools that read none of the variables that say where caches are.
+bool is_plain_tool(std::string_view program);
 /// Console scripts that are Python programs, beside those of the rows: they read the caches of Python's libraries.
 std::string_view python_programs();
 /// Python modules of the same kind: `python -m cProfile`.

@@ -12,7 +12,7 @@ namespace {
   "reinstall,compile-bytecode,require-build-hashes,system-certs} --no-{env-file,config,progress,managed-python,"       \
   "python-downloads,index,sources,build,binary,build-isolation,require-build-hashes} --directory=@directory "          \
   "-w/--with= -p/--python= -i/--index-url= -f/--find-links= -P/--upgrade-package= -C/--config-setting= "               \
-  "--{with-editable,with-requirements,env-file,project,config-file,cache-dir,color,index,default-index,"               \
+  "--env-file=@env_file --{with-editable,with-requirements,project,config-file,cache-dir,color,index,default-index,"   \
   "extra-index-url,reinstall-package,index-strategy,keyring-provider,resolution,prerelease,exclude-newer,link-mode,"   \
   "refresh-package,allow-insecure-host,python-platform,upgrade-group,prerelease-package,fork-strategy,"                \
   "exclude-newer-package,config-settings-package}= --no-{build-package,binary-package,build-isolation-package,"        \
@@ -99,7 +99,7 @@ constexpr Launcher k_environment_launchers[] = {
      .syntax = Syntax::argparse,
      .options = "-l/--list@information -j/--json@information -h/--help -v/--verbose -q/--quiet -g/--global "
                 "-s/--site-packages --recreate --env=@assign --working-dir=@directory -p/--project= -k/--skip= "
-                "--env-file=",
+                "--env-file=@env_file",
      .dashes = Dashes::behind_program_lost,
      .source = "pdm/cli/commands/run.py 2.29; --venv, whose value may be left out, is not known here"},
     {.name = "hatch run",

@@ -139,7 +139,7 @@ constexpr Launcher k_training_launchers[] = {
                 "--{stdout,stderr,world_size,base_rank,node_rank,master_addr,master_port}=",
      .dashes = Dashes::behind_program_lost,
      .source = "composer/cli/launcher.py"},
-    fabric("fabric run", ""),
+    fabric("fabric run", "run+model run"),
     fabric("lightning run model", "run+model"),
     {.name = "ray job submit",
      .verbs = "job+submit",
@@ -149,6 +149,7 @@ constexpr Launcher k_training_launchers[] = {
                 "--runtime-env-json=@elsewhere --working-dir=@elsewhere --{job-id,submission-id,metadata-json,verify,"
                 "headers,log-style,log-color}= --entrypoint-{num-cpus,num-gpus,memory,resources,label-selector}=",
      .carries = Carries::no,
+     .elsewhere_variable = "RAY_ADDRESS",
      .dashes = Dashes::first_lost,
      .source = "ray/dashboard/modules/job/cli.py and cli_utils.py: the command runs on the cluster's head in the "
                "environment of its job supervisor"},

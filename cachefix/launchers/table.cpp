@@ -8,6 +8,14 @@
 namespace sharefs::cachefix {
 namespace {
 
+constexpr std::string_view k_tools =
+    "cd export set source . echo printf test [ [[ true false : exit return shift ulimit umask unset read wait "
+    "trap eval local declare pushd popd module ml mkdir rm cp mv ln ls cat sleep date hostname chmod touch tee "
+    "grep sed awk which conda mamba deactivate activate nvidia-smi head tail wc sort tr cut basename dirname "
+    "scontrol kill sync df du squeue sinfo scancel sacct sstat rsync tar unzip gzip gunzip zstd curl wget git "
+    "seq stat chown realpath readlink mktemp nproc free uname id whoami printenv ps pgrep pkill jobs let typeset "
+    "readonly alias shopt getopts pip pip3 pip3* pipx twine type hash times yes clear lfs ip ifconfig ping";
+
 /// "torch.distributed.run" as the end of a path: ".../torch/distributed/run.py".
 bool is_file_of_module(std::string_view path, std::string_view module) {
   if (module.find('.') == std::string_view::npos)
@@ -42,24 +50,38 @@ std::span<const Launcher> launchers() {
 }
 
 std::span<const OpaquePrograms> opaque_programs() {
+  static constexpr std::string_view k_session = "runs its command in a session of its own, in another environment";
+  static constexpr std::string_view k_made_commands = "makes its commands of what it reads";
+  static constexpr std::string_view k_unknown_way = "starts programs in a way that sharefs does not know";
   static constexpr OpaquePrograms k_rows[] = {
       {"ssh pdsh clush parallel-ssh pssh mosh pbsdsh blaunch bsub qsub oarsub condor_submit jsrun aprun prun ibrun "
        "mpirun_rsh salloc scrontab flux kubectl modal sky dask torchx",
        "runs its command on another machine"},
       {"tcsh csh fish busybox xonsh nu elvish rc es pwsh", "is another shell, whose language sharefs does not read"},
-      {"sudo su runuser su-exec gosu doas sg", "runs its command as another user, in an environment of its own"},
-      {"tmux screen dtach abduco zellij systemd-run supervisord s6-*",
-       "runs its command in a session of its own, in another environment"},
-      {"xargs parallel find watch make ninja just snakemake nextflow", "makes its commands of what it reads"},
+      {"sudo su runuser su-exec gosu doas sg", "runs its command as another user, in an environment of its own", "",
+       true},
+      {"tmux", k_session, "new* neww split* send* respawn* run* if* source* pipe*"},
+      {"screen", k_session, "-S -d -D -m -dm* -dR -X"},
+      {"dtach abduco zellij systemd-run supervisord s6-*", k_session},
+      {"find", k_made_commands, "-exec* -ok*"},
+      {"xargs watch", k_made_commands, "", true},
+      {"parallel make ninja just snakemake nextflow", k_made_commands},
+      {"wandb", k_unknown_way, "agent launch launch-* sweep job"},
+      {"mlflow", k_unknown_way, "run projects models"},
+      {"dvc", k_unknown_way, "repro exp run"},
       {"nv-nsight-cu-cli nvprof rocprof* omniperf perf strace ltrace gdb lldb valgrind cuda-gdb compute-sanitizer "
        "scalene viztracer austin mprof ipython ipdb3 jupyter pytest chroot nsenter unshare script chronic command "
        "chrt setarch faketime fakeroot rlwrap hyperfine rr heaptrack uftrace vtune likwid-* scorep* tau_exec hpcrun "
        "ch-run shifter udocker nerdctl crictl bwrap firejail toolbox distrobox flatpak direnv nix nix-shell guix "
-       "wandb mlflow dvc flock dumb-init tini cgexec singularity-run lightning paddle* docker-compose enroot exec "
+       "flock dumb-init tini cgexec singularity-run lightning paddle* docker-compose enroot exec "
        "xvfb-run proxychains* unbuffer ts tsp",
-       "starts programs in a way that sharefs does not know"},
+       k_unknown_way},
   };
   return k_rows;
+}
+
+bool is_plain_tool(std::string_view program) {
+  return is_listed(base_name(program), k_tools);
 }
 
 std::string_view python_programs() {

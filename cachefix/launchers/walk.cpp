@@ -53,6 +53,8 @@ class Walker {
     scope.tail = end;
     scope.end = find_word("--", scope.begin, end);
     scope.python = python;
+    if (scope.end + 1 < end)
+      warn_of_lost_dashes(scope);
     m_out.programs.push_back(std::move(scope));
   }
 
@@ -99,11 +101,25 @@ class Walker {
             "put `sharefs run --` in front of the command inside of the container");
   }
 
+  /// Not `find . -name x`, `tmux ls` or `sudo nvidia-smi`.
+  [[nodiscard]] bool runs_something(const OpaquePrograms& known, std::size_t begin, std::size_t end) const {
+    const auto words = std::span(m_argv).subspan(begin, end - begin);
+    if (known.prefix) {
+      const auto first = std::ranges::find_if(words, [](const std::string& word) { return !word.starts_with('-'); });
+      return first == words.end() || !is_plain_tool(*first);
+    }
+    return known.by.empty() ||
+           std::ranges::any_of(words, [&](const std::string& word) { return is_listed(word, known.by); });
+  }
+
   void program(std::size_t begin, std::size_t end, Program scope) {
     const std::string name = base_name(m_argv[begin]);
     for (const OpaquePrograms& known : opaque_programs())
       if (is_listed(name, known.programs))
-        return not_looked_through(begin, name, known.does);
+        return runs_something(known, begin + 1, end)
+                   ? not_looked_through(begin, name, known.does)
+                   : add_program(ProgramKind::program, begin, begin + 1, end, std::move(scope),
+                                 is_listed(name, python_programs()));
     if (assigns_variable(m_argv[begin]))
       return give_up("SF402", begin, "only a shell takes a variable's value in front of a command",
                      hint_for_assignment(m_argv[begin]));
@@ -114,6 +130,8 @@ class Walker {
                  : give_up("SF402", begin,
                            "what `" + name + "` runs is only known where `" + std::string(relative->name) +
                                "` is what the command begins with");
+    if (name.ends_with(".py") && m_argv[begin].find('/') != std::string::npos)
+      return python_file(begin, end, std::move(scope));
     const bool script = name.ends_with(".py") || name.ends_with(".sh") || name.ends_with(".bash");
     for (std::size_t i = begin + 1; i < end && !script; ++i) {
       const std::string word = base_name(m_argv[i]);
@@ -242,7 +260,6 @@ class Walker {
     if (launcher.dashes == Dashes::behind_operands && at < end && m_argv[at] == "--")
       ++at;
     m_out.chain[number].tail_begin = at;
-    warn_of_dropped_dashes(link, at, end);
     switch (launcher.tail) {
     case Tail::command:
     case Tail::script:
@@ -269,17 +286,20 @@ class Walker {
   }
 
   /// What stands behind a `--` is no option of the program, but where its launcher takes the `--` away.
-  void warn_of_dropped_dashes(const ChainLink& link, std::size_t at, std::size_t end) {
-    std::string drops;
-    if (link.launcher->dashes == Dashes::first_lost && !link.options.ended_by_dashes &&
-        find_word("--", at, end) + 1 < end)
-      drops = link.name + " drops the first `--` of its command, so what follows may be options; it was not changed";
-    if (link.launcher->dashes == Dashes::behind_program_lost && at + 2 < end && m_argv[at + 1] == "--")
-      drops = "with some versions of Python, " + link.name +
-              " drops a `--` that stands right behind the script, so what follows may be options after all; it was "
-              "not changed";
-    if (!drops.empty())
-      warn("SF401", "--", std::move(drops), "leave the `--` out if they are options");
+  void warn_of_lost_dashes(const Program& program) {
+    for (const ChainLink& link : m_out.links(program)) {
+      const Dashes dashes = link.launcher->dashes;
+      std::string drops;
+      if (dashes == Dashes::first_lost && !link.options.ended_by_dashes &&
+          find_word("--", link.tail_begin, program.end) == program.end)
+        drops = link.name + " drops the first `--` of its command, so what follows may be options; it was not changed";
+      if (dashes == Dashes::behind_program_lost && program.end == link.tail_begin + 1)
+        drops = "with some versions of Python, " + link.name +
+                " drops a `--` that stands right behind the script, so what follows may be options after all; it was "
+                "not changed";
+      if (!drops.empty())
+        warn("SF401", "--", std::move(drops), "leave the `--` out if they are options");
+    }
   }
 
   std::size_t assignments(std::size_t number, std::size_t at, std::size_t end, Program& scope) {

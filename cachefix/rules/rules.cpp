@@ -33,13 +33,19 @@ constexpr Framework k_frameworks[] = {
      .verbs = "download cp ls convert_to_litgpt convert_from_litgpt convert_pretrained_checkpoint merge_lora",
      .keeps_caches = true,
      .source = "torchtune/_cli/tune.py, litgpt/__main__.py: model files are fetched, copied and converted"},
+    {.name = "installer",
+     .modules = "pip uv pipx poetry pdm virtualenv venv build ensurepip",
+     .keeps_caches = true,
+     .source = "python -m pip --help: a cache of packages, written by renames"},
     {.name = "air-bench",
      .modules = "FlagEmbedding.evaluation.air_bench",
      .source =
          "FlagEmbedding/evaluation/air_bench/runner.py: --cache_dir is its datasets', --model_cache_dir its models'"},
     {.name = "flagembedding",
-     .modules = "FlagEmbedding.finetune.* FlagEmbedding.evaluation.*",
-     .source = "FlagEmbedding/abc/finetune/*/Abs*.py, FlagEmbedding/abc/evaluation/arguments.py 1.4"},
+     .modules = "FlagEmbedding.finetune.* FlagEmbedding.evaluation.* FlagEmbedding.baai_general_embedding.* "
+                "FlagEmbedding.reranker.*",
+     .source = "FlagEmbedding/abc/finetune/*/Abs*.py, FlagEmbedding/abc/evaluation/arguments.py 1.4; "
+               "FlagEmbedding/baai_general_embedding/finetune/arguments.py 1.2"},
     {.name = "open_clip",
      .modules = "open_clip_train.main",
      .files = "open_clip_train/main.py",

@@ -248,8 +248,12 @@ class SyntaxReader {
     for (const Json& part : list_in(node, "Parts")) {
       out.text += part_text(part, false);
       for (const Json& inner : kind_of(part) == "DblQuoted" && part.contains("Parts") ? part.at("Parts") : Json{part}) {
-        if (const auto known = m_variables.find(variable_of(inner)); known != m_variables.end())
+        const std::string name = variable_of(inner);
+        if (const auto known = m_variables.find(name);
+            known != m_variables.end() && (!known->second.cache_dir.empty() || !known->second.assignments.empty()))
           out.hidden = known->second.cache_dir;
+        else if (const auto outer = m_known.find(name); outer != m_known.end())
+          out.hidden = cache_dir_in(outer->second);
         if (const auto instead = "/Exp/Word"_json_pointer; out.hidden.empty() && inner.contains(instead))
           out.hidden = cache_dir_in(text_at(inner.at(instead))); // ${NAME:+--cache_dir $NAME}
       }

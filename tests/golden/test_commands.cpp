@@ -153,6 +153,8 @@ class Story {
         return sys::run_process(command);
       };
     } else if (kind == "env") {
+      const std::string name = part.line.substr(4, part.line.find('=') - 3);
+      std::erase_if(m_environment, [&](const std::string& one) { return one.starts_with(name); });
       m_environment.push_back(part.line.substr(4));
     } else if (kind == "width") {
       m_console.width = static_cast<int>(number(1, 0, 10));

@@ -191,9 +191,9 @@ class Calls:
         self.used(node, shown, rest)
         if everything & N and top not in LIBRARIES:
             self.escapes = True
-        if what in ("metric", "extra") and not with_it:
+        if not with_it and (what == "metric" or (what == "extra" and top is None and shown.split(".")[-1] in ELSEWHERE)):
             return 0
-        if not with_it and what == "model":
+        if not with_it and what != "data":
             index = 1 if ("." + shown).split(".")[-2].startswith("Peft") else 0
             place = pos[index] if len(pos) > index else kw.get("pretrained_model_name_or_path", kw.get("model_id", 0))
             if place & L and not place & O:  # a directory of the program's own

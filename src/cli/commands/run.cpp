@@ -188,12 +188,12 @@ void seed(Context& context, const cachefix::Sanitized& decision, const cachefix:
   }
 }
 
-/// Not of a job of many ranks, in which the first one speaks for all: torchrun, Slurm, Open MPI, MPICH and PMIx say in
-/// these variables who it is.
+/// Not of a job of many ranks, in which the first one speaks for all: torchrun, Slurm, Open MPI, MPICH, PMIx, PALS,
+/// jsrun and Flux say in these variables who it is.
 bool is_first_rank(const std::vector<std::string>& environment) {
-  constexpr std::array<std::string_view, 8> k_ranks{"RANK",          "LOCAL_RANK",           "SLURM_PROCID",
-                                                    "SLURM_LOCALID", "OMPI_COMM_WORLD_RANK", "PMI_RANK",
-                                                    "PMIX_RANK",     "MV2_COMM_WORLD_RANK"};
+  constexpr std::array<std::string_view, 11> k_ranks{
+      "RANK",      "LOCAL_RANK",          "SLURM_PROCID", "SLURM_LOCALID",      "OMPI_COMM_WORLD_RANK", "PMI_RANK",
+      "PMIX_RANK", "MV2_COMM_WORLD_RANK", "PALS_RANKID",  "JSM_NAMESPACE_RANK", "FLUX_TASK_RANK"};
   return std::ranges::none_of(environment, [&](std::string_view entry) {
     const auto equals = entry.find('=');
     return equals != std::string_view::npos && std::ranges::count(k_ranks, entry.substr(0, equals)) > 0 &&

@@ -69,6 +69,9 @@ features = torch.load(os.path.join(args.cache_dir, "features_train.pt"))
 _TWO_HUBS = _LOADS_ALL.replace(
     "\n\nif __name__", '    judge = AutoModelForCausalLM.from_pretrained("gpt2-large")\n\n\nif __name__'
 )
+_IMAGE_HUB = _LOADS_ALL.replace("import argparse\n", "import argparse\nimport timm\n").replace(
+    "\n\nif __name__", '    judge = timm.create_model("resnet50", pretrained=True)\n\n\nif __name__'
+)
 _VARIABLES_ONLY = 'from datasets import load_dataset\n\nload_dataset("json", data_files="a.json")\n'
 _NO_CACHES = "import torch\n\nprint(torch.cuda.device_count())\n"
 _HF_PARSER = """\
@@ -116,6 +119,17 @@ _SHARE_FILES = {
     "job/eval.py": _VARIABLES_ONLY,
     "job/check_gpu.py": _NO_CACHES,
     "job/hf_args.py": _HF_PARSER,
+    "job/executable.py": "#!/usr/bin/env python3\n" + _LOADS_ALL,
+    "job/extract_executable.py": "#!/usr/bin/env python3\n" + _FEATURES,
+    "job/models_only_executable.py": "#!/usr/bin/env python3\n" + _LOADS_MODELS,
+    "job/hf_args_executable.py": "#!/usr/bin/env python3\n" + _HF_PARSER,
+    "job/image_hub.py": _IMAGE_HUB,
+    "job/recipes/sft.yaml": f"model_name_or_path: m\ncache_dir: {SHARE}/hf\noutput_dir: out\n",
+    "job/recipes/nested.yaml": f"data:\n  cache_dir: {SHARE}/hf\n",
+    "job/two_nodes": "node1 slots=8\nnode2 slots=8\n",
+    "job/offline.sh": "export HF_DATASETS_OFFLINE=1\n",
+    "job/offline_job.sh": "#!/bin/bash\nexport HF_DATASETS_OFFLINE=1\npython main.py\n",
+    "job/extra.sh": "#!/bin/bash\npython train.py $EXTRA\n",
     "job/run_clm.py": _HF_PARSER,
     "job/run_mlm.py": _HF_PARSER,
     "job/examples/pytorch/language-modeling/run_mlm.py": _HF_PARSER,
