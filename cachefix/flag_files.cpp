@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::string_view k_key = "cache_dir";
 constexpr std::string_view k_switch = "data_shared_file_system";
+constexpr std::size_t k_largest_settings = 256U << 10U; ///< larger ones are datasets
 
 /// An occurrence in a file, whose override goes in front of argv[insert_at].
 Occurrence in_file(std::string flag, std::size_t word, std::string value, AppliedRule rule, std::size_t insert_at,
@@ -190,12 +191,14 @@ class FileFinder {
 
   /// Any other that a word names: how it is read, and what goes before it, is not known.
   void in_other_documents() {
-    for (std::size_t i = m_program.begin; i < m_program.end && !m_launch.runs_no_python(m_program); ++i) {
+    if (m_launch.runs_no_python(m_program))
+      return;
+    for (std::size_t i = m_program.begin; i < m_program.end; ++i) {
       const std::string& word = m_launch.argv[i];
       const std::string name = word.starts_with('-') ? word.substr(word.find('=') + 1) : word;
       const auto path = is_document_name(name) ? m_launch.absolute(m_program, name) : std::nullopt;
       const auto text = path ? m_launch.stakes.text(*path) : std::nullopt;
-      if (!text || text->find("cache") == std::string::npos ||
+      if (!text || text->size() > k_largest_settings || text->find("cache") == std::string::npos ||
           std::ranges::any_of(m_found, [i](const Occurrence& one) { return one.name_index == i; }))
         continue;
       for (const NestedScalar& scalar : nested_yaml_scalars(*text)) {
