@@ -109,6 +109,10 @@ class SyntaxReader {
       const std::string name = variable_in(text);
       if (name.empty())
         continue;
+      if (is_nameref(node)) {
+        m_namerefs[name] = text.substr(std::min(name.size() + 1, text.size()));
+        continue;
+      }
       Variable& variable = m_variables[name];
       if (!alone)
         continue; // in front of a command it holds for that command only
@@ -175,12 +179,19 @@ class SyntaxReader {
            });
   }
 
+  /// `declare -n other=NAME`: what is assigned to `other` is NAME's.
+  [[nodiscard]] bool is_nameref(const Json& node) const {
+    return kind_of(node) == "DeclClause" && is_declared(node, "nameref", 'n');
+  }
+
   /// `NAME=value` as the shell sees it, the whole of it in quotes or not; `NAME` of `export NAME`; empty: an option.
   [[nodiscard]] std::string text_of(const Json& assign) const {
     std::string value = assign.contains("Value") ? word(assign.at("Value")).text : std::string();
     if (!assign.contains("Name"))
       return assigns_variable(value) ? value : std::string();
     std::string name = assign.at("Name").value("Value", std::string());
+    if (const auto nameref = m_namerefs.find(name); nameref != m_namerefs.end())
+      name = nameref->second;
     if (assign.contains("Naked"))
       return name;
     return std::move(name) + "=" + (assign.contains("Append") ? std::string(1, k_unknown_part) : "") + value;
@@ -210,6 +221,8 @@ class SyntaxReader {
     ShellCommand out;
     out.certain = certain;
     if (type == "DeclClause") {
+      if (is_nameref(node))
+        return;
       const bool exported = is_declared(node, "export", 'x');
       if (exported)
         out.kind = ShellCommand::Kind::exported;
@@ -352,6 +365,7 @@ class SyntaxReader {
   const std::string& m_text;
   const ShellVariables& m_known;
   Variables m_variables;
+  std::map<std::string, std::string> m_namerefs;
   bool m_certain = true;       ///< of the command that is read
   bool m_has_arguments = true; ///< `$1` is still what it was
   ShellText m_out;
