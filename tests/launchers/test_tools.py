@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import ast
-import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 
-from launcherslab.comparison import misread_options
+from launcherslab.comparison import misread_options, options_of_help
 from launcherslab.getopt import NO_VALUE, VALUE, RealOption
 from launcherslab.isolation import SHARED
 from launcherslab.printer import printed
@@ -48,27 +47,16 @@ def words_of(line: str) -> list[str]:
     return shlex.split(line.replace("./p", "./print_arguments"))
 
 
-def options_of(text: str) -> list[RealOption]:
-    """From a help where a line is `-o OUT, --output OUT`, `-o, --output <out>`, `--rcfile=FILE` or `-q, --quiet`."""
-    options = []
-    for line in text.splitlines():
-        if match := re.match(r" +((?:-[\w-]+(?:[ =](?:<\w+>|[A-Z][\w,.\[\]]*))?(?:, )?)+)(?:  |$| \[)", line):
-            parts = match[1].split(", ")
-            takes = VALUE if re.search(r"[ =]\S", parts[-1]) else NO_VALUE
-            options += [RealOption(re.split("[ =]", part)[0], takes) for part in parts]
-    return options
-
-
 def coverage_options(job: Sharefs) -> list[RealOption]:
-    return options_of(job.run(["coverage", "run", "--help"]).stdout)
+    return options_of_help(job.run(["coverage", "run", "--help"]).stdout)
 
 
 def py_spy_options(job: Sharefs) -> list[RealOption]:
-    return options_of(job.run(["py-spy", "record", "--help"]).stdout)
+    return options_of_help(job.run(["py-spy", "record", "--help"]).stdout)
 
 
 def kernprof_options(job: Sharefs) -> list[RealOption]:
-    return options_of(job.run(["kernprof", "--help"]).stdout)
+    return options_of_help(job.run(["kernprof", "--help"]).stdout)
 
 
 def debugpy_options(job: Sharefs) -> list[RealOption]:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
-import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from conftest import need_programs
 from launcherslab.comparison import misread_options
+from launcherslab.driver import Driver
 from launcherslab.getopt import NO_VALUE, VALUE, RealOption
 from launcherslab.hosts import SshHosts
 from launcherslab.isolation import LOCAL, SHARED
@@ -87,33 +85,10 @@ def python() -> Path:
     return training_python()
 
 
-class Driver:
-    """The launchers' own parsers, in one process: importing them takes seconds."""
-
-    def __init__(self, sharefs: Sharefs, python: Path) -> None:
-        command = [python / "bin" / "python", Path(__file__).parent / "torch_driver.py"]
-        with open(sharefs.directory / "driver.log", "w") as log:
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True,
-                cwd=sharefs.directory, env=dict(sharefs.environment),
-            )  # fmt: skip
-
-    def ask(self, **question: Any) -> Any:
-        assert self._process.stdin and self._process.stdout
-        self._process.stdin.write(json.dumps(question) + "\n")
-        self._process.stdin.flush()
-        answer = self._process.stdout.readline()
-        assert answer, "the driver has died"
-        return json.loads(answer)
-
-    def close(self) -> None:
-        self._process.communicate(timeout=60)
-
-
 @pytest.fixture(scope="module")
 def driver(sharefs: Sharefs, python: Path) -> Iterator[Driver]:
     (sharefs.directory / "c.yaml").write_text("compute_environment: LOCAL_MACHINE\ndistributed_type: 'NO'\nnum_processes: 1\n")
-    driver = Driver(sharefs, python)
+    driver = Driver(sharefs, python, "torch_driver.py")
     yield driver
     driver.close()
 
