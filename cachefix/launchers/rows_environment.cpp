@@ -108,8 +108,9 @@ constexpr Launcher k_environment_launchers[] = {
      .source = "hatch/cli/run/__init__.py 1.18: no option of its own; [ENV:]COMMAND and variables of a matrix "
                "(`+py=3.10`, `-version=9000`) are not known here"},
     {.name = "pipenv run",
-     .syntax = Syntax::exact,
+     .syntax = Syntax::argparse,
      .options = "-h/--help --system",
+     .dashes = Dashes::behind_program_lost,
      .source = "pipenv/cli/options.py 2026.10; older ones took more options here, which newer ones do not"},
     {.name = "rye run",
      .syntax = Syntax::exact,
