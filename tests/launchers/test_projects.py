@@ -142,3 +142,18 @@ def test_what_is_not_looked_through_is_left(job: Sharefs, line: str) -> None:
     (seen,) = printed(real.stdout)
     assert {"a", "--cache_dir", str(SHARED / "c")} <= set(seen.argv)
     assert answer.final == answer.argv and answer.warned
+
+
+@pytest.mark.parametrize("command", ["poetry run", "poetry run -q", "pdm run", "hatch run", "hatch run --", "pipenv run"])
+def test_what_starts_on_other_nodes_still_starts(job: Sharefs, command: str) -> None:
+    """`sharefs run --node --` is put behind srun, and some take its `--` for their own."""
+    bare = [*command.split(), "./srun", "-N2", "./print_arguments", "a"]
+    (job.directory / "srun").write_text('#!/bin/sh\nshift\nexec "$@"\n')
+    (job.directory / "srun").chmod(0o755)
+    there = replace(job, environment={**job.environment, "HF_DATASETS_CACHE": str(SHARED / "c")})
+    answer = there.ask(bare)
+    assert "--node" in answer.final
+    real = there.run(answer.final)
+    assert real.returncode == 0, real.stderr
+    (seen,) = printed(real.stdout)
+    assert seen.argv[1:] == ["a"] and seen.environment["HF_DATASETS_CACHE"] != str(SHARED / "c")

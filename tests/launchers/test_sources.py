@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import shlex
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -38,7 +39,7 @@ LINES = {
         "--main-address h --main_port 1 train.py -m", "train.py -- -x -- y", "train.py a -- -x", "-- train.py -- x",
     ],
     "ray job submit": [
-        "-- python3 train.py a", "--no-wait -v -- python3 train.py --x", "python3 train.py -- x", "-- python3 -m lab.train -q",
+        "-- python3 train.py a", "--no-wait -v -- python3 train.py --x", "python3 -- train.py x", "python3 train.py -- x", "-- python3 -m lab.train -q",
         "--submission-id=s --entrypoint-num-gpus 1 -- python3 ./train.py -- b", "--log-style record -- torchrun train.py -x",
         "--entrypoint-num-cpus=1 --metadata-json {} --verify 0 --headers {} -- python3 train.py",
     ],
@@ -146,3 +147,12 @@ def test_every_training_of_the_source_is_in_the_table(sharefs: Sharefs, program:
     assert len(verbs) >= at_least and others <= verbs, verbs
     known = {verb for verb in verbs if sharefs.ask([program, verb, *CACHES]).document["chain"]}
     assert known == verbs - others
+
+
+def test_ray_submits_what_starts_on_other_nodes(sharefs: Sharefs, driver: Driver) -> None:
+    """`sharefs run --node --` is put in front of its command, whose options ray would take for its own."""
+    there = replace(sharefs, environment={**sharefs.environment, "HF_DATASETS_CACHE": str(SHARED / "c")})
+    bare = ["ray", "job", "submit", "python3", "train.py", "x"]
+    answer = there.ask(bare)
+    assert "--node" in answer.final
+    assert driver.ask(launcher="ray job submit", argv=answer.final[3:])[-3:] == bare[3:]
