@@ -11,7 +11,6 @@ namespace sharefs::conda {
 
 namespace {
 
-constexpr std::size_t k_largest_record = 4U << 20U;
 constexpr std::size_t k_longest_reason = 4096;
 
 /// As the packaging standard compares names: `Foo.Bar` is `foo-bar`.

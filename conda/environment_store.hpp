@@ -6,6 +6,8 @@
 
 namespace sharefs::conda {
 
+inline constexpr std::size_t k_largest_record = 4U << 20U;
+
 struct StoredGeneration {
   unsigned number = 0;
   sys::Entry entry = {}; ///< its directory

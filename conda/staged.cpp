@@ -29,12 +29,12 @@ std::string encoded(std::string_view store) {
   return text;
 }
 
-std::string directory_mark(const std::string& source) {
-  return source + "\n";
+std::string directory_mark(const std::string& source, std::int64_t created) {
+  return fmt::format("{}\n{}\n", source, created);
 }
 
-std::string image_mark(const std::string& source) {
-  return source + "\n" + sys::k_image + "\n";
+std::string image_mark(const std::string& source, std::int64_t created) {
+  return directory_mark(source, created) + sys::k_image + "\n";
 }
 
 /// What a copy may consist of: its entries are asked for in this order.
@@ -79,11 +79,11 @@ std::string unfinished_image_of(const std::string& copy) {
   return join_path(parent_path(copy), std::string(k_unfinished) + base_name(image_of(copy)));
 }
 
-bool StagedCopy::is_whole(const std::string& source) const {
+bool StagedCopy::is_whole(const std::string& source, std::int64_t created) const {
   if (tree.kind != EntryKind::directory || mark.kind != EntryKind::file)
     return false;
-  return mounted() ? tree.fs_type == sys::k_image && mark.content == image_mark(source)
-                   : mark.content == directory_mark(source);
+  return mounted() ? tree.fs_type == sys::k_image && mark.content == image_mark(source, created)
+                   : mark.content == directory_mark(source, created);
 }
 
 const StagedCopy* StagedCopies::find(unsigned number) const {
@@ -131,10 +131,18 @@ std::optional<std::string> find_staged(sys::System& system, const std::string& s
     std::ranges::move(queries, std::back_inserter(request.queries));
   }
   const auto entries = system.entries(request);
-  for (std::size_t index = 0; index < entries.size(); index += 2)
-    if (is_ours(entries[index + 1], uid) &&
-        StagedCopy{.tree = entries[index], .mark = entries[index + 1]}.is_whole(source))
+  std::optional<std::int64_t> created; // the share is asked only where there is a copy
+  for (std::size_t index = 0; index < entries.size(); index += 2) {
+    if (!is_ours(entries[index + 1], uid) || !entries[index + 1].content.starts_with(source + "\n"))
+      continue;
+    if (!created) {
+      const auto record = parse_generation(
+          system.entry({.path = source + ".json", .read_bytes = k_largest_record, .automount = true}).content);
+      created = record ? record->created : 0;
+    }
+    if (StagedCopy{.tree = entries[index], .mark = entries[index + 1]}.is_whole(source, *created))
       return entries[index].path;
+  }
   return std::nullopt;
 }
 
@@ -262,13 +270,14 @@ class StagePlanner {
   }
 
   void stage(const StagedCopy* there) {
-    if (there != nullptr && there->is_whole(m_request.source))
+    if (there != nullptr && there->is_whole(m_request.source, m_request.created))
       return;
     const bool begun = there != nullptr && !there->mounted() && !there->tree.names.empty();
     // What a command still works with is not deleted for another form of the same.
     const bool image = m_request.format == StageFormat::squashfs && !(begun && busy(*there));
     const bool has_image = there != nullptr && there->image.kind == EntryKind::file;
-    const auto mark = image ? image_mark(m_request.source) : directory_mark(m_request.source);
+    const auto mark =
+        image ? image_mark(m_request.source, m_request.created) : directory_mark(m_request.source, m_request.created);
     const bool mounts_only = image && has_image && !begun && !there->mounted() && there->mark.content == mark;
     if (!image || !has_image)
       m_made.makes = image ? StageFormat::squashfs : StageFormat::directory;

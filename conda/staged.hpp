@@ -2,7 +2,8 @@
 // Copies of generations on this host's own disk:
 //   STAGE/UID/STORE/ENV/0003/              the copy, or what the image is mounted on; STORE with `%` for `/`
 //   STAGE/UID/STORE/ENV/0003.squashfs      the image; it has this name when it was read again and is whole
-//   STAGE/UID/STORE/ENV/0003.complete      the path of the generation, and `squashfs` of an image; written at the end
+//   STAGE/UID/STORE/ENV/0003.complete      the path of the generation, when it was made (a later one may have its
+//                                          number), and `squashfs` of an image; written at the end
 //   STAGE/UID/STORE/ENV/new-0003.squashfs  an image being made, or left by one that was killed
 // UID made it. What somebody else could have made is never run. STAGE/UID/STORE/ENV lets in nobody whom the directories
 // above the generation keep out.
@@ -27,8 +28,9 @@ struct StagedCopy {
 
   /// Something is mounted on `tree`.
   [[nodiscard]] bool mounted() const { return tree.exists() && tree.mount == tree.resolved; }
-  /// It may be run: all of the generation at the path `source`, be it a directory or a mounted image.
-  [[nodiscard]] bool is_whole(const std::string& source) const;
+  /// It may be run: all of the generation at the path `source`, made at `created` by its record, be it a directory or a
+  /// mounted image.
+  [[nodiscard]] bool is_whole(const std::string& source, std::int64_t created) const;
 };
 
 struct StagedCopies {
@@ -61,9 +63,10 @@ Result<StageAccess> stage_access(sys::System& system, const std::string& source)
 std::optional<plan::SetAccess> admit(const sys::Entry& directory, const StageAccess& access);
 
 struct StageRequest {
-  unsigned number = 0;     ///< of the generation that is to be staged; 0: none, all copies go
-  std::string source = {}; ///< its path
-  std::string name = {};   ///< of the environment
+  unsigned number = 0;      ///< of the generation that is to be staged; 0: none, all copies go
+  std::string source = {};  ///< its path
+  std::int64_t created = 0; ///< by its record; 0: it has none
+  std::string name = {};    ///< of the environment
   StageFormat format = StageFormat::directory;
   StageAccess access = {};
   std::vector<unsigned> busy = {}; ///< they stay

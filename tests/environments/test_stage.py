@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import shutil
@@ -108,6 +109,22 @@ def small(staged: Shared) -> Iterator[Shared]:
 def test_a_node_whose_disk_is_full_runs_from_the_share_and_says_so(small: Shared) -> None:
     assert "commands run from the share" in stage(small, expect=1)
     assert prefix(small) == str(small.generation)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root's copies share files")
+def test_a_later_generation_needs_room_for_what_has_changed(small: Shared) -> None:
+    subprocess.run(["mount", "-o", "remount,size=400m", small.stage], check=True)
+    stage(small)
+    small.run("conda", "update", "--yes", "env", "sh", "-c", "echo new >$CONDA_PREFIX/share/new")
+    status = os.statvfs(small.stage)
+    taken = (status.f_blocks - status.f_bfree) >> 8  # MiB, of pages
+    size = json.loads(small.run("conda", "generations", "env", "--json").stdout)["generations"][1]["bytes"] >> 20
+    subprocess.run(["mount", "-o", f"remount,size={taken + 256 + max(2, size // 2)}m", small.stage], check=True)
+    stage(small)
+    assert copies(small) == ["0002", "0002.complete"]
+    subprocess.run(["mount", "-o", f"remount,size={taken + 255}m", small.stage], check=True)
+    small.run("conda", "update", "--yes", "env", "sh", "-c", "echo newer >$CONDA_PREFIX/share/new")
+    assert "256 MiB stay free for others" in stage(small, expect=1)
 
 
 def test_a_copy_that_somebody_else_made_is_not_run(staged: Shared) -> None:

@@ -57,21 +57,58 @@ Result<conda::StageFormat> format_of(Context& context, const Arguments& argument
   return conda::StageFormat::directory;
 }
 
+/// Whose files the new copy shares: only root may add to directories without write bits. nullptr: nobody's.
+const conda::StagedCopy* older_copy(Context& context, const Staging& staging) {
+  const auto& copies = staging.copies.copies;
+  const auto older = std::ranges::find_if(copies.rbegin(), copies.rend(), [](const conda::StagedCopy& copy) {
+    return !copy.mounted() && copy.tree.kind == sys::EntryKind::directory;
+  });
+  const bool shares = older != copies.rend() && older->number != staging.number();
+  return shares && context.system.identity().uid == 0 ? &*older : nullptr;
+}
+
+/// What is to be written: by the records that an older copy has not, or without what an earlier run has copied.
+tree::Measured to_copy(Context& context, const Staging& staging) {
+  const auto record = staging.record();
+  tree::Measured rest{.files = record.files, .bytes = record.bytes};
+  if (staging.made.makes == conda::StageFormat::squashfs)
+    return {.files = 1, .bytes = record.bytes};
+  if (const auto* older = older_copy(context, staging)) {
+    std::uint64_t own = 0;
+    auto number = staging.number();
+    for (const auto* one = staging.environment.find(number); number > older->number && one != nullptr && one->record;
+         one = staging.environment.find(number)) {
+      own += one->record->own_bytes;
+      number = std::min(number - 1, one->record->parent);
+    }
+    if (number == older->number)
+      rest = {.bytes = std::min(own, record.bytes)};
+  } else if (const auto* begun = staging.copies.find(staging.number()); begun != nullptr && begun->tree.exists()) {
+    if (const auto there = tree::measure(staged_place(context, staging.path()), {})) {
+      rest.files -= std::min(rest.files, there->files);
+      rest.bytes -= std::min(rest.bytes, there->bytes);
+    }
+  }
+  return rest;
+}
+
 /// Why the disk would not hold it.
 Result<void> check_room(Context& context, const Staging& staging) {
-  const auto record = staging.record();
   const auto entry = context.system.entry({.path = staging.copies.directory.ancestor, .follow = true, .space = true});
   if (!entry.space)
     return {};
   const auto& space = *entry.space;
-  const auto files = staging.made.makes == conda::StageFormat::squashfs ? 1 : record.files;
-  if (space.free_bytes >= record.bytes + k_spare_bytes &&
-      (space.files == 0 || space.free_files >= files + k_spare_files))
+  const auto rest = to_copy(context, staging);
+  std::string lacks;
+  if (space.free_bytes < rest.bytes + k_spare_bytes)
+    lacks = fmt::format("{}; {} are to be copied, and {} stay free for others", format_bytes(space.free_bytes),
+                        format_bytes(rest.bytes), format_bytes(k_spare_bytes));
+  else if (space.files != 0 && space.free_files < rest.files + k_spare_files)
+    lacks = fmt::format("{} (inodes); {} are to be copied, and {} inodes stay free for others",
+                        count_of(space.free_files, "file"), count_of(rest.files, "file"), k_spare_files);
+  if (lacks.empty())
     return {};
-  return fail(ErrorCode::failed,
-              fmt::format("{} has {} and {} free files, the environment needs {} and {}: commands run from the share",
-                          entry.mount, format_bytes(space.free_bytes), space.free_files, format_bytes(record.bytes),
-                          files),
+  return fail(ErrorCode::failed, fmt::format("{} has room for {}: commands run from the share", entry.mount, lacks),
               "free some, or set `conda.stage` in sharefs.yaml to a larger disk");
 }
 
@@ -93,12 +130,7 @@ Result<void> copy_generation(Context& context, const Staging& staging) {
   const auto to = staged_place(context, staging.path());
   tree::Options options;
   TreeProgress progress(context, "copying " + staging.source);
-  // What an older copy has is the same file; only root may add to directories without write bits.
-  const auto older = std::ranges::find_if(staging.copies.copies.rbegin(), staging.copies.copies.rend(), [](auto& copy) {
-    return !copy.mounted() && copy.tree.kind == sys::EntryKind::directory;
-  });
-  if (older != staging.copies.copies.rend() && older->number != staging.number() &&
-      context.system.identity().uid == 0) {
+  if (const auto* older = older_copy(context, staging)) { // what it has is the same file
     options.link_files = true;
     if (auto linked = tree::copy(staged_place(context, older->tree.path), to, options, progress.on()); !linked)
       return fail(linked.error());
@@ -245,6 +277,7 @@ Result<Proposal> propose(Context& context, Staging& staging) {
   request.access = staging.access;
   request.number = staging.removes ? 0 : staging.number();
   request.source = staging.source;
+  request.created = staging.record().created;
   request.name = staging.request.where.name;
   request.format = staging.format;
   request.busy = conda::busy_copies(context.system, staging.environment, staging.copies);
@@ -256,9 +289,9 @@ Result<Proposal> propose(Context& context, Staging& staging) {
     if (auto room = check_room(context, staging); !room)
       return fail(room.error());
     const auto record = staging.record();
-    const auto what = record.files == 0
-                          ? std::string("all of it is")
-                          : fmt::format("{} ({}) are", count_of(record.files, "file"), format_bytes(record.bytes));
+    const auto what = record.files == 0 ? std::string("all of it is")
+                                        : fmt::format("{} ({}) {}", count_of(record.files, "file"),
+                                                      format_bytes(record.bytes), record.files == 1 ? "is" : "are");
     proposal.plan.notes.insert(
         proposal.plan.notes.begin(),
         fmt::format("first {} copied from {} to {}, and compared; `sharefs undo` leaves that copy, unused, to "

@@ -13,6 +13,7 @@ namespace {
 
 const GenerationPath k_generation{"/data/share/conda", "llm", 3, ""};
 const std::string k_source = "/data/share/conda/.generations/llm/0003";
+const std::string k_mark = k_source + "\n0\n"; // of one without a record
 
 /// A stage of this process's user.
 struct StageMachine : FakeHomes {
@@ -57,11 +58,22 @@ TEST_CASE("a staged copy is used when it is whole, of this generation, and nobod
   CHECK_FALSE(machine.find()); // cut off
   machine.file(complete_mark(machine.copy));
   auto& mark = machine.entry(complete_mark(machine.copy));
-  mark.content = k_source + "\n";
+  mark.content = k_mark;
   CHECK(machine.find() == machine.copy);
   SECTION("of another store") {
-    mark.content = "/data/other/.generations/llm/0003\n";
+    mark.content = "/data/other/.generations/llm/0003\n0\n";
     CHECK_FALSE(machine.find());
+  }
+  SECTION("of an older generation, whose number was used again") {
+    Generation record;
+    record.created = 200;
+    machine.file(k_source + ".json", format_generation(record));
+    CHECK_FALSE(machine.find());
+    mark.content = k_source + "\n200\n";
+    CHECK(machine.find() == machine.copy);
+    CHECK(machine.plan({.number = 3, .created = 200}) == Words{"makes nothing"});
+    CHECK(machine.plan({.number = 3, .created = 300}) ==
+          Words{"first: remove @/0003.complete", "write @/0003.complete", "makes a directory"});
   }
   SECTION("of another user") {
     mark.uid = machine.me + 1;
@@ -79,7 +91,7 @@ TEST_CASE("a staged copy is used when it is whole, of this generation, and nobod
     CHECK_FALSE(machine.find());
   }
   SECTION("an image is used where it is mounted only") {
-    mark.content = k_source + "\nsquashfs\n";
+    mark.content = k_mark + "squashfs\n";
     CHECK_FALSE(machine.find()); // after a reboot
     machine.mount_image();
     CHECK(machine.find() == machine.copy);
@@ -98,7 +110,7 @@ TEST_CASE("plan_stage: a directory", "[conda]") {
   machine.file(complete_mark(machine.copy), "of another\n");
   CHECK(machine.plan(wanted) ==
         Words{"first: remove @/0003.complete", "write @/0003.complete", "makes a directory"}); // not whole meanwhile
-  machine.file(complete_mark(machine.copy), k_source + "\n");
+  machine.file(complete_mark(machine.copy), k_mark);
   CHECK(machine.plan(wanted) == Words{"makes nothing"});
   CHECK(machine.plan({.number = 0}) ==
         Words{"first: remove @/0003.complete", "delete @/0003 with all in it", "makes nothing"});
@@ -146,7 +158,7 @@ TEST_CASE("stage_access: nobody is let in whom a directory above the generation 
 TEST_CASE("plan_stage: a copy that others could reach is closed to them first", "[conda]") {
   StageMachine machine;
   machine.environment(machine.copy);
-  machine.file(complete_mark(machine.copy), k_source + "\n");
+  machine.file(complete_mark(machine.copy), k_mark);
   machine.entry(machine.copies).mode = 0755;
   CHECK(machine.plan({.number = 3}) == Words{"makes nothing"});
   const auto words = machine.plan({.number = 3, .access = {0750, 3000}});
@@ -177,7 +189,7 @@ TEST_CASE("plan_stage: an image", "[conda]") {
   SECTION("that is there") {
     machine.file(image_of(machine.copy));
     CHECK(machine.plan(wanted) == followed_by({}, "makes nothing"));
-    machine.file(complete_mark(machine.copy), k_source + "\nsquashfs\n");
+    machine.file(complete_mark(machine.copy), k_mark + "squashfs\n");
     CHECK(machine.plan(wanted) == Words{from_nothing[0], from_nothing[1], "makes nothing"}); // after a reboot
     machine.directory(machine.copy);
     machine.mount_image();
