@@ -107,6 +107,67 @@ def test_requirement_6_an_update_leaves_the_old_generation_byte_identical(store:
     assert store.leftovers() == []
 
 
+@pytest.mark.parametrize("owner", ["root", _USER])
+def test_requirement_3_a_repair_is_a_generation_and_the_one_before_stays_as_it_is(store: Store, owner: str) -> None:
+    old = store.generation(1)
+    (old / "bin/perlish").chmod(0o500)
+    (old / "bin").chmod(0o755)
+    (old / "bin/mixed").write_text(f"#!{old}/bin/python\nprint('mixed')\n")  # as micromamba writes it
+    (old / "bin/mixed").chmod(0o555)
+    (old / "bin").chmod(0o555)
+    subprocess.run(["chown", "-Rh", f"{owner}:", store.path], check=True)
+    for above in store.path.parents:
+        if above.stat().st_mode & 0o001 == 0:
+            above.chmod(above.stat().st_mode | 0o011)
+    before = state(old)
+    assert "new" not in store.sharefs("conda", "verify", "llm", "--repair", "--dry-run", expect=0).stderr
+    said = store.sharefs("conda", "verify", store.env, "--repair", "--yes").stderr
+    assert state(old) == before and store.current() == 2 and store.leftovers() == []
+    new = store.generation(2)
+    assert (new / "bin/mixed").read_text().startswith(f"#!{store.env}/bin/python\n")
+    assert (new / "bin/perlish").stat().st_mode & 0o777 == 0o555 and (new / "bin/perlish").owner() == owner
+    document = json.loads(store.sharefs("conda", "verify", "llm", "--json").stdout)
+    assert {one["kind"] for one in document["environment"]["found"]} <= {"unmanaged", "nobody"}
+    assert not [path for path in new.rglob("*") if not path.is_symlink() and path.stat().st_mode & 0o222]
+    files = [path for path in new.rglob("*") if path.is_file() and not path.is_symlink()]
+    assert sum(path.stat().st_nlink > 1 for path in files) > 0.8 * len(files)
+    assert [one["command"] for one in store.generations()] == ["", "sharefs conda verify llm --repair"]
+    assert "nothing that can be repaired" in store.sharefs("conda", "verify", "llm", "--repair", "--yes").stderr
+    store.sharefs("conda", "rollback", "llm", "--yes")
+    again = store.sharefs("conda", "verify", store.generation(2), "--repair", "--yes", expect=2).stderr
+    assert "not the present one" in again
+    store.sharefs("undo", said.rsplit("sharefs undo ", 1)[1].split("`")[0], "--yes", expect=None)
+    assert store.current() == 1
+
+
+def test_requirement_3_a_generation_is_not_relocated(store: Store, place: Path) -> None:
+    before = state(store.path)
+    (place / "link").symlink_to(store.env)
+    for word, to in (("llm", place / "else"), ("llm", store.env), (store.generation(1), place / "else"), (place / "link", place / "link")):
+        assert "generation 1 of the shared environment" in store.sharefs("conda", "relocate", word, to, "--yes", expect=1).stderr
+    assert state(store.path) == before
+    said = store.sharefs("conda", "relocate", "llm", place / "else", "--yes", expect=1).stderr
+    cp, relocate = said.rsplit("there: `", 1)[1].split("`")[0], said.rsplit("`sharefs ", 1)[1].split("`")[0]
+    subprocess.run(cp, shell=True, check=True)
+    store.sharefs(*relocate.split(), "--yes")
+    assert imports(place / "else") == f"{place / 'else'}\n"
+
+
+def test_env_is_a_path_that_leads_to_the_environment(store: Store, place: Path) -> None:
+    (place / "envs").mkdir()
+    link = place / "envs/mine"
+    link.symlink_to(store.env)
+    (place / "data").symlink_to(store.path)
+    for word in (link, store.env, place / "data/llm", store.generation(1)):
+        assert len(json.loads(store.sharefs("conda", "generations", word, "--json").stdout)["generations"]) == 1
+    store.sharefs("conda", "update", "--yes", link, "true")
+    assert store.current() == 2
+    store.sharefs("conda", "rollback", "--yes", place / "data/llm")
+    assert store.current() == 1
+    for word in (place / "envs", "/usr", store.path / "nothing/there"):
+        assert "does not lead to an environment" in store.sharefs("conda", "generations", word, expect=2).stderr
+
+
 def test_requirement_6_a_command_that_fails_changes_nothing(store: Store) -> None:
     before = state(store.path)
     said = store.update("rm -rf $CONDA_PREFIX/lib $CONDA_PREFIX/conda-meta; exit 7", expect=1)

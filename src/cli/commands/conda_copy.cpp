@@ -16,6 +16,12 @@ Result<void> close_tree(const tree::Place& tree, const sys::Entry& store, bool p
   return tree::set_modes(tree, modes, {}).map([](std::uint64_t) {});
 }
 
+Result<void> write_record(Context& context, const std::string& path, const conda::Generation& record) {
+  const auto& files = context.system.files();
+  const auto cut_off = files.read_if_exists(path + ".json"); // an older text is of one cut off
+  return cut_off ? files.write_if(path + ".json", *cut_off, conda::format_generation(record)) : fail(cut_off.error());
+}
+
 Result<void> mend_copy(Context& context, const CopyToMend& copy) {
   const auto& path = copy.tree.path;
   conda::EnvironmentRequest request;
@@ -50,6 +56,8 @@ Result<void> mend_copy(Context& context, const CopyToMend& copy) {
     if (!done)
       context.console.warning("not all of Python could be compiled again: " + done.error().message, "");
   }
+  if (copy.in_part)
+    return {};
   auto left = conda::diagnose_unrepaired(*state);
   std::erase_if(left, [](const Diagnosis& one) {
     return one.severity != Severity::error || one.code == "SF501" || one.code == "SF502"; // as the original is

@@ -10,6 +10,7 @@ struct CopyToMend {
   std::string prefix; ///< that its files are to name
   std::vector<std::string> from = {};
   bool runs_programs = false; ///< of the copy, to compile Python: they are of who works
+  bool in_part = false;       ///< what cannot be mended stays as it is, and is no error
 };
 
 /// Gives a copy its prefix, as `conda relocate` does, before anybody sees it. `conflict`: another directory lies there;
@@ -18,5 +19,8 @@ Result<void> mend_copy(Context& context, const CopyToMend& copy);
 
 /// The modes of a generation in this store.
 Result<void> close_tree(const tree::Place& tree, const sys::Entry& store, bool protect, bool give_group);
+
+/// Before the tree, the generation at `path`, has its name: one without a record would be taken for damaged.
+Result<void> write_record(Context& context, const std::string& path, const conda::Generation& record);
 
 } // namespace sharefs::cli

@@ -2,6 +2,7 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "cli/commands/conda_names.hpp"
+#include "cli/commands/conda_repair.hpp"
 #include "cli/commands/conda_support.hpp"
 #include "cli/execute.hpp"
 #include "cli/exit_code.hpp"
@@ -68,9 +69,21 @@ Result<int> run_verify(Context& context, const Arguments& arguments) {
   if (!repair && (context.flags.dry_run || context.flags.check || !arguments.list("from").empty()))
     return fail(ErrorCode::usage, "`--dry-run`, `--check` and `--from` have no meaning without `--repair`",
                 "`conda verify` alone changes nothing");
-  const auto request = environment_request(context, arguments);
+  auto request = environment_request(context, arguments);
   if (!request)
     return fail(request.error());
+  std::optional<StoreName> shared;
+  if (repair && generation_at(context, request->path)) {
+    auto where = store_name(context, arguments.positional.front());
+    if (!where)
+      return fail(where.error());
+    if (auto owner =
+            context.flags.dry_run || context.flags.check ? Result<void>{} : act_as_owner(context, where->store);
+        !owner)
+      return fail(owner.error());
+    request->prefix = join_path(where->store, where->name);
+    shared = std::move(*where);
+  }
   sys::install_interrupt_handlers();
   const auto state = read_environment(context, *request);
   if (!state)
@@ -81,14 +94,16 @@ Result<int> run_verify(Context& context, const Arguments& arguments) {
   context.console.message(environment_summary(*state));
   if (!repair)
     return has_errors(diagnoses) ? k_exit_failed : k_exit_ok;
-  const auto executed = execute(context, conda::plan_repair(*state, true, is_live_root(context)),
-                                "there is nothing that can be repaired");
+  const auto executed = shared ? repair_generation(context, *shared, *state,
+                                                   shell_join({"sharefs", "conda", "verify", shared->name, "--repair"}))
+                               : execute(context, conda::plan_repair(*state, true, is_live_root(context)),
+                                         "there is nothing that can be repaired");
   if (!executed)
     return fail(executed.error());
   if (executed->stopped() || executed->exit_code != k_exit_ok)
     return executed->exit_code;
-  return has_errors(conda::diagnose_unrepaired(*state)) ? (executed->applied() ? k_exit_partly : k_exit_failed)
-                                                        : k_exit_ok;
+  const auto left = shared ? diagnose_unrepaired_generation(*state) : conda::diagnose_unrepaired(*state);
+  return has_errors(left) ? (executed->applied() ? k_exit_partly : k_exit_failed) : k_exit_ok;
 }
 
 /// A directory that is moved keeps its device and inode number, whatever its path.
@@ -123,6 +138,17 @@ Result<int> run_relocate(Context& context, const Arguments& arguments) {
     if (is_under(request->prefix, from) && from != request->prefix)
       return fail(ErrorCode::unsupported,
                   fmt::format("{} lies below {}: they cannot be told apart in files", request->prefix, from));
+  if (const auto generation = generation_at(context, request->path))
+    return fail(
+        ErrorCode::unsupported,
+        fmt::format("{} is generation {} of the shared environment `{}`, in which nothing changes any more",
+                    request->path, generation->number, generation->name),
+        request->prefix == join_path(generation->store, generation->name)
+            ? fmt::format("`sharefs conda verify {} --repair` makes a generation whose files name {}",
+                          shell_quote(request->prefix), request->prefix)
+            : fmt::format("for another one there: `cp -a {0}/. {1} && chmod -R u+w {1}`, then `sharefs conda relocate "
+                          "{1} {1}`",
+                          shell_quote(request->path), shell_quote(request->prefix)));
   if (auto place = check_place(context, *request); !place)
     return fail(place.error());
   sys::install_interrupt_handlers();

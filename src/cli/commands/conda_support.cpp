@@ -4,12 +4,40 @@
 #include "base/text.hpp"
 #include "cli/commands/conda_names.hpp"
 #include "cli/tree_progress.hpp"
+#include "conda/running.hpp"
 
 #include <array>
 #include <ctime>
 #include <fmt/format.h>
 
 namespace sharefs::cli {
+
+namespace {
+
+/// The environment of the store that a path leads to: a user's link, or the store by another way.
+Result<std::string> name_of_path(Context& context, const std::string& store, const std::string& path) {
+  const auto entries =
+      context.system.entries({.queries = {{.path = path, .follow = true}, {.path = store, .follow = true}}});
+  for (const auto& entry : entries)
+    if (entry.kind == sys::EntryKind::unknown)
+      return fail(entry.error());
+  const auto& there = entries[0].resolved;
+  if (parent_path(there) == entries[1].resolved && there != entries[1].resolved)
+    return base_name(there);
+  const auto generation = conda::in_generation(there);
+  if (!generation || !generation->rest.empty() || generation->store != entries[1].resolved)
+    return fail(ErrorCode::usage, fmt::format("{} does not lead to an environment of the store {}", path, store),
+                "`sharefs conda list` shows what is shared");
+  if (context.system.entry({.path = join_path(store, generation->name), .follow = true}).resolved == there)
+    return generation->name;
+  return fail(ErrorCode::usage,
+              fmt::format("{} is generation {} of `{}`, which is not the present one", path, generation->number,
+                          generation->name),
+              fmt::format("`sharefs conda rollback {} --to {}` makes it so", shell_quote(generation->name),
+                          generation->number));
+}
+
+} // namespace
 
 Result<StoreName> store_name(Context& context, const std::string& word) {
   const auto conda = conda_section(context);
@@ -19,10 +47,10 @@ Result<StoreName> store_name(Context& context, const std::string& word) {
   auto name = word;
   if (word.find('/') != std::string::npos) {
     const auto path = normalize_path(word, context.host.working_directory);
-    if (parent_path(path) != store)
-      return fail(ErrorCode::usage, fmt::format("{} does not lie in the store {}", path, store),
-                  "give the name of a shared environment");
-    name = base_name(path);
+    auto named = parent_path(path) == store ? Result<std::string>(base_name(path)) : name_of_path(context, store, path);
+    if (!named)
+      return fail(named.error());
+    name = std::move(*named);
   }
   if (auto sound = check_environment_name(name); !sound)
     return fail(sound.error());

@@ -9,7 +9,7 @@ namespace sharefs::cli {
 struct StoreName {
   std::string store, name;
 };
-/// ENV of a command line: a name in the store of sharefs.yaml, or the path STORE/ENV. `usage`, `config`.
+/// ENV of a command line: a name in the store of sharefs.yaml, or a path that leads to one there. `usage`, `config`.
 Result<StoreName> store_name(Context& context, const std::string& word);
 
 /// Root works in a store as the user to whom it belongs: root may be nobody on the server, and programs of packages are

@@ -274,14 +274,6 @@ Result<std::optional<conda::Generation>> make_generation(Context& context, const
   return record ? Result<std::optional<conda::Generation>>(std::move(*record)) : fail(record.error());
 }
 
-/// Before the tree has its name: one without a record would be taken for damaged. An older text is of one cut off.
-Result<void> write_record(Context& context, const Update& update, const conda::Generation& record) {
-  const auto& files = context.system.files();
-  const auto path = update.environment.path(update.number) + ".json";
-  const auto cut_off = files.read_if_exists(path);
-  return cut_off ? files.write_if(path, *cut_off, conda::format_generation(record)) : fail(cut_off.error());
-}
-
 Result<int> run_update(Context& context, const Arguments& arguments) {
   const auto where = store_name(context, arguments.positional.front());
   if (!where)
@@ -330,7 +322,7 @@ Result<int> run_update(Context& context, const Arguments& arguments) {
   show_changes(context, changes);
   if (auto ours = lease->check(); !ours)
     return fail(ours.error());
-  if (auto written = write_record(context, *update, **record); !written)
+  if (auto written = write_record(context, update->environment.path(update->number), **record); !written)
     return fail(written.error());
   const auto executed = execute(context, conda::plan_switch(update->environment, update->number, unfinished), "");
   if (executed && executed->applied() && !executed->stopped())
