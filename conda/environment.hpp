@@ -72,6 +72,7 @@ enum class Kind {
   outside_link,  ///< a link that leads out of the environment
   editable,      ///< code that lies elsewhere
   set_id,        ///< a program with set-id bits
+  special,       ///< a FIFO, a socket or a device
   nobody,        ///< belongs to nobody: its owner is not mapped
   nfs_leftover,  ///< .nfs0000...: deleted, but open on some host
   unmanaged,     ///< of no package of conda

@@ -21,7 +21,7 @@ struct KindText {
   bool repaired;
 };
 constexpr std::string_view k_repair = "`sharefs conda verify ENV --repair` corrects it";
-constexpr std::array<KindText, 18> k_texts{{
+constexpr std::array<KindText, 19> k_texts{{
     {Kind::missing, "missing", Severity::error, "SF501", "file", "% of conda's packages missing",
      "install their packages again: `conda install --force-reinstall NAME`", false},
     {Kind::altered, "altered", Severity::error, "SF502", "file", "% not as conda's packages have them",
@@ -54,6 +54,8 @@ constexpr std::array<KindText, 18> k_texts{{
      "install the project itself: `pip install .` without `-e`", false},
     {Kind::set_id, "set_id", Severity::warning, "SF515", "file", "% with set-id bits",
      "nothing in an environment needs them: `chmod ug-s`", false},
+    {Kind::special, "special", Severity::warning, "SF530", "path", "% no file: FIFOs, sockets or devices",
+     "nothing in an environment needs them, and they are not copied: delete them (`rm`)", false},
     {Kind::nobody, "nobody", Severity::warning, "SF516", "path", "% of nobody: the owner is not known here",
      "make ids the same on server and clients (`sharefs status`)", false},
     {Kind::nfs_leftover, "nfs_leftover", Severity::info, "SF517", "file",

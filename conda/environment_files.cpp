@@ -74,8 +74,13 @@ class EnvironmentCheck {
       return note(Kind::unreadable, entry.path, errno_text(entry.error_number));
     if (S_ISLNK(entry.mode))
       return check_link(entry);
-    if (!S_ISREG(entry.mode))
+    if (S_ISDIR(entry.mode))
       return;
+    if (!S_ISREG(entry.mode))
+      return note(Kind::special, entry.path,
+                  S_ISFIFO(entry.mode)   ? "a FIFO"
+                  : S_ISSOCK(entry.mode) ? "a socket"
+                                         : "a device");
     {
       const std::scoped_lock lock(m_mutex);
       ++m_state.files;

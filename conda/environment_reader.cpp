@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <nlohmann/json.hpp>
 
 namespace sharefs::conda {
 
@@ -121,8 +122,13 @@ std::optional<std::string> editable_in(const std::string& path, const std::strin
   const auto name = base_name(path);
   if (name.starts_with("__editable__") || name.ends_with(".egg-link"))
     return "";
-  if (name == "direct_url.json")
-    return text.find("\"editable\": true") != std::string::npos ? std::optional<std::string>("") : std::nullopt;
+  if (name == "direct_url.json") { // PEP 610
+    const auto document = nlohmann::json::parse(text, nullptr, false);
+    const auto info = document.is_object() ? document.find("dir_info") : document.end();
+    const bool editable =
+        info != document.end() && info->is_object() && info->contains("editable") && info->at("editable") == true;
+    return editable ? std::optional<std::string>("") : std::nullopt;
+  }
   for (const auto& line : split_lines(text))
     if (const auto named = normalize_path(line);
         line.starts_with('/') && !is_under(named, decision.right) &&

@@ -20,7 +20,7 @@ struct Weight {
   Kind kind;
   Severity severity;
 };
-constexpr std::array<Weight, 10> k_weights{{{Kind::missing, Severity::warning},
+constexpr std::array<Weight, 11> k_weights{{{Kind::missing, Severity::warning},
                                             {Kind::altered, Severity::warning},
                                             {Kind::bad_record, Severity::error},
                                             {Kind::unreadable, Severity::error},
@@ -29,6 +29,7 @@ constexpr std::array<Weight, 10> k_weights{{{Kind::missing, Severity::warning},
                                             {Kind::no_room, Severity::error},
                                             {Kind::editable, Severity::error},
                                             {Kind::set_id, Severity::error},
+                                            {Kind::special, Severity::error},
                                             {Kind::nobody, Severity::warning}}};
 
 /// Others find there what the owner of the environment finds.
@@ -85,16 +86,21 @@ Diagnoses preflight(const Preflight& facts) {
         "ask them not to; what changes during the copy is found and stops it");
   if (facts.space) {
     const auto& space = *facts.space;
-    if (space.size_bytes > 0 && space.free_bytes < state.bytes)
+    const auto bytes = state.bytes - std::min(state.bytes, facts.copied.bytes);
+    const auto files = state.files - std::min(state.files, facts.copied.files);
+    const std::string rest = facts.copied.files > 0 ? "of it are still to be copied" : "are to be copied";
+    const auto hint =
+        "`sharefs conda list` shows what is there: `sharefs conda gc NAME` deletes what nobody needs of it";
+    if (space.size_bytes > 0 && space.free_bytes < bytes)
       say(Severity::error, "SF523",
-          fmt::format("it has {}, and the store has room for {}", format_bytes(state.bytes),
+          fmt::format("{} {}, and the store has room for {}", format_bytes(bytes), rest,
                       format_bytes(space.free_bytes)),
-          "make room there: `sharefs conda gc`, `df -h`");
-    if (space.files > 0 && space.free_files < state.files)
+          hint);
+    if (space.files > 0 && space.free_files < files)
       say(Severity::error, "SF523",
-          fmt::format("it has {}, and the store can take {} more (inodes)", count_of(state.files, "file"),
+          fmt::format("{} {}, and the store can take {} more (inodes)", count_of(files, "file"), rest,
                       space.free_files),
-          "make room there: `sharefs conda gc`, `df -i`");
+          hint);
   }
   const auto interpreter = join_path(state.decision.right, state.python.empty() ? "bin/python" : state.python);
   if (interpreter.size() + 2 > k_first_line_limit)

@@ -90,6 +90,31 @@ Preflight probe_preflight(sys::System& system, const Source& source, const std::
   return found;
 }
 
+Diagnoses diagnose_places(const sys::Entry& store, const std::vector<sys::Entry>& places, std::uint32_t self) {
+  constexpr std::uint32_t k_others_write = 0002, k_group_or_others_write = 0022, k_sticky = 01000;
+  Diagnoses found;
+  if ((store.mode & k_group_or_others_write) != 0 && (store.mode & k_sticky) == 0)
+    return found; // whoever may write there could exchange STORE/ENV as well
+  for (const auto& place : places) {
+    if (!place.exists())
+      continue;
+    const bool ours = place.uid == 0 || place.uid == store.uid || place.uid == self;
+    if (ours &&
+        (place.kind != EntryKind::directory || (place.mode & k_others_write) == 0 || (place.mode & k_sticky) != 0))
+      continue;
+    found.push_back({Severity::error, "SF529", place.path,
+                     ours ? "all users may write there, and put another environment in the place of the shared one"
+                          : fmt::format("it belongs to uid {}, who could put another environment in the place of the "
+                                        "shared one",
+                                        place.uid),
+                     ours ? "`chmod o-w " + shell_quote(place.path) + "`, once you know what lies in it"
+                          : fmt::format("see what lies there, then move it away: `mv {0} {0}.of-{1}`",
+                                        shell_quote(place.path), place.uid),
+                     ""});
+  }
+  return found;
+}
+
 Result<ShareStep> next_step(const SharedEnvironment& shared, const Source& source, const std::string& command) {
   const auto* first = shared.find(1);
   const bool ours = first != nullptr && first->record && first->record->command == command;
@@ -134,9 +159,9 @@ plan::Plan plan_share(const ShareRequest& request) {
   const auto& group = shared.name;
   const auto generation = shared.path(1);
   if (step == ShareStep::copy) {
-    plan.notes.push_back(fmt::format("first {} ({}) are copied from {} to the store, compared, and get the prefix {}",
-                                     count_of(record.files, "file"), format_bytes(record.bytes), source.path,
-                                     shared.path()));
+    plan.notes.push_back(fmt::format("first {} ({}) {} copied from {} to the store, compared, and given the prefix {}",
+                                     count_of(record.files, "file"), format_bytes(record.bytes),
+                                     record.files == 1 ? "is" : "are", source.path, shared.path()));
     plan.add(group, "the copy is complete",
              plan::Rename{join_path(generations_path(shared.store, shared.name), unfinished_copy(source)), generation,
                           std::nullopt});

@@ -30,11 +30,16 @@ struct Preflight {
   bool base = false;               ///< holds an installation of conda, and other environments
   std::vector<std::string> users;  ///< "python3.11 (process 12)"
   std::optional<sys::Space> space; ///< of the store
+  tree::Measured copied;           ///< what a copy that was cut off has already
 };
-/// Reads everything but `state`. `active`: $CONDA_PREFIX of who asks.
+/// Reads everything but `state` and `copied`. `active`: $CONDA_PREFIX of who asks.
 Preflight probe_preflight(sys::System& system, const Source& source, const std::string& store,
                           const std::string& active);
 Diagnoses preflight(const Preflight& found);
+
+/// SF529: who owns .generations or .generations/ENV (`places`, not followed) could put another environment there,
+/// though only the owner of a name can exchange it in the store itself. `self`: this process's user.
+Diagnoses diagnose_places(const sys::Entry& store, const std::vector<sys::Entry>& places, std::uint32_t self);
 
 /// What is still to be done.
 enum class ShareStep { copy, record, link, exchange, nothing };

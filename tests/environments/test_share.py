@@ -152,8 +152,18 @@ def _set_id(prefix: Path) -> None:
     (prefix / "bin/plain").chmod(0o4755)
 
 
+def _fifo(prefix: Path) -> None:
+    os.mkfifo(prefix / "share/pipe")
+
+
+def _compact_editable(prefix: Path) -> None:
+    metadata = prefix / "lib/python3.11/site-packages/mine-1.dist-info"
+    metadata.mkdir()
+    (metadata / "direct_url.json").write_text('{"url":"file:///home/alice/mine","dir_info":{"editable":true}}')
+
+
 @pytest.mark.parametrize(
-    ("spoil", "code"), [(_editable, "SF514"), (_pkgs_link, "SF521"), (_base, "SF519"), (_set_id, "SF515")]
+    ("spoil", "code"), [(_fifo, "SF530"), (_compact_editable, "SF514"), (_editable, "SF514"), (_pkgs_link, "SF521"), (_base, "SF519"), (_set_id, "SF515")]
 )
 def test_requirement_10_what_others_could_not_use_is_refused(shared: Shared, spoil, code: str) -> None:  # type: ignore[no-untyped-def]
     spoil(shared.source)

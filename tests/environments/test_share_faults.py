@@ -34,6 +34,48 @@ def weight(tree: Path) -> tuple[int, int]:
     return sum(path.stat().st_size for path in files), sum(1 for path in tree.rglob("*") if not path.is_dir())
 
 
+@pytest.mark.parametrize("planted", [".generations", ".generations/env"])
+@pytest.mark.parametrize("adopt", [False, True])
+def test_an_attack_who_made_the_place_of_the_generations_first_does_not_get_the_environment(
+    small: Shared, planted: str, adopt: bool
+) -> None:
+    """In a store in which everybody may make names, and nobody exchange those of others."""
+    subprocess.run(["mount", "-o", "remount,mode=1777", small.store], check=True)
+    assert small.store.stat().st_mode & 0o7777 == 0o1777
+    words = ["--adopt"] if adopt else []
+    if adopt:
+        subprocess.run(["cp", "-a", small.source, small.stable], check=True)
+    (small.store / ".generations").mkdir()
+    (small.store / planted).mkdir(exist_ok=True)
+    os.chown(small.store / planted, 65534, 65534)
+    assert "SF529" in small.share(*words, "--dry-run", expect=1).stderr
+    said = small.share(*words, expect=1).stderr
+    assert "SF529" in said and not small.source.is_symlink() and not small.stable.is_symlink()
+    away = said.split("`mv ")[1].split("`")[0]
+    subprocess.run(f"mv {away}", shell=True, check=True)
+    small.share(*words)
+    for path in small.generation.parents[:2]:
+        assert path.stat().st_uid == 0 and path.stat().st_mode & 0o022 == 0
+
+
+def test_requirement_1_a_copy_that_was_cut_off_needs_room_for_the_rest_only(small: Shared) -> None:
+    (small.source / "share/large").write_bytes(os.urandom(8_000_000))
+    for number in range(60):
+        (small.source / f"share/part.{number}").write_bytes(os.urandom(100_000))
+    size, _ = weight(small.source)
+    command = [os.environ["SHAREFS_BIN"], "--config", small.config, "conda", "share", "env", "--yes", "--limit", "8M"]
+    share = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while share.poll() is None and weight(small.store)[0] < size * 0.7:
+        pass
+    share.kill()
+    assert share.wait() == -9
+    used = os.statvfs(small.store)
+    taken = (used.f_blocks - used.f_bfree) * used.f_frsize
+    resize(small, size=taken + int(size * 0.6))
+    small.share("--wait", "30s")
+    assert kinds(small.workshop.verify(small.stable)) == {}
+
+
 @pytest.mark.parametrize("limit", [{"size": 1 << 20}, {"files": 40}])
 def test_requirement_10_a_store_without_room_is_known_before_the_first_byte(small: Shared, limit: dict[str, int]) -> None:
     resize(small, **limit)

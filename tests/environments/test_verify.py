@@ -78,6 +78,7 @@ def _write(path: str, text: str) -> Callable[[Path], None]:
         (_write(f"{_SITE}/x.pth", "/home/somebody/mine\n"), "editable", 0),
         (_write(f"{_SITE}/x.egg-link", "/home/somebody/mine\n"), "editable", 0),
         (_write(f"{_SITE}/x-1.dist-info/direct_url.json", '{"dir_info": {"editable": true}, "url": "file:///x"}'), "editable", 0),
+        (_write(f"{_SITE}/x-1.dist-info/direct_url.json", '{"url":"file:///x","dir_info":{"editable":true}}'), "editable", 0),
         (lambda prefix: (prefix / "bin/perlish").chmod(0o4755), "set_id", 0),
         (lambda prefix: os.chown(prefix / "share/wide.txt", 65534, 65534), "nobody", 0),
         (_write("share/.nfs00000000deadbeef", "x"), "nfs_leftover", 0),

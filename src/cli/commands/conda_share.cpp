@@ -79,17 +79,30 @@ Result<conda::Generation> record_of(Context& context, const Share& share, const 
   return record;
 }
 
+/// Whose .generations and .generations/ENV are, now.
+Result<void> check_places(Context& context, const Share& share) {
+  const auto root = conda::generations_path(share.where.store, share.where.name);
+  const auto found =
+      conda::diagnose_places(share.store, context.system.entries({{{.path = parent_path(root)}, {.path = root}}}),
+                             context.system.identity().uid);
+  context.report(found);
+  return found.empty() ? Result<void>{}
+                       : fail(ErrorCode::permission, fmt::format("`{}` is not shared there", share.where.name));
+}
+
 /// .generations/ENV/uses, and the lease in it: no part of the plan, because nothing else may happen before it is held.
 Result<void> take_place(Context& context, Share& share) {
   const auto mode = conda::root_mode(share.store.mode);
   const auto root = conda::generations_path(share.where.store, share.where.name);
   const bool all_read = (share.store.mode & 05U) == 05U;
-  for (const auto& [path, its_mode] : {std::pair(parent_path(root), mode),
+  for (const auto& [path, its_mode] : {std::pair(parent_path(root), mode | (share.store.mode & 01000U)),
                                        {root, mode},
                                        {join_path(root, "uses"), all_read ? 01777U : mode}}) // the group is inherited
     if (auto made = plan::apply_action(plan::MakeDirectory{path, its_mode & 01777U, std::nullopt}, context.system);
         !made)
       return fail(made.error());
+  if (auto ours = check_places(context, share); !ours)
+    return ours;
   auto lease = take_lease(context, share.request.shared);
   if (!lease)
     return fail(lease.error());
@@ -217,6 +230,8 @@ Result<void> protect_adopted(Context& context, const Share& share, const std::st
 Result<int> run_adopt(Context& context, Share& share) {
   if (auto owner = act_as_owner(context, share.where.store); !owner)
     return fail(owner.error());
+  if (auto ours = check_places(context, share); !ours)
+    return fail(ours.error());
   auto shared = conda::probe_environment(context.system, share.where.store, share.where.name);
   if (!shared)
     return fail(shared.error());
@@ -288,6 +303,8 @@ Result<int> run_share(Context& context, const Arguments& arguments) {
           share->request.source.entry.kind == sys::EntryKind::symlink ? Result<void>{} : choose_worker(context, *share);
       !worker)
     return fail(worker.error());
+  if (auto ours = check_places(context, *share); !ours)
+    return fail(ours.error());
 
   auto shared = conda::probe_environment(context.system, where.store, where.name);
   if (!shared)
@@ -314,6 +331,12 @@ Result<int> run_share(Context& context, const Arguments& arguments) {
     auto facts = conda::probe_preflight(context.system, share->request.source, where.store,
                                         context.environment("CONDA_PREFIX").value_or(""));
     facts.state = share->state;
+    const auto unfinished = conda::unfinished_copy(share->request.source);
+    if (std::ranges::find(share->request.shared.unfinished, unfinished) != share->request.shared.unfinished.end())
+      if (const auto measured = tree::measure(
+              {.path = join_path(share->request.shared.root.path, unfinished), .root = context.system.files().root()},
+              {}))
+        facts.copied = *measured;
     const auto found = conda::preflight(facts);
     context.report(found);
     if (has_errors(found))
