@@ -14,6 +14,8 @@ class TreeProgress {
   tree::OnProgress on();
 
  private:
+  [[nodiscard]] std::string line(const std::string& numbers) const;
+
   Context& m_context;
   std::string m_what;
   ui::Console::Progress m_line;

@@ -65,11 +65,14 @@ std::string Progress::text() const {
   const auto part = [](std::uint64_t done, std::uint64_t all) {
     return all == 0 ? 1.0 : std::min(1.0, static_cast<double>(done) / static_cast<double>(all));
   };
-  const auto of_all = [](std::uint64_t all, const std::string& text) { return all == 0 ? "" : " of " + text; };
+  auto size = format_bytes(bytes);
+  if (const auto all = format_bytes(total_bytes); total_bytes > 0) {
+    const auto unit = all.substr(all.rfind(' '));
+    size = (size.ends_with(unit) ? size.substr(0, size.size() - unit.size()) : size) + "/" + all;
+  }
   auto text =
-      fmt::format("{}{}, {}{}, {:.0f} files/s", total_files == 0 ? count_of(files, "file") : std::to_string(files),
-                  of_all(total_files, count_of(total_files, "file")), format_bytes(bytes),
-                  of_all(total_bytes, format_bytes(total_bytes)), static_cast<double>(files) / seconds);
+      fmt::format("{}{}, {}, {:.0f} files/s", total_files == 0 ? "" : fmt::format("{}/", files),
+                  count_of(total_files == 0 ? files : total_files, "file"), size, static_cast<double>(files) / seconds);
   const auto done = std::min(part(files, total_files), part(bytes, total_bytes));
   if (total_files > 0 && done > 0.01 && seconds > 2)
     text += fmt::format(", {} left", format_duration(static_cast<std::int64_t>(seconds * (1 - done) / done * 1e6)));

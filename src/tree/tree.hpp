@@ -39,7 +39,7 @@ struct Progress {
   std::uint64_t total_files = 0, total_bytes = 0;
   std::chrono::milliseconds took{0};
 
-  /// "12000 of 20625 files, 1.2 of 3.4 GiB, 850 files/s, 10 s left"
+  /// "12000/20625 files, 1.2/3.4 GiB, 850 files/s, 10 s left": short, for a line of 80 columns
   [[nodiscard]] std::string text() const;
 };
 /// Called in the parent, some times a second.

@@ -29,6 +29,25 @@ void StatusLine::draw(std::string_view text, int width) {
   m_drawn = std::max(columns, m_drawn);
 }
 
+void StatusLine::draw(const void* by, std::string_view text, int width) {
+  {
+    const std::scoped_lock lock(m_mutex);
+    if (m_drawers.empty() || m_drawers.back() != by)
+      return;
+  }
+  draw(text, width);
+}
+
+void StatusLine::begin(const void* by) {
+  const std::scoped_lock lock(m_mutex);
+  m_drawers.push_back(by);
+}
+
+void StatusLine::end(const void* by) {
+  const std::scoped_lock lock(m_mutex);
+  std::erase(m_drawers, by);
+}
+
 std::string progress_text(std::string_view what, std::size_t done, std::size_t total, std::string_view now_at,
                           std::chrono::seconds elapsed) {
   std::string text = visible(what);
@@ -42,6 +61,7 @@ std::string progress_text(std::string_view what, std::size_t done, std::size_t t
 
 Ticker::Ticker(StatusLine& line, int width, std::string what, std::size_t total, Timing timing)
     : m_line(line), m_width(width), m_what(std::move(what)), m_total(total), m_timing(timing) {
+  m_line.begin(this);
   // Signals belong to the main thread: Ctrl-C must interrupt what it waits for, not this thread's sleep.
   sigset_t all;
   sigset_t before;
@@ -63,6 +83,7 @@ Ticker::~Ticker() {
   m_end.notify_all();
   if (m_thread.joinable())
     m_thread.join();
+  m_line.end(this);
   m_line.print();
 }
 
@@ -82,6 +103,7 @@ void Ticker::run() {
   for (auto wait = m_timing.delay; !m_end.wait_for(lock, wait, [this] { return m_ending; }); wait = m_timing.interval) {
     const auto elapsed = std::chrono::steady_clock::now() - m_begin;
     m_line.draw(
+        this,
         progress_text(m_what, m_done, m_total, m_now_at, std::chrono::duration_cast<std::chrono::seconds>(elapsed)),
         m_width);
   }

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <vector>
 
 namespace sharefs::ui {
 
@@ -19,11 +20,16 @@ class StatusLine {
   void print(std::string_view text = {});
   /// Show `text` (visible characters only) at the bottom, cut to fit a terminal of `width` columns.
   void draw(std::string_view text, int width);
+  /// Of several that draw, one begun while the other is at work, only the last one does.
+  void draw(const void* by, std::string_view text, int width);
+  void begin(const void* by);
+  void end(const void* by);
 
  private:
   std::mutex m_mutex;
   std::ostream& m_err;
   std::size_t m_drawn = 0; ///< columns that the status line covers
+  std::vector<const void*> m_drawers;
 };
 
 /// The text of a progress line: "mounting 3/8, 4 s: share"; without a total and before the first step "mounting, 4 s".

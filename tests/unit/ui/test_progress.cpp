@@ -102,6 +102,24 @@ TEST_CASE("ticker: draws, and leaves an empty line behind", "[ticker]") {
   CHECK(watched.text().ends_with("\r"));
 }
 
+TEST_CASE("ticker: of two, the one that was begun last draws", "[ticker]") {
+  Watched watched;
+  std::ostream err(&watched);
+  StatusLine line(err);
+  Ticker outer(line, 80, "working", 2, {1ms, 1ms});
+  CHECK(watched.wait_for("working"));
+  std::size_t before = 0;
+  {
+    const Ticker inner(line, 80, "copying", 0, {1ms, 1ms});
+    CHECK(watched.wait_for("copying"));
+    before = watched.text().rfind("\rcopying");
+    CHECK(watched.wait_for("copying, 0 s\rcopying, 0 s\rcopying"));
+    CHECK(watched.text().find("working", before) == std::string::npos);
+  }
+  outer.advance("again");
+  CHECK(watched.wait_for("again"));
+}
+
 TEST_CASE("ticker: many threads advance it while messages are printed", "[ticker]") {
   std::ostringstream err;
   StatusLine line(err);
