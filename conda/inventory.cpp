@@ -2,9 +2,11 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "conda/backup_name.hpp"
 #include "conda/homes.hpp"
 #include "conda/installations.hpp"
 #include "conda/running.hpp"
+#include "conda/verified.hpp"
 #include "sys/process/find_processes.hpp"
 
 #include <algorithm>
@@ -22,6 +24,7 @@ using sys::EntryKind;
 
 constexpr std::chrono::seconds k_processes_deadline{3};
 constexpr int k_ancestors = 64;
+constexpr std::size_t k_largest_note = 256;
 
 Availability availability_of(const Entry& entry) {
   return entry.hung() ? Availability::no_answer : Availability::unreadable;
@@ -137,7 +140,8 @@ class InventoryReader {
       return true; // what a `share` that was cut off has left
     const auto entries =
         m_system.entries({.queries = {{.path = path, .follow = true},
-                                      {.path = join_path(path, "conda-meta"), .follow = true, .list = true}}});
+                                      {.path = join_path(path, "conda-meta"), .follow = true, .list = true},
+                                      {.path = verified_path(m_request.store, name), .read_bytes = k_largest_note}}});
     const auto& whole = entries[0];
     const auto& meta = entries[1];
     if (whole.kind != EntryKind::directory && whole.kind != EntryKind::missing && whole.kind != EntryKind::unknown)
@@ -161,7 +165,7 @@ class InventoryReader {
       if (generation->record) {
         row.bytes = generation->record->bytes;
         row.files = generation->record->files;
-        row.made = generation->record->created;
+        row.verified = verified_at(entries[2].content, *generation->record);
       } else if (row.availability == Availability::good) {
         set_problem(row, Availability::incomplete,
                     "generation " + generation_name(shared->current) + " " + generation->problem);
@@ -215,12 +219,32 @@ class InventoryReader {
         link_all(users);
         continue;
       }
-      for (const auto& name : installation.environments)
-        if (m_request.only.empty() || name == m_request.only)
-          add(name, join_path(envs, name), Availability::good).user = installation.user;
+      add_environments(reader, user == m_request.users.end() ? nullptr : &*user, installation);
       for (const auto& link : installation.links)
         if ((m_request.only.empty() || link.name == m_request.only) && user != m_request.users.end())
           read_link(reader, *user, users, join_path(envs, link.name), link);
+    }
+  }
+
+  /// Directories of the installation. Their sizes would have to be counted.
+  void add_environments(HomeReader& reader, const sys::User* user, const Installation& installation) {
+    std::vector<std::string> paths;
+    std::vector<sys::EntryQuery> queries;
+    for (const auto& name : installation.environments)
+      if (m_request.only.empty() || name == m_request.only) {
+        paths.push_back(join_path(join_path(installation.path, "envs"), name));
+        queries.push_back({.path = join_path(paths.back(), "conda-meta"), .list = true, .links = sys::Links::none});
+      }
+    if (paths.empty())
+      return;
+    const bool theirs = user != nullptr && !installation.user.empty();
+    const auto meta = theirs ? reader.read(*user, queries) : m_system.entries({.queries = queries});
+    for (std::size_t index = 0; index < paths.size(); ++index) {
+      const auto name = base_name(paths[index]);
+      auto& row = add(name, paths[index], Availability::good,
+                      is_backup(name) ? "kept by sharefs from before its link (`conda purge`, `conda unlink`)" : "");
+      row.user = installation.user;
+      row.python = python_of(meta[index].names);
     }
   }
 

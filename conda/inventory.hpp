@@ -42,7 +42,7 @@ struct ListedEnvironment {
   std::size_t generations = 0;
   std::optional<std::uint64_t> bytes, files; ///< by the generation's record
   std::string python;
-  std::int64_t made = 0; ///< the present generation, seconds since 1970; it was verified then. 0: not known
+  std::int64_t verified = 0; ///< when the present generation was found good, seconds since 1970. 0: not known
   bool is_protected = false;
   std::optional<sys::LeaseHolder> holder; ///< who changes it now
   std::vector<std::string> linked_by;     ///< users

@@ -96,7 +96,7 @@ const std::vector<OptionSpec>& global_options() {
       {.names = "--json", .help = "print one JSON document on standard output"},
       {.names = "--wait",
        .value = "TIME",
-       .help = "how long to wait for another sharefs on this host",
+       .help = "how long to wait for another sharefs on this host, or at work on the same environment",
        .fallback = "10s"},
       {.names = "-q,--quiet", .help = "only warnings and errors"},
       {.names = "-v,--verbose", .help = "log what is run"},

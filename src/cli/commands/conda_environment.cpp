@@ -64,6 +64,13 @@ bool is_live_root(Context& context) {
   return context.flags.root == "/";
 }
 
+void note_verified(Context& context, const conda::GenerationPath& generation, bool good) {
+  const auto environment = conda::probe_environment(context.system, generation.store, generation.name);
+  const auto* one = environment ? environment->find(generation.number) : nullptr;
+  if (one != nullptr && one->record)
+    note_verified(context, generation.store, generation.name, *one->record, good);
+}
+
 Result<int> run_verify(Context& context, const Arguments& arguments) {
   const bool repair = arguments.flag("repair");
   if (!repair && (context.flags.dry_run || context.flags.check || !arguments.list("from").empty()))
@@ -73,7 +80,8 @@ Result<int> run_verify(Context& context, const Arguments& arguments) {
   if (!request)
     return fail(request.error());
   std::optional<StoreName> shared;
-  if (repair && generation_at(context, request->path)) {
+  const auto generation = generation_at(context, request->path);
+  if (repair && generation) {
     auto where = store_name(context, arguments.positional.front());
     if (!where)
       return fail(where.error());
@@ -92,6 +100,8 @@ Result<int> run_verify(Context& context, const Arguments& arguments) {
   context.envelope.fields["environment"] = environment_json(*state);
   context.report(diagnoses);
   context.console.message(environment_summary(*state));
+  if (!repair && generation)
+    note_verified(context, *generation, !has_errors(diagnoses));
   if (!repair)
     return has_errors(diagnoses) ? k_exit_failed : k_exit_ok;
   const auto executed = shared ? repair_generation(context, *shared, *state,
@@ -184,8 +194,10 @@ extern const CommandSpec k_conda_verify_command{
     .description =
         "Compares every file with the records of conda, mamba or rattler by checksum, and finds what breaks an "
         "environment on shared storage: missing and altered files, prefixes of another place, files that others cannot "
-        "read, compiled Python that is not of its source. Changes nothing without --repair, which corrects prefixes, "
-        "checksums of records, modes and compiled files through a plan. Exits with 1 if there are errors; warnings are "
+        "read, compiled Python that is not of its source. Without --repair nothing of it is changed; `conda "
+        "list` shows when it was found good. --repair corrects prefixes, "
+        "checksums of records, modes and compiled files through a plan, and where the environment is shared by a new "
+        "generation. Exits with 1 if there are errors; warnings are "
         "allowed.",
     .example = "sharefs conda verify llm_train\n"
                "sharefs conda verify ~/miniconda3/envs/llm_train --json\n"

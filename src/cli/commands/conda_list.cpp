@@ -72,7 +72,7 @@ void show_environments(Context& context, const std::vector<ListedEnvironment>& r
           row.generation == 0 ? std::string() : fmt::format("{} of {}", row.generation, row.generations),
           row.bytes ? format_bytes(*row.bytes) : std::string(), row.files ? std::to_string(*row.files) : std::string(),
           row.python, join(row.linked_by, ", "), jobs_text(row), std::string(row.is_protected ? "yes" : ""),
-          row.made == 0 ? std::string() : format_time(row.made), state_text(row)})
+          row.verified == 0 ? std::string() : format_time(row.verified), state_text(row)})
       cells.push_back({text});
     cells.back().colour = good ? ui::Colour::none : ui::Colour::red;
     table.add(std::move(cells));
@@ -99,7 +99,7 @@ nlohmann::ordered_json rows_json(const std::vector<ListedEnvironment>& rows) {
                                {"generations", row.generations}, {"bytes", number(row.bytes)},
                                {"files", number(row.files)},     {"python", to_utf8(row.python)},
                                {"linked_by", row.linked_by},     {"jobs", std::move(jobs)},
-                               {"protected", row.is_protected},  {"verified", row.made}};
+                               {"protected", row.is_protected},  {"verified", row.verified}};
     one["changed_by"] = row.holder ? nlohmann::ordered_json(row.holder->text()) : nlohmann::ordered_json();
     all.push_back(std::move(one));
   }
@@ -184,8 +184,10 @@ extern const CommandSpec k_conda_list_command{
     .description =
         "One row for each environment: its present generation, size, Python, the users whose homes link to it, and the "
         "jobs that work with it now: of this host, and those that `sharefs conda run` has noted on others (with `?`: "
-        "only their hosts know whether they still run). VERIFIED is when the present generation was made, which is "
-        "checked file by file then. A share that is not mounted, a server that does not answer and a link that leads "
+        "only their hosts know whether they still run). VERIFIED is when the present generation was last compared "
+        "with conda's records, file by file, and found good; empty: that is not known. Sizes are those of generations. "
+        "A "
+        "share that is not mounted, a server that does not answer and a link that leads "
         "nowhere are told apart, and never waited for. Exits with 4 if some are not good.",
     .example = "sharefs conda list\n"
                "sharefs conda list llm_train --json",

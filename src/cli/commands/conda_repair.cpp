@@ -89,6 +89,7 @@ Result<Executed> repair_generation(Context& context, const StoreName& where, con
   const auto unfinished = fmt::format("new-{}.{}", conda::generation_name(number), random_letters(6));
   std::optional<ScratchTree> made;
   std::optional<sys::Lease> lease;
+  conda::Generation record;
   Proposal proposal;
   proposal.nothing = "there is nothing that can be repaired";
   const auto mends = conda::plan_repair(seen, true, false);
@@ -118,22 +119,25 @@ Result<Executed> repair_generation(Context& context, const StoreName& where, con
     const auto own_bytes = make_repaired(context, *environment, seen, made->path());
     if (!own_bytes)
       return fail(own_bytes.error());
-    auto record = new_record(context, made->path(), command);
-    if (!record)
-      return fail(record.error());
-    record->number = number;
-    record->parent = environment->current;
-    record->prefix = environment->path();
-    record->files = seen.files;
-    record->bytes = seen.bytes;
-    record->own_bytes = *own_bytes;
+    auto begun = new_record(context, made->path(), command);
+    if (!begun)
+      return fail(begun.error());
+    record = std::move(*begun);
+    record.number = number;
+    record.parent = environment->current;
+    record.prefix = environment->path();
+    record.files = seen.files;
+    record.bytes = seen.bytes;
+    record.own_bytes = *own_bytes;
     if (auto ours = lease->check(); !ours)
       return ours;
-    return write_record(context, environment->path(number), *record);
+    return write_record(context, environment->path(number), record);
   };
   auto executed = execute(context, [&]() -> Result<Proposal> { return proposal; });
-  if (executed && executed->applied() && executed->exit_code == 0 && made)
+  if (executed && executed->applied() && executed->exit_code == 0 && made) {
     made->keep();
+    note_verified(context, where.store, where.name, record, !has_errors(diagnose_unrepaired_generation(seen)));
+  }
   return executed;
 }
 

@@ -50,6 +50,10 @@ Result<void> choose_worker(Context& context, const Share& share) {
     choices.emplace_back(source.actor.user);
   for (const auto& choice : choices) {
     auto worker = conda::probe_worker(context.system, source, share.where.store, choice);
+    if (worker.no_environment)
+      return fail(ErrorCode::not_found,
+                  source.entry.path + " is no conda environment: it has no directory `conda-meta`",
+                  "`conda env list` knows where environments lie");
     if (!worker.problem.empty()) {
       problems.push_back(std::move(worker.problem));
       continue;
@@ -226,6 +230,13 @@ Result<void> protect_adopted(Context& context, const Share& share, const std::st
                     share.store, true, false);
 }
 
+/// The copy was compared, but it has what was wrong with the original before.
+void note_shared(Context& context, const Share& share, const Result<Executed>& executed) {
+  if (executed && executed->applied() && executed->exit_code == k_exit_ok && share.request.record.number != 0)
+    note_verified(context, share.where.store, share.where.name, share.request.record,
+                  !has_errors(conda::diagnose_unrepaired(share.state)));
+}
+
 /// A directory that was moved into the store by hand.
 Result<int> run_adopt(Context& context, Share& share) {
   if (auto owner = act_as_owner(context, share.where.store); !owner)
@@ -272,6 +283,7 @@ Result<int> run_adopt(Context& context, Share& share) {
   const auto executed = execute(context, [&]() -> Result<Proposal> { return proposal; });
   if (!executed || !executed->applied() || executed->exit_code != k_exit_ok)
     return executed.map(&Executed::exit_code);
+  note_shared(context, share, executed);
   return protect_adopted(context, share, share.request.record.python).map([] { return k_exit_ok; });
 }
 
@@ -359,6 +371,7 @@ Result<int> run_share(Context& context, const Arguments& arguments) {
     return share->lease->check();
   };
   const auto executed = execute(context, [&]() -> Result<Proposal> { return proposal; });
+  note_shared(context, *share, executed);
   return executed.map(&Executed::exit_code);
 }
 

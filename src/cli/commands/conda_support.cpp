@@ -5,6 +5,7 @@
 #include "cli/commands/conda_names.hpp"
 #include "cli/tree_progress.hpp"
 #include "conda/running.hpp"
+#include "conda/verified.hpp"
 
 #include <array>
 #include <ctime>
@@ -118,6 +119,14 @@ Result<sys::Lease> take_lease(Context& context, const conda::SharedEnvironment& 
       context.console.message("waiting: " + holder.text() + " is at work on `" + environment.name + "`");
     said = true;
   });
+  if (!lease && lease.error().code == ErrorCode::permission) {
+    const auto owner = context.system.user(std::to_string(environment.root.uid));
+    const auto name = owner ? owner->name : "uid " + std::to_string(environment.root.uid);
+    return fail(ErrorCode::permission,
+                fmt::format("`{}` may not change `{}`: {} belongs to `{}`", context.system.identity().user,
+                            environment.name, environment.root.path, name),
+                fmt::format("run it as `{}` or root", name));
+  }
   if (!lease)
     return lease;
   // What the holder before us has changed may have been on another host.
@@ -128,6 +137,26 @@ Result<sys::Lease> take_lease(Context& context, const conda::SharedEnvironment& 
 Result<conda::EnvironmentState> read_environment(Context& context, const conda::EnvironmentRequest& request) {
   TreeProgress progress(context, "reading " + request.path);
   return conda::probe(context.system, request, progress.on());
+}
+
+void note_verified(Context& context, const std::string& store, const std::string& name, const conda::Generation& record,
+                   bool good) {
+  const auto& files = context.system.files();
+  const auto path = conda::verified_path(store, name);
+  const auto before = files.read_if_exists(path);
+  if (!before || (!good && conda::verified_at(before->value_or(""), record) == 0))
+    return;
+  auto done = before->has_value() ? files.remove(path) : Result<void>{}; // it may be another user's
+  if (done && good)
+    done = files.write_if(path, std::nullopt,
+                          conda::format_verified(record, std::chrono::system_clock::to_time_t(context.system.now())));
+  if (!done && context.flags.verbose)
+    context.console.message("`conda list` does not show that it was verified now: " + done.error().message);
+}
+
+bool is_verified(Context& context, const std::string& store, const std::string& name, const conda::Generation& record) {
+  const auto text = context.system.files().read_if_exists(conda::verified_path(store, name));
+  return text && conda::verified_at(text->value_or(""), record) != 0;
 }
 
 Result<conda::Generation> new_record(Context& context, const std::string& path, std::string command) {

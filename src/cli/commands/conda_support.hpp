@@ -26,6 +26,14 @@ Result<sys::Lease> take_lease(Context& context, const conda::SharedEnvironment& 
 /// All of an environment, with a line that tells how far it is.
 Result<conda::EnvironmentState> read_environment(Context& context, const conda::EnvironmentRequest& request);
 
+/// What `conda list` shows as VERIFIED: this generation, by its record, is good now, or (`good` false) is not. Left out
+/// where this user may not write.
+void note_verified(Context& context, const std::string& store, const std::string& name, const conda::Generation& record,
+                   bool good);
+
+/// Does `conda list` show a time for it?
+bool is_verified(Context& context, const std::string& store, const std::string& name, const conda::Generation& record);
+
 /// Of what lies at `path`, made here and now; number, prefix and sizes are still to come.
 Result<conda::Generation> new_record(Context& context, const std::string& path, std::string command);
 

@@ -325,8 +325,11 @@ Result<int> run_update(Context& context, const Arguments& arguments) {
   if (auto written = write_record(context, update->environment.path(update->number), **record); !written)
     return fail(written.error());
   const auto executed = execute(context, conda::plan_switch(update->environment, update->number, unfinished), "");
-  if (executed && executed->applied() && !executed->stopped())
+  if (executed && executed->applied() && !executed->stopped()) {
     made.keep();
+    if (seen && is_verified(context, where->store, where->name, update->before())) // of which the other files are
+      note_verified(context, where->store, where->name, **record, true);
+  }
   return executed.map(&Executed::exit_code);
 }
 

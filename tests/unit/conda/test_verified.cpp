@@ -1,0 +1,23 @@
+#include "conda/verified.hpp"
+
+#include "support/catch.hpp"
+
+using namespace sharefs;
+using namespace sharefs::conda;
+
+TEST_CASE("when a generation was found good", "[conda]") {
+  Generation three;
+  three.number = 3;
+  three.created = 1700000000;
+  const auto text = format_verified(three, 1700000099);
+  CHECK(verified_path("/data", "llm") == "/data/.generations/llm/verified");
+  CHECK(verified_at(text, three) == 1700000099);
+  auto other = three;
+  other.number = 4;
+  CHECK(verified_at(text, other) == 0);
+  other = three;
+  other.created = 1700000001; // a later one with its number
+  CHECK(verified_at(text, other) == 0);
+  for (const auto* damaged : {"", "3", "3 1700000000", "3 1700000000 x", "3 1700000000 12x", "3 1700000000 1 2"})
+    CHECK(verified_at(damaged, three) == 0);
+}
