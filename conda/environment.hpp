@@ -106,6 +106,8 @@ struct EnvironmentState {
   std::vector<plan::FileChange> modes;
   std::vector<plan::FileChange> compiled; ///< to be deleted
   std::vector<MovedLink> links;
+  std::string shared;       ///< name of the shared environment of which it is a generation; empty: of none
+  std::string closed_above; ///< directory above that generation that lets none of those in to whom it is open
 
   [[nodiscard]] std::size_t count(Kind kind) const;
 };

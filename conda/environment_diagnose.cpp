@@ -115,8 +115,15 @@ Diagnoses diagnose(const EnvironmentState& state) {
     std::string hint(text.hint);
     if (text.repaired)
       hint.replace(hint.find("ENV"), 3, shell_quote(state.path));
+    for (const std::string tool : {"`conda install", "`pip install"}) // nothing changes in a generation
+      if (const auto at = hint.find(tool); at != std::string::npos && !state.shared.empty())
+        hint.insert(at + 1, "sharefs conda update " + shell_quote(state.shared) + " -- ");
     diagnoses.push_back({text.severity, std::string(text.code), state.path, std::move(message), std::move(hint), ""});
   }
+  if (!state.closed_above.empty())
+    diagnoses.push_back({Severity::warning, "SF308", state.closed_above,
+                         "it lets nobody but its owner through: no other user can run the environment below it",
+                         "if others should: `chmod go+x " + shell_quote(state.closed_above) + "`", ""});
   return diagnoses;
 }
 

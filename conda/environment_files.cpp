@@ -229,9 +229,8 @@ class EnvironmentCheck {
   void check_content(const tree::Entry& entry, const RecordedFile* recorded) {
     const auto facts = facts_of(entry);
     if (!facts)
-      return facts.error() == ESTALE
-                 ? note(Kind::changing, entry.path)
-                 : note(Kind::unreadable, entry.path, errno_error(facts.error(), entry.path).message);
+      return facts.error() == ESTALE ? note(Kind::changing, entry.path)
+                                     : note(Kind::unreadable, entry.path, errno_text(facts.error()));
     const bool has_checksum =
         recorded != nullptr && !recorded->installed().empty() && recorded->type != PathType::softlink;
     bool sound = has_checksum && facts->checksum == recorded->installed();

@@ -1,6 +1,7 @@
 #include "conda/environment_reader.hpp"
 
 #include "base/path.hpp"
+#include "conda/running.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -45,6 +46,21 @@ void note_leads(EnvironmentState& state, const std::vector<PrefixUse>& uses) {
         use != nullptr && use->leads == Leads::here)
       found.kind = Kind::second_prefix;
   std::ranges::stable_sort(state.found, {}, &Found::kind);
+}
+
+/// Environments in homes may well be their owner's only.
+void follow_up(sys::System& system, EnvironmentState& state) {
+  auto above = system.entry({.path = state.path, .follow = true}).resolved;
+  const auto generation = in_generation(above);
+  if (!generation || !generation->rest.empty())
+    return;
+  state.shared = generation->name;
+  sys::EntryRequest request;
+  while (above != "/")
+    request.queries.push_back({.path = above = parent_path(above)});
+  for (const auto& entry : system.entries(request))
+    if (entry.kind == sys::EntryKind::directory && (state.mode & 0055U) != 0 && (entry.mode & 0011U) == 0)
+      state.closed_above = entry.path;
 }
 
 } // namespace
@@ -102,6 +118,8 @@ Result<EnvironmentState> probe(sys::System& system, const EnvironmentRequest& re
   if (state && state->uid == 0 && system.identity().uid == 0 &&
       others_could_exchange(system, join_path(request.path, "bin")))
     state->others_write = true;
+  if (state)
+    follow_up(system, *state);
   return state;
 }
 

@@ -84,8 +84,7 @@ class HomeWork {
 
   void link(const Place& place) {
     const auto& path = place.entry.path;
-    if (const auto now = standing(place, m_request.store);
-        !place.unusable.empty() && now != Standing::linked && now != Standing::source)
+    if (!place.unusable.empty() && standing(place, m_request.store) != Standing::source)
       return refuse("SF308", path,
                     "user `" + m_home.name + "` could not run Python of `" + place.target + "`: " + place.unusable,
                     "all directories above it have to let its users through, and its files have to be readable");

@@ -54,6 +54,7 @@ Worker probe_worker(sys::System& system, const Source& source, const std::string
   const auto entries = system.entries(request);
   const auto name = as ? as->name : system.identity().user;
   Worker worker{as, {}};
+  worker.no_environment = entries[0].kind == EntryKind::missing;
   if (entries[0].kind != EntryKind::directory || entries[0].error_number != 0)
     worker.problem = fmt::format("{} cannot read {} ({})", name, source.entry.path, reason_of(entries[0]));
   else if (!entries[1].made)
@@ -127,8 +128,9 @@ Result<ShareStep> next_step(const SharedEnvironment& shared, const Source& sourc
   const auto from = current != nullptr && current->record ? ": " + where_from(*current->record) : "";
   if (shared.current != 0)
     return fail(ErrorCode::conflict, fmt::format("`{}` is shared already{}", shared.name, from),
-                fmt::format("`sharefs conda link {} --backup` links to it; another name: rename {} first", shared.name,
-                            shell_quote(source.path)));
+                fmt::format("`sharefs conda link {} --backup` links to it; this one under another name: `sharefs conda "
+                            "share NAME --from {}`",
+                            shared.name, shell_quote(source.path)));
   if (shared.entry.kind == EntryKind::directory)
     return fail(ErrorCode::conflict, fmt::format("{} is there already, as a plain directory", shared.path()),
                 fmt::format("`sharefs conda share {} --adopt` makes it generation 1 where it lies", shared.name));

@@ -20,7 +20,8 @@ struct Source {
 /// Whether a user (nullopt: this process's) can read all of the source and write in the store.
 struct Worker {
   std::optional<sys::User> as;
-  std::string problem; ///< empty: none
+  std::string problem;         ///< empty: none
+  bool no_environment = false; ///< the source has no directory conda-meta
 };
 Worker probe_worker(sys::System& system, const Source& source, const std::string& store,
                     const std::optional<sys::User>& as);

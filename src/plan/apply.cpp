@@ -77,7 +77,8 @@ Report Run::all() {
   if (m_plan.unnamed_last && all_well(groups))
     group(unnamed);
   // A step that failed was ended by the same Ctrl-C, which reaches the programs of this process group, too.
-  m_report.interrupted = interrupted() && m_report.count(Outcome::skipped) + m_report.count(Outcome::failed) > 0;
+  m_report.interrupted =
+      m_report.interrupted || (interrupted() && m_report.count(Outcome::skipped) + m_report.count(Outcome::failed) > 0);
   close_journal();
   return std::move(m_report);
 }
@@ -105,7 +106,9 @@ bool Run::begin_groups(const StepIndices& unnamed) {
   if (!all_well({unnamed}) || interrupted())
     return false;
   const auto begun = m_options.before_groups();
-  if (!begun)
+  if (!begun && begun.error().code == ErrorCode::interrupted)
+    m_report.interrupted = true;
+  else if (!begun)
     for (auto& result : m_report.results)
       if (result.outcome == Outcome::skipped) {
         result.outcome = Outcome::failed;

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import signal
 import subprocess
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -65,7 +68,7 @@ def test_requirement_1_killed_at_any_step_it_imports_and_a_second_run_finishes(s
     assert shared.source.readlink() == shared.stable and len(shared.kept()) == 1
     assert run_tool(shared.source) == f"tool -I{shared.stable}/include\n"
     assert kinds(shared.workshop.verify(shared.stable)) == {}
-    assert sorted(path.name for path in shared.generation.parent.iterdir()) == ["0001", "0001.json", "uses"]
+    assert sorted(path.name for path in shared.generation.parent.iterdir()) == ["0001", "0001.json", "uses", "verified"]
 
 
 @pytest.mark.parametrize("step", ["1", "2+", "3", "3+"])
@@ -194,8 +197,106 @@ def test_requirement_10_an_overwritten_file_is_said_and_comes_along(shared: Shar
 def test_requirement_10_another_one_of_this_name_is_not_replaced(shared: Shared) -> None:
     shared.share()
     other = shared.workshop.install(shared.place / "other/env")
-    assert "is shared already" in shared.run("conda", "share", "env", "--from", other, "--yes", expect=1).stderr
-    assert not other.is_symlink()
+    said = shared.run("conda", "share", "env", "--from", other, "--yes", expect=1).stderr
+    assert "is shared already" in said and not other.is_symlink()
+    cure = said.rsplit("`sharefs ", 1)[1].split("`")[0].replace("NAME", "second")
+    shared.run(*cure.split(), "--yes")
+    assert other.readlink() == shared.store / "second"
+
+
+def listed(shared: Shared, name: str = "env") -> dict:
+    document = json.loads(shared.run("conda", "list", name, "--json").stdout)
+    (row,) = [one for one in document["environments"] if one["name"] == name]
+    return row
+
+
+def test_requirement_15_verified_is_when_it_was_found_good(shared: Shared) -> None:
+    begin = int(time.time())
+    shared.share()
+    assert begin <= listed(shared)["verified"] <= time.time()
+    shared.run("conda", "update", "env", "--yes", "--no-verify", "true")
+    assert listed(shared)["verified"] == 0  # of generation 2 nobody knows
+    shared.run("conda", "update", "env", "--yes", "true")
+    assert listed(shared)["verified"] == 0  # generation 3 has its files
+    shared.run("conda", "verify", "env")
+    assert listed(shared)["verified"] >= begin
+    shared.run("conda", "update", "env", "--yes", "true")
+    assert listed(shared)["verified"] >= begin
+    program = shared.stable.resolve() / "bin/tool"
+    program.parent.chmod(0o755)
+    program.unlink()
+    shared.run("conda", "verify", "env", expect=1)
+    assert listed(shared)["verified"] == 0
+
+
+def test_requirement_15_environments_of_homes_have_their_python_and_what_is_kept_is_told(shared: Shared) -> None:
+    python = listed(shared)["python"]
+    assert python.startswith("3.") and listed(shared)["detail"] == ""
+    shared.share()
+    (kept,) = shared.kept()
+    row = listed(shared, kept.name)
+    assert "kept by sharefs" in row["detail"] and row["python"] == python
+    assert "kept by sharefs" in shared.run("conda", "list", kept.name).stdout
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root is let in")
+def test_requirement_15_a_directory_above_that_lets_nobody_in_is_told(shared: Shared) -> None:
+    shared.store.chmod(0o755)
+    shared.share()
+    for above in shared.store.parents:  # pytest's own are closed
+        if above.stat().st_mode & 0o011 == 0:
+            above.chmod(above.stat().st_mode | 0o011)
+    assert "SF308" not in shared.run("conda", "verify", "env").stderr
+    shared.place.chmod(0o700)
+    assert f"{shared.place}: it lets nobody" in shared.run("conda", "verify", "env").stderr
+
+
+def test_what_is_no_environment_is_told(shared: Shared) -> None:
+    (shared.place / "plain").mkdir()
+    said = shared.run("conda", "share", "other", "--from", shared.place / "plain", "--yes", expect=1).stderr
+    assert "is no conda environment: it has no directory `conda-meta`" in said and "chmod" not in said
+
+
+def test_ctrl_c_in_the_copy_is_an_interruption(shared: Shared) -> None:
+    (shared.source / "share/large").write_bytes(os.urandom(8_000_000))
+    command = [os.environ["SHAREFS_BIN"], "--config", shared.config, "conda", "share", "env", "--yes", "--limit", "1M"]
+    share = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    while share.poll() is None and not list(shared.store.glob(".generations/env/new-0001.*/*")):
+        pass
+    share.send_signal(signal.SIGINT)
+    _, said = share.communicate(timeout=60)
+    assert share.returncode == 130 and "interrupted" in said and "error:" not in said and "given up" not in said
+    shared.share()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another user")
+def test_who_may_not_change_it_is_told_who_may(shared: Shared) -> None:
+    shared.share()
+    for above in shared.store.parents:
+        if above.stat().st_mode & 0o011 == 0:
+            above.chmod(above.stat().st_mode | 0o011)
+    shared.config.chmod(0o644)
+    binary = shared.place / "sharefs"
+    shutil.copy(os.environ["SHAREFS_BIN"], binary)
+    binary.chmod(0o755)
+    shared.configure(f"  stage: {shared.place}/stage\n")
+    (shared.place / "stage").mkdir(mode=0o755)
+    shared.place.chmod(0o755)
+
+    def as_nobody(*words: str) -> str:
+        command = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "env", "HOME=/nonexistent", "XDG_STATE_HOME=/tmp"]
+        done = subprocess.run([*command, binary, "--config", shared.config, "conda", words[0], "--yes", *words[1:]], capture_output=True, text=True)
+        assert done.returncode == 1, done.stderr
+        return done.stderr
+
+    assert f"`nobody` may not change `env`: {shared.generation.parent} belongs to `root`" in as_nobody("update", "env", "true")
+    (shared.generation / "share/plain.txt").chmod(0o400)
+    assert "share/plain.txt (Permission denied)" in as_nobody("verify", "env")  # its name once
+    said = as_nobody("stage", "env")
+    assert "hint: root makes copies for all users" in said
+    cure = said.rsplit("`sudo ", 1)[1].split("`")[0]
+    subprocess.run(cure, shell=True, check=True)
+    assert (shared.place / "stage").stat().st_mode & 0o7777 == 0o1777
 
 
 def test_requirement_11_no_bytecode_is_stale(shared: Shared) -> None:

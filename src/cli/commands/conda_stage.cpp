@@ -115,8 +115,16 @@ Result<void> check_room(Context& context, const Staging& staging) {
 /// For copies, where nobody else could exchange them. It stays: later copies lie there, too.
 Result<void> make_directory(Context& context, const Staging& staging) {
   const auto& path = staging.copies.directory.path;
-  if (auto made = context.system.files().make_directories(path, 0755); !made)
-    return made;
+  if (auto made = context.system.files().make_directories(path, 0755); !made) {
+    auto error = made.error();
+    const auto& stage = staging.request.settings.stage;
+    if (error.code == ErrorCode::permission)
+      error.hint =
+          fmt::format("root makes copies for all users: `sudo sharefs conda stage {}`; or lets each make an own "
+                      "one: `sudo install -d -m 1777 {}`",
+                      staging.request.where.name, shell_quote(stage));
+    return fail(std::move(error));
+  }
   const auto entry = context.system.entry({.path = path, .links = sys::Links::trusted, .guarded = true});
   if (entry.kind != sys::EntryKind::directory)
     return fail(entry.error());

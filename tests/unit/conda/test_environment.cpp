@@ -99,6 +99,25 @@ TEST_CASE("requirement 15: what a repair leaves", "[environment]") {
   CHECK(left[0].message == "1 path that not everybody can read who may enter the environment: b (0600)");
 }
 
+TEST_CASE("in a generation nothing is installed: hints go by an update", "[environment]") {
+  auto state = state_with({{Kind::missing, "bin/a", "p"}, {Kind::editable, "x.pth", ""}});
+  CHECK(diagnose(state)[0].hint == "install their packages again: `conda install --force-reinstall NAME`");
+  state.shared = "llm";
+  CHECK(diagnose(state)[0].hint ==
+        "install their packages again: `sharefs conda update llm -- conda install --force-reinstall NAME`");
+  CHECK(diagnose(state)[1].hint ==
+        "install the project itself: `sharefs conda update llm -- pip install .` without `-e`");
+}
+
+TEST_CASE("a directory above a generation that lets nobody in is told", "[environment]") {
+  auto state = state_with({});
+  CHECK(diagnose(state).empty());
+  state.closed_above = "/data";
+  REQUIRE(diagnose(state).size() == 1);
+  CHECK(diagnose(state)[0].code == "SF308");
+  CHECK(diagnose(state)[0].subject == "/data");
+}
+
 TEST_CASE("requirement 11: who compiles again", "[environment]") {
   auto state = state_with({});
   CHECK(plan_repair(state, true, true).empty());

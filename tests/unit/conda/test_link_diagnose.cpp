@@ -192,10 +192,11 @@ TEST_CASE("requirement 13: a link to what a user cannot run is not made, the oth
     python.uid = 1000;
     CHECK(verdicts_of(machine, request) == std::vector<std::string>{"SF308 error /home/bob/miniconda3/envs/llm"});
   }
-  SECTION("what is linked already is left") {
+  SECTION("a link that is there already is left, and told") {
     machine.deny["bob"] = {"/data/share/conda/llm/bin"};
     machine.link("/home/bob/miniconda3/envs/llm", "/data/share/conda/llm");
-    CHECK(verdicts_of(machine, request).empty());
+    CHECK(verdicts_of(machine, request) == std::vector<std::string>{"SF308 error /home/bob/miniconda3/envs/llm"});
+    CHECK(plan_of(machine, request).size() == 1);
   }
 }
 

@@ -246,6 +246,18 @@ TEST_CASE("progress is told before and after each step, by one thread at a time"
   CHECK(std::find(told.begin(), told.end(), "group 3 done") > std::find(told.begin(), told.end(), "group 3 begins"));
 }
 
+TEST_CASE("what comes before the groups may be interrupted, and no step is to blame") {
+  ApplyMachine machine;
+  Plan plan;
+  plan.add("", "", tool("first"));
+  plan.add("a", "", tool("a1"));
+  ApplyOptions options;
+  options.before_groups = []() -> Result<void> { return fail(ErrorCode::interrupted, "interrupted"); };
+  const auto report = machine.run(plan, options);
+  CHECK(report.interrupted);
+  CHECK(outcomes(report) == "ds");
+}
+
 TEST_CASE(
     "SIGINT that ends the program of the last step, too, has interrupted the plan; one that comes too late has not") {
   const int exit_code = GENERATE(0, 1);
