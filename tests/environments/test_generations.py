@@ -140,6 +140,23 @@ def test_requirement_3_a_repair_is_a_generation_and_the_one_before_stays_as_it_i
     assert store.current() == 1
 
 
+@pytest.mark.parametrize("step", [f"{number}{after}" for number in range(2) for after in ("", "+")])
+def test_requirement_1_a_repair_that_is_killed_leaves_the_environment_and_is_finished(store: Store, step: str) -> None:
+    (store.generation(1) / "bin/perlish").chmod(0o500)
+    before = state(store.generation(1))
+    os.environ["SHAREFS_TEST_KILL_AT"] = step
+    try:
+        store.sharefs("conda", "verify", "llm", "--repair", "--yes", expect=-9)
+    finally:
+        del os.environ["SHAREFS_TEST_KILL_AT"]
+    assert imports(store.env) == f"{store.env}\n"
+    said = store.sharefs("conda", "verify", "llm", "--repair", "--yes", "--wait", "30s").stderr
+    assert ("nothing that can be repaired" in said) == (step == "1+")
+    store.sharefs("conda", "gc", "llm", "--yes")
+    assert state(store.generation(1)) == before and store.current() > 1 and store.leftovers() == []
+    assert json.loads(store.sharefs("conda", "verify", "llm", "--json").stdout)["ok"]
+
+
 def test_requirement_3_a_generation_is_not_relocated(store: Store, place: Path) -> None:
     before = state(store.path)
     (place / "link").symlink_to(store.env)
