@@ -75,7 +75,8 @@ std::string Progress::text() const {
                   count_of(total_files == 0 ? files : total_files, "file"), size, static_cast<double>(files) / seconds);
   const auto done = std::min(part(files, total_files), part(bytes, total_bytes));
   if (total_files > 0 && done > 0.01 && seconds > 2)
-    text += fmt::format(", {} left", format_duration(static_cast<std::int64_t>(seconds * (1 - done) / done * 1e6)));
+    if (const auto left = static_cast<std::int64_t>(seconds * (1 - done) / done); left > 0)
+      text += fmt::format(", {} left", format_duration(left * 1'000'000));
   return text;
 }
 

@@ -98,11 +98,17 @@ Result<Executed> repair_generation(Context& context, const StoreName& where, con
     for (auto& step : proposal.plan.steps)
       step.group = where.name; // behind what makes it
     proposal.plan.notes = mends.notes;
-    proposal.plan.notes.push_back(
-        fmt::format("first generation {} is made: {} with the prefix or the checksum corrected, {} compiled again, {} "
-                    "opened to those who may enter it; the others are the same files as in generation {}",
-                    number, count_of(seen.contents.size() + seen.links.size(), "file"),
-                    count_of(seen.compiled.size(), "file"), count_of(closed, "path"), environment->current));
+    std::vector<std::string> mended;
+    const auto add = [&](std::size_t number_of, std::string_view noun, std::string_view how) {
+      if (number_of > 0)
+        mended.push_back(fmt::format("{} {}", count_of(number_of, noun), how));
+    };
+    add(seen.contents.size() + seen.links.size(), "file", "with the right prefix or checksum");
+    add(seen.compiled.size(), "file", "compiled again");
+    add(closed, "path", "opened to those who may enter the environment");
+    proposal.plan.notes.push_back(fmt::format("generation {} is made first, with {}; its other files are those of "
+                                              "generation {}",
+                                              number, join(mended, ", "), environment->current));
   }
   proposal.before_groups = [&]() -> Result<void> {
     auto taken = take_lease(context, *environment);
