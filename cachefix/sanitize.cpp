@@ -92,12 +92,29 @@ Decisions on_the_node(const Launch& launch, const Program& program, const ChainL
       break;
     at = link.index;
   }
+  std::vector<Edit> edits;
+  for (const ChainLink& link : links) { // ours must not be the `--` that a launcher in front takes for its own
+    const auto first =
+        std::find(launch.argv.begin() + static_cast<std::ptrdiff_t>(link.tail_begin), launch.argv.end(), "--");
+    const auto ours = launch.argv.begin() + static_cast<std::ptrdiff_t>(at);
+    if (link.index >= at || link.launcher->dashes != Dashes::first_lost || link.options.ended_by_dashes || first < ours)
+      continue;
+    if (first != launch.argv.end()) {
+      decided.push_back(warning("SF421", by,
+                                "starts it on nodes that are not known now, and " + link.name + " drops a `--`, so `" +
+                                    flag + "` was left on shared storage",
+                                "put `sharefs run --` behind " + by));
+      return decided;
+    }
+    edits.push_back({link.tail_begin, false, 0, 0, "", {"--"}});
+  }
+  edits.push_back({at, false, 0, 0, "", launch.rules.node});
   decided.push_back({.action = Action::set,
                      .flag = by,
                      .to = join(launch.rules.node, " "),
                      .rule = "node",
                      .reason = by + " starts it on nodes that are not known now: sharefs looks and decides there",
-                     .edits = {{at, false, 0, 0, "", launch.rules.node}}});
+                     .edits = std::move(edits)});
   return decided;
 }
 
