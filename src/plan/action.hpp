@@ -80,11 +80,13 @@ struct RemoveLink {
   friend bool operator==(const RemoveLink&, const RemoveLink&) = default;
 };
 
-/// Atomically (symlink + rename) make an existing link point elsewhere. Conflict if it is not `before` any more.
+/// Atomically (symlink + rename) make an existing link point elsewhere. Conflict if it is not `before` any more, or if
+/// nothing lies where it is to lead (`checked`).
 struct SwapLink {
   std::string path;
   std::string before, after; ///< link texts
   std::optional<Actor> actor;
+  bool checked = false; ///< `after` is relative
   friend bool operator==(const SwapLink&, const SwapLink&) = default;
 };
 

@@ -96,6 +96,8 @@ template <class A, class Visitor> void visit_fields(A& a, Visitor&& visit) {
     visit("actor", a.actor);
   if constexpr (requires { a.guarded; })
     visit("guarded", a.guarded);
+  if constexpr (requires { a.checked; })
+    visit("checked", a.checked);
   if constexpr (requires { a.deadline; })
     visit("deadline_ms", a.deadline);
 }

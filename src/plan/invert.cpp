@@ -26,7 +26,7 @@ struct Inverter {
   Inverse operator()(const RemoveDirectory& a) const { return MakeDirectory{a.path, a.mode, a.actor}; }
   Inverse operator()(const MakeLink& a) const { return RemoveLink{a.path, a.target, a.actor}; }
   Inverse operator()(const RemoveLink& a) const { return MakeLink{a.path, a.target, a.actor}; }
-  Inverse operator()(const SwapLink& a) const { return SwapLink{a.path, a.after, a.before, a.actor}; }
+  Inverse operator()(const SwapLink& a) const { return SwapLink{a.path, a.after, a.before, a.actor, a.checked}; }
   Inverse operator()(const Rename& a) const { return Rename{a.to, a.from, a.actor}; }
   Inverse operator()(const ExchangeForLink& a) const {
     return ExchangeForLink{a.path, a.to, a.target, !a.reverse, 0, a.inode, later(a.actor)};

@@ -48,6 +48,8 @@ struct JournalEntry {
   std::string undone_by;          ///< id of the undo's own entry, if it changed anything; for the state `undone`
 
   [[nodiscard]] bool is_undo() const { return !plan.undoes.empty(); }
+  /// As a whole: nothing that took effect has no inverse.
+  [[nodiscard]] bool can_be_undone() const;
 };
 
 /// What is written before an action begins. With it go the steps that found nothing to do: an undo that is cut off and
@@ -78,8 +80,9 @@ class Journal {
   [[nodiscard]] Result<JournalEntry> load(const std::string& id) const;
   /// The newest entry that changed something and is not undone; nullopt if there is none. An undo's own entry is passed
   /// over, so that `sharefs undo` after an undo that was cut off completes it, and after a complete one goes further
-  /// back. An entry that cannot be read is not passed over: an error says so.
-  [[nodiscard]] Result<std::optional<JournalEntry>> latest() const;
+  /// back. An entry that cannot be read is not passed over: an error says so. One that has deleted something is: what
+  /// is left of it cannot be taken back as it was (`passed`, newest first).
+  [[nodiscard]] Result<std::optional<JournalEntry>> latest(std::vector<JournalEntry>* passed = nullptr) const;
 
   // Writing; used by apply(), under the host lock.
   /// A new entry with its first intent; returns its id.

@@ -180,6 +180,11 @@ bool JournalStep::took_effect() const {
   return outcome == Outcome::done || (outcome == Outcome::failed && error != ErrorCode::conflict);
 }
 
+bool JournalEntry::can_be_undone() const {
+  return std::ranges::none_of(
+      steps, [this](const JournalStep& step) { return step.took_effect() && !invert(plan.steps[step.step].action); });
+}
+
 std::uint64_t number_of(const std::string& id) {
   constexpr std::size_t k_most_digits = 15;
   std::uint64_t number = 0;
@@ -257,7 +262,7 @@ Result<JournalEntry> Journal::load(const std::string& id) const {
               guess.empty() ? "`sharefs undo --list` shows all" : guess);
 }
 
-Result<std::optional<JournalEntry>> Journal::latest() const {
+Result<std::optional<JournalEntry>> Journal::latest(std::vector<JournalEntry>* passed) const {
   const auto contents = this->contents();
   if (!contents)
     return fail(contents.error());
@@ -269,9 +274,13 @@ Result<std::optional<JournalEntry>> Journal::latest() const {
           ErrorCode::failed,
           fmt::format("change {} cannot be read, so nothing older is taken back: {}", to_utf8(*id), entry.damage),
           "`sharefs undo --list` shows the older ones, `sharefs undo ID` takes one back");
-    if (!entry.is_undo() && entry.state != JournalState::undone &&
-        std::ranges::any_of(entry.steps, &JournalStep::took_effect))
+    if (entry.is_undo() || entry.state == JournalState::undone ||
+        std::ranges::none_of(entry.steps, &JournalStep::took_effect))
+      continue;
+    if (entry.can_be_undone())
       return entry;
+    if (passed != nullptr)
+      passed->push_back(std::move(entry));
   }
   return std::nullopt;
 }

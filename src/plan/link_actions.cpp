@@ -57,6 +57,10 @@ Result<Outcome> act(SwapLink& action, const Ground& ground, Phase phase) {
   const int directory = found->directory.get();
   const auto temporary = temporary_name(found->name, "link");
   struct stat status{};
+  if (action.checked && !already && ::fstatat(directory, action.after.c_str(), &status, 0) != 0)
+    return fail(errno == ENOENT
+                    ? Error{ErrorCode::conflict, action.after + " is gone, so the link stays as it is", "", ""}
+                    : errno_error(errno, action.after));
   const bool leftover = ::fstatat(directory, temporary.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
   if (phase == Phase::look)
     return already && !leftover ? Outcome::unchanged : Outcome::done;

@@ -89,12 +89,15 @@ Plan merge_nested_groups(Plan plan) {
 
 Json to_json(const Plan& plan) {
   auto steps = Json::array();
-  for (const auto& step : plan.steps)
+  for (const auto& step : plan.steps) {
     steps.push_back({{"group", bytes_to_json(step.group)},
                      {"why", bytes_to_json(step.why)},
                      {"description", describe(step.action)},
-                     {"undoable", invert(step.action).has_value()},
+                     {"undoable", !step.stays && invert(step.action).has_value()},
                      {"action", to_json(step.action)}});
+    if (step.stays)
+      steps.back()["stays"] = true;
+  }
   auto notes = Json::array();
   for (const auto& note : plan.notes)
     notes.push_back(bytes_to_json(note));
@@ -131,7 +134,7 @@ Result<Plan> plan_from_json(const Json& json) {
     auto action = action_from_json(entry["action"]);
     if (!action)
       return fail(action.error());
-    plan.add(*group, *why, std::move(*action));
+    plan.add(*group, *why, std::move(*action), entry.contains("stays") && entry["stays"] == true);
   }
   if (json.contains("notes") && json["notes"].is_array())
     for (const auto& note : json["notes"])

@@ -12,6 +12,7 @@ struct Step {
   std::string group; ///< steps of a group run in order, groups run in parallel; the unnamed one runs before all others
   std::string why;   ///< one phrase for the person who reads the plan
   Action action;
+  bool stays = false; ///< undo leaves it as it is: others may work with what it made
   friend bool operator==(const Step&, const Step&) = default;
 };
 
@@ -23,8 +24,8 @@ struct Plan {
   bool unnamed_last = false;
 
   [[nodiscard]] bool empty() const { return steps.empty(); }
-  void add(std::string group, std::string why, Action action) {
-    steps.push_back({std::move(group), std::move(why), std::move(action)});
+  void add(std::string group, std::string why, Action action, bool stays = false) {
+    steps.push_back({std::move(group), std::move(why), std::move(action), stays});
   }
   friend bool operator==(const Plan&, const Plan&) = default;
 };

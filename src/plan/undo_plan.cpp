@@ -43,7 +43,9 @@ Plan undo_plan(const JournalEntry& entry, const std::vector<JournalEntry>& attem
   for (auto step = entry.steps.rbegin(); step != entry.steps.rend(); ++step) {
     if (!step->took_effect())
       continue;
-    const auto& [group, why, action] = entry.plan.steps[step->step];
+    const auto& [group, why, action, stays] = entry.plan.steps[step->step];
+    if (stays)
+      continue;
     const auto is_same = [&group = group, &action = action](const Step& reload) {
       return reload.group == group && reload.action == action;
     };

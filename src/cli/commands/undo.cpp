@@ -61,9 +61,15 @@ Result<int> list_entries(Context& context, const plan::Journal& journal) {
 }
 
 /// The entry to take back; nullopt if there is nothing to take back.
-Result<std::optional<JournalEntry>> choose(const plan::Journal& journal, const Arguments& arguments) {
-  if (arguments.positional.empty())
-    return journal.latest();
+Result<std::optional<JournalEntry>> choose(Context& context, const plan::Journal& journal, const Arguments& arguments) {
+  if (arguments.positional.empty()) {
+    std::vector<JournalEntry> passed;
+    auto latest = journal.latest(&passed);
+    for (const auto& entry : passed)
+      context.console.message(fmt::format("passed over: `{}` of {} ({}) has deleted what cannot be brought back",
+                                          entry.command, entry.started, entry.id));
+    return latest;
+  }
   return journal.load(arguments.positional.front()).map([](JournalEntry&& entry) {
     return std::optional(std::move(entry));
   });
@@ -100,7 +106,7 @@ Result<int> run_undo(Context& context, const Arguments& arguments) {
   if (arguments.flag("list"))
     return list_entries(context, *journal);
 
-  const auto chosen = choose(*journal, arguments);
+  const auto chosen = choose(context, *journal, arguments);
   if (!chosen)
     return fail(chosen.error());
   if (!*chosen) {
@@ -136,6 +142,7 @@ extern const CommandSpec k_undo_command{
     .description =
         "Without ID the newest change that is not undone yet; also one that was cut off by a kill or a power loss. "
         "What is no longer as that change left it is a conflict, and stays; what does not depend on it is taken back. "
+        "A change that has deleted for good is passed over, and named. "
         "A newest change that cannot be read (damaged, or of a later version) stops it. An undo is a change too: "
         "`sharefs undo` with its ID brings back what it took.",
     .example = "sharefs undo --list            # what was changed, newest first\n"

@@ -141,15 +141,19 @@ TEST_CASE("a conflict leaves what somebody else wrote", "[undo]") {
 
 TEST_CASE("what has no way back is said", "[undo]") {
   Machine machine;
+  machine.write("/older");
   fs::create_directory(machine.at("/cache"));
   struct stat status{};
   REQUIRE(::stat(machine.at("/cache").c_str(), &status) == 0);
   plan::Plan plan;
   plan.add("", "why", plan::RemoveTree{"/cache", status.st_dev, status.st_ino});
   const auto id = machine.change(plan, "sharefs cache prune");
-  CHECK(machine.undo({"--yes"}) == 1);
+  CHECK(machine.undo({id, "--yes"}) == 1);
   CHECK(has(machine.err, "nothing of " + id + " (`sharefs cache prune`) can be taken back"));
   CHECK(has(machine.err, "cannot be undone: delete /cache with all in it"));
+  CHECK(machine.undo({"--yes"}) == 0);
+  CHECK(has(machine.err, "passed over: `sharefs cache prune`"));
+  CHECK_FALSE(fs::exists(machine.at("/older")));
 }
 
 TEST_CASE("a newest change that cannot be read stops undo, and an older one is taken back by its id", "[undo]") {

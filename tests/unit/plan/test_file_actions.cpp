@@ -152,6 +152,15 @@ TEST_CASE("MakeLink, SwapLink and RemoveLink") {
   CHECK(tree.last.message == "/d: expected a link to `one`, found a directory");
 }
 
+TEST_CASE("SwapLink leads to nothing that is gone, if it looks") {
+  Tree tree;
+  fs::create_symlink("one", tree.at("/l"));
+  CHECK(tree.apply(SwapLink{"/l", "one", "two", {}, true}) == "conflict");
+  CHECK(fs::read_symlink(tree.at("/l")) == "one");
+  fs::create_directory(tree.at("/two"));
+  CHECK(tree.apply(SwapLink{"/l", "one", "two", {}, true}) == "done");
+}
+
 TEST_CASE("SwapLink clears up after one that was killed before its rename") {
   Tree tree;
   const auto leftover = tree.at("/" + temporary_name("l", "link"));

@@ -78,6 +78,18 @@ TEST_CASE("states") {
   CHECK(machine.state(mine) == JournalState::unfinished);
 }
 
+TEST_CASE("what has deleted something is no obstacle for `sharefs undo`") {
+  JournalMachine machine;
+  const auto first = machine.record(one_step());
+  Plan gc;
+  gc.add("", "", RemoveTree{.path = "/old"});
+  const auto deleted = machine.record(gc);
+  std::vector<JournalEntry> passed;
+  CHECK((*machine.journal.latest(&passed))->id == first);
+  REQUIRE(passed.size() == 1);
+  CHECK(passed.front().id == deleted);
+}
+
 TEST_CASE("latest is what `sharefs undo` takes back") {
   JournalMachine machine;
   CHECK(test::entries_of(machine.journal)->empty());

@@ -98,6 +98,11 @@ TEST_CASE("summary_text: counts, how to go on, how to undo", "[plan_view]") {
   const Plan plan;
   Plan undo;
   undo.undoes = "ID0";
+  Plan deletes;
+  deletes.add("", "", MakeDirectory{"/d", 0755, std::nullopt});
+  deletes.add("", "", RemoveTree{.path = "/e"});
+  CHECK(summary_text(deletes, report({done, done}, "ID"), k_undo) == "2 done");
+  CHECK(summary_text(deletes, report({done, skipped}, "ID", true), k_undo).ends_with("ID`"));
   CHECK(summary_text(plan, report({}, ""), k_undo).empty());
   CHECK(summary_text(plan, report({done, done, unchanged}, "ID"), k_undo) ==
         "2 done, 1 unchanged; undo with `sharefs --root /x undo ID`");
