@@ -30,7 +30,7 @@ namespace {
 using namespace std::chrono_literals;
 
 /// What the child could not do, over a pipe that exec closes.
-enum class Layering : char { no_namespace = 'n', no_mount = 'm', no_tree = 't', no_command = 'c' };
+enum class Layering : char { not_ours = 'o', no_namespace = 'n', no_mount = 'm', no_tree = 't', no_command = 'c' };
 
 struct FailedStep {
   Layering step;
@@ -65,18 +65,27 @@ unsigned raise_capabilities() {
   return capabilities(true, sets) ? sets.at(0).effective : 0;
 }
 
+/// With all of them a user namespace can be made by root's right only.
+bool maps_all_groups() {
+  return (raise_capabilities() & k_for_namespace) == k_for_namespace;
+}
+
+/// The groups of the command; the first one is its own.
+std::vector<gid_t> mapped_groups() {
+  std::vector<gid_t> groups(1, ::getegid());
+  if (!maps_all_groups())
+    return groups;
+  const int count = ::getgroups(0, nullptr);
+  std::vector<gid_t> more(static_cast<std::size_t>(std::max(count, 0)));
+  more.resize(static_cast<std::size_t>(std::max(::getgroups(count, more.data()), 0)));
+  std::ranges::copy_if(more, std::back_inserter(groups), [&](gid_t gid) { return gid != groups.front(); });
+  return groups;
+}
+
 /// Everybody keeps his own number: the command is who it was.
 bool write_maps(pid_t of, bool all_groups) {
-  std::vector<gid_t> groups(1, ::getegid());
-  if (all_groups) {
-    const int count = ::getgroups(0, nullptr);
-    std::vector<gid_t> more(static_cast<std::size_t>(std::max(count, 0)));
-    if (::getgroups(count, more.data()) < 0)
-      return false;
-    std::ranges::copy_if(more, std::back_inserter(groups), [&](gid_t gid) { return gid != groups.front(); });
-  }
   std::string group_map;
-  for (const gid_t gid : groups)
+  for (const gid_t gid : mapped_groups())
     group_map += fmt::format("{0} {0} 1\n", gid);
   return (all_groups || write_file(fmt::format("/proc/{}/setgroups", of), "deny")) &&
          write_file(fmt::format("/proc/{}/uid_map", of), fmt::format("{0} {0} 1\n", ::geteuid())) &&
@@ -86,7 +95,7 @@ bool write_maps(pid_t of, bool all_groups) {
 /// A user namespace, in which the owner of a store has rights over his own files only: whoever exchanges the paths that
 /// are mounted reaches nothing that is not his. Its maps are written from outside of it.
 bool enter_user_namespace() {
-  const bool all_groups = (raise_capabilities() & k_for_namespace) == k_for_namespace;
+  const bool all_groups = maps_all_groups();
   Pipe entered;
   if (!entered.open())
     return false;
@@ -197,6 +206,8 @@ bool add_mode(int directory, const char* name, const struct stat& status, mode_t
   return (status.st_mode & wanted) == wanted || ::fchmodat(directory, name, (status.st_mode & 07777U) | wanted, 0) == 0;
 }
 
+using Visit = std::function<int(int tree, const std::string& path, std::vector<std::string>& below)>;
+
 /// A directory can be written by its owner. 0 or errno; `below` gets the directories in it.
 int make_writable(int tree, const std::string& path, std::vector<std::string>& below) {
   Fd fd = open_below(tree, path.c_str());
@@ -210,8 +221,37 @@ int make_writable(int tree, const std::string& path, std::vector<std::string>& b
   });
 }
 
-/// All directories of the tree, as many at a time as there are threads: each costs some round trips.
-int make_directories_writable(int tree) {
+/// Users and groups that a user namespace of this process has: overlayfs changes files of no others.
+struct Mapped {
+  uid_t uid = ::geteuid();
+  std::vector<gid_t> gids = mapped_groups();
+
+  /// 0 or errno: EOVERFLOW, as overlayfs has it, for a directory in which something is of somebody else.
+  int check(int tree, const std::string& path, std::vector<std::string>& below) const {
+    Fd fd = open_below(tree, path.c_str());
+    struct stat status{};
+    if (!fd || ::fstat(fd.get(), &status) != 0)
+      return errno;
+    if (!has(status))
+      return EOVERFLOW;
+    return for_each_name(std::move(fd), [&](int here, const dirent& entry) {
+      struct stat of_name{};
+      if (::fstatat(here, entry.d_name, &of_name, AT_SYMLINK_NOFOLLOW) != 0)
+        return errno;
+      if (S_ISDIR(of_name.st_mode))
+        below.push_back(path + "/" + entry.d_name);
+      return has(of_name) ? 0 : EOVERFLOW;
+    });
+  }
+
+ private:
+  [[nodiscard]] bool has(const struct stat& status) const {
+    return status.st_uid == uid && std::ranges::find(gids, status.st_gid) != gids.end();
+  }
+};
+
+/// All directories of the tree, as many at a time as there are threads: each costs some round trips. 0 or errno.
+int for_each_directory(int tree, const Visit& visit) {
   constexpr std::size_t k_threads = 16;
   std::vector<std::string> level{"."};
   std::atomic<int> failed = 0;
@@ -222,7 +262,7 @@ int make_directories_writable(int tree) {
     const auto work = [&] {
       std::vector<std::string> below;
       for (auto i = number.fetch_add(1); i < level.size() && failed == 0; i = number.fetch_add(1))
-        if (const int error = make_writable(tree, level[i], below); error != 0)
+        if (const int error = visit(tree, level[i], below); error != 0)
           failed = error;
       const std::lock_guard lock(mutex);
       std::ranges::move(below, std::back_inserter(next));
@@ -258,7 +298,7 @@ bool prepare_tree(const Layers& layers) {
   const Fd tree(::open(join_path(layers.parent, layers.name).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!tree)
     return false;
-  int error = ::geteuid() == 0 ? 0 : make_directories_writable(tree.get());
+  int error = ::geteuid() == 0 ? 0 : for_each_directory(tree.get(), make_writable);
   for (const auto& path : layers.writable)
     if (::geteuid() != 0 && error == 0)
       error = make_files_writable(tree.get(), path);
@@ -275,6 +315,14 @@ bool prepare_tree(const Layers& layers) {
 /// Enters the view of the command.
 void layer(const Layers& layers, const std::function<void(Layering)>& give_up) {
   const bool as_root = ::geteuid() == 0 && (raise_capabilities() & capability(CAP_SYS_ADMIN)) != 0;
+  if (!as_root) {
+    const Fd lower(::open(layers.lower.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    const Mapped mapped;
+    const auto check = [&](int tree, const std::string& path, auto& below) { return mapped.check(tree, path, below); };
+    errno = lower ? for_each_directory(lower.get(), check) : errno;
+    if (errno != 0)
+      give_up(Layering::not_ours);
+  }
   if (!enter_namespaces(as_root))
     give_up(Layering::no_namespace);
   if (!show_parent(layers) || !mount_layers(layers, as_root))
@@ -323,13 +371,15 @@ Error error_of(const TerminalCommand& command, const Layers& layers, const Faile
             fmt::format("{} must lie on a file system of this host that can be its upper layer (ext4, xfs, tmpfs)",
                         layers.upper),
             ""};
+  case Layering::not_ours:
   case Layering::no_tree:
-    if (failure.error_number == EOVERFLOW)
+    // As the user namespace, or the server, has it.
+    if (failure.error_number == EOVERFLOW || failure.error_number == EPERM)
       return {ErrorCode::unsupported,
-              join_path(layers.parent, layers.name) +
-                  " has files of a group that cannot be mapped into a user namespace",
+              layers.lower + " has files of another user, or of a group that cannot be mapped into a user namespace",
               "run it as root, and let the owner of the store be a member of that group", ""};
-    return errno_error(failure.error_number, join_path(layers.parent, layers.name));
+    return errno_error(failure.error_number,
+                       failure.step == Layering::not_ours ? layers.lower : join_path(layers.parent, layers.name));
   case Layering::no_command:
     break;
   }
