@@ -44,17 +44,36 @@ Result<bool> ask(Context& context) {
   if (!context.console.options().in_terminal || context.flags.json)
     return fail(ErrorCode::usage, "there is no terminal to ask for consent",
                 "add --yes to go ahead, or --dry-run to see what would be done");
-  return context.console.confirm("Proceed?");
+  const bool agreed = context.console.confirm("Proceed?");
+  return sys::interrupted() ? Result<bool>(fail(ErrorCode::interrupted, "interrupted: nothing was changed")) : agreed;
 }
 
-Executed apply(Context& context, const Proposal& proposal, const plan::Journal& journal,
-               const sys::Identity& identity) {
+using TakeLock = std::function<Result<plan::HostLock>(std::chrono::milliseconds wait)>;
+
+/// ApplyOptions::before_groups of work that takes long: others get the host lock meanwhile.
+Result<void> work_without_lock(const Context& context, const Proposal& proposal, std::optional<plan::HostLock>& lock,
+                               const TakeLock& take_lock) {
+  constexpr std::chrono::milliseconds k_least_wait{120'000}; // for nothing it was not
+  lock.reset();
+  if (auto done = proposal.before_groups(); !done)
+    return done;
+  auto taken = take_lock(std::max(context.flags.wait, k_least_wait));
+  if (!taken)
+    return fail(taken.error());
+  lock.emplace(std::move(*taken));
+  return {};
+}
+
+Executed apply(Context& context, const Proposal& proposal, const plan::Journal& journal, const sys::Identity& identity,
+               std::optional<plan::HostLock>& lock, const TakeLock& take_lock) {
   const auto& plan = proposal.plan;
   ui::Console::Progress progress(context.console, "working", plan.steps.size());
   plan::ApplyOptions options;
   options.command = shell_join(context.argv);
   options.identity = identity;
   options.before_groups = proposal.before_groups;
+  if (proposal.takes_long)
+    options.before_groups = [&] { return work_without_lock(context, proposal, lock, take_lock); };
   options.progress = [&](const plan::Step& step, const plan::StepResult* result) {
     if (result == nullptr)
       progress.advance(plan::describe(step.action));
@@ -174,21 +193,24 @@ Result<Executed> execute(Context& context, const std::function<Result<Proposal>(
       return Executed{k_exit_failed, std::nullopt}; // as dnf and apt
     }
     plan::install_interrupt_handlers(); // before the lock, whose wait Ctrl-C ends
-    const auto lock =
-        plan::HostLock::acquire(files, *state, {shell_join(context.argv), identity.user}, context.flags.wait,
-                                [&](const std::string& holder) { context.console.message("waiting: " + holder); });
-    if (!lock)
-      return fail(lock.error());
+    const auto take_lock = [&](std::chrono::milliseconds wait) {
+      return plan::HostLock::acquire(files, *state, {shell_join(context.argv), identity.user}, wait,
+                                     [&](const std::string& holder) { context.console.message("waiting: " + holder); });
+    };
+    auto taken = take_lock(context.flags.wait);
+    if (!taken)
+      return fail(taken.error());
+    std::optional<plan::HostLock> lock(std::move(*taken));
     auto now = journal.newest_id();
     if (!now)
       return fail(now.error());
     if (newest && *now == *newest && !proposal->short_lived)
-      return apply(context, *proposal, journal, identity);
+      return apply(context, *proposal, journal, identity, lock, take_lock);
     auto again = propose();
     if (!again)
       return fail(again.error());
     if (again->plan == proposal->plan)
-      return apply(context, *proposal, journal, identity);
+      return apply(context, *proposal, journal, identity, lock, take_lock);
     context.console.message(newest && *now == *newest
                                 ? "this host has changed meanwhile; what is to be done now:"
                                 : "another sharefs has changed this host meanwhile; what is to be done now:");

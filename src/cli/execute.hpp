@@ -16,6 +16,9 @@ struct Proposal {
   std::string nothing;      ///< said when the plan is empty: "all mounts are as they should be"
   bool short_lived = false; ///< other programs may change what it is made from: made anew after the answer
   std::function<Result<void>()> before_groups = {}; ///< see plan::ApplyOptions
+  /// before_groups copies, say: other changes of this host, also by this user, do not wait for it. What it needs alone
+  /// it holds by other means.
+  bool takes_long = false;
 };
 
 struct Executed {

@@ -2,6 +2,7 @@
 
 #include "base/text.hpp"
 #include "base/visible.hpp"
+#include "sys/process/interrupt.hpp"
 #include "ui/plan_view.hpp"
 #include "ui/progress.hpp"
 #include "ui/table.hpp"
@@ -9,8 +10,8 @@
 
 #include <array>
 #include <fmt/format.h>
-#include <istream>
-#include <ostream>
+#include <iostream>
+#include <unistd.h>
 
 namespace sharefs::ui {
 
@@ -126,7 +127,8 @@ bool Console::confirm(std::string_view question) {
   m_err->print(m_unseen + visible(question) + " [y/N] ");
   m_unseen.clear();
   std::string line;
-  if (!std::getline(m_in, line)) {
+  const bool typed = &m_in != &std::cin || sys::wait_for_input(STDIN_FILENO); // a read would go on after Ctrl-C
+  if (!typed || !std::getline(m_in, line)) {
     m_err->print("\n"); // end of input leaves the cursor behind the prompt
     return false;
   }

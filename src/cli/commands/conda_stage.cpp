@@ -7,6 +7,7 @@
 #include "cli/tree_progress.hpp"
 #include "conda/staged.hpp"
 #include "plan/apply.hpp"
+#include "plan/host_lock.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -262,6 +263,16 @@ Result<void> find_source(Context& context, Staging& staging) {
   return {};
 }
 
+/// Two that make the same image would write into each other's.
+std::optional<Result<plan::HostLock>> alone_on_host(Context& context) {
+  const auto state = state_directory(context);
+  if (!state)
+    return Result<plan::HostLock>(fail(state.error()));
+  return plan::HostLock::acquire(
+      context.system.files(), *state, {shell_join(context.argv), context.system.identity().user}, context.flags.wait,
+      [&](const std::string& holder) { context.console.message("waiting: " + holder); }, "stage");
+}
+
 /// As the machine is now.
 Result<Proposal> propose(Context& context, Staging& staging) {
   if (auto found = find_source(context, staging); !found)
@@ -309,7 +320,11 @@ Result<Proposal> propose(Context& context, Staging& staging) {
                                                                        : staging.path(),
                     staging.request.where.name));
   }
+  proposal.takes_long = staging.made.makes.has_value();
   proposal.before_groups = [&context, &staging]() -> Result<void> {
+    const auto alone = staging.made.makes ? alone_on_host(context) : std::nullopt; // one `stage` at a time
+    if (alone && !*alone)
+      return fail(alone->error());
     if (staging.made.makes)
       if (auto made = make_directory(context, staging); !made)
         return made;

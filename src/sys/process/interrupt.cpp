@@ -1,7 +1,9 @@
 #include "sys/process/interrupt.hpp"
 
 #include <atomic>
+#include <cerrno>
 #include <csignal>
+#include <poll.h>
 #include <unistd.h>
 
 namespace sharefs::sys {
@@ -35,6 +37,22 @@ void install_interrupt_handlers() {
 
 bool interrupted() {
   return g_interrupted;
+}
+
+ClearingUp::ClearingUp() : m_before(g_interrupted.exchange(false)) {}
+
+ClearingUp::~ClearingUp() {
+  if (m_before)
+    g_interrupted = true;
+}
+
+bool wait_for_input(int fd) {
+  constexpr int k_look_again = 200; // milliseconds: a signal may come just before poll(2) begins
+  pollfd wait{fd, POLLIN, 0};
+  while (!interrupted())
+    if (const int found = ::poll(&wait, 1, k_look_again); found > 0 || (found < 0 && errno != EINTR))
+      return true;
+  return false;
 }
 
 } // namespace sharefs::sys

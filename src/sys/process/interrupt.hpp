@@ -10,4 +10,19 @@ void install_interrupt_handlers();
 /// One of these signals has come.
 bool interrupted();
 
+/// As long as it lives a Ctrl-C of before does not count: what clears up after one goes to its end. Another one does.
+class ClearingUp {
+ public:
+  ClearingUp();
+  ~ClearingUp();
+  ClearingUp(const ClearingUp&) = delete;
+  ClearingUp& operator=(const ClearingUp&) = delete;
+
+ private:
+  bool m_before;
+};
+
+/// Waits until something can be read from a descriptor, or it has ended. False: Ctrl-C came first.
+bool wait_for_input(int fd);
+
 } // namespace sharefs::sys
