@@ -56,9 +56,16 @@ Result<SharedEnvironment> probe_environment(sys::System& system, const std::stri
     found.holder = sys::parse_lease(first[3].content), found.held = first[3].mtime;
 
   sys::EntryRequest rest;
+  sys::EntryRequest originals;
+  for (const auto& use : found.uses)
+    found.highest = std::max(found.highest, use.generation);
   for (const auto& one : found.root.names) {
+    const auto used = used_number(one);
+    found.highest = std::max({found.highest, found.current, used.value_or(0)});
     if (unfinished_generation(one))
       found.unfinished.push_back(one);
+    if (used && one == original_name(*used))
+      originals.queries.push_back({.path = join_path(root, one), .read_bytes = k_longest_reason});
     const auto number = generation_number(one);
     if (!number)
       continue;
@@ -68,6 +75,10 @@ Result<SharedEnvironment> probe_environment(sys::System& system, const std::stri
     rest.queries.push_back({.path = path + ".pinned", .read_bytes = k_longest_reason});
     found.generations.push_back({.number = *number});
   }
+  const auto notes = originals.queries.empty() ? std::vector<sys::Entry>{} : system.entries(originals);
+  for (const auto& note : notes)
+    if (auto what = parse_original(note.content); note.kind == sys::EntryKind::file && what)
+      found.originals.push_back({used_number(base_name(note.path)).value_or(0), std::move(*what), note.uid});
   auto entries = system.entries(rest);
   for (std::size_t index = 0; index < found.generations.size(); ++index) {
     auto& one = found.generations[index];
@@ -78,14 +89,18 @@ Result<SharedEnvironment> probe_environment(sys::System& system, const std::stri
       return fail(one.entry.error());
     if (one.pin_entry.kind == sys::EntryKind::file)
       one.pinned = std::string(trim(to_utf8(one.pin_entry.content)));
-    if (one.record_entry.kind != sys::EntryKind::file) {
+    if (one.record_entry.kind == sys::EntryKind::missing) {
       one.problem = "has no record";
+    } else if (one.record_entry.kind != sys::EntryKind::file) {
+      one.problem = "cannot be read: " + one.record_entry.error().message;
     } else if (auto record = parse_generation(one.record_entry.content)) {
       one.record = std::move(*record);
       one.record->number = one.number;
     } else {
       one.problem = record.error().message;
     }
+    if (one.record)
+      found.highest = std::max(found.highest, one.record->parent);
   }
   std::erase_if(found.generations, [](const auto& one) { return one.entry.kind != sys::EntryKind::directory; });
   return found;

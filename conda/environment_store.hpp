@@ -4,6 +4,8 @@
 #include "sys/fs/lease.hpp"
 #include "sys/system.hpp"
 
+#include <algorithm>
+
 namespace sharefs::conda {
 
 inline constexpr std::size_t k_largest_record = 4U << 20U;
@@ -17,6 +19,14 @@ struct StoredGeneration {
   sys::Entry record_entry = {}, pin_entry = {}; ///< the files, with their contents
 };
 
+/// What `conda share` has noted. Whoever may write in the store may have written it: it counts for as much as its
+/// owner.
+struct StoredOriginal {
+  unsigned number = 0; ///< of the generation that was made of it
+  Original what = {};
+  std::uint32_t uid = 0; ///< whose note it is
+};
+
 struct SharedEnvironment {
   std::string store, name;
   sys::Entry entry = {};                          ///< STORE/ENV, not followed
@@ -27,11 +37,15 @@ struct SharedEnvironment {
   std::optional<sys::LeaseHolder> holder = {};    ///< who changes it now
   std::int64_t held = 0;                          ///< when he last said so, by the clock of the server (seconds)
   std::vector<Use> uses = {};
+  std::vector<StoredOriginal> originals = {}; ///< by number
+  unsigned highest = 0;                       ///< number that is known to have been used
 
   [[nodiscard]] std::string path() const;                ///< STORE/ENV
   [[nodiscard]] std::string path(unsigned number) const; ///< of a generation
   [[nodiscard]] const StoredGeneration* find(unsigned number) const;
   [[nodiscard]] unsigned last() const { return generations.empty() ? 0 : generations.back().number; }
+  /// Of a new generation: never one that was used before. A host may have staged what was called so.
+  [[nodiscard]] unsigned next() const { return std::max(highest, last()) + 1; }
   /// Somebody has removed STORE/ENV, but what it led to is there.
   [[nodiscard]] bool lost_its_name() const { return entry.kind == sys::EntryKind::missing && !generations.empty(); }
 };

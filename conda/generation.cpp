@@ -1,5 +1,7 @@
 #include "conda/generation.hpp"
 
+#include "conda/backup_name.hpp"
+
 #include "base/path.hpp"
 #include "base/text.hpp"
 
@@ -98,6 +100,26 @@ Result<Generation> parse_generation(std::string_view text) {
   return one;
 }
 
+std::string format_original(const Original& original) {
+  const OrderedJson json{{"path", original.path}, {"kept", original.kept}, {"inode", original.inode}};
+  return json.dump(1, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
+}
+
+Result<Original> parse_original(std::string_view text) {
+  const auto json = OrderedJson::parse(text, nullptr, false);
+  Original original;
+  try {
+    json.at("path").get_to(original.path);
+    json.at("kept").get_to(original.kept);
+    json.at("inode").get_to(original.inode);
+  } catch (const nlohmann::json::exception&) {
+    return fail(ErrorCode::failed, "is no note of an original");
+  }
+  const bool beside = parent_path(original.kept) == parent_path(original.path) &&
+                      newest_backup({base_name(original.kept)}, base_name(original.path)) == base_name(original.kept);
+  return beside ? Result<Original>(original) : fail(ErrorCode::failed, "is no note of an original");
+}
+
 std::vector<PackageChange> package_changes(const std::vector<Package>& before, const std::vector<Package>& after) {
   std::map<std::string, PackageChange> changes;
   const auto change = [&](const Package& package) -> PackageChange& {
@@ -187,6 +209,15 @@ std::optional<unsigned> unfinished_generation(std::string_view name) {
       (!name.starts_with("new-") && !name.starts_with("old-")))
     return std::nullopt;
   return generation_number(name.substr(k_mark, k_digits));
+}
+
+std::string original_name(unsigned number) {
+  return generation_name(number) + ".original";
+}
+
+std::optional<unsigned> used_number(std::string_view name) {
+  const auto unfinished = unfinished_generation(name);
+  return unfinished ? unfinished : generation_number(name.substr(0, name.find('.')));
 }
 
 sys::Note use_note(const std::string& host, int pid, std::uint64_t start) {

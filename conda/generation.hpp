@@ -4,6 +4,7 @@
 //   STORE/.generations/ENV/0003/             the environment; nothing in it changes once it has this name
 //   STORE/.generations/ENV/0003.json         its record
 //   STORE/.generations/ENV/0003.pinned       kept by `conda gc`; holds the reason
+//   STORE/.generations/ENV/0001.original     where `conda share` keeps what generation 1 was copied from
 //   STORE/.generations/ENV/new-0004.XXXXXX/  being made, or left by one that was killed
 //   STORE/.generations/ENV/old-0001.XXXXXX/  being deleted
 //   STORE/.generations/ENV/lock              who changes the environment (sys::Lease)
@@ -73,10 +74,23 @@ std::string generations_path(const std::string& store, const std::string& enviro
 std::string generation_path(const std::string& store, const std::string& environment, unsigned number);
 /// The text of the link STORE/ENV: relative, so that it is right wherever the share is mounted.
 std::string generation_link(const std::string& environment, unsigned number);
+std::string original_name(unsigned number); ///< 1 -> "0001.original"
+/// Of every name there that is a generation's, whole, unfinished or left over: it is not to be used again.
+std::optional<unsigned> used_number(std::string_view name);
 /// The generation that the text of STORE/ENV names; nullopt: it is another link.
 std::optional<unsigned> linked_generation(const std::string& environment, std::string_view link_text);
 /// new-0004.XXXXXX and old-0001.XXXXXX: the number; nullopt: another name.
 std::optional<unsigned> unfinished_generation(std::string_view name);
+
+/// The directory that `conda share` exchanges for a link, and keeps.
+struct Original {
+  std::string path, kept;  ///< where it was, and where it is
+  std::uint64_t inode = 0; ///< the device has another number wherever and whenever it is mounted
+  friend bool operator==(const Original&, const Original&) = default;
+};
+std::string format_original(const Original& original);
+/// `failed`: it is no such note, or it names what no share keeps: another place, or another kind of name.
+Result<Original> parse_original(std::string_view json);
 
 /// A process of `conda run`. The name of its file, HOST.PID.START.NUMBER, says all of it.
 struct Use {

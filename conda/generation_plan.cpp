@@ -25,28 +25,38 @@ Result<const StoredGeneration*> find_generation(const SharedEnvironment& environ
 }
 
 plan::SwapLink swap(const SharedEnvironment& environment, unsigned number) {
-  return {environment.path(), environment.entry.link_target, generation_link(environment.name, number), std::nullopt};
+  return {environment.path(), environment.entry.link_target, generation_link(environment.name, number), std::nullopt,
+          true};
 }
 
 } // namespace
 
 plan::Plan plan_switch(const SharedEnvironment& environment, unsigned number, const std::string& unfinished) {
   plan::Plan plan;
-  plan.add("", "it is complete",
-           plan::Rename{join_path(root_of(environment), unfinished), environment.path(number), std::nullopt});
-  plan.add("", "users see it from here on; what runs keeps generation " + std::to_string(environment.current),
+  plan.add(environment.name, "it is complete",
+           plan::Rename{join_path(root_of(environment), unfinished), environment.path(number), std::nullopt}, true);
+  plan.add(environment.name, fmt::format("users see generation {} from here on; what runs keeps its own", number),
            swap(environment, number));
   return plan;
 }
 
 unsigned previous_generation(const SharedEnvironment& environment) {
-  if (environment.find(environment.current) == nullptr)
-    return environment.last();
-  unsigned previous = 0;
-  for (const auto& one : environment.generations)
-    if (one.number < environment.current)
-      previous = one.number;
-  return previous;
+  const auto newest_before = [&](unsigned number) {
+    unsigned newest = 0;
+    for (const auto& one : environment.generations)
+      if (one.number < number)
+        newest = one.number;
+    return newest;
+  };
+  const auto* current = environment.find(environment.current);
+  if (current == nullptr) {
+    const auto before = newest_before(environment.current);
+    return before != 0 ? before : environment.last();
+  }
+  // What lies between the two was rejected, or never switched to.
+  const auto parent = current->record ? current->record->parent : 0;
+  return parent != 0 && environment.find(parent) != nullptr ? parent
+                                                            : newest_before(parent != 0 ? parent : current->number);
 }
 
 Result<plan::Plan> plan_rollback(const SharedEnvironment& environment, unsigned number) {
@@ -100,6 +110,8 @@ std::vector<Kept> kept_generations(const SharedEnvironment& environment, const s
       reason = fmt::format("used by process {} on {}", used->pid, used->host);
     else if (one->record && last < keep)
       reason = fmt::format("one of the last {}", keep);
+    else if (!one->record && one->record_entry.kind != sys::EntryKind::missing)
+      reason = "its record " + one->problem; // what it says may be worth keeping
     if (one->record)
       ++last;
     kept.push_back({one->number, std::move(reason)});

@@ -11,7 +11,7 @@ plan::Plan plan_switch(const SharedEnvironment& environment, unsigned number, co
 /// Users see generation `number`. `usage`: it is the present one; `not_found`: there is none, with those that there
 /// are.
 Result<plan::Plan> plan_rollback(const SharedEnvironment& environment, unsigned number);
-/// The newest generation before the present one, or of all, if that is gone; 0: there is none.
+/// That the present generation was made from; if it is gone the newest one before it, or of all; 0: there is none.
 unsigned previous_generation(const SharedEnvironment& environment);
 
 Result<plan::Plan> plan_pin(const SharedEnvironment& environment, unsigned number, const std::string& reason);

@@ -7,7 +7,6 @@
 #include "conda/installations.hpp"
 #include "conda/running.hpp"
 #include "conda/verified.hpp"
-#include "sys/process/find_processes.hpp"
 
 #include <algorithm>
 #include <array>
@@ -22,7 +21,6 @@ namespace {
 using sys::Entry;
 using sys::EntryKind;
 
-constexpr std::chrono::seconds k_processes_deadline{3};
 constexpr int k_ancestors = 64;
 constexpr std::size_t k_largest_note = 256;
 
@@ -36,25 +34,6 @@ std::string python_of(const std::vector<std::string>& records) {
     if (const auto package = package_of_record(name); package && package->name == "python")
       return package->version;
   return {};
-}
-
-/// Programs of generations that run here.
-struct RunningProgram {
-  int pid = 0;
-  GenerationPath in;
-};
-
-std::vector<RunningProgram> running_programs(sys::System& system) {
-  sys::EntryRequest request;
-  const auto pids = sys::process_ids(system, k_processes_deadline);
-  for (const int pid : pids)
-    request.queries.push_back({.path = "/proc/" + std::to_string(pid) + "/exe"});
-  std::vector<RunningProgram> found;
-  const auto entries = system.entries(request);
-  for (std::size_t index = 0; index < entries.size(); ++index)
-    if (auto in = in_generation(entries[index].link_target))
-      found.push_back({pids[index], std::move(*in)});
-  return found;
 }
 
 int parent_of(sys::System& system, int pid) {

@@ -4,6 +4,7 @@
 #include "base/text.hpp"
 #include "conda/environment_store.hpp"
 #include "conda/homes.hpp"
+#include "sys/process/find_processes.hpp"
 
 #include <algorithm>
 #include <array>
@@ -112,9 +113,8 @@ std::vector<std::string> places_of(const std::string& word, const std::string& p
   return {};
 }
 
-} // namespace
-
-std::optional<GenerationPath> in_generation(std::string_view path) {
+/// `number_of`: of the name of the directory.
+template <class NumberOf> std::optional<GenerationPath> below_generations(std::string_view path, NumberOf number_of) {
   constexpr std::string_view k_mark = "/.generations/";
   const auto mark = path.rfind(k_mark);
   if (mark == std::string_view::npos || mark == 0)
@@ -125,11 +125,17 @@ std::optional<GenerationPath> in_generation(std::string_view path) {
     return std::nullopt;
   const auto rest = below.substr(name_end + 1);
   const auto number_end = std::min(rest.find('/'), rest.size());
-  const auto number = generation_number(rest.substr(0, number_end));
+  const std::optional<unsigned> number = number_of(rest.substr(0, number_end));
   if (!number)
     return std::nullopt;
   return GenerationPath{std::string(path.substr(0, mark)), std::string(below.substr(0, name_end)), *number,
                         std::string(rest.substr(std::min(number_end + 1, rest.size())))};
+}
+
+} // namespace
+
+std::optional<GenerationPath> in_generation(std::string_view path) {
+  return below_generations(path, generation_number);
 }
 
 Result<Variables> state_variables(std::string_view json) {
@@ -337,6 +343,24 @@ Argv pinned(sys::System& system, Argv command, const std::string& prefix, const 
     return words;
   }
   return command;
+}
+
+std::vector<RunningProgram> running_programs(sys::System& system) {
+  constexpr std::chrono::seconds k_deadline{3};
+  const auto number_of = [](std::string_view name) { // also where `gc` has just taken it out of sight
+    const auto number = generation_number(name);
+    return number ? number : unfinished_generation(name);
+  };
+  sys::EntryRequest request;
+  const auto pids = sys::process_ids(system, k_deadline);
+  for (const int pid : pids)
+    request.queries.push_back({.path = fmt::format("/proc/{}/exe", pid)});
+  std::vector<RunningProgram> found;
+  const auto entries = system.entries(request);
+  for (std::size_t index = 0; index < entries.size(); ++index)
+    if (auto in = below_generations(entries[index].link_target, number_of))
+      found.push_back({pids[index], std::move(*in)});
+  return found;
 }
 
 std::vector<std::string> stale_uses(sys::System& system, const std::string& host,

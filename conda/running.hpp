@@ -63,6 +63,13 @@ Argv interpreter_of(std::string_view head);
 Argv pinned(sys::System& system, Argv command, const std::string& prefix, const GenerationPath& generation,
             const std::vector<std::string>& environment, const std::string& working_directory);
 
+/// Programs of generations that run here, whether `conda run` has started them or not. Of other users' only root knows.
+struct RunningProgram {
+  int pid = 0;
+  GenerationPath in;
+};
+std::vector<RunningProgram> running_programs(sys::System& system);
+
 /// Names of `uses` of processes of `host`, this one, that have ended.
 std::vector<std::string> stale_uses(sys::System& system, const std::string& host, const std::vector<std::string>& uses);
 

@@ -32,9 +32,9 @@ plan::ExchangeForLink exchange_of(const ShareRequest& request) {
   const auto& source = request.source;
   plan::ExchangeForLink exchange;
   exchange.path = source.path;
-  const auto kept =
-      source.backup.empty() ? backup_name(base_name(source.path), request.now) : source.backup; // of a cut-off one
-  exchange.to = join_path(parent_path(source.path), kept);
+  exchange.to = request.step == ShareStep::exchange // as the one that was cut off has noted it
+                    ? request.shared.originals.back().what.kept
+                    : join_path(parent_path(source.path), backup_name(base_name(source.path), request.now));
   exchange.target = link_target(request.shared);
   exchange.device = source.entry.device;
   exchange.inode = source.entry.inode;
@@ -116,13 +116,14 @@ Diagnoses diagnose_places(const sys::Entry& store, const std::vector<sys::Entry>
   return found;
 }
 
-Result<ShareStep> next_step(const SharedEnvironment& shared, const Source& source, const std::string& command) {
-  const auto* first = shared.find(1);
-  const bool ours = first != nullptr && first->record && first->record->command == command;
+Result<ShareStep> next_step(const SharedEnvironment& shared, const Source& source) {
   const bool linked = source.entry.kind == EntryKind::symlink;
   if (shared.current != 0 && linked)
     return ShareStep::nothing;
-  if (shared.current != 0 && ours)
+  // The very directory: what somebody has made at its path since is not what was shared.
+  const auto* noted = shared.originals.empty() ? nullptr : &shared.originals.back();
+  if (shared.current != 0 && noted != nullptr && noted->what.path == source.path &&
+      noted->what.inode == source.entry.inode)
     return ShareStep::exchange;
   const auto* current = shared.find(std::max(shared.current, 1U));
   const auto from = current != nullptr && current->record ? ": " + where_from(*current->record) : "";
@@ -137,13 +138,14 @@ Result<ShareStep> next_step(const SharedEnvironment& shared, const Source& sourc
   if (shared.entry.exists())
     return fail(ErrorCode::conflict, fmt::format("{} is there already, and no environment of sharefs", shared.path()),
                 "move it away first");
-  if (shared.generations.empty())
+  // Of a share that was cut off or taken back the copy stays, and is not gone on with: the original may have changed.
+  const auto of_a_share = [&](const StoredGeneration& one) {
+    return std::ranges::find(shared.originals, one.number, &StoredOriginal::number) != shared.originals.end();
+  };
+  if (linked ? shared.generations.empty() : std::ranges::all_of(shared.generations, of_a_share))
     return ShareStep::copy;
-  if (first == nullptr || shared.generations.size() > 1 || (first->record && !ours))
-    return fail(ErrorCode::conflict,
-                fmt::format("{} has generations of `{}` already{}", shared.store, shared.name, from),
-                fmt::format("`sharefs conda rollback {} --to N` shows one of them again", shared.name));
-  return first->record ? ShareStep::link : ShareStep::record;
+  return fail(ErrorCode::conflict, fmt::format("{} has generations of `{}` already{}", shared.store, shared.name, from),
+              fmt::format("`sharefs conda rollback {} --to N` shows one of them again", shared.name));
 }
 
 std::string unfinished_copy(const Source& source) {
@@ -159,27 +161,31 @@ plan::Plan plan_share(const ShareRequest& request) {
   plan::Plan plan;
   const auto& [shared, source, record, step, now] = request;
   const auto& group = shared.name;
-  const auto generation = shared.path(1);
+  const auto exchange = exchange_of(request);
   if (step == ShareStep::copy) {
+    const auto generation = shared.path(record.number);
     plan.notes.push_back(fmt::format("first {} ({}) {} copied from {} to the store, compared, and given the prefix {}",
                                      count_of(record.files, "file"), format_bytes(record.bytes),
                                      record.files == 1 ? "is" : "are", source.path, shared.path()));
+    plan.add(group, "what is kept until `sharefs conda purge`",
+             plan::WriteFile{join_path(generations_path(shared.store, shared.name), original_name(record.number)),
+                             std::nullopt, format_original({source.path, exchange.to, source.entry.inode})},
+             true);
     plan.add(group, "the copy is complete",
              plan::Rename{join_path(generations_path(shared.store, shared.name), unfinished_copy(source)), generation,
-                          std::nullopt});
-  }
-  if (step <= ShareStep::record)
+                          std::nullopt},
+             true);
     plan.add(group, "who made it, and of what",
-             plan::WriteFile{generation + ".json", std::nullopt, format_generation(record)});
-  if (step <= ShareStep::link)
+             plan::WriteFile{generation + ".json", std::nullopt, format_generation(record)}, true);
     plan.add(group, "the path of the shared environment",
-             plan::MakeLink{shared.path(), generation_link(shared.name, 1), std::nullopt});
+             plan::MakeLink{shared.path(), generation_link(shared.name, record.number), std::nullopt});
+  }
   if (step <= ShareStep::exchange)
     plan.add(group,
              source.entry.fs_type.starts_with("nfs")
                  ? "the original is kept; for a moment nothing is there, since NFS cannot exchange two names"
                  : "the original is kept until `sharefs conda purge`",
-             exchange_of(request));
+             exchange);
   return plan;
 }
 
@@ -188,18 +194,20 @@ plan::Plan plan_adopt(const ShareRequest& request, const EnvironmentState& state
   const auto& shared = request.shared;
   for (auto& step : plan.steps)
     step.group = shared.name;
-  plan.add(shared.name, "who made it, and of what",
-           plan::WriteFile{shared.path(1) + ".json", std::nullopt, format_generation(request.record)});
+  plan.add(
+      shared.name, "who made it, and of what",
+      plan::WriteFile{shared.path(request.record.number) + ".json", std::nullopt, format_generation(request.record)});
+  const auto where = fmt::format("generation {}, where it lies", request.record.number);
   plan::ExchangeForLink exchange;
   exchange.path = shared.path();
-  exchange.to = shared.path(1);
-  exchange.target = generation_link(shared.name, 1);
+  exchange.to = shared.path(request.record.number);
+  exchange.target = generation_link(shared.name, request.record.number);
   exchange.device = state.device;
   exchange.inode = state.inode;
   plan.add(shared.name,
            shared.entry.fs_type.starts_with("nfs")
-               ? "generation 1, where it lies; for a moment nothing is there, since NFS cannot exchange two names"
-               : "generation 1, where it lies",
+               ? where + "; for a moment nothing is there, since NFS cannot exchange two names"
+               : where,
            std::move(exchange));
   return plan;
 }

@@ -43,9 +43,9 @@ Diagnoses preflight(const Preflight& found);
 Diagnoses diagnose_places(const sys::Entry& store, const std::vector<sys::Entry>& places, std::uint32_t self);
 
 /// What is still to be done.
-enum class ShareStep { copy, record, link, exchange, nothing };
-/// `command`: of the generation's record, by which it is known to come from this source. Errors: `conflict`.
-Result<ShareStep> next_step(const SharedEnvironment& shared, const Source& source, const std::string& command);
+enum class ShareStep { copy, exchange, nothing };
+/// Errors: `conflict`.
+Result<ShareStep> next_step(const SharedEnvironment& shared, const Source& source);
 
 /// "new-0001.XXXXXX": the same for the same source, so that a copy that was cut off goes on.
 std::string unfinished_copy(const Source& source);
@@ -53,7 +53,7 @@ std::string unfinished_copy(const Source& source);
 struct ShareRequest {
   SharedEnvironment shared;
   Source source;
-  Generation record;
+  Generation record; ///< with the number that is to be made
   ShareStep step = ShareStep::copy;
   std::chrono::system_clock::time_point now;
 };

@@ -56,7 +56,7 @@ def test_a_dry_run_changes_nothing(shared: Shared) -> None:
     assert sorted(shared.place.rglob("*")) == before
 
 
-@pytest.mark.parametrize("step", [f"{number}{after}" for number in range(4) for after in ("", "+")])
+@pytest.mark.parametrize("step", [f"{number}{after}" for number in range(5) for after in ("", "+")])
 def test_requirement_1_killed_at_any_step_it_imports_and_a_second_run_finishes(shared: Shared, step: str) -> None:
     os.environ["SHAREFS_TEST_KILL_AT"] = step
     try:
@@ -68,10 +68,12 @@ def test_requirement_1_killed_at_any_step_it_imports_and_a_second_run_finishes(s
     assert shared.source.readlink() == shared.stable and len(shared.kept()) == 1
     assert run_tool(shared.source) == f"tool -I{shared.stable}/include\n"
     assert kinds(shared.workshop.verify(shared.stable)) == {}
-    assert sorted(path.name for path in shared.generation.parent.iterdir()) == ["0001", "0001.json", "uses", "verified"]
+    made = os.readlink(shared.stable).rpartition("/")[2]  # a number that was used is not used again
+    names = {path.name for path in shared.generation.parent.iterdir()}
+    assert names >= {made, f"{made}.json", f"{made}.original", "uses"} and not [name for name in names if name.startswith("new-")]
 
 
-@pytest.mark.parametrize("step", ["1", "2+", "3", "3+"])
+@pytest.mark.parametrize("step", ["0+", "1", "2+", "3", "3+", "4", "4+"])
 def test_requirement_1_killed_and_taken_back(shared: Shared, step: str) -> None:
     before = contents(shared.source)
     os.environ["SHAREFS_TEST_KILL_AT"] = step
@@ -354,12 +356,84 @@ def test_purge_keeps_what_is_still_needed(shared: Shared) -> None:
 
 
 def test_purge_leaves_what_link_has_moved_aside(shared: Shared) -> None:
+    """A private environment of the same name, which its user made after the share."""
     shared.share()
-    record = shared.generation.parent / "0001.json"
-    text = record.read_text()
-    record.unlink()
-    record.write_text(text.replace("--from", "--of"))
+    (original,) = shared.kept()
+    shared.source.unlink()
+    shared.workshop.install(shared.source)
+    (shared.source / "private").write_text("mine\n")
+    shared.run("conda", "link", "--all", "--backup", "--yes")
+    assert len(shared.kept()) == 2
+    said = shared.run("conda", "purge", "--yes").stderr
+    (private,) = shared.kept()
+    assert private != original and (private / "private").read_text() == "mine\n"
+    assert "SF527" in said and private.name in said
+
+
+def test_a_private_environment_is_not_taken_for_what_was_shared(shared: Shared) -> None:
+    shared.share()
+    shared.source.unlink()
+    shared.workshop.install(shared.source)
+    assert "is shared already" in shared.share(expect=1).stderr
+    assert not shared.source.is_symlink()
+
+
+def test_purge_knows_an_original_when_generation_1_is_gone(shared: Shared) -> None:
+    """By another name, from outside of the homes, updated and collected since."""
+    elsewhere = shared.workshop.install(shared.place / "elsewhere/mine")
+    shared.run("conda", "share", "env", "--from", elsewhere, "--yes")
+    for number in (2, 3):
+        shared.run("conda", "update", "env", "--yes", "--", "sh", "-c", f"echo {number} >$CONDA_PREFIX/number")
+    shared.run("conda", "gc", "env", "--keep", "1", "--yes")
+    assert not shared.generation.exists() and list(elsewhere.parent.glob("mine.sharefs-backup-*"))
+    shared.run("conda", "purge", "--yes")
+    assert not list(elsewhere.parent.glob("mine.sharefs-backup-*")) and run_tool(elsewhere).startswith("tool ")
+
+
+@pytest.mark.parametrize("spoil", ["none", "another", "a stranger's"])
+def test_attack_purge_believes_no_other_note(shared: Shared, spoil: str) -> None:
+    """Of a sharefs that left none, of another directory, or written by somebody who may write in the store."""
+    shared.share()
+    note = shared.generation.parent / "0001.original"
+    text = note.read_text()
+    note.unlink()
+    if spoil == "another":
+        note.write_text(json.dumps(json.loads(text) | {"inode": 1}))
+    elif spoil != "none":
+        note.write_text(text)
+        os.chown(note, 12345, 12345)
     assert "SF527" in shared.run("conda", "purge", "env", "--yes").stderr
     assert len(shared.kept()) == 1
 
 
+def test_undo_of_a_share_leaves_what_jobs_run_in_and_a_new_share_begins_anew(shared: Shared) -> None:
+    said = shared.share().stderr
+    job = [os.environ["SHAREFS_BIN"], "--config", str(shared.config), "conda", "run", "env", "--", "python", "-c"]
+    code = "print(flush=True); input(); import wave, sys; print(sys.prefix)"
+    with subprocess.Popen([*job, code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdout
+        running.stdout.readline()
+        shared.undo(said)
+        assert not shared.source.is_symlink() and not shared.stable.exists()
+        assert running.communicate("\n")[0] == f"{shared.generation}\n"
+    (shared.source / "share/new").write_text("since\n")
+    shared.share()
+    assert (shared.stable / "share/new").read_text() == "since\n"
+    assert os.readlink(shared.stable) == ".generations/env/0002"
+    shared.run("conda", "purge", "--yes")
+    assert shared.kept() == []
+
+
+def test_a_copy_does_not_keep_others_waiting(shared: Shared) -> None:
+    """It takes as long as it is told to; another environment is shared meanwhile."""
+    other = shared.workshop.install(shared.envs / "other")
+    command = [os.environ["SHAREFS_BIN"], "--config", str(shared.config), "conda", "share", "env", "--yes", "--limit", "100K"]
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as slow:
+        try:
+            while not (shared.store / ".generations/env").exists() or not list(shared.generation.parent.glob("new-*/*")):
+                assert slow.poll() is None
+                time.sleep(0.01)
+            shared.run("conda", "share", "other", "--yes", "--wait", "0s")
+            assert slow.poll() is None and other.is_symlink()
+        finally:
+            slow.kill()

@@ -2,6 +2,7 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "cli/commands/conda_names.hpp"
+#include "cli/commands/conda_share_source.hpp"
 #include "cli/commands/conda_support.hpp"
 #include "cli/execute.hpp"
 #include "cli/exit_code.hpp"
@@ -11,6 +12,8 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <map>
+#include <set>
 
 namespace sharefs::cli {
 
@@ -29,54 +32,17 @@ Result<bool> is_sound(Context& context, const conda::SharedEnvironment& shared) 
 
 class Purge {
  public:
-  Purge(Context& context, const std::string& store) : m_context(context), m_store(store) {}
+  Purge(Context& context, const std::vector<conda::HomeState>& homes) : m_context(context), m_homes(homes) {}
 
-  Result<void> add(const conda::HomeState& home, const conda::Place& place) {
-    const auto& name = place.environment;
-    std::vector<std::string> kept;
-    for (const auto& one : home.envs.entry.names)
-      if (conda::newest_backup({one}, name) == one)
-        kept.push_back(one);
-    if (kept.empty())
-      return {};
-    auto shared = conda::probe_environment(m_context.system, m_store, name);
-    if (!shared)
-      return fail(shared.error());
-    const auto* first = shared->find(1);
-    const bool was_shared =
-        first != nullptr && first->record && first->record->command == conda::share_command(name, place.entry.path);
-    const bool linked = place.entry.kind == sys::EntryKind::symlink && place.entry.link_target == shared->path();
-    if (!was_shared || !linked || shared->current == 0) {
-      m_context.report({{Severity::info, "SF527", place.entry.path,
-                         fmt::format("{} left: {}", join(kept, ", "),
-                                     !linked ? "the link to the shared environment is not there"
-                                             : "it is not known to be what was shared"),
-                         "look at it, then move or delete it by hand", ""}});
-      return {};
-    }
-    if (!m_sound.contains(name)) {
-      const auto sound = is_sound(m_context, *shared);
-      if (!sound)
-        return fail(sound.error());
-      m_sound[name] = *sound;
-    }
-    if (!m_sound[name]) {
-      m_failed = true;
-      m_context.report(
-          {{Severity::error, "SF528", shared->path(), "it is not sound, so the originals are kept: " + join(kept, ", "),
-            fmt::format("`sharefs conda verify {}` shows all of it", name), ""}});
-      return {};
-    }
-    sys::EntryRequest request;
-    if (m_context.system.identity().uid == 0)
-      request.as = home.actor->user;
-    for (const auto& one : kept)
-      request.queries.push_back({.path = join_path(home.envs.entry.path, one), .links = sys::Links::none});
-    for (const auto& entry : m_context.system.entries(request))
-      if (entry.kind == sys::EntryKind::directory)
-        plan.add(
-            "home " + home.name, "the original of the shared environment `" + name + "`",
-            plan::RemoveTree{.path = entry.path, .device = entry.device, .inode = entry.inode, .actor = home.actor});
+  /// What `share` has noted of one environment.
+  Result<void> add(const conda::SharedEnvironment& shared) {
+    for (const auto& original : shared.originals)
+      if (auto added = add(shared, original); !added)
+        return added;
+    for (const auto& home : m_homes)
+      for (const auto& place : home.environments)
+        if (place.environment == shared.name)
+          report_others(home, shared, place);
     return {};
   }
 
@@ -84,9 +50,86 @@ class Purge {
   plan::Plan plan;
 
  private:
+  struct Owner {
+    std::string group;
+    plan::Actor actor;
+  };
+  /// Who has the directory: the user of a home, or to whom the link belongs that `share --from` has left elsewhere.
+  [[nodiscard]] std::optional<Owner> owner_of(const std::string& path, const std::string& target) {
+    for (const auto& home : m_homes)
+      if (home.actor && home.envs.entry.path == parent_path(path))
+        return Owner{"home " + home.name, *home.actor};
+    auto source = source_at(m_context, path, target);
+    return source && source->path == path ? std::optional<Owner>({parent_path(path), std::move(source->actor)})
+                                          : std::nullopt;
+  }
+
+  Result<void> add(const conda::SharedEnvironment& shared, const conda::StoredOriginal& original) {
+    const auto self = m_context.system.identity();
+    const auto& [path, kept, inode] = original.what;
+    const auto owner = owner_of(path, shared.path());
+    if (!owner || (self.uid != 0 && owner->actor.user.uid != self.uid))
+      return {};
+    sys::EntryRequest request;
+    if (self.uid == 0)
+      request.as = owner->actor.user;
+    for (const auto& one : {path, kept})
+      request.queries.push_back({.path = one, .links = sys::Links::none});
+    const auto entries = m_context.system.entries(request);
+    const auto& directory = entries[1];
+    if (directory.kind != sys::EntryKind::directory)
+      return {};
+    m_noted.insert(kept);
+    std::string why;
+    if (original.uid != 0 && original.uid != owner->actor.user.uid)
+      why = fmt::format("the note of it is of user {}, whose it is not", original.uid);
+    else if (directory.inode != inode)
+      why = "it is not the directory that was shared";
+    else if (entries[0].kind != sys::EntryKind::symlink || entries[0].link_target != shared.path() ||
+             shared.current == 0)
+      why = "the link to the shared environment is not there";
+    if (!why.empty()) {
+      report_left(path, base_name(kept), why);
+      return {};
+    }
+    if (!m_sound.contains(shared.name)) {
+      const auto sound = is_sound(m_context, shared);
+      if (!sound)
+        return fail(sound.error());
+      m_sound[shared.name] = *sound;
+    }
+    if (!m_sound[shared.name]) {
+      m_failed = true;
+      m_context.report({{Severity::error, "SF528", shared.path(), "it is not sound, so the original is kept: " + kept,
+                         fmt::format("`sharefs conda verify {}` shows all of it", shared.name), ""}});
+      return {};
+    }
+    plan.add(
+        owner->group, "the original of the shared environment `" + shared.name + "`",
+        plan::RemoveTree{.path = kept, .device = directory.device, .inode = directory.inode, .actor = owner->actor});
+    return {};
+  }
+
+  /// Of `link --backup`, or of a sharefs that noted nothing.
+  void report_others(const conda::HomeState& home, const conda::SharedEnvironment& shared, const conda::Place& place) {
+    std::vector<std::string> left;
+    for (const auto& one : home.envs.entry.names)
+      if (conda::newest_backup({one}, shared.name) == one &&
+          !m_noted.contains(join_path(parent_path(place.entry.path), one)))
+        left.push_back(one);
+    if (!left.empty())
+      report_left(place.entry.path, join(left, ", "), "it is not known to be what was shared");
+  }
+
+  void report_left(const std::string& path, const std::string& names, const std::string& why) {
+    m_context.report({{Severity::info, "SF527", path, fmt::format("{} left: {}", names, why),
+                       "look at it, then move or delete it by hand", ""}});
+  }
+
   Context& m_context;
-  const std::string& m_store;
+  const std::vector<conda::HomeState>& m_homes;
   std::map<std::string, bool> m_sound;
+  std::set<std::string> m_noted;
   bool m_failed = false;
 };
 
@@ -115,15 +158,19 @@ Result<int> run_purge(Context& context, const Arguments& arguments) {
   const auto state = conda::probe(context.system, request);
   if (!state)
     return fail(state.error());
-  Purge purge(context, conda.store);
+  Purge purge(context, state->homes);
   bool unread = false;
   for (const auto& home : state->homes) {
     const auto problems = conda::diagnose_problem(home, request.verb);
     context.report(problems);
     unread = unread || has_errors(problems);
-    for (const auto& place : home.environments)
-      if (auto added = purge.add(home, place); !added)
-        return fail(added.error());
+  }
+  for (const auto& name : names) {
+    const auto shared = conda::probe_environment(context.system, conda.store, name);
+    if (!shared)
+      return fail(shared.error());
+    if (auto added = purge.add(*shared); !added)
+      return fail(added.error());
   }
   const auto executed = execute(context, purge.plan, "no original of a shared environment is kept");
   if (!executed)
@@ -139,9 +186,10 @@ extern const CommandSpec k_conda_purge_command{
     .name = "conda purge",
     .summary = "Delete the originals that `conda share` has kept",
     .description =
-        "Deletes NAME.sharefs-backup-DATE beside the link to a shared environment, as the user whose home it is, if it "
-        "is what was shared, and if every file of the shared one is there and can be read. What `conda link --backup` "
-        "has moved aside is left. This cannot be undone.",
+        "Deletes NAME.sharefs-backup-DATE beside the link to a shared environment, as the user whose it is, if it is "
+        "the "
+        "very directory that `conda share` has noted, and if every file of the shared one is there and can be read. "
+        "What `conda link --backup` has moved aside is left. This cannot be undone.",
     .example = "sharefs conda purge llm_train --dry-run\n"
                "sharefs conda purge                 # of all shared environments",
     .effect = Effect::changes,

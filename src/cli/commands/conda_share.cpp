@@ -76,7 +76,7 @@ Result<conda::Generation> record_of(Context& context, const Share& share, const 
   auto record = new_record(context, path, share.command);
   if (!record)
     return record;
-  record->number = 1;
+  record->number = share.request.shared.next();
   record->prefix = join_path(share.where.store, share.where.name);
   record->files = share.state.files;
   record->bytes = record->own_bytes = share.state.bytes;
@@ -218,8 +218,8 @@ int refuse(Context& context) {
   return k_exit_failed;
 }
 
-Result<void> protect_adopted(Context& context, const Share& share, const std::string& python) {
-  const auto tree = share.request.shared.path(1);
+Result<void> protect_adopted(Context& context, const Share& share, unsigned number, const std::string& python) {
+  const auto tree = share.request.shared.path(number);
   if (!share.protect)
     return {};
   if (auto marked = write_marks(context, tree, share.where.name, python); !marked)
@@ -250,13 +250,13 @@ Result<int> run_adopt(Context& context, Share& share) {
   share.request.now = context.system.now();
   share.command = shell_join({"sharefs", "conda", "share", share.where.name, "--adopt"});
   const auto target = share.request.shared.path();
-  const auto* first = share.request.shared.find(1);
+  const auto* first = share.request.shared.find(std::max(share.request.shared.current, 1U));
   if (first != nullptr && first->record && first->record->command == share.command) {
     context.console.message(
         fmt::format("{} is generation {} of a shared environment already", target, share.request.shared.current));
     if (context.flags.dry_run || context.flags.check)
       return k_exit_ok;
-    return protect_adopted(context, share, first->record->python).map([] { return k_exit_ok; });
+    return protect_adopted(context, share, first->number, first->record->python).map([] { return k_exit_ok; });
   }
   if (share.request.shared.entry.kind != sys::EntryKind::directory || !share.request.shared.generations.empty())
     return fail(ErrorCode::conflict, fmt::format("{} is no plain directory that could be adopted", target),
@@ -284,7 +284,9 @@ Result<int> run_adopt(Context& context, Share& share) {
   if (!executed || !executed->applied() || executed->exit_code != k_exit_ok)
     return executed.map(&Executed::exit_code);
   note_shared(context, share, executed);
-  return protect_adopted(context, share, share.request.record.python).map([] { return k_exit_ok; });
+  return protect_adopted(context, share, share.request.record.number, share.request.record.python).map([] {
+    return k_exit_ok;
+  });
 }
 
 Result<int> run_share(Context& context, const Arguments& arguments) {
@@ -322,7 +324,7 @@ Result<int> run_share(Context& context, const Arguments& arguments) {
   if (!shared)
     return fail(shared.error());
   share->request.shared = std::move(*shared);
-  const auto step = conda::next_step(share->request.shared, share->request.source, share->command);
+  const auto step = conda::next_step(share->request.shared, share->request.source);
   if (!step)
     return fail(step.error());
   share->request.step = *step;
@@ -332,7 +334,7 @@ Result<int> run_share(Context& context, const Arguments& arguments) {
     return k_exit_ok;
   }
   const auto& path = share->request.source.entry.path;
-  if (*step <= ShareStep::record) {
+  if (*step == ShareStep::copy) {
     conda::EnvironmentRequest request;
     request.path = path;
     request.prefix = target;
@@ -362,6 +364,7 @@ Result<int> run_share(Context& context, const Arguments& arguments) {
   }
   Proposal proposal;
   proposal.plan = conda::plan_share(share->request);
+  proposal.takes_long = true;
   proposal.before_groups = [&]() -> Result<void> {
     if (auto taken = take_place(context, *share); !taken)
       return taken;

@@ -1,5 +1,6 @@
 // Generations as plans: what is switched, kept and deleted.
 #include "conda/generation_plan.hpp"
+#include "plan/journal.hpp"
 #include "support/catch.hpp"
 
 #include <algorithm>
@@ -57,6 +58,49 @@ TEST_CASE("requirement 3: rollback exchanges one link", "[generations]") {
   CHECK(missing.error().hint == "there are: 1, 2, 3");
 }
 
+TEST_CASE("rollback goes to what the present generation was made from", "[generations]") {
+  auto environment = three_generations();
+  environment.generations[2].record->parent = 1; // 2 was rejected
+  CHECK(previous_generation(environment) == 1);
+  environment.generations[2].record->parent = 2;
+  environment.generations.erase(environment.generations.begin() + 1); // by gc
+  CHECK(previous_generation(environment) == 1);
+  environment.generations[1].record->parent = 1;
+  environment.generations[0].record->parent = 0;
+  environment.current = 1; // the later one is none before it
+  CHECK(previous_generation(environment) == 0);
+}
+
+TEST_CASE("a number that was used is not used again", "[generations]") {
+  auto environment = three_generations();
+  CHECK(environment.next() == 4);
+  environment.highest = 7;
+  CHECK(environment.next() == 8);
+  for (const auto* name : {"0005", "0005.json", "0005.pinned", "0005.original", "new-0005.abcdef", "old-0005.abcdef"})
+    CHECK(used_number(name) == 5U);
+  for (const auto* name : {"uses", "lock", "5", "0000", "new-0005", "x0005.json"})
+    CHECK(used_number(name) == std::nullopt);
+}
+
+TEST_CASE("what a switch made stays when the switch is taken back", "[generations]") {
+  auto plan = plan_switch(three_generations(), 4, "new-0004.abcdef");
+  plan::JournalEntry entry;
+  entry.id = "1";
+  entry.plan = plan;
+  entry.steps = {{0, true, true, plan::Outcome::done}, {1, true, true, plan::Outcome::done}};
+  CHECK(lines_of(plan::undo_plan(entry)) ==
+        Lines{"point link /s/llm to .generations/llm/0003 instead of .generations/llm/0004"});
+}
+
+TEST_CASE("a note of an original names what is kept beside it", "[generations]") {
+  const Original original{"/home/a/envs/llm", "/home/a/envs/llm.sharefs-backup-20261124-103000", 77};
+  CHECK(*parse_original(format_original(original)) == original);
+  for (const auto* kept : {"/home/b/envs/llm.sharefs-backup-20261124-103000", "/home/a/envs/other", "/home/a/envs/llm",
+                           "/home/a/envs/other.sharefs-backup-20261124-103000"})
+    CHECK_FALSE(parse_original(format_original({original.path, kept, 77})));
+  CHECK_FALSE(parse_original("{}"));
+}
+
 TEST_CASE("rollback brings back an environment whose name or present generation is gone", "[generations]") {
   auto environment = three_generations();
   environment.generations.pop_back();
@@ -84,6 +128,9 @@ TEST_CASE("gc keeps the present generation, pinned ones, those in use, and the l
   environment.generations[0].pinned = "paper";
   CHECK(reasons({}, 1) == Lines{"pinned: paper", "current", "one of the last 1"});
   environment.generations[2].record.reset(); // one without a record is none of the last
+  environment.generations[2].problem = "was written by a newer sharefs";
+  CHECK(reasons({}, 1) == Lines{"pinned: paper", "current", "its record was written by a newer sharefs"});
+  environment.generations[2].record_entry.kind = sys::EntryKind::missing;
   CHECK(reasons({}, 1) == Lines{"pinned: paper", "current", ""});
 }
 
