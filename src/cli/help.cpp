@@ -49,7 +49,8 @@ std::string usage(const CommandSpec& command) {
     out += " [OPTIONS]";
   const auto& positional = command.positional;
   if (!positional.name.empty()) {
-    const auto many = positional.max == 0 || positional.max > std::max<std::size_t>(positional.min, 1) ? "..." : "";
+    const bool more = positional.max == 0 || positional.max > std::max<std::size_t>(positional.min, 1);
+    const auto many = more && !positional.name.ends_with(']') ? "..." : ""; // "ENV [N M]" says how many
     out += positional.min == 0 ? fmt::format(" [{}{}]", positional.name, many)
                                : fmt::format(" {}{}", positional.name, many);
   }

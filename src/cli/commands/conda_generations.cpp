@@ -6,6 +6,7 @@
 #include "cli/execute.hpp"
 #include "cli/exit_code.hpp"
 #include "conda/generation_plan.hpp"
+#include "conda/running.hpp"
 #include "exports/host.hpp"
 #include "sys/process/interrupt.hpp"
 #include "ui/table.hpp"
@@ -13,6 +14,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <thread>
 
 namespace sharefs::cli {
@@ -262,7 +264,9 @@ Result<int> run_pin(Context& context, const Arguments& arguments, bool pin) {
     return fail(number.error());
   return change_environment(
       context, arguments, pin ? "it is pinned already" : "it is not pinned", [&](const SharedEnvironment& environment) {
-        return pin ? conda::plan_pin(environment, *number, arguments.value("message").value_or(""))
+        const auto* one = environment.find(*number);
+        const auto reason = one != nullptr ? one->pinned.value_or("") : ""; // which it has, if no other is given
+        return pin ? conda::plan_pin(environment, *number, arguments.value("message").value_or(reason))
                    : conda::plan_unpin(environment, *number);
       });
 }
@@ -298,10 +302,15 @@ Result<int> run_gc(Context& context, const Arguments& arguments) {
     wanted = *number;
   }
   const auto forgotten = arguments.list("forget");
+  const auto seen = conda::running_programs(context.system); // before root becomes the store's owner: of all users
   const auto live_on_known_hosts = [&](const SharedEnvironment& environment) {
     auto live = live_uses(context, environment);
     std::erase_if(live,
                   [&](const conda::Use& use) { return std::ranges::find(forgotten, use.host) != forgotten.end(); });
+    for (const auto& programs : {seen, conda::running_programs(context.system)}) // that `conda run` did not start, too
+      for (const auto& [pid, in] : programs)
+        if (in.name == environment.name && join_path(in.store, ".generations/" + in.name) == environment.root.resolved)
+          live.push_back({context.system.identity().hostname, pid, 0, in.number});
     return live;
   };
   std::vector<conda::Kept> kept;
@@ -323,13 +332,14 @@ Result<int> run_gc(Context& context, const Arguments& arguments) {
         for (const auto& [number, reason] : kept)
           if (!reason.empty())
             plan.notes.push_back(fmt::format("generation {} is kept: {}", number, reason));
+        std::set<std::string> elsewhere;
         for (const auto& use : live)
-          if (use.host != context.system.identity().hostname) {
-            plan.notes.push_back(fmt::format(
-                "whether process {1} on {0} still runs is known there only; `--forget {0}` if that host is gone",
-                use.host, use.pid));
-            break;
-          }
+          if (use.host != context.system.identity().hostname)
+            elsewhere.insert(use.host);
+        for (const auto& host : elsewhere)
+          plan.notes.push_back(fmt::format("whether processes on {} still run is known there only; `--forget {}` if "
+                                           "that host is gone",
+                                           host, shell_quote(host)));
         return plan;
       },
       environment_or_leftovers,
@@ -408,7 +418,8 @@ extern const CommandSpec k_conda_gc_command{
     .name = "conda gc",
     .summary = "Delete generations that nobody needs any more",
     .description = "Keeps the present generation, pinned ones, those that a process of `sharefs conda run` uses on any "
-                   "host, and the last `conda.keep`. Also deletes what a command that was killed has left. Cannot be "
+                   "host, or any program on this one, and the last `conda.keep`. Also deletes what a command that was "
+                   "killed has left. Cannot be "
                    "undone; the plan says what is kept, and why.",
     .example = "sharefs conda gc llm_train --dry-run\n"
                "sharefs conda gc llm_train --keep 1",

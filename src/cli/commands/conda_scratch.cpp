@@ -3,6 +3,7 @@
 #include "base/path.hpp"
 #include "base/random.hpp"
 #include "conda/environment_store.hpp"
+#include "sys/process/interrupt.hpp"
 #include "tree/tree.hpp"
 
 #include <algorithm>
@@ -14,11 +15,17 @@ namespace {
 
 constexpr std::string_view k_scratch = "sharefs-update-";
 
+void remove_dead(Context& context, const sys::Entry& entry) {
+  const tree::Place old{
+      .path = entry.path, .root = context.system.files().root(), .device = entry.device, .inode = entry.inode};
+  if (auto gone = tree::remove(old, tree::Options{}); !gone)
+    context.console.warning("left behind: " + gone.error().message, "remove " + entry.path);
+}
+
 } // namespace
 
 ScratchTree::~ScratchTree() {
-  if (m_kept)
-    return;
+  const sys::ClearingUp until_done;
   if (auto removed = tree::remove({.path = m_path, .root = m_context.system.files().root()}, {}); !removed)
     m_context.console.warning("left behind: " + removed.error().message, "remove " + m_path);
 }
@@ -40,10 +47,23 @@ void remove_old_scratch(Context& context, const std::string& directory) {
     const auto entry = context.system.entry({.path = join_path(directory, name), .links = sys::Links::none});
     if (entry.kind != sys::EntryKind::directory || entry.uid != self.uid)
       continue;
-    const tree::Place old{
-        .path = entry.path, .root = context.system.files().root(), .device = entry.device, .inode = entry.inode};
-    if (auto gone = tree::remove(old, tree::Options{}); !gone)
-      context.console.warning("left behind: " + gone.error().message, "remove " + entry.path);
+    remove_dead(context, entry);
+  }
+}
+
+void remove_unfinished(Context& context, const conda::SharedEnvironment& environment) {
+  for (const auto& name : environment.unfinished)
+    if (name.starts_with("new-"))
+      if (const auto entry = context.system.entry({.path = join_path(environment.root.path, name)});
+          entry.kind == sys::EntryKind::directory)
+        remove_dead(context, entry);
+  for (const auto& name : environment.root.names) { // a record is written before its generation has its name
+    const auto number = name.ends_with(".json") ? conda::used_number(name) : std::nullopt;
+    if (!number || name != conda::generation_name(*number) + ".json" || environment.find(*number) != nullptr)
+      continue;
+    const auto path = join_path(environment.root.path, name);
+    if (auto gone = context.system.files().remove(path); !gone)
+      context.console.warning("left behind: " + gone.error().message, "remove " + path);
   }
 }
 

@@ -96,6 +96,16 @@ Result<int> run_in_copy(Context& context, const Update& update, tree::Place& mad
   return sys::run_in_terminal(command_of(context, update, made.path));
 }
 
+/// Gives what the command has left the modes of the store, and its group.
+Result<void> close_left(Context& context, const Update& update, const std::string& path) {
+  auto tree = place_of(context, path);
+  const auto entry = context.system.entry({.path = path});
+  tree.device = entry.device;
+  tree.inode = entry.inode;
+  const auto store = context.system.entry({.path = update.environment.store, .follow = true});
+  return close_tree(tree, store, (*context.config())->conda->settings_of(update.environment.name).protect, true);
+}
+
 /// What the command left in the copy, at its own path and closed.
 Result<conda::Generation> finish_copy(Context& context, const Update& update, const tree::Place& made) {
   if (auto mended = mend_copy(context, {made, update.environment.path(), {made.path}, true}); !mended)
@@ -211,7 +221,7 @@ Result<Update> prepare_update(Context& context, const Arguments& arguments, cons
   if (!environment)
     return fail(environment.error());
   Update update{std::move(*environment), 0, *arguments.rest};
-  update.number = update.environment.last() + 1;
+  update.number = update.environment.next();
   return update.number > conda::k_last_generation
              ? Result<Update>(fail(ErrorCode::unsupported, "there are 9999 generations: no more numbers"))
              : update;
@@ -249,6 +259,21 @@ Result<void> check_programs(Context& context, const Update& update) {
                           shell_quote(update.environment.store)));
 }
 
+/// That it is an environment still. `whole`: it is all in `left`; or else what is not there is as it was.
+Result<void> check_left(Context& context, const Update& update, const std::string& left, bool whole) {
+  for (const auto* name : {"conda-meta", "lib"}) {
+    const auto entry = context.system.entry({.path = join_path(left, name)});
+    if (entry.kind == sys::EntryKind::unknown)
+      return fail(entry.error());
+    const bool was_there =
+        context.system.entry({.path = join_path(update.environment.path(update.environment.current), name)}).exists();
+    if (was_there && entry.kind != sys::EntryKind::directory && (whole || entry.exists()))
+      return fail(ErrorCode::failed, fmt::format("`{}` has deleted {} of the environment: nothing was changed",
+                                                 shell_join(update.command), name));
+  }
+  return {};
+}
+
 /// What the command makes of the environment, at the path `made`. nullopt: it failed, and that was said.
 Result<std::optional<conda::Generation>> make_generation(Context& context, const Update& update,
                                                          const std::string& scratch, const std::string& made) {
@@ -268,8 +293,13 @@ Result<std::optional<conda::Generation>> make_generation(Context& context, const
     return std::nullopt;
   }
   const auto left = in_copy ? made : join_path(scratch, "upper");
+  if (auto still = check_left(context, update, left, in_copy); !still)
+    return fail(still.error());
   if (auto restored = restore_protections(context, update, left); !restored)
     return fail(restored.error());
+  if (!in_copy) // as whoever works with it needs them, whatever the umask of the command was
+    if (auto closed = close_left(context, update, left); !closed)
+      return fail(closed.error());
   auto record = in_copy ? finish_copy(context, update, copy) : harvest(context, update, left, made);
   return record ? Result<std::optional<conda::Generation>>(std::move(*record)) : fail(record.error());
 }
@@ -297,16 +327,18 @@ Result<int> run_update(Context& context, const Arguments& arguments) {
   if (auto ours = check_programs(context, *update); !ours)
     return fail(ours.error());
 
-  const auto above = arguments.value("scratch").value_or("/var/tmp");
+  const auto above = normalize_path(arguments.value("scratch").value_or("/var/tmp"), context.host.working_directory);
   remove_old_scratch(context, above);
+  remove_unfinished(context, update->environment);
   const ScratchTree scratch(context, join_path(above, scratch_name(context, update->number)));
   const auto unfinished = fmt::format("new-{}.{}", conda::generation_name(update->number), random_letters(6));
-  ScratchTree made(context, join_path(update->environment.root.path, unfinished));
+  const ScratchTree made(context, join_path(update->environment.root.path, unfinished)); // by this name
+
   auto record = make_generation(context, *update, scratch.path(), made.path());
   if (!record)
     return fail(record.error());
   if (!*record)
-    return k_exit_failed;
+    return sys::interrupted() ? k_exit_interrupted : k_exit_failed;
   (*record)->message = arguments.value("message").value_or("");
   std::optional<conda::EnvironmentState> seen;
   if (!arguments.flag("no-verify")) {
@@ -320,16 +352,16 @@ Result<int> run_update(Context& context, const Arguments& arguments) {
   const auto changes = conda::package_changes(update->before().packages, (*record)->packages);
   context.console.message(changes.empty() ? std::string("the packages are the same as before") : "packages:");
   show_changes(context, changes);
-  if (auto ours = lease->check(); !ours)
-    return fail(ours.error());
-  if (auto written = write_record(context, update->environment.path(update->number), **record); !written)
-    return fail(written.error());
-  const auto executed = execute(context, conda::plan_switch(update->environment, update->number, unfinished), "");
-  if (executed && executed->applied() && !executed->stopped()) {
-    made.keep();
-    if (seen && is_verified(context, where->store, where->name, update->before())) // of which the other files are
-      note_verified(context, where->store, where->name, **record, true);
-  }
+  Proposal proposal{conda::plan_switch(update->environment, update->number, unfinished), ""};
+  proposal.before_groups = [&]() -> Result<void> {
+    auto ours = lease->check();
+    return ours ? write_record(context, update->environment.path(update->number), **record) : ours;
+  };
+  const auto executed = execute(context, [&]() -> Result<Proposal> { return proposal; });
+  const bool switched = executed && executed->applied() && !executed->stopped();
+  if (switched && seen &&
+      is_verified(context, where->store, where->name, update->before())) // of which the other files are
+    note_verified(context, where->store, where->name, **record, true);
   return executed.map(&Executed::exit_code);
 }
 
