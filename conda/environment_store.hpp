@@ -25,6 +25,8 @@ struct StoredOriginal {
   unsigned number = 0; ///< of the generation that was made of it
   Original what = {};
   std::uint32_t uid = 0; ///< whose note it is
+  /// `owner`: of what it is about.
+  [[nodiscard]] bool counts(std::uint32_t owner) const { return uid == 0 || uid == owner; }
 };
 
 struct SharedEnvironment {

@@ -122,7 +122,7 @@ Result<ShareStep> next_step(const SharedEnvironment& shared, const Source& sourc
     return ShareStep::nothing;
   // The very directory: what somebody has made at its path since is not what was shared.
   const auto* noted = shared.originals.empty() ? nullptr : &shared.originals.back();
-  if (shared.current != 0 && noted != nullptr && noted->what.path == source.path &&
+  if (shared.current != 0 && noted != nullptr && noted->counts(source.entry.uid) && noted->what.path == source.path &&
       noted->what.inode == source.entry.inode)
     return ShareStep::exchange;
   const auto* current = shared.find(std::max(shared.current, 1U));

@@ -362,6 +362,8 @@ def test_purge_leaves_what_link_has_moved_aside(shared: Shared) -> None:
     shared.source.unlink()
     shared.workshop.install(shared.source)
     (shared.source / "private").write_text("mine\n")
+    while original.name.endswith(time.strftime("%Y%m%d-%H%M%S", time.gmtime())):  # or else it has the same name
+        time.sleep(0.01)
     shared.run("conda", "link", "--all", "--backup", "--yes")
     assert len(shared.kept()) == 2
     said = shared.run("conda", "purge", "--yes").stderr
@@ -417,11 +419,35 @@ def test_undo_of_a_share_leaves_what_jobs_run_in_and_a_new_share_begins_anew(sha
         assert not shared.source.is_symlink() and not shared.stable.exists()
         assert running.communicate("\n")[0] == f"{shared.generation}\n"
     (shared.source / "share/new").write_text("since\n")
+    shared.run("conda", "gc", "env", "--check", expect=3)
     shared.share()
     assert (shared.stable / "share/new").read_text() == "since\n"
     assert os.readlink(shared.stable) == ".generations/env/0002"
     shared.run("conda", "purge", "--yes")
     assert shared.kept() == []
+
+
+def test_gc_deletes_what_a_share_that_was_taken_back_has_left(shared: Shared) -> None:
+    """Not where somebody has removed the link of an environment: the original is not in its place then."""
+    said = shared.share().stderr
+    shared.stable.unlink()
+    assert "sharefs conda rollback env" in shared.run("conda", "gc", "env", "--yes", expect=1).stderr
+    shared.run("conda", "rollback", "env", "--yes")
+    shared.undo(said)
+    shared.run("conda", "gc", "--yes")
+    assert sorted(path.name for path in shared.generation.parent.iterdir()) == ["0001.original", "uses"]
+    assert run_tool(shared.source).startswith("tool ")
+
+
+def test_attack_a_note_of_a_stranger_makes_no_share(shared: Shared) -> None:
+    shared.share()
+    shared.source.unlink()
+    shared.workshop.install(shared.source)
+    note = shared.generation.parent / "0009.original"
+    kept = f"{shared.source}.sharefs-backup-20200101-000000"
+    note.write_text(json.dumps({"path": str(shared.source), "kept": kept, "inode": shared.source.stat().st_ino}))
+    os.chown(note, 12345, 12345)
+    assert "is shared already" in shared.share(expect=1).stderr and not shared.source.is_symlink()
 
 
 def test_a_copy_does_not_keep_others_waiting(shared: Shared) -> None:

@@ -1,21 +1,15 @@
-// sharefs conda generations, diff, rollback, pin, unpin, gc: what has become of a shared environment, and the way back.
+// sharefs conda generations, diff, rollback, pin, unpin: what has become of a shared environment, and the way back.
+#include "cli/commands/conda_generations.hpp"
 #include "base/path.hpp"
-#include "base/random.hpp"
 #include "base/text.hpp"
-#include "cli/commands/conda_support.hpp"
 #include "cli/execute.hpp"
 #include "cli/exit_code.hpp"
 #include "conda/generation_plan.hpp"
-#include "conda/running.hpp"
-#include "exports/host.hpp"
-#include "sys/process/interrupt.hpp"
 #include "ui/table.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-#include <set>
-#include <thread>
 
 namespace sharefs::cli {
 
@@ -35,14 +29,6 @@ Result<SharedEnvironment> read_shared(Context& context, const Arguments& argumen
 const std::vector<conda::Package>& packages_of(const StoredGeneration& one) {
   static const std::vector<conda::Package> k_none;
   return one.record ? one.record->packages : k_none;
-}
-
-/// Those that may still run: on another host only that one knows.
-std::vector<conda::Use> live_uses(Context& context, const SharedEnvironment& environment) {
-  std::vector<conda::Use> live;
-  std::ranges::copy_if(environment.uses, std::back_inserter(live),
-                       [&](const conda::Use& use) { return conda::runs(context.system, use).value_or(true); });
-  return live;
 }
 
 std::string state_of(const SharedEnvironment& environment, const StoredGeneration& one,
@@ -143,7 +129,8 @@ Result<int> run_diff(Context& context, const Arguments& arguments) {
     ones.at(i) = environment->find(numbers.at(i));
     if (ones.at(i) == nullptr || !ones.at(i)->record)
       return fail(ErrorCode::not_found,
-                  numbers.at(i) == 0 ? fmt::format("`{}` has one generation only", environment->name)
+                  numbers.at(i) == 0
+                      ? fmt::format("`{}` has no generation before {}", environment->name, environment->current)
                   : ones.at(i) == nullptr
                       ? fmt::format("`{}` has no generation {}", environment->name, numbers.at(i))
                       : fmt::format("generation {} of `{}` {}", numbers.at(i), environment->name, ones.at(i)->problem),
@@ -161,21 +148,73 @@ Result<int> run_diff(Context& context, const Arguments& arguments) {
   return k_exit_ok;
 }
 
-/// What a `conda share` that was cut off has left, where there is nothing else of the environment.
-Result<SharedEnvironment> environment_or_leftovers(Context& context, const StoreName& where) {
+/// Also one whose name, or present generation, somebody has removed.
+Result<SharedEnvironment> environment_with_generations(Context& context, const StoreName& where) {
   auto found = conda::probe_environment(context.system, where.store, where.name);
-  return found && found->generations.empty() && !found->unfinished.empty() && !found->entry.exists()
+  return found && !found->generations.empty() && (found->current != 0 || found->lost_its_name())
              ? found
              : shared_environment(context, where);
 }
 
-/// Reads again under the lease, and executes what `make` makes of it. What `look_again` refuses when the first steps
-/// are done (see plan::ApplyOptions) is taken back.
-template <class Make>
-Result<int> change_environment(Context& context, const Arguments& arguments, std::string_view nothing, const Make& make,
-                               Result<SharedEnvironment> (*find)(Context&, const StoreName&) = shared_environment,
-                               const std::function<Result<void>(const SharedEnvironment&)>& look_again = {}) {
-  const auto where = store_name(context, arguments.positional.front());
+Result<int> run_rollback(Context& context, const Arguments& arguments) {
+  std::optional<unsigned> to;
+  if (const auto word = arguments.value("to")) {
+    const auto number = generation_argument(*word);
+    if (!number)
+      return fail(number.error());
+    to = *number;
+  }
+  return change_environment(
+      context, arguments.positional.front(), "users see that generation already",
+      [&](const SharedEnvironment& environment) -> Result<plan::Plan> {
+        const auto number = to.value_or(conda::previous_generation(environment));
+        if (number == 0)
+          return fail(ErrorCode::not_found,
+                      fmt::format("`{}` has no generation before {}", environment.name, environment.current));
+        auto plan = conda::plan_rollback(environment, number);
+        const auto* one = plan ? environment.find(number) : nullptr;
+        if (one == nullptr || plan->empty())
+          return plan;
+        const auto* now = environment.find(environment.current);
+        if (now == nullptr)
+          return plan;
+        for (const auto& [name, before, after] : conda::package_changes(packages_of(*now), packages_of(*one)))
+          plan->notes.push_back(
+              fmt::format("{}: {} -> {}", name, before.empty() ? "-" : before, after.empty() ? "-" : after));
+        return plan;
+      },
+      environment_with_generations);
+}
+
+Result<int> run_pin(Context& context, const Arguments& arguments, bool pin) {
+  const auto number = generation_argument(arguments.positional[1]);
+  if (!number)
+    return fail(number.error());
+  return change_environment(
+      context, arguments.positional.front(), pin ? "it is pinned already" : "it is not pinned",
+      [&](const SharedEnvironment& environment) {
+        const auto* one = environment.find(*number);
+        const auto reason = one != nullptr ? one->pinned.value_or("") : ""; // which it has, if no other is given
+        return pin ? conda::plan_pin(environment, *number, arguments.value("message").value_or(reason))
+                   : conda::plan_unpin(environment, *number);
+      });
+}
+
+constexpr PositionalSpec k_environment{
+    .name = "ENV", .help = "a shared environment, by its name in the store", .min = 1, .max = 1};
+
+} // namespace
+
+std::vector<conda::Use> live_uses(Context& context, const SharedEnvironment& environment) {
+  std::vector<conda::Use> live;
+  std::ranges::copy_if(environment.uses, std::back_inserter(live),
+                       [&](const conda::Use& use) { return conda::runs(context.system, use).value_or(true); });
+  return live;
+}
+
+Result<int> change_environment(Context& context, const std::string& word, std::string_view nothing,
+                               const MakePlan& make, const FindEnvironment& find, const LookAgain& look_again) {
+  const auto where = store_name(context, word);
   if (!where)
     return fail(where.error());
   const bool looks_only = context.flags.dry_run || context.flags.check;
@@ -219,145 +258,6 @@ Result<int> change_environment(Context& context, const Arguments& arguments, std
       return fail(undone.error());
   return executed.map(&Executed::exit_code);
 }
-
-/// Also one whose name, or present generation, somebody has removed.
-Result<SharedEnvironment> environment_with_generations(Context& context, const StoreName& where) {
-  auto found = conda::probe_environment(context.system, where.store, where.name);
-  return found && !found->generations.empty() && (found->current != 0 || found->lost_its_name())
-             ? found
-             : shared_environment(context, where);
-}
-
-Result<int> run_rollback(Context& context, const Arguments& arguments) {
-  std::optional<unsigned> to;
-  if (const auto word = arguments.value("to")) {
-    const auto number = generation_argument(*word);
-    if (!number)
-      return fail(number.error());
-    to = *number;
-  }
-  return change_environment(
-      context, arguments, "users see that generation already",
-      [&](const SharedEnvironment& environment) -> Result<plan::Plan> {
-        const auto number = to.value_or(conda::previous_generation(environment));
-        if (number == 0)
-          return fail(ErrorCode::not_found,
-                      fmt::format("`{}` has no generation before {}", environment.name, environment.current));
-        auto plan = conda::plan_rollback(environment, number);
-        const auto* one = plan ? environment.find(number) : nullptr;
-        if (one == nullptr || plan->empty())
-          return plan;
-        const auto* now = environment.find(environment.current);
-        if (now == nullptr)
-          return plan;
-        for (const auto& [name, before, after] : conda::package_changes(packages_of(*now), packages_of(*one)))
-          plan->notes.push_back(
-              fmt::format("{}: {} -> {}", name, before.empty() ? "-" : before, after.empty() ? "-" : after));
-        return plan;
-      },
-      environment_with_generations);
-}
-
-Result<int> run_pin(Context& context, const Arguments& arguments, bool pin) {
-  const auto number = generation_argument(arguments.positional[1]);
-  if (!number)
-    return fail(number.error());
-  return change_environment(
-      context, arguments, pin ? "it is pinned already" : "it is not pinned", [&](const SharedEnvironment& environment) {
-        const auto* one = environment.find(*number);
-        const auto reason = one != nullptr ? one->pinned.value_or("") : ""; // which it has, if no other is given
-        return pin ? conda::plan_pin(environment, *number, arguments.value("message").value_or(reason))
-                   : conda::plan_unpin(environment, *number);
-      });
-}
-
-/// A client may follow the link to where it led before for as long as it remembers attributes (nfs(5), acdirmax): what
-/// is deleted in that time is missing there.
-Result<void> wait_for_other_hosts(Context& context, const SharedEnvironment& environment) {
-  constexpr std::chrono::seconds k_remembered{62}; // 60 by default, of which both times may lack a part
-  constexpr std::chrono::milliseconds k_poll{100};
-  const auto exported = exports::read_etab(context.system.files());
-  const auto reaches = [&](const exports::Export& one) { return is_under(environment.root.resolved, one.directory); };
-  if (!environment.entry.shared && (!exported || std::ranges::none_of(*exported, reaches)))
-    return {};
-  const std::chrono::seconds since(std::max<std::int64_t>(environment.held - environment.entry.mtime, 0));
-  if (since >= k_remembered)
-    return {};
-  context.console.message(fmt::format("waiting for {} s: other hosts may still follow {} to where it led before",
-                                      (k_remembered - since).count(), environment.path()));
-  for (const auto end = sys::deadline_in(k_remembered - since); sys::Clock::now() < end;) {
-    if (sys::interrupted())
-      return fail(ErrorCode::interrupted, "interrupted: nothing was deleted");
-    std::this_thread::sleep_for(k_poll); // NOLINT: another host does not wake us
-  }
-  return {};
-}
-
-Result<int> run_gc(Context& context, const Arguments& arguments) {
-  std::optional<unsigned> wanted;
-  if (const auto word = arguments.value("keep")) {
-    const auto number = generation_argument(*word);
-    if (!number)
-      return fail(ErrorCode::usage, fmt::format("--keep: `{}` is no number from 1 on", *word));
-    wanted = *number;
-  }
-  const auto forgotten = arguments.list("forget");
-  const auto seen = conda::running_programs(context.system); // before root becomes the store's owner: of all users
-  const auto live_on_known_hosts = [&](const SharedEnvironment& environment) {
-    auto live = live_uses(context, environment);
-    std::erase_if(live,
-                  [&](const conda::Use& use) { return std::ranges::find(forgotten, use.host) != forgotten.end(); });
-    for (const auto& programs : {seen, conda::running_programs(context.system)}) // that `conda run` did not start, too
-      for (const auto& [pid, in] : programs)
-        if (in.name == environment.name && join_path(in.store, ".generations/" + in.name) == environment.root.resolved)
-          live.push_back({context.system.identity().hostname, pid, 0, in.number});
-    return live;
-  };
-  std::vector<conda::Kept> kept;
-  return change_environment(
-      context, arguments, "nothing is to be deleted",
-      [&](const SharedEnvironment& environment) -> Result<plan::Plan> {
-        const auto keep = wanted.value_or((*context.config())->conda->settings_of(environment.name).keep);
-        const auto live = live_on_known_hosts(environment);
-        kept = conda::kept_generations(environment, live, keep);
-        const bool looks_only = context.flags.dry_run || context.flags.check;
-        if (const bool deletes = std::ranges::any_of(kept, &std::string::empty, &conda::Kept::reason);
-            deletes && !looks_only)
-          if (auto waited = wait_for_other_hosts(context, environment); !waited)
-            return fail(waited.error());
-        sys::EntryRequest unfinished;
-        for (const auto& name : environment.unfinished)
-          unfinished.queries.push_back({.path = join_path(environment.root.path, name)});
-        auto plan = conda::plan_collect(environment, kept, random_letters(6), context.system.entries(unfinished));
-        for (const auto& [number, reason] : kept)
-          if (!reason.empty())
-            plan.notes.push_back(fmt::format("generation {} is kept: {}", number, reason));
-        std::set<std::string> elsewhere;
-        for (const auto& use : live)
-          if (use.host != context.system.identity().hostname)
-            elsewhere.insert(use.host);
-        for (const auto& host : elsewhere)
-          plan.notes.push_back(fmt::format("whether processes on {} still run is known there only; `--forget {}` if "
-                                           "that host is gone",
-                                           host, shell_quote(host)));
-        return plan;
-      },
-      environment_or_leftovers,
-      [&](const SharedEnvironment& now) -> Result<void> { // out of sight: nobody begins with them any more
-        for (const auto& use : live_on_known_hosts(now))
-          for (const auto& [number, reason] : kept)
-            if (number == use.generation && reason.empty())
-              return fail(ErrorCode::busy,
-                          fmt::format("process {} on {} works with generation {} since", use.pid, use.host, number),
-                          "run the command again: it keeps that generation");
-        return {};
-      });
-}
-
-constexpr PositionalSpec k_environment{
-    .name = "ENV", .help = "a shared environment, by its name in the store", .min = 1, .max = 1};
-
-} // namespace
 
 extern const CommandSpec k_conda_generations_command{
     .name = "conda generations",
@@ -412,25 +312,6 @@ extern const CommandSpec k_conda_unpin_command{
     .effect = Effect::changes,
     .positional = {.name = "ENV N", .help = "a shared environment, and a generation of it", .min = 2, .max = 2},
     .run = [](Context& context, const Arguments& arguments) { return run_pin(context, arguments, false); },
-};
-
-extern const CommandSpec k_conda_gc_command{
-    .name = "conda gc",
-    .summary = "Delete generations that nobody needs any more",
-    .description = "Keeps the present generation, pinned ones, those that a process of `sharefs conda run` uses on any "
-                   "host, or any program on this one, and the last `conda.keep`. Also deletes what a command that was "
-                   "killed has left. Cannot be "
-                   "undone; the plan says what is kept, and why.",
-    .example = "sharefs conda gc llm_train --dry-run\n"
-               "sharefs conda gc llm_train --keep 1",
-    .effect = Effect::changes,
-    .positional = k_environment,
-    .options = {{.names = "--keep", .value = "N", .help = "the last N, instead of `conda.keep`"},
-                {.names = "--forget",
-                 .value = "HOST",
-                 .help = "its processes have ended: the host is gone for good",
-                 .repeat = true}},
-    .run = run_gc,
 };
 
 } // namespace sharefs::cli

@@ -81,7 +81,7 @@ class Purge {
       return {};
     m_noted.insert(kept);
     std::string why;
-    if (original.uid != 0 && original.uid != owner->actor.user.uid)
+    if (!original.counts(owner->actor.user.uid))
       why = fmt::format("the note of it is of user {}, whose it is not", original.uid);
     else if (directory.inode != inode)
       why = "it is not the directory that was shared";

@@ -92,6 +92,7 @@ Result<Executed> repair_generation(Context& context, const StoreName& where, con
   conda::Generation record;
   Proposal proposal;
   proposal.nothing = "there is nothing that can be repaired";
+  proposal.takes_long = true;
   const auto mends = conda::plan_repair(seen, true, false);
   if (const auto closed = seen.count(conda::Kind::closed); !mends.empty() || closed > 0) {
     proposal.plan = conda::plan_switch(*environment, number, unfinished);

@@ -55,8 +55,10 @@ void remove_unfinished(Context& context, const conda::SharedEnvironment& environ
   for (const auto& name : environment.unfinished)
     if (name.starts_with("new-"))
       if (const auto entry = context.system.entry({.path = join_path(environment.root.path, name)});
-          entry.kind == sys::EntryKind::directory)
+          entry.kind == sys::EntryKind::directory) {
+        context.console.message("removing " + entry.path + ", left by one that was cut off");
         remove_dead(context, entry);
+      }
   for (const auto& name : environment.root.names) { // a record is written before its generation has its name
     const auto number = name.ends_with(".json") ? conda::used_number(name) : std::nullopt;
     if (!number || name != conda::generation_name(*number) + ".json" || environment.find(*number) != nullptr)

@@ -1,0 +1,182 @@
+// sharefs conda gc: generations that nobody needs any more.
+#include "base/path.hpp"
+#include "base/random.hpp"
+#include "base/text.hpp"
+#include "cli/commands/conda_generations.hpp"
+#include "cli/commands/conda_names.hpp"
+#include "cli/exit_code.hpp"
+#include "conda/generation_plan.hpp"
+#include "conda/running.hpp"
+#include "exports/host.hpp"
+#include "sys/process/interrupt.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <set>
+#include <thread>
+
+namespace sharefs::cli {
+
+namespace {
+
+using conda::SharedEnvironment;
+using conda::StoredGeneration;
+
+/// All generations are of shares that were taken back: each original is in its place again.
+bool was_taken_back(Context& context, const SharedEnvironment& environment) {
+  return std::ranges::all_of(environment.generations, [&](const StoredGeneration& one) {
+    const auto noted = std::ranges::find(environment.originals, one.number, &conda::StoredOriginal::number);
+    if (noted == environment.originals.end())
+      return false;
+    const auto entry = context.system.entry({.path = noted->what.path, .links = sys::Links::none});
+    return entry.kind == sys::EntryKind::directory && entry.inode == noted->what.inode && noted->counts(entry.uid);
+  });
+}
+
+/// Also what a `conda share` that was cut off or taken back has left, where there is nothing else of the environment.
+Result<SharedEnvironment> environment_or_leftovers(Context& context, const StoreName& where) {
+  auto found = conda::probe_environment(context.system, where.store, where.name);
+  const bool some = found && !found->entry.exists() && (!found->generations.empty() || !found->unfinished.empty());
+  return some && was_taken_back(context, *found) ? found : shared_environment(context, where);
+}
+
+/// A client may follow the link to where it led before for as long as it remembers attributes (nfs(5), acdirmax): what
+/// is deleted in that time is missing there.
+Result<void> wait_for_other_hosts(Context& context, const SharedEnvironment& environment) {
+  constexpr std::chrono::seconds k_remembered{62}; // 60 by default, of which both times may lack a part
+  constexpr std::chrono::milliseconds k_poll{100};
+  const auto exported = exports::read_etab(context.system.files());
+  const auto reaches = [&](const exports::Export& one) { return is_under(environment.root.resolved, one.directory); };
+  if (!environment.entry.shared && (!exported || std::ranges::none_of(*exported, reaches)))
+    return {};
+  const std::chrono::seconds since(std::max<std::int64_t>(environment.held - environment.entry.mtime, 0));
+  if (since >= k_remembered)
+    return {};
+  context.console.message(fmt::format("waiting for {} s: other hosts may still follow {} to where it led before",
+                                      (k_remembered - since).count(), environment.path()));
+  for (const auto end = sys::deadline_in(k_remembered - since); sys::Clock::now() < end;) {
+    if (sys::interrupted())
+      return fail(ErrorCode::interrupted, "interrupted: nothing was deleted");
+    std::this_thread::sleep_for(k_poll); // NOLINT: another host does not wake us
+  }
+  return {};
+}
+
+/// One environment. `programs`: that run here, of all users.
+Result<int> collect(Context& context, const Arguments& arguments, const std::string& word,
+                    const std::vector<conda::RunningProgram>& seen) {
+  std::optional<unsigned> wanted;
+  if (const auto given = arguments.value("keep")) {
+    const auto number = generation_argument(*given);
+    if (!number)
+      return fail(ErrorCode::usage, fmt::format("--keep: `{}` is no number from 1 on", *given));
+    wanted = *number;
+  }
+  const auto forgotten = arguments.list("forget");
+  const auto live_on_known_hosts = [&](const SharedEnvironment& environment) {
+    auto live = live_uses(context, environment);
+    std::erase_if(live,
+                  [&](const conda::Use& use) { return std::ranges::find(forgotten, use.host) != forgotten.end(); });
+    for (const auto& programs : {seen, conda::running_programs(context.system)}) // that `conda run` did not start, too
+      for (const auto& [pid, in] : programs)
+        if (in.name == environment.name && join_path(in.store, ".generations/" + in.name) == environment.root.resolved)
+          live.push_back({context.system.identity().hostname, pid, 0, in.number});
+    return live;
+  };
+  std::vector<conda::Kept> kept;
+  return change_environment(
+      context, word, "nothing is to be deleted",
+      [&](const SharedEnvironment& environment) -> Result<plan::Plan> {
+        const bool taken_back = !environment.entry.exists(); // see environment_or_leftovers
+        const auto keep =
+            taken_back ? 0 : wanted.value_or((*context.config())->conda->settings_of(environment.name).keep);
+        const auto live = live_on_known_hosts(environment);
+        kept = conda::kept_generations(environment, live, keep);
+        const bool looks_only = context.flags.dry_run || context.flags.check;
+        if (const bool deletes = std::ranges::any_of(kept, &std::string::empty, &conda::Kept::reason);
+            deletes && !looks_only)
+          if (auto waited = wait_for_other_hosts(context, environment); !waited)
+            return fail(waited.error());
+        sys::EntryRequest unfinished;
+        for (const auto& name : environment.unfinished)
+          unfinished.queries.push_back({.path = join_path(environment.root.path, name)});
+        auto plan = conda::plan_collect(environment, kept, random_letters(6), context.system.entries(unfinished));
+        for (const auto& [number, reason] : kept)
+          if (!reason.empty())
+            plan.notes.push_back(fmt::format("generation {} is kept: {}", number, reason));
+        std::set<std::string> elsewhere;
+        for (const auto& use : live)
+          if (use.host != context.system.identity().hostname)
+            elsewhere.insert(use.host);
+        for (const auto& host : elsewhere)
+          plan.notes.push_back(fmt::format("whether processes on {} still run is known there only; `--forget {}` if "
+                                           "that host is gone",
+                                           host, shell_quote(host)));
+        return plan;
+      },
+      environment_or_leftovers,
+      [&](const SharedEnvironment& now) -> Result<void> { // out of sight: nobody begins with them any more
+        for (const auto& use : live_on_known_hosts(now))
+          for (const auto& [number, reason] : kept)
+            if (number == use.generation && reason.empty())
+              return fail(ErrorCode::busy,
+                          fmt::format("process {} on {} works with generation {} since", use.pid, use.host, number),
+                          "run the command again: it keeps that generation");
+        return {};
+      });
+}
+
+Result<int> run_gc(Context& context, const Arguments& arguments) {
+  const auto section = conda_section(context);
+  if (!section)
+    return fail(section.error());
+  const auto programs = conda::running_programs(context.system); // before root becomes the store's owner
+  auto names = arguments.positional;
+  if (names.empty())
+    names = context.system.entry({.path = conda::generations_path((*section)->store, ""), .follow = true, .list = true})
+                .names;
+  if (names.size() == 1)
+    return collect(context, arguments, names.front(), programs);
+  if (context.flags.json)
+    return fail(ErrorCode::usage, "--json: one document is of one environment", "name it");
+  if (names.empty())
+    context.console.message("there is no shared environment");
+  std::vector<int> codes;
+  for (const auto& name : names) {
+    context.console.message(name + ":");
+    const auto collected = collect(context, arguments, name, programs);
+    if (!collected)
+      context.console.error(collected.error());
+    codes.push_back(collected ? *collected : exit_code_of(collected.error()));
+    if (codes.back() == k_exit_interrupted)
+      return k_exit_interrupted;
+  }
+  if (std::ranges::count(codes, k_exit_pending) > 0)
+    return k_exit_pending;
+  const auto good = static_cast<std::size_t>(std::ranges::count(codes, k_exit_ok));
+  return exit_code_for(good, codes.size() - good);
+}
+
+} // namespace
+
+extern const CommandSpec k_conda_gc_command{
+    .name = "conda gc",
+    .summary = "Delete generations that nobody needs any more",
+    .description = "Keeps the present generation, pinned ones, those that a process of `sharefs conda run` uses on any "
+                   "host, or any program on this one, and the last `conda.keep`. Also deletes what a command that was "
+                   "killed has left. Cannot be "
+                   "undone; the plan says what is kept, and why.",
+    .example = "sharefs conda gc llm_train --dry-run\n"
+               "sharefs conda gc llm_train --keep 1\n"
+               "sharefs conda gc                    # of all shared environments",
+    .effect = Effect::changes,
+    .positional = {.name = "ENV", .help = "shared environments, by their names in the store; all if none is named"},
+    .options = {{.names = "--keep", .value = "N", .help = "the last N, instead of `conda.keep`"},
+                {.names = "--forget",
+                 .value = "HOST",
+                 .help = "its processes have ended: the host is gone for good",
+                 .repeat = true}},
+    .run = run_gc,
+};
+
+} // namespace sharefs::cli
