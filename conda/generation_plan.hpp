@@ -20,10 +20,11 @@ Result<plan::Plan> plan_unpin(const SharedEnvironment& environment, unsigned num
 /// Why a generation is kept; empty: it may go.
 struct Kept {
   unsigned number = 0;
-  std::string reason; ///< "current", "pinned: ...", "used by process 12 on node1", "one of the last 3"
+  std::string reason; ///< "current", "pinned: ...", "used by process 12 on node1", "one of the last 3", "its record
+                      ///< was written by a newer sharefs"
 };
 /// One for each generation. `live`: the uses that are not known to have ended. The present one, pinned ones, those in
-/// use, and the last `keep`.
+/// use, the last `keep`, and those whose record is not understood.
 std::vector<Kept> kept_generations(const SharedEnvironment& environment, const std::vector<Use>& live, unsigned keep);
 /// Deletes the others, what is unfinished, and the uses that have ended. `suffix`: six random letters.
 plan::Plan plan_collect(const SharedEnvironment& environment, const std::vector<Kept>& kept, const std::string& suffix,
