@@ -83,7 +83,7 @@ Result<Executed> repair_generation(Context& context, const StoreName& where, con
   auto environment = shared_environment(context, where);
   if (!environment)
     return fail(environment.error());
-  const auto number = environment->last() + 1;
+  const auto number = environment->next();
   if (number > conda::k_last_generation)
     return fail(ErrorCode::unsupported, "there are 9999 generations: no more numbers");
   const auto unfinished = fmt::format("new-{}.{}", conda::generation_name(number), random_letters(6));
@@ -119,7 +119,7 @@ Result<Executed> repair_generation(Context& context, const StoreName& where, con
     const auto now = shared_environment(context, where);
     if (!now)
       return fail(now.error());
-    if (now->current != environment->current || now->last() != environment->last())
+    if (now->current != environment->current || now->next() != number)
       return fail(ErrorCode::conflict, fmt::format("somebody else has changed `{}` meanwhile", where.name),
                   "run the command again");
     made.emplace(context, join_path(environment->root.path, unfinished));
@@ -141,10 +141,8 @@ Result<Executed> repair_generation(Context& context, const StoreName& where, con
     return write_record(context, environment->path(number), record);
   };
   auto executed = execute(context, [&]() -> Result<Proposal> { return proposal; });
-  if (executed && executed->applied() && executed->exit_code == 0 && made) {
-    made->keep();
+  if (executed && executed->applied() && executed->exit_code == 0 && made)
     note_verified(context, where.store, where.name, record, !has_errors(diagnose_unrepaired_generation(seen)));
-  }
   return executed;
 }
 
