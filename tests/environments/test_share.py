@@ -435,7 +435,7 @@ def test_gc_deletes_what_a_share_that_was_taken_back_has_left(shared: Shared) ->
     shared.run("conda", "rollback", "env", "--yes")
     shared.undo(said)
     shared.run("conda", "gc", "--yes")
-    assert sorted(path.name for path in shared.generation.parent.iterdir()) == ["0001.original", "uses"]
+    assert sorted(path.name for path in shared.generation.parent.iterdir()) == ["0001.original", "uses", "verified"]
     assert run_tool(shared.source).startswith("tool ")
 
 
