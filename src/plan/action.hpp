@@ -226,6 +226,8 @@ std::string diff(const Action& action);
 std::vector<std::string> touched_paths(const Action& action);
 /// The action that takes it back; nullopt when there is none.
 std::optional<Action> invert(const Action& action);
+/// Does it delete for good?
+bool deletes(const Action& action);
 /// {"kind": "write_file", ...}; bytes that are not UTF-8 as {"base64": "..."}.
 nlohmann::ordered_json to_json(const Action& action);
 Result<Action> action_from_json(const nlohmann::ordered_json& json);

@@ -87,4 +87,8 @@ std::optional<Action> invert(const Action& action) {
   return std::visit(Inverter{}, action);
 }
 
+bool deletes(const Action& action) {
+  return std::holds_alternative<RemoveTree>(action);
+}
+
 } // namespace sharefs::plan

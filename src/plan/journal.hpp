@@ -48,8 +48,8 @@ struct JournalEntry {
   std::string undone_by;          ///< id of the undo's own entry, if it changed anything; for the state `undone`
 
   [[nodiscard]] bool is_undo() const { return !plan.undoes.empty(); }
-  /// As a whole: nothing that took effect has no inverse.
-  [[nodiscard]] bool can_be_undone() const;
+  /// For good.
+  [[nodiscard]] bool has_deleted() const;
 };
 
 /// What is written before an action begins. With it go the steps that found nothing to do: an undo that is cut off and

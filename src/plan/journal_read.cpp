@@ -180,9 +180,9 @@ bool JournalStep::took_effect() const {
   return outcome == Outcome::done || (outcome == Outcome::failed && error != ErrorCode::conflict);
 }
 
-bool JournalEntry::can_be_undone() const {
-  return std::ranges::none_of(
-      steps, [this](const JournalStep& step) { return step.took_effect() && !invert(plan.steps[step.step].action); });
+bool JournalEntry::has_deleted() const {
+  return std::ranges::any_of(
+      steps, [this](const JournalStep& step) { return step.took_effect() && deletes(plan.steps[step.step].action); });
 }
 
 std::uint64_t number_of(const std::string& id) {
@@ -277,7 +277,7 @@ Result<std::optional<JournalEntry>> Journal::latest(std::vector<JournalEntry>* p
     if (entry.is_undo() || entry.state == JournalState::undone ||
         std::ranges::none_of(entry.steps, &JournalStep::took_effect))
       continue;
-    if (entry.can_be_undone())
+    if (!entry.has_deleted())
       return entry;
     if (passed != nullptr)
       passed->push_back(std::move(entry));

@@ -142,7 +142,7 @@ std::string summary_text(const plan::Plan& plan, const plan::Report& report, std
   std::string out = (report.interrupted ? "interrupted: " : "") + join(parts, ", ");
   const bool for_good = std::ranges::any_of(report.results, [&](const plan::StepResult& result) {
     return (result.outcome == Outcome::done || result.outcome == Outcome::failed) && result.step < plan.steps.size() &&
-           !plan::invert(plan.steps[result.step].action);
+           plan::deletes(plan.steps[result.step].action);
   });
   const bool changed = report.count(Outcome::done) > 0 && !report.journal_id.empty() && !for_good;
   if (!report.ok())

@@ -88,6 +88,10 @@ TEST_CASE("what has deleted something is no obstacle for `sharefs undo`") {
   CHECK((*machine.journal.latest(&passed))->id == first);
   REQUIRE(passed.size() == 1);
   CHECK(passed.front().id == deleted);
+  Plan daemon; // has no inverse, and deletes nothing
+  daemon.add("", "", RunTool{.argv = {"rpcbind", "-w"}, .undo = {}});
+  const auto newest = machine.record(daemon);
+  CHECK((*machine.journal.latest())->id == newest);
 }
 
 TEST_CASE("latest is what `sharefs undo` takes back") {

@@ -103,6 +103,10 @@ TEST_CASE("summary_text: counts, how to go on, how to undo", "[plan_view]") {
   deletes.add("", "", RemoveTree{.path = "/e"});
   CHECK(summary_text(deletes, report({done, done}, "ID"), k_undo) == "2 done");
   CHECK(summary_text(deletes, report({done, skipped}, "ID", true), k_undo).ends_with("ID`"));
+  Plan daemon; // what it did besides can be taken back
+  daemon.add("", "", MakeDirectory{"/d", 0755, std::nullopt});
+  daemon.add("", "", RunTool{.argv = {"rpcbind", "-w"}, .undo = {}});
+  CHECK(summary_text(daemon, report({done, done}, "ID"), k_undo).ends_with("ID`"));
   CHECK(summary_text(plan, report({}, ""), k_undo).empty());
   CHECK(summary_text(plan, report({done, done, unchanged}, "ID"), k_undo) ==
         "2 done, 1 unchanged; undo with `sharefs --root /x undo ID`");
