@@ -11,6 +11,7 @@ import random
 import select
 import shutil
 import signal
+import stat
 import subprocess
 import tempfile
 import termios
@@ -317,6 +318,22 @@ def test_requirement_1_rollback_and_gc_killed_at_each_step(store: Store, monkeyp
         assert [one["number"] for one in store.generations()] == sorted(kept)
         store.update(f"echo {step} > $CONDA_PREFIX/number")
         kept.add(max(kept) + 1)
+
+
+def test_requirement_14_a_generation_costs_what_has_changed(store: Store) -> None:
+    """How long that takes is the bench's (P5); here what is written is counted."""
+    store.update("echo 'value = 2' >$CONDA_PREFIX/lib/python3.11/site-packages/brand_new.py")
+
+    def files(number: int) -> dict[str, int]:
+        tree = store.generation(number)
+        found = {str(path.relative_to(tree)): path.lstat() for path in tree.rglob("*")}
+        return {name: status.st_ino for name, status in found.items() if stat.S_ISREG(status.st_mode)}
+
+    before, after = files(1), files(2)
+    own = {name for name, inode in after.items() if before.get(name) != inode and not name.startswith("conda-meta/")}
+    assert "lib/python3.11/site-packages/brand_new.py" in own and not own & set(before)
+    made = store.generations()[-1]
+    assert made["own_bytes"] < made["bytes"] / 10, made
 
 
 def test_requirement_2_the_link_is_there_at_every_moment(store: Store) -> None:
