@@ -145,16 +145,15 @@ Found decide(const Argv& argv, const Setting& setting, Stakes& stakes, const Rul
     return found;
   for (const Diagnosis& problem : found.walk.problems)
     found.decisions.push_back(reported(problem.severity, problem.code, problem.subject, problem.message, problem.hint));
-  for (const ChainLink& link : found.walk.chain)
-    if (const auto address = setting.environment.find(link.launcher->elsewhere_variable);
-        found.walk.understood && address != setting.environment.end()) {
-      found.walk.understood = false;
-      found.decisions.push_back(warning("SF402", link.name,
-                                        "with `" + address->first +
-                                            "` it runs its command on another machine, with "
-                                            "files of its own",
-                                        "let it run `sharefs run -- CMD...`; nothing of this command was changed"));
-    }
+  for (const Program& program : found.walk.programs)
+    for (const ChainLink& link : launch.walk.links(program))
+      if (const std::string name(link.launcher->elsewhere_variable);
+          !name.empty() && found.walk.understood && launch.variable(program, name)) {
+        found.walk.understood = false;
+        found.decisions.push_back(warning(
+            "SF402", link.name, "with `" + name + "` it runs its command on another machine, with files of its own",
+            "let it run `sharefs run -- CMD...`; nothing of this command was changed"));
+      }
   if (!found.walk.understood)
     return found;
   Decisions decided = add_variable_files(launch, own.environment);

@@ -62,7 +62,7 @@ Result<void> wait_for_other_hosts(Context& context, const SharedEnvironment& env
   return {};
 }
 
-/// One environment. `programs`: that run here, of all users.
+/// One environment. `seen`: the programs that run here, of all users.
 Result<int> collect(Context& context, const Arguments& arguments, const std::string& word,
                     const std::vector<conda::RunningProgram>& seen) {
   std::optional<unsigned> wanted;
