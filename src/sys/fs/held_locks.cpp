@@ -73,6 +73,7 @@ void hold(const Files& files, const LockRequest& request, HeldLocks held, pid_t 
   for (const int number : {SIGUSR1, SIGTERM, SIGINT, SIGHUP})
     sigaddset(&signals, number);
   ::sigprocmask(SIG_BLOCK, &signals, nullptr);
+  ::signal(SIGPIPE, SIG_IGN); // a parent that is killed no longer reads what is reported: the files go all the same
   ::prctl(PR_SET_PDEATHSIG, SIGTERM); // becoming another user has cleared it, so only now
   const auto next = [&signals, parent] {
     int number = 0;

@@ -4,11 +4,16 @@
 #include "support/temporary_directory.hpp"
 #include "sys/fs/files.hpp"
 
+#include <array>
 #include <cerrno>
+#include <csignal>
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
+#include <poll.h>
 #include <sys/file.h>
+#include <sys/inotify.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 using namespace sharefs;
@@ -47,6 +52,30 @@ TEST_CASE("locks are held, let go, and their files are gone") {
   CHECK(done);
   CHECK(seen == std::vector<bool>{true, false});
   CHECK(std::filesystem::is_empty(directory.path()));
+}
+
+TEST_CASE("the files are gone after SIGKILL, also while they are being made") {
+  const test::TemporaryDirectory directory;
+  for (int round = 0; round < 40; ++round) {
+    const sys::Fd names(::inotify_init1(IN_CLOEXEC));
+    REQUIRE(::inotify_add_watch(names.get(), directory.path().c_str(), IN_CREATE | IN_DELETE) >= 0);
+    const auto something_happens = [&names] {
+      pollfd news{names.get(), POLLIN, 0};
+      std::array<char, 4096> events;
+      return ::poll(&news, 1, 10'000) == 1 && ::read(names.get(), events.data(), events.size()) > 0;
+    };
+    const pid_t killed = ::fork();
+    REQUIRE(killed >= 0);
+    if (killed == 0) {
+      (void)sys::hold_locks(sys::Files("/"), {directory.path()}, [](const sys::HeldLocks&) { ::pause(); });
+      ::_exit(0);
+    }
+    CHECK(something_happens());
+    REQUIRE(::kill(killed, SIGKILL) == 0);
+    REQUIRE(::waitpid(killed, nullptr, 0) == killed);
+    while (!std::filesystem::is_empty(directory.path()))
+      REQUIRE(something_happens());
+  }
 }
 
 TEST_CASE("no locks where nothing can be made") {
