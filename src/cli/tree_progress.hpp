@@ -6,7 +6,8 @@
 namespace sharefs::cli {
 
 /// For people one line, which goes with this object; with --json one line of JSON a second on stderr: {"progress":
-/// "copying /x", "files", "bytes", "total_files", "total_bytes" (0: not known), "seconds"}.
+/// "copying /x", "files", "bytes", "total_files", "total_bytes" (0: not known), "seconds",
+/// "waiting" (null: not known)}.
 class TreeProgress {
  public:
   TreeProgress(Context& context, std::string what);

@@ -9,7 +9,7 @@
 namespace sharefs::tree {
 
 /// What a sys::Pulse counts of a tree.
-enum Counted : std::size_t { k_files, k_bytes, k_steps };
+enum Counted : std::size_t { k_files, k_bytes, k_steps, k_threads };
 
 Result<CopyReport> copy_here(const Place& from, const Place& to, const Options& options, const sys::Pulse& pulse);
 Result<std::vector<HashedFile>> hash_here(const Place& place, const Options& options, const sys::Pulse& pulse);
@@ -20,7 +20,25 @@ Result<std::uint64_t> set_modes_here(const Place& place, const Modes& modes, con
                                      const sys::Pulse& pulse);
 Result<Measured> measure_here(const Place& place, const Options& options, const sys::Pulse& pulse);
 
-inline constexpr std::chrono::milliseconds k_report_interval{100};
+/// In the parent: calls `progress` ten times a second.
+class Reporter {
+ public:
+  Reporter(const Options& options, const OnProgress& progress, const sys::Pulse& pulse)
+      : m_options(options), m_progress(progress), m_pulse(pulse) {}
+  void at_times();
+  void at_end();
+
+ private:
+  void report(sys::Deadline now);
+
+  const Options& m_options;
+  const OnProgress& m_progress;
+  const sys::Pulse& m_pulse;
+  const sys::Deadline m_begin = sys::Clock::now();
+  sys::Deadline m_last = m_begin;
+  std::chrono::nanoseconds m_could{0}; ///< what the threads could have used of processors, had they waited for nothing
+  std::optional<double> m_waiting;
+};
 
 /// `work(pulse)` in a child that is given up when it makes no progress, or at Ctrl-C; `path` is named then. The
 /// functions of tree.hpp are no more than that.
@@ -31,26 +49,15 @@ auto watched(const std::string& path, const Options& options, const OnProgress& 
   auto pulse = sys::Pulse::make();
   if (!pulse)
     return Answer(fail(pulse.error()));
-  const auto begin = sys::Clock::now();
-  auto next = begin;
-  const auto report = [&] {
-    next = sys::Clock::now() + k_report_interval;
-    progress({pulse->get(k_files), pulse->get(k_bytes), options.total_files, options.total_bytes,
-              std::chrono::duration_cast<std::chrono::milliseconds>(sys::Clock::now() - begin)});
-  };
+  Reporter reporter(options, progress, *pulse);
   auto answer = sys::call_while(
       *pulse, options.as, options.deadline,
       [&] {
         ::umask(0); // every mode is the original's
         return work(*pulse);
       },
-      [&] {
-        if (progress && sys::Clock::now() >= next)
-          report();
-      },
-      kept);
-  if (progress)
-    report();
+      [&] { reporter.at_times(); }, kept);
+  reporter.at_end();
   if (!answer && (answer.error().code == ErrorCode::timeout || answer.error().code == ErrorCode::interrupted))
     answer.error().message = path + ": " + answer.error().message;
   return answer;

@@ -111,7 +111,10 @@ Crew::Threads threads_for(std::initializer_list<int> directories) {
 }
 
 void run(Crew& crew, Crew::Threads threads, const sys::Pulse& pulse) {
-  crew.run(threads, [&pulse] { return pulse.get(k_files) + pulse.get(k_steps); });
+  crew.run(threads, [&] {
+    pulse.set(k_threads, crew.threads());
+    return pulse.get(k_files) + pulse.get(k_steps);
+  });
 }
 
 std::span<char> buffer() {

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <thread>
 
 namespace sharefs::tree {
 
@@ -60,6 +61,27 @@ std::optional<Engine> engine_from(std::string_view name) {
                                        : std::optional(static_cast<Engine>(found - k_engine_names.begin()));
 }
 
+void Reporter::at_times() {
+  constexpr std::chrono::milliseconds k_interval{100};
+  if (const auto now = sys::Clock::now(); m_progress && now >= m_last + k_interval)
+    report(now);
+}
+
+void Reporter::at_end() {
+  if (m_progress)
+    report(sys::Clock::now());
+}
+
+void Reporter::report(sys::Deadline now) {
+  const auto at_once = std::min<std::uint64_t>(m_pulse.get(k_threads), std::thread::hardware_concurrency());
+  m_could += (now - m_last) * at_once;
+  m_last = now;
+  if (const auto used = m_pulse.processor_time(); used && m_could.count() > 0 && m_options.bytes_per_second == 0)
+    m_waiting = 1 - std::min(1.0, static_cast<double>(used->count()) / static_cast<double>(m_could.count()));
+  m_progress({m_pulse.get(k_files), m_pulse.get(k_bytes), m_options.total_files, m_options.total_bytes,
+              std::chrono::duration_cast<std::chrono::milliseconds>(now - m_begin), m_waiting});
+}
+
 std::string Progress::text() const {
   const auto seconds = std::max(0.001, static_cast<double>(took.count()) / 1000.0);
   const auto part = [](std::uint64_t done, std::uint64_t all) {
@@ -70,13 +92,15 @@ std::string Progress::text() const {
     const auto unit = all.substr(all.rfind(' '));
     size = (size.ends_with(unit) ? size.substr(0, size.size() - unit.size()) : size) + "/" + all;
   }
-  auto text =
-      fmt::format("{}{}, {}, {:.0f} files/s", total_files == 0 ? "" : fmt::format("{}/", files),
-                  count_of(total_files == 0 ? files : total_files, "file"), size, static_cast<double>(files) / seconds);
+  auto text = fmt::format("{}, {}, {:.0f} files/s",
+                          total_files == 0 ? count_of(files, "file") : fmt::format("{}/{}", files, total_files), size,
+                          static_cast<double>(files) / seconds);
   const auto done = std::min(part(files, total_files), part(bytes, total_bytes));
   if (total_files > 0 && done > 0.01 && seconds > 2)
     if (const auto left = static_cast<std::int64_t>(seconds * (1 - done) / done); left > 0)
-      text += fmt::format(", {} left", format_duration(left * 1'000'000));
+      text += fmt::format(", {} left", left < 120 ? fmt::format("{} s", left) : fmt::format("{} min", left / 60));
+  if (waiting && seconds > 2)
+    text += fmt::format(", {:.0f} % wait", *waiting * 100);
   return text;
 }
 

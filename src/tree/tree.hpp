@@ -38,8 +38,10 @@ struct Progress {
   std::uint64_t files = 0, bytes = 0;
   std::uint64_t total_files = 0, total_bytes = 0;
   std::chrono::milliseconds took{0};
+  /// Part of the time, 0 to 1, in which what could work waited for a server or a disk. Not known with a limit.
+  std::optional<double> waiting = {};
 
-  /// "12000/20625 files, 1.2/3.4 GiB, 850 files/s, 10 s left": short, for a line of 80 columns
+  /// "12000/20625, 1.2/3.4 GiB, 850 files/s, 10 s left, 93 % wait": short, for a line of 80 columns
   [[nodiscard]] std::string text() const;
 };
 /// Called in the parent, some times a second.

@@ -6,6 +6,9 @@
 #include "cli/commands/conda_names.hpp"
 #include "cli/commands/conda_support.hpp"
 #include "cli/exit_code.hpp"
+#include "cli/tree_progress.hpp"
+#include "sys/process/interrupt.hpp"
+#include "tree/tree.hpp"
 #include "ui/table.hpp"
 
 #include <algorithm>
@@ -16,6 +19,7 @@ namespace sharefs::cli {
 
 namespace {
 
+using namespace std::chrono_literals;
 using conda::Availability;
 using conda::ListedEnvironment;
 
@@ -142,17 +146,52 @@ Diagnoses diagnose_unpinned(const std::vector<ListedEnvironment>& rows) {
   return found;
 }
 
+constexpr std::chrono::seconds k_counting{10}; ///< from then on no other environment is counted
+constexpr std::chrono::seconds k_no_progress{5};
+
+/// The files of those that are not made of generations, as the users whose they are. How many were left.
+std::size_t count_files(Context& context, std::vector<ListedEnvironment>& rows, bool all) {
+  const auto until = sys::deadline_in(k_counting);
+  std::size_t left = 0;
+  for (auto& row : rows) {
+    if (row.bytes || row.name.empty() || row.generations > 0 || row.availability != Availability::good)
+      continue;
+    if ((!all && sys::Clock::now() >= until) || sys::interrupted()) {
+      ++left;
+      continue;
+    }
+    TreeProgress progress(context, "counting " + row.path);
+    tree::Options options;
+    options.deadline = k_no_progress;
+    tree::Place place{.path = row.path, .root = context.system.files().root()};
+    if (auto user = context.system.user(row.user); !row.user.empty() && user) {
+      place.beneath = user->home;
+      options.as = std::move(*user);
+    }
+    const auto measured = tree::measure(place, options, progress.on());
+    if (measured && measured->unread == 0) {
+      row.bytes = measured->bytes;
+      row.files = measured->files;
+    }
+  }
+  return left;
+}
+
 Result<int> list_environments(Context& context, const Arguments& arguments) {
   const auto only = arguments.positional.empty() ? std::string() : arguments.positional.front();
-  const auto listing = read_conda_listing(context, only);
+  auto listing = read_conda_listing(context, only);
   if (!listing)
     return fail(listing.error());
-  const auto& rows = listing->environments;
+  auto& rows = listing->environments;
+  const auto uncounted = count_files(context, rows, !only.empty());
   context.envelope.fields["store"] = to_utf8(listing->store);
   context.envelope.fields["environments"] = rows_json(rows);
   if (!rows.empty())
     show_environments(context, rows, listing->store);
   context.report(listing->found);
+  if (uncounted > 0)
+    context.console.message(fmt::format("{} not counted within {}: `sharefs conda list ENV` counts those of one name",
+                                        count_of(uncounted, "environment"), format_duration(k_counting / 1us)));
   if (rows.empty() && !only.empty())
     return fail(ErrorCode::not_found, fmt::format("there is no environment `{}`", only),
                 "`sharefs conda list` shows all of them");
@@ -185,9 +224,9 @@ extern const CommandSpec k_conda_list_command{
         "One row for each environment: its present generation, size, Python, the users whose homes link to it, and the "
         "jobs that work with it now: of this host, and those that `sharefs conda run` has noted on others (with `?`: "
         "only their hosts know whether they still run). VERIFIED is when the present generation was last compared "
-        "with conda's records, file by file, and found good; empty: that is not known. Sizes are those of generations. "
-        "A "
-        "share that is not mounted, a server that does not answer and a link that leads "
+        "with conda's records, file by file, and found good; empty: that is not known. The "
+        "sizes of generations were noted when they were made; those of other environments are counted, for ten seconds "
+        "or, with ENV, all of them. A share that is not mounted, a server that does not answer and a link that leads "
         "nowhere are told apart, and never waited for. Exits with 4 if some are not good.",
     .example = "sharefs conda list\n"
                "sharefs conda list llm_train --json",
