@@ -120,6 +120,10 @@ Diagnoses diagnose(const EnvironmentState& state) {
         hint.insert(at + 1, "sharefs conda update " + shell_quote(state.shared) + " -- ");
     diagnoses.push_back({text.severity, std::string(text.code), state.path, std::move(message), std::move(hint), ""});
   }
+  if (state.packages == 0 && state.count(Kind::unmanaged) > 0)
+    diagnoses.push_back({Severity::warning, "SF503", state.path,
+                         "conda-meta has no record of a package: nothing can be compared",
+                         "if conda made it, its records are lost: install the packages again", ""});
   if (!state.closed_above.empty())
     diagnoses.push_back({Severity::warning, "SF308", state.closed_above,
                          "it lets nobody but its owner through: no other user can run the environment below it",

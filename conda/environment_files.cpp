@@ -342,12 +342,22 @@ class EnvironmentCheck {
     m_checksums[m_reader.known(path)->record].push_back({path, recorded.installed(), after});
   }
 
-  /// A managed compiled file may be deleted: it comes again.
+  /// A managed compiled file may be deleted: it comes again. A link may be there for a file where it leads to the
+  /// package's own (conda's `always_softlink`).
   void find_missing() {
     for (const auto& record : m_reader.records())
-      for (const auto& file : record.record.files)
-        if (file.type != PathType::directory && !is_compiled(file.path) && m_reader.entry(file.path) == nullptr)
+      for (const auto& file : record.record.files) {
+        if (file.type == PathType::directory || is_compiled(file.path))
+          continue;
+        const auto* entry = m_reader.entry(file.path);
+        if (entry == nullptr)
           note(Kind::missing, file.path, record.record.name);
+        else if (S_ISLNK(entry->mode) && file.type != PathType::softlink &&
+                 base_name(entry->target) != base_name(file.path))
+          note(Kind::altered, file.path, "a link");
+        else if (entry->error_number == 0 && !S_ISREG(entry->mode) && !S_ISLNK(entry->mode))
+          note(Kind::altered, file.path, S_ISDIR(entry->mode) ? "a directory" : "not a file");
+      }
   }
 
   void correct_records() {

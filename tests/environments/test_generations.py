@@ -192,6 +192,11 @@ def test_env_is_a_path_that_leads_to_the_environment(store: Store, place: Path) 
         assert "does not lead to an environment" in store.sharefs("conda", "generations", word, expect=2).stderr
 
 
+def test_with_json_standard_output_is_the_document(store: Store) -> None:
+    done = store.run("conda", "update", "env", "--yes", "--json", "--no-verify", "--", "echo", "of the command")
+    assert json.loads(done.stdout)["ok"] and "of the command" in done.stderr
+
+
 def test_requirement_6_a_command_that_fails_changes_nothing(store: Store) -> None:
     before = state(store.path)
     said = store.update("rm -rf $CONDA_PREFIX/lib $CONDA_PREFIX/conda-meta; exit 7", expect=1)

@@ -150,3 +150,18 @@ def test_a_limit_is_a_size(shared: Shared, word: str) -> None:
     said = shared.run("conda", "share", "env", "--yes", f"--limit={word}", expect=2).stderr
     assert f"--limit: `{word}` is no size" in said and not shared.source.is_symlink()
     shared.share("--limit", "100M")
+
+
+def test_gc_makes_room_in_a_store_that_is_full(small: Shared) -> None:
+    small.share()
+    small.run("conda", "update", "env", "--yes", "--", "touch", f"{small.stable}/new")
+    used = os.statvfs(small.store)
+    resize(small, size=(used.f_blocks - used.f_bfree) * used.f_frsize + (64 << 10))
+    with (small.store / "fill").open("wb") as fill:
+        with pytest.raises(OSError, match="No space"):
+            while True:
+                fill.write(bytes(4096))
+                fill.flush()
+    small.run("conda", "gc", "env", "--keep", "1", "--yes")
+    assert [path.name for path in small.generation.parent.iterdir() if path.is_dir() and path.name.isdigit()] == ["0002"]
+    assert not (small.generation.parent / "lock").exists()

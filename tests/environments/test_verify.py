@@ -55,6 +55,14 @@ def _link(path: str, target: str) -> Callable[[Path], None]:
     return lambda prefix: (prefix / path).symlink_to(target)
 
 
+def _in_place(path: str, make: Callable[[Path], object]) -> Callable[[Path], None]:
+    def harm(prefix: Path) -> None:
+        (prefix / path).unlink()
+        make(prefix / path)
+
+    return harm
+
+
 def _write(path: str, text: str) -> Callable[[Path], None]:
     def write(prefix: Path) -> None:
         (prefix / path).parent.mkdir(parents=True, exist_ok=True)
@@ -68,6 +76,9 @@ def _write(path: str, text: str) -> Callable[[Path], None]:
     [
         (lambda prefix: (prefix / "share/plain.txt").unlink(), "missing", 1),
         (lambda prefix: shutil.copyfile("/etc/hostname", prefix / "lib/pkgconfig/z.pc"), "altered", 1),
+        (_in_place("share/plain.txt", Path.mkdir), "altered", 1),
+        (_in_place("share/plain.txt", os.mkfifo), "altered", 1),
+        (_in_place("share/plain.txt", lambda path: path.symlink_to("wide.txt")), "altered", 1),
         (_truncate_record, "bad_record", 1),
         (_lead_out, "bad_record", 1),
         (lambda prefix: (prefix / "bin/perlish").chmod(0o700), "closed", 1),
@@ -90,6 +101,12 @@ def test_requirements_10_and_15_each_harm_is_found(
 ) -> None:
     harm(prefix)
     assert kind in kinds(workshop.verify(prefix, expect=code))
+
+
+def test_requirement_15_that_nothing_can_be_compared_is_told(workshop: Workshop, prefix: Path) -> None:
+    for record in (prefix / "conda-meta").glob("*.json"):
+        record.unlink()
+    assert "no record of a package" in workshop.sharefs("conda", "verify", prefix).stderr
 
 
 def test_requirement_15_hard_links_are_not_written_through_by_a_repair(workshop: Workshop, prefix: Path) -> None:

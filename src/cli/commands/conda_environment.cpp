@@ -141,6 +141,8 @@ Result<int> run_relocate(Context& context, const Arguments& arguments) {
   if (!request)
     return fail(request.error());
   request->reading = conda::Reading::prefixes;
+  if (arguments.positional[1].empty())
+    return fail(ErrorCode::usage, "NEW_PREFIX is empty", "it is a path: where the environment is to be run");
   request->prefix = normalize_path(arguments.positional[1], context.host.working_directory);
   if (auto sound = conda::check_prefix(request->prefix); !sound)
     return fail(sound.error());

@@ -141,6 +141,9 @@ Result<int> run_diff(Context& context, const Arguments& arguments) {
       {{"PACKAGE"}, {fmt::format("GENERATION {}", numbers[0])}, {fmt::format("GENERATION {}", numbers[1])}});
   for (const auto& [name, before, after] : changes)
     table.add({{name}, {before.empty() ? "-" : before}, {after.empty() ? "-" : after}});
+  context.envelope.fields["environment"] = environment->name;
+  context.envelope.fields["from"] = numbers[0];
+  context.envelope.fields["to"] = numbers[1];
   context.envelope.fields["changes"] = changes_json(changes);
   context.console.show(table);
   if (changes.empty())

@@ -73,7 +73,7 @@ void show_environments(Context& context, const std::vector<ListedEnvironment>& r
     std::vector<ui::Cell> cells;
     for (auto& text :
          {row.name.empty() ? std::string("-") : row.name, place_of(row, store),
-          row.generation == 0 ? std::string() : fmt::format("{} of {}", row.generation, row.generations),
+          row.generation == 0 ? std::string() : fmt::format("{} ({} kept)", row.generation, row.generations),
           row.bytes ? format_bytes(*row.bytes) : std::string(), row.files ? std::to_string(*row.files) : std::string(),
           row.python, join(row.linked_by, ", "), jobs_text(row), std::string(row.is_protected ? "yes" : ""),
           row.verified == 0 ? std::string() : format_time(row.verified), state_text(row)})

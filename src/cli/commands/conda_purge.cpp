@@ -169,6 +169,10 @@ Result<int> run_purge(Context& context, const Arguments& arguments) {
     const auto shared = conda::probe_environment(context.system, conda.store, name);
     if (!shared)
       return fail(shared.error());
+    if (!shared->entry.exists() && shared->generations.empty() && shared->originals.empty() &&
+        !arguments.positional.empty())
+      return fail(ErrorCode::not_found, fmt::format("there is no shared environment `{}`", name),
+                  "`sharefs conda list` shows all of them");
     if (auto added = purge.add(*shared); !added)
       return fail(added.error());
   }

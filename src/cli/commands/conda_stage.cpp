@@ -301,7 +301,13 @@ Result<Proposal> propose(Context& context, Staging& staging) {
   request.format = staging.format;
   request.busy = conda::busy_copies(context.system, staging.environment, staging.copies);
   staging.made = conda::plan_stage(staging.copies, request);
-  Proposal proposal{staging.made.plan, staging.removes ? "nothing of it is staged here" : staging.path() + " is there"};
+  const auto* there = staging.copies.find(staging.number());
+  Proposal proposal{staging.made.plan,
+                    staging.removes ? "nothing of it is staged here"
+                    : there != nullptr && there->mounted() != (staging.format == conda::StageFormat::squashfs)
+                        ? fmt::format("{} is there {}; `--remove` it for another form", staging.path(),
+                                      there->mounted() ? "as an image" : "as a directory")
+                        : staging.path() + " is there"};
   if (!proposal.plan.notes.empty())
     proposal.nothing = join(proposal.plan.notes, "; ");
   if (staging.made.makes) {

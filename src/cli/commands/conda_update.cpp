@@ -40,7 +40,7 @@ tree::Place place_of(Context& context, const std::string& path) {
 /// The command, as if the environment at `prefix` were active.
 sys::TerminalCommand command_of(Context& context, const Update& update, const std::string& prefix) {
   return {update.command, conda::environment_for_changes(context.host.environment, prefix, update.environment.name),
-          context.host.working_directory};
+          context.host.working_directory, context.flags.json};
 }
 
 Result<int> run_in_view(Context& context, const Update& update, const std::string& scratch) {
@@ -334,9 +334,14 @@ Result<int> run_update(Context& context, const Arguments& arguments) {
   const auto unfinished = fmt::format("new-{}.{}", conda::generation_name(update->number), random_letters(6));
   const ScratchTree made(context, join_path(update->environment.root.path, unfinished)); // by this name
 
+  const auto not_made = [](Error error) {
+    if (error.code == ErrorCode::interrupted)
+      error.message = "interrupted: nothing was changed";
+    return fail(std::move(error));
+  };
   auto record = make_generation(context, *update, scratch.path(), made.path());
   if (!record)
-    return fail(record.error());
+    return not_made(record.error());
   if (!*record)
     return sys::interrupted() ? k_exit_interrupted : k_exit_failed;
   (*record)->message = arguments.value("message").value_or("");
@@ -344,11 +349,11 @@ Result<int> run_update(Context& context, const Arguments& arguments) {
   if (!arguments.flag("no-verify")) {
     auto sound = verify(context, *update, made.path());
     if (!sound)
-      return fail(sound.error());
+      return not_made(sound.error());
     seen = std::move(*sound);
   }
   if (auto noted = note_size(context, made.path(), seen, **record); !noted)
-    return fail(noted.error());
+    return not_made(noted.error());
   const auto changes = conda::package_changes(update->before().packages, (*record)->packages);
   context.console.message(changes.empty() ? std::string("the packages are the same as before") : "packages:");
   show_changes(context, changes);

@@ -38,7 +38,7 @@ template <WireOf<Stamp> S> auto wire_fields(S& s) {
 struct Attempt {
   bool taken = false;
   Stamp stamp;      ///< of our file, or of the other holder's
-  std::string text; ///< of the other holder's
+  std::string text; ///< what it says
 };
 template <WireOf<Attempt> A> auto wire_fields(A& a) {
   return std::tie(a.taken, a.stamp, a.text);
@@ -81,8 +81,14 @@ Result<Attempt> attempt(const std::string& root, const std::string& path, const 
   struct stat status{};
   if (!fd)
     return fail(errno_error(errno, path));
-  const bool written = write_all(fd.get(), text) && ::fsync(fd.get()) == 0;
+  bool written = write_all(fd.get(), text) && ::fsync(fd.get()) == 0;
   int error = written ? 0 : errno;
+  // On a full disk it stays empty: what makes room needs it, too.
+  const bool empty = error == ENOSPC || error == EDQUOT;
+  if (empty) {
+    written = ::ftruncate(fd.get(), 0) == 0;
+    error = written ? 0 : errno;
+  }
   bool taken = false;
   if (written) {
     // A server whose answer was lost says EEXIST to the repetition: the count of names tells (open(2), O_EXCL).
@@ -93,11 +99,11 @@ Result<Attempt> attempt(const std::string& root, const std::string& path, const 
       error = errno;
   }
   ::unlinkat(directory, temporary.c_str(), 0);
-  Attempt result{.taken = taken, .stamp = stamp_of(status), .text = {}};
   if (taken)
-    return result;
+    return Attempt{true, stamp_of(status), empty ? "" : text};
   if (error != EEXIST)
     return fail(errno_error(error, path));
+  Attempt result;
   error = look(*at, result.stamp, &result.text);
   if (error != 0 && error != ENOENT) // it is gone: the next attempt will have it
     return fail(errno_error(error, path));
@@ -244,7 +250,7 @@ Result<Lease> Lease::take(System& system, const LeaseRequest& request,
       return fail(tried.error());
     if (tried->taken) {
       const pid_t parent = ::getpid();
-      const Own own{tried->stamp.inode, text};
+      const Own own{tried->stamp.inode, tried->text};
       auto keeper = WorkingChild::start(std::nullopt, [&](int /*pipe*/) { keep(root, request, own, parent); });
       if (!keeper) {
         static_cast<void>(

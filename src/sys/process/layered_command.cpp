@@ -341,6 +341,8 @@ void run(const TerminalCommand& command, const Layers* layers, int told) {
   };
   if (layers != nullptr)
     layer(*layers, give_up);
+  if (command.output_to_stderr)
+    ::dup2(STDERR_FILENO, STDOUT_FILENO);
   if (::chdir(command.directory.c_str()) != 0 && ::chdir("/") != 0)
     give_up(Layering::no_command);
   std::vector<char*> argv, environment;

@@ -15,6 +15,7 @@ struct TerminalCommand {
   Argv argv;                            ///< argv[0] is found in the PATH of `environment`
   std::vector<std::string> environment; ///< complete, NAME=value
   std::string directory;                ///< working directory
+  bool output_to_stderr = false;        ///< on standard output comes something else
 };
 
 struct Layers {
