@@ -22,7 +22,7 @@ class Reader {
 
   Hashed read(const struct stat& status) {
     const auto size = static_cast<std::uint64_t>(status.st_size);
-    const bool sparse = static_cast<std::uint64_t>(status.st_blocks) * 512U < size;
+    const bool sparse = is_sparse(status);
     std::uint64_t at = 0;
     while (at < size && m_error == 0 && !m_short) {
       const auto [data, end] = sparse ? next_data(at, size) : std::pair(at, size);
@@ -34,6 +34,12 @@ class Reader {
     if (m_error != 0)
       return tl::make_unexpected(ContentError{m_error, m_of_target});
     return hash_of(XXH3_128bits_digest(m_state.get()));
+  }
+
+  Hashed write_all(std::string_view content) {
+    if (!content.empty() && !write(content.data(), content.size(), 0))
+      return tl::make_unexpected(ContentError{m_error, true});
+    return hash_text(content);
   }
 
  private:
@@ -125,6 +131,14 @@ class Reader {
 
 Hashed copy_content(Job& job, int from, const struct stat& status, int to) {
   return Reader(job, from, to).read(status);
+}
+
+Hashed write_content(Job& job, std::string_view content, int to) {
+  return Reader(job, -1, to).write_all(content);
+}
+
+bool is_sparse(const struct stat& status) {
+  return static_cast<std::uint64_t>(status.st_blocks) * 512U < static_cast<std::uint64_t>(status.st_size);
 }
 
 Hashed hash_content(Job& job, int file, const struct stat& status, bool from_disk) {

@@ -37,13 +37,13 @@ void make_usable(int directory) {
     ::fchmod(directory, (status.st_mode & 07777U) | S_IRWXU);
 }
 
-void set_closed(Pair& pair, bool by_nfs) {
+void set_closed(Pair& pair, const NfsFiles* nfs) {
   struct stat status{};
   pair.closed = !pair.existed && ::fstat(pair.to.get(), &status) == 0 && (status.st_mode & (S_IRWXG | S_IRWXO)) == 0;
   pair.made = status.st_mtim;
-  if (pair.closed && by_nfs) {
+  if (pair.closed && nfs != nullptr) {
     ::fremovexattr(pair.to.get(), "system.posix_acl_default"); // what files would inherit; finish() does the same
-    pair.handle = NfsTarget::handle_of(pair.to.get());
+    pair.handle = nfs->handle_of(pair.to.get(), "", status);
   }
 }
 
@@ -136,7 +136,7 @@ Result<CopyReport> Copier::run() {
     return fail(result.error());
   if (auto synced = sys::sync_directory(above.get(), m_to.path); !synced)
     return fail(synced.error());
-  if (m_nfs && !m_nfs->works())
+  if ((m_nfs && !m_nfs->works()) || (m_source && !m_source->works()))
     m_report.engine_reason += "; then its calls had no more answer, and the rest was copied through the mount";
   return std::move(m_report);
 }
@@ -173,13 +173,13 @@ Result<PairPointer> Copier::start(Found from, Found to) {
   if (const int error = read_names(m_top, there); error != 0)
     return fail(errno_error(error, m_to.path));
   make_usable(m_top);
-  if (auto chosen = choose_engine(); !chosen) {
+  if (auto chosen = choose_engine(top->fd.get()); !chosen) {
     if (!top->existed)
       ::unlinkat(to.walked.directory.get(), top->name.c_str(), AT_REMOVEDIR);
     return fail(chosen.error());
   }
   top->existed = !there.empty();
-  set_closed(*top, m_nfs != nullptr);
+  set_closed(*top, m_nfs.get());
   top->inherited = true;
   top->hands_on = has_default_acl(m_top);
   return top;
@@ -260,7 +260,7 @@ bool Copier::open_copy(Pair& pair, int parent, bool parent_hands_on) {
   }
   if (!m_job.options.layer)
     make_usable(pair.to.get());
-  set_closed(pair, m_nfs != nullptr);
+  set_closed(pair, m_nfs.get());
   pair.inherited = pair.existed || parent_hands_on;
   pair.hands_on = pair.inherited && has_default_acl(pair.to.get());
   return true;

@@ -48,7 +48,7 @@ bool Copier::admits(const std::string& path, const struct stat& status) {
 }
 
 void Copier::lane(const PairPointer& pair, const std::shared_ptr<Files>& files) {
-  const auto count = m_nfs ? k_names_by_nfs : m_job.at_once();
+  const auto count = m_nfs || m_source ? k_names_by_nfs : m_job.at_once();
   const auto begin = files->next.fetch_add(count);
   if (begin >= files->names.size())
     return leave(pair);
@@ -60,13 +60,18 @@ void Copier::lane(const PairPointer& pair, const std::shared_ptr<Files>& files) 
 
 void Copier::copy_all(const Pair& pair, std::span<const Name> names, bool last_try, bool may_nfs) {
   std::vector<File> files;
-  std::vector<std::string> further; // names of files that have several, and are copied by one of the others
-  for (const auto& name : names) {
+  std::vector<std::string> further;  // names of files that have several, and are copied by one of the others
+  std::map<std::string, File> known; // what calls have read or seen
+  std::size_t next = may_nfs && !last_try ? 0 : names.size();
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const auto& name = names[i];
+    if (i == next)
+      next += read_by_nfs(pair, names.subspan(i), known);
     if (name.type == DT_LNK) {
       copy_link(pair, name.name);
     } else if (m_job.options.link_files && name.type == DT_REG && link_file(pair, name.name)) {
       m_job.pulse.add(k_files);
-    } else if (auto file = begin(pair, name, true, may_nfs)) {
+    } else if (auto file = begin(pair, name, std::move(known[name.name]), true, may_nfs)) {
       if (file->made.empty())
         further.push_back(file->name);
       else
@@ -105,9 +110,8 @@ void Copier::end_all(const Pair& pair, std::vector<File>& files, bool last_try) 
 
 /// The file as File::made, written but not synced; without one: another name of a file that is copied by
 /// somebody else. Nothing: there is no more to do, or it has failed.
-std::optional<Copier::File> Copier::begin(const Pair& pair, const Name& name, bool may_link, bool may_nfs) {
+std::optional<Copier::File> Copier::begin(const Pair& pair, const Name& name, File file, bool may_link, bool may_nfs) {
   const auto path = pair.below(name.name);
-  File file;
   file.name = name.name;
   if (name.type != DT_REG) { // never opened
     if (!stat_now(pair.fd.get(), name.name.c_str(), file.status))
@@ -120,13 +124,15 @@ std::optional<Copier::File> Copier::begin(const Pair& pair, const Name& name, bo
       refuse(path, "is " + kind_of(file.status) + ", which is not copied", "move it out of the tree");
     return std::nullopt;
   }
-  file.from = open_below(pair.fd.get(), name.name.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY);
-  if (!file.from && errno == ENOENT) // the directory has changed, which is seen there
+  const auto seen = file.status;
+  if (!file.content)
+    file.from = open_below(pair.fd.get(), name.name.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY);
+  const int error = file.content || file.from ? 0 : errno;
+  if (error == ENOENT) // the directory has changed, which is seen there
     return std::nullopt;
-  const int error = file.from ? 0 : errno;
   // What open(2) has asked the server for; end() asks it again.
   if (error == ELOOP || error == ENXIO ||
-      (error == 0 && (::fstat(file.from.get(), &file.status) != 0 || !S_ISREG(file.status.st_mode)))) {
+      (file.from && (::fstat(file.from.get(), &file.status) != 0 || !S_ISREG(file.status.st_mode)))) {
     changed(path);
     return std::nullopt;
   }
@@ -136,8 +142,10 @@ std::optional<Copier::File> Copier::begin(const Pair& pair, const Name& name, bo
   }
   if (!admits(path, file.status))
     return std::nullopt;
-  const auto attributes =
-      m_attributes ? read_attributes(file.from.get(), m_job.options.layer) : tl::expected<Attributes, int>();
+  if (seen.st_ino != 0 && !same_state(seen, file.status)) // since calls were to read it
+    note_again(path);
+  const auto attributes = m_attributes && file.from ? read_attributes(file.from.get(), m_job.options.layer)
+                                                    : tl::expected<Attributes, int>();
   if (!attributes) {
     m_job.failed(attributes.error(), source(path));
     return std::nullopt;
@@ -220,12 +228,20 @@ bool Copier::write(const Pair& pair, File& file, const Attributes& attributes, b
     count(*given);
   }
   may_be_killed();
-  const auto hash = copy_content(m_job, file.from.get(), file.status, file.to.get());
+  const auto hash = file.content ? write_content(m_job, *file.content, file.to.get())
+                                 : copy_content(m_job, file.from.get(), file.status, file.to.get());
   if (!hash)
     return give_up(hash.error().error_number, hash.error().of_target);
   file.hash = *hash;
+  file.content.reset();
   file.from.reset();
   return true;
+}
+
+void Copier::note_again(const std::string& relative) {
+  const std::lock_guard lock(m_mutex);
+  if (m_report.copied_again.size() < k_most_changed)
+    m_report.copied_again.push_back(relative);
 }
 
 /// Is the original as it was when it was read? If not, the copy is dropped.
@@ -243,9 +259,7 @@ Copier::Original Copier::check_original(const Pair& pair, File& file, bool last_
   if (there && !last_try && S_ISREG(now.st_mode)) {
     if (!same_file) // other names still are of the old one
       settle(file.claimed, State::failed);
-    const std::lock_guard lock(m_mutex);
-    if (m_report.copied_again.size() < k_most_changed)
-      m_report.copied_again.push_back(path);
+    note_again(path);
     return Original::again;
   }
   if (there || error != ENOENT) // gone: the directory has changed, which is seen there
@@ -350,7 +364,8 @@ bool Copier::is_kept(const Pair& pair, const File& file, const Attributes& attri
   if (!fd || ::fstat(fd.get(), &there) != 0 || !S_ISREG(there.st_mode))
     return false;
   if (m_job.options.verify) {
-    const auto one = hash_content(m_job, file.from.get(), file.status, false);
+    const auto one =
+        file.content ? Hashed(hash_text(*file.content)) : hash_content(m_job, file.from.get(), file.status, false);
     const auto other = hash_content(m_job, fd.get(), there, true);
     if (!one || !other || *one != *other)
       return false;

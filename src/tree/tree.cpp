@@ -14,10 +14,13 @@ namespace sharefs::tree {
 Result<CopyReport> copy(const Place& from, const Place& to, const Options& options, const OnProgress& progress) {
   auto reserved = options.reserved; // here, and not by the child, which may become another user before it works
   if (options.engine != Engine::threads && !reserved)
-    reserved = std::make_shared<sys::ReservedSockets>(sys::reserve_sockets());
+    reserved = reserve_ports();
   auto given = options;
   given.reserved = reserved;
-  const std::array<int, 2> kept{reserved ? reserved->v4.get() : -1, reserved ? reserved->v6.get() : -1};
+  std::vector<int> kept;
+  if (reserved)
+    for (const auto& sockets : *reserved)
+      kept.insert(kept.end(), {sockets.v4.get(), sockets.v6.get()});
   return watched(
       from.path, options, progress, [&](const sys::Pulse& pulse) { return copy_here(from, to, given, pulse); }, kept);
 }
@@ -53,6 +56,10 @@ Result<bool> exists(const Place& place, const Options& options) {
   return watched(place.path, options, {}, [&](const sys::Pulse&) -> Result<bool> {
     return find(place).map([](const Found& found) { return static_cast<bool>(found.fd); });
   });
+}
+
+std::shared_ptr<ReservedPorts> reserve_ports() {
+  return std::make_shared<ReservedPorts>(ReservedPorts{sys::reserve_sockets(), sys::reserve_sockets()});
 }
 
 std::optional<Engine> engine_from(std::string_view name) {

@@ -51,14 +51,18 @@ using OnProgress = std::function<void(const Progress&)>;
 /// child; `path` is relative to the tree.
 using Admit = std::function<Result<bool>(const std::string& path, const struct stat& status)>;
 
-/// How copy() makes the files.
+/// How copy() reads and makes the files.
 enum class Engine : std::uint8_t {
   threads,   ///< through the mounted file system, each thread waiting for one call at a time
-  nfs,       ///< small new files by calls to the NFS server, many at a time; the rest as `threads`
-  automatic, ///< `nfs` where that is possible and a round trip to the server takes long enough
+  nfs,       ///< small files by calls to the NFS server of either tree, many at a time; the rest as `threads`
+  automatic, ///< `nfs` for each tree where that is possible and a round trip to its server takes long enough
 };
 inline constexpr std::array<std::string_view, 3> k_engine_names{"threads", "nfs", "auto"};
 std::optional<Engine> engine_from(std::string_view name);
+
+/// Of ports below 1024, for `nfs`: for the connection that writes, and the one that reads.
+using ReservedPorts = std::array<sys::ReservedSockets, 2>;
+std::shared_ptr<ReservedPorts> reserve_ports();
 
 struct Options {
   unsigned threads = 0; ///< 0: two for each processor; 16 to 64 on network file systems, as many as do more
@@ -80,8 +84,7 @@ struct Options {
   mode_t take_away = 0;    ///< bits of the modes of files and directories that the copy does not get
   bool layer = false;      ///< the original is the upper directory of an overlay, see copy()
   Engine engine = Engine::threads;
-  /// Of ports below 1024, for `nfs`: needed only where root has become another user since.
-  std::shared_ptr<sys::ReservedSockets> reserved = {};
+  std::shared_ptr<ReservedPorts> reserved = {}; ///< needed only where root has become another user since
 };
 
 struct CopyReport {
@@ -96,15 +99,16 @@ struct CopyReport {
   std::uint64_t without_owner = 0;             ///< that could not be given their owner or group
   std::uint64_t without_attributes = 0;       ///< of which the destination does not take the ACL or extended attributes
   std::vector<std::string> copied_again = {}; ///< changed while they were copied (the first few)
-  bool nfs = false;                           ///< the engine was `nfs`
-  std::string engine_reason = {};             ///< why it was, or why not, if that was not the caller's choice
-  std::uint64_t by_nfs = 0;                   ///< of `files`: by calls to the server
+  bool nfs = false;                           ///< the engine was `nfs`, for one of the trees at least
+  std::string engine_reason = {};             ///< why it was, or why not: for the copy, and for the original
+  std::uint64_t by_nfs = 0;                   ///< of `files`: made by calls to the server
+  std::uint64_t read_by_nfs = 0;              ///< originals that calls have read, also of what was kept
   friend bool operator==(const CopyReport&, const CopyReport&) = default;
 };
 template <sys::WireOf<CopyReport> R> auto wire_fields(R& r) {
   return std::tie(r.device, r.inode, r.files, r.bytes, r.kept, r.links, r.hard_links, r.linked, r.removed,
                   r.directories, r.more_files, r.more_bytes, r.without_owner, r.without_attributes, r.copied_again,
-                  r.nfs, r.engine_reason, r.by_nfs);
+                  r.nfs, r.engine_reason, r.by_nfs, r.read_by_nfs);
 }
 
 /// Copies what `from` holds to the directory `to`, which is made if there is none (its parent is not). Kept are modes,

@@ -79,7 +79,8 @@ void check_nfs3(const Answer<Nfs3Reply>& reply) {
 }
 
 void read_nfs3(std::string_view text) {
-  for (const auto read : {read_nfs3_getattr, read_nfs3_create, read_nfs3_write, read_nfs3_read, read_nfs3_setattr})
+  for (const auto read :
+       {read_nfs3_getattr, read_nfs3_create, read_nfs3_write, read_nfs3_read, read_nfs3_setattr, read_nfs3_getacl})
     check_nfs3(read(text));
 }
 

@@ -30,7 +30,7 @@ struct Share {
   conda::EnvironmentState state;      ///< of the source, or of what is adopted
   std::uint64_t bytes_per_second = 0; ///< --limit
   tree::Engine engine = tree::Engine::threads;
-  std::shared_ptr<sys::ReservedSockets> reserved; ///< from before root became another user
+  std::shared_ptr<tree::ReservedPorts> reserved; ///< from before root became another user
   bool protect = true;
   bool runs_programs = false; ///< of the source: whoever works owns them
   std::optional<sys::Lease> lease;
@@ -196,7 +196,7 @@ Result<Share> prepare(Context& context, const Arguments& arguments) {
   share.where = asked->where;
   share.engine = *engine;
   if (share.engine != tree::Engine::threads)
-    share.reserved = std::make_shared<sys::ReservedSockets>(sys::reserve_sockets());
+    share.reserved = tree::reserve_ports();
   share.bytes_per_second = asked->bytes_per_second;
   share.protect = asked->settings.protect;
   const auto* where = &share.where;

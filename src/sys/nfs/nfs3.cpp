@@ -1,11 +1,14 @@
 #include "sys/nfs/nfs3.hpp"
 
 #include <limits>
+#include <map>
 
 namespace sharefs::sys {
 namespace {
 
 constexpr std::uint32_t k_guarded = 1, k_file_sync = 2, k_client_time = 2, k_no = 0, k_yes = 1;
+/// Of an ACL, as fs/nfs_common/nfsacl.c of the kernel has it: the list that is asked for, and the tags of its entries.
+constexpr std::uint32_t k_access = 1, k_owner = 1, k_group = 4, k_mask = 16, k_others = 32;
 constexpr std::int64_t k_last_second = std::numeric_limits<std::uint32_t>::max();
 constexpr std::uint32_t k_last_nanosecond = 999'999'999;
 
@@ -107,6 +110,10 @@ std::string nfs3_read(std::string_view handle, std::uint64_t offset, std::uint32
   return XdrWriter().text(handle).wide(offset).word(count).bytes();
 }
 
+std::string nfs3_getacl(std::string_view handle) {
+  return XdrWriter().text(handle).word(k_access).bytes();
+}
+
 std::string nfs3_set_times(std::string_view handle, const timespec& accessed, const timespec& modified) {
   XdrWriter writer;
   writer.text(handle);
@@ -162,6 +169,26 @@ Answer<Nfs3Reply> read_nfs3_read(std::string_view result) {
     reply.content = reader.text(k_nfs3_most_bytes);
     if (reply.content.size() != count)
       reader.fail();
+  }
+  return finish(reader, std::move(reply));
+}
+
+/// Without an ACL a server gives what the mode says: three entries, and a mask that takes nothing away.
+Answer<Nfs3Reply> read_nfs3_getacl(std::string_view result) {
+  XdrReader reader(result);
+  Nfs3Reply reply{.status = reader.word()};
+  read_attributes(reader, reply);
+  if (reader.ok() && reply.status == k_nfs3_ok) {
+    reply.has_acl = (reader.word() & k_access) == 0;
+    reader.word(); // how many entries there are
+    std::map<std::uint32_t, std::uint32_t> rights;
+    for (auto left = reader.word(); left > 0 && reader.ok(); --left) {
+      const auto tag = reader.word();
+      reader.word(); // whose
+      reply.has_acl |= !rights.emplace(tag, reader.word()).second;
+    }
+    reply.has_acl |= rights.erase(k_owner) + rights.erase(k_others) != 2 || !rights.contains(k_group) ||
+                     rights.emplace(k_mask, rights[k_group]).first->second != rights[k_group] || rights.size() != 2;
   }
   return finish(reader, std::move(reply));
 }

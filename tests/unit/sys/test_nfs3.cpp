@@ -39,6 +39,15 @@ std::string written() {
 std::string bytes_read(std::uint32_t count = 5) {
   return Xdr().word(0).word(1).raw(Fattr().bytes().bytes()).word(count).word(1).text("hello").bytes();
 }
+/// Entries: tag, right.
+std::string acl(const std::vector<std::pair<std::uint32_t, std::uint32_t>>& entries, std::uint32_t lists = 1) {
+  Xdr all;
+  all.word(0).word(1).raw(Fattr().bytes().bytes()).word(lists);
+  all.word(static_cast<std::uint32_t>(entries.size())).word(static_cast<std::uint32_t>(entries.size()));
+  for (const auto& [tag, right] : entries)
+    all.word(tag).word(0).word(right);
+  return all.word(0).word(0).bytes();
+}
 std::string attributes_set() {
   return Xdr().word(0).raw(change()).bytes();
 }
@@ -93,6 +102,8 @@ TEST_CASE("the replies of NFS version 3") {
   check_attributes(read_nfs3_read(bytes_read()));
   CHECK(read_nfs3_read(bytes_read())->content == "hello");
 
+  check_attributes(read_nfs3_getacl(acl({{1, 6}, {4, 4}, {32, 4}})));
+
   // What a server need not send
   const auto bare = read_nfs3_create(Xdr().word(0).word(0).word(0).word(0).word(0).bytes());
   REQUIRE(bare);
@@ -112,6 +123,24 @@ TEST_CASE("the replies of NFS version 3") {
   }
   CHECK(read_nfs3_getattr(Xdr().word(70).bytes())->status == 70);
   CHECK(read_nfs3_read(Xdr().word(13).word(0).bytes())->status == 13);
+  CHECK(read_nfs3_getacl(Xdr().word(13).word(0).bytes())->status == 13);
+}
+
+TEST_CASE("an ACL that says no more than the mode, and all others") {
+  const auto has_acl = [](const std::vector<std::pair<std::uint32_t, std::uint32_t>>& entries,
+                          std::uint32_t lists = 1) {
+    const auto reply = read_nfs3_getacl(acl(entries, lists));
+    return reply && reply->has_acl;
+  };
+  CHECK_FALSE(has_acl({{1, 6}, {4, 4}, {32, 4}}));
+  CHECK_FALSE(has_acl({{1, 6}, {4, 4}, {16, 4}, {32, 4}})); // as Linux has it for others
+  CHECK(has_acl({{1, 6}, {4, 6}, {16, 4}, {32, 4}}));       // a mask that takes something away
+  CHECK(has_acl({{1, 6}, {2, 4}, {4, 4}, {16, 4}, {32, 4}}));
+  CHECK(has_acl({{1, 6}, {4, 4}, {8, 7}, {32, 4}}));
+  CHECK(has_acl({{1, 6}, {4, 4}, {4, 4}, {32, 4}}));
+  CHECK(has_acl({{1, 6}, {32, 4}}));
+  CHECK(has_acl({}));
+  CHECK(has_acl({{1, 6}, {4, 4}, {32, 4}}, 4)); // other lists than were asked for
 }
 
 TEST_CASE("a reply of NFS version 3 that is cut off anywhere cannot be read") {
@@ -120,6 +149,10 @@ TEST_CASE("a reply of NFS version 3 that is cut off anywhere cannot be read") {
                                              {read_nfs3_write, written()},
                                              {read_nfs3_read, bytes_read()},
                                              {read_nfs3_setattr, attributes_set()}};
+  // The default ACL, which was not asked for, need not come.
+  const auto whole = acl({{1, 6}, {4, 4}, {32, 4}});
+  for (std::size_t size = 0; size < whole.size() - 8; ++size)
+    CHECK_FALSE(read_nfs3_getacl(std::string_view(whole).substr(0, size)));
   for (const auto& [read, bytes] : sound)
     for (std::size_t size = 0; size < bytes.size(); ++size) {
       CAPTURE(size, bytes.size());
@@ -143,6 +176,7 @@ TEST_CASE("nonsense in a reply of NFS version 3 cannot be read") {
   CHECK(read(k_nfs3_most_bytes, k_nfs3_most_bytes));
   CHECK_FALSE(read(k_nfs3_most_bytes + 4, k_nfs3_most_bytes + 4)); // more than was asked for
   CHECK_FALSE(read(0xFFFFFFFFU, 100));
+  CHECK_FALSE(read_nfs3_getacl(Xdr().word(0).word(0).word(1).word(3).word(0xFFFFFFFFU).word(1).bytes()));
   CHECK_FALSE(read_nfs3_getattr(getattr({.type = 0})));
   CHECK_FALSE(read_nfs3_getattr(getattr({.type = 8})));
   CHECK_FALSE(read_nfs3_getattr(getattr({.nanoseconds = 1'000'000'000})));

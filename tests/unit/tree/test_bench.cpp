@@ -28,7 +28,7 @@ TEST_CASE("bench", "[.]") {
     std::exit(1);
   }
   std::cout << (copied->nfs ? "nfs" : "threads") << ", " << copied->by_nfs << " of " << copied->files << ", "
-            << copied->kept << " kept: " << copied->engine_reason << "\n";
+            << copied->kept << " kept, " << copied->read_by_nfs << " read: " << copied->engine_reason << "\n";
   if (given("COMPARE").empty())
     return;
   const auto differences = tree::compare({given("FROM")}, {given("TO")}, {});

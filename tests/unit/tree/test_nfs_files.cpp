@@ -1,6 +1,6 @@
 // Files by calls to an NFS server: which mounts it is for, and what becomes of calls that fail. The lab copies whole
 // trees to the kernel's server (tests/lab/test_tree_engine.py).
-#include "tree/nfs_target.hpp"
+#include "tree/nfs_files.hpp"
 
 #include "given_tree.hpp"
 #include "unit/sys/fake_rpc_server.hpp"
@@ -8,7 +8,7 @@
 using namespace sharefs;
 using namespace sharefs::test;
 using namespace std::chrono_literals;
-using tree::NfsTarget;
+using tree::NfsFiles;
 
 namespace {
 
@@ -24,15 +24,26 @@ std::string why_not(const std::string& type, std::string options, const std::str
   return route ? "possible" : route.error();
 }
 
-/// A server that makes any file.
+/// Of an empty file of 1970 without a number, and one thing that is otherwise: the number of a word, and its value.
+Xdr fattr(std::size_t number = 0, std::uint32_t other = 1) {
+  Xdr attributes;
+  attributes.word(1); // they follow
+  for (std::size_t i = 0; i < 21; ++i) {
+    constexpr std::array<std::uint32_t, 3> k_first{1, 0100644, 1}; // kind, mode, names
+    attributes.word(i == number ? other : i < k_first.size() ? k_first[i] : 0);
+  }
+  return attributes;
+}
+
+/// A server that makes any file, and of which each has the content "hello".
 struct Server {
   explicit Server(std::function<std::optional<RpcAnswer>(const RpcCall&)> instead) : m_instead(std::move(instead)) {}
   std::map<std::uint32_t, int> calls;
 
-  [[nodiscard]] NfsTarget target() {
+  [[nodiscard]] NfsFiles target() {
     auto connected = sys::connect_tcp(*sys::resolve_host("127.0.0.1"), m_server.port(), sys::deadline_in(10s));
     REQUIRE(connected);
-    return NfsTarget(std::make_unique<sys::RpcPipeline>(std::move(connected->fd), "", 10s));
+    return NfsFiles(std::make_unique<sys::RpcPipeline>(std::move(connected->fd), "", 10s));
   }
 
  private:
@@ -40,15 +51,13 @@ struct Server {
     ++calls[call.procedure];
     if (auto answer = m_instead(call))
       return *answer;
-    Xdr attributes;
-    attributes.word(1).word(1).word(0100644).word(1);
-    for (int i = 0; i < 18; ++i)
-      attributes.word(0);
+    const Xdr attributes = fattr();
     Xdr result;
     result.word(0);
     if (call.procedure == 8)
       result.word(1).text("handle").raw(attributes.bytes());
-    result.word(0);
+    if (call.procedure != 6) // what it was before
+      result.word(0);
     if (call.procedure == 8)
       result.word(0);
     else
@@ -56,7 +65,7 @@ struct Server {
     if (call.procedure == 7)
       result.word(5).word(2).word(0).word(0);
     if (call.procedure == 6)
-      result = Xdr().word(0).word(0).word(5).word(1).text("hello");
+      result.word(5).word(1).text("hello");
     return {RpcAnswer::Kind::result, result.bytes()};
   }
   std::function<std::optional<RpcAnswer>(const RpcCall&)> m_instead;
@@ -70,8 +79,8 @@ struct Outcome {
 /// What becomes of one file of five bytes, and of its times.
 Outcome write_one(Server& server) {
   auto target = server.target();
-  NfsTarget::File file{"name", "hello", 0644, {}, {}};
-  NfsTarget::File* files[]{&file};
+  NfsFiles::File file{"name", "hello", 0644, {}, {}};
+  NfsFiles::File* files[]{&file};
   target.make("directory", files);
   if (file.done)
     target.give_times(files);
@@ -111,19 +120,24 @@ TEST_CASE("the server's handle in the kernel's, or nothing") {
       bytes.append(reinterpret_cast<const char*>(&word), sizeof word);
     return bytes.append(reinterpret_cast<const char*>(&size), sizeof size) + rest;
   };
-  constexpr ino_t k_inode = (7ULL << 32U) + 9;
-  CHECK(tree::server_handle(kernel(7, 9, S_IFDIR, 6, "handle"), k_inode) == "handle");
-  CHECK(tree::server_handle(kernel(7, 9, S_IFDIR, 5, std::string("handl\0", 6)), k_inode) == "handl");
-  CHECK_FALSE(tree::server_handle(kernel(7, 8, S_IFDIR, 6, "handle"), k_inode)); // another inode
-  CHECK_FALSE(tree::server_handle(kernel(7, 9, S_IFREG, 6, "handle"), k_inode)); // another type
-  CHECK_FALSE(tree::server_handle(kernel(7, 9, S_IFDIR, 0, ""), k_inode));
-  CHECK_FALSE(tree::server_handle(kernel(7, 9, S_IFDIR, 65, std::string(66, 'h')), k_inode));
-  CHECK_FALSE(tree::server_handle(kernel(7, 9, S_IFDIR, 60, "handle"), k_inode)); // shorter than it says
-  CHECK_FALSE(tree::server_handle(kernel(7, 9, S_IFDIR, 6, "handle1234"), k_inode));
-  CHECK_FALSE(tree::server_handle("", k_inode));
+  struct stat directory{};
+  directory.st_ino = (7ULL << 32U) + 9;
+  directory.st_mode = S_IFDIR | 0755;
+  CHECK(tree::server_handle(kernel(7, 9, S_IFDIR, 6, "handle"), directory) == "handle");
+  CHECK(tree::server_handle(kernel(7, 9, S_IFDIR, 5, std::string("handl\0", 6)), directory) == "handl");
+  CHECK_FALSE(tree::server_handle(kernel(7, 8, S_IFDIR, 6, "handle"), directory)); // another inode
+  CHECK_FALSE(tree::server_handle(kernel(7, 9, S_IFREG, 6, "handle"), directory)); // another type
+  CHECK_FALSE(tree::server_handle(kernel(7, 9, S_IFDIR, 0, ""), directory));
+  CHECK_FALSE(tree::server_handle(kernel(7, 9, S_IFDIR, 65, std::string(66, 'h')), directory));
+  CHECK_FALSE(tree::server_handle(kernel(7, 9, S_IFDIR, 60, "handle"), directory)); // shorter than it says
+  CHECK_FALSE(tree::server_handle(kernel(7, 9, S_IFDIR, 6, "handle1234"), directory));
+  CHECK_FALSE(tree::server_handle("", directory));
+  directory.st_mode = S_IFREG | 0644;
+  CHECK(tree::server_handle(kernel(7, 9, S_IFREG, 6, "handle"), directory) == "handle");
   const GivenTree given; // no NFS: no such handle
   const sys::Fd here(::open(given.from.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  CHECK(NfsTarget::handle_of(here.get()).empty());
+  Server server([](const RpcCall&) { return std::nullopt; });
+  CHECK(server.target().handle_of(here.get(), "", status_of(given.from)).empty());
 }
 
 TEST_CASE("JUKEBOX is asked again; every other failure leaves the file to others") {
@@ -158,29 +172,85 @@ TEST_CASE("JUKEBOX is asked again; every other failure leaves the file to others
   CHECK((unsafe.made && !unsafe.done));
 }
 
-TEST_CASE("what the server has is read again by one call a file; what does not come whole is not taken for read") {
+TEST_CASE("what was written is read by one call a file; what does not come whole is not taken for read") {
   const auto read = [](std::function<std::optional<RpcAnswer>(const RpcCall&)> instead) {
     Server server([&](const RpcCall& call) { return call.procedure == 6 ? instead(call) : std::nullopt; });
-    auto target = server.target();
-    NfsTarget::File one{"one", "hello", 0644, {}, {}};
-    NfsTarget::File two{"two", "hallo", 0644, {}, {}};
-    NfsTarget::File* files[]{&one, &two};
-    target.make("directory", files);
+    auto files = server.target();
+    NfsFiles::File one{"one", "hello", 0644, {}, {}};
+    NfsFiles::File two{"two", "hallo", 0644, {}, {}};
+    NfsFiles::File* both[]{&one, &two};
+    files.make("directory", both);
     REQUIRE((one.done && two.done));
     one.content = two.content = "";
-    target.read_again(files);
+    files.read(both);
     CHECK(server.calls[6] == 2);
     CHECK(one.read == two.read);
     return one.read ? one.content : std::string("not read");
   };
   const auto some = [](const char* bytes, std::uint32_t size) {
-    return RpcAnswer{RpcAnswer::Kind::result, Xdr().word(0).word(0).word(size).word(1).text(bytes).bytes()};
+    return RpcAnswer{RpcAnswer::Kind::result,
+                     Xdr().word(0).raw(fattr().bytes()).word(size).word(1).text(bytes).bytes()};
   };
   CHECK(read([](const RpcCall&) { return std::nullopt; }) == "hello");
   CHECK(read([&](const RpcCall&) { return some("other", 5); }) == "other"); // whoever reads it compares it
   CHECK(read([&](const RpcCall&) { return some("hell", 4); }) == "not read");
+  CHECK(read([&](const RpcCall&) { return some("hello.", 6); }) == "not read"); // more than was asked for
   CHECK(read([&](const RpcCall&) { return some("hello", 4); }) == "not read");
   CHECK(read([](const RpcCall&) { return status(13); }) == "not read");
+  // The server need not say what it was read from, but then it is not known.
+  CHECK(read([](const RpcCall&) {
+          return RpcAnswer{RpcAnswer::Kind::result, Xdr().word(0).word(0).word(5).word(1).text("hello").bytes()};
+        }) == "not read");
+}
+
+TEST_CASE("what is read is of the file that was there before, in the state in which it was, without an ACL") {
+  // What READ and GETACL reply instead; how often READ was asked.
+  const auto read = [](const std::optional<RpcAnswer>& of_read, const std::optional<RpcAnswer>& of_acl = {},
+                       int jukebox = 0) {
+    Server server([&](const RpcCall& call) {
+      if (call.program == 100003)
+        return --jukebox >= 0 ? std::optional(status(10008)) : of_read;
+      const auto mode = Xdr().word(0).raw(fattr().bytes()).word(1).word(3).word(3).bytes() +
+                        Xdr().word(1).word(0).word(6).word(4).word(0).word(4).word(32).word(0).word(4).bytes();
+      return of_acl ? of_acl : RpcAnswer{RpcAnswer::Kind::result, mode};
+    });
+    auto files = server.target();
+    NfsFiles::File file;
+    file.handle = "handle";
+    file.size = 5;
+    file.attributes.st_mode = S_IFREG | 0644;
+    NfsFiles::File* one[]{&file};
+    files.read(one, true);
+    return file.read && file.content == "hello";
+  };
+  const auto of = [](std::size_t number, std::uint32_t other) {
+    return RpcAnswer{RpcAnswer::Kind::result,
+                     Xdr().word(0).raw(fattr(number, other).bytes()).word(5).word(1).text("hello").bytes()};
+  };
+  CHECK(read({}));
+  CHECK(read({}, {}, 2)); // JUKEBOX
+  // Kind, mode, size, number, times of change of the content and of the file
+  for (const auto& [number, other] : std::vector<std::pair<std::size_t, std::uint32_t>>{
+           {0, 5}, {1, 0600}, {6, 1}, {14, 1}, {17, 1}, {18, 1}, {19, 1}, {20, 1}}) {
+    CAPTURE(number);
+    CHECK_FALSE(read(of(number, other)));
+  }
+  CHECK(read(of(15, 1))); // the time of the last reading
+  for (const auto& answer :
+       {status(13), status(70), RpcAnswer{RpcAnswer::Kind::hang_up, ""}, RpcAnswer{RpcAnswer::Kind::no_program, ""},
+        RpcAnswer{RpcAnswer::Kind::result, "nonsense"}}) {
+    CHECK_FALSE(read(answer));
+    CHECK_FALSE(read({}, answer));
+  }
+  const auto acl = [](std::size_t number, std::uint32_t other, std::uint32_t tag) {
+    return RpcAnswer{RpcAnswer::Kind::result,
+                     Xdr().word(0).raw(fattr(number, other).bytes()).word(1).word(4).word(4).bytes() +
+                         Xdr().word(1).word(0).word(6).word(4).word(0).word(4).bytes() +
+                         Xdr().word(tag).word(0).word(4).word(32).word(0).word(4).bytes()};
+  };
+  CHECK(read({}, acl(15, 1, 16)));
+  CHECK_FALSE(read({}, acl(15, 1, 2)));  // somebody has a right of his own
+  CHECK_FALSE(read({}, acl(19, 1, 16))); // it was changed after it was read
 }
 
 TEST_CASE("on no NFS `nfs` is refused with the reason and leaves nothing; `auto` copies all the same") {
@@ -188,11 +258,13 @@ TEST_CASE("on no NFS `nfs` is refused with the reason and leaves nothing; `auto`
   given.many(12);
   const auto error = given.error({.engine = tree::Engine::nfs});
   CHECK(error.code == ErrorCode::unsupported);
-  CHECK(error.message.find("cannot be written by NFS calls: it is on ") != std::string::npos);
+  CHECK(error.message.find("cannot be copied by NFS calls: the copy: it is on ") != std::string::npos);
   CHECK_FALSE(error.hint.empty());
   CHECK_FALSE(std::filesystem::exists(given.to));
   const auto report = given.copy({.engine = tree::Engine::automatic});
   CHECK((report.files == 12 && report.by_nfs == 0 && !report.nfs));
-  CHECK(report.engine_reason.starts_with("it is on "));
+  CHECK(report.read_by_nfs == 0);
+  CHECK(report.engine_reason.starts_with("the copy: it is on "));
+  CHECK(report.engine_reason.find("; the original: it is on ") != std::string::npos);
   CHECK(given.differences().empty());
 }

@@ -1,4 +1,4 @@
-#include "tree/nfs_target.hpp"
+#include "tree/nfs_files.hpp"
 
 #include "base/text.hpp"
 #include "sys/mounts/mount_watch.hpp"
@@ -35,10 +35,21 @@ tl::expected<NfsRoute, std::string> route_of(int directory) {
   return tl::make_unexpected("the mount that it lies on is not to be found");
 }
 
-bool same_directory(const sys::Nfs3Attributes& one, const struct stat& other) {
-  return S_ISDIR(one.st_mode) && one.st_mode == other.st_mode && one.st_ino == other.st_ino &&
-         one.st_uid == other.st_uid && one.st_gid == other.st_gid && same_time(one, other) &&
-         one.st_ctim.tv_sec == other.st_ctim.tv_sec && one.st_ctim.tv_nsec == other.st_ctim.tv_nsec;
+/// A server does not know our number of its file system.
+bool same(sys::Nfs3Attributes one, const struct stat& other) {
+  one.st_dev = other.st_dev;
+  return same_state(one, other);
+}
+
+/// name_to_handle_at(2): the handle, and the number of the mount; "" if there is none.
+std::pair<std::string, int> kernel_handle(int directory, const char* name) {
+  alignas(file_handle) std::array<char, sizeof(file_handle) + MAX_HANDLE_SZ> room{};
+  auto* const found = reinterpret_cast<file_handle*>(room.data());
+  found->handle_bytes = MAX_HANDLE_SZ;
+  int mount = 0;
+  if (::name_to_handle_at(directory, name, found, &mount, AT_EMPTY_PATH) != 0 || found->handle_bytes > MAX_HANDLE_SZ)
+    return {"", -1};
+  return {std::string(reinterpret_cast<const char*>(found->f_handle), found->handle_bytes), mount};
 }
 
 std::string text_of(const sys::Failure& failure) {
@@ -93,7 +104,7 @@ tl::expected<NfsRoute, std::string> nfs_route(const std::string& fs_type, const 
   return route;
 }
 
-std::optional<std::string> server_handle(std::string_view kernel_handle, ino_t inode) {
+std::optional<std::string> server_handle(std::string_view kernel_handle, const struct stat& status) {
   // Words of this host: the inode's number (high, low), its type; then the size of the server's handle (16 bits) and
   // that handle, padded.
   constexpr std::size_t k_before = 3 * sizeof(std::uint32_t);
@@ -104,27 +115,20 @@ std::optional<std::string> server_handle(std::string_view kernel_handle, ino_t i
   std::memcpy(words.data(), kernel_handle.data(), k_before);
   std::memcpy(&size, kernel_handle.data() + k_before, sizeof size);
   const std::size_t all = k_before + (sizeof size + size + 3U) / 4U * 4U;
-  const bool known = (std::uint64_t{words[0]} << 32U | words[1]) == inode && words[2] == S_IFDIR;
+  const bool known =
+      (std::uint64_t{words[0]} << 32U | words[1]) == status.st_ino && words[2] == (status.st_mode & S_IFMT);
   if (!known || size == 0 || size > sys::k_max_handle || kernel_handle.size() != all)
     return std::nullopt;
   return std::string(kernel_handle.substr(k_before + sizeof size, size));
 }
 
-std::string NfsTarget::handle_of(int directory) {
-  alignas(file_handle) std::array<char, sizeof(file_handle) + MAX_HANDLE_SZ> room{};
-  auto* const found = reinterpret_cast<file_handle*>(room.data());
-  found->handle_bytes = MAX_HANDLE_SZ;
-  struct stat status{};
-  int mount = 0;
-  if (::fstat(directory, &status) != 0 || ::name_to_handle_at(directory, "", found, &mount, AT_EMPTY_PATH) != 0 ||
-      found->handle_bytes > MAX_HANDLE_SZ)
-    return "";
-  return server_handle({reinterpret_cast<const char*>(found->f_handle), found->handle_bytes}, status.st_ino)
-      .value_or("");
+std::string NfsFiles::handle_of(int directory, const char* name, const struct stat& status) const {
+  const auto [handle, mount] = kernel_handle(directory, name);
+  return mount == m_mount ? server_handle(handle, status).value_or("") : "";
 }
 
-tl::expected<std::unique_ptr<NfsTarget>, std::string> NfsTarget::open(int directory, sys::ReservedSockets reserved,
-                                                                      const sys::Pulse& pulse) {
+tl::expected<std::unique_ptr<NfsFiles>, std::string> NfsFiles::open(int directory, sys::ReservedSockets reserved,
+                                                                    const sys::Pulse& pulse) {
   const auto route = route_of(directory);
   if (!route)
     return tl::make_unexpected(route.error());
@@ -137,9 +141,9 @@ tl::expected<std::unique_ptr<NfsTarget>, std::string> NfsTarget::open(int direct
     return tl::make_unexpected(fmt::format("{} port {}: {}", route->address, route->port, text_of(connection.error())));
   std::vector<gid_t> groups(static_cast<std::size_t>(std::max(0, ::getgroups(0, nullptr))));
   groups.resize(static_cast<std::size_t>(std::max(0, ::getgroups(static_cast<int>(groups.size()), groups.data()))));
-  std::unique_ptr<NfsTarget> target;
+  std::unique_ptr<NfsFiles> target;
   try {
-    target = std::make_unique<NfsTarget>(std::make_unique<sys::RpcPipeline>(
+    target = std::make_unique<NfsFiles>(std::make_unique<sys::RpcPipeline>(
         std::move(connection->fd), sys::own_credential(groups), k_patience, [&pulse] { pulse.add(k_steps); }));
   } catch (const std::system_error&) {
     return tl::make_unexpected("no more threads for this user");
@@ -154,16 +158,18 @@ tl::expected<std::unique_ptr<NfsTarget>, std::string> NfsTarget::open(int direct
   return target;
 }
 
-tl::expected<void, std::string> NfsTarget::prove(int directory) {
-  const auto handle = handle_of(directory);
+tl::expected<void, std::string> NfsFiles::prove(int directory) {
+  struct stat status{};
+  m_mount = kernel_handle(directory, "").second;
+  const auto handle = ::fstat(directory, &status) == 0 ? handle_of(directory, "", status) : "";
   if (handle.empty())
     return tl::make_unexpected("this kernel does not give the server's handle of a directory");
   constexpr int k_looks = 4;
-  bool same = false;
+  bool proved = false;
   m_round_trip = std::chrono::microseconds::max();
   for (int look = 0; look < k_looks; ++look) {
     const auto begin = sys::Clock::now();
-    const auto reply = ask({{sys::k_nfs3_getattr, sys::nfs3_getattr(handle)}}, sys::read_nfs3_getattr).front();
+    const auto reply = ask({{{sys::k_nfs3_getattr, sys::nfs3_getattr(handle)}, sys::read_nfs3_getattr}}).front();
     m_round_trip =
         std::min(m_round_trip, std::chrono::duration_cast<std::chrono::microseconds>(sys::Clock::now() - begin));
     if (!reply)
@@ -171,14 +177,14 @@ tl::expected<void, std::string> NfsTarget::prove(int directory) {
     if (reply->status != sys::k_nfs3_ok)
       return tl::make_unexpected(
           fmt::format("{} refuses a look at the directory (NFS error {})", m_server, reply->status));
-    struct stat status{};
-    same = same || (stat_now(directory, "", status) && reply->attributes && same_directory(*reply->attributes, status));
+    proved = proved || (stat_now(directory, "", status) && reply->attributes && same(*reply->attributes, status) &&
+                        reply->attributes->st_uid == status.st_uid && reply->attributes->st_gid == status.st_gid);
   }
-  return same ? tl::expected<void, std::string>() : tl::make_unexpected(m_server + " has another directory there");
+  return proved ? tl::expected<void, std::string>() : tl::make_unexpected(m_server + " has another directory there");
 }
 
 /// JUKEBOX is repeated, with longer and longer pauses.
-std::vector<sys::Answer<sys::Nfs3Reply>> NfsTarget::ask(const std::vector<sys::RpcPipeline::Call>& calls, Read read) {
+std::vector<sys::Answer<sys::Nfs3Reply>> NfsFiles::ask(const std::vector<Call>& calls) {
   std::vector<sys::Answer<sys::Nfs3Reply>> replies(calls.size(), sys::failure(sys::Fault::not_asked));
   std::vector<std::size_t> open(calls.size());
   for (std::size_t i = 0; i < open.size(); ++i)
@@ -195,7 +201,7 @@ std::vector<sys::Answer<sys::Nfs3Reply>> NfsTarget::ask(const std::vector<sys::R
     const auto answers = m_pipeline->call_all(now);
     std::vector<std::size_t> later;
     for (std::size_t i = 0; i < open.size(); ++i) {
-      auto& reply = replies[open[i]] = answers[i].and_then(read);
+      auto& reply = replies[open[i]] = answers[i].and_then(calls[open[i]].read);
       if (reply && reply->status == sys::k_nfs3_jukebox)
         later.push_back(open[i]);
     }
@@ -204,11 +210,11 @@ std::vector<sys::Answer<sys::Nfs3Reply>> NfsTarget::ask(const std::vector<sys::R
   return replies;
 }
 
-void NfsTarget::make(std::string_view directory, std::span<File*> files) {
-  std::vector<sys::RpcPipeline::Call> calls;
+void NfsFiles::make(std::string_view directory, std::span<File*> files) {
+  std::vector<Call> calls;
   for (const auto* file : files)
-    calls.push_back({sys::k_nfs3_create, sys::nfs3_create(directory, file->name, file->mode)});
-  const auto made = ask(calls, sys::read_nfs3_create);
+    calls.push_back({{sys::k_nfs3_create, sys::nfs3_create(directory, file->name, file->mode)}, sys::read_nfs3_create});
+  const auto made = ask(calls);
   calls.clear();
   std::vector<File*> open;
   for (std::size_t i = 0; i < files.size(); ++i) {
@@ -223,21 +229,22 @@ void NfsTarget::make(std::string_view directory, std::span<File*> files) {
       file.done = true;
       continue;
     }
-    calls.push_back({sys::k_nfs3_write, sys::nfs3_write(file.handle, 0, file.content)});
+    calls.push_back({{sys::k_nfs3_write, sys::nfs3_write(file.handle, 0, file.content)}, sys::read_nfs3_write});
     open.push_back(&file);
   }
-  const auto written = ask(calls, sys::read_nfs3_write);
+  const auto written = ask(calls);
   for (std::size_t i = 0; i < open.size(); ++i)
     if (written[i] && written[i]->status == sys::k_nfs3_ok && written[i]->synced &&
         written[i]->count == open[i]->content.size())
       open[i]->done = true;
 }
 
-void NfsTarget::give_times(std::span<File*> files) {
-  std::vector<sys::RpcPipeline::Call> calls;
+void NfsFiles::give_times(std::span<File*> files) {
+  std::vector<Call> calls;
   for (const auto* file : files)
-    calls.push_back({sys::k_nfs3_setattr, sys::nfs3_set_times(file->handle, file->accessed, file->modified)});
-  const auto given = ask(calls, sys::read_nfs3_setattr);
+    calls.push_back({{sys::k_nfs3_setattr, sys::nfs3_set_times(file->handle, file->accessed, file->modified)},
+                     sys::read_nfs3_setattr});
+  const auto given = ask(calls);
   for (std::size_t i = 0; i < files.size(); ++i) {
     files[i]->done = given[i] && given[i]->status == sys::k_nfs3_ok && given[i]->attributes;
     if (files[i]->done)
@@ -245,15 +252,23 @@ void NfsTarget::give_times(std::span<File*> files) {
   }
 }
 
-void NfsTarget::read_again(std::span<File*> files) {
-  std::vector<sys::RpcPipeline::Call> calls;
-  for (const auto* file : files)
-    calls.push_back({sys::k_nfs3_read, sys::nfs3_read(file->handle, 0, file->size)});
-  auto found = ask(calls, sys::read_nfs3_read);
+void NfsFiles::read(std::span<File*> files, bool acls) {
+  std::vector<Call> calls;
+  for (const auto* file : files) // of an empty file one byte, which shows that it has none
+    calls.push_back(
+        {{sys::k_nfs3_read, sys::nfs3_read(file->handle, 0, std::max(file->size, 1U))}, sys::read_nfs3_read});
+  for (const auto* file : files.first(acls ? files.size() : 0))
+    calls.push_back({{sys::k_nfs3_getacl, sys::nfs3_getacl(file->handle)}, sys::read_nfs3_getacl});
+  auto found = ask(calls);
   for (std::size_t i = 0; i < files.size(); ++i) {
-    files[i]->read = found[i] && found[i]->status == sys::k_nfs3_ok && found[i]->content.size() == files[i]->size;
-    if (files[i]->read)
-      files[i]->content = std::move(found[i]->content);
+    File& file = *files[i];
+    const auto is_same = [&](const sys::Answer<sys::Nfs3Reply>& reply) {
+      return reply && reply->status == sys::k_nfs3_ok && reply->attributes && same(*reply->attributes, file.attributes);
+    };
+    file.read = is_same(found[i]) && found[i]->content.size() == file.size &&
+                (!acls || (is_same(found[files.size() + i]) && !found[files.size() + i]->has_acl));
+    if (file.read)
+      file.content = std::move(found[i]->content);
   }
 }
 

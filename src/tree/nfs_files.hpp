@@ -1,6 +1,6 @@
 #pragma once
-// Private to tree: small files made in a directory on NFS, and read again, by calls of our own (version 3), many at a
-// time. The kernel's client makes one name in a directory at a time, and waits for each round trip.
+// Private to tree: small files on NFS made and read by calls of our own (version 3), many at a time. The kernel's
+// client makes one name in a directory at a time, asks before and after it reads a file, and waits for each round trip.
 #include "sys/nfs/net.hpp"
 #include "sys/nfs/nfs3.hpp"
 #include "sys/nfs/rpc_pipeline.hpp"
@@ -21,40 +21,42 @@ struct NfsRoute {
 tl::expected<NfsRoute, std::string> nfs_route(const std::string& fs_type, const std::string& super_options);
 
 /// The server's handle for a file in what name_to_handle_at(2) gives for it on NFS (fs/nfs/export.c of the kernel):
-/// the very one that the mount uses. Nothing where the kernel has it otherwise.
-std::optional<std::string> server_handle(std::string_view kernel_handle, ino_t inode);
+/// the very one that the mount uses. Nothing where the kernel has it otherwise, or it is another file than `status`.
+std::optional<std::string> server_handle(std::string_view kernel_handle, const struct stat& status);
 
-class NfsTarget {
+class NfsFiles {
  public:
   struct File {
     std::string name;
     std::string content;
     mode_t mode = 0;
     timespec accessed{}, modified{};
-    std::uint32_t size = 0;              ///< of what was written
+    std::uint32_t size = 0;              ///< of what was written, or is to be read
     std::string handle = {};             ///< once it is there
     bool made = false;                   ///< there is, or may be, a file of this name that is ours
     bool done = false;                   ///< the server has done all that was asked for
-    bool read = false;                   ///< `content` is what read_again() found
-    sys::Nfs3Attributes attributes = {}; ///< as the server said last
+    bool read = false;                   ///< `content` is what read() found
+    sys::Nfs3Attributes attributes = {}; ///< as the server or the mount said last
   };
 
   /// Of a server that is connected already.
-  explicit NfsTarget(std::unique_ptr<sys::RpcPipeline> pipeline) : m_pipeline(std::move(pipeline)) {}
+  explicit NfsFiles(std::unique_ptr<sys::RpcPipeline> pipeline) : m_pipeline(std::move(pipeline)) {}
   /// Connects to the server of the mount that `directory` lies on, as who we are, and only if it has the same directory
   /// by the handle: nothing is written before that. What is in the way is said in words. `reserved`: sockets of ports
   /// below 1024, which most exports ask for.
-  static tl::expected<std::unique_ptr<NfsTarget>, std::string> open(int directory, sys::ReservedSockets reserved,
-                                                                    const sys::Pulse& pulse);
+  static tl::expected<std::unique_ptr<NfsFiles>, std::string> open(int directory, sys::ReservedSockets reserved,
+                                                                   const sys::Pulse& pulse);
 
-  /// "" where the kernel does not tell.
-  static std::string handle_of(int directory);
+  /// Of `name` in `directory`, or of the directory itself (""), with its `status`. "" where the kernel does not tell,
+  /// or something else is mounted there.
+  [[nodiscard]] std::string handle_of(int directory, const char* name, const struct stat& status) const;
   /// Makes and writes them, to the server's disk; File::done where that was done. A file of that name is left.
   void make(std::string_view directory, std::span<File*> files);
   /// Gives them their times.
   void give_times(std::span<File*> files);
-  /// What the server has of them now, whatever this host remembers: File::content, and File::read where it came.
-  void read_again(std::span<File*> files);
+  /// What the server has of them now, whatever this host remembers: File::content, and File::read where it came whole,
+  /// of a file that still is as File::attributes says. `acls`: only of files without an ACL.
+  void read(std::span<File*> files, bool acls = false);
 
   [[nodiscard]] bool works() const { return m_pipeline->works(); }
   [[nodiscard]] std::size_t most() const { return m_most; } ///< bytes of a file
@@ -62,13 +64,16 @@ class NfsTarget {
   [[nodiscard]] std::chrono::microseconds round_trip() const { return m_round_trip; }
 
  private:
-  using Read = sys::Answer<sys::Nfs3Reply> (*)(std::string_view);
-  std::vector<sys::Answer<sys::Nfs3Reply>> ask(const std::vector<sys::RpcPipeline::Call>& calls, Read read);
+  struct Call : sys::RpcPipeline::Call {
+    sys::Answer<sys::Nfs3Reply> (*read)(std::string_view result);
+  };
+  std::vector<sys::Answer<sys::Nfs3Reply>> ask(const std::vector<Call>& calls);
   tl::expected<void, std::string> prove(int directory);
 
   std::unique_ptr<sys::RpcPipeline> m_pipeline;
   std::string m_server;
   std::size_t m_most = 0;
+  int m_mount = -1; ///< its number
   std::chrono::microseconds m_round_trip{0};
 };
 
