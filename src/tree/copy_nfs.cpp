@@ -15,7 +15,7 @@ namespace {
 
 /// A round trip from which on calls of our own are faster than threads that wait for the mount
 /// (docs/conda-performance.md, P4).
-constexpr std::chrono::microseconds k_worth_writing{5000}, k_worth_reading{500};
+constexpr std::chrono::microseconds k_worth_writing{5000}, k_worth_reading{2000};
 constexpr std::size_t k_most_held_content = 1U << 20U; ///< bytes of one thread
 
 } // namespace

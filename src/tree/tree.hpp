@@ -120,10 +120,10 @@ template <sys::WireOf<CopyReport> R> auto wire_fields(R& r) {
 /// have its name before: it has its original's time then when it is finished. All that can be copied is; then the error
 /// has the number of the others and the first few names. What was cut off (Ctrl-C, SIGKILL, a full disk) goes on when
 /// it is run again: what has its name already and agrees in size, time, mode and content is kept. `busy`: another copy
-/// into `to` is at work on this host. `unsupported`: Engine::nfs was asked for, and is not possible. By it go files of
-/// up to 256 KiB without holes, ACLs or extended attributes, in directories that this run has made and that only their
-/// owner enters; they are read again by calls as well, which no host's memory answers, and then looked at through the
-/// mount. A layer
+/// into `to` is at work on this host. `unsupported`: Engine::nfs was asked for, and is possible for neither tree. By it
+/// files of up to 256 KiB without holes, ACLs or extended attributes are read, and are made in directories that this
+/// run has made and that only their owner enters; what was made is read again by calls as well, which no host's memory
+/// answers, and then looked at through the mount. A layer
 /// (Documentation/filesystems/overlayfs.rst of the kernel) is what was changed on top of `to`: what it holds replaces
 /// what is there, its whiteouts take away, an opaque directory has nothing else; all else in `to` stays. Its marks are
 /// xattrs of trusted.overlay.*, which only root sees, or user.overlay.*, and are not copied. A layer made with

@@ -10,8 +10,10 @@ With --lab the copies go from a node's own memory to an export of the lab's kern
 to the round trip). Then the RPCs of each are counted (/proc/self/mountstats), and compared with the most that go over
 that mount in a second: GETATTRs, by up to 64 threads. A table of a lab with delays means more than one without.
 With --lab --read they go the other way, each from a mount that is new, so that nothing of it is in the node's memory.
-With NFS version 3 the engine is also measured with calls of its own (`nfs`): these are no calls of the mount, and are
-counted as four for each file that the copy reports as made so (CREATE, WRITE, SETATTR, and READ where it verifies).
+The engine is also measured with calls of its own (`nfs`; to NFS with version 3 only): these are no calls of the mount,
+and are counted as four for each file that the copy reports as made so (CREATE, WRITE, SETATTR, and READ where it
+verifies), or as READ and, with version 3, GETACL for each that it reports as read so. (The GETACLs of a mount are
+counted nowhere on a client.)
 """
 
 from __future__ import annotations
@@ -102,9 +104,10 @@ try:
             before, begin = operations(), time.perf_counter()
             done = subprocess.run(["bash", "-o", "pipefail", "-c", line], capture_output=True, text=True, env={**os.environ, **environment})
             seconds, asked = time.perf_counter() - begin, operations() - before
-            for by_nfs in re.findall(r"^nfs, (\\d+) of", done.stdout, re.M):
+            for made, read in re.findall(r"^nfs, (\\d+) of .* (\\d+) read:", done.stdout, re.M):
                 calls = ["CREATE", "WRITE", "SETATTR"] + ["READ"] * (not environment["SHAREFS_BENCH_VERIFY"])
-                asked += collections.Counter({one: int(by_nfs) for one in calls})
+                asked += collections.Counter({one: int(made) for one in calls})
+                asked += collections.Counter({one: int(read) for one in ["READ"] + ["GETACL"] * given["acls"]})
             if done.returncode or any(pool.map(differs, all_paths)):
                 sys.exit(f"{name}: the copy differs: {done.stderr} {done.stdout}")
             times[name].append([seconds, asked])
@@ -194,7 +197,8 @@ def bench_lab(arguments: argparse.Namespace, program: Path) -> int:
         "original": str(original),
         "source": str(source),
         "target": str(target),
-        "ways": ways_of(there, source, target, arguments.threads, "vers=3" in arguments.options and not arguments.read),
+        "ways": ways_of(there, source, target, arguments.threads, "vers=3" in arguments.options or arguments.read),
+        "acls": "vers=3" in arguments.options and "noacl" not in arguments.options,
         "files": arguments.files,
         "rounds": arguments.rounds,
         "make": "import random\nfrom pathlib import Path\n" + inspect.getsource(make_tree),

@@ -1,5 +1,5 @@
-"""Copies of trees by calls to the kernel's NFS server (Engine::nfs of src/tree): as faithful as through the mount, as
-nobody else, and finished after whatever cut them off. The program is unit_tree with its hidden case "bench"."""
+"""Copies of trees to and from the kernel's NFS server by calls of our own (Engine::nfs of src/tree): as faithful as
+through the mount, as nobody else, and finished after whatever cut them off. The program is unit_tree with its hidden case "bench"."""
 
 from __future__ import annotations
 
@@ -93,12 +93,16 @@ def exports_with(options: str) -> str:
     return f"/srv/share *(rw,sync,no_subtree_check,{options})\n"
 
 
-def by_nfs(said: Completed) -> int:
+def by_nfs(said: Completed, pattern: str = r"^nfs, (\d+) of") -> int:
     """How many files were made by calls."""
     assert said.ok, said
-    found = re.search(r"^nfs, (\d+) of", said.out, re.M)
+    found = re.search(pattern, said.out, re.M)
     assert found, said
     return int(found[1])
+
+
+def read_by_nfs(said: Completed) -> int:
+    return by_nfs(said, r"^nfs, .* (\d+) read: ")
 
 
 pytestmark = pytest.mark.lab_hosts("server", "node1")
@@ -137,7 +141,7 @@ def test_as_a_user_whom_root_becomes_and_as_one_who_is_not_root(copying: Copying
     owners = copying.lab.server.run("find /srv/share/hers/as -printf '%U:%G\\n' | sort -u", check=True).out
     assert owners == "2001:2001\n"
     refused = copying.copy(f"{SHARE}/hers/alone", user="alice")
-    assert refused.returncode == 1 and "cannot be written by NFS calls" in refused.out and "secure" in refused.out
+    assert refused.returncode == 1 and "cannot be copied by NFS calls" in refused.out and "secure" in refused.out
     assert copying.node.run(f"ls {SHARE}/hers", check=True).out == "as\n"
     auto = copying.copy(f"{SHARE}/hers/alone", "auto", user="alice", COMPARE="yes")
     assert auto.ok and "threads, 0 of " in auto.out and "secure" in auto.out, auto
@@ -274,6 +278,94 @@ def test_a_user_who_exchanges_the_destination_wins_nothing(copying: Copying) -> 
         assert inside == "", (others, inside)
         assert server.run("ls -A /srv/share/victim", check=True).out == ""
         server.run("rm -rf /srv/share/hers/*", check=True)
+
+
+ATTRIBUTES = "cd {} && for what in getfacl 'getfattr -d'; do find . ! -type l -print0 | sort -z | xargs -0 $what; done"
+
+
+@pytest.mark.parametrize("version", ["3", "4.2"])
+def test_a_tree_is_read_by_calls_as_through_the_mount(lab: Cluster, version: str) -> None:
+    """With ACLs (version 3 shows them) and extended attributes (4.2 does), of which the calls keep none."""
+    options = "vers=3,nolock" if version == "3" else "vers=4.2"
+    copying = mounted(lab, exports_with("no_root_squash"), options)
+    node, server = copying.node, lab.server
+    server.run(MAKE_TREE, cwd="/srv/share", check=True)
+    server.run(
+        "setfattr -n user.note -v x lib/file7 && setfacl -m u:2002:r lib/file8 && setfacl -m m::- bin/program &&"
+        " echo run >bin/run && chmod 0711 bin/run",
+        cwd="/srv/share/from",
+        check=True,
+    )
+    asked, said = {}, {}
+    for engine in ("threads", "nfs"):
+        node.run(f"umount {SHARE}", check=True)
+        node.run(MOUNT.format(at=SHARE, options=options, what="/srv/share"), check=True)
+        before = server.run("awk '/^rpc/ { print $2 }' /proc/net/rpc/nfsd", check=True).out
+        said[engine] = copying.copy(f"/local/{engine}", engine, FROM=f"{SHARE}/from")
+        after = server.run("awk '/^rpc/ { print $2 }' /proc/net/rpc/nfsd", check=True).out
+        asked[engine] = int(after) - int(before)
+    assert said["threads"].ok and 45 <= read_by_nfs(said["nfs"]) <= 58, said
+    assert asked["nfs"] < asked["threads"] * 3 / 4, asked
+    expected = copying.listing(f"{SHARE}/from")
+    assert copying.listing("/local/nfs") == copying.listing("/local/threads") == expected
+    node.run(f"diff -r --no-dereference {SHARE}/from /local/nfs", check=True)
+    # What is there is compared with what calls read; and from one NFS to the other
+    again = copying.copy("/local/nfs", FROM=f"{SHARE}/from")
+    assert "nfs, 0 of 0, " in again.out and read_by_nfs(again) >= 45, again
+    both = copying.copy(f"{SHARE}/both", FROM=f"{SHARE}/from", COMPARE="yes")
+    assert by_nfs(both) >= 45 and read_by_nfs(both) >= 45, both
+    assert copying.listing(f"{SHARE}/both") == expected
+    kept = [node.run(ATTRIBUTES.format(f"{SHARE}/{tree}"), check=True).out for tree in ("from", "both")]
+    assert kept[0] == kept[1]
+    assert ("user:bob:r--" in kept[1]) == (version == "3") and ("user.note" in kept[1]) == (version == "4.2"), kept
+
+
+def test_what_the_server_does_not_let_the_calls_read(lab: Cluster) -> None:
+    """Root is nobody there, by calls and by threads; root that works as alice is alice."""
+    copying = mounted(lab, exports_with("root_squash"))
+    lab.server.run(
+        "mkdir from from/open from/closed && for i in 1 2 3; do echo $i | tee from/open/$i >from/closed/$i; done &&"
+        " echo her >from/open/her && chmod 0600 from/open/her && echo run >from/open/run && chmod 0711 from/open/run &&"
+        " chmod 0700 from/closed && chown -R 2001:2001 from",
+        cwd="/srv/share",
+        check=True,
+    )
+    said = [copying.copy(f"/dev/shm/{engine}", engine, FROM=f"{SHARE}/from") for engine in ("threads", "nfs")]
+    assert said[0].returncode == said[1].returncode == 1 and "Permission denied" in said[1].out, said
+    names = [copying.node.run("find . | sort", cwd=f"/dev/shm/{at}", check=True).out for at in ("threads", "nfs")]
+    assert names[0] == names[1] == ".\n./open\n./open/1\n./open/2\n./open/3\n", names
+    copying.node.run("install -d -o 2001 /dev/shm/hers", check=True)
+    assert read_by_nfs(copying.copy("/dev/shm/hers/as", AS="2001", FROM=f"{SHARE}/from")) == 7
+    copying.node.run(f"diff -r {SHARE}/from /dev/shm/hers/as", user="alice", check=True)
+    alone = copying.copy("/dev/shm/hers/alone", "auto", user="alice", FROM=f"{SHARE}/from", COMPARE="yes")
+    assert alone.ok and "threads, 0 of 8" in alone.out and "secure" in alone.out, alone
+
+
+def test_what_changed_since_it_was_seen_is_named_and_read_again(lab: Cluster) -> None:
+    """By its ctime alone: size and time of change are as this node remembers them."""
+    copying = mounted(lab, exports_with("no_root_squash"), "vers=3,nolock,actimeo=600")
+    lab.server.run(MAKE_TREE, cwd="/srv/share", check=True)
+    before = copying.listing(f"{SHARE}/from")
+    other = "cp -p lib/file9 /tmp/old && printf X | dd of=lib/file9 conv=notrunc && touch -r /tmp/old lib/file9"
+    lab.server.run(other, cwd="/srv/share/from", check=True)
+    said = copying.copy("/dev/shm/to", FROM=f"{SHARE}/from")
+    assert read_by_nfs(said) >= 45 and "again: lib/file9\n" in said.out, said
+    assert copying.listing("/dev/shm/to") == before
+    expected = lab.server.run("md5sum <lib/file9", cwd="/srv/share/from", check=True).out
+    assert copying.node.run("md5sum <lib/file9", cwd="/dev/shm/to", check=True).out == expected
+
+
+def test_a_server_that_goes_while_it_is_read(lab: Cluster) -> None:
+    copying = mounted(lab, exports_with("no_root_squash"))
+    slow_tree(copying)
+    copying.node.run(f"cp -a /dev/shm/from {SHARE}/from", check=True)
+    job = copying.start("/dev/shm/to", FROM=f"{SHARE}/from", LIMIT=SLOW)
+    begun = "find /dev/shm/to -type f -size +0 2>/dev/null | grep -q ."
+    wait_until(lambda: copying.node.run(begun).ok or not job.running(), what="the copy has begun")
+    lab.server.run("rpc.nfsd 0 && rpc.nfsd 8", check=True)
+    said = job.wait(400)
+    assert 1 <= read_by_nfs(said) < 60 and "had no more answer, and the rest was copied through the mount" in said.out, said
+    assert copying.listing("/dev/shm/to") == copying.listing("/dev/shm/from")
 
 
 @pytest.mark.parametrize("version", ["3", "4.2", "4.2 only"])

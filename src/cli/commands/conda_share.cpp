@@ -132,17 +132,15 @@ Result<void> write_marks(Context& context, const std::string& tree, const std::s
 
 void say_engine(Context& context, tree::Engine wanted, const tree::CopyReport& copied) {
   const std::string_view name = copied.nfs ? "nfs" : "threads";
-  context.envelope.fields["copy"] = {{"engine", name},
-                                     {"reason", to_utf8(copied.engine_reason)},
-                                     {"files", copied.files},
-                                     {"by_nfs", copied.by_nfs},
-                                     {"kept", copied.kept}};
+  context.envelope.fields["copy"] = {
+      {"engine", name},          {"reason", to_utf8(copied.engine_reason)}, {"files", copied.files},
+      {"by_nfs", copied.by_nfs}, {"read_by_nfs", copied.read_by_nfs},       {"kept", copied.kept}};
   if (wanted == tree::Engine::threads)
     return;
-  context.console.message(copied.nfs
-                              ? fmt::format("copied by NFS calls (engine `nfs`), {} of {}: {}", copied.by_nfs,
-                                            count_of(copied.files, "file"), copied.engine_reason)
-                              : fmt::format("copied through the mount (engine `threads`): {}", copied.engine_reason));
+  context.console.message(
+      copied.nfs ? fmt::format("copied by NFS calls (engine `nfs`), {} of {} made and {} read: {}", copied.by_nfs,
+                               count_of(copied.files, "file"), copied.read_by_nfs, copied.engine_reason)
+                 : fmt::format("copied through the mount (engine `threads`): {}", copied.engine_reason));
 }
 
 /// STORE/.generations/ENV/new-0001.XXXXXX as generation 1 is to be.
@@ -399,8 +397,8 @@ extern const CommandSpec k_conda_share_command{
                 k_limit_option,
                 {.names = "--engine",
                  .value = "NAME",
-                 .help = "what writes the copy: `threads`, through the mount; `nfs`, many calls to a server that "
-                         "offers NFS version 3; `auto`, what suits the server and its round trip",
+                 .help = "what reads and writes: `threads`, through the mounts; `nfs`, many calls to a server that "
+                         "offers NFS version 3; `auto`, what suits each server and its round trip",
                  .fallback = "threads"},
                 {.names = "--adopt", .help = "the directory STORE/ENV, moved there by hand, becomes generation 1"}},
     .run = run_share,

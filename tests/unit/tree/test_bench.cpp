@@ -29,6 +29,8 @@ TEST_CASE("bench", "[.]") {
   }
   std::cout << (copied->nfs ? "nfs" : "threads") << ", " << copied->by_nfs << " of " << copied->files << ", "
             << copied->kept << " kept, " << copied->read_by_nfs << " read: " << copied->engine_reason << "\n";
+  for (const auto& path : copied->copied_again)
+    std::cout << "again: " << path << "\n";
   if (given("COMPARE").empty())
     return;
   const auto differences = tree::compare({given("FROM")}, {given("TO")}, {});
