@@ -78,7 +78,8 @@ def _package(channel: Path, name: str, files: dict[str, tuple[bytes, str | None,
             (info / "link.json").write_text(json.dumps(link))
         out = channel / record["subdir"]
         out.mkdir(parents=True, exist_ok=True)
-        api.create(str(source), None, str(out / f"{name}-{_VERSION}-0.conda"))
+        # What it takes by default is for packages that are downloaded often, and took most of the time of a test file here.
+        api.create(str(source), None, str(out / f"{name}-{_VERSION}-0.conda"), compression_level=1)
         (out / f"{name}.json").write_text(json.dumps(record))
 
 

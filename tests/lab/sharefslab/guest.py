@@ -129,6 +129,8 @@ class Guest:
             *(f"ssl{number}=fd:{fd},fd:{fd}" for number, fd in enumerate(lines)),
             *(f"ubd{number}={image}" for number, image in enumerate(self._disks)),
             *("quiet", "loglevel=3", "noreboot"),
+            # Nothing here has a RAID, but the kernel would measure for most of a second how it could best compute one.
+            "initcall_blacklist=raid6_select_algo",
             *(f"uml_dir={self.directory}/uml", f"umid={self.name}"),
             *self._kernel_arguments,
         ]
