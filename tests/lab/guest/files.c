@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <ftw.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -51,6 +52,28 @@ void mount_or_fail(const char* source, const char* target, const char* type, uns
     fail("mount %s on %s", source, target);
 }
 
+// As `mkdir -p` of the directory, `cat >path` and `chmod MODE path`, if there is a mode.
+void write_input(const char* path, const char* mode) {
+  char above[PATH_MAX];
+  snprintf(above, sizeof above, "%s", path);
+  for (char* slash = strchr(above + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+    *slash = '\0';
+    if (mkdir(above, 0777) != 0 && errno != EEXIST)
+      fail("mkdir %s", above);
+    *slash = '/';
+  }
+  const int file = open(path, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0666);
+  if (file < 0)
+    fail("create %s", path);
+  static char buffer[1 << 16];
+  ssize_t length;
+  while ((length = read(STDIN_FILENO, buffer, sizeof buffer)) > 0)
+    if (write(file, buffer, (size_t)length) != length)
+      fail("write %s", path);
+  if (length < 0 || (*mode && fchmod(file, (mode_t)strtoul(mode, NULL, 8)) != 0) || close(file) != 0)
+    fail("write %s", path);
+}
+
 static char copy_target[PATH_MAX];
 
 static void copy_file(const char* from, const char* to, const struct stat* status) {
@@ -71,19 +94,30 @@ static void copy_file(const char* from, const char* to, const struct stat* statu
   close(out);
 }
 
-// Large parts of /etc that nothing in the lab reads.
+// Parts of /etc that nothing in the lab reads: to copy them takes most of the time in which a host is made.
 static bool is_ballast(const char* path) {
-  static const char* const names[] = {"/etc/ssl", "/etc/X11", "/etc/apt", "/etc/fonts", "/etc/postgresql"};
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-    if (strcmp(path, names[i]) == 0)
+  static const char* const patterns[] = {"/etc/alternatives/*.gz", // manual pages
+                                         "/etc/ssl",
+                                         "/etc/X11",
+                                         "/etc/apt",
+                                         "/etc/fonts",
+                                         "/etc/postgresql*",
+                                         "/etc/java*",
+                                         "/etc/rc?.d",
+                                         "/etc/init.d",
+                                         "/etc/xdg",
+                                         "/etc/libibverbs.d",
+                                         "/etc/logrotate.d"};
+  for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++)
+    if (fnmatch(patterns[i], path, FNM_PATHNAME) == 0)
       return true;
-  return strncmp(path, "/etc/java", strlen("/etc/java")) == 0;
+  return false;
 }
 
 static int copy_entry(const char* path, const struct stat* status, int kind, struct FTW* walk) {
   char target[2 * PATH_MAX];
   snprintf(target, sizeof target, "%s%s", copy_target, path);
-  if (walk->level == 1 && is_ballast(path))
+  if (walk->level <= 2 && is_ballast(path))
     return kind == FTW_D ? FTW_SKIP_SUBTREE : FTW_CONTINUE;
   if (kind == FTW_D || kind == FTW_DNR) {
     make_directory(target, status->st_mode & 07777);

@@ -35,6 +35,7 @@ struct command {
   const char* user;      // NULL: root
   const char* directory; // NULL: /
   const char* terminal;  // NULL: the given standard input, output and error
+  const char* write;     // a file that takes the standard input, made with the directories above it; NULL: a command
   char** environment;    // NAME=VALUE, NULL at the end
   char** argv;           // NULL at the end
 };
@@ -44,6 +45,7 @@ void fail(const char* format, ...) __attribute__((format(printf, 1, 2), noreturn
 void make_directory(const char* path, mode_t mode);
 void make_link(const char* target, const char* path);
 void write_text(const char* path, const char* text);
+void write_input(const char* path, const char* mode);
 void mount_or_fail(const char* source, const char* target, const char* type, unsigned long flags, const char* options);
 void copy_etc(const char* target);
 

@@ -21,7 +21,8 @@ enum { k_cannot_execute = 126, k_not_found = 127 };
 #define DEFAULT_PATH LAB_BIN ":/usr/sbin:/usr/bin:/sbin:/bin"
 
 // `words` is HOST [--user NAME] [--directory DIR] [--terminal DEVICE] [--set NAME=VALUE]... -- COMMAND...
-// Returns 0, or -1 if that is not its form. The command points into `words`, which it rearranges.
+// With --write FILE, the command is the mode of the file, or "" if its mode stays. Returns 0, or -1 if that is not its
+// form. The command points into `words`, which it rearranges.
 int parse_command(char** words, struct command* command) {
   *command = (struct command){0};
   if (!words[0])
@@ -39,6 +40,8 @@ int parse_command(char** words, struct command* command) {
       command->directory = word[1];
     else if (strcmp(*word, "--terminal") == 0)
       command->terminal = word[1];
+    else if (strcmp(*word, "--write") == 0)
+      command->write = word[1];
     else if (strcmp(*word, "--set") == 0)
       command->environment[settings++] = word[1];
     else
@@ -142,6 +145,10 @@ static void execute(const struct command* command, const int stdio[3]) {
     putenv(*setting);
   if (chdir(command->directory ? command->directory : "/") != 0)
     fail("chdir %s", command->directory);
+  if (command->write) {
+    write_input(command->write, command->argv[0]);
+    _exit(0);
+  }
   execvp(command->argv[0], command->argv);
   const int code = errno == ENOENT ? k_not_found : k_cannot_execute;
   fprintf(stderr, "labguest: %s: %s\n", command->argv[0], strerror(errno));

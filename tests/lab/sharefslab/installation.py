@@ -8,10 +8,11 @@ from collections.abc import Mapping
 USERS = {"alice": 2001, "bob": 2002}
 SHARED_GROUP = ("ml", 3000)
 
-LOAD_MODULES = """
-modprobe lockd nlm_timeout=3 nlm_grace_period=3
-modprobe -a nfsd nfsv3 nfsv4 loop sch_netem quota_v2
-"""
+
+def load_modules(*more: str) -> str:
+    names = " ".join(["nfsd", "nfsv3", "nfsv4", "loop", "sch_netem", "quota_v2", *more])
+    return f"modprobe lockd nlm_timeout=3 nlm_grace_period=3\nmodprobe -a {names}\n"
+
 
 # No kernel accepts less. Tests would otherwise wait 90 s for a restarted server.
 SHORTEN_GRACE = """

@@ -14,7 +14,7 @@ from .errors import LabError
 from .guest import Guest
 from .host import Host, Job
 from .image import INIT, systemd_image
-from .installation import LOAD_MODULES, RUN_RC_LOCAL, SHORTEN_GRACE, add_users, make_homes, write_hosts_file
+from .installation import RUN_RC_LOCAL, SHORTEN_GRACE, add_users, load_modules, make_homes, write_hosts_file
 from .network import Network
 from .nfs import SHARE
 from .paths import new_state_directory
@@ -101,7 +101,7 @@ class KernelCluster(BaseCluster):
 
     def _setup_script(self, host: Host, first: bool) -> str:
         plain = host.name not in self._systemd
-        script = f". /exchange/network\n{LOAD_MODULES}" if plain else ""
+        script = f". /exchange/network\n{load_modules()}" if plain else ""
         if is_server(host.name):
             script += f"{SHORTEN_GRACE}mkdir -p {SHARE}\nmount /dev/ubdb {SHARE}\n"
         if first:

@@ -10,7 +10,7 @@ from .cluster import DEFAULT_HOSTS, BaseCluster, HostName, address_of, is_server
 from .errors import LabError
 from .guest import Guest
 from .host import Completed, Host
-from .installation import LOAD_MODULES, RUN_RC_LOCAL, SHORTEN_GRACE, add_users, make_homes, write_hosts_file
+from .installation import RUN_RC_LOCAL, SHORTEN_GRACE, add_users, load_modules, make_homes, write_hosts_file
 from .nfs import SHARE
 
 SETUP_TIMEOUT = 240.0
@@ -22,7 +22,7 @@ def boot_guest(memory: str = "1G") -> Guest:
     guest = Guest("lab", memory=memory)
     try:
         guest.boot()
-        setup = f"set -e\n{LOAD_MODULES}modprobe -a veth bridge\n{add_users()}"
+        setup = "set -e\n" + load_modules("veth", "bridge") + add_users()
         setup += "ip link add lab0 type bridge\nip link set lab0 up\n"
         _in_guest(guest).run(setup, timeout=SETUP_TIMEOUT, check=True)
     except BaseException:
