@@ -105,6 +105,7 @@ struct Launcher {
   std::string_view export_variable = {};    ///< stands for the assign_list option where that is not given
   std::string_view elsewhere_variable = {}; ///< stands for an option that means Means::elsewhere
   bool underscores = false;                 ///< `-` and `_` inside of long options are the same
+  bool interspersed = false;                ///< click: its options may stand behind the script, too, up to a `--`
   bool separator = false; ///< a lone `:` begins another command with options of its own, which is not read
   Dashes dashes = Dashes::kept;
   bool help_tells = false;      ///< sites add options by plugins: what `PROGRAM --help` lists is known, too

@@ -104,14 +104,17 @@ constexpr Launcher k_environment_launchers[] = {
      .source = "pdm/cli/commands/run.py 2.29; --venv, whose value may be left out, is not known here"},
     {.name = "hatch run",
      .syntax = Syntax::exact,
+     .assignments = true,
      .dashes = Dashes::first_lost,
-     .source = "hatch/cli/run/__init__.py 1.18: no option of its own; [ENV:]COMMAND and variables of a matrix "
-               "(`+py=3.10`, `-version=9000`) are not known here"},
+     .source = "hatch/cli/run/__init__.py 1.18: no option of its own; a shell runs its words, quoted (shlex.join); "
+               "[ENV:]COMMAND and variables of a matrix (`+py=3.10`, `-version=9000`) are not known here"},
     {.name = "pipenv run",
      .syntax = Syntax::argparse,
      .options = "-h/--help --system",
+     .assignments = true,
      .dashes = Dashes::behind_program_lost,
-     .source = "pipenv/cli/options.py 2026.10; older ones took more options here, which newer ones do not"},
+     .source = "pipenv/cli/options.py 2026.10, and routines/shell.py: it takes NAME=value itself; older ones took more "
+               "options here, which newer ones do not"},
     {.name = "rye run",
      .syntax = Syntax::exact,
      .options = "-l/--list@information -h/--help --pyproject= --venv=",

@@ -12,6 +12,7 @@ constexpr Launcher fabric(std::string_view name, std::string_view verbs) {
           .tail = Tail::script,
           .options = "--help --{accelerator,strategy,devices,num-nodes,node-rank,main-address,main-port,precision}=",
           .underscores = true,
+          .interspersed = true,
           .dashes = Dashes::first_lost,
           .source = "lightning/fabric/cli.py 2.0 to 2.5: calls torchrun in the same environment"};
 }
@@ -125,12 +126,12 @@ constexpr Launcher k_training_launchers[] = {
     {.name = "colossalai run",
      .modules = "colossalai.cli",
      .syntax = Syntax::exact,
-     .tail = Tail::script,
-     .options = "--help -H/--host=@remote --hostfile=@hostfile --{include,exclude,num_nodes,nproc_per_node,"
-                "master_port,master_addr,extra_launch_args,ssh-port}=",
+     .tail = Tail::python,
+     .options = "-m=@run_module --help -H/-host/--host=@remote --hostfile=@hostfile --{include,exclude,num_nodes,"
+                "nproc_per_node,master_port,master_addr,extra_launch_args,ssh-port}=",
+     .interspersed = true,
      .dashes = Dashes::first_lost,
-     .source = "colossalai/cli/launcher/__init__.py and run.py: it exports the whole environment to each host; -m of "
-               "newer ones is not known here"},
+     .source = "colossalai/cli/launcher/__init__.py 0.5 and run.py: it exports the whole environment to each host"},
     {.name = "composer",
      .modules = "composer.cli.launcher",
      .syntax = Syntax::argparse,

@@ -65,7 +65,7 @@ std::span<const OpaquePrograms> opaque_programs() {
       {"dtach abduco zellij systemd-run supervisord s6-*", k_session},
       {"find", k_made_commands, "-exec* -ok*"},
       {"xargs watch", k_made_commands, "", true},
-      {"parallel make ninja just snakemake nextflow", k_made_commands},
+      {"parallel make ninja just snakemake nextflow tox nox invoke inv doit", k_made_commands},
       {"wandb", k_unknown_way, "agent launch launch-* sweep job"},
       {"mlflow", k_unknown_way, "run projects models"},
       {"dvc", k_unknown_way, "repro exp run"},

@@ -5,6 +5,7 @@
 #include "cachefix/shell/shell.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 namespace sharefs::cachefix {
 namespace {
@@ -106,7 +107,7 @@ class Walker {
     const auto words = std::span(m_argv).subspan(begin, end - begin);
     if (known.prefix) {
       const auto first = std::ranges::find_if(words, [](const std::string& word) { return !word.starts_with('-'); });
-      return first == words.end() || !is_plain_tool(*first);
+      return first != words.end() && !is_plain_tool(*first); // a lone `xargs` only prints
     }
     return known.by.empty() ||
            std::ranges::any_of(words, [&](const std::string& word) { return is_listed(word, known.by); });
@@ -120,6 +121,11 @@ class Walker {
                    ? not_looked_through(begin, name, known.does)
                    : add_program(ProgramKind::program, begin, begin + 1, end, std::move(scope),
                                  is_listed(name, python_programs()));
+    if (const auto blank = m_argv[begin].find(' ');
+        blank != std::string::npos && (find_launcher_by_name(m_argv[begin].substr(0, blank)) != nullptr ||
+                                       is_listed(base_name(m_argv[begin].substr(0, blank)), python_programs())))
+      return give_up("SF403", begin, "it is a whole command in one word, which sharefs does not read",
+                     "give its words one by one");
     if (assigns_variable(m_argv[begin]))
       return give_up("SF402", begin, "only a shell takes a variable's value in front of a command",
                      hint_for_assignment(m_argv[begin]));
@@ -199,6 +205,20 @@ class Walker {
     return nothing_runs || !m_out.understood ? std::nullopt : std::optional(at);
   }
 
+  /// Options of the launcher among the script's words: up to a `--` it takes what it knows, and leaves the rest. False:
+  /// nothing is run. They stay among the script's arguments, none of which has their names.
+  bool options_behind(std::size_t number, std::size_t at, std::size_t end) {
+    OptionsRead& options = m_out.chain[number].options;
+    if (options.ended_by_dashes)
+      return true;
+    for (const std::size_t stop = find_word("--", at, end); at < stop; ++at) {
+      OptionsRead read = read_options(*m_out.chain[number].launcher, m_argv, at, stop);
+      at = std::max(at, read.end); // the word that is none, or none that is known
+      std::ranges::move(read.given, std::back_inserter(options.given));
+    }
+    return options.last(Means::information) == nullptr;
+  }
+
   void apply(const Launcher& launcher, const GivenOption& option, Program& scope) {
     const std::size_t begin = m_argv[option.value_index].size() - option.value.size();
     switch (*option.means) {
@@ -260,6 +280,8 @@ class Walker {
     if (launcher.dashes == Dashes::behind_operands && at < end && m_argv[at] == "--")
       ++at;
     m_out.chain[number].tail_begin = at;
+    if (launcher.interspersed && !options_behind(number, at, end))
+      return;
     switch (launcher.tail) {
     case Tail::command:
     case Tail::script:
@@ -303,12 +325,13 @@ class Walker {
   }
 
   std::size_t assignments(std::size_t number, std::size_t at, std::size_t end, Program& scope) {
-    if (at < end && m_argv[at] == "-") { // env's old spelling of -i
+    if (at < end && m_argv[at] == "-" && m_out.chain[number].launcher->name == "env") { // its old spelling of -i
       scope.cleared = true;
       m_out.chain[number].options.given.push_back({.name = "-", .means = Means::clear, .index = at, .value_index = at});
       ++at;
     }
-    while (at < end && assign(scope, m_argv[at], at, 0))
+    const bool any_name = m_out.chain[number].launcher->name == "env"; // the others take what a shell would
+    while (at < end && (any_name || assigns_variable(m_argv[at])) && assign(scope, m_argv[at], at, 0))
       ++at;
     return at;
   }
@@ -322,13 +345,16 @@ class Walker {
       return add_program(ProgramKind::text, last.value_index, at, end, std::move(scope), true, last.value);
     }
     if (at < end)
-      python_file(at, end, std::move(scope));
+      return python_file(at, end, std::move(scope));
+    if (m_out.chain[number].launcher->name == "python") // from stdin
+      add_program(ProgramKind::file, m_out.chain[number].index, end, end, std::move(scope), true, "-");
   }
 
   void python_file(std::size_t at, std::size_t end, Program scope) {
     // The console script of a launcher, given to python by its path: `python /opt/env/bin/torchrun ...`.
     const Launcher* launcher = find_launcher(m_argv, at, end);
-    if (launcher != nullptr && (launcher->tail == Tail::script || launcher->tail == Tail::itself))
+    if (launcher != nullptr &&
+        (launcher->tail == Tail::script || launcher->tail == Tail::itself || launcher->interspersed))
       return launched(*launcher, base_name(m_argv[at]), at, behind_verb(*launcher, at, end), end, std::move(scope));
     if (launcher == nullptr)
       launcher = find_module_launcher(m_argv[at]);

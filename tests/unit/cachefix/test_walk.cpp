@@ -38,7 +38,13 @@ TEST_CASE("requirement 2: every launch form of the recipes resolves to the right
       {"python -um pkg.train --x", "python@0", "pkg.train@2"},
       {"python -mpkg.train --x", "python@0", "pkg.train@1"},
       {"python -c pass --cache_dir /x", "python@0", "pass@2"},
-      {"python", "python@0", ""},
+      {"python", "python@0", "-@0"},
+      {"python -u", "python@0", "-@0"},
+      {"colossalai run -m pkg.train --x", "colossalai@0", "pkg.train@3"},
+      {"fabric run t.py --x --devices 2 --help", "fabric@0", ""},
+      {"fabric run t.py --x -- --help", "fabric@0", "t.py@2"},
+      {"pipenv run A=1 B= python t.py", "pipenv@0 python@4", "t.py@5"},
+      {"hatch run A=1 python t.py", "hatch@0 python@3", "t.py@4"},
       {"python --version", "python@0", ""},
       {"torchrun --nnodes=2 --nproc_per_node=8 --rdzv_id=1 --rdzv_backend=c10d --rdzv_endpoint=h:29500 script.py --a",
        "torchrun@0", "script.py@6"},
@@ -337,4 +343,29 @@ TEST_CASE("the words of a row's options") {
       {{"--pid"}, Takes::value, Means::information},
   };
   CHECK(options == expected);
+}
+
+TEST_CASE("click's launchers take their own options behind the script, too") {
+  const auto hosts = [](const std::string& line) {
+    const auto found = walk(words(line), "/job");
+    REQUIRE(found.chain.size() == 1);
+    const GivenOption* option = found.chain[0].options.last(Means::remote);
+    return option == nullptr ? std::string("none") : option->value;
+  };
+  CHECK(hosts("colossalai run --nproc_per_node 8 t.py --host a,b") == "a,b");
+  CHECK(hosts("colossalai run t.py --lr 1 -x -Ha,b --cache_dir /c") == "a,b");
+  CHECK(hosts("colossalai run -host a t.py x") == "a");
+  CHECK(hosts("colossalai run t.py -- --host a,b") == "none");
+  CHECK(hosts("colossalai run -- t.py --host a,b") == "none");
+}
+
+TEST_CASE("a whole command in one word is not read, and a lone xargs runs nothing") {
+  for (const std::string word : {"python t.py --cache_dir /c", "torchrun t.py", "vllm serve m"}) {
+    const auto found = walk({"pixi", "run", word}, "/job");
+    CHECK_FALSE(found.understood);
+    CHECK(found.problems.at(0).code == "SF403");
+  }
+  CHECK(walk({"pixi", "run", "my task"}, "/job").understood);
+  CHECK(walk({"xargs"}, "/job").understood);
+  CHECK_FALSE(walk(words("xargs python t.py"), "/job").understood);
 }
