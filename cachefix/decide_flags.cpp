@@ -9,9 +9,9 @@
 namespace sharefs::cachefix {
 namespace {
 
-// Variables that would win over HF_HUB_CACHE in some version of transformers.
+// Variables that would win over HF_HUB_CACHE in some version of transformers, or in sentence-transformers.
 constexpr std::string_view k_older_model_variables[] = {"TRANSFORMERS_CACHE", "PYTORCH_TRANSFORMERS_CACHE",
-                                                        "PYTORCH_PRETRAINED_BERT_CACHE"};
+                                                        "PYTORCH_PRETRAINED_BERT_CACHE", "SENTENCE_TRANSFORMERS_HOME"};
 
 /// Is it out of effect, because the same key or the same option comes later?
 bool is_superseded(const Occurrences& all, std::size_t number) {
@@ -105,7 +105,7 @@ Decisions drop(const Launch& launch, const Program& program, const Occurrences& 
   set("HUGGINGFACE_HUB_CACHE", path, CacheClass::read_mostly, models + " (for older releases)");
   for (const std::string_view name : k_older_model_variables)
     if (launch.variable(program, name).value_or(path) != path)
-      set(name, path, CacheClass::read_mostly, models + " (older releases read this variable first)");
+      set(name, path, CacheClass::read_mostly, models + " (some libraries read this variable first)");
   rest_on(out.front(), local, path);
   return out;
 }
@@ -239,9 +239,11 @@ void keep_unruled(const Launch& launch, const Program& program, const Occurrence
 } // namespace
 
 bool names_cache(std::string_view name) {
-  const std::string spelled = underscored(name);
+  std::string spelled = underscored(name);
+  std::ranges::replace(spelled, '.', '_');
   const auto has = [&](auto... parts) { return ((spelled.find(parts) != std::string::npos) || ...); };
-  return has("cache_dir", "cache_path", "cache_folder", "cachedir", "hf_cache", "datasets_cache") &&
+  return has("cache_dir", "cache_path", "cache_folder", "cachedir", "hf_cache", "hf_home", "data_cache",
+             "dataset_cache", "datasets_cache") &&
          !has("model", "hub", "token", "latent", "feature", "embed", "vae", "processed");
 }
 
@@ -278,8 +280,6 @@ Decisions decide_flags(const Launch& launch, const Program& program, const Frame
       continue;
     auto rule =
         one.flag.starts_with("--") ? rule_for_key(launch, program, framework, one.flag.substr(2)) : std::nullopt;
-    if (rule && rule->transform == Transform::evidence && !rule->by_user && launch.runs_no_python(program))
-      rule.reset();
     if (rule && !rule->keys.empty()) { // `--model_args pretrained=x,cache_dir=y`: about a part of the value
       const auto part = value_of_key(one.value, rule->keys);
       if (!part)
@@ -291,7 +291,7 @@ Decisions decide_flags(const Launch& launch, const Program& program, const Frame
       one.rule = std::move(*rule);
     (rule ? found : unruled).push_back(std::move(one));
   }
-  std::ranges::move(find_overrides(launch, program, framework), std::back_inserter(found));
+  std::ranges::move(find_overrides(launch, program, framework, out), std::back_inserter(found));
   // In the order in which the program reads them: the last counts.
   std::ranges::stable_sort(found, {}, [](const Occurrence& one) {
     return one.spot == Spot::file && one.override_start.starts_with("--") ? one.insert_at : one.name_index;

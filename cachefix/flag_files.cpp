@@ -44,7 +44,9 @@ std::string derived_from(const std::string& text, std::string_view key) {
 std::optional<std::size_t> named_document(const Launch& launch, const Program& program) {
   constexpr std::size_t first_words = 2;
   for (std::size_t i = program.begin; i < std::min(program.end, program.begin + first_words); ++i)
-    if (is_document_name(launch.argv[i]))
+    if (launch.argv[i].starts_with('-'))
+      break;
+    else if (is_document_name(launch.argv[i]))
       return i;
   return std::nullopt;
 }
@@ -105,9 +107,20 @@ class FileFinder {
     return rule_for_key(m_launch, m_program, m_framework, key);
   }
 
+  /// Of a file of settings that the text may make before.
+  void say_if_missing(const std::string& word) {
+    const auto path = m_launch.absolute(m_program, word);
+    if (m_launch.setting.in_text && path && !m_launch.stakes.text(*path))
+      m_out.push_back(
+          warning("SF412", word, "it is not there yet, so nobody knows what it says",
+                  "a `cache_dir` in it should not lie on shared storage: write the path of a local directory"));
+  }
+
   /// A file whose value a word behind it overrides.
   void in_named_document(std::string_view key, const std::string& override_start) {
     const auto document = named_document(m_launch, m_program);
+    if (document)
+      say_if_missing(m_launch.argv[*document]);
     const auto value = document ? scalar_of(m_launch, m_program, m_launch.argv[*document], key) : std::nullopt;
     const auto rule = rule_for(std::string(key));
     if (value && rule)
@@ -144,11 +157,8 @@ class FileFinder {
     const auto rule = rule_for(std::string(k_key));
     if (word.starts_with('-') || !is_document_name(word) || !path || !rule)
       return;
+    say_if_missing(word);
     const auto& text = m_launch.stakes.text(*path);
-    if (!text && m_launch.setting.in_text)
-      m_out.push_back(
-          warning("SF412", word, "it is not there yet, so nobody knows what it says",
-                  "a `cache_dir` in it should not lie on shared storage: write the path of a local directory"));
     const auto value = text ? scalar_in(word, *text, k_key) : std::nullopt;
     if (!value)
       return;
@@ -198,6 +208,9 @@ class FileFinder {
       const std::string name = word.starts_with('-') ? word.substr(word.find('=') + 1) : word;
       const auto path = is_document_name(name) ? m_launch.absolute(m_program, name) : std::nullopt;
       const auto text = path ? m_launch.stakes.text(*path) : std::nullopt;
+      const std::string& option = word == name && i > m_program.begin ? m_launch.argv[i - 1] : word;
+      if (path && is_spelling_of(option.substr(0, option.find('=')), "--config"))
+        say_if_missing(name);
       if (!text || text->size() > k_largest_settings || text->find("cache") == std::string::npos ||
           std::ranges::any_of(m_found, [i](const Occurrence& one) { return one.name_index == i; }))
         continue;
@@ -227,10 +240,11 @@ std::optional<AppliedRule> rule_for_key(const Launch& launch, const Program& pro
   auto rule = rule_for_flag(program, framework, "--" + key, launch.rules.user);
   if (!rule && key.substr(key.rfind('.') + 1) == k_key)
     rule = rule_for_flag(program, framework, "--cache_dir", launch.rules.user);
-  return rule;
+  const bool known = !rule || rule->transform != Transform::evidence || rule->by_user;
+  return known || !launch.runs_no_python(program) ? rule : std::nullopt;
 }
 
-Occurrences find_overrides(const Launch& launch, const Program& program, const Framework* framework) {
+Occurrences find_overrides(const Launch& launch, const Program& program, const Framework* framework, Decisions& out) {
   Occurrences found;
   if (!program.python && program.kind != ProgramKind::program)
     return found;
@@ -248,12 +262,23 @@ Occurrences find_overrides(const Launch& launch, const Program& program, const F
     auto rule = rule_for_key(launch, program, framework, key);
     if (!rule)
       continue;
+    std::string value = word.substr(equals + 1);
+    const bool in_quotes =
+        value.size() > 1 && value.front() == value.back() && (value.front() == '"' || value.front() == '\'');
+    if (in_quotes)
+      value = value.substr(1, value.size() - 2);
+    if (rule->transform != Transform::leave && value.find_first_of("${}[](),*\"'") != std::string::npos) {
+      if (launch.stakes.any_shared())
+        out.push_back(warning("SF412", key, "its value is no plain path (a sweep, or made of others), so it was left",
+                              "give `" + key + "=DIRECTORY` on the command line"));
+      continue;
+    }
     found.push_back({.spot = Spot::pair,
                      .flag = key,
                      .name_index = i,
                      .value_index = i,
-                     .value_begin = equals + 1,
-                     .value = word.substr(equals + 1),
+                     .value_begin = equals + 1 + (in_quotes ? 1 : 0),
+                     .value = std::move(value),
                      .rule = *std::move(rule)});
   }
   return found;

@@ -37,8 +37,9 @@ bool names_cache(std::string_view name);
 /// The rule for the option of this name, as `a.b.cache_dir` too.
 std::optional<AppliedRule> rule_for_key(const Launch& launch, const Program& program, const Framework* framework,
                                         const std::string& key);
-/// `key=value` and `a.b.key=value` among the arguments, as occurrences of the flag `--key`.
-Occurrences find_overrides(const Launch& launch, const Program& program, const Framework* framework);
+/// `key=value` and `a.b.key=value` among the arguments, as occurrences of the flag `--key`. Values that are no plain
+/// paths (Hydra's sweeps and interpolations) are said in `out`.
+Occurrences find_overrides(const Launch& launch, const Program& program, const Framework* framework, Decisions& out);
 /// The caches that files name which this program reads: LLaMA-Factory YAML with key=value, HfArgumentParser JSON and
 /// YAML, `<script>.args`, `@file`, axolotl's YAML, Hydra's files. What cannot be changed safely is said in `out`.
 Occurrences find_in_files(const Launch& launch, const Program& program, const Framework* framework, Decisions& out);
