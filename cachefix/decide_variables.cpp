@@ -196,7 +196,8 @@ Decisions decide_variables(const Launch& launch, const Program& program, const F
       (program.kind == ProgramKind::shell && program.assigned.empty()))
     return {};
   const bool defaults = framework != nullptr || launch.reads_caches(program);
-  const bool tool = !defaults && is_plain_tool(program.name);
+  // They read none: a function's commands are judged by themselves.
+  const bool tool = !defaults && (is_plain_tool(program.name) || launch.setting.functions.contains(program.name));
   std::vector<Judged> judged = all_rules(launch.rules);
   std::erase_if(judged, [&](const Judged& one) {
     const bool done =

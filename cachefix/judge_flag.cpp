@@ -107,10 +107,11 @@ class FlagJudge {
       const bool all_hand_on =
           facts.dataset_calls == facts.dataset_calls_with && facts.model_calls == facts.model_calls_with;
       const bool models = facts.model_calls_with > 0;
-      return {facts.optional && all_hand_on && models ? Way::drop : Way::in_place,
-              "datasets are built in it by every node at once" +
-                  std::string(models ? ", models are only read from it" : ""),
-              models};
+      Verdict verdict{facts.optional && all_hand_on && models ? Way::drop : Way::in_place,
+                      "datasets are built in it by every node at once" +
+                          std::string(models ? ", models are only read from it" : ""),
+                      models};
+      return facts.own_layout ? by_content(std::move(verdict)) : verdict;
     }
     return by_content({Way::in_place, "", true});
   }

@@ -114,10 +114,18 @@ std::optional<std::string> Launch::script_path(const Program& program) const {
   return std::nullopt;
 }
 
+const std::string* Launch::source_text(const Program& program) const {
+  if (program.kind == ProgramKind::text || (program.python && program.name == "-"))
+    return program.kind == ProgramKind::text ? &program.name : &setting.input;
+  const auto path = stakes.any_shared() ? script_path(program) : std::nullopt;
+  const auto* text = path ? &stakes.text(*path) : nullptr;
+  return text != nullptr && *text ? &**text : nullptr;
+}
+
 const SourceFacts& Launch::source(const Program& program) const {
   static const SourceFacts k_none;
-  const auto path = script_path(program);
-  return path && stakes.any_shared() ? stakes.source(*path) : k_none;
+  const std::string* text = stakes.any_shared() ? source_text(program) : nullptr;
+  return text != nullptr ? stakes.facts(*text) : k_none;
 }
 
 std::string Launch::local_for(const std::string& shared_path) const {
@@ -126,7 +134,10 @@ std::string Launch::local_for(const std::string& shared_path) const {
 }
 
 bool Launch::is_offline(const Program& program, std::string_view cache) const {
-  const auto offline = [&](const char* name) { return is_on(variable(program, name).value_or(""), k_on); };
+  const auto offline = [&](const char* name) { // a value that is not known may be one
+    const std::string value = variable(program, name).value_or("");
+    return is_unknown(value) || is_on(value, k_on);
+  };
   if (cache == "HF_MODULES_CACHE" && offline("HF_EVALUATE_OFFLINE")) // evaluate/config.py
     return true;
   if (variable(program, "HF_DATASETS_OFFLINE"))

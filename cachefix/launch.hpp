@@ -16,17 +16,19 @@ using Environment = std::map<std::string, std::string, std::less<>>;
 struct Setting {
   Environment environment; ///< with k_unknown_part in a value that is not known
   std::string directory;
-  std::string home;               ///< by passwd
-  bool in_text = false;           ///< it stands in shell text: `NAME=value` can be put in front of it
-  bool editable = true;           ///< false: the text is only reported on
-  bool outside = true;            ///< a variable that is set around the text reaches the text
-  bool alone = true;              ///< and no other program in it that would see what is meant for this one
-  bool can_write = true;          ///< false: nothing may rest on a new file or link (a script that runs later)
-  bool elsewhere = false;         ///< it runs on other hosts, too
-  bool unknown_nodes = false;     ///< on hosts that are not known now
-  std::string file = {};          ///< in which the text stands that is only reported on
-  std::set<std::string> assigned; ///< variables that the text assigns: what is set around it is overridden
-  int depth = 0;                  ///< of shell text inside of shell text
+  std::string home;                     ///< by passwd
+  bool in_text = false;                 ///< it stands in shell text: `NAME=value` can be put in front of it
+  bool editable = true;                 ///< false: the text is only reported on
+  bool outside = true;                  ///< a variable that is set around the text reaches the text
+  bool alone = true;                    ///< and no other program in it that would see what is meant for this one
+  bool can_write = true;                ///< false: nothing may rest on a new file or link (a script that runs later)
+  bool elsewhere = false;               ///< it runs on other hosts, too
+  bool unknown_nodes = false;           ///< on hosts that are not known now
+  std::string input = {};               ///< what the text gives it to read; empty: nothing, or it is not known
+  std::string file = {};                ///< in which the text stands that is only reported on
+  std::set<std::string> assigned;       ///< variables that the text assigns: what is set around it is overridden
+  std::set<std::string> functions = {}; ///< of the text: no programs
+  int depth = 0;                        ///< of shell text inside of shell text
 };
 
 struct Found {
@@ -53,7 +55,9 @@ struct Launch {
                                                   const std::string& if_no_path = "") const;
   /// The program's own file: a script that an interpreter runs, or a module in the working directory.
   [[nodiscard]] std::optional<std::string> script_path(const Program& program) const;
-  /// What its source shows, where it has one; `parsed` is false otherwise.
+  /// Its source: of that file, of `python -c`, or what it reads from stdin; nullptr: it is not known.
+  [[nodiscard]] const std::string* source_text(const Program& program) const;
+  /// What its source shows; `parsed` is false where there is none.
   [[nodiscard]] const SourceFacts& source(const Program& program) const;
   /// The node-local directory for a shared path; empty: there is none.
   [[nodiscard]] std::string local_for(const std::string& shared_path) const;
@@ -102,6 +106,8 @@ TextFound judge_text(const std::string& text, const TextPlace& place, Setting se
 
 /// What files of variables that launchers read add to the environment; says what nothing can be done about.
 Decisions add_variable_files(const Launch& launch, Environment& environment);
+/// The same of what the programs' own sources set. Paths that they write out are reported where they lie on the share.
+Decisions add_source_caches(const Launch& launch, Environment& environment);
 
 /// The decisions with what they come to: the words, the environment, what is to be made first.
 Sanitized assemble(const Argv& argv, Decisions decisions, Stakes& stakes);

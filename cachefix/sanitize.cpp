@@ -17,12 +17,12 @@ bool is_switched_off(const Setting& setting) {
 /// A framework whose row goes by the name of a file must be imported where the file can be read.
 const Framework* framework_of(const Launch& launch, const Program& program) {
   const Framework* framework = cachefix::framework_of(program, launch.argv);
-  const auto path = framework == nullptr || framework->imports.empty() ? std::nullopt : launch.script_path(program);
-  const auto* source = path && launch.stakes.any_shared() ? &launch.stakes.text(*path) : nullptr;
-  if (source == nullptr || !*source)
+  const std::string* source =
+      framework == nullptr || framework->imports.empty() ? nullptr : launch.source_text(program);
+  if (source == nullptr)
     return framework;
-  const bool imports = any_word(framework->imports, ' ',
-                                [&](std::string_view name) { return (*source)->find(name) != std::string::npos; });
+  const bool imports =
+      any_word(framework->imports, ' ', [&](std::string_view name) { return source->find(name) != std::string::npos; });
   return imports ? framework : nullptr;
 }
 
@@ -39,6 +39,19 @@ Decisions only_said(Decisions decided) {
   return decided;
 }
 
+/// What is left because a program may stay offline is said louder where nobody knows whether it does.
+void say_if_unknown(const Launch& launch, const Program& program, Decisions& decided) {
+  for (const char* name : {"HF_DATASETS_OFFLINE", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"})
+    if (is_unknown(launch.variable(program, name).value_or("")))
+      for (Decision& one : decided)
+        if (one.diagnosis && one.diagnosis->code == "SF419") {
+          one.diagnosis->severity = Severity::warning;
+          one.diagnosis->message =
+              "stays: `" + std::string(name) + "` is not known here, and offline what is complete there is only read";
+          one.diagnosis->hint = "write its value out";
+        }
+}
+
 Decisions decide_program(const Launch& launch, const Program& program, const Framework* framework,
                          std::vector<ScriptFound>& scripts) {
   if (program.kind == ProgramKind::shell) {
@@ -50,6 +63,7 @@ Decisions decide_program(const Launch& launch, const Program& program, const Fra
   Decisions decisions = decide_flags(launch, program, framework);
   auto script = decide_shell(launch, program, decisions, scripts);
   append(decisions, script ? *std::move(script) : decide_variables(launch, program, framework, decisions));
+  say_if_unknown(launch, program, decisions);
   return starts_later(launch, program) ? only_said(std::move(decisions)) : decisions;
 }
 
@@ -157,6 +171,7 @@ Found decide(const Argv& argv, const Setting& setting, Stakes& stakes, const Rul
   if (!found.walk.understood)
     return found;
   Decisions decided = add_variable_files(launch, own.environment);
+  append(decided, add_source_caches(launch, own.environment));
   for (std::size_t i = 0; i < found.walk.programs.size(); ++i) {
     const Program& program = found.walk.programs[i];
     append(decided, on_the_node(launch, program, unknown_starter(launch, program),

@@ -23,7 +23,7 @@ constexpr std::string_view k_library_names =
     "evaluate_modules json csv parquet text arrow imagefolder audiofolder videofolder webdataset pandas generator xml "
     "sql spark cache-*";
 
-constexpr const char* k_telling[] = {"cache_dir", "cache-dir", "HfArgumentParser"};
+constexpr const char* k_telling[] = {"cache_dir", "cache-dir", "HfArgumentParser", "environ"};
 /// What lies beside datasets where one directory is everything, as HF_HOME is.
 constexpr std::string_view k_no_datasets = "hub modules xet datasets--* spaces--*";
 
@@ -121,10 +121,13 @@ const std::optional<std::string>& Stakes::syntax_tree(const std::string& shell_t
 }
 
 const SourceFacts& Stakes::source(const std::string& path) {
-  return remembered(m_sources, path, [&] {
-    const auto& source = text(path);
-    return source ? m_answers.source_facts(*source) : SourceFacts{};
-  });
+  static const SourceFacts k_none;
+  const auto& source = text(path);
+  return source ? facts(*source) : k_none;
+}
+
+const SourceFacts& Stakes::facts(const std::string& python_source) {
+  return remembered(m_sources, python_source, [&] { return m_answers.source_facts(python_source); });
 }
 
 const LocalRoot& Stakes::local() {

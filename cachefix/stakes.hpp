@@ -51,6 +51,8 @@ class Stakes {
   const std::optional<std::string>& syntax_tree(const std::string& shell_text);
   /// Of the file at a path; `parsed` is false where it cannot be read.
   const SourceFacts& source(const std::string& path);
+  /// Of a source itself.
+  const SourceFacts& facts(const std::string& python_source);
   std::string help(const std::string& program) { return m_answers.help(program); }
   const LocalRoot& local();
   /// Was this asked for, so that an answer is known?

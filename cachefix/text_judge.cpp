@@ -81,7 +81,15 @@ class TextJudge {
       if (!m_setting.environment.contains(variable_in(one.text)))
         assign(one.text, true);
     for (const ShellCommand& command : shell->commands)
-      one_command(command, *shell);
+      if (!command.function.empty()) {
+        m_bodies[command.function].push_back(&command);
+        m_setting.functions.insert(command.function);
+      }
+    for (const ShellCommand& command : shell->commands)
+      if (command.function.empty())
+        one_command(command, *shell);
+    while (!m_bodies.empty()) // by other programs, or by nobody
+      judge_body(m_bodies.begin()->first, *shell);
     apply();
     return std::move(m_out);
   }
@@ -104,9 +112,34 @@ class TextJudge {
     return names;
   }
 
+  /// The commands of a function, where it is called first: with what is known of variables there.
+  void judge_body(const std::string& name, const ShellText& shell) {
+    if (const auto body = m_bodies.extract(name))
+      for (const ShellCommand* command : body.mapped())
+        one_command(*command, shell);
+  }
+
+  /// `NAME=value... FUNCTION`: the assignments hold inside of it.
+  void call(const ShellCommand& command, const Argv& argv, const ShellText& shell) {
+    if (command.words.empty() || !m_bodies.contains(command.words.front().text))
+      return;
+    const Environment outside = m_setting.environment;
+    Names names;
+    for (std::size_t i = 1; i < argv.size() && !command.assignments.empty() && assigns_variable(argv[i]); ++i) {
+      assign(argv[i], true);
+      names.push_back(variable_in(argv[i]));
+    }
+    judge_body(command.words.front().text, shell);
+    for (const std::string& name : names)
+      if (const auto before = outside.find(name); before != outside.end())
+        m_setting.environment[name] = before->second;
+      else
+        m_setting.environment.erase(name);
+  }
+
   void one_command(const ShellCommand& command, const ShellText& shell) {
     if (is_call_of(command, "eval"))
-      return evaluate(command);
+      return evaluate(command, shell);
     if (is_call_of(command, "source ."))
       return source(command, shell);
     if (is_call_of(command, "trap") && command.words.size() > 2 && !is_unknown(command.words[1].text))
@@ -115,6 +148,7 @@ class TextJudge {
     Decisions decisions;
     const bool assigns_only = line.argv.size() > 1 && line.words.back() == nullptr;
     if (!line.argv.empty() && !(assigns_only && m_place.sourced)) {
+      m_setting.input = command.input;
       Found found = decide(line.argv, m_setting, m_stakes, m_rules);
       const bool starts = command.kind == ShellCommand::Kind::call && !command.words.empty();
       if (starts && (!is_plain_tool(line.argv[0]) || !found.walk.chain.empty())) {
@@ -135,45 +169,72 @@ class TextJudge {
           if (m_not_in_place.contains(variable_in(word.text)))
             assignments.push_back(word.text);
     follow(command, assignments, shell);
+    const Argv changed = edited(line.argv, decisions);
     for (Decision& decision : decisions)
       merge(std::move(decision), line);
+    for (const ShellWord& word : command.unknown)
+      merge(warning("SF403", shown(word.text), "the names of the variables that are exported here are not known",
+                    "write `export NAME=value`, or put `sharefs run --` in front of the program"),
+            {{}, {&word}});
+    call(command, changed, shell);
+  }
+
+  static std::string evaluated(const ShellCommand& command) {
+    std::string text;
+    for (std::size_t i = 1; i < command.words.size(); ++i)
+      text += (i == 1 ? "" : " ") + command.words[i].text;
+    return text;
   }
 
   /// `eval TEXT`: read where it is literal, else said.
-  void evaluate(const ShellCommand& command) {
-    std::string text;
+  void evaluate(const ShellCommand& command, const ShellText& shell) {
     std::string raw;
-    for (std::size_t i = 1; i < command.words.size(); ++i) {
-      text += (i == 1 ? "" : " ") + command.words[i].text;
-      raw += m_text.substr(command.words[i].begin, command.words[i].end - command.words[i].begin);
-    }
+    for (const ShellWord& word : command.words)
+      raw += m_text.substr(word.begin, word.end - word.begin);
     if (std::ranges::any_of(k_harmless_evals,
                             [&](std::string_view name) { return raw.find(name) != std::string::npos; }))
       return;
-    report_on(text, "eval", command);
+    report_on(evaluated(command), "eval", command);
+    follow(command, {}, shell);
   }
 
-  /// The text of the file that `source FILE` names; nullptr: it cannot be read.
+  /// The file that `source FILE` names; empty: it is not known.
+  [[nodiscard]] std::string path_of_sourced(const ShellCommand& command) const {
+    const bool known = command.words.size() > 1 && !is_unknown(command.words[1].text + m_setting.directory);
+    return known ? normalize_path(command.words[1].text, m_setting.directory) : std::string();
+  }
+
+  /// Its text; nullptr: it cannot be read.
   const std::string* sourced_file(const ShellCommand& command) {
-    if (!is_call_of(command, "source .") || command.words.size() < 2 || m_setting.depth >= k_most_nested_shells ||
-        is_unknown(command.words[1].text) || is_unknown(m_setting.directory))
+    const std::string path = is_call_of(command, "source .") ? path_of_sourced(command) : "";
+    if (path.empty() || m_setting.depth >= k_most_nested_shells)
       return nullptr;
-    const auto& text = m_stakes.text(normalize_path(command.words[1].text, m_setting.directory));
+    const auto& text = m_stakes.text(path);
     return text ? &*text : nullptr;
   }
+  /// What `source FILE` or `eval TEXT` reads.
   std::optional<ShellText> sourced_text(const ShellCommand& command) {
-    const std::string* text = sourced_file(command);
-    const auto* tree = text != nullptr ? &m_stakes.syntax_tree(*text) : nullptr;
-    return tree != nullptr && *tree ? read_shell(*text, **tree) : std::nullopt;
+    std::optional<std::string> text;
+    if (const std::string* file = sourced_file(command))
+      text = *file;
+    else if (is_call_of(command, "eval"))
+      text = evaluated(command);
+    if (!text || is_unknown(*text))
+      return std::nullopt;
+    const auto& tree = m_stakes.syntax_tree(*text);
+    return tree ? read_shell(*text, *tree) : std::nullopt;
   }
 
   /// What a sourced file starts is reported on, and what it assigns holds for what follows.
   void source(const ShellCommand& command, const ShellText& shell) {
+    const std::string path = path_of_sourced(command);
+    const std::string name = command.words.size() > 1 ? base_name(command.words[1].text) : "";
+    const bool made_here = m_text.find(name) < command.words.back().begin; // `cat > job.env <<EOF` in front of it
     if (const std::string* text = sourced_file(command))
       report_on(*text, command.words[1].text, command);
-    else if (command.words.size() > 1 &&
-             (is_unknown(command.words[1].text + m_setting.directory) || command.words[1].text.starts_with("/dev/")) &&
-             !is_listed(base_name(command.words[1].text), k_harmless_sources))
+    else if (!name.empty() && !is_listed(name, k_harmless_sources) &&
+             (path.empty() || path.starts_with("/dev/") ||
+              (made_here && m_stakes.place(path).kind == sys::EntryKind::missing)))
       merge(warning("SF403", shown(command.words[1].text),
                     "the file that is read here is not known, so nobody knows what it sets", "write its path out"),
             {{}, {&command.words[1]}});
@@ -183,7 +244,7 @@ class TextJudge {
   void report_on(const std::string& text, const std::string& subject, const ShellCommand& command) {
     Setting setting = m_setting;
     ++setting.depth;
-    const TextPlace place{std::nullopt, subject, false, !is_listed(subject, "eval trap")};
+    const TextPlace place{std::nullopt, subject, false, subject != "trap"};
     TextFound found = judge_text(text, place, std::move(setting), m_stakes, m_rules);
     for (Decision& decision : found.decisions)
       merge(std::move(decision), {{}, {&command.words.front()}});
@@ -206,6 +267,7 @@ class TextJudge {
         assign(one, command.certain);
     if (auto sourced = sourced_text(command)) {
       sourced->exports_all = sourced->exports_all || shell.exports_all;
+      sourced->exported.insert(shell.exported.begin(), shell.exported.end());
       for (const ShellCommand& inner : sourced->commands)
         follow(inner, edited_assignments(command_line(inner, {}), {}), *sourced);
     }
@@ -358,7 +420,8 @@ class TextJudge {
   const Rules& m_rules;
   const bool m_may_be_offline;
   std::set<std::string> m_not_in_place;
-  std::set<std::string> m_fixed; ///< variables that the text makes read-only
+  std::set<std::string> m_fixed;                                    ///< variables that the text makes read-only
+  std::map<std::string, std::vector<const ShellCommand*>> m_bodies; ///< of functions, not judged yet
   std::vector<Replacement> m_replacements;
   TextFound m_out;
 };

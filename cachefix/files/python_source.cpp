@@ -14,7 +14,8 @@ constexpr std::size_t k_longest_answer = 256U << 10U;
 } // namespace
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SourceFacts, imports, hf_arguments, definitions, optional, dataset_calls,
-                                   dataset_calls_with, model_calls, model_calls_with, other_use, outputs, escapes)
+                                   dataset_calls_with, model_calls, model_calls_with, other_use, outputs, escapes,
+                                   own_layout, caches)
 
 sys::Command source_facts_command(const std::string& source, const std::string& interpreter,
                                   std::chrono::milliseconds deadline) {

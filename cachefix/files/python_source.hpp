@@ -26,7 +26,11 @@ struct SourceFacts {
   int model_calls = 0, model_calls_with = 0;
   std::string other_use; ///< first place where the value goes elsewhere: "os.makedirs, line 12"; empty: nowhere
   std::string outputs;   ///< first place where a path made of it goes, other than to a dataset call: "np.load, line 30"
-  bool escapes = false;  ///< the whole namespace goes to code of another file (`train(args)` imported from there)
+  /// Caches that the source names itself, as `NAME=VALUE`: variables that it sets (`NAME:=VALUE`: unless it is set),
+  /// `cache_dir` that a loader of datasets gets, `--cache_dir`: the option's default.
+  std::vector<std::string> caches;
+  bool own_layout = false; ///< a loader gets it that may keep models there in a way of its own
+  bool escapes = false;    ///< the whole namespace goes to code of another file (`train(args)` imported from there)
   friend bool operator==(const SourceFacts&, const SourceFacts&) = default;
 };
 

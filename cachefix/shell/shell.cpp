@@ -7,6 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string_view>
+#include <utility>
 
 namespace sharefs::cachefix {
 namespace {
@@ -14,6 +15,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int k_most_syntax_depth = 200;
+constexpr int k_here = 61; // `<<`; `<<-` and `<<<` are the next
 
 /// One assignment: it holds behind its end. No value: it is not literal.
 struct Assigned {
@@ -82,6 +84,11 @@ class SyntaxReader {
     if (!node.is_object())
       return;
     const std::string type = kind_of(node);
+    const std::string outer = m_function;
+    if (type == "FuncDecl" && outer.empty())
+      m_function = node.at("Name").value("Value", std::string());
+    if (node.contains("Cmd"))
+      m_input = input_of(node);
     const bool pipes = type == "BinaryCmd" && node.value("Op", 0) > 11; // 10 is &&, 11 is ||; pipes run in subshells
     const bool inside = certain && is_certain_inside(type) && !pipes && !node.value("Background", false);
     if (type == "CallExpr" || type == "DeclClause") {
@@ -98,6 +105,7 @@ class SyntaxReader {
     for (const auto& [key, child] : node.items())
       if (child.is_structured())
         visit(child, inside && !(type == "BinaryCmd" && node.value("Op", 0) == 11 && key == "Y"), depth + 1, counting);
+    m_function = outer;
   }
 
   void count(const Json& node, const std::string& type, bool certain) {
@@ -143,9 +151,11 @@ class SyntaxReader {
         for (const Json& word : args)
           if (const auto text = known_text(word))
             m_variables[*text].certain = false;
+      bool is_value = false; // `set -euo pipefail`
       const bool options_only = std::all_of(args.begin() + 1, args.end(), [&](const Json& word) {
         const auto text = known_text(word);
-        return text && (text->starts_with('-') || text->starts_with('+') || *text == "pipefail") && *text != "--";
+        const bool is_option = text && (text->starts_with('-') || text->starts_with('+')) && *text != "--";
+        return std::exchange(is_value, is_option && text->ends_with('o')) ? text.has_value() : is_option;
       });
       if (name == "shift" || (name == "set" && !options_only))
         m_has_arguments = false;
@@ -153,7 +163,10 @@ class SyntaxReader {
         arguments(text_at(node));
       if (name == "set")
         for (const Json& word : args)
-          m_out.exports_all = m_out.exports_all || known_text(word).value_or("").starts_with("-a");
+          if (const std::string option = known_text(word).value_or("");
+              option == "allexport" ||
+              (option.starts_with('-') && !option.starts_with("--") && option.find('a') != std::string::npos))
+            m_out.exports_all = true;
     }
   }
 
@@ -166,6 +179,17 @@ class SyntaxReader {
   void arguments(const std::string& text) {
     for (const char* all : {"@", "*"})
       m_variables[all].cache_dir = cache_dir_in(text);
+  }
+
+  /// Of a statement with a command.
+  [[nodiscard]] std::string input_of(const Json& statement) const {
+    std::string text;
+    for (const Json& redirection : list_in(statement, "Redirs"))
+      if (const char* from = redirection.contains("Hdoc") ? "Hdoc" : "Word";
+          redirection.value("Op", 0) >= k_here && redirection.value("Op", 0) <= k_here + 2)
+        for (const Json& part : list_in(redirection.at(from), "Parts"))
+          text += part_text(part, from[0] == 'H');
+    return text;
   }
 
   /// By `export`, or by `declare -x`.
@@ -220,6 +244,8 @@ class SyntaxReader {
   void command(const Json& node, const std::string& type, bool certain) {
     ShellCommand out;
     out.certain = certain;
+    out.function = m_function;
+    out.input = m_input;
     if (type == "DeclClause") {
       if (is_nameref(node))
         return;
@@ -229,6 +255,8 @@ class SyntaxReader {
       for (const Json& assign : list_in(node, "Args"))
         if (assign.contains("Value") && !text_of(assign).empty())
           (exported ? out.words : out.assignments).push_back(assignment(assign));
+        else if (exported && assign.contains("Value") && !known_text(assign.at("Value")))
+          out.unknown.push_back(word(assign.at("Value")));
       if (!exported && out.assignments.empty())
         return;
     } else {
@@ -366,6 +394,8 @@ class SyntaxReader {
   const ShellVariables& m_known;
   Variables m_variables;
   std::map<std::string, std::string> m_namerefs;
+  std::string m_function;      ///< whose body is read
+  std::string m_input;         ///< of the command that is read
   bool m_certain = true;       ///< of the command that is read
   bool m_has_arguments = true; ///< `$1` is still what it was
   ShellText m_out;

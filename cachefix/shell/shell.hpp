@@ -27,7 +27,10 @@ struct ShellCommand {
   Kind kind = Kind::call;
   std::vector<ShellWord> assignments; ///< NAME=value in front of a command, or alone
   std::vector<ShellWord> words;
-  bool certain = false; ///< runs once, in this shell: not in a function, a loop, a branch or a subshell
+  std::vector<ShellWord> unknown; ///< exported: words whose names are not known (`export "$line"`)
+  std::string input;              ///< what a here-document or a here-string gives it to read
+  std::string function;           ///< in whose body it stands; empty: in none
+  bool certain = false;           ///< runs once, in this shell: not in a function, a loop, a branch or a subshell
 };
 
 struct ShellText {

@@ -17,6 +17,12 @@ DATASETS = {"load_dataset": 5, "load_dataset_builder": 4}
 READERS = {"from_csv": 3, "from_json": 3, "from_parquet": 3, "from_text": 3, "from_sql": 3, "from_generator": 2,
            "from_spark": 4}
 HUB = words("hf_hub_download snapshot_download cached_file cached_path")
+MODEL_METRICS = words("bertscore bleurt comet frugalscore mauve perplexity toxicity regard")
+# What such a name says is loaded comes from a hub, by code of another file: from which directory, nobody knows here.
+MODEL_WORDS = words("bert whisper clip embed rerank encoder")
+MAKERS = ("load", "create", "build", "get", "init", "make", "from_")
+NO_MODELS = ("Args", "Arguments", "Config", "Trainer", "Dataset", "Error", "Callback", "Checkpoint", "args", "config")
+MODEL_DIRECTORIES = words("cache_folder download_root")
 MAY_BE_HUB = words("load_lora_weights load_textual_inversion load_ip_adapter from_single_file")
 ELSEWHERE = words("create_model create_model_and_transforms create_model_from_pretrained")
 SAME_PATH = words("str Path PurePath expanduser expandvars abspath realpath normpath fspath to_absolute_path strip"
@@ -96,6 +102,12 @@ def union(all_bits):
     for bits in all_bits:
         found |= bits
     return found
+
+def loads_model(name, top):  # a call of this name, imported from there
+    spelled = (top + "." + name).lower()
+    maker = name[:1].isupper() or name.startswith(MAKERS)
+    return any(w in top.lower() for w in MODEL_WORDS) or maker and not name.endswith(NO_MODELS) and any(
+        w in spelled for w in list(MODEL_WORDS) + ["model"])
 
 def inside(bits):  # of what has something with these bits in it
     return (C if bits & TAINT else 0) | bits & (D | N)

@@ -27,7 +27,7 @@ class Definitions:
         self.attributes, self.own, self.holders, self.origins = {}, {}, set(), {}
         self.called, self.referenced, self.parser_calls, self.entries = set(), set(), [], set()
         self.framed = set()  # called by a framework, which has the arguments
-        self.definitions, self.needed, self.hf, self.holding = 0, False, False, set()
+        self.definitions, self.needed, self.layout, self.hf, self.holding = 0, False, False, False, set()
         self.data, self.models, self.other, self.out, self.escapes = {}, {}, {}, {}, False
         self.changed, self.tree_config, self.unset, self.sure, self.seen = True, False, 0, 0, 0
         self.collect()
@@ -179,3 +179,47 @@ class Definitions:
             if name == "Fire" and not node.args:
                 names = {n for n, fs in self.functions.items() if fs[0].scope.parent is self.module}
             self.entries.update(names)
+
+    # ---- caches that the source itself names
+    def literal(self, node, depth=0):  # a path that is written out: a string, one that a name stands for, parts of it
+        k = kind(node)
+        if depth > 8 or node is None:
+            return None
+        parts = node.args if k == "Call" and last_name(node.func) in ("join", "Path", "str", "expanduser") else \
+            node.values if k == "JoinedStr" else [node.left, node.right] if k == "BinOp" else None
+        if parts is None:
+            return self.literal(node.value, depth + 1) if k == "FormattedValue" else \
+                self.literal(self.constants.get(node.id), depth + 1) if k == "Name" else text(node)
+        texts = [self.literal(one, depth + 1) for one in parts]
+        return None if None in texts else ("" if k == "JoinedStr" or kind(getattr(node, "op", None)) == "Add" else
+                                           "/").join(texts)
+
+    def named_caches(self):  # NAME=VALUE of variables (NAME:=VALUE: unless it is set), loaders and the option's default
+        assigned = [n for n in self.every if kind(n) == "Assign" and len(n.targets) == 1]
+        names = [n.targets[0].id for n in assigned if kind(n.targets[0]) == "Name"]
+        self.constants = {n.targets[0].id: n.value for n in assigned
+                          if kind(n.targets[0]) == "Name" and names.count(n.targets[0].id) == 1}
+        found = [(key_of(n.targets[0]), n.value) for n in assigned if kind(n.targets[0]) == "Subscript" and
+                 (dotted(n.targets[0].value) or "").endswith("environ")]
+        for node in self.every:
+            kw = {k.arg: k.value for k in node.keywords if k.arg} if kind(node) == "Call" else {}
+            name = last_name(node.func) if kind(node) == "Call" else ""
+            environ = name and kind(node.func) == "Attribute" and (dotted(node.func.value) or "").endswith("environ")
+            if environ and name == "setdefault" and len(node.args) == 2:
+                found.append(((text(node.args[0]) or "") + ":", node.args[1]))
+            elif environ and name == "update":
+                found += list(kw.items()) + [(text(key), value) for a in node.args if kind(a) == "Dict"
+                                             for key, value in zip(a.keys, a.values) if key is not None]
+            elif name in DATASETS or name in READERS and (dotted(node.func) or "").startswith("Dataset"):
+                at = DATASETS.get(name, READERS.get(name))
+                found.append(("cache_dir", kw.get("cache_dir", node.args[at] if len(node.args) > at else None)))
+            elif name in ("add_argument", "option") and SPELLINGS.intersection(text(a) for a in node.args):
+                found.append(("--cache_dir", kw.get("default")))
+            elif kind(node) == "ClassDef":
+                for one in node.body:
+                    if kind(one) == "AnnAssign" and kind(one.target) == "Name" and one.target.id == "cache_dir":
+                        defaults = [k.value for k in one.value.keywords if k.arg == "default"] \
+                            if kind(one.value) == "Call" else [one.value]
+                        found += [("--cache_dir", value) for value in defaults]
+        texts = [(name, self.literal(value)) for name, value in found]
+        return list(dict.fromkeys(name + "=" + value for name, value in texts if name and value))[:50]

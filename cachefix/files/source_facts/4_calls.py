@@ -106,6 +106,13 @@ class Calls:
             if any(text(a) or (dotted(a) or "").endswith(("name_or_path", "model_name", "model_id", "model_path"))
                    for a in given):
                 self.models[node] = (1, 0)  # it loads the model itself
+        if top not in LIBRARIES and top not in (None, ""):
+            given = [n for n in MODEL_DIRECTORIES if kw.get(n, 0) & V]
+            if given:
+                self.models[node], self.layout, self.needed = (1, 1), True, True
+                everything = more | union(pos) | union(bits for n, bits in kw.items() if n not in given)
+            elif loads_model(name, top):
+                self.models[node] = (1, 0)
         self.used(node, shown, everything & TAINT | base & (V | D))
         if everything & N and (
                 name not in RECORDS and not name.startswith("parse_") and not self.is_library(func, scope)
@@ -188,6 +195,8 @@ class Calls:
         elif given & D:
             self.needed = True
         with_it = bool(given & (V | D))
+        if what == "metric" and node.args and text(node.args[0]) in MODEL_METRICS:
+            self.models[node] = (1, 0)  # whose model comes from the hub's own directory
         self.used(node, shown, rest)
         if everything & N and top not in LIBRARIES:
             self.escapes = True
@@ -199,7 +208,7 @@ class Calls:
             if place & L and not place & O:  # a directory of the program's own
                 return 0
         if with_it and not hub:
-            self.needed = True
+            self.needed = self.layout = True
         count = (2, 1) if with_it and given & (O | L) else (1, 1 if with_it else 0)
         (self.data if what in ("data", "metric") else self.models)[node] = count
         return 0

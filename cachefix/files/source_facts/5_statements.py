@@ -102,7 +102,8 @@ class Reader(Definitions, Values, Calls):
                 ("dataset_calls_with", sum(n for _, n in self.data.values())),
                 ("model_calls", sum(n for n, _ in self.models.values())),
                 ("model_calls_with", sum(n for _, n in self.models.values())),
-                ("other_use", first(self.other)), ("outputs", first(self.out)), ("escapes", self.escapes))
+                ("other_use", first(self.other)), ("outputs", first(self.out)), ("escapes", self.escapes), ("own_layout", self.layout),
+                ("caches", self.named_caches()))
 
 Reader.handlers = {name[3:]: getattr(Reader, name) for name in dir(Reader) if name.startswith("ev_")}
 

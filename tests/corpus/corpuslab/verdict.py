@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from .comparison import Decisions
 from .world import SHARE, Start
@@ -86,8 +87,8 @@ def _builds(start: Start) -> bool:
         if words[0] in ("-V", "--version"):
             return False
         words = words[2:] if words[0] in ("-W", "-X") else words[1:]
-    if not words:
-        return False
+    if not words:  # its program comes from stdin
+        return True
     if words[0] == "-m":
         return words[1:2] not in (("pip",), ("venv",), ("http.server",), ("ipykernel",))
     if words[0] == "-c":
@@ -124,7 +125,7 @@ def _flags(start: Start) -> Iterator[Racy]:
         if value is None and found[1].startswith("-") and at + 1 < len(start.argv):
             value = start.argv[at + 1]
         if value:
-            last[found[1]] = value
+            last[found[1]] = value.strip("\"'")  # Hydra's quotes
     for text in start.settings.values():
         for key, value in _IN_FILE.findall(text):
             if not any(flag.lstrip("+-").split(".")[-1].replace("-", "_") == key for flag in last):
@@ -132,6 +133,27 @@ def _flags(start: Start) -> Iterator[Racy]:
     for flag, value in last.items():
         if _is_shared(value, start.directory):
             yield Racy(start.name, flag, value, flag)
+
+
+# Of sources, and of `python -c`: what they write out themselves.
+_IN_SOURCE = re.compile(r"(HF_HOME|HF_DATASETS_CACHE|cache_dir)[^\n;]*?[\"'](/[^\"']+)[\"']")
+
+
+def _in_source(start: Start) -> Iterator[Racy]:
+    if not _INTERPRETER.fullmatch(start.name) and start.name not in _LAUNCHERS:
+        return
+    for word in start.argv[1:]:
+        path = os.path.join(start.directory, word)
+        is_text = start.argv[1:2] == ("-c",) and word == start.argv[2]
+        if not is_text and not (word.endswith(".py") and os.path.isfile(path)):
+            continue
+        text = word if is_text else Path(path).read_text()
+        for name, value in _IN_SOURCE.findall(text):
+            is_moved = name == "HF_HOME" and start.environment.get("HF_DATASETS_CACHE")
+            is_default = "default=" in text and any(flag.startswith("--cache_dir") for flag in start.argv)
+            if _is_shared(value, start.directory) and not is_moved and not is_default:
+                yield Racy(start.name, name, value, name)
+        return
 
 
 def _in_texts(start: Start) -> Iterator[Racy]:
@@ -145,7 +167,7 @@ def racy_of(starts: Sequence[Start]) -> list[Racy]:
     found: list[Racy] = []
     for start in starts:
         if _builds(start):
-            found += [*_variables(start), *_flags(start)]
+            found += [*_variables(start), *_flags(start), *_in_source(start)]
         elif start.name in _CARRIERS:
             found += _in_texts(start)
     return list(dict.fromkeys(found))

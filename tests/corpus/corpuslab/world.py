@@ -73,6 +73,9 @@ _IMAGE_HUB = _LOADS_ALL.replace("import argparse\n", "import argparse\nimport ti
     "\n\nif __name__", '    judge = timm.create_model("resnet50", pretrained=True)\n\n\nif __name__'
 )
 _VARIABLES_ONLY = 'from datasets import load_dataset\n\nload_dataset("json", data_files="a.json")\n'
+_OWN_HOME = f'import os\n\nos.environ["HF_HOME"] = "{SHARE}/hf"\n' + _VARIABLES_ONLY
+_OWN_CACHE = _VARIABLES_ONLY.replace('"a.json")', f'"a.json", cache_dir="{SHARE}/d")')
+_OWN_DEFAULT = _LOADS_ALL.replace("default=None", f'default="{SHARE}/hf"')
 _NO_CACHES = "import torch\n\nprint(torch.cuda.device_count())\n"
 _HF_PARSER = """\
 import sys
@@ -117,6 +120,9 @@ _SHARE_FILES = {
     "job/extract.py": _FEATURES,
     "job/main.py": _VARIABLES_ONLY,
     "job/eval.py": _VARIABLES_ONLY,
+    "job/own_home.py": _OWN_HOME,
+    "job/own_cache.py": _OWN_CACHE,
+    "job/own_default.py": _OWN_DEFAULT,
     "job/check_gpu.py": _NO_CACHES,
     "job/hf_args.py": _HF_PARSER,
     "job/executable.py": "#!/usr/bin/env python3\n" + _LOADS_ALL,

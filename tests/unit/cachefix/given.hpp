@@ -163,6 +163,10 @@ class WorldAnswers : public Answers {
         facts.outputs = value;
       else if (name == "escapes")
         facts.escapes = true;
+      else if (name == "own_layout")
+        facts.own_layout = true;
+      else if (name == "caches")
+        facts.caches = split(value, ',');
     }
     return facts;
   }

@@ -73,6 +73,8 @@ std::string summary_of(const SourceFacts& facts) {
   add(!facts.other_use.empty(), "other " + facts.other_use);
   add(!facts.outputs.empty(), "outputs " + facts.outputs);
   add(facts.escapes, "escapes");
+  add(facts.own_layout, "own layout");
+  add(!facts.caches.empty(), "caches " + join(facts.caches, " "));
   return out;
 }
 
@@ -187,11 +189,11 @@ TEST_CASE("python source: the command is isolated, finds the user's interpreter,
 TEST_CASE("python source: an answer that is not the program's own shows nothing") {
   const std::string good = R"({"imports":["a"],"hf_arguments":true,"definitions":1,"optional":true,"dataset_calls":2,)"
                            R"("dataset_calls_with":1,"model_calls":3,"model_calls_with":2,"other_use":"f, line 1",)"
-                           R"("outputs":"g, line 2","escapes":true})";
+                           R"("outputs":"g, line 2","escapes":true,"own_layout":true,"caches":["HF_HOME=/share/h"]})";
   const SourceFacts facts = parse_source_facts(good);
   CHECK(facts.parsed);
   CHECK(summary_of(facts) == "definitions 1, optional, hf, datasets 2/1, models 3/2, other f, line 1, "
-                             "outputs g, line 2, escapes");
+                             "outputs g, line 2, escapes, own layout, caches HF_HOME=/share/h");
   CHECK(facts.imports == std::vector<std::string>{"a"});
   for (std::size_t length = 0; length < good.size(); ++length)
     CHECK(parse_source_facts(good.substr(0, length)) == SourceFacts{});

@@ -266,3 +266,68 @@ TEST_CASE("a launcher that is named by a URL is no launcher, and no crash") {
   const std::string line = "http://h/mpirun -np 2 python run_clm.py --cache_dir /share/x";
   CHECK(world.run(words(line)).argv.front() == "http://h/mpirun");
 }
+
+TEST_CASE("caches that the source names itself are moved where a variable reaches them, else said") {
+  struct Row {
+    std::string facts, source, line, variable, path, codes;
+  };
+  const std::vector<Row> rows = {
+      {"HF_HOME=/share/h", "os.environ['HF_HOME']", "python t.py", "HF_DATASETS_CACHE", "/share/h/datasets", ""},
+      {"TRITON_CACHE_DIR:=/share/t", "os.environ.setdefault('TRITON_CACHE_DIR')", "python t.py", "TRITON_CACHE_DIR",
+       "/share/t", ""},
+      {"HF_DATASETS_CACHE=/share/d", "os.environ['HF_DATASETS_CACHE']", "torchrun t.py", "", "", "SF412"},
+      {"HF_DATASETS_CACHE=/tmp/d", "os.environ['HF_DATASETS_CACHE']", "torchrun t.py", "", "", ""},
+      {"cache_dir=/share/d", "cache_dir='/share/d'", "python t.py", "", "", "SF412"},
+      {"cache_dir=./d", "cache_dir='./d'", "env -C /share python /job/t.py", "", "", "SF412"},
+      {"--cache_dir=/share/d datasets=1", "cache_dir', default='/share/d'", "python t.py", "", "", "SF412"},
+      {"--cache_dir=/share/d datasets=1", "cache_dir', default='/share/d'", "python t.py --cache_dir /tmp/d", "", "",
+       ""},
+      {"--cache_dir=/share/d models=1", "cache_dir', default='/share/d'", "python t.py", "", "", ""},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.facts, row.line);
+    World world;
+    world.files["/job/t.py"] = "#facts optional caches=" + row.facts + "\n" + row.source + "\n";
+    const Sanitized result = world.run(words(row.line));
+    CHECK(result.argv == words(row.line));
+    CHECK(test::codes(result) == row.codes);
+    CHECK(result.set.empty() == row.variable.empty());
+    if (!row.variable.empty())
+      CHECK(result.set.at(row.variable) == local_of(row.path));
+  }
+  const Sanitized text = World().run({"python", "-c", "#facts caches=cache_dir=/share/d\nf(cache_dir='/share/d')"});
+  CHECK(test::codes(text) == "SF412");
+}
+
+TEST_CASE("models in a layout of their own are no cache that links bring along") {
+  World world;
+  world.files["/job/t.py"] = "#facts required datasets=1 models=1 own_layout";
+  const Argv argv = words("python t.py --cache_dir /share/x");
+  world.directories["/share/x"] = {"models--a--b"};
+  CHECK(world.run(argv).argv.back() == local_of("/share/x"));
+  world.directories["/share/x"] = {"models--a--b", "ViT-B-32.pt"};
+  CHECK(world.run(argv).argv == argv);
+  CHECK(test::codes(world.run(argv)) == "SF420");
+}
+
+TEST_CASE("an override's value is a path, in quotes or not, or it is left") {
+  World world;
+  world.files["/job/tool"] = "\x7f"
+                             "ELF";
+  const auto after = [&](const std::string& word) { return world.run({"python", "t.py", word}).argv.back(); };
+  CHECK(after("a.cache_dir=/share/x") == "a.cache_dir=" + local_of("/share/x"));
+  CHECK(after("a.cache_dir='/share/x'") == "a.cache_dir='" + local_of("/share/x") + "'");
+  for (const std::string word : {"cache_dir=/share/x,/share/y", "cache_dir=${oc.env:HOME}/x", "cache_dir=[/share/x]"}) {
+    CHECK(after(word) == word);
+    CHECK(test::codes(world.run({"python", "t.py", word})) == "SF412");
+  }
+  CHECK(world.run(words("./tool cache_dir=/share/x")).argv.back() == "cache_dir=/share/x"); // compiled
+}
+
+TEST_CASE("flags whose names say that datasets may be cached there are said") {
+  World world;
+  for (const std::string flag : {"--data_cache", "--dataset-cache", "--hf_home", "--cache.dir", "--hf-cache"})
+    CHECK(test::codes(world.run({"python", "t.py", flag, "/share/x"})) == "SF406");
+  for (const std::string flag : {"--model_cache_dir", "--hub_cache", "--use_cache", "--cache_latents"})
+    CHECK(test::codes(world.run({"python", "t.py", flag, "/share/x"})).empty());
+}

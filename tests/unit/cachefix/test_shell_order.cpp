@@ -66,11 +66,40 @@ TEST_CASE("an assignment is changed where it stands, or the program gets its own
       {"export HF_DATASETS_CACHE=/share/full\nexport HF_DATASETS_OFFLINE=1\n" + t,
        "export HF_DATASETS_CACHE=/share/full\nexport HF_DATASETS_OFFLINE=1\n" + t, "SF419"},
       {"python t.py --cache_dir $1\n", "python t.py --cache_dir $1\n", "SF403"},
+      {"set -o allexport\nHF_DATASETS_CACHE=/share/a\nset +o allexport\n" + t,
+       "set -o allexport\nHF_DATASETS_CACHE={/share/a}\nset +o allexport\n" + t},
+      {"set -euao pipefail\nHF_DATASETS_CACHE=/share/a\n" + t,
+       "set -euao pipefail\nHF_DATASETS_CACHE={/share/a}\n" + t},
+      {". ./plain.sh\nexport HF_DATASETS_CACHE\n" + t,
+       ". ./plain.sh\nexport HF_DATASETS_CACHE\nHF_DATASETS_CACHE={/share/p} " + t},
+      {"eval 'export HF_DATASETS_CACHE=/share/a'\n" + t,
+       "eval 'export HF_DATASETS_CACHE=/share/a'\nHF_DATASETS_CACHE={/share/a} " + t},
+      // A function sees what is set where it is called.
+      {"run() { " + t + "}\nexport HF_HOME=/share/h\nrun\n",
+       "export HF_DATASETS_CACHE={/share/h/datasets}\nexport HF_MODULES_CACHE={/share/h/modules}\n"
+       "export HF_XET_CACHE={/share/h/xet}\nrun() { " +
+           t + "}\nexport HF_HOME=/share/h\nrun\n"},
+      {"export HF_DATASETS_CACHE=/share/full\nrun() { HF_DATASETS_OFFLINE=1 " + t + "}\nrun\n",
+       "export HF_DATASETS_CACHE=/share/full\nrun() { HF_DATASETS_OFFLINE=1 " + t + "}\nrun\n", "SF419"},
+      {"export HF_DATASETS_CACHE=/share/full\nrun() { " + t + "}\nHF_DATASETS_OFFLINE=1 run\n",
+       "export HF_DATASETS_CACHE=/share/full\nrun() { " + t + "}\nHF_DATASETS_OFFLINE=1 run\n", "SF419"},
+      {"export HF_DATASETS_CACHE=/share/full\nexport HF_DATASETS_OFFLINE=$X\n" + t,
+       "export HF_DATASETS_CACHE=/share/full\nexport HF_DATASETS_OFFLINE=$X\n" + t, "SF419"},
+      {"while read -r l; do export \"$l\"; done < f\n" + t, "while read -r l; do export \"$l\"; done < f\n" + t,
+       "SF403"},
+      {"export $(cat .env | xargs)\n" + t, "export $(cat .env | xargs)\n" + t, "SF403"},
+      {"cat > job.env <<E\nE\n. ./job.env\n" + t, "cat > job.env <<E\nE\n. ./job.env\n" + t, "SF403"},
+      {". ./other.env\n" + t, ". ./other.env\n" + t},
+      {"python - <<'E'\n#facts caches=cache_dir=/share/d\nload(cache_dir='/share/d')\nE\n",
+       "python - <<'E'\n#facts caches=cache_dir=/share/d\nload(cache_dir='/share/d')\nE\n", "SF412"},
+      {"llamafactory-cli train made.yaml\n", "llamafactory-cli train made.yaml\n", "SF412"},
+      {"trl sft --config made.yaml\n", "trl sft --config made.yaml\n", "SF412"},
   };
   for (const Row& row : rows) {
     CAPTURE(row.before);
     World world;
     world.files["/job/env.sh"] = "export HF_DATASETS_CACHE=/share/e\n";
+    world.files["/job/plain.sh"] = "HF_DATASETS_CACHE=/share/p\n";
     const ScriptResult result = world.script("job.sh", row.before);
     CHECK(result.text == with_locals(row.after));
     CHECK(codes(result.sanitized) == row.codes);
