@@ -78,7 +78,7 @@ def commands() -> dict[str, Any]:
     source("ray/autoscaler/_private/cli_logger.py")
     return {
         "composer": (source("composer/cli/launcher.py")._get_parser(), "training_script", "training_script_args"),
-        "colossalai run": (source("colossalai/cli/launcher/__init__.py").run, "user_script", "user_args"),
+        "colossalai run": (source("colossalai/cli/launcher/__init__.py").run, "m", "user_script", "user_args"),
         "fabric run": (source("lightning_fabric/cli.py")._main.commands["run"], "script", "script_args"),
         "ray job submit": (source("ray/dashboard/modules/job/cli.py").submit, "entrypoint"),
     }
@@ -103,7 +103,8 @@ def program_of(parser: Any, fields: Sequence[str], argv: list[str]) -> list[str]
             return None
     words: list[str] = []
     for field in fields:
-        words += [found[field]] if isinstance(found[field], str) else found[field]
+        if found[field] is not None:
+            words += [found[field]] if isinstance(found[field], str) else found[field]
     return words
 
 

@@ -43,11 +43,11 @@ LINES = {
     ],
     "hatch run": [
         "./p a -b --c", "./p -- a -- b", "./p a -- -b", "-- ./p a -b -- c", "-- ./p -- c", "python3 -m lab.train -m",
-        "./p --help", "env LAB_A=1 ./p x",
+        "./p --help", "env LAB_A=1 ./p x", "LAB_A=1 ./p x", "LAB_A=1 LAB_B= python3 train.py -- x",
     ],
     "pipenv run": [
         "./p a -b --c", "./p -- a -- b", "./p a -- -b", "-- ./p a -b -- c", "-- ./p -- c", "--system ./p --system a",
-        "python3 -m lab.train -m", "./p --help", "env LAB_A=1 ./p x",
+        "python3 -m lab.train -m", "./p --help", "env LAB_A=1 ./p x", "LAB_A=1 ./p x", "LAB_A=1 LAB_B= python3 train.py x",
     ],
     "memray run": [
         "-qfo o.bin ./p a -q", "-q -f --out o.bin train.py -- -o", "-fqo o.bin -m lab.train -m",
@@ -62,8 +62,7 @@ REFUSED = [
 
 # They run, and sharefs says that it does not look through them.
 LEFT = [
-    "poetry -q run ./p a", "pdm run --venv in-project ./p a", "hatch run LAB_A=1 ./p a", "hatch -e default run ./p a",
-    "pipenv run LAB_A=1 ./p a", "pipenv run -v ./p a", "memray -v run -qfo o.bin ./p a",
+    "poetry -q run ./p a", "pdm run --venv in-project ./p a", "hatch -e default run ./p a", "pipenv run -v ./p a", "memray -v run -qfo o.bin ./p a",
 ]  # fmt: skip
 
 

@@ -31,7 +31,7 @@ LINES = {
     "colossalai run": [
         "train.py a", "--nproc_per_node 2 ./train.py -x --y z", "--nproc_per_node=2 --master_port 1 train.py --lr 3",
         "--num_nodes 1 --master_addr h --extra_launch_args a=1,b=2 train.py", "--include h --ssh-port 22 -- train.py --x",
-        "train.py -- -x -- y", "train.py a -- -x", "--exclude h -- train.py -- x",
+        "train.py -- -x -- y", "train.py a -- -x", "--exclude h -- train.py -- x", "-m lab.train a", "-m lab.train -x",
     ],
     "fabric run": [
         "train.py a", "--devices 2 ./train.py -x --y z", "--devices=2 --accelerator cpu --strategy ddp train.py --lr 3",
@@ -48,6 +48,10 @@ REFUSED = [
     "composer -n ./train.py", "composer --no-such train.py", "composer --m 1 train.py", "fabric run --dev 2 train.py",
     "fabric run --devices", "ray job submit --no-such x",
 ]  # fmt: skip
+
+# click reads on behind the script, up to a `--`.
+NOTHING_RUNS = ["fabric run train.py --help", "fabric run train.py -x --devices 2 --help", "colossalai run train.py a --help"]
+RUNS = ["fabric run train.py -- --help", "colossalai run train.py -- --help", "colossalai run -- train.py --help"]
 
 # Verbs that are no trainings, and those that the source has, by what finds them in it.
 OTHERS = {
@@ -102,7 +106,7 @@ def without_launcher(argv: list[str], launcher: str) -> list[str]:
     ("launcher", "left", "at_least"),
     [
         ("composer", {"--version"}, 13),
-        ("colossalai run", {"-host"}, 11),
+        ("colossalai run", set(), 12),
         ("fabric run", set(), 12),
         ("ray job submit", {"--address", "--runtime-env", "--runtime-env-json", "--working-dir"}, 18),
     ],
@@ -113,7 +117,7 @@ def test_every_option_of_the_source_is_in_the_table(
 ) -> None:
     options = [RealOption(name, takes) for names, takes in driver.ask(options=launcher) for name in names]
     assert len(options) >= at_least, options
-    asked = [option for option in options if option.name not in ("-m", "--module_mode", "-c", "--command_mode")]
+    asked = [option for option in options if option.name not in ("-m", "--module_mode", "-c", "--command_mode", "-host")]
     wrong = misread_options(sharefs, launcher.split(), asked, left | {"-h", "--help"})
     assert not wrong, "\n".join(wrong)
 
@@ -137,6 +141,13 @@ def test_what_they_refuse_is_left(sharefs: Sharefs, driver: Driver, line: str) -
     launcher = next(name for name in LINES if line.startswith(name))
     assert driver.ask(launcher=launcher, argv=without_launcher(answer.final, launcher)) is None
     assert answer.final == answer.argv
+
+
+@pytest.mark.parametrize("line", [*NOTHING_RUNS, *RUNS])
+def test_options_behind_the_script_are_the_launchers(sharefs: Sharefs, driver: Driver, line: str) -> None:
+    argv = line.split()
+    assert (driver.ask(launcher=" ".join(argv[:2]), argv=argv[2:]) is not None) == (line in RUNS)
+    assert (sharefs.ask(argv).index is not None) == (line in RUNS)
 
 
 @pytest.mark.parametrize("program", VERBS)
