@@ -155,9 +155,12 @@ Decisions decide_flag(const Launch& launch, const Program& program, Occurrences 
                       const std::optional<Occurrence>& built_once) {
   if (auto unclear = not_literal(launch, program, all))
     return {*std::move(unclear)};
+  const auto is_empty = [](const Occurrence& one) {
+    return one.value.empty() || (one.spot == Spot::pair && is_listed(one.value, "null None"));
+  };
   std::vector<std::optional<std::string>> paths;
   for (const Occurrence& one : all)
-    paths.push_back(launch.absolute(program, one.value));
+    paths.push_back(is_empty(one) ? std::nullopt : launch.absolute(program, one.value));
   const auto shared = [&](std::size_t i) { return paths[i] && launch.stakes.is_shared(*paths[i]); };
   const std::size_t last = all.size() - 1;
   Decisions out;
@@ -195,7 +198,7 @@ Decisions decide_flag(const Launch& launch, const Program& program, Occurrences 
       out.push_back(keep(all[i].flag, all[i].value_index, all[i].value, all[i].rule.cache_class, std::move(why)));
     };
     if (!paths[i])
-      stays(all[i].value.empty() ? "the value is empty" : "a URL is not a path");
+      stays(is_empty(all[i]) ? "the value is empty" : "a URL is not a path");
     else if (!shared(i))
       stays("lies on this host's own disk");
     else if (verdict.way == Way::leave)

@@ -4,6 +4,7 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "cachefix/files/config_text.hpp"
 
 #include <algorithm>
 
@@ -295,11 +296,25 @@ class TextJudge {
     return {argv.begin() + 1, argv.end() - 1};
   }
 
+  /// The word of a --cache_dir in a file that `$(cat FILE)` or `$(< FILE)` names.
+  std::string cache_dir_in_file(const ShellWord& word) {
+    std::string raw = m_text.substr(word.begin, word.end - word.begin);
+    if (!is_unknown(word.text) || is_unknown(m_setting.directory) || raw.find_first_of("(`") == std::string::npos)
+      return {};
+    std::ranges::replace_if(
+        raw, [](char c) { return std::string_view("$()<`\"'").find(c) != std::string_view::npos; }, ' ');
+    for (const std::string& name : split_words(raw))
+      if (const auto& text = m_stakes.text(normalize_path(name, m_setting.directory)))
+        return cache_dir_of_arguments(*text).value_or("");
+    return {};
+  }
+
   /// Says of words that are made of a variable with a `--cache_dir` in it that they were not changed.
   void report_hidden(const ShellCommand& command) {
     for (const ShellWord& word : command.words) {
-      const bool literal = word.hidden.find_first_of("$`") == std::string::npos;
-      if (word.hidden.empty() || (literal && !m_stakes.is_shared(normalize_path(word.hidden, m_setting.directory))))
+      const std::string hidden = word.hidden.empty() ? cache_dir_in_file(word) : word.hidden;
+      const bool literal = hidden.find_first_of("$`") == std::string::npos;
+      if (hidden.empty() || (literal && !m_stakes.is_shared(normalize_path(hidden, m_setting.directory))))
         continue;
       merge(warning("SF403", shown(word.text), "holds a `--cache_dir`, and options inside of variables are not changed",
                     "write `--cache_dir` where the command is, or put only the path into a variable"),

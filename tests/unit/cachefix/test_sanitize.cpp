@@ -295,6 +295,10 @@ TEST_CASE("caches that the source names itself are moved where a variable reache
     if (!row.variable.empty())
       CHECK(result.set.at(row.variable) == local_of(row.path));
   }
+  World branch; // the source sets it somewhere, perhaps in a branch: what is set around it may hold all the same
+  branch.environment.emplace_back("HF_HOME=/share/h");
+  branch.files["/job/t.py"] = "#facts caches=HF_HOME=/scratch/h\nos.environ['HF_HOME']\n";
+  CHECK(branch.run(words("python t.py")).set.at("HF_DATASETS_CACHE") == local_of("/share/h/datasets"));
   const Sanitized text = World().run({"python", "-c", "#facts caches=cache_dir=/share/d\nf(cache_dir='/share/d')"});
   CHECK(test::codes(text) == "SF412");
 }
@@ -316,6 +320,9 @@ TEST_CASE("an override's value is a path, in quotes or not, or it is left") {
                              "ELF";
   const auto after = [&](const std::string& word) { return world.run({"python", "t.py", word}).argv.back(); };
   CHECK(after("a.cache_dir=/share/x") == "a.cache_dir=" + local_of("/share/x"));
+  world.directory = "/share/job";
+  CHECK(after("a.cache_dir=null") == "a.cache_dir=null");
+  world.directory = "/job";
   CHECK(after("a.cache_dir='/share/x'") == "a.cache_dir='" + local_of("/share/x") + "'");
   for (const std::string word : {"cache_dir=/share/x,/share/y", "cache_dir=${oc.env:HOME}/x", "cache_dir=[/share/x]"}) {
     CHECK(after(word) == word);

@@ -89,6 +89,8 @@ TEST_CASE("an assignment is changed where it stands, or the program gets its own
        "SF403"},
       {"export $(cat .env | xargs)\n" + t, "export $(cat .env | xargs)\n" + t, "SF403"},
       {"cat > job.env <<E\nE\n. ./job.env\n" + t, "cat > job.env <<E\nE\n. ./job.env\n" + t, "SF403"},
+      {"python t.py $(cat args)\n", "python t.py $(cat args)\n", "SF403"},
+      {"torchrun t.py \"$(< /job/args)\" `cat none`\n", "torchrun t.py \"$(< /job/args)\" `cat none`\n", "SF403"},
       {". ./other.env\n" + t, ". ./other.env\n" + t},
       {"python - <<'E'\n#facts caches=cache_dir=/share/d\nload(cache_dir='/share/d')\nE\n",
        "python - <<'E'\n#facts caches=cache_dir=/share/d\nload(cache_dir='/share/d')\nE\n", "SF412"},
@@ -99,6 +101,7 @@ TEST_CASE("an assignment is changed where it stands, or the program gets its own
     CAPTURE(row.before);
     World world;
     world.files["/job/env.sh"] = "export HF_DATASETS_CACHE=/share/e\n";
+    world.files["/job/args"] = "--x 1\n--cache_dir\n/share/c\n";
     world.files["/job/plain.sh"] = "HF_DATASETS_CACHE=/share/p\n";
     const ScriptResult result = world.script("job.sh", row.before);
     CHECK(result.text == with_locals(row.after));
