@@ -227,8 +227,8 @@ Decisions add_variable_files(const Launch& launch, Environment& environment) {
              path ? variables_in(launch.stakes.text(*path).value_or("")) : CarriedVariables()) {
           if (!pipenv)
             environment.emplace(name, value);
-          const auto place = pipenv && is_moved(name) ? launch.absolute(program, value) : std::nullopt;
-          if (place && launch.stakes.is_shared(*place))
+          const auto place = pipenv && is_moved(name) ? launch.shared_path(program, value) : std::nullopt;
+          if (place)
             out.push_back(warning("SF412", file,
                                   "`" + name +
                                       "` in it lies on shared storage and was left: what pipenv reads there goes "

@@ -118,7 +118,7 @@ void link_models(const Launch& launch, Decision& decision, const std::string& lo
 }
 
 /// What is not known well enough to be changed.
-std::optional<Decision> not_literal(const Launch& launch, const Program& program, const Occurrences& all) {
+std::optional<Decision> not_literal(const Program& program, const Occurrences& all) {
   if (std::ranges::any_of(all, [](const Occurrence& one) { return is_unknown(one.value); }))
     return warning("SF403", all.back().flag, "its value is not literal in the shell text, so it was left",
                    "write the path out, or assign the variable literally in the same text");
@@ -126,7 +126,7 @@ std::optional<Decision> not_literal(const Launch& launch, const Program& program
     return !one.value.starts_with('/') && !one.value.starts_with('~') && !one.value.empty() &&
            one.value.find("://") == std::string::npos;
   });
-  if (relative && is_unknown(program.directory) && launch.stakes.any_shared())
+  if (relative && is_unknown(program.directory))
     return warning("SF403", all.back().flag,
                    "its value is relative to a directory that is not known here, so it was left",
                    "write the path out from the root");
@@ -153,7 +153,7 @@ Decision contradiction(const Launch& launch, const Occurrence& built_once, const
 /// one node builds the datasets for all.
 Decisions decide_flag(const Launch& launch, const Program& program, Occurrences all,
                       const std::optional<Occurrence>& built_once) {
-  if (auto unclear = not_literal(launch, program, all))
+  if (auto unclear = not_literal(program, all))
     return {*std::move(unclear)};
   const auto is_empty = [](const Occurrence& one) {
     return one.value.empty() || (one.spot == Spot::pair && is_listed(one.value, "null None"));
@@ -226,8 +226,8 @@ void keep_unruled(const Launch& launch, const Program& program, const Occurrence
   const bool doubtful = is_short || (names_cache(one.flag) && !launch.runs_no_python(program));
   if (!one.value.starts_with('/') && !one.value.starts_with("~/") && !doubtful)
     return;
-  const auto path = launch.absolute(program, one.value);
-  if (!path || !launch.stakes.is_shared(*path))
+  const auto path = launch.shared_path(program, one.value);
+  if (!path)
     return;
   out.push_back(keep(one.flag, one.value_index, one.value, CacheClass::never, "no rule is about this flag"));
   if (!doubtful || stays_safely(launch, one.flag, *path, launch.is_offline(program)))

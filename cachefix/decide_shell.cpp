@@ -31,7 +31,7 @@ std::optional<Decisions> decide_shell(const Launch& launch, const Program& progr
   const bool script = by_shell || program.name.ends_with(".sh") || program.name.ends_with(".bash") ||
                       program.name.ends_with(".slurm") || program.name.ends_with(".sbatch");
   const bool is_text = program.kind == ProgramKind::shell;
-  if (program.python || (!is_text && (!script || is_unknown(program.name))) || !launch.stakes.any_shared())
+  if (program.python || (!is_text && (!script || is_unknown(program.name))))
     return std::nullopt;
   Setting setting = launch.setting;
   setting.directory = program.directory;

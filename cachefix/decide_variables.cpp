@@ -75,8 +75,8 @@ class VariableJudge {
     const std::string value = given ? *given : defaults ? expand(m_launch, m_program, one.fallback, &from) : "";
     if (is_unknown(value))
       return unknown(one, from, value);
-    const auto path = m_launch.absolute(m_program, value);
-    if (!path || !m_launch.stakes.is_shared(*path))
+    const auto path = m_launch.shared_path(m_program, value);
+    if (!path)
       return;
     const Assignment* const assigned = m_program.assignment_of(one.name);
     const auto index = assigned == nullptr ? std::nullopt : std::optional(assigned->index);
@@ -103,7 +103,7 @@ class VariableJudge {
   void unknown(const Judged& one, const std::string& name, const std::string& value) {
     const auto slash = value.find('/');
     const std::string first = value.substr(0, slash);
-    if (one.cache_class != CacheClass::node_local || !m_launch.stakes.any_shared() ||
+    if (one.cache_class != CacheClass::node_local ||
         (first.size() > 1 && is_listed(first.substr(1), k_job_directories)))
       return;
     Decision said = warning("SF403", name,
@@ -192,7 +192,7 @@ Decisions report_cache(const Launch& launch, const std::string& path, const std:
 
 Decisions decide_variables(const Launch& launch, const Program& program, const Framework* framework,
                            const Decisions& so_far) {
-  if (!launch.stakes.any_shared() || (framework != nullptr && framework->keeps_caches) ||
+  if ((framework != nullptr && framework->keeps_caches) ||
       (program.kind == ProgramKind::shell && program.assigned.empty()))
     return {};
   const bool defaults = framework != nullptr || launch.reads_caches(program);

@@ -216,9 +216,8 @@ class FileFinder {
         continue;
       for (const NestedScalar& scalar : nested_yaml_scalars(*text)) {
         const auto rule = rule_for(scalar.key);
-        const auto cache = m_launch.absolute(m_program, scalar.value);
+        const auto cache = m_launch.shared_path(m_program, scalar.value);
         if ((rule ? rule->transform != Transform::leave : names_cache(scalar.key)) && cache &&
-            m_launch.stakes.is_shared(*cache) &&
             !stays_safely(m_launch, scalar.key, *cache, m_launch.is_offline(m_program)))
           m_out.push_back(warning("SF412", name, "its " + scalar.key + " lies on shared storage and was left",
                                   "give it on the command line, if the program takes it there, or change the file"));
@@ -268,9 +267,8 @@ Occurrences find_overrides(const Launch& launch, const Program& program, const F
     if (in_quotes)
       value = value.substr(1, value.size() - 2);
     if (rule->transform != Transform::leave && value.find_first_of("${}[](),*\"'") != std::string::npos) {
-      if (launch.stakes.any_shared())
-        out.push_back(warning("SF412", key, "its value is no plain path (a sweep, or made of others), so it was left",
-                              "give `" + key + "=DIRECTORY` on the command line"));
+      out.push_back(warning("SF412", key, "its value is no plain path (a sweep, or made of others), so it was left",
+                            "give `" + key + "=DIRECTORY` on the command line"));
       continue;
     }
     found.push_back({.spot = Spot::pair,
@@ -285,7 +283,7 @@ Occurrences find_overrides(const Launch& launch, const Program& program, const F
 }
 
 Occurrences find_in_files(const Launch& launch, const Program& program, const Framework* framework, Decisions& out) {
-  if (!launch.stakes.any_shared() || program.kind == ProgramKind::shell || program.kind == ProgramKind::text)
+  if (program.kind == ProgramKind::shell || program.kind == ProgramKind::text)
     return {};
   return FileFinder(launch, program, framework, out).find();
 }

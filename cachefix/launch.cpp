@@ -87,6 +87,11 @@ std::optional<std::string> Launch::absolute(const Program& program, const std::s
   return program.directory == "/" ? "/" + value : program.directory + "/" + value;
 }
 
+std::optional<std::string> Launch::shared_path(const Program& program, const std::string& value) const {
+  auto path = absolute(program, value);
+  return path && stakes.is_shared(*path) ? path : std::nullopt;
+}
+
 std::vector<std::string> Launch::paths_of(const Program& program, const std::string& command,
                                           const std::string& if_no_path) const {
   std::vector<std::string> paths;
@@ -104,7 +109,7 @@ std::vector<std::string> Launch::paths_of(const Program& program, const std::str
 std::optional<std::string> Launch::script_path(const Program& program) const {
   if (!program.python || program.kind == ProgramKind::file)
     return program.python ? absolute(program, program.name) : std::nullopt;
-  if (program.kind != ProgramKind::module || !stakes.any_shared())
+  if (program.kind != ProgramKind::module)
     return std::nullopt;
   std::string module = program.name;
   std::ranges::replace(module, '.', '/');
@@ -124,7 +129,7 @@ const std::string* Launch::source_text(const Program& program) const {
 
 const SourceFacts& Launch::source(const Program& program) const {
   static const SourceFacts k_none;
-  const std::string* text = stakes.any_shared() ? source_text(program) : nullptr;
+  const std::string* text = source_text(program);
   return text != nullptr ? stakes.facts(*text) : k_none;
 }
 

@@ -50,6 +50,8 @@ struct Launch {
   /// A value as the program would resolve it: `~`, relative to its working directory; nullopt if it is no path (empty,
   /// a URL) or not known. `..` stays: it is resolved through links.
   [[nodiscard]] std::optional<std::string> absolute(const Program& program, const std::string& value) const;
+  /// The same where it lies on shared storage; else nullopt.
+  [[nodiscard]] std::optional<std::string> shared_path(const Program& program, const std::string& value) const;
   /// Where a command of this name may lie: at its path, or in the directories of PATH.
   [[nodiscard]] std::vector<std::string> paths_of(const Program& program, const std::string& command,
                                                   const std::string& if_no_path = "") const;

@@ -64,25 +64,20 @@ class SourceCaches {
   }
 
  private:
-  [[nodiscard]] bool is_shared(const std::string& value) const {
-    const auto path = m_launch.absolute(m_program, value);
-    return path && m_launch.stakes.is_shared(*path);
-  }
-
   /// What caches are made below goes around the program, too; a cache's own variable is set anew by the source. It may
   /// do so in a branch: a path that is not shared hides none that is.
   void set(const std::string& name, const std::string& value) {
     if (is_moved(name) && name != "HF_HOME")
       say(name, value, "let it keep `" + name + "` where it is set already: os.environ.setdefault");
-    else if (is_shared(value))
+    else if (m_launch.shared_path(m_program, value))
       m_environment[name] = value;
     else
       m_environment.emplace(name, value);
   }
 
   void say(const std::string& name, const std::string& value, std::string hint) {
-    if (!is_shared(value) ||
-        stays_safely(m_launch, name, *m_launch.absolute(m_program, value), m_launch.is_offline(m_program, name)))
+    const auto path = m_launch.shared_path(m_program, value);
+    if (!path || stays_safely(m_launch, name, *path, m_launch.is_offline(m_program, name)))
       return;
     m_out.push_back(warning("SF412", m_program.kind == ProgramKind::text ? "python -c" : base_name(m_program.name),
                             "its own `" + name + "` is " + value + ", which lies on shared storage and was left",
