@@ -275,6 +275,8 @@ class TextJudge {
     if (is_call_of(command, "unset"))
       for (const ShellWord& word : command.words)
         m_setting.environment.erase(word.text);
+    if (is_call_of(command, "read mapfile readarray") && !command.reads.empty())
+      m_filled[command.words.back().text] = command.reads;
     if (is_call_of(command, "read getopts mapfile readarray printf")) // printf -v
       for (const ShellWord& word : command.words)
         if (shell.exports_all || shell.exported.contains(word.text) || m_setting.environment.contains(word.text))
@@ -296,10 +298,15 @@ class TextJudge {
     return {argv.begin() + 1, argv.end() - 1};
   }
 
-  /// The word of a --cache_dir in a file that `$(cat FILE)` or `$(< FILE)` names.
+  /// The word of a --cache_dir in a file that `$(cat FILE)` or `$(< FILE)` names, or that `mapfile` has read.
   std::string cache_dir_in_file(const ShellWord& word) {
     std::string raw = m_text.substr(word.begin, word.end - word.begin);
-    if (!is_unknown(word.text) || is_unknown(m_setting.directory) || raw.find_first_of("(`") == std::string::npos)
+    if (!is_unknown(word.text) || is_unknown(m_setting.directory))
+      return {};
+    for (const auto& [variable, file] : m_filled)
+      if (raw.find("$" + variable) != std::string::npos || raw.find("{" + variable) != std::string::npos)
+        raw = "(" + file;
+    if (raw.find_first_of("(`") == std::string::npos)
       return {};
     std::ranges::replace_if(
         raw, [](char c) { return std::string_view("$()<`\"'").find(c) != std::string_view::npos; }, ' ');
@@ -435,6 +442,7 @@ class TextJudge {
   const Rules& m_rules;
   const bool m_may_be_offline;
   std::set<std::string> m_not_in_place;
+  std::map<std::string, std::string> m_filled;                      ///< variables by `mapfile < FILE` -> that file
   std::set<std::string> m_fixed;                                    ///< variables that the text makes read-only
   std::map<std::string, std::vector<const ShellCommand*>> m_bodies; ///< of functions, not judged yet
   std::vector<Replacement> m_replacements;

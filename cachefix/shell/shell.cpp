@@ -15,6 +15,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int k_most_syntax_depth = 200;
+constexpr int k_from = 56; // `<`
 constexpr int k_here = 61; // `<<`; `<<-` and `<<<` are the next
 
 /// One assignment: it holds behind its end. No value: it is not literal.
@@ -87,8 +88,10 @@ class SyntaxReader {
     const std::string outer = m_function;
     if (type == "FuncDecl" && outer.empty())
       m_function = node.at("Name").value("Value", std::string());
-    if (node.contains("Cmd"))
-      m_input = input_of(node);
+    if (node.contains("Cmd")) {
+      m_input = input_of(node, k_here, k_here + 2);
+      m_reads = input_of(node, k_from, k_from);
+    }
     const bool pipes = type == "BinaryCmd" && node.value("Op", 0) > 11; // 10 is &&, 11 is ||; pipes run in subshells
     const bool inside = certain && is_certain_inside(type) && !pipes && !node.value("Background", false);
     if (type == "CallExpr" || type == "DeclClause") {
@@ -181,12 +184,12 @@ class SyntaxReader {
       m_variables[all].cache_dir = cache_dir_in(text);
   }
 
-  /// Of a statement with a command.
-  [[nodiscard]] std::string input_of(const Json& statement) const {
+  /// The texts or files of a statement's redirections of these kinds.
+  [[nodiscard]] std::string input_of(const Json& statement, int first, int last) const {
     std::string text;
     for (const Json& redirection : list_in(statement, "Redirs"))
       if (const char* from = redirection.contains("Hdoc") ? "Hdoc" : "Word";
-          redirection.value("Op", 0) >= k_here && redirection.value("Op", 0) <= k_here + 2)
+          redirection.value("Op", 0) >= first && redirection.value("Op", 0) <= last)
         for (const Json& part : list_in(redirection.at(from), "Parts"))
           text += part_text(part, from[0] == 'H');
     return text;
@@ -246,6 +249,7 @@ class SyntaxReader {
     out.certain = certain;
     out.function = m_function;
     out.input = m_input;
+    out.reads = m_reads;
     if (type == "DeclClause") {
       if (is_nameref(node))
         return;
@@ -394,10 +398,10 @@ class SyntaxReader {
   const ShellVariables& m_known;
   Variables m_variables;
   std::map<std::string, std::string> m_namerefs;
-  std::string m_function;      ///< whose body is read
-  std::string m_input;         ///< of the command that is read
-  bool m_certain = true;       ///< of the command that is read
-  bool m_has_arguments = true; ///< `$1` is still what it was
+  std::string m_function;       ///< whose body is read
+  std::string m_input, m_reads; ///< of the command that is read
+  bool m_certain = true;        ///< of the command that is read
+  bool m_has_arguments = true;  ///< `$1` is still what it was
   ShellText m_out;
 };
 

@@ -29,6 +29,7 @@ struct ShellCommand {
   std::vector<ShellWord> words;
   std::vector<ShellWord> unknown; ///< exported: words whose names are not known (`export "$line"`)
   std::string input;              ///< what a here-document or a here-string gives it to read
+  std::string reads;              ///< the file that `<` names
   std::string function;           ///< in whose body it stands; empty: in none
   bool certain = false;           ///< runs once, in this shell: not in a function, a loop, a branch or a subshell
 };

@@ -89,6 +89,8 @@ TEST_CASE("an assignment is changed where it stands, or the program gets its own
        "SF403"},
       {"export $(cat .env | xargs)\n" + t, "export $(cat .env | xargs)\n" + t, "SF403"},
       {"cat > job.env <<E\nE\n. ./job.env\n" + t, "cat > job.env <<E\nE\n. ./job.env\n" + t, "SF403"},
+      {"mapfile -t A < args\npython t.py \"${A[@]}\"\n", "mapfile -t A < args\npython t.py \"${A[@]}\"\n", "SF403"},
+      {"mapfile -t A < args\npython t.py \"${B[@]}\"\n", "mapfile -t A < args\npython t.py \"${B[@]}\"\n"},
       {"python t.py $(cat args)\n", "python t.py $(cat args)\n", "SF403"},
       {"torchrun t.py \"$(< /job/args)\" `cat none`\n", "torchrun t.py \"$(< /job/args)\" `cat none`\n", "SF403"},
       {". ./other.env\n" + t, ". ./other.env\n" + t},
