@@ -149,7 +149,8 @@ Found decide(const Argv& argv, const Setting& setting, Stakes& stakes, const Rul
   std::vector<const Framework*> frameworks;
   for (const Program& program : found.walk.programs) {
     frameworks.push_back(framework_of(launch, program));
-    if (program.kind != ProgramKind::shell)
+    if (const bool from_stdin = program.name == "-" && argv[program.index] != "-";
+        program.kind != ProgramKind::shell && !from_stdin)
       found.scripts.push_back(
           {program.index, program.name, frameworks.back() == nullptr ? "" : std::string(frameworks.back()->name)});
   }
