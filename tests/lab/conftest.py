@@ -1,4 +1,7 @@
-"""Fixtures: `lab` gives each test fresh hosts in a guest, `kernel_lab` separate kernels, `boot_lab` systemd, too."""
+"""Fixtures: `lab` gives each test fresh hosts in a guest, `kernel_lab` separate kernels, `boot_lab` systemd, too.
+
+`idle_lab` and `mounted_lab` are one cluster for the tests of a file that leave it as it was: a new one costs some seconds.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from sharefslab import BaseCluster, Cluster, KernelCluster, missing_prerequisites  # noqa: E402
 from sharefslab.attack import attacked_cluster  # noqa: E402
 from sharefslab.cluster import DEFAULT_HOSTS, is_server  # noqa: E402
+from sharefslab.product import configure_for_root, export_and_mount, mount_lines  # noqa: E402
 
 _CLUSTER = pytest.StashKey[BaseCluster]()
 
@@ -53,6 +57,45 @@ def shared_lab(lab_ready: None) -> Iterator[Cluster]:
     """One cluster for all tests of a class: for those that neither serve nor mount, and leave the hosts as they were."""
     with Cluster(hosts=DEFAULT_HOSTS) as cluster:
         yield cluster
+
+
+@pytest.fixture(scope="module")
+def cluster_of_file(lab_ready: None) -> Iterator[Cluster]:
+    with Cluster() as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def idle_lab(request: pytest.FixtureRequest, cluster_of_file: Cluster) -> Cluster:
+    """As `lab`, but one for all tests of a file that ask for it: for those that neither serve nor mount, and leave the
+    hosts as they were but for sharefs.yaml."""
+    return _again(request, cluster_of_file)
+
+
+@pytest.fixture(scope="module")
+def mounted_cluster_of_file(lab_ready: None) -> Iterator[Cluster]:
+    with Cluster() as cluster:
+        export_and_mount(cluster)
+        yield cluster
+
+
+@pytest.fixture
+def mounted_lab(request: pytest.FixtureRequest, mounted_cluster_of_file: Cluster) -> Iterator[Cluster]:
+    """As `lab` after export_and_mount(), but one for all tests of a file that ask for it: for those that leave the
+    export and the mounts as they were, and each work in files of its own."""
+    cluster = _again(request, mounted_cluster_of_file)
+    configure_for_root(cluster)
+    mounts = [mount_lines(node) for node in cluster.nodes]
+    yield cluster
+    assert [mount_lines(node) for node in cluster.nodes] == mounts, "this test needs a cluster of its own"
+
+
+def _again(request: pytest.FixtureRequest, cluster: Cluster) -> Cluster:
+    """A cluster that an earlier test has worked with, whose commands are not those of this one."""
+    for host in cluster:
+        host.log.clear()
+    request.node.stash[_CLUSTER] = cluster
+    return cluster
 
 
 @pytest.fixture(scope="module")

@@ -6,18 +6,37 @@ import pytest
 
 from sharefslab import Cluster
 from sharefslab.environment import PROGRAM, make_environment
+from sharefslab.installation import make_homes
 from sharefslab.product import SHARE, config_text, configure, document, done, export_and_mount, sharefs
 
 STORE = f"{SHARE}/conda"
 ENVIRONMENT = f"{STORE}/llm_train"
 
+
+@pytest.fixture(scope="module")
+def environment(mounted_cluster_of_file: Cluster) -> None:
+    make_environment(mounted_cluster_of_file["node1"], ENVIRONMENT, user="alice")
+
+
 @pytest.fixture
-def cluster(lab: Cluster) -> Cluster:
-    export_and_mount(lab)
-    make_environment(lab["node1"], ENVIRONMENT, user="alice")
-    for node in lab.nodes:
+def cluster(mounted_lab: Cluster, environment: None) -> Cluster:
+    """The same for all tests: each begins with new homes."""
+    make_conda_homes(mounted_lab)
+    return mounted_lab
+
+
+def make_conda_homes(cluster: Cluster) -> None:
+    for node in cluster.nodes:
+        node.run(f"set -e; rm -rf /home/* /opt/bob\n{make_homes()}", check=True)
         for user in ("alice", "bob"):
             node.run("mkdir -p ~/miniconda3/conda-meta ~/miniconda3/envs", user=user, check=True)
+
+
+@pytest.fixture
+def own_cluster(lab: Cluster) -> Cluster:
+    export_and_mount(lab)
+    make_environment(lab["node1"], ENVIRONMENT, user="alice")
+    make_conda_homes(lab)
     return lab
 
 
@@ -82,19 +101,19 @@ def test_one_unwritable_home_is_reported_and_the_rest_done(cluster: Cluster) -> 
     assert node.run(["readlink", "/home/alice/miniconda3/envs/llm_train"]).ok
 
 
-def test_with_the_share_unmounted_nothing_is_linked(cluster: Cluster) -> None:
-    node = cluster["node1"]
+def test_with_the_share_unmounted_nothing_is_linked(own_cluster: Cluster) -> None:
+    node = own_cluster["node1"]
     done(node, "umount", "share", "--yes")
     refused = sharefs(node, "conda", "link", "--all", "--yes")
     assert refused.returncode == 1 and "sharefs mount" in refused.err
     assert not node.exists("/home/alice/miniconda3/envs/llm_train")
 
 
-def test_with_a_dead_server_it_comes_back(cluster: Cluster) -> None:
-    cluster.drop_traffic("server")
-    refused = sharefs(cluster["node1"], "conda", "link", "--all", "--yes", timeout=120)
+def test_with_a_dead_server_it_comes_back(own_cluster: Cluster) -> None:
+    own_cluster.drop_traffic("server")
+    refused = sharefs(own_cluster["node1"], "conda", "link", "--all", "--yes", timeout=120)
     assert refused.returncode == 1
-    dry = sharefs(cluster["node1"], "conda", "unlink", "--all", "--dry-run", "--json", timeout=120)
+    dry = sharefs(own_cluster["node1"], "conda", "unlink", "--all", "--dry-run", "--json", timeout=120)
     assert document(dry)["schema"] == 1
 
 

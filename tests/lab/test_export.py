@@ -44,24 +44,24 @@ def test_access_of_a_group_is_for_the_group_only(lab: Cluster) -> None:
     assert not lab.server.run(["cat", "/srv/share/token"], user="carol").ok
 
 
-def test_access_that_lets_everyone_in_is_said_in_words(lab: Cluster) -> None:
-    configure(lab, config_text().replace('mode: "2770"', 'mode: "2775"'))
-    shown = sharefs(lab.server, "export", "--all", "--dry-run")
+def test_access_that_lets_everyone_in_is_said_in_words(idle_lab: Cluster) -> None:
+    configure(idle_lab, config_text().replace('mode: "2770"', 'mode: "2775"'))
+    shown = sharefs(idle_lab.server, "export", "--all", "--dry-run")
     assert "readable by everyone on every node" in shown.out + shown.err
-    configure(lab)
-    shown = sharefs(lab.server, "export", "--all", "--dry-run")
+    configure(idle_lab)
+    shown = sharefs(idle_lab.server, "export", "--all", "--dry-run")
     assert "everyone" not in shown.out + shown.err
     assert "root:ml 2770, group-writable" in shown.out + shown.err
 
 
 @pytest.mark.parametrize("directory", ["/etc", "/", "/var/lib", "/usr/local/data"])
-def test_directories_of_the_system_are_not_opened(lab: Cluster, directory: str) -> None:
-    configure(lab, config_text().replace("/srv/share", directory))
-    before = lab.server.run("stat -c '%a %u %g %n' / /etc /var/lib /usr", check=True).out
-    refused = sharefs(lab.server, "export", "--all", "--yes")
+def test_directories_of_the_system_are_not_opened(idle_lab: Cluster, directory: str) -> None:
+    configure(idle_lab, config_text().replace("/srv/share", directory))
+    before = idle_lab.server.run("stat -c '%a %u %g %n' / /etc /var/lib /usr", check=True).out
+    refused = sharefs(idle_lab.server, "export", "--all", "--yes")
     assert refused.returncode == 1 and "SF139" in refused.err
-    assert lab.server.run("stat -c '%a %u %g %n' / /etc /var/lib /usr", check=True).out == before
-    assert not lab.server.exists(EXPORTS_FILE)
+    assert idle_lab.server.run("stat -c '%a %u %g %n' / /etc /var/lib /usr", check=True).out == before
+    assert not idle_lab.server.exists(EXPORTS_FILE)
 
 
 def test_export_twice_changes_nothing(lab: Cluster) -> None:
@@ -74,21 +74,21 @@ def test_export_twice_changes_nothing(lab: Cluster) -> None:
     assert etc_digest(lab.server) == before
 
 
-def test_dry_run_and_check_change_nothing(lab: Cluster) -> None:
-    configure(lab)
-    before = etc_digest(lab.server)
-    assert sharefs(lab.server, "export", "--all", "--check").returncode == 3
-    shown = sharefs(lab.server, "export", "--all", "--dry-run")
+def test_dry_run_and_check_change_nothing(idle_lab: Cluster) -> None:
+    configure(idle_lab)
+    before = etc_digest(idle_lab.server)
+    assert sharefs(idle_lab.server, "export", "--all", "--check").returncode == 3
+    shown = sharefs(idle_lab.server, "export", "--all", "--dry-run")
     assert shown.returncode == 0 and EXPORTS_FILE in shown.out
-    assert etc_digest(lab.server) == before
-    assert not lab.server.run("pgrep -x rpc.mountd").ok
+    assert etc_digest(idle_lab.server) == before
+    assert not idle_lab.server.run("pgrep -x rpc.mountd").ok
 
 
-def test_without_a_terminal_consent_is_needed(lab: Cluster) -> None:
-    configure(lab)
-    refused = sharefs(lab.server, "export", "--all")
+def test_without_a_terminal_consent_is_needed(idle_lab: Cluster) -> None:
+    configure(idle_lab)
+    refused = sharefs(idle_lab.server, "export", "--all")
     assert refused.returncode == 2 and "--yes" in refused.err
-    assert not lab.server.exists(EXPORTS_FILE)
+    assert not idle_lab.server.exists(EXPORTS_FILE)
 
 
 def test_undo_restores_every_byte_of_etc(lab: Cluster) -> None:
@@ -214,18 +214,18 @@ def test_a_host_that_exportfs_drops_silently_is_rolled_back(lab: Cluster) -> Non
         ("/srv/share 10.77.0.0/0(rw)", "/0"),
     ],
 )
-def test_export_check_finds_the_traps(lab: Cluster, line: str, code_word: str) -> None:
-    lab.server.write_file("/tmp/exports", f"# a comment\n{line}\n")
-    said = sharefs(lab.server, "export", "check", "/tmp/exports")
+def test_export_check_finds_the_traps(idle_lab: Cluster, line: str, code_word: str) -> None:
+    idle_lab.server.write_file("/tmp/exports", f"# a comment\n{line}\n")
+    said = sharefs(idle_lab.server, "export", "check", "/tmp/exports")
     assert "/tmp/exports:2:" in said.err + said.out
     assert code_word in said.err + said.out
 
 
-def test_nothing_is_exported_on_a_host_that_is_no_server(lab: Cluster) -> None:
-    configure(lab)
-    refused = sharefs(lab["node1"], "export", "--all", "--yes")
+def test_nothing_is_exported_on_a_host_that_is_no_server(idle_lab: Cluster) -> None:
+    configure(idle_lab)
+    refused = sharefs(idle_lab["node1"], "export", "--all", "--yes")
     assert refused.returncode != 0 and "10.77.0.1" in refused.err
-    assert not lab["node1"].exists(EXPORTS_FILE)
+    assert not idle_lab["node1"].exists(EXPORTS_FILE)
 
 
 def test_probe_names_the_failing_stage(lab: Cluster) -> None:

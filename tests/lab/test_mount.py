@@ -23,19 +23,17 @@ from sharefslab.product import (
 PATIENCE = 90.0
 
 
-def test_two_clients_see_each_others_files(lab: Cluster) -> None:
-    export_and_mount(lab)
-    node1, node2 = lab["node1"], lab["node2"]
+def test_two_clients_see_each_others_files(mounted_lab: Cluster) -> None:
+    node1, node2 = mounted_lab["node1"], mounted_lab["node2"]
     node1.run(f"echo from-node1 >{SHARE}/one", user="alice", check=True)
     node2.run(f"echo from-node2 >{SHARE}/two", user="bob", check=True)
     assert node2.read_text(f"{SHARE}/one") == "from-node1\n"
     assert node1.read_text(f"{SHARE}/two") == "from-node2\n"
-    assert lab.server.read_text("/srv/share/one") == "from-node1\n"
+    assert mounted_lab.server.read_text("/srv/share/one") == "from-node1\n"
 
 
-def test_mount_twice_changes_nothing(lab: Cluster) -> None:
-    export_and_mount(lab)
-    node = lab["node1"]
+def test_mount_twice_changes_nothing(mounted_lab: Cluster) -> None:
+    node = mounted_lab["node1"]
     before = mount_lines(node)
     assert len(before) == 1
     assert sharefs(node, "mount", "--all", "--check").returncode == 0
@@ -85,9 +83,8 @@ def test_a_server_that_mounted_itself_by_hand_is_warned(lab: Cluster) -> None:
     assert "[SF233]" not in sharefs(lab.server, "status").err
 
 
-def test_safe_profile_is_hard_with_a_pinned_version(lab: Cluster) -> None:
-    export_and_mount(lab)
-    options = mount_lines(lab["node1"])[0].split(" ")[3].split(",")
+def test_safe_profile_is_hard_with_a_pinned_version(mounted_lab: Cluster) -> None:
+    options = mount_lines(mounted_lab["node1"])[0].split(" ")[3].split(",")
     assert "hard" in options and "vers=4.2" in options
     # what users put on the share gives nobody privileges
     assert "nosuid" in options and "nodev" in options
@@ -111,9 +108,8 @@ def test_verify_writes_reads_and_deletes(lab: Cluster) -> None:
     assert lab.server.run("ls -A /srv/share").out == ""
 
 
-def test_verify_says_that_root_is_squashed(lab: Cluster) -> None:
-    export_and_mount(lab)
-    refused = sharefs(lab["node1"], "mount", "--all", "--verify", "--yes", "--timeout", "30")
+def test_verify_says_that_root_is_squashed(mounted_lab: Cluster) -> None:
+    refused = sharefs(mounted_lab["node1"], "mount", "--all", "--verify", "--yes", "--timeout", "30")
     assert "root_squash" in refused.err + refused.out
 
 
@@ -128,9 +124,8 @@ def test_another_mount_at_the_target_is_reported_and_left(lab: Cluster) -> None:
     assert mount_lines(node) == before
 
 
-def test_umount_and_its_undo(lab: Cluster) -> None:
-    export_and_mount(lab)
-    node = lab["node1"]
+def test_umount_and_its_undo(mounted_lab: Cluster) -> None:
+    node = mounted_lab["node1"]
     done(node, "umount", "share", "--yes")
     assert mount_lines(node) == []
     assert sharefs(node, "umount", "share", "--check").returncode == 0
@@ -150,14 +145,13 @@ def test_a_busy_mount_names_its_holders(lab: Cluster) -> None:
     done(node, "umount", "share", "--yes")
 
 
-def test_status_is_healthy(lab: Cluster) -> None:
-    export_and_mount(lab)
-    table = in_time(lambda: done(lab["node1"], "status", "--timeout", "10"))
+def test_status_is_healthy(mounted_lab: Cluster) -> None:
+    table = in_time(lambda: done(mounted_lab["node1"], "status", "--timeout", "10"))
     assert "share" in table.out and SHARE in table.out and "healthy" in table.out
-    assert states_of(lab["node1"]) == ["healthy"]
+    assert states_of(mounted_lab["node1"]) == ["healthy"]
     # without any sharefs.yaml, and not as root
-    lab["node1"].run("rm /etc/sharefs/sharefs.yaml", check=True)
-    assert SHARE in done(lab["node1"], "status", user="alice").out
+    mounted_lab["node1"].run("rm /etc/sharefs/sharefs.yaml", check=True)
+    assert SHARE in done(mounted_lab["node1"], "status", user="alice").out
 
 
 @pytest.mark.parametrize("fault", ["kill", "drop_traffic"])
@@ -198,9 +192,8 @@ def test_after_the_servers_reboot_all_is_well_again(lab: Cluster) -> None:
     assert node.run(f"cat {SHARE}/kept", timeout=400).out == "precious\n"
 
 
-def test_a_relative_path_in_a_directory_that_is_gone(lab: Cluster) -> None:
-    export_and_mount(lab)
-    node = lab["node1"]
+def test_a_relative_path_in_a_directory_that_is_gone(mounted_lab: Cluster) -> None:
+    node = mounted_lab["node1"]
     gone = "mkdir -p /tmp/gone && cd /tmp/gone && rmdir /tmp/gone && "
     refused = node.run(gone + "sharefs umount data/share --yes")
     assert refused.returncode == 2 and "working directory is gone" in refused.err
@@ -242,9 +235,8 @@ def test_a_soft_mount_whose_server_is_away_is_hung(lab: Cluster) -> None:
     assert status.returncode == 1 and "hung" in status.out and "kernel log" not in status.err
 
 
-def test_few_descriptors_make_no_mount_wrong(lab: Cluster) -> None:
-    export_and_mount(lab)
-    status = in_time(lambda: lab["node1"].run("ulimit -n 16; sharefs status"))
+def test_few_descriptors_make_no_mount_wrong(mounted_lab: Cluster) -> None:
+    status = in_time(lambda: mounted_lab["node1"].run("ulimit -n 16; sharefs status"))
     assert "failed" not in status.out and "terminate" not in status.err
     assert "healthy" in status.out or "unknown" in status.out
 

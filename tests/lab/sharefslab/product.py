@@ -97,10 +97,14 @@ def document(completed: Completed) -> dict[str, Any]:
     return json.loads(completed.stdout)
 
 
-def export_and_mount(cluster: BaseCluster, text: str | None = None) -> None:
-    """The whole way up: configuration, export on the server, mounts on all nodes. Root of a node is nobody on the share,
-    and these tests read it as root."""
+def configure_for_root(cluster: BaseCluster, text: str | None = None) -> None:
+    """Root of a node is nobody on the share, which it may read even so."""
     configure(cluster, (text or config_text()).replace('mode: "2770"', 'mode: "2775"'))
+
+
+def export_and_mount(cluster: BaseCluster, text: str | None = None) -> None:
+    """The whole way up: configuration, export on the server, mounts on all nodes. These tests read the share as root."""
+    configure_for_root(cluster, text)
     done(cluster.server, "export", "--all", "--yes")
     for node in cluster.nodes:
         done(node, "mount", "--all", "--yes")
