@@ -34,7 +34,7 @@ void add_compilation(plan::Plan& plan, const EnvironmentState& state) {
   if (state.python.empty() || libraries.empty())
     return;
   if (state.uid == 0 && state.others_write) {
-    plan.notes.push_back(
+    plan.notes.emplace_back(
         "Python is not compiled again: others may write in the environment, and root runs no program of theirs");
     return;
   }

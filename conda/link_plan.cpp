@@ -183,7 +183,7 @@ plan::Plan plan(const LinkState& state, const LinkRequest& request) {
   for (const auto& home : state.homes)
     std::ranges::move(decide(home, request, state.now).plan.steps, std::back_inserter(whole.steps));
   if (request.condarc && request.verb == Verb::link && !whole.empty()) {
-    whole.notes.push_back(
+    whole.notes.emplace_back(
         "conda, mamba and micromamba then find every environment of the store by its name, also those "
         "to come; `conda create -n` goes on in each user's own directory");
     if (base_name(request.store) != "envs")

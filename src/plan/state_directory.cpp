@@ -24,7 +24,7 @@ bool is_usable(const sys::Files& files, const std::string& path) {
 /// is found again by that, whatever it is called.
 std::string in_open_directory(const sys::Files& files, uid_t uid) {
   const auto name = "sharefs-" + std::to_string(uid);
-  const auto path = join_path(k_open_to_all, name);
+  auto path = join_path(k_open_to_all, name);
   if (is_usable(files, path))
     return path;
   for (const auto& other : files.list(k_open_to_all).value_or(std::vector<std::string>{}))

@@ -151,7 +151,7 @@ void in_parallel(int directory, const sys::Pulse& pulse, std::size_t count,
   threads.most = static_cast<unsigned>(std::min<std::size_t>(threads.most, count));
   threads.first = std::min(threads.first, threads.most);
   // Few large ones are for all threads, and at the end none has much left.
-  const auto at_once = std::clamp<std::size_t>(count / (4 * std::max(threads.most, 1U)), 1, k_turn);
+  const auto at_once = std::clamp<std::size_t>(count / (std::size_t{4} * std::max(threads.most, 1U)), 1, k_turn);
   std::atomic<std::size_t> next = 0;
   Crew crew;
   const std::function<void()> turn = [&] {

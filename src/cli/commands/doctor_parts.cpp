@@ -49,7 +49,7 @@ class Inner {
         m_context(outer.host, outer.system, m_console, flags_of(outer), outer.argv) {}
 
   /// Its diagnoses, and its error as one, unless they say why it failed.
-  Diagnoses run(const CommandSpec& command, Arguments arguments) {
+  Diagnoses run(const CommandSpec& command, const Arguments& arguments) {
     const auto outcome = command.run(m_context, arguments);
     auto found = std::exchange(m_context.envelope.diagnoses, {});
     if (!outcome && !has_errors(found))

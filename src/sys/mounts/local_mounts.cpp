@@ -120,7 +120,7 @@ Result<void> remount_in_child(const MountCall& call) {
   };
   const auto table = MountWatch().current();
   const auto* mount = table ? table->at(call.target) : nullptr;
-  const bool writable = restrictions_in(call.options).find("ro") != 0;
+  const bool writable = !restrictions_in(call.options).starts_with("ro");
   if (mount != nullptr && writable && split(mount->super_options, ',').front() == "ro") {
     const Fd context(static_cast<int>(::syscall(SYS_fspick, target->get(), "", FSPICK_EMPTY_PATH | FSPICK_CLOEXEC)));
     if (!context || ::syscall(SYS_fsconfig, context.get(), FSCONFIG_SET_FLAG, "rw", nullptr, 0) != 0 ||

@@ -201,7 +201,7 @@ Answer<std::string> RpcConnection::receive_record(Deadline deadline) {
 Answer<std::string> RpcConnection::call(const RpcProcedure& procedure, std::string_view arguments, Deadline deadline) {
   if (const auto sent = send(call_record(++m_xid, procedure, m_credential, arguments), deadline); !sent)
     return tl::make_unexpected(sent.error());
-  const auto record = receive_record(deadline);
+  auto record = receive_record(deadline);
   if (!record)
     return record;
   return read_reply(*record, m_xid).map([](std::string_view result) { return std::string(result); });
