@@ -157,11 +157,9 @@ def test_gc_makes_room_in_a_store_that_is_full(small: Shared) -> None:
     small.run("conda", "update", "env", "--yes", "--", "touch", f"{small.stable}/new")
     used = os.statvfs(small.store)
     resize(small, size=(used.f_blocks - used.f_bfree) * used.f_frsize + (64 << 10))
-    with (small.store / "fill").open("wb") as fill:
-        with pytest.raises(OSError, match="No space"):
-            while True:
-                fill.write(bytes(4096))
-                fill.flush()
+    with (small.store / "fill").open("wb", buffering=0) as fill, pytest.raises(OSError, match="No space"):
+        while True:
+            fill.write(bytes(4096))
     small.run("conda", "gc", "env", "--keep", "1", "--yes")
     assert [path.name for path in small.generation.parent.iterdir() if path.is_dir() and path.name.isdigit()] == ["0002"]
     assert not (small.generation.parent / "lock").exists()

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from sharefslab import Cluster, wait_until
+from sharefslab.attack import RUNS
 from sharefslab.host import Host
 from sharefslab.product import READS_DOCUMENTS, SHARE, document, export_and_mount, sharefs, write_training
 
@@ -120,7 +121,7 @@ def test_prune_deletes_nothing_that_another_user_planted(cluster: Cluster) -> No
         " ln -s /etc/victim /var/tmp/sharefs-root/abcdefabcdef",
         user="bob", check=True,
     )  # fmt: skip
-    for _ in range(3):
+    for _ in range(RUNS):
         assert "nothing to delete" in sharefs(node, "cache", "prune", "--older-than", "0", "--yes").check().err
     assert node.exists("/etc/victim/file")
 

@@ -16,6 +16,7 @@ PrefixUse use(const std::string& prefix, Leads leads, std::size_t files, bool ce
 EnvironmentState state_with(std::vector<Found> found) {
   EnvironmentState state;
   state.path = "/data/llm";
+  state.packages = 1;
   state.inode = 7;
   state.decision.right = "/data/llm";
   state.found = std::move(found);
