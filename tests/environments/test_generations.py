@@ -193,7 +193,7 @@ def test_env_is_a_path_that_leads_to_the_environment(store: Store, place: Path) 
 
 
 def test_with_json_standard_output_is_the_document(store: Store) -> None:
-    done = store.run("conda", "update", "env", "--yes", "--json", "--no-verify", "--", "echo", "of the command")
+    done = store.sharefs("conda", "update", "llm", "--yes", "--json", "--no-verify", "--", "echo", "of the command")
     assert json.loads(done.stdout)["ok"] and "of the command" in done.stderr
 
 
