@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import threading
@@ -27,6 +28,11 @@ def small(shared: Shared) -> Iterator[Shared]:
 def resize(shared: Shared, *, size: int = 0, files: int = 0) -> None:
     """In bytes and inodes; 0: no limit."""
     subprocess.run(["mount", "-o", f"remount,size={size},nr_inodes={files}", shared.store], check=True)
+
+
+def listed(shared: Shared) -> list[tuple[str, int, str]]:
+    rows = json.loads(shared.run("conda", "list", "env", "--json").stdout)["environments"]
+    return [(one["path"], one["generation"], one["state"]) for one in rows]
 
 
 def weight(tree: Path) -> tuple[int, int]:
@@ -94,6 +100,7 @@ def test_requirement_1_a_store_that_is_full_in_the_middle_of_the_copy(small: Sha
     said = small.share(expect=1).stderr
     assert "No space left on device" in said
     assert not small.source.is_symlink() and contents(small.source) == before and not small.stable.exists()
+    assert listed(small) == [(str(small.source), 0, "good")]
     resize(small)
     if what == "bytes":  # given up, or gone on with
         small.run("conda", "gc", "env", "--yes")
@@ -114,7 +121,7 @@ def test_requirement_6_a_store_that_is_full_when_an_update_is_taken_in(small: Sh
     command = ["conda", "update", "env", "--yes", "--", "sh", "-ec", change]
     assert "No space left on device" in small.run(*command, expect=1).stderr
     assert os.readlink(small.stable) == ".generations/env/0001" and contents(small.generation) == before
-    assert run_tool(small.stable).startswith("tool ")
+    assert run_tool(small.stable).startswith("tool ") and listed(small) == [(str(small.stable), 1, "good")]
     assert not list(small.generation.parent.glob("new-*"))
     resize(small)
     small.run(*command)

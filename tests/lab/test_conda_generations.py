@@ -65,6 +65,12 @@ def wait_for_server(node: Host) -> None:
     node.run(["stat", "-f", SHARE], timeout=600, check=True)
 
 
+def listed(node: Host) -> list[tuple[int, str]]:
+    """What `conda list` says of the environment in the store."""
+    rows = json.loads(done(node, "conda", "list", "llm_train", "--json").out)["environments"]
+    return [(one["generation"], one["state"]) for one in rows if one["path"] == ENVIRONMENT]
+
+
 def test_requirement_6_an_update_on_one_node_is_seen_on_the_other(cluster: Cluster) -> None:
     one, other = cluster.nodes
     before = digest(one, 1)
@@ -170,6 +176,7 @@ def test_requirement_8_clocks_five_minutes_apart_change_nothing(cluster: Cluster
         assert ran.out == f'[43, "{ENVIRONMENT}"]\n'
         stale = [line for line in ran.err.splitlines() if "bytecode is stale" in line]
         assert stale == ["# bytecode is stale for 'json'"]  # whose source the command has changed
+        assert listed(node) == [(3, "good")]
     assert [each["number"] for each in json.loads(done(one, "conda", "generations", "llm_train", "--json").out)["generations"]] == [1, 2, 3]
 
 
@@ -222,3 +229,4 @@ def test_a_server_that_is_away_does_not_hang_it(cluster: Cluster) -> None:
         cluster.resume("server")
     wait_for_server(node)
     assert answer(node) == [42, ENVIRONMENT]
+    assert listed(node) == [(1, "good")]

@@ -9,7 +9,7 @@ import pytest
 
 from sharefslab import Cluster
 from sharefslab.environment import PROGRAM, make_environment
-from sharefslab.product import SHARE, done, export_and_mount, sharefs
+from sharefslab.product import SHARE, document, done, export_and_mount, sharefs
 
 STORE = f"{SHARE}/conda"
 SHARED = f"{STORE}/llm_train"
@@ -27,6 +27,11 @@ def cluster(lab: Cluster) -> Cluster:
             one.run("mkdir -p ~/miniconda3/conda-meta ~/miniconda3/envs && chmod 700 ~", user=user, check=True)
     make_environment(node, HOME, user="alice")
     return lab
+
+
+def listed_as_good(node) -> None:  # type: ignore[no-untyped-def]
+    rows = document(done(node, "conda", "list", "llm_train", "--json"))["environments"]
+    assert [(one["generation"], one["state"]) for one in rows if one["path"] == SHARED] == [(1, "good")], rows
 
 
 def imports(node, path: str, user: str) -> None:  # type: ignore[no-untyped-def]
@@ -86,6 +91,8 @@ def test_a_server_that_dies_while_it_is_copied_and_comes_back(cluster: Cluster) 
         done(node, "conda", "share", "llm_train", "--yes", timeout=600)
     imports(node, HOME, "alice")
     imports(cluster["node2"], SHARED, "bob")
+    for one in cluster.nodes:
+        listed_as_good(one)
 
 
 def test_undo_brings_the_directory_back(cluster: Cluster) -> None:
