@@ -197,6 +197,12 @@ def test_with_json_standard_output_is_the_document(store: Store) -> None:
     assert json.loads(done.stdout)["ok"] and "of the command" in done.stderr
 
 
+def test_a_difference_says_of_what(store: Store) -> None:
+    store.sharefs("conda", "update", "llm", "--yes", "--no-verify", "--", "true")
+    document = json.loads(store.sharefs("conda", "diff", "llm", "--json").stdout)
+    assert (document["environment"], document["from"], document["to"]) == ("llm", 1, 2)
+
+
 def test_requirement_6_a_command_that_fails_changes_nothing(store: Store) -> None:
     before = state(store.path)
     said = store.update("rm -rf $CONDA_PREFIX/lib $CONDA_PREFIX/conda-meta; exit 7", expect=1)

@@ -164,6 +164,7 @@ def test_requirement_9_it_does_not_move(workshop: Workshop, place: Path) -> None
     assert f"mv {prefix} {place / 'b'}" in done.stderr
     (place / "b").mkdir()
     assert "something else lies there" in workshop.sharefs("conda", "relocate", prefix, place / "b", "--yes", expect=2).stderr
+    assert "NEW_PREFIX is empty" in workshop.sharefs("conda", "relocate", prefix, "", "--yes", expect=2).stderr
 
 
 def test_requirement_5_a_path_through_a_link(workshop: Workshop, place: Path) -> None:

@@ -354,6 +354,10 @@ def test_purge_deletes_what_was_shared_and_nothing_else(shared: Shared) -> None:
     assert "no original" in shared.run("conda", "purge", "--yes").stderr
 
 
+def test_purge_of_a_name_that_nobody_knows_is_an_error(shared: Shared) -> None:
+    assert "there is no shared environment `nosuch`" in shared.run("conda", "purge", "nosuch", "--yes", expect=1).stderr
+
+
 def test_purge_keeps_what_is_still_needed(shared: Shared) -> None:
     shared.share()
     (shared.generation / "share").chmod(0o755)
