@@ -10,20 +10,26 @@ namespace {
 
 constexpr std::size_t k_near = 200; // characters behind a name in which its path stands
 
-/// May the source name a cache, so that it is worth the interpreter's 50 ms?
-bool may_name_caches(const std::string& source) {
-  for (auto at = source.find("environ"); at != std::string::npos; at = source.find("environ", at + 1))
-    if (const std::string near = source.substr(at, k_near);
-        near.find("_HOME") != std::string::npos || near.find("_CACHE") != std::string::npos)
+template <class Is> bool any_near(std::string_view source, std::string_view name, const Is& is) {
+  for (auto at = source.find(name); at != std::string_view::npos; at = source.find(name, at + 1))
+    if (is(source.substr(at, k_near)))
       return true;
-  for (auto at = source.find("cache_dir"); at != std::string::npos; at = source.find("cache_dir", at + 1)) {
-    const std::string near = source.substr(at, k_near);
+  return false;
+}
+
+/// May the source name a cache, so that it is worth the interpreter's 50 ms?
+bool may_name_caches(std::string_view source) {
+  const auto names_variable = [](std::string_view near) {
+    return near.find("_HOME") != std::string_view::npos || near.find("_CACHE") != std::string_view::npos;
+  };
+  const auto begins_path = [](std::string_view near) {
     for (std::size_t i = 1; i < near.size(); ++i)
       if ((near[i - 1] == '"' || near[i - 1] == '\'') &&
           std::string_view("/.~").find(near[i]) != std::string_view::npos)
         return true;
-  }
-  return false;
+    return false;
+  };
+  return any_near(source, "environ", names_variable) || any_near(source, "cache_dir", begins_path);
 }
 
 bool is_given(const Launch& launch, const Program& program) {

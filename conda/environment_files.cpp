@@ -353,7 +353,7 @@ class EnvironmentCheck {
         if (entry == nullptr)
           note(Kind::missing, file.path, record.record.name);
         else if (S_ISLNK(entry->mode) && file.type != PathType::softlink &&
-                 base_name(entry->target) != base_name(file.path))
+                 (!entry->target.starts_with('/') || base_name(entry->target) != base_name(file.path)))
           note(Kind::altered, file.path, "a link");
         else if (entry->error_number == 0 && !S_ISREG(entry->mode) && !S_ISLNK(entry->mode))
           note(Kind::altered, file.path, S_ISDIR(entry->mode) ? "a directory" : "not a file");

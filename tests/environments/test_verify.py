@@ -79,6 +79,7 @@ def _write(path: str, text: str) -> Callable[[Path], None]:
         (_in_place("share/plain.txt", Path.mkdir), "altered", 1),
         (_in_place("share/plain.txt", os.mkfifo), "altered", 1),
         (_in_place("share/plain.txt", lambda path: path.symlink_to("wide.txt")), "altered", 1),
+        (_in_place("share/plain.txt", lambda path: path.symlink_to("plain.txt")), "altered", 1),
         (_truncate_record, "bad_record", 1),
         (_lead_out, "bad_record", 1),
         (lambda prefix: (prefix / "bin/perlish").chmod(0o700), "closed", 1),

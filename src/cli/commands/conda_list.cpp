@@ -7,7 +7,6 @@
 #include "cli/commands/conda_support.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/tree_progress.hpp"
-#include "sys/process/interrupt.hpp"
 #include "tree/tree.hpp"
 #include "ui/table.hpp"
 
@@ -150,13 +149,13 @@ constexpr std::chrono::seconds k_counting{10}; ///< from then on no other enviro
 constexpr std::chrono::seconds k_no_progress{5};
 
 /// The files of those that are not made of generations, as the users whose they are. How many were left.
-std::size_t count_files(Context& context, std::vector<ListedEnvironment>& rows, bool all) {
+std::size_t count_files(Context& context, CondaListing& listing, bool all) {
   const auto until = sys::deadline_in(k_counting);
   std::size_t left = 0;
-  for (auto& row : rows) {
+  for (auto& row : listing.environments) {
     if (row.bytes || row.name.empty() || row.generations > 0 || row.availability != Availability::good)
       continue;
-    if ((!all && sys::Clock::now() >= until) || sys::interrupted()) {
+    if (!all && sys::Clock::now() >= until) {
       ++left;
       continue;
     }
@@ -164,9 +163,12 @@ std::size_t count_files(Context& context, std::vector<ListedEnvironment>& rows, 
     tree::Options options;
     options.deadline = k_no_progress;
     tree::Place place{.path = row.path, .root = context.system.files().root()};
-    if (auto user = context.system.user(row.user); !row.user.empty() && user) {
+    if (!row.user.empty()) {
+      const auto user = std::ranges::find(listing.users, row.user, &sys::User::name);
+      if (user == listing.users.end())
+        continue; // not as root in somebody's home
       place.beneath = user->home;
-      options.as = std::move(*user);
+      options.as = *user;
     }
     const auto measured = tree::measure(place, options, progress.on());
     if (measured && measured->unread == 0) {
@@ -182,8 +184,8 @@ Result<int> list_environments(Context& context, const Arguments& arguments) {
   auto listing = read_conda_listing(context, only);
   if (!listing)
     return fail(listing.error());
-  auto& rows = listing->environments;
-  const auto uncounted = count_files(context, rows, !only.empty());
+  const auto uncounted = count_files(context, *listing, !only.empty());
+  const auto& rows = listing->environments;
   context.envelope.fields["store"] = to_utf8(listing->store);
   context.envelope.fields["environments"] = rows_json(rows);
   if (!rows.empty())
@@ -211,7 +213,8 @@ Result<CondaListing> read_conda_listing(Context& context, const std::string& onl
   auto inventory = conda::probe_inventory(context.system, *request);
   if (!inventory)
     return fail(inventory.error());
-  CondaListing listing{request->store, std::move(inventory->environments), std::move(inventory->found), 0};
+  CondaListing listing{request->store, std::move(inventory->environments), request->users, std::move(inventory->found),
+                       0};
   listing.problems = listing.found.size();
   std::ranges::move(diagnose_unpinned(listing.environments), std::back_inserter(listing.found));
   return listing;

@@ -8,8 +8,9 @@ namespace sharefs::cli {
 struct CondaListing {
   std::string store;
   std::vector<conda::ListedEnvironment> environments;
-  Diagnoses found;          ///< what is wrong beside the state of each, then SF320
-  std::size_t problems = 0; ///< of `found`, those that keep something from being listed
+  std::vector<sys::User> users; ///< in whose homes they were looked for
+  Diagnoses found;              ///< what is wrong beside the state of each, then SF320
+  std::size_t problems = 0;     ///< of `found`, those that keep something from being listed
 };
 /// Of the store and the homes that sharefs.yaml names; a user other than root sees the own home only. `only`: an
 /// environment's name; empty: all.

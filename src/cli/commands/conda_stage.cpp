@@ -275,6 +275,17 @@ std::optional<Result<plan::HostLock>> alone_on_host(Context& context) {
 }
 
 /// As the machine is now.
+/// Said where the plan is empty.
+std::string nothing_to_do(const Staging& staging) {
+  if (staging.removes)
+    return "nothing of it is staged here";
+  const auto* there = staging.copies.find(staging.number());
+  if (there != nullptr && there->mounted() != (staging.format == conda::StageFormat::squashfs))
+    return fmt::format("{} is there {}; `--remove` it for another form", staging.path(),
+                       there->mounted() ? "as an image" : "as a directory");
+  return staging.path() + " is there";
+}
+
 Result<Proposal> propose(Context& context, Staging& staging) {
   if (auto found = find_source(context, staging); !found)
     return fail(found.error());
@@ -302,13 +313,7 @@ Result<Proposal> propose(Context& context, Staging& staging) {
   request.format = staging.format;
   request.busy = conda::busy_copies(context.system, staging.environment, staging.copies);
   staging.made = conda::plan_stage(staging.copies, request);
-  const auto* there = staging.copies.find(staging.number());
-  Proposal proposal{staging.made.plan,
-                    staging.removes ? "nothing of it is staged here"
-                    : there != nullptr && there->mounted() != (staging.format == conda::StageFormat::squashfs)
-                        ? fmt::format("{} is there {}; `--remove` it for another form", staging.path(),
-                                      there->mounted() ? "as an image" : "as a directory")
-                        : staging.path() + " is there"};
+  Proposal proposal{staging.made.plan, nothing_to_do(staging)};
   if (!proposal.plan.notes.empty())
     proposal.nothing = join(proposal.plan.notes, "; ");
   if (staging.made.makes) {

@@ -81,16 +81,13 @@ Result<Attempt> attempt(const std::string& root, const std::string& path, const 
   struct stat status{};
   if (!fd)
     return fail(errno_error(errno, path));
-  bool written = write_all(fd.get(), text) && ::fsync(fd.get()) == 0;
-  int error = written ? 0 : errno;
+  int error = write_all(fd.get(), text) && ::fsync(fd.get()) == 0 ? 0 : errno;
   // On a full disk it stays empty: what makes room needs it, too.
   const bool empty = error == ENOSPC || error == EDQUOT;
-  if (empty) {
-    written = ::ftruncate(fd.get(), 0) == 0;
-    error = written ? 0 : errno;
-  }
+  if (empty)
+    error = ::ftruncate(fd.get(), 0) == 0 ? 0 : errno;
   bool taken = false;
-  if (written) {
+  if (error == 0) {
     // A server whose answer was lost says EEXIST to the repetition: the count of names tells (open(2), O_EXCL).
     error = ::linkat(directory, temporary.c_str(), directory, at->name.c_str(), 0) == 0 ? 0 : errno;
     const bool counted = ::fstatat(directory, temporary.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
