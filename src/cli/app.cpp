@@ -87,7 +87,7 @@ int run_command(Parsed& parsed, const Argv& argv, Host& host, ui::Console& conso
       console.error(outcome.error());
   }
   context.envelope.ok = code == k_exit_ok;
-  if (context.flags.json)
+  if (context.flags.json && !context.answered)
     host.out << context.envelope.text();
   return code;
 }
@@ -144,6 +144,7 @@ int main(int argc, char** argv) {
   if (std::signal(SIGPIPE, [](int) { g_pipe_closed = 1; }) == SIG_IGN)
     std::signal(SIGPIPE, SIG_IGN);
   std::ios::sync_with_stdio(false);
+  auto gifts = sys::WorkerGifts::take();
   std::vector<std::string> environment;
   for (char** entry = environ; *entry != nullptr; ++entry)
     environment.emplace_back(*entry);
@@ -153,7 +154,8 @@ int main(int argc, char** argv) {
             std::cerr,
             ui::detect_console(),
             std::move(environment),
-            working_directory()};
+            working_directory(),
+            std::move(gifts)};
   return run(Argv(argv, argv + argc), host);
 }
 

@@ -42,7 +42,8 @@ const Result<config::Config>& Context::load() {
   if (m_config)
     return *m_config;
   const auto path = config_path();
-  const auto text = system.files().read_trusted(path, k_config_limit);
+  const auto& given = host.gifts.config;
+  const auto text = given ? Result<std::string>(*given) : system.files().read_trusted(path, k_config_limit);
   if (text)
     m_config = config::parse(*text, path);
   else if (text.error().code == ErrorCode::not_found)
@@ -85,7 +86,8 @@ void Context::report(const Diagnoses& diagnoses) {
 
 std::string undo_command(const Context& context, const std::string& id) {
   const auto& root = context.flags.root;
-  return (context.acting_as.empty() ? "" : "sudo -u " + shell_quote(context.acting_as) + " ") + "sharefs " +
+  const bool is_worker = context.host.gifts.is_worker; // root reads it, in whose journal it is not
+  return (is_worker ? "sudo -u " + shell_quote(context.system.identity().user) + " " : "") + "sharefs " +
          (root == "/" ? "" : "--root " + shell_quote(root) + " ") + "undo " + id;
 }
 

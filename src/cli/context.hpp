@@ -36,6 +36,7 @@ struct Host {
   ui::ConsoleOptions console;
   std::vector<std::string> environment; ///< NAME=value
   std::string working_directory;        ///< getcwd(2), or k_no_directory
+  sys::WorkerGifts gifts = {};          ///< where root has started this process for its user
 };
 
 class Context {
@@ -47,7 +48,7 @@ class Context {
   const GlobalFlags flags;
   const Argv argv; ///< the whole command line, argv[0] included
   Host& host;
-  std::string acting_as; ///< the user that this process became, in whose journal its changes are
+  bool answered = false; ///< a worker has done the command, and printed its document
   ui::Envelope envelope; ///< printed by app.cpp at the end when --json was given
 
   [[nodiscard]] std::optional<std::string> environment(std::string_view name) const;

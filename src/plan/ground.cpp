@@ -1,7 +1,7 @@
 #include "plan/ground.hpp"
 
 #include "base/path.hpp"
-#include "sys/process/child.hpp"
+#include "sys/process/become.hpp"
 
 #include <array>
 #include <cerrno>

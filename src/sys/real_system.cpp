@@ -4,12 +4,9 @@
 #include "base/text.hpp"
 #include "sys/identity/local_host.hpp"
 #include "sys/mounts/mounting.hpp"
-#include "sys/process/child.hpp"
 #include "sys/process/fd.hpp"
-#include "sys/process/layered_command.hpp"
 
 #include <spdlog/spdlog.h>
-#include <sys/prctl.h>
 
 namespace sharefs::sys {
 namespace {
@@ -96,13 +93,14 @@ Identity RealSystem::identity() {
   return local_identity();
 }
 
-Result<void> RealSystem::become(const User& user, bool may_mount) {
+Result<int> RealSystem::run_worker(const WorkerRequest& request) {
   if (!files().is_live())
-    return fail(refusal(files(), "work as `" + user.name + "`"));
-  const int error = may_mount ? become_able_to_mount(user) : sys::become(user);
-  ::unsetenv("XDG_STATE_HOME"); // of who he was
-  ::prctl(PR_SET_DUMPABLE, 1);  // his process like any other: what lies in /proc for it is his
-  return error == 0 ? Result<void>{} : fail(errno_error(error, "cannot become `" + user.name + "`"));
+    return fail(refusal(files(), "working as `" + request.user.name + "`"));
+  spdlog::debug("worker of {}: sharefs {}", request.user.name, shell_join(request.words));
+  auto result = sys::run_worker(request);
+  spdlog::debug("worker of {}: {}", request.user.name,
+                result ? "exit code " + std::to_string(*result) : result.error().message);
+  return result;
 }
 
 Result<User> RealSystem::user(std::string_view name) {

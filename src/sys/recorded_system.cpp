@@ -87,7 +87,7 @@ Identity RecordedSystem::identity() {
       .value_or(Identity());
 }
 
-Result<void> RecordedSystem::become(const User&, bool) {
+Result<int> RecordedSystem::run_worker(const WorkerRequest&) {
   return fail(no_change());
 }
 

@@ -21,7 +21,7 @@ class RecordedSystem final : public System {
   std::vector<Entry> entries(const EntryRequest& request) override;
   Result<void> hold_locks(const LockRequest& request, const std::function<void(const HeldLocks&)>& meanwhile) override;
   Identity identity() override;
-  Result<void> become(const User& user, bool may_mount) override;
+  Result<int> run_worker(const WorkerRequest& request) override;
   Result<User> user(std::string_view name) override;
   std::chrono::system_clock::time_point now() override;
 

@@ -11,6 +11,7 @@
 #include "sys/mounts/mount_table.hpp"
 #include "sys/nfs/nfs_probe.hpp"
 #include "sys/process/process.hpp"
+#include "sys/worker/worker.hpp"
 
 #include <chrono>
 #include <functional>
@@ -59,9 +60,8 @@ class System {
   virtual Result<void> hold_locks(const LockRequest& request,
                                   const std::function<void(const HeldLocks&)>& meanwhile) = 0;
   virtual Identity identity() = 0;
-  /// From here on this whole process is that user, for good. `permission` if it may not. With `may_mount` root keeps,
-  /// out of effect, what run_layered() needs, and nothing else uses.
-  virtual Result<void> become(const User& user, bool may_mount = false) = 0;
+  /// sharefs once more, as another user; see run_worker(). Its exit code.
+  virtual Result<int> run_worker(const WorkerRequest& request) = 0;
   /// By name, or by number. `not_found` with a "did you mean" hint where one can be given.
   virtual Result<User> user(std::string_view name) = 0;
   virtual std::chrono::system_clock::time_point now() = 0;

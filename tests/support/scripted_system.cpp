@@ -269,13 +269,9 @@ Result<void> ScriptedSystem::hold_locks(const sys::LockRequest& request,
   return {};
 }
 
-Result<void> ScriptedSystem::become(const sys::User& user, bool /*may_mount*/) {
-  note("become " + user.name);
-  machine.identity.uid = user.uid;
-  machine.identity.gid = user.gid;
-  machine.identity.user = user.name;
-  machine.identity.home = user.home;
-  return {};
+Result<int> ScriptedSystem::run_worker(const sys::WorkerRequest& request) {
+  note("as " + request.user.name + " sharefs " + shell_join(request.words));
+  return 0;
 }
 
 Result<sys::User> ScriptedSystem::user(std::string_view name) {

@@ -29,8 +29,8 @@ class ScriptedSystem final : public sys::System {
   Result<void> hold_locks(const sys::LockRequest& request,
                           const std::function<void(const sys::HeldLocks&)>& meanwhile) override;
   sys::Identity identity() override { return machine.identity; }
-  /// The identity is theirs from then on; files are still looked at as the test's own user.
-  Result<void> become(const sys::User& user, bool may_mount) override;
+  /// Noted as a call; nothing is done.
+  Result<int> run_worker(const sys::WorkerRequest& request) override;
   Result<sys::User> user(std::string_view name) override;
   std::chrono::system_clock::time_point now() override { return machine.now; }
 

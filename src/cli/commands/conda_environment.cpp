@@ -85,10 +85,9 @@ Result<int> run_verify(Context& context, const Arguments& arguments) {
     auto where = store_name(context, arguments.positional.front());
     if (!where)
       return fail(where.error());
-    if (auto owner =
-            context.flags.dry_run || context.flags.check ? Result<void>{} : act_as_owner(context, where->store);
-        !owner)
-      return fail(owner.error());
+    if (!context.flags.dry_run && !context.flags.check)
+      if (auto done = work_as_owner(context, where->store); !done || *done)
+        return done.map([](const auto& code) { return *code; });
     request->prefix = join_path(where->store, where->name);
     shared = std::move(*where);
   }

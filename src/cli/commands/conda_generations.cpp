@@ -222,8 +222,8 @@ Result<int> change_environment(Context& context, const std::string& word, std::s
     return fail(where.error());
   const bool looks_only = context.flags.dry_run || context.flags.check;
   if (!looks_only)
-    if (auto owner = act_as_owner(context, where->store); !owner)
-      return fail(owner.error());
+    if (auto done = work_as_owner(context, where->store); !done || *done)
+      return done.map([](const auto& code) { return *code; });
   auto environment = find(context, *where);
   if (!environment)
     return fail(environment.error());

@@ -36,8 +36,9 @@ struct Share {
   std::optional<sys::Lease> lease;
 };
 
-/// Whoever can do it goes on with it, for good: root where root may read and write, or else the owner.
-Result<void> choose_worker(Context& context, const Share& share) {
+/// Whoever can do it does it: root where root may read and write (nullopt), or else a worker of the owner, whose exit
+/// code it is.
+Result<std::optional<int>> choose_worker(Context& context, const Share& share, bool named) {
   const auto self = context.system.identity();
   const auto& source = share.request.source;
   std::vector<std::optional<sys::User>> choices;
@@ -59,9 +60,11 @@ Result<void> choose_worker(Context& context, const Share& share) {
       continue;
     }
     if (!choice)
-      return {};
-    context.console.message(fmt::format("working as `{}`: {}", choice->name, join(problems, "; ")));
-    return context.system.become(*choice);
+      return std::nullopt;
+    WorkerTask task{.user = *choice, .why = join(problems, "; ")};
+    if (!named)
+      task.more_words = {"--from", source.path};
+    return work_as(context, std::move(task)).map([](int code) { return std::optional(code); });
   }
   context.report(
       {{Severity::error, "SF526", share.where.store, "nobody can do it: " + join(problems, "; "),
@@ -237,8 +240,8 @@ void note_shared(Context& context, const Share& share, const Result<Executed>& e
 
 /// A directory that was moved into the store by hand.
 Result<int> run_adopt(Context& context, Share& share) {
-  if (auto owner = act_as_owner(context, share.where.store); !owner)
-    return fail(owner.error());
+  if (auto done = work_as_owner(context, share.where.store); !done || *done)
+    return done.map([](const auto& code) { return *code; });
   if (auto ours = check_places(context, share); !ours)
     return fail(ours.error());
   auto shared = conda::probe_environment(context.system, share.where.store, share.where.name);
@@ -311,10 +314,9 @@ Result<int> run_share(Context& context, const Arguments& arguments) {
     return fail(ErrorCode::unsupported,
                 fmt::format("{} is a link to {}", share->request.source.path, share->request.source.entry.link_target),
                 "name the directory itself by --from");
-  if (auto worker =
-          share->request.source.entry.kind == sys::EntryKind::symlink ? Result<void>{} : choose_worker(context, *share);
-      !worker)
-    return fail(worker.error());
+  if (share->request.source.entry.kind != sys::EntryKind::symlink)
+    if (auto done = choose_worker(context, *share, from.has_value()); !done || *done)
+      return done.map([](const auto& code) { return *code; });
   if (auto ours = check_places(context, *share); !ours)
     return fail(ours.error());
 

@@ -58,31 +58,44 @@ Result<StoreName> store_name(Context& context, const std::string& word) {
   return StoreName{store, std::move(name)};
 }
 
-Result<void> act_as_owner(Context& context, const std::string& store, bool may_mount) {
+Result<int> work_as(Context& context, WorkerTask task) {
+  sys::WorkerRequest request;
+  request.words.assign(context.argv.begin() + 1, context.argv.end());
+  const auto rest = std::ranges::find(request.words, "--");
+  request.words.insert(rest, task.more_words.begin(), task.more_words.end());
+  request.user = std::move(task.user);
+  request.directory = context.host.working_directory;
+  request.makes_view = task.makes_view;
+  for (const auto& entry : context.host.environment)
+    if (entry.starts_with("SHAREFS_"))
+      request.environment.push_back(entry);
+  request.environment.push_back("SHAREFS_CONFIG=" + context.config_path());
+  if (!task.path.empty())
+    request.environment.push_back("PATH=" + task.path);
+  if (auto text = context.system.files().read(context.config_path()))
+    request.config = std::move(*text);
+  context.console.message(fmt::format("working as `{}`: {}", request.user.name, task.why));
+  auto code = context.system.run_worker(request);
+  context.answered = code.has_value();
+  return code;
+}
+
+Result<std::optional<int>> work_as_owner(Context& context, const std::string& store, WorkerTask task) {
   if (context.system.identity().uid != 0)
-    return {};
+    return std::nullopt;
   const auto entry = context.system.entry({.path = store, .follow = true});
   if (entry.kind == sys::EntryKind::unknown)
     return fail(entry.error());
   if (entry.uid == 0 || !entry.exists())
-    return {};
-  const auto owner = context.system.user(std::to_string(entry.uid));
+    return std::nullopt;
+  auto owner = context.system.user(std::to_string(entry.uid));
   if (!owner)
     return fail(ErrorCode::permission,
                 fmt::format("{} belongs to user {}, whom this host does not know", store, entry.uid),
-                fmt::format("run it on a host that knows that user, or give the store to one of this host"));
-  if (auto done = context.system.become(*owner, may_mount); !done)
-    return done;
-  context.acting_as = owner->name;
-  auto& environment = context.host.environment; // of what is run from here on
-  std::erase_if(environment, [](const std::string& one) {
-    return one.starts_with("HOME=") || one.starts_with("USER=") || one.starts_with("LOGNAME=") ||
-           one.starts_with("XDG_");
-  });
-  for (const auto& [name, value] : {std::pair("HOME=", owner->home), {"USER=", owner->name}, {"LOGNAME=", owner->name}})
-    environment.push_back(name + value);
-  context.console.message(fmt::format("working as `{}`, to whom {} belongs", owner->name, store));
-  return {};
+                "run it on a host that knows that user, or give the store to one of this host");
+  task.user = std::move(*owner);
+  task.why = "to whom " + store + " belongs";
+  return work_as(context, std::move(task)).map([](int code) { return std::optional(code); });
 }
 
 Result<conda::SharedEnvironment> shared_environment(Context& context, const StoreName& where) {

@@ -4,6 +4,8 @@
 #include "conda/environment.hpp"
 #include "conda/environment_store.hpp"
 
+#include <optional>
+
 namespace sharefs::cli {
 
 struct StoreName {
@@ -12,10 +14,21 @@ struct StoreName {
 /// ENV of a command line: a name in the store of sharefs.yaml, or a path that leads to one there. `usage`, `config`.
 Result<StoreName> store_name(Context& context, const std::string& word);
 
+/// A command of root's that is done in the name of a user.
+struct WorkerTask {
+  sys::User user = {};
+  std::string why = {};    ///< said to root
+  Argv more_words = {};    ///< of the command line, in front of a `--`
+  std::string path = {};   ///< PATH, if not the system's
+  bool makes_view = false; ///< see sys::WorkerRequest
+};
+/// The command that runs, once more, by a worker of that user (sys::run_worker), which also prints what it has to say.
+/// Its exit code.
+Result<int> work_as(Context& context, WorkerTask task);
 /// Root works in a store as the user to whom it belongs: root may be nobody on the server, and programs of packages are
-/// not for root to run. For good: nothing else is done as root after that. `permission` with the cure. `may_mount`: see
-/// sys::System::become.
-Result<void> act_as_owner(Context& context, const std::string& store, bool may_mount = false);
+/// not for root to run. The worker's exit code; nullopt: this process goes on itself, as that user or as root whose
+/// own the store is. `permission` with the cure. Of `task` user and why are filled in.
+Result<std::optional<int>> work_as_owner(Context& context, const std::string& store, WorkerTask task = {});
 
 /// The environment, which has generations. `not_found` with the way there.
 Result<conda::SharedEnvironment> shared_environment(Context& context, const StoreName& where);

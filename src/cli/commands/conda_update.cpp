@@ -1,6 +1,7 @@
 // sharefs conda update: a command changes a shared environment, and users see all of it or nothing.
 #include "base/path.hpp"
 #include "base/random.hpp"
+#include "base/text.hpp"
 #include "cli/commands/conda_copy.hpp"
 #include "cli/commands/conda_scratch.hpp"
 #include "cli/execute.hpp"
@@ -8,6 +9,7 @@
 #include "cli/tree_progress.hpp"
 #include "conda/generation_plan.hpp"
 #include "conda/running.hpp"
+#include "sys/process/become.hpp"
 #include "sys/process/interrupt.hpp"
 #include "sys/process/layered_command.hpp"
 #include "tree/tree.hpp"
@@ -54,6 +56,7 @@ Result<int> run_in_view(Context& context, const Update& update, const std::strin
   for (const auto& mark : conda::protection_marks(update.environment.name, update.before().python))
     layered.removed.push_back(mark.path);
   layered.writable = {"conda-meta"};
+  layered.user_namespace = context.host.gifts.user_namespace.get();
   for (const auto& directory : {layered.upper, layered.work})
     if (auto made = files.make_directories(directory, 0700); !made)
       return fail(made.error());
@@ -304,6 +307,18 @@ Result<std::optional<conda::Generation>> make_generation(Context& context, const
   return record ? Result<std::optional<conda::Generation>>(std::move(*record)) : fail(record.error());
 }
 
+/// PATH for the command in a worker: the system's, after the directory in which root's own would find the command.
+std::string path_for(Context& context, const Argv& command) {
+  sys::EntryRequest request;
+  for (const auto& directory : split(context.environment("PATH").value_or(""), ':'))
+    if (directory.starts_with('/') && command.front().find('/') == std::string::npos)
+      request.queries.push_back({.path = join_path(directory, command.front()), .follow = true});
+  for (const auto& entry : context.system.entries(request))
+    if (entry.kind == sys::EntryKind::file && (entry.mode & 0111U) != 0)
+      return parent_path(entry.path) + ":" + sys::k_system_path;
+  return {};
+}
+
 Result<int> run_update(Context& context, const Arguments& arguments) {
   const auto where = store_name(context, arguments.positional.front());
   if (!where)
@@ -312,8 +327,10 @@ Result<int> run_update(Context& context, const Arguments& arguments) {
     return show_intent(context, arguments, *where);
   if (!context.flags.yes && (!context.console.options().in_terminal || context.flags.json))
     return fail(ErrorCode::usage, "there is no terminal to ask for consent", "add --yes to go ahead");
-  if (auto owner = act_as_owner(context, where->store, true); !owner)
-    return fail(owner.error());
+  if (auto done =
+          work_as_owner(context, where->store, {.path = path_for(context, *arguments.rest), .makes_view = true});
+      !done || *done)
+    return done.map([](const auto& code) { return *code; });
   const auto first = shared_environment(context, *where);
   if (!first)
     return fail(first.error());

@@ -89,7 +89,7 @@ template <class Ask> Result<std::optional<User>> ask_name_service(Ask ask, bool 
     return std::nullopt;
   if (found == nullptr)
     return fail(errno_error(error, "cannot look up a user"));
-  User user{entry.pw_name, entry.pw_uid, entry.pw_gid, {}, entry.pw_dir};
+  User user{entry.pw_name, entry.pw_uid, entry.pw_gid, {}, entry.pw_dir, entry.pw_shell};
   if (with_groups)
     user.groups = groups_of(entry);
   return user;

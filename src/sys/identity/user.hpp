@@ -15,12 +15,13 @@ struct User {
   gid_t gid = 0;
   std::vector<gid_t> groups; ///< supplementary groups, with `gid`
   std::string home;
+  std::string shell = {}; ///< empty: not known
 
   friend bool operator==(const User&, const User&) = default;
 };
 
 template <WireOf<User> U> auto wire_fields(U& u) {
-  return std::tie(u.name, u.uid, u.gid, u.groups, u.home);
+  return std::tie(u.name, u.uid, u.gid, u.groups, u.home, u.shell);
 }
 
 } // namespace sharefs::sys

@@ -1,11 +1,12 @@
 #include "sys/process/child.hpp"
 
+#include "sys/process/become.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <grp.h>
 #include <poll.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -129,20 +130,7 @@ bool PipeReader::drain() {
   return static_cast<bool>(m_fd);
 }
 
-int become(const User& as) {
-  // Asking for who we are needs no privilege: tests and `sharefs run` work for ordinary users.
-  if (as.uid == ::geteuid() && as.gid == ::getegid())
-    return 0;
-  if (::setgroups(as.groups.size(), as.groups.data()) != 0)
-    return errno;
-  if (::setresgid(as.gid, as.gid, as.gid) != 0)
-    return errno;
-  if (::setresuid(as.uid, as.uid, as.uid) != 0)
-    return errno;
-  return 0;
-}
-
-Result<Child> Child::fork(const std::function<void()>& body) {
+Result<Child> Child::fork(const std::function<void()>& body, bool own_session) {
   keep_exit_codes();
   Child child;
   // A signal between fork and reset_signals() would run the parent's handler in the child.
@@ -153,7 +141,8 @@ Result<Child> Child::fork(const std::function<void()>& body) {
   child.m_pid = ::fork();
   const int error = errno;
   if (child.m_pid == 0) {
-    ::setpgid(0, 0);
+    if (own_session ? ::setsid() < 0 : ::setpgid(0, 0) < 0)
+      ::_exit(126);
     reset_signals();
     body();
     ::_exit(126);
@@ -161,7 +150,8 @@ Result<Child> Child::fork(const std::function<void()>& body) {
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (child.m_pid < 0)
     return fail(errno_error(error, "cannot start a process"));
-  ::setpgid(child.m_pid, child.m_pid); // both do it: whoever comes first, kill() finds the group
+  if (!own_session)                      // which the leader of a group cannot make
+    ::setpgid(child.m_pid, child.m_pid); // both do it: whoever comes first, kill() finds the group
 #ifdef SYS_pidfd_open
   child.m_pidfd.reset(static_cast<int>(::syscall(SYS_pidfd_open, child.m_pid, 0)));
 #endif
@@ -216,20 +206,22 @@ Result<WorkingChild> WorkingChild::start(const std::optional<User>& as, const st
   Pipe pipe;
   if (!pipe.open())
     return fail(errno_error(errno, "cannot make a pipe"));
-  auto child = Child::fork([&] {
-    const int fd = keep_only(pipe.write.get(), kept);
-    if (fd < 0 || ::chdir("/") != 0)
-      ::_exit(126);
-    const int refused = as ? become(*as) : 0;
-    if (!write_all(fd, {reinterpret_cast<const char*>(&refused), sizeof refused}) || refused != 0)
-      ::_exit(126);
-    try {
-      work(fd);
-    } catch (...) {
-      ::_exit(125);
-    }
-    ::_exit(0);
-  });
+  auto child = Child::fork(
+      [&] {
+        const int fd = keep_only(pipe.write.get(), kept);
+        if (fd < 0 || ::chdir("/") != 0)
+          ::_exit(126);
+        const int refused = as ? become(*as) : 0;
+        if (!write_all(fd, {reinterpret_cast<const char*>(&refused), sizeof refused}) || refused != 0)
+          ::_exit(126);
+        try {
+          work(fd);
+        } catch (...) {
+          ::_exit(125);
+        }
+        ::_exit(0);
+      },
+      as.has_value());
   if (!child)
     return fail(child.error());
   WorkingChild result;

@@ -55,8 +55,8 @@ class PipeReader {
 /// A forked process, leader of its own process group. Not reaped by the destructor: an abandoned one is init's.
 class Child {
  public:
-  /// `body` runs in the child with default signals and must not return.
-  static Result<Child> fork(const std::function<void()>& body);
+  /// `body` runs in the child with default signals and must not return. `own_session`: it has no terminal (setsid(2)).
+  static Result<Child> fork(const std::function<void()>& body, bool own_session = false);
 
   [[nodiscard]] pid_t pid() const { return m_pid; }
   /// Readable when the child has ended; -1 on a kernel without pidfd_open(2): there reap() is called again at
@@ -82,11 +82,10 @@ class Child {
   int m_exit_code = -1;
 };
 
-/// Become `as` in a forked child: groups, gid, uid. 0 or errno. No privilege is needed by who is that user already.
-int become(const User& as);
-
 /// A child that works and writes its results to a pipe. It has no other descriptor of the parent (if it hung, it would
-/// keep a pipeline's stdout or a lock open for ever), and its working directory is `/`.
+/// keep a pipeline's stdout or a lock open for ever), and its working directory is `/`. One that works as another user
+/// has a session of its own, and runs no program of that user's but by run_process(): its memory still holds what was
+/// root's, so nobody else may trace it (become()).
 class WorkingChild {
  public:
   /// `work` gets the descriptor to write to. That it could not become `as` is reported by finish(). Other threads may

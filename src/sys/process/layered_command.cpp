@@ -19,6 +19,7 @@
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <thread>
@@ -48,32 +49,20 @@ constexpr unsigned capability(unsigned number) {
   return 1U << (number % 32);
 }
 
-/// Of root's: a user namespace where ordinary users may have none, and all groups of the user in it.
-constexpr unsigned k_for_namespace = capability(CAP_SYS_ADMIN) | capability(CAP_SETGID);
-
 bool capabilities(bool set, Capabilities& sets) {
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
   return ::syscall(set ? SYS_capset : SYS_capget, &header, sets.data()) == 0;
 }
 
-/// Puts what this process may have in effect; what of it there is.
-unsigned raise_capabilities() {
+bool is_mounting_root() {
   Capabilities sets{};
-  if (!capabilities(false, sets))
-    return 0;
-  sets.at(0).effective = sets.at(0).permitted;
-  return capabilities(true, sets) ? sets.at(0).effective : 0;
+  return ::geteuid() == 0 && capabilities(false, sets) && (sets.at(0).effective & capability(CAP_SYS_ADMIN)) != 0;
 }
 
-/// With all of them a user namespace can be made by root's right only.
-bool maps_all_groups() {
-  return (raise_capabilities() & k_for_namespace) == k_for_namespace;
-}
-
-/// The groups of the command; the first one is its own.
-std::vector<gid_t> mapped_groups() {
+/// The groups of the command; the first one is its own. `given`: in a namespace that root has made, it has all.
+std::vector<gid_t> mapped_groups(bool given) {
   std::vector<gid_t> groups(1, ::getegid());
-  if (!maps_all_groups())
+  if (!given)
     return groups;
   const int count = ::getgroups(0, nullptr);
   std::vector<gid_t> more(static_cast<std::size_t>(std::max(count, 0)));
@@ -82,47 +71,21 @@ std::vector<gid_t> mapped_groups() {
   return groups;
 }
 
-/// Everybody keeps his own number: the command is who it was.
-bool write_maps(pid_t of, bool all_groups) {
-  std::string group_map;
-  for (const gid_t gid : mapped_groups())
-    group_map += fmt::format("{0} {0} 1\n", gid);
-  return (all_groups || write_file(fmt::format("/proc/{}/setgroups", of), "deny")) &&
-         write_file(fmt::format("/proc/{}/uid_map", of), fmt::format("{0} {0} 1\n", ::geteuid())) &&
-         write_file(fmt::format("/proc/{}/gid_map", of), group_map);
-}
-
 /// A user namespace, in which the owner of a store has rights over his own files only: whoever exchanges the paths that
-/// are mounted reaches nothing that is not his. Its maps are written from outside of it.
-bool enter_user_namespace() {
-  const bool all_groups = maps_all_groups();
-  Pipe entered;
-  if (!entered.open())
-    return false;
-  const pid_t self = ::getpid();
-  const pid_t writer = ::fork();
-  if (writer < 0)
-    return false;
-  if (writer == 0) {
-    char byte = 0;
-    entered.write.reset();
-    const bool written = ::read(entered.read.get(), &byte, 1) == 1 && write_maps(self, all_groups);
-    ::_exit(written ? 0 : errno == 0 ? EIO : errno);
-  }
-  int error = ::unshare(CLONE_NEWNS | CLONE_NEWUSER) == 0 ? 0 : errno;
-  ::prctl(PR_SET_DUMPABLE, 1); // or else the maps belong to root
-  if (error == 0 && !write_all(entered.write.get(), "m"))
-    error = errno;
-  entered.write.reset();
-  int status = 0;
-  while (::waitpid(writer, &status, 0) < 0 && errno == EINTR)
-    ;
-  errno = error != 0 ? error : WIFEXITED(status) ? WEXITSTATUS(status) : EIO;
-  return errno == 0;
+/// are mounted reaches nothing that is not his. Everybody keeps his own number, so the command is who it was, and
+/// nobody can give up a group there: who is kept out of a file by one stays out.
+bool enter_user_namespace(int given) {
+  if (given >= 0)
+    return ::setns(given, CLONE_NEWUSER) == 0 && ::unshare(CLONE_NEWNS) == 0;
+  const auto uid = ::geteuid();
+  const auto gid = ::getegid();
+  return ::unshare(CLONE_NEWNS | CLONE_NEWUSER) == 0 && write_file("/proc/self/setgroups", "deny") &&
+         write_file("/proc/self/uid_map", fmt::format("{0} {0} 1\n", uid)) &&
+         write_file("/proc/self/gid_map", fmt::format("{0} {0} 1\n", gid));
 }
 
-bool enter_namespaces(bool as_root) {
-  return (as_root ? ::unshare(CLONE_NEWNS) == 0 : enter_user_namespace()) &&
+bool enter_namespaces(bool as_root, int given) {
+  return (as_root ? ::unshare(CLONE_NEWNS) == 0 : enter_user_namespace(given)) &&
          ::mount(nullptr, "/", nullptr, MS_REC | (as_root ? MS_PRIVATE : MS_SLAVE), nullptr) == 0;
 }
 
@@ -148,8 +111,7 @@ std::string escaped(const std::string& path) {
   return text;
 }
 
-/// What lies at `name`, mounts in it too, is seen at `target` as well. /proc/self/fd is no way to it: it belongs to
-/// root once a process has changed who it is (prctl(2), PR_SET_DUMPABLE).
+/// What lies at `name`, mounts in it too, is seen at `target` as well.
 bool bind(int directory, const std::string& name, const std::string& target) {
   constexpr unsigned k_flags = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | AT_SYMLINK_NOFOLLOW;
   const Fd tree(static_cast<int>(::syscall(SYS_open_tree, directory, name.c_str(), k_flags)));
@@ -223,8 +185,8 @@ int make_writable(int tree, const std::string& path, std::vector<std::string>& b
 
 /// Users and groups that a user namespace of this process has: overlayfs changes files of no others.
 struct Mapped {
+  std::vector<gid_t> gids;
   uid_t uid = ::geteuid();
-  std::vector<gid_t> gids = mapped_groups();
 
   /// 0 or errno: EOVERFLOW, as overlayfs has it, for a directory in which something is of somebody else.
   int check(int tree, const std::string& path, std::vector<std::string>& below) const {
@@ -314,16 +276,16 @@ bool prepare_tree(const Layers& layers) {
 
 /// Enters the view of the command.
 void layer(const Layers& layers, const std::function<void(Layering)>& give_up) {
-  const bool as_root = ::geteuid() == 0 && (raise_capabilities() & capability(CAP_SYS_ADMIN)) != 0;
+  const bool as_root = is_mounting_root();
   if (!as_root) {
     const Fd lower(::open(layers.lower.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    const Mapped mapped;
+    const Mapped mapped{mapped_groups(layers.user_namespace >= 0)};
     const auto check = [&](int tree, const std::string& path, auto& below) { return mapped.check(tree, path, below); };
     errno = lower ? for_each_directory(lower.get(), check) : errno;
     if (errno != 0)
       give_up(Layering::not_ours);
   }
-  if (!enter_namespaces(as_root))
+  if (!enter_namespaces(as_root, layers.user_namespace))
     give_up(Layering::no_namespace);
   if (!show_parent(layers) || !mount_layers(layers, as_root))
     give_up(Layering::no_mount);
@@ -422,17 +384,6 @@ Result<int> run_to_end(const TerminalCommand& command, const Layers* layers) {
 }
 
 } // namespace
-
-int become_able_to_mount(const User& user) {
-  const bool root = ::geteuid() == 0;
-  if (root && ::prctl(PR_SET_KEEPCAPS, 1) != 0)
-    return errno;
-  if (const int error = become(user); error != 0 || !root)
-    return error;
-  Capabilities sets{};
-  sets.at(0).permitted = k_for_namespace;
-  return capabilities(true, sets) ? 0 : errno;
-}
 
 Result<int> run_in_terminal(const TerminalCommand& command) {
   return run_to_end(command, nullptr);

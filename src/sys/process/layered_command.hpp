@@ -4,7 +4,6 @@
 // (tree::Options::layer).
 #include "base/argv.hpp"
 #include "base/result.hpp"
-#include "sys/identity/user.hpp"
 
 #include <string>
 #include <vector>
@@ -24,12 +23,9 @@ struct Layers {
   std::string upper, work;  ///< empty directories on one file system of this host
   std::vector<std::string> removed;  ///< below the tree: not there for the command
   std::vector<std::string> writable; ///< below the tree: directories whose files get the owner's right to write, too
+  int user_namespace =
+      -1; ///< of this user, with all groups (make_user_namespace()); -1: one with a single group is made
 };
-
-/// Become `user` for good, as become(); root keeps, out of effect, what it takes to enter a user namespace with all
-/// groups of that user (user_namespaces(7)): without, only one is in it, and no file of another one can be changed. 0
-/// or errno.
-int become_able_to_mount(const User& user);
 
 /// Runs it to its end, with our terminal and Ctrl-C; its exit code, 128 + n for signal n. Errors: `not_found`,
 /// `permission`: the command cannot be executed; `interrupted`: it did not end after Ctrl-C.

@@ -2,6 +2,7 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "sys/process/become.hpp"
 #include "sys/process/child.hpp"
 #include "sys/process/interrupt.hpp"
 #include "sys/process/wire.hpp"
@@ -23,31 +24,23 @@ namespace {
 /// For what is still in the pipes of a child that has ended, or is being written there by its own children.
 constexpr std::chrono::milliseconds k_drain_grace{100};
 constexpr std::chrono::milliseconds k_interrupt_look{200}; ///< a signal may come just before poll(2)
-constexpr std::size_t k_longest_failure = 65536; ///< to start the program, as the child reports it
-/// Where the system's own programs are. The caller's PATH could name any directory.
-constexpr const char* k_system_path = "/usr/sbin:/usr/bin:/sbin:/bin";
+constexpr std::size_t k_longest_failure = 65536;           ///< to start the program, as the child reports it
 
-/// NAME=value of this process with the changes of `command` applied.
+/// NAME=value of this process, or from nothing for another user, with the changes of `command` applied.
 std::vector<std::string> environment_of(const Command& command) {
   auto changes = command.environment;
-  const auto& as = command.as;
+  std::vector<std::string> before;
+  if (command.as && command.as->uid != ::geteuid())
+    before = environment_of(*command.as);
+  else
+    for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry)
+      before.emplace_back(*entry);
   if (!command.user_path)
     changes.try_emplace("PATH", k_system_path);
-  // A program that acts for a user must not look into root's home.
-  if (as && as->uid != ::geteuid()) {
-    changes.try_emplace("HOME", as->home);
-    changes.try_emplace("USER", as->name);
-    changes.try_emplace("LOGNAME", as->name);
-  }
-  std::vector<std::string> result;
-  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
-    const std::string_view text = *entry;
-    if (changes.count(std::string(text.substr(0, text.find('=')))) == 0)
-      result.emplace_back(text);
-  }
+  std::erase_if(before, [&](const std::string& entry) { return changes.contains(entry.substr(0, entry.find('='))); });
   for (const auto& [name, value] : changes)
-    result.push_back(name + "=" + value);
-  return result;
+    before.push_back(name + "=" + value);
+  return before;
 }
 
 std::string variable(const std::vector<std::string>& environment, std::string_view name) {
@@ -124,11 +117,14 @@ bool connect_streams(Start& start) {
   const std::string& name = start.name;
   if (!connect_streams(start))
     refuse(start, errno_error(errno, "cannot give " + name + " its standard streams"));
+  const bool for_another = command.as && command.as->uid != ::geteuid();
   if (command.as)
     if (const int error = become(*command.as); error != 0)
       refuse(start, errno_error(error, "cannot run " + name + " as `" + command.as->name + "`", "run sharefs as root"));
-  if (!command.directory.empty() && ::chdir(command.directory.c_str()) != 0)
-    refuse(start, errno_error(errno, "cannot run " + name + " in " + command.directory));
+  // A working directory that was inherited would lead another user where only we may go.
+  const auto directory = command.directory.empty() && for_another ? std::string("/") : command.directory;
+  if (!directory.empty() && ::chdir(directory.c_str()) != 0)
+    refuse(start, errno_error(errno, "cannot run " + name + " in " + directory));
   int error = ENOENT;
   for (const std::string& file : start.files) {
     ::execve(file.c_str(), start.argv.data(), start.envp.data());
@@ -154,7 +150,7 @@ Result<Completed> run_process(const Command& command) {
   start.input = standard_input(command.input);
   if (!start.input || !start.out.open() || !start.err.open() || !start.failure.open())
     return fail(errno_error(errno, "cannot run `" + command.argv[0] + "`"));
-  auto child = Child::fork([&] { execute(start, command); });
+  auto child = Child::fork([&] { execute(start, command); }, command.as.has_value());
   if (!child)
     return fail(child.error());
   start.input.reset();

@@ -16,11 +16,11 @@ namespace sharefs::sys {
 struct Command {
   Argv argv;                                      ///< argv[0] is found in the system's directories
   bool user_path = false;                         ///< in PATH instead: a tool of the user, for work as that user
-  std::map<std::string, std::string> environment; ///< added to (or replacing in) the inherited environment
+  std::map<std::string, std::string> environment; ///< added to (or replacing in) the inherited environment, or in that
+                                                  ///< of `as` (environment_of), which has nothing of ours
   std::string directory;                          ///< working directory; empty: inherited
   std::string input;                              ///< given on stdin; empty: /dev/null
-  std::optional<User> as;                         ///< run with this user's uid, gid and groups, and with HOME, USER and
-                                                  ///< LOGNAME unless `environment` has them
+  std::optional<User> as;                         ///< as this user (become()), in a session of its own
   std::chrono::milliseconds deadline{10'000};     ///< then SIGKILL to the whole process group
   bool ends_with_us = false;                      ///< Ctrl-C ends it, too (`interrupted`): it may take long
   std::size_t output_limit = 1U << 20U;           ///< bytes kept of stdout and of stderr each

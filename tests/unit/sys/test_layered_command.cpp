@@ -4,7 +4,9 @@
 #include "support/temporary_directory.hpp"
 #include "support/users.hpp"
 #include "sys/process/call.hpp"
+#include "sys/worker/worker.hpp"
 
+#include <array>
 #include <filesystem>
 #include <sched.h>
 #include <sys/stat.h>
@@ -38,9 +40,11 @@ class Store {
 
   /// As `nobody`, who may mount: "0" for a command that ended well, or the error; then what it said.
   [[nodiscard]] std::string run(const std::string& shell, const User& user = test::nobody()) const {
-    const auto said = in_child(std::nullopt, 30s, [&]() -> Result<std::string> {
-      if (const int error = become_able_to_mount(user); error != 0)
-        return fail(errno_error(error, "cannot become nobody"));
+    const auto made = make_user_namespace(user);
+    if (!made)
+      return made.error().message;
+    const std::array<int, 1> kept{made->get()};
+    const auto work = [&]() -> Result<std::string> {
       const auto code = run_layered(
           {{"sh", "-c", "{ " + shell + "; } >" + (m_top / "said/out") + " 2>&1"}, {"PATH=/usr/bin:/bin"}, "/"},
           {.parent = m_top / "store",
@@ -49,9 +53,11 @@ class Store {
            .upper = m_top / "upper",
            .work = m_top / "work",
            .removed = {},
-           .writable = {}});
+           .writable = {},
+           .user_namespace = kept.front()});
       return code ? std::to_string(*code) : code.error().message;
-    });
+    };
+    const auto said = in_child(user, 30s, work, nullptr, kept);
     return (said ? *said : said.error().message) + " " + m_top.read("said/out");
   }
 
@@ -107,6 +113,23 @@ TEST_CASE("a layered command works in files of every group of its user", "[layer
   CHECK(store.run(change, user).find("changed") == std::string::npos);
   user.groups.push_back(12345);
   CHECK(store.run(change, user) == "0 changed\n");
+}
+
+TEST_CASE("attack: a layered command gives up a group that keeps it out of a file", "[layered_command]") {
+  if (!is_possible())
+    return;
+  const Store store;
+  const auto denied = store.top() / "of_root/denied";
+  store.top().write("of_root/denied", "secret\n");
+  fs::permissions(store.top() / "of_root", fs::perms(0755));
+  REQUIRE(::chown(denied.c_str(), 0, 12345) == 0);
+  fs::permissions(denied, fs::perms(0604)); // for all but this group
+  auto user = test::nobody();
+  user.groups.push_back(12345);
+  const auto drop = "/usr/bin/python3 -c \"import os\ntry: os.setgroups([])\nexcept OSError as e: print(e.strerror)\n"
+                    "try: print(open('" +
+                    denied + "').read())\nexcept OSError as e: print(e.strerror)\"";
+  CHECK(store.run(drop, user) == "0 Operation not permitted\nPermission denied\n");
 }
 
 TEST_CASE("attack: the owner of a store exchanges the tree for a link to what only root may read",

@@ -114,7 +114,7 @@ TEST_CASE("nothing is changed for a recording") {
   CHECK(seen.files().write_if("/new", std::nullopt, "x").error().code == ErrorCode::unsupported);
   CHECK(seen.mount({}).error().code == ErrorCode::unsupported);
   CHECK(seen.unmount({}).error().code == ErrorCode::unsupported);
-  CHECK(seen.become({}, false).error().code == ErrorCode::unsupported);
+  CHECK(seen.run_worker({}).error().code == ErrorCode::unsupported);
   CHECK(seen.exec({"true"}, {}).code == ErrorCode::unsupported);
   CHECK(machine.calls().empty());
 }

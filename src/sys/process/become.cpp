@@ -1,0 +1,73 @@
+#include "sys/process/become.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <grp.h>
+#include <linux/capability.h>
+#include <linux/keyctl.h>
+#include <string_view>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace sharefs::sys {
+namespace {
+
+/// Variables of the caller that the programs of another user get. None of them holds a secret, or says where a program
+/// or a library is. A name that ends in `_` stands for all that begin so.
+constexpr std::array<std::string_view, 11> k_kept{
+    "TERM",  "COLORTERM", "LANG",           "LANGUAGE",         "LC_", "TZ", "COLUMNS",
+    "LINES", "NO_COLOR",  "CLICOLOR_FORCE", "SOURCE_DATE_EPOCH"};
+/// Which way the network and the package index are; kept where no password stands in the value (`user:word@host`).
+constexpr std::array<std::string_view, 11> k_kept_without_password{
+    "http_proxy",  "https_proxy", "ftp_proxy", "all_proxy",     "no_proxy",           "HTTP_PROXY",
+    "HTTPS_PROXY", "ALL_PROXY",   "NO_PROXY",  "PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL"};
+
+bool is_kept(std::string_view name, std::string_view value) {
+  const auto is_it = [name](std::string_view row) { return row.ends_with('_') ? name.starts_with(row) : name == row; };
+  return std::ranges::any_of(k_kept, is_it) ||
+         (value.find('@') == std::string_view::npos && std::ranges::any_of(k_kept_without_password, is_it));
+}
+
+/// Nothing in effect but `kept`, nothing that execve(2) could hand on.
+bool set_capabilities(unsigned kept) {
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  std::array<__user_cap_data_struct, 2> sets{};
+  sets[0].permitted = sets[0].effective = kept;
+  return ::syscall(SYS_capset, &header, sets.data()) == 0;
+}
+
+} // namespace
+
+int become(const User& as, unsigned kept) {
+  // Asking for who we are needs no privilege: tests and `sharefs run` work for ordinary users.
+  if (as.uid == ::geteuid() && as.gid == ::getegid())
+    return 0;
+  // Keys of root's session, of Kerberos for one, stay root's. Where there are no keyrings there is nothing to leave.
+  ::syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, nullptr);
+  if (kept != 0 && ::prctl(PR_SET_KEEPCAPS, 1) != 0)
+    return errno;
+  if (::setgroups(as.groups.size(), as.groups.data()) != 0 || ::setresgid(as.gid, as.gid, as.gid) != 0 ||
+      ::setresuid(as.uid, as.uid, as.uid) != 0)
+    return errno;
+  // fs.suid_dumpable may be 1: the change of ids alone does not keep others out.
+  if (::prctl(PR_SET_DUMPABLE, 0) != 0 || !set_capabilities(kept))
+    return errno;
+  return as.uid != 0 && ::setresuid(-1, 0, -1) == 0 ? EPERM : 0;
+}
+
+std::vector<std::string> environment_of(const User& user) {
+  std::vector<std::string> result{std::string("PATH=") + k_system_path, "HOME=" + user.home, "USER=" + user.name,
+                                  "LOGNAME=" + user.name,
+                                  "SHELL=" + (user.shell.empty() ? std::string("/bin/sh") : user.shell)};
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    const auto equals = text.find('=');
+    if (equals != std::string_view::npos && is_kept(text.substr(0, equals), text.substr(equals + 1)))
+      result.emplace_back(text);
+  }
+  return result;
+}
+
+} // namespace sharefs::sys
