@@ -1,4 +1,4 @@
-// RemoveTree, by the engine for trees.
+// RemoveTree, by src/tree.
 #include "base/text.hpp"
 #include "plan/perform.hpp"
 #include "tree/tree.hpp"

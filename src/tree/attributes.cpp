@@ -6,7 +6,6 @@
 #include <array>
 #include <cerrno>
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <string_view>
 #include <sys/sysmacros.h>
 #include <sys/xattr.h>
@@ -22,10 +21,6 @@ constexpr std::array<std::string_view, 2> k_overlay{"trusted.overlay.", "user.ov
 
 bool is_unsupported(int error) {
   return error == EOPNOTSUPP || error == ENOSYS;
-}
-
-bool knows(int fd, const char* attribute) {
-  return ::fgetxattr(fd, attribute, nullptr, 0) >= 0 || !is_unsupported(errno);
 }
 
 bool is_copied(std::string_view name) {
@@ -73,22 +68,7 @@ bool Attributes::is_part() const {
 }
 
 bool has_capabilities(int fd) {
-  return knows(fd, k_capability);
-}
-
-bool has_user_attributes(int fd) {
-  return knows(fd, "user.sharefs");
-}
-
-bool has_acls(int fd) {
-  return knows(fd, k_acl);
-}
-
-bool may_have_attributes(int directory, const std::string& name) {
-  const auto path = fmt::format("/proc/self/fd/{}/{}", directory, name);
-  const auto names = ask_all([&path](char* into, std::size_t size) { return ::llistxattr(path.c_str(), into, size); });
-  return !names || std::ranges::any_of(split(*names, '\0'),
-                                       [](const auto& one) { return one == k_capability || is_copied(one); });
+  return ::fgetxattr(fd, k_capability, nullptr, 0) >= 0 || !is_unsupported(errno);
 }
 
 bool has_attributes(int fd) {

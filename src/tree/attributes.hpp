@@ -25,10 +25,6 @@ struct Attributes {
 bool has_attributes(int fd); ///< does its file system know any?
 /// errno in the unexpected; a file system without attributes has none.
 tl::expected<Attributes, int> read_attributes(int fd, bool layer = false);
-bool has_user_attributes(int fd); ///< may a file on its file system have some (user.*)?
-bool has_acls(int fd);            ///< or an ACL?
-/// May this one have what read_attributes() finds? It is not opened.
-bool may_have_attributes(int directory, const std::string& name);
 bool has_capabilities(int fd); ///< may a file on its file system have some?
 /// Would what is made in this directory inherit an ACL?
 bool has_acl(int fd); ///< that gives access to it

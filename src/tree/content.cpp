@@ -16,6 +16,10 @@ Hash hash_of(XXH128_hash_t hash) {
   return {hash.high64, hash.low64};
 }
 
+bool is_sparse(const struct stat& status) {
+  return static_cast<std::uint64_t>(status.st_blocks) * 512U < static_cast<std::uint64_t>(status.st_size);
+}
+
 class Reader {
  public:
   Reader(Job& job, int from, int to) : m_job(job), m_from(from), m_to(to) { XXH3_128bits_reset(m_state.get()); }
@@ -34,12 +38,6 @@ class Reader {
     if (m_error != 0)
       return tl::make_unexpected(ContentError{m_error, m_of_target});
     return hash_of(XXH3_128bits_digest(m_state.get()));
-  }
-
-  Hashed write_all(std::string_view content) {
-    if (!content.empty() && !write(content.data(), content.size(), 0))
-      return tl::make_unexpected(ContentError{m_error, true});
-    return hash_text(content);
   }
 
  private:
@@ -131,14 +129,6 @@ class Reader {
 
 Hashed copy_content(Job& job, int from, const struct stat& status, int to) {
   return Reader(job, from, to).read(status);
-}
-
-Hashed write_content(Job& job, std::string_view content, int to) {
-  return Reader(job, -1, to).write_all(content);
-}
-
-bool is_sparse(const struct stat& status) {
-  return static_cast<std::uint64_t>(status.st_blocks) * 512U < static_cast<std::uint64_t>(status.st_size);
 }
 
 Hashed hash_content(Job& job, int file, const struct stat& status, bool from_disk) {

@@ -14,9 +14,6 @@ using Hashed = tl::expected<Hash, ContentError>;
 /// From the beginning of `from`, whose fstat is `status`, to the empty file `to`; the hash of what was read. A file
 /// that is shorter by now is copied as far as it goes.
 Hashed copy_content(Job& job, int from, const struct stat& status, int to);
-/// The same of a content that is at hand.
-Hashed write_content(Job& job, std::string_view content, int to);
-bool is_sparse(const struct stat& status);
 /// What the file system has, not what this host remembers of it, as far as that can be asked for.
 Hashed hash_content(Job& job, int file, const struct stat& status, bool from_disk);
 Hash hash_text(std::string_view text);

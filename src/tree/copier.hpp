@@ -3,7 +3,6 @@
 #include "tree/attributes.hpp"
 #include "tree/content.hpp"
 #include "tree/job.hpp"
-#include "tree/nfs_files.hpp"
 
 #include <map>
 #include <span>
@@ -26,7 +25,6 @@ struct Pair : Node { // Node::fd: the original
   bool hands_on = false;                ///< what is made in the copy may inherit an ACL
   bool again = false;                   ///< its names were read a second time
   bool opaque = false;                  ///< of a layer: the copy has nothing else
-  std::string handle = {};              ///< the server's, of the copy, if files may be made by it
   std::map<std::string, ino_t> entered; ///< directories in it that were gone through
 };
 using PairPointer = std::shared_ptr<Pair>;
@@ -54,10 +52,6 @@ class Copier {
     Hash hash;
     int error_number = 0; ///< it could not be synced
     std::optional<Inode> claimed;
-    std::optional<NfsFiles::File> remote; ///< made by calls to the server (copy_nfs.cpp)
-    std::optional<Original> original;     ///< as check_original() found it
-    std::optional<std::string> content;   ///< as calls have read it (copy_nfs.cpp)
-    std::optional<Hash> read;             ///< what the server has, as a call has read it
   };
 
   struct Files { ///< of a directory, given out to the threads that work in it
@@ -82,27 +76,14 @@ class Copier {
   // What lies in them
   void lane(const PairPointer& pair, const std::shared_ptr<Files>& files);
   [[nodiscard]] bool in_place(const Pair& pair, const struct stat& original) const;
-  void copy_all(const Pair& pair, std::span<const Name> names, bool last_try, bool may_nfs);
+  void copy_all(const Pair& pair, std::span<const Name> names, bool last_try);
   void end_all(const Pair& pair, std::vector<File>& files, bool last_try);
-  std::optional<File> begin(const Pair& pair, const Name& name, File file, bool may_link, bool may_nfs);
+  std::optional<File> begin(const Pair& pair, const Name& name, bool may_link);
   int make(const Pair& pair, File& file, mode_t mode, struct stat& status);
-  bool write(const Pair& pair, File& file, const Attributes& attributes, bool may_nfs);
+  bool write(const Pair& pair, File& file, const Attributes& attributes);
   Original check_original(const Pair& pair, File& file, bool last_try);
   bool end(const Pair& pair, File& file, bool last_try);
   bool is_kept(const Pair& pair, const File& file, const Attributes& attributes);
-
-  // By calls to the NFS server
-  Result<void> choose_engine(int original);
-  bool may_be_read(const Pair& pair, const Name& name, struct stat& status);
-  std::size_t read_by_nfs(const Pair& pair, std::span<const Name> names, std::map<std::string, File>& into);
-  [[nodiscard]] bool goes_by_nfs(const Pair& pair, const File& file) const;
-  int read_whole(File& file, mode_t mode);
-  [[nodiscard]] std::size_t most_held() const;
-  [[nodiscard]] bool has_room(const std::vector<File>& files) const;
-  std::vector<Name> write_by_nfs(const Pair& pair, std::vector<File>& files, bool last_try);
-  [[nodiscard]] bool is_as_wanted(const File& file) const;
-  int open_remote(const Pair& pair, File& file);
-  void look_at_made(const Pair& pair);
 
   // Names
   void take_away(const Pair& pair, const std::string& name);
@@ -155,11 +136,6 @@ class Copier {
   std::condition_variable m_settled;
   std::map<Inode, Claim> m_claims;
   CopyReport m_report;
-  /// What calls have made and read again, and is still to be seen through the mount.
-  std::map<const Pair*, std::map<std::string, sys::Nfs3Attributes>> m_made;
-  std::unique_ptr<NfsFiles> m_nfs;                ///< null: threads make all files
-  std::unique_ptr<NfsFiles> m_source;             ///< null: threads read all files
-  bool m_user_attributes = false, m_acls = false; ///< what calls read may have some
 };
 
 /// Set-id bits of a program. (Of a directory they mean something else.)

@@ -19,7 +19,6 @@ namespace {
 /// Threads that make files in one directory: the kernel lets one of them do so at a time, the others write, sync and
 /// read again meanwhile.
 constexpr std::size_t k_lanes = 4;
-constexpr std::size_t k_lanes_by_nfs = 16; ///< the server makes as many as come
 
 /// Can a file of the one get a name in the other? link(2) does not cross mounts, not even of one file system.
 bool on_one_mount(int one, int other) {
@@ -37,14 +36,10 @@ void make_usable(int directory) {
     ::fchmod(directory, (status.st_mode & 07777U) | S_IRWXU);
 }
 
-void set_closed(Pair& pair, const NfsFiles* nfs) {
+void set_closed(Pair& pair) {
   struct stat status{};
   pair.closed = !pair.existed && ::fstat(pair.to.get(), &status) == 0 && (status.st_mode & (S_IRWXG | S_IRWXO)) == 0;
   pair.made = status.st_mtim;
-  if (pair.closed && nfs != nullptr) {
-    ::fremovexattr(pair.to.get(), "system.posix_acl_default"); // what files would inherit; finish() does the same
-    pair.handle = nfs->handle_of(pair.to.get(), "", status);
-  }
 }
 
 /// Is it the directory `wanted`, or below it?
@@ -136,8 +131,6 @@ Result<CopyReport> Copier::run() {
     return fail(result.error());
   if (auto synced = sys::sync_directory(above.get(), m_to.path); !synced)
     return fail(synced.error());
-  if ((m_nfs && !m_nfs->works()) || (m_source && !m_source->works()))
-    m_report.engine_reason += "; then its calls had no more answer, and the rest was copied through the mount";
   return std::move(m_report);
 }
 
@@ -173,13 +166,8 @@ Result<PairPointer> Copier::start(Found from, Found to) {
   if (const int error = read_names(m_top, there); error != 0)
     return fail(errno_error(error, m_to.path));
   make_usable(m_top);
-  if (auto chosen = choose_engine(top->fd.get()); !chosen) {
-    if (!top->existed)
-      ::unlinkat(to.walked.directory.get(), top->name.c_str(), AT_REMOVEDIR);
-    return fail(chosen.error());
-  }
   top->existed = !there.empty();
-  set_closed(*top, m_nfs.get());
+  set_closed(*top);
   top->inherited = true;
   top->hands_on = has_default_acl(m_top);
   return top;
@@ -260,7 +248,7 @@ bool Copier::open_copy(Pair& pair, int parent, bool parent_hands_on) {
   }
   if (!m_job.options.layer)
     make_usable(pair.to.get());
-  set_closed(pair, m_nfs.get());
+  set_closed(pair);
   pair.inherited = pair.existed || parent_hands_on;
   pair.hands_on = pair.inherited && has_default_acl(pair.to.get());
   return true;
@@ -292,8 +280,7 @@ void Copier::fill(const PairPointer& pair) {
     ++pair->open;
     m_job.crew.add_opening([this, pair, name = name.name] { enter(pair, name); });
   }
-  const auto most = pair->handle.empty() ? k_lanes : k_lanes_by_nfs;
-  const auto lanes = std::min(most, (others.size() + k_lanes - 1) / k_lanes);
+  const auto lanes = std::min(k_lanes, (others.size() + k_lanes - 1) / k_lanes);
   const auto files = std::make_shared<Files>(std::move(others));
   for (std::size_t i = 0; i < lanes; ++i) {
     ++pair->open;
@@ -306,9 +293,6 @@ void Copier::fill(const PairPointer& pair) {
 /// (below a layer it stays).
 void Copier::clean(const Pair& pair, const std::vector<Name>& wanted) {
   std::vector<Name> found;
-  struct stat now{};
-  if (!pair.handle.empty()) // or this host would remember the names that it had before ours
-    stat_now(pair.to.get(), "", now);
   if (const int error = read_names(pair.to.get(), found); error != 0)
     return m_job.failed(error, target(pair.path));
   std::set<std::string_view> names;
@@ -361,7 +345,6 @@ bool Copier::is_there(const Pair& pair, const struct stat& made, const Attribute
 
 /// False: its names have changed, and are gone through once more.
 bool Copier::finish(const PairPointer& pair) {
-  look_at_made(*pair);
   struct stat now{};
   if (!stat_now(pair->fd.get(), "", now)) {
     m_job.failed(errno, source(pair->path));

@@ -15,7 +15,6 @@ namespace {
 constexpr std::string_view k_temporary = ".sharefs-copy-";
 constexpr std::size_t k_run_length = 12;
 constexpr std::size_t k_most_changed = 20;
-constexpr std::size_t k_names_by_nfs = 16; ///< in one go: files that are written by calls hold no descriptor
 
 std::string kind_of(const struct stat& status) {
   return S_ISFIFO(status.st_mode) ? "a FIFO" : S_ISSOCK(status.st_mode) ? "a socket" : "a device";
@@ -48,35 +47,30 @@ bool Copier::admits(const std::string& path, const struct stat& status) {
 }
 
 void Copier::lane(const PairPointer& pair, const std::shared_ptr<Files>& files) {
-  const auto count = m_nfs || m_source ? k_names_by_nfs : m_job.at_once();
+  const auto count = m_job.at_once();
   const auto begin = files->next.fetch_add(count);
   if (begin >= files->names.size())
     return leave(pair);
   const auto first = files->names.begin() + static_cast<std::ptrdiff_t>(begin);
   const auto last = files->names.begin() + static_cast<std::ptrdiff_t>(std::min(begin + count, files->names.size()));
-  copy_all(*pair, {first, last}, false, true);
+  copy_all(*pair, {first, last}, false);
   m_job.crew.add([this, pair, files] { lane(pair, files); });
 }
 
-void Copier::copy_all(const Pair& pair, std::span<const Name> names, bool last_try, bool may_nfs) {
+void Copier::copy_all(const Pair& pair, std::span<const Name> names, bool last_try) {
   std::vector<File> files;
-  std::vector<std::string> further;  // names of files that have several, and are copied by one of the others
-  std::map<std::string, File> known; // what calls have read or seen
-  std::size_t next = may_nfs && !last_try ? 0 : names.size();
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    const auto& name = names[i];
-    if (i == next)
-      next += read_by_nfs(pair, names.subspan(i), known);
+  std::vector<std::string> further; // names of files that have several, and are copied by one of the others
+  for (const auto& name : names) {
     if (name.type == DT_LNK) {
       copy_link(pair, name.name);
     } else if (m_job.options.link_files && name.type == DT_REG && link_file(pair, name.name)) {
       m_job.pulse.add(k_files);
-    } else if (auto file = begin(pair, name, std::move(known[name.name]), true, may_nfs)) {
+    } else if (auto file = begin(pair, name, true)) {
       if (file->made.empty())
         further.push_back(file->name);
       else
         files.push_back(std::move(*file));
-      if (!has_room(files))
+      if (files.size() >= m_job.at_once())
         end_all(pair, files, last_try);
     }
   }
@@ -88,11 +82,8 @@ void Copier::copy_all(const Pair& pair, std::span<const Name> names, bool last_t
 
 /// Finishes what was begun; `files` is empty then.
 void Copier::end_all(const Pair& pair, std::vector<File>& files, bool last_try) {
-  const auto by_threads = m_nfs ? write_by_nfs(pair, files, last_try) : std::vector<Name>();
   std::vector<Name> again;
   for (auto& file : files) {
-    if (file.remote)
-      continue;
     may_be_killed();
     if (::fsync(file.to.get()) != 0)
       file.error_number = errno;
@@ -103,15 +94,14 @@ void Copier::end_all(const Pair& pair, std::vector<File>& files, bool last_try) 
       again.push_back({file.name, DT_REG});
   files.clear();
   if (!again.empty())
-    copy_all(pair, again, true, true);
-  if (!by_threads.empty())
-    copy_all(pair, by_threads, last_try, false);
+    copy_all(pair, again, true);
 }
 
 /// The file as File::made, written but not synced; without one: another name of a file that is copied by
 /// somebody else. Nothing: there is no more to do, or it has failed.
-std::optional<Copier::File> Copier::begin(const Pair& pair, const Name& name, File file, bool may_link, bool may_nfs) {
+std::optional<Copier::File> Copier::begin(const Pair& pair, const Name& name, bool may_link) {
   const auto path = pair.below(name.name);
+  File file;
   file.name = name.name;
   if (name.type != DT_REG) { // never opened
     if (!stat_now(pair.fd.get(), name.name.c_str(), file.status))
@@ -124,10 +114,8 @@ std::optional<Copier::File> Copier::begin(const Pair& pair, const Name& name, Fi
       refuse(path, "is " + kind_of(file.status) + ", which is not copied", "move it out of the tree");
     return std::nullopt;
   }
-  const auto seen = file.status;
-  if (!file.content)
-    file.from = open_below(pair.fd.get(), name.name.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY);
-  const int error = file.content || file.from ? 0 : errno;
+  file.from = open_below(pair.fd.get(), name.name.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY);
+  const int error = file.from ? 0 : errno;
   if (error == ENOENT) // the directory has changed, which is seen there
     return std::nullopt;
   // What open(2) has asked the server for; end() asks it again.
@@ -142,10 +130,8 @@ std::optional<Copier::File> Copier::begin(const Pair& pair, const Name& name, Fi
   }
   if (!admits(path, file.status))
     return std::nullopt;
-  if (seen.st_ino != 0 && !same_state(seen, file.status)) // since calls were to read it
-    note_again(path);
-  const auto attributes = m_attributes && file.from ? read_attributes(file.from.get(), m_job.options.layer)
-                                                    : tl::expected<Attributes, int>();
+  const auto attributes =
+      m_attributes ? read_attributes(file.from.get(), m_job.options.layer) : tl::expected<Attributes, int>();
   if (!attributes) {
     m_job.failed(attributes.error(), source(path));
     return std::nullopt;
@@ -165,7 +151,7 @@ std::optional<Copier::File> Copier::begin(const Pair& pair, const Name& name, Fi
     file.claimed = inode;
   }
   const bool kept = is_kept(pair, file, *attributes);
-  if (!kept && write(pair, file, *attributes, may_nfs))
+  if (!kept && write(pair, file, *attributes))
     return file;
   settle(file.claimed, kept ? State::done : State::failed);
   return std::nullopt;
@@ -201,7 +187,7 @@ int Copier::make(const Pair& pair, File& file, mode_t mode, struct stat& status)
   return ::fstat(file.to.get(), &status) == 0 ? 0 : errno;
 }
 
-bool Copier::write(const Pair& pair, File& file, const Attributes& attributes, bool may_nfs) {
+bool Copier::write(const Pair& pair, File& file, const Attributes& attributes) {
   const auto path = pair.below(file.name);
   const auto give_up = [&](int error, bool of_target) {
     m_job.failed(error, of_target ? target(path) : source(path));
@@ -215,10 +201,6 @@ bool Copier::write(const Pair& pair, File& file, const Attributes& attributes, b
   const bool wide = !content_only && (ours || pair.closed) && !pair.hands_on && attributes.values.empty();
   struct stat made{};
   const auto mode = wide ? wanted(file.status).st_mode & 0777U : S_IRUSR | S_IWUSR;
-  if (may_nfs && wide && (mode & S_IRUSR) != 0 && goes_by_nfs(pair, file)) {
-    const int error = read_whole(file, mode);
-    return error == 0 || give_up(error, false);
-  }
   if (const int error = make(pair, file, mode, made); error != 0)
     return give_up(error, true);
   if (!content_only) {
@@ -228,12 +210,10 @@ bool Copier::write(const Pair& pair, File& file, const Attributes& attributes, b
     count(*given);
   }
   may_be_killed();
-  const auto hash = file.content ? write_content(m_job, *file.content, file.to.get())
-                                 : copy_content(m_job, file.from.get(), file.status, file.to.get());
+  const auto hash = copy_content(m_job, file.from.get(), file.status, file.to.get());
   if (!hash)
     return give_up(hash.error().error_number, hash.error().of_target);
   file.hash = *hash;
-  file.content.reset();
   file.from.reset();
   return true;
 }
@@ -283,42 +263,28 @@ bool Copier::end(const Pair& pair, File& file, bool last_try) {
   };
   if (file.error_number != 0)
     return give_up(file.error_number);
-  const auto original = file.original ? *file.original : check_original(pair, file, last_try);
+  const auto original = check_original(pair, file, last_try);
   if (original != Original::same)
     return original == Original::failed;
   may_be_killed();
-  const bool has_times = m_job.options.content_only || (file.remote && is_as_wanted(file));
-  if (file.remote && ((m_job.options.verify && !file.read) || !has_times))
-    if (const int error = open_remote(pair, file); error != 0) {
-      if (error == EEXIST) // not ours
-        file.made.clear();
-      return give_up(error);
-    }
   if (m_job.options.verify) {
-    const auto read = file.read ? Hashed(*file.read) : hash_content(m_job, file.to.get(), file.status, true);
+    const auto read = hash_content(m_job, file.to.get(), file.status, true);
     if (!read)
       return give_up(read.error().error_number);
     if (*read != file.hash)
       return give_up(0);
   }
   may_be_killed();
-  if (const int error = has_times ? 0 : give_times(file.to.get(), nullptr, file.status); error != 0)
+  if (const int error = m_job.options.content_only ? 0 : give_times(file.to.get(), nullptr, file.status); error != 0)
     return give_up(error);
   struct stat made{};
-  if (!file.to)
-    made = file.remote->attributes;
-  if ((file.to && ::fstat(file.to.get(), &made) != 0) || made.st_size != file.status.st_size)
+  if (::fstat(file.to.get(), &made) != 0 || made.st_size != file.status.st_size)
     return give_up(0);
   may_be_killed();
   if (put(pair, file.made, file.name)) {
     count(&CopyReport::files);
     count(&CopyReport::bytes, static_cast<std::uint64_t>(file.status.st_size));
-    count(&CopyReport::by_nfs, file.remote ? 1 : 0);
     count_name(1, made);
-    if (file.read) {
-      const std::lock_guard lock(m_mutex);
-      m_made[&pair].emplace(file.name, made);
-    }
     m_job.pulse.add(k_files);
     settle(file.claimed, State::done);
   } else {
@@ -364,8 +330,7 @@ bool Copier::is_kept(const Pair& pair, const File& file, const Attributes& attri
   if (!fd || ::fstat(fd.get(), &there) != 0 || !S_ISREG(there.st_mode))
     return false;
   if (m_job.options.verify) {
-    const auto one =
-        file.content ? Hashed(hash_text(*file.content)) : hash_content(m_job, file.from.get(), file.status, false);
+    const auto one = hash_content(m_job, file.from.get(), file.status, false);
     const auto other = hash_content(m_job, fd.get(), there, true);
     if (!one || !other || *one != *other)
       return false;

@@ -197,7 +197,7 @@ void Copier::add_name(const Pair& pair, const std::string& name) {
   // The file system has none, or no more for this file; or the first was not copied after all: then each tells why.
   if (there_is_one && errno != EPERM && errno != EOPNOTSUPP && errno != EMLINK)
     return m_job.failed(errno, target(path));
-  auto file = begin(pair, {name, DT_REG}, {}, false, false);
+  auto file = begin(pair, {name, DT_REG}, false);
   if (!file)
     return;
   if (::fsync(file->to.get()) != 0)

@@ -43,8 +43,7 @@ class Reporter {
 /// `work(pulse)` in a child that is given up when it makes no progress, or at Ctrl-C; `path` is named then. The
 /// functions of tree.hpp are no more than that.
 template <class Work>
-auto watched(const std::string& path, const Options& options, const OnProgress& progress, const Work& work,
-             std::span<const int> kept = {}) {
+auto watched(const std::string& path, const Options& options, const OnProgress& progress, const Work& work) {
   using Answer = std::invoke_result_t<Work, const sys::Pulse&>;
   auto pulse = sys::Pulse::make();
   if (!pulse)
@@ -56,7 +55,7 @@ auto watched(const std::string& path, const Options& options, const OnProgress& 
         ::umask(0); // every mode is the original's
         return work(*pulse);
       },
-      [&] { reporter.at_times(); }, kept);
+      [&] { reporter.at_times(); });
   reporter.at_end();
   if (!answer && (answer.error().code == ErrorCode::timeout || answer.error().code == ErrorCode::interrupted))
     answer.error().message = path + ": " + answer.error().message;

@@ -2,7 +2,6 @@
 #include "tree/tree.hpp"
 
 #include "base/text.hpp"
-#include "sys/nfs/net.hpp"
 #include "tree/job.hpp"
 
 #include <algorithm>
@@ -12,17 +11,8 @@
 namespace sharefs::tree {
 
 Result<CopyReport> copy(const Place& from, const Place& to, const Options& options, const OnProgress& progress) {
-  auto reserved = options.reserved; // here, and not by the child, which may become another user before it works
-  if (options.engine != Engine::threads && !reserved)
-    reserved = reserve_ports();
-  auto given = options;
-  given.reserved = reserved;
-  std::vector<int> kept;
-  if (reserved)
-    for (const auto& sockets : *reserved)
-      kept.insert(kept.end(), {sockets.v4.get(), sockets.v6.get()});
-  return watched(
-      from.path, options, progress, [&](const sys::Pulse& pulse) { return copy_here(from, to, given, pulse); }, kept);
+  return watched(from.path, options, progress,
+                 [&](const sys::Pulse& pulse) { return copy_here(from, to, options, pulse); });
 }
 
 Result<std::vector<HashedFile>> hash(const Place& place, const Options& options, const OnProgress& progress) {
@@ -56,16 +46,6 @@ Result<bool> exists(const Place& place, const Options& options) {
   return watched(place.path, options, {}, [&](const sys::Pulse&) -> Result<bool> {
     return find(place).map([](const Found& found) { return static_cast<bool>(found.fd); });
   });
-}
-
-std::shared_ptr<ReservedPorts> reserve_ports() {
-  return std::make_shared<ReservedPorts>(ReservedPorts{sys::reserve_sockets(), sys::reserve_sockets()});
-}
-
-std::optional<Engine> engine_from(std::string_view name) {
-  const auto found = std::ranges::find(k_engine_names, name);
-  return found == k_engine_names.end() ? std::nullopt
-                                       : std::optional(static_cast<Engine>(found - k_engine_names.begin()));
 }
 
 void Reporter::at_times() {

@@ -6,20 +6,14 @@
 #include "sys/identity/user.hpp"
 #include "sys/process/wire.hpp"
 
-#include <array>
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <sys/stat.h>
 #include <vector>
-
-namespace sharefs::sys {
-struct ReservedSockets;
-}
 
 namespace sharefs::tree {
 
@@ -51,19 +45,6 @@ using OnProgress = std::function<void(const Progress&)>;
 /// child; `path` is relative to the tree.
 using Admit = std::function<Result<bool>(const std::string& path, const struct stat& status)>;
 
-/// How copy() reads and makes the files.
-enum class Engine : std::uint8_t {
-  threads,   ///< through the mounted file system, each thread waiting for one call at a time
-  nfs,       ///< small files by calls to the NFS server of either tree, many at a time; the rest as `threads`
-  automatic, ///< `nfs` for each tree where that is possible and a round trip to its server takes long enough
-};
-inline constexpr std::array<std::string_view, 3> k_engine_names{"threads", "nfs", "auto"};
-std::optional<Engine> engine_from(std::string_view name);
-
-/// Of ports below 1024, for `nfs`: for the connection that writes, and the one that reads.
-using ReservedPorts = std::array<sys::ReservedSockets, 2>;
-std::shared_ptr<ReservedPorts> reserve_ports();
-
 struct Options {
   unsigned threads = 0; ///< 0: two for each processor; 16 to 64 on network file systems, as many as do more
   std::chrono::milliseconds deadline{120'000}; ///< without any progress
@@ -83,8 +64,6 @@ struct Options {
   bool own = false;        ///< the copy belongs to the copier, whoever owns the original
   mode_t take_away = 0;    ///< bits of the modes of files and directories that the copy does not get
   bool layer = false;      ///< the original is the upper directory of an overlay, see copy()
-  Engine engine = Engine::threads;
-  std::shared_ptr<ReservedPorts> reserved = {}; ///< needed only where root has become another user since
 };
 
 struct CopyReport {
@@ -99,16 +78,11 @@ struct CopyReport {
   std::uint64_t without_owner = 0;             ///< that could not be given their owner or group
   std::uint64_t without_attributes = 0;       ///< of which the destination does not take the ACL or extended attributes
   std::vector<std::string> copied_again = {}; ///< changed while they were copied (the first few)
-  bool nfs = false;                           ///< the engine was `nfs`, for one of the trees at least
-  std::string engine_reason = {};             ///< why it was, or why not: for the copy, and for the original
-  std::uint64_t by_nfs = 0;                   ///< of `files`: made by calls to the server
-  std::uint64_t read_by_nfs = 0;              ///< originals that calls have read, also of what was kept
   friend bool operator==(const CopyReport&, const CopyReport&) = default;
 };
 template <sys::WireOf<CopyReport> R> auto wire_fields(R& r) {
   return std::tie(r.device, r.inode, r.files, r.bytes, r.kept, r.links, r.hard_links, r.linked, r.removed,
-                  r.directories, r.more_files, r.more_bytes, r.without_owner, r.without_attributes, r.copied_again,
-                  r.nfs, r.engine_reason, r.by_nfs, r.read_by_nfs);
+                  r.directories, r.more_files, r.more_bytes, r.without_owner, r.without_attributes, r.copied_again);
 }
 
 /// Copies what `from` holds to the directory `to`, which is made if there is none (its parent is not). Kept are modes,
@@ -120,14 +94,11 @@ template <sys::WireOf<CopyReport> R> auto wire_fields(R& r) {
 /// have its name before: it has its original's time then when it is finished. All that can be copied is; then the error
 /// has the number of the others and the first few names. What was cut off (Ctrl-C, SIGKILL, a full disk) goes on when
 /// it is run again: what has its name already and agrees in size, time, mode and content is kept. `busy`: another copy
-/// into `to` is at work on this host. `unsupported`: Engine::nfs was asked for, and is possible for neither tree. By it
-/// files of up to 256 KiB without holes, ACLs or extended attributes are read, and are made in directories that this
-/// run has made and that only their owner enters; what was made is read again by calls as well, which no host's memory
-/// answers, and then looked at through the mount. A layer
-/// (Documentation/filesystems/overlayfs.rst of the kernel) is what was changed on top of `to`: what it holds replaces
-/// what is there, its whiteouts take away, an opaque directory has nothing else; all else in `to` stays. Its marks are
-/// xattrs of trusted.overlay.*, which only root sees, or user.overlay.*, and are not copied. A layer made with
-/// redirect_dir or metacopy is not whole without what was below it, and refused.
+/// into `to` is at work on this host. A layer (Documentation/filesystems/overlayfs.rst of the kernel) is what was
+/// changed on top of `to`: what it holds replaces what is there, its whiteouts take away, an opaque directory has
+/// nothing else; all else in `to` stays. Its marks are xattrs of trusted.overlay.*, which only root sees, or
+/// user.overlay.*, and are not copied. A layer made with redirect_dir or metacopy is not whole without what was below
+/// it, and refused.
 Result<CopyReport> copy(const Place& from, const Place& to, const Options& options, const OnProgress& progress = {});
 
 struct Hash { ///< XXH3, 128 bits: finds damage, no forgery

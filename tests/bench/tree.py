@@ -1,8 +1,8 @@
 #!/usr/bin/python3
-"""How long the engine for trees takes beside cp -a, rsync -a, tar | tar, and 16 cp at a time.
+"""How long a copy by src/tree takes beside cp -a, rsync -a, tar | tar, and 16 cp at a time.
 
 A tree of many small files and some large ones is copied from DIRECTORY to DIRECTORY, by all of them in turns: only the
-ratios mean something. The engine also syncs each file and reads it again, which none of the others does; it is measured
+ratios mean something. It also syncs each file and reads it again, which none of the others does; it is measured
 with and without (--no-verify), and the others are once followed by `sync -f`, which is in their time. The program is
 unit_tree with its hidden case "bench", the newest build/*/tests/unit_tree or $SHAREFS_UNIT_TREE.
 
@@ -10,10 +10,7 @@ With --lab the copies go from a node's own memory to an export of the lab's kern
 to the round trip). Then the RPCs of each are counted (/proc/self/mountstats), and compared with the most that go over
 that mount in a second: GETATTRs, by up to 64 threads. A table of a lab with delays means more than one without.
 With --lab --read they go the other way, each from a mount that is new, so that nothing of it is in the node's memory.
-The engine is also measured with calls of its own (`nfs`; to NFS with version 3 only): these are no calls of the mount,
-and are counted as four for each file that the copy reports as made so (CREATE, WRITE, SETATTR, and READ where it
-verifies), or as READ and, with version 3, GETACL for each that it reports as read so. (The GETACLs of a mount are
-counted nowhere on a client.)
+(The GETACLs of a mount are counted nowhere on a client.)
 """
 
 from __future__ import annotations
@@ -43,7 +40,7 @@ OTHERS = {
 # Runs on the node. In: {options, original, source, target, ways, files, rounds, make}; out: [ceiling, {way: [seconds, {operation:
 # RPCs}]}], of the median of the rounds.
 WORKER = """
-import collections, concurrent.futures, ctypes, filecmp, json, os, re, shutil, subprocess, sys, threading, time
+import collections, concurrent.futures, ctypes, filecmp, json, os, shutil, subprocess, sys, threading, time
 given = json.load(sys.stdin)
 exec(given["make"])
 original, source, target = Path(given["original"]), Path(given["source"]), Path(given["target"])
@@ -104,10 +101,6 @@ try:
             before, begin = operations(), time.perf_counter()
             done = subprocess.run(["bash", "-o", "pipefail", "-c", line], capture_output=True, text=True, env={**os.environ, **environment})
             seconds, asked = time.perf_counter() - begin, operations() - before
-            for made, read in re.findall(r"^nfs, (\\d+) of .* (\\d+) read:", done.stdout, re.M):
-                calls = ["CREATE", "WRITE", "SETATTR"] + ["READ"] * (not environment["SHAREFS_BENCH_VERIFY"])
-                asked += collections.Counter({one: int(made) for one in calls})
-                asked += collections.Counter({one: int(read) for one in ["READ"] + ["GETACL"] * given["acls"]})
             if done.returncode or any(pool.map(differs, all_paths)):
                 sys.exit(f"{name}: the copy differs: {done.stderr} {done.stdout}")
             times[name].append([seconds, asked])
@@ -136,15 +129,9 @@ def make_tree(at: Path, files: int) -> None:
         (directory / f"module{number}.py").write_bytes(chance.randbytes(size))
 
 
-def ways_of(
-    program: Path, source: Path, target: Path, threads: list[int], nfs: bool = False
-) -> dict[str, tuple[str, dict[str, str]]]:
+def ways_of(program: Path, source: Path, target: Path, threads: list[int]) -> dict[str, tuple[str, dict[str, str]]]:
     """Each way to copy: a line for the shell, and what it finds in the environment."""
     ways: dict[str, tuple[str, dict[str, str]]] = {}
-    for verify in ("", "no") if nfs else ():
-        name = "sharefs, nfs" + (", no verify" if verify else "")
-        given = {"FROM": str(source), "TO": str(target), "ENGINE": "nfs", "VERIFY": verify}
-        ways[name] = (f"{program} bench", {f"SHAREFS_BENCH_{key}": value for key, value in given.items()})
     for count in threads:
         for verify in ("", "no"):
             name = f"sharefs, {count or 'own'} threads" + (", no verify" if verify else "")
@@ -197,8 +184,7 @@ def bench_lab(arguments: argparse.Namespace, program: Path) -> int:
         "original": str(original),
         "source": str(source),
         "target": str(target),
-        "ways": ways_of(there, source, target, arguments.threads, "vers=3" in arguments.options or arguments.read),
-        "acls": "vers=3" in arguments.options and "noacl" not in arguments.options,
+        "ways": ways_of(there, source, target, arguments.threads),
         "files": arguments.files,
         "rounds": arguments.rounds,
         "make": "import random\nfrom pathlib import Path\n" + inspect.getsource(make_tree),

@@ -3,8 +3,6 @@
 #include "base/text.hpp"
 #include "support/fuzz.hpp"
 #include "sys/nfs/ask_server.hpp"
-#include "sys/nfs/nfs3.hpp"
-#include "sys/nfs/rpc_pipeline.hpp"
 #include "sys/process/wire.hpp"
 
 #include <algorithm>
@@ -47,43 +45,6 @@ void read_from_connection(const std::string& text) {
     check_exports(*exports);
 }
 
-/// The same, in answer to two calls that are under way together.
-void read_from_pipeline(const std::string& text) {
-  int ends[2];
-  FUZZ_CHECK(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) == 0);
-  Fd server(ends[1]);
-  ::fcntl(server.get(), F_SETFL, 0);
-  RpcPipeline pipeline{Fd(ends[0]), "", std::chrono::seconds(10)};
-  std::thread answering([&] {
-    std::string calls(2 * (4 + 8 * 4), '\0'); // of no credential: 8 words and a mark each
-    if (::recv(server.get(), calls.data(), calls.size(), MSG_WAITALL) > 0)
-      write_all(server.get(), text);
-    server.reset();
-  });
-  const auto answers = pipeline.call_all({{k_nfs3_getattr, {}}, {k_nfs3_getattr, {}}});
-  answering.join();
-  FUZZ_CHECK(answers.size() == 2);
-  for (const auto& answer : answers)
-    FUZZ_CHECK(!answer || answer->size() <= text.size());
-}
-
-void check_nfs3(const Answer<Nfs3Reply>& reply) {
-  if (!reply)
-    return;
-  FUZZ_CHECK(reply->handle.size() <= k_max_handle);
-  FUZZ_CHECK(reply->handle.empty() || reply->status == k_nfs3_ok);
-  if (reply->attributes) {
-    FUZZ_CHECK(reply->attributes->st_size >= 0);
-    FUZZ_CHECK(reply->attributes->st_mtim.tv_nsec < 1'000'000'000);
-  }
-}
-
-void read_nfs3(std::string_view text) {
-  for (const auto read :
-       {read_nfs3_getattr, read_nfs3_create, read_nfs3_write, read_nfs3_read, read_nfs3_setattr, read_nfs3_getacl})
-    check_nfs3(read(text));
-}
-
 } // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
@@ -91,10 +52,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
     return 0;
   const std::string text(reinterpret_cast<const char*>(bytes) + 1, size - 1);
   constexpr std::uint32_t xid = 0x30303030; // "0000", which a fuzzer finds
-  if (bytes[0] >= 0xE0) {                   // what was found before keeps its meaning
-    bytes[0] % 2 == 0 ? read_nfs3(text) : read_from_pipeline(text);
-    return 0;
-  }
   switch (bytes[0] % 7) {
   case 0:
     if (const auto reply = read_reply(text, xid))

@@ -53,7 +53,9 @@ def test_requirement_1_both_nodes_import_what_root_has_shared(cluster: Cluster) 
 
 def test_requirement_7_and_12_the_group_reads_and_nobody_writes(cluster: Cluster) -> None:
     node = cluster["node1"]
-    done(node, "conda", "share", "llm_train", "--yes", timeout=400, user="alice")
+    said = done(node, "conda", "share", "llm_train", "--yes", "--json", timeout=400, user="alice")
+    copied = document(said)["copy"]
+    assert copied["files"] > 100 and copied["kept"] == 0, copied
     assert node.run(f"find {STORE}/.generations/llm_train/0001 ! -type l -perm /222", user="alice", check=True).out == ""
     for user in ("alice", "bob"):
         assert not node.run(f"rm -f {SHARED}/lib/python3*/lab_package.py", user=user).ok

@@ -9,7 +9,6 @@
 #include "cli/tree_progress.hpp"
 #include "conda/share.hpp"
 #include "plan/apply.hpp"
-#include "sys/nfs/net.hpp"
 #include "sys/process/interrupt.hpp"
 
 #include <algorithm>
@@ -29,8 +28,6 @@ struct Share {
   conda::ShareRequest request;
   conda::EnvironmentState state;      ///< of the source, or of what is adopted
   std::uint64_t bytes_per_second = 0; ///< --limit
-  tree::Engine engine = tree::Engine::threads;
-  std::shared_ptr<tree::ReservedPorts> reserved; ///< from before root became another user
   bool protect = true;
   bool runs_programs = false; ///< of the source: whoever works owns them
   std::optional<sys::Lease> lease;
@@ -133,19 +130,6 @@ Result<void> write_marks(Context& context, const std::string& tree, const std::s
   return {};
 }
 
-void say_engine(Context& context, tree::Engine wanted, const tree::CopyReport& copied) {
-  const std::string_view name = copied.nfs ? "nfs" : "threads";
-  context.envelope.fields["copy"] = {
-      {"engine", name},          {"reason", to_utf8(copied.engine_reason)}, {"files", copied.files},
-      {"by_nfs", copied.by_nfs}, {"read_by_nfs", copied.read_by_nfs},       {"kept", copied.kept}};
-  if (wanted == tree::Engine::threads)
-    return;
-  context.console.message(
-      copied.nfs ? fmt::format("copied by NFS calls (engine `nfs`), {} of {} made and {} read: {}", copied.by_nfs,
-                               count_of(copied.files, "file"), copied.read_by_nfs, copied.engine_reason)
-                 : fmt::format("copied through the mount (engine `threads`): {}", copied.engine_reason));
-}
-
 /// STORE/.generations/ENV/new-0001.XXXXXX as generation 1 is to be.
 Result<void> make_copy(Context& context, const Share& share) {
   const auto& source = share.request.source;
@@ -156,8 +140,6 @@ Result<void> make_copy(Context& context, const Share& share) {
   options.own = true;
   options.remove_others = true; // what an earlier run has left
   options.bytes_per_second = share.bytes_per_second;
-  options.engine = share.engine;
-  options.reserved = share.reserved;
   options.total_files = share.state.files;
   options.total_bytes = share.state.bytes;
   TreeProgress progress(context, "copying " + source.entry.path);
@@ -170,7 +152,7 @@ Result<void> make_copy(Context& context, const Share& share) {
                                  place, options, progress.on());
   if (!copied)
     return fail(copied.error());
-  say_engine(context, share.engine, *copied);
+  context.envelope.fields["copy"] = {{"files", copied->files}, {"kept", copied->kept}};
   place.device = copied->device;
   place.inode = copied->inode;
   CopyToMend copy{place, join_path(share.where.store, share.where.name), share.state.decision.replace,
@@ -189,15 +171,8 @@ Result<Share> prepare(Context& context, const Arguments& arguments) {
   const auto asked = copy_request(context, arguments);
   if (!asked)
     return fail(asked.error());
-  const auto engine = tree::engine_from(*arguments.value("engine"));
-  if (!engine)
-    return fail(ErrorCode::usage, fmt::format("--engine: `{}` is no engine", *arguments.value("engine")),
-                "threads, nfs or auto");
   Share share;
   share.where = asked->where;
-  share.engine = *engine;
-  if (share.engine != tree::Engine::threads)
-    share.reserved = tree::reserve_ports();
   share.bytes_per_second = asked->bytes_per_second;
   share.protect = asked->settings.protect;
   const auto* where = &share.where;
@@ -397,11 +372,6 @@ extern const CommandSpec k_conda_share_command{
                  .value = "PATH",
                  .help = "directory of the environment, if it is not in a home of `conda.homes`"},
                 k_limit_option,
-                {.names = "--engine",
-                 .value = "NAME",
-                 .help = "what reads and writes: `threads`, through the mounts; `nfs`, many calls to a server that "
-                         "offers NFS version 3; `auto`, what suits each server and its round trip",
-                 .fallback = "threads"},
                 {.names = "--adopt", .help = "the directory STORE/ENV, moved there by hand, becomes generation 1"}},
     .run = run_share,
 };

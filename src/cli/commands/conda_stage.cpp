@@ -145,7 +145,6 @@ Result<void> copy_generation(Context& context, const Staging& staging) {
       return fail(linked.error());
     options.link_files = false;
   }
-  options.engine = tree::Engine::automatic;
   options.remove_others = true;
   options.bytes_per_second = staging.request.bytes_per_second;
   options.total_files = record.files;

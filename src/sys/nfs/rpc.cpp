@@ -25,28 +25,7 @@ std::string printable(std::string_view name) {
   return text;
 }
 
-/// Wait until the socket can be read or written.
-Answer<void> wait_for(int fd, short events, Deadline deadline) {
-  pollfd socket{fd, events, 0};
-  if (Clock::now() >= deadline || ::poll(&socket, 1, poll_time(deadline)) == 0)
-    return failure(Fault::timeout);
-  return {};
-}
-
-} // namespace
-
-std::string own_credential(std::span<const gid_t> groups) {
-  std::array<char, 256> host{}; // the longest name that AUTH_SYS takes is 255 bytes
-  ::gethostname(host.data(), host.size() - 1);
-  XdrWriter body;
-  body.word(0).text(host.data()).word(::geteuid()).word(::getegid()); // the first is a stamp
-  groups = groups.first(std::min(groups.size(), k_max_groups));
-  body.word(static_cast<std::uint32_t>(groups.size()));
-  for (const gid_t group : groups)
-    body.word(group);
-  return XdrWriter().word(k_auth_sys).text(body.bytes()).bytes();
-}
-
+/// A call with its record mark, as it is sent.
 std::string call_record(std::uint32_t xid, const RpcProcedure& procedure, std::string_view credential,
                         std::string_view arguments) {
   const XdrWriter message = XdrWriter()
@@ -64,6 +43,24 @@ std::string call_record(std::uint32_t xid, const RpcProcedure& procedure, std::s
   return XdrWriter().word(k_last_fragment | size).raw(message.bytes()).bytes();
 }
 
+/// Wait until the socket can be read or written.
+Answer<void> wait_for(int fd, short events, Deadline deadline) {
+  pollfd socket{fd, events, 0};
+  if (Clock::now() >= deadline || ::poll(&socket, 1, poll_time(deadline)) == 0)
+    return failure(Fault::timeout);
+  return {};
+}
+
+} // namespace
+
+std::string own_credential() {
+  std::array<char, 256> host{}; // the longest name that AUTH_SYS takes is 255 bytes
+  ::gethostname(host.data(), host.size() - 1);
+  XdrWriter body;
+  body.word(0).text(host.data()).word(::geteuid()).word(::getegid()).word(0); // a stamp first, no groups last
+  return XdrWriter().word(k_auth_sys).text(body.bytes()).bytes();
+}
+
 Answer<void> RecordReader::add(std::string_view bytes) {
   while (!bytes.empty()) {
     if (!m_in_fragment) {
@@ -78,7 +75,7 @@ Answer<void> RecordReader::add(std::string_view bytes) {
       m_is_last = (word & k_last_fragment) != 0;
       m_in_fragment = true;
       m_counted += k_fragment_cost + m_left;
-      if (m_counted > m_most)
+      if (m_counted > k_max_reply)
         return failure(Fault::unreadable);
     }
     const auto part = bytes.substr(0, m_left);

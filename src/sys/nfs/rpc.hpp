@@ -1,5 +1,5 @@
 #pragma once
-// Sun RPC (RFC 5531) over TCP with deadlines, for the few calls of a probe; of many calls at a time: rpc_pipeline.hpp.
+// Sun RPC (RFC 5531) over TCP with deadlines, for the few calls of a probe.
 // Whatever a server sends, each count and length is checked before it is used: too much, too little and nonsense are
 // all `unreadable`.
 #include "sys/nfs/nfs_probe.hpp"
@@ -10,10 +10,8 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
-#include <sys/types.h>
 #include <vector>
 
 namespace sharefs::sys {
@@ -46,7 +44,7 @@ inline tl::unexpected<Failure> failure(Fault fault, int error_number = 0) {
 inline constexpr std::size_t k_max_reply = 8U << 20U; ///< bytes of one reply
 inline constexpr std::size_t k_max_entries = 100'000; ///< of a list, clients of all exports together
 inline constexpr std::size_t k_max_name = 1024;       ///< MNTPATHLEN of RFC 1813
-inline constexpr std::size_t k_max_handle = 64;       ///< NFS3_FHSIZE, and FHSIZE3 of mountd
+inline constexpr std::size_t k_max_handle = 64;       ///< FHSIZE3 of mountd
 
 struct RpcProcedure {
   std::uint32_t program, version, number;
@@ -71,26 +69,20 @@ Answer<std::vector<RpcMapping>> read_mappings(std::string_view result);
 Answer<std::vector<ExportListing>> read_exports(std::string_view result);
 Answer<MountReply> read_mount_reply(std::string_view result);
 
-/// The records in a stream, of at most `most` bytes each.
+/// The records in a stream, of at most k_max_reply bytes each.
 class RecordReader {
  public:
-  explicit RecordReader(std::size_t most) : m_most(most) {}
   /// What has come next. `unreadable` past the bound: then the stream is of no more use.
   Answer<void> add(std::string_view bytes);
   std::optional<std::string> next();
 
  private:
-  std::size_t m_most;
   std::string m_mark, m_record;
   std::deque<std::string> m_whole;
   std::size_t m_left = 0;    ///< of the fragment
   std::size_t m_counted = 0; ///< for the record: an empty fragment counts as well
   bool m_in_fragment = false, m_is_last = false;
 };
-
-/// A call with its record mark, as it is sent.
-std::string call_record(std::uint32_t xid, const RpcProcedure& procedure, std::string_view credential,
-                        std::string_view arguments);
 
 /// One connection to one RPC server, non-blocking. After a failure other than `unsupported` and `refused` it is of no
 /// more use.
@@ -108,13 +100,11 @@ class RpcConnection {
 
   Fd m_fd;
   std::string m_credential; ///< opaque_auth of RFC 5531
-  RecordReader m_records{k_max_reply};
+  RecordReader m_records;
   std::uint32_t m_xid = 0;
 };
 
-inline constexpr std::size_t k_max_groups = 16; ///< of AUTH_SYS; the kernel leaves further ones away as well
-
-/// AUTH_SYS as we are now: without groups what mount.nfs sends, with getgroups(2) what the kernel sends.
-std::string own_credential(std::span<const gid_t> groups = {});
+/// AUTH_SYS as we are now, without further groups, as mount.nfs sends it.
+std::string own_credential();
 
 } // namespace sharefs::sys

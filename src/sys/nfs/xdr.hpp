@@ -15,9 +15,6 @@ class XdrWriter {
     m_bytes.append(reinterpret_cast<const char*>(&network), sizeof network);
     return *this;
   }
-  XdrWriter& wide(std::uint64_t value) {
-    return word(static_cast<std::uint32_t>(value >> 32U)).word(static_cast<std::uint32_t>(value));
-  }
   XdrWriter& text(std::string_view value) {
     word(static_cast<std::uint32_t>(value.size())).raw(value);
     m_bytes.append((4 - value.size() % 4) % 4, '\0');
@@ -45,10 +42,6 @@ class XdrReader {
       std::memcpy(&value, bytes.data(), sizeof value);
     return ntohl(value);
   }
-  std::uint64_t wide() {
-    const std::uint64_t high = word();
-    return high << 32U | word();
-  }
   std::string_view text(std::size_t at_most) {
     const std::size_t size = word();
     if (size > at_most)
@@ -63,14 +56,14 @@ class XdrReader {
       fail();
     return m_ok && value == 1;
   }
-  std::string_view fail() {
-    m_ok = false;
-    return m_rest = {};
-  }
   [[nodiscard]] bool ok() const { return m_ok; }
   [[nodiscard]] std::string_view rest() const { return m_rest; }
 
  private:
+  std::string_view fail() {
+    m_ok = false;
+    return m_rest = {};
+  }
   std::string_view take(std::size_t size) {
     if (size > m_rest.size())
       return fail();

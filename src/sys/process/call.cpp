@@ -6,8 +6,7 @@
 namespace sharefs::sys {
 
 Result<std::string> in_child(const std::optional<User>& as, std::chrono::milliseconds deadline,
-                             const std::function<Result<std::string>()>& work, const std::function<bool()>& given_up,
-                             std::span<const int> kept) {
+                             const std::function<Result<std::string>()>& work, const std::function<bool()>& given_up) {
   const Deadline end = deadline_in(deadline);
   const auto encoded = [&work](int fd) {
     std::string bytes;
@@ -24,7 +23,7 @@ Result<std::string> in_child(const std::optional<User>& as, std::chrono::millise
     }
     write_all(fd, WireWriter().put(error).put(bytes).framed());
   };
-  auto child = WorkingChild::start(as, encoded, WorkingChild::k_max_bytes, kept);
+  auto child = WorkingChild::start(as, encoded);
   if (!child)
     return fail(child.error());
   const bool complete = child->drain_until(end, given_up);

@@ -8,23 +8,21 @@
 #include <chrono>
 #include <functional>
 #include <optional>
-#include <span>
 #include <string>
 
 namespace sharefs::sys {
 
 /// Run `work` in a forked child, as `as` if given (setgroups, setgid, setuid), and hand back its bytes. The child is
 /// killed at the deadline (error `timeout`), and once `given_up` says so (`interrupted`); `permission` if it cannot
-/// become `as`. It is a WorkingChild, without our descriptors but for `kept`. `work` must not use locks of the parent,
-/// or spdlog.
+/// become `as`. It is a WorkingChild, without our descriptors. `work` must not use locks of the parent, or spdlog.
 Result<std::string> in_child(const std::optional<User>& as, std::chrono::milliseconds deadline,
                              const std::function<Result<std::string>()>& work,
-                             const std::function<bool()>& given_up = nullptr, std::span<const int> kept = {});
+                             const std::function<bool()>& given_up = nullptr);
 
 /// As in_child, for any value with a wire format: `call(as, deadline, [] -> Result<T> { ... })`.
 template <class Work>
 auto call(const std::optional<User>& as, std::chrono::milliseconds deadline, const Work& work,
-          const std::function<bool()>& given_up = nullptr, std::span<const int> kept = {}) {
+          const std::function<bool()>& given_up = nullptr) {
   using Answer = std::invoke_result_t<Work>;
   using Value = typename Answer::value_type;
   const auto encoded = [&work]() -> Result<std::string> {
@@ -36,7 +34,7 @@ auto call(const std::optional<User>& as, std::chrono::milliseconds deadline, con
     else
       return WireWriter().put(*answer).bytes();
   };
-  const auto bytes = in_child(as, deadline, encoded, given_up, kept);
+  const auto bytes = in_child(as, deadline, encoded, given_up);
   if (!bytes)
     return Answer(fail(bytes.error()));
   if constexpr (std::is_void_v<Value>) {

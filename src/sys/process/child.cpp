@@ -10,7 +10,6 @@
 #include <poll.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <vector>
 
 namespace sharefs::sys {
 namespace {
@@ -42,24 +41,13 @@ void keep_exit_codes() {
   ::sigaction(SIGCHLD, &current, nullptr);
 }
 
-/// /dev/null on 0, 1 and 2, the pipe on the number that is returned, `kept` (above 2), and nothing else.
-int keep_only(int pipe, std::span<const int> kept) {
-  int place = 3;
-  while (std::ranges::find(kept, place) != kept.end())
-    ++place;
-  if (pipe != place && ::dup2(pipe, place) < 0)
+/// /dev/null on 0, 1 and 2, the pipe on the number that is returned, and nothing else.
+int keep_only(int pipe) {
+  constexpr int k_place = 3;
+  if (pipe != k_place && ::dup2(pipe, k_place) < 0)
     return -1;
-  ::fcntl(place, F_SETFD, FD_CLOEXEC);
-  std::vector<int> open(kept.begin(), kept.end());
-  open.push_back(place);
-  std::ranges::sort(open);
-  int next = 3;
-  for (const int fd : open) {
-    if (fd > next)
-      ::close_range(static_cast<unsigned>(next), static_cast<unsigned>(fd - 1), 0);
-    next = std::max(next, fd + 1);
-  }
-  ::closefrom(next);
+  ::fcntl(k_place, F_SETFD, FD_CLOEXEC);
+  ::closefrom(k_place + 1);
   const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   for (int fd = 0; fd < 3; ++fd) {
     if (null >= 0)
@@ -69,7 +57,7 @@ int keep_only(int pipe, std::span<const int> kept) {
   }
   if (null > 2)
     ::close(null);
-  return place;
+  return k_place;
 }
 
 } // namespace
@@ -202,13 +190,13 @@ bool Child::kill_and_reap() {
 }
 
 Result<WorkingChild> WorkingChild::start(const std::optional<User>& as, const std::function<void(int)>& work,
-                                         std::size_t max_bytes, std::span<const int> kept) {
+                                         std::size_t max_bytes) {
   Pipe pipe;
   if (!pipe.open())
     return fail(errno_error(errno, "cannot make a pipe"));
   auto child = Child::fork(
       [&] {
-        const int fd = keep_only(pipe.write.get(), kept);
+        const int fd = keep_only(pipe.write.get());
         if (fd < 0 || ::chdir("/") != 0)
           ::_exit(126);
         const int refused = as ? become(*as) : 0;

@@ -8,7 +8,6 @@
 #include <chrono>
 #include <functional>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <sys/types.h>
@@ -91,11 +90,10 @@ class WorkingChild {
   /// `work` gets the descriptor to write to. That it could not become `as` is reported by finish(). Other threads may
   /// be running: `work` may allocate and throw, as glibc keeps its allocator usable across fork(2) and unwinds without
   /// a lock (since 2.35); it must not take locks of ours.
-  /// Once it has written `max_bytes`, its pipe is closed. `kept`: descriptors above 2 that it has all the same, under
-  /// their numbers; -1 is none.
+  /// Once it has written `max_bytes`, its pipe is closed.
   static constexpr std::size_t k_max_bytes = 256U << 20U;
   static Result<WorkingChild> start(const std::optional<User>& as, const std::function<void(int fd)>& work,
-                                    std::size_t max_bytes = k_max_bytes, std::span<const int> kept = {});
+                                    std::size_t max_bytes = k_max_bytes);
 
   [[nodiscard]] int fd() const { return m_pipe.fd(); } ///< to poll for POLLIN
   /// Take what is there without blocking. False when there will be no more.

@@ -43,11 +43,10 @@ class Pulse {
 Result<void> end_with(pid_t parent);
 
 /// As call(), but only a child that adds nothing to `pulse` for `deadline` is given up (`timeout`), or when Ctrl-C has
-/// come (`interrupted`). `seen` is called many times a second, in the parent. The child ends with its parent; it has
-/// the descriptors `kept`, see WorkingChild.
+/// come (`interrupted`). `seen` is called many times a second, in the parent. The child ends with its parent.
 template <class Work>
 auto call_while(const Pulse& pulse, const std::optional<User>& as, std::chrono::milliseconds deadline, const Work& work,
-                const std::function<void()>& seen = nullptr, std::span<const int> kept = {}) {
+                const std::function<void()>& seen = nullptr) {
   using Answer = std::invoke_result_t<Work>;
   const pid_t parent = ::getpid();
   bool stalled = false;
@@ -71,7 +70,7 @@ auto call_while(const Pulse& pulse, const std::optional<User>& as, std::chrono::
         pulse.begin();
         return work();
       },
-      given_up, kept);
+      given_up);
   if (!answer && stalled)
     return Answer(fail(ErrorCode::timeout,
                        "no progress for " + format_duration(deadline / std::chrono::microseconds(1)),

@@ -6,7 +6,6 @@
 #include "sys/process/call.hpp"
 #include "sys/worker/worker.hpp"
 
-#include <array>
 #include <filesystem>
 #include <sched.h>
 #include <sys/stat.h>
@@ -43,22 +42,21 @@ class Store {
     const auto made = make_user_namespace(user);
     if (!made)
       return made.error().message;
-    const std::array<int, 1> kept{made->get()};
-    const auto work = [&]() -> Result<std::string> {
-      const auto code = run_layered(
-          {{"sh", "-c", "{ " + shell + "; } >" + (m_top / "said/out") + " 2>&1"}, {"PATH=/usr/bin:/bin"}, "/"},
-          {.parent = m_top / "store",
-           .name = "env",
-           .lower = m_top / "store/.generations/env/0001",
-           .upper = m_top / "upper",
-           .work = m_top / "work",
-           .removed = {},
-           .writable = {},
-           .user_namespace = kept.front()});
+    const Layers layers{.parent = m_top / "store",
+                        .name = "env",
+                        .lower = m_top / "store/.generations/env/0001",
+                        .upper = m_top / "upper",
+                        .work = m_top / "work",
+                        .removed = {},
+                        .writable = {},
+                        .user_namespace = made->get()};
+    const TerminalCommand command{
+        {"sh", "-c", "{ " + shell + "; } >" + (m_top / "said/out") + " 2>&1"}, {"PATH=/usr/bin:/bin"}, "/"};
+    const auto said = test::as_user(user, [&]() -> std::string {
+      const auto code = run_layered(command, layers);
       return code ? std::to_string(*code) : code.error().message;
-    };
-    const auto said = in_child(user, 30s, work, nullptr, kept);
-    return (said ? *said : said.error().message) + " " + m_top.read("said/out");
+    });
+    return said + " " + m_top.read("said/out");
   }
 
   [[nodiscard]] const test::TemporaryDirectory& top() const { return m_top; }

@@ -4,7 +4,6 @@
 #include "support/catch.hpp"
 #include "support/temporary_directory.hpp"
 #include "support/users.hpp"
-#include "sys/process/call.hpp"
 #include "sys/process/child.hpp"
 
 #include <array>
@@ -13,6 +12,7 @@
 #include <fmt/format.h>
 #include <functional>
 #include <poll.h>
+#include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -233,18 +233,14 @@ TEST_CASE("a user namespace that root has made has the user's groups, and none c
     WARN("no user namespaces here: " + made.error().message);
     return;
   }
-  const auto maps = in_child(
-      user, 10s,
-      [&]() -> Result<std::string> {
-        if (::setns(made->get(), CLONE_NEWUSER) != 0)
-          return fail(errno_error(errno, "setns"));
-        std::string text;
-        for (const auto* file : {"/proc/self/uid_map", "/proc/self/gid_map", "/proc/self/setgroups"})
-          read_all(Fd(::open(file, O_RDONLY | O_CLOEXEC)).get(), text);
-        std::erase(text, ' ');
-        return text;
-      },
-      nullptr, std::array{made->get()});
-  REQUIRE(maps);
-  CHECK(*maps == "65534655341\n65534655341\n12345123451\ndeny\n");
+  const auto maps = test::as_user(user, [&]() -> std::string {
+    if (::setns(made->get(), CLONE_NEWUSER) != 0)
+      return errno_text(errno);
+    std::string text;
+    for (const auto* file : {"/proc/self/uid_map", "/proc/self/gid_map", "/proc/self/setgroups"})
+      read_all(Fd(::open(file, O_RDONLY | O_CLOEXEC)).get(), text);
+    std::erase(text, ' ');
+    return text;
+  });
+  CHECK(maps == "65534655341\n65534655341\n12345123451\ndeny\n");
 }

@@ -1,4 +1,4 @@
-// One copy for tests/bench/tree.py and tests/lab/test_tree_engine.py, and what it says of itself.
+// One copy for tests/bench/tree.py and tests/lab/test_tree.py, and what it says of itself.
 #include "support/catch.hpp"
 #include "tree/tree.hpp"
 
@@ -16,7 +16,6 @@ TEST_CASE("bench", "[.]") {
   options.threads = static_cast<unsigned>(std::atoi(given("THREADS").c_str()));
   options.link_files = !given("LINK").empty();
   options.verify = given("VERIFY").empty();
-  options.engine = tree::engine_from(given("ENGINE")).value_or(tree::Engine::threads);
   options.bytes_per_second = std::strtoull(given("LIMIT").c_str(), nullptr, 10);
   if (const auto as = given("AS"); !as.empty()) {
     const auto id = static_cast<uid_t>(std::atoi(as.c_str()));
@@ -27,8 +26,7 @@ TEST_CASE("bench", "[.]") {
     std::cout << copied.error().message << "\n" << copied.error().context;
     std::exit(1);
   }
-  std::cout << (copied->nfs ? "nfs" : "threads") << ", " << copied->by_nfs << " of " << copied->files << ", "
-            << copied->kept << " kept, " << copied->read_by_nfs << " read: " << copied->engine_reason << "\n";
+  std::cout << copied->files << " copied, " << copied->kept << " kept\n";
   for (const auto& path : copied->copied_again)
     std::cout << "again: " << path << "\n";
   if (given("COMPARE").empty())
