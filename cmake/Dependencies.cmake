@@ -38,7 +38,8 @@ sharefs_dependency(yaml-cpp yaml-cpp)
 add_library(dependency_spdlog INTERFACE)
 add_library(sharefs::spdlog ALIAS dependency_spdlog)
 if(SHAREFS_STATIC_LIBRARIES)
-  target_link_options(sharefs_settings INTERFACE -static-libstdc++ -static-libgcc LINKER:--as-needed)
+  # Not libgcc: the static one looks for exceptions by _dl_find_object of glibc 2.35; every system has the shared one.
+  target_link_options(sharefs_settings INTERFACE -static-libstdc++ LINKER:--as-needed)
   add_library(sharefs::fmt ALIAS fmt::fmt-header-only)
   # Not spdlog::spdlog_header_only, which links the shared fmt.
   target_compile_definitions(dependency_spdlog INTERFACE SPDLOG_FMT_EXTERNAL)

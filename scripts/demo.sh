@@ -26,7 +26,7 @@ show_progress() {
 echo "building sharefs in build/release (minutes at the first time) ..."
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-if ! { cmake --preset release -DSHAREFS_BUILD_TESTS=OFF && cmake --build --preset release; } 2>&1 |
+if ! { cmake --preset release && cmake --build --preset release; } 2>&1 |
   tee "$log" | show_progress; then
   tail -n 40 "$log"
   exit 1

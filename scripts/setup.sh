@@ -7,7 +7,8 @@ readonly program_packages=(
     libspdlog-dev libfmt-dev libcli11-dev libyaml-cpp-dev nlohmann-json3-dev
     libacl1-dev libssl-dev libexpected-dev libdtl-dev libutf8proc-dev libxxhash-dev
 )
-readonly build_packages=(
+# The unit and golden tests, the fuzzers, and what reads the code.
+readonly test_packages=(
     "${program_packages[@]}" ccache mold git clang libclang-rt-14-dev clang-format-19 clang-tidy-19 shfmt
     catch2 python3 python3-pytest
 )
@@ -34,12 +35,13 @@ readonly saved_policy=$service_policy.before-sharefs-setup
 
 usage() {
     cat <<END
-usage: scripts/setup.sh [--build] [--lab] [--demo] [--check]
+usage: scripts/setup.sh [--build] [--test] [--lab] [--demo] [--check]
 
-Installs the packages that sharefs is built and tested with. Needs root, unless
-nothing is missing.
+Installs the packages that sharefs is built and tested with; without an option
+those of --test and --lab. Needs root, unless nothing is missing.
 
-  --build   only what building and the tests without a lab need
+  --build   only what building the program needs
+  --test    only what building it and the tests without a lab need
   --lab     only what the lab (tests/lab) and the launchers' tests need
   --demo    only what scripts/demo.sh needs: to build sharefs, and to boot its cluster
   --check   install nothing; say what is missing, and exit with 3 if anything is
@@ -111,10 +113,11 @@ link_modules() {
 }
 
 main() {
-    local check= build= lab= demo= argument
+    local check= build= test= lab= demo= argument
     for argument; do
         case $argument in
             --build) build=yes ;;
+            --test) test=yes ;;
             --lab) lab=yes ;;
             --demo) demo=yes ;;
             --check) check=yes ;;
@@ -125,14 +128,15 @@ main() {
             *) fail "unknown option: $argument" 'see `scripts/setup.sh -h`' 2 ;;
         esac
     done
-    [[ $build || $lab || $demo ]] || build=yes lab=yes
+    [[ $build || $test || $lab || $demo ]] || test=yes lab=yes
     command -v dpkg-query >/dev/null || fail 'this machine has no dpkg: the script is for Debian 12' '' 2
 
     local wanted=() packages=() versions=()
-    [[ -z $build ]] || wanted+=("${build_packages[@]}")
+    [[ -z $build ]] || wanted+=("${program_packages[@]}")
+    [[ -z $test ]] || wanted+=("${test_packages[@]}")
     [[ -z $lab ]] || wanted+=("${lab_packages[@]}" "${launcher_packages[@]}")
-    mapfile -t packages < <(missing_packages "${wanted[@]}" | sort -u)
     [[ -z $demo ]] || wanted+=("${program_packages[@]}" "${cluster_packages[@]}")
+    mapfile -t packages < <(missing_packages "${wanted[@]}" | sort -u)
     [[ -z $lab$demo ]] || mapfile -t versions < <(missing_modules)
 
     if ((${#packages[@]} + ${#versions[@]} == 0)) && [[ ! -e $saved_policy ]]; then

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Sets up the machine, builds, and runs every test. The last line is `N passed, N failed, N skipped`.
 #
-# usage: scripts/test.sh [--quick]
+# usage: scripts/test.sh [--quick | --bare]
 #   --quick   only the unit and golden tests
+#   --bare    only the README's first hour, its demo too, in a Debian on which nothing is installed
 #
 # SHAREFS_SKIP_LAB=1       leave out the tests on real kernel NFS (counted as skipped)
 # SHAREFS_FAULTS=1         also the fault matrix: 83 ways to break a machine, 15 minutes more
@@ -12,9 +13,11 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 quick=no
+bare=no
 case "${1:-}" in
   --quick) quick=yes ;;
-  -h | --help) sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 0 ;;
+  --bare) bare=yes ;;
+  -h | --help) sed -n '2,11s/^# \{0,1\}//p' "$0"; exit 0 ;;
   "") ;;
   *) echo "error: unknown argument \`$1\`" >&2; echo "hint: run \`scripts/test.sh --help\`" >&2; exit 2 ;;
 esac
@@ -63,8 +66,19 @@ run() {
         --output-junit "$results/$1-$2.xml" || true
 }
 
+# The fuzzers, and then what the README prints in a root that has nothing, where the program is built once more.
+build_fuzz_and_bare() {
+  build fuzz -DSHAREFS_FUZZ_SECONDS="${SHAREFS_FUZZ_SECONDS:-20}" -DSHAREFS_FUZZ_SEED="${SHAREFS_FUZZ_SEED:-1}"
+  run ci bare 1
+}
+
 say "set-up"
-./scripts/setup.sh --build
+if [ "$bare" = yes ]; then
+  ./scripts/setup.sh --test --lab
+  SHAREFS_BARE_DEMO=1 PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 -m pytest -q -p no:cacheprovider --durations=0 tests/bare
+  exit
+fi
+./scripts/setup.sh --test
 [ "$quick" = yes ] || begin lab-packages ./scripts/setup.sh --lab
 
 say "build ci"
@@ -72,9 +86,9 @@ build ci >"$results/ci.log" 2>&1 || broken "$results/ci.log"
 [ "$quick" = yes ] || finish lab-packages
 run ci 'unit|golden' 2
 if [ "$quick" = no ]; then
-  begin build-fuzz build fuzz -DSHAREFS_FUZZ_SECONDS="${SHAREFS_FUZZ_SECONDS:-20}" -DSHAREFS_FUZZ_SEED="${SHAREFS_FUZZ_SEED:-1}"
+  begin build-fuzz-and-bare build_fuzz_and_bare
   run ci lab 3
-  finish build-fuzz
+  finish build-fuzz-and-bare
   run fuzz fuzz 2
 fi
 

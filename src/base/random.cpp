@@ -1,16 +1,26 @@
 #include "base/random.hpp"
 
-#include <random>
+#include <array>
+#include <cerrno>
 #include <string_view>
+#include <sys/random.h>
+#include <system_error>
 
 namespace sharefs {
 
+// std::random_device would ask for arc4random(3) of glibc 2.36, which Ubuntu 22.04 and RHEL 9 do not have.
 std::string random_letters(std::size_t count) {
   static constexpr std::string_view k_letters = "abcdefghijklmnopqrstuvwxyz0123456789";
-  std::random_device source;
   std::string out;
-  for (std::size_t i = 0; i < count; ++i)
-    out += k_letters[source() % k_letters.size()];
+  std::array<unsigned char, 64> bytes{};
+  while (out.size() < count) {
+    const ssize_t got = ::getrandom(bytes.data(), bytes.size(), 0);
+    if (got < 0 && errno != EINTR)
+      throw std::system_error(errno, std::generic_category(), "getrandom");
+    for (ssize_t i = 0; i < got && out.size() < count; ++i)
+      if (const auto byte = bytes.at(static_cast<std::size_t>(i)); byte < 252) // 7 times 36: each letter as often
+        out += k_letters[byte % k_letters.size()];
+  }
   return out;
 }
 

@@ -5,7 +5,7 @@
 
 namespace sharefs {
 
-/// `count` of [a-z0-9], each worth 5 bits. From getrandom(2) or the processor.
+/// `count` of [a-z0-9], each worth 5 bits. From getrandom(2).
 std::string random_letters(std::size_t count);
 
 } // namespace sharefs

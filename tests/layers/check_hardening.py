@@ -1,9 +1,11 @@
 #!/usr/bin/python3
-"""Read an ELF program and say what of the hardening of cmake/Settings.cmake it lacks. Exit code 1 if anything."""
+"""Read an ELF program and say what of the hardening of cmake/Settings.cmake it lacks, and whether it asks for a newer
+glibc than --glibc. Exit code 1 if anything."""
 
 from __future__ import annotations
 
 import argparse
+import re
 import struct
 import sys
 from collections.abc import Iterator
@@ -30,6 +32,7 @@ class Elf:
     flags: dict[int, int] = field(default_factory=dict)  # of the dynamic section, by tag
     imports: set[str] = field(default_factory=set)
     code: bytes = b""
+    glibc: tuple[int, ...] = (0,)  # the newest version that it asks for
 
 
 def sections(data: bytes, header: tuple[int, ...]) -> Iterator[tuple[str, int, int, int, int]]:
@@ -62,6 +65,9 @@ def read_elf(path: Path) -> Elf:
             elf.code = data[offset : offset + size]
         if kind == SHT_DYNSYM:
             strings = rows[link][3]
+            texts = data[strings : strings + rows[link][4]]
+            versions = [tuple(map(int, one.split(b"."))) for one in re.findall(rb"\0GLIBC_([0-9.]+)(?=\0)", texts)]
+            elf.glibc = max(versions, default=(0,))
             for at in range(offset, offset + size, 24):
                 symbol, _, _, section = struct.unpack_from("<IBBH", data, at)
                 begin = strings + symbol
@@ -92,8 +98,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("program", type=Path)
     parser.add_argument("--optimised", action="store_true", help="built with -O1 or more")
+    parser.add_argument("--glibc", help="the oldest version that it must start with, for example 2.34")
     arguments = parser.parse_args()
-    missing = lacks(read_elf(arguments.program), optimised=arguments.optimised)
+    elf = read_elf(arguments.program)
+    missing = lacks(elf, optimised=arguments.optimised)
+    if arguments.glibc and elf.glibc > tuple(map(int, arguments.glibc.split("."))):
+        missing.append(f"a glibc of {arguments.glibc}: it asks for {'.'.join(map(str, elf.glibc))}")
     for name in missing:
         print(f"{arguments.program}: lacks {name}")
     return 1 if missing else 0

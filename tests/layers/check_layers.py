@@ -52,6 +52,17 @@ PATH_CALL = re.compile(
 DESCRIPTOR_CALL = re.compile(
     r"(?<![\w>.:])::(openat2?|fstatat|statx|readlinkat|unlinkat|renameat2?|mkdirat|fchmodat|fchownat|symlinkat|linkat|faccessat)\s*\("
 )
+# Another user's ids are taken in one file, and by whoever works in a child of its own; all else asks those.
+IDENTITY_CALL = re.compile(r"(?<![\w>.:])::(set(re|res|e|fs)?[ug]id|setgroups|initgroups|setuid)\s*\(|SYS_set(re|res|fs)?[ug]id")
+IDENTITY_FILE = "src/sys/process/become.cpp"
+BECOMES = {
+    "src/sys/process/child.cpp": "work in a child, as a user",
+    "src/sys/process/process.cpp": "a program that is run for a user",
+    "src/sys/process/sandbox.cpp": "nobody, who asks NFS servers",
+    "src/sys/worker/worker.cpp": "sharefs itself, once more",
+    "src/sys/worker/user_namespace.cpp": "its owner",
+    "src/plan/ground.cpp": "an action with an actor, in its child",
+}
 DESCRIPTORS = {"sys", "tree", "plan"}
 # file -> why it may. A row that is not needed any more is an error, too.
 EXCEPTIONS = {
@@ -90,6 +101,8 @@ def violations(root: Path) -> list[str]:
         for number, line in enumerate(source.read_text(encoding="utf-8").splitlines(), start=1):
             include = INCLUDE.match(line)
             texts = judge(part, *include.groups()) if include else []
+            if include and include.group(2) == "sys/process/become.hpp" and str(relative) not in {*BECOMES, IDENTITY_FILE}:
+                texts.append(f'only {", ".join(sorted(BECOMES))} may include "{include.group(2)}"')
             if include and names_command(relative, include.group(2)):
                 texts.append(f'only commands may include "{include.group(2)}"')
             found += [f"{relative}:{number}: {text}" for text in texts]
@@ -106,6 +119,8 @@ def calls(relative: Path, part: str, text: str) -> list[str]:
     code = re.sub(r"//[^\n]*", "", text)
     found = []
     for number, line in enumerate(code.splitlines(), start=1):
+        if str(relative) != IDENTITY_FILE and IDENTITY_CALL.search(line):
+            found.append(f"{relative}:{number}: another user's ids are taken in {IDENTITY_FILE} only")
         path = None if part == "sys" else PATH_CALL.search(line)
         descriptor = None if part in DESCRIPTORS else DESCRIPTOR_CALL.search(line)
         if path or descriptor:

@@ -50,3 +50,10 @@ def test_a_hardened_program_lacks_nothing(tmp_path: Path) -> None:
 )
 def test_what_is_left_out_is_named(tmp_path: Path, flags: tuple[str, ...], lack: str) -> None:
     assert [name for name in lacks(read_elf(build(tmp_path, *flags)), optimised=True) if lack in name]
+
+
+def test_the_newest_glibc_that_is_asked_for(tmp_path: Path) -> None:
+    source, program = tmp_path / "program.c", tmp_path / "program"
+    source.write_text("#include <stdlib.h>\nint main(void) { return (int)arc4random(); }\n")
+    subprocess.run(["gcc", "-o", str(program), str(source)], check=True, timeout=60)
+    assert read_elf(program).glibc == (2, 36)

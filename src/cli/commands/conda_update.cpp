@@ -9,7 +9,6 @@
 #include "cli/tree_progress.hpp"
 #include "conda/generation_plan.hpp"
 #include "conda/running.hpp"
-#include "sys/process/become.hpp"
 #include "sys/process/interrupt.hpp"
 #include "sys/process/layered_command.hpp"
 #include "tree/tree.hpp"
@@ -56,7 +55,7 @@ Result<int> run_in_view(Context& context, const Update& update, const std::strin
   for (const auto& mark : conda::protection_marks(update.environment.name, update.before().python))
     layered.removed.push_back(mark.path);
   layered.writable = {"conda-meta"};
-  layered.user_namespace = context.host.gifts.user_namespace.get();
+  layered.user_namespace = context.host.gifts.user_namespace;
   for (const auto& directory : {layered.upper, layered.work})
     if (auto made = files.make_directories(directory, 0700); !made)
       return fail(made.error());

@@ -1,5 +1,7 @@
 #include "sys/process/become.hpp"
 
+#include "sys/process/process.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cerrno>

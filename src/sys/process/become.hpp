@@ -17,7 +17,4 @@ int become(const User& as, unsigned kept = 0);
 /// says how to talk to the person and which way the network is (NAME=value).
 std::vector<std::string> environment_of(const User& user);
 
-/// Where the system's own programs are. The caller's PATH could name any directory.
-inline constexpr const char* k_system_path = "/usr/sbin:/usr/bin:/sbin:/bin";
-
 } // namespace sharefs::sys

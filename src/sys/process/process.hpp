@@ -13,6 +13,9 @@
 
 namespace sharefs::sys {
 
+/// Where the system's own programs are. The caller's PATH could name any directory.
+inline constexpr const char* k_system_path = "/usr/sbin:/usr/bin:/sbin:/bin";
+
 struct Command {
   Argv argv;                                      ///< argv[0] is found in the system's directories
   bool user_path = false;                         ///< in PATH instead: a tool of the user, for work as that user

@@ -2,6 +2,7 @@
 // front of every `sharefs run`.
 #include "sys/process/sandbox.hpp"
 
+#include "sys/process/become.hpp"
 #include "sys/process/fd.hpp"
 
 #include <algorithm>
@@ -11,7 +12,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <fcntl.h>
-#include <grp.h>
 #include <linux/audit.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
@@ -130,9 +130,9 @@ int forbid_system_calls() {
 } // namespace
 
 int drop_privileges() {
-  if (::geteuid() == 0 && (::setgroups(0, nullptr) != 0 || ::setresgid(k_nobody, k_nobody, k_nobody) != 0 ||
-                           ::setresuid(k_nobody, k_nobody, k_nobody) != 0))
-    return errno;
+  if (::geteuid() == 0)
+    if (const int error = become({"nobody", k_nobody, k_nobody, {}, "/"}); error != 0)
+      return error;
   // A service may have been given capabilities without being root.
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
   const std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3> none{};

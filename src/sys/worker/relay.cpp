@@ -36,8 +36,10 @@ bool is_same_stream(int one, int other) {
          first.st_ino == second.st_ino;
 }
 
+/// A terminal that does not control our session has no background.
 bool in_foreground(int terminal) {
-  return ::tcgetpgrp(terminal) == ::getpgrp();
+  const pid_t group = ::tcgetpgrp(terminal);
+  return group == ::getpgrp() || (group < 0 && errno == ENOTTY);
 }
 
 sigset_t handed_on() {

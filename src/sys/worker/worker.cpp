@@ -109,7 +109,11 @@ Result<Start> prepare(const WorkerRequest& request) {
   start.words = request.words;
   start.words.insert(start.words.begin(), "sharefs");
   start.environment = environment_of(request.user);
-  start.environment.insert(start.environment.end(), request.environment.begin(), request.environment.end());
+  for (const auto& entry : request.environment) {
+    const auto name = entry.substr(0, entry.find('=') + 1);
+    std::erase_if(start.environment, [&](const std::string& before) { return before.starts_with(name); });
+    start.environment.push_back(entry);
+  }
   if (!request.config.empty())
     start.config = sealed(request.config);
   if (request.makes_view)
@@ -158,10 +162,10 @@ WorkerGifts WorkerGifts::take() {
   gifts.is_worker = std::sscanf(text, "%d,%d", &config, &user_namespace) == 2;
   ::unsetenv(k_gifts_variable);
   const auto taken = [&](int number) {
-    return Fd(gifts.is_worker && number >= k_first_gift && ::fcntl(number, F_SETFD, FD_CLOEXEC) == 0 ? number : -1);
+    return gifts.is_worker && number >= k_first_gift && ::fcntl(number, F_SETFD, FD_CLOEXEC) == 0 ? number : -1;
   };
   gifts.user_namespace = taken(user_namespace);
-  if (const auto file = taken(config); file && ::lseek(file.get(), 0, SEEK_SET) == 0)
+  if (const Fd file(taken(config)); file && ::lseek(file.get(), 0, SEEK_SET) == 0)
     read_all(file.get(), gifts.config.emplace(), k_longest_config);
   return gifts;
 }

@@ -16,7 +16,7 @@ namespace sharefs::sys {
 struct WorkerRequest {
   User user;
   Argv words;                           ///< the command line of sharefs, behind the program's name
-  std::vector<std::string> environment; ///< NAME=value, beside those of environment_of()
+  std::vector<std::string> environment; ///< NAME=value, beside or in place of those of environment_of()
   std::string directory;                ///< working directory, if that user may enter it; else the user's home, or `/`
   std::string config;                   ///< text of sharefs.yaml, which that user may not be able to read
   bool makes_view = false;              ///< it needs run_layered(): it gets a user namespace, which users may not make
@@ -31,7 +31,7 @@ Result<int> run_worker(const WorkerRequest& request);
 struct WorkerGifts {
   bool is_worker = false;
   std::optional<std::string> config; ///< text of sharefs.yaml
-  Fd user_namespace;                 ///< see make_user_namespace(); no program of the worker's inherits it
+  int user_namespace = -1;           ///< see make_user_namespace(); for this process's life, no program inherits it
   /// Reads it, and takes its names out of the environment of this process. Root is never a worker.
   static WorkerGifts take();
 };

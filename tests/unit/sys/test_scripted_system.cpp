@@ -19,7 +19,7 @@ std::unique_ptr<ScriptedSystem> play(const std::string& text, const std::string&
   return std::move(*system);
 }
 
-Command command(Argv argv) {
+Command scripted_command(Argv argv) {
   Command result;
   result.argv = std::move(argv);
   return result;
@@ -29,7 +29,7 @@ Command command(Argv argv) {
 
 TEST_CASE("an empty script knows nothing, and says so") {
   const auto system = play("{}");
-  const auto ran = system->run(command({"exportfs", "-ra"}));
+  const auto ran = system->run(scripted_command({"exportfs", "-ra"}));
   REQUIRE_FALSE(ran);
   CHECK(ran.error().code == ErrorCode::unsupported);
   CHECK(ran.error().message == "the script of this machine does not know `run exportfs -ra`");
@@ -78,12 +78,12 @@ TEST_CASE("answers are played in order, as often as they say, and change the mac
                 {"target": "/data", "lazy": true, "error": null, "mountinfo": "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n"}]
   })",
                            root.path());
-  CHECK(system->run(command({"a"}))->err == "first");
-  CHECK(system->run(command({"a"}))->out == "later");
-  CHECK(system->run(command({"a"}))->ok());
-  CHECK_FALSE(system->run(command({"a", "b"})));
-  CHECK(system->run(command({"none"})).error().message == "no `none`");
-  CHECK(system->run(command({"exportfs", "-ra"})));
+  CHECK(system->run(scripted_command({"a"}))->err == "first");
+  CHECK(system->run(scripted_command({"a"}))->out == "later");
+  CHECK(system->run(scripted_command({"a"}))->ok());
+  CHECK_FALSE(system->run(scripted_command({"a", "b"})));
+  CHECK(system->run(scripted_command({"none"})).error().message == "no `none`");
+  CHECK(system->run(scripted_command({"exportfs", "-ra"})));
   CHECK(root.read("var/lib/nfs/etab") == "table");
 
   CHECK(system->mounts()->at("/data") == nullptr);
@@ -174,7 +174,7 @@ TEST_CASE("what is easier said in C++") {
     entry.error_number = EACCES;
     return entry;
   };
-  CHECK(system.run(command({"a", "b"}))->exit_code == 2);
+  CHECK(system.run(scripted_command({"a", "b"}))->exit_code == 2);
   CHECK(system.entries({{{"/closed"}}, 1s, *system.user("alice")})[0].error_number == EACCES);
   CHECK(system.entry({"/closed"}).error_number == ENOSYS);
 }
