@@ -79,7 +79,11 @@ int run_command(Parsed& parsed, const Argv& argv, Host& host, ui::Console& conso
   Context context(host, *system, console, parsed.flags, argv);
   context.envelope.command = std::string(parsed.command->name);
 
-  const auto outcome = parsed.command->run(context, parsed.arguments);
+  const auto& spec = *parsed.command;
+  const auto elsewhere = spec.elsewhere != nullptr ? spec.elsewhere(context, parsed.arguments) : std::nullopt;
+  const auto outcome = !elsewhere   ? Result<int>(fail(elsewhere.error()))
+                       : *elsewhere ? Result<int>(**elsewhere)
+                                    : spec.run(context, parsed.arguments);
   const int code = outcome ? *outcome : failed_code(parsed, outcome.error());
   if (!outcome) {
     context.envelope.error = outcome.error();

@@ -68,6 +68,8 @@ struct CommandSpec {
   std::vector<OptionSpec> options = {};
   bool takes_command = false; ///< `-- CMD...` (run); the dashes may be left out behind positional words
                               ///< (conda run ENV CMD...)
+  /// Asked first: the exit code of a worker that has done it in another user's name; nullopt: `run` does it.
+  Result<std::optional<int>> (*elsewhere)(Context&, const Arguments&) = nullptr;
   /// Returns the exit code; an Error is shown and mapped by exit_code_of.
   Result<int> (*run)(Context&, const Arguments&) = nullptr;
 };

@@ -206,6 +206,7 @@ extern const CommandSpec k_conda_verify_command{
     .effect = Effect::changes,
     .positional = {.name = "ENV", .help = "a name in the store (`conda.store`), or a path", .min = 1, .max = 1},
     .options = {{.names = "--repair", .help = "correct what can be corrected without conda"}, k_from_option},
+    .elsewhere = read_as_whoever_may,
     .run = run_verify,
 };
 

@@ -2,6 +2,7 @@
 #include "cli/commands/conda_generations.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "cli/commands/conda_support.hpp"
 #include "cli/execute.hpp"
 #include "cli/exit_code.hpp"
 #include "conda/generation_plan.hpp"
@@ -270,6 +271,7 @@ extern const CommandSpec k_conda_generations_command{
                    "is, and how much of that no earlier one has.",
     .example = "sharefs conda generations llm_train",
     .positional = k_environment,
+    .elsewhere = read_as_whoever_may,
     .run = run_generations,
 };
 
@@ -280,6 +282,7 @@ extern const CommandSpec k_conda_diff_command{
     .example = "sharefs conda diff llm_train\n"
                "sharefs conda diff llm_train 2 5",
     .positional = {.name = "ENV [N M]", .help = "a shared environment, and two of its generations", .min = 1, .max = 3},
+    .elsewhere = read_as_whoever_may,
     .run = run_diff,
 };
 

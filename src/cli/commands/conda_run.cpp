@@ -3,6 +3,7 @@
 #include "base/text.hpp"
 #include "cli/commands/conda_names.hpp"
 #include "cli/commands/conda_pin.hpp"
+#include "cli/commands/conda_support.hpp"
 #include "cli/exit_code.hpp"
 #include "conda/staged.hpp"
 #include "sys/fs/lease.hpp"
@@ -167,6 +168,7 @@ extern const CommandSpec k_conda_run_command{
     .effect = Effect::reads,
     .positional = {.name = "ENV", .help = "a name in the store (`conda.store`), or a path", .min = 1, .max = 1},
     .takes_command = true,
+    .elsewhere = read_as_whoever_may,
     .run = run_in_environment,
 };
 

@@ -391,6 +391,7 @@ extern const CommandSpec k_conda_stage_command{
                  .value = "FORM",
                  .help = "directory or squashfs, instead of `conda.stage_format`"},
                 {.names = "--remove", .help = "remove the copies of this environment"}},
+    .elsewhere = read_as_whoever_may,
     .run = stage_environment,
 };
 

@@ -8,6 +8,7 @@
 #include "conda/verified.hpp"
 
 #include <array>
+#include <cerrno>
 #include <ctime>
 #include <fmt/format.h>
 
@@ -80,10 +81,53 @@ Result<int> work_as(Context& context, WorkerTask task) {
   return code;
 }
 
+namespace {
+
+bool is_denied(const sys::Entry& entry) {
+  return entry.kind == sys::EntryKind::unknown && (entry.error_number == EACCES || entry.error_number == EPERM);
+}
+
+/// A store as somebody sees it who may.
+struct SeenStore {
+  sys::Entry entry;
+  std::optional<sys::User> by; ///< nullopt: ourselves
+};
+
+/// As root, or as the first users of `conda.homes`: root may be nobody on the server. `permission`: nobody may.
+Result<SeenStore> see_store(Context& context, const std::string& store, bool list) {
+  constexpr std::size_t k_users_to_try = 16;
+  sys::EntryRequest request{.queries = {{.path = store, .follow = true, .list = list}}};
+  SeenStore seen{context.system.entries(request).front(), std::nullopt};
+  const auto refused = [list](const sys::Entry& entry) {
+    return is_denied(entry) || (list && (entry.error_number == EACCES || entry.error_number == EPERM));
+  };
+  if (!refused(seen.entry))
+    return seen;
+  const auto* const config = *context.config();
+  auto names = config->conda->users();
+  names.resize(std::min(names.size(), k_users_to_try));
+  for (const auto& name : names)
+    if (auto user = context.system.user(name)) {
+      request.as = *user;
+      if (auto entry = context.system.entries(request).front(); !refused(entry))
+        return SeenStore{std::move(entry), std::move(*user)};
+    }
+  return fail(ErrorCode::permission,
+              fmt::format("root of this host is nobody on the server of {} (root_squash), and no user of "
+                          "`conda.homes` may read it",
+                          store),
+              "run it on the server itself, or as a user who may read the store");
+}
+
+} // namespace
+
 Result<std::optional<int>> work_as_owner(Context& context, const std::string& store, WorkerTask task) {
   if (context.system.identity().uid != 0)
     return std::nullopt;
-  const auto entry = context.system.entry({.path = store, .follow = true});
+  const auto seen = see_store(context, store, false);
+  if (!seen)
+    return fail(seen.error());
+  const auto& entry = seen->entry;
   if (entry.kind == sys::EntryKind::unknown)
     return fail(entry.error());
   if (entry.uid == 0 || !entry.exists())
@@ -95,6 +139,22 @@ Result<std::optional<int>> work_as_owner(Context& context, const std::string& st
                 "run it on a host that knows that user, or give the store to one of this host");
   task.user = std::move(*owner);
   task.why = "to whom " + store + " belongs";
+  return work_as(context, std::move(task)).map([](int code) { return std::optional(code); });
+}
+
+Result<std::optional<int>> read_as_whoever_may(Context& context, const Arguments& /*arguments*/) {
+  if (context.flags.root != "/" || context.system.identity().uid != 0)
+    return std::nullopt;
+  const auto conda = conda_section(context);
+  if (!conda) // the command says what it needs of sharefs.yaml
+    return std::nullopt;
+  auto seen = see_store(context, (*conda)->store, true);
+  if (!seen)
+    return fail(seen.error());
+  if (!seen->by)
+    return std::nullopt;
+  WorkerTask task{.user = std::move(*seen->by),
+                  .why = fmt::format("root of this host may not read {} (root_squash)", (*conda)->store)};
   return work_as(context, std::move(task)).map([](int code) { return std::optional(code); });
 }
 

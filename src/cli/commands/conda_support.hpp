@@ -30,6 +30,10 @@ Result<int> work_as(Context& context, WorkerTask task);
 /// own the store is. `permission` with the cure. Of `task` user and why are filled in.
 Result<std::optional<int>> work_as_owner(Context& context, const std::string& store, WorkerTask task = {});
 
+/// CommandSpec::elsewhere of what only reads a store: root whom its server takes for nobody (root_squash) reads it as a
+/// user of `conda.homes` who may. `permission` where nobody of them may.
+Result<std::optional<int>> read_as_whoever_may(Context& context, const Arguments& arguments);
+
 /// The environment, which has generations. `not_found` with the way there.
 Result<conda::SharedEnvironment> shared_environment(Context& context, const StoreName& where);
 
