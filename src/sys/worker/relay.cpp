@@ -15,6 +15,7 @@ namespace {
 
 using namespace std::chrono_literals;
 constexpr auto k_last_words = 200ms; ///< for what lies in the pipes of a worker that has ended
+constexpr auto k_longest_end = 2s;   ///< its own children may go on to write for ever
 constexpr int k_times_to_ask = 3;    ///< whoever asks so often waits no longer
 constexpr std::size_t k_chunk = 16384;
 
@@ -246,7 +247,7 @@ void Relay::copy_until_end(Child& worker) {
   ::pthread_sigmask(SIG_BLOCK, &wanted, &before);
   const Fd signals(::signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK));
   enter_raw();
-  auto last = Deadline::max();
+  auto last = Deadline::max(), at_latest = last;
   while (!m_outputs.empty() || last == Deadline::max()) {
     std::vector<pollfd> fds{{signals.get(), POLLIN, 0}, {last == Deadline::max() ? worker.pidfd() : -1, POLLIN, 0}};
     const bool reads = m_input.from >= 0 && last == Deadline::max() && (m_person < 0 || m_before);
@@ -256,8 +257,10 @@ void Relay::copy_until_end(Child& worker) {
       fds.push_back({output.from, POLLIN, 0});
     ::poll(fds.data(), fds.size(), poll_time(std::min({last, worker.next_reap(), deadline_in(1h)})));
     take_signals(signals.get(), worker);
-    if (last == Deadline::max() && worker.reap())
-      last = deadline_in(k_last_words); // its own children may hold the streams for ever
+    if (last == Deadline::max() && worker.reap()) { // its own children may hold the streams for ever
+      last = deadline_in(k_last_words);
+      at_latest = deadline_in(k_longest_end);
+    }
     if (fds[2].revents != 0 && m_person >= 0)
       read_person(worker);
     if ((fds[3].revents != 0 || (fds[2].revents != 0 && m_person < 0)) && !copy(m_input)) {
@@ -270,7 +273,7 @@ void Relay::copy_until_end(Child& worker) {
         m_outputs.erase(m_outputs.begin() + static_cast<std::ptrdiff_t>(i));
     const bool quiet =
         std::ranges::all_of(fds.begin() + 4, fds.end(), [](const pollfd& one) { return one.revents == 0; });
-    if (last != Deadline::max() && (quiet || worker.was_killed()) && Clock::now() >= last)
+    if (Clock::now() >= (quiet ? last : at_latest))
       break;
   }
   leave_raw();
