@@ -8,9 +8,13 @@ set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_DEBIAN_PACKAGE_SECTION admin)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
-set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "nfs-common")
-set(CPACK_DEBIAN_PACKAGE_SUGGESTS "nfs-kernel-server, shfmt")
+set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "nfs-common, shfmt")
+set(CPACK_DEBIAN_PACKAGE_SUGGESTS "nfs-kernel-server")
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
+foreach(script postinst prerm postrm)
+  list(APPEND CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA ${CMAKE_CURRENT_LIST_DIR}/deb/${script})
+endforeach()
 # What other programs read. Nothing is enabled by the package: `systemctl enable --now sharefs-watch` is for who wants it.
 # The unit names its program by the prefix that is installed to, which a package or `cmake --install --prefix` may change.
 set(unit_prefix ${CMAKE_INSTALL_PREFIX})
@@ -20,6 +24,7 @@ set(CMAKE_INSTALL_DOCDIR ${CMAKE_INSTALL_DOCDIR})
 set(unit_prefix \${CMAKE_INSTALL_PREFIX})
 configure_file(${CMAKE_CURRENT_LIST_DIR}/systemd/sharefs-watch.service.in ${CMAKE_BINARY_DIR}/installed/sharefs-watch.service @ONLY)")
 install(FILES ${CMAKE_BINARY_DIR}/installed/sharefs-watch.service DESTINATION lib/systemd/system)
+install(FILES ${CMAKE_CURRENT_LIST_DIR}/tmpfiles.d/sharefs.conf DESTINATION lib/tmpfiles.d)
 install(FILES ${CMAKE_CURRENT_LIST_DIR}/prometheus/sharefs.rules.yml ${CMAKE_CURRENT_LIST_DIR}/prometheus/sharefs.dashboard.json
         DESTINATION ${CMAKE_INSTALL_DOCDIR}/prometheus)
 install(PROGRAMS ${CMAKE_CURRENT_LIST_DIR}/slurm/healthcheck.sh ${CMAKE_CURRENT_LIST_DIR}/slurm/prolog.sh

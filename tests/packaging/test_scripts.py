@@ -1,6 +1,7 @@
 """The unit, and the scripts for schedulers, as far as they can be tried without those."""
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -93,3 +94,23 @@ def test_the_unit_is_valid(tmp_path: Path) -> None:
     done = subprocess.run(["systemd-analyze", "verify", unit], capture_output=True, text=True, timeout=60, check=False)
     # It looks at the whole system, too, which is not ours.
     assert [line for line in (done.stdout + done.stderr).splitlines() if UNIT.name in line] == []
+
+
+def test_the_links_of_the_installed_documentation_lead_somewhere(tmp_path: Path) -> None:
+    """As `cmake --install` lays them out: README.md, and docs/ beside it."""
+    shutil.copy(PROJECT / "README.md", tmp_path)
+    shutil.copytree(PROJECT / "docs", tmp_path / "docs")
+    dead = []
+    for page in tmp_path.rglob("*.md"):
+        for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+            if not (page.parent / link).exists():
+                dead.append(f"{page.relative_to(tmp_path)}: {link}")
+    assert dead == []
+
+
+def test_a_package_that_is_removed_warns_of_what_still_mounts_at_boot() -> None:
+    """What the scripts look for is what sharefs writes."""
+    prerm = (PROJECT / "packaging/deb/prerm").read_text(encoding="utf-8")
+    for mark in ("# Written by sharefs: ", "x-sharefs.managed", "# >>> sharefs "):
+        assert mark in prerm
+        assert any(mark in path.read_text(encoding="utf-8") for path in (PROJECT / "mounts").glob("*.[ch]pp")), mark
