@@ -36,7 +36,7 @@ def install_lines() -> list[str]:
     section = PROJECT.joinpath("README.md").read_text().split("## Build and install")[1].split("```")[1]
     lines = [line.split("#")[0].strip() for line in section.strip().splitlines()]
     assert lines[0].startswith("./scripts/setup.sh --build"), lines
-    return [line.replace("sudo ", "") for line in lines if line]
+    return [line.replace("sudo ", "") for line in lines if line]  # root's root has none
 
 
 def test_the_lines_of_the_readme_build_and_install_the_program(machine: Bare) -> None:
@@ -49,6 +49,24 @@ def test_the_lines_of_the_readme_build_and_install_the_program(machine: Bare) ->
     depends = re.search(r"Depends: (.*)", listed)
     assert depends and {word.split()[0] for word in depends[1].split(",")} <= {"libc6", "libgcc-s1"}, listed
     assert "libc6 (>= 2.34)" in depends[1]
+
+
+def test_upgrade_removal_and_purge(machine: Bare) -> None:
+    """By the package's own scripts; where systemd runs they also stop what runs (tests/lab/test_watch_unit.py)."""
+    package = "build/release/sharefs_0.1.0_amd64.deb"
+    assert machine.run("stat -c %a /var/cache/sharefs").stdout == "1777\n"
+    machine.run("mkdir -p /etc/sharefs /var/lib/sharefs/journal; touch /etc/sharefs/sharefs.yaml /var/cache/sharefs/x")
+    unit = "/etc/systemd/system/sharefs-data-share.service"
+    machine.run(f"echo '# Written by sharefs: changes are lost' > {unit}")
+    upgraded = machine.run(f"dpkg -i {package}")
+    assert upgraded.returncode == 0 and "WARNING" not in upgraded.stdout, upgraded.stdout
+    assert machine.run("ls /etc/sharefs /var/cache/sharefs").stdout.split() == ["/etc/sharefs:", "sharefs.yaml", "/var/cache/sharefs:", "x"]
+    removed = machine.run("dpkg -r sharefs")
+    assert removed.returncode == 0 and "sharefs umount --all --forget" in removed.stdout, removed.stdout
+    assert machine.run("ls /etc/sharefs").stdout == "sharefs.yaml\n"
+    assert machine.run("dpkg -P sharefs").returncode == 0
+    assert machine.run("ls -d /etc/sharefs /var/lib/sharefs /var/cache/sharefs 2>/dev/null").stdout == ""
+    machine.run(f"rm {unit}; dpkg -i {package}")
 
 
 def test_the_program_starts_where_small_clusters_are(machine: Bare) -> None:
