@@ -191,8 +191,9 @@ void Relay::read_person(Child& worker) {
   const ssize_t count = ::read(m_person, keys.data(), keys.size());
   if (count < 0 && (errno == EINTR || errno == EAGAIN))
     return;
-  if (count <= 0) {
+  if (count <= 0) { // the terminal is gone, and nobody is there who could answer
     m_input.from = -1;
+    ask_to_end(worker, SIGHUP);
     return;
   }
   termios settings{};

@@ -82,6 +82,7 @@ class Person {
       ::_exit(code);
     }
   }
+  void go_away() { m_master.reset(); }
   void type(std::string_view keys) const { write_all(m_master.get(), keys); }
   /// What is on the screen, once `text` has come.
   std::string wait_for(const std::string& text) {
@@ -93,10 +94,10 @@ class Person {
   /// Exit code, and all that was on the screen.
   std::string end() {
     const auto late = deadline_in(30s);
-    int status = 0;
+    int status = -1;
     while (::waitpid(m_pid, &status, WNOHANG) == 0 && Clock::now() < late)
       read_some(20ms);
-    while (read_some(20ms)) {
+    while (m_master && read_some(20ms)) {
     }
     return fmt::format("{} {}", WIFEXITED(status) ? WEXITSTATUS(status) : -1, m_screen);
   }
@@ -221,6 +222,15 @@ TEST_CASE("Ctrl-C goes to the worker, and a third one ends one that does not lis
   deaf.wait_for("ready");
   deaf.type("\x03\x03\x03");
   CHECK(deaf.end().starts_with("137 "));
+}
+
+TEST_CASE("a worker that asks somebody whose terminal is gone ends", "[worker]") {
+  if (!is_root())
+    return;
+  Person person(shell("echo ready; read answer; exit 3"));
+  person.wait_for("ready");
+  person.go_away();
+  CHECK(person.end().starts_with("-1 ")); // by SIGHUP, as the session that it is in
 }
 
 TEST_CASE("a user namespace that root has made has the user's groups, and none can be given up in it", "[worker]") {
