@@ -125,6 +125,8 @@ bool connect_streams(Start& start) {
   const auto directory = command.directory.empty() && for_another ? std::string("/") : command.directory;
   if (!directory.empty() && ::chdir(directory.c_str()) != 0)
     refuse(start, errno_error(errno, "cannot run " + name + " in " + directory));
+  if (command.program)
+    refuse(start, exec_checked(*command.program, start.argv, start.envp));
   int error = ENOENT;
   for (const std::string& file : start.files) {
     ::execve(file.c_str(), start.argv.data(), start.envp.data());

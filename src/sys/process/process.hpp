@@ -4,6 +4,7 @@
 #include "base/result.hpp"
 #include "sys/identity/user.hpp"
 #include "sys/process/call.hpp"
+#include "sys/process/checked_program.hpp"
 
 #include <chrono>
 #include <functional>
@@ -24,6 +25,7 @@ struct Command {
   std::string directory;                          ///< working directory; empty: inherited
   std::string input;                              ///< given on stdin; empty: /dev/null
   std::optional<User> as;                         ///< as this user (become()), in a session of its own
+  std::optional<CheckedProgram> program = {};     ///< what argv[0] stands for
   std::chrono::milliseconds deadline{10'000};     ///< then SIGKILL to the whole process group
   bool ends_with_us = false;                      ///< Ctrl-C ends it, too (`interrupted`): it may take long
   std::size_t output_limit = 1U << 20U;           ///< bytes kept of stdout and of stderr each
