@@ -2,6 +2,7 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "cli/commands/conda_copy.hpp"
+#include "cli/commands/conda_names.hpp"
 #include "cli/commands/conda_share_source.hpp"
 #include "cli/commands/conda_support.hpp"
 #include "cli/execute.hpp"
@@ -23,7 +24,8 @@ using conda::ShareStep;
 /// All of one `conda share`.
 struct Share {
   StoreName where;
-  sys::Entry store;
+  sys::Entry store; ///< or, while there is none, the directory in which it is made
+  bool makes_store = false;
   std::string command; ///< of the record
   conda::ShareRequest request;
   conda::EnvironmentState state;      ///< of the source, or of what is adopted
@@ -40,14 +42,17 @@ Result<std::optional<int>> choose_worker(Context& context, const Share& share, b
   const auto& source = share.request.source;
   std::vector<std::optional<sys::User>> choices;
   std::vector<std::string> problems;
-  if (self.uid != 0 || share.store.uid == 0)
+  const bool is_roots = share.store.uid == 0 && (!share.makes_store || source.actor.user.uid == 0);
+  if (self.uid != 0 || is_roots)
     choices.emplace_back(std::nullopt);
+  else if (share.makes_store)
+    problems.push_back(fmt::format("the store {} is made, and is to belong to a user", share.where.store));
   else
     problems.push_back(fmt::format("{} belongs to another user than root, who does not work in it", share.where.store));
   if (self.uid == 0 && source.actor.user.uid != 0)
     choices.emplace_back(source.actor.user);
   for (const auto& choice : choices) {
-    auto worker = conda::probe_worker(context.system, source, share.where.store, choice);
+    auto worker = conda::probe_worker(context.system, source, share.store.path, choice);
     if (worker.no_environment)
       return fail(ErrorCode::not_found,
                   source.entry.path + " is no conda environment: it has no directory `conda-meta`",
@@ -98,6 +103,11 @@ Result<void> check_places(Context& context, const Share& share) {
 Result<void> take_place(Context& context, Share& share) {
   const auto mode = conda::root_mode(share.store.mode);
   const auto root = conda::generations_path(share.where.store, share.where.name);
+  if (share.makes_store) { // as open as the directory that it lies in, whose group and ACLs it inherits
+    const plan::MakeDirectory store{share.where.store, share.store.mode & 01777U, std::nullopt};
+    if (auto made = plan::apply_action(store, context.system); !made)
+      return fail(made.error());
+  }
   const bool all_read = (share.store.mode & 05U) == 05U;
   plan::MakeDirectory make;
   make.parent = sys::identity_of(share.store);
@@ -185,14 +195,17 @@ Result<Share> prepare(Context& context, const Arguments& arguments) {
   const auto* where = &share.where;
   if (auto sound = conda::check_prefix(join_path(where->store, where->name)); !sound)
     return fail(sound.error());
-  share.store = context.system.entry({.path = where->store, .follow = true});
+  const auto found = context.system.entries(
+      {.queries = {{.path = where->store, .follow = true}, {.path = parent_path(where->store), .follow = true}}});
+  share.makes_store = found[0].kind == sys::EntryKind::missing && found[1].kind == sys::EntryKind::directory;
+  share.store = share.makes_store ? found[1] : found[0];
+  if (auto mounted = check_share(context, where->store); !mounted) // never on the bare mount point
+    return fail(mounted.error());
   if (share.store.kind != sys::EntryKind::directory)
-    return fail(
-        share.store.kind == sys::EntryKind::unknown
-            ? share.store.error()
-            : Error{ErrorCode::not_found, fmt::format("there is no directory {}, the store", where->store),
-                    "is the share mounted? (`sharefs mount`); then make it: `mkdir " + shell_quote(where->store) + "`",
-                    ""});
+    return fail(share.store.kind == sys::EntryKind::unknown
+                    ? share.store.error()
+                    : Error{ErrorCode::not_found, fmt::format("there is no directory {}, the store", where->store),
+                            "correct `conda.store` in sharefs.yaml, or make the directory that it lies in", ""});
   return share;
 }
 
@@ -353,6 +366,11 @@ Result<int> run_share(Context& context, const Arguments& arguments) {
   }
   Proposal proposal;
   proposal.plan = conda::plan_share(share->request);
+  if (share->makes_store)
+    proposal.plan.notes.insert(proposal.plan.notes.begin(),
+                               fmt::format("the store {} is made, as open as {} (mode {}), and belongs to `{}`",
+                                           where.store, share->store.path, format_mode(share->store.mode & 01777U),
+                                           context.system.identity().user));
   proposal.takes_long = true;
   proposal.before_groups = [&]() -> Result<void> {
     if (auto taken = take_place(context, *share); !taken)

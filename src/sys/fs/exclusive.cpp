@@ -17,7 +17,7 @@ std::string hostname() {
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "host";
 }
 
-Fd open_directory(int parent, const std::string& name) {
+Fd open_own_directory(int parent, const std::string& name) {
   return Fd(::openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 }
 
@@ -48,7 +48,7 @@ tl::expected<Fd, int> make_in(const Fd& aside, const std::string& name) {
     return tl::make_unexpected(ESTALE);
   if (::mkdirat(aside.get(), name.c_str(), S_IRWXU) != 0)
     return tl::make_unexpected(ESTALE);
-  auto made = open_directory(aside.get(), name);
+  auto made = open_own_directory(aside.get(), name);
   // Both are of one owner, as the server of a share knows us: else somebody has renamed a directory of his own there.
   if (made && ::fstat(made.get(), &status) == 0 && status.st_uid == above.st_uid)
     return made;
@@ -68,13 +68,13 @@ tl::expected<Fd, int> make_aside(int parent, const std::string& name, mode_t mod
       return tl::make_unexpected(errno);
     }
     Walked from;
-    from.directory = open_directory(parent, beside);
+    from.directory = open_own_directory(parent, beside);
     from.name = beside;
     auto made = make_in(from.directory, beside);
     int error = made ? 0 : made.error();
     if (made) {
       Walked to;
-      to.directory = open_directory(parent, ".");
+      to.directory = open_own_directory(parent, ".");
       to.name = name;
       // A directory that its owner may not write cannot be moved to another one.
       error = give_mode(made->get(), mode | S_IRWXU);
@@ -141,7 +141,7 @@ tl::expected<Fd, int> make_directory(int parent, const std::string& name, mode_t
     return make_aside(parent, name, mode);
   if (::mkdirat(parent, name.c_str(), mode & 01777U) != 0)
     return tl::make_unexpected(errno);
-  auto made = open_directory(parent, name);
+  auto made = open_own_directory(parent, name);
   const int error = made ? give_mode(made.get(), mode) : errno;
   return error == 0 ? tl::expected<Fd, int>(std::move(made)) : tl::make_unexpected(error);
 }
@@ -151,7 +151,7 @@ void clear_unfinished_directory(int parent, const std::string& name) {
   struct stat status{};
   if (::fstatat(parent, beside.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
     return;
-  if (const auto aside = open_directory(parent, beside))
+  if (const auto aside = open_own_directory(parent, beside))
     ::unlinkat(aside.get(), beside.c_str(), AT_REMOVEDIR);
   ::unlinkat(parent, beside.c_str(), AT_REMOVEDIR);
 }

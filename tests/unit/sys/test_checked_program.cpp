@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdio>
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <sys/stat.h>

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-void put(const std::string& path, const std::string& content) {
+void put_file(const std::string& path, const std::string& content) {
   std::ofstream(path, std::ios::binary) << content;
 }
 
@@ -76,7 +76,7 @@ TEST_CASE("make_directory hands a default ACL on") {
 
 TEST_CASE("make_directory where something is, or what a killed run has left") {
   const Ground ground(0777);
-  put(ground.at("file"), "");
+  put_file(ground.at("file"), "");
   CHECK(ground.make("file", 0755) == EEXIST);
   fs::create_symlink("nowhere", ground.at("link"));
   CHECK(ground.make("link", 0755) == EEXIST);
@@ -86,10 +86,10 @@ TEST_CASE("make_directory where something is, or what a killed run has left") {
   }
   SECTION("a directory of somebody who took the name") {
     fs::create_directories(ground.at(left));
-    put(ground.at(left + "/mine"), "");
+    put_file(ground.at(left + "/mine"), "");
   }
   SECTION("a file") {
-    put(ground.at(left), "");
+    put_file(ground.at(left), "");
   }
   SECTION("a link") {
     fs::create_symlink("..", ground.at(left));
@@ -110,7 +110,7 @@ TEST_CASE("what a run that was killed at its end has left goes away with the nex
 TEST_CASE("attack: a private directory is renamed to the name of a new one, or of the one that it is made in") {
   const Ground ground(0777);
   fs::create_directory(ground.at("secret"));
-  put(ground.at("secret/private"), "x");
+  put_file(ground.at("secret/private"), "x");
   REQUIRE(::chmod(ground.at("secret").c_str(), 0700) == 0);
   struct stat secret{};
   REQUIRE(::stat(ground.at("secret").c_str(), &secret) == 0);
