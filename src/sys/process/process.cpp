@@ -23,9 +23,12 @@ namespace {
 /// For what is still in the pipes of a child that has ended, or is being written there by its own children.
 constexpr std::chrono::milliseconds k_drain_grace{100};
 constexpr std::chrono::milliseconds k_interrupt_look{200}; ///< a signal may come just before poll(2)
-constexpr std::size_t k_longest_failure = 65536; ///< to start the program, as the child reports it
+constexpr std::size_t k_longest_failure = 65536;           ///< to start the program, as the child reports it
 /// Where the system's own programs are. The caller's PATH could name any directory.
 constexpr const char* k_system_path = "/usr/sbin:/usr/bin:/sbin:/bin";
+/// With these the caller could put code of any directory into a program of the system.
+constexpr std::string_view k_bring_code[] = {"LD_",  "PYTHON",      "BASH_ENV=", "BASH_FUNC_",
+                                             "ENV=", "GCONV_PATH=", "PERL5"};
 
 /// NAME=value of this process with the changes of `command` applied.
 std::vector<std::string> environment_of(const Command& command) {
@@ -39,10 +42,14 @@ std::vector<std::string> environment_of(const Command& command) {
     changes.try_emplace("USER", as->name);
     changes.try_emplace("LOGNAME", as->name);
   }
+  const bool is_of_system = !command.user_path && command.argv[0].find('/') == std::string::npos;
   std::vector<std::string> result;
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
     const std::string_view text = *entry;
-    if (changes.count(std::string(text.substr(0, text.find('=')))) == 0)
+    const bool brings_code = is_of_system && std::ranges::any_of(k_bring_code, [text](std::string_view start) {
+                               return text.starts_with(start);
+                             });
+    if (!brings_code && changes.count(std::string(text.substr(0, text.find('=')))) == 0)
       result.emplace_back(text);
   }
   for (const auto& [name, value] : changes)
