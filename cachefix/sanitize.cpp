@@ -260,14 +260,14 @@ Sanitized unread(const Argv& argv, const std::string& subject, const Budget& bud
   out.understood = false;
   out.diagnoses = {{Severity::warning, "SF403", to_utf8(subject),
                     budget.spent + ", so sharefs stopped reading and changed nothing",
-                    "put `sharefs run --` in front of the program itself", ""}};
+                    "let it run `sharefs run -- CMD...`", ""}};
   return out;
 }
 
 Sanitized sanitize(const Argv& argv, const Start& start, Stakes& stakes, const Rules& rules) {
   const Setting setting = setting_of(start);
   Found found = decide(argv, setting, stakes, rules);
-  if (stakes.budget().is_spent())
+  if (stakes.budget().is_spent() && rules.enabled && !is_switched_off(setting) && stakes.any_shared())
     return unread(argv, "command line", stakes.budget());
   Sanitized out = assemble(argv, std::move(found.decisions), stakes);
   for (const ChainLink& link : found.walk.chain)

@@ -10,6 +10,8 @@
 namespace sharefs::cachefix {
 namespace {
 
+constexpr std::size_t k_steps_of_key = 200; // each is compared with all rules
+
 /// The part of a line behind `key:`, nullopt if the line is not that key at the top level.
 std::optional<std::string_view> value_part(std::string_view line, std::string_view key) {
   if (!line.starts_with(key))
@@ -27,7 +29,7 @@ void collect_scalars(const YAML::Node& node, const std::string& prefix, int dept
   if (depth > Budget::k_nested_keys)
     return;
   for (const auto& member : node) { // an alias may stand for a whole mapping, over and over
-    if (!budget.take(&Budget::steps) || !budget.take(&Budget::bytes, prefix.size()))
+    if (!budget.take(&Budget::steps, k_steps_of_key) || !budget.take(&Budget::bytes, prefix.size()))
       return;
     if (!member.first.IsScalar())
       continue;
@@ -132,6 +134,8 @@ std::vector<NestedScalar> nested_yaml_scalars(const std::string& text, Budget& b
   } catch (const YAML::Exception&) {
     found.clear(); // no YAML: the program will say so
   }
+  if (budget.is_spent())
+    found.clear();
   return found;
 }
 

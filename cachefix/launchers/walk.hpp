@@ -73,7 +73,6 @@ Walk walk(const Argv& argv, const std::string& directory, Budget& budget);
 /// What is said of a command that starts in a container.
 inline constexpr std::string_view k_in_container =
     "it starts in a container, whose paths are not this host's, so neither it nor what it reads was changed";
-inline constexpr std::string_view k_into_container =
-    "put `sharefs run --` in front of the command inside of the container";
+inline constexpr std::string_view k_into_container = "let the container run `sharefs run -- CMD...`";
 
 } // namespace sharefs::cachefix

@@ -14,8 +14,9 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int k_from = 56; // `<`
-constexpr int k_here = 61; // `<<`; `<<-` and `<<<` are the next
+constexpr std::size_t k_bytes_of_step = 16; // of a tree that is parsed
+constexpr int k_from = 56;                  // `<`
+constexpr int k_here = 61;                  // `<<`; `<<-` and `<<<` are the next
 
 /// One assignment: it holds behind its end. No value: it is not literal.
 struct Assigned {
@@ -426,7 +427,7 @@ bool is_unknown(std::string_view text) {
 
 std::optional<ShellText> read_shell(const std::string& text, const std::string& tree, Budget& budget,
                                     const ShellVariables& known) {
-  if (!budget.take(&Budget::bytes, tree.size()) || nesting_of(tree, true) > Budget::k_nested_syntax)
+  if (!budget.take(&Budget::steps, tree.size() / k_bytes_of_step) || nesting_of(tree, true) > Budget::k_nested_syntax)
     return std::nullopt;
   try {
     return SyntaxReader(text, known, budget).read(Json::parse(tree));

@@ -212,6 +212,7 @@ namespace {
 LocalRoot find_root(sys::System& system, const LocalChoice& choice, const sys::Identity& identity, Holds holds) {
   std::vector<Candidate> candidates = candidates_of(system, choice, identity);
   const auto mounts = holds == Holds::code ? system.mounts() : sys::MountTable();
+  bool noexec = false;
   std::vector<sys::EntryQuery> queries;
   for (const Candidate& candidate : candidates)
     queries.push_back(
@@ -226,8 +227,10 @@ LocalRoot find_root(sys::System& system, const LocalChoice& choice, const sys::I
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     Candidate& candidate = candidates[i];
     if (const auto* mount = mounts ? mounts->owner_of(spaces[i].resolved) : nullptr;
-        candidate.why_not.empty() && mount != nullptr && has_option(mount->options, "noexec"))
+        candidate.why_not.empty() && mount != nullptr && has_option(mount->options, "noexec")) {
       candidate.why_not = candidate.path + " lies on " + mount->target + ", which is mounted noexec";
+      noexec = true;
+    }
     const std::uint64_t free = candidate.why_not.empty() ? room(candidate, spaces[i], choice.min_free_bytes) : 0;
     if (!candidate.why_not.empty()) {
       if (&candidate != fallback || best == nullptr || best->memory)
@@ -237,9 +240,10 @@ LocalRoot find_root(sys::System& system, const LocalChoice& choice, const sys::I
       most = free;
     }
   }
-  const std::string install = "run `install -d -m 1777 /var/cache/sharefs` as root";
+  const std::string another = "set caches.local in sharefs.yaml to a directory that is not mounted noexec";
+  const std::string install = noexec ? another : "run `install -d -m 1777 /var/cache/sharefs` as root";
   if (best == nullptr)
-    return {"", join(problems, "; "), install + ", or set caches.local in sharefs.yaml"};
+    return {"", join(problems, "; "), noexec ? another : install + ", or set caches.local in sharefs.yaml"};
   const std::string first = join_path(best->above, best->name);
   if (best->memory) {
     problems.push_back(best->above + " is memory (tmpfs), and no disk can be used");
