@@ -89,6 +89,8 @@ ScriptResult sanitize_script(const std::string& file, const std::string& text, c
   const TextPlace place{std::nullopt, file, true};
   TextFound found = judge_text(text, place, setting, stakes, rules);
   ScriptResult result;
+  if (stakes.budget().is_spent())
+    return {text, unread({"bash", file}, file, stakes.budget())};
   result.text = std::move(found.text);
   result.sanitized = assemble({"bash", file}, std::move(found.decisions), stakes);
   result.sanitized.scripts = std::move(found.scripts);

@@ -44,12 +44,13 @@ struct Judged {
   std::string_view fallback;
   std::string reason;
   bool by_user = false;
+  Holds holds = Holds::data;
 };
 
 std::vector<Judged> all_rules(const Rules& rules) {
   std::vector<Judged> all;
   for (const VariableRule& rule : variable_rules()) {
-    Judged judged{std::string(rule.name), rule.cache_class, rule.fallback, std::string(rule.reason)};
+    Judged judged{std::string(rule.name), rule.cache_class, rule.fallback, std::string(rule.reason), false, rule.holds};
     for (const UserRule& user : rules.user)
       if (user.flag == rule.name && rule.cache_class != CacheClass::never && !judged.by_user) {
         judged.cache_class = user.local ? CacheClass::node_local : CacheClass::shared;
@@ -115,9 +116,11 @@ class VariableJudge {
 
   void move(const Judged& one, const std::optional<std::string>& given, const std::string& value,
             const std::string& path) {
-    const std::string local = m_launch.local_for(path);
-    if (local.empty()) {
-      out.push_back(no_local_directory(m_launch, given ? Severity::error : Severity::warning));
+    const std::string local = m_launch.local_for(path, one.holds);
+    if (local.empty()) { // that code has no place of its own is no reason not to start
+      const bool none = m_launch.stakes.local().directory.empty();
+      out.push_back(no_local_directory(m_launch, given && none ? Severity::error : Severity::warning,
+                                       none ? Holds::data : one.holds));
       return;
     }
     // Set already, and as far as it can get: `srun --export=NONE` keeps it from the program this time, too.
@@ -169,8 +172,10 @@ std::optional<Verdict> stays_safely(const Launch& launch, const std::string& nam
   return std::nullopt;
 }
 
-Decision no_local_directory(const Launch& launch, Severity severity) {
-  auto found = diagnose(launch.stakes.local(), severity).front();
+Decision no_local_directory(const Launch& launch, Severity severity, Holds holds) {
+  auto found = diagnose(launch.stakes.local(holds), severity).front();
+  if (holds == Holds::code)
+    found.message += "; they were left where they are";
   return reported(severity, found.code, found.subject, std::move(found.message), std::move(found.hint));
 }
 

@@ -29,8 +29,8 @@ Occurrence in_file(std::string flag, std::size_t word, std::string value, Applie
 }
 
 /// Another setting of a YAML text that is made of `key`, as OmegaConf refers to it: `local_run_dir: ${data.key}/run`.
-std::string derived_from(const std::string& text, std::string_view key) {
-  for (const NestedScalar& scalar : nested_yaml_scalars(text))
+std::string derived_from(const std::string& text, std::string_view key, Budget& budget) {
+  for (const NestedScalar& scalar : nested_yaml_scalars(text, budget))
     for (auto at = scalar.value.find("${"); at != std::string::npos; at = scalar.value.find("${", at + 1)) {
       const std::string inner = scalar.value.substr(at + 2, scalar.value.find('}', at) - at - 2);
       if (inner == key || (inner.ends_with(key) && inner[inner.size() - key.size() - 1] == '.'))
@@ -166,7 +166,7 @@ class FileFinder {
       Occurrence& one = m_found.emplace_back(in_file(std::string(k_key), index, *value, *rule, index, ""));
       one.spot = Spot::document;
       one.file = *path;
-      one.derived = derived_from(*text, k_key);
+      one.derived = derived_from(*text, k_key, m_launch.stakes.budget());
     }
   }
 
@@ -184,7 +184,7 @@ class FileFinder {
     const std::string file =
         join_path(join_path(parent_path(*script), directory), is_yaml_name(name) ? name : name + ".yaml");
     const std::string text = m_launch.stakes.text(file).value_or("");
-    for (const NestedScalar& scalar : nested_yaml_scalars(text)) {
+    for (const NestedScalar& scalar : nested_yaml_scalars(text, m_launch.stakes.budget())) {
       const auto rule = rule_for(scalar.key);
       if (!rule || rule->transform == Transform::leave)
         continue;
@@ -195,7 +195,7 @@ class FileFinder {
         continue;
       }
       m_found.push_back(in_file(scalar.key, m_program.index, scalar.value, *rule, m_program.end, scalar.key + "="));
-      m_found.back().derived = derived_from(text, scalar.key);
+      m_found.back().derived = derived_from(text, scalar.key, m_launch.stakes.budget());
     }
   }
 
@@ -214,7 +214,7 @@ class FileFinder {
       if (!text || text->size() > k_largest_settings || text->find("cache") == std::string::npos ||
           std::ranges::any_of(m_found, [i](const Occurrence& one) { return one.name_index == i; }))
         continue;
-      for (const NestedScalar& scalar : nested_yaml_scalars(*text)) {
+      for (const NestedScalar& scalar : nested_yaml_scalars(*text, m_launch.stakes.budget())) {
         const auto rule = rule_for(scalar.key);
         const auto cache = m_launch.shared_path(m_program, scalar.value);
         if ((rule ? rule->transform != Transform::leave : names_cache(scalar.key)) && cache &&

@@ -133,8 +133,17 @@ const SourceFacts& Launch::source(const Program& program) const {
   return text != nullptr ? stakes.facts(*text) : k_none;
 }
 
-std::string Launch::local_for(const std::string& shared_path) const {
-  const std::string& root = stakes.local().directory;
+std::string Launch::first_variable(const Program& program, std::string_view names) const {
+  const auto is_set = [&](const std::string& name) { return is_listed(name, names) && variable(program, name); };
+  for (const auto& [name, value] : setting.environment)
+    if (is_set(name))
+      return name;
+  const auto own = std::ranges::find_if(program.assigned, is_set, &Assignment::name);
+  return own == program.assigned.end() ? std::string() : own->name;
+}
+
+std::string Launch::local_for(const std::string& shared_path, Holds holds) const {
+  const std::string& root = stakes.local(holds).directory;
   return root.empty() ? root : root + "/" + cache_key(shared_path);
 }
 

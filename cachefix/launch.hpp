@@ -46,6 +46,8 @@ struct Launch {
 
   /// The value of a variable as the program will see it; nullopt: not set or empty.
   [[nodiscard]] std::optional<std::string> variable(const Program& program, std::string_view name) const;
+  /// The first of a list of names, `*` at their end, that it will see set; empty: none.
+  [[nodiscard]] std::string first_variable(const Program& program, std::string_view names) const;
   [[nodiscard]] std::string home(const Program& program) const;
   /// A value as the program would resolve it: `~`, relative to its working directory; nullopt if it is no path (empty,
   /// a URL) or not known. `..` stays: it is resolved through links.
@@ -62,7 +64,7 @@ struct Launch {
   /// What its source shows; `parsed` is false where there is none.
   [[nodiscard]] const SourceFacts& source(const Program& program) const;
   /// The node-local directory for a shared path; empty: there is none.
-  [[nodiscard]] std::string local_for(const std::string& shared_path) const;
+  [[nodiscard]] std::string local_for(const std::string& shared_path, Holds holds = Holds::data) const;
   /// Is the datasets library told to stay offline? Then a complete dataset is only read. evaluate has a switch of its
   /// own; it keeps code in HF_MODULES_CACHE.
   [[nodiscard]] bool is_offline(const Program& program, std::string_view cache = {}) const;
@@ -111,6 +113,8 @@ Decisions add_variable_files(const Launch& launch, Environment& environment);
 /// The same of what the programs' own sources set. Paths that they write out are reported where they lie on the share.
 Decisions add_source_caches(const Launch& launch, Environment& environment);
 
+/// Nothing is changed, because reading it would cost too much.
+Sanitized unread(const Argv& argv, const std::string& subject, const Budget& budget);
 /// The decisions with what they come to: the words, the environment, what is to be made first.
 Sanitized assemble(const Argv& argv, Decisions decisions, Stakes& stakes);
 enum class Way { leave, in_place, drop };
@@ -127,7 +131,9 @@ struct Verdict {
 std::optional<Verdict> stays_safely(const Launch& launch, const std::string& name, const std::string& path,
                                     bool offline, bool locked = true);
 /// Says that there is nowhere to move caches to.
-Decision no_local_directory(const Launch& launch, Severity severity);
+Decision no_local_directory(const Launch& launch, Severity severity, Holds holds = Holds::data);
+/// Is it said that something starts in a container?
+bool is_in_container(const Decisions& decisions);
 /// Says what lies in a shared cache from which the program is moved to `local`.
 Decisions report_cache(const Launch& launch, const std::string& path, const std::string& local);
 /// What it takes so that the variables that were set reach the programs: words for env, srun, mpirun and micromamba, a

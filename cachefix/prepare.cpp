@@ -78,19 +78,25 @@ Result<void> prepare(sys::System& system, Sanitized& decision, const LocalRoot& 
     return {};
   const sys::Files& files = system.files();
   const uid_t uid = system.identity().uid;
-  if (auto own = own_directory(files, root.directory, uid); !own)
-    return own;
-  const auto excluded = sys::locks_exclude(files.real_path(root.directory));
-  if (!excluded)
-    return fail(excluded.error());
-  if (!*excluded) // what the caches were moved for: the programs' own locks
-    return fail(ErrorCode::unsupported, root.directory + ": file locks do not exclude each other there",
-                "set caches.local in sharefs.yaml to a directory on another file system");
+  std::set<std::string> roots = decision.roots();
+  if (!decision.copies.empty() && !root.directory.empty())
+    roots.insert(root.directory);
+  for (const std::string& one : roots) {
+    if (auto own = own_directory(files, one, uid); !own)
+      return own;
+    const auto excluded = sys::locks_exclude(files.real_path(one));
+    if (!excluded)
+      return fail(excluded.error());
+    if (!*excluded) // what the caches were moved for: the programs' own locks
+      return fail(ErrorCode::unsupported, one + ": file locks do not exclude each other there",
+                  "set caches.local in sharefs.yaml to a directory on another file system");
+  }
   for (const auto& [directory, shared] : decision.directories) {
     if (auto made = files.make_directories(directory, k_private); !made)
       return made;
     // What it stands for: `sharefs cache list` shows it. Only for people: the program runs without.
-    (void)files.write_if(root.directory + "/.origin-" + base_name(directory), std::nullopt, shared + "\n", 0600);
+    (void)files.write_if(parent_path(directory) + "/.origin-" + base_name(directory), std::nullopt, shared + "\n",
+                         0600);
   }
   for (const ModelLink& link : decision.links) {
     const auto made = plan::apply_action(plan::MakeLink{link.path, link.target, std::nullopt}, system);

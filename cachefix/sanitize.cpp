@@ -1,5 +1,6 @@
 #include "cachefix/sanitize.hpp"
 
+#include "base/path.hpp"
 #include "base/text.hpp"
 #include "cachefix/launch.hpp"
 
@@ -54,14 +55,22 @@ void say_if_unknown(const Launch& launch, const Program& program, Decisions& dec
 
 Decisions decide_program(const Launch& launch, const Program& program, const Framework* framework,
                          std::vector<ScriptFound>& scripts) {
+  // Neither what is set around a text in which something starts in a container nor its arguments are changed.
   if (program.kind == ProgramKind::shell) {
     Decisions decisions = decide_variables(launch, program, framework, {});
-    if (auto inside = decide_shell(launch, program, decisions, scripts))
+    auto inside = decide_shell(launch, program, decisions, scripts);
+    if (inside && is_in_container(*inside) && std::ranges::any_of(decisions, &Decision::is_change)) {
+      decisions.clear();
+      inside = decide_shell(launch, program, {}, scripts);
+    }
+    if (inside)
       append(decisions, *std::move(inside));
     return decisions;
   }
   Decisions decisions = decide_flags(launch, program, framework);
   auto script = decide_shell(launch, program, decisions, scripts);
+  if (script && is_in_container(*script))
+    return *std::move(script);
   append(decisions, script ? *std::move(script) : decide_variables(launch, program, framework, decisions));
   say_if_unknown(launch, program, decisions);
   return starts_later(launch, program) ? only_said(std::move(decisions)) : decisions;
@@ -134,6 +143,11 @@ Decisions on_the_node(const Launch& launch, const Program& program, const ChainL
 
 } // namespace
 
+bool is_in_container(const Decisions& decisions) {
+  return std::ranges::any_of(decisions,
+                             [](const Decision& one) { return one.diagnosis && one.diagnosis->code == "SF404"; });
+}
+
 bool starts_later(const Launch& launch, const Program& program) {
   return std::ranges::any_of(launch.walk.links(program),
                              [](const ChainLink& link) { return link.launcher->tail == Tail::batch; });
@@ -141,9 +155,10 @@ bool starts_later(const Launch& launch, const Program& program) {
 
 Found decide(const Argv& argv, const Setting& setting, Stakes& stakes, const Rules& rules) {
   Found found;
-  found.walk = walk(argv, setting.directory, [&stakes](const std::string& program) {
-    return stakes.any_shared() ? stakes.help(program) : std::string();
-  });
+  const Deeper deeper(stakes.budget());
+  if (!deeper)
+    return found;
+  found.walk = walk(argv, setting.directory, stakes.budget());
   Setting own = setting;
   const Launch launch{argv, found.walk, own, stakes, rules};
   std::vector<const Framework*> frameworks;
@@ -162,12 +177,18 @@ Found decide(const Argv& argv, const Setting& setting, Stakes& stakes, const Rul
     found.decisions.push_back(reported(problem.severity, problem.code, problem.subject, problem.message, problem.hint));
   for (const Program& program : found.walk.programs)
     for (const ChainLink& link : launch.walk.links(program))
-      if (const std::string name(link.launcher->elsewhere_variable);
-          !name.empty() && found.walk.understood && launch.variable(program, name)) {
+      if (const std::string name = launch.first_variable(program, link.launcher->container_variables);
+          !name.empty() && found.walk.understood) {
         found.walk.understood = false;
-        found.decisions.push_back(warning(
-            "SF402", link.name, "with `" + name + "` it runs its command on another machine, with files of its own",
-            "let it run `sharefs run -- CMD...`; nothing of this command was changed"));
+        found.decisions.push_back(warning("SF404", link.name, "with `" + name + "` " + std::string(k_in_container),
+                                          std::string(k_into_container)));
+      } else if (const std::string elsewhere(link.launcher->elsewhere_variable);
+                 !elsewhere.empty() && found.walk.understood && launch.variable(program, elsewhere)) {
+        found.walk.understood = false;
+        found.decisions.push_back(
+            warning("SF402", link.name,
+                    "with `" + elsewhere + "` it runs its command on another machine, with files of its own",
+                    "let it run `sharefs run -- CMD...`; nothing of this command was changed"));
       }
   if (!found.walk.understood)
     return found;
@@ -178,6 +199,8 @@ Found decide(const Argv& argv, const Setting& setting, Stakes& stakes, const Rul
     append(decided, on_the_node(launch, program, unknown_starter(launch, program),
                                 decide_program(launch, program, frameworks[i], found.scripts)));
   }
+  if (found.walk.programs.size() > 1 && is_in_container(decided)) // what is set for one of them reaches all
+    std::erase_if(decided, std::mem_fn(&Decision::is_change));
   append(decided, carry(launch, decided));
   append(found.decisions, std::move(decided));
   return found;
@@ -206,9 +229,22 @@ Sanitized assemble(const Argv& argv, Decisions decisions, Stakes& stakes) {
   if (explicit_error) // it says the same of what nobody named
     std::erase_if(out.diagnoses,
                   [](const Diagnosis& one) { return one.code == "SF405" && one.severity == Severity::warning; });
-  if (const auto& local = stakes.local_if_asked(); local && !local->directory.empty() && !out.directories.empty())
-    std::ranges::move(diagnose(*local, Severity::error), std::back_inserter(out.diagnoses));
+  // Of both where they differ. A file that was made for the launch lies in that for data.
+  const std::set<std::string> roots = out.roots();
+  for (const Holds holds : {Holds::data, Holds::code})
+    if (const auto& local = stakes.local_if_asked(holds); local && roots.contains(local->directory)) {
+      const auto& other = stakes.local_if_asked();
+      if (holds == Holds::data || !other || other->directory != local->directory)
+        std::ranges::move(diagnose(*local, Severity::error), std::back_inserter(out.diagnoses));
+    }
   return out;
+}
+
+std::set<std::string> Sanitized::roots() const {
+  std::set<std::string> all;
+  for (const auto& [directory, shared] : directories)
+    all.insert(parent_path(directory));
+  return all;
 }
 
 Decisions Sanitized::that_change(bool something) const {
@@ -218,9 +254,21 @@ Decisions Sanitized::that_change(bool something) const {
   return all;
 }
 
+Sanitized unread(const Argv& argv, const std::string& subject, const Budget& budget) {
+  Sanitized out;
+  out.argv = argv;
+  out.understood = false;
+  out.diagnoses = {{Severity::warning, "SF403", to_utf8(subject),
+                    budget.spent + ", so sharefs stopped reading and changed nothing",
+                    "let it run `sharefs run -- CMD...`", ""}};
+  return out;
+}
+
 Sanitized sanitize(const Argv& argv, const Start& start, Stakes& stakes, const Rules& rules) {
   const Setting setting = setting_of(start);
   Found found = decide(argv, setting, stakes, rules);
+  if (stakes.budget().is_spent() && rules.enabled && !is_switched_off(setting) && stakes.any_shared())
+    return unread(argv, "command line", stakes.budget());
   Sanitized out = assemble(argv, std::move(found.decisions), stakes);
   for (const ChainLink& link : found.walk.chain)
     out.chain.emplace_back(link.name, link.index);

@@ -7,6 +7,7 @@
 
 #include <map>
 #include <nlohmann/json_fwd.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,8 @@ struct Sanitized {
   [[nodiscard]] Decisions changes() const { return that_change(true); }
   [[nodiscard]] Decisions kept() const { return that_change(false); }
   [[nodiscard]] Decisions that_change(bool something) const;
+  /// What `directories` lie in: this user's own, one for data and one for code.
+  [[nodiscard]] std::set<std::string> roots() const;
 };
 
 struct Start {

@@ -9,10 +9,8 @@
 namespace sharefs::cachefix {
 namespace {
 
-constexpr std::chrono::milliseconds k_look_deadline{1500}; // for one answer of a share
-// A Python on shared storage starts slowly, with 16 ranks beside it: the command that is wrapped does, too.
+// Programs start slowly with 16 ranks beside them: the command that is wrapped does, too.
 constexpr std::chrono::milliseconds k_parser_deadline{15000};
-constexpr std::size_t k_most_text = 4U << 20U;
 constexpr std::size_t k_start = 256;
 constexpr std::size_t k_most_directories = 500;
 
@@ -72,10 +70,14 @@ bool Stakes::any_shared() {
   return *m_any_shared;
 }
 
+std::vector<sys::Entry> Stakes::entries(const std::vector<std::string>& paths, const sys::EntryQuery& what) {
+  return m_budget.take(&Budget::files, paths.size()) ? m_answers.entries(paths, what, m_budget.time(Budget::k_look))
+                                                     : std::vector<sys::Entry>(paths.size());
+}
+
 void Stakes::expect(const std::vector<std::string>& paths) {
   remember(m_places, paths, [&](const auto& unknown) {
-    return any_shared() ? m_answers.entries(unknown, {.path = {}, .access = true})
-                        : std::vector<sys::Entry>(unknown.size());
+    return any_shared() ? entries(unknown, {.path = {}, .access = true}) : std::vector<sys::Entry>(unknown.size());
   });
 }
 
@@ -86,23 +88,24 @@ const sys::Entry& Stakes::place(const std::string& path) {
 
 const std::optional<std::string>& Stakes::text(const std::string& path) {
   return remembered(m_texts, path, [&] {
-    auto entry = std::move(m_answers.entries({path}, {.path = {}, .read_bytes = k_most_text}).front());
-    const bool whole = entry.kind == sys::EntryKind::file && entry.error_number == 0 && entry.size <= k_most_text;
-    return whole ? std::optional<std::string>(std::move(entry.content)) : std::nullopt;
+    auto entry = std::move(entries({path}, {.path = {}, .read_bytes = Budget::k_text}).front());
+    const bool whole = entry.kind == sys::EntryKind::file && entry.error_number == 0 && entry.size <= Budget::k_text;
+    return whole && m_budget.take(&Budget::bytes, entry.content.size())
+               ? std::optional<std::string>(std::move(entry.content))
+               : std::nullopt;
   });
 }
 
 const std::string& Stakes::start(const std::string& path) {
-  return remembered(m_starts, path, [&] {
-    return std::move(m_answers.entries({path}, {.path = {}, .read_bytes = k_start}).front().content);
-  });
+  return remembered(m_starts, path,
+                    [&] { return std::move(entries({path}, {.path = {}, .read_bytes = k_start}).front().content); });
 }
 
 void Stakes::expect_names(const std::vector<std::string>& paths) {
   remember(m_names, paths, [&](const auto& unknown) {
     std::vector<std::optional<Names>> found;
     // Through automount points: the program is about to go there.
-    for (sys::Entry& entry : m_answers.entries(unknown, {.path = {}, .list = true, .automount = true})) {
+    for (sys::Entry& entry : entries(unknown, {.path = {}, .list = true, .automount = true})) {
       const bool answered =
           entry.kind == sys::EntryKind::missing || (entry.kind == sys::EntryKind::directory && entry.error_number == 0);
       found.push_back(answered ? std::optional(std::move(entry.names)) : std::nullopt);
@@ -117,7 +120,12 @@ const std::optional<Names>& Stakes::names(const std::string& path) {
 }
 
 const std::optional<std::string>& Stakes::syntax_tree(const std::string& shell_text) {
-  return remembered(m_trees, shell_text, [&] { return m_answers.syntax_tree(shell_text); });
+  return remembered(m_trees, shell_text, [&]() -> std::optional<std::string> {
+    if (!m_budget.take(&Budget::parsers) || !m_budget.take(&Budget::bytes, shell_text.size()))
+      return std::nullopt;
+    auto tree = m_answers.syntax_tree(shell_text, m_budget.time(k_parser_deadline));
+    return tree && m_budget.take(&Budget::bytes, tree->size()) ? std::move(tree) : std::nullopt;
+  });
 }
 
 const SourceFacts& Stakes::source(const std::string& path) {
@@ -127,13 +135,18 @@ const SourceFacts& Stakes::source(const std::string& path) {
 }
 
 const SourceFacts& Stakes::facts(const std::string& python_source) {
-  return remembered(m_sources, python_source, [&] { return m_answers.source_facts(python_source); });
+  return remembered(m_sources, python_source, [&] {
+    return m_answers.may_tell(python_source) && m_budget.take(&Budget::parsers)
+               ? m_answers.source_facts(python_source, m_budget.time(k_parser_deadline))
+               : SourceFacts{};
+  });
 }
 
-const LocalRoot& Stakes::local() {
-  if (!m_local)
-    m_local = m_answers.local();
-  return *m_local;
+const LocalRoot& Stakes::local(Holds holds) {
+  auto& known = m_local.at(static_cast<std::size_t>(holds));
+  if (!known)
+    known = m_answers.local(holds);
+  return *known;
 }
 
 const Stakes::Scan& Stakes::scan(const std::string& cache) {
@@ -195,9 +208,10 @@ bool MachineAnswers::any_shared() {
                                [](const sys::MountEntry& mount) { return sys::is_shared(mount); });
 }
 
-std::vector<sys::Entry> MachineAnswers::entries(const std::vector<std::string>& paths, const sys::EntryQuery& what) {
+std::vector<sys::Entry> MachineAnswers::entries(const std::vector<std::string>& paths, const sys::EntryQuery& what,
+                                                std::chrono::milliseconds deadline) {
   sys::EntryRequest request;
-  request.deadline = k_look_deadline;
+  request.deadline = deadline;
   for (const std::string& path : paths) {
     request.queries.push_back(what);
     request.queries.back().path = path;
@@ -206,42 +220,30 @@ std::vector<sys::Entry> MachineAnswers::entries(const std::vector<std::string>& 
   return m_system.entries(request);
 }
 
-std::optional<std::string> MachineAnswers::syntax_tree(const std::string& shell_text) {
+std::optional<std::string> MachineAnswers::syntax_tree(const std::string& shell_text,
+                                                       std::chrono::milliseconds deadline) {
   sys::Command command;
-  command.argv = {"shfmt", "--tojson", "-ln", "bash"};
-  command.user_path = true;
+  command.argv = {"shfmt", "--tojson", "-ln", "bash"}; // the system's own, whatever PATH says
   command.input = shell_text.empty() ? "\n" : shell_text;
-  command.deadline = k_parser_deadline;
-  command.output_limit = 32U << 20U;
+  command.deadline = deadline;
+  command.output_limit = Budget::k_tree;
   auto done = m_system.run(command);
   return done && done->ok() ? std::optional<std::string>(std::move(done->out)) : std::nullopt;
 }
 
-SourceFacts MachineAnswers::source_facts(const std::string& python_source) {
+bool MachineAnswers::may_tell(const std::string& python_source) const {
   // The interpreter takes some 50 ms, and has nothing to say of a source without these words.
-  if (std::ranges::none_of(k_telling, [&](const char* word) { return python_source.find(word) != std::string::npos; }))
-    return {};
-  // The system's own: what PATH calls python3 may be a wrapper that does more than to interpret.
-  sys::Command command = source_facts_command(python_source, "python3", k_parser_deadline);
-  command.user_path = false;
-  auto done = m_system.run(command);
-  command.user_path = true;
-  if (!done && done.error().code == ErrorCode::not_found)
-    done = m_system.run(command);
+  return std::ranges::any_of(k_telling,
+                             [&](const char* word) { return python_source.find(word) != std::string::npos; });
+}
+
+SourceFacts MachineAnswers::source_facts(const std::string& python_source, std::chrono::milliseconds deadline) {
+  auto done = m_system.run(source_facts_command(python_source, deadline));
   return done && done->ok() ? parse_source_facts(done->out) : SourceFacts{};
 }
 
-std::string MachineAnswers::help(const std::string& program) {
-  sys::Command command;
-  command.argv = {program, "--help"};
-  command.user_path = true;
-  command.deadline = k_parser_deadline;
-  auto done = m_system.run(command);
-  return done && done->ok() ? std::move(done->out) : std::string();
-}
-
-LocalRoot MachineAnswers::local() {
-  return find_local_root(m_system, m_choice, m_system.identity());
+LocalRoot MachineAnswers::local(Holds holds) {
+  return find_local_root(m_system, m_choice, m_system.identity(), holds);
 }
 
 } // namespace sharefs::cachefix

@@ -1,8 +1,10 @@
 #pragma once
 // What is at stake: facts about paths and texts, each asked once, when it is needed.
+#include "cachefix/budget.hpp"
 #include "cachefix/files/python_source.hpp"
 #include "cachefix/store/local_root.hpp"
 
+#include <array>
 #include <map>
 #include <optional>
 #include <string>
@@ -21,21 +23,24 @@ class Answers {
   virtual ~Answers() = default;
   /// Is any mount of this host shared? If not, no path is.
   virtual bool any_shared() = 0;
-  /// What lies at each path, through links, as far as `what` asks for it.
-  virtual std::vector<sys::Entry> entries(const std::vector<std::string>& paths, const sys::EntryQuery& what) = 0;
+  /// What lies at each path, through links, as far as `what` asks for it; within a deadline.
+  virtual std::vector<sys::Entry> entries(const std::vector<std::string>& paths, const sys::EntryQuery& what,
+                                          std::chrono::milliseconds deadline) = 0;
   /// As `shfmt --tojson` prints it; nullopt: no parser, or it does not understand it.
-  virtual std::optional<std::string> syntax_tree(const std::string& shell_text) = 0;
-  /// `parsed` is false, too, where the source has no word about caches.
-  virtual SourceFacts source_facts(const std::string& python_source) = 0;
-  /// What `PROGRAM --help` prints; empty where it cannot be asked.
-  virtual std::string help(const std::string& program) = 0;
-  virtual LocalRoot local() = 0;
+  virtual std::optional<std::string> syntax_tree(const std::string& shell_text, std::chrono::milliseconds deadline) = 0;
+  /// May an interpreter have anything to say of it?
+  [[nodiscard]] virtual bool may_tell(const std::string& python_source) const = 0;
+  virtual SourceFacts source_facts(const std::string& python_source, std::chrono::milliseconds deadline) = 0;
+  virtual LocalRoot local(Holds holds) = 0;
 };
 
-/// Asks, and remembers. References stay valid.
+/// Asks, and remembers, within the launch's budget: behind it every answer is that nothing is known. References stay
+/// valid.
 class Stakes {
  public:
-  explicit Stakes(Answers& answers) : m_answers(answers) {}
+  explicit Stakes(Answers& answers, Budget budget = {}) : m_answers(answers), m_budget(std::move(budget)) {}
+
+  [[nodiscard]] Budget& budget() { return m_budget; }
 
   bool any_shared();
   const sys::Entry& place(const std::string& path);
@@ -53,10 +58,11 @@ class Stakes {
   const SourceFacts& source(const std::string& path);
   /// Of a source itself.
   const SourceFacts& facts(const std::string& python_source);
-  std::string help(const std::string& program) { return m_answers.help(program); }
-  const LocalRoot& local();
+  const LocalRoot& local(Holds holds = Holds::data);
   /// Was this asked for, so that an answer is known?
-  [[nodiscard]] const std::optional<LocalRoot>& local_if_asked() const { return m_local; }
+  [[nodiscard]] const std::optional<LocalRoot>& local_if_asked(Holds holds = Holds::data) const {
+    return m_local[static_cast<std::size_t>(holds)];
+  }
 
   /// `*.incomplete` directories of launches that failed, in a cache: CACHE/BUILDER/CONFIG/VERSION/HASH.incomplete
   /// (datasets/builder.py).
@@ -74,11 +80,13 @@ class Stakes {
     bool complete = false; ///< something finished lies there, or may
   };
   const Scan& scan(const std::string& cache);
+  std::vector<sys::Entry> entries(const std::vector<std::string>& paths, const sys::EntryQuery& what);
   /// All that are not known yet, in one look.
   void expect_names(const std::vector<std::string>& paths);
   bool is_builder_directory(const std::string& path);
 
   Answers& m_answers;
+  Budget m_budget;
   std::optional<bool> m_any_shared;
   std::map<std::string, sys::Entry> m_places;
   std::map<std::string, std::optional<std::string>> m_texts, m_trees;
@@ -86,18 +94,19 @@ class Stakes {
   std::map<std::string, std::optional<Names>> m_names;
   std::map<std::string, SourceFacts> m_sources;
   std::map<std::string, Scan> m_scans;
-  std::optional<LocalRoot> m_local;
+  std::array<std::optional<LocalRoot>, 2> m_local; ///< by Holds
 };
 
 class MachineAnswers : public Answers {
  public:
   MachineAnswers(sys::System& system, LocalChoice choice) : m_system(system), m_choice(std::move(choice)) {}
   bool any_shared() override;
-  std::vector<sys::Entry> entries(const std::vector<std::string>& paths, const sys::EntryQuery& what) override;
-  std::optional<std::string> syntax_tree(const std::string& shell_text) override;
-  SourceFacts source_facts(const std::string& python_source) override;
-  std::string help(const std::string& program) override;
-  LocalRoot local() override;
+  std::vector<sys::Entry> entries(const std::vector<std::string>& paths, const sys::EntryQuery& what,
+                                  std::chrono::milliseconds deadline) override;
+  std::optional<std::string> syntax_tree(const std::string& shell_text, std::chrono::milliseconds deadline) override;
+  [[nodiscard]] bool may_tell(const std::string& python_source) const override;
+  SourceFacts source_facts(const std::string& python_source, std::chrono::milliseconds deadline) override;
+  LocalRoot local(Holds holds) override;
   /// The mount table could not be read: no answer above is worth anything.
   [[nodiscard]] const std::optional<Error>& error() const { return m_error; }
 

@@ -11,7 +11,6 @@
 namespace sharefs::cachefix {
 namespace {
 
-constexpr int k_most_nested_shells = 4;
 constexpr std::string_view k_hint =
     "only words that are literal, or made of variables that the same text assigns literally, are changed";
 /// What `eval` is mostly given: the settings of these.
@@ -41,20 +40,47 @@ bool starts_program(const ShellCommand& command) {
   return !is_plain_tool(start[0]) || find_launcher(start, 0, 2) != nullptr; // `conda activate`, but `conda run`
 }
 
+/// Do its directives say that all of it starts in a container? `#SBATCH --container-image=x`.
+bool starts_in_container(const std::string& text) {
+  return any_word(text, '\n', [](std::string_view line) {
+    return std::ranges::any_of(launchers(), [&](const Launcher& row) {
+      if (row.directive.empty() || !line.starts_with(row.directive))
+        return false;
+      const Argv words = split_words(line.substr(row.directive.size()));
+      return read_options(row, words, 0, words.size()).last(Means::container) != nullptr;
+    });
+  });
+}
+
+/// May a command of it start a container, in whichever way it is put together?
+bool names_container(std::string text) {
+  for (auto at = text.find("\\\n"); at != std::string::npos; at = text.find("\\\n", at))
+    text.replace(at, 2, "  ");
+  return any_word(text, '\n', [](std::string_view line) {
+    line = trim(line);
+    const std::vector<std::string> words = line.starts_with('#') ? std::vector<std::string>() : split_words(line);
+    return !words.empty() && !is_listed(words.front(), "echo printf module ml which type") && starts_container(words);
+  });
+}
+
 class TextJudge {
  public:
   /// `may_be_offline`: assignments of what is only read offline stay, and programs that build get their own behind
   /// them.
+  /// `container`: something in it starts in a container, which reads what the text assigns. Then assignments stay, and
+  /// nothing is set around the text.
   TextJudge(const std::string& text, const TextPlace& place, Setting setting, Stakes& stakes, const Rules& rules,
-            bool may_be_offline)
+            bool may_be_offline, bool container)
       : m_text(text), m_place(place), m_setting(std::move(setting)), m_stakes(stakes), m_rules(rules),
-        m_may_be_offline(may_be_offline) {}
+        m_may_be_offline(may_be_offline), m_container(container) {
+    m_setting.outside = m_setting.outside && !container;
+  }
 
   TextFound judge(ShellVariables known) {
     m_out.text = m_text;
     if (!m_place.editable && m_setting.file.empty())
       m_setting.file = m_place.subject;
-    if (m_setting.depth > k_most_nested_shells)
+    if (m_setting.depth > Budget::k_nested_shells)
       return cannot("shell text inside of shell text is read four levels deep only");
     if (is_unknown(m_text))
       return cannot("the shell text is not literal, so it was not read");
@@ -64,7 +90,7 @@ class TextJudge {
     for (const auto& [name, value] : m_setting.environment)
       if (!is_unknown(value))
         known.emplace(name, value);
-    const auto shell = read_shell(m_text, *tree, known);
+    const auto shell = read_shell(m_text, *tree, m_stakes.budget(), known);
     if (!shell)
       return cannot("the shell text was not read: its syntax tree is not understood");
     m_out.first_statement = shell->first_statement;
@@ -89,7 +115,7 @@ class TextJudge {
     for (const ShellCommand& command : shell->commands)
       if (command.function.empty())
         one_command(command, *shell);
-    while (!m_bodies.empty()) // by other programs, or by nobody
+    while (!m_bodies.empty() && !m_stakes.budget().is_spent()) // by other programs, or by nobody
       judge_body(m_bodies.begin()->first, *shell);
     apply();
     return std::move(m_out);
@@ -104,6 +130,8 @@ class TextJudge {
   /// Assignments that stay, so that programs get their own behind them: also of variables that other words are made of.
   std::set<std::string> not_in_place(const ShellText& shell) {
     std::set<std::string> names = shell.expanded;
+    if (m_container)
+      names.insert(shell.assigned.begin(), shell.assigned.end());
     for (const VariableRule& rule : variable_rules())
       if (std::string name(rule.name); is_listed(name, k_read_offline) && shell.assigned.contains(name)) {
         m_out.assigns_read_offline = true;
@@ -139,6 +167,8 @@ class TextJudge {
   }
 
   void one_command(const ShellCommand& command, const ShellText& shell) {
+    if (!m_stakes.budget().take(&Budget::steps, m_setting.environment.size() + 1))
+      return;
     if (is_call_of(command, "eval"))
       return evaluate(command, shell);
     if (is_call_of(command, "source ."))
@@ -208,7 +238,7 @@ class TextJudge {
   /// Its text; nullptr: it cannot be read.
   const std::string* sourced_file(const ShellCommand& command) {
     const std::string path = is_call_of(command, "source .") ? path_of_sourced(command) : "";
-    if (path.empty() || m_setting.depth >= k_most_nested_shells)
+    if (path.empty() || m_setting.depth >= Budget::k_nested_shells)
       return nullptr;
     const auto& text = m_stakes.text(path);
     return text ? &*text : nullptr;
@@ -223,7 +253,7 @@ class TextJudge {
     if (!text || is_unknown(*text))
       return std::nullopt;
     const auto& tree = m_stakes.syntax_tree(*text);
-    return tree ? read_shell(*text, *tree) : std::nullopt;
+    return tree ? read_shell(*text, *tree, m_stakes.budget()) : std::nullopt;
   }
 
   /// What a sourced file starts is reported on, and what it assigns holds for what follows.
@@ -266,7 +296,8 @@ class TextJudge {
                                                      shell.exports_all || shell.exported.contains(name) ||
                                                      m_setting.environment.contains(name))
         assign(one, command.certain);
-    if (auto sourced = sourced_text(command)) {
+    const Deeper deeper(m_stakes.budget());
+    if (auto sourced = deeper ? sourced_text(command) : std::nullopt) {
       sourced->exports_all = sourced->exports_all || shell.exports_all;
       sourced->exported.insert(shell.exported.begin(), shell.exported.end());
       for (const ShellCommand& inner : sourced->commands)
@@ -440,7 +471,7 @@ class TextJudge {
   Setting m_setting;
   Stakes& m_stakes;
   const Rules& m_rules;
-  const bool m_may_be_offline;
+  const bool m_may_be_offline, m_container;
   std::set<std::string> m_not_in_place;
   std::map<std::string, std::string> m_filled;                      ///< variables by `mapfile < FILE` -> that file
   std::set<std::string> m_fixed;                                    ///< variables that the text makes read-only
@@ -453,13 +484,32 @@ class TextJudge {
 
 TextFound judge_text(const std::string& text, const TextPlace& place, Setting setting, Stakes& stakes,
                      const Rules& rules, ShellVariables known) {
+  const Deeper deeper(stakes.budget());
+  if (!deeper)
+    return {.text = text, .decisions = {}, .scripts = {}};
+  if (starts_in_container(text)) {
+    auto said = warning("SF404", place.subject, "as a batch script " + std::string(k_in_container),
+                        std::string(k_into_container));
+    return {.text = text, .decisions = {std::move(said)}, .scripts = {}};
+  }
+  bool container = names_container(text);
   const auto judge = [&](bool may_be_offline) {
-    return TextJudge(text, place, setting, stakes, rules, may_be_offline).judge(known);
+    return TextJudge(text, place, setting, stakes, rules, may_be_offline, container).judge(known);
   };
   TextFound found = judge(true);
+  if (!container && is_in_container(found.decisions)) { // of a file that it starts
+    container = true;
+    found = judge(true);
+  }
   const bool offline = std::ranges::any_of(
       found.decisions, [](const Decision& one) { return one.diagnosis && one.diagnosis->code == "SF419"; });
-  return found.assigns_read_offline && !offline ? judge(false) : found;
+  if (found.assigns_read_offline && !offline)
+    found = judge(false);
+  if (container && !is_in_container(found.decisions)) // in a variable, by a name of its own
+    found.decisions.push_back(warning("SF404", place.subject,
+                                      "it names a container, so nothing that may reach one was changed",
+                                      std::string(k_into_container)));
+  return found;
 }
 
 } // namespace sharefs::cachefix

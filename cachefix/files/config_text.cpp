@@ -10,7 +10,7 @@
 namespace sharefs::cachefix {
 namespace {
 
-constexpr int k_most_nested_keys = 32;
+constexpr std::size_t k_steps_of_key = 200; // each is compared with all rules
 
 /// The part of a line behind `key:`, nullopt if the line is not that key at the top level.
 std::optional<std::string_view> value_part(std::string_view line, std::string_view key) {
@@ -24,17 +24,20 @@ std::optional<std::string_view> value_part(std::string_view line, std::string_vi
   return trim(line.substr(1));
 }
 
-void collect_scalars(const YAML::Node& node, const std::string& prefix, int depth, std::vector<NestedScalar>& found) {
-  if (depth > k_most_nested_keys)
+void collect_scalars(const YAML::Node& node, const std::string& prefix, int depth, Budget& budget,
+                     std::vector<NestedScalar>& found) {
+  if (depth > Budget::k_nested_keys)
     return;
-  for (const auto& member : node) {
+  for (const auto& member : node) { // an alias may stand for a whole mapping, over and over
+    if (!budget.take(&Budget::steps, k_steps_of_key) || !budget.take(&Budget::bytes, prefix.size()))
+      return;
     if (!member.first.IsScalar())
       continue;
     const std::string key = prefix.empty() ? member.first.Scalar() : prefix + "." + member.first.Scalar();
     if (member.second.IsScalar())
       found.push_back({key, member.second.Scalar()});
     else if (member.second.IsMap())
-      collect_scalars(member.second, key, depth + 1, found);
+      collect_scalars(member.second, key, depth + 1, budget, found);
   }
 }
 
@@ -78,6 +81,8 @@ std::string with_yaml_scalar(const std::string& text, std::string_view key, cons
 }
 
 std::optional<std::string> json_scalar(const std::string& text, std::string_view key) {
+  if (nesting_of(text, true) > Budget::k_nested_syntax)
+    return std::nullopt;
   const auto document = nlohmann::ordered_json::parse(text, nullptr, false);
   if (!document.is_object() || !document.contains(key))
     return std::nullopt;
@@ -119,14 +124,18 @@ std::string with_scalar(std::string_view name, const std::string& text, std::str
   return is_json_name(name) ? with_json_scalar(text, key, value) : with_yaml_scalar(text, key, value);
 }
 
-std::vector<NestedScalar> nested_yaml_scalars(const std::string& text) {
+std::vector<NestedScalar> nested_yaml_scalars(const std::string& text, Budget& budget) {
   std::vector<NestedScalar> found;
+  if (!budget.take(&Budget::bytes, text.size()) || nesting_of(text, false) > Budget::k_nested_syntax)
+    return found;
   try {
     if (const YAML::Node root = YAML::Load(text); root.IsMap())
-      collect_scalars(root, "", 0, found);
+      collect_scalars(root, "", 0, budget, found);
   } catch (const YAML::Exception&) {
     found.clear(); // no YAML: the program will say so
   }
+  if (budget.is_spent())
+    found.clear();
   return found;
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 // Scalars in the text of YAML and JSON files: found by key, taken out or replaced; all other bytes stay. Pure.
+#include "cachefix/budget.hpp"
+
 #include <optional>
 #include <string>
 #include <string_view>
@@ -23,7 +25,7 @@ struct NestedScalar {
   std::string value;
 };
 /// All scalars of a YAML text that are reached through mappings, in the order of the text; none if it is no YAML.
-std::vector<NestedScalar> nested_yaml_scalars(const std::string& text);
+std::vector<NestedScalar> nested_yaml_scalars(const std::string& text, Budget& budget);
 
 /// The last `--cache_dir` among words that stand in a text: a file of arguments, or a variable's assignment.
 /// transformers splits such a file at white space (hf_argparser.py, parse_args_into_dataclasses), argparse at line

@@ -17,12 +17,11 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SourceFacts, imports, hf_arguments, definitio
                                    dataset_calls_with, model_calls, model_calls_with, other_use, outputs, escapes,
                                    own_layout, caches)
 
-sys::Command source_facts_command(const std::string& source, const std::string& interpreter,
-                                  std::chrono::milliseconds deadline) {
+sys::Command source_facts_command(const std::string& source, std::chrono::milliseconds deadline) {
   sys::Command command;
-  // Isolated: neither the working directory, nor the user's or the site's packages, nor PYTHON* of the environment.
-  command.argv = {interpreter, "-I", "-S", "-E", "-c", k_source_facts};
-  command.user_path = true;
+  // The system's own, isolated: neither what the launch would run, nor the working directory, nor the user's or the
+  // site's packages, nor PYTHON* of the environment. A syntax that is newer than it is not understood.
+  command.argv = {"python3", "-I", "-S", "-E", "-c", k_source_facts};
   command.input = source;
   command.deadline = deadline;
   command.output_limit = k_longest_answer;

@@ -34,10 +34,9 @@ struct SourceFacts {
   friend bool operator==(const SourceFacts&, const SourceFacts&) = default;
 };
 
-/// The command that prints the facts: `interpreter -I -S -E -c PROGRAM`, the source on stdin. A source of more than
-/// 512 KiB is not read.
-sys::Command source_facts_command(const std::string& source, const std::string& interpreter,
-                                  std::chrono::milliseconds deadline);
+/// The command that prints the facts: the system's `python3 -I -S -E -c PROGRAM`, the source on stdin. A source of more
+/// than 512 KiB is not read.
+sys::Command source_facts_command(const std::string& source, std::chrono::milliseconds deadline);
 /// Reads what it printed; `parsed` is false for anything else.
 SourceFacts parse_source_facts(const std::string& printed);
 

@@ -29,7 +29,6 @@ enum class Tail {
   script,   ///< a Python file (or a module, or a program, by an option) and its arguments
   python,   ///< python itself: a file, or what -m and -c said
   shell,    ///< a shell script file, or a string by -c
-  image,    ///< a container image, then a command inside it
   batch,    ///< a batch script file and its arguments, or --wrap
   contexts, ///< commands separated by `:`, each with options of its own
   itself,   ///< the launcher is the user's program: its arguments are the region (llamafactory-cli)
@@ -51,7 +50,7 @@ enum class Means {
   split_text,   ///< env -S: words inside of one argument
   hostfile,     ///< file with the hosts
   remote,       ///< runs on other hosts (-H hosts)
-  container,    ///< runs inside of a container image (pyxis)
+  container,    ///< runs inside of a container
   elsewhere,    ///< runs on another machine, with a working directory or an environment of its own
   env_file,     ///< a file of NAME=value for the environment of the command, where that has none of the name
   information,  ///< prints something, or attaches to a process that runs; --help, --version and --usage always do
@@ -70,17 +69,16 @@ enum class Carries {
   yes,       ///< same host, or the launcher exports all of it (srun)
   deepspeed, ///< local runs yes; with a hostfile only what .deepspeed_env says
   mpi,       ///< remote ranks only get what -x/-genv names
-  no,        ///< containers, other machines
+  no,        ///< other machines
 };
 
 enum class Takes { nothing, value, attached, two };
 
-/// An option: of a row, or one that no row has, as `PROGRAM --help` tells of it.
+/// An option of a row.
 struct KnownOption {
-  std::vector<std::string> names; ///< "-q", "--quotatype"; the last is the canonical one
+  std::vector<std::string> names; ///< "-q", "--quiet"; the last is the canonical one; `*` at its end: all that begin so
   Takes takes = Takes::nothing;
   std::optional<Means> means = {};
-  bool by_help = false; ///< no row has it
   friend bool operator==(const KnownOption&, const KnownOption&) = default;
 };
 
@@ -101,24 +99,25 @@ struct Launcher {
   std::size_t operands = 0; ///< words between the options and the tail (timeout's duration)
   bool assignments = false; ///< NAME=value words between the options and the tail (env)
   Carries carries = Carries::yes;
-  std::string_view default_hostfile = {};   ///< read where the hostfile option is not given and this file exists
-  std::string_view export_variable = {};    ///< stands for the assign_list option where that is not given
-  std::string_view elsewhere_variable = {}; ///< stands for an option that means Means::elsewhere
-  bool underscores = false;                 ///< `-` and `_` inside of long options are the same
-  bool interspersed = false;                ///< click: its options may stand behind the script, too, up to a `--`
+  std::string_view default_hostfile = {};    ///< read where the hostfile option is not given and this file exists
+  std::string_view export_variable = {};     ///< stands for the assign_list option where that is not given
+  std::string_view elsewhere_variable = {};  ///< stands for an option that means Means::elsewhere
+  std::string_view container_variables = {}; ///< with one of these, `*` as above, it means Means::container
+  std::string_view directive = {};           ///< of a batch script: what a line of it with options begins with
+  bool underscores = false;                  ///< `-` and `_` inside of long options are the same
+  bool interspersed = false;                 ///< click: its options may stand behind the script, too, up to a `--`
   bool separator = false; ///< a lone `:` begins another command with options of its own, which is not read
   Dashes dashes = Dashes::kept;
-  bool help_tells = false;      ///< sites add options by plugins: what `PROGRAM --help` lists is known, too
-  std::string_view unread = {}; ///< options that its help lists, too, and with which something else is run
   std::string_view source = {}; ///< where the grammar comes from
 };
 
 /// Programs of one kind that run programs and are not looked through.
 struct OpaquePrograms {
-  std::string_view programs; ///< names, `*` as above
+  std::string_view programs; ///< names, `*` as above, or at the front
   std::string_view does;     ///< what such a program does: "runs its command on another machine"
   std::string_view by = {};  ///< words with one of which it runs something; empty: whatever they are
   bool prefix = false;       ///< it runs the first word behind it that is no option
+  bool container = false;    ///< inside of a container, or under another root
 };
 
 /// All rows, and the parts that they are joined from.
@@ -128,6 +127,9 @@ std::span<const Launcher> training_launchers();    ///< torchrun, deepspeed, acc
 std::span<const Launcher> environment_launchers(); ///< conda, docker, apptainer, uv, poetry, pdm, hatch, pixi, ...
 std::vector<KnownOption> options_of(const Launcher& launcher);
 std::span<const OpaquePrograms> opaque_programs();
+/// Do words of a command, or of a shell text, start a container, or make a launcher do so? It may stand in one word
+/// with others.
+bool starts_container(std::span<const std::string> words);
 /// Builtins of a shell, and tools that read none of the variables that say where caches are.
 bool is_plain_tool(std::string_view program);
 /// Console scripts that are Python programs, beside those of the rows: they read the caches of Python's libraries.
@@ -162,7 +164,7 @@ template <class F> bool any_word(std::string_view list, char separator, F f) {
   each_word(list, separator, [&](std::string_view word) { found = found || f(word); });
   return found;
 }
-/// True if `name` is one of the words of `list`, where a word may end in `*`.
+/// True if `name` is one of the words of `list`, where a word may begin or end in `*`.
 bool is_listed(std::string_view name, std::string_view list);
 /// argparse never takes such a word as a value: it starts with a dash, is no negative number, and has no space.
 bool looks_like_option(const std::string& word);
@@ -189,11 +191,7 @@ struct OptionsRead {
 };
 
 /// Reads the options of `launcher` from argv[begin] up to the first non-option, never beyond `limit`. An option that
-/// the row does not know is a problem, never a guess, unless it is among `more`.
-OptionsRead read_options(const Launcher& launcher, const Argv& argv, std::size_t begin, std::size_t limit,
-                         std::span<const KnownOption> more = {});
-
-/// The options in a help text as popt and Slurm print it: `-A, --account=NAME`, `--immediate[=SECS]`, `--exact`.
-std::vector<KnownOption> options_of_help(std::string_view text);
+/// the row does not know is a problem, never a guess.
+OptionsRead read_options(const Launcher& launcher, const Argv& argv, std::size_t begin, std::size_t limit);
 
 } // namespace sharefs::cachefix

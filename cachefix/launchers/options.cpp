@@ -9,8 +9,6 @@
 namespace sharefs::cachefix {
 namespace {
 
-constexpr std::size_t k_deepest_option = 8; // columns in front of an option in a help text
-constexpr std::string_view k_option_characters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
 constexpr std::string_view k_run_nothing = "--help --version --usage -help -version"; // of every launcher
 
 /// The names of Means, in their order.
@@ -48,17 +46,9 @@ std::string dashes_alike(std::string_view name) {
 
 class Reader {
  public:
-  Reader(const Launcher& launcher, const Argv& argv, std::size_t begin, std::size_t limit,
-         std::span<const KnownOption> more)
+  Reader(const Launcher& launcher, const Argv& argv, std::size_t begin, std::size_t limit)
       : m_launcher(launcher), m_argv(argv), m_limit(std::min(limit, argv.size())), m_known(options_of(launcher)) {
     m_out.end = begin;
-    // The row knows what is its own better than the help, which leaves values out.
-    std::vector<KnownOption> told;
-    for (const KnownOption& option : more)
-      for (const std::string& name : option.names)
-        if (search(name, false).option == nullptr)
-          told.push_back({.names = {name}, .takes = option.takes, .by_help = true});
-    std::ranges::move(told, std::back_inserter(m_known));
   }
 
   OptionsRead read() {
@@ -94,7 +84,7 @@ class Reader {
         return known.substr(std::min(known.find_first_not_of('-'), known.size())) == name;
       const bool is_long = known.starts_with("--");
       const std::string spelled = m_launcher.underscores && is_long ? dashes_alike(known) : std::string(known);
-      return prefix ? is_long && spelled.starts_with(name) : spelled == name;
+      return prefix ? is_long && spelled.starts_with(name) : is_listed(name, spelled);
     });
   }
 
@@ -132,7 +122,7 @@ class Reader {
     const bool abbreviates = m_launcher.syntax == Syntax::argparse || m_launcher.syntax == Syntax::getopt;
     if (match.option == nullptr && abbreviates && name.size() > 2)
       match = search(name, true);
-    if (match.option == nullptr || is_listed(match.option->names.back(), m_launcher.unread))
+    if (match.option == nullptr)
       return unknown(word.substr(0, word.find('=')));
     if (match.candidates > 1)
       return stop("`" + name + "` is short for more than one option of " + std::string(m_launcher.name));
@@ -165,13 +155,6 @@ class Reader {
     }
   }
 
-  /// Plugins of Slurm need not say that an option takes a value, or that it may be left out. A word that is known to
-  /// run something is none, any other may be.
-  [[nodiscard]] static bool is_clear(const KnownOption& option, const std::string& next) {
-    const bool runs = find_launcher_by_name(next) != nullptr || is_listed(base_name(next), python_programs());
-    return option.takes == Takes::value ? !runs : runs || next.starts_with('-');
-  }
-
   void take(const KnownOption& option, std::optional<std::string> value) {
     GivenOption given;
     given.name = option.names.back();
@@ -179,9 +162,6 @@ class Reader {
     given.means = is_listed(given.name, k_run_nothing) ? Means::information : option.means;
     if (value && option.takes == Takes::nothing && m_launcher.syntax != Syntax::pflag)
       return stop("`" + given.name + "` of " + std::string(m_launcher.name) + " takes no value");
-    if (option.by_help && !value && m_out.end + 1 < m_limit && !is_clear(option, m_argv[m_out.end + 1]))
-      return stop("the help of " + std::string(m_launcher.name) + " does not say whether `" + m_argv[m_out.end + 1] +
-                  "` is the value of `" + given.name + "`");
     std::size_t next = m_out.end + 1;
     if (value) {
       given.value = *value;
@@ -220,40 +200,13 @@ std::vector<KnownOption> options_of(const Launcher& launcher) {
   return all;
 }
 
-OptionsRead read_options(const Launcher& launcher, const Argv& argv, std::size_t begin, std::size_t limit,
-                         std::span<const KnownOption> more) {
-  return Reader(launcher, argv, begin, limit, more).read();
+OptionsRead read_options(const Launcher& launcher, const Argv& argv, std::size_t begin, std::size_t limit) {
+  return Reader(launcher, argv, begin, limit).read();
 }
 
 const GivenOption* OptionsRead::last(Means means) const {
   const auto found = std::find_if(given.rbegin(), given.rend(), [&](const auto& one) { return one.means == means; });
   return found == given.rend() ? nullptr : &*found;
-}
-
-std::vector<KnownOption> options_of_help(std::string_view text) {
-  std::vector<KnownOption> found;
-  each_word(text, '\n', [&](std::string_view line) {
-    std::size_t at = std::min(line.find_first_not_of(' '), line.size());
-    if (at > k_deepest_option)
-      return; // what an option is for, which may begin with the name of another
-    KnownOption option;
-    while (at < line.size() && line[at] == '-') {
-      const std::size_t end = std::min(line.find_first_not_of(k_option_characters, at), line.size());
-      const std::string_view name = line.substr(at, end - at);
-      const std::string_view rest = line.substr(end);
-      if (name.size() < 2 || name == "--")
-        return;
-      option.names.emplace_back(name);
-      const bool may_be_left_out = rest.starts_with("[=") || rest.starts_with("=["); // the latter is how plugins say it
-      option.takes = may_be_left_out ? Takes::attached : rest.starts_with('=') ? Takes::value : Takes::nothing;
-      if (name.starts_with("--") || rest.empty())
-        break;
-      at = end + std::min(rest.find_first_not_of(", "), rest.size()); // `-B  --extra-node-info=...`
-    }
-    if (!option.names.empty())
-      found.push_back(std::move(option));
-  });
-  return found;
 }
 
 bool looks_like_option(const std::string& word) {
@@ -264,7 +217,9 @@ bool looks_like_option(const std::string& word) {
 
 bool is_listed(std::string_view name, std::string_view list) {
   return any_word(list, ' ', [&](std::string_view word) {
-    return word.ends_with('*') ? name.starts_with(word.substr(0, word.size() - 1)) : name == word;
+    return word.ends_with('*')                        ? name.starts_with(word.substr(0, word.size() - 1))
+           : word.size() > 1 && word.starts_with('*') ? name.ends_with(word.substr(1))
+                                                      : name == word;
   });
 }
 

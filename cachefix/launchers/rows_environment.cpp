@@ -1,5 +1,4 @@
-// Rows of the table of launchers: what sets up an environment, a container or that of a Python project, and runs a
-// command in it.
+// Rows of the table of launchers: what sets up an environment, or that of a Python project, and runs a command in it.
 #include "cachefix/launchers/launcher.hpp"
 
 namespace sharefs::cachefix {
@@ -41,44 +40,6 @@ constexpr Launcher k_environment_launchers[] = {
                 "--cwd=@directory -e/--env=@assign -n/--name= -p/--prefix= -r/--root-prefix= -a/--attach= --{label,"
                 "rc-file,log-level}=",
      .source = "micromamba/src/run.cpp 1.5 and 2.0"},
-    {.name = "docker run",
-     .programs = "docker nvidia-docker podman",
-     .other_verbs = "exec container compose create service stack",
-     .syntax = Syntax::pflag,
-     .tail = Tail::image,
-     .options = "-d/--detach -i/--interactive -t/--tty -P/--publish-all -q/--quiet --{rm,init,privileged,read-only,"
-                "no-healthcheck,oom-kill-disable,sig-proxy,disable-content-trust,help,no-hosts,replace,tls-verify,"
-                "http-proxy,no-hostname,read-only-tmpfs,rmi,unsetenv-all,passwd,use-api-socket,env-host,rootfs} "
-                "-a/--attach= -c/--cpu-shares= -e/--env= -h/--hostname= -l/--label= -m/--memory= -p/--publish= "
-                "-u/--user= -v/--volume= -w/--workdir= --{add-host,annotation,blkio-weight,blkio-weight-device,"
-                "cap-add,cap-drop,cgroup-parent,cgroupns,cidfile,cpus,cpuset-cpus,cpuset-mems,detach-keys,device,dns,"
-                "domainname,entrypoint,env-file,expose,gpus,group-add,io-maxbandwidth,io-maxiops,ip,ip6,ipc,isolation,"
-                "kernel-memory,label-file,link,link-local-ip,log-driver,log-opt,mac-address,mount,name,net,net-alias,"
-                "network,network-alias,oom-score-adj,pid,pids-limit,platform,pull,restart,runtime,security-opt,"
-                "shm-size,stop-signal,stop-timeout,storage-opt,sysctl,tmpfs,ulimit,userns,uts,volume-driver,"
-                "volumes-from,arch,authfile,conmon-pidfile,hooks-dir,os,pidfile,pod,requires,secret,systemd,timeout,"
-                "tz,umask,unsetenv,variant,cgroup-conf,cgroups,chrootdirs,env-merge,gidmap,hostuser,image-volume,"
-                "init-path,passwd-entry,personality,pod-id-file,preserve-fds,sdnotify,seccomp-policy,subgidname,"
-                "subuidname,uidmap}= --health-{cmd,interval,retries,start-interval,start-period,timeout,on-failure}= "
-                "--device-{cgroup-rule,read-bps,read-iops,write-bps,write-iops}= --cpu-{count,percent,period,quota,"
-                "rt-period,rt-runtime}= --memory-{reservation,swap,swappiness}= --dns-{opt,option,search}=",
-     .carries = Carries::no,
-     .source = "docker run --help 27 and 28, podman-run(1) 4.3"},
-    {.name = "apptainer exec",
-     .programs = "apptainer singularity",
-     .other_verbs = "run shell instance test",
-     .syntax = Syntax::pflag,
-     .tail = Tail::image,
-     .options = "-h/--help -c/--contain -C/--containall -e/--cleanenv -f/--fakeroot -i/--ipc -p/--pid -n/--net "
-                "-u/--userns -w/--writable --{nv,nvccli,rocm,uts,writable-tmpfs,keep-privs,nohttps,disable-cache,"
-                "allow-setuid,compat,vm,vm-err,passphrase,boot,sharens,unsquash,underlay} --no-{home,init,privs,umask,"
-                "eval,https,setgroups} -B/--bind= -H/--home= --pwd/--cwd= --workdir/-W= -o/--overlay= -S/--scratch= "
-                "--{mount,env,env-file,app,apply-cgroups,security,add-caps,drop-caps,dns,docker-host,fusemount,"
-                "hostname,network,network-args,no-mount,pem-path,pid-file,memory,memory-reservation,memory-swap,cpus,"
-                "cpu-shares,cpuset-cpus,cpuset-mems,blkio-weight,blkio-weight-device,pids-limit,authfile,vm-cpu,"
-                "vm-ram,vm-ip}=",
-     .carries = Carries::no,
-     .source = "apptainer exec --help 1.3"},
     {.name = "uv run",
      .syntax = Syntax::exact,
      .options =

@@ -67,12 +67,16 @@ constexpr Launcher accelerate(std::string_view programs, std::string_view module
   "-m/--distribution= -e/--error= -x/--exclude= -B/--extra-node-info= -G/--gpus= -i/--input= -J/--job-name= "          \
   "-L/--licenses= -F/--nodefile= -w/--nodelist= -N/--nodes= -n/--ntasks= --tasks-per-node/--ntasks-per-node= "         \
   "-o/--output= -p/--partition= -q/--qos= -t/--time= --{acctg-freq,bb,bbf,cluster,cluster-constraint,comment,"         \
-  "container,container-id,context,cores-per-socket,cpu-freq,cpus-per-gpu,deadline,delay-boot,extra,gid,gpu-bind,"      \
+  "context,cores-per-socket,cpu-freq,cpus-per-gpu,deadline,delay-boot,extra,gid,gpu-bind,"                             \
   "gpu-freq,gres,gres-flags,hint,mail-type,mail-user,mcs-label,mem,mincpus,network,open-mode,power,prefer,priority,"   \
   "profile,reservation,segment,signal,sockets-per-node,switches,thread-spec,threads-per-core,time-min,tmp,tres-bind,"  \
   "tres-per-task,uid,wckey}= --ntasks-per-{core,gpu,socket,tres}= --gpus-per-{node,socket,task}= --mem-{bind,per-cpu," \
-  "per-gpu}= "
-// pyxis, the SPANK plugin for containers.
+  "per-gpu}= --{no-container*,container*,environment,singularity-container}[=]@container "
+/// Of Slurm itself and of pyxis (args.c 0.21); those of a step, of a job, and those that a job was submitted with. The
+/// container engine of CSCS has --environment.
+#define CONTAINER_VARIABLES                                                                                            \
+  "SRUN_CONTAINER* SLURM_CONTAINER* SBATCH_CONTAINER* SALLOC_CONTAINER* PYXIS_CONTAINER* "                             \
+  "_SLURM_SPANK_OPTION_pyxis_container* SLURM_SPANK__SLURM_SPANK_OPTION_pyxis_container*"
 
 // One row for both: the name does not tell which is meant, and no option takes a value in one and none in the other.
 // What is not here on purpose: -app and -configfile, whose file holds the commands.
@@ -195,25 +199,24 @@ constexpr Launcher k_training_launchers[] = {
      .options = SLURM_OPTIONS
      "-X/--disable-status -l/--label -Z/--no-allocate -E/--preserve-env -u/--unbuffered "
      "--{async,debugger-test,exact,external,interactive,quit-on-interrupt,wait-for-children,whole} "
-     "--container-image=@container --cpu_bind/--cpu-bind= --pack-group/--het-group= -r/--relative= "
+     "--cpu_bind/--cpu-bind= --pack-group/--het-group= -r/--relative= "
      "-T/--threads= -W/--wait= --{accel-bind,alloc-nodelist,bcast-exclude,epilog,jobid,mpi,msg-timeout,"
-     "multi,prolog,resv,slurmd-debug,task-epilog,task-prolog,treewidth}= --container-{mounts,name,"
-     "workdir}= -I/--immediate[=] -K/--kill-on-bad-exit[=] -k/--no-kill[=] --{bcast,compress,exclusive,"
+     "multi,prolog,resv,slurmd-debug,task-epilog,task-prolog,treewidth}= -I/--immediate[=] -K/--kill-on-bad-exit[=] "
+     "-k/--no-kill[=] --{bcast,compress,exclusive,"
      "nice,overlap,propagate,pty,resv-ports,send-libs,x11}[=]",
      .export_variable = "SLURM_EXPORT_ENV",
+     .container_variables = CONTAINER_VARIABLES,
      .separator = true,
-     .help_tells = true,
-     .unread = "--multi-prog",
-     .source = "srun(1) and src/common/slurm_opt.c, Slurm 22.05 to 24.11; SPANK plugins of the site by its help"},
+     .source = "srun(1) and src/common/slurm_opt.c, Slurm 22.05 to 24.11"},
     {.name = "sbatch",
      .tail = Tail::batch,
-     .options = SLURM_OPTIONS
-     "-W/--wait --{ignore-pbs,requeue,no-requeue} --wrap=@command_text "
-     "--container-image=@container -a/--array= --{batch,export-file,kill-on-invalid-dep,wait-all-nodes}= "
-     "--container-{mounts,name,workdir}= -k/--no-kill[=] --{exclusive,get-user-env,nice,propagate,x11}[=]",
+     .options = SLURM_OPTIONS "-W/--wait --{ignore-pbs,requeue,no-requeue} --wrap=@command_text "
+                              "-a/--array= --{batch,export-file,kill-on-invalid-dep,wait-all-nodes}= "
+                              "-k/--no-kill[=] --{exclusive,get-user-env,nice,propagate,x11}[=]",
      .export_variable = "SBATCH_EXPORT",
+     .container_variables = CONTAINER_VARIABLES,
+     .directive = "#SBATCH",
      .separator = true,
-     .help_tells = true,
      .source = "sbatch(1) and src/common/slurm_opt.c, Slurm 22.05 to 24.11"},
 };
 

@@ -1,8 +1,11 @@
 // The table of launchers: its parts joined, and how a row is found. A new launcher is a row in one of the files
 // cachefix/launchers/rows_*.cpp and a file in tests/golden/cachefix, and no more.
 #include "base/path.hpp"
+#include "base/text.hpp"
 #include "cachefix/launchers/launcher.hpp"
 
+#include <iterator>
+#include <set>
 #include <vector>
 
 namespace sharefs::cachefix {
@@ -53,9 +56,22 @@ std::span<const OpaquePrograms> opaque_programs() {
   static constexpr std::string_view k_session = "runs its command in a session of its own, in another environment";
   static constexpr std::string_view k_made_commands = "makes its commands of what it reads";
   static constexpr std::string_view k_unknown_way = "starts programs in a way that sharefs does not know";
+  static constexpr std::string_view k_container = "runs its command in a container";
   static constexpr OpaquePrograms k_rows[] = {
+      {"docker nvidia-docker podman podman-* nerdctl finch docker-compose", k_container,
+       "run exec container compose create start service stack up", false, true},
+      {"apptainer singularity", k_container, "exec run shell instance test", false, true},
+      {"enroot", k_container, "start exec batch", false, true},
+      {"kubectl oc k3s", k_container, "exec run debug", false, true},
+      {"crictl ctr runc crun youki", k_container, "exec run create start", false, true},
+      {"lxc incus machinectl", k_container, "exec shell start launch", false, true},
+      {"udocker buildah flatpak toolbox distrobox distrobox-* devcontainer cog sarus wwctl lima limactl x11docker",
+       k_container, "run exec enter predict train shell container up", false, true},
+      {"*.sif *.simg singularity-run shifter ch-run ch-run-oci bwrap proot chroot nsenter systemd-nspawn lxc-attach "
+       "lxc-execute firejail",
+       k_container, "", false, true},
       {"ssh pdsh clush parallel-ssh pssh mosh pbsdsh blaunch bsub qsub oarsub condor_submit jsrun aprun prun ibrun "
-       "mpirun_rsh salloc scrontab flux kubectl modal sky dask torchx",
+       "mpirun_rsh salloc scrontab flux modal sky dask torchx",
        "runs its command on another machine"},
       {"tcsh csh fish busybox xonsh nu elvish rc es pwsh", "is another shell, whose language sharefs does not read"},
       {"sudo su runuser su-exec gosu doas sg", "runs its command as another user, in an environment of its own", "",
@@ -70,14 +86,38 @@ std::span<const OpaquePrograms> opaque_programs() {
       {"mlflow", k_unknown_way, "run projects models"},
       {"dvc", k_unknown_way, "repro exp run"},
       {"nv-nsight-cu-cli nvprof rocprof* omniperf perf strace ltrace gdb lldb valgrind cuda-gdb compute-sanitizer "
-       "scalene viztracer austin mprof ipython ipdb3 jupyter pytest chroot nsenter unshare script chronic command "
+       "scalene viztracer austin mprof ipython ipdb3 jupyter pytest unshare script chronic command "
        "chrt setarch faketime fakeroot rlwrap hyperfine rr heaptrack uftrace vtune likwid-* scorep* tau_exec hpcrun "
-       "ch-run shifter udocker nerdctl crictl bwrap firejail toolbox distrobox flatpak direnv nix nix-shell guix "
-       "flock dumb-init tini cgexec singularity-run lightning paddle* docker-compose enroot exec "
+       "direnv nix nix-shell guix flock dumb-init tini cgexec lightning paddle* exec "
        "xvfb-run proxychains* unbuffer ts tsp",
        k_unknown_way},
   };
   return k_rows;
+}
+
+bool starts_container(std::span<const std::string> words) {
+  static constexpr std::string_view k_options = "--container* --no-container* --singularity-container*";
+  static constexpr std::string_view k_marks = "()[]{}\"'`;|&=$<>,";
+  std::vector<std::string> pieces;
+  for (std::string word : words) {
+    std::ranges::replace_if(word, [](char c) { return k_marks.find(c) != std::string_view::npos; }, ' ');
+    std::ranges::move(split_words(word), std::back_inserter(pieces));
+  }
+  if (std::ranges::any_of(pieces, [](const std::string& piece) { return is_listed(piece, k_options); }))
+    return true;
+  std::vector<const OpaquePrograms*> rows;
+  for (const OpaquePrograms& row : opaque_programs())
+    if (row.container)
+      rows.push_back(&row);
+  std::set<const OpaquePrograms*> runs; // those of which a verb stands behind
+  for (auto piece = pieces.rbegin(); piece != pieces.rend(); ++piece)
+    for (const OpaquePrograms* row : rows) {
+      if (is_listed(base_name(*piece), row->programs) && (row->by.empty() || runs.contains(row)))
+        return true;
+      if (is_listed(*piece, row->by))
+        runs.insert(row);
+    }
+  return false;
 }
 
 bool is_plain_tool(std::string_view program) {

@@ -18,7 +18,7 @@ constexpr std::string_view k_hint_table = "nothing of this command was changed; 
 /// `scope` is the program as far as the launchers in front of it have made it.
 class Walker {
  public:
-  Walker(const Argv& argv, const HelpText& help) : m_argv(argv), m_help(help) {}
+  Walker(const Argv& argv, Budget& budget) : m_argv(argv), m_budget(budget) {}
 
   Walk go(const std::string& directory) {
     Program scope;
@@ -32,6 +32,9 @@ class Walker {
  private:
   void give_up(std::string code, std::size_t index, std::string message, std::string hint = {}) {
     m_out.understood = false;
+    if (const auto words = std::span(m_argv).subspan(std::min(index, m_argv.size()));
+        code != "SF404" && starts_container(words))
+      return not_looked_into(index);
     warn(std::move(code), index < m_argv.size() ? m_argv[index] : "command line", std::move(message),
          hint.empty() ? std::string(k_hint_table) : std::move(hint));
   }
@@ -73,7 +76,8 @@ class Walker {
 
   /// argv[begin, end) is a program and its arguments.
   void command(std::size_t begin, std::size_t end, Program scope) {
-    if (begin >= end || !m_out.understood)
+    const Deeper deeper(m_budget);
+    if (begin >= end || !m_out.understood || !deeper || !m_budget.take(&Budget::words, end - begin))
       return;
     const Launcher* launcher = find_launcher(m_argv, begin, end);
     if (launcher == nullptr)
@@ -98,8 +102,7 @@ class Walker {
   }
 
   void not_looked_into(std::size_t index) {
-    give_up("SF404", index, "paths inside of a container are not paths of this host, so nothing was changed",
-            "put `sharefs run --` in front of the command inside of the container");
+    give_up("SF404", index, std::string(k_in_container), std::string(k_into_container));
   }
 
   /// Not `find . -name x`, `tmux ls` or `sudo nvidia-smi`.
@@ -117,10 +120,11 @@ class Walker {
     const std::string name = base_name(m_argv[begin]);
     for (const OpaquePrograms& known : opaque_programs())
       if (is_listed(name, known.programs))
-        return runs_something(known, begin + 1, end)
-                   ? not_looked_through(begin, name, known.does)
-                   : add_program(ProgramKind::program, begin, begin + 1, end, std::move(scope),
-                                 is_listed(name, python_programs()));
+        return !runs_something(known, begin + 1, end)
+                   ? add_program(ProgramKind::program, begin, begin + 1, end, std::move(scope),
+                                 is_listed(name, python_programs()))
+               : known.container ? not_looked_into(begin)
+                                 : not_looked_through(begin, name, known.does);
     if (const auto blank = m_argv[begin].find(' ');
         blank != std::string::npos && (find_launcher_by_name(m_argv[begin].substr(0, blank)) != nullptr ||
                                        is_listed(base_name(m_argv[begin].substr(0, blank)), python_programs())))
@@ -131,13 +135,13 @@ class Walker {
                      hint_for_assignment(m_argv[begin]));
     if (const Launcher* relative = find_launcher_by_name(m_argv[begin]);
         relative != nullptr && starts_in_another_way(*relative, begin, end))
-      return relative->tail == Tail::image
-                 ? not_looked_into(begin)
-                 : give_up("SF402", begin,
-                           "what `" + name + "` runs is only known where `" + std::string(relative->name) +
-                               "` is what the command begins with");
+      return give_up("SF402", begin,
+                     "what `" + name + "` runs is only known where `" + std::string(relative->name) +
+                         "` is what the command begins with");
     if (name.ends_with(".py") && m_argv[begin].find('/') != std::string::npos)
       return python_file(begin, end, std::move(scope));
+    if (!is_plain_tool(name) && starts_container(std::span(m_argv).subspan(begin + 1, end - begin - 1)))
+      return not_looked_into(begin);
     const bool script = name.ends_with(".py") || name.ends_with(".sh") || name.ends_with(".bash");
     for (std::size_t i = begin + 1; i < end && !script; ++i) {
       const std::string word = base_name(m_argv[i]);
@@ -154,6 +158,9 @@ class Walker {
   /// The launcher's options start at `begin`; its own word is argv[index].
   void launched(const Launcher& launcher, std::string name, std::size_t index, std::size_t begin, std::size_t end,
                 Program scope) {
+    const Deeper deeper(m_budget);
+    if (!deeper || !m_budget.take(&Budget::words, end - std::min(begin, end)))
+      return;
     const std::size_t number = m_out.chain.size();
     m_out.chain.push_back({&launcher, std::move(name), index, {}, begin, begin, {}});
     scope.chain.push_back(number);
@@ -170,7 +177,7 @@ class Walker {
 
   /// Commands separated by `:`, each with options of its own.
   void contexts(std::size_t number, std::size_t begin, std::size_t end, const Program& scope) {
-    while (begin < end && m_out.understood) {
+    while (begin < end && m_out.understood && !m_budget.is_spent()) {
       m_out.chain[number].contexts.push_back(begin);
       const std::size_t stop = find_word(":", begin, end);
       Program own = scope;
@@ -185,10 +192,9 @@ class Walker {
   std::optional<std::size_t> options(std::size_t number, std::size_t begin, std::size_t end, Program& scope) {
     const Launcher& launcher = *m_out.chain[number].launcher;
     OptionsRead read = read_options(launcher, m_argv, begin, end);
-    if (!read.problem.empty() && launcher.help_tells && m_help) {
-      const auto more = options_of_help(m_help(m_argv[m_out.chain[number].index]));
-      if (OptionsRead again = read_options(launcher, m_argv, begin, end, more); again.problem.empty())
-        read = std::move(again);
+    if (const GivenOption* container = read.last(Means::container)) { // whatever else is not understood
+      not_looked_into(container->index);
+      return std::nullopt;
     }
     if (!read.problem.empty()) {
       give_up("SF401", read.problem_index, read.problem);
@@ -241,8 +247,6 @@ class Walker {
       break;
     case Means::split_text:
       return give_up("SF403", option.index, "the words inside of `env -S` are not read");
-    case Means::container:
-      return not_looked_into(option.index);
     case Means::elsewhere:
       return give_up("SF402", option.index,
                      "with `" + option.name + "` " + std::string(launcher.name) +
@@ -299,8 +303,6 @@ class Walker {
     case Tail::shell:
     case Tail::batch:
       return shell(number, at, end, std::move(scope));
-    case Tail::image:
-      return not_looked_into(link.index);
     case Tail::contexts:
     case Tail::itself:
       return;
@@ -369,6 +371,8 @@ class Walker {
     const std::size_t at = find_word("--", begin, end) + 1;
     if (at >= end)
       return;
+    if (starts_container(std::span(m_argv).subspan(at, end - at)))
+      return not_looked_into(at);
     const std::string word = base_name(m_argv[at]);
     if (find_launcher(m_argv, at, end) == nullptr && !word.ends_with(".py") && !word.ends_with(".sh"))
       return;
@@ -407,11 +411,13 @@ class Walker {
       return;
     if (text != nullptr) // bash -c: the string is the first word that is no option
       return add_program(ProgramKind::shell, at, end, end, std::move(scope), false);
+    if (starts_container(std::span(m_argv).subspan(at + 1, end - at - 1))) // its "$@"
+      return not_looked_into(at);
     add_program(ProgramKind::file, at, at + 1, end, std::move(scope), false);
   }
 
   const Argv& m_argv;
-  const HelpText& m_help;
+  Budget& m_budget;
   Walk m_out;
 };
 
@@ -439,8 +445,8 @@ std::vector<std::reference_wrapper<const ChainLink>> Walk::links(const Program& 
   return all;
 }
 
-Walk walk(const Argv& argv, const std::string& directory, const HelpText& help) {
-  return Walker(argv, help).go(directory);
+Walk walk(const Argv& argv, const std::string& directory, Budget& budget) {
+  return Walker(argv, budget).go(directory);
 }
 
 } // namespace sharefs::cachefix

@@ -2,6 +2,7 @@
 // From a command line down to the user's program: launcher by launcher, each one's own options skipped by its row.
 // Pure: looks at words only.
 #include "base/diagnosis.hpp"
+#include "cachefix/budget.hpp"
 #include "cachefix/launchers/launcher.hpp"
 
 #include <functional>
@@ -67,11 +68,11 @@ struct Walk {
   Diagnoses problems;
 };
 
-/// What `PROGRAM --help` prints; empty where it cannot be asked.
-using HelpText = std::function<std::string(const std::string& program)>;
-
-/// `directory` is the working directory of the command. `help` is called for a launcher whose row says so, and only
-/// where an option of it is not known.
-Walk walk(const Argv& argv, const std::string& directory, const HelpText& help = {});
+/// `directory` is the working directory of the command.
+Walk walk(const Argv& argv, const std::string& directory, Budget& budget);
+/// What is said of a command that starts in a container.
+inline constexpr std::string_view k_in_container =
+    "it starts in a container, whose paths are not this host's, so neither it nor what it reads was changed";
+inline constexpr std::string_view k_into_container = "let the container run `sharefs run -- CMD...`";
 
 } // namespace sharefs::cachefix

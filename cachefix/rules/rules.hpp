@@ -2,6 +2,7 @@
 // Which cache goes where, as tables: frameworks (told by the program's name, module or file), flags of their programs,
 // environment variables. Each row has its reason and where that comes from.
 #include "cachefix/launchers/walk.hpp"
+#include "cachefix/store/local_root.hpp"
 
 #include <optional>
 #include <span>
@@ -62,6 +63,7 @@ struct VariableRule {
   std::string_view fallback; ///< default with $NAME and ~; empty: there is none, or it is not under $HOME
   std::string_view reason;
   std::string_view source;
+  Holds holds = Holds::data;
 };
 
 std::span<const VariableRule> variable_rules();

@@ -14,9 +14,9 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int k_most_syntax_depth = 200;
-constexpr int k_from = 56; // `<`
-constexpr int k_here = 61; // `<<`; `<<-` and `<<<` are the next
+constexpr std::size_t k_bytes_of_step = 16; // of a tree that is parsed
+constexpr int k_from = 56;                  // `<`
+constexpr int k_here = 61;                  // `<<`; `<<-` and `<<<` are the next
 
 /// One assignment: it holds behind its end. No value: it is not literal.
 struct Assigned {
@@ -57,14 +57,15 @@ bool is_certain_inside(const std::string& type) {
 
 class SyntaxReader {
  public:
-  SyntaxReader(const std::string& text, const ShellVariables& known) : m_text(text), m_known(known) {}
+  SyntaxReader(const std::string& text, const ShellVariables& known, Budget& budget)
+      : m_text(text), m_known(known), m_budget(budget) {}
 
   ShellText read(const Json& file) {
     if (const auto all = m_known.find("@"); all != m_known.end())
       arguments(all->second);
     // First what is assigned anywhere, then the words: a later assignment makes a variable uncertain everywhere.
-    visit(file, true, 0, true);
-    visit(file, true, 0, false);
+    visit(file, true, true);
+    visit(file, true, false);
     for (const auto& [name, variable] : m_variables)
       if (!variable.assignments.empty() || !variable.certain)
         m_out.assigned.insert(name);
@@ -74,12 +75,16 @@ class SyntaxReader {
   }
 
  private:
-  void visit(const Json& node, bool certain, int depth, bool counting) {
-    if (depth > k_most_syntax_depth)
-      throw std::length_error("the shell text is nested too deeply");
+  void pay(std::size_t Budget::* what, std::size_t amount = 1) const {
+    if (!m_budget.take(what, amount))
+      throw std::length_error(m_budget.spent);
+  }
+
+  void visit(const Json& node, bool certain, bool counting) {
+    pay(&Budget::steps);
     if (node.is_array()) {
       for (const Json& child : node)
-        visit(child, certain, depth + 1, counting);
+        visit(child, certain, counting);
       return;
     }
     if (!node.is_object())
@@ -107,7 +112,7 @@ class SyntaxReader {
       m_variables[node.at("Loop").at("Name").value("Value", std::string())].certain = false;
     for (const auto& [key, child] : node.items())
       if (child.is_structured())
-        visit(child, inside && !(type == "BinaryCmd" && node.value("Op", 0) == 11 && key == "Y"), depth + 1, counting);
+        visit(child, inside && !(type == "BinaryCmd" && node.value("Op", 0) == 11 && key == "Y"), counting);
     m_function = outer;
   }
 
@@ -290,19 +295,25 @@ class SyntaxReader {
   [[nodiscard]] ShellWord word(const Json& node) const {
     ShellWord out;
     place(node, out);
+    const auto look = [&](const Json& inner) {
+      const std::string name = variable_of(inner);
+      if (const auto known = m_variables.find(name);
+          known != m_variables.end() && (!known->second.cache_dir.empty() || !known->second.assignments.empty()))
+        out.hidden = known->second.cache_dir;
+      else if (const auto outer = m_known.find(name); outer != m_known.end())
+        out.hidden = cache_dir_in(outer->second);
+      if (const auto instead = "/Exp/Word"_json_pointer; out.hidden.empty() && inner.contains(instead))
+        out.hidden = cache_dir_in(text_at(inner.at(instead))); // ${NAME:+--cache_dir $NAME}
+    };
     for (const Json& part : list_in(node, "Parts")) {
+      pay(&Budget::steps);
       out.text += part_text(part, false);
-      for (const Json& inner : kind_of(part) == "DblQuoted" && part.contains("Parts") ? part.at("Parts") : Json{part}) {
-        const std::string name = variable_of(inner);
-        if (const auto known = m_variables.find(name);
-            known != m_variables.end() && (!known->second.cache_dir.empty() || !known->second.assignments.empty()))
-          out.hidden = known->second.cache_dir;
-        else if (const auto outer = m_known.find(name); outer != m_known.end())
-          out.hidden = cache_dir_in(outer->second);
-        if (const auto instead = "/Exp/Word"_json_pointer; out.hidden.empty() && inner.contains(instead))
-          out.hidden = cache_dir_in(text_at(inner.at(instead))); // ${NAME:+--cache_dir $NAME}
-      }
+      if (kind_of(part) == "DblQuoted" && part.contains("Parts"))
+        std::ranges::for_each(part.at("Parts"), look);
+      else
+        look(part);
     }
+    pay(&Budget::bytes, out.text.size());
     if (!is_unknown(out.text))
       out.hidden.clear(); // all of it is seen
     return out;
@@ -371,6 +382,7 @@ class SyntaxReader {
     const auto value = value_at(name, offset_of(part, "Pos"));
     if (!value || name == "@") // words, not one
       return unknown;
+    pay(&Budget::bytes, value->size());
     if (!quoted && value->find_first_of(" \t\n*?[") != std::string::npos)
       return unknown; // it would be split or expanded
     return *value;
@@ -391,11 +403,13 @@ class SyntaxReader {
     }
     if (all->front().end > at || (!m_certain && all->size() > 1))
       return std::nullopt;
+    pay(&Budget::steps, all->size());
     return std::prev(std::ranges::find_if(*all, [at](const Assigned& one) { return one.end > at; }))->value;
   }
 
   const std::string& m_text;
   const ShellVariables& m_known;
+  Budget& m_budget;
   Variables m_variables;
   std::map<std::string, std::string> m_namerefs;
   std::string m_function;       ///< whose body is read
@@ -411,10 +425,13 @@ bool is_unknown(std::string_view text) {
   return text.find(k_unknown_part) != std::string_view::npos;
 }
 
-std::optional<ShellText> read_shell(const std::string& text, const std::string& tree, const ShellVariables& known) {
+std::optional<ShellText> read_shell(const std::string& text, const std::string& tree, Budget& budget,
+                                    const ShellVariables& known) {
+  if (!budget.take(&Budget::steps, tree.size() / k_bytes_of_step) || nesting_of(tree, true) > Budget::k_nested_syntax)
+    return std::nullopt;
   try {
-    return SyntaxReader(text, known).read(Json::parse(tree));
-  } catch (const std::exception&) { // nlohmann's own, and the depth limit
+    return SyntaxReader(text, known, budget).read(Json::parse(tree));
+  } catch (const std::exception&) { // nlohmann's own, and what costs too much
     return std::nullopt;
   }
 }

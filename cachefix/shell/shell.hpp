@@ -2,6 +2,7 @@
 // Shell text as commands of words with their places, from the syntax tree that `shfmt --tojson` prints, and
 // as argument vectors. Pure.
 #include "base/argv.hpp"
+#include "cachefix/budget.hpp"
 
 #include <map>
 #include <optional>
@@ -49,8 +50,9 @@ struct ShellText {
 /// before it.
 using ShellVariables = std::map<std::string, std::string>;
 
-/// `tree` is the JSON of `text`; nullopt if it is not what shfmt prints.
-std::optional<ShellText> read_shell(const std::string& text, const std::string& tree, const ShellVariables& known = {});
+/// `tree` is the JSON of `text`; nullopt if it is not what shfmt prints, or would cost more than the budget has.
+std::optional<ShellText> read_shell(const std::string& text, const std::string& tree, Budget& budget,
+                                    const ShellVariables& known = {});
 
 /// One command of the text as an argv of its own: assignments in front become words of env(1).
 struct CommandLine {

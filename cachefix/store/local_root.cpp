@@ -52,6 +52,10 @@ bool is_name_of(const std::string& found, const std::string& name) {
   return found == name || (found.size() == name.size() + 1 + k_random_characters && found.starts_with(name + "."));
 }
 
+bool has_option(const std::string& options, std::string_view word) {
+  return std::ranges::count(split(options, ','), word) > 0;
+}
+
 /// Others could put another directory in its place: what the directory above lets them do.
 std::string exchangeable(const sys::Entry& above, const sys::Identity& identity) {
   if (above.uid != 0 && above.uid != identity.uid)
@@ -193,17 +197,22 @@ LocalDirectory expand_directory(const std::string& directory, const std::vector<
 }
 
 Diagnoses diagnose(const LocalRoot& root, Severity severity) {
+  const std::string caches = root.holds == Holds::code ? "compiled caches" : "the caches";
   if (root.directory.empty())
     return {{severity, "SF405", "caches.local",
-             "no directory on this host's own disks can hold the caches: " + root.problem, root.hint, ""}};
+             "no directory on this host's own disks can hold " + caches + ": " + root.problem, root.hint, ""}};
   if (root.problem.empty())
     return {};
   return {{root.memory ? Severity::warning : Severity::info, "SF414", to_utf8(root.directory),
-           "holds the caches, because " + root.problem, root.hint, ""}};
+           "holds " + caches + ", because " + root.problem, root.hint, ""}};
 }
 
-LocalRoot find_local_root(sys::System& system, const LocalChoice& choice, const sys::Identity& identity) {
+namespace {
+
+LocalRoot find_root(sys::System& system, const LocalChoice& choice, const sys::Identity& identity, Holds holds) {
   std::vector<Candidate> candidates = candidates_of(system, choice, identity);
+  const auto mounts = holds == Holds::code ? system.mounts() : sys::MountTable();
+  bool noexec = false;
   std::vector<sys::EntryQuery> queries;
   for (const Candidate& candidate : candidates)
     queries.push_back(
@@ -217,6 +226,11 @@ LocalRoot find_local_root(sys::System& system, const LocalChoice& choice, const 
   std::vector<std::string> problems;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     Candidate& candidate = candidates[i];
+    if (const auto* mount = mounts ? mounts->owner_of(spaces[i].resolved) : nullptr;
+        candidate.why_not.empty() && mount != nullptr && has_option(mount->options, "noexec")) {
+      candidate.why_not = candidate.path + " lies on " + mount->target + ", which is mounted noexec";
+      noexec = true;
+    }
     const std::uint64_t free = candidate.why_not.empty() ? room(candidate, spaces[i], choice.min_free_bytes) : 0;
     if (!candidate.why_not.empty()) {
       if (&candidate != fallback || best == nullptr || best->memory)
@@ -226,9 +240,10 @@ LocalRoot find_local_root(sys::System& system, const LocalChoice& choice, const 
       most = free;
     }
   }
-  const std::string install = "run `install -d -m 1777 /var/cache/sharefs` as root";
+  const std::string another = "set caches.local in sharefs.yaml to a directory that is not mounted noexec";
+  const std::string install = noexec ? another : "run `install -d -m 1777 /var/cache/sharefs` as root";
   if (best == nullptr)
-    return {"", join(problems, "; "), install + ", or set caches.local in sharefs.yaml"};
+    return {"", join(problems, "; "), noexec ? another : install + ", or set caches.local in sharefs.yaml"};
   const std::string first = join_path(best->above, best->name);
   if (best->memory) {
     problems.push_back(best->above + " is memory (tmpfs), and no disk can be used");
@@ -242,6 +257,14 @@ LocalRoot find_local_root(sys::System& system, const LocalChoice& choice, const 
     if (candidate.memory)
       problems.push_back(candidate.above + " is memory (tmpfs)");
   return {best->path, join(problems, "; "), install};
+}
+
+} // namespace
+
+LocalRoot find_local_root(sys::System& system, const LocalChoice& choice, const sys::Identity& identity, Holds holds) {
+  LocalRoot root = find_root(system, choice, identity, holds);
+  root.holds = holds;
+  return root;
 }
 
 std::vector<std::string> own_directories(sys::System& system, const LocalChoice& choice,

@@ -16,6 +16,9 @@ struct LocalChoice {
   std::vector<std::string> environment = {}; ///< NAME=value, which those variables are taken from
 };
 
+/// What a directory is for. Code is compiled there and mapped, which a mount with noexec refuses.
+enum class Holds { data, code };
+
 /// An entry of caches.local as it is in one environment.
 struct LocalDirectory {
   std::string path;    ///< normalized; empty: see why_not
@@ -38,6 +41,7 @@ struct LocalRoot {
   std::string problem;   ///< why no directory can be used at all, or why the one that comes first to mind cannot
   std::string hint;      ///< what to do about it
   bool memory = false;   ///< it is a tmpfs that nobody asked for: what is stored there is memory of this host
+  Holds holds = Holds::data;
   friend bool operator==(const LocalRoot&, const LocalRoot&) = default;
 };
 
@@ -47,8 +51,10 @@ Diagnoses diagnose(const LocalRoot& root, Severity severity);
 /// Of the configured directories that are not shared, that nobody else could exchange, and that have room for bytes and
 /// inodes: the one with the most free space, the first of equal ones. Without any /var/tmp/sharefs-USER, if that has
 /// room. A tmpfs comes behind all of them, unless caches.local names its path. Where LOCAL/USER is no directory of this
-/// user's alone, a LOCAL/USER.XXXXXX of this user stands for it, or a new one.
-LocalRoot find_local_root(sys::System& system, const LocalChoice& choice, const sys::Identity& identity);
+/// user's alone, a LOCAL/USER.XXXXXX of this user stands for it, or a new one. Where code is kept nothing is mounted
+/// noexec.
+LocalRoot find_local_root(sys::System& system, const LocalChoice& choice, const sys::Identity& identity,
+                          Holds holds = Holds::data);
 
 /// All directories with caches of this user that exist: of the configured ones and of /var/tmp, under whichever name.
 std::vector<std::string> own_directories(sys::System& system, const LocalChoice& choice, const sys::Identity& identity);

@@ -18,7 +18,7 @@ constexpr std::size_t k_most_at_once = 32;
 /// has them.
 constexpr std::string_view k_script = R"sh(
 umask 077
-directory=$1 min_kib=$2 min_inodes=$3 medium=$4
+directory=$1 min_kib=$2 min_inodes=$3 medium=$4 holds=$5
 above=${directory%/*}
 bad() { printf 'bad %s\n' "$*"; exit 0; }
 if [ ! -d "$above" ]; then # root's is for every user, as /tmp is
@@ -53,23 +53,29 @@ file=$(mktemp "$directory/.sharefs-lock-XXXXXX" 2>/dev/null) || bad "$directory 
 if command -v flock >/dev/null; then
   if ! flock -n "$file" true 2>/dev/null || flock -n "$file" flock -n "$file" true 2>/dev/null; then works=no; fi
 fi
+if [ "$holds" = code ]; then
+  printf '#!/bin/sh\n' >"$file"
+  chmod 0700 "$file" && "$file" 2>/dev/null || runs=no
+fi
 rm -f -- "$file"
+[ "${runs:-yes}" = yes ] || bad "$directory is mounted noexec, and compiled caches are mapped from there"
 [ "${works:-yes}" = yes ] || bad "file locks do not exclude each other in $directory"
 echo good ${note:+"$note"}
 )sh";
 
-NodeReport ask(sys::System& system, const std::string& host, const std::string& directory, const LocalChoice& choice,
-               std::chrono::milliseconds deadline) {
+NodeReport ask(sys::System& system, const std::string& host, const std::string& directory, Holds holds,
+               const LocalChoice& choice, std::chrono::milliseconds deadline) {
   const bool given = std::ranges::any_of(choice.directories, [&](const std::string& one) {
     const LocalDirectory named = expand_directory(one, choice.environment);
     return named.given && is_under(directory, named.path);
   });
   sys::RemoteRequest request;
   request.host = host;
-  request.script = "set -- " +
-                   shell_join({directory, std::to_string(choice.min_free_bytes / 1024),
-                               std::to_string(k_least_free_inodes), given ? "memory" : "disk"}) +
-                   std::string(k_script);
+  request.script =
+      "set -- " +
+      shell_join({directory, std::to_string(choice.min_free_bytes / 1024), std::to_string(k_least_free_inodes),
+                  given ? "memory" : "disk", holds == Holds::code ? "code" : "data"}) +
+      std::string(k_script);
   request.deadline = std::chrono::ceil<std::chrono::seconds>(deadline);
   const auto said = sys::ask_remote(system, request);
   using enum NodeReport::State;
@@ -86,7 +92,7 @@ NodeReport ask(sys::System& system, const std::string& host, const std::string& 
 } // namespace
 
 std::vector<NodeReport> check_nodes(sys::System& system, const std::vector<std::string>& hosts,
-                                    const std::string& directory, const LocalChoice& choice,
+                                    const std::string& directory, Holds holds, const LocalChoice& choice,
                                     std::chrono::milliseconds deadline) {
   const sys::Identity identity = system.identity();
   std::vector<std::string> others;
@@ -96,8 +102,8 @@ std::vector<NodeReport> check_nodes(sys::System& system, const std::vector<std::
   for (std::size_t begin = 0; begin < others.size(); begin += k_most_at_once) {
     std::vector<std::future<NodeReport>> asked;
     for (std::size_t i = begin; i < std::min(others.size(), begin + k_most_at_once); ++i)
-      asked.push_back(
-          std::async(std::launch::async, [&, i] { return ask(system, others[i], directory, choice, deadline); }));
+      asked.push_back(std::async(std::launch::async,
+                                 [&, i] { return ask(system, others[i], directory, holds, choice, deadline); }));
     for (auto& one : asked)
       reports.push_back(one.get());
   }

@@ -14,10 +14,11 @@ struct NodeReport {
 };
 
 /// Makes `directory` (LOCAL/USER, mode 0700) on every host and looks whether it is this user's, not on shared storage,
-/// writable, has room for bytes and inodes, and whether flock works there. By sys::ask_remote, many hosts at once, each
-/// within `deadline` and what ssh takes; reports are in the order of the hosts. This host itself is left out.
+/// writable, has room for bytes and inodes, is not mounted noexec where it holds code, and whether flock works there.
+/// By sys::ask_remote, many hosts at once, each within `deadline` and what ssh takes; reports are in the order of the
+/// hosts. This host itself is left out.
 std::vector<NodeReport> check_nodes(sys::System& system, const std::vector<std::string>& hosts,
-                                    const std::string& directory, const LocalChoice& choice,
+                                    const std::string& directory, Holds holds, const LocalChoice& choice,
                                     std::chrono::milliseconds deadline);
 
 } // namespace sharefs::cachefix

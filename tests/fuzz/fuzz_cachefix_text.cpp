@@ -17,7 +17,7 @@ class TreeAnswers : public test::WorldAnswers {
  public:
   TreeAnswers(const test::World& world, std::string text, std::string tree)
       : WorldAnswers(world), m_text(std::move(text)), m_tree(std::move(tree)) {}
-  std::optional<std::string> syntax_tree(const std::string& text) override {
+  std::optional<std::string> syntax_tree(const std::string& text, std::chrono::milliseconds) override {
     return text == m_text ? std::optional(m_tree) : std::nullopt;
   }
 
@@ -32,7 +32,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   const auto cut = std::min(input.find('\0'), input.size());
   const std::string text = input.substr(0, cut);
   const std::string tree = cut < input.size() ? input.substr(cut + 1) : std::string();
-  (void)read_shell(text, tree);
+  Budget budget;
+  (void)read_shell(text, tree, budget);
+  (void)nested_yaml_scalars(text, budget);
   (void)parse_source_facts(text);
   test::World world;
   TreeAnswers answers(world, text, tree);

@@ -12,13 +12,11 @@
 namespace sharefs::cli {
 namespace {
 
-constexpr std::size_t k_most_text = 4U << 20U;
-
 /// The copy as a plan: a new file, or with --force another content for the one that is there.
 Result<Proposal> propose_copy(Context& context, const std::string& copy, const std::string& text, std::uint32_t mode,
                               bool force) {
   const std::string path = normalize_path(copy, context.host.working_directory);
-  const auto before = context.system.files().read_if_exists(path, k_most_text);
+  const auto before = context.system.files().read_if_exists(path, cachefix::Budget::k_text);
   if (!before)
     return fail(before.error());
   Proposal proposal{{}, copy + " is written already"};
@@ -40,13 +38,13 @@ Result<int> run_cachefix_script(Context& context, const Arguments& arguments) {
   sys::EntryQuery query;
   query.path = path;
   query.follow = true;
-  query.read_bytes = k_most_text;
+  query.read_bytes = cachefix::Budget::k_text;
   const sys::Entry script = context.system.files().entry(query);
   if (script.error_number != 0)
     return fail(script.error());
   if (script.kind != sys::EntryKind::file)
     return fail(ErrorCode::not_found, file + ": no such file");
-  if (script.size > k_most_text)
+  if (script.size > cachefix::Budget::k_text)
     return fail(ErrorCode::failed, file + ": too large for a script");
   cachefix::MachineAnswers answers(context.system, choices->local);
   cachefix::Stakes stakes(answers);

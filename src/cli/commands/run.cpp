@@ -15,6 +15,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 #include <ostream>
+#include <utility>
 
 namespace sharefs::cli {
 namespace {
@@ -140,11 +141,11 @@ Result<void> check_mounts(Context& context, const cachefix::Sanitized& decision,
 
 /// Asks the nodes of the hostfile whether they can hold the caches. An error names the first that cannot.
 Result<void> check_nodes(Context& context, const cachefix::Sanitized& decision, const std::string& directory,
-                         const cachefix::LocalChoice& local, bool explain, bool strict) {
+                         cachefix::Holds holds, const cachefix::LocalChoice& local, bool explain, bool strict) {
   std::vector<cachefix::NodeReport> reports;
   {
     const ui::Console::Progress progress(context.console, "asking the other nodes");
-    reports = cachefix::check_nodes(context.system, decision.hosts, directory, local, k_node_deadline);
+    reports = cachefix::check_nodes(context.system, decision.hosts, directory, holds, local, k_node_deadline);
   }
   Diagnoses diagnoses;
   for (const cachefix::NodeReport& report : reports) {
@@ -229,7 +230,7 @@ Result<int> run_command(Context& context, const Arguments& arguments) {
   cachefix::MachineAnswers answers(context.system, local);
   const bool dry_run = arguments.flag("dry-run");
   cachefix::Sanitized decision;
-  std::optional<cachefix::LocalRoot> root;
+  std::array<std::optional<cachefix::LocalRoot>, 2> roots; // for data, for code
   Result<void> reported;
   Diagnoses said;
   for (int attempt = 1;; ++attempt) {
@@ -239,19 +240,20 @@ Result<int> run_command(Context& context, const Arguments& arguments) {
     decision = cachefix::sanitize(argv, start_of(context), stakes, rules);
     if (answers.error())
       return fail(*answers.error());
-    root = stakes.local_if_asked();
+    const auto tried = std::exchange(
+        roots, {stakes.local_if_asked(cachefix::Holds::data), stakes.local_if_asked(cachefix::Holds::code)});
     reported = report(context, not_yet_said(decision.diagnoses, said), arguments.flag("strict"));
     if (reported && attempt == 1 && !arguments.flag("no-guard"))
       reported = check_mounts(context, decision, dry_run);
-    if (!reported || dry_run || !root)
+    if (!reported || dry_run)
       break;
-    const auto prepared = cachefix::prepare(context.system, decision, *root); // first, a copy may get another name
+    const auto prepared = // first, a copy may get another name
+        cachefix::prepare(context.system, decision, roots[0].value_or(cachefix::LocalRoot{}));
     context.report(not_yet_said(decision.diagnoses, said));
     if (prepared)
       break;
     // Somebody may have taken the name of the directory since it was found to be free: then another one is found now.
-    const auto now = cachefix::find_local_root(context.system, local, context.system.identity());
-    if (attempt == k_attempts || now.directory == root->directory)
+    if (attempt == k_attempts || roots == tried)
       return fail(prepared.error());
   }
   if (context.flags.json)
@@ -266,10 +268,14 @@ Result<int> run_command(Context& context, const Arguments& arguments) {
     return k_exit_ok;
   }
   if (!decision.hosts.empty() && !arguments.flag("no-preflight") && !arguments.flag("node"))
-    if (auto checked =
-            check_nodes(context, decision, root->directory, local, arguments.flag("explain"), arguments.flag("strict"));
-        !checked)
-      return fail(checked.error());
+    for (const std::string& directory : decision.roots()) {
+      const bool code = roots[1] && roots[1]->directory == directory;
+      const auto checked =
+          check_nodes(context, decision, directory, code ? cachefix::Holds::code : cachefix::Holds::data, local,
+                      arguments.flag("explain"), arguments.flag("strict"));
+      if (!checked)
+        return fail(checked.error());
+    }
   if (arguments.flag("seed"))
     seed(context, decision, local);
   // stdout belongs to the command from here on: the document goes where the messages go.

@@ -25,6 +25,9 @@ namespace {
 constexpr std::chrono::milliseconds k_drain_grace{100};
 constexpr std::chrono::milliseconds k_interrupt_look{200}; ///< a signal may come just before poll(2)
 constexpr std::size_t k_longest_failure = 65536;           ///< to start the program, as the child reports it
+/// With these the caller could put code of any directory into a program of the system.
+constexpr std::string_view k_bring_code[] = {"LD_",  "PYTHON",      "BASH_ENV=", "BASH_FUNC_",
+                                             "ENV=", "GCONV_PATH=", "PERL5"};
 
 /// NAME=value of this process, or from nothing for another user, with the changes of `command` applied.
 std::vector<std::string> environment_of(const Command& command) {
@@ -37,7 +40,13 @@ std::vector<std::string> environment_of(const Command& command) {
       before.emplace_back(*entry);
   if (!command.user_path)
     changes.try_emplace("PATH", k_system_path);
-  std::erase_if(before, [&](const std::string& entry) { return changes.contains(entry.substr(0, entry.find('='))); });
+  const bool is_of_system = !command.user_path && command.argv[0].find('/') == std::string::npos;
+  const auto brings_code = [&](const std::string& entry) {
+    return is_of_system && std::ranges::any_of(k_bring_code, [&](auto start) { return entry.starts_with(start); });
+  };
+  std::erase_if(before, [&](const std::string& entry) {
+    return changes.contains(entry.substr(0, entry.find('='))) || brings_code(entry);
+  });
   for (const auto& [name, value] : changes)
     before.push_back(name + "=" + value);
   return before;

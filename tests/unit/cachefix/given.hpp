@@ -11,6 +11,13 @@
 #include <string>
 #include <vector>
 
+namespace sharefs::cachefix {
+inline Walk walk(const Argv& argv, const std::string& directory) {
+  Budget budget;
+  return walk(argv, directory, budget);
+}
+} // namespace sharefs::cachefix
+
 namespace sharefs::test {
 
 using namespace cachefix;
@@ -19,7 +26,6 @@ using namespace cachefix;
 inline std::optional<std::string> parse_shell(const std::string& text) {
   sys::Command command;
   command.argv = {"shfmt", "--tojson", "-ln", "bash"};
-  command.user_path = true;
   command.input = text;
   command.output_limit = 32U << 20U;
   const auto done = sys::run_process(command);
@@ -34,6 +40,7 @@ struct World {
   std::map<std::string, std::string> files;                    ///< path -> content
   std::map<std::string, std::vector<std::string>> directories; ///< path -> names
   LocalRoot local{"/var/cache/sharefs/alice", "", ""};
+  std::optional<LocalRoot> local_for_code; ///< where that is mounted noexec
   bool has_parser = true;
   std::set<std::string> read_only; ///< directories where this user may not write
   sys::LockScope lock_scope = sys::LockScope::unknown;
@@ -95,9 +102,10 @@ struct World {
   }
 
   [[nodiscard]] Start first() const { return {environment, directory, "/home/alice"}; }
-  [[nodiscard]] Sanitized run(const Argv& argv, const Rules& rules = {}) const;
+  [[nodiscard]] Sanitized run(const Argv& argv, const Rules& rules = {}, const Budget& budget = {}) const;
   /// The same for a script file's text.
-  [[nodiscard]] ScriptResult script(const std::string& file, const std::string& text, const Rules& rules = {}) const;
+  [[nodiscard]] ScriptResult script(const std::string& file, const std::string& text, const Rules& rules = {},
+                                    const Budget& budget = {}) const;
 };
 
 /// What the examples of transformers and diffusers show, by their names.
@@ -117,7 +125,8 @@ class WorldAnswers : public Answers {
     return std::any_of(m_world.mounts.begin(), m_world.mounts.end(),
                        [](const auto& mount) { return sys::is_shared_fs_type(mount.second); });
   }
-  std::vector<sys::Entry> entries(const std::vector<std::string>& paths, const sys::EntryQuery& what) override {
+  std::vector<sys::Entry> entries(const std::vector<std::string>& paths, const sys::EntryQuery& what,
+                                  std::chrono::milliseconds) override {
     std::vector<sys::Entry> found;
     for (const std::string& path : paths) {
       sys::Entry& entry = found.emplace_back(m_world.entry(path, m_table));
@@ -132,11 +141,12 @@ class WorldAnswers : public Answers {
     }
     return found;
   }
-  std::optional<std::string> syntax_tree(const std::string& text) override {
+  std::optional<std::string> syntax_tree(const std::string& text, std::chrono::milliseconds) override {
     return m_world.has_parser ? parse_shell(text) : std::nullopt;
   }
   /// `#facts NAME=value ...` in the first line of a source, in place of an interpreter.
-  SourceFacts source_facts(const std::string& source) override {
+  [[nodiscard]] bool may_tell(const std::string&) const override { return true; }
+  SourceFacts source_facts(const std::string& source, std::chrono::milliseconds) override {
     SourceFacts facts;
     const std::string line = source.substr(0, source.find('\n'));
     facts.parsed = line.starts_with("#facts");
@@ -170,8 +180,11 @@ class WorldAnswers : public Answers {
     }
     return facts;
   }
-  std::string help(const std::string&) override { return {}; }
-  LocalRoot local() override { return m_world.local; }
+  LocalRoot local(Holds holds) override {
+    LocalRoot root = holds == Holds::code && m_world.local_for_code ? *m_world.local_for_code : m_world.local;
+    root.holds = holds;
+    return root;
+  }
 
  private:
   [[nodiscard]] Names names_in(const std::string& path) const {
@@ -189,15 +202,16 @@ class WorldAnswers : public Answers {
   sys::MountTable m_table;
 };
 
-inline Sanitized World::run(const Argv& argv, const Rules& rules) const {
+inline Sanitized World::run(const Argv& argv, const Rules& rules, const Budget& budget) const {
   WorldAnswers answers(*this);
-  Stakes stakes(answers);
+  Stakes stakes(answers, budget);
   return sanitize(argv, first(), stakes, rules);
 }
 
-inline ScriptResult World::script(const std::string& file, const std::string& text, const Rules& rules) const {
+inline ScriptResult World::script(const std::string& file, const std::string& text, const Rules& rules,
+                                  const Budget& budget) const {
   WorldAnswers answers(*this);
-  Stakes stakes(answers);
+  Stakes stakes(answers, budget);
   return sanitize_script(file, text, first(), stakes, rules);
 }
 

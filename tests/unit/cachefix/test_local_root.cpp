@@ -51,8 +51,15 @@ struct Disks {
     make(path);
     spaces[path] = sys::Space{{}, 0, free_bytes, 2'000'000, free_files};
   }
-  LocalRoot find(const std::vector<std::string>& directories, const std::vector<std::string>& environment = {}) {
-    return find_local_root(system, {directories, 1ULL << 30U, environment}, system.machine.identity);
+  void mount_noexec(const std::string& path) {
+    system.machine.add_mount("/dev/" + base_name(path), path, "xfs");
+    auto table = system.machine.mounts.entries();
+    table.back().options = "rw,nosuid,nodev,noexec,relatime";
+    system.machine.mounts = sys::MountTable(std::move(table));
+  }
+  LocalRoot find(const std::vector<std::string>& directories, const std::vector<std::string>& environment = {},
+                 Holds holds = Holds::data) {
+    return find_local_root(system, {directories, 1ULL << 30U, environment}, system.machine.identity, holds);
   }
 };
 
@@ -66,6 +73,27 @@ TEST_CASE("requirement 9: of the directories that are not shared the one with th
   disks.disk("/c", 9'000'000'000);
   CHECK(disks.find({"/a", "/b", "/nfs", "/c"}) == LocalRoot{"/b/alice", "", ""});
   CHECK(disks.find({"/a"}).directory == "/a/alice");
+}
+
+TEST_CASE("noexec: what is compiled is mapped from its cache, so another place is found for it, and data stay") {
+  Disks disks;
+  disks.disk("/scratch", 9'000'000'000);
+  disks.disk("/disk", 2'000'000'000);
+  disks.mount_noexec("/scratch");
+  CHECK(disks.find({"/scratch", "/disk"}) == LocalRoot{"/scratch/alice", "", ""});
+  CHECK(disks.find({"/scratch", "/disk"}, {}, Holds::code).directory == "/disk/alice");
+  const LocalRoot other = disks.find({"/scratch"}, {}, Holds::code);
+  CHECK(other.directory == "/var/tmp/sharefs-alice");
+  CHECK(other.problem == "/scratch/alice lies on /scratch, which is mounted noexec");
+  const auto said = diagnose(other, Severity::error);
+  REQUIRE(said.size() == 1);
+  CHECK(said[0].code == "SF414");
+  CHECK(said[0].message == "holds compiled caches, because /scratch/alice lies on /scratch, which is mounted noexec");
+  disks.mount_noexec("/var/tmp");
+  const LocalRoot none = disks.find({"/scratch"}, {}, Holds::code);
+  CHECK(none.directory.empty());
+  CHECK(none.problem.find("/var/tmp, which is mounted noexec") != std::string::npos);
+  CHECK(disks.find({"/scratch"}).directory == "/scratch/alice");
 }
 
 TEST_CASE("requirement 9: too few bytes or inodes are no place for a cache") {

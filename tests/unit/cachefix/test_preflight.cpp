@@ -38,8 +38,9 @@ struct Nodes {
     };
   }
   std::vector<NodeReport> reports(const std::vector<std::string>& hosts,
-                                  const std::vector<std::string>& directories = {"/var/cache/sharefs"}) {
-    return check_nodes(system, hosts, k_directory, {directories, 1ULL << 30U}, std::chrono::seconds(5));
+                                  const std::vector<std::string>& directories = {"/var/cache/sharefs"},
+                                  Holds holds = Holds::data) {
+    return check_nodes(system, hosts, k_directory, holds, {directories, 1ULL << 30U}, std::chrono::seconds(5));
   }
 };
 
@@ -61,14 +62,16 @@ TEST_CASE("requirement 9: each other node is asked, and one that cannot hold the
   CHECK(found[3] == NodeReport{"n5", State::good, "/var/cache/sharefs/alice is memory (tmpfs)"});
   CHECK(found[4] == NodeReport{"n6", State::unknown, "its shell did not answer the question"});
   CHECK(found[5] == NodeReport{"n7", State::unknown, "no answer within 5 s"});
-  CHECK(nodes.scripts["n2"].starts_with("set -- /var/cache/sharefs/alice 1048576 10000 disk\n"));
+  CHECK(nodes.scripts["n2"].starts_with("set -- /var/cache/sharefs/alice 1048576 10000 disk data\n"));
 }
 
 TEST_CASE("memory is no surprise on a node where its path was written down") {
   Nodes nodes;
   nodes.answers = {{"n2", answer(0, "good\n", "")}};
   (void)nodes.reports({"n2"}, {"/var/cache"});
-  CHECK(nodes.scripts["n2"].starts_with("set -- /var/cache/sharefs/alice 1048576 10000 memory\n"));
+  CHECK(nodes.scripts["n2"].starts_with("set -- /var/cache/sharefs/alice 1048576 10000 memory data\n"));
+  (void)nodes.reports({"n2"}, {"/var/cache"}, Holds::code);
+  CHECK(nodes.scripts["n2"].starts_with("set -- /var/cache/sharefs/alice 1048576 10000 memory code\n"));
 }
 
 TEST_CASE("a host that would be an option of ssh is never given to it") {

@@ -21,8 +21,14 @@ std::string interpreter_of_tests() {
   return other != nullptr ? other : "/usr/bin/python3";
 }
 
+sys::Command command_of_tests(const std::string& source, std::chrono::milliseconds deadline) {
+  auto command = source_facts_command(source, deadline);
+  command.argv[0] = interpreter_of_tests();
+  return command;
+}
+
 sys::Completed answer_to(const std::string& source, std::chrono::milliseconds deadline = 20s) {
-  const auto done = sys::run_process(source_facts_command(source, interpreter_of_tests(), deadline));
+  const auto done = sys::run_process(command_of_tests(source, deadline));
   REQUIRE(done);
   return *done;
 }
@@ -33,7 +39,7 @@ SourceFacts facts_of(const std::string& source) {
 
 /// Many sources by one interpreter, which would need most of its time to begin.
 std::vector<SourceFacts> facts_of_all(const std::vector<std::string>& sources) {
-  auto command = source_facts_command("", interpreter_of_tests(), 60s);
+  auto command = command_of_tests("", 60s);
   command.argv.insert(command.argv.end() - 1, R"(
 import io, sys
 class Stream:
@@ -169,17 +175,28 @@ TEST_CASE("python source: the source is not run", "[python]") {
   CHECK(facts.imports == std::vector<std::string>{"os"});
 }
 
+TEST_CASE("python source: one that is nested too deeply for the interpreter shows nothing", "[python]") {
+  for (const char* part : {"(", "[", "-", "not ", "f(", "{1:", "lambda:", "a if b else "})
+    for (const int times : {150, 20'000}) {
+      std::string source = "import os\ncache_dir = ";
+      for (int i = 0; i < times; ++i)
+        source += part;
+      CAPTURE(part, times);
+      CHECK_FALSE(facts_of(source + "\n").parsed);
+    }
+}
+
 TEST_CASE("python source: names are ASCII on the way, and cut", "[python]") {
   CHECK(facts_of("import \xc3\xa4rger\n").imports == std::vector<std::string>{"\xc3\xa4rger"});
   const SourceFacts facts = facts_of(k_prelude + std::string(10'000, 'f') + "(args.cache_dir)\n");
   CHECK(facts.other_use == std::string(60, 'f') + ", line 8");
 }
 
-TEST_CASE("python source: the command is isolated, finds the user's interpreter, and ends", "[python]") {
-  const sys::Command command = source_facts_command("x", "python3.9", 300ms);
+TEST_CASE("python source: the command is isolated, is the system's own interpreter, and ends", "[python]") {
+  const sys::Command command = source_facts_command("x", 300ms);
   REQUIRE(command.argv.size() == 6);
-  CHECK(Argv(command.argv.begin(), command.argv.begin() + 5) == Argv{"python3.9", "-I", "-S", "-E", "-c"});
-  CHECK(command.user_path);
+  CHECK(Argv(command.argv.begin(), command.argv.begin() + 5) == Argv{"python3", "-I", "-S", "-E", "-c"});
+  CHECK_FALSE(command.user_path);
   CHECK(command.input == "x");
   CHECK(command.deadline == 300ms);
   CHECK(command.output_limit <= 1U << 20U);

@@ -168,6 +168,23 @@ TEST_CASE("programs are the system's own, unless a tool of the user is wanted") 
   ::setenv("PATH", before.c_str(), 1);
 }
 
+TEST_CASE("what brings code of other directories does not reach a program of the system") {
+  const std::pair<const char*, const char*> given[] = {
+      {"PYTHONPATH", "/planted"}, {"PYTHONSTARTUP", "/planted"}, {"BASH_ENV", "/planted"}, {"PYTHONHOME", "/planted"}};
+  for (const auto& [name, value] : given)
+    ::setenv(name, value, 1);
+  Command command;
+  command.argv = {"env"};
+  const std::string of_system = run_process(command)->out;
+  command.argv = {"/usr/bin/env"}; // a program by its path gets what its caller has
+  const std::string other = run_process(command)->out;
+  for (const auto& [name, value] : given)
+    ::unsetenv(name);
+  CHECK(of_system.find("planted") == std::string::npos);
+  CHECK(of_system.find("HOME=") != std::string::npos);
+  CHECK(other.find("PYTHONPATH=/planted") != std::string::npos);
+}
+
 TEST_CASE("at the deadline the whole process group is killed", "[waits]") {
   const std::string mark = "3141." + std::to_string(::getpid());
   Command command = shell("echo begin; sleep " + mark + " & sleep " + mark);
