@@ -2,6 +2,7 @@
 
 #include "conda/backup_name.hpp"
 
+#include "base/json.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
 
@@ -9,7 +10,6 @@
 #include <charconv>
 #include <fmt/format.h>
 #include <map>
-#include <nlohmann/json.hpp>
 
 namespace sharefs::conda {
 
@@ -19,6 +19,8 @@ using OrderedJson = nlohmann::ordered_json;
 
 constexpr const char* k_generations = ".generations";
 constexpr std::size_t k_random_letters = 6;
+/// Of a record, far beyond every real one: what is computed with these does not overflow.
+constexpr std::uint64_t k_most = 1ULL << 50U, k_latest = 1ULL << 40U;
 
 template <class Number> std::optional<Number> number_in(std::string_view digits) {
   Number number{};
@@ -74,24 +76,30 @@ std::string format_generation(const Generation& generation) {
 }
 
 Result<Generation> parse_generation(std::string_view text) {
-  const auto json = OrderedJson::parse(text, nullptr, false);
+  // Five values for each package, and fourteen members of the record itself.
+  const auto json = read_json(text, {.bytes = k_largest_record, .depth = 8, .values = 200'000, .members = 100});
+  if (!json)
+    return fail(json.error());
   Generation one;
   try {
-    if (json.at("sharefs") != 1)
+    if (json->at("sharefs") != 1)
       return fail(ErrorCode::unsupported, "was written by a newer sharefs", "install the same version on all hosts");
-    json.at("number").get_to(one.number);
-    json.at("parent").get_to(one.parent);
-    json.at("created").get_to(one.created);
-    one.user = plain(json.at("user"));
-    one.host = plain(json.at("host"));
-    one.command = plain(json.at("command"));
-    one.message = plain(json.at("message"));
-    one.prefix = plain(json.at("prefix"));
-    one.python = plain(json.at("python"));
-    json.at("files").get_to(one.files);
-    json.at("bytes").get_to(one.bytes);
-    json.at("own_bytes").get_to(one.own_bytes);
-    for (const auto& package : json.at("packages"))
+    std::uint64_t created = 0;
+    const bool sound =
+        number_from(json->at("number"), k_last_generation, one.number) &&
+        number_from(json->at("parent"), k_last_generation, one.parent) &&
+        number_from(json->at("created"), k_latest, created) && number_from(json->at("files"), k_most, one.files) &&
+        number_from(json->at("bytes"), k_most, one.bytes) && number_from(json->at("own_bytes"), k_most, one.own_bytes);
+    if (!sound)
+      return fail(ErrorCode::failed, "is no record of a generation");
+    one.created = static_cast<std::int64_t>(created);
+    one.user = plain(json->at("user"));
+    one.host = plain(json->at("host"));
+    one.command = plain(json->at("command"));
+    one.message = plain(json->at("message"));
+    one.prefix = plain(json->at("prefix"));
+    one.python = plain(json->at("python"));
+    for (const auto& package : json->at("packages"))
       one.packages.push_back({plain(package.at("name")), plain(package.at("version")), plain(package.at("build")),
                               package.at("pip").get<bool>()});
   } catch (const nlohmann::json::exception&) {
@@ -106,16 +114,21 @@ std::string format_original(const Original& original) {
 }
 
 Result<Original> parse_original(std::string_view text) {
-  const auto json = OrderedJson::parse(text, nullptr, false);
+  const auto json = read_json(text, {.bytes = k_largest_note, .depth = 1});
   Original original;
   try {
-    json.at("path").get_to(original.path);
-    json.at("kept").get_to(original.kept);
-    json.at("inode").get_to(original.inode);
+    if (!json || !number_from(json->at("inode"), UINT64_MAX, original.inode))
+      return fail(ErrorCode::failed, "is no note of an original");
+    json->at("path").get_to(original.path);
+    json->at("kept").get_to(original.kept);
   } catch (const nlohmann::json::exception&) {
     return fail(ErrorCode::failed, "is no note of an original");
   }
-  const bool beside = parent_path(original.kept) == parent_path(original.path) &&
+  const auto names_one_place = [](const std::string& path) {
+    return path.starts_with('/') && path.find('\0') == std::string::npos && normalize_path(path) == path;
+  };
+  const bool beside = names_one_place(original.path) && names_one_place(original.kept) &&
+                      parent_path(original.kept) == parent_path(original.path) &&
                       newest_backup({base_name(original.kept)}, base_name(original.path)) == base_name(original.kept);
   return beside ? Result<Original>(original) : fail(ErrorCode::failed, "is no note of an original");
 }
@@ -243,6 +256,23 @@ std::optional<Use> parse_use(std::string_view name) {
   if (!generation || !start || !pid || *pid <= 0 || name.empty())
     return std::nullopt;
   return Use{plain(std::string(name)), *pid, *start, *generation};
+}
+
+bool is_fresh(const Use& use, std::int64_t now) {
+  constexpr std::int64_t k_day = 86'400;
+  return use.noted <= now + k_day && use.noted > now - k_note_days * k_day;
+}
+
+std::string text_of(const Use& use) {
+  return fmt::format("process {} on {}{}", use.pid, use.host, use.user.empty() ? "" : ", by a note of " + use.user);
+}
+
+std::uint32_t uses_mode(std::uint32_t store_mode) {
+  std::uint32_t mode = 01700;
+  for (const unsigned shift : {0U, 3U})
+    if ((store_mode >> shift & 05U) == 05U)
+      mode |= 07U << shift;
+  return mode;
 }
 
 } // namespace sharefs::conda

@@ -98,10 +98,10 @@ Result<void> check_places(Context& context, const Share& share) {
 Result<void> take_place(Context& context, Share& share) {
   const auto mode = conda::root_mode(share.store.mode);
   const auto root = conda::generations_path(share.where.store, share.where.name);
-  const bool all_read = (share.store.mode & 05U) == 05U;
-  for (const auto& [path, its_mode] : {std::pair(parent_path(root), mode | (share.store.mode & 01000U)),
-                                       {root, mode},
-                                       {join_path(root, "uses"), all_read ? 01777U : mode}}) // the group is inherited
+  for (const auto& [path, its_mode] :
+       {std::pair(parent_path(root), mode | (share.store.mode & 01000U)),
+        {root, mode},
+        {join_path(root, "uses"), conda::uses_mode(share.store.mode)}}) // the group is inherited
     if (auto made = plan::apply_action(plan::MakeDirectory{path, its_mode & 01777U, std::nullopt}, context.system);
         !made)
       return fail(made.error());

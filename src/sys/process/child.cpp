@@ -130,8 +130,10 @@ bool PipeReader::drain() {
 }
 
 int become(const User& as) {
-  // Asking for who we are needs no privilege: tests and `sharefs run` work for ordinary users.
-  if (as.uid == ::geteuid() && as.gid == ::getegid())
+  // Asking for who we are needs no privilege: tests and `sharefs run` work for ordinary users. Who is not root keeps
+  // the groups that he has: he cannot take others, such as that of a directory that only its set-group-id bit gave to
+  // it.
+  if (as.uid == ::geteuid() && (as.gid == ::getegid() || as.uid != 0))
     return 0;
   if (::setgroups(as.groups.size(), as.groups.data()) != 0)
     return errno;
