@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <climits>
 #include <fmt/format.h>
 #include <map>
 
@@ -29,11 +30,14 @@ template <class Number> std::optional<Number> number_in(std::string_view digits)
   return !digits.empty() && error == std::errc() && stop == end ? std::optional(number) : std::nullopt;
 }
 
-/// `text` as it is, or without what a terminal would obey.
-std::string plain(std::string text) {
-  text = to_utf8(text);
-  std::ranges::replace_if(text, is_control, ' ');
-  return text;
+/// What is kept of a command or a message, and of a name.
+constexpr std::size_t k_longest_words = 16'384, k_longest_name = 255;
+
+/// `text` as it is, or without what a terminal would obey, and what nobody would read.
+std::string plain(std::string_view text, std::size_t most = k_longest_name) {
+  auto words = to_utf8(text.substr(0, most));
+  std::ranges::replace_if(words, is_control, ' ');
+  return words;
 }
 
 std::string version_of(const Package& package) {
@@ -64,8 +68,8 @@ std::string format_generation(const Generation& generation) {
                          {"created", generation.created},
                          {"user", to_utf8(generation.user)},
                          {"host", to_utf8(generation.host)},
-                         {"command", to_utf8(generation.command)},
-                         {"message", to_utf8(generation.message)},
+                         {"command", to_utf8(generation.command.substr(0, k_longest_words))},
+                         {"message", to_utf8(generation.message.substr(0, k_longest_words))},
                          {"prefix", to_utf8(generation.prefix)},
                          {"python", to_utf8(generation.python)},
                          {"files", generation.files},
@@ -93,14 +97,17 @@ Result<Generation> parse_generation(std::string_view text) {
     if (!sound)
       return fail(ErrorCode::failed, "is no record of a generation");
     one.created = static_cast<std::int64_t>(created);
-    one.user = plain(json->at("user"));
-    one.host = plain(json->at("host"));
-    one.command = plain(json->at("command"));
-    one.message = plain(json->at("message"));
-    one.prefix = plain(json->at("prefix"));
-    one.python = plain(json->at("python"));
+    const auto words = [](const nlohmann::json& value, std::size_t most = k_longest_name) {
+      return plain(value.get_ref<const std::string&>(), most);
+    };
+    one.user = words(json->at("user"));
+    one.host = words(json->at("host"));
+    one.command = words(json->at("command"), k_longest_words);
+    one.message = words(json->at("message"), k_longest_words);
+    one.prefix = words(json->at("prefix"), PATH_MAX);
+    one.python = words(json->at("python"));
     for (const auto& package : json->at("packages"))
-      one.packages.push_back({plain(package.at("name")), plain(package.at("version")), plain(package.at("build")),
+      one.packages.push_back({words(package.at("name")), words(package.at("version")), words(package.at("build")),
                               package.at("pip").get<bool>()});
   } catch (const nlohmann::json::exception&) {
     return fail(ErrorCode::failed, "is no record of a generation");
@@ -171,9 +178,8 @@ std::optional<Package> package_of_record(std::string_view file_name) {
   const auto version = build == std::string_view::npos || build == 0 ? build : file_name.rfind('-', build - 1);
   if (version == std::string_view::npos || version == 0 || build == 0)
     return std::nullopt;
-  return Package{plain(std::string(file_name.substr(0, version))),
-                 plain(std::string(file_name.substr(version + 1, build - version - 1))),
-                 plain(std::string(file_name.substr(build + 1)))};
+  return Package{plain(file_name.substr(0, version)), plain(file_name.substr(version + 1, build - version - 1)),
+                 plain(file_name.substr(build + 1))};
 }
 
 std::optional<Package> package_of_distribution(std::string_view directory_name) {
@@ -184,8 +190,7 @@ std::optional<Package> package_of_distribution(std::string_view directory_name) 
   const auto version = directory_name.rfind('-');
   if (version == std::string_view::npos || version == 0)
     return std::nullopt;
-  return Package{plain(std::string(directory_name.substr(0, version))),
-                 plain(std::string(directory_name.substr(version + 1))), "", true};
+  return Package{plain(directory_name.substr(0, version)), plain(directory_name.substr(version + 1)), "", true};
 }
 
 std::string generation_name(unsigned number) {
@@ -255,7 +260,7 @@ std::optional<Use> parse_use(std::string_view name) {
   const auto pid = number_in<int>(numbers[2]);
   if (!generation || !start || !pid || *pid <= 0 || name.empty())
     return std::nullopt;
-  return Use{plain(std::string(name)), *pid, *start, *generation};
+  return Use{plain(name), *pid, *start, *generation};
 }
 
 bool is_fresh(const Use& use, std::int64_t now) {

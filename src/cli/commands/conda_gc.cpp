@@ -63,12 +63,9 @@ Result<void> wait_for_other_hosts(Context& context, const SharedEnvironment& env
   return {};
 }
 
-/// By a word of --forget: HOST, USER@HOST, or USER@ for all hosts.
+/// By a word of --forget: HOST, USER@HOST, or USER@ for all hosts. Compared as a whole: both may hold an `@`.
 bool is_forgotten(const conda::Use& use, const std::string& word) {
-  const auto at = word.find('@');
-  const auto host = at == std::string::npos ? word : word.substr(at + 1);
-  return (at == std::string::npos || use.user == word.substr(0, at)) &&
-         (use.host == host || (at != std::string::npos && host.empty()));
+  return word == use.host || (!use.user.empty() && (word == use.user + "@" + use.host || word == use.user + "@"));
 }
 
 /// Nothing is deleted where not all uses are known.
@@ -103,7 +100,7 @@ Result<int> collect(Context& context, const Arguments& arguments, const std::str
   const auto live_on_known_hosts = [&](const SharedEnvironment& environment) {
     auto live = live_uses(context, environment);
     std::erase_if(live, [&](const conda::Use& use) {
-      return std::ranges::any_of(forgotten, [&](const std::string& word) { return is_forgotten(use, word); });
+      return std::ranges::any_of(forgotten, [&](const std::string& one) { return is_forgotten(use, one); });
     });
     for (const auto& programs : {seen, conda::running_programs(context.system)}) // that `conda run` did not start, too
       for (const auto& [pid, in] : programs)
@@ -140,11 +137,11 @@ Result<int> collect(Context& context, const Arguments& arguments, const std::str
             elsewhere.insert(use.user + "@" + use.host);
         constexpr std::size_t k_shown = 20;
         std::size_t shown = 0;
-        for (const auto& word : elsewhere)
+        for (const auto& whose : elsewhere)
           if (++shown <= k_shown)
             plan.notes.push_back(fmt::format("whether processes of {} still run is known there only; `--forget {}` if "
                                              "they do not",
-                                             word, shell_quote(word)));
+                                             whose, shell_quote(whose)));
         if (elsewhere.size() > k_shown)
           plan.notes.push_back(fmt::format("and {} more", elsewhere.size() - k_shown));
         const auto old = std::ranges::count_if(environment.uses, [&](const conda::Use& use) {

@@ -68,6 +68,19 @@ TEST_CASE("numbers in a record are whole, and small enough to compute with") {
   CHECK_FALSE(parse_generation(changed(text, "\"parent\": 2", "\"parent\": 10000")));
 }
 
+TEST_CASE("a long command makes no record that cannot be read again, and long names fill no screen") {
+  auto one = sample();
+  one.command = std::string(3U << 20U, '\x01');
+  one.message = std::string(3U << 20U, '\xff');
+  const auto read = parse_generation(format_generation(one));
+  REQUIRE(read);
+  CHECK(read->command == std::string(16'384, ' '));
+  const auto forged =
+      parse_generation(changed(format_generation(sample()), "\"alice\"", '"' + std::string(1U << 20U, 'a') + '"'));
+  REQUIRE(forged);
+  CHECK(forged->user.size() == 255);
+}
+
 TEST_CASE("a forged record costs no more than its bytes") {
   std::string members = "{\"sharefs\": 1";
   for (std::size_t i = 0; members.size() < k_largest_record - 32; ++i)
