@@ -172,11 +172,12 @@ class InventoryReader {
   std::vector<Job> jobs_of(const SharedEnvironment& shared) {
     std::vector<Job> jobs;
     const auto host = m_system.identity().hostname;
+    const auto oldest = std::chrono::system_clock::to_time_t(m_system.now() - std::chrono::hours(24 * k_note_days));
     std::set<int> noted;
     for (const auto& use : shared.uses) {
       if (use.host == host)
         noted.insert(use.pid);
-      if (const auto running = runs(m_system, use); running == false || keeps(m_system, use))
+      if (const auto running = runs(m_system, use); running || use.noted > oldest)
         jobs.push_back({use.host, use.pid, use.generation, true, running});
     }
     const auto is_noted = [&](int pid) { return noted.contains(pid); };

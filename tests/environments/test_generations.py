@@ -612,6 +612,31 @@ def test_gc_is_no_obstacle_for_undo(store: Store) -> None:
     assert "is gone" in said and store.current() == 2 and imports(store.env).strip() == str(store.env)
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory to a group")
+@pytest.mark.parametrize("others", [True, False])
+def test_bytecode_is_compiled_for_an_owner_who_is_not_in_the_group_of_the_store(store: Store, others: bool) -> None:
+    """Python runs with the groups that its user has, and what it makes cannot be given to the store's: nobody gets more by that."""
+    old, site = store.generation(1), "lib/python3.11/site-packages/tool"
+    subprocess.run(["chmod", "-R", "u+w", old], check=True)
+    subprocess.run([old / "bin/python", "-m", "compileall", "-q", old / site], check=True)
+    os.utime(old / site / "__init__.py", (1_000_000_000, 1_000_000_000))
+    subprocess.run(["chmod", "-R", "a-w", old], check=True)
+    subprocess.run(["chown", "-Rh", f"{_USER}:100", store.path], check=True)
+    subprocess.run(["chmod", "-R", "g=u" if others else "g=u,o=", store.path], check=True)
+    for directory in [store.path, *store.path.rglob("*")]:
+        if directory.is_dir() and not directory.is_symlink():
+            directory.chmod(directory.stat().st_mode | 0o2000)
+    for above in store.path.parents:
+        if above.stat().st_mode & 0o001 == 0:
+            above.chmod(above.stat().st_mode | 0o011)
+    said = store.sharefs("conda", "verify", "llm", "--repair", "--yes").stderr
+    assert "working as `nobody`" in said and "could be compiled" not in said, said
+    cached = store.generation(2) / site / "__pycache__/__init__.cpython-311.pyc"
+    assert int.from_bytes(cached.read_bytes()[8:12], "little") == 1_000_000_000
+    assert cached.owner() == _USER and cached.stat().st_mode & 0o777 == (0o444 if others else 0o400)
+    assert (store.generation(2) / site / "__init__.py").stat().st_gid == 100
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two users")
 @pytest.mark.parametrize("protect", [True, False])
 def test_requirement_12_two_users_alternate_updates_under_umask_077(workshop: Workshop, protect: bool) -> None:

@@ -317,22 +317,6 @@ def test_requirement_11_no_bytecode_is_stale(shared: Shared) -> None:
     assert str(shared.stable).encode() in cached and b"new-0001" not in cached
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory to a group")
-def test_bytecode_is_compiled_for_an_owner_who_is_not_in_the_group_of_the_store(shared: Shared) -> None:
-    """New files get the group by the set-group-id bit; Python runs with the groups that its user has."""
-    subprocess.run([shared.source / "bin/python", "-m", "compileall", "-q", shared.source / "lib/python3.11"], check=False)
-    for above in shared.store.parents:
-        if above.stat().st_mode & 0o001 == 0:
-            above.chmod(above.stat().st_mode | 0o011)
-    subprocess.run(["chown", "-Rh", "nobody:", shared.source.parent], check=True)
-    os.chown(shared.store, 65534, 100)
-    shared.store.chmod(0o2775)
-    said = shared.share()
-    assert "working as `nobody`" in said.stderr and "compiled again" not in said.stderr, said.stderr
-    cached = next((shared.generation / "lib/python3.11/site-packages/tool/__pycache__").glob("*.pyc"))
-    assert str(shared.stable).encode() in cached.read_bytes() and cached.owner() == "nobody"
-
-
 def test_requirement_12_a_group_gets_what_the_owner_has(shared: Shared) -> None:
     if os.geteuid() != 0:
         pytest.skip("only root can give a directory to a group")
