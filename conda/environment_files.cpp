@@ -7,14 +7,22 @@
 #include "sys/fs/sha256.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <fmt/format.h>
 #include <map>
 #include <mutex>
+#include <set>
 
 namespace sharefs::conda {
 
 namespace {
 
-constexpr std::uint64_t k_largest_patched = 4ULL << 30U;
+/// Of a file that is read whole, a few times over; of one that is larger than the second, one at a time.
+constexpr std::uint64_t k_largest_patched = 2ULL << 30U, k_large = 32ULL << 20U;
+/// Prefixes to replace in all files together: each is an edit, which takes more memory than the prefix. The largest
+/// environments that are known have some 100,000.
+constexpr std::size_t k_most_edits = 2'000'000;
+constexpr std::uint64_t k_largest_compiled = 64ULL << 20U;
 constexpr std::uint64_t k_compiled_header = 16; // PEP 552
 constexpr std::uint32_t k_nobody = 65534, k_nobody_32 = 4294967294U;
 
@@ -23,6 +31,16 @@ struct FileFacts {
   std::string checksum;
   std::vector<bool> holds; ///< which needles
 };
+
+/// How often the content may name the prefix, in any encoding; not counted beyond `most`.
+std::size_t count_prefix(std::string_view content, const PrefixNeedle& needle, std::size_t most) {
+  std::size_t count = 0;
+  for (const auto& encoding : needle.encodings())
+    for (auto at = content.find(encoding.bytes); at != std::string_view::npos && count <= most;
+         at = content.find(encoding.bytes, at + encoding.bytes.size()))
+      ++count;
+  return count;
+}
 
 class EnvironmentCheck {
  public:
@@ -200,7 +218,7 @@ class EnvironmentCheck {
   void check_compiled(const tree::Entry& entry) {
     std::string content;
     // Its header says of which source it is; names of old prefixes may be anywhere in it.
-    const auto wanted = m_decision.replace.empty() ? k_compiled_header : k_largest_patched;
+    const auto wanted = m_decision.replace.empty() ? k_compiled_header : k_largest_compiled;
     if (const int error = m_reader.tree().read(entry.path, wanted, content); error != 0)
       return note(Kind::unreadable, entry.path, errno_text(error));
     const auto source = source_of(entry.path);
@@ -269,7 +287,12 @@ class EnvironmentCheck {
     bool sound = has_checksum && facts->checksum == recorded->installed();
     const bool named = std::ranges::find(facts->holds, true) != facts->holds.end();
     std::string content;
+    std::unique_lock memory(m_memory, std::defer_lock);
     const bool packaged = recorded != nullptr && recorded->mode && !recorded->placeholder.empty();
+    if ((named || packaged) && entry.size > k_large)
+      memory.lock();
+    if (named && entry.size > k_largest_patched)
+      note(Kind::no_room, entry.path, "it is larger than " + format_bytes(k_largest_patched));
     if ((named || packaged) && entry.size <= k_largest_patched &&
         m_reader.tree().read(entry.path, k_largest_patched, content) != 0)
       return note(Kind::changing, entry.path);
@@ -308,6 +331,13 @@ class EnvironmentCheck {
     const bool packages_env = by_env && restored; // written for a prefix too long for a kernel, be it the right one
     if (packages_env && std::ranges::find(old, m_needles[*restored].prefix()) == old.end())
       old.insert(old.begin(), m_needles[*restored].prefix());
+    std::size_t count = 0;
+    for (const auto& from : old)
+      count += count_prefix(content, PrefixNeedle(from), k_most_edits);
+    if (m_edits.fetch_add(count) + count > k_most_edits) {
+      m_edits -= count;
+      return note(Kind::no_room, entry.path, fmt::format("with it there are more than {} prefixes", k_most_edits));
+    }
     for (const auto& from : old) {
       const bool env = packages_env && from == m_needles[*restored].prefix();
       auto change = change_for(recorded, from, m_decision.right, env);
@@ -418,9 +448,12 @@ class EnvironmentCheck {
     }
     // Compiled from a source that changes now.
     std::ranges::sort(m_changed_sources);
+    std::set<std::string> removed;
+    for (const auto& change : m_state.compiled)
+      removed.insert(change.path);
     for (const auto& entry : m_reader.entries())
       if (is_compiled(entry.path) && std::ranges::binary_search(m_changed_sources, source_of(entry.path)) &&
-          std::ranges::find(m_state.compiled, entry.path, &plan::FileChange::path) == m_state.compiled.end())
+          !removed.contains(entry.path))
         remove_compiled(entry, "its source changes");
     // What is deleted needs no other mode first.
     std::ranges::sort(m_state.compiled, {}, &plan::FileChange::path);
@@ -434,6 +467,8 @@ class EnvironmentCheck {
   const EnvironmentRequest& m_request;
   std::vector<PrefixNeedle> m_needles; ///< the right one, those to replace, those that are left
   std::mutex m_mutex;
+  std::mutex m_memory; ///< of a large file at a time
+  std::atomic<std::size_t> m_edits = 0;
   std::vector<PrefixUse> m_uses;                     ///< as m_needles
   std::vector<std::vector<NewChecksum>> m_checksums; ///< by record
   std::vector<std::string> m_changed_sources;

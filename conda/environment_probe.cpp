@@ -110,9 +110,11 @@ Result<EnvironmentState> probe(sys::System& system, const EnvironmentRequest& re
     if (!reader)
       return fail(reader.error());
     auto uses = find_prefixes(*reader);
-    follow(files, request.path, uses);
-    auto found = read_environment(*reader, decide_prefixes(uses, request), request);
-    note_leads(found, uses);
+    if (!uses)
+      return fail(uses.error().code, request.path + ": " + uses.error().message, uses.error().hint);
+    follow(files, request.path, *uses);
+    auto found = read_environment(*reader, decide_prefixes(*uses, request), request);
+    note_leads(found, *uses);
     return found;
   });
   if (state && state->own_group) {

@@ -1,20 +1,24 @@
 #include "conda/environment_reader.hpp"
 
+#include "base/json.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "sys/fs/sha256.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <fmt/format.h>
 #include <map>
 #include <mutex>
-#include <nlohmann/json.hpp>
 
 namespace sharefs::conda {
 
 namespace {
 
 constexpr std::size_t k_head_bytes = 4096;
-constexpr std::size_t k_large_record = 4U << 20U;
+constexpr std::size_t k_large_record = 1U << 20U;
+constexpr std::size_t k_largest_editable = 64U << 10U; // direct_url.json
 constexpr std::uint64_t k_largest_script = 256U << 10U;
 
 bool names_prefix(const tree::Entry& entry) {
@@ -31,12 +35,16 @@ Result<EnvironmentReader> EnvironmentReader::read(const sys::Files& files, const
   if (!tree)
     return fail(tree.error());
   EnvironmentReader reader(std::move(*tree));
-  reader.m_entries = reader.m_tree.list();
+  auto entries = reader.m_tree.list();
+  if (!entries)
+    return fail(entries.error().code, path + ": " + entries.error().message, "see what is in it: `du --inodes`");
+  reader.m_entries = std::move(*entries);
   const auto* meta = reader.entry("conda-meta");
   if (meta == nullptr || !S_ISDIR(meta->mode))
     return fail(ErrorCode::not_found, path + " is no conda environment: it has no directory `conda-meta`",
                 "`conda env list` knows where environments lie");
-  reader.read_records(files, pulse);
+  if (auto read = reader.read_records(files, pulse); !read)
+    return fail(read.error().code, path + ": " + read.error().message, read.error().hint);
   return reader;
 }
 
@@ -55,18 +63,29 @@ const RecordedFile* EnvironmentReader::recorded(std::string_view path) const {
   return found == nullptr ? nullptr : &m_records[found->record].record.files[found->number];
 }
 
-void EnvironmentReader::read_records(const sys::Files& files, const sys::Pulse& pulse) {
+Result<void> EnvironmentReader::read_records(const sys::Files& files, const sys::Pulse& pulse) {
+  constexpr std::string_view k_hint = "what its packages have brought is not in such records: install it anew";
   std::vector<const tree::Entry*> of_records;
+  std::uint64_t bytes = 0;
   for (const auto& one : m_entries)
     if (S_ISREG(one.mode) && one.path.starts_with("conda-meta/") && one.path.ends_with(".json") &&
-        path_depth("/" + one.path) == 2)
+        path_depth("/" + one.path) == 2) {
       of_records.push_back(&one);
-  std::mutex mutex, memory; // of a large record at a time: it takes ten times its size
+      bytes += std::min<std::uint64_t>(one.size, k_record_limit); // no more is read of one
+      if (bytes > k_all_records_limit)
+        return fail(ErrorCode::failed,
+                    fmt::format("the records in its conda-meta are larger than {}", format_bytes(k_all_records_limit)),
+                    std::string(k_hint));
+    }
+  std::atomic<std::size_t> named = 0;
+  std::mutex mutex, memory; // of a large record at a time: it takes many times its size
   m_tree.in_parallel(of_records.size(), [&](std::size_t i) {
     ReadRecord one{of_records[i]->path, {}, {}};
     std::string problem;
-    if (const int error = m_tree.read(one.path, k_record_limit + 1, one.text); error != 0)
-      problem = errno_text(error);
+    const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(of_records[i]->size, k_record_limit));
+    if (const int error = m_tree.read(one.path, most + 1, one.text);
+        error != 0 || one.text.size() > of_records[i]->size)
+      problem = errno_text(error != 0 ? error : ESTALE);
     else {
       std::unique_lock large(memory, std::defer_lock);
       if (one.text.size() > k_large_record)
@@ -77,27 +96,43 @@ void EnvironmentReader::read_records(const sys::Files& files, const sys::Pulse& 
       else
         problem = record.error().message;
     }
+    if (!problem.empty())
+      one = {one.path, {}, {}};
+    if (named.fetch_add(one.record.files.size()) + one.record.files.size() > k_all_recorded)
+      return;
     // libmamba leaves the placeholders out; the package in the cache has them, if it is still there.
     const bool incomplete = problem.empty() && std::ranges::any_of(one.record.files, [](const RecordedFile& file) {
                               return file.patched() && file.placeholder.empty();
                             });
-    std::string paths;
     if (incomplete && check_prefix(one.record.package))
-      if (auto package = tree::Reader::open(files, one.record.package, pulse);
-          package && package->read("info/paths.json", k_record_limit + 1, paths) == 0)
-        add_placeholders(one.record, paths);
+      if (auto package = tree::Reader::open(files, one.record.package, pulse); package) {
+        constexpr auto k_path = "info/paths.json";
+        std::string paths;
+        std::unique_lock large(memory, std::defer_lock);
+        bool read = package->read(k_path, k_large_record, paths) == 0;
+        if (read && paths.size() == k_large_record) {
+          large.lock();
+          read = package->read(k_path, k_record_limit + 1, paths) == 0;
+        }
+        if (read)
+          add_placeholders(one.record, paths);
+      }
     const std::scoped_lock lock(mutex);
     if (problem.empty())
       m_records.push_back(std::move(one));
     else
       m_problems.push_back({Kind::bad_record, one.path, problem});
   });
+  if (named > k_all_recorded)
+    return fail(ErrorCode::failed, fmt::format("the records in its conda-meta name more than {} files", k_all_recorded),
+                std::string(k_hint));
   std::ranges::sort(m_records, {}, &ReadRecord::path);
   for (std::size_t record = 0; record < m_records.size(); ++record) {
     const auto& recorded_files = m_records[record].record.files;
     for (std::size_t number = 0; number < recorded_files.size(); ++number)
       m_known.emplace(recorded_files[number].path, KnownFile{record, number});
   }
+  return {};
 }
 
 bool leads_out(const std::string& path, const std::string& target) {
@@ -123,7 +158,7 @@ std::optional<std::string> editable_in(const std::string& path, const std::strin
   if (name.starts_with("__editable__") || name.ends_with(".egg-link"))
     return "";
   if (name == "direct_url.json") { // PEP 610
-    const auto document = nlohmann::json::parse(text, nullptr, false);
+    const auto document = read_json(text, {.bytes = k_largest_editable}).value_or(nlohmann::json());
     const auto info = document.is_object() ? document.find("dir_info") : document.end();
     const bool editable =
         info != document.end() && info->is_object() && info->contains("editable") && info->at("editable") == true;
@@ -145,7 +180,7 @@ std::uint32_t bits_as_open_as(std::uint32_t top, std::uint32_t mode) {
   return wanted;
 }
 
-std::vector<PrefixUse> find_prefixes(const EnvironmentReader& reader) {
+Result<std::vector<PrefixUse>> find_prefixes(const EnvironmentReader& reader) {
   std::vector<const tree::Entry*> scripts;
   for (const auto& entry : reader.entries())
     if (names_prefix(entry))
@@ -165,12 +200,18 @@ std::vector<PrefixUse> find_prefixes(const EnvironmentReader& reader) {
         recorded != nullptr && recorded->patched() && sys::sha256(content) == recorded->sha256_in_prefix;
     const std::scoped_lock lock(mutex);
     for (const auto& prefix : named) {
+      if (uses.size() > k_most_prefixes)
+        return;
       auto& use = uses[prefix];
       use.prefix = prefix;
       use.certain = use.certain || certain;
       ++use.files;
     }
   });
+  if (uses.size() > k_most_prefixes)
+    return fail(ErrorCode::failed,
+                fmt::format("the scripts in its bin name more than {} prefixes of environments", k_most_prefixes),
+                "nothing that conda or pip installs does: see what is in it");
   std::vector<PrefixUse> all;
   for (auto& [prefix, use] : uses)
     all.push_back(std::move(use));

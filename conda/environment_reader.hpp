@@ -23,7 +23,7 @@ class EnvironmentReader {
     Record record;
   };
 
-  /// `not_found` without conda-meta.
+  /// `not_found` without conda-meta; `failed` where its records are more than k_all_records_limit or k_all_recorded.
   static Result<EnvironmentReader> read(const sys::Files& files, const std::string& path, const sys::Pulse& pulse);
 
   [[nodiscard]] const tree::Reader& tree() const { return m_tree; }
@@ -36,7 +36,7 @@ class EnvironmentReader {
 
  private:
   explicit EnvironmentReader(tree::Reader tree) : m_tree(std::move(tree)) {}
-  void read_records(const sys::Files& files, const sys::Pulse& pulse);
+  Result<void> read_records(const sys::Files& files, const sys::Pulse& pulse);
 
   tree::Reader m_tree;
   std::vector<tree::Entry> m_entries;
@@ -55,8 +55,10 @@ std::optional<std::string> editable_in(const std::string& path, const std::strin
 /// What group and others need to read something of this mode, if they may enter a tree with the mode `top`: never more.
 std::uint32_t bits_as_open_as(std::uint32_t top, std::uint32_t mode);
 
-/// The prefixes that scripts name; `leads` is not known yet.
-std::vector<PrefixUse> find_prefixes(const EnvironmentReader& reader);
+/// The prefixes that scripts name; `leads` is not known yet. `failed`: more than k_most_prefixes, for each of which all
+/// files would be searched.
+inline constexpr std::size_t k_most_prefixes = 100;
+Result<std::vector<PrefixUse>> find_prefixes(const EnvironmentReader& reader);
 /// Every file against its record.
 EnvironmentState read_environment(const EnvironmentReader& reader, const PrefixDecision& decision,
                                   const EnvironmentRequest& request);

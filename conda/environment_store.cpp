@@ -5,19 +5,48 @@
 
 #include <algorithm>
 #include <cctype>
+#include <fmt/format.h>
 #include <set>
 
 namespace sharefs::conda {
 
 namespace {
 
-constexpr std::size_t k_longest_reason = 4096;
+constexpr std::size_t k_longest_reason = k_largest_note;
 
 /// As the packaging standard compares names: `Foo.Bar` is `foo-bar`.
 std::string distribution_name(std::string name) {
   for (char& c : name)
     c = c == '_' || c == '.' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return name;
+}
+
+/// The notes in uses/, and whose they are.
+Result<void> read_uses(sys::System& system, const sys::Entry& directory, SharedEnvironment& into) {
+  std::vector<Use> named;
+  sys::EntryRequest request;
+  for (const auto& name : directory.names)
+    if (auto use = parse_use(name)) {
+      if (named.size() == k_most_uses) {
+        into.unknown_uses = fmt::format("{} holds more than {} notes", directory.path, k_most_uses);
+        break;
+      }
+      request.queries.push_back({.path = join_path(directory.path, name)});
+      named.push_back(std::move(*use));
+    }
+  if (directory.exists() && directory.error_number != 0)
+    into.unknown_uses = directory.error().message;
+  const auto notes = named.empty() ? std::vector<sys::Entry>{} : system.entries(request);
+  for (std::size_t index = 0; index < notes.size(); ++index) {
+    if (notes[index].kind == sys::EntryKind::unknown)
+      return fail(notes[index].error());
+    if (notes[index].kind != sys::EntryKind::file)
+      continue; // gone by now, or nothing that `conda run` makes
+    named[index].uid = notes[index].uid;
+    named[index].noted = notes[index].mtime;
+    into.uses.push_back(std::move(named[index]));
+  }
+  return {};
 }
 
 } // namespace
@@ -49,19 +78,22 @@ Result<SharedEnvironment> probe_environment(sys::System& system, const std::stri
   found.root = std::move(first[1]);
   if (found.entry.kind == sys::EntryKind::symlink)
     found.current = linked_generation(name, found.entry.link_target).value_or(0);
-  for (const auto& use_file : first[2].names)
-    if (auto use = parse_use(use_file))
-      found.uses.push_back(std::move(*use));
+  if (found.root.exists() && found.root.error_number != 0)
+    return fail(found.root.error());
+  if (auto read = read_uses(system, first[2], found); !read)
+    return fail(read.error());
   if (first[3].kind == sys::EntryKind::file)
     found.holder = sys::parse_lease(first[3].content), found.held = first[3].mtime;
 
   sys::EntryRequest rest;
   sys::EntryRequest originals;
-  for (const auto& use : found.uses)
-    found.highest = std::max(found.highest, use.generation);
+  const auto is_record = [](const std::string& one) { return generation_number(one).has_value(); };
+  const auto count = static_cast<std::size_t>(std::ranges::count_if(found.root.names, is_record));
+  const auto record_bytes = std::min(k_largest_record, k_all_records / std::max<std::size_t>(count, 1));
+  found.highest = found.current;
   for (const auto& one : found.root.names) {
     const auto used = used_number(one);
-    found.highest = std::max({found.highest, found.current, used.value_or(0)});
+    found.highest = std::max(found.highest, used.value_or(0));
     if (unfinished_generation(one))
       found.unfinished.push_back(one);
     if (used && one == original_name(*used))
@@ -71,7 +103,7 @@ Result<SharedEnvironment> probe_environment(sys::System& system, const std::stri
       continue;
     const auto path = found.path(*number);
     rest.queries.push_back({.path = path});
-    rest.queries.push_back({.path = path + ".json", .read_bytes = k_largest_record});
+    rest.queries.push_back({.path = path + ".json", .read_bytes = record_bytes});
     rest.queries.push_back({.path = path + ".pinned", .read_bytes = k_longest_reason});
     found.generations.push_back({.number = *number});
   }
@@ -93,11 +125,17 @@ Result<SharedEnvironment> probe_environment(sys::System& system, const std::stri
       one.problem = "has no record";
     } else if (one.record_entry.kind != sys::EntryKind::file) {
       one.problem = "cannot be read: " + one.record_entry.error().message;
+    } else if (one.record_entry.content.size() < one.record_entry.size) {
+      one.problem = fmt::format("is not read: it is larger than {}", format_bytes(record_bytes));
     } else if (auto record = parse_generation(one.record_entry.content)) {
       one.record = std::move(*record);
       one.record->number = one.number;
     } else {
       one.problem = record.error().message;
+    }
+    if (one.record && one.record->parent >= one.number) {
+      one.record.reset();
+      one.problem = "says that it was made from a later one";
     }
     if (one.record)
       found.highest = std::max(found.highest, one.record->parent);
@@ -143,6 +181,14 @@ std::optional<bool> runs(sys::System& system, const Use& use) {
     return std::nullopt;
   const auto start = sys::process_start(system, use.pid);
   return start && *start == use.start;
+}
+
+bool keeps(sys::System& system, const Use& use) {
+  const auto running = runs(system, use);
+  if (running == false)
+    return false;
+  const bool its_own = running && system.entry({.path = fmt::format("/proc/{}", use.pid)}).uid == use.uid;
+  return its_own || is_fresh(use, std::chrono::system_clock::to_time_t(system.now()));
 }
 
 } // namespace sharefs::conda

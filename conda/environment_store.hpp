@@ -8,7 +8,10 @@
 
 namespace sharefs::conda {
 
-inline constexpr std::size_t k_largest_record = 4U << 20U;
+/// Of all records of one environment together. Many generations are read with less for each.
+inline constexpr std::size_t k_all_records = 64U << 20U;
+/// Notes of uses that are looked at.
+inline constexpr std::size_t k_most_uses = 10'000;
 
 struct StoredGeneration {
   unsigned number = 0;
@@ -39,6 +42,7 @@ struct SharedEnvironment {
   std::optional<sys::LeaseHolder> holder = {};    ///< who changes it now
   std::int64_t held = 0;                          ///< when he last said so, by the clock of the server (seconds)
   std::vector<Use> uses = {};
+  std::string unknown_uses = {};              ///< why not all of `uses` are known; empty: they are
   std::vector<StoredOriginal> originals = {}; ///< by number
   unsigned highest = 0;                       ///< number that is known to have been used
 
@@ -65,5 +69,8 @@ Result<Contents> read_contents(sys::System& system, const std::string& path);
 
 /// Does the process of a use still run? nullopt: it is on another host, and only that one knows.
 std::optional<bool> runs(sys::System& system, const Use& use);
+/// Does it keep its generation? A process that runs here does if the note is its user's own; any other note, also one
+/// that names somebody else's process, while it is fresh.
+bool keeps(sys::System& system, const Use& use);
 
 } // namespace sharefs::conda

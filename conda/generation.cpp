@@ -2,14 +2,15 @@
 
 #include "conda/backup_name.hpp"
 
+#include "base/json.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
 
 #include <algorithm>
 #include <charconv>
+#include <climits>
 #include <fmt/format.h>
 #include <map>
-#include <nlohmann/json.hpp>
 
 namespace sharefs::conda {
 
@@ -19,6 +20,8 @@ using OrderedJson = nlohmann::ordered_json;
 
 constexpr const char* k_generations = ".generations";
 constexpr std::size_t k_random_letters = 6;
+/// Of a record, far beyond every real one: what is computed with these does not overflow.
+constexpr std::uint64_t k_most = 1ULL << 50U, k_latest = 1ULL << 40U;
 
 template <class Number> std::optional<Number> number_in(std::string_view digits) {
   Number number{};
@@ -27,11 +30,14 @@ template <class Number> std::optional<Number> number_in(std::string_view digits)
   return !digits.empty() && error == std::errc() && stop == end ? std::optional(number) : std::nullopt;
 }
 
-/// `text` as it is, or without what a terminal would obey.
-std::string plain(std::string text) {
-  text = to_utf8(text);
-  std::ranges::replace_if(text, is_control, ' ');
-  return text;
+/// What is kept of a command or a message, and of a name.
+constexpr std::size_t k_longest_words = 16'384, k_longest_name = 255;
+
+/// `text` as it is, or without what a terminal would obey, and what nobody would read.
+std::string plain(std::string_view text, std::size_t most = k_longest_name) {
+  auto words = to_utf8(text.substr(0, most));
+  std::ranges::replace_if(words, is_control, ' ');
+  return words;
 }
 
 std::string version_of(const Package& package) {
@@ -62,8 +68,8 @@ std::string format_generation(const Generation& generation) {
                          {"created", generation.created},
                          {"user", to_utf8(generation.user)},
                          {"host", to_utf8(generation.host)},
-                         {"command", to_utf8(generation.command)},
-                         {"message", to_utf8(generation.message)},
+                         {"command", to_utf8(generation.command.substr(0, k_longest_words))},
+                         {"message", to_utf8(generation.message.substr(0, k_longest_words))},
                          {"prefix", to_utf8(generation.prefix)},
                          {"python", to_utf8(generation.python)},
                          {"files", generation.files},
@@ -74,25 +80,34 @@ std::string format_generation(const Generation& generation) {
 }
 
 Result<Generation> parse_generation(std::string_view text) {
-  const auto json = OrderedJson::parse(text, nullptr, false);
+  // Five values for each package, and fourteen members of the record itself.
+  const auto json = read_json(text, {.bytes = k_largest_record, .depth = 8, .values = 200'000, .members = 100});
+  if (!json)
+    return fail(json.error());
   Generation one;
   try {
-    if (json.at("sharefs") != 1)
+    if (json->at("sharefs") != 1)
       return fail(ErrorCode::unsupported, "was written by a newer sharefs", "install the same version on all hosts");
-    json.at("number").get_to(one.number);
-    json.at("parent").get_to(one.parent);
-    json.at("created").get_to(one.created);
-    one.user = plain(json.at("user"));
-    one.host = plain(json.at("host"));
-    one.command = plain(json.at("command"));
-    one.message = plain(json.at("message"));
-    one.prefix = plain(json.at("prefix"));
-    one.python = plain(json.at("python"));
-    json.at("files").get_to(one.files);
-    json.at("bytes").get_to(one.bytes);
-    json.at("own_bytes").get_to(one.own_bytes);
-    for (const auto& package : json.at("packages"))
-      one.packages.push_back({plain(package.at("name")), plain(package.at("version")), plain(package.at("build")),
+    std::uint64_t created = 0;
+    const bool sound =
+        number_from(json->at("number"), k_last_generation, one.number) &&
+        number_from(json->at("parent"), k_last_generation, one.parent) &&
+        number_from(json->at("created"), k_latest, created) && number_from(json->at("files"), k_most, one.files) &&
+        number_from(json->at("bytes"), k_most, one.bytes) && number_from(json->at("own_bytes"), k_most, one.own_bytes);
+    if (!sound)
+      return fail(ErrorCode::failed, "is no record of a generation");
+    one.created = static_cast<std::int64_t>(created);
+    const auto words = [](const nlohmann::json& value, std::size_t most = k_longest_name) {
+      return plain(value.get_ref<const std::string&>(), most);
+    };
+    one.user = words(json->at("user"));
+    one.host = words(json->at("host"));
+    one.command = words(json->at("command"), k_longest_words);
+    one.message = words(json->at("message"), k_longest_words);
+    one.prefix = words(json->at("prefix"), PATH_MAX);
+    one.python = words(json->at("python"));
+    for (const auto& package : json->at("packages"))
+      one.packages.push_back({words(package.at("name")), words(package.at("version")), words(package.at("build")),
                               package.at("pip").get<bool>()});
   } catch (const nlohmann::json::exception&) {
     return fail(ErrorCode::failed, "is no record of a generation");
@@ -106,16 +121,21 @@ std::string format_original(const Original& original) {
 }
 
 Result<Original> parse_original(std::string_view text) {
-  const auto json = OrderedJson::parse(text, nullptr, false);
+  const auto json = read_json(text, {.bytes = k_largest_note, .depth = 1});
   Original original;
   try {
-    json.at("path").get_to(original.path);
-    json.at("kept").get_to(original.kept);
-    json.at("inode").get_to(original.inode);
+    if (!json || !number_from(json->at("inode"), UINT64_MAX, original.inode))
+      return fail(ErrorCode::failed, "is no note of an original");
+    json->at("path").get_to(original.path);
+    json->at("kept").get_to(original.kept);
   } catch (const nlohmann::json::exception&) {
     return fail(ErrorCode::failed, "is no note of an original");
   }
-  const bool beside = parent_path(original.kept) == parent_path(original.path) &&
+  const auto names_one_place = [](const std::string& path) {
+    return path.starts_with('/') && path.find('\0') == std::string::npos && normalize_path(path) == path;
+  };
+  const bool beside = names_one_place(original.path) && names_one_place(original.kept) &&
+                      parent_path(original.kept) == parent_path(original.path) &&
                       newest_backup({base_name(original.kept)}, base_name(original.path)) == base_name(original.kept);
   return beside ? Result<Original>(original) : fail(ErrorCode::failed, "is no note of an original");
 }
@@ -158,9 +178,8 @@ std::optional<Package> package_of_record(std::string_view file_name) {
   const auto version = build == std::string_view::npos || build == 0 ? build : file_name.rfind('-', build - 1);
   if (version == std::string_view::npos || version == 0 || build == 0)
     return std::nullopt;
-  return Package{plain(std::string(file_name.substr(0, version))),
-                 plain(std::string(file_name.substr(version + 1, build - version - 1))),
-                 plain(std::string(file_name.substr(build + 1)))};
+  return Package{plain(file_name.substr(0, version)), plain(file_name.substr(version + 1, build - version - 1)),
+                 plain(file_name.substr(build + 1))};
 }
 
 std::optional<Package> package_of_distribution(std::string_view directory_name) {
@@ -171,8 +190,7 @@ std::optional<Package> package_of_distribution(std::string_view directory_name) 
   const auto version = directory_name.rfind('-');
   if (version == std::string_view::npos || version == 0)
     return std::nullopt;
-  return Package{plain(std::string(directory_name.substr(0, version))),
-                 plain(std::string(directory_name.substr(version + 1))), "", true};
+  return Package{plain(directory_name.substr(0, version)), plain(directory_name.substr(version + 1)), "", true};
 }
 
 std::string generation_name(unsigned number) {
@@ -242,7 +260,24 @@ std::optional<Use> parse_use(std::string_view name) {
   const auto pid = number_in<int>(numbers[2]);
   if (!generation || !start || !pid || *pid <= 0 || name.empty())
     return std::nullopt;
-  return Use{plain(std::string(name)), *pid, *start, *generation};
+  return Use{plain(name), *pid, *start, *generation};
+}
+
+bool is_fresh(const Use& use, std::int64_t now) {
+  constexpr std::int64_t k_day = 86'400;
+  return use.noted <= now + k_day && use.noted > now - k_note_days * k_day;
+}
+
+std::string text_of(const Use& use) {
+  return fmt::format("process {} on {}{}", use.pid, use.host, use.user.empty() ? "" : ", by a note of " + use.user);
+}
+
+std::uint32_t uses_mode(std::uint32_t store_mode) {
+  std::uint32_t mode = 01700;
+  for (const unsigned shift : {0U, 3U})
+    if ((store_mode >> shift & 05U) == 05U)
+      mode |= 07U << shift;
+  return mode;
 }
 
 } // namespace sharefs::conda

@@ -21,6 +21,8 @@
 namespace sharefs::conda {
 
 inline constexpr unsigned k_last_generation = 9999;
+/// Bytes of what lies beside a generation, which whoever may write in the store may have written.
+inline constexpr std::size_t k_largest_record = 4U << 20U, k_largest_note = 4096;
 
 struct Package {
   std::string name, version, build;
@@ -52,7 +54,8 @@ std::vector<Mark> protection_marks(const std::string& name, const std::string& p
 
 /// JSON, one document.
 std::string format_generation(const Generation& generation);
-/// `failed`: no record of ours. Whoever may write in the store may have written anything.
+/// `failed`: no record of ours, or more than k_largest_record. Whoever may write in the store may have written
+/// anything.
 Result<Generation> parse_generation(std::string_view json);
 
 struct PackageChange {
@@ -92,17 +95,31 @@ std::string format_original(const Original& original);
 /// `failed`: it is no such note, or it names what no share keeps: another place, or another kind of name.
 Result<Original> parse_original(std::string_view json);
 
-/// A process of `conda run`. The name of its file, HOST.PID.START.NUMBER, says all of it.
+/// A process of `conda run`, by the name of its note, HOST.PID.START.NUMBER. Everybody who may use the environment may
+/// have written any name there: what nobody can choose is whose the note is.
 struct Use {
   std::string host;
   int pid = 0;
   std::uint64_t start = 0; ///< field 22 of /proc/PID/stat: tells it from a later process with this number
   unsigned generation = 0;
+  std::uint32_t uid = 0;  ///< whose note it is
+  std::int64_t noted = 0; ///< when, seconds since 1970, by the server's clock
+  std::string user = {};  ///< the name of `uid`, where somebody has asked for it
   friend bool operator==(const Use&, const Use&) = default;
 };
 /// What a process leaves beside its generation, and the name of it there.
 sys::Note use_note(const std::string& host, int pid, std::uint64_t start);
 std::string use_name(const Use& use);
 std::optional<Use> parse_use(std::string_view name);
+/// Of a note about a process that this host cannot see. Nobody takes away the note of a host that is gone, or of a
+/// process that never was: it counts for this many days. `conda run` never makes one in the future; a day is for
+/// clocks.
+inline constexpr int k_note_days = 60;
+bool is_fresh(const Use& use, std::int64_t now);
+/// "process 12 on node1, by a note of alice"
+std::string text_of(const Use& use);
+/// Of uses/: who may use the environment may note that, and nobody takes away the note of another. `store_mode` as for
+/// generation_mode().
+std::uint32_t uses_mode(std::uint32_t store_mode);
 
 } // namespace sharefs::conda

@@ -107,7 +107,7 @@ std::vector<Kept> kept_generations(const SharedEnvironment& environment, const s
     else if (one->pinned)
       reason = one->pinned->empty() ? "pinned" : "pinned: " + *one->pinned;
     else if (used != live.end())
-      reason = fmt::format("used by process {} on {}", used->pid, used->host);
+      reason = "used by " + text_of(*used);
     else if (one->record && last < keep)
       reason = fmt::format("one of the last {}", keep);
     else if (!one->record && one->record_entry.kind != sys::EntryKind::missing)

@@ -13,8 +13,9 @@ namespace {
 using sys::Entry;
 using sys::EntryKind;
 
-constexpr std::size_t k_environments_to_ask = 200; // of one installation
-constexpr std::size_t k_condarc_bytes = 64U << 10U;
+constexpr std::size_t k_environments_to_ask = 200;                            // of one installation
+constexpr std::size_t k_condarc_bytes = 64U << 10U, k_most_directories = 100; // of one .condarc
+constexpr std::array<const char*, 2> k_condarc_of_host{"/etc/conda/.condarc", "/etc/conda/condarc"};
 
 /// What the installers make by default (and conda itself for ~/.conda, where a read-only installation puts
 /// environments).
@@ -115,7 +116,7 @@ std::vector<std::string> environment_directories(std::string_view condarc) {
           (letter != '-' || &letter == line.data()))
         letter = ' ';
     for (const auto& word : split_words(line))
-      if (word.starts_with('/'))
+      if (word.starts_with('/') && found.size() < k_most_directories)
         found.push_back(normalize_path(word));
   }
   return found;
@@ -172,6 +173,12 @@ Installations find_installations(sys::System& system, const std::vector<sys::Use
     if (auto own = place_of(user, places); own.starts_with('/') && !is_under(own, normalize_path(user.home)) &&
                                            std::ranges::find(paths, own) == paths.end())
       paths.push_back(std::move(own));
+  for (const auto* path : k_condarc_of_host)
+    if (const auto condarc =
+            system.entry({.path = path, .read_bytes = k_condarc_bytes, .links = sys::Links::trusted, .guarded = true});
+        condarc.uid == 0 && (condarc.mode & 0022U) == 0)
+      for (auto& directory : environment_directories(condarc.content))
+        all.directories.push_back({"", std::move(directory)});
   find_installations_at(
       paths, [&](auto queries) { return system.entries({.queries = std::move(queries)}); }, all.found);
   return all;

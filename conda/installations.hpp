@@ -26,7 +26,8 @@ struct Installation {
   friend bool operator==(const Installation&, const Installation&) = default;
 };
 
-/// `envs_dirs` of a user's .condarc: further directories in which conda looks for environments.
+/// `envs_dirs` of a user's .condarc, or of this host's own (`user` is empty): further directories in which conda looks
+/// for environments.
 struct EnvironmentDirectory {
   std::string user, path;
   friend bool operator==(const EnvironmentDirectory&, const EnvironmentDirectory&) = default;

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <fmt/format.h>
 #include <map>
 #include <set>
 
@@ -22,7 +23,7 @@ using sys::Entry;
 using sys::EntryKind;
 
 constexpr int k_ancestors = 64;
-constexpr std::size_t k_largest_note = 256;
+constexpr std::size_t k_most_environments = 1000;
 
 Availability availability_of(const Entry& entry) {
   return entry.hung() ? Availability::no_answer : Availability::unreadable;
@@ -101,9 +102,18 @@ class InventoryReader {
     const auto made = m_system.entry({.path = generations_path(store, ""), .follow = true, .list = true});
     std::set<std::string> names(m_store.names.begin(), m_store.names.end());
     names.insert(made.names.begin(), made.names.end()); // also those whose link somebody has removed
+    std::erase_if(names, [&](const std::string& name) {
+      return name.starts_with('.') || (!m_request.only.empty() && name != m_request.only);
+    });
+    std::size_t looked_at = 0;
     for (const auto& name : names)
-      if (!name.starts_with('.') && (m_request.only.empty() || name == m_request.only) && !read_shared(name))
+      if (++looked_at > k_most_environments) { // anybody may have made them, where a store is open to all
+        add("", store, Availability::unreadable,
+            fmt::format("holds {} names: only the first {} were looked at", names.size(), k_most_environments));
         return;
+      } else if (!read_shared(name)) {
+        return;
+      }
   }
 
   /// False: the store hangs, and nothing more is asked of it.
@@ -162,12 +172,15 @@ class InventoryReader {
   std::vector<Job> jobs_of(const SharedEnvironment& shared) {
     std::vector<Job> jobs;
     const auto host = m_system.identity().hostname;
-    for (const auto& use : shared.uses)
-      jobs.push_back({use.host, use.pid, use.generation, true, runs(m_system, use)});
-    const auto is_noted = [&](int pid) {
-      return std::ranges::any_of(jobs,
-                                 [&](const Job& job) { return job.pinned && job.host == host && job.pid == pid; });
-    };
+    const auto oldest = std::chrono::system_clock::to_time_t(m_system.now() - std::chrono::hours(24 * k_note_days));
+    std::set<int> noted;
+    for (const auto& use : shared.uses) {
+      if (use.host == host)
+        noted.insert(use.pid);
+      if (const auto running = runs(m_system, use); running || use.noted > oldest)
+        jobs.push_back({use.host, use.pid, use.generation, true, running});
+    }
+    const auto is_noted = [&](int pid) { return noted.contains(pid); };
     for (const auto& program : m_programs) {
       if (program.in.name != shared.name || program.in.store != m_store.resolved)
         continue;
@@ -186,7 +199,7 @@ class InventoryReader {
     auto installations = find_installations(m_system, m_request.users, m_request.homes);
     std::ranges::move(installations.problems, std::back_inserter(m_inventory.found));
     for (const auto& [user, path] : installations.directories)
-      if (path == m_request.store)
+      if (path == m_request.store && !user.empty())
         link_all({user});
     HomeReader reader(m_system, m_mounts);
     for (const auto& installation : installations.found) {

@@ -1,12 +1,13 @@
 #include "conda/records.hpp"
 
+#include "base/json.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "base/visible.hpp"
 
 #include <algorithm>
+#include <fmt/format.h>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -16,21 +17,12 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::size_t k_deepest_json = 32;
 constexpr std::size_t k_longest_path = 4096;
 constexpr std::size_t k_longest_placeholder = 1024;
 
-/// nullopt: no JSON, or nested too deep.
-std::optional<Json> parsed(std::string_view text) {
-  if (text.size() > k_record_limit)
-    return std::nullopt;
-  // Not by a callback of the parser: with one, nlohmann::json looks through the whole list after each of its elements.
-  if (json_depth(text) > k_deepest_json)
-    return std::nullopt;
-  auto json = Json::parse(text, nullptr, false);
-  if (json.is_discarded())
-    return std::nullopt;
-  return json;
+/// Ten values for a file are usual.
+Result<Json> parsed(std::string_view text) {
+  return read_json(text, {.bytes = k_record_limit, .values = 10 * k_most_recorded});
 }
 
 std::string text_in(const Json& object, const char* key) {
@@ -115,8 +107,7 @@ std::string installed_path(std::string path, const std::string& site_packages) {
 Result<Record> parse_record(std::string_view text) {
   const auto json = parsed(text);
   if (!json)
-    return fail(ErrorCode::failed, text.size() > k_record_limit ? "is larger than " + format_bytes(k_record_limit)
-                                                                : std::string("is no JSON that can be read"));
+    return fail(json.error());
   Record record;
   if (json->is_object()) {
     record.name = text_in(*json, "name");
@@ -129,6 +120,8 @@ Result<Record> parse_record(std::string_view text) {
     return fail(ErrorCode::failed, "is no record of a package");
   record.python_noarch = text_in(*json, "noarch") == "python";
   record.package = text_in(*json, "extracted_package_dir");
+  if ((files != nullptr && files->size() > k_most_recorded) || (paths != nullptr && paths->size() > k_most_recorded))
+    return fail(ErrorCode::failed, fmt::format("names more than {} files", k_most_recorded));
   std::vector<std::string> listed;
   for (std::size_t i = 0; files != nullptr && i < files->size(); ++i) {
     listed.push_back((*files)[i].is_string() ? (*files)[i].get<std::string>() : std::string());

@@ -13,8 +13,10 @@
 
 namespace sharefs::conda {
 
-/// More than the records of the largest packages, with 100,000 files, have.
-inline constexpr std::size_t k_record_limit = 64U << 20U;
+/// Bytes and files of one record: more than those of the largest packages, with 100,000 files, have.
+inline constexpr std::size_t k_record_limit = 64U << 20U, k_most_recorded = 300'000;
+/// Of all records of an environment together, of which the largest that are known have a third. They stay in memory.
+inline constexpr std::size_t k_all_records_limit = 256U << 20U, k_all_recorded = 1'000'000;
 
 enum class PathType { hardlink, softlink, directory, pyc, entry_point, other };
 

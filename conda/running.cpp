@@ -1,5 +1,6 @@
 #include "conda/running.hpp"
 
+#include "base/json.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "conda/environment_store.hpp"
@@ -10,7 +11,6 @@
 #include <array>
 #include <charconv>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 namespace sharefs::conda {
 
@@ -20,6 +20,8 @@ using sys::EntryKind;
 using Variables = std::vector<std::pair<std::string, std::string>>;
 
 constexpr std::size_t k_largest_state = 1U << 20U;
+constexpr std::size_t k_most_variables = 1000, k_most_values = 10'000; // of an environment
+constexpr std::size_t k_all_states = 16U << 20U, k_most_files = 1000;  // of its packages
 constexpr std::size_t k_script_head = 1024;
 constexpr std::string_view k_unset = "***unset***"; // conda's CONDA_ENV_VARS_UNSET_VAR
 
@@ -46,14 +48,17 @@ bool is_variable_name(std::string_view name) {
 }
 
 Result<Variables> variables_of(std::string_view json, const char* below) {
-  const auto document = nlohmann::ordered_json::parse(json, nullptr, false);
-  if (!document.is_object())
+  const auto document = read_json<nlohmann::ordered_json>(
+      json, {.bytes = k_largest_state, .values = k_most_values, .members = k_most_variables});
+  if (!document)
+    return fail(ErrorCode::failed, "it " + document.error().message);
+  if (!document->is_object())
     return fail(ErrorCode::failed, "it is no JSON object");
   Variables variables;
-  const auto* object = &document;
+  const auto* object = &*document;
   if (below != nullptr) {
-    const auto inner = document.find(below);
-    if (inner == document.end())
+    const auto inner = document->find(below);
+    if (inner == document->end())
       return variables;
     if (!inner->is_object())
       return fail(ErrorCode::failed, fmt::format("`{}` is no JSON object", below));
@@ -85,6 +90,8 @@ void add_variables(RunningPlace& place, const sys::Entry& entry, bool is_state) 
                                                 : package_variables(entry.content);
   if (!read)
     place.found.push_back(unusable(entry.path, read.error().message));
+  else if (place.variables.size() + read->size() > k_most_variables)
+    place.found.push_back(unusable(entry.path, fmt::format("there are more than {} of all files", k_most_variables)));
   else
     std::ranges::move(*read, std::back_inserter(place.variables));
 }
@@ -196,8 +203,13 @@ Result<RunningPlace> probe_running(sys::System& system, const std::string& path,
   sys::EntryRequest of_packages;
   for (const auto& name : entries[3].names)
     if (name.ends_with(".json"))
-      of_packages.queries.push_back(
-          {.path = join_path(entries[3].resolved, name), .follow = true, .read_bytes = k_largest_state});
+      of_packages.queries.push_back({.path = join_path(entries[3].resolved, name), .follow = true});
+  if (of_packages.queries.size() > k_most_files) {
+    place.found.push_back(unusable(entries[3].resolved, fmt::format("it holds more than {} files", k_most_files)));
+    of_packages.queries.clear();
+  }
+  for (auto& query : of_packages.queries)
+    query.read_bytes = std::min(k_largest_state, k_all_states / of_packages.queries.size());
   if (!of_packages.queries.empty())
     for (const auto& entry : system.entries(of_packages))
       add_variables(place, entry, false);
@@ -365,10 +377,12 @@ std::vector<RunningProgram> running_programs(sys::System& system) {
 
 std::vector<std::string> stale_uses(sys::System& system, const std::string& host,
                                     const std::vector<std::string>& uses) {
-  constexpr std::size_t k_at_once = 32;
+  constexpr std::size_t k_at_once = 32, k_most_looks = 1000; // whoever starts a command waits for these
   std::vector<std::string> stale;
+  std::size_t looks = 0;
   for (const auto& name : uses)
-    if (const auto use = parse_use(name); use && use->host == host && stale.size() < k_at_once)
+    if (const auto use = parse_use(name);
+        use && use->host == host && stale.size() < k_at_once && ++looks <= k_most_looks)
       if (const auto start = sys::process_start(system, use->pid); !start || *start != use->start)
         stale.push_back(name);
   return stale;

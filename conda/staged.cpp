@@ -191,7 +191,7 @@ std::vector<unsigned> busy_copies(sys::System& system, const SharedEnvironment& 
   constexpr std::chrono::seconds k_deadline{3};
   std::vector<unsigned> busy;
   for (const auto& use : environment.uses)
-    if (runs(system, use) == true)
+    if (runs(system, use) == true && keeps(system, use))
       busy.push_back(use.generation);
   sys::EntryRequest request;
   for (const int pid : sys::process_ids(system, k_deadline))

@@ -3,6 +3,7 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <fmt/format.h>
 
@@ -24,7 +25,7 @@ std::int64_t verified_at(std::string_view text, const Generation& generation) {
     return 0;
   const auto* const end = words[2].data() + words[2].size();
   const auto parsed = std::from_chars(words[2].data(), end, when);
-  return parsed.ec == std::errc() && parsed.ptr == end ? when : 0;
+  return parsed.ec == std::errc() && parsed.ptr == end ? std::max<std::int64_t>(when, 0) : 0;
 }
 
 } // namespace sharefs::conda

@@ -1,12 +1,12 @@
 #include "watch/network.hpp"
 
+#include "base/json.hpp"
 #include "base/text.hpp"
 #include "sys/identity/own_host.hpp"
 
 #include <algorithm>
 #include <charconv>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <set>
 
 namespace sharefs::watch {
@@ -108,7 +108,7 @@ void resolve_names(sys::System& system, const std::set<std::string>& names, Netw
 
 void parse_ip(std::string_view text, Network& network) {
   for (const auto& line : split_lines(text)) {
-    const auto document = json::parse(line, nullptr, false);
+    const auto document = read_json(line, {.bytes = k_most_output}).value_or(json());
     if (!document.is_array())
       continue;
     for (const auto& object : document)

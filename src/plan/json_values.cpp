@@ -1,5 +1,6 @@
 #include "plan/json_values.hpp"
 
+#include "base/json.hpp"
 #include "base/text.hpp"
 
 namespace sharefs::plan {
@@ -60,10 +61,10 @@ std::string dump_line(const Json& json) {
 }
 
 std::optional<Json> parse_json(const std::string& text) {
-  auto json = Json::parse(text, nullptr, false);
-  if (json.is_discarded())
-    return std::nullopt;
-  return json;
+  // Of a plan, the widest object is an action, and the deepest value a change of a file in one.
+  constexpr JsonLimits k_limits{.bytes = 256U << 20U, .values = 20'000'000, .members = 1000};
+  auto json = read_json<Json>(text, k_limits);
+  return json ? std::optional(std::move(*json)) : std::nullopt;
 }
 
 Json to_json(const Error& error) {

@@ -1,5 +1,6 @@
 // set_modes(): what is in a directory comes before it, so that nobody who gets the tree is in it while it is given.
 #include "base/path.hpp"
+#include "tree/attributes.hpp"
 #include "tree/job.hpp"
 
 #include <cerrno>
@@ -93,9 +94,21 @@ class ModeSetter {
     const bool owner = gives(m_modes.uid, status.st_uid) || gives(m_modes.gid, status.st_gid);
     if (!owner && (status.st_mode & 07777U) == mode)
       return;
-    if ((owner && ::chown(path.c_str(), m_modes.uid, m_modes.gid) != 0) || ::chmod(path.c_str(), mode) != 0)
+    if (owner && ::chown(path.c_str(), m_modes.uid, m_modes.gid) != 0) {
+      if (errno != EPERM || gives(m_modes.uid, status.st_uid) || !goes_without_group(mode, relative))
+        return failed(errno, relative);
+      mode = mode_without_group(mode);
+    }
+    if (::chmod(path.c_str(), mode) != 0)
       return failed(errno, relative);
     ++m_changed;
+  }
+
+  /// An owner who is not in the group of the tree cannot give what he makes to it. That harms nobody where all may do
+  /// what the group may, nor where Python has its sources: it reads them instead.
+  static bool goes_without_group(mode_t mode, const std::string& relative) {
+    return (mode_without_group(mode) & 0077U) == (mode & 0077U) || relative.ends_with(".pyc") ||
+           relative.ends_with("__pycache__");
   }
 
   const Modes& m_modes;

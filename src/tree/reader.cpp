@@ -1,11 +1,14 @@
 #include "tree/reader.hpp"
 
+#include "base/text.hpp"
 #include "tree/attributes.hpp"
 #include "tree/job.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <climits>
+#include <fmt/format.h>
 #include <mutex>
 #include <sys/sysmacros.h>
 
@@ -44,7 +47,18 @@ void read_target(Entry& entry, int directory, const char* name) {
     entry.target = target.substr(0, static_cast<std::size_t>(length));
 }
 
-int list_directory(int tree, const std::string& path, const sys::Pulse& pulse, std::vector<Entry>& found) {
+/// What may still be listed, by all threads.
+struct Budget {
+  std::atomic<std::int64_t> entries, text;
+  bool take(const Entry& entry) {
+    const auto bytes = static_cast<std::int64_t>(entry.path.size() + entry.target.size());
+    return entries.fetch_sub(1) > 0 && text.fetch_sub(bytes) > 0;
+  }
+};
+
+/// 0 or errno; EFBIG: the budget is used up.
+int list_directory(int tree, const std::string& path, const sys::Pulse& pulse, Budget& budget,
+                   std::vector<Entry>& found) {
   auto fd = open_below(tree, path.empty() ? "." : path.c_str());
   if (!fd)
     return errno;
@@ -62,6 +76,8 @@ int list_directory(int tree, const std::string& path, const sys::Pulse& pulse, s
         read_target(entry, here, one.d_name);
     }
     pulse.add(k_steps);
+    if (!budget.take(entry))
+      return EFBIG;
     found.push_back(std::move(entry));
     return 0;
   });
@@ -91,22 +107,26 @@ Result<Reader> Reader::open(const sys::Files& files, const std::string& path, co
   return Reader(std::move(directory), status, pulse);
 }
 
-std::vector<Entry> Reader::list() const {
+Result<std::vector<Entry>> Reader::list(std::size_t most) const {
+  Budget budget{static_cast<std::int64_t>(most), static_cast<std::int64_t>(k_most_text)};
   std::vector<Entry> all;
   std::mutex mutex;
   Crew crew;
   const std::function<void(const std::string&)> list_below = [&](const std::string& directory) {
     std::vector<Entry> found;
-    if (const int error = list_directory(m_directory.get(), directory, m_pulse, found); error != 0)
+    if (const int error = list_directory(m_directory.get(), directory, m_pulse, budget, found); error != 0)
       found.push_back({.path = directory, .error_number = error});
     for (const auto& entry : found)
-      if (S_ISDIR(entry.mode) && entry.error_number == 0)
+      if (budget.entries >= 0 && S_ISDIR(entry.mode) && entry.error_number == 0)
         crew.add([&list_below, path = entry.path] { list_below(path); });
     const std::lock_guard lock(mutex);
     std::ranges::move(found, std::back_inserter(all));
   };
   crew.add([&] { list_below(""); });
   run(crew, threads_for({m_directory.get()}), m_pulse);
+  if (budget.entries < 0 || budget.text < 0)
+    return fail(ErrorCode::failed, fmt::format("it holds more than {} files, or names and links of more than {}", most,
+                                               format_bytes(k_most_text)));
   std::ranges::sort(all, {}, &Entry::path);
   return all;
 }

@@ -42,8 +42,10 @@ class Reader {
   static Result<Reader> open(const sys::Files& files, const std::string& path, const sys::Pulse& pulse);
 
   [[nodiscard]] const struct stat& status() const { return m_status; }
-  /// By path; the tree itself is not among them.
-  [[nodiscard]] std::vector<Entry> list() const;
+  /// By path; the tree itself is not among them. `failed`: more than k_most_entries, or than k_most_text bytes of their
+  /// names and links. Hard links cost who makes them next to nothing.
+  static constexpr std::size_t k_most_entries = 5'000'000, k_most_text = 512U << 20U;
+  [[nodiscard]] Result<std::vector<Entry>> list(std::size_t most = k_most_entries) const;
   /// The content of a regular file, piece by piece; what the visitor returns ends it. 0 or errno; ESTALE: it changed
   /// meanwhile.
   [[nodiscard]] int read(const std::string& path, const std::function<bool(std::string_view piece)>& visit) const;

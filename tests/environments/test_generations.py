@@ -8,6 +8,7 @@ import os
 import pty
 import pwd
 import random
+import resource
 import select
 import shutil
 import signal
@@ -273,6 +274,94 @@ def test_gc_keeps_what_is_needed_and_deletes_the_rest(store: Store) -> None:
     assert imports(store.env).strip() == str(store.env)
 
 
+def note(store: Store, name: str, user: str, days: float = 0) -> Path:
+    """As `user` may leave it in uses/, `days` ago."""
+    made = store.path / ".generations/llm/uses" / name
+    made.touch()
+    os.utime(made, (time.time() - days * 86_400,) * 2)
+    os.chown(made, pwd.getpwnam(user).pw_uid, -1)
+    return made
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be several users")
+def test_attack_a_forged_note_keeps_nothing_for_ever(store: Store) -> None:
+    """Of `games`, who may read the environment. gc says whose it is; what another user has noted stays."""
+    for number in range(2, 6):
+        store.update(f"echo {number} > $CONDA_PREFIX/number")
+    start = Path("/proc/1/stat").read_text().rpartition(")")[2].split()[19]
+    note(store, "elsewhere.1.1.0001", "games", days=61)
+    note(store, "elsewhere.1.1.0002", "games", days=-400)
+    note(store, f"{os.uname().nodename}.1.{start}.0002", "games", days=61)  # a process that never ends, and is not hers
+    note(store, "elsewhere.1.1.0003", "games")
+    note(store, "elsewhere.1.1.0004", "daemon")
+    note(store, "elsewhere.1.1.9999", "games")  # no number for the next one
+    collect = ("conda", "gc", "llm", "--keep", "1", "--yes")
+    said = store.sharefs(*collect).stderr
+    assert [one["number"] for one in store.generations()] == [3, 4, 5]
+    assert "generation 3 is kept: used by process 1 on elsewhere, by a note of games" in said
+    assert "generation 4 is kept: used by process 1 on elsewhere, by a note of daemon" in said
+    assert "`--forget games@elsewhere`" in said and "3 notes older than 60 days keep nothing any more" in said
+    assert store.update("echo 6 > $CONDA_PREFIX/number") and store.current() == 6
+    store.sharefs(*collect, "--forget", "games@")
+    assert [one["number"] for one in store.generations()] == [4, 6]
+    store.sharefs(*collect, "--forget", "daemon@elsewhere")
+    assert [one["number"] for one in store.generations()] == [6]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be several users")
+def test_attack_a_flood_of_notes_deletes_nothing(store: Store) -> None:
+    for number in (2, 3):
+        store.update(f"echo {number} > $CONDA_PREFIX/number")
+    uses = store.path / ".generations/llm/uses"
+    first = note(store, "x.1.1.0001", "games")
+    for number in range(10_001):
+        os.link(first, uses / f"y.{number + 1}.1.0001")
+    said = store.sharefs("conda", "gc", "llm", "--keep", "1", "--yes", expect=1).stderr
+    assert "holds more than 10000 notes" in said and f"find {uses} -type f -user games -delete" in said
+    assert [one["number"] for one in store.generations()] == [1, 2, 3]
+    subprocess.run(["find", uses, "-type", "f", "-user", "games", "-delete"], check=True)
+    store.sharefs("conda", "gc", "llm", "--keep", "1", "--yes")
+    assert [one["number"] for one in store.generations()] == [3]
+
+
+@pytest.mark.parametrize("shape", ["members", "lists", "deep", "numbers"])
+def test_attack_a_forged_record_costs_no_more_than_its_bytes(store: Store, shape: str) -> None:
+    """139 s of processor once; whoever may write in the store can write it."""
+    size = 4 << 20
+    text = {
+        "members": "{" + ",".join(f'"{number:x}":0' for number in range(size // 10)) + "}",
+        "lists": "[" + "[]," * (size // 3 - 9) + "[]]",
+        "deep": "[" * (size // 2) + "]" * (size // 2),
+        "numbers": json.dumps({**json.loads((store.path / ".generations/llm/0001.json").read_text()), "parent": 4294967295, "created": -1e300}),
+    }[shape]
+    store.update("echo 2 > $CONDA_PREFIX/number")
+    (store.path / ".generations/llm/0001.json").write_text(text)
+    for words in (("generations", "llm"), ("list",), ("gc", "llm", "--yes"), ("rollback", "llm", "--yes"), ("diff", "llm")):
+        done = subprocess.run(
+            [os.environ["SHAREFS_BIN"], "--config", str(store.config), "conda", *words],
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (10, 10)), capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=300,
+        )  # fmt: skip
+        assert done.returncode in (0, 1, 2, 3, 4, 5), (words, done.returncode, done.stderr)
+    assert store.generations()[0]["problem"] and imports(store.env)
+    store.update("echo 3 > $CONDA_PREFIX/number")
+    assert store.current() == 3
+
+
+def test_attack_records_of_packages_are_bounded_together(store: Store) -> None:
+    """Sixty names of one file of 60 MiB: root's verify ended for want of memory."""
+    meta = store.generation(1) / "conda-meta"
+    meta.chmod(0o755)
+    with (meta / "large-1-0.json").open("wb") as large:
+        large.truncate(60 << 20)
+    for number in range(60):
+        os.link(meta / "large-1-0.json", meta / f"large-1-{number + 1}.json")
+    said = store.sharefs("conda", "verify", "llm", expect=1).stderr
+    assert "the records in its conda-meta are larger than 256 MiB" in said and "hint:" in said
+    for one in meta.glob("large-*"):
+        one.unlink()
+    store.sharefs("conda", "verify", "llm")
+
+
 def test_gc_gives_back_what_somebody_has_begun_to_use_since(store: Store) -> None:
     """The plan is shown; before it is agreed to, a job begins with generation 1."""
     for number in (2, 3):
@@ -521,6 +610,31 @@ def test_gc_is_no_obstacle_for_undo(store: Store) -> None:
     assert "passed over" in said and store.current() == 2
     said = store.sharefs("undo", "--yes", expect=1).stderr  # of 1 -> 2: 1 is gone
     assert "is gone" in said and store.current() == 2 and imports(store.env).strip() == str(store.env)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory to a group")
+@pytest.mark.parametrize("others", [True, False])
+def test_bytecode_is_compiled_for_an_owner_who_is_not_in_the_group_of_the_store(store: Store, others: bool) -> None:
+    """Python runs with the groups that its user has, and what it makes cannot be given to the store's: nobody gets more by that."""
+    old, site = store.generation(1), "lib/python3.11/site-packages/tool"
+    subprocess.run(["chmod", "-R", "u+w", old], check=True)
+    subprocess.run([old / "bin/python", "-m", "compileall", "-q", old / site], check=True)
+    os.utime(old / site / "__init__.py", (1_000_000_000, 1_000_000_000))
+    subprocess.run(["chmod", "-R", "a-w", old], check=True)
+    subprocess.run(["chown", "-Rh", f"{_USER}:100", store.path], check=True)
+    subprocess.run(["chmod", "-R", "g=u" if others else "g=u,o=", store.path], check=True)
+    for directory in [store.path, *store.path.rglob("*")]:
+        if directory.is_dir() and not directory.is_symlink():
+            directory.chmod(directory.stat().st_mode | 0o2000)
+    for above in store.path.parents:
+        if above.stat().st_mode & 0o001 == 0:
+            above.chmod(above.stat().st_mode | 0o011)
+    said = store.sharefs("conda", "verify", "llm", "--repair", "--yes").stderr
+    assert "working as `nobody`" in said and "could be compiled" not in said, said
+    cached = store.generation(2) / site / "__pycache__/__init__.cpython-311.pyc"
+    assert int.from_bytes(cached.read_bytes()[8:12], "little") == 1_000_000_000
+    assert cached.owner() == _USER and cached.stat().st_mode & 0o777 == (0o444 if others else 0o400)
+    assert (store.generation(2) / site / "__init__.py").stat().st_gid == 100
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two users")

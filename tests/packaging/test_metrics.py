@@ -44,6 +44,27 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> str:
     return textfile.read_text(encoding="utf-8")
 
 
+def test_a_sparse_file_in_the_place_of_the_metrics_is_not_read(tmp_path: Path) -> None:
+    """64 MiB of it were, each round; what is larger than all that is written there stays."""
+    textfile, config = tmp_path / "sharefs.prom", tmp_path / "sharefs.yaml"
+    config.write_text(CONFIG.format(textfile=textfile), encoding="utf-8")
+    config.chmod(0o644)
+    watch = [SHAREFS, "watch", "--once", "--config", config]
+
+    def read_by(size: int) -> tuple[int, str]:
+        textfile.touch()
+        os.truncate(textfile, size)
+        before = Path("/proc/self/io").read_text().split()[1]
+        done = subprocess.run(watch, capture_output=True, text=True, timeout=60, check=False)
+        return int(Path("/proc/self/io").read_text().split()[1]) - int(before), done.stderr
+
+    plain, said = read_by(0)
+    assert "no metrics" not in said and textfile.read_text(encoding="utf-8").startswith("# HELP")
+    sparse, said = read_by(1 << 30)
+    assert "no metrics" in said and "larger than anything that is written there" in said
+    assert sparse < plain + (1 << 20) and textfile.stat().st_size == 1 << 30
+
+
 @pytest.fixture(scope="module")
 def names(written: str) -> set[str]:
     return set(re.findall(r"^# TYPE (\w+) ", written, re.M))

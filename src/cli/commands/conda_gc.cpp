@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <map>
 #include <set>
 #include <thread>
 
@@ -62,6 +63,29 @@ Result<void> wait_for_other_hosts(Context& context, const SharedEnvironment& env
   return {};
 }
 
+/// By a word of --forget: HOST, USER@HOST, or USER@ for all hosts. Compared as a whole: both may hold an `@`.
+bool is_forgotten(const conda::Use& use, const std::string& word) {
+  return word == use.host || (!use.user.empty() && (word == use.user + "@" + use.host || word == use.user + "@"));
+}
+
+/// Nothing is deleted where not all uses are known.
+Result<void> check_uses(Context& context, const SharedEnvironment& environment) {
+  if (environment.unknown_uses.empty())
+    return {};
+  auto message = fmt::format("who uses `{}` is not known: {}", environment.name, environment.unknown_uses);
+  std::map<std::uint32_t, std::size_t> counts;
+  for (const auto& use : environment.uses)
+    ++counts[use.uid];
+  const auto most = std::ranges::max_element(counts, {}, [](const auto& one) { return one.second; });
+  if (most == counts.end())
+    return fail(ErrorCode::failed, std::move(message), "whoever runs it needs to list that directory");
+  const auto user = context.system.user(std::to_string(most->first));
+  const auto name = user ? user->name : std::to_string(most->first);
+  return fail(ErrorCode::failed, std::move(message),
+              fmt::format("most of them are of `{0}`: `find {1} -type f -user {0} -delete`", name,
+                          shell_quote(join_path(environment.root.path, "uses"))));
+}
+
 /// One environment. `seen`: the programs that run here, of all users.
 Result<int> collect(Context& context, const Arguments& arguments, const std::string& word,
                     const std::vector<conda::RunningProgram>& seen) {
@@ -75,8 +99,9 @@ Result<int> collect(Context& context, const Arguments& arguments, const std::str
   const auto forgotten = arguments.list("forget");
   const auto live_on_known_hosts = [&](const SharedEnvironment& environment) {
     auto live = live_uses(context, environment);
-    std::erase_if(live,
-                  [&](const conda::Use& use) { return std::ranges::find(forgotten, use.host) != forgotten.end(); });
+    std::erase_if(live, [&](const conda::Use& use) {
+      return std::ranges::any_of(forgotten, [&](const std::string& one) { return is_forgotten(use, one); });
+    });
     for (const auto& programs : {seen, conda::running_programs(context.system)}) // that `conda run` did not start, too
       for (const auto& [pid, in] : programs)
         if (in.name == environment.name && join_path(in.store, ".generations/" + in.name) == environment.root.resolved)
@@ -87,6 +112,8 @@ Result<int> collect(Context& context, const Arguments& arguments, const std::str
   return change_environment(
       context, word, "nothing is to be deleted",
       [&](const SharedEnvironment& environment) -> Result<plan::Plan> {
+        if (auto known = check_uses(context, environment); !known)
+          return fail(known.error());
         const bool taken_back = !environment.entry.exists(); // see environment_or_leftovers
         const auto keep =
             taken_back ? 0 : wanted.value_or((*context.config())->conda->settings_of(environment.name).keep);
@@ -107,20 +134,34 @@ Result<int> collect(Context& context, const Arguments& arguments, const std::str
         std::set<std::string> elsewhere;
         for (const auto& use : live)
           if (use.host != context.system.identity().hostname)
-            elsewhere.insert(use.host);
-        for (const auto& host : elsewhere)
-          plan.notes.push_back(fmt::format("whether processes on {} still run is known there only; `--forget {}` if "
-                                           "that host is gone",
-                                           host, shell_quote(host)));
+            elsewhere.insert(use.user + "@" + use.host);
+        constexpr std::size_t k_shown = 20;
+        std::size_t shown = 0;
+        for (const auto& whose : elsewhere)
+          if (++shown <= k_shown)
+            plan.notes.push_back(fmt::format("whether processes of {} still run is known there only; `--forget {}` if "
+                                             "they do not",
+                                             whose, shell_quote(whose)));
+        if (elsewhere.size() > k_shown)
+          plan.notes.push_back(fmt::format("and {} more", elsewhere.size() - k_shown));
+        const auto old = std::ranges::count_if(environment.uses, [&](const conda::Use& use) {
+          return !conda::keeps(context.system, use) && conda::runs(context.system, use) != false;
+        });
+        if (old > 0)
+          plan.notes.push_back(fmt::format("{} older than {} days {} nothing any more; `conda pin` does",
+                                           count_of(static_cast<std::size_t>(old), "note"), conda::k_note_days,
+                                           old == 1 ? "keeps" : "keep"));
         return plan;
       },
       environment_or_leftovers,
       [&](const SharedEnvironment& now) -> Result<void> { // out of sight: nobody begins with them any more
+        if (auto known = check_uses(context, now); !known)
+          return known;
         for (const auto& use : live_on_known_hosts(now))
           for (const auto& [number, reason] : kept)
             if (number == use.generation && reason.empty())
               return fail(ErrorCode::busy,
-                          fmt::format("process {} on {} works with generation {} since", use.pid, use.host, number),
+                          fmt::format("{} works with generation {} since", conda::text_of(use), number),
                           "run the command again: it keeps that generation");
         return {};
       });
@@ -174,7 +215,7 @@ extern const CommandSpec k_conda_gc_command{
     .options = {{.names = "--keep", .value = "N", .help = "the last N, instead of `conda.keep`"},
                 {.names = "--forget",
                  .value = "HOST",
-                 .help = "its processes have ended: the host is gone for good",
+                 .help = "its processes have ended: the host is gone for good; USER@HOST or USER@: that user's",
                  .repeat = true}},
     .run = run_gc,
 };

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <map>
 #include <nlohmann/json.hpp>
 
 namespace sharefs::cli {
@@ -212,7 +213,16 @@ constexpr PositionalSpec k_environment{
 std::vector<conda::Use> live_uses(Context& context, const SharedEnvironment& environment) {
   std::vector<conda::Use> live;
   std::ranges::copy_if(environment.uses, std::back_inserter(live),
-                       [&](const conda::Use& use) { return conda::runs(context.system, use).value_or(true); });
+                       [&](const conda::Use& use) { return conda::keeps(context.system, use); });
+  std::map<std::uint32_t, std::string> names;
+  for (auto& use : live) {
+    const auto [known, is_new] = names.try_emplace(use.uid);
+    if (is_new) {
+      const auto user = context.system.user(std::to_string(use.uid));
+      known->second = user ? user->name : fmt::format("uid {}", use.uid);
+    }
+    use.user = known->second;
+  }
   return live;
 }
 

@@ -7,7 +7,8 @@
 
 namespace sharefs::cli {
 
-/// Those that may still run: on another host only that one knows.
+/// Those that keep their generations, with the names of whose notes they are. On another host only that one knows what
+/// runs.
 std::vector<conda::Use> live_uses(Context& context, const conda::SharedEnvironment& environment);
 
 using MakePlan = std::function<Result<plan::Plan>(const conda::SharedEnvironment&)>;

@@ -31,8 +31,11 @@ void keep_notes(Context& context, const std::string& host, const sys::Note& note
   const auto directory = join_path(conda::generations_path(generation.store, generation.name), "uses");
   const auto ours = note.name + "." + conda::generation_name(generation.number);
   auto noted = files.exchange_notes(directory, ours, ended);
-  if (!noted && noted.error().code == ErrorCode::not_found && files.make_directories(directory, 01777))
-    noted = files.exchange_notes(directory, ours, ended);
+  if (!noted && noted.error().code == ErrorCode::not_found) {
+    const auto above = context.system.entry({.path = parent_path(directory), .follow = true});
+    if (files.make_directories(directory, conda::uses_mode(above.mode)))
+      noted = files.exchange_notes(directory, ours, ended);
+  }
   if (!noted && context.flags.verbose)
     context.console.message("sharefs: this use is not noted, `conda gc` does not see it: " + noted.error().message);
 }

@@ -107,13 +107,13 @@ Result<void> take_place(Context& context, Share& share) {
     const plan::MakeDirectory store{share.where.store, share.store.mode & 01777U, std::nullopt};
     if (auto made = plan::apply_action(store, context.system); !made)
       return fail(made.error());
+    share.store = context.system.entry({.path = share.where.store, .follow = true});
   }
-  const bool all_read = (share.store.mode & 05U) == 05U;
   plan::MakeDirectory make;
   make.parent = sys::identity_of(share.store);
   for (const auto& [path, its_mode] : {std::pair(parent_path(root), mode | (share.store.mode & 01000U)),
                                        {root, mode},
-                                       {join_path(root, "uses"), all_read ? 01777U : mode}}) { // the group is inherited
+                                       {join_path(root, "uses"), conda::uses_mode(share.store.mode)}}) { // the group is inherited
     make.path = path;
     make.mode = its_mode & 01777U;
     if (auto made = plan::apply_action(make, context.system); !made)

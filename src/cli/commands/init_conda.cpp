@@ -22,16 +22,23 @@ constexpr std::string_view k_conda_head =
     "# Shared conda environments: `sharefs conda link --all` makes ~/CONDA/envs/ENV in each home a link to STORE/ENV.\n"
     "# `link: whole` makes ~/CONDA/envs itself the link.\n";
 
-/// A store that was shared by hand, known by the links to it out of homes.
+/// A store that was shared by hand, known by the links to it out of homes, and by `envs_dirs` of .condarc.
 struct FoundStore {
   std::string path;
   bool whole = false;
   std::set<std::string> users, environments;
+  bool agreed = false; ///< by several homes, by this host's own configuration, or by who asks
 };
+
+/// Root works in the store, for its owner: what one user says alone is shown, but no configuration.
+bool is_enough(const std::set<std::string>& users, const InitFacts& facts) {
+  return users.size() > 1 || users.contains("") || users.contains("root") || users.contains(facts.user);
+}
 
 FoundStore find_store(const InitFacts& facts) {
   std::vector<FoundStore> stores;
   std::map<std::pair<std::string, bool>, std::size_t> known;
+  std::map<std::string, std::set<std::string>> named_by;
   const auto store_at = [&](const std::string& path, bool whole, const std::string& user) -> FoundStore* {
     const auto* owner = facts.table.owner_of(path);
     if (owner == nullptr || !sys::is_shared(*owner))
@@ -40,6 +47,7 @@ FoundStore find_store(const InitFacts& facts) {
     if (is_new)
       stores.push_back({path, whole, {}, {}});
     stores[store->second].users.insert(user);
+    named_by[path].insert(user);
     return &stores[store->second];
   };
   const auto take_link = [&](const Installation& from, const std::string& link, const std::string& environment) {
@@ -59,8 +67,10 @@ FoundStore find_store(const InitFacts& facts) {
     for (const auto& link : installation.links)
       take_link(installation, link.target, link.name);
   }
+  for (auto& store : stores)
+    store.agreed = is_enough(named_by[store.path], facts);
   const auto most = std::ranges::max_element(
-      stores, [](const FoundStore& a, const FoundStore& b) { return a.users.size() < b.users.size(); });
+      stores, {}, [](const FoundStore& store) { return std::pair(store.agreed, store.users.size()); });
   return most == stores.end() ? FoundStore{} : *most;
 }
 
@@ -122,7 +132,12 @@ std::string conda_text(const InitFacts& facts) {
   const auto text = std::string(k_conda_head) + conda_found(facts);
   if (!store.path.empty())
     if (const auto block = conda_block(store, homes); refusal(block).empty())
-      return text + block;
+      return store.agreed ? text + block
+                          : text +
+                                visible(fmt::format("# Only {} names this store, by a link or ~/.condarc. If it is "
+                                                    "the one for all:",
+                                                    few({store.users.begin(), store.users.end()}))) +
+                                "\n" + commented(block, "");
   // Nothing is shared yet: an example with what was found.
   store.path = join_path(facts.mounts.empty() ? "/data/share" : facts.mounts.front().target, "conda");
   store.whole = false;

@@ -100,7 +100,13 @@ void import_facts(sys::System& system, bool live, InitFacts& facts) {
     hostfiles.queries.push_back({.path = join_path(mount.target, "hostfile")});
   const auto answers = system.entries(hostfiles);
   const auto found = std::ranges::find(answers, sys::EntryKind::file, &sys::Entry::kind);
-  facts.hostfile = found == answers.end() ? "" : found->path;
+  if (found == answers.end())
+    return;
+  facts.hostfile = found->path;
+  const auto safe = system.entry({.path = found->path, .links = sys::Links::trusted, .guarded = true});
+  const auto self = system.identity().uid;
+  facts.others_write_hostfile =
+      safe.kind != sys::EntryKind::file || (safe.uid != 0 && safe.uid != self) || (safe.mode & 0022U) != 0;
 }
 
 } // namespace
@@ -141,6 +147,7 @@ Result<InitFacts> find_init_facts(sys::System& system, bool live, bool import) {
       import_facts(system, live, facts);
     return facts;
   }
+  facts.user = self.user;
   facts.hostname = self.hostname;
   facts.addresses = ordered(self.addresses);
   auto table = system.mounts();

@@ -20,11 +20,13 @@ struct InitFacts {
   std::vector<sys::MountEntry> mounts;       ///< NFS mounts a person made, in the order of the table
   sys::MountTable table;                     ///< to tell what lies on shared storage
   conda::Installations conda;
+  std::string user; ///< who asks, and whose word about the own home is enough
   // With --import:
   bool exact = false;                           ///< mounts keep every option that they have now
   std::vector<mounts::BootEntry> boot;          ///< what mounts NFS at boot, but for what sharefs wrote
   std::map<std::string, sys::NfsProbe> servers; ///< those of all mounts, by the name that the mounts use
   std::string hostfile;                         ///< empty: none was found
+  bool others_write_hostfile = false;           ///< or could put another one in its place
 };
 
 /// People of /etc/passwd (passwd(5)): root and those with an id from 1000 to 59999, without those that cannot log in.

@@ -262,12 +262,16 @@ std::string rest_section(const InitFacts& facts) {
   const auto share = facts.mounts.empty() ? "/data/share" : facts.mounts.front().target;
   const auto hostfile = facts.hostfile.empty() ? join_path(share, "hostfile") : facts.hostfile;
   const auto nodes = "nodes:\n  hostfile: " + yaml_scalar(hostfile) + "\n";
+  const bool written = !facts.hostfile.empty() && !facts.others_write_hostfile;
+  const auto* const why = facts.hostfile.empty() || written
+                              ? ""
+                              : "# Not only root can write this list, or put another one in its place:\n";
   return "# Where `sharefs run` puts caches that must not lie on shared storage: on each node's own disk.\n"
          "caches:\n"
          "  local: /var/cache/sharefs\n"
          "\n"
          "# The nodes of the cluster, one `HOST slots=GPUS` per line as DeepSpeed has it.\n" +
-         (facts.hostfile.empty() ? commented(nodes, "") : nodes);
+         (why + (written ? nodes : commented(nodes, "")));
 }
 
 } // namespace

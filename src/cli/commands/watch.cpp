@@ -1,5 +1,6 @@
 // sharefs watch: looks after the mounts until it is stopped. A recovery is `sharefs recover`, in a process of its own.
 #include "base/argv.hpp"
+#include "base/json.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "cli/commands/watch_rounds.hpp"
@@ -28,7 +29,8 @@ constexpr std::chrono::milliseconds k_settle{250};
 constexpr std::chrono::minutes k_run_deadline{5};
 /// A recovery that is at work when the daemon ends gets so long; its journal knows how far it came.
 constexpr std::chrono::seconds k_stop_deadline{15};
-constexpr std::size_t k_metrics_limit = 64U << 20U;
+/// Of a file of metrics; 1,000 mounts make half of it. What others have put in its place is not read any further.
+constexpr std::size_t k_metrics_limit = 4U << 20U;
 
 class Watcher {
  public:
@@ -133,9 +135,14 @@ class Watcher {
     m_figures.now = m_context.system.now();
     m_rounds.put_figures(m_figures);
     const auto& files = m_context.system.files();
-    const auto before = files.read_if_exists(m_config.textfile, k_metrics_limit);
-    const auto written = before ? files.write_if(m_config.textfile, *before, watch::format_metrics(m_figures))
-                                : Result<void>(fail(before.error()));
+    const auto metrics = watch::format_metrics(m_figures);
+    const auto most = std::max(k_metrics_limit, 2 * metrics.size());
+    const auto too_large = files.entry({.path = m_config.textfile, .follow = true}).size > most;
+    const auto before =
+        too_large ? fail(ErrorCode::failed, m_config.textfile + ": is larger than anything that is written there")
+                  : files.read_if_exists(m_config.textfile, most);
+    const auto written =
+        before ? files.write_if(m_config.textfile, *before, metrics) : Result<void>(fail(before.error()));
     const auto complaint = written ? "" : written.error().message;
     if (complaint != m_complaint)
       say({.event = "metrics",
@@ -167,7 +174,7 @@ class Watcher {
       return {false, done.error().message};
     if (done->ok())
       return {};
-    const auto document = nlohmann::json::parse(done->out, nullptr, false);
+    const auto document = read_json(done->out, {.bytes = command.output_limit}).value_or(nlohmann::json());
     if (!document.is_object())
       return {false, done->timed_out ? "it did not end in time" : fmt::format("exit code {}", done->exit_code)};
     const auto text = [](const nlohmann::json& object, const char* key) {

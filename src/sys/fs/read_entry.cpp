@@ -133,8 +133,15 @@ int read_space(int fd, Entry& entry) {
   return 0;
 }
 
+/// Others may have made any number of names: EFBIG, with those that were read so far.
 int read_names(const Walked& found, Entry& entry) {
-  const int error = list_names(open_found(found, O_DIRECTORY), entry.names);
+  constexpr std::size_t k_most_names = 200'000;
+  const int error = for_each_name(open_found(found, O_DIRECTORY), [&entry](int, const dirent& one) {
+    if (entry.names.size() == k_most_names)
+      return EFBIG;
+    entry.names.emplace_back(one.d_name);
+    return 0;
+  });
   std::sort(entry.names.begin(), entry.names.end());
   return error;
 }

@@ -43,8 +43,10 @@ bool set_capabilities(unsigned kept) {
 } // namespace
 
 int become(const User& as, unsigned kept) {
-  // Asking for who we are needs no privilege: tests and `sharefs run` work for ordinary users.
-  if (as.uid == ::geteuid() && as.gid == ::getegid())
+  // Asking for who we are needs no privilege: tests and `sharefs run` work for ordinary users. Who is not root keeps
+  // the groups that he has: he cannot take others, such as that of a directory that only its set-group-id bit gave to
+  // it.
+  if (as.uid == ::geteuid() && (as.gid == ::getegid() || as.uid != 0))
     return 0;
   // Keys of root's session, of Kerberos for one, stay root's. Where there are no keyrings there is nothing to leave.
   ::syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, nullptr);

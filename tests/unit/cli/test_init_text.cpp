@@ -205,7 +205,7 @@ TEST_CASE("a store that was shared by hand", "[init]") {
   SECTION("who has conda in several places is in one") {
     facts.conda.found = {{"alice", "/home/alice/miniconda3", "miniconda3", true, "/data/share/conda", {}, {}},
                          {"alice", "/home/alice/anaconda3", "anaconda3", false, "", {}, {}},
-                         {"bob", "/home/bob/anaconda3", "anaconda3", false, "", {}, {}},
+                         {"bob", "/home/bob/anaconda3", "anaconda3", true, "/data/share/conda", {}, {}},
                          {"", "/opt/conda", "", false, "", {}, {}}};
     const auto config = config_of(facts);
     REQUIRE(config.conda);
@@ -214,7 +214,8 @@ TEST_CASE("a store that was shared by hand", "[init]") {
     CHECK(config.conda->homes.at(0).conda == "anaconda3");
   }
   SECTION("the whole directory") {
-    facts.conda.found = {{"alice", "/home/alice/miniconda3", "miniconda3", true, "/data/share/conda", {}, {}}};
+    facts.conda.found = {{"alice", "/home/alice/miniconda3", "miniconda3", true, "/data/share/conda", {}, {}},
+                         {"bob", "/home/bob/miniconda3", "miniconda3", true, "/data/share/conda", {}, {}}};
     const auto config = config_of(facts);
     REQUIRE(config.conda);
     CHECK(config.conda->store == "/data/share/conda");
@@ -227,6 +228,50 @@ TEST_CASE("a store that was shared by hand", "[init]") {
     CHECK(says(facts, "#   store: /data/share/conda"));
     CHECK(says(facts, "users: [alice]"));
   }
+}
+
+TEST_CASE("a store that one user alone names is no configuration of root's", "[init]") {
+  auto facts = with_mounts({nfs("storage1:/mnt/share", "/data/share")});
+  facts.user = "root";
+  const conda::Installation whole{"carol", "/home/carol/mc", "mc", true, "/data/share/carol", {}, {}};
+  const conda::Installation link{"carol", "/home/carol/mc", "mc", false, "", {}, {{"x", "/data/share/carol/x"}}};
+  SECTION("by .condarc") {
+    facts.conda.directories = {{"carol", "/data/share/carol"}};
+  }
+  SECTION("by a link to the store") {
+    facts.conda.found = {whole};
+  }
+  SECTION("by a link to an environment") {
+    facts.conda.found = {link};
+  }
+  SECTION("by all of them") {
+    facts.conda.found = {whole, link};
+    facts.conda.directories = {{"carol", "/data/share/carol"}, {"carol", "/data/share/carol"}};
+  }
+  CHECK_FALSE(config_of(facts).conda);
+  CHECK(says(facts, "# Only carol names this store"));
+  CHECK(says(facts, "#   store: /data/share/carol\n"));
+  for (const auto* other : {"bob", "root", ""}) { // "": the .condarc of this host
+    auto agreed = facts;
+    agreed.conda.directories.push_back({other, "/data/share/carol"});
+    REQUIRE(config_of(agreed).conda);
+    CHECK(config_of(agreed).conda->store == "/data/share/carol");
+  }
+  facts.conda.directories.push_back({"root", "/data/share/conda"}); // what is agreed on comes first
+  REQUIRE(config_of(facts).conda);
+  CHECK(config_of(facts).conda->store == "/data/share/conda");
+  facts.conda.directories.pop_back();
+  facts.user = "carol"; // for herself
+  CHECK(config_of(facts).conda);
+}
+
+TEST_CASE("a list of nodes that others can write is no configuration", "[init]") {
+  auto facts = with_mounts({nfs("storage1:/mnt/share", "/data/share")});
+  facts.hostfile = "/data/share/hostfile";
+  CHECK(config_of(facts).nodes.hostfile == "/data/share/hostfile");
+  facts.others_write_hostfile = true;
+  CHECK(config_of(facts).nodes.hostfile.empty());
+  CHECK(says(facts, "#   hostfile: /data/share/hostfile\n"));
 }
 
 TEST_CASE("names from outside cannot write configuration", "[init]") {

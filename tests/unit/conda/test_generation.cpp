@@ -1,5 +1,8 @@
+#include "base/json.hpp"
 #include "conda/generation.hpp"
 #include "support/catch.hpp"
+
+#include <fmt/format.h>
 
 using namespace sharefs;
 using namespace sharefs::conda;
@@ -50,6 +53,74 @@ TEST_CASE("a record that others have written does no harm") {
   auto bytes = sample();
   bytes.message = "\xff";
   CHECK(parse_generation(format_generation(bytes)));
+}
+
+TEST_CASE("numbers in a record are whole, and small enough to compute with") {
+  const auto text = format_generation(sample());
+  for (const auto* key : {"number", "parent", "created", "files", "bytes", "own_bytes"})
+    for (const auto* wrong :
+         {"-1", "1.5", "1e300", "18446744073709551615", "18446744073709551616", "true", "null", "[]"}) {
+      auto json = nlohmann::json::parse(text);
+      json[key] = nlohmann::json::parse(wrong);
+      INFO(key << ": " << wrong);
+      CHECK(parse_generation(json.dump()).error().code == ErrorCode::failed);
+    }
+  CHECK_FALSE(parse_generation(changed(text, "\"parent\": 2", "\"parent\": 10000")));
+}
+
+TEST_CASE("a long command makes no record that cannot be read again, and long names fill no screen") {
+  auto one = sample();
+  one.command = std::string(3U << 20U, '\x01');
+  one.message = std::string(3U << 20U, '\xff');
+  const auto read = parse_generation(format_generation(one));
+  REQUIRE(read);
+  CHECK(read->command == std::string(16'384, ' '));
+  const auto forged =
+      parse_generation(changed(format_generation(sample()), "\"alice\"", '"' + std::string(1U << 20U, 'a') + '"'));
+  REQUIRE(forged);
+  CHECK(forged->user.size() == 255);
+}
+
+TEST_CASE("a forged record costs no more than its bytes") {
+  std::string members = "{\"sharefs\": 1";
+  for (std::size_t i = 0; members.size() < k_largest_record - 32; ++i)
+    members += fmt::format(",\"{:x}\":0", i);
+  // Not by the clock: a type that looks through all members for each takes minutes, which no test waits for.
+  CHECK(parse_generation(members + "}").error().message == "holds an object with more than 100 members");
+  std::string lists = "{\"packages\": [";
+  while (lists.size() < k_largest_record - 32)
+    lists += "[],";
+  CHECK(parse_generation(lists + "[]]}").error().message == "holds more than 200000 values");
+  CHECK(parse_generation(std::string(k_largest_record + 1, ' ')).error().message == "is larger than 4.0 MiB");
+  CHECK(parse_generation(std::string(1'000'000, '[')).error().message == "is nested deeper than 8");
+}
+
+TEST_CASE("requirement 4: how long a note counts") {
+  constexpr std::int64_t k_now = 1'800'000'000, k_day = 86'400;
+  Use use{"node1", 12, 1, 3};
+  use.uid = 1003;
+  for (const auto& [noted, fresh] : {std::pair(k_now, true),
+                                     {k_now - (k_note_days - 1) * k_day, true},
+                                     {k_now - (k_note_days + 1) * k_day, false},
+                                     {k_now + k_day / 2, true},
+                                     {k_now + 2 * k_day, false},
+                                     {std::int64_t{0}, false},
+                                     {INT64_MAX, false}}) {
+    use.noted = noted;
+    CHECK(is_fresh(use, k_now) == fresh);
+  }
+  CHECK(text_of(use) == "process 12 on node1");
+  use.user = "carol";
+  CHECK(text_of(use) == "process 12 on node1, by a note of carol");
+}
+
+TEST_CASE("who may use an environment may note it, and nobody else") {
+  CHECK(uses_mode(02775) == 01777);
+  CHECK(uses_mode(0755) == 01777);
+  CHECK(uses_mode(02770) == 01770);
+  CHECK(uses_mode(0750) == 01770);
+  CHECK(uses_mode(0700) == 01700);
+  CHECK(uses_mode(0771) == 01770);
 }
 
 TEST_CASE("changes of packages: added, removed, changed; pip's beside conda's") {

@@ -99,6 +99,10 @@ TEST_CASE("a note of an original names what is kept beside it", "[generations]")
                            "/home/a/envs/other.sharefs-backup-20261124-103000"})
     CHECK_FALSE(parse_original(format_original({original.path, kept, 77})));
   CHECK_FALSE(parse_original("{}"));
+  for (const std::string path : {"/home/a/../b/envs/llm", "home/a/envs/llm", "/home/a//envs/llm"}) {
+    const Original elsewhere{path, path + ".sharefs-backup-20261124-103000", 77};
+    CHECK_FALSE(parse_original(format_original(elsewhere)));
+  }
 }
 
 TEST_CASE("rollback brings back an environment whose name or present generation is gone", "[generations]") {

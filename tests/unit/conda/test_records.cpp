@@ -97,6 +97,15 @@ TEST_CASE("a hostile record is refused", "[records]") {
   CHECK_FALSE(parse_record(with_path(std::string(5000, 'a'))));
   CHECK(parse_record(with_path("a/..b/c")));
   CHECK_FALSE(parse_record(std::string(k_record_limit + 1, ' ')));
+  std::string many; // small, and a hundred times as much in memory
+  for (std::size_t i = 0; i <= k_most_recorded; ++i)
+    many += "1,";
+  CHECK(parse_record(R"({"name": "x", "files": [)" + many + "1]}").error().message == "names more than 300000 files");
+  std::string values;
+  for (std::size_t i = 0; i <= 10 * k_most_recorded / 4; ++i)
+    values += "[],[],";
+  CHECK(parse_record(R"({"name": "x", "files": [], "y": [)" + values + "1]}").error().message ==
+        "holds more than 3000000 values");
 }
 
 TEST_CASE("a record with values of other kinds is read without them", "[records]") {

@@ -5,6 +5,7 @@
 #include "support/temporary_directory.hpp"
 
 #include <algorithm>
+#include <fmt/format.h>
 
 using namespace sharefs;
 using namespace sharefs::conda;
@@ -91,6 +92,29 @@ TEST_CASE("requirement 4: the use is noted before anything of the generation is 
     CHECK(place->prefix == "/s/.generations/llm/0002");
     CHECK(std::ranges::count(place->uses, use_name({"node1", 12, 34, 2})) == 1);
   }
+}
+
+TEST_CASE("variables of an environment are bounded, for each and for all", "[conda]") {
+  const auto many = [](const std::string& letter, int count) {
+    std::string members;
+    for (int i = 0; i < count; ++i)
+      members += fmt::format("{}\"{}{}\": \"\"", i == 0 ? "" : ",", letter, i);
+    return "{" + members + "}";
+  };
+  CHECK(package_variables(many("A", 1000))->size() == 1000);
+  CHECK(package_variables(many("A", 1001)).error().message == "it holds an object with more than 1000 members");
+  CHECK(package_variables(many("A", 50'000)).error().code == ErrorCode::failed);
+  const test::TemporaryDirectory root;
+  root.write("e/conda-meta/history", "");
+  root.write("e/etc/conda/env_vars.d/a.json", many("A", 600));
+  root.write("e/etc/conda/env_vars.d/b.json", many("B", 600));
+  root.write("e/etc/conda/env_vars.d/c.json", many("C", 100));
+  test::ScriptedSystem system(root.path());
+  const auto place = probe_running(system, "/e");
+  REQUIRE(place);
+  CHECK(place->variables.size() == 700);
+  REQUIRE(place->found.size() == 1);
+  CHECK(place->found[0].message == "its variables are not set: there are more than 1000 of all files");
 }
 
 TEST_CASE("activation sets what conda sets", "[conda]") {

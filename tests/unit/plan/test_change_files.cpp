@@ -6,6 +6,7 @@
 #include "sys/fs/sha256.hpp"
 #include "willing_machine.hpp"
 
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -346,6 +346,20 @@ TEST_CASE("in_child works as another user") {
   CHECK(ids == "65534 65534 1");
 }
 
+TEST_CASE("who is not root keeps the groups that he has", "[process]") {
+  if (::geteuid() != 0)
+    return;
+  // A directory's set-group-id bit gives files a group in which their owner need not be.
+  const auto group = in_child(test::nobody(), k_enough, []() -> Result<std::string> {
+    auto command = shell("id -g");
+    command.as = User{"nobody", 65534, 100, {100}, "/"};
+    const auto done = run_process(command);
+    return done ? Result<std::string>(done->out) : fail(done.error());
+  });
+  REQUIRE(group);
+  CHECK(*group == "65534\n");
+}
+
 TEST_CASE("exec_process replaces the process, or says why not") {
   CHECK(exec_process({"no-such-program-of-sharefs"}, {"PATH=/usr/bin"}).code == ErrorCode::not_found);
   const Error assignment = exec_process({"NAME=/some/value", "true"}, {"PATH=/usr/bin"});

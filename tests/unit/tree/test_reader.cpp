@@ -29,9 +29,14 @@ TEST_CASE("a tree is listed by path, and no link is followed", "[tree]") {
   const auto reader = tree.open("/t");
   REQUIRE(reader);
   std::vector<std::string> paths;
-  for (const auto& entry : reader->list())
+  const auto entries = reader->list();
+  REQUIRE(entries);
+  for (const auto& entry : *entries)
     paths.push_back(entry.path + entry.target);
   CHECK(paths == std::vector<std::string>{"a", "a/b", "a/b/file", "fifo", "link/t/a"});
+  CHECK(reader->list(5));
+  CHECK(reader->list(4).error().message ==
+        "it holds more than 4 files, or names and links of more than 512 MiB"); // hard links cost nothing
   std::string content;
   CHECK((reader->read("a/b/file", 3, content) == 0 && content == "123"));
   CHECK((reader->read("a/b/file", 99, content) == 0 && content == "12345"));
@@ -46,7 +51,7 @@ TEST_CASE("the tree itself may be named by a link, but has to be a directory", "
   std::filesystem::create_directories(tree.at("/t/a"));
   tree.root.write("file", "");
   std::filesystem::create_symlink("/t", tree.at("/link"));
-  CHECK(tree.open("/link")->list().size() == 1);
+  CHECK(tree.open("/link")->list()->size() == 1);
   CHECK(tree.open("/file").error().code == ErrorCode::not_found);
   CHECK(tree.open("/missing").error().code == ErrorCode::not_found);
 }

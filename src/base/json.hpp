@@ -1,0 +1,44 @@
+#pragma once
+// JSON that somebody else may have written. It is measured before it is parsed: parsing takes many times the memory of
+// the text, and functions that call themselves work through deep values.
+#include "base/result.hpp"
+
+#include <concepts>
+#include <cstddef>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+namespace sharefs {
+
+struct JsonLimits {
+  std::size_t bytes;
+  std::size_t depth = 32;         ///< of nested brackets
+  std::size_t values = 2'000'000; ///< elements of all arrays and members of all objects together
+  /// Of one object. A type that keeps the order of members looks through all of them for each.
+  std::size_t members = std::numeric_limits<std::size_t>::max();
+};
+
+/// What the text has too much of: "is larger than 4.0 MiB"; empty: it keeps within the limits. Takes one pass.
+std::string json_excess(std::string_view text, const JsonLimits& limits);
+
+/// `failed`: more than the limits allow, or no JSON. The message goes on after the name of what was read.
+template <class Json = nlohmann::json> Result<Json> read_json(std::string_view text, const JsonLimits& limits) {
+  if (auto excess = json_excess(text, limits); !excess.empty())
+    return fail(ErrorCode::failed, std::move(excess));
+  auto json = Json::parse(text, nullptr, false);
+  if (json.is_discarded())
+    return fail(ErrorCode::failed, "is no JSON that can be read");
+  return json;
+}
+
+/// A whole number from 0 to `most`; false for anything else: a sign, a fraction, or more.
+template <std::unsigned_integral Number, class Json> bool number_from(const Json& value, Number most, Number& number) {
+  if (!value.is_number_unsigned() || value.template get<std::uint64_t>() > most)
+    return false;
+  number = static_cast<Number>(value.template get<std::uint64_t>());
+  return true;
+}
+
+} // namespace sharefs

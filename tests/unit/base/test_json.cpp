@@ -1,0 +1,37 @@
+#include "base/json.hpp"
+
+#include "support/catch.hpp"
+
+using namespace sharefs;
+
+TEST_CASE("JSON within its limits is read") {
+  const auto json =
+      read_json(R"({"a": [1, "],{[\"", {}], "b": -1})", {.bytes = 100, .depth = 3, .values = 6, .members = 2});
+  REQUIRE(json);
+  CHECK(json->at("a").size() == 3);
+  CHECK(json_excess("", {.bytes = 0}).empty());
+  CHECK(read_json("", {.bytes = 0}).error().message == "is no JSON that can be read");
+}
+
+TEST_CASE("JSON that has too much of anything is not parsed") {
+  const auto why = [](std::string_view text, JsonLimits limits) { return json_excess(text, limits); };
+  CHECK(why("[   ]", {.bytes = 4}) == "is larger than 4 B");
+  CHECK(why("[[[]]]", {.bytes = 9, .depth = 2}) == "is nested deeper than 2");
+  CHECK(why("[[],[],[]]", {.bytes = 99, .values = 5}) == "holds more than 5 values");
+  CHECK(why(R"({"a":1,"b":2,"c":3})", {.bytes = 99, .members = 2}) == "holds an object with more than 2 members");
+  CHECK(why("[1,2,3]", {.bytes = 99, .members = 2}).empty()); // elements are no members
+  CHECK(why("]]}}[", {.bytes = 9, .depth = 1}).empty());
+  CHECK(why(R"("\\",[[)", {.bytes = 9, .depth = 1}) == "is nested deeper than 1");
+  CHECK(why(R"("\"[[[[)", {.bytes = 9, .depth = 1}).empty()); // a text without its end
+  for (const auto* wrong : {"{", "\"\\", "[1", "\xff"})
+    CHECK_FALSE(read_json(wrong, {.bytes = 9}));
+}
+
+TEST_CASE("a number is whole, not below zero, and no more than allowed") {
+  unsigned number = 7;
+  CHECK((number_from(nlohmann::json(9U), 9U, number) && number == 9));
+  for (const auto& wrong : {nlohmann::json(10U), nlohmann::json(-1), nlohmann::json(1.0), nlohmann::json(1e300),
+                            nlohmann::json("1"), nlohmann::json(true), nlohmann::json(1ULL << 63U)})
+    CHECK_FALSE(number_from(wrong, 9U, number));
+  CHECK(number == 9);
+}
