@@ -44,6 +44,49 @@ def test_a_full_disk_is_an_error() -> None:
     assert (done.returncode, done.stderr) == (1, b"error: standard output could not be written\n")
 
 
+CLOSED = {0: "<&-", 1: ">&-", 2: "2>&-"}
+
+
+def run_closed(*words: str, closed: tuple[int, ...] = (0, 1, 2)) -> subprocess.CompletedProcess[str]:
+    """With these of the standard descriptors closed."""
+    shell = 'exec "$@" ' + " ".join(CLOSED[number] for number in closed)
+    return subprocess.run(["sh", "-c", shell, "sh", *words], capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.mark.parametrize("closed", [(0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2)])
+def test_closed_descriptors_take_no_file_of_ours(closed: tuple[int, ...], tmp_path: Path) -> None:
+    """What is said would go into the lock of the host, the journal, or the file that is written."""
+    (tmp_path / "job.sh").write_text("torchrun t.py\n")
+    change = ["--root", str(tmp_path), "cachefix", "script", "/job.sh", "--write", "/copy.sh", "--yes", "--verbose"]
+    done = run_closed(SHAREFS, *change, closed=closed)
+    state = tmp_path / "var/lib/sharefs"
+    assert (tmp_path / "copy.sh").read_text().endswith("torchrun t.py\n"), done
+    plain = tmp_path / "plain"
+    plain.mkdir()
+    (plain / "job.sh").write_text("torchrun t.py\n")
+    assert run("--root", str(plain), *change[2:]).returncode == 0
+    for file in plain.rglob("*"):
+        if file.is_file() and file.name != "job.sh":
+            twin = tmp_path / file.relative_to(plain)
+            assert len(twin.read_bytes()) == len(file.read_bytes()), twin
+    assert run("--root", str(tmp_path), "undo", "--yes").returncode == 0
+    assert state.is_dir() and not (tmp_path / "copy.sh").exists()
+
+
+def test_closed_output_is_an_error_and_nobody_elses_file() -> None:
+    done = run_closed(SHAREFS, "config", "schema", closed=(1,))
+    assert (done.returncode, done.stderr) == (1, "error: standard output could not be written\n")
+    assert run_closed(SHAREFS, "config", "schema", closed=(0, 1, 2)).returncode == 1
+
+
+def test_run_hands_on_closed_descriptors() -> None:
+    show = ["sh", "-c", "for n in 0 1 2; do [ -e /proc/self/fd/$n ] || exit $((10 + n)); done"]
+    for number in (0, 1, 2):
+        plain, ours = (run_closed(*words, *show, closed=(number,)) for words in ([], [SHAREFS, "run", "--"]))
+        assert (ours.returncode, ours.stdout, ours.stderr) == (plain.returncode, plain.stdout, plain.stderr)
+        assert plain.returncode == 10 + number
+
+
 @pytest.mark.parametrize("disposition", [signal.SIG_DFL, signal.SIG_IGN])
 def test_run_hands_on_the_signals_that_it_got(disposition: signal.Handlers) -> None:
     def prepare() -> None:
