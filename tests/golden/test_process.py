@@ -56,21 +56,20 @@ def run_closed(*words: str, closed: tuple[int, ...] = (0, 1, 2)) -> subprocess.C
 @pytest.mark.parametrize("closed", [(0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2)])
 def test_closed_descriptors_take_no_file_of_ours(closed: tuple[int, ...], tmp_path: Path) -> None:
     """What is said would go into the lock of the host, the journal, or the file that is written."""
-    (tmp_path / "job.sh").write_text("torchrun t.py\n")
-    change = ["--root", str(tmp_path), "cachefix", "script", "/job.sh", "--write", "/copy.sh", "--yes", "--verbose"]
-    done = run_closed(SHAREFS, *change, closed=closed)
-    state = tmp_path / "var/lib/sharefs"
-    assert (tmp_path / "copy.sh").read_text().endswith("torchrun t.py\n"), done
-    plain = tmp_path / "plain"
-    plain.mkdir()
-    (plain / "job.sh").write_text("torchrun t.py\n")
-    assert run("--root", str(plain), *change[2:]).returncode == 0
-    for file in plain.rglob("*"):
-        if file.is_file() and file.name != "job.sh":
-            twin = tmp_path / file.relative_to(plain)
-            assert len(twin.read_bytes()) == len(file.read_bytes()), twin
-    assert run("--root", str(tmp_path), "undo", "--yes").returncode == 0
-    assert state.is_dir() and not (tmp_path / "copy.sh").exists()
+    roots = tmp_path / "one", tmp_path / "two"
+    for root, descriptors in zip(roots, (closed, ()), strict=True):
+        root.mkdir()
+        (root / "job.sh").write_text("torchrun t.py\n")
+        change = ["cachefix", "script", "/job.sh", "--write", "/copy.sh", "--yes", "--verbose"]
+        run_closed(SHAREFS, "--root", str(root), *change, closed=descriptors)
+        assert (root / "copy.sh").read_text().endswith("torchrun t.py\n")
+    written = [file for file in roots[1].rglob("*") if file.is_file()]
+    assert any(file.name == "lock" or "lock" in file.name for file in written), written
+    for file in written:
+        twin = roots[0] / file.relative_to(roots[1])
+        assert len(twin.read_bytes()) == len(file.read_bytes()), (twin, twin.read_bytes())
+    assert run("--root", str(roots[0]), "undo", "--yes").returncode == 0
+    assert not (roots[0] / "copy.sh").exists()
 
 
 def test_closed_output_is_an_error_and_nobody_elses_file() -> None:
