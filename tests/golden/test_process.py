@@ -3,6 +3,9 @@
 usage: SHAREFS_BIN=... pytest test_process.py
 """
 
+import contextlib
+import fcntl
+import json
 import os
 import pty
 import re
@@ -56,20 +59,29 @@ def run_closed(*words: str, closed: tuple[int, ...] = (0, 1, 2)) -> subprocess.C
 @pytest.mark.parametrize("closed", [(0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2)])
 def test_closed_descriptors_take_no_file_of_ours(closed: tuple[int, ...], tmp_path: Path) -> None:
     """What is said would go into the lock of the host, the journal, or the file that is written."""
-    roots = tmp_path / "one", tmp_path / "two"
-    for root, descriptors in zip(roots, (closed, ()), strict=True):
-        root.mkdir()
-        (root / "job.sh").write_text("torchrun t.py\n")
-        change = ["cachefix", "script", "/job.sh", "--write", "/copy.sh", "--yes", "--verbose"]
-        run_closed(SHAREFS, "--root", str(root), *change, closed=descriptors)
-        assert (root / "copy.sh").read_text().endswith("torchrun t.py\n")
-    written = [file for file in roots[1].rglob("*") if file.is_file()]
-    assert any(file.name == "lock" or "lock" in file.name for file in written), written
-    for file in written:
-        twin = roots[0] / file.relative_to(roots[1])
-        assert len(twin.read_bytes()) == len(file.read_bytes()), (twin, twin.read_bytes())
-    assert run("--root", str(roots[0]), "undo", "--yes").returncode == 0
-    assert not (roots[0] / "copy.sh").exists()
+    (tmp_path / "job.sh").write_text("torchrun t.py\n")
+    change = [SHAREFS, "--root", str(tmp_path), "cachefix", "script", "/job.sh", "--write", "/copy.sh", "--yes", "--verbose"]
+    subprocess.run(change, capture_output=True, timeout=60, check=True)
+    (tmp_path / "copy.sh").unlink()
+    lock = tmp_path / "var/lib/sharefs/lock"
+    with lock.open("r+") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        held.truncate(0)
+        shell = 'exec "$@" ' + " ".join(CLOSED[number] for number in closed)
+        waiting = subprocess.Popen(["sh", "-c", shell, "sh", *change], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        files: dict[int, str] = {}
+        while str(lock) not in files.values():  # it waits for the lock, and says so
+            assert waiting.poll() is None
+            files = {}
+            for number in os.listdir(f"/proc/{waiting.pid}/fd"):
+                with contextlib.suppress(OSError):
+                    files[int(number)] = os.readlink(f"/proc/{waiting.pid}/fd/{number}")
+        assert all(not files[number].startswith(str(tmp_path)) for number in range(3)), files
+        assert lock.read_text() == ""
+    waiting.communicate(timeout=60)
+    assert (tmp_path / "copy.sh").read_text().endswith("torchrun t.py\n")
+    for line in (tmp_path / "var/lib/sharefs/journal/2/steps.jsonl").read_text().splitlines():
+        json.loads(line)
 
 
 def test_closed_output_is_an_error_and_nobody_elses_file() -> None:
