@@ -49,9 +49,9 @@ COMMANDS = {
     "probe": ["probe", "localhost", "--timeout", "1s"],
     "explain": ["explain", "SF201"],
 }
-# What limits, its values from the least to the most, in its own unit.
+# What limits, its values from the least to the most, in its own unit. With less the kernel cannot even load the program.
 LIMITS: dict[str, tuple[int, int, int]] = {
-    "memory": (resource.RLIMIT_AS, 8 << 20, 160 << 20),
+    "memory": (resource.RLIMIT_AS, 16 << 20, 160 << 20),
     "data": (resource.RLIMIT_DATA, 256 << 10, 24 << 20),
     "stack": (resource.RLIMIT_STACK, 128 << 10, 2 << 20),
     "processes": (resource.RLIMIT_NPROC, 0, 40),

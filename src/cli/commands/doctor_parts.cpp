@@ -156,8 +156,8 @@ Diagnoses diagnose_server(sys::System& system, bool serves) {
 
 /// Looked at several times: of hosts with one name each throws the others out.
 Diagnoses diagnose_clients(sys::System& system) {
-  constexpr int k_looks = 4;
-  constexpr std::chrono::milliseconds k_pause{400};
+  constexpr int k_looks = 8;
+  constexpr std::chrono::milliseconds k_pause{200};
   auto seen = exports::read_client_names(system);
   for (int look = 1; look < k_looks && !seen.empty() && exports::diagnose_client_names(seen).empty(); ++look) {
     std::this_thread::sleep_for(k_pause);

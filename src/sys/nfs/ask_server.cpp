@@ -176,8 +176,12 @@ class Asking {
     const std::string compound = XdrWriter().text("").word(0).word(1).word(k_put_root_handle).bytes();
     const auto look_up = [this](RpcConnection& rpc, Deadline until) { look_up_paths(rpc, until); };
     const Failure failed = ask_nfs(ProbeStage::nfs4, k_compound, compound, take_reserved(m_for_nfs4), look_up);
-    if (failed.fault == Fault::refused) // who wants Kerberos says so to all but NULL
-      ask_nfs(ProbeStage::nfs4, {k_program_nfs, 4, 0}, {}, {});
+    if (failed.fault != Fault::refused)
+      return;
+    // Who wants Kerberos says so to all but NULL, and so does a server that exports nothing to this address.
+    if (m_compares && m_request.want_access)
+      m_lookups.assign(m_request.paths.size(), {failed, {}});
+    ask_nfs(ProbeStage::nfs4, {k_program_nfs, 4, 0}, {}, {});
   }
 
   /// What mount.nfs looks up, where there is another address to take instead: a server of version 4 alone has no mountd

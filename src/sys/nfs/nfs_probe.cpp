@@ -178,16 +178,24 @@ class Conclusion {
       access.reason += " (" + join(refusals, ", ") + ")";
   }
 
+  /// Where no address lets this host in: a look-up does not tell a path that is missing from one that is hidden.
+  [[nodiscard]] std::string reason_by_version_4(std::size_t index) const {
+    std::string reason = "v4 only: not tested";
+    for (const AddressAnswer& one : m_answers.tried)
+      if (index < one.access.size() && one.access[index].failure.fault == Fault::none)
+        return "access denied by server, or it has no such directory";
+      else if (index < one.access.size())
+        reason = describe(one.access[index].failure);
+    return reason;
+  }
+
   void conclude_access() {
     const bool is_root = ::geteuid() == 0;
     const auto paths = access_paths(m_request, m_result.exports);
     if (!m_answers[ProbeStage::exports].asked || !m_request.want_access) {
       if (m_request.want_access && m_result.v4)
         for (std::size_t i = 0; i < m_request.paths.size(); ++i) {
-          const bool tested = std::ranges::any_of(m_answers.tried, [](const auto& one) { return !one.access.empty(); });
-          m_result.access.push_back(
-              {m_request.paths[i], false,
-               tested ? "access denied by server, or it has no such directory" : "v4 only: not tested"});
+          m_result.access.push_back({m_request.paths[i], false, reason_by_version_4(i)});
           look_at_other_addresses(i, Listing::below, is_root, m_result.access.back());
         }
       return;
