@@ -10,6 +10,7 @@
 #include <array>
 #include <csignal>
 #include <exception>
+#include <fcntl.h>
 #include <iostream>
 #include <system_error>
 #include <unistd.h>
@@ -96,6 +97,16 @@ int run_command(Parsed& parsed, const Argv& argv, Host& host, ui::Console& conso
   return code;
 }
 
+/// A closed descriptor 0, 1 or 2 would be the number of the next file that is opened, and messages would go into the
+/// host's lock or the journal. Reading here ends at once and writing fails, as on a closed one; a command that we
+/// become finds it closed.
+bool occupy_standard_descriptors() {
+  for (int fd = 0; fd < 3; ++fd)
+    if (::fcntl(fd, F_GETFD) < 0 && ::open("/dev/null", O_RDONLY | O_CLOEXEC) != fd)
+      return false;
+  return true;
+}
+
 /// Set where a reader has closed the pipe that it was given, and SIGPIPE was not ignored.
 volatile std::sig_atomic_t g_pipe_closed = 0;
 
@@ -143,6 +154,8 @@ int run(const Argv& argv, Host& host) {
 }
 
 int main(int argc, char** argv) {
+  if (!occupy_standard_descriptors())
+    return k_exit_failed;
   // A closed reader must not end a plan in its middle. A handler and not SIG_IGN: exec(2) resets handlers, and `run`
   // must hand on the disposition that it was given.
   if (std::signal(SIGPIPE, [](int) { g_pipe_closed = 1; }) == SIG_IGN)
