@@ -67,8 +67,12 @@ struct StoreState {
 StoreState probe_store(sys::System& system, const sys::MountTable& mounts, const LinkRequest& request,
                        const std::vector<sys::User>& readers);
 
-/// SF301 to SF305, SF307. Errors are what stops a link from being made.
+/// SF301 to SF305, SF307, SF324. Errors are what stops a link from being made: all of them, or that to an environment.
 Diagnoses diagnose_store(const StoreState& state);
+/// Something of it can be linked to.
+bool is_usable(const StoreState& state);
+/// This environment cannot.
+bool is_left_out(const StoreState& state, const std::string& environment);
 
 /// What lies where a link should be.
 struct Place {

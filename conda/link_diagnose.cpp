@@ -105,7 +105,7 @@ Diagnoses diagnose(const LinkState& state, const LinkRequest& request) {
   Diagnoses found;
   if (state.store)
     found = diagnose_store(*state.store);
-  if (has_errors(found))
+  if (state.store && !is_usable(*state.store))
     return found;
   Diagnoses of_homes;
   bool pending = false;

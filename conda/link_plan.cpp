@@ -178,7 +178,7 @@ HomeSummary summarize(const HomeState& home, const LinkRequest& request) {
 
 plan::Plan plan(const LinkState& state, const LinkRequest& request) {
   plan::Plan whole;
-  if (state.store && has_errors(diagnose_store(*state.store)))
+  if (state.store && !is_usable(*state.store))
     return whole;
   for (const auto& home : state.homes)
     std::ranges::move(decide(home, request, state.now).plan.steps, std::back_inserter(whole.steps));

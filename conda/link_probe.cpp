@@ -265,10 +265,12 @@ Result<LinkState> probe(sys::System& system, const LinkRequest& request) {
       homes = one_installation(place.conda, self, std::move(homes));
     std::ranges::move(homes, std::back_inserter(state.homes));
   }
+  auto linked = request;
   if (request.verb == LinkRequest::Verb::link) {
     state.store = probe_store(system, *mounts, request, users);
-    if (has_errors(diagnose_store(*state.store)))
+    if (!is_usable(*state.store))
       return state; // nothing will be linked: the homes need not be asked
+    std::erase_if(linked.environments, [&](const std::string& name) { return is_left_out(*state.store, name); });
   }
   HomeReader reader(system, *mounts);
   find_homes(reader, state.homes, users);
@@ -278,7 +280,7 @@ Result<LinkState> probe(sys::System& system, const LinkRequest& request) {
   else if (request.verb == LinkRequest::Verb::link)
     variables = host_envs_variables(system);
   variables.insert(variables.end(), request.variables.begin(), request.variables.end());
-  LinkProbe homes(reader, *mounts, request, state.store);
+  LinkProbe homes(reader, *mounts, linked, state.store);
   for (auto& home : state.homes)
     if (home.problem == HomeProblem::none && request.condarc)
       read_condarc(reader, request, variables, home);

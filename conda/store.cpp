@@ -59,8 +59,8 @@ std::optional<Diagnosis> diagnose_directory(const StoreState& state) {
                      "the users of the environments need read and search permission on it",
                      ""};
   if (store.kind == EntryKind::missing && (state.share || store.shared))
-    return error("SF302", store.path, "the store is not on the share that is mounted on `" + store.mount + "`",
-                 "make it there, or correct `conda.store`");
+    return error("SF324", store.path, "nobody has shared an environment yet: there is no store on the share",
+                 "`sharefs conda share ENV` makes it, with the first environment");
   if (store.kind == EntryKind::missing)
     return error("SF302", store.path,
                  "the store does not exist; it would lie on the local file system of `" + store.mount + "`",
@@ -180,6 +180,19 @@ StoreState probe_store(sys::System& system, const sys::MountTable& mounts, const
   }
   state.entry = std::move(entries.front());
   return state;
+}
+
+bool is_usable(const StoreState& state) {
+  const auto problem = diagnose_directory(state);
+  const auto is_good = [&](const StoredEnvironment& environment) { return !is_left_out(state, environment.name); };
+  return (!problem || problem->severity != Severity::error) &&
+         (state.environments.empty() || std::ranges::any_of(state.environments, is_good));
+}
+
+bool is_left_out(const StoreState& state, const std::string& environment) {
+  return std::ranges::any_of(state.environments, [&](const StoredEnvironment& one) {
+    return one.name == environment && has_errors(diagnose_environment(state, one));
+  });
 }
 
 Diagnoses diagnose_store(const StoreState& state) {

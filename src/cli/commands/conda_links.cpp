@@ -156,14 +156,14 @@ std::string nothing_to_do(std::size_t right, const LinkRequest& request) {
 }
 
 /// The exit code of the steps, seen together with the homes that had none: those that are right, and those in which
-/// nothing could be done.
-int exit_code(const Executed& executed, std::map<HomeSummary, std::size_t> homes) {
+/// nothing could be done, or which lack an environment that the store has not.
+int exit_code(const Executed& executed, std::map<HomeSummary, std::size_t> homes, bool some_left_out) {
   const auto right = homes[HomeSummary::right];
   if (executed.stopped() || executed.exit_code == k_exit_partly)
     return executed.exit_code;
-  return executed.exit_code == k_exit_failed
-             ? exit_code_for(right, 1)
-             : exit_code_for(right + homes[HomeSummary::pending], homes[HomeSummary::blocked]);
+  return executed.exit_code == k_exit_failed ? exit_code_for(right, 1)
+                                             : exit_code_for(right + homes[HomeSummary::pending],
+                                                             homes[HomeSummary::blocked] + (some_left_out ? 1 : 0));
 }
 
 /// Probe, say what stands in the way, execute. 4 if some homes were done and some could not be.
@@ -191,14 +191,15 @@ Result<int> change_conda_links(Context& context, const Arguments& arguments, Ver
       return fail(known.error());
 
   context.envelope.fields["store"] = to_utf8(request->store);
-  if (state->store && has_errors(diagnose_store(*state->store)))
+  if (state->store && !is_usable(*state->store))
     return k_exit_failed;
+  const bool some_left_out = state->store && has_errors(diagnose_store(*state->store));
   context.envelope.fields["homes"] = homes_json(*state, *request);
   std::map<HomeSummary, std::size_t> homes;
   for (const auto& home : state->homes)
     ++homes[summarize(home, *request)];
   return execute(context, conda::plan(*state, *request), nothing_to_do(homes[HomeSummary::right], *request))
-      .map([&homes](const Executed& executed) { return exit_code(executed, homes); });
+      .map([&](const Executed& executed) { return exit_code(executed, homes, some_left_out); });
 }
 
 } // namespace

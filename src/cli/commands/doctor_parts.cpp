@@ -289,6 +289,12 @@ void examine_conda(const Seeing& seeing, Part& part) {
     Arguments all;
     all.flags = {"all"};
     part.found = inner.run(k_conda_link_command, all);
+    for (auto& one : part.found)
+      if (one.code == "SF303" || one.code == "SF324") // not yet: no fault of this machine
+        one.severity = Severity::info;
+    const auto lacks_conda = [](const Diagnosis& one) { return one.code == "SF314"; };
+    if (std::ranges::count_if(part.found, lacks_conda) == std::ssize(conda.users()))
+      std::erase_if(part.found, lacks_conda); // a storage server: nobody has conda here
     part.plan = inner.plan();
     if (!part.plan.empty())
       part.found.push_back(pending(seeing, Severity::warning, "conda", part.plan, "sharefs conda link --all"));
