@@ -127,6 +127,8 @@ bool connect_streams(Start& start) {
   if (command.as)
     if (const int error = become(*command.as); error != 0)
       refuse(start, errno_error(error, "cannot run " + name + " as `" + command.as->name + "`", "run sharefs as root"));
+  if (command.program)
+    refuse(start, exec_checked(*command.program, start.argv, start.envp));
   if (!command.directory.empty() && ::chdir(command.directory.c_str()) != 0)
     refuse(start, errno_error(errno, "cannot run " + name + " in " + command.directory));
   int error = ENOENT;

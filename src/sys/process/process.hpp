@@ -4,6 +4,7 @@
 #include "base/result.hpp"
 #include "sys/identity/user.hpp"
 #include "sys/process/call.hpp"
+#include "sys/process/checked_program.hpp"
 
 #include <chrono>
 #include <functional>
@@ -21,6 +22,7 @@ struct Command {
   std::string input;                              ///< given on stdin; empty: /dev/null
   std::optional<User> as;                         ///< run with this user's uid, gid and groups, and with HOME, USER and
                                                   ///< LOGNAME unless `environment` has them
+  std::optional<CheckedProgram> program = {};     ///< what argv[0] stands for; `directory` has no meaning then
   std::chrono::milliseconds deadline{10'000};     ///< then SIGKILL to the whole process group
   bool ends_with_us = false;                      ///< Ctrl-C ends it, too (`interrupted`): it may take long
   std::size_t output_limit = 1U << 20U;           ///< bytes kept of stdout and of stderr each
