@@ -2,6 +2,7 @@
 #include "base/path.hpp"
 #include "base/random.hpp"
 #include "base/text.hpp"
+#include "sys/fs/exclusive.hpp"
 #include "sys/fs/files.hpp"
 #include "tree/copier.hpp"
 #include "tree/fault_injection.hpp"
@@ -160,11 +161,11 @@ Result<PairPointer> Copier::start(Found from, Found to) {
   if (lies_in(nearest, top->status))
     return fail(ErrorCode::failed, m_to.path + ": lies in what is to be copied", "choose another destination");
   top->existed = static_cast<bool>(to.fd);
-  if (!top->existed && ::mkdirat(to.walked.directory.get(), top->name.c_str(), S_IRWXU) != 0)
-    return fail(errno_error(errno, m_to.path));
-  top->to = top->existed ? std::move(to.fd) : open_below(to.walked.directory.get(), top->name.c_str());
-  if (!top->to)
-    return fail(errno_error(errno, m_to.path));
+  auto made = top->existed ? tl::expected<sys::Fd, int>(std::move(to.fd))
+                           : sys::make_directory(to.walked.directory.get(), top->name, S_IRWXU);
+  if (!made)
+    return fail(errno_error(made.error(), m_to.path));
+  top->to = std::move(*made);
   m_top = top->to.get();
   // Where the file system has no such lock for directories (NFS), two copies only disturb each other.
   if (::flock(m_top, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)

@@ -1,0 +1,30 @@
+#pragma once
+// Names that are made where others may write: never over something, and never taken for something that others have put
+// there. In a child: any path may lie on a dead mount.
+#include "sys/fs/walk.hpp"
+
+#include <string>
+#include <tl/expected.hpp>
+
+namespace sharefs::sys {
+
+/// Are both one file, not a directory, by two names?
+bool is_second_name(const Walked& one, const Walked& other);
+
+/// rename(2) that never replaces. Where the file system does not know RENAME_NOREPLACE (NFS), a file gets a second
+/// name, then loses its first (also if an interrupted call has left it with both); a directory is renamed after asking.
+/// 0 or errno; EEXIST: something is there; ESTALE: what was to be renamed is another thing now.
+int rename_exclusively(const Walked& from, const Walked& to);
+
+/// Name next to `name` for something that is not finished; not the same on two hosts that share the directory.
+std::string temporary_name(const std::string& name, const std::string& purpose);
+
+/// Makes `name` in the open directory `parent`, with exactly this mode, but for an inherited set-group-id bit. The
+/// descriptor is that of the new directory, and of no other: mkdir(2) gives none, and what open(2) finds at the name a
+/// moment later may be what somebody else has renamed there. Where others could do so, it is made in a directory beside
+/// it that only we can enter, and moved from there. Or errno; EEXIST: something is there.
+tl::expected<Fd, int> make_directory(int parent, const std::string& name, mode_t mode);
+/// Takes away what a make_directory() that was killed has left beside `name`.
+void clear_unfinished_directory(int parent, const std::string& name);
+
+} // namespace sharefs::sys
