@@ -183,7 +183,7 @@ std::optional<plan::SetAccess> admit(const sys::Entry& directory, const StageAcc
   if (before == after)
     return std::nullopt;
   return plan::SetAccess{
-      .path = directory.path, .before = before, .after = after, .device = directory.device, .inode = directory.inode};
+      .path = directory.path, .before = before, .after = after, .identity = {directory.device, directory.inode}};
 }
 
 std::vector<unsigned> busy_copies(sys::System& system, const SharedEnvironment& environment,

@@ -50,7 +50,7 @@ void add_directory(const std::string& directory, const Request& request, const A
     return;
   plan::SetAccess change{entry.resolved, std::nullopt, after};
   if (known != actual.access.end())
-    change = {entry.resolved, before, after, std::nullopt, entry.device, entry.inode};
+    change = {entry.resolved, before, after, std::nullopt, {entry.device, entry.inode}};
   plan::add_access(plan, k_group, directory, wanted->second, std::move(change));
 }
 

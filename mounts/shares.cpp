@@ -100,7 +100,10 @@ class Planner {
     for (const auto& path : ancestors_and_self(share.path))
       if (!is_under(seen.above.resolved, path) && m_made.insert(path).second)
         m_result.plan.add(share.point.target, "a directory of `shares:`",
-                          plan::MakeDirectory{path, 0755, actor(share, seen), true});
+                          plan::MakeDirectory{path, 0755, actor(share, seen), true,
+                                              parent_path(path) == seen.above.resolved
+                                                  ? sys::FileIdentity{seen.above.device, seen.above.inode}
+                                                  : sys::FileIdentity{}});
     return true;
   }
 
@@ -129,9 +132,9 @@ class Planner {
       return;
     }
     // With what a new one has, too: what somebody else makes meanwhile is not what was asked for.
-    plan::SetAccess change{share.path, before, after, std::nullopt, 0, 0, actor(share, seen)};
+    plan::SetAccess change{share.path, before, after, std::nullopt, {}, actor(share, seen)};
     if (there)
-      change = {share.path, before, after, std::nullopt, seen.entry.device, seen.entry.inode, change.actor};
+      change.identity = {seen.entry.device, seen.entry.inode}; // its owner stands in `before`
     plan::add_access(m_result.plan, share.point.target, share.path, share.access, std::move(change));
     if (there)
       m_result.plan.steps.back().why +=

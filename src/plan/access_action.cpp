@@ -49,8 +49,8 @@ Result<Outcome> act(SetAccess& action, const Ground& ground, Phase phase) {
                 "name the directory that it leads to");
   if (!S_ISDIR(status.st_mode) && !S_ISREG(status.st_mode))
     return fail(ErrorCode::conflict, action.path + ": expected a directory or a file, found a special file");
-  if (action.inode != 0 && (action.device != status.st_dev || action.inode != status.st_ino))
-    return conflict(action.path, "the directory that the plan was made for", "another one");
+  if (auto same = check_identity(action.identity, status, action.path); !same)
+    return fail(same.error());
 
   Access found{status.st_uid, status.st_gid, status.st_mode & 07777U, ""};
   if (S_ISDIR(status.st_mode)) {

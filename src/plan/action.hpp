@@ -3,8 +3,10 @@
 #include "base/argv.hpp"
 #include "base/edit.hpp"
 #include "base/result.hpp"
+#include "sys/fs/file_identity.hpp"
 #include "sys/identity/user.hpp"
 #include "sys/mounts/mount_call.hpp"
+#include "sys/process/checked_program.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -47,12 +49,14 @@ struct RemoveFile {
 };
 
 /// mkdir of one directory (not its parents); exists already as a directory: nothing happens, and undo leaves it.
-/// `guarded`: `permission` where somebody else could exchange it (see sys::WalkRule).
+/// Nothing that was there before is changed, whatever is renamed to its name meanwhile. `guarded`: `permission` where
+/// somebody else could exchange it (see sys::WalkRule).
 struct MakeDirectory {
   std::string path;
   std::uint32_t mode = 0755;
   std::optional<Actor> actor;
   bool guarded = false;
+  sys::FileIdentity parent = {}; ///< of the directory in which it is made, as planned
   friend bool operator==(const MakeDirectory&, const MakeDirectory&) = default;
 };
 
@@ -86,7 +90,8 @@ struct SwapLink {
   std::string path;
   std::string before, after; ///< link texts
   std::optional<Actor> actor;
-  bool checked = false; ///< `after` is relative
+  bool checked = false;            ///< `after` is relative
+  sys::FileIdentity identity = {}; ///< of the link that is replaced, as planned
   friend bool operator==(const SwapLink&, const SwapLink&) = default;
 };
 
@@ -122,7 +127,7 @@ struct SetAccess {
   std::optional<Access> before; ///< as planned; nullopt: the directory is made by an earlier step of the plan
   Access after;
   std::optional<std::string> group = {}; ///< name of after.gid, for people
-  std::uint64_t device = 0, inode = 0;   ///< of what the plan saw: another thing at this path is a conflict; 0: any
+  sys::FileIdentity identity = {};       ///< of what the plan saw: another thing at this path is a conflict
   std::optional<Actor> actor = {};
   friend bool operator==(const SetAccess&, const SetAccess&) = default;
 };
@@ -185,7 +190,8 @@ struct FileChange {
   std::string before, after; ///< sha256 of the whole content in hexadecimal; empty: it stays
   Edits edits;               ///< what makes the one of the other
   std::optional<std::uint32_t> mode_before, mode_after;
-  bool removed = false; ///< for what can be made anew
+  bool removed = false;            ///< for what can be made anew
+  sys::FileIdentity identity = {}; ///< as planned; another file is left as one that changed
   friend bool operator==(const FileChange&, const FileChange&) = default;
 };
 
@@ -202,7 +208,7 @@ struct ChangeFiles {
   friend bool operator==(const ChangeFiles&, const ChangeFiles&) = default;
 };
 
-/// Run a program of the system (exportfs, systemctl, ...).
+/// Run a program of the system (exportfs, systemctl, ...), or of a user (`program`).
 struct RunTool {
   Argv argv;
   Argv undo;                     ///< what takes it back; empty: cannot be undone (the plan says so) unless `harmless`
@@ -211,6 +217,9 @@ struct RunTool {
   std::chrono::milliseconds deadline{30'000};
   bool silent = false;             ///< any output is a failure, whatever the exit code (systemd-analyze verify)
   std::optional<Actor> actor = {}; ///< as its user; `beneath` has no meaning
+  /// What argv[0] stands for where others may write; the program sees its directory as the working directory, and the
+  /// arguments are relative to that.
+  std::optional<sys::CheckedProgram> program = {};
   friend bool operator==(const RunTool&, const RunTool&) = default;
 };
 

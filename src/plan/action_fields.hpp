@@ -15,8 +15,8 @@ inline constexpr std::array<std::string_view, std::variant_size_v<Action>> k_kin
     "unmount",    "remount",     "remove_tree",       "set_tree_access",  "change_files",  "run_tool"};
 
 /// Calls `visit(name, field)` for each field, and `visit.mode(name, field)` for permission bits (octal in JSON): of the
-/// actions, and of the structs in them (Actor, sys::User, Access, FileChange, Edit). A name means the same in all of
-/// them.
+/// actions, and of the structs in them (Actor, sys::User, Access, FileChange, Edit, sys::CheckedProgram). A name means
+/// the same in all of them. The fields of an `identity` stand among those of what it is of.
 template <class A, class Visitor> void visit_fields(A& a, Visitor&& visit) {
   if constexpr (requires { a.name; })
     visit("name", a.name);
@@ -70,10 +70,24 @@ template <class A, class Visitor> void visit_fields(A& a, Visitor&& visit) {
     visit("group", a.group);
   if constexpr (requires { a.immutable; })
     visit("immutable", a.immutable);
+  if constexpr (requires { a.identity; })
+    visit_fields(a.identity, visit);
+  if constexpr (requires { a.parent; })
+    visit("parent", a.parent);
+  if constexpr (requires { a.directory; })
+    visit("directory", a.directory);
+  if constexpr (requires { a.directory_identity; })
+    visit("directory_identity", a.directory_identity);
   if constexpr (requires { a.device; })
     visit("device", a.device);
   if constexpr (requires { a.inode; })
     visit("inode", a.inode);
+  if constexpr (requires { a.kind; })
+    visit("file_kind", a.kind);
+  if constexpr (requires { a.changed; })
+    visit("changed", a.changed);
+  if constexpr (requires { a.own_group; })
+    visit("own_group", a.own_group);
   if constexpr (requires { a.list; })
     visit("list", a.list);
   if constexpr (requires { a.reverse; })
@@ -94,6 +108,8 @@ template <class A, class Visitor> void visit_fields(A& a, Visitor&& visit) {
     visit("beneath", a.beneath);
   if constexpr (requires { a.actor; })
     visit("actor", a.actor);
+  if constexpr (requires { a.program; })
+    visit("program", a.program);
   if constexpr (requires { a.guarded; })
     visit("guarded", a.guarded);
   if constexpr (requires { a.checked; })

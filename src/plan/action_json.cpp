@@ -12,8 +12,9 @@ namespace {
 
 /// A struct whose fields visit_fields knows: it becomes a JSON object.
 template <class T>
-concept Composite = std::same_as<T, Access> || std::same_as<T, Actor> || std::same_as<T, sys::User> ||
-                    std::same_as<T, FileChange> || std::same_as<T, Edit>;
+concept Composite =
+    std::same_as<T, Access> || std::same_as<T, Actor> || std::same_as<T, sys::User> || std::same_as<T, FileChange> ||
+    std::same_as<T, Edit> || std::same_as<T, sys::FileIdentity> || std::same_as<T, sys::CheckedProgram>;
 
 class Writer {
  public:

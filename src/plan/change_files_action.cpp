@@ -182,13 +182,16 @@ class FileChanger {
     }
   }
 
+  /// Of the descriptor that is changed: others may have put a file of theirs, or of somebody else, at its name.
+  static bool is_planned(const FileWork& work) { return sys::difference(work.change->identity, work.status).empty(); }
+
   void remove(FileWork& work) const {
     if (::fstatat(work.parent.get(), work.name.c_str(), &work.status, AT_SYMLINK_NOFOLLOW) != 0) {
       if (errno != ENOENT)
         work.error = errno_error(errno, whole(work));
       return;
     }
-    work.outcome = S_ISREG(work.status.st_mode) ? FileOutcome::pending : FileOutcome::since;
+    work.outcome = S_ISREG(work.status.st_mode) && is_planned(work) ? FileOutcome::pending : FileOutcome::since;
     if (m_phase == Phase::look || work.outcome == FileOutcome::since)
       return;
     if (::unlinkat(work.parent.get(), work.name.c_str(), 0) != 0 && errno != ENOENT)
@@ -208,8 +211,8 @@ class FileChanger {
     if (mode == change.mode_after)
       return;
     // Another name of it may lie anywhere.
-    const bool ours =
-        mode == change.mode_before && (directory || (S_ISREG(work.status.st_mode) && work.status.st_nlink == 1));
+    const bool ours = is_planned(work) && mode == change.mode_before &&
+                      (directory || (S_ISREG(work.status.st_mode) && work.status.st_nlink == 1));
     work.outcome = ours ? FileOutcome::pending : FileOutcome::since;
     if (m_phase == Phase::look || !ours)
       return;
@@ -238,7 +241,7 @@ class FileChanger {
     const auto checksum = sys::sha256(*content);
     if (checksum == change.after)
       return;
-    const auto result = checksum == change.before ? edited(*content, change.edits) : std::nullopt;
+    const auto result = checksum == change.before && is_planned(work) ? edited(*content, change.edits) : std::nullopt;
     work.outcome = result && sys::sha256(*result) == change.after ? FileOutcome::pending : FileOutcome::since;
     if (m_phase == Phase::perform && work.outcome == FileOutcome::pending)
       write_beside(work, fd, *result);
@@ -313,8 +316,10 @@ Result<ChangeCounts> change_files(const ChangeFiles& action, const sys::Files& f
   const sys::Fd tree(::openat(found->fd.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)); // which may be a mount's own
   if (!tree || ::fstat(tree.get(), &status) != 0)
     return fail(errno_error(errno, action.path));
-  if (status.st_ino != action.inode || (action.device != 0 && status.st_dev != action.device))
-    return conflict(action.path, "the directory that the plan was made for", "another one");
+  if (action.inode == 0)
+    return conflict(action.path, "what the plan was made for", "a plan for none");
+  if (auto same = check_identity({action.device, action.inode}, status, action.path); !same)
+    return fail(same.error());
   return FileChanger(action, tree.get(), phase, pulse).run();
 }
 

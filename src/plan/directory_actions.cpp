@@ -1,6 +1,8 @@
 // MakeDirectory, RemoveDirectory, Rename and SetImmutable. In a child.
 #include "plan/perform.hpp"
 
+#include "base/path.hpp"
+
 #include <cerrno>
 #include <linux/fs.h>
 #include <sys/ioctl.h>
@@ -11,26 +13,23 @@ Result<Outcome> act(MakeDirectory& action, const Ground& ground, Phase phase) {
   const auto found = ground.find(action.path, action.guarded);
   if (!found)
     return fail(found.error());
-  if (found->is_directory())
+  if (found->is_directory()) {
+    sys::clear_unfinished_directory(found->directory.get(), found->name); // of a run that was killed when it was made
     return Outcome::unchanged;
+  }
   if (found->exists())
     return conflict(action.path, "nothing or a directory", found->text());
+  if (auto parent = check_parent(*found, action.path); !parent && phase == Phase::perform)
+    return fail(parent.error());
+  struct stat parent{};
+  if (::fstat(found->directory.get(), &parent) != 0)
+    return fail(errno_error(errno, action.path));
+  if (auto same = check_identity(action.parent, parent, parent_path(action.path)); !same && !found->parent_missing)
+    return fail(same.error());
   if (phase == Phase::look)
     return Outcome::done;
-  if (auto parent = check_parent(*found, action.path); !parent)
-    return fail(parent.error());
-  const int parent = found->directory.get();
-  if (::mkdirat(parent, found->name.c_str(), action.mode & 01777U) != 0)
-    return errno == EEXIST ? act(action, ground, Phase::look) : fail(errno_error(errno, action.path));
-  // mkdir(2) leaves the set-id bits out, and a default ACL of the parent may narrow the rest. What the new directory
-  // inherited (the set-group-id bit) stays.
-  const sys::Fd made(::openat(parent, found->name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  struct stat status{};
-  if (made && ::fstat(made.get(), &status) == 0) {
-    const auto wanted = action.mode | (status.st_mode & S_ISGID);
-    if ((status.st_mode & 07777U) != wanted && ::fchmod(made.get(), wanted) != 0)
-      return fail(errno_error(errno, action.path));
-  }
+  if (const auto made = sys::make_directory(found->directory.get(), found->name, action.mode); !made)
+    return made.error() == EEXIST ? act(action, ground, Phase::look) : fail(errno_error(made.error(), action.path));
   return synced(*found, action.path);
 }
 
@@ -73,8 +72,8 @@ Result<Outcome> act(SetImmutable& action, const Ground& ground, Phase phase, std
     return Outcome::unchanged;
   if (!found->is_directory())
     return conflict(action.path, "a directory", found->text());
-  if (action.inode != 0 && (action.device != found->status.st_dev || action.inode != found->status.st_ino))
-    return conflict(action.path, "the directory that the plan was made for", "another one");
+  if (auto same = check_identity({action.device, action.inode}, found->status, action.path); !same)
+    return fail(same.error());
   const sys::Fd directory(::openat(found->fd.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   int flags = 0;
   if (!directory)

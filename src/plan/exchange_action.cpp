@@ -102,7 +102,7 @@ class Exchange {
 
 Result<Outcome> act(ExchangeForLink& action, const Ground& ground, Phase phase) {
   if (action.inode == 0)
-    return conflict(action.path, "the directory that the plan was made for", "a plan for none");
+    return conflict(action.path, "what the plan was made for", "a plan for none");
   auto path = ground.find(action.path);
   if (!path)
     return fail(path.error());

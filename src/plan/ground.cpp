@@ -3,21 +3,9 @@
 #include "base/path.hpp"
 #include "sys/process/child.hpp"
 
-#include <array>
 #include <cerrno>
-#include <climits>
-#include <cstdio>
 
 namespace sharefs::plan {
-
-namespace {
-
-std::string hostname() {
-  std::array<char, HOST_NAME_MAX + 1> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "host";
-}
-
-} // namespace
 
 Result<Ground> Ground::enter(const std::string& root, const std::optional<Actor>& actor) {
   ::umask(0); // every action names its mode
@@ -61,39 +49,10 @@ tl::unexpected<Error> conflict(const std::string& path, const std::string& expec
               "something else changed it: see what it is, then run the command again");
 }
 
-bool is_second_name(const sys::Walked& one, const sys::Walked& other) {
-  return one.exists() && other.exists() && !one.is_directory() && one.status.st_dev == other.status.st_dev &&
-         one.status.st_ino == other.status.st_ino;
-}
-
-int rename_exclusively(const sys::Walked& from, const sys::Walked& to) {
-  const int source = from.directory.get();
-  const int target = to.directory.get();
-  const bool linked = is_second_name(from, to);
-  if (!linked && ::renameat2(source, from.name.c_str(), target, to.name.c_str(), RENAME_NOREPLACE) == 0)
-    return 0;
-  if (!linked && errno != EINVAL && errno != ENOSYS)
-    return errno;
-  // NFS has no such rename. A second name of a file is made exclusively everywhere; then the first one goes.
-  struct stat status{};
-  if (linked || (!from.is_directory() && ::linkat(source, from.name.c_str(), target, to.name.c_str(), 0) == 0)) {
-    if (::fstatat(source, from.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
-      return errno;
-    if (status.st_ino != from.status.st_ino || status.st_dev != from.status.st_dev)
-      return ESTALE; // somebody has put a new file there
-    return ::unlinkat(source, from.name.c_str(), 0) == 0 ? 0 : errno;
-  }
-  if (!from.is_directory() && errno == EEXIST)
-    return EEXIST;
-  // Of a directory the worst is that an empty one, made at this moment, is replaced: rename(2) refuses all else.
-  if (::fstatat(target, to.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0)
-    return EEXIST;
-  return ::renameat(source, from.name.c_str(), target, to.name.c_str()) == 0 ? 0 : errno;
-}
-
-std::string temporary_name(const std::string& name, const std::string& purpose) {
-  const auto ending = ".sharefs-" + purpose + "-" + hostname().substr(0, 64);
-  return "." + name.substr(0, NAME_MAX - 1 - ending.size()) + ending;
+Result<void> check_identity(const sys::FileIdentity& expected, const struct stat& status, const std::string& path) {
+  if (const auto found = sys::difference(expected, status); !found.empty())
+    return conflict(path, "what the plan was made for", found);
+  return {};
 }
 
 } // namespace sharefs::plan

@@ -3,6 +3,7 @@
 // in the main process, because any path here may lie on a dead mount.
 #include "base/result.hpp"
 #include "plan/action.hpp"
+#include "sys/fs/exclusive.hpp"
 #include "sys/fs/walk.hpp"
 
 #include <fcntl.h>
@@ -10,6 +11,10 @@
 #include <string>
 
 namespace sharefs::plan {
+
+using sys::is_second_name;
+using sys::rename_exclusively;
+using sys::temporary_name;
 
 /// The root directory and, with an actor, the user that this process has become.
 class Ground {
@@ -35,15 +40,7 @@ Result<void> check_parent(const sys::Walked& found, const std::string& path);
 /// `PATH: expected X, found Y` with the code `conflict`.
 tl::unexpected<Error> conflict(const std::string& path, const std::string& expected, const std::string& found);
 
-/// Are both one file, not a directory, by two names?
-bool is_second_name(const sys::Walked& one, const sys::Walked& other);
-
-/// rename(2) that never replaces. Where the file system does not know RENAME_NOREPLACE (NFS), a file gets a second
-/// name, then loses its first (also if an interrupted call has left it with both); a directory is renamed after asking.
-/// 0 or errno; EEXIST: something is there; ESTALE: what was to be renamed is another thing now.
-int rename_exclusively(const sys::Walked& from, const sys::Walked& to);
-
-/// Name next to `name` for something that is not finished; not the same on two hosts that share the directory.
-std::string temporary_name(const std::string& name, const std::string& purpose);
+/// `conflict` where what was found is not what the plan was made for; `status` is of the descriptor that is changed.
+Result<void> check_identity(const sys::FileIdentity& expected, const struct stat& status, const std::string& path);
 
 } // namespace sharefs::plan

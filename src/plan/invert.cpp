@@ -26,7 +26,9 @@ struct Inverter {
   Inverse operator()(const RemoveDirectory& a) const { return MakeDirectory{a.path, a.mode, a.actor}; }
   Inverse operator()(const MakeLink& a) const { return RemoveLink{a.path, a.target, a.actor}; }
   Inverse operator()(const RemoveLink& a) const { return MakeLink{a.path, a.target, a.actor}; }
-  Inverse operator()(const SwapLink& a) const { return SwapLink{a.path, a.after, a.before, a.actor, a.checked}; }
+  Inverse operator()(const SwapLink& a) const {
+    return SwapLink{a.path, a.after, a.before, a.actor, a.checked, a.identity.owner_only()};
+  }
   Inverse operator()(const Rename& a) const { return Rename{a.to, a.from, a.actor}; }
   Inverse operator()(const ExchangeForLink& a) const {
     return ExchangeForLink{a.path, a.to, a.target, !a.reverse, 0, a.inode, later(a.actor)};
@@ -35,7 +37,7 @@ struct Inverter {
     // Without a `before` the directory is made by an earlier step, whose own inverse removes it: nothing more to do,
     // which is not the same as "cannot be undone". (apply journals the access that it found, so undo is exact even if
     // the directory stays.)
-    return SetAccess{a.path, a.after, a.before.value_or(a.after), std::nullopt, 0, 0, later(a.actor)};
+    return SetAccess{a.path, a.after, a.before.value_or(a.after), std::nullopt, {}, later(a.actor)};
   }
   Inverse operator()(const SetImmutable& a) const { return SetImmutable{a.path, !a.immutable, a.device, a.inode}; }
   Inverse operator()(const Mount& a) const {
@@ -67,16 +69,20 @@ struct Inverter {
       std::swap(change.before, change.after);
       std::swap(change.mode_before, change.mode_after);
       change.edits = inverse_of(change.edits);
+      const auto inode = change.before.empty() ? change.identity.inode : 0; // a new content is another file
+      change.identity = change.identity.owner_only();
+      change.identity.inode = inode;
     }
     return inverse;
   }
   Inverse operator()(const RunTool& a) const {
-    if (a.harmless)
-      return a;
-    if (a.undo.empty())
+    if (!a.harmless && a.undo.empty())
       return std::nullopt;
     RunTool inverse = a;
-    std::swap(inverse.argv, inverse.undo);
+    if (inverse.program)
+      inverse.program->directory_identity.device = inverse.program->identity.device = 0;
+    if (!a.harmless)
+      std::swap(inverse.argv, inverse.undo);
     return inverse;
   }
 };

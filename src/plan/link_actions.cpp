@@ -53,6 +53,8 @@ Result<Outcome> act(SwapLink& action, const Ground& ground, Phase phase) {
   const bool already = found->is_link() && found->link == action.after;
   if (!already && !(found->is_link() && found->link == action.before))
     return conflict(action.path, link_to(action.before), found->text());
+  if (auto same = check_identity(already ? sys::FileIdentity{} : action.identity, found->status, action.path); !same)
+    return fail(same.error());
   // A process that was killed between symlink and rename leaves the new link under its temporary name.
   const int directory = found->directory.get();
   const auto temporary = temporary_name(found->name, "link");

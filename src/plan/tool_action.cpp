@@ -57,6 +57,7 @@ Result<Outcome> act(RunTool& action, sys::System& system, Phase phase) {
     return Outcome::done;
   sys::Command command;
   command.argv = action.argv;
+  command.program = action.program;
   command.deadline = action.deadline;
   if (action.actor)
     command.as = action.actor->user;

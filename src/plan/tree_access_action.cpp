@@ -255,6 +255,8 @@ class TreeGiver {
 
 Result<TreeCounts> in_tree(const SetTreeAccess& action, const sys::Files& files, Phase phase,
                            std::atomic<std::uint64_t>& progress) {
+  if (action.inode == 0)
+    return conflict(action.path, "what the plan was made for", "a plan for none");
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) == 0) {
     limit.rlim_cur = limit.rlim_max;
@@ -278,8 +280,8 @@ Result<TreeCounts> in_tree(const SetTreeAccess& action, const sys::Files& files,
   if (!tree || ::fstat(tree.get(), &status) != 0)
     return fail(errno_error(errno, action.path));
   // Numbers of devices may be others after a boot.
-  if (status.st_ino != action.inode || (!action.reverse && status.st_dev != action.device))
-    return conflict(action.path, "the directory that the plan was made for", "another one");
+  if (auto same = check_identity({action.reverse ? 0 : action.device, action.inode}, status, action.path); !same)
+    return fail(same.error());
   if (action.reverse && phase == Phase::look)
     return TreeCounts{.changed = 1};
   TreeGiver giver(action, phase, *list, progress);

@@ -9,7 +9,7 @@ namespace sharefs::plan {
 
 Result<Outcome> act(RemoveTree& action, sys::System& system, Phase phase, const Note& note) {
   if (action.inode == 0) // to tree:: it would be any
-    return conflict(action.path, "the directory that the plan was made for", "a plan for none");
+    return conflict(action.path, "what the plan was made for", "a plan for none");
   const tree::Place place{.path = action.path,
                           .root = system.files().root(),
                           .guarded = action.guarded && !action.actor,

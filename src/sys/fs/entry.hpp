@@ -1,6 +1,7 @@
 #pragma once
 // What lies at a path: the one question about files that the program asks, and its one answer.
 #include "base/result.hpp"
+#include "sys/fs/file_identity.hpp"
 #include "sys/fs/walk.hpp"
 #include "sys/identity/user.hpp"
 #include "sys/mounts/mount_table.hpp"
@@ -96,6 +97,9 @@ struct Entry {
   [[nodiscard]] Error error() const;
   friend bool operator==(const Entry&, const Entry&) = default;
 };
+
+/// Of what lies there: `device` and `inode`, owner and kind.
+FileIdentity identity_of(const Entry& entry);
 
 class Files;
 /// The answers in the order of the queries; never fails as a whole. Paths on this host's own disks are looked at in

@@ -235,6 +235,14 @@ Error Entry::error() const {
   return result;
 }
 
+FileIdentity identity_of(const Entry& entry) {
+  const std::uint32_t kind = entry.kind == EntryKind::file        ? S_IFREG
+                             : entry.kind == EntryKind::directory ? S_IFDIR
+                             : entry.kind == EntryKind::symlink   ? S_IFLNK
+                                                                  : 0U;
+  return {.device = entry.device, .inode = entry.inode, .uid = entry.uid, .gid = entry.gid, .kind = kind};
+}
+
 const char* to_string(EntryKind kind) {
   static constexpr std::array k_names{"missing", "file", "directory", "symlink", "other", "unknown"};
   return name_in(k_names, kind);

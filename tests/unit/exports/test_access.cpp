@@ -35,8 +35,7 @@ class Tree {
     const plan::Access before{status.st_uid, status.st_gid, 0700, ""};
     plan::SetAccess action{"/srv/share", before, before};
     action.after.mode = 0750;
-    action.device = status.st_dev;
-    action.inode = status.st_ino;
+    action.identity = {status.st_dev, status.st_ino};
     return action;
   }
   [[nodiscard]] std::string apply(const plan::SetAccess& action) const {

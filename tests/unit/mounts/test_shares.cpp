@@ -114,7 +114,7 @@ TEST_CASE("what is there is changed for all to see, and only if it is ours") {
   CHECK(plan.steps[0].why == "members of `ml` share it; now uid 0, gid 0, mode 0755");
   const auto& set = std::get<plan::SetAccess>(plan.steps[0].action);
   CHECK(set.before == plan::Access{0, 0, 0755, ""});
-  CHECK(set.inode == 7);
+  CHECK(set.identity.inode == 7);
   CHECK(planned(share, there(share, {1000, 1000, 0700, ""})) == "SF242|");
   const auto alice = identity_of("alice", 1000);
   CHECK(planned(share, there(share, {1000, 1000, 0700, ""}), alice) ==

@@ -31,6 +31,17 @@ TEST_CASE("JSON is readable where it can be") {
         R"({"kind":"make_link","path":{"base64":"L/8="},"target":"t","actor":null})");
 }
 
+TEST_CASE("a journal of before what is changed was known by more than its name is readable") {
+  const auto read = [](const char* text) { return action_from_json(*parse_json(text)); };
+  const auto access = read(R"({"kind": "set_access", "path": "/d", "before": null, "after": {"uid": 0, "gid": 5,
+    "mode": "0755", "default_acl": ""}, "group": null, "device": 7, "inode": 11, "actor": null})");
+  CHECK(access == Action(SetAccess{"/d", std::nullopt, {0, 5, 0755, ""}, {}, {7, 11}}));
+  const auto files = read(R"({"kind": "change_files", "path": "/e", "device": 7, "inode": 11, "changes": [{"path": "a",
+    "before": "", "after": "", "edits": [], "mode_before": 384, "mode_after": 420, "removed": false}]})");
+  CHECK(files == Action(ChangeFiles{"/e", 7, 11, {{"a", "", "", {}, 0600U, 0644U}}}));
+  CHECK(read(R"({"kind": "run_tool", "argv": ["sync"]})") == Action(RunTool{{"sync"}, {}}));
+}
+
 TEST_CASE("bytes of every length survive base64") {
   std::string bytes;
   for (int i = 0; i < 20; ++i) {

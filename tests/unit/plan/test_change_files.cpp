@@ -6,6 +6,7 @@
 #include "sys/fs/sha256.hpp"
 #include "willing_machine.hpp"
 
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -144,6 +145,64 @@ TEST_CASE("requirement 11: deletions and modes", "[change_files]") {
   CHECK(machine.apply(machine.action({mode("linked")})) == "failed"); // another name may lie anywhere
   CHECK((machine.status("linked").st_mode & 07777) == 0600);
   CHECK_FALSE(invert(machine.action({removal, mode("closed")})));
+}
+
+TEST_CASE("attack: another file than the one that was looked at keeps its mode, its content and its name",
+          "[change_files]") {
+  // What somebody renames there while the plan is shown: of the same mode, and with the same content.
+  Changed machine;
+  machine.file("closed", "old", 0600);
+  const auto seen = sys::identity_of(machine.status("closed"));
+  FileChange mode{"closed", "", "", {}, 0600, 0644};
+  auto edit = Changed::edit("closed", "old", "new");
+  FileChange removal{"closed", "", "", {}, {}, {}, true};
+  const auto change = GENERATE_REF(&mode, &edit, &removal);
+  change->identity = seen;
+  change->identity.changed = 0;
+  SECTION("another one") {
+    machine.file("secret", "old", 0600);
+    std::filesystem::rename(machine.at("secret"), machine.at("closed"));
+  }
+  SECTION("given to another user since") {
+    if (::geteuid() != 0)
+      return;
+    REQUIRE(::chown(machine.at("closed").c_str(), 4711, 4711) == 0);
+  }
+  SECTION("written since, where its content was judged") {
+    if (change != &removal)
+      return;
+    change->identity.changed = seen.changed - 1;
+  }
+  SECTION("another kind") {
+    if (change == &edit)
+      return;
+    REQUIRE(std::filesystem::remove(machine.at("closed")));
+    REQUIRE(::mkdir(machine.at("closed").c_str(), 0600) == 0);
+  }
+  const auto before = machine.status("closed");
+  CHECK(machine.apply(machine.action({*change})) == "failed");
+  CHECK(machine.last.message.ends_with("/env/closed: is not as planned any more"));
+  const auto after = machine.status("closed");
+  CHECK((after.st_mode == before.st_mode && after.st_ino == before.st_ino));
+}
+
+TEST_CASE("the file that was looked at is changed, and comes back after a mount anew", "[change_files]") {
+  Changed machine;
+  machine.file("closed", "old", 0600);
+  machine.file("edited", "old", 0600);
+  FileChange mode{"closed", "", "", {}, 0600, 0644};
+  auto edit = Changed::edit("edited", "old", "new");
+  mode.identity = sys::identity_of(machine.status("closed"));
+  edit.identity = sys::identity_of(machine.status("edited"));
+  mode.identity.changed = edit.identity.changed = 0;
+  const auto action = machine.action({mode, edit});
+  REQUIRE(machine.apply(action) == "done");
+  CHECK(machine.apply(action) == "unchanged");
+  auto back = std::get<ChangeFiles>(*invert(action));
+  CHECK((back.changes[0].identity.device == 0 && back.changes[0].identity.inode == mode.identity.inode));
+  CHECK((back.changes[1].identity.inode == 0 && back.changes[1].identity.uid == ::geteuid()));
+  REQUIRE(machine.apply(back) == "done");
+  CHECK(((machine.status("closed").st_mode & 07777) == 0600 && machine.text("edited") == "old"));
 }
 
 TEST_CASE("another directory than the planned one is a conflict", "[change_files]") {

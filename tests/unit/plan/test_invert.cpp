@@ -17,6 +17,16 @@ TEST_CASE("the inverse of the inverse is the action again") {
     auto expected = action;
     if (auto* exchange = std::get_if<ExchangeForLink>(&expected))
       exchange->device = 0; // another one after a boot
+    if (auto* make = std::get_if<MakeDirectory>(&expected))
+      make->parent = {};
+    if (auto* link = std::get_if<SwapLink>(&expected))
+      link->identity = link->identity.owner_only();
+    if (auto* files = std::get_if<ChangeFiles>(&expected))
+      for (auto& change : files->changes) { // a new content is another file
+        const auto inode = change.before.empty() ? change.identity.inode : 0;
+        change.identity = change.identity.owner_only();
+        change.identity.inode = inode;
+      }
     CHECK(invert(*inverse) == expected);
   }
 }
