@@ -30,6 +30,7 @@ struct EnvironmentRequest {
   std::vector<std::string> from = {};         ///< prefixes that are replaced whatever lies there
   std::chrono::milliseconds patience{60'000}; ///< without any progress
   Reading reading = Reading::all;
+  bool mixed = false; ///< files of other users are mended, too: it is a copy of our making
 };
 
 enum class Leads {
@@ -73,6 +74,7 @@ enum class Kind {
   editable,      ///< code that lies elsewhere
   set_id,        ///< a program with set-id bits
   special,       ///< a FIFO, a socket or a device
+  foreign,       ///< belongs to another user than the environment
   nobody,        ///< belongs to nobody: its owner is not mapped
   nfs_leftover,  ///< .nfs0000...: deleted, but open on some host
   unmanaged,     ///< of no package of conda
@@ -89,6 +91,7 @@ struct Found {
 /// A link whose target names a prefix that is to be replaced.
 struct MovedLink {
   std::string path, before, after;
+  sys::FileIdentity identity = {}; ///< of the link
   friend bool operator==(const MovedLink&, const MovedLink&) = default;
 };
 
@@ -98,7 +101,10 @@ struct EnvironmentState {
   std::uint32_t uid = 0, gid = 0, mode = 0; ///< of the directory
   std::uint64_t packages = 0, files = 0, managed = 0, bytes = 0;
   bool others_write = false; ///< more people than the owner of the directory; of root's also: on the way to it
-  std::string python;        ///< bin/python3.11; empty: there is none
+  /// The number of the owner's own group, as many users have one, if it may write: it counts as the owner.
+  std::optional<std::uint32_t> own_group = {};
+  std::string python;                     ///< bin/python3.11; empty: there is none
+  sys::FileIdentity python_identity = {}; ///< of that file
   std::vector<PrefixUse> prefixes;
   PrefixDecision decision;
   std::vector<Found> found;

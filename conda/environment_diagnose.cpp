@@ -21,7 +21,7 @@ struct KindText {
   bool repaired;
 };
 constexpr std::string_view k_repair = "`sharefs conda verify ENV --repair` corrects it";
-constexpr std::array<KindText, 19> k_texts{{
+constexpr std::array<KindText, 20> k_texts{{
     {Kind::missing, "missing", Severity::error, "SF501", "file", "% of conda's packages missing",
      "install their packages again: `conda install --force-reinstall NAME`", false},
     {Kind::altered, "altered", Severity::error, "SF502", "file", "% not as conda's packages have them",
@@ -56,6 +56,11 @@ constexpr std::array<KindText, 19> k_texts{{
      "nothing in an environment needs them: `chmod ug-s`", false},
     {Kind::special, "special", Severity::warning, "SF530", "path", "% no file: FIFOs, sockets or devices",
      "nothing in an environment needs them, and they are not copied: delete them (`rm`)", false},
+    {Kind::foreign, "foreign", Severity::warning, "SF531", "path",
+     "% of another user than the owner of the environment",
+     "see whose they are and why they lie there; take them out, or give to the owner what is meant to be in it (`chown "
+     "-h`): they are not shared, nor changed by `--repair`",
+     false},
     {Kind::nobody, "nobody", Severity::warning, "SF516", "path", "% of nobody: the owner is not known here",
      "make ids the same on server and clients (`sharefs status`)", false},
     {Kind::nfs_leftover, "nfs_leftover", Severity::info, "SF517", "file",

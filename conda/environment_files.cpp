@@ -26,8 +26,8 @@ struct FileFacts {
 
 class EnvironmentCheck {
  public:
-  EnvironmentCheck(const EnvironmentReader& reader, const PrefixDecision& decision, Reading reading)
-      : m_reader(reader), m_decision(decision), m_reading(reading) {
+  EnvironmentCheck(const EnvironmentReader& reader, const PrefixDecision& decision, const EnvironmentRequest& request)
+      : m_reader(reader), m_decision(decision), m_request(request) {
     m_needles.emplace_back(decision.right);
     for (const auto* list : {&decision.replace, &decision.left})
       for (const auto& prefix : *list)
@@ -47,6 +47,7 @@ class EnvironmentCheck {
     m_state.packages = m_reader.records().size();
     m_state.found = m_reader.problems();
     m_state.decision = m_decision;
+    note_writers(status.st_uid, status.st_gid, status.st_mode);
     m_checksums.resize(m_reader.records().size());
     const auto& entries = m_reader.entries();
     m_reader.tree().in_parallel(entries.size(), [&](std::size_t i) { one(entries[i]); });
@@ -86,8 +87,10 @@ class EnvironmentCheck {
       ++m_state.files;
       m_state.bytes += entry.size;
       if (entry.path.starts_with("bin/python3") && (entry.mode & S_IXUSR) != 0 &&
-          entry.path.find_first_not_of("0123456789.", 11) == std::string::npos)
+          entry.path.find_first_not_of("0123456789.", 11) == std::string::npos) {
         m_state.python = entry.path;
+        m_state.python_identity = identity_of(entry);
+      }
     }
     if (base_name(entry.path).starts_with(".nfs"))
       return note(Kind::nfs_leftover, entry.path);
@@ -98,11 +101,11 @@ class EnvironmentCheck {
       const std::scoped_lock lock(m_mutex);
       ++m_state.managed;
     }
-    if (m_reading == Reading::own && entry.links > 1)
+    if (m_request.reading == Reading::own && entry.links > 1)
       return;
     if (is_compiled(entry.path))
       return check_compiled(entry);
-    if (m_reading == Reading::prefixes && recorded != nullptr && is_as_packaged(entry, *recorded))
+    if (m_request.reading == Reading::prefixes && recorded != nullptr && is_as_packaged(entry, *recorded))
       return;
     if (recorded == nullptr)
       note(Kind::unmanaged, entry.path);
@@ -120,18 +123,44 @@ class EnvironmentCheck {
     return record != nullptr && entry.mtime < record->mtime;
   }
 
+  /// Whoever may write in a directory on the way could have put there what belongs to others.
+  [[nodiscard]] bool is_foreign(const tree::Entry& entry) const {
+    return entry.mode != 0 && entry.uid != m_reader.tree().status().st_uid;
+  }
+  /// May it be changed?
+  [[nodiscard]] bool is_ours(const tree::Entry& entry) const { return m_request.mixed || !is_foreign(entry); }
+
+  /// Known by what it is now: whatever is put in its place meanwhile is not changed.
+  static plan::FileChange change_of(const tree::Entry& entry) {
+    plan::FileChange change;
+    change.path = entry.path;
+    change.identity = identity_of(entry);
+    change.identity.changed = 0; // content and mode are compared themselves
+    return change;
+  }
+
+  /// A group of the owner's number is his own, as useradd(8) makes it; probe() asks whether it is.
+  void note_writers(std::uint32_t uid, std::uint32_t gid, std::uint32_t mode) {
+    const auto owner = m_reader.tree().status().st_uid;
+    const bool group = (mode & S_IWGRP) != 0 && gid != 0;
+    const std::scoped_lock lock(m_mutex);
+    if (group && gid == owner)
+      m_state.own_group = gid;
+    if (uid != owner || (mode & S_IWOTH) != 0 || (group && gid != owner))
+      m_state.others_write = true;
+  }
+
   void check_access(const tree::Entry& entry) {
     const auto& top = m_reader.tree().status();
+    if (is_foreign(entry))
+      note(Kind::foreign, entry.path, "uid " + std::to_string(entry.uid));
     if (S_ISREG(entry.mode) && (entry.mode & (S_ISUID | S_ISGID)) != 0)
       note(Kind::set_id, entry.path);
     if (entry.uid == k_nobody || entry.uid == k_nobody_32)
       note(Kind::nobody, entry.path);
     if (S_ISLNK(entry.mode) || entry.error_number != 0)
       return;
-    if (entry.uid != top.st_uid || (entry.mode & S_IWOTH) != 0 || ((entry.mode & S_IWGRP) != 0 && entry.gid != 0)) {
-      const std::scoped_lock lock(m_mutex);
-      m_state.others_write = true;
-    }
+    note_writers(entry.uid, entry.gid, entry.mode);
     const auto wanted = bits_as_open_as(top.st_mode, entry.mode);
     if ((entry.mode & wanted) == wanted)
       return;
@@ -140,8 +169,7 @@ class EnvironmentCheck {
         (S_ISREG(entry.mode) && (entry.links > 1 || (entry.mode & (S_ISUID | S_ISGID)) != 0)) ||
         (!S_ISREG(entry.mode) && !S_ISDIR(entry.mode)))
       return;
-    plan::FileChange change;
-    change.path = entry.path;
+    auto change = change_of(entry);
     change.mode_before = entry.mode & 07777U;
     change.mode_after = *change.mode_before | wanted;
     const std::scoped_lock lock(m_mutex);
@@ -158,8 +186,11 @@ class EnvironmentCheck {
     for (const auto& old : m_decision.replace)
       if (is_under(target, old)) {
         note(Kind::old_prefix, entry.path, old);
+        auto identity = identity_of(entry);
+        identity.changed = 0;
         const std::scoped_lock lock(m_mutex);
-        m_state.links.push_back({entry.path, entry.target, m_decision.right + target.substr(old.size())});
+        if (is_ours(entry))
+          m_state.links.push_back({entry.path, entry.target, m_decision.right + target.substr(old.size()), identity});
         return;
       }
     if (!is_under(target, m_decision.right))
@@ -180,13 +211,15 @@ class EnvironmentCheck {
         m_decision.replace, [&](const std::string& prefix) { return content.find(prefix) != std::string::npos; });
     if (old == m_decision.replace.end() && !is_stale(content, of_source->mtime, of_source->size))
       return;
-    remove_compiled(entry.path, old == m_decision.replace.end() ? "" : *old);
+    remove_compiled(entry, old == m_decision.replace.end() ? "" : *old);
   }
 
-  void remove_compiled(const std::string& path, const std::string& why) {
-    note(Kind::stale_pyc, path, why);
-    plan::FileChange change;
-    change.path = path;
+  void remove_compiled(const tree::Entry& entry, const std::string& why) {
+    note(Kind::stale_pyc, entry.path, why);
+    if (!is_ours(entry))
+      return;
+    auto change = change_of(entry);
+    change.identity.changed = entry.changed; // its content is not compared again
     change.removed = true;
     const std::scoped_lock lock(m_mutex);
     m_state.compiled.push_back(std::move(change));
@@ -300,8 +333,9 @@ class EnvironmentCheck {
         note_checksum(entry.path, *recorded, facts->checksum);
       return;
     }
-    plan::FileChange change;
-    change.path = entry.path;
+    if (!is_ours(entry))
+      return note(Kind::no_room, entry.path, "it belongs to uid " + std::to_string(entry.uid));
+    auto change = change_of(entry);
     change.before = facts->checksum;
     change.after = sys::sha256(result);
     change.edits = rounds == 1 ? std::move(edits) : difference(content, result);
@@ -371,8 +405,12 @@ class EnvironmentCheck {
         note(Kind::bad_record, record.path, "its checksums cannot be corrected in place");
         continue;
       }
-      plan::FileChange change;
-      change.path = record.path;
+      const auto* entry = m_reader.entry(record.path);
+      if (entry == nullptr || !is_ours(*entry)) {
+        note(Kind::bad_record, record.path, "it belongs to another user, and its checksums are left");
+        continue;
+      }
+      auto change = change_of(*entry);
       change.before = sys::sha256(record.text);
       change.after = sys::sha256(*after);
       change.edits = std::move(*edits);
@@ -383,12 +421,17 @@ class EnvironmentCheck {
     for (const auto& entry : m_reader.entries())
       if (is_compiled(entry.path) && std::ranges::binary_search(m_changed_sources, source_of(entry.path)) &&
           std::ranges::find(m_state.compiled, entry.path, &plan::FileChange::path) == m_state.compiled.end())
-        remove_compiled(entry.path, "its source changes");
+        remove_compiled(entry, "its source changes");
+    // What is deleted needs no other mode first.
+    std::ranges::sort(m_state.compiled, {}, &plan::FileChange::path);
+    std::erase_if(m_state.modes, [this](const plan::FileChange& change) {
+      return std::ranges::binary_search(m_state.compiled, change.path, {}, &plan::FileChange::path);
+    });
   }
 
   const EnvironmentReader& m_reader;
   const PrefixDecision& m_decision;
-  Reading m_reading;
+  const EnvironmentRequest& m_request;
   std::vector<PrefixNeedle> m_needles; ///< the right one, those to replace, those that are left
   std::mutex m_mutex;
   std::vector<PrefixUse> m_uses;                     ///< as m_needles
@@ -401,7 +444,7 @@ class EnvironmentCheck {
 
 EnvironmentState read_environment(const EnvironmentReader& reader, const PrefixDecision& decision,
                                   const EnvironmentRequest& request) {
-  return EnvironmentCheck(reader, decision, request.reading).check(request.path);
+  return EnvironmentCheck(reader, decision, request).check(request.path);
 }
 
 } // namespace sharefs::conda

@@ -28,25 +28,44 @@ void add_changes(plan::Plan& plan, const EnvironmentState& state, std::string wh
     plan.add("", std::move(why), plan::ChangeFiles{state.path, state.device, state.inode, changes});
 }
 
-/// By the environment's own Python, as its owner. Root does not run what others may have written.
+/// Of "bin/python3.11": 11; 0 for another name.
+unsigned minor_version(const std::string& python) {
+  const auto dot = python.rfind('.');
+  return dot == std::string::npos || python.size() - dot > 3
+             ? 0
+             : static_cast<unsigned>(std::stoul(python.substr(dot + 1)));
+}
+
+/// By the environment's own Python, as its owner, with nothing but its standard library. Nobody runs what others may
+/// have written.
 void add_compilation(plan::Plan& plan, const EnvironmentState& state) {
   const auto libraries = libraries_of(state.compiled);
   if (state.python.empty() || libraries.empty())
     return;
-  if (state.uid == 0 && state.others_write) {
+  if (state.others_write) {
     plan.notes.emplace_back(
-        "Python is not compiled again: others may write in the environment, and root runs no program of theirs");
+        "Python is not compiled again: others may write in the environment, and no program of theirs is run");
     return;
   }
+  constexpr unsigned k_prepends = 9, k_starts_anew = 14; // `-p`; workers are processes of their own
+  const auto version = minor_version(state.python);
   plan::RunTool tool;
-  tool.argv = {join_path(state.path, state.python), "-I", "-m", "compileall", "-q", "-j", "0"};
-  for (const auto& library : libraries)
-    tool.argv.push_back(join_path(state.path, library));
+  tool.argv = {join_path(state.path, state.python), "-I", "-S", "-m", "compileall", "-q", "-j",
+               version < k_starts_anew ? "0" : "1"};
+  if (version >= k_prepends) // names the path that it is used by
+    tool.argv.insert(tool.argv.end(), {"-p", state.decision.right});
+  tool.argv.insert(tool.argv.end(), libraries.begin(), libraries.end());
   tool.harmless = true;
   tool.accept = {0, 1}; // tests of Python itself are no Python
   tool.deadline = std::chrono::minutes(30);
   const auto number = std::to_string(state.uid);
   tool.actor = plan::Actor{{number, state.uid, state.gid, {state.gid}, "/"}, state.path, 0, 0};
+  auto identity = state.python_identity;
+  identity.changed = 0;
+  if (std::ranges::find(state.contents, state.python, &plan::FileChange::path) != state.contents.end())
+    identity = identity.owner_only(); // it gets another prefix before
+  tool.program = sys::CheckedProgram{
+      state.path, {.device = state.device, .inode = state.inode}, state.python, identity, state.own_group};
   plan.add("", "Python compiles what was deleted", std::move(tool));
 }
 
@@ -62,8 +81,9 @@ plan::Plan plan_repair(const EnvironmentState& state, bool modes, bool live) {
       state.contents, [](const plan::FileChange& change) { return change.path.starts_with("conda-meta/"); });
   add_changes(plan, state, "prefix " + right + (records ? ", and the checksums in conda-meta" : ""), state.contents);
   for (const auto& link : state.links)
-    plan.add("", "prefix " + right,
-             plan::SwapLink{join_path(state.path, link.path), link.before, link.after, std::nullopt});
+    plan.add(
+        "", "prefix " + right,
+        plan::SwapLink{join_path(state.path, link.path), link.before, link.after, std::nullopt, false, link.identity});
   if (modes)
     add_changes(plan, state, "as readable as the environment's directory", state.modes);
   add_changes(plan, state, "compiled from other sources, or with an old prefix; it comes again", state.compiled);

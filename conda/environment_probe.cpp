@@ -115,6 +115,13 @@ Result<EnvironmentState> probe(sys::System& system, const EnvironmentRequest& re
     note_leads(found, uses);
     return found;
   });
+  if (state && state->own_group) {
+    const auto owner = system.user(std::to_string(state->uid));
+    if (!owner || owner->gid != *state->own_group) {
+      state->own_group.reset();
+      state->others_write = true;
+    }
+  }
   if (state && state->uid == 0 && system.identity().uid == 0 &&
       others_could_exchange(system, join_path(request.path, "bin")))
     state->others_write = true;

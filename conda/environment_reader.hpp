@@ -71,11 +71,12 @@ template <sys::WireOf<Found> F> auto wire_fields(F& f) {
   return std::tie(f.kind, f.path, f.detail);
 }
 template <sys::WireOf<MovedLink> L> auto wire_fields(L& l) {
-  return std::tie(l.path, l.before, l.after);
+  return std::tie(l.path, l.before, l.after, l.identity);
 }
 template <sys::WireOf<EnvironmentState> S> auto wire_fields(S& s) {
   return std::tie(s.path, s.device, s.inode, s.uid, s.gid, s.mode, s.packages, s.files, s.managed, s.bytes,
-                  s.others_write, s.python, s.prefixes, s.decision, s.found, s.contents, s.modes, s.compiled, s.links);
+                  s.others_write, s.own_group, s.python, s.python_identity, s.prefixes, s.decision, s.found, s.contents,
+                  s.modes, s.compiled, s.links);
 }
 
 } // namespace sharefs::conda
@@ -87,6 +88,6 @@ template <sys::WireOf<Edit> E> auto wire_fields(E& e) {
 } // namespace sharefs
 namespace sharefs::plan {
 template <sys::WireOf<FileChange> C> auto wire_fields(C& c) {
-  return std::tie(c.path, c.before, c.after, c.edits, c.mode_before, c.mode_after, c.removed);
+  return std::tie(c.path, c.before, c.after, c.edits, c.mode_before, c.mode_after, c.removed, c.identity);
 }
 } // namespace sharefs::plan

@@ -1,4 +1,5 @@
 // What stands in the way of sharing an environment. Pure.
+#include "conda/environment_reader.hpp"
 #include "conda/share.hpp"
 
 #include "base/path.hpp"
@@ -20,7 +21,7 @@ struct Weight {
   Kind kind;
   Severity severity;
 };
-constexpr std::array<Weight, 11> k_weights{{{Kind::missing, Severity::warning},
+constexpr std::array<Weight, 12> k_weights{{{Kind::missing, Severity::warning},
                                             {Kind::altered, Severity::warning},
                                             {Kind::bad_record, Severity::error},
                                             {Kind::unreadable, Severity::error},
@@ -30,6 +31,7 @@ constexpr std::array<Weight, 11> k_weights{{{Kind::missing, Severity::warning},
                                             {Kind::editable, Severity::error},
                                             {Kind::set_id, Severity::error},
                                             {Kind::special, Severity::error},
+                                            {Kind::foreign, Severity::error},
                                             {Kind::nobody, Severity::warning}}};
 
 /// Others find there what the owner of the environment finds.
@@ -49,7 +51,42 @@ void weigh(const EnvironmentState& state, Diagnoses& found) {
   }
 }
 
+/// Not everybody can read it who may enter a tree with the mode `top`.
+bool is_closed(std::uint32_t top, const struct stat& status) {
+  const auto wanted = bits_as_open_as(top, status.st_mode);
+  return !S_ISLNK(status.st_mode) && (status.st_mode & wanted) != wanted;
+}
+
+tl::unexpected<Error> refused(const EnvironmentState& of, const std::string& path, const std::string& why) {
+  return fail(ErrorCode::permission, join_path(of.path, path) + ": " + why + ", and is not shared",
+              "see whose it is and why it lies there; take it out, or give it to the owner of the environment");
+}
+
+std::string whose(const struct stat& status) {
+  return fmt::format("belongs to uid {}, not to the owner of the environment", status.st_uid);
+}
+
 } // namespace
+
+tree::Admit admit_copied(const EnvironmentState& of) {
+  return [&of](const std::string& path, const struct stat& status) -> Result<bool> {
+    if (status.st_uid != of.uid)
+      return refused(of, path, whose(status));
+    if (of.others_write && is_closed(of.mode, status))
+      return refused(of, path, "only its owner can read it, and others may have put it there");
+    return true;
+  };
+}
+
+tree::Admit admit_opened(const EnvironmentState& of, std::uint32_t wanted) {
+  return [&of, wanted](const std::string& path, const struct stat& status) -> Result<bool> {
+    if (status.st_uid != of.uid && is_closed(wanted, status))
+      return refused(of, path, whose(status));
+    if (of.others_write && is_closed(of.mode & wanted, status))
+      return refused(of, path, "only its owner can read it, and others may have put it there");
+    return true;
+  };
+}
 
 Diagnoses preflight(const Preflight& facts) {
   const auto& state = facts.state;
@@ -108,7 +145,20 @@ Diagnoses preflight(const Preflight& facts) {
         fmt::format("with {} the first line of a script is longer than the {} bytes that a kernel reads",
                     state.decision.right, k_first_line_limit),
         "its scripts then need the environment to be active (`#!/usr/bin/env`); a shorter `conda.store` avoids it");
-  if (const auto closed = state.count(Kind::closed); closed > 0)
+  std::vector<std::string> closed_names;
+  for (const auto& one : state.found)
+    if (one.kind == Kind::closed)
+      closed_names.push_back(visible(one.path));
+  const auto closed = closed_names.size();
+  if (closed > 0 && state.others_write) {
+    constexpr std::size_t k_named = 3;
+    closed_names.resize(std::min(closed, k_named));
+    say(Severity::error, "SF532",
+        fmt::format("{} that not everybody can read, where others could have put private files of its owner: {}{}",
+                    count_of(closed, "path"), join(closed_names, ", "),
+                    closed > k_named ? fmt::format(" and {} more", closed - k_named) : ""),
+        "see what they are: take out what is private, open what is meant (`chmod go+rX PATH`)");
+  } else if (closed > 0)
     say(Severity::info, "SF525",
         fmt::format("{} that only the owner can read can be read by all users of the store", count_of(closed, "path")),
         "");

@@ -38,6 +38,12 @@ Preflight probe_preflight(sys::System& system, const Source& source, const std::
                           const std::string& active);
 Diagnoses preflight(const Preflight& found);
 
+/// What of the environment may be copied (tree::Options::admit): files of its owner, as SF531 and SF532 say, also of
+/// what was put there since. Refused by name.
+tree::Admit admit_copied(const EnvironmentState& of);
+/// What of it may get the mode `wanted` (of directories) when it is protected: of other users nothing that gets wider.
+tree::Admit admit_opened(const EnvironmentState& of, std::uint32_t wanted);
+
 /// SF529: who owns .generations or .generations/ENV (`places`, not followed) could put another environment there,
 /// though only the owner of a name can exchange it in the store itself. `self`: this process's user.
 Diagnoses diagnose_places(const sys::Entry& store, const std::vector<sys::Entry>& places, std::uint32_t self);

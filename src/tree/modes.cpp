@@ -87,6 +87,9 @@ class ModeSetter {
     const auto gives = [](std::uint32_t wanted, std::uint32_t has) { return wanted != k_as_it_is && wanted != has; };
     if (::fstat(fd, &status) != 0)
       return failed(errno, relative);
+    if (m_job.options.admit)
+      if (const auto may = m_job.options.admit(relative, status); !may)
+        return m_job.failed(may.error());
     const bool owner = gives(m_modes.uid, status.st_uid) || gives(m_modes.gid, status.st_gid);
     if (!owner && (status.st_mode & 07777U) == mode)
       return;

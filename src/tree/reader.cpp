@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <climits>
 #include <mutex>
+#include <sys/sysmacros.h>
 
 namespace sharefs::tree {
 
@@ -28,7 +29,10 @@ void note_status(Entry& entry, const struct statx& status) {
   entry.gid = status.stx_gid;
   entry.size = status.stx_size;
   entry.links = status.stx_nlink;
+  entry.device = makedev(status.stx_dev_major, status.stx_dev_minor);
+  entry.inode = status.stx_ino;
   entry.mtime = status.stx_mtime.tv_sec;
+  entry.changed = status.stx_ctime.tv_sec * 1'000'000'000 + status.stx_ctime.tv_nsec;
 }
 
 void read_target(Entry& entry, int directory, const char* name) {
@@ -64,6 +68,10 @@ int list_directory(int tree, const std::string& path, const sys::Pulse& pulse, s
 }
 
 } // namespace
+
+sys::FileIdentity identity_of(const Entry& entry) {
+  return {entry.device, entry.inode, entry.uid, entry.gid, entry.mode & S_IFMT, entry.changed};
+}
 
 Result<Reader> Reader::open(const sys::Files& files, const std::string& path, const sys::Pulse& pulse) {
   const auto root = files.open_root();

@@ -21,10 +21,14 @@ struct Entry {
   std::uint32_t mode = 0; ///< with the kind of file: S_ISREG(mode)
   std::uint32_t uid = 0, gid = 0;
   std::uint64_t size = 0, links = 0;
-  std::int64_t mtime = 0;  ///< seconds
-  std::string target = {}; ///< of a symbolic link
-  int error_number = 0;    ///< why a directory could not be listed, or an entry not be seen
+  std::uint64_t device = 0, inode = 0;
+  std::int64_t mtime = 0;   ///< seconds
+  std::int64_t changed = 0; ///< ctime in nanoseconds
+  std::string target = {};  ///< of a symbolic link
+  int error_number = 0;     ///< why a directory could not be listed, or an entry not be seen
 };
+
+sys::FileIdentity identity_of(const Entry& entry);
 
 /// Calls `work` for each number below `count`, by as many threads as the file system of `directory` wants: a file on a
 /// server takes the time of a few round trips, and one on a disk the time of a processor. What `pulse` counts tells

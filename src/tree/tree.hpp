@@ -77,7 +77,7 @@ struct Options {
                                       ///< earlier run is known by its size and time only
   bool remove_others = false;         ///< what the destination has and the source has not is deleted, not an error
   bool content_only = false;          ///< the copy is the copier's own (0600, 0700), of now, and always made anew
-  Admit admit = {};
+  Admit admit = {};                   ///< of set_modes(), too
   bool link_files = false; ///< a regular file becomes one more name of the original, not a copy; all is on one mount
   Admit copy_instead = {}; ///< with link_files: true where tools write in place, and a copy is needed
   bool own = false;        ///< the copy belongs to the copier, whoever owns the original

@@ -8,12 +8,16 @@
 
 namespace sharefs::cli {
 
-Result<void> close_tree(const tree::Place& tree, const sys::Entry& store, bool protect, bool give_group) {
+Result<void> close_tree(const tree::Place& tree, const sys::Entry& store, bool protect, bool give_group,
+                        const conda::EnvironmentState* of) {
   tree::Modes modes;
   modes.mode = conda::generation_mode(store.mode, protect);
   if (give_group && (store.mode & 02000U) != 0)
     modes.gid = store.gid;
-  return tree::set_modes(tree, modes, {}).map([](std::uint64_t) {});
+  tree::Options options;
+  if (of != nullptr)
+    options.admit = conda::admit_opened(*of, modes.mode);
+  return tree::set_modes(tree, modes, options).map([](std::uint64_t) {});
 }
 
 Result<void> write_record(Context& context, const std::string& path, const conda::Generation& record) {
@@ -28,13 +32,14 @@ Result<void> mend_copy(Context& context, const CopyToMend& copy) {
   request.path = path;
   request.prefix = copy.prefix;
   request.from = copy.from;
+  request.mixed = true;
   auto state = read_environment(context, request);
   if (!state)
     return fail(state.error());
   if (state->device != copy.tree.device || state->inode != copy.tree.inode)
     return fail(ErrorCode::conflict, path + " is not the copy that was made: somebody else has put it there",
                 "see who writes in the store, then run the command again");
-  const bool runs_programs = copy.runs_programs && (state->uid != 0 || !state->others_write);
+  const bool runs_programs = copy.runs_programs && !state->others_write;
   if (!runs_programs) // what only names the old place in tracebacks stays: nobody would compile it again
     std::erase_if(state->compiled, [&](const plan::FileChange& change) {
       const auto source = conda::source_of(change.path);
@@ -44,12 +49,7 @@ Result<void> mend_copy(Context& context, const CopyToMend& copy) {
       });
     });
   auto plan = conda::plan_repair(*state, false, runs_programs);
-  for (auto& step : plan.steps) {
-    if (auto* tool = std::get_if<plan::RunTool>(&step.action)) {
-      const auto after = std::ranges::find(tool->argv, "compileall") + 1;
-      for (const auto& word : {request.prefix, std::string("-p"), path, std::string("-s")}) // names the stable path
-        tool->argv.insert(after, word);
-    }
+  for (const auto& step : plan.steps) {
     const auto done = plan::apply_action(step.action, context.system);
     if (!done && !std::holds_alternative<plan::RunTool>(step.action))
       return fail(done.error());

@@ -17,8 +17,10 @@ struct CopyToMend {
 /// `failed`: what is wrong with it cannot be mended.
 Result<void> mend_copy(Context& context, const CopyToMend& copy);
 
-/// The modes of a generation in this store.
-Result<void> close_tree(const tree::Place& tree, const sys::Entry& store, bool protect, bool give_group);
+/// The modes of a generation in this store. `of`: what it was when it was judged, where it is no copy of our making
+/// (see conda::admit_opened).
+Result<void> close_tree(const tree::Place& tree, const sys::Entry& store, bool protect, bool give_group,
+                        const conda::EnvironmentState* of = nullptr);
 
 /// Before the tree, the generation at `path`, has its name: one without a record would be taken for damaged.
 Result<void> write_record(Context& context, const std::string& path, const conda::Generation& record);

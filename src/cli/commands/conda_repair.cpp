@@ -7,6 +7,7 @@
 #include "cli/commands/conda_scratch.hpp"
 #include "cli/tree_progress.hpp"
 #include "conda/generation_plan.hpp"
+#include "conda/share.hpp"
 #include "tree/tree.hpp"
 
 #include <algorithm>
@@ -54,7 +55,9 @@ Result<std::uint64_t> make_repaired(Context& context, const conda::SharedEnviron
     place.inode = linked->inode;
     options.total_bytes = linked->bytes;
   }
-  if (auto open = tree::set_modes(place, tree::Modes{}, {}); !open) // names in it are to be exchanged
+  tree::Options opening;
+  opening.admit = conda::admit_opened(seen, tree::Modes{}.mode);
+  if (auto open = tree::set_modes(place, tree::Modes{}, opening); !open) // names in it are to be exchanged
     return fail(open.error());
   CopyToMend copy{place, environment.path(), seen.decision.replace, true};
   copy.in_part = true;
@@ -62,7 +65,7 @@ Result<std::uint64_t> make_repaired(Context& context, const conda::SharedEnviron
     return fail(mended.error());
   const auto store = context.system.entry({.path = environment.store, .follow = true});
   const bool protect = (*context.config())->conda->settings_of(environment.name).protect;
-  if (auto shut = close_tree(place, store, protect, true); !shut)
+  if (auto shut = close_tree(place, store, protect, true, &seen); !shut)
     return fail(shut.error());
   return options.total_bytes;
 }

@@ -99,12 +99,17 @@ Result<void> take_place(Context& context, Share& share) {
   const auto mode = conda::root_mode(share.store.mode);
   const auto root = conda::generations_path(share.where.store, share.where.name);
   const bool all_read = (share.store.mode & 05U) == 05U;
+  plan::MakeDirectory make;
+  make.parent = sys::identity_of(share.store);
   for (const auto& [path, its_mode] : {std::pair(parent_path(root), mode | (share.store.mode & 01000U)),
                                        {root, mode},
-                                       {join_path(root, "uses"), all_read ? 01777U : mode}}) // the group is inherited
-    if (auto made = plan::apply_action(plan::MakeDirectory{path, its_mode & 01777U, std::nullopt}, context.system);
-        !made)
+                                       {join_path(root, "uses"), all_read ? 01777U : mode}}) { // the group is inherited
+    make.path = path;
+    make.mode = its_mode & 01777U;
+    if (auto made = plan::apply_action(make, context.system); !made)
       return fail(made.error());
+    make.parent = {};
+  }
   if (auto ours = check_places(context, share); !ours)
     return ours;
   auto lease = take_lease(context, share.request.shared);
@@ -151,6 +156,8 @@ Result<void> make_copy(Context& context, const Share& share) {
       join_path(conda::generations_path(share.where.store, share.where.name), conda::unfinished_copy(source));
   tree::Options options;
   options.own = true;
+  options.admit = conda::admit_copied(share.state);
+  options.take_away = 0022;     // nobody else writes in it while it is made
   options.remove_others = true; // what an earlier run has left
   options.bytes_per_second = share.bytes_per_second;
   options.engine = share.engine;
@@ -223,9 +230,16 @@ Result<void> protect_adopted(Context& context, const Share& share, unsigned numb
   if (auto marked = write_marks(context, tree, share.where.name, python); !marked)
     return marked;
   const auto entry = context.system.entry({.path = tree, .links = sys::Links::none});
-  const auto& adopted = share.state.inode != 0 ? share.state.inode : entry.inode;
-  return close_tree({.path = tree, .root = context.system.files().root(), .device = entry.device, .inode = adopted},
-                    share.store, true, false);
+  auto adopted = share.state;
+  if (adopted.inode == 0) { // it was adopted before
+    adopted.inode = entry.inode;
+    adopted.uid = entry.uid;
+    adopted.mode = entry.mode;
+  }
+  adopted.path = tree;
+  return close_tree(
+      {.path = tree, .root = context.system.files().root(), .device = entry.device, .inode = adopted.inode},
+      share.store, true, false, &adopted);
 }
 
 /// The copy was compared, but it has what was wrong with the original before.
@@ -358,7 +372,7 @@ Result<int> run_share(Context& context, const Arguments& arguments) {
       return fail(record.error());
     share->request.record = std::move(*record);
     const auto self = context.system.identity();
-    share->runs_programs = self.uid == share->request.source.entry.uid && (self.uid != 0 || !share->state.others_write);
+    share->runs_programs = self.uid == share->request.source.entry.uid && !share->state.others_write;
   }
   Proposal proposal;
   proposal.plan = conda::plan_share(share->request);

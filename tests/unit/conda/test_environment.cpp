@@ -125,16 +125,25 @@ TEST_CASE("requirement 11: who compiles again", "[environment]") {
   state.compiled = {removed("lib/python3.11/__pycache__/a.pyc"), removed("share/x.pyc")};
   state.python = "bin/python3.11";
   state.uid = 1001;
+  state.python_identity = {7, 12, 1001U, 1001U, 0100000, 17};
   const auto repair = plan_repair(state, true, true);
   REQUIRE(repair.steps.size() == 2);
   CHECK_FALSE(plan::invert(repair.steps[0].action)); // what is deleted is not kept
   const auto& tool = std::get<plan::RunTool>(repair.steps[1].action);
   CHECK((tool.actor && tool.actor->user.uid == 1001));
-  CHECK(tool.argv.back() == "/data/llm/lib/python3.11");
+  CHECK(tool.argv.back() == "lib/python3.11"); // in the directory that the program is run in
+  REQUIRE(tool.program);
+  CHECK((tool.program->directory == "/data/llm" && tool.program->directory_identity.inode == 7));
+  CHECK(tool.program->identity == sys::FileIdentity{7, 12, 1001U, 1001U, 0100000, 0});
   CHECK(plan_repair(state, true, false).steps.size() == 1); // another root
   state.uid = 0;
   CHECK(plan_repair(state, true, true).steps.size() == 2);
-  state.others_write = true; // root runs no program of theirs
+  state.contents = {{"bin/python3.11", "a", "b", {}, {}, {}}}; // written anew before: another file
+  CHECK(std::get<plan::RunTool>(plan_repair(state, true, true).steps.back().action).program->identity ==
+        sys::FileIdentity{.uid = 1001U, .gid = 1001U, .kind = 0100000});
+  state.contents.clear();
+  state.uid = GENERATE(0U, 1001U);
+  state.others_write = true; // nobody runs a program of theirs
   CHECK(plan_repair(state, true, true).steps.size() == 1);
   CHECK(plan_repair(state, true, true).notes.size() == 1);
 }

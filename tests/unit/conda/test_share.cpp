@@ -53,6 +53,60 @@ TEST_CASE("nobody else may own the place of the generations where names cannot b
   CHECK(has_errors(found) == row.refused);
 }
 
+TEST_CASE("attack: what others have put into an environment is refused by name", "[conda]") {
+  auto facts = source_with(1, 1);
+  facts.space.reset();
+  facts.state.uid = 1001;
+  facts.state.mode = 0755;
+  const auto codes = [&] {
+    std::string found;
+    for (const auto& one : preflight(facts))
+      if (one.severity == Severity::error)
+        found += one.code + ": " + one.message + "\n";
+    return found;
+  };
+  CHECK(codes().empty());
+  facts.state.found = {{Kind::closed, "private", "0600"}};
+  CHECK(codes().empty()); // SF525: the owner's own
+  facts.state.others_write = true;
+  CHECK(codes() == "SF532: 1 path that not everybody can read, where others could have put private files of its owner: "
+                   "private\n");
+  facts.state.found = {{Kind::foreign, "a", "uid 0"},
+                       {Kind::foreign, "b", "uid 1002"},
+                       {Kind::foreign, "c", "uid 0"},
+                       {Kind::foreign, "d", "uid 0"}};
+  CHECK(codes() == "SF531: 4 paths of another user than the owner of the environment: a (uid 0), b (uid 1002), c (uid "
+                   "0) and 1 more\n");
+}
+
+TEST_CASE("attack: what was put there after the look is neither copied nor opened", "[conda]") {
+  EnvironmentState of;
+  of.path = "/home/alice/env";
+  of.uid = 1001;
+  of.mode = 0755;
+  of.others_write = GENERATE(false, true);
+  const auto copied = admit_copied(of);
+  const auto opened = admit_opened(of, 02555);
+  const auto file = [](uid_t uid, mode_t mode) {
+    struct stat status{};
+    status.st_uid = uid;
+    status.st_mode = mode;
+    return status;
+  };
+  CHECK((copied("x", file(1001, S_IFREG | 0644)) && opened("x", file(1001, S_IFREG | 0644))));
+  CHECK((copied("x", file(1001, S_IFDIR | 0755)) && copied("x", file(1001, S_IFLNK | 0777))));
+  const auto refused = copied("x", file(0, S_IFREG | 0644));
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().message ==
+        "/home/alice/env/x: belongs to uid 0, not to the owner of the environment, and is not shared");
+  CHECK(opened("x", file(0, S_IFREG | 0644)).has_value()); // everybody reads it already
+  CHECK_FALSE(opened("x", file(0, S_IFREG | 0600)));
+  CHECK_FALSE(opened("x", file(1002, S_IFDIR | 0700)));
+  // The owner's own private file, which somebody else can have renamed into it.
+  CHECK(copied("x", file(1001, S_IFREG | 0600)).has_value() == !of.others_write);
+  CHECK(opened("x", file(1001, S_IFREG | 0600)).has_value() == !of.others_write);
+}
+
 TEST_CASE("requirement 10: a copy that was cut off needs room for the rest only", "[conda]") {
   constexpr std::uint64_t k_mib = 1U << 20U;
   auto facts = source_with(60, 13 * k_mib);
