@@ -326,8 +326,16 @@ void examine_caches(const Seeing& seeing, Part& part) {
   const auto identity = seeing.context.system.identity();
   const auto root = cachefix::find_local_root(seeing.context.system, choices->local, identity);
   part.found = cachefix::diagnose(root, Severity::warning);
-  if (!root.directory.empty())
-    part.seen = "caches in " + root.directory;
+  if (root.directory.empty())
+    return;
+  part.seen = "caches in " + root.directory;
+  const auto mounts = seeing.context.system.mounts();
+  const auto* mount = mounts ? mounts->owner_of(root.directory) : nullptr;
+  if (mount != nullptr && sys::restrictions_of(*mount).find("noexec") != std::string::npos)
+    std::ranges::copy(cachefix::diagnose(cachefix::find_local_root(seeing.context.system, choices->local, identity,
+                                                                   cachefix::Holds::code),
+                                         Severity::warning),
+                      std::back_inserter(part.found));
 }
 
 void examine_performance(const Seeing& seeing, Part& part) {

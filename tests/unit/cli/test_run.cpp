@@ -85,7 +85,7 @@ TEST_CASE("attack: so does the name that all nodes agree on, which others know t
   (void)node.run([&](int number) {
     if (number == 1)
       node.take("alice");
-    else if (number == 3) // the second was only whether there is another name
+    else if (number == 2)
       node.take("alice." + agreed);
   });
   INFO(node.err);
