@@ -4,14 +4,17 @@
 #include "cli/exit_code.hpp"
 #include "cli/parser.hpp"
 #include "sys/log.hpp"
+#include "sys/process/child.hpp"
 #include "sys/real_system.hpp"
 
 #include <algorithm>
 #include <array>
 #include <csignal>
+#include <cstdlib>
 #include <exception>
 #include <fcntl.h>
 #include <iostream>
+#include <string_view>
 #include <system_error>
 #include <unistd.h>
 
@@ -105,6 +108,35 @@ bool occupy_standard_descriptors() {
     if (::fcntl(fd, F_GETFD) < 0 && ::open("/dev/null", O_RDONLY | O_CLOEXEC) != fd)
       return false;
   return true;
+}
+
+/// What could not be had where no handler is: before main(), in a thread, in a destructor, or for the message about it.
+[[noreturn]] void end_for_want(int code) noexcept {
+  std::string_view message;
+  try {
+    if (const auto thrown = std::current_exception())
+      std::rethrow_exception(thrown);
+  } catch (const std::bad_alloc&) {
+    message = "error: out of memory\n";
+  } catch (const std::system_error&) {
+    message = "error: no further process or thread can be started\n";
+  } catch (...) { // NOLINT(bugprone-empty-catch): a fault of ours: abort() shows where
+  }
+  if (message.empty())
+    std::abort();
+  sys::write_all(2, message);
+  ::_exit(code);
+}
+
+/// Before anything that allocates: glibc gives main()'s arguments to constructors.
+[[gnu::constructor(101)]] void end_for_want_with_a_message(int argc, char** argv) {
+  int word = 1;
+  while (word < argc && argv[word][0] == '-')
+    ++word;
+  if (word < argc && std::string_view(argv[word]) == "run")
+    std::set_terminate([] { end_for_want(k_exit_run_failed); });
+  else
+    std::set_terminate([] { end_for_want(k_exit_failed); });
 }
 
 /// Set where a reader has closed the pipe that it was given, and SIGPIPE was not ignored.
