@@ -9,7 +9,7 @@ using test::World;
 
 namespace {
 
-Rules installed() {
+Rules rules_as_installed() {
   Rules rules;
   rules.node = {"/usr/bin/sharefs", "run", "--node", "--"};
   return rules;
@@ -53,13 +53,13 @@ TEST_CASE("container: every option of pyxis and of Slurm") {
     for (const std::string launcher : {"srun ", "env A=1 srun -n 2 ", "timeout 9 srun "}) {
       const Argv argv = words(launcher + option + " python run_clm.py --cache_dir /share/c");
       CAPTURE(launcher, option);
-      CHECK(is_left(world.run(argv, installed()), argv));
+      CHECK(is_left(world.run(argv, rules_as_installed()), argv));
     }
   }
   const Argv argv = words("sbatch --container-name dev job.sh --cache_dir /share/c");
-  CHECK(is_left(world.run(argv, installed()), argv));
+  CHECK(is_left(world.run(argv, rules_as_installed()), argv));
   const Argv wrapped{"sbatch", "--container-image=x", "--wrap", "python run_clm.py --cache_dir /share/c"};
-  CHECK(is_left(world.run(wrapped, installed()), wrapped));
+  CHECK(is_left(world.run(wrapped, rules_as_installed()), wrapped));
 }
 
 TEST_CASE("container: by variables") {
@@ -72,13 +72,13 @@ TEST_CASE("container: by variables") {
     world.environment.push_back(variable);
     world.environment.emplace_back("HF_DATASETS_CACHE=/share/d");
     const Argv argv = words("srun python run_clm.py --cache_dir /share/c");
-    CHECK(is_left(world.run(argv, installed()), argv));
+    CHECK(is_left(world.run(argv, rules_as_installed()), argv));
     World bare;
     bare.environment = test::on_the_only_node();
     const Argv own = words("env " + variable + " srun python run_clm.py --cache_dir /share/c");
-    CHECK(is_left(bare.run(own, installed()), own));
+    CHECK(is_left(bare.run(own, rules_as_installed()), own));
     const Argv text{"bash", "-c", "export " + variable + "\nexport HF_DATASETS_CACHE=/share/d\nsrun python run_clm.py"};
-    CHECK(is_left(bare.run(text, installed()), text));
+    CHECK(is_left(bare.run(text, rules_as_installed()), text));
     const Argv without = words("python run_clm.py --cache_dir /share/c"); // not by srun
     CHECK(world.run(without).argv != without);
   }
@@ -125,7 +125,7 @@ TEST_CASE("container: every runtime, behind whichever launcher") {
           "./wrapper ", "./wrapper.sh ", "bash ./wrapper.sh ", "python launch.py -- "}) {
       const Argv argv = words(launcher + runtime + " python run_clm.py --cache_dir /share/c");
       CAPTURE(launcher, runtime);
-      CHECK(is_left(world.run(argv, installed()), argv));
+      CHECK(is_left(world.run(argv, rules_as_installed()), argv));
     }
   for (const std::string tool :
        {"docker ps", "docker pull image", "apptainer pull img.sif docker://x", "enroot list"}) {
