@@ -72,6 +72,7 @@ def compiled(node: Host) -> Host:
     """bob's environment, in which Python is to be compiled again, and one of alice's with a program of hers."""
     node.run(f"rm -rf {ENV}", user="alice", check=True)
     make_environment(node, ENV, user="bob")
+    node.run(f"cd /usr/lib/python3.* && cp -r concurrent multiprocessing logging {ENV}/lib/python3*/", user="bob", check=True)
     node.run(f"cp -r {ENV} {EVIL} && cd {EVIL}/bin && rm python3* && printf '#!/bin/sh\\nid -un >>/tmp/ran\\n' >$(readlink python) && "
              "chmod +x python3*", user="alice", check=True)  # fmt: skip
     node.run("install -m 666 /dev/null /tmp/ran", check=True)
@@ -80,7 +81,7 @@ def compiled(node: Host) -> Host:
 
 def make_stale(node: Host, path: str, user: str) -> None:
     node.run(f"cd {path}/lib/python3* && mkdir -p __pycache__ && for i in abc ast bdb; do "
-             "echo stale, and long enough >__pycache__/$i.$(basename $PWD | sed 's/python3./cpython-3/').pyc; done",
+             "head -c 64 /dev/zero >__pycache__/$i.$(basename $PWD | sed 's/python3./cpython-3/').pyc; done",
              user=user, check=True)  # fmt: skip
 
 
