@@ -72,7 +72,7 @@ def compiled(node: Host) -> Host:
     """bob's environment, in which Python is to be compiled again, and one of alice's with a program of hers."""
     node.run(f"rm -rf {ENV}", user="alice", check=True)
     make_environment(node, ENV, user="bob")
-    node.run(f"umask 022; cd /usr/lib/python3.* && cp -r concurrent multiprocessing logging {ENV}/lib/python3*/", user="bob", check=True)
+    node.run(f"umask 022; cd /usr/lib/python3.* && cp -r concurrent multiprocessing logging urllib {ENV}/lib/python3*/", user="bob", check=True)
     node.run(f"cp -r {ENV} {EVIL} && cd {EVIL}/bin && rm python3* && printf '#!/bin/sh\\nid -un >>/tmp/ran\\n' >$(readlink python) && "
              "chmod +x python3*", user="alice", check=True)  # fmt: skip
     node.run("install -m 666 /dev/null /tmp/ran", check=True)
