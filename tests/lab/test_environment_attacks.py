@@ -35,8 +35,8 @@ def of_root(node: Host, where: str) -> str:
     return node.run(f"grep -rlx 'of root' {where} | xargs -r stat -c %a", check=True).out
 
 
-def repair(node: Host, path: str = ENV) -> None:
-    sharefs(node, "conda", "verify", path, "--repair", "--yes", timeout=LATE)
+def repair(node: Host, path: str = ENV) -> str:
+    return sharefs(node, "conda", "verify", path, "--repair", "--yes", timeout=LATE).err
 
 
 def share(node: Host, *words: str) -> str:
@@ -72,6 +72,7 @@ def compiled(node: Host) -> Host:
     """bob's environment, in which Python is to be compiled again, and one of alice's with a program of hers."""
     node.run(f"rm -rf {ENV}", user="alice", check=True)
     make_environment(node, ENV, user="bob")
+    node.run(f"umask 022; cd /usr/lib/python3.* && cp -r concurrent multiprocessing logging urllib {ENV}/lib/python3*/", user="bob", check=True)
     node.run(f"cp -r {ENV} {EVIL} && cd {EVIL}/bin && rm python3* && printf '#!/bin/sh\\nid -un >>/tmp/ran\\n' >$(readlink python) && "
              "chmod +x python3*", user="alice", check=True)  # fmt: skip
     node.run("install -m 666 /dev/null /tmp/ran", check=True)
@@ -79,8 +80,8 @@ def compiled(node: Host) -> Host:
 
 
 def make_stale(node: Host, path: str, user: str) -> None:
-    node.run(f"cd {path}/lib/python3* && mkdir -p __pycache__ && for i in abc ast bdb; do "
-             "echo stale, and long enough >__pycache__/$i.$(basename $PWD | sed 's/python3./cpython-3/').pyc; done",
+    node.run(f"cd {path}/lib/python3* && umask 022; mkdir -p __pycache__ && for i in abc ast bdb; do "
+             "head -c 64 /dev/zero >__pycache__/$i.$(basename $PWD | sed 's/python3./cpython-3/').pyc; done",
              user=user, check=True)  # fmt: skip
 
 
@@ -100,9 +101,9 @@ def test_repair_runs_no_program_of_another_user(compiled: Host) -> None:
 
 def test_repair_compiles_again(compiled: Host) -> None:
     make_stale(compiled, ENV, "bob")
-    repair(compiled)
-    said = compiled.run(f"stat -c '%U %s' {ENV}/lib/python3*/__pycache__/ast.*.pyc", check=True).out.split()
-    assert said[0] == "bob" and int(said[1]) > 1000
+    repaired = repair(compiled)
+    said = compiled.run(f"stat -c '%U %s' {ENV}/lib/python3*/__pycache__/ast.*.pyc").out.split()
+    assert said and said[0] == "bob" and int(said[1]) > 1000, repaired
 
 
 # 4. Files of others in an environment that is shared
@@ -146,7 +147,7 @@ def test_adoption_of_a_file_that_is_exchanged_for_one_of_root(node: Host) -> Non
 
 
 def test_share_of_own_files(node: Host) -> None:
-    node.run(f"ln {ENV}/lib/private.py {ENV}/lib/again.py && chgrp ml {ENV}/lib/private.py", user="alice", check=True)
+    node.run(f"ln {ENV}/lib/python3*/abc.py {ENV}/lib/again.py && chgrp ml {ENV}/lib/private.py", user="alice", check=True)
     said = share(node, "llm", "--from", ENV)
     shared = f"{STORE}/llm/lib"
     assert node.run(f"stat -L -c %a {shared}/private.py {shared}/again.py").out == "444\n444\n", said
