@@ -14,7 +14,7 @@ struct Budget {
   std::size_t bytes = 64U << 20U; ///< of texts, their syntax trees, and the values of their variables
   std::size_t files = 10'000;     ///< and directories that are read or looked at
   std::size_t parsers = 200;      ///< processes that read a text
-  std::size_t steps = 20'000'000; ///< commands, nodes of syntax trees, keys of files
+  std::size_t steps = 4'000'000;  ///< commands, nodes of syntax trees, keys of files
   std::size_t depth = 64;         ///< launchers behind launchers, texts inside of texts, files that name files
   std::chrono::steady_clock::time_point end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   std::string spent = {}; ///< why reading has ended: "it leads to too many files"; empty: it goes on
