@@ -65,6 +65,9 @@ constexpr auto k_refusals = std::to_array<Refusal>({
     {"no such directory", Severity::error, "{0} has no directory {1}",
      "make the directory on the server and run `sharefs export --all` there"},
     {"not a directory", Severity::error, "{1} of {0} is not a directory", "export the directory that it lies in"},
+    // Or it wants Kerberos: mount.nfs will tell.
+    {"refuses this host's calls", Severity::warning, "{0} does not let this host mount {1}: {2}",
+     "add this host to the export's clients on the server and run `sharefs export --all` there; or `sec=krb5`"},
     {k_kerberos, Severity::error, "server {0} exports {1} with Kerberos only", "add `sec=krb5` to `options:`"},
 });
 

@@ -27,13 +27,16 @@ constexpr auto k_profiles = std::to_array<Profile>({
     {"immutable", "ro,hard,nosuid,nodev,nocto,actimeo=600", true, 4},
 });
 
-/// `vers=`, `proto=` and `nconnect=` as safe profiles pin them. `proto=tcp` stands for IPv4 only (nfs(5)).
-Settings pinned(const Profile& profile, const sys::NfsProbe* server) {
+/// `vers=`, `proto=` and `nconnect=` as safe profiles pin them. `proto=tcp` stands for IPv4 only (nfs(5)): it follows
+/// the address by which the server lets this host mount `path`, as its exports may name one family only.
+Settings pinned(const Profile& profile, const std::string& path, const sys::NfsProbe* server) {
   // With version 4 late to answer, to pin version 3 would be a guess.
   const bool known = server != nullptr && server->usable() && (server->v4 || (server->v3 && !server->v4_unknown));
   if (!profile.pins_version || !known)
     return {};
-  const auto& address = server->address;
+  const auto access = std::ranges::find(server->access, path, &sys::ExportAccess::directory);
+  const bool lets_in = access != server->access.end() && !access->address.empty();
+  const auto& address = lets_in ? access->address : server->address;
   const bool ipv6 = address.find(':') != std::string::npos;
   std::vector<std::string> words{server->v4 ? "vers=4.2" : "vers=3", ipv6 ? "proto=tcp6" : "proto=tcp"};
   if (profile.connections > 0)
@@ -57,7 +60,7 @@ Result<MountPoint> decide(MountPoint point, const sys::NfsProbe* server) {
   }
   auto settings = parse_options({std::string(profile->options)});
   if (!point.here)
-    settings = override_settings(std::move(settings), pinned(*profile, server));
+    settings = override_settings(std::move(settings), pinned(*profile, point.path, server));
   point.options = override_settings(std::move(settings), point.options);
   return point;
 }

@@ -29,7 +29,7 @@ constexpr EntryKind last_of(EntryKind) {
   return EntryKind::unknown;
 }
 constexpr LockScope last_of(LockScope) {
-  return LockScope::all_hosts;
+  return LockScope::same_name;
 }
 constexpr Links last_of(Links) {
   return Links::none;
@@ -65,7 +65,7 @@ template <WireOf<ExportListing> L> auto recorded_fields(L& l) {
   return std::tie(l.directory, l.clients);
 }
 template <WireOf<ExportAccess> A> auto recorded_fields(A& a) {
-  return std::tie(a.directory, a.allowed, a.reason);
+  return std::tie(a.directory, a.allowed, a.reason, a.address);
 }
 template <WireOf<NfsProbe> P> auto recorded_fields(P& p) {
   return std::tie(p.host, p.address, p.stages, p.v3, p.v4, p.v3_unknown, p.v4_unknown, p.exports, p.access, p.took);

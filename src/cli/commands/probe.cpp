@@ -70,7 +70,9 @@ std::string permission_of(const sys::NfsProbe& probe, const std::string& directo
                                   [&](const sys::ExportAccess& one) { return one.directory == directory; });
   if (found == probe.access.end())
     return "not asked";
-  return found->allowed ? "may mount" : found->reason;
+  if (!found->allowed)
+    return found->reason;
+  return found->address.empty() || found->address == probe.address ? "may mount" : "may mount by " + found->address;
 }
 
 void show(Context& context, const sys::NfsProbe& probe) {
@@ -97,7 +99,7 @@ void show(Context& context, const sys::NfsProbe& probe) {
   }
   for (const auto& one : probe.access)
     if (std::find(directories.begin(), directories.end(), one.directory) == directories.end())
-      exports.add({{one.directory}, {"not listed"}, {one.allowed ? "may mount" : one.reason}});
+      exports.add({{one.directory}, {"not listed"}, {permission_of(probe, one.directory)}});
   if (!exports.empty())
     context.console.out() << "\n";
   context.console.show(exports);

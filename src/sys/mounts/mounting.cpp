@@ -165,6 +165,8 @@ int run_mount_nfs(const MountCall& call, const char* program, int output) {
     ::execve(program, const_cast<char* const*>(argv.data()), const_cast<char* const*>(environment.data()));
     ::_exit(127);
   }
+  if (pid < 0)
+    write_all(output, errno_error(errno, "cannot start mount.nfs").message);
   int status = -1;
   while (pid > 0 && ::waitpid(pid, &status, 0) < 0 && errno == EINTR)
     ;

@@ -20,12 +20,16 @@ template <WireOf<StageAnswer> E> auto wire_fields(E& e) {
 template <WireOf<AccessAnswer> E> auto wire_fields(E& e) {
   return std::tie(e.failure, e.reply);
 }
+template <WireOf<AddressAnswer> E> auto wire_fields(E& e) {
+  return std::tie(e.address, e.failure, e.access);
+}
 template <WireOf<ExportListing> E> auto wire_fields(E& e) {
   return std::tie(e.directory, e.clients);
 }
 template <WireOf<ServerAnswers> E> auto wire_fields(E& e) {
-  return std::tuple_cat(std::apply([](auto&... stage) { return std::tie(stage...); }, e.stages),
-                        std::tie(e.addresses, e.used, e.services, e.nfs_port, e.mountd_port, e.exports, e.access));
+  return std::tuple_cat(
+      std::apply([](auto&... stage) { return std::tie(stage...); }, e.stages),
+      std::tie(e.addresses, e.used, e.tried, e.services, e.nfs_port, e.mountd_port, e.exports, e.access));
 }
 
 namespace {
@@ -53,10 +57,15 @@ bool is_sound(const ServerAnswers& answers) {
     return is_name(one.directory, k_max_name) && std::all_of(one.clients.begin(), one.clients.end(), client);
   };
   const auto access = [](const AccessAnswer& one) { return is_sound(one.failure); };
+  const auto tried = [&](const AddressAnswer& one) {
+    return one.address < answers.addresses.size() && is_sound(one.failure) &&
+           std::all_of(one.access.begin(), one.access.end(), access);
+  };
   return std::all_of(answers.stages.begin(), answers.stages.end(), stage) &&
          answers.addresses.size() <= k_max_addresses &&
          std::all_of(answers.addresses.begin(), answers.addresses.end(), address) &&
-         (answers.used == 0 || answers.used < answers.addresses.size()) && answers.services <= k_max_entries &&
+         (answers.used == 0 || answers.used < answers.addresses.size()) && answers.tried.size() <= k_max_addresses &&
+         std::all_of(answers.tried.begin(), answers.tried.end(), tried) && answers.services <= k_max_entries &&
          std::all_of(answers.exports.begin(), answers.exports.end(), listing) && entries <= k_max_entries &&
          std::all_of(answers.access.begin(), answers.access.end(), access);
 }

@@ -1,13 +1,23 @@
 #include "sys/nfs/ask_server.hpp"
 
+#include "base/path.hpp"
+#include "base/text.hpp"
 #include "sys/nfs/net.hpp"
 #include "sys/process/sandbox.hpp"
 
+#include <algorithm>
 #include <cerrno>
+#include <functional>
+#include <limits>
 #include <netinet/in.h>
 
 namespace sharefs::sys {
 namespace {
+
+constexpr std::chrono::milliseconds k_patience{250}; ///< for further addresses, once one has accepted
+constexpr std::size_t k_lets_in = std::numeric_limits<std::size_t>::max();
+constexpr RpcProcedure k_compound{k_program_nfs, 4, 1};
+constexpr std::uint32_t k_put_root_handle = 24, k_lookup = 15; // RFC 7530
 
 class Asking {
  public:
@@ -15,24 +25,27 @@ class Asking {
       : m_request(request), m_ports(ports), m_fd(fd), m_deadline(deadline_in(request.timeout)) {}
 
   void run() {
-    const bool may_reserve = ::geteuid() == 0;
-    if (may_reserve) {
-      m_for_mountd = reserve_sockets();
-      m_for_nfs4 = reserve_sockets();
-    }
+    if (::geteuid() == 0)
+      for (ReservedSockets* sockets : {&m_for_mountd[0], &m_for_mountd[1], &m_for_nfs4[0], &m_for_nfs4[1]})
+        *sockets = reserve_sockets();
     m_credential = own_credential(); // of the user who would mount, not of nobody
     if (!walled(drop_privileges()) || !resolve() || !walled(restrict_to_network()))
       return;
-    connect();
-    if (m_answers[ProbeStage::connect].failure.fault == Fault::none) {
-      ask_nfs(ProbeStage::nfs3, {k_program_nfs, 3, 0}, {}, {});
-      ask_nfs4();
+    const auto all = m_addresses;
+    const auto begin = Clock::now();
+    auto connections = connect_to_each(all, m_ports.nfs, m_deadline, k_patience);
+    const auto accepted = std::ranges::count_if(connections, [](const auto& one) { return one.has_value(); });
+    for (std::size_t index = 0; index < all.size() && all.size() > 1; ++index)
+      if (!connections[index])
+        m_answers.tried.push_back({static_cast<std::uint32_t>(index), connections[index].error(), {}});
+    if (accepted == 0) {
+      const Failure failed = all.empty() ? Failure{Fault::connection, EHOSTUNREACH} : connections[0].error();
+      finish(ProbeStage::connect, begin, failed);
+      if (failed.error_number == ECONNREFUSED)
+        ask_portmapper();
+      return;
     }
-    const Failure connected = m_answers[ProbeStage::connect].failure;
-    if (connected.fault == Fault::none || connected.error_number == ECONNREFUSED)
-      ask_portmapper();
-    if (connected.fault == Fault::none && m_answers.mountd_port != 0)
-      ask_mountd();
+    choose(all, std::move(connections), begin, accepted);
   }
 
  private:
@@ -67,20 +80,77 @@ class Asking {
     return true;
   }
 
-  void connect() {
-    const auto begin = Clock::now();
-    auto connection = connect_tcp(m_addresses, m_ports.nfs, m_deadline);
-    if (!connection)
-      return finish(ProbeStage::connect, begin, connection.error());
-    m_addresses = {m_addresses[connection->index]};
-    m_answers.used = static_cast<std::uint32_t>(connection->index);
-    m_nfs = std::move(connection->fd);
-    finish(ProbeStage::connect, begin);
+  /// Asks the addresses that have accepted, one after the other, until one lets this host in; else the best of them
+  /// is what is reported.
+  void choose(const std::vector<Address>& all, std::vector<Answer<Fd>> connections, Deadline begin,
+              std::ptrdiff_t accepted) {
+    const Deadline end = m_deadline;
+    m_compares = all.size() > 1;
+    const ServerAnswers nothing = m_answers;
+    std::optional<ServerAnswers> best;
+    std::size_t best_score = 0;
+    for (std::size_t index = 0; index < all.size(); ++index) {
+      if (!connections[index])
+        continue;
+      const auto now = Clock::now();
+      m_deadline = now + std::max(end - now, Clock::duration(0)) / accepted--;
+      auto tried = std::move(m_answers.tried);
+      m_answers = nothing;
+      m_answers.tried = std::move(tried);
+      m_answers.used = static_cast<std::uint32_t>(index);
+      m_addresses = {all[index]};
+      m_nfs = std::move(*connections[index]);
+      m_lookups.clear();
+      finish(ProbeStage::connect, begin);
+      const std::size_t score = ask_address();
+      if (m_compares)
+        m_answers.tried.push_back(what_it_answered());
+      if (!best || score > best_score) {
+        best = m_answers;
+        best_score = score;
+      }
+      if (score == k_lets_in || accepted == 0)
+        break;
+    }
+    best->tried = m_answers.tried;
+    m_answers = std::move(*best);
+    if (m_compares)
+      write_all(m_fd, encode(m_answers));
+  }
+
+  /// All that is asked of one address. How well this host could use it: not at all, NFS answers, how many of the
+  /// exports it may mount, or k_lets_in: all.
+  std::size_t ask_address() {
+    ask_nfs(ProbeStage::nfs3, {k_program_nfs, 3, 0}, {}, {});
+    ask_nfs4();
+    ask_portmapper();
+    if (m_answers.mountd_port != 0)
+      ask_mountd();
+    const bool usable = is_ok(ProbeStage::nfs3) || is_ok(ProbeStage::nfs4);
+    if (!usable || !m_request.want_access)
+      return usable ? k_lets_in : 0;
+    const auto& access = m_answers[ProbeStage::access].asked ? m_answers.access : m_lookups;
+    const auto allowed = std::ranges::count_if(
+        access, [](const AccessAnswer& one) { return one.failure.fault == Fault::none && one.reply.status == 0; });
+    const std::size_t wanted = access_paths(m_request, m_answers.exports).size();
+    return wanted > 0 && static_cast<std::size_t>(allowed) == wanted ? k_lets_in
+                                                                     : 1 + static_cast<std::size_t>(allowed);
+  }
+
+  [[nodiscard]] bool is_ok(ProbeStage stage) const {
+    return m_answers[stage].asked && m_answers[stage].failure.fault == Fault::none;
+  }
+
+  [[nodiscard]] AddressAnswer what_it_answered() const {
+    AddressAnswer answer{m_answers.used, {}, m_answers[ProbeStage::access].asked ? m_answers.access : m_lookups};
+    if (!is_ok(ProbeStage::nfs3) && !is_ok(ProbeStage::nfs4))
+      answer.failure = m_answers[ProbeStage::nfs4].failure;
+    return answer;
   }
 
   /// A connection for each version: after a time-out the old one is of no use.
-  Failure ask_nfs(ProbeStage stage, const RpcProcedure& procedure, std::string_view arguments,
-                  ReservedSockets reserved) {
+  Failure ask_nfs(ProbeStage stage, const RpcProcedure& procedure, std::string_view arguments, ReservedSockets reserved,
+                  const std::function<void(RpcConnection&, Deadline)>& go_on = nullptr) {
     const auto begin = Clock::now();
     const Deadline until = part_of_time(40);
     auto answer = Answer<std::string>();
@@ -91,20 +161,60 @@ class Asking {
       else
         m_nfs = std::move(connection->fd);
     }
+    RpcConnection rpc(std::move(m_nfs), m_credential);
     if (answer)
-      answer = RpcConnection(std::move(m_nfs), m_credential).call(procedure, arguments, until);
+      answer = rpc.call(procedure, arguments, until);
     const Failure failed = answer ? Failure() : answer.error();
     finish(stage, begin, failed);
+    if (answer && go_on)
+      go_on(rpc, until);
     return failed;
   }
 
   /// Version 4 is asked for its root: unlike NULL, which the kernel answers by itself, this takes a living mountd.
   void ask_nfs4() {
-    constexpr std::uint32_t put_root_handle = 24; // RFC 7530; tag, minor version, number of operations before it
-    const XdrWriter compound = XdrWriter().text("").word(0).word(1).word(put_root_handle);
-    const Failure failed = ask_nfs(ProbeStage::nfs4, {k_program_nfs, 4, 1}, compound.bytes(), std::move(m_for_nfs4));
-    if (failed.fault == Fault::refused) // who wants Kerberos says so to all but NULL
-      ask_nfs(ProbeStage::nfs4, {k_program_nfs, 4, 0}, {}, {});
+    const std::string compound = XdrWriter().text("").word(0).word(1).word(k_put_root_handle).bytes();
+    const auto look_up = [this](RpcConnection& rpc, Deadline until) { look_up_paths(rpc, until); };
+    const Failure failed = ask_nfs(ProbeStage::nfs4, k_compound, compound, take_reserved(m_for_nfs4), look_up);
+    if (failed.fault != Fault::refused)
+      return;
+    // Who wants Kerberos says so to all but NULL, and so does a server that exports nothing to this address.
+    if (m_compares && m_request.want_access)
+      m_lookups.assign(m_request.paths.size(), {failed, {}});
+    ask_nfs(ProbeStage::nfs4, {k_program_nfs, 4, 0}, {}, {});
+  }
+
+  /// What mount.nfs looks up, where there is another address to take instead: a server of version 4 alone has no mountd
+  /// that could be asked.
+  void look_up_paths(RpcConnection& rpc, Deadline until) {
+    if (!m_compares || !m_request.want_access)
+      return;
+    for (const std::string& path : m_request.paths) {
+      auto names = split(normalize_path(path), '/');
+      std::erase(names, "");
+      XdrWriter compound;
+      compound.text("").word(0).word(static_cast<std::uint32_t>(1 + names.size())).word(k_put_root_handle);
+      for (const std::string& name : names)
+        compound.word(k_lookup).text(name);
+      const auto reply = rpc.call(k_compound, compound.bytes(), until).and_then(read_compound_status);
+      m_lookups.push_back(reply ? AccessAnswer{{}, *reply} : AccessAnswer{reply.error(), {}});
+      if (!reply)
+        break;
+    }
+  }
+
+  /// One for the address that is asked: a port below 1024 can be had only before privileges are dropped, and each
+  /// connection uses one up.
+  ReservedSockets take_reserved(std::array<ReservedSockets, 2>& from) {
+    ReservedSockets one;
+    for (auto& sockets : from) {
+      const bool v6 = m_addresses.front().storage.ss_family == AF_INET6;
+      Fd& there = v6 ? sockets.v6 : sockets.v4;
+      Fd& into = v6 ? one.v6 : one.v4;
+      if (!into)
+        into = std::move(there);
+    }
+    return one;
   }
 
   void ask_portmapper() {
@@ -113,9 +223,12 @@ class Asking {
     auto connection = connect_tcp(m_addresses, m_ports.portmapper, until);
     if (!connection)
       return finish(ProbeStage::portmapper, begin, connection.error());
-    const auto mappings = RpcConnection(std::move(connection->fd), m_credential)
-                              .call(k_portmapper_dump, {}, until)
-                              .and_then(read_mappings);
+    RpcConnection rpc(std::move(connection->fd), m_credential);
+    const bool v6 = m_addresses[connection->index].storage.ss_family == AF_INET6;
+    auto mappings = v6 ? rpc.call(k_rpcbind_dump, {}, until).and_then(read_mappings_of_ipv6)
+                       : rpc.call(k_portmapper_dump, {}, until).and_then(read_mappings);
+    if (!mappings && mappings.error().fault == Fault::unsupported)
+      mappings = rpc.call(k_portmapper_dump, {}, until).and_then(read_mappings);
     if (!mappings)
       return finish(ProbeStage::portmapper, begin, mappings.error());
     m_answers.services = static_cast<std::uint32_t>(mappings->size());
@@ -135,7 +248,7 @@ class Asking {
   void ask_mountd() {
     auto begin = Clock::now();
     const Deadline until = part_of_time(70);
-    auto connection = connect_tcp(m_addresses, m_answers.mountd_port, until, std::move(m_for_mountd));
+    auto connection = connect_tcp(m_addresses, m_answers.mountd_port, until, take_reserved(m_for_mountd));
     if (!connection)
       return finish(ProbeStage::mountd, begin, connection.error());
     RpcConnection rpc(std::move(connection->fd), m_credential);
@@ -173,7 +286,9 @@ class Asking {
   Deadline m_deadline;
   ServerAnswers m_answers;
   std::vector<Address> m_addresses;
-  ReservedSockets m_for_mountd, m_for_nfs4;
+  std::array<ReservedSockets, 2> m_for_mountd, m_for_nfs4; ///< two, as one family may have two addresses
+  bool m_compares = false;                                 ///< there are several addresses
+  std::vector<AccessAnswer> m_lookups;                     ///< by NFS 4, as m_answers.access
   std::string m_credential;
   Fd m_nfs;
 };

@@ -26,10 +26,19 @@ struct AccessAnswer {
   friend bool operator==(const AccessAnswer&, const AccessAnswer&) = default;
 };
 
+/// What one of several addresses of a server answered: exports may name IPv4 only, or IPv6 only.
+struct AddressAnswer {
+  std::uint32_t address = 0;        ///< which of ServerAnswers::addresses
+  Failure failure;                  ///< `none`: NFS answers there
+  std::vector<AccessAnswer> access; ///< as ServerAnswers::access; by NFS 4 where no mountd could be asked
+  friend bool operator==(const AddressAnswer&, const AddressAnswer&) = default;
+};
+
 struct ServerAnswers {
   std::array<StageAnswer, k_stage_count> stages;
   std::vector<std::string> addresses;          ///< of the host
-  std::uint32_t used = 0;                      ///< which of them answered (0 if none)
+  std::uint32_t used = 0;                      ///< of which of them all the rest is (0 if none answered)
+  std::vector<AddressAnswer> tried;            ///< where there are several addresses
   std::uint32_t services = 0;                  ///< that the portmapper knows
   std::uint16_t nfs_port = 0, mountd_port = 0; ///< as the portmapper says; 0: not registered
   std::vector<ExportListing> exports;

@@ -1,5 +1,6 @@
 #include "sys/nfs/net.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -108,19 +109,21 @@ ReservedSockets reserve_sockets() {
   return {reserve_socket(AF_INET), reserve_socket(AF_INET6)};
 }
 
-Answer<Connection> connect_tcp(const std::vector<Address>& addresses, std::uint16_t port, Deadline deadline,
-                               ReservedSockets reserved) {
+std::vector<Answer<Fd>> connect_to_each(const std::vector<Address>& addresses, std::uint16_t port, Deadline deadline,
+                                        std::chrono::milliseconds patience, ReservedSockets reserved) {
   std::vector<Attempt> attempts;
   for (const Address& address : addresses)
     attempts.push_back(begin_attempt(address, port, reserved));
-  for (;;) {
+  for (bool accepted = false;;) {
     std::vector<pollfd> fds;
     bool open = false;
-    for (std::size_t i = 0; i < attempts.size(); ++i) {
-      if (attempts[i].result == 0)
-        return Connection{std::move(attempts[i].fd), i};
-      open = open || !attempts[i].result;
-      fds.push_back({attempts[i].result ? -1 : attempts[i].fd.get(), POLLOUT, 0});
+    for (Attempt& attempt : attempts) {
+      if (attempt.result == 0 && !accepted) {
+        accepted = true;
+        deadline = std::min(deadline, deadline_in(patience));
+      }
+      open = open || !attempt.result;
+      fds.push_back({attempt.result ? -1 : attempt.fd.get(), POLLOUT, 0});
     }
     if (!open || Clock::now() >= deadline)
       break;
@@ -129,7 +132,23 @@ Answer<Connection> connect_tcp(const std::vector<Address>& addresses, std::uint1
       if (fds[i].fd >= 0 && fds[i].revents != 0)
         attempts[i].result = socket_error(fds[i].fd);
   }
-  return failure(Fault::connection, attempts.empty() ? EHOSTUNREACH : attempts[0].result.value_or(ETIMEDOUT));
+  std::vector<Answer<Fd>> results;
+  for (Attempt& attempt : attempts) {
+    if (attempt.result == 0)
+      results.emplace_back(std::move(attempt.fd));
+    else
+      results.emplace_back(failure(Fault::connection, attempt.result.value_or(ETIMEDOUT)));
+  }
+  return results;
+}
+
+Answer<Connection> connect_tcp(const std::vector<Address>& addresses, std::uint16_t port, Deadline deadline,
+                               ReservedSockets reserved) {
+  auto results = connect_to_each(addresses, port, deadline, std::chrono::milliseconds(0), std::move(reserved));
+  for (std::size_t i = 0; i < results.size(); ++i)
+    if (results[i])
+      return Connection{std::move(*results[i]), i};
+  return failure(Fault::connection, results.empty() ? EHOSTUNREACH : results[0].error().error_number);
 }
 
 } // namespace sharefs::sys

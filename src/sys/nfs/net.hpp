@@ -37,6 +37,11 @@ struct Connection {
   std::size_t index = 0; ///< of the address that answered
 };
 
+/// Connect to all addresses at once, and wait for them until the deadline, or until `patience` after the first has
+/// accepted. What came of each, in their order. `reserved` gives the socket of each family.
+std::vector<Answer<Fd>> connect_to_each(const std::vector<Address>& addresses, std::uint16_t port, Deadline deadline,
+                                        std::chrono::milliseconds patience, ReservedSockets reserved = {});
+
 /// Connect to all addresses at once and take the first that accepts; the failure is that of the first address.
 /// `reserved` gives the socket of each family.
 Answer<Connection> connect_tcp(const std::vector<Address>& addresses, std::uint16_t port, Deadline deadline,

@@ -14,6 +14,7 @@ namespace sharefs::sys {
 namespace {
 
 constexpr std::chrono::milliseconds k_retry_interval{20};
+constexpr const char* k_only_kerberos = "only Kerberos (krb5)";
 
 /// What the export list says about a path.
 enum class Listing { unlisted, below, exactly };
@@ -65,6 +66,7 @@ class Conclusion {
     m_result.v3_unknown = is_unknown(ProbeStage::nfs3);
     m_result.v4_unknown = is_unknown(ProbeStage::nfs4);
     explain_refusal();
+    name_addresses();
     conclude_access();
     settle();
     return std::move(m_result);
@@ -129,13 +131,73 @@ class Conclusion {
     }
   }
 
+  [[nodiscard]] const std::string& used_address() const {
+    static const std::string k_none;
+    return m_answers.addresses.empty() ? k_none : m_answers.addresses[m_answers.used];
+  }
+
+  /// "fd00::1: no answer, 10.0.0.1: Connection refused"
+  [[nodiscard]] std::string addresses_without_answer() const {
+    std::vector<std::string> words;
+    for (const AddressAnswer& one : m_answers.tried)
+      if (one.failure.fault != Fault::none)
+        words.push_back(m_answers.addresses[one.address] + ": " + describe(one.failure));
+    return join(words, ", ");
+  }
+
+  /// A server with several addresses can be dead by one of them.
+  void name_addresses() {
+    const std::string dead = addresses_without_answer();
+    if (dead.empty())
+      return;
+    StageResult& result = stage(ProbeStage::connect);
+    if (result.outcome == StageOutcome::ok)
+      result.detail += "; " + dead;
+    else
+      result.detail = "TCP port " + std::to_string(m_ports.nfs) + " of " + dead;
+  }
+
+  /// What `path`, number `index` of those that were asked, got by the addresses other than the one that was used.
+  void look_at_other_addresses(std::size_t index, Listing listing, bool is_root, ExportAccess& access) const {
+    std::vector<std::string> refusals;
+    for (const AddressAnswer& one : m_answers.tried) {
+      const std::string& address = m_answers.addresses[one.address];
+      if (one.failure.fault == Fault::none && index < one.access.size()) {
+        const auto& [failure, reply] = one.access[index];
+        const bool answered = failure.fault == Fault::none;
+        if (answered && reply.status == 0 && access.address.empty()) {
+          access = {access.directory, !reply.only_kerberos, reply.only_kerberos ? k_only_kerberos : "", address};
+          return;
+        }
+        refusals.push_back(address + ": " + (answered ? refusal(reply.status, listing, is_root) : describe(failure)));
+      } else {
+        refusals.push_back(address + ": " + (one.failure.fault == Fault::none ? "not asked" : describe(one.failure)));
+      }
+    }
+    if (!refusals.empty())
+      access.reason += " (" + join(refusals, ", ") + ")";
+  }
+
+  /// Where no address lets this host in: a look-up does not tell a path that is missing from one that is hidden.
+  [[nodiscard]] std::string reason_by_version_4(std::size_t index) const {
+    std::string reason = "v4 only: not tested";
+    for (const AddressAnswer& one : m_answers.tried)
+      if (index < one.access.size() && one.access[index].failure.fault == Fault::none)
+        return "access denied by server, or it has no such directory";
+      else if (index < one.access.size())
+        reason = describe(one.access[index].failure);
+    return reason;
+  }
+
   void conclude_access() {
     const bool is_root = ::geteuid() == 0;
     const auto paths = access_paths(m_request, m_result.exports);
     if (!m_answers[ProbeStage::exports].asked || !m_request.want_access) {
       if (m_request.want_access && m_result.v4)
-        for (const std::string& path : m_request.paths)
-          m_result.access.push_back({path, false, "v4 only: not tested"});
+        for (std::size_t i = 0; i < m_request.paths.size(); ++i) {
+          m_result.access.push_back({m_request.paths[i], false, reason_by_version_4(i)});
+          look_at_other_addresses(i, Listing::below, is_root, m_result.access.back());
+        }
       return;
     }
     std::size_t allowed = 0;
@@ -149,8 +211,12 @@ class Conclusion {
         else if (reply.status != 0)
           access.reason = refusal(reply.status, listing_of(normalize_path(paths[i]), m_result.exports), is_root);
         else
-          access.reason = reply.only_kerberos ? "only Kerberos (krb5)" : "";
+          access.reason = reply.only_kerberos ? k_only_kerberos : "";
+        if (failure.fault == Fault::none && reply.status == 0)
+          access.address = used_address();
       }
+      if (access.address.empty())
+        look_at_other_addresses(i, listing_of(normalize_path(paths[i]), m_result.exports), is_root, access);
       allowed += access.allowed ? 1U : 0U;
       m_result.access.push_back(std::move(access));
     }

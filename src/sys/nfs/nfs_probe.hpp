@@ -53,13 +53,16 @@ struct ExportAccess {
   std::string directory;
   bool allowed = false;
   std::string reason; ///< "access denied by server", "no such export", "only Kerberos (krb5)", "v4 only: not tested"
+  std::string address = {}; ///< of the server: the one by which this host may mount it. Empty if none is known
 
   friend bool operator==(const ExportAccess&, const ExportAccess&) = default;
 };
 
 struct NfsProbe {
   std::string host;
-  std::string address;             ///< the one that was used
+  /// Of several addresses the first in getaddrinfo(3)'s order that lets this host mount all that was asked for, or else
+  /// the one that lets it mount most.
+  std::string address;
   std::vector<StageResult> stages; ///< one per stage, in order
   bool v3 = false, v4 = false;     ///< offered
   /// Neither offered nor known not to be: no answer in time, a lost connection, a reply that cannot be read.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <poll.h>
 #include <sys/socket.h>
 #include <utility>
@@ -137,6 +138,32 @@ Answer<std::vector<RpcMapping>> read_mappings(std::string_view result) {
   return mappings;
 }
 
+Answer<std::vector<RpcMapping>> read_mappings_of_ipv6(std::string_view result) {
+  XdrReader reader(result);
+  std::vector<RpcMapping> mappings;
+  std::size_t entries = 0;
+  while (entries < k_max_entries && reader.more()) {
+    ++entries;
+    const std::uint32_t program = reader.word(), version = reader.word();
+    const std::string_view network = reader.text(k_max_name), address = reader.text(k_max_name);
+    reader.text(k_max_name); // the owner
+    const auto low = address.rfind('.');
+    const auto high = low == std::string_view::npos || low == 0 ? low : address.rfind('.', low - 1);
+    if (network != "tcp6" || high == std::string_view::npos || high == low)
+      continue;
+    const auto number = [](std::string_view digits) {
+      std::uint8_t value = 0;
+      const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+      return error == std::errc() && end == digits.data() + digits.size() ? std::uint32_t{value} : 0U;
+    };
+    const auto port = number(address.substr(high + 1, low - high - 1)) << 8U | number(address.substr(low + 1));
+    mappings.push_back({program, version, std::uint32_t{IPPROTO_TCP}, port});
+  }
+  if (!reader.ok() || entries >= k_max_entries)
+    return failure(Fault::unreadable);
+  return mappings;
+}
+
 Answer<std::vector<ExportListing>> read_exports(std::string_view result) {
   XdrReader reader(result);
   std::vector<ExportListing> exports;
@@ -168,6 +195,17 @@ Answer<MountReply> read_mount_reply(std::string_view result) {
   if (!reader.ok())
     return failure(Fault::unreadable);
   return reply;
+}
+
+Answer<MountReply> read_compound_status(std::string_view result) {
+  constexpr std::uint32_t wrong_security = 10016, minor_version_mismatch = 10021; // RFC 7530
+  XdrReader reader(result);
+  const std::uint32_t status = reader.word();
+  if (!reader.ok())
+    return failure(Fault::unreadable);
+  if (status == minor_version_mismatch)
+    return failure(Fault::unsupported);
+  return status == wrong_security ? MountReply{0, true} : MountReply{status, false};
 }
 
 Answer<void> RpcConnection::send(std::string_view bytes, Deadline deadline) {

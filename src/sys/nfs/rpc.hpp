@@ -53,6 +53,7 @@ struct RpcProcedure {
 };
 inline constexpr std::uint32_t k_program_nfs = 100003, k_program_mount = 100005;
 inline constexpr RpcProcedure k_portmapper_dump{100000, 2, 4};
+inline constexpr RpcProcedure k_rpcbind_dump{100000, 3, 4}; ///< version 2 knows the ports of IPv4 only
 inline constexpr RpcProcedure k_mount_mnt{k_program_mount, 3, 1}, k_mount_umnt{k_program_mount, 3, 3},
     k_mount_export{k_program_mount, 3, 5};
 
@@ -68,8 +69,13 @@ struct MountReply {
 /// The result in a reply record, if the call was accepted and done.
 Answer<std::string_view> read_reply(std::string_view record, std::uint32_t xid);
 Answer<std::vector<RpcMapping>> read_mappings(std::string_view result);
+/// Those of k_rpcbind_dump for TCP over IPv6 (RFC 1833: `tcp6`, and the port in the last two numbers of "::.8.1").
+Answer<std::vector<RpcMapping>> read_mappings_of_ipv6(std::string_view result);
 Answer<std::vector<ExportListing>> read_exports(std::string_view result);
 Answer<MountReply> read_mount_reply(std::string_view result);
+/// The status of a compound of NFS 4 as a mountstat3, which has the same numbers. `unsupported` where the server does
+/// not speak minor version 0.
+Answer<MountReply> read_compound_status(std::string_view result);
 
 /// The records in a stream, of at most `most` bytes each.
 class RecordReader {

@@ -55,6 +55,18 @@ TEST_CASE("profiles by what the server answers") {
   }
 }
 
+TEST_CASE("the transport follows the address by which the server lets this host mount") {
+  auto both = server_at("fd00::1");
+  both.access = {{"/elsewhere", true, "", "fd00::1"}, {share().path, true, "", "10.77.0.1"}};
+  CHECK(decided(share(), &both).find("proto=tcp,") != std::string::npos);
+  both.access.back().address = "fd00::2";
+  CHECK(decided(share(), &both).find("proto=tcp6") != std::string::npos);
+  both.access.back() = {share().path, false, "access denied by server", ""};
+  CHECK(decided(share(), &both).find("proto=tcp6") != std::string::npos);
+  both.access.clear();
+  CHECK(decided(share(), &both).find("proto=tcp6") != std::string::npos);
+}
+
 TEST_CASE("own options override the profile") {
   auto request = share();
   request.options = parse_options({"vers=3,nconnect=1,timeo=100"});

@@ -61,6 +61,40 @@ TEST_CASE("the first address that accepts wins") {
   CHECK_FALSE(connect_tcp({}, server.port(), deadline_in(1s)));
 }
 
+TEST_CASE("each address is told apart, and a silent one is not waited for once another has accepted") {
+  const test::FakeRpcServer server([](const test::RpcCall&) { return test::RpcAnswer(); });
+  std::vector<Address> addresses;
+  for (const char* text : {"127.0.0.2", "127.0.0.1", "192.0.2.1"}) // the last of a network for documentation
+    addresses.push_back(resolve_host(text)->front());
+  const auto until = deadline_in(30s);
+  const auto each = connect_to_each(addresses, server.port(), until, 10ms);
+  REQUIRE(each.size() == 3);
+  CHECK(each[0].error() == Failure{Fault::connection, ECONNREFUSED});
+  CHECK(each[1].has_value());
+  CHECK_FALSE(each[2].has_value());
+  CHECK(Clock::now() < until);
+}
+
+TEST_CASE("ports of services by IPv6") {
+  const auto entry = [](XdrWriter& list, std::uint32_t version, const char* network, const char* address) {
+    list.word(1).word(100005).word(version).text(network).text(address).text("superuser");
+  };
+  XdrWriter list;
+  entry(list, 3, "tcp6", "::.235.95");
+  entry(list, 3, "tcp", "0.0.0.0.1.2");
+  entry(list, 2, "tcp6", "fd00::1.0.111");
+  for (const char* damaged : {"", ".", "1", "::.300.1", "..", ".1", "::.x.1"})
+    entry(list, 1, "tcp6", damaged);
+  const auto ports = read_mappings_of_ipv6(list.word(0).bytes());
+  REQUIRE(ports);
+  REQUIRE(ports->size() >= 2);
+  CHECK((*ports)[0].port == 235 * 256 + 95);
+  CHECK((*ports)[1].port == 111);
+  for (const auto& one : *ports)
+    CHECK(one.port < 65536);
+  CHECK_FALSE(read_mappings_of_ipv6(XdrWriter().word(1).word(1).bytes()));
+}
+
 TEST_CASE("a silent address costs the deadline") {
   const Listener listener(0); // a full backlog is what a firewall that drops packets looks like
   const auto addresses = resolve_host("127.0.0.1");

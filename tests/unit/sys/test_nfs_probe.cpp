@@ -142,7 +142,7 @@ TEST_CASE("a healthy server") {
   CHECK(result.address == "127.0.0.1");
   CHECK((result.v3 && result.v4));
   CHECK(result.exports == server.exports);
-  CHECK(result.access == std::vector<ExportAccess>{{"/srv/a", true, ""}, {"/srv/b", true, ""}});
+  CHECK(result.access == std::vector<ExportAccess>{{"/srv/a", true, "", "127.0.0.1"}, {"/srv/b", true, "", "127.0.0.1"}});
   CHECK(stage(result, ProbeStage::access).detail == "2 of 2 exports");
   CHECK(result.usable());
   CHECK(result.usable(3));
@@ -164,7 +164,7 @@ TEST_CASE("access is only asked for when wanted, and for the paths that were nam
   CHECK(outcomes(probe(server, {"127.0.0.1", {}, 30s, false})).ends_with("ok skipped"));
   CHECK(server.mounted == 0);
   const NfsProbe one = probe(server, {"127.0.0.1", {"/srv/b"}, 30s, true});
-  CHECK(one.access == std::vector<ExportAccess>{{"/srv/b", true, ""}});
+  CHECK(one.access == std::vector<ExportAccess>{{"/srv/b", true, "", "127.0.0.1"}});
 }
 
 TEST_CASE("refusals are told apart by the export list") {
@@ -185,7 +185,7 @@ TEST_CASE("refusals are told apart by the export list") {
   server.mount_status = 0;
   server.flavors = {390003, 390004};
   const NfsProbe kerberos = probe(server, request);
-  CHECK(kerberos.access[0] == ExportAccess{"/srv/a", false, "only Kerberos (krb5)"});
+  CHECK(kerberos.access[0] == ExportAccess{"/srv/a", false, "only Kerberos (krb5)", "127.0.0.1"});
   CHECK(stage(kerberos, ProbeStage::access).outcome == StageOutcome::failed);
   CHECK(stage(kerberos, ProbeStage::access).cause == "/srv/a: only Kerberos (krb5)");
   CHECK(kerberos.usable()); // the server is; the export is not
@@ -271,7 +271,7 @@ TEST_CASE("several threads ask at the same time, and no descriptor is left", "[f
       return probe(server, {"127.0.0.1", {"/srv/" + std::to_string(i)}, 30s, true});
     }));
   for (std::size_t i = 0; i < probes.size(); ++i)
-    CHECK(probes[i].get().access == std::vector<ExportAccess>{{"/srv/" + std::to_string(i), true, ""}});
+    CHECK(probes[i].get().access == std::vector<ExportAccess>{{"/srv/" + std::to_string(i), true, "", "127.0.0.1"}});
   // The server in this process closes its end when it sees that of the last child closed.
   for (const auto end = deadline_in(30s); descriptors() != before && Clock::now() < end;)
     std::this_thread::yield();
