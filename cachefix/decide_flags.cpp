@@ -26,6 +26,8 @@ std::string with_locks(const Launch& launch, const std::string& reason, const st
   return setting == sys::LockScope::all_hosts ? reason + " (file locks exclude other hosts there, so it is for speed)"
          : setting == sys::LockScope::this_host
              ? reason + " (file locks do not exclude other hosts there; without `nolock` they would)"
+         : setting == sys::LockScope::same_name
+             ? reason + " (file locks do not exclude other hosts there: one has the name of this host, see SF247)"
              : reason;
 }
 

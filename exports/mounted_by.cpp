@@ -123,6 +123,38 @@ MountedBy read_mounted(sys::System& system) {
   return mounted;
 }
 
+std::vector<ClientName> read_client_names(sys::System& system) {
+  auto names = system.entry({.path = k_clients, .list = true}).names;
+  names.resize(std::min(names.size(), k_most_clients));
+  sys::EntryRequest request;
+  for (const auto& name : names)
+    request.queries.push_back({.path = join_path(join_path(k_clients, name), "info"), .read_bytes = 4096});
+  std::vector<ClientName> seen;
+  for (const auto& entry : names.empty() ? std::vector<sys::Entry>() : system.entries(request)) {
+    ClientName client{value_of(entry.content, "name"), without_port(value_of(entry.content, "address"))};
+    if (!client.name.empty() && !client.address.empty())
+      seen.push_back(std::move(client));
+  }
+  return seen;
+}
+
+Diagnoses diagnose_client_names(const std::vector<ClientName>& seen) {
+  std::map<std::string, std::set<std::string>> addresses;
+  for (const auto& client : seen)
+    addresses[client.name].insert(client.address);
+  Diagnoses found;
+  for (const auto& [name, its] : addresses)
+    if (its.size() > 1)
+      found.push_back({Severity::error, "SF247", to_utf8(name),
+                       fmt::format("hosts with one NFS 4 client name, which take each other's place: {}; file locks do "
+                                   "not exclude one from the other",
+                                   list_of_clients(its)),
+                       "give each of them a name of its own (`hostnamectl set-hostname NAME`), or `options nfs "
+                       "nfs4_unique_id=NAME` in its /etc/modprobe.d, and boot it",
+                       ""});
+  return found;
+}
+
 std::vector<Export> dropped_by(const std::vector<ExportsFile>& files, const std::vector<Export>& etab,
                                const HostFacts& facts) {
   const auto after = expected_etab(files, facts);

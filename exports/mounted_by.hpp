@@ -1,6 +1,7 @@
 #pragma once
 // Which clients have something of this server mounted, as far as a server knows: it is told where exports are
 // withdrawn.
+#include "base/diagnosis.hpp"
 #include "exports/facts.hpp"
 #include "sys/system.hpp"
 
@@ -36,6 +37,17 @@ MountedBy read_mounted(sys::System& system);
 /// Of the files `info` and `states` of one client.
 Version4Client parse_version4(std::string_view info, std::string_view states);
 std::vector<RmtabLine> parse_rmtab(std::string_view text);
+
+/// The name that a client of version 4 gave itself (by its host's name), and where it calls from.
+struct ClientName {
+  std::string name, address;
+  friend bool operator==(const ClientName&, const ClientName&) = default;
+};
+/// As read_mounted(), but without what is open. Two hosts with one name throw each other out, so only one of them may
+/// be seen at a time.
+std::vector<ClientName> read_client_names(sys::System& system);
+/// SF247 for each name that has come from several addresses.
+Diagnoses diagnose_client_names(const std::vector<ClientName>& seen);
 
 /// What is exported now and no more when the files are these: by `exportfs -r`.
 std::vector<Export> dropped_by(const std::vector<ExportsFile>& files, const std::vector<Export>& etab,

@@ -159,6 +159,15 @@ Diagnoses diagnose_mount(const MountState& state) {
         point, Severity::warning, "SF232",
         fmt::format("{} leads to {} now, {} still uses another address", point.server, state.moved_to, point.target),
         "if the server has moved, mount it again", mount_again(state)));
+  if (state.taken_over > 0)
+    found.push_back(about(
+        point, Severity::error, "SF247",
+        fmt::format("another host has the same NFS 4 client name as this one, and has taken its place at {} {}: file "
+                    "locks on {} exclude no other host, and files that are open can fail",
+                    point.server, state.taken_over == 1 ? "once" : fmt::format("{} times", state.taken_over),
+                    point.target),
+        "give each host a name of its own (`hostnamectl set-hostname NAME`), or `options nfs nfs4_unique_id=NAME` in "
+        "/etc/modprobe.d; then unmount all mounts of the server and mount them again, or boot"));
   if (state.stacked > 0)
     found.push_back(
         about(point, Severity::warning, "SF219",

@@ -8,7 +8,7 @@
 
 namespace sharefs::mounts {
 
-/// What is wrong with a mount (SF208 to SF220, SF230 to SF233); empty for one that is right. `server` is its server's
+/// What is wrong with a mount (SF208 to SF220, SF230 to SF233, SF247); empty for one that is right. `server` is its server's
 /// probe, nullptr if there was none.
 Diagnoses diagnose(const MountState& state, const sys::NfsProbe* server);
 /// Of all mounts of an observation, in their order. Mounts of one server that hang get one diagnosis together.

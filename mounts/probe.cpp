@@ -1,8 +1,10 @@
 #include "mounts/probe.hpp"
 
+#include "base/thrown.hpp"
 #include "mounts/pending.hpp"
 #include "mounts/profiles.hpp"
 #include "sys/identity/own_host.hpp"
+#include "sys/mounts/mountstats.hpp"
 #include "sys/recording.hpp"
 
 #include <algorithm>
@@ -10,7 +12,6 @@
 #include <functional>
 #include <mutex>
 #include <set>
-#include <system_error>
 #include <thread>
 
 namespace sharefs::mounts {
@@ -74,8 +75,8 @@ class ServerProbes {
         m_begin(std::chrono::steady_clock::now() + patience) {
     try {
       while (!is_replay(system) && m_threads.size() < std::min(m_requests.size(), k_most_threads))
-        m_threads.emplace_back([this] { work(); });
-    } catch (const std::system_error&) { // NOLINT(bugprone-empty-catch): fewer threads take longer
+        m_threads.emplace_back([this] { m_thrown.keep([this] { work(); }); });
+    } catch (const std::exception&) { // NOLINT(bugprone-empty-catch): fewer threads take longer
     }
   }
 
@@ -90,8 +91,9 @@ class ServerProbes {
       m_skip = skip;
     }
     m_news.notify_all();
-    work();
+    m_thrown.keep([this] { work(); });
     m_threads.clear();
+    m_thrown.rethrow();
     for (std::size_t index = 0; index < m_requests.size(); ++index)
       if (m_answers[index])
         by_host.emplace(m_requests[index].host, std::move(*m_answers[index]));
@@ -118,6 +120,7 @@ class ServerProbes {
   std::condition_variable m_news;
   Skip m_skip; ///< none while the mount points are read
   std::size_t m_next = 0;
+  Thrown m_thrown;
   std::vector<std::jthread> m_threads;
 };
 
@@ -190,7 +193,11 @@ Result<Observation> probe(sys::System& system, const ProbeRequest& request) {
   ServerProbes servers(system, std::move(requests.wanted), {});
   ServerProbes other_servers(system, std::move(requests.others), std::min(request.path_deadline / 2, k_slow_after));
 
+  const bool version_4 =
+      std::ranges::any_of(seen.table.entries(), [](const auto& one) { return one.fs_type == "nfs4"; });
+  const auto before = version_4 ? sys::read_takeovers(system.files()) : sys::TakeoversByTarget();
   auto answers = ask_mount_points(system, request, seen.table, all);
+  const auto takeovers = version_4 ? sys::read_takeovers(system.files()) : sys::TakeoversByTarget();
   std::set<std::string> unwell;
   for (std::size_t index = 0; index < all.size(); ++index)
     if (!answers[index] || answers[index]->error_number != 0)
@@ -225,6 +232,11 @@ Result<Observation> probe(sys::System& system, const ProbeRequest& request) {
     auto state = classify(std::move(point), wanted, seen.table, std::move(answers[index]), pending, server);
     if (state.mounted())
       state.stacked = mounts_at_target[state.point.target] - 1;
+    if (const auto now = takeovers.find(state.point.target); state.mounted() && now != takeovers.end()) {
+      const auto was = before.find(state.point.target);
+      if (sys::shows_second_host(now->second, was == before.end() ? nullptr : &was->second))
+        state.taken_over = now->second.times;
+    }
     seen.states.push_back(std::move(state));
   }
   return seen;

@@ -108,7 +108,7 @@ bool is_good(Health health) {
 }
 
 bool MountState::right() const {
-  return is_good(health) && health != Health::full && !has_faults(differences) && stacked == 0;
+  return is_good(health) && health != Health::full && !has_faults(differences) && stacked == 0 && taken_over == 0;
 }
 
 const sys::Space* MountState::space() const {

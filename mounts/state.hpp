@@ -47,9 +47,11 @@ struct MountState {
   std::optional<PendingMount> pending;
   std::string detail;   ///< of a failure
   std::string moved_to; ///< the address that the server's name leads to now, which is not the mount's
+  /// How often another host with this one's NFS 4 client name took its place at the server; 0: there is none.
+  std::uint64_t taken_over = 0;
 
   [[nodiscard]] bool mounted() const { return mount.has_value() && sys::is_nfs(*mount); }
-  [[nodiscard]] bool right() const; ///< is_good, not full, with no option that differs and nothing stacked
+  [[nodiscard]] bool right() const; ///< is_good, not full, no option differs, nothing stacked, not taken over
   /// Its space, if the server answered.
   [[nodiscard]] const sys::Space* space() const;
 };

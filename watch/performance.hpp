@@ -2,8 +2,8 @@
 // Is a mount slow, and where does the time go? By what mountstats counts: the round trip is the network and the server,
 // the rest of a request's time is spent on this host.
 #include "base/diagnosis.hpp"
+#include "sys/mounts/mountstats.hpp"
 #include "sys/system.hpp"
-#include "watch/mountstats.hpp"
 
 #include <chrono>
 #include <map>
@@ -12,6 +12,9 @@
 #include <vector>
 
 namespace sharefs::watch {
+
+using sys::MountStatistics;
+using sys::Operation;
 
 /// The mounts of one superblock, which the kernel counts together.
 struct Measured {

@@ -8,9 +8,7 @@ namespace sharefs::watch {
 
 namespace {
 
-constexpr const char* k_mountstats = "/proc/self/mountstats";
 constexpr const char* k_threads = "/proc/fs/nfsd/threads";
-constexpr std::size_t k_most_statistics = 64U << 20U; ///< 3 KiB of a mount
 
 std::string address_of(const sys::MountEntry& mount) {
   for (const auto& word : split(mount.super_options, ','))
@@ -33,10 +31,10 @@ Result<Reading> probe(sys::System& system) {
   const auto table = system.mounts();
   if (!table)
     return fail(table.error());
-  const auto text = system.files().read_if_exists(k_mountstats, k_most_statistics);
+  const auto text = system.files().read_if_exists(sys::k_mountstats, sys::k_most_statistics);
   if (!text)
     return fail(text.error());
-  auto statistics = parse_mountstats(text->value_or(""));
+  auto statistics = sys::parse_mountstats(text->value_or(""));
   if (!statistics)
     return fail(statistics.error());
   Reading reading;

@@ -8,7 +8,7 @@
 using namespace sharefs::watch;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
-  const auto mounts = parse_mountstats({reinterpret_cast<const char*>(bytes), size});
+  const auto mounts = sharefs::sys::parse_mountstats({reinterpret_cast<const char*>(bytes), size});
   if (!mounts) {
     FUZZ_CHECK(mounts.error().message.starts_with("mountstats"));
     return 0;

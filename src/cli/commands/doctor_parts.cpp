@@ -27,6 +27,7 @@
 #include <iterator>
 #include <set>
 #include <sstream>
+#include <thread>
 #include <tuple>
 #include <utility>
 
@@ -153,6 +154,18 @@ Diagnoses diagnose_server(sys::System& system, bool serves) {
   return state ? exports::diagnose_server(*state) : Diagnoses{Inner::failure("nfsd", state.error())};
 }
 
+/// Looked at several times: of hosts with one name each throws the others out.
+Diagnoses diagnose_clients(sys::System& system) {
+  constexpr int k_looks = 8;
+  constexpr std::chrono::milliseconds k_pause{200};
+  auto seen = exports::read_client_names(system);
+  for (int look = 1; look < k_looks && !seen.empty() && exports::diagnose_client_names(seen).empty(); ++look) {
+    std::this_thread::sleep_for(k_pause);
+    std::ranges::move(exports::read_client_names(system), std::back_inserter(seen));
+  }
+  return exports::diagnose_client_names(seen);
+}
+
 void examine_exports(const Seeing& seeing, Part& part) {
   Inner inner(seeing.context);
   const auto own = seeing.config == nullptr ? OwnServers{} : find_own_servers(seeing.context.system, *seeing.config);
@@ -173,6 +186,7 @@ void examine_exports(const Seeing& seeing, Part& part) {
     std::erase_if(files, [](const Diagnosis& one) { return one.subject.starts_with(exports::k_own_file); });
   std::ranges::move(files, std::back_inserter(part.found));
   std::ranges::move(diagnose_server(seeing.context.system, count > 0), std::back_inserter(part.found));
+  std::ranges::move(diagnose_clients(seeing.context.system), std::back_inserter(part.found));
   if (const auto etab = exports::read_etab(seeing.context.system.files()))
     if (const auto table = seeing.context.system.mounts())
       std::ranges::move(exports::diagnose_in_force(*etab, *table), std::back_inserter(part.found));

@@ -5,6 +5,7 @@
 #include "sys/fs/entry.hpp"
 #include "sys/fs/files.hpp"
 #include "sys/fs/read_entry.hpp"
+#include "sys/mounts/mountstats.hpp"
 #include "sys/process/child.hpp"
 
 #include <algorithm>
@@ -16,7 +17,6 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
-#include <sys/mman.h>
 
 using namespace std::chrono_literals;
 
@@ -27,6 +27,7 @@ constexpr auto k_stall = 20ms; ///< a question without an answer for so long get
 constexpr std::size_t k_most_unsent = 32U << 10U; ///< bytes of a child's report; more is sent at once
 constexpr std::size_t k_most_threads = 2048;
 constexpr std::size_t k_stack_bytes = 256U << 10U;
+constexpr int k_exit_without_memory = 125;
 constexpr auto k_silence = 500ms; ///< beyond the deadline, for a child that cannot begin what is left
 
 /// A question for the child, and the superblock that the answer has to come from.
@@ -51,8 +52,6 @@ class Asker {
   }
 
   void run() {
-    if (!m_alone)
-      map_stacks(std::min(m_waiting.size(), k_most_threads));
     if (m_alone || !start_thread()) {
       m_alone = true;
       return work();
@@ -77,27 +76,20 @@ class Asker {
     std::size_t since; ///< m_stalls: asking for the time would cost as much as the question
   };
 
-  /// All in one mapping: a thousand cost the kernel more than all the rest of it.
-  void map_stacks(std::size_t count) {
-    void* const memory = ::mmap(nullptr, count * k_stack_bytes, PROT_READ | PROT_WRITE,
-                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
-    m_stacks = static_cast<char*>(memory);
-    m_stack_count = memory == MAP_FAILED ? 0 : count;
-  }
-
   bool start_thread() {
     pthread_attr_t attributes;
     ::pthread_attr_init(&attributes);
-    if (m_started < m_stack_count)
-      ::pthread_attr_setstack(&attributes, m_stacks + m_started++ * k_stack_bytes, k_stack_bytes);
-    else
-      ::pthread_attr_setstacksize(&attributes, k_stack_bytes);
+    ::pthread_attr_setstacksize(&attributes, k_stack_bytes);
     ::pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     pthread_t thread{};
-    const auto body = [](void* self) -> void* {
+    const auto body = [](void* self) noexcept -> void* {
       auto& asker = *static_cast<Asker*>(self);
       ::unshare(CLONE_FILES); // a thousand threads that hang shall not use up the descriptors of one process
-      asker.work();
+      try {
+        asker.work();
+      } catch (...) { // without memory; the parent says that this child has ended
+        ::_exit(k_exit_without_memory);
+      }
       const std::lock_guard guard(asker.m_mutex);
       --asker.m_threads;
       asker.m_over.notify_one();
@@ -172,8 +164,6 @@ class Asker {
   const EntryRequest& m_request;
   int m_root, m_fd;
   bool m_alone; ///< no thread but this one
-  char* m_stacks = nullptr;
-  std::size_t m_stack_count = 0, m_started = 0;
   std::string m_unsent;
   /// Where each question is that was not answered, if that is unsent. Steps are named by literals.
   std::map<std::size_t, std::string_view> m_steps;
@@ -332,13 +322,20 @@ Entry unasked(const EntryQuery& query) {
   return entry;
 }
 
-/// Where it lies, by the mount table.
-void locate(Entry& entry, const MountTable& mounts) {
+/// Where it lies, by the mount table. Locks of NFS 4 exclude nobody while another host has this one's client name.
+void locate(Entry& entry, const Files& files, const MountTable& mounts, std::optional<TakeoversByTarget>& takeovers) {
   if (const MountEntry* owner = mounts.owner_of(entry.resolved)) {
     entry.mount = owner->target;
     entry.fs_type = owner->fs_type;
     entry.shared = is_shared(*owner);
     entry.lock_scope = lock_scope(*owner);
+    if (owner->fs_type != "nfs4" || entry.lock_scope != LockScope::all_hosts)
+      return;
+    if (!takeovers)
+      takeovers = read_takeovers(files);
+    const auto found = takeovers->find(owner->target);
+    if (found != takeovers->end() && shows_second_host(found->second))
+      entry.lock_scope = LockScope::same_name;
   }
 }
 
@@ -383,8 +380,9 @@ std::vector<Entry> read_entries(const Files& files, const MountTable& mounts, co
   }
   if (!questions.empty())
     ask_child(files, request, questions, entries);
+  std::optional<TakeoversByTarget> takeovers; // read only where it matters
   for (Entry& entry : entries)
-    locate(entry, mounts);
+    locate(entry, files, mounts, takeovers);
   return entries;
 }
 

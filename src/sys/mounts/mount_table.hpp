@@ -48,6 +48,7 @@ enum class LockScope {
   unknown,   ///< it depends on what the mount table does not say, or flock fails
   this_host, ///< processes of this host only
   all_hosts, ///< processes of every host that has it mounted
+  same_name, ///< they would, but another host has this one's NFS 4 client name: see shows_second_host()
 };
 const char* to_string(LockScope scope);
 /// By the options that are in force, which the kernel shows for the superblock.

@@ -3,6 +3,7 @@
 #include "sys/mounts/mount_table.hpp"
 
 #include <algorithm>
+#include <array>
 
 namespace sharefs::sys {
 namespace {
@@ -97,7 +98,8 @@ bool may_hang(std::string_view fs_type) {
 }
 
 const char* to_string(LockScope scope) {
-  return scope == LockScope::all_hosts ? "all hosts" : scope == LockScope::this_host ? "this host" : "unknown";
+  static constexpr std::array k_names{"unknown", "this host", "all hosts", "none with this host's name", "unknown"};
+  return name_in(k_names, scope);
 }
 
 LockScope lock_scope(const MountEntry& mount) {

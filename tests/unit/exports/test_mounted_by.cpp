@@ -97,3 +97,18 @@ TEST_CASE("what a reload would drop with these files") {
   CHECK(dropped[1].directory == "/b");
   CHECK(dropped_by({parse("/a 10.0.0.0/24(rw) 10.0.0.2(rw) 10.0.0.3(rw)\n/b *(rw)\n", "f")}, etab, {}).empty());
 }
+
+TEST_CASE("two hosts with one name are seen by their addresses") {
+  const std::vector<ClientName> own{{"Linux NFSv4.2 node1", "10.0.0.2"},
+                                    {"Linux NFSv4.2 node2", "10.0.0.3"},
+                                    {"Linux NFSv4.2 node1", "10.0.0.2"},
+                                    {"Linux NFSv4.1 node2", "10.0.0.2"}};
+  CHECK(diagnose_client_names(own).empty());
+  auto cloned = own;
+  cloned.push_back({"Linux NFSv4.2 node1", "fd00::3"});
+  const auto found = diagnose_client_names(cloned);
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].code == "SF247");
+  CHECK(found[0].subject == "Linux NFSv4.2 node1");
+  CHECK(found[0].message.find("10.0.0.2, fd00::3") != std::string::npos);
+}

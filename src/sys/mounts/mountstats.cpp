@@ -1,13 +1,15 @@
-#include "watch/mountstats.hpp"
+#include "sys/mounts/mountstats.hpp"
 
 #include "base/text.hpp"
+#include "sys/fs/files.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <fmt/format.h>
 #include <optional>
 #include <span>
 
-namespace sharefs::watch {
+namespace sharefs::sys {
 
 namespace {
 
@@ -58,8 +60,10 @@ bool read_transport(std::span<const std::string> words, MountStatistics& mount) 
   if (words.size() < replies + 2)
     return false;
   const auto numbers = numbers_of(words.subspan(replies, 2));
-  if (!numbers)
+  const auto connects = replies == 7 ? number_of(words[3]) : std::optional<std::uint64_t>(0);
+  if (!numbers || !connects)
     return false;
+  mount.connects = std::max(mount.connects, *connects);
   ++mount.connections;
   mount.replies += (*numbers)[0];
   mount.bad_xids += (*numbers)[1];
@@ -79,7 +83,8 @@ bool read_operation(const std::string& name, std::span<const std::string> words,
 }
 
 /// A line below "device"; false: a damaged one.
-bool read_line(std::string_view line, MountStatistics& mount, bool& in_operations) {
+bool read_line(std::string_view line, const std::set<std::string_view>& only, MountStatistics& mount,
+               bool& in_operations) {
   if (line == "per-op statistics") {
     in_operations = true;
     return true;
@@ -87,6 +92,8 @@ bool read_line(std::string_view line, MountStatistics& mount, bool& in_operation
   const auto colon = line.find(':');
   if (colon == std::string_view::npos)
     return !in_operations;
+  if (in_operations && !only.empty() && !only.contains(line.substr(0, colon)))
+    return true;
   const auto name = std::string(line.substr(0, colon));
   const auto rest = trim(line.substr(colon + 1));
   const auto words = split_words(rest);
@@ -125,7 +132,7 @@ std::string MountStatistics::option(std::string_view name) const {
   return "";
 }
 
-Result<std::vector<MountStatistics>> parse_mountstats(std::string_view text) {
+Result<std::vector<MountStatistics>> parse_mountstats(std::string_view text, const std::set<std::string_view>& only) {
   std::vector<MountStatistics> mounts;
   bool is_nfs = false, in_operations = false;
   std::size_t number = 0;
@@ -151,7 +158,7 @@ Result<std::vector<MountStatistics>> parse_mountstats(std::string_view text) {
         mounts.push_back(std::move(mount));
     } else if (line.empty() || raw.starts_with("no device ")) {
       is_nfs = is_nfs && line.empty();
-    } else if (is_nfs && !read_line(line, mounts.back(), in_operations)) {
+    } else if (is_nfs && !read_line(line, only, mounts.back(), in_operations)) {
       return damaged();
     }
   }
@@ -164,6 +171,7 @@ MountStatistics since(MountStatistics now, const MountStatistics& before) {
   now.age -= before.age;
   now.replies = grown(now.replies, before.replies);
   now.bad_xids = grown(now.bad_xids, before.bad_xids);
+  now.connects = grown(now.connects, before.connects);
   for (auto& [name, operation] : now.operations) {
     const auto& was = before.operation(name);
     for (const auto field : {&Operation::count, &Operation::transmissions, &Operation::timeouts, &Operation::sent_bytes,
@@ -174,4 +182,40 @@ MountStatistics since(MountStatistics now, const MountStatistics& before) {
   return now;
 }
 
-} // namespace sharefs::watch
+TakeoversByTarget takeovers_in(const std::vector<MountStatistics>& mounts) {
+  // Each is sent twice by a mount of its own, and its connection is made twice, or once.
+  constexpr std::uint64_t k_at_first = 2;
+  std::map<std::pair<std::string, std::string>, std::chrono::seconds> ages; // of a client: by address and version
+  const auto client_of = [](const MountStatistics& one) { return std::pair(one.option("addr"), one.option("vers")); };
+  for (const auto& one : mounts) {
+    auto& age = ages[client_of(one)];
+    age = std::max(age, one.age);
+  }
+  TakeoversByTarget found;
+  for (const auto& one : mounts) {
+    const auto begun = std::max(one.operation("EXCHANGE_ID").count, one.operation("SETCLIENTID").count);
+    const auto by_network = std::max(one.connects, k_at_first);
+    if (begun > 0)
+      found.insert_or_assign(one.target, Takeovers{begun > by_network ? begun - by_network : 0, ages[client_of(one)]});
+  }
+  return found;
+}
+
+TakeoversByTarget read_takeovers(const Files& files) {
+  const auto text = files.read_if_exists(k_mountstats, k_most_statistics);
+  if (!text || !*text)
+    return {};
+  const auto mounts = parse_mountstats(**text, {"EXCHANGE_ID", "SETCLIENTID"});
+  return mounts ? takeovers_in(*mounts) : TakeoversByTarget();
+}
+
+bool shows_second_host(const Takeovers& now, const Takeovers* before) {
+  constexpr std::uint64_t k_least = 3;
+  constexpr std::uint64_t k_rarest = 3600; ///< seconds; two hosts do it at least once in a lease of theirs, 90 s
+  if (now.times < k_least)
+    return false;
+  return now.times * k_rarest >= static_cast<std::uint64_t>(now.age.count()) ||
+         (before != nullptr && now.times > before->times);
+}
+
+} // namespace sharefs::sys

@@ -1,9 +1,11 @@
-#include "support/catch.hpp"
-#include "watch/mountstats.hpp"
+#include "sys/mounts/mountstats.hpp"
 
+#include "support/catch.hpp"
+
+#include <optional>
 #include <random>
 
-using namespace sharefs::watch;
+using namespace sharefs::sys;
 
 namespace {
 
@@ -99,6 +101,60 @@ TEST_CASE("what happened between two readings") {
   auto other = now;
   other.source = "server:/other";
   CHECK(since(now, other) == now);
+}
+
+TEST_CASE("a client whose place is taken again and again has a second host beside it") {
+  struct Row {
+    const char* what;
+    std::uint64_t begun, connects, age;
+    std::optional<std::uint64_t> before; ///< EXCHANGE_ID
+    bool second;
+  };
+  // As counted by two hosts on Linux 6.1: `connects` is 2 after the mount, and 2 more after each restart of the server.
+  for (const Row& row : std::initializer_list<Row>{
+           {"just mounted", 2, 2, 1, {}, false},
+           {"a restart of the server", 3, 4, 100, {}, false},
+           {"a network that was away", 3, 6, 65, {}, false},
+           {"a server that was frozen, and kept the connection", 4, 3, 86, 3, false},
+           {"four restarts", 6, 10, 1000, 5, false},
+           {"asleep five times in a month", 7, 2, 2'600'000, 7, false},
+           {"two hosts with one name", 8, 2, 14, {}, true},
+           {"the same, after a restart", 9, 4, 20, 8, true},
+           {"a second host for a short time only, which works just now", 12, 2, 2'600'000, 11, true},
+           {"connections by one only", 5, 1, 100, {}, true},
+       })
+    for (const char* name : {"EXCHANGE_ID", "SETCLIENTID"}) {
+      INFO(row.what << ", " << name);
+      const auto mounts = [&](std::uint64_t begun) {
+        const auto text =
+            "device s:/a mounted on /m with fstype nfs4 statvers=1.1\n\topts:\trw,vers=4.2,addr=10.0.0.1\n"
+            "\tage:\t" +
+            std::to_string(row.age) +
+            "\n\txprt:\ttcp 0 0 1 0 0 135 130 3\n"
+            "\txprt:\ttcp 0 0 " +
+            std::to_string(row.connects) +
+            " 0 0 135 130 3\n"
+            "\tper-op statistics\n\t        READ: 1 1 0 0 0 0 0 0 0\n\t " +
+            std::string(name) + ": " + std::to_string(begun) + " 1 0 0 0 0 0 0 0\n";
+        return takeovers_in(parse_mountstats(text, {"EXCHANGE_ID", "SETCLIENTID"}).value());
+      };
+      const auto now = mounts(row.begun);
+      REQUIRE(now.contains("/m"));
+      const auto before = row.before ? mounts(*row.before) : TakeoversByTarget();
+      CHECK(shows_second_host(now.at("/m"), row.before ? &before.at("/m") : nullptr) == row.second);
+    }
+  CHECK(takeovers_in(*parse_mountstats(k_text)).empty()); // nothing of a client's name in it
+}
+
+TEST_CASE("a client is as old as its oldest mount") {
+  const auto mount = [](const char* target, const char* age) {
+    return std::string("device s:/a mounted on ") + target +
+           " with fstype nfs4 statvers=1.1\n\topts:\trw,vers=4.2,addr=a\n\tage:\t" + age +
+           "\n\txprt:\ttcp 0 0 2 0 0 135 130 3\n\tper-op statistics\n\tEXCHANGE_ID: 6 1 0 0 0 0 0 0 0\n";
+  };
+  const auto found = takeovers_in(parse_mountstats(mount("/old", "9000000") + mount("/new", "10")).value());
+  CHECK(found.at("/new").times == 4);
+  CHECK_FALSE(shows_second_host(found.at("/new")));
 }
 
 TEST_CASE("damaged mountstats is read or refused, and nothing else") {
