@@ -4,13 +4,17 @@
 #include "cli/exit_code.hpp"
 #include "cli/parser.hpp"
 #include "sys/log.hpp"
+#include "sys/process/child.hpp"
+#include "sys/process/standard_descriptors.hpp"
 #include "sys/real_system.hpp"
 
 #include <algorithm>
 #include <array>
 #include <csignal>
+#include <cstdlib>
 #include <exception>
 #include <iostream>
+#include <string_view>
 #include <system_error>
 #include <unistd.h>
 
@@ -92,6 +96,35 @@ int run_command(Parsed& parsed, const Argv& argv, Host& host, ui::Console& conso
   return code;
 }
 
+/// What could not be had where no handler is: before main(), in a thread, in a destructor, or for the message about it.
+[[noreturn]] void end_for_want(int code) noexcept {
+  std::string_view message;
+  try {
+    if (const auto thrown = std::current_exception())
+      std::rethrow_exception(thrown);
+  } catch (const std::bad_alloc&) {
+    message = "error: out of memory\n";
+  } catch (const std::system_error&) {
+    message = "error: no further process or thread can be started\n";
+  } catch (...) { // NOLINT(bugprone-empty-catch): a fault of ours: abort() shows where
+  }
+  if (message.empty())
+    std::abort();
+  sys::write_all(2, message);
+  ::_exit(code);
+}
+
+/// Before anything that allocates: glibc gives main()'s arguments to constructors.
+[[gnu::constructor(101)]] void end_for_want_with_a_message(int argc, char** argv) {
+  int word = 1;
+  while (word < argc && argv[word][0] == '-')
+    ++word;
+  if (word < argc && std::string_view(argv[word]) == "run")
+    std::set_terminate([] { end_for_want(k_exit_run_failed); });
+  else
+    std::set_terminate([] { end_for_want(k_exit_failed); });
+}
+
 /// Set where a reader has closed the pipe that it was given, and SIGPIPE was not ignored.
 volatile std::sig_atomic_t g_pipe_closed = 0;
 
@@ -139,6 +172,8 @@ int run(const Argv& argv, Host& host) {
 }
 
 int main(int argc, char** argv) {
+  if (!sys::occupy_standard_descriptors())
+    return k_exit_failed;
   // A closed reader must not end a plan in its middle. A handler and not SIG_IGN: exec(2) resets handlers, and `run`
   // must hand on the disposition that it was given.
   if (std::signal(SIGPIPE, [](int) { g_pipe_closed = 1; }) == SIG_IGN)

@@ -1,6 +1,7 @@
 #include "plan/apply.hpp"
 
 #include "base/text.hpp"
+#include "base/thrown.hpp"
 #include "plan/fault_injection.hpp"
 #include "plan/perform.hpp"
 
@@ -89,13 +90,17 @@ void Run::in_parallel(const std::vector<StepIndices>& groups) {
     for (auto i = next++; i < groups.size(); i = next++)
       group(groups[i]);
   };
-  std::vector<std::jthread> threads;
-  try {
-    for (std::size_t i = 1; i < std::min(groups.size(), m_options.parallel); ++i)
-      threads.emplace_back(take_groups);
-  } catch (const std::exception&) { // no more processes, or no memory for a stack: those that there are do all of it
+  Thrown thrown;
+  {
+    std::vector<std::jthread> threads;
+    try {
+      for (std::size_t i = 1; i < std::min(groups.size(), m_options.parallel); ++i)
+        threads.emplace_back([&] { thrown.keep(take_groups); });
+    } catch (const std::exception&) { // no more processes, or no memory for a stack: those that there are do all of it
+    }
+    thrown.keep(take_groups); // this thread is one of the workers
   }
-  take_groups(); // this thread is one of the workers
+  thrown.rethrow();
 }
 
 /// ApplyOptions::before_groups, once the unnamed group has succeeded; its error is that of the first step of the

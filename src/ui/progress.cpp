@@ -68,8 +68,13 @@ Ticker::Ticker(StatusLine& line, int width, std::string what, std::size_t total,
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   try {
-    m_thread = std::thread([this] { run(); });
-  } catch (const std::system_error&) {
+    m_thread = std::thread([this] {
+      try {
+        run();
+      } catch (const std::exception&) { // NOLINT(bugprone-empty-catch): the work needs no progress line
+      }
+    });
+  } catch (const std::exception&) {
     // No more threads: the work goes on without a progress line.
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);

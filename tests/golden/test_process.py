@@ -3,6 +3,9 @@
 usage: SHAREFS_BIN=... pytest test_process.py
 """
 
+import contextlib
+import fcntl
+import json
 import os
 import pty
 import re
@@ -42,6 +45,57 @@ def test_a_full_disk_is_an_error() -> None:
     with open("/dev/full", "wb") as full:
         done = subprocess.run([SHAREFS, "config", "schema"], stdout=full, stderr=subprocess.PIPE, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (1, b"error: standard output could not be written\n")
+
+
+CLOSED = {0: "<&-", 1: ">&-", 2: "2>&-"}
+
+
+def run_closed(*words: str, closed: tuple[int, ...] = (0, 1, 2)) -> subprocess.CompletedProcess[str]:
+    """With these of the standard descriptors closed."""
+    shell = 'exec "$@" ' + " ".join(CLOSED[number] for number in closed)
+    return subprocess.run(["sh", "-c", shell, "sh", *words], capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.mark.parametrize("closed", [(0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2)])
+def test_closed_descriptors_take_no_file_of_ours(closed: tuple[int, ...], tmp_path: Path) -> None:
+    """What is said would go into the lock of the host, the journal, or the file that is written."""
+    (tmp_path / "job.sh").write_text("torchrun t.py\n")
+    change = [SHAREFS, "--root", str(tmp_path), "cachefix", "script", "/job.sh", "--write", "/copy.sh", "--yes", "--verbose"]
+    subprocess.run(change, capture_output=True, timeout=60, check=True)
+    (tmp_path / "copy.sh").unlink()
+    lock = tmp_path / "var/lib/sharefs/lock"
+    with lock.open("r+") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        held.truncate(0)
+        shell = 'exec "$@" ' + " ".join(CLOSED[number] for number in closed)
+        waiting = subprocess.Popen(["sh", "-c", shell, "sh", *change], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        files: dict[int, str] = {}
+        while str(lock) not in files.values():  # it waits for the lock, and says so
+            assert waiting.poll() is None
+            files = {}
+            for number in os.listdir(f"/proc/{waiting.pid}/fd"):
+                with contextlib.suppress(OSError):
+                    files[int(number)] = os.readlink(f"/proc/{waiting.pid}/fd/{number}")
+        assert all(not files[number].startswith(str(tmp_path)) for number in range(3)), files
+        assert lock.read_text() == ""
+    waiting.communicate(timeout=60)
+    assert (tmp_path / "copy.sh").read_text().endswith("torchrun t.py\n")
+    for line in (tmp_path / "var/lib/sharefs/journal/2/steps.jsonl").read_text().splitlines():
+        json.loads(line)
+
+
+def test_closed_output_is_an_error_and_nobody_elses_file() -> None:
+    done = run_closed(SHAREFS, "config", "schema", closed=(1,))
+    assert (done.returncode, done.stderr) == (1, "error: standard output could not be written\n")
+    assert run_closed(SHAREFS, "config", "schema", closed=(0, 1, 2)).returncode == 1
+
+
+def test_run_hands_on_closed_descriptors() -> None:
+    show = ["sh", "-c", "for n in 0 1 2; do [ -e /proc/self/fd/$n ] || exit $((10 + n)); done"]
+    for number in (0, 1, 2):
+        plain, ours = (run_closed(*words, *show, closed=(number,)) for words in ([], [SHAREFS, "run", "--"]))
+        assert (ours.returncode, ours.stdout, ours.stderr) == (plain.returncode, plain.stdout, plain.stderr)
+        assert plain.returncode == 10 + number
 
 
 @pytest.mark.parametrize("disposition", [signal.SIG_DFL, signal.SIG_IGN])

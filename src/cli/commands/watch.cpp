@@ -2,6 +2,7 @@
 #include "base/argv.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "cli/app.hpp"
 #include "cli/commands/watch_rounds.hpp"
 #include "cli/exit_code.hpp"
 #include "plan/host_lock.hpp"
@@ -191,7 +192,13 @@ class Watcher {
       return;
     m_rounds.begin_run(names);
     m_runner = std::thread([this, &wakeups, command = recovery_command(names)] {
-      auto end = recover(command);
+      auto end = [&]() -> RunEnd {
+        try {
+          return recover(command);
+        } catch (...) { // one that leaves a thread would end the daemon
+          return {false, reason_of(std::current_exception())};
+        }
+      }();
       {
         const std::lock_guard guard(m_mutex);
         m_end = std::move(end);

@@ -259,13 +259,17 @@ int for_each_directory(int tree, const Visit& visit) {
     std::vector<std::string> next;
     std::mutex mutex;
     std::atomic<std::size_t> number = 0;
-    const auto work = [&] {
-      std::vector<std::string> below;
-      for (auto i = number.fetch_add(1); i < level.size() && failed == 0; i = number.fetch_add(1))
-        if (const int error = visit(tree, level[i], below); error != 0)
-          failed = error;
-      const std::lock_guard lock(mutex);
-      std::ranges::move(below, std::back_inserter(next));
+    const auto work = [&]() noexcept {
+      try {
+        std::vector<std::string> below;
+        for (auto i = number.fetch_add(1); i < level.size() && failed == 0; i = number.fetch_add(1))
+          if (const int error = visit(tree, level[i], below); error != 0)
+            failed = error;
+        const std::lock_guard lock(mutex);
+        std::ranges::move(below, std::back_inserter(next));
+      } catch (const std::exception&) { // an exception that leaves a thread would end the process
+        failed = ENOMEM;
+      }
     };
     {
       std::vector<std::jthread> others;
