@@ -8,8 +8,8 @@
 
 namespace sharefs::mounts {
 
-/// What is wrong with a mount (SF208 to SF220, SF230 to SF233, SF247); empty for one that is right. `server` is its server's
-/// probe, nullptr if there was none.
+/// What is wrong with a mount (SF208 to SF220, SF230 to SF233, SF247); empty for one that is right. `server` is its
+/// server's probe, nullptr if there was none.
 Diagnoses diagnose(const MountState& state, const sys::NfsProbe* server);
 /// Of all mounts of an observation, in their order. Mounts of one server that hang get one diagnosis together.
 Diagnoses diagnose(const Observation& seen);

@@ -5,6 +5,7 @@
 #include "cli/parser.hpp"
 #include "sys/log.hpp"
 #include "sys/process/child.hpp"
+#include "sys/process/standard_descriptors.hpp"
 #include "sys/real_system.hpp"
 
 #include <algorithm>
@@ -100,16 +101,6 @@ int run_command(Parsed& parsed, const Argv& argv, Host& host, ui::Console& conso
   return code;
 }
 
-/// A closed descriptor 0, 1 or 2 would be the number of the next file that is opened, and messages would go into the
-/// host's lock or the journal. Reading here ends at once and writing fails, as on a closed one; a command that we
-/// become finds it closed.
-bool occupy_standard_descriptors() {
-  for (int fd = 0; fd < 3; ++fd)
-    if (::fcntl(fd, F_GETFD) < 0 && ::open("/dev/null", O_RDONLY | O_CLOEXEC) != fd)
-      return false;
-  return true;
-}
-
 /// What could not be had where no handler is: before main(), in a thread, in a destructor, or for the message about it.
 [[noreturn]] void end_for_want(int code) noexcept {
   std::string_view message;
@@ -186,7 +177,7 @@ int run(const Argv& argv, Host& host) {
 }
 
 int main(int argc, char** argv) {
-  if (!occupy_standard_descriptors())
+  if (!sys::occupy_standard_descriptors())
     return k_exit_failed;
   // A closed reader must not end a plan in its middle. A handler and not SIG_IGN: exec(2) resets handlers, and `run`
   // must hand on the disposition that it was given.

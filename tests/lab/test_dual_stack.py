@@ -29,7 +29,7 @@ mounts:
 def give_both_families(cluster: BaseCluster, server6: str = SERVER6) -> None:
     """IPv6 first, as getaddrinfo(3) has it where both families have an address."""
     for number, host in enumerate(cluster, 1):
-        host.run(f"ip -6 addr add fd00:77::{number}/64 dev eth0 nodad", check=True)
+        host.run(f"modprobe -q ipv6; ip -6 addr add fd00:77::{number}/64 dev eth0 nodad", check=True)
         host.run(f"echo '{server6} server' >>/etc/hosts", check=True)
 
 
@@ -187,7 +187,7 @@ def test_mounted_again_at_boot(boot_lab: KernelCluster) -> None:
     done(node, "mount", "--all", "--yes")
     boot_lab.power_off(node)
     boot_lab.power_on(node)
-    node.run("ip -6 addr add fd00:77::2/64 dev eth0 nodad", check=True)
+    node.run("modprobe -q ipv6; ip -6 addr add fd00:77::2/64 dev eth0 nodad", check=True)
     systemd.wait_for_boot(node)
     systemd.wait_for_mount(node, SHARE)
     wait_until(lambda: mount_lines(node), what="the unit has mounted it")

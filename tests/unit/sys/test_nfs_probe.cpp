@@ -142,7 +142,8 @@ TEST_CASE("a healthy server") {
   CHECK(result.address == "127.0.0.1");
   CHECK((result.v3 && result.v4));
   CHECK(result.exports == server.exports);
-  CHECK(result.access == std::vector<ExportAccess>{{"/srv/a", true, "", "127.0.0.1"}, {"/srv/b", true, "", "127.0.0.1"}});
+  CHECK(result.access ==
+        std::vector<ExportAccess>{{"/srv/a", true, "", "127.0.0.1"}, {"/srv/b", true, "", "127.0.0.1"}});
   CHECK(stage(result, ProbeStage::access).detail == "2 of 2 exports");
   CHECK(result.usable());
   CHECK(result.usable(3));
