@@ -3,7 +3,7 @@
 set -euo pipefail
 
 readonly program_packages=(
-    g++ gcc libc6-dev cmake ninja-build pkg-config
+    g++ gcc libc6-dev cmake ninja-build pkg-config dpkg-dev file
     libspdlog-dev libfmt-dev libcli11-dev libyaml-cpp-dev nlohmann-json3-dev
     libacl1-dev libssl-dev libexpected-dev libdtl-dev libutf8proc-dev libxxhash-dev
 )

@@ -21,6 +21,11 @@ class Writer {
   Json json = Json::object();
 
   template <class T> void operator()(const char* name, const T& value) { json[name] = write(value); }
+  /// One that any thing has is left out.
+  void operator()(const char* name, const sys::FileIdentity& value) {
+    if (value != sys::FileIdentity{})
+      json[name] = write(value);
+  }
   void mode(const char* name, std::uint32_t value) { json[name] = format_mode(value); }
 
  private:

@@ -67,7 +67,7 @@ TEST_CASE("what is wrong with a store is named", "[conda]") {
   SECTION("the share is mounted, the directory is missing") {
     auto request = wants({"llm"});
     request.store = "/data/share/envs";
-    check_verdicts(diagnose_store(probe_as(machine, request)), {{Severity::error, "SF302", "`/data/share`"}});
+    check_verdicts(diagnose_store(probe_as(machine, request)), {{Severity::error, "SF324", "sharefs conda share"}});
   }
   SECTION("no share is known and the directory is missing") {
     auto request = wants({"llm"});
