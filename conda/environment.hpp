@@ -103,6 +103,7 @@ struct EnvironmentState {
   bool others_write = false; ///< more people than the owner of the directory; of root's also: on the way to it
   /// The number of the owner's own group, as many users have one, if it may write: it counts as the owner.
   std::optional<std::uint32_t> own_group = {};
+  std::optional<sys::User> owner = {};    ///< as this host knows the user, where a program is to be run as that one
   std::string python;                     ///< bin/python3.11; empty: there is none
   sys::FileIdentity python_identity = {}; ///< of that file
   std::vector<PrefixUse> prefixes;

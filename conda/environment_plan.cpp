@@ -58,8 +58,11 @@ void add_compilation(plan::Plan& plan, const EnvironmentState& state) {
   tool.harmless = true;
   tool.accept = {0, 1}; // tests of Python itself are no Python
   tool.deadline = std::chrono::minutes(30);
-  const auto number = std::to_string(state.uid);
-  tool.actor = plan::Actor{{number, state.uid, state.gid, {state.gid}, "/"}, state.path, 0, 0};
+  // Never with the group of the directory: its owner may not be in it, and would have its rights for the asking.
+  constexpr std::uint32_t k_no_group = 65534;
+  const auto group = state.uid == 0 ? 0 : k_no_group;
+  tool.actor = plan::Actor{state.owner.value_or(sys::User{std::to_string(state.uid), state.uid, group, {group}, "/"}),
+                           state.path, 0, 0};
   auto identity = state.python_identity;
   identity.changed = 0;
   if (std::ranges::find(state.contents, state.python, &plan::FileChange::path) != state.contents.end())

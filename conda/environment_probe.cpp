@@ -117,9 +117,10 @@ Result<EnvironmentState> probe(sys::System& system, const EnvironmentRequest& re
     note_leads(found, *uses);
     return found;
   });
-  if (state && state->own_group) {
-    const auto owner = system.user(std::to_string(state->uid));
-    if (!owner || owner->gid != *state->own_group) {
+  if (state && (state->own_group || !state->compiled.empty())) {
+    if (auto owner = system.user(std::to_string(state->uid)))
+      state->owner = std::move(*owner);
+    if (state->own_group && (!state->owner || state->owner->gid != *state->own_group)) {
       state->own_group.reset();
       state->others_write = true;
     }

@@ -125,13 +125,15 @@ TEST_CASE("requirement 11: who compiles again", "[environment]") {
   state.compiled = {removed("lib/python3.11/__pycache__/a.pyc"), removed("share/x.pyc")};
   state.python = "bin/python3.11";
   state.uid = 1001;
+  state.gid = 2002; // of a directory with the set-group-id bit, say
   state.python_identity = {7, 12, 1001U, 1001U, 0100000, 17};
   const auto repair = plan_repair(state, true, true);
   REQUIRE(repair.steps.size() == 2);
   CHECK_FALSE(plan::invert(repair.steps[0].action)); // what is deleted is not kept
   const auto& tool = std::get<plan::RunTool>(repair.steps[1].action);
   CHECK((tool.actor && tool.actor->user.uid == 1001));
-  CHECK(tool.argv.back() == "lib/python3.11"); // in the directory that the program is run in
+  CHECK(tool.actor->user.groups == std::vector<gid_t>{65534}); // attack: the owner is given the directory's group
+  CHECK(tool.argv.back() == "lib/python3.11");                 // in the directory that the program is run in
   REQUIRE(tool.program);
   CHECK((tool.program->directory == "/data/llm" && tool.program->directory_identity.inode == 7));
   CHECK(tool.program->identity == sys::FileIdentity{7, 12, 1001U, 1001U, 0100000, 0});
