@@ -34,7 +34,10 @@ std::string summary(const std::vector<Part>& parts, const Diagnoses& found) {
     for (const auto& part : parts)
       if (!part.seen.empty())
         words.push_back(part.seen);
-    return "all is well: " + (words.empty() ? "nothing of sharefs is used here" : join(words, ", "));
+    return words.empty()
+               ? "there is no sharefs.yaml, and nothing of sharefs is used here: run `sharefs init`, or copy the "
+                 "file from another machine of the cluster"
+               : "all is well: " + join(words, ", ");
   }
   for (const auto& [severity, noun] :
        {std::pair{Severity::error, "error"}, {Severity::warning, "warning"}, {Severity::info, "note"}})
