@@ -235,7 +235,6 @@ extern const CommandSpec k_conda_list_command{
                "sharefs conda list llm_train --json",
     .effect = Effect::reads,
     .positional = {.name = "ENV", .help = "only environments of this name", .max = 1},
-    .elsewhere = read_as_whoever_may,
     .run = list_environments,
 };
 

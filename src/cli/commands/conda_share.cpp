@@ -111,9 +111,10 @@ Result<void> take_place(Context& context, Share& share) {
   }
   plan::MakeDirectory make;
   make.parent = sys::identity_of(share.store);
-  for (const auto& [path, its_mode] : {std::pair(parent_path(root), mode | (share.store.mode & 01000U)),
-                                       {root, mode},
-                                       {join_path(root, "uses"), conda::uses_mode(share.store.mode)}}) { // the group is inherited
+  for (const auto& [path, its_mode] :
+       {std::pair(parent_path(root), mode | (share.store.mode & 01000U)),
+        {root, mode},
+        {join_path(root, "uses"), conda::uses_mode(share.store.mode)}}) { // the group is inherited
     make.path = path;
     make.mode = its_mode & 01777U;
     if (auto made = plan::apply_action(make, context.system); !made)
@@ -195,8 +196,13 @@ Result<Share> prepare(Context& context, const Arguments& arguments) {
   const auto* where = &share.where;
   if (auto sound = conda::check_prefix(join_path(where->store, where->name)); !sound)
     return fail(sound.error());
-  const auto found = context.system.entries(
-      {.queries = {{.path = where->store, .follow = true}, {.path = parent_path(where->store), .follow = true}}});
+  const auto seen = see_store(context, where->store, false);
+  if (!seen)
+    return fail(seen.error());
+  sys::EntryRequest request{
+      .queries = {{.path = where->store, .follow = true}, {.path = parent_path(where->store), .follow = true}}};
+  request.as = seen->by;
+  const auto found = context.system.entries(request);
   share.makes_store = found[0].kind == sys::EntryKind::missing && found[1].kind == sys::EntryKind::directory;
   share.store = share.makes_store ? found[1] : found[0];
   if (auto mounted = check_share(context, where->store); !mounted) // never on the bare mount point

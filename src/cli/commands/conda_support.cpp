@@ -87,13 +87,8 @@ bool is_denied(const sys::Entry& entry) {
   return entry.kind == sys::EntryKind::unknown && (entry.error_number == EACCES || entry.error_number == EPERM);
 }
 
-/// A store as somebody sees it who may.
-struct SeenStore {
-  sys::Entry entry;
-  std::optional<sys::User> by; ///< nullopt: ourselves
-};
+} // namespace
 
-/// As root, or as the first users of `conda.homes`: root may be nobody on the server. `permission`: nobody may.
 Result<SeenStore> see_store(Context& context, const std::string& store, bool list) {
   constexpr std::size_t k_users_to_try = 16;
   sys::EntryRequest request{.queries = {{.path = store, .follow = true, .list = list}}};
@@ -119,8 +114,6 @@ Result<SeenStore> see_store(Context& context, const std::string& store, bool lis
               "run it on the server itself, or as a user who may read the store");
 }
 
-} // namespace
-
 Result<std::optional<int>> work_as_owner(Context& context, const std::string& store, WorkerTask task) {
   if (context.system.identity().uid != 0)
     return std::nullopt;
@@ -142,11 +135,15 @@ Result<std::optional<int>> work_as_owner(Context& context, const std::string& st
   return work_as(context, std::move(task)).map([](int code) { return std::optional(code); });
 }
 
-Result<std::optional<int>> read_as_whoever_may(Context& context, const Arguments& /*arguments*/) {
+Result<std::optional<int>> read_as_whoever_may(Context& context, const Arguments& arguments) {
   if (context.flags.root != "/" || context.system.identity().uid != 0)
     return std::nullopt;
   const auto conda = conda_section(context);
   if (!conda) // the command says what it needs of sharefs.yaml
+    return std::nullopt;
+  const auto& words = arguments.positional; // a path elsewhere has nothing to do with the store
+  if (!words.empty() && words.front().find('/') != std::string::npos &&
+      !is_under(normalize_path(words.front(), context.host.working_directory), (*conda)->store))
     return std::nullopt;
   auto seen = see_store(context, (*conda)->store, true);
   if (!seen)

@@ -14,6 +14,15 @@ struct StoreName {
 /// ENV of a command line: a name in the store of sharefs.yaml, or a path that leads to one there. `usage`, `config`.
 Result<StoreName> store_name(Context& context, const std::string& word);
 
+/// A store as somebody sees it who may.
+struct SeenStore {
+  sys::Entry entry;
+  std::optional<sys::User> by; ///< nullopt: ourselves
+};
+/// As root, or as the first users of `conda.homes`: root may be nobody on the server. `list`: with its names.
+/// `permission`: nobody may.
+Result<SeenStore> see_store(Context& context, const std::string& store, bool list);
+
 /// A command of root's that is done in the name of a user.
 struct WorkerTask {
   sys::User user = {};
