@@ -30,6 +30,9 @@ class Bare:
         self.root = Path(tempfile.mkdtemp(prefix="sharefs-bare-", dir="/var/tmp"))
         archive = _archive(release)
         subprocess.run(["tar", "-xf", archive, "-C", self.root], check=True)
+        policy = self.root / "usr/sbin/policy-rc.d"  # packages of servers would start them, on this machine's network
+        policy.write_text("#!/bin/sh\nexit 101\n")
+        policy.chmod(0o755)
 
     def remove(self) -> None:
         shutil.rmtree(self.root, ignore_errors=True)
