@@ -74,6 +74,18 @@ void add_compilation(plan::Plan& plan, const EnvironmentState& state) {
 
 } // namespace
 
+/// Of files that get another content before, and are other files then.
+std::vector<plan::FileChange> modes_after_contents(const EnvironmentState& state) {
+  std::set<std::string_view> rewritten;
+  for (const auto& change : state.contents)
+    rewritten.insert(change.path);
+  auto modes = state.modes;
+  for (auto& change : modes)
+    if (rewritten.contains(change.path))
+      change.identity = change.identity.owner_only();
+  return modes;
+}
+
 plan::Plan plan_repair(const EnvironmentState& state, bool modes, bool live) {
   plan::Plan plan;
   const auto& right = state.decision.right;
@@ -88,7 +100,7 @@ plan::Plan plan_repair(const EnvironmentState& state, bool modes, bool live) {
         "", "prefix " + right,
         plan::SwapLink{join_path(state.path, link.path), link.before, link.after, std::nullopt, false, link.identity});
   if (modes)
-    add_changes(plan, state, "as readable as the environment's directory", state.modes);
+    add_changes(plan, state, "as readable as the environment's directory", modes_after_contents(state));
   add_changes(plan, state, "compiled from other sources, or with an old prefix; it comes again", state.compiled);
   if (live)
     add_compilation(plan, state);

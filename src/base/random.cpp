@@ -2,13 +2,23 @@
 
 #include <array>
 #include <cerrno>
+#include <cstdint>
+#include <cstdlib>
 #include <string_view>
 #include <sys/random.h>
 #include <system_error>
 
+/// Debian's static libstdc++ brings std::random_device into every program, and with it arc4random(3) of glibc 2.36,
+/// which Ubuntu 22.04 and RHEL 9 do not have. This one is found first.
+extern "C" __attribute__((visibility("hidden"))) std::uint32_t arc4random() noexcept {
+  std::uint32_t number = 0;
+  if (::getrandom(&number, sizeof number, 0) != static_cast<ssize_t>(sizeof number))
+    std::abort();
+  return number;
+}
+
 namespace sharefs {
 
-// std::random_device would ask for arc4random(3) of glibc 2.36, which Ubuntu 22.04 and RHEL 9 do not have.
 std::string random_letters(std::size_t count) {
   static constexpr std::string_view k_letters = "abcdefghijklmnopqrstuvwxyz0123456789";
   std::string out;
