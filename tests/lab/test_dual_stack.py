@@ -187,6 +187,7 @@ def test_mounted_again_at_boot(boot_lab: KernelCluster) -> None:
     done(node, "mount", "--all", "--yes")
     boot_lab.power_off(node)
     boot_lab.power_on(node)
+    wait_until(lambda: node.run("ip link show eth0").ok, what="the network has its name")
     node.run("modprobe -q ipv6; ip -6 addr add fd00:77::2/64 dev eth0 nodad", check=True)
     systemd.wait_for_boot(node)
     systemd.wait_for_mount(node, SHARE)
