@@ -128,7 +128,7 @@ def test_share_of_a_file_that_is_exchanged_for_one_of_root(node: Host) -> None:
             share(node, "llm", "--from", ENV)
         published = of_root(node, STORE) != ""
         if node.run(f"test -L {ENV}").ok:
-            node.run(f"rm {ENV} && mv {ENV}.before-* {ENV}", check=True)
+            node.run(f"rm {ENV} && mv {ENV}.* {ENV}", check=True)
         return published
 
     assert successes(attack) == 0
