@@ -156,7 +156,8 @@ Result<Variables> package_variables(std::string_view json) {
 namespace {
 
 /// One look, which is one child where the path may hang; it begins with the note.
-std::vector<sys::Entry> look_into(sys::System& system, const std::string& path, const std::optional<sys::Note>& note) {
+std::vector<sys::Entry> look_into(sys::System& system, const std::string& path, const std::optional<sys::Note>& note,
+                                  std::chrono::milliseconds deadline) {
   const auto inside = [&](const char* name, bool list, std::size_t bytes) {
     return sys::EntryQuery{
         .path = path + "/" + name, .follow = bytes != 0, .list = list, .read_bytes = bytes, .automount = true};
@@ -167,13 +168,15 @@ std::vector<sys::Entry> look_into(sys::System& system, const std::string& path, 
                                      inside("etc/conda/env_vars.d", true, 0),
                                      inside("etc/conda/activate.d", true, 0),
                                      inside("bin/python", false, 0),
-                                     {.path = path + "/../uses", .list = true}}}); // beside a generation
+                                     {.path = path + "/../uses", .list = true}}, // beside a generation
+                         .deadline = deadline});
 }
 
 } // namespace
 
-Result<RunningPlace> probe_running(sys::System& system, const std::string& path, const std::optional<sys::Note>& note) {
-  auto entries = look_into(system, path, note);
+Result<RunningPlace> probe_running(sys::System& system, const std::string& path, const std::optional<sys::Note>& note,
+                                   std::chrono::milliseconds deadline) {
+  auto entries = look_into(system, path, note, deadline);
   auto prefix = entries[0].resolved;
   // The link may lead to another generation in the middle of the look: then once more, in the one that it led to first;
   // if that was deleted before the note was there, in the other one.
@@ -181,9 +184,9 @@ Result<RunningPlace> probe_running(sys::System& system, const std::string& path,
     return entry.kind != EntryKind::unknown && !is_under(entry.resolved, prefix);
   };
   if (entries[0].exists() && std::any_of(entries.begin() + 1, entries.end() - 1, is_elsewhere)) {
-    entries = look_into(system, prefix, note);
+    entries = look_into(system, prefix, note, deadline);
     if (entries[0].kind == EntryKind::missing)
-      entries = look_into(system, path, note);
+      entries = look_into(system, path, note, deadline);
     prefix = entries[0].resolved;
   }
   const auto &whole = entries[0], &meta = entries[1];

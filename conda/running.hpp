@@ -34,10 +34,11 @@ struct RunningPlace {
   std::string python;                                         ///< "python3.11"; empty: none
   Diagnoses found;                                            ///< files that could not be used (SF504)
 };
-/// `path` leads to an environment. `note`: use_note(), left before anything else is looked at. Errors: `not_found`,
-/// `timeout`, `permission`, or what the disk says.
+/// `path` leads to an environment. `note`: use_note(), left before anything else is looked at. `deadline`: for the
+/// first answer. Errors: `not_found`, `timeout`, `permission`, or what the disk says.
 Result<RunningPlace> probe_running(sys::System& system, const std::string& path,
-                                   const std::optional<sys::Note>& note = {});
+                                   const std::optional<sys::Note>& note = {},
+                                   std::chrono::milliseconds deadline = std::chrono::seconds(3));
 
 /// "NAME=value" of what conda-meta/state and etc/conda/env_vars.d/*.json set. `failed`: no JSON object of texts.
 Result<std::vector<std::pair<std::string, std::string>>> state_variables(std::string_view json);

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -13,6 +16,16 @@ from environmentslab.conda_python import conda_python  # noqa: E402
 from environmentslab.environment import Workshop  # noqa: E402
 from environmentslab.shared import Shared  # noqa: E402
 from environmentslab.store import Store, make_store  # noqa: E402
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """A place that other users can pass: each run of pytest on the machine closes the one that all runs share."""
+    if config.option.basetemp is None:
+        place = tempfile.mkdtemp(prefix="sharefs-env.")
+        os.chmod(place, 0o711)
+        config.option.basetemp = f"{place}/t"
+        config.add_cleanup(lambda: shutil.rmtree(place, ignore_errors=True))
 
 
 @pytest.fixture(scope="session")

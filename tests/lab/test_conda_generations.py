@@ -225,8 +225,11 @@ def test_a_server_that_is_away_does_not_hang_it(cluster: Cluster) -> None:
             said = sharefs(node, "conda", *words)
             assert said.returncode == 1, said
             assert "did not answer" in said.err + said.out or "no answer" in said.err + said.out, said
+        launch = node.start("sharefs conda run llm_train -- true 2> /tmp/launch", user="bob")
+        node.run("until grep 'waiting for up to' /tmp/launch; do sleep 0.1; done", timeout=60, check=True)
     finally:
         cluster.resume("server")
     wait_for_server(node)
+    assert launch.wait(timeout=300).returncode == 0  # as the command itself would have waited
     assert answer(node) == [42, ENVIRONMENT]
     assert listed(node) == [(1, "good")]

@@ -18,6 +18,8 @@ namespace {
 
 constexpr std::chrono::seconds k_scripts_deadline{60};
 constexpr std::size_t k_largest_environment = 8U << 20U;
+/// A server that is started anew answers after its grace time (90 s, nfsd(7)); the program itself would wait for it.
+constexpr std::chrono::seconds k_longest_wait{120};
 
 /// Where the look has found no place for the note, and where notes of ended processes pile up. What happens to the
 /// generation's list of users does not matter to the command.
@@ -114,6 +116,11 @@ Result<int> run_in_environment(Context& context, const Arguments& arguments) {
     note = conda::use_note(self.hostname, self.pid, *start);
   // Noted before anything takes its time: `gc` and `stage` leave what is in use.
   auto place = conda::probe_running(context.system, *path, note);
+  if (!place && place.error().code == ErrorCode::timeout) {
+    context.console.message(
+        fmt::format("sharefs: {}; waiting for up to {} s more", place.error().message, k_longest_wait.count()));
+    place = conda::probe_running(context.system, *path, note, k_longest_wait);
+  }
   if (!place && place.error().code == ErrorCode::timeout) // to look closer would take as long again
     return fail(place.error());
   if (!place) {
