@@ -5,7 +5,6 @@
 #include "mounts/profiles.hpp"
 #include "sys/identity/own_host.hpp"
 #include "sys/mounts/mountstats.hpp"
-#include "sys/recording.hpp"
 
 #include <algorithm>
 #include <condition_variable>
@@ -59,11 +58,6 @@ std::vector<MountPoint> with_others(const sys::MountTable& table, const std::vec
   return all;
 }
 
-/// Nothing is asked but what was asked when it was recorded.
-bool is_replay(sys::System& system) {
-  return system.files().recording() != nullptr && system.files().recording()->answers();
-}
-
 /// Asks the servers on threads of its own while the mount points are read, from `patience` later on. With no thread to
 /// be had it asks them in answers().
 class ServerProbes {
@@ -74,16 +68,12 @@ class ServerProbes {
       : m_system(system), m_requests(std::move(requests)), m_answers(m_requests.size()),
         m_begin(std::chrono::steady_clock::now() + patience) {
     try {
-      while (!is_replay(system) && m_threads.size() < std::min(m_requests.size(), k_most_threads))
+      while (m_threads.size() < std::min(m_requests.size(), k_most_threads))
         m_threads.emplace_back([this] { m_thrown.keep([this] { work(); }); });
     } catch (const std::exception&) { // NOLINT(bugprone-empty-catch): fewer threads take longer
     }
   }
 
-  [[nodiscard]] sys::NfsProbeRequest request_of(const std::string& host) const {
-    const auto found = std::ranges::find(m_requests, host, &sys::NfsProbeRequest::host);
-    return found == m_requests.end() ? sys::NfsProbeRequest{.host = host, .paths = {}} : *found;
-  }
   /// Without those that `skip` names and that were not begun.
   void answers(const Skip& skip, std::map<std::string, sys::NfsProbe>& by_host) {
     {
@@ -123,25 +113,6 @@ class ServerProbes {
   Thrown m_thrown;
   std::vector<std::jthread> m_threads;
 };
-
-/// Those of mounts that are not well, and what was begun by the time that this is known: which these are is taken down
-/// with the answers.
-void ask_others(sys::System& system, ServerProbes& others, const std::set<std::string>& unwell,
-                std::map<std::string, sys::NfsProbe>& by_host) {
-  const auto asked = sys::recorded(
-      system.files(), "servers of other mounts", std::string(), [&]() -> Result<std::vector<std::string>> {
-        std::map<std::string, sys::NfsProbe> answered;
-        others.answers([&](const std::string& host) { return !unwell.contains(host); }, answered);
-        std::vector<std::string> hosts;
-        for (const auto& [host, probe] : answered)
-          hosts.push_back(host);
-        by_host.merge(answered);
-        return hosts;
-      });
-  if (is_replay(system))
-    for (const auto& host : asked.value_or(std::vector<std::string>()))
-      by_host.emplace(host, system.probe_nfs(others.request_of(host)));
-}
 
 /// What is asked about the mount point of `one`, by the mount table: nothing where asking would mount.
 std::optional<sys::EntryQuery> query_of(const sys::MountTable& table, const MountPoint& one, bool wanted) {
@@ -206,7 +177,7 @@ Result<Observation> probe(sys::System& system, const ProbeRequest& request) {
   if (request.targets && needs_security(request.wanted))
     seen.security = security_facts(system, k_process_deadline);
   servers.answers([](const std::string&) { return false; }, seen.servers);
-  ask_others(system, other_servers, unwell, seen.servers);
+  other_servers.answers([&](const std::string& host) { return !unwell.contains(host); }, seen.servers);
 
   const auto identity = system.identity();
   std::map<std::string, std::size_t> mounts_at_target;

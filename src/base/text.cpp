@@ -106,23 +106,6 @@ expand_variables(std::string_view text,
   return out;
 }
 
-std::size_t json_depth(std::string_view json) {
-  std::size_t depth = 0, deepest = 0;
-  bool in_text = false;
-  for (std::size_t at = 0; at < json.size(); ++at) {
-    const char byte = json[at];
-    if (in_text && byte == '\\')
-      ++at;
-    else if (byte == '"')
-      in_text = !in_text;
-    else if (!in_text && (byte == '[' || byte == '{'))
-      deepest = std::max(deepest, ++depth);
-    else if (!in_text && (byte == ']' || byte == '}') && depth > 0)
-      --depth;
-  }
-  return deepest;
-}
-
 std::string base64(std::string_view bytes) {
   constexpr std::string_view k_alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::string out;

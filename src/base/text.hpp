@@ -44,10 +44,6 @@ std::string to_utf8(std::string_view bytes);
 bool is_utf8(std::string_view bytes);
 std::string base64(std::string_view bytes);
 
-/// How deep the brackets of JSON text are nested, without those in strings. What others wrote is looked at with it
-/// before it is parsed: a deep value would be worked through by functions that call themselves.
-std::size_t json_depth(std::string_view json);
-
 /// 0 -> "0 B", 1536 -> "1.5 KiB", in powers of 1024 with one decimal below 10.
 std::string format_bytes(std::uint64_t bytes);
 /// Microseconds -> "87 us", "1.2 ms", "3.4 s", "2 min 5 s".

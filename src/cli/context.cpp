@@ -3,7 +3,6 @@
 #include "base/argv.hpp"
 #include "base/path.hpp"
 #include "config/load.hpp"
-#include "sys/recording.hpp"
 
 #include <utility>
 
@@ -22,13 +21,10 @@ Context::Context(Host& given_host, sys::System& given_system, ui::Console& given
       host(given_host) {}
 
 std::optional<std::string> Context::environment(std::string_view name) const {
-  const auto look = [&]() -> Result<std::optional<std::string>> {
-    for (const auto& entry : host.environment)
-      if (entry.size() > name.size() && entry.starts_with(name) && entry[name.size()] == '=')
-        return entry.substr(name.size() + 1);
-    return std::nullopt;
-  };
-  return sys::recorded(system.files(), "variable", name, look).value_or(std::nullopt);
+  for (const auto& entry : host.environment)
+    if (entry.size() > name.size() && entry.starts_with(name) && entry[name.size()] == '=')
+      return entry.substr(name.size() + 1);
+  return std::nullopt;
 }
 
 std::string Context::config_path() const {

@@ -5,7 +5,6 @@
 #include "plan/apply.hpp"
 #include "plan/host_lock.hpp"
 #include "plan/journal.hpp"
-#include "sys/recording.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -127,9 +126,7 @@ Result<plan::Journal> journal_of(Context& context) {
       [&](const std::string& directory) { return plan::Journal(context.system.files(), directory); });
 }
 
-namespace {
-
-Result<Diagnoses> examine_journal(Context& context) {
+Result<Diagnoses> diagnose_journal(Context& context) {
   const auto state = state_directory(context);
   if (!state)
     return fail(state.error());
@@ -159,13 +156,6 @@ Result<Diagnoses> examine_journal(Context& context) {
     return {};
   left->subject = *state;
   return Diagnoses{*std::move(left)};
-}
-
-} // namespace
-
-Result<Diagnoses> diagnose_journal(Context& context) {
-  // What it says, not what it holds: whole files as they were before a change.
-  return sys::recorded(context.system.files(), "journal", std::string(), [&] { return examine_journal(context); });
 }
 
 Result<Executed> execute(Context& context, const std::function<Result<Proposal>()>& propose) {

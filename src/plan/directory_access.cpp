@@ -4,7 +4,6 @@
 #include "plan/ground.hpp"
 #include "plan/perform.hpp"
 #include "sys/process/call.hpp"
-#include "sys/recording.hpp"
 
 #include <cerrno>
 #include <fmt/format.h>
@@ -74,8 +73,7 @@ Result<FoundAccess> read_access(sys::System& system, const std::string& director
     found.acls = holds_acls(walked->fd.get());
     return found;
   };
-  return sys::recorded(system.files(), "access", std::tuple(directory, guarded),
-                       [&] { return sys::call(std::nullopt, deadline, look); });
+  return sys::call(std::nullopt, deadline, look);
 }
 
 } // namespace sharefs::plan

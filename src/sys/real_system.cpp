@@ -81,14 +81,6 @@ std::vector<Entry> RealSystem::entries(const EntryRequest& request) {
   return results;
 }
 
-Result<void> RealSystem::hold_locks(const LockRequest& request,
-                                    const std::function<void(const HeldLocks&)>& meanwhile) {
-  if (!files().is_live())
-    return fail(refusal(files(), "locking in " + request.directory));
-  spdlog::debug("hold locks in {}", request.directory);
-  return sys::hold_locks(files(), request, meanwhile);
-}
-
 Identity RealSystem::identity() {
   return local_identity();
 }

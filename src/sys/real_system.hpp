@@ -16,7 +16,6 @@ class RealSystem final : public System {
   Result<void> unmount(const UnmountCall& call) override;
   NfsProbe probe_nfs(const NfsProbeRequest& request) override;
   std::vector<Entry> entries(const EntryRequest& request) override;
-  Result<void> hold_locks(const LockRequest& request, const std::function<void(const HeldLocks&)>& meanwhile) override;
   Identity identity() override;
   Result<int> run_worker(const WorkerRequest& request) override;
   Result<User> user(std::string_view name) override;

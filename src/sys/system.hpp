@@ -5,7 +5,6 @@
 #include "base/result.hpp"
 #include "sys/fs/entry.hpp"
 #include "sys/fs/files.hpp"
-#include "sys/fs/held_locks.hpp"
 #include "sys/identity/user.hpp"
 #include "sys/mounts/mount_call.hpp"
 #include "sys/mounts/mount_table.hpp"
@@ -56,9 +55,6 @@ class System {
   Entry entry(EntryQuery query, std::chrono::milliseconds deadline = std::chrono::seconds(3)) {
     return entries({{std::move(query)}, deadline, std::nullopt}).front();
   }
-  /// `meanwhile` is called while the locks are held, and once more when they were let go; see sys::hold_locks.
-  virtual Result<void> hold_locks(const LockRequest& request,
-                                  const std::function<void(const HeldLocks&)>& meanwhile) = 0;
   virtual Identity identity() = 0;
   /// sharefs once more, as another user; see run_worker(). Its exit code.
   virtual Result<int> run_worker(const WorkerRequest& request) = 0;

@@ -238,54 +238,6 @@ class Story {
     const int code = cli::run(argv, host);
     note(std::to_string(code), "");
     m_console.in_terminal = false;
-    if (argv.at(1) == "doctor" && code <= 1)
-      replay(argv, fmt::format("{}\n{}\n{}", code, out.str(), err.str()));
-  }
-
-  /// Whatever doctor said is said again by what it records, on a machine where nothing is; and with other names
-  /// there is as much to be said.
-  void replay(Argv argv, const std::string& expected) {
-    if (std::ranges::any_of(argv, [](const auto& word) {
-          return word == "--fix" || word == "--record" || word == "--replay" || word == "--anonymize";
-        }))
-      return;
-    static const std::regex k_times(R"(("took_ms": )[0-9]+)");
-    for (const char* option : {"--quiet", "--anonymize"}) {
-      auto recording = argv;
-      recording.insert(recording.end(), {"--record", "/recording", option});
-      run_on(m_system, recording);
-      const test::TemporaryDirectory elsewhere;
-      fs::rename(m_root + "/recording", elsewhere / "recording");
-      const auto other = std::make_shared<test::ScriptedSystem>(elsewhere.path());
-      auto again = argv;
-      if (const auto seconds = std::ranges::find(again, "--seconds"); seconds != again.end())
-        again.erase(seconds, seconds + 2);
-      again.insert(again.end(), {"--replay", "/recording"});
-      auto said = run_on(other, again);
-      auto wanted = expected;
-      for (auto* text : {&said, &wanted}) {
-        *text = std::regex_replace(*text, k_times, "$1N");
-        if (std::string_view(option) == "--anonymize")
-          *text = codes_of(*text);
-      }
-      if (said != wanted || !other->calls().empty() || !other->asked().empty())
-        m_written.push_back({fmt::format("replayed after {}: {}", option, said), {}});
-    }
-  }
-  static std::string codes_of(const std::string& text) {
-    static const std::regex k_code("SF[0-9]{3}");
-    std::multiset<std::string> codes;
-    for (auto one = std::sregex_iterator(text.begin(), text.end(), k_code); one != std::sregex_iterator(); ++one)
-      codes.insert(one->str());
-    return fmt::format("{}", fmt::join(codes, " "));
-  }
-  /// Exit code and both outputs.
-  std::string run_on(const std::shared_ptr<test::ScriptedSystem>& system, const Argv& argv) {
-    std::istringstream in;
-    std::ostringstream out, err;
-    cli::Host host{[&](const std::string&) { return system; }, in, out, err, m_console, m_environment, "/work"};
-    const int code = cli::run(argv, host);
-    return fmt::format("{}\n{}\n{}", code, out.str(), err.str());
   }
 
   static std::string changes(const std::map<std::string, std::string>& before,

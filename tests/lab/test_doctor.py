@@ -87,54 +87,6 @@ def test_a_slow_network_is_not_taken_for_a_slow_server(lab: Cluster) -> None:
     assert "SF701" not in found(node, "--seconds", "1")
 
 
-def replayed(host: Host, path: str) -> tuple[int, str]:
-    """What doctor says of a recording, on a host that has nothing but that file; and that it opened nothing else."""
-    watched = "strace -f -o /local/calls -e trace=%file,connect,mount,umount2,execve"
-    answer = host.run(f"{watched} sharefs doctor --replay {path}", timeout=PATIENCE)
-    calls = host.read_text("/local/calls")
-    assert f'"{path.rsplit("/", 1)[-1]}"' in calls or f'"{path}"' in calls, calls  # strace saw what is read
-    for place in (SHARE, "/srv/share", "/etc/sharefs", "/etc/exports", "mountstats", "/proc/fs/nfsd", "/var/lib/sharefs"):
-        assert place not in calls, f"{place} was looked at: {calls}"
-    assert "connect(" not in calls and calls.count("execve(") == 1
-    return answer.returncode, answer.err
-
-
-def test_a_recording_says_the_same_elsewhere(lab: Cluster) -> None:
-    """A stale mount, one that hangs, and a server with a warning; each replayed on a host that has none of it."""
-    text = PLAIN.replace("profile: safe}", "profile: safe, options: [actimeo=1]}").replace("/local/cache", "/local/quasar")
-    export_and_mount(lab, text)
-    node, other = lab["node1"], lab["node2"]
-    done(other, "umount", "--all", "--yes")
-    other.run("rm -r /etc/sharefs", check=True)
-    def record(host: Host, name: str, *options: str) -> None:
-        said = sharefs(host, "doctor", "--timeout", "2", "--record", f"/local/{name}", *options, timeout=PATIENCE)
-        lines = [line for line in said.err.splitlines(keepends=True) if not line.startswith(f"/local/{name} has what")]
-        assert host.run(f"stat -c '%a %h %F' /local/{name}").out == "600 1 regular file\n"
-        other.write_file(f"/local/{name}", host.read_text(f"/local/{name}"))
-        assert replayed(other, f"/local/{name}") == (said.returncode, "".join(lines))
-
-    record(node, "well")
-    record(lab.server, "server")
-    lab.freeze("server")
-    record(node, "hung")
-    lab.resume("server")
-    lab.remake_filesystem("server")
-    wait_until(lambda: "SF211" in found(node), what="the client notices that its handle is stale")
-    record(node, "stale")
-    # With other names: none of its own is in it, and as much is said.
-    sharefs(node, "doctor", "--record", "/local/anonymous", "--anonymize", timeout=PATIENCE)
-    text = node.read_text("/local/anonymous")
-    assert "quasar" in node.read_text("/local/stale") and "quasar" not in text
-    other.write_file("/local/anonymous", text)
-    code, said = replayed(other, "/local/anonymous")
-    assert code == 1 and "SF211" in said and "SF606" not in said, said
-    # Never over something, never through a link.
-    node.run("ln -s /local/elsewhere /local/link; touch /local/there", check=True)
-    for name in ("link", "there"):
-        assert "is there already" in sharefs(node, "doctor", "--record", f"/local/{name}", timeout=PATIENCE).err
-    assert node.run("ls /local/elsewhere").returncode != 0 and node.read_text("/local/there") == ""
-
-
 def test_a_server_with_a_smaller_mtu_is_named(lab: Cluster) -> None:
     server, node = lab.server, lab["node1"]
     interface = node.run("ip -o -4 addr show scope global | awk '{print $2; exit}'", check=True).out.strip()

@@ -41,7 +41,6 @@ struct Machine {
   /// By path; others are files under the root. One that hangs does so with everything below it.
   std::map<std::string, sys::Entry> entries;
 
-  sys::HeldLocks locks; ///< what hold_locks makes; without a name it fails
 
   // Instead of the answers above, for what is easier said in C++.
   std::function<Result<sys::Completed>(const sys::Command&)> on_run;

@@ -256,19 +256,6 @@ std::vector<sys::Entry> ScriptedSystem::entries(const sys::EntryRequest& request
   return results;
 }
 
-Result<void> ScriptedSystem::hold_locks(const sys::LockRequest& request,
-                                        const std::function<void(const sys::HeldLocks&)>& meanwhile) {
-  note("hold locks in " + request.directory + (request.as ? " as " + request.as->name : ""));
-  if (machine.locks.name.empty())
-    return fail(not_in_script("hold locks in " + request.directory));
-  for (const bool held : {true, false}) {
-    auto locks = machine.locks;
-    locks.held = held;
-    meanwhile(locks);
-  }
-  return {};
-}
-
 Result<int> ScriptedSystem::run_worker(const sys::WorkerRequest& request) {
   note("as " + request.user.name + " sharefs " + shell_join(request.words));
   return 0;

@@ -26,8 +26,6 @@ class ScriptedSystem final : public sys::System {
   Result<void> unmount(const sys::UnmountCall& call) override;
   sys::NfsProbe probe_nfs(const sys::NfsProbeRequest& request) override;
   std::vector<sys::Entry> entries(const sys::EntryRequest& request) override;
-  Result<void> hold_locks(const sys::LockRequest& request,
-                          const std::function<void(const sys::HeldLocks&)>& meanwhile) override;
   sys::Identity identity() override { return machine.identity; }
   /// Noted as a call; nothing is done.
   Result<int> run_worker(const sys::WorkerRequest& request) override;

@@ -2,7 +2,6 @@
 #include "base/text.hpp"
 #include "cli/commands/doctor_parts.hpp"
 #include "cli/commands/doctor_performance.hpp"
-#include "cli/commands/doctor_record.hpp"
 #include "cli/execute.hpp"
 #include "cli/exit_code.hpp"
 
@@ -144,10 +143,7 @@ Result<int> run_doctor(Context& context, const Arguments& arguments) {
   auto how = examination_of(context, arguments);
   if (!how)
     return fail(how.error());
-  auto examined = examine_recorded(context, arguments, *how);
-  if (!examined)
-    return fail(examined.error());
-  auto& parts = *examined;
+  auto parts = examine(context, *how);
   const bool measured = std::exchange(how->seconds, std::chrono::seconds(0)).count() > 0; // once
   const auto found = by_severity(parts);
   context.envelope.fields["parts"] = parts_json(parts);
@@ -173,17 +169,10 @@ extern const CommandSpec k_doctor_command{
         "warnings are allowed.\n"
         "--fix makes one plan of what `export --all`, `recover --all`, `mount --all` and `conda link --all` would do, "
         "shows it, and asks; then it looks once more, and exits with 4 if errors are left. `sharefs undo` takes it "
-        "back. A mount that waits for its server is left alone.\n"
-        "--record FILE writes down all that was seen, for a report of a mistake: a new file, mode 0600. Values of "
-        "words "
-        "like `password=` are left out; with --anonymize names of hosts, users and directories are replaced by others, "
-        "everywhere by the same ones. Addresses stay, and so may words that are no names for sharefs: read the file "
-        "before you send it. --replay FILE says what is wrong with the host of such a file, and looks at nothing of "
-        "this one.",
+        "back. A mount that waits for its server is left alone.",
     .example = "sharefs doctor\n"
                "sharefs doctor --seconds 10      # while it is slow: how the mounts do now\n"
                "sharefs doctor --fix --dry-run\n"
-               "sharefs doctor --record report.txt --anonymize\n"
                "sharefs doctor --json | jq '.diagnoses[] | {code, subject, message}'",
     .effect = Effect::changes,
     .options =
@@ -193,9 +182,6 @@ extern const CommandSpec k_doctor_command{
           .help = "measure the mounts for so long, instead of taking the means since they were made",
           .fallback = "0"},
          {.names = "--timeout", .value = "TIME", .help = "how long to wait for the servers' answers", .fallback = "5s"},
-         {.names = "--record", .value = "FILE", .help = "write down what was seen"},
-         {.names = "--anonymize", .help = "with other names in that file"},
-         {.names = "--replay", .value = "FILE", .help = "examine what was written down, not this host"},
          {.names = "--deadline", .value = "TIME", .help = "begin nothing more after it", .fallback = "1min"}},
     .run = run_doctor,
 };

@@ -1,7 +1,6 @@
 #include "cli/commands/doctor_performance.hpp"
 
 #include "base/text.hpp"
-#include "sys/recording.hpp"
 
 #include <algorithm>
 #include <array>
@@ -48,12 +47,7 @@ Result<watch::Reading> measure(Context& context, std::chrono::seconds seconds) {
   if (!first || seconds.count() == 0 || first->mounts.empty())
     return first;
   const ui::Console::Progress progress(context.console, fmt::format("measuring for {} s", seconds.count()));
-  const auto waited = sys::recorded(context.system.files(), "wait", seconds, [&]() -> Result<bool> {
-    std::this_thread::sleep_for(seconds);
-    return true;
-  });
-  if (!waited)
-    return fail(waited.error());
+  std::this_thread::sleep_for(seconds);
   return watch::probe(context.system).map([&](watch::Reading&& now) {
     return watch::between(*first, std::move(now), seconds);
   });

@@ -5,7 +5,6 @@
 #include "cli/exit_code.hpp"
 #include "mounts/diagnose.hpp"
 #include "mounts/plan_mount.hpp"
-#include "sys/process/remote.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -71,27 +70,6 @@ nlohmann::ordered_json mounts_json(const mounts::Observation& seen, const mounts
   return json;
 }
 
-/// Without a value: no --verify. The users and groups of sharefs.yaml are those whose numbers have to agree.
-Result<std::optional<mounts::ElsewhereRequest>> elsewhere_of(const config::Config& config, const Arguments& arguments,
-                                                             std::chrono::milliseconds timeout) {
-  mounts::ElsewhereRequest request;
-  request.node = arguments.value("with").value_or("");
-  request.server = arguments.flag("with-server");
-  request.deadline = timeout;
-  if (arguments.value("with"))
-    if (auto checked = sys::check_remote_host(request.node); !checked)
-      return fail(checked.error());
-  if (!arguments.flag("verify") && request.node.empty() && !request.server)
-    return std::nullopt;
-  if (config.conda)
-    request.users = config.conda->users();
-  for (const auto& server : config.servers)
-    for (const auto& one : server.exports)
-      if (!one.access.group.empty() && !contains(request.groups, one.access.group))
-        request.groups.push_back(one.access.group);
-  return request;
-}
-
 Result<int> run_mount(Context& context, const Arguments& arguments) {
   const auto config = context.config();
   if (!config)
@@ -104,9 +82,6 @@ Result<int> run_mount(Context& context, const Arguments& arguments) {
   const bool is_root = context.system.identity().uid == 0;
   if (auto root = require_root_for_mounts(context); !root && !has_shares(**config, wanted))
     return fail(root.error());
-  const auto elsewhere = elsewhere_of(**config, arguments, timeout);
-  if (!elsewhere)
-    return fail(elsewhere.error());
 
   mounts::ProbeRequest request;
   request.wanted = wanted;
@@ -157,12 +132,12 @@ Result<int> run_mount(Context& context, const Arguments& arguments) {
   if (context.flags.dry_run)
     return std::max(exit_code_for(plan.right.size() + plan.planned.size(), plan.blocked.size()),
                     shared->failed.empty() ? k_exit_ok : k_exit_failed);
-  if (*elsewhere) {
+  if (arguments.flag("verify")) {
     std::vector<mounts::MountPoint> points;
     for (const auto& state : seen->states)
       if (good.contains(state.point.target))
         points.push_back(state.point);
-    for (const auto& target : verify(context, points, timeout, &**elsewhere))
+    for (const auto& target : verify(context, points, timeout))
       good.erase(target);
   }
   for (const auto& target : shared->failed)
@@ -184,16 +159,11 @@ extern const CommandSpec k_mount_command{
         "where the server lets root do nothing, a user who may write there can run it, too.",
     .example = "sharefs mount share            # one\n"
                "sharefs mount --all --verify   # all, and write a test file to each\n"
-               "sharefs mount --all --verify --with node2 --with-server\n"
                "sharefs mount --all --dry-run  # what would be done",
     .effect = Effect::changes,
     .positional = {.name = "NAME", .help = "mounts by name or mount point"},
     .options = {{.names = "--all", .help = "every mount of sharefs.yaml"},
                 {.names = "--verify", .help = "then write, read back and delete a test file on each"},
-                {.names = "--with",
-                 .value = "HOST",
-                 .help = "as --verify, and HOST tries by ssh the locks that this host holds"},
-                {.names = "--with-server", .help = "as --verify, and the servers say by ssh how they see this host"},
                 {.names = "--remount",
                  .help = "change ro, nosuid, nodev and noexec of mounts in use, as sharefs.yaml says"},
                 {.names = "--now-only", .help = "leave alone what is mounted at boot"},

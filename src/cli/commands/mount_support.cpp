@@ -74,52 +74,6 @@ Result<std::vector<mounts::MountPoint>> select_mounts(Context& context, const co
   return selected;
 }
 
-const char* to_string(mounts::Exclusion exclusion) {
-  static constexpr std::array k_names{"unknown", "excludes", "open", "stuck"};
-  return name_in(k_names, exclusion);
-}
-
-/// Of those that can be written. The targets that failed; `json` has an element for each of `verified`.
-std::set<std::string> verify_elsewhere(Context& context, const std::vector<mounts::MountPoint>& points,
-                                       const std::vector<mounts::Verified>& verified,
-                                       const mounts::ElsewhereRequest& request, nlohmann::ordered_json& json) {
-  std::vector<mounts::WrittenPoint> written;
-  std::vector<std::size_t> places;
-  for (std::size_t index = 0; index < verified.size(); ++index) {
-    if (verified[index].written && !points[index].here) {
-      written.push_back({points[index], verified[index].as});
-      places.push_back(index);
-    } else if (verified[index].ok && !context.flags.json) {
-      context.console.message(
-          fmt::format("{}: locks were not tried: {}", mounts::name_of(points[index]),
-                      points[index].here ? "it is this host's own disk" : "nothing can be written there"));
-    }
-  }
-  const auto found = [&] {
-    const ui::Console::Progress progress(context.console, "asking other hosts");
-    return mounts::look_from_elsewhere(context.system, written, request);
-  }();
-  std::set<std::string> failed;
-  for (std::size_t index = 0; index < found.results.size(); ++index) {
-    const auto& one = found.results[index];
-    if (!one.ok)
-      failed.insert(one.target);
-    for (const auto& text : one.good)
-      if (!context.flags.json)
-        context.console.message(fmt::format("{}: {}", mounts::name_of(written[index].point), text));
-    auto& into = json[places[index]];
-    if (!request.node.empty())
-      into["locks"] = {
-          {"with", to_utf8(request.node)}, {"flock", to_string(one.flock)}, {"fcntl", to_string(one.posix)}};
-    if (request.server)
-      into["admitted"] = one.admission ? nlohmann::ordered_json{{"client", to_utf8(one.admission->client)},
-                                                                {"options", to_utf8(one.admission->options)}}
-                                       : nlohmann::ordered_json(nullptr);
-  }
-  context.report(found.diagnoses);
-  return failed;
-}
-
 /// As config's choice spells them.
 mounts::BootWay boot_way_of(const std::string& word) {
   using enum mounts::BootWay;
@@ -178,7 +132,7 @@ Result<mounts::Observation> observe(Context& context, const mounts::ProbeRequest
 }
 
 std::set<std::string> verify(Context& context, const std::vector<mounts::MountPoint>& points,
-                             std::chrono::milliseconds deadline, const mounts::ElsewhereRequest* elsewhere) {
+                             std::chrono::milliseconds deadline) {
   const auto verification = mounts::verify(context.system, points, deadline);
   std::set<std::string> failed;
   auto json = nlohmann::ordered_json::array();
@@ -194,11 +148,6 @@ std::set<std::string> verify(Context& context, const std::vector<mounts::MountPo
                     {"latency_us", one.latency.count()}});
   }
   context.report(verification.diagnoses);
-  if (elsewhere != nullptr && (!elsewhere->node.empty() || elsewhere->server))
-    failed.merge(verify_elsewhere(context, points, verification.results, *elsewhere, json));
-  else if (elsewhere != nullptr && !context.flags.json &&
-           std::ranges::any_of(verification.results, &mounts::Verified::written))
-    context.console.message("locks between nodes were not tried: name a second node that ssh reaches, by --with HOST");
   context.envelope.fields["verified"] = std::move(json);
   return failed;
 }

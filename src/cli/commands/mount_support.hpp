@@ -4,7 +4,6 @@
 #include "cli/context.hpp"
 #include "cli/execute.hpp"
 #include "mounts/boot.hpp"
-#include "mounts/elsewhere.hpp"
 #include "mounts/holders.hpp"
 #include "mounts/plan_unmount.hpp"
 #include "mounts/probe.hpp"
@@ -41,10 +40,9 @@ Result<std::chrono::milliseconds> timeout_of(const Arguments& arguments);
 
 /// mounts::probe with a line of progress.
 Result<mounts::Observation> observe(Context& context, const mounts::ProbeRequest& request);
-/// Writes a test file on each point, and reports. `elsewhere` adds what other hosts see; nullptr: it is not looked at.
-/// Returns the targets that failed.
+/// Writes a test file on each point, and reports. Returns the targets that failed.
 std::set<std::string> verify(Context& context, const std::vector<mounts::MountPoint>& points,
-                             std::chrono::milliseconds deadline, const mounts::ElsewhereRequest* elsewhere = nullptr);
+                             std::chrono::milliseconds deadline);
 
 inline constexpr std::chrono::milliseconds k_holders_deadline{2000};
 /// Who uses each of `mounts`: after what `head` reports of it, a line for each process; and `holders` of the JSON

@@ -16,7 +16,6 @@
 
 namespace sharefs::sys {
 
-class Recording;
 
 /// All paths are absolute as seen from inside the root; symbolic links are resolved inside the root, so a link in an
 /// installation tree never leads out of it.
@@ -29,9 +28,6 @@ class Files {
   /// `path` as seen from outside the root.
   [[nodiscard]] std::string real_path(const std::string& path) const { return is_live() ? path : m_root + path; }
 
-  /// The same files, each look at which the recording takes down or answers (sys/recording.hpp). Nothing is written.
-  [[nodiscard]] Files recorded_by(std::shared_ptr<Recording> recording) const;
-  [[nodiscard]] Recording* recording() const { return m_recording.get(); } ///< nullptr: none
 
   /// The mount table of this process, read anew after a change only.
   [[nodiscard]] Result<MountTable> mounts() const { return m_mounts->current(); }
@@ -76,7 +72,6 @@ class Files {
   std::string m_root;
   std::chrono::milliseconds m_deadline;
   std::shared_ptr<MountWatch> m_mounts;
-  std::shared_ptr<Recording> m_recording;
 };
 
 /// fsync of an open directory (O_PATH will do), so that a rename or unlink in it survives a power cut.

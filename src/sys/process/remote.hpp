@@ -4,23 +4,19 @@
 #include "sys/system.hpp"
 
 #include <chrono>
-#include <optional>
 #include <string>
 
 namespace sharefs::sys {
 
 struct RemoteRequest {
-  std::string host;                      ///< as ssh(1) takes it: a name of its configuration, user@host
-  std::string script;                    ///< of a POSIX shell; goes over stdin, so that no login shell reads it
-  std::optional<User> as = std::nullopt; ///< numbers of whom it is to run as there, if the login is root
+  std::string host;                  ///< as ssh(1) takes it: a name of its configuration, user@host
+  std::string script;                ///< of a POSIX shell; goes over stdin, so that no login shell reads it
   std::chrono::seconds deadline{10}; ///< of the script, on the other host itself: it goes on when ssh is killed here
 };
 
-/// `usage` if ssh would take `host` for an option, or it could be no host.
-Result<void> check_remote_host(const std::string& host);
-
 /// What the script printed. Nobody is asked for a password or a host key. Takes at most deadline + 7 s. Errors:
-/// `failed` with the last line that ssh or the script said, `timeout`, `not_found` (no ssh here), `usage`.
+/// `failed` with the last line that ssh or the script said, `timeout`, `not_found` (no ssh here), `usage` (ssh
+/// would take `host` for an option, or it could be no host).
 Result<std::string> ask_remote(System& system, const RemoteRequest& request);
 
 } // namespace sharefs::sys

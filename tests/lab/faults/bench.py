@@ -25,7 +25,6 @@ FILE = f"{SHARE}/precious"
 
 STATUS = "sharefs status --timeout 2"
 DOCTOR = "sharefs doctor --json --timeout 2 --deadline 90"
-RECORDING = "/run/recording"  # what doctor saw; examined again on the other host, once all is well
 
 CONFIG = """\
 version: 1
@@ -95,7 +94,6 @@ class Bench:
         self._before: dict[str, list[str]] = {}
         self._digest = ""
         self.notes: dict[str, Any] = {}  # of a row, from breaking to restoring
-        self._recorded: list[tuple[str, str, Completed]] = []  # by doctor of this row: its host, what it saw and said
 
     def __enter__(self) -> Self:
         return self
@@ -184,7 +182,6 @@ class Bench:
             self.renew()
         self._in_doubt = True
         self.notes.clear()
-        self._recorded.clear()
         for host in self.lab:
             host.log.clear()
         try:
@@ -210,7 +207,6 @@ class Bench:
         self._compare(of_server, row.server or (), "server")
         _expect(row.explains in json.dumps(found), f"doctor does not say `{row.explains}`: {found}")
         row.restores(self)
-        self.replay()
         if row.heals:
             wait_until(lambda: sharefs(self.node, "status", "--timeout", "2", timeout=LATE).ok, HEALING, what="all is well")
         intact = self.file_is_intact()
@@ -245,9 +241,7 @@ class Bench:
 
     def ask_doctor(self, at: str, asks: str = DOCTOR) -> list[dict[str, str]]:
         """Errors and warnings, each with its cause in one line and its cure in the next."""
-        self.lab[at].run(f"rm -f {RECORDING}", check=True)
-        said = self.lab[at].run(f"{asks} --record {RECORDING}", timeout=LATE)
-        self._recorded.append((at, self.lab[at].read_text(RECORDING), said))
+        said = self.lab[at].run(asks, timeout=LATE)
         found = [one for one in document(said)["diagnoses"] if one["severity"] != "info"]
         errors = any(one["severity"] == "error" for one in found)
         _expect(said.returncode == (1 if errors else 0), f"doctor's exit code is {said.returncode}:\n{said}")
@@ -256,15 +250,6 @@ class Bench:
             _expect(one["message"] and "\n" not in one["message"], f"no cause in one line: {one}")
             _expect(cure and "\n" not in cure, f"no cure in one line: {one}")
         return found
-
-    def replay(self) -> None:
-        """The host that has nothing of the fault says the same, by what was recorded."""
-        for at, recording, said in self._recorded:
-            other = next(host for host in self.lab if host.name != at)
-            other.write_file(RECORDING, recording)
-            again = sharefs(other, "doctor", "--replay", RECORDING, "--json", timeout=LATE)
-            same = document(again)["diagnoses"] == document(said)["diagnoses"] and again.returncode == said.returncode
-            _expect(same, f"replayed, it says something else:\n{said}\n{again}")
 
     def _compare(self, found: list[dict[str, str]], expected: tuple[str, ...], at: str) -> None:
         codes = tuple(one["code"] for one in found)

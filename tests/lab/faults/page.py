@@ -16,7 +16,7 @@ HEAD = """\
 A run of the lab writes this page (`SHAREFS_FAULTS_UPDATE=1 ctest -R lab.faults`), and `SHAREFS_FAULTS=1 scripts/test.sh`
 fails where a row would be another: see `tests/lab/faults`. Each row breaks a machine in one way, on real kernel NFS; runs the
 command; asks `sharefs doctor`, which has to name the cause in one line and the cure in the next, and to say nothing else;
-mends the machine; lets the other host examine what doctor recorded, which has to say the same; and then looks whether the
+mends the machine; and then looks whether the
 share is well, whether its file is what it was (its checksum on the server, and as the node reads it past its cache), and
 whether a process, a mount or a file is left that was not there before. "Expected" and "got" are the state of the share after
 the command, and the command's exit code. "In time": the command has come back by itself. What differs from run to run (times,

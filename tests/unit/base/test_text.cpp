@@ -53,15 +53,6 @@ TEST_CASE("UTF-8", "[text]") {
                         "b");
 }
 
-TEST_CASE("json_depth counts brackets outside of strings", "[text]") {
-  CHECK(json_depth("") == 0);
-  CHECK(json_depth("1") == 0);
-  CHECK(json_depth(R"([{"a": [1]}, [2], 3])") == 3);
-  CHECK(json_depth(R"({"[[[": "]\"[[["})") == 1);
-  CHECK(json_depth("]]]][[[") == 3);
-  CHECK(json_depth("[\"\\") == 1);
-}
-
 TEST_CASE("base64 (RFC 4648, section 10)", "[text]") {
   CHECK(base64("") == "");
   CHECK(base64("f") == "Zg==");

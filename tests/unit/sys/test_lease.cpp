@@ -24,7 +24,7 @@ test::Machine machine_named(const std::string& host) {
   return machine;
 }
 
-struct Place {
+struct LeasePlace {
   test::TemporaryDirectory directory;
   test::ScriptedSystem system{"/", machine_named("node1")};
   LeaseRequest request{.path = directory / "lock", .what = "conda update llm", .beat = 20ms, .dead = 60s};
@@ -77,7 +77,7 @@ TEST_CASE("what a lease says is read as it was written, and nothing else is") {
 }
 
 TEST_CASE("requirement 8: the second taker hears who the first is, and nothing is left behind") {
-  Place place;
+  LeasePlace place;
   {
     auto first = Lease::take(place.system, place.request);
     REQUIRE(first);
@@ -94,7 +94,7 @@ TEST_CASE("requirement 8: the second taker hears who the first is, and nothing i
 }
 
 TEST_CASE("requirement 8: who waits gets it when the first lets go") {
-  Place place;
+  LeasePlace place;
   std::optional<Lease> first;
   {
     auto taken = Lease::take(place.system, place.request);
@@ -112,7 +112,7 @@ TEST_CASE("requirement 8: who waits gets it when the first lets go") {
 }
 
 TEST_CASE("requirement 8: a holder of this host that was killed is succeeded at once", "[kill]") {
-  Place place;
+  LeasePlace place;
   const auto child = holder([&] {
     auto system = std::make_unique<test::ScriptedSystem>("/", machine_named("node1"));
     static auto held = Lease::take(*system, place.request);
@@ -126,7 +126,7 @@ TEST_CASE("requirement 8: a holder of this host that was killed is succeeded at 
 }
 
 TEST_CASE("requirement 8: a holder of another host that is out of reach is succeeded after a while", "[kill][waits]") {
-  Place place;
+  LeasePlace place;
   place.directory.write("lock", format_lease({"node9", "its-boot", 1, 1, "bob", 0, "conda gc llm"}));
   CHECK(Lease::take(place.system, place.request).error().code == ErrorCode::busy);
   auto request = place.request;
@@ -138,7 +138,7 @@ TEST_CASE("requirement 8: a holder of another host that is out of reach is succe
 }
 
 TEST_CASE("a holder whose file was taken away is told") {
-  Place place;
+  LeasePlace place;
   auto taken = Lease::take(place.system, place.request);
   REQUIRE(taken);
   std::optional<Lease> lease(std::move(*taken));
@@ -150,7 +150,7 @@ TEST_CASE("a holder whose file was taken away is told") {
 }
 
 TEST_CASE("requirement 8: of many takers one at a time has it", "[kill][waits]") {
-  Place place;
+  LeasePlace place;
   constexpr int k_takers = 8, k_turns = 5;
   std::vector<pid_t> takers;
   for (int taker = 0; taker < k_takers; ++taker) {
