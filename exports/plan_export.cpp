@@ -89,19 +89,13 @@ void add_reload(const Actual& actual, const Request& request, const Composed& co
 } // namespace
 
 std::optional<plan::SetTreeAccess> tree_access(const Actual& actual, const std::string& directory,
-                                               const plan::DirectoryAccess& access, const std::string& state) {
+                                               const plan::DirectoryAccess& access) {
   const auto found = actual.facts.directories.find(directory);
   if (access.kind != plan::DirectoryAccess::Kind::group || found == actual.facts.directories.end() ||
       found->second.kind != sys::EntryKind::directory)
     return std::nullopt;
   const auto& entry = found->second;
-  return plan::SetTreeAccess{entry.resolved,
-                             access.group,
-                             access.gid,
-                             access.mode,
-                             entry.device,
-                             entry.inode,
-                             fmt::format("{}/trees/{}-{}", state, entry.device, entry.inode)};
+  return plan::SetTreeAccess{entry.resolved, access.group, access.gid, access.mode, entry.device, entry.inode};
 }
 
 Diagnoses diagnose_access(const Actual& actual, const Request& request) {
@@ -175,9 +169,10 @@ plan::Plan plan_export(const Actual& actual, const Request& request, const Compo
   if (serves)
     add_server_steps(actual.server, k_group, plan);
   for (const auto& tree : actual.trees) { // last: it may take its time
-    plan.notes.push_back(fmt::format("{}: all that lies below becomes the group's, private files too; whose it was and "
-                                     "with which rights is kept for `sharefs undo`",
-                                     tree.path));
+    plan.notes.push_back(
+        fmt::format("{}: all that lies below becomes the group's, private files too; `sharefs undo` does "
+                    "not give it back",
+                    tree.path));
     plan.add(k_group, fmt::format("members of `{}` share what is there", tree.group), tree);
   }
   return plan;

@@ -54,9 +54,9 @@ std::vector<ExportsFile> files_after(const Actual& actual, const Composed& compo
 /// Access that must not be set: of directories of the operating system (SF139).
 Diagnoses diagnose_access(const Actual& actual, const Request& request);
 
-/// What gives `access` to all below the directory, if it is there and that is a group's. `state`: where lists are kept.
+/// What gives `access` to all below the directory, if it is there and that is a group's.
 std::optional<plan::SetTreeAccess> tree_access(const Actual& actual, const std::string& directory,
-                                               const plan::DirectoryAccess& access, const std::string& state);
+                                               const plan::DirectoryAccess& access);
 
 /// If the plan holds a reload: what else it would drop, unless that is wanted (SF154).
 Diagnoses diagnose_adhoc(const Request& request, const Composed& composed, const plan::Plan& plan);

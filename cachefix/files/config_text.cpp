@@ -1,16 +1,19 @@
 #include "cachefix/files/config_text.hpp"
 
+#include "base/json.hpp"
 #include "base/text.hpp"
 #include "cachefix/rules/rules.hpp"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <yaml-cpp/yaml.h>
 
 namespace sharefs::cachefix {
 namespace {
 
 constexpr std::size_t k_steps_of_key = 200; // each is compared with all rules
+/// The order of members is kept, so that each is compared with all of its object.
+constexpr JsonLimits k_json_limits{
+    .bytes = 4U << 20U, .depth = Budget::k_nested_syntax, .values = 200'000, .members = 2'000};
 
 /// The part of a line behind `key:`, nullopt if the line is not that key at the top level.
 std::optional<std::string_view> value_part(std::string_view line, std::string_view key) {
@@ -81,12 +84,10 @@ std::string with_yaml_scalar(const std::string& text, std::string_view key, cons
 }
 
 std::optional<std::string> json_scalar(const std::string& text, std::string_view key) {
-  if (nesting_of(text, true) > Budget::k_nested_syntax)
+  const auto document = read_json<nlohmann::ordered_json>(text, k_json_limits);
+  if (!document || !document->is_object() || !document->contains(key))
     return std::nullopt;
-  const auto document = nlohmann::ordered_json::parse(text, nullptr, false);
-  if (!document.is_object() || !document.contains(key))
-    return std::nullopt;
-  const auto& member = document.at(std::string(key));
+  const auto& member = document->at(std::string(key));
   if (member.is_boolean())
     return member.get<bool>() ? "true" : "false";
   return member.is_string() ? std::optional(member.get<std::string>()) : std::nullopt;

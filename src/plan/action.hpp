@@ -168,15 +168,13 @@ struct RemoveTree {
 
 /// Give what lies below a directory to a group: it gets what the owner has, directories hand the group on and get a
 /// default ACL; nothing becomes wider for others. No link is followed, nothing that is mounted is entered; files with
-/// several names are left, since the others may lie elsewhere, and so are programs with set-id bits. What was there is
-/// written to a list first: `reverse` gives back what is still as it was left. What was cut off goes on when run again.
+/// several names are left, since the others may lie elsewhere, and so are programs with set-id bits. Cannot be undone.
+/// What was cut off goes on when run again.
 struct SetTreeAccess {
   std::string path;
   std::string group; ///< name of gid, for people
   std::uint32_t gid = 0, mode = 02770;
   std::uint64_t device = 0, inode = 0; ///< as planned (sys::Entry)
-  std::string list;                    ///< a directory of its own below the state directory
-  bool reverse = false;
   std::chrono::milliseconds deadline{3'600'000};
   friend bool operator==(const SetTreeAccess&, const SetTreeAccess&) = default;
 };

@@ -88,8 +88,6 @@ template <class A, class Visitor> void visit_fields(A& a, Visitor&& visit) {
     visit("changed", a.changed);
   if constexpr (requires { a.own_group; })
     visit("own_group", a.own_group);
-  if constexpr (requires { a.list; })
-    visit("list", a.list);
   if constexpr (requires { a.reverse; })
     visit("reverse", a.reverse);
   if constexpr (requires { a.argv; })

@@ -79,8 +79,7 @@ struct Describer {
     return "delete " + shell_quote(a.path) + " with all in it" + as_user(a.actor);
   }
   std::string operator()(const SetTreeAccess& a) const {
-    return a.reverse ? "give back what lies below " + shell_quote(a.path)
-                     : fmt::format("give what lies below {} to {}", shell_quote(a.path), a.group);
+    return fmt::format("give what lies below {} to {}", shell_quote(a.path), a.group);
   }
   std::string operator()(const ChangeFiles& a) const {
     std::size_t edited = 0, removed = 0;

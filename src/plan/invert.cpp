@@ -55,11 +55,7 @@ struct Inverter {
   }
   Inverse operator()(const Remount& a) const { return Remount{a.target, a.after, a.before, a.deadline}; }
   Inverse operator()(const RemoveTree&) const { return std::nullopt; } // it can be made anew
-  Inverse operator()(const SetTreeAccess& a) const {
-    SetTreeAccess inverse = a;
-    inverse.reverse = !a.reverse;
-    return inverse;
-  }
+  Inverse operator()(const SetTreeAccess&) const { return std::nullopt; }
   Inverse operator()(const ChangeFiles& a) const {
     ChangeFiles inverse = a;
     inverse.device = 0; // another one when it is mounted anew

@@ -1,10 +1,11 @@
-// SetTreeAccess: what lies below a directory is given to a group, and taken back by a list. In a child.
+// SetTreeAccess: what lies below a directory is given to a group. In a child.
 #include "plan/perform.hpp"
 
 #include "base/path.hpp"
 #include "base/text.hpp"
-#include "plan/tree_list.hpp"
-#include "plan/tree_walk.hpp"
+#include "plan/acl.hpp"
+#include "plan/tree_rights.hpp"
+#include "sys/fs/walk.hpp"
 #include "sys/process/call.hpp"
 #include "sys/process/interrupt.hpp"
 
@@ -20,15 +21,60 @@
 
 namespace sharefs::plan {
 
+/// What became of a tree. What is counted elsewhere than in `changed` was left as it was.
+struct TreeCounts {
+  static constexpr std::size_t k_most_named = 5;
+  std::uint64_t changed = 0;
+  std::uint64_t several_names = 0, programs = 0, mounts = 0, other = 0, failed = 0;
+  std::vector<std::string> named = {}; ///< the first few of those left
+  std::string first_failure = {};
+};
 template <sys::WireOf<TreeCounts> C> auto wire_fields(C& c) {
-  return std::tie(c.changed, c.several_names, c.programs, c.mounts, c.other, c.since, c.failed, c.named,
-                  c.first_failure);
+  return std::tie(c.changed, c.several_names, c.programs, c.mounts, c.other, c.failed, c.named, c.first_failure);
+}
+
+TreeRights rights_for_group(const TreeRights& before, bool directory, std::uint32_t gid, std::uint32_t mode) {
+  TreeRights after = before;
+  after.gid = gid;
+  const auto bits = (before.mode >> 6U) & (mode >> 3U) & 7U; // what the owner has
+  if (before.acl.empty()) {
+    after.mode |= bits << 3U;
+  } else {
+    std::uint32_t mask = 0;
+    after.acl = acl_with_group(before.acl, bits, mask);
+    after.mode = (before.mode & ~070U) | mask << 3U;
+    if (same_acl(before.acl, after.acl)) {
+      after.acl = before.acl;
+      after.mode = before.mode;
+    }
+  }
+  if (directory) {
+    after.mode |= mode & S_ISGID;
+    after.default_acl = default_acl(mode & (0770U | (before.mode & 7U)));
+  }
+  return after;
 }
 
 namespace {
 
-constexpr std::size_t k_batch = 256; ///< changes that are written to the list together, before they are made
-constexpr int k_deepest = 1000;      ///< directories in one another: each takes a descriptor
+constexpr int k_deepest = 1000; ///< directories in one another: each takes a descriptor
+
+/// "300012 paths changed; left as they are: 2 files with several names ..."
+std::string text_of(const TreeCounts& counts) {
+  std::vector<std::string> left;
+  for (const auto& [count, what, why] :
+       {std::tuple{counts.several_names, "file", " with several names (hard links), of which others may lie elsewhere"},
+        {counts.programs, "program", " with set-id bits or capabilities"},
+        {counts.mounts, "mount", ""},
+        {counts.other, "special file", ""}})
+    if (count > 0)
+      left.push_back(count_of(count, what) + why);
+  auto text = count_of(counts.changed, "path") + " changed";
+  if (!left.empty())
+    text += fmt::format("; left as they are: {} ({}{})", join(left, ", "), join(counts.named, ", "),
+                        counts.named.size() == TreeCounts::k_most_named ? ", ..." : "");
+  return text;
+}
 
 /// A file of which a program gets rights: set-id bits, and capabilities. chown(2) takes both away.
 bool gives_rights(const sys::Fd& fd, const struct stat& status) {
@@ -89,45 +135,18 @@ bool same_rights(const TreeRights& a, const TreeRights& b) {
   return a.gid == b.gid && a.mode == b.mode && same_acl(a.acl, b.acl) && same_acl(a.default_acl, b.default_acl);
 }
 
-/// Part by part as before or as after: what a process that was killed in the middle leaves.
-bool rights_between(const TreeRights& found, const TreeChange& change) {
-  const auto& [before, after] = std::tie(change.before, change.after);
-  return (found.gid == before.gid || found.gid == after.gid) &&
-         (found.mode == before.mode || found.mode == after.mode || found.mode == (before.mode & 01777U)) &&
-         (same_acl(found.acl, before.acl) || same_acl(found.acl, after.acl)) &&
-         (same_acl(found.default_acl, before.default_acl) || same_acl(found.default_acl, after.default_acl));
-}
-
 class TreeGiver {
  public:
-  TreeGiver(const SetTreeAccess& action, Phase phase, const TreeList& list, std::atomic<std::uint64_t>& progress)
-      : m_action(action), m_phase(phase), m_list(list), m_progress(progress) {}
+  TreeGiver(const SetTreeAccess& action, Phase phase, std::atomic<std::uint64_t>& progress)
+      : m_action(action), m_phase(phase), m_progress(progress) {}
 
   Result<TreeCounts> give(sys::Fd tree) {
-    auto done = below(std::move(tree), "", 0);
-    if (done)
-      done = flush();
-    if (!done && !m_found)
+    if (auto done = below(std::move(tree), "", 0); !done && m_counts.changed == 0)
       return fail(done.error());
     return std::move(m_counts);
   }
 
-  Result<TreeCounts> take_back(const sys::Fd& tree) {
-    auto read = m_list.for_each_backwards([&](const TreeChange& change) {
-      m_progress.fetch_add(1, std::memory_order_relaxed);
-      take_one_back(tree, change);
-    });
-    if (!read)
-      return fail(read.error());
-    return std::move(m_counts);
-  }
-
  private:
-  struct Pending {
-    sys::Fd fd;
-    TreeChange change;
-  };
-
   [[nodiscard]] std::string whole(const std::string& relative) const { return join_path(m_action.path, relative); }
 
   void leave(std::uint64_t& count, const std::string& relative) {
@@ -141,9 +160,13 @@ class TreeGiver {
   }
 
   Result<void> below(sys::Fd directory, const std::string& relative, int depth) {
-    return for_each_name(std::move(directory), whole(relative), [&](int here, const dirent& entry) {
-      return entry.d_type == DT_LNK ? Result<void>{} : one(here, entry.d_name, relative, depth);
+    Result<void> visited;
+    const int error = sys::for_each_name(std::move(directory), [&](int here, const dirent& entry) {
+      if (entry.d_type != DT_LNK)
+        visited = one(here, entry.d_name, relative, depth);
+      return visited ? 0 : ECANCELED;
     });
+    return !visited || error == 0 ? visited : fail(errno_error(error, whole(relative)));
   }
 
   Result<void> one(int here, const char* name, const std::string& above, int depth) {
@@ -160,16 +183,16 @@ class TreeGiver {
     }
     const bool directory = S_ISDIR(status.st_mode);
     sys::Fd inside;
-    if (directory && depth < k_deepest) // opened before a batch waits for the list
+    if (directory && depth < k_deepest)
       inside = sys::Fd(::openat(fd.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (directory && !inside)
       note_failure(errno_error(depth < k_deepest ? errno : ENAMETOOLONG, whole(relative)));
-    if (auto decided = decide(std::move(fd), status, relative); !decided)
+    if (auto decided = decide(fd, status, relative); !decided)
       return decided;
     return inside ? below(std::move(inside), relative, depth + 1) : Result<void>{};
   }
 
-  Result<void> decide(sys::Fd fd, const struct stat& status, const std::string& relative) {
+  Result<void> decide(const sys::Fd& fd, const struct stat& status, const std::string& relative) {
     if (S_ISLNK(status.st_mode))
       return {};
     if (!S_ISDIR(status.st_mode) && !S_ISREG(status.st_mode)) {
@@ -193,64 +216,20 @@ class TreeGiver {
     if (same_rights(*before, after))
       return {};
     if (m_phase == Phase::look) {
-      m_found = true;
       m_counts.changed = 1;
       return fail(ErrorCode::interrupted, ""); // one is enough
     }
-    m_pending.push_back({std::move(fd), {status.st_ino, std::move(*before), std::move(after), relative}});
-    return m_pending.size() < k_batch ? Result<void>{} : flush();
-  }
-
-  /// The list first: what is not in it is not changed.
-  Result<void> flush() {
-    std::string lines;
-    for (const auto& pending : m_pending)
-      lines += line_of(pending.change);
-    if (!lines.empty())
-      if (auto written = m_list.append(lines); !written)
-        return written;
-    for (const auto& [fd, change] : m_pending) {
-      struct stat status{};
-      // Its owner may have changed it since: his word counts, and the next run looks again.
-      if (::fstat(fd.get(), &status) != 0 || (S_ISREG(status.st_mode) && !only_in_tree(fd, status)) ||
-          (status.st_mode & 07777U) != change.before.mode || status.st_gid != change.before.gid) {
-        leave(m_counts.since, change.path);
-        continue;
-      }
-      if (auto set = set_rights(fd, change.before, change.after, whole(change.path)); !set)
-        note_failure(set.error());
-      else
-        ++m_counts.changed;
-    }
-    m_pending.clear();
+    if (auto set = set_rights(fd, *before, after, whole(relative)); !set)
+      note_failure(set.error());
+    else
+      ++m_counts.changed;
     return {};
-  }
-
-  void take_one_back(const sys::Fd& tree, const TreeChange& change) {
-    const auto fd = sys::open_below(tree.get(), change.path.c_str(), O_PATH);
-    struct stat status{};
-    if (!fd || ::fstat(fd.get(), &status) != 0 || status.st_ino != change.inode ||
-        (!S_ISDIR(status.st_mode) && (!S_ISREG(status.st_mode) || !only_in_tree(fd, status))))
-      return leave(m_counts.since, change.path);
-    const auto found = rights_of(fd, status, whole(change.path));
-    if (!found)
-      return note_failure(found.error());
-    if (same_rights(*found, change.before))
-      return;
-    if (!rights_between(*found, change))
-      return leave(m_counts.since, change.path);
-    if (auto set = set_rights(fd, *found, change.before, whole(change.path)); !set)
-      return note_failure(set.error());
-    ++m_counts.changed;
   }
 
   const SetTreeAccess& m_action;
   Phase m_phase;
-  const TreeList& m_list;
   std::atomic<std::uint64_t>& m_progress;
-  std::vector<Pending> m_pending;
   TreeCounts m_counts;
-  bool m_found = false;
 };
 
 Result<TreeCounts> in_tree(const SetTreeAccess& action, const sys::Files& files, Phase phase,
@@ -262,11 +241,6 @@ Result<TreeCounts> in_tree(const SetTreeAccess& action, const sys::Files& files,
     limit.rlim_cur = limit.rlim_max;
     ::setrlimit(RLIMIT_NOFILE, &limit);
   }
-  const auto list = TreeList::open(files, action.list, phase == Phase::perform && !action.reverse);
-  if (!list)
-    return fail(list.error());
-  if (action.reverse && !list->exists())
-    return TreeCounts{};
   const auto ground = Ground::enter(files.root(), std::nullopt);
   if (!ground)
     return fail(ground.error());
@@ -279,13 +253,9 @@ Result<TreeCounts> in_tree(const SetTreeAccess& action, const sys::Files& files,
   sys::Fd tree(::openat(found->fd.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)); // which may be a mount's own
   if (!tree || ::fstat(tree.get(), &status) != 0)
     return fail(errno_error(errno, action.path));
-  // Numbers of devices may be others after a boot.
-  if (auto same = check_identity({action.reverse ? 0 : action.device, action.inode}, status, action.path); !same)
+  if (auto same = check_identity({action.device, action.inode}, status, action.path); !same)
     return fail(same.error());
-  if (action.reverse && phase == Phase::look)
-    return TreeCounts{.changed = 1};
-  TreeGiver giver(action, phase, *list, progress);
-  return action.reverse ? giver.take_back(tree) : giver.give(std::move(tree));
+  return TreeGiver(action, phase, progress).give(std::move(tree));
 }
 
 } // namespace
@@ -307,21 +277,18 @@ Result<Outcome> act(SetTreeAccess& action, sys::System& system, Phase phase, con
   ::munmap(shared, sizeof progress);
   if (!counts && counts.error().code == ErrorCode::interrupted)
     return fail(ErrorCode::interrupted, action.path + ": stopped on the way down",
-                "run the command again, it goes on from here, or `sharefs undo`");
+                "run the command again, it goes on from here");
   if (!counts)
     return fail(counts.error());
   if (phase == Phase::look)
     return counts->changed > 0 ? Outcome::done : Outcome::unchanged;
   if (note && (counts->changed > 0 || !counts->named.empty()))
-    note(action.path + ": " + text_of(*counts, action.reverse), true);
+    note(action.path + ": " + text_of(*counts), true);
   if (counts->failed > 0)
     return fail(
         ErrorCode::failed,
         fmt::format("{} could not be changed; the first: {}", count_of(counts->failed, "path"), counts->first_failure),
         "the others are changed; correct this one, and run the command again");
-  if (action.reverse)
-    if (auto removed = TreeList::remove(files, action.list); !removed)
-      return fail(removed.error());
   return counts->changed > 0 ? Outcome::done : Outcome::unchanged;
 }
 

@@ -79,9 +79,6 @@ Result<exports::TakeOver> gather_take_over(Context& context, exports::Actual act
 /// Only of directories that can be exported: others are not touched at all.
 Result<void> gather_access(Context& context, const exports::Request& request, exports::Actual& actual) {
   const ui::Console::Progress progress(context.console, "looking at the directories");
-  const auto state = request.recursive ? state_directory(context) : Result<std::string>();
-  if (!state)
-    return fail(state.error());
   for (const auto& [directory, wanted] : request.access) {
     const auto entry = actual.facts.directories.find(directory);
     if (entry == actual.facts.directories.end())
@@ -94,7 +91,7 @@ Result<void> gather_access(Context& context, const exports::Request& request, ex
     }
     if (!request.recursive)
       continue;
-    const auto tree = exports::tree_access(actual, directory, wanted, *state);
+    const auto tree = exports::tree_access(actual, directory, wanted);
     const auto looked = tree ? plan::look_at(*tree, context.system) : plan::Looked{true, {}};
     if (!looked)
       return fail(looked.error());

@@ -162,7 +162,11 @@ TEST_CASE("budget: JSON and YAML that are nested deeply, and aliases of aliases"
     laughs += "a" + std::to_string(i) + ": &a" + std::to_string(i) + " {a: " + of + ", b: " + of + ", c: " + of + "}\n";
   }
   world.files["/job/laughs.yaml"] = laughs;
-  for (const char* name : {"deep.json", "open.json", "deep.yaml", "open.yaml"}) {
+  auto& wide = world.files["/job/wide.json"] = R"({"cache_dir": "/share/c")";
+  for (int member = 0; member < 200'000; ++member)
+    wide += ",\"" + std::to_string(member) + "\":1";
+  wide += "}";
+  for (const char* name : {"deep.json", "open.json", "wide.json", "deep.yaml", "open.yaml"}) {
     CAPTURE(name);
     CHECK(holds_in_child([&] {
       (void)world.run({"python", "run_clm.py", name});
@@ -170,7 +174,7 @@ TEST_CASE("budget: JSON and YAML that are nested deeply, and aliases of aliases"
       return true;
     }));
   }
-  for (const char* name : {"deep.json", "open.json"})
+  for (const char* name : {"deep.json", "open.json", "wide.json"})
     CHECK(world.run({"python", "run_clm.py", name}).argv == Argv{"python", "run_clm.py", name});
   const Argv argv = words("python t.py --config laughs.yaml");
   CHECK(holds_in_child([&] { return is_unread(world.run(argv), argv); }));
