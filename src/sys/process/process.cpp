@@ -4,6 +4,7 @@
 #include "base/text.hpp"
 #include "sys/process/become.hpp"
 #include "sys/process/child.hpp"
+#include "sys/process/exec_words.hpp"
 #include "sys/process/interrupt.hpp"
 #include "sys/process/wire.hpp"
 
@@ -71,15 +72,6 @@ std::vector<std::string> candidates(const std::string& name, const std::string& 
   return result;
 }
 
-std::vector<char*> pointers(std::vector<std::string>& words) {
-  std::vector<char*> result;
-  result.reserve(words.size() + 1);
-  for (std::string& word : words)
-    result.push_back(word.data());
-  result.push_back(nullptr);
-  return result;
-}
-
 /// A file in memory with the input, at its beginning: there is no writer that could get SIGPIPE or block, and /dev/null
 /// is not needed.
 Fd standard_input(const std::string& input) {
@@ -94,8 +86,8 @@ Fd standard_input(const std::string& input) {
 struct Start {
   explicit Start(const Command& command)
       : name("`" + command.argv[0] + "`"), words(command.argv), environment(environment_of(command)),
-        files(candidates(command.argv[0], variable(environment, "PATH"))), argv(pointers(words)),
-        envp(pointers(environment)) {}
+        files(candidates(command.argv[0], variable(environment, "PATH"))), argv(exec_words(words)),
+        envp(exec_words(environment)) {}
   std::string name; ///< in messages
   std::vector<std::string> words, environment, files;
   std::vector<char*> argv, envp;
@@ -218,11 +210,11 @@ Error exec_process(const Argv& argv, const std::vector<std::string>& environment
     return {ErrorCode::failed, "no program to run", {}, {}};
   std::vector<std::string> words = argv;
   std::vector<std::string> variables = environment;
-  std::vector<char*> envp = pointers(variables);
+  std::vector<char*> envp = exec_words(variables);
   // execvp, with the PATH of the new environment, exactly as env(1) does it.
   char** const before = environ;
   environ = envp.data();
-  ::execvp(words[0].c_str(), pointers(words).data());
+  ::execvp(words[0].c_str(), exec_words(words).data());
   const int error = errno;
   environ = before;
   if (const bool assigns = assigns_variable(argv[0]);

@@ -2,6 +2,7 @@
 
 #include "sys/process/become.hpp"
 #include "sys/process/child.hpp"
+#include "sys/process/exec_words.hpp"
 #include "sys/worker/relay.hpp"
 
 #include <array>
@@ -31,14 +32,6 @@ struct Start {
   Fd program, config, user_namespace;
   Pipe failure; ///< errno of what kept it from starting
 };
-
-std::vector<char*> pointers(std::vector<std::string>& words) {
-  std::vector<char*> result;
-  for (auto& word : words)
-    result.push_back(word.data());
-  result.push_back(nullptr);
-  return result;
-}
 
 /// A file in memory that nobody can change any more.
 Fd sealed(const std::string& text) {
@@ -121,8 +114,8 @@ Result<Start> prepare(const WorkerRequest& request) {
       start.user_namespace = std::move(*made);
   start.environment.push_back(fmt::format("{}={},{}", k_gifts_variable, start.config ? k_first_gift : -1,
                                           start.user_namespace ? k_first_gift + 1 : -1));
-  start.argv = pointers(start.words);
-  start.envp = pointers(start.environment);
+  start.argv = exec_words(start.words);
+  start.envp = exec_words(start.environment);
   start.program.reset(::open(request.program.c_str(), O_RDONLY | O_CLOEXEC)); // it may lie where only root may go
   if (!start.program || !start.failure.open())
     return fail(errno_error(errno, "cannot start a worker"));
