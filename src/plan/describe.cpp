@@ -127,8 +127,6 @@ std::vector<std::string> touched_paths(const Action& action) {
           return {a.path, a.to};
         else if constexpr (requires { a.path; })
           return {a.path};
-        else if constexpr (requires { a.layer; })
-          return {a.to};
         else if constexpr (requires { a.from; })
           return {a.from, a.to};
         else if constexpr (requires { a.target; })

@@ -4,7 +4,7 @@
 
 namespace sharefs::plan {
 
-/// Of plan.json. 1: numbers of seconds as ids, and steps.jsonl empty until the first step begins.
+/// Of plan.json.
 inline constexpr int k_journal_version = 2;
 
 inline constexpr const char* k_plan_file = "plan.json";
@@ -17,7 +17,7 @@ inline constexpr const char* k_finish_event = "finish"; ///< the plan ended by i
 inline constexpr const char* k_undone_event = "undone"; ///< with "by"
 inline constexpr const char* k_redone_event = "redone"; ///< the undo was undone
 
-/// 0 for an id of version 1.
+/// 0 for a name that is no id.
 std::uint64_t number_of(const std::string& id);
 /// Ids of entries, oldest first.
 std::vector<std::string> sorted_ids(std::vector<std::string> names);

@@ -49,11 +49,12 @@ class Reading {
     m_entry.user = text_in(*json, "user");
     m_entry.started = text_in(*json, "started");
     m_is_alive = is_alive(*json);
-    m_version = number_in<int>(*json, "version");
-    if (m_version > k_journal_version)
+    const auto version = number_in<int>(*json, "version");
+    if (version > k_journal_version)
       return damaged("it was written by a later version of sharefs");
-    auto plan = m_version > 0 && json->contains("plan") ? plan_from_json((*json)["plan"])
-                                                        : fail(ErrorCode::failed, "no version or no plan");
+    auto plan = version == k_journal_version && json->contains("plan")
+                    ? plan_from_json((*json)["plan"])
+                    : fail(ErrorCode::failed, "another version, or no plan");
     if (!plan)
       return damaged("its plan.json: " + plan.error().message);
     m_entry.plan = std::move(*plan);
@@ -68,7 +69,7 @@ class Reading {
         if (!event(*json))
           return damaged("its steps.jsonl has a line that is not understood: " + line.substr(0, 60));
     const bool begun = std::ranges::any_of(m_entry.steps, &JournalStep::begun);
-    if (m_version >= 2 && !begun) // it was made with a first intent in it
+    if (!begun) // it was made with a first intent in it
       damaged("its steps.jsonl is cut off");
   }
 
@@ -147,7 +148,6 @@ class Reading {
   }
 
   JournalEntry m_entry;
-  int m_version = 0;
   bool m_is_alive = false, m_is_finished = false, m_is_undone = false;
 };
 
