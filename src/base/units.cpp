@@ -55,8 +55,8 @@ std::optional<std::int64_t> parse_duration(std::string_view text) {
   const auto number = leading_number(trim(text));
   if (!number)
     return std::nullopt;
-  constexpr std::array<std::pair<std::string_view, double>, 6> k_units{
-      {{"", 1e3}, {"s", 1e3}, {"ms", 1}, {"min", 6e4}, {"m", 6e4}, {"h", 3.6e6}}};
+  constexpr std::array<std::pair<std::string_view, double>, 7> k_units{
+      {{"", 1e3}, {"s", 1e3}, {"ms", 1}, {"min", 6e4}, {"m", 6e4}, {"h", 3.6e6}, {"d", 8.64e7}}};
   for (const auto& [unit, milliseconds] : k_units)
     if (number->second == unit) {
       const double value = number->first * milliseconds;

@@ -2,6 +2,7 @@
 
 #include "base/path.hpp"
 #include "cli/exit_code.hpp"
+#include "cli/help.hpp"
 #include "cli/parser.hpp"
 #include "sys/log.hpp"
 #include "sys/process/child.hpp"
@@ -155,7 +156,7 @@ int run(const Argv& argv, Host& host) {
   ui::Console console(host.in, host.out, host.err, host.console);
   int code = k_exit_failed;
   try {
-    auto parsed = parse_command_line(argv);
+    auto parsed = parse_command_line(argv, text_width(host.console.width));
     if (!parsed)
       return usage_error(parsed.error(), argv, host, console);
     console.set_flags(parsed->flags.json, parsed->flags.quiet);

@@ -21,7 +21,7 @@ struct OptionSpec {
   std::string_view value = {}; ///< "SECONDS" for an option that takes a value; empty for a flag
   std::string_view help = {};
   std::string_view fallback = {}; ///< default value as text
-  bool repeat = false; ///< may be given more than once
+  bool repeat = false;            ///< may be given more than once
 };
 
 struct PositionalSpec {
@@ -66,15 +66,29 @@ struct CommandSpec {
   Effect effect = Effect::reads;
   PositionalSpec positional = {};
   std::vector<OptionSpec> options = {};
-  bool takes_command = false; ///< `-- CMD...` (run); the dashes may be left out behind positional words
-                              ///< (conda run ENV CMD...)
+  bool takes_command = false; ///< `[--] CMD...`, behind the command's own words (run CMD, conda run ENV CMD)
   /// Asked first: the exit code of a worker that has done it in another user's name; nullopt: `run` does it.
   Result<std::optional<int>> (*elsewhere)(Context&, const Arguments&) = nullptr;
   /// Returns the exit code; an Error is shown and mapped by exit_code_of.
   Result<int> (*run)(Context&, const Arguments&) = nullptr;
 };
 
-/// Every command, in the order of the help. Adding one: a file in src/cli/commands and a line in commands.cpp.
+/// Commands whose names begin with one word: "conda".
+struct CommandFamily {
+  std::string_view name, summary, description;
+  std::vector<const CommandSpec*> commands;
+};
+/// What stands together in the help.
+struct CommandGroup {
+  std::string_view title;
+  std::vector<const CommandSpec*> commands;
+  std::vector<CommandFamily> families = {};
+};
+/// In the order of the help. Adding a command: a file in src/cli/commands and a line in commands.cpp.
+const std::vector<CommandGroup>& command_groups();
+/// Every command, in that order.
 const std::vector<const CommandSpec*>& commands();
+/// nullptr: no family has this name.
+const CommandFamily* find_family(std::string_view name);
 
 } // namespace sharefs::cli

@@ -40,46 +40,58 @@ extern const CommandSpec k_doctor_command;
 extern const CommandSpec k_explain_command;
 extern const CommandSpec k_undo_command;
 
-const std::vector<const CommandSpec*>& commands() {
-  static const std::vector<const CommandSpec*> k_commands{
-      &k_init_command,
-      &k_export_command,
-      &k_export_check_command,
-      &k_mount_command,
-      &k_umount_command,
-      &k_recover_command,
-      &k_status_command,
-      &k_watch_command,
-      &k_probe_command,
-      &k_run_command,
-      &k_cachefix_script_command,
-      &k_cache_list_command,
-      &k_cache_prune_command,
-      &k_conda_list_command,
-      &k_conda_run_command,
-      &k_conda_stage_command,
-      &k_conda_link_command,
-      &k_conda_unlink_command,
-      &k_conda_share_command,
-      &k_conda_purge_command,
-      &k_conda_update_command,
-      &k_conda_rollback_command,
-      &k_conda_generations_command,
-      &k_conda_diff_command,
-      &k_conda_pin_command,
-      &k_conda_unpin_command,
-      &k_conda_gc_command,
-      &k_conda_verify_command,
-      &k_conda_relocate_command,
-      &k_config_show_command,
-      &k_config_check_command,
-      &k_config_schema_command,
-      &k_config_keys_command,
-      &k_doctor_command,
-      &k_explain_command,
-      &k_undo_command,
+const std::vector<CommandGroup>& command_groups() {
+  static const std::vector<CommandGroup> k_groups{
+      {"Set up",
+       {&k_init_command, &k_export_command, &k_export_check_command, &k_mount_command, &k_umount_command},
+       {{"config",
+         "Show and check sharefs.yaml",
+         "What the file says once its defaults are in it, what is wrong with it, and every key that it may have.",
+         {&k_config_show_command, &k_config_check_command, &k_config_schema_command, &k_config_keys_command}}}},
+      {"Look", {&k_doctor_command, &k_status_command, &k_probe_command, &k_explain_command}},
+      {"Repair", {&k_recover_command, &k_watch_command, &k_undo_command}},
+      {"Train",
+       {&k_run_command, &k_cachefix_script_command},
+       {{"cache",
+         "List and delete the node-local caches that `run` made",
+         "`sharefs run` builds datasets on this node's own disk. These commands show what has come together there, and "
+         "make room.",
+         {&k_cache_list_command, &k_cache_prune_command}}}},
+      {"Environments",
+       {},
+       {{"conda",
+         "Share conda environments: put them into the store, link, change and check them",
+         "One environment on the share, in every home, that many people use and somebody changes. Each change makes a "
+         "new generation beside the old one, which users get in one moment; jobs that run keep theirs, and there is a "
+         "way back. To begin: `share` moves an environment of a user into the store, `link` puts it into the homes of "
+         "this host, `run` and conda's own `activate` use it, `update` changes it.",
+         {&k_conda_share_command, &k_conda_link_command, &k_conda_unlink_command, &k_conda_list_command,
+          &k_conda_run_command, &k_conda_stage_command, &k_conda_update_command, &k_conda_rollback_command,
+          &k_conda_generations_command, &k_conda_diff_command, &k_conda_pin_command, &k_conda_unpin_command,
+          &k_conda_gc_command, &k_conda_purge_command, &k_conda_verify_command, &k_conda_relocate_command}}}},
   };
+  return k_groups;
+}
+
+const std::vector<const CommandSpec*>& commands() {
+  static const auto k_commands = [] {
+    std::vector<const CommandSpec*> all;
+    for (const auto& group : command_groups()) {
+      all.insert(all.end(), group.commands.begin(), group.commands.end());
+      for (const auto& family : group.families)
+        all.insert(all.end(), family.commands.begin(), family.commands.end());
+    }
+    return all;
+  }();
   return k_commands;
+}
+
+const CommandFamily* find_family(std::string_view name) {
+  for (const auto& group : command_groups())
+    for (const auto& family : group.families)
+      if (family.name == name)
+        return &family;
+  return nullptr;
 }
 
 } // namespace sharefs::cli

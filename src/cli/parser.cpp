@@ -81,11 +81,12 @@ std::string command_hint(const std::string& prefix, const std::string& word) {
 /// A command line on its way to what it means: first the command is found, then its options are known.
 class Line {
  public:
-  explicit Line(Argv words) : m_words(std::move(words)) {
+  Line(Argv words, std::size_t width) : m_words(std::move(words)), m_width(width) {
     if (m_words.empty())
       return;
-    if (m_words.front() == "help") {
-      m_words.erase(m_words.begin());
+    const bool of_family = m_words.size() > 1 && m_words[1] == "help" && find_family(m_words.front()) != nullptr;
+    if (m_words.front() == "help" || of_family) {
+      m_words.erase(m_words.begin() + (of_family ? 1 : 0));
       m_words.emplace_back("--help");
     } else if (m_words.front() == "version") {
       m_words.front() = "--version";
@@ -93,11 +94,16 @@ class Line {
   }
 
   Result<Parsed> parse(std::optional<Argv> rest) {
+    if (m_words == Argv{"options", "--help"}) {
+      Parsed parsed;
+      parsed.print = options_help(m_width);
+      return parsed;
+    }
     if (auto found = find_command(); !found)
       return fail(found.error());
     m_options = options_of(m_command);
-    const bool has_own = m_command != nullptr && m_command->takes_command && m_command->positional.min > 0;
-    if (rest && has_own && foreign_words() != m_words.cend()) { // `--` is a word of the command to run
+    const bool runs_one = m_command != nullptr && m_command->takes_command;
+    if (rest && runs_one && foreign_words() != m_words.cend()) { // `--` is a word of the command to run
       m_words.emplace_back("--");
       m_words.insert(m_words.end(), rest->begin(), rest->end());
       rest.reset();
@@ -110,7 +116,10 @@ class Line {
       return parsed;
     }
     if (m_arguments.flag("help") || (m_path.empty() && !rest)) {
-      parsed.print = m_command != nullptr ? command_help(*m_command) : overview(m_path);
+      const auto* family = m_command == nullptr ? find_family(m_path) : nullptr;
+      parsed.print = m_command != nullptr ? command_help(*m_command, m_width)
+                     : family != nullptr  ? family_help(*family, m_width)
+                                          : overview(m_width);
       return parsed;
     }
     if (m_command == nullptr)
@@ -175,6 +184,11 @@ class Line {
       foreign.assign(first, m_words.cend());
       words.assign(m_words.cbegin(), first);
     }
+    for (const auto& word : words) { // "--help=1"
+      const auto* option = find_option(m_options, word.substr(0, word.find('=')));
+      if (option != nullptr && option->value.empty() && word.find('=') != std::string::npos)
+        return fail(ErrorCode::usage, fmt::format("option `--{}` takes no value", key_of(*option)), help_hint(m_path));
+    }
     CLI::App app;
     app.set_help_flag();
     app.allow_extras();
@@ -233,7 +247,8 @@ class Line {
     for (const auto* known : m_options)
       for (auto& name : split(known->names, ','))
         names.push_back(std::move(name));
-    const auto near = did_you_mean_hint(option, names);
+    constexpr std::size_t k_letter = 2; // "-x" is as near to any other letter
+    const auto near = option.size() > k_letter ? did_you_mean_hint(option, names) : "";
     return fail(ErrorCode::usage, fmt::format("unknown option `{}`", option), near.empty() ? help_hint(m_path) : near);
   }
 
@@ -257,18 +272,14 @@ class Line {
     auto& words = m_arguments.positional;
     if (m_command->takes_command) {
       const auto own = m_command->positional.min;
-      if (!rest && own > 0 && words.size() > own) {
+      if (!rest && words.size() > own) {
         rest.emplace(words.begin() + static_cast<std::ptrdiff_t>(own), words.end());
         words.resize(own);
       }
-      if (!rest && own > 0)
+      if (!rest)
         return words.size() < own
                    ? fail(ErrorCode::usage, fmt::format("{} is missing", m_command->positional.name), help_hint(m_path))
                    : fail(ErrorCode::usage, "there is no command to run", help_hint(m_path));
-      if (!rest)
-        return fail(ErrorCode::usage, fmt::format("`sharefs {}` needs `--` before the command to run", m_path),
-                    words.empty() ? help_hint(m_path)
-                                  : fmt::format("run `sharefs {} -- {}`", m_path, shell_join(words)));
       if (rest->empty())
         return fail(ErrorCode::usage, "there is no command behind `--`", help_hint(m_path));
       m_arguments.rest = std::move(rest);
@@ -307,6 +318,7 @@ class Line {
   }
 
   Argv m_words; ///< without the program's name, the command's once it is found, and all from `--` on
+  std::size_t m_width;
   std::string m_path;
   const CommandSpec* m_command = nullptr; ///< nullptr: none, or only the first half of one (`conda`)
   Options m_options;
@@ -320,16 +332,16 @@ Result<std::chrono::milliseconds> Arguments::duration(std::string_view name) con
   const auto parsed = parse_duration(text);
   if (!parsed)
     return fail(ErrorCode::usage, fmt::format("option `--{}` does not understand `{}`", name, text),
-                "a number of seconds, or with a unit: 500ms, 5s, 2min");
+                "a number of seconds, or with a unit: 500ms, 5s, 2min, 30d");
   return std::chrono::milliseconds(*parsed);
 }
 
-Result<Parsed> parse_command_line(const Argv& argv) {
+Result<Parsed> parse_command_line(const Argv& argv, std::size_t width) {
   const auto dashes = std::ranges::find(argv, "--");
   const auto first = argv.empty() ? argv.begin() : argv.begin() + 1;
   if (dashes == argv.end())
-    return Line(Argv(first, argv.end())).parse(std::nullopt);
-  return Line(Argv(std::min(first, dashes), dashes)).parse(Argv(dashes + 1, argv.end()));
+    return Line(Argv(first, argv.end()), width).parse(std::nullopt);
+  return Line(Argv(std::min(first, dashes), dashes), width).parse(Argv(dashes + 1, argv.end()));
 }
 
 } // namespace sharefs::cli

@@ -7,7 +7,7 @@
 #include "ui/table.hpp"
 
 #include <algorithm>
-#include <charconv>
+#include <fmt/format.h>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <ostream>
@@ -69,12 +69,14 @@ Result<int> cache_list(Context& context, const Arguments&) {
 
 Result<cachefix::PruneRequest> prune_request(const Arguments& arguments) {
   cachefix::PruneRequest request;
-  const std::string text = arguments.value("older-than").value_or("30");
-  std::uint32_t days = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), days);
-  if (error != std::errc() || end != text.data() + text.size())
-    return fail(ErrorCode::usage, "option `--older-than` does not understand `" + text + "`", "a number of days: 14");
-  request.older_than = std::int64_t{days} * 86'400;
+  auto text = arguments.value("older-than").value_or("");
+  if (!text.empty() && text.find_first_not_of("0123456789") == std::string::npos)
+    text += "d";
+  const auto time = parse_duration(text);
+  if (!time)
+    return fail(ErrorCode::usage, fmt::format("option `--older-than` does not understand `{}`", text),
+                "a number of days, or with a unit: 14, 12h, 30d");
+  request.older_than = *time / 1000;
   if (const auto keep = arguments.value("keep-size")) {
     request.keep = parse_size(*keep);
     if (!request.keep)
@@ -124,9 +126,11 @@ extern const CommandSpec k_cache_prune_command{
     .example = "sharefs cache prune --older-than 14 --yes\n"
                "sharefs cache prune --older-than 0 --keep-size 200G --dry-run",
     .effect = Effect::changes,
-    .options =
-        {{.names = "--older-than", .value = "DAYS", .help = "only those not used for so many days", .fallback = "30"},
-         {.names = "--keep-size", .value = "SIZE", .help = "the longest unused first, until so much is left"}},
+    .options = {{.names = "--older-than",
+                 .value = "TIME",
+                 .help = "only those not used for so long; a number is days",
+                 .fallback = "30d"},
+                {.names = "--keep-size", .value = "SIZE", .help = "the longest unused first, until so much is left"}},
     .run = cache_prune,
 };
 
