@@ -30,7 +30,8 @@ struct EnvironmentRequest {
   std::vector<std::string> from = {};         ///< prefixes that are replaced whatever lies there
   std::chrono::milliseconds patience{60'000}; ///< without any progress
   Reading reading = Reading::all;
-  bool mixed = false; ///< files of other users are mended, too: it is a copy of our making
+  bool mixed = false;               ///< files of other users are mended, too: it is a copy of our making
+  std::optional<sys::User> as = {}; ///< who reads it, where root is refused
 };
 
 enum class Leads {

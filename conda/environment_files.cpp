@@ -135,7 +135,7 @@ class EnvironmentCheck {
   /// record of the installation.
   [[nodiscard]] bool is_as_packaged(const tree::Entry& entry, const RecordedFile& recorded) const {
     if (recorded.sha256.empty() || recorded.patched() || !recorded.placeholder.empty() || recorded.size != entry.size ||
-        recorded.type != PathType::hardlink || entry.path.starts_with("bin/"))
+        recorded.type != PathType::hardlink || names_prefix(entry))
       return false;
     const auto* record = m_reader.entry(m_reader.records()[m_reader.known(entry.path)->record].path);
     return record != nullptr && entry.mtime < record->mtime;
@@ -326,8 +326,13 @@ class EnvironmentCheck {
         old.push_back(m_needles[i].prefix());
     if (packaged && PrefixNeedle(recorded->placeholder).in(content)) // the installation was cut off
       old.push_back(recorded->placeholder);
-    if (sound && recorded->type != PathType::entry_point && !recorded->patched())
-      old.clear();                                // the package's own words
+    if (sound && recorded->type != PathType::entry_point && !recorded->patched()) {
+      // The package's own words, whatever the checksum agrees with; but not what is to start the file.
+      const auto heads = named_prefixes(std::string_view(content).substr(0, k_head_bytes));
+      std::erase_if(old, [&](const std::string& prefix) {
+        return !names_prefix(entry) || std::ranges::find(heads, prefix) == heads.end();
+      });
+    }
     const bool packages_env = by_env && restored; // written for a prefix too long for a kernel, be it the right one
     if (packages_env && std::ranges::find(old, m_needles[*restored].prefix()) == old.end())
       old.insert(old.begin(), m_needles[*restored].prefix());
@@ -387,7 +392,6 @@ class EnvironmentCheck {
     change.from = from;
     change.to = to;
     change.env_is_prefix = env;
-    change.packaged = recorded != nullptr && !recorded->sha256.empty() && recorded->type != PathType::entry_point;
     if (recorded != nullptr && recorded->mode) {
       change.mode = *recorded->mode;
       change.slot = recorded->placeholder.size();

@@ -49,13 +49,14 @@ void note_leads(EnvironmentState& state, const std::vector<PrefixUse>& uses) {
 }
 
 /// Environments in homes may well be their owner's only.
-void follow_up(sys::System& system, EnvironmentState& state) {
-  auto above = system.entry({.path = state.path, .follow = true}).resolved;
+void follow_up(sys::System& system, const std::optional<sys::User>& as, EnvironmentState& state) {
+  auto above = system.entries({.queries = {{.path = state.path, .follow = true}}, .as = as}).front().resolved;
   const auto generation = in_generation(above);
   if (!generation || !generation->rest.empty())
     return;
   state.shared = generation->name;
   sys::EntryRequest request;
+  request.as = as;
   while (above != "/")
     request.queries.push_back({.path = above = parent_path(above)});
   for (const auto& entry : system.entries(request))
@@ -104,6 +105,7 @@ bool others_could_exchange(sys::System& system, const std::string& directory) {
 Result<EnvironmentState> probe(sys::System& system, const EnvironmentRequest& request, const tree::OnProgress& watch) {
   tree::Options options;
   options.deadline = request.patience;
+  options.as = request.as;
   auto state = tree::watched(request.path, options, watch, [&](const sys::Pulse& pulse) -> Result<EnvironmentState> {
     const sys::Files files(system.files().root()); // its mount table is read here: that of the parent is not for us
     const auto reader = EnvironmentReader::read(files, request.path, pulse);
@@ -129,7 +131,7 @@ Result<EnvironmentState> probe(sys::System& system, const EnvironmentRequest& re
       others_could_exchange(system, join_path(request.path, "bin")))
     state->others_write = true;
   if (state)
-    follow_up(system, *state);
+    follow_up(system, request.as, *state);
   return state;
 }
 

@@ -16,16 +16,9 @@ namespace sharefs::conda {
 
 namespace {
 
-constexpr std::size_t k_head_bytes = 4096;
 constexpr std::size_t k_large_record = 1U << 20U;
 constexpr std::size_t k_largest_editable = 64U << 10U; // direct_url.json
 constexpr std::uint64_t k_largest_script = 256U << 10U;
-
-bool names_prefix(const tree::Entry& entry) {
-  return S_ISREG(entry.mode) &&
-         (entry.path.starts_with("bin/") ||
-          (entry.path.ends_with(".pc") && base_name(parent_path("/" + entry.path)) == "pkgconfig"));
-}
 
 } // namespace
 
@@ -133,6 +126,12 @@ Result<void> EnvironmentReader::read_records(const sys::Files& files, const sys:
       m_known.emplace(recorded_files[number].path, KnownFile{record, number});
   }
   return {};
+}
+
+bool names_prefix(const tree::Entry& entry) {
+  return S_ISREG(entry.mode) &&
+         (entry.path.starts_with("bin/") ||
+          (entry.path.ends_with(".pc") && base_name(parent_path("/" + entry.path)) == "pkgconfig"));
 }
 
 bool leads_out(const std::string& path, const std::string& target) {

@@ -45,6 +45,8 @@ class EnvironmentReader {
   std::unordered_map<std::string_view, KnownFile> m_known;
 };
 
+/// Is it a program, or a file of pkg-config? Their first lines name the prefix.
+bool names_prefix(const tree::Entry& entry);
 /// Does a relative link at `path` lead above the environment?
 bool leads_out(const std::string& path, const std::string& target);
 /// The four ways in which pip and setuptools leave code where it is, by the name of a file and by its text: what it

@@ -22,9 +22,11 @@ std::string distribution_name(std::string name) {
 }
 
 /// The notes in uses/, and whose they are.
-Result<void> read_uses(sys::System& system, const sys::Entry& directory, SharedEnvironment& into) {
+Result<void> read_uses(sys::System& system, const sys::Entry& directory, const std::optional<sys::User>& as,
+                       SharedEnvironment& into) {
   std::vector<Use> named;
   sys::EntryRequest request;
+  request.as = as;
   for (const auto& name : directory.names)
     if (auto use = parse_use(name)) {
       if (named.size() == k_most_uses) {
@@ -64,13 +66,15 @@ const StoredGeneration* SharedEnvironment::find(unsigned number) const {
   return found == generations.end() ? nullptr : &*found;
 }
 
-Result<SharedEnvironment> probe_environment(sys::System& system, const std::string& store, const std::string& name) {
+Result<SharedEnvironment> probe_environment(sys::System& system, const std::string& store, const std::string& name,
+                                            const std::optional<sys::User>& as) {
   SharedEnvironment found{.store = store, .name = name};
   const auto root = generations_path(store, name);
   auto first = system.entries({.queries = {{.path = join_path(store, name)},
                                            {.path = root, .follow = true, .list = true},
                                            {.path = join_path(root, "uses"), .follow = true, .list = true},
-                                           {.path = join_path(root, "lock"), .read_bytes = k_longest_reason}}});
+                                           {.path = join_path(root, "lock"), .read_bytes = k_longest_reason}},
+                               .as = as});
   for (const auto& entry : first)
     if (entry.kind == sys::EntryKind::unknown)
       return fail(entry.error());
@@ -80,13 +84,14 @@ Result<SharedEnvironment> probe_environment(sys::System& system, const std::stri
     found.current = linked_generation(name, found.entry.link_target).value_or(0);
   if (found.root.exists() && found.root.error_number != 0)
     return fail(found.root.error());
-  if (auto read = read_uses(system, first[2], found); !read)
+  if (auto read = read_uses(system, first[2], as, found); !read)
     return fail(read.error());
   if (first[3].kind == sys::EntryKind::file)
     found.holder = sys::parse_lease(first[3].content), found.held = first[3].mtime;
 
   sys::EntryRequest rest;
   sys::EntryRequest originals;
+  rest.as = originals.as = as;
   const auto is_record = [](const std::string& one) { return generation_number(one).has_value(); };
   const auto count = static_cast<std::size_t>(std::ranges::count_if(found.root.names, is_record));
   const auto record_bytes = std::min(k_largest_record, k_all_records / std::max<std::size_t>(count, 1));
@@ -180,6 +185,9 @@ std::optional<bool> runs(sys::System& system, const Use& use) {
   if (use.host != system.identity().hostname)
     return std::nullopt;
   const auto start = sys::process_start(system, use.pid);
+  const auto self = system.identity().uid;
+  if (!start && self != 0 && use.uid != self && !sys::process_start(system, 1))
+    return std::nullopt; // proc(5), hidepid: other users' processes are not for us to see
   return start && *start == use.start;
 }
 

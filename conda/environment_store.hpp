@@ -56,9 +56,10 @@ struct SharedEnvironment {
   [[nodiscard]] bool lost_its_name() const { return entry.kind == sys::EntryKind::missing && !generations.empty(); }
 };
 
-/// What lies there, as this process's user sees it. Errors: `timeout`, `permission`, or what the disk says; nothing
-/// there is no error.
-Result<SharedEnvironment> probe_environment(sys::System& system, const std::string& store, const std::string& name);
+/// What lies there, as this process's user or, where root is refused (see()), `as` sees it. Errors: `timeout`,
+/// `permission`, or what the disk says; nothing there is no error.
+Result<SharedEnvironment> probe_environment(sys::System& system, const std::string& store, const std::string& name,
+                                            const std::optional<sys::User>& as = {});
 
 /// The packages in an environment: conda's by its records, and what pip has put beside them; and its Python's version.
 struct Contents {
@@ -67,7 +68,7 @@ struct Contents {
 };
 Result<Contents> read_contents(sys::System& system, const std::string& path);
 
-/// Does the process of a use still run? nullopt: it is on another host, and only that one knows.
+/// Does the process of a use still run? nullopt: it is on another host, and only that one knows; or this one hides it.
 std::optional<bool> runs(sys::System& system, const Use& use);
 /// Does it keep its generation? A process that runs here does if the note is its user's own; any other note, also one
 /// that names somebody else's process, while it is fresh.

@@ -1,5 +1,6 @@
 #include "conda/homes.hpp"
 
+#include <algorithm>
 #include <cerrno>
 
 namespace sharefs::conda {
@@ -51,6 +52,24 @@ void HomeReader::note_hung(const std::vector<sys::Entry>& entries) {
   for (const auto& entry : entries)
     if (entry.hung() && sys::may_hang(entry.fs_type))
       m_hung.try_emplace(superblock_of(entry.resolved), entry.path);
+}
+
+bool is_denied(const sys::Entry& entry) {
+  return entry.error_number == EACCES || entry.error_number == EPERM;
+}
+
+Seen see(sys::System& system, sys::EntryRequest request, const std::vector<std::string>& users) {
+  constexpr std::size_t k_users_to_try = 16; // each is a process of its own
+  Seen seen{system.entries(request)};
+  if (std::ranges::none_of(seen.entries, is_denied) || system.identity().uid != 0)
+    return seen;
+  for (std::size_t index = 0; index < std::min(users.size(), k_users_to_try); ++index)
+    if (auto user = system.user(users[index])) {
+      request.as = *user;
+      if (auto theirs = system.entries(request); std::ranges::none_of(theirs, is_denied))
+        return {std::move(theirs), std::move(*user)};
+    }
+  return seen;
 }
 
 std::string reason_of(const sys::Entry& entry) {

@@ -39,6 +39,15 @@ class HomeReader {
   std::map<Superblock, std::string> m_hung; ///< and the first path on it that had no answer
 };
 
+/// Files of a share, as somebody sees them who may: root may be nobody on its server (root_squash).
+struct Seen {
+  std::vector<sys::Entry> entries;  ///< in the order of the queries
+  std::optional<sys::User> by = {}; ///< nullopt: as ourselves
+};
+bool is_denied(const sys::Entry& entry);
+/// As ourselves; what root is denied, as the first of these users who may see all of it. If nobody may, as ourselves.
+Seen see(sys::System& system, sys::EntryRequest request, const std::vector<std::string>& users);
+
 /// Why the entry is not known or cannot be read, in words.
 std::string reason_of(const sys::Entry& entry);
 

@@ -68,6 +68,11 @@ class InventoryReader {
     return share != nullptr && !share->served_here && m_mounts.at(share->at) == nullptr ? share : nullptr;
   }
 
+  /// What lies in the store, as whoever may read it.
+  std::vector<Entry> stored(std::vector<sys::EntryQuery> queries) {
+    return m_system.entries({.queries = std::move(queries), .as = m_inventory.by});
+  }
+
   ListedEnvironment& add(std::string name, std::string path, Availability availability, std::string detail = {}) {
     m_inventory.environments.push_back({.name = std::move(name),
                                         .user = {},
@@ -89,7 +94,13 @@ class InventoryReader {
       add(m_request.only, store, Availability::unmounted, "share `" + share->name + "` is not mounted");
       return;
     }
-    m_store = m_system.entry({.path = store, .follow = true, .list = true, .automount = true});
+    std::vector<std::string> users;
+    for (const auto& user : m_request.users)
+      users.push_back(user.name);
+    auto seen = see(m_system, {.queries = {{.path = store, .follow = true, .list = true, .automount = true}}}, users);
+    m_store = std::move(seen.entries.front());
+    m_inventory.by = std::move(seen.by);
+    m_inventory.denied = is_denied(m_store) && m_system.identity().uid == 0;
     if (m_store.kind == EntryKind::unknown) {
       add(m_request.only, store, availability_of(m_store), reason_of(m_store));
       return;
@@ -99,7 +110,7 @@ class InventoryReader {
       return;
     }
     m_programs = running_programs(m_system);
-    const auto made = m_system.entry({.path = generations_path(store, ""), .follow = true, .list = true});
+    const auto made = stored({{.path = generations_path(store, ""), .follow = true, .list = true}}).front();
     std::set<std::string> names(m_store.names.begin(), m_store.names.end());
     names.insert(made.names.begin(), made.names.end()); // also those whose link somebody has removed
     std::erase_if(names, [&](const std::string& name) {
@@ -118,7 +129,7 @@ class InventoryReader {
 
   /// False: the store hangs, and nothing more is asked of it.
   bool read_shared(const std::string& name) {
-    auto shared = probe_environment(m_system, m_request.store, name);
+    auto shared = probe_environment(m_system, m_request.store, name, m_inventory.by);
     const auto path = join_path(m_request.store, name);
     if (!shared) {
       const bool hangs = shared.error().code == ErrorCode::timeout;
@@ -127,10 +138,9 @@ class InventoryReader {
     }
     if (shared->entry.kind == EntryKind::missing && !shared->lost_its_name())
       return true; // what a `share` that was cut off has left
-    const auto entries =
-        m_system.entries({.queries = {{.path = path, .follow = true},
-                                      {.path = join_path(path, "conda-meta"), .follow = true, .list = true},
-                                      {.path = verified_path(m_request.store, name), .read_bytes = k_largest_note}}});
+    const auto entries = stored({{.path = path, .follow = true},
+                                 {.path = join_path(path, "conda-meta"), .follow = true, .list = true},
+                                 {.path = verified_path(m_request.store, name), .read_bytes = k_largest_note}});
     const auto& whole = entries[0];
     const auto& meta = entries[1];
     if (whole.kind != EntryKind::directory && whole.kind != EntryKind::missing && whole.kind != EntryKind::unknown)
@@ -161,6 +171,8 @@ class InventoryReader {
       }
     }
     row.jobs = jobs_of(*shared);
+    std::ranges::copy_if(shared->uses, std::back_inserter(row.ended),
+                         [&](const Use& use) { return runs(m_system, use) == false; });
     return true;
   }
 

@@ -47,6 +47,7 @@ struct ListedEnvironment {
   std::optional<sys::LeaseHolder> holder; ///< who changes it now
   std::vector<std::string> linked_by;     ///< users
   std::vector<Job> jobs;
+  std::vector<Use> ended = {}; ///< notes of this host whose processes have ended
 };
 
 struct InventoryRequest {
@@ -59,6 +60,8 @@ struct InventoryRequest {
 
 struct Inventory {
   std::vector<ListedEnvironment> environments; ///< of the store by name, then of the homes
+  std::optional<sys::User> by;                 ///< as whom root has read the store
+  bool denied = false;                         ///< to root, and to all of `users`
   Diagnoses found;                             ///< SF301, SF302, SF312
 };
 Result<Inventory> probe_inventory(sys::System& system, const InventoryRequest& request);

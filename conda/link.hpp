@@ -4,7 +4,6 @@
 //   diagnose what stands in the way of the request (SF3xx)
 //   plan     the steps, one group per home
 #include "base/diagnosis.hpp"
-#include "conda/condarc.hpp"
 #include "conda/homes.hpp"
 #include "plan/plan.hpp"
 #include "sys/system.hpp"
@@ -39,9 +38,7 @@ struct LinkRequest {
   bool all = true;                       ///< every environment: unlink may also remove a link of the whole `envs`
   std::vector<Homes> homes;              ///< in which; no user twice
   std::vector<Share> shares;
-  bool backup = false;                      ///< move aside what is in the way
-  bool condarc = false;                     ///< the store in `envs_dirs` of each user's .condarc, and no link
-  std::vector<EnvsVariable> variables = {}; ///< that are set for the user who runs this
+  bool backup = false; ///< move aside what is in the way
 };
 
 /// An environment in the store.
@@ -58,14 +55,14 @@ struct StoredEnvironment {
 /// that is not mounted looks to conda as if the environment had been deleted.
 struct StoreState {
   sys::Entry entry; ///< links followed, with its names; nothing but the path is known while `unmounted` is set
-  std::optional<Share> share; ///< that it should lie on
-  bool unmounted = false;     ///< nothing is mounted at share->at
+  std::optional<Share> share;       ///< that it should lie on
+  bool unmounted = false;           ///< nothing is mounted at share->at
+  std::optional<sys::User> by = {}; ///< as whom root has read it
   std::vector<StoredEnvironment> environments;
 };
 
-/// A store that root may not read (root_squash) is read as one of the readers.
-StoreState probe_store(sys::System& system, const sys::MountTable& mounts, const LinkRequest& request,
-                       const std::vector<sys::User>& readers);
+/// A store that root may not read (root_squash) is read as one of the users of the homes.
+StoreState probe_store(sys::System& system, const sys::MountTable& mounts, const LinkRequest& request);
 
 /// SF301 to SF305, SF307, SF324. Errors are what stops a link from being made: all of them, or that to an environment.
 Diagnoses diagnose_store(const StoreState& state);
@@ -114,13 +111,6 @@ enum class HomeProblem {
   not_directory,
 };
 
-/// For LinkRequest::condarc.
-struct CondarcState {
-  sys::Entry file;                     ///< ~/.condarc, not followed, with its content
-  std::string own;                     ///< the user's own first directory of environments
-  std::vector<EnvsVariable> variables; ///< that may be set in the user's shells
-};
-
 /// One installation of conda: of a user, or one for all of the host.
 struct HomeState {
   std::string name;                 ///< the user, or the path of an installation outside of the homes
@@ -130,7 +120,6 @@ struct HomeState {
   sys::Entry where; ///< what the problem is about; for an unknown user `detail` may have a hint
   Place envs;
   std::vector<Place> environments; ///< as requested; empty unless `envs` is a directory or missing
-  std::optional<CondarcState> condarc;
 };
 
 struct LinkState {

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <sys/stat.h>
 
 namespace sharefs::conda {
 
@@ -74,19 +73,6 @@ Diagnosis whole_is_shared(const LinkRequest& request) {
           ""};
 }
 
-/// With the store among their directories, `conda env remove -n` takes STORE/NAME itself from whoever may write there.
-Diagnoses removable(const StoreState& store) {
-  const auto& entry = store.entry;
-  if ((entry.mode & (S_IWGRP | S_IWOTH)) == 0 || (entry.mode & S_ISVTX) != 0)
-    return {};
-  return {{Severity::warning, "SF306", entry.path,
-           std::string((entry.mode & S_IWOTH) != 0 ? "all users" : "its group") +
-               " may write there, and `conda env remove -n NAME` of one of them takes the environment from all",
-           "`chmod +t " + shell_quote(entry.path) +
-               "` leaves each to its owner; what was taken `sharefs conda rollback NAME` brings back",
-           ""}};
-}
-
 } // namespace
 
 Diagnoses diagnose_problem(const HomeState& home, Verb verb) {
@@ -114,10 +100,8 @@ Diagnoses diagnose(const LinkState& state, const LinkRequest& request) {
     pending = pending || decision.summary == HomeSummary::pending;
     std::ranges::move(decision.found, std::back_inserter(of_homes));
   }
-  if (pending && !request.condarc && request.verb == Verb::link && request.style == LinkStyle::whole)
+  if (pending && request.verb == Verb::link && request.style == LinkStyle::whole)
     found.push_back(whole_is_shared(request));
-  if (pending && request.condarc && state.store)
-    std::ranges::move(removable(*state.store), std::back_inserter(found));
   std::ranges::move(left_to_root(state), std::back_inserter(found));
   std::ranges::move(of_homes, std::back_inserter(found));
   return found;

@@ -1,6 +1,6 @@
 // What is done in a home, and what is said about it: one decision for each place, so that plan and diagnoses agree.
 #include "conda/backup_name.hpp"
-#include "conda/condarc_link.hpp"
+#include "conda/link.hpp"
 
 #include "base/path.hpp"
 
@@ -49,8 +49,6 @@ class HomeWork {
   Decision decide() {
     if (m_home.problem != HomeProblem::none)
       m_decision.found = diagnose_problem(m_home, m_request.verb);
-    else if (m_home.condarc)
-      m_decision = decide_condarc(m_home, m_request);
     else if (m_request.verb == Verb::unlink)
       unlink_all();
     else if (m_request.style == LinkStyle::whole)
@@ -182,14 +180,6 @@ plan::Plan plan(const LinkState& state, const LinkRequest& request) {
     return whole;
   for (const auto& home : state.homes)
     std::ranges::move(decide(home, request, state.now).plan.steps, std::back_inserter(whole.steps));
-  if (request.condarc && request.verb == Verb::link && !whole.empty()) {
-    whole.notes.emplace_back(
-        "conda, mamba and micromamba then find every environment of the store by its name, also those "
-        "to come; `conda create -n` goes on in each user's own directory");
-    if (base_name(request.store) != "envs")
-      whole.notes.push_back("the prompt shows their whole path, since the store is not called `envs`; with links it "
-                            "shows their name");
-  }
   return whole;
 }
 

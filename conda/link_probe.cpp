@@ -1,5 +1,6 @@
 #include "conda/backup_name.hpp"
-#include "conda/condarc_link.hpp"
+#include "conda/homes.hpp"
+#include "conda/link.hpp"
 
 #include "base/path.hpp"
 #include "base/text.hpp"
@@ -34,6 +35,17 @@ HomeProblem problem_of(const Entry& entry, bool is_home) {
 void stop(HomeState& home, HomeProblem problem, const Entry& where) {
   home.problem = problem;
   home.where = where;
+}
+
+/// Why the user could not start this Python of the store; empty: it starts, or there is none.
+std::string reason_to_fail(const sys::User& user, const Entry& python) {
+  if (python.kind == EntryKind::unknown)
+    return reason_of(python);
+  const bool in_group = std::ranges::find(user.groups, python.gid) != user.groups.end();
+  const auto needed = python.uid == user.uid ? 0100U : in_group ? 0010U : 0001U;
+  return python.kind == EntryKind::file && user.uid != 0 && (python.mode & needed) == 0
+             ? "mode " + format_mode(python.mode)
+             : "";
 }
 
 /// Reads homes, each with one request, and one more for links that lead elsewhere.
@@ -238,16 +250,6 @@ void drop_second_names(std::vector<HomeState>& homes) {
 
 } // namespace
 
-std::string reason_to_fail(const sys::User& user, const Entry& python) {
-  if (python.kind == EntryKind::unknown)
-    return reason_of(python);
-  const bool in_group = std::ranges::find(user.groups, python.gid) != user.groups.end();
-  const auto needed = python.uid == user.uid ? 0100U : in_group ? 0010U : 0001U;
-  return python.kind == EntryKind::file && user.uid != 0 && (python.mode & needed) == 0
-             ? "mode " + format_mode(python.mode)
-             : "";
-}
-
 Result<LinkState> probe(sys::System& system, const LinkRequest& request) {
   const auto self = system.identity();
   const auto mounts = system.mounts();
@@ -261,30 +263,23 @@ Result<LinkState> probe(sys::System& system, const LinkRequest& request) {
     for (const auto& name : place.users)
       if (homes.push_back(home_of(system, place.conda, self, name)); homes.back().actor)
         users.push_back(homes.back().actor->user);
-    if (place.conda.starts_with('/') && !request.condarc)
+    if (place.conda.starts_with('/'))
       homes = one_installation(place.conda, self, std::move(homes));
     std::ranges::move(homes, std::back_inserter(state.homes));
   }
   auto linked = request;
   if (request.verb == LinkRequest::Verb::link) {
-    state.store = probe_store(system, *mounts, request, users);
+    state.store = probe_store(system, *mounts, request);
     if (!is_usable(*state.store))
       return state; // nothing will be linked: the homes need not be asked
     std::erase_if(linked.environments, [&](const std::string& name) { return is_left_out(*state.store, name); });
   }
   HomeReader reader(system, *mounts);
   find_homes(reader, state.homes, users);
-  std::vector<EnvsVariable> variables;
-  if (!request.condarc)
-    drop_second_names(state.homes);
-  else if (request.verb == LinkRequest::Verb::link)
-    variables = host_envs_variables(system);
-  variables.insert(variables.end(), request.variables.begin(), request.variables.end());
+  drop_second_names(state.homes);
   LinkProbe homes(reader, *mounts, linked, state.store);
   for (auto& home : state.homes)
-    if (home.problem == HomeProblem::none && request.condarc)
-      read_condarc(reader, request, variables, home);
-    else if (home.problem == HomeProblem::none)
+    if (home.problem == HomeProblem::none)
       homes.read(home);
   return state;
 }

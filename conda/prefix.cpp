@@ -15,7 +15,7 @@ namespace sharefs::conda {
 namespace {
 
 constexpr auto k_none = std::string_view::npos;
-/// The longest first line that conda trusts the kernel with (core/portability.py, MAX_SHEBANG_LENGTH).
+/// The longest first line that installers trust the kernel with (conda's core/portability.py, rattler's link.rs).
 constexpr std::size_t k_longest_shebang = 127;
 
 std::size_t find_bytes(std::string_view content, std::string_view bytes, std::size_t from) {
@@ -121,27 +121,27 @@ std::string replaced_in(std::string_view content, const PrefixNeedle::Encoding& 
   return result.append(content.substr(done));
 }
 
-/// The lines that make a file a program.
+/// The lines that make a file a program, without the end of the last one.
 struct Head {
-  std::size_t length = 0;  ///< bytes of the content, with the line end only if `exec_lines`
-  std::string space;       ///< between `#!` and the path
-  std::string executable;  ///< what they start
-  std::string options;     ///< with the blank before them
-  bool exec_lines = false; ///< those that we write
+  std::size_t length = 0; ///< bytes of the content
+  std::string space;      ///< between `#!` and the path
+  std::string executable; ///< what they start
+  std::string options;    ///< with the blank before them
 };
 
+/// Two lines that any shell understands, and a text that nobody reads for Python: as rattler writes them. conda's and
+/// distlib's own have a third line, and stay what they are.
 constexpr std::string_view k_exec_begin = "#!/bin/sh\n'''exec' \"";
-/// Behind the path, conda's and distlib's lines have the same without the remark. By it the plain form comes back.
-constexpr std::string_view k_exec_end = " \"$0\" \"$@\" # sharefs\n' '''\n";
+constexpr std::string_view k_exec_end = " \"$0\" \"$@\" #'''";
 
 std::optional<Head> head_of(std::string_view content) {
   if (content.starts_with(k_exec_begin)) {
-    const auto end = content.find(k_exec_end, k_exec_begin.size());
-    const auto text = content.substr(0, end).substr(k_exec_begin.size());
-    const auto quote = text.find('"');
-    if (end != k_none && quote != k_none && text.find('\n') == k_none)
-      return Head{end + k_exec_end.size(), "", std::string(text.substr(0, quote)), std::string(text.substr(quote + 1)),
-                  true};
+    const auto length = std::min(content.find('\n', k_exec_begin.size()), content.size());
+    const auto line = content.substr(0, length);
+    const auto quote = line.find('"', k_exec_begin.size());
+    if (line.ends_with(k_exec_end) && quote < length - k_exec_end.size() + 1)
+      return Head{length, "", std::string(line.substr(0, quote).substr(k_exec_begin.size())),
+                  std::string(line.substr(quote + 1, length - k_exec_end.size() - quote - 1))};
   }
   if (!content.starts_with("#!"))
     return std::nullopt;
@@ -154,23 +154,25 @@ std::optional<Head> head_of(std::string_view content) {
          (line[end] != ' ' || line[end - 1] == '\\')) // `\ ` belongs to the path
     ++end;
   return Head{line.size(), std::string(line.substr(2, begin - 2)), std::string(line.substr(begin, end - begin)),
-              std::string(line.substr(end)), false};
+              std::string(line.substr(end))};
+}
+
+/// Starts it Python, for which the lines of k_exec_begin are a text? `python3.11`, `pypy3`, not `python-config`.
+bool is_python(std::string_view name) {
+  for (const std::string_view known : {"python", "pypy"})
+    if (name.starts_with(known) && name.find_first_not_of("0123456789.", known.size()) == k_none)
+      return true;
+  return false;
 }
 
 std::string written(const Head& head, const PrefixChange& change) {
   const auto line = "#!" + head.space + head.executable + head.options;
-  const auto limit =
-      change.packaged ? k_longest_shebang : k_longest_shebang - 1; // there conda counts the line end, too
-  if (change.as_built || (line.size() <= limit && head.executable.find(' ') == std::string::npos))
-    return line + (head.exec_lines ? "\n" : "");
+  if (change.as_built || (line.size() <= k_longest_shebang && head.executable.find(' ') == std::string::npos))
+    return line;
   const auto name = base_name(head.executable);
-  if (!change.packaged && (name.starts_with("python") || name.starts_with("pypy"))) {
-    auto text = std::string(k_exec_begin) + head.executable + "\"" + head.options + std::string(k_exec_end);
-    if (!head.exec_lines)
-      text.pop_back(); // the line end is still there
-    return text;
-  }
-  return "#!/usr/bin/env " + name + head.options + (head.exec_lines ? "\n" : "");
+  if (is_python(name)) // by `env` it would be whichever Python is first, and options would be part of its name
+    return std::string(k_exec_begin) + head.executable + "\"" + head.options + std::string(k_exec_end);
+  return "#!/usr/bin/env " + name + head.options;
 }
 
 /// What becomes of the head; nullopt: it is text like any other.

@@ -46,9 +46,8 @@ Result<void> check_prefix(std::string_view prefix);
 struct PrefixChange {
   std::string from, to;
   FileMode mode = FileMode::text;
-  /// A package's own script gets `#!/usr/bin/env NAME` where the path is too long for the kernel or has spaces, as by
-  /// conda. What pip and conda make at installation gets `#!/bin/sh` and `'''exec'`, and its plain form back.
-  bool packaged = true;
+  // Where the path is too long for the kernel or has spaces, a script of Python gets `#!/bin/sh` and `'''exec'`, any
+  // other `#!/usr/bin/env NAME`, as by rattler. From the first its plain form comes back.
   /// `#!/usr/bin/env NAME` stands for `from`/bin/NAME: conda had to write it (see restores_package).
   bool env_is_prefix = false;
   bool as_built = false; ///< no shebang is too long: `to` is a placeholder
@@ -66,6 +65,8 @@ Result<Edits> prefix_edits(std::string_view content, const PrefixChange& change)
 /// whatever was done to it since.
 bool restores_package(std::string_view content, PrefixChange change, const std::string& sha256);
 
+/// Bytes of a script whose first lines are looked at.
+inline constexpr std::size_t k_head_bytes = 4096;
 /// Prefixes that the first lines of a script or a pkg-config file name: `#!PREFIX/bin/python`, `'''exec'
 /// "PREFIX/bin/...`, `prefix=PREFIX`. Not those of the system.
 std::vector<std::string> named_prefixes(std::string_view head);

@@ -380,7 +380,7 @@ std::vector<RunningProgram> running_programs(sys::System& system) {
 
 std::vector<std::string> stale_uses(sys::System& system, const std::string& host,
                                     const std::vector<std::string>& uses) {
-  constexpr std::size_t k_at_once = 32, k_most_looks = 1000; // whoever starts a command waits for these
+  constexpr std::size_t k_at_once = 8, k_most_looks = 1000; // whoever starts a command waits for these
   std::vector<std::string> stale;
   std::size_t looks = 0;
   for (const auto& name : uses)

@@ -5,7 +5,6 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
-#include "sys/fs/sha256.hpp"
 #include "sys/process/find_processes.hpp"
 
 #include <algorithm>
@@ -148,9 +147,14 @@ Result<ShareStep> next_step(const SharedEnvironment& shared, const Source& sourc
               fmt::format("`sharefs conda rollback {} --to N` shows one of them again", shared.name));
 }
 
-std::string unfinished_copy(const Source& source) {
-  const auto digest = sys::sha256(fmt::format("{}\n{}", source.path, source.entry.inode));
-  return fmt::format("new-{}.{}", generation_name(1), digest.substr(0, 6));
+std::string copy_mark(const Source& source) {
+  return fmt::format("{}\n{}\n", source.entry.inode, source.path);
+}
+
+bool is_copy_of(const Source& source, const sys::Entry& directory, const sys::Entry& mark, std::uint32_t self) {
+  constexpr std::uint32_t k_others_write = 0022;
+  return directory.kind == EntryKind::directory && directory.uid == self && (directory.mode & k_others_write) == 0 &&
+         mark.kind == EntryKind::file && mark.uid == self && mark.content == copy_mark(source);
 }
 
 std::string share_command(const std::string& name, const std::string& source) {
@@ -159,7 +163,7 @@ std::string share_command(const std::string& name, const std::string& source) {
 
 plan::Plan plan_share(const ShareRequest& request) {
   plan::Plan plan;
-  const auto& [shared, source, record, step, now] = request;
+  const auto& [shared, source, record, step, now, unfinished] = request;
   const auto& group = shared.name;
   const auto exchange = exchange_of(request);
   if (step == ShareStep::copy) {
@@ -172,8 +176,7 @@ plan::Plan plan_share(const ShareRequest& request) {
                              std::nullopt, format_original({source.path, exchange.to, source.entry.inode})},
              true);
     plan.add(group, "the copy is complete",
-             plan::Rename{join_path(generations_path(shared.store, shared.name), unfinished_copy(source)), generation,
-                          std::nullopt},
+             plan::Rename{join_path(generations_path(shared.store, shared.name), unfinished), generation, std::nullopt},
              true);
     plan.add(group, "who made it, and of what",
              plan::WriteFile{generation + ".json", std::nullopt, format_generation(record)}, true);

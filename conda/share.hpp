@@ -53,8 +53,12 @@ enum class ShareStep { copy, exchange, nothing };
 /// Errors: `conflict`.
 Result<ShareStep> next_step(const SharedEnvironment& shared, const Source& source);
 
-/// "new-0001.XXXXXX": the same for the same source, so that a copy that was cut off goes on.
-std::string unfinished_copy(const Source& source);
+/// A file in a copy that is not finished, which others cannot enter or write in: of which directory it is the copy. By
+/// it a copy that was cut off is known for ours, and goes on; a name says nothing where others may rename.
+inline constexpr const char* k_copy_mark = ".sharefs-copy";
+std::string copy_mark(const Source& source);
+/// The entry of a directory, not followed, and that of its mark with the content.
+bool is_copy_of(const Source& source, const sys::Entry& directory, const sys::Entry& mark, std::uint32_t self);
 
 struct ShareRequest {
   SharedEnvironment shared;
@@ -62,6 +66,7 @@ struct ShareRequest {
   Generation record; ///< with the number that is to be made
   ShareStep step = ShareStep::copy;
   std::chrono::system_clock::time_point now;
+  std::string unfinished = {}; ///< name of the copy until it is complete: new-0001.XXXXXX
 };
 plan::Plan plan_share(const ShareRequest& request);
 

@@ -14,27 +14,7 @@ namespace {
 
 using sys::EntryKind;
 
-constexpr std::size_t k_readers_to_try = 4;
 constexpr std::size_t k_first_lines = 1024;
-
-bool is_denied(const sys::Entry& entry) {
-  return entry.error_number == EACCES || entry.error_number == EPERM;
-}
-
-/// The entries as whoever may see all of them; as ourselves if nobody may.
-std::vector<sys::Entry> read(sys::System& system, sys::EntryRequest request, const std::vector<sys::User>& readers) {
-  auto entries = system.entries(request);
-  if (system.identity().uid != 0)
-    return entries;
-  for (std::size_t reader = 0; reader < std::min(readers.size(), k_readers_to_try); ++reader) {
-    if (std::ranges::none_of(entries, is_denied))
-      break;
-    request.as = readers[reader];
-    if (auto theirs = system.entries(request); std::ranges::none_of(theirs, is_denied))
-      entries = std::move(theirs);
-  }
-  return entries;
-}
 
 Diagnosis error(std::string code, std::string subject, std::string message, std::string hint, std::string fix = {}) {
   return {Severity::error, std::move(code), std::move(subject), std::move(message), std::move(hint), std::move(fix)};
@@ -137,8 +117,10 @@ const Share* share_of(const std::string& path, const std::vector<Share>& shares)
   return found;
 }
 
-StoreState probe_store(sys::System& system, const sys::MountTable& mounts, const LinkRequest& request,
-                       const std::vector<sys::User>& readers) {
+StoreState probe_store(sys::System& system, const sys::MountTable& mounts, const LinkRequest& request) {
+  std::vector<std::string> users;
+  for (const auto& homes : request.homes)
+    users.insert(users.end(), homes.users.begin(), homes.users.end());
   StoreState state;
   state.entry.path = request.store;
   if (const auto* share = share_of(request.store, request.shares); share != nullptr && !share->served_here) {
@@ -158,7 +140,8 @@ StoreState probe_store(sys::System& system, const sys::MountTable& mounts, const
     wanted.queries.push_back({.path = join_path(path, "bin/pip"), .follow = true, .read_bytes = k_first_lines});
   }
   constexpr std::size_t k_each = 5;
-  auto entries = read(system, std::move(wanted), readers);
+  auto [entries, by] = see(system, std::move(wanted), users);
+  state.by = std::move(by);
   sys::EntryRequest interpreters;
   std::vector<std::size_t> of;
   for (std::size_t index = 0; index < request.environments.size(); ++index) {
@@ -174,7 +157,7 @@ StoreState probe_store(sys::System& system, const sys::MountTable& mounts, const
     state.environments.push_back(std::move(one));
   }
   if (!of.empty()) {
-    auto found = read(system, std::move(interpreters), readers);
+    auto found = see(system, std::move(interpreters), users).entries;
     for (std::size_t index = 0; index < of.size(); ++index)
       state.environments[of[index]].interpreter = std::move(found[index]);
   }

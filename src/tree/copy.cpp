@@ -300,7 +300,7 @@ void Copier::clean(const Pair& pair, const std::vector<Name>& wanted) {
   for (const auto& name : wanted)
     names.insert(name.name);
   for (const auto& name : found) {
-    if (names.contains(name.name))
+    if (names.contains(name.name) || (pair.path.empty() && name.name == m_job.options.leave))
       continue;
     const bool temporary = is_temporary(name.name);
     if (temporary || pair.opaque || m_job.options.remove_others)

@@ -337,9 +337,14 @@ bool Copier::is_kept(const Pair& pair, const File& file, const Attributes& attri
   }
   const bool complete =
       there.st_uid == file.status.st_uid && there.st_gid == file.status.st_gid && there.st_mode == mode;
-  if ((!complete || !attributes.values.empty()) &&
-      !give_attributes(fd.get(), there, wanted(file.status), attributes, pair.hands_on))
+  if (there.st_nlink > file.status.st_nlink) { // it has names elsewhere, for which nothing may change
+    const auto theirs = read_attributes(fd.get());
+    if (!complete || !theirs || theirs->values != attributes.values)
+      return false;
+  } else if ((!complete || !attributes.values.empty()) &&
+             !give_attributes(fd.get(), there, wanted(file.status), attributes, pair.hands_on)) {
     return false;
+  }
   count(&CopyReport::kept);
   m_job.pulse.add(k_files);
   m_job.pulse.add(k_bytes, static_cast<std::uint64_t>(file.status.st_size));

@@ -57,6 +57,7 @@ struct Options {
   bool verify = true;                 ///< read each file again from the destination; without, what is there of an
                                       ///< earlier run is known by its size and time only
   bool remove_others = false;         ///< what the destination has and the source has not is deleted, not an error
+  std::string leave = {};             ///< a name in `to` itself that is not of the copy, and stays
   bool content_only = false;          ///< the copy is the copier's own (0600, 0700), of now, and always made anew
   Admit admit = {};                   ///< of set_modes(), too
   bool link_files = false; ///< a regular file becomes one more name of the original, not a copy; all is on one mount

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import grp
 import json
 import os
 import pty
@@ -434,6 +435,75 @@ def test_requirement_14_a_generation_costs_what_has_changed(store: Store) -> Non
     assert "lib/python3.11/site-packages/brand_new.py" in own and not own & set(before)
     made = store.generations()[-1]
     assert made["own_bytes"] < made["bytes"] / 10, made
+
+
+def as_user(store: Store, *words: str | Path, group: str = "games", expect: int | None = 0) -> subprocess.CompletedProcess[str]:
+    """sharefs as _USER, who has the group of the store beside an own one."""
+    place = store.path.parent
+    binary = place / "sharefs"
+    shutil.copy(os.environ["SHAREFS_BIN"], binary)
+    binary.chmod(0o755)
+    home = place / "home"
+    home.mkdir(exist_ok=True)
+    shutil.chown(home, _USER, group)
+    command = ["setpriv", f"--reuid={_USER}", "--regid=nogroup", f"--groups={grp.getgrnam(group).gr_gid}", "env", f"HOME={home}"]
+    done = subprocess.run([*command, binary, "--config", store.config, *words], capture_output=True, text=True, timeout=300, cwd="/")
+    assert expect is None or done.returncode == expect, done.stderr
+    return done
+
+
+def give_to(store: Store, user: str, group: str) -> None:
+    """The store as README's `access: {group: ml}` makes it."""
+    for above in store.path.parents:
+        if above.stat().st_mode & 0o011 == 0:
+            above.chmod(above.stat().st_mode | 0o011)
+    subprocess.run(["chown", "-Rh", f"{user}:{group}", store.path], check=True)
+    for directory in (store.path, store.path / ".generations", store.path / ".generations/llm"):
+        directory.chmod(0o2770)
+
+
+def test_requirement_14_an_update_in_a_store_of_a_group_shares_what_is_equal(store: Store) -> None:
+    """README's access: the group of the store is not the first one of its owner, whose user namespace lacks it."""
+    give_to(store, _USER, "games")
+    before = state(store.generation(1))
+    said = as_user(store, "conda", "update", "--yes", "llm", "bash", "-ec", "echo x > $CONDA_PREFIX/new; rm -r $CONDA_PREFIX/share").stderr
+    assert "works in a full copy" in said
+    assert state(store.generation(1)) == before  # no mode was widened
+    made = json.loads(as_user(store, "conda", "generations", "llm", "--json").stdout)["generations"][-1]
+    assert made["number"] == 2 and made["own_bytes"] < made["bytes"] / 10, made
+    new = store.generation(2)
+    assert (new / "new").read_text() == "x\n" and not (new / "share").exists()
+    assert {path.group() for path in new.rglob("*") if not path.is_symlink()} == {"games"}
+    assert store.leftovers() == []
+
+
+def test_gc_by_another_member_is_refused_before_anything_is_done(store: Store) -> None:
+    store.update("echo 2 > $CONDA_PREFIX/number")
+    give_to(store, "daemon", "games")
+    before = sorted(path.name for path in store.generation(1).parent.iterdir())
+    said = as_user(store, "conda", "gc", "llm", "--keep", "1", "--yes", expect=1).stderr
+    assert "belong to `daemon`: nothing was changed" in said and "run it as `daemon`" in said
+    assert sorted(path.name for path in store.generation(1).parent.iterdir()) == before
+
+
+def test_notes_of_ended_jobs_go_with_the_next_command(store: Store) -> None:
+    """Other hosts could only guess."""
+    uses = store.path / ".generations/llm/uses"
+    store.sharefs("conda", "run", "llm", "--", "true")
+    assert len(list(uses.iterdir())) == 1
+    running = store.start("conda", "run", "llm", "--", "sleep", "60")
+    wait = time.monotonic() + 60
+    while not [path for path in uses.iterdir() if path.name.split(".")[-3] == str(running.pid)]:
+        assert running.poll() is None and time.monotonic() < wait
+    assert [path.name.split(".")[-3] for path in uses.iterdir()] == [str(running.pid)]
+    elsewhere = uses / "node9.1.1.0001"
+    elsewhere.touch()
+    store.sharefs("conda", "list")
+    assert len(list(uses.iterdir())) == 2  # that of a job that runs, and that of another host
+    running.kill()
+    running.wait()
+    store.sharefs("conda", "list")
+    assert [path.name for path in uses.iterdir()] == [elsewhere.name]
 
 
 def test_requirement_2_the_link_is_there_at_every_moment(store: Store) -> None:

@@ -35,7 +35,7 @@ def run_tool(prefix: Path) -> str:
     return subprocess.run([prefix / "bin/tool"], check=True, capture_output=True, text=True, timeout=60).stdout
 
 
-@pytest.mark.parametrize("target", ["b", "longer/by/some/directories/env"])
+@pytest.mark.parametrize("target", ["b", "longer/by/some/directories/env", "x" * 90 + "/env", "with space/env"])
 def test_requirement_9_the_result_is_what_an_installation_there_would_be(workshop: Workshop, place: Path, target: str) -> None:
     fresh = without_sizes(contents(workshop.install(place / target)))
     shutil.rmtree(place / target)
@@ -44,6 +44,31 @@ def test_requirement_9_the_result_is_what_an_installation_there_would_be(worksho
     assert differences(without_sizes(contents(prefix)), fresh) == []
     assert [name for name in holders(prefix, place / "env-a") if not name.startswith(_RECORDS)] == []
     assert run_tool(prefix) == f"tool -I{prefix}/include\n"
+    assert kinds(workshop.verify(prefix)) == {}
+
+
+def test_a_script_is_judged_by_where_it_leads(workshop: Workshop, place: Path) -> None:
+    """Not by a checksum that agrees with what it says: the record was made of the text of the old place."""
+    prefix = move(workshop.install(place / "env"), place / "b")
+    old = place / "env"
+    script = prefix / "bin/own"
+    script.write_text(f"#!{old}/bin/python3.11\nprint('own')\n")
+    script.chmod(0o755)
+    words = prefix / "share/words.txt"
+    words.write_text(f"made at {old}\n")
+    record_path = next((prefix / _RECORDS).glob("tool-*.json"))
+    record = json.loads(record_path.read_text())
+    for path in (script, words):
+        content = path.read_bytes()
+        record["paths_data"]["paths"].append(
+            {"_path": str(path.relative_to(prefix)), "path_type": "hardlink", "sha256": hashlib.sha256(content).hexdigest(), "size_in_bytes": len(content)}
+        )
+    record_path.write_text(json.dumps(record))
+    assert "bin/own" in kinds(workshop.verify(prefix, expect=1))["old_prefix"]
+    workshop.relocate(prefix)
+    assert script.read_text().splitlines()[0] == f"#!{prefix}/bin/python3.11"
+    assert words.read_text() == f"made at {old}\n"  # the package's own words
+    assert subprocess.run([script], check=True, capture_output=True, text=True).stdout == "own\n"
     assert kinds(workshop.verify(prefix)) == {}
 
 
@@ -104,7 +129,7 @@ def test_requirement_9_records_of_conda_unpack_are_corrected(workshop: Workshop,
     workshop.relocate(move(place / "moved", unpacked))
     ours = contents(unpacked, skip=[_RECORDS])
     scripts = {"bin/activate", "bin/activate.fish", "bin/deactivate", "bin/conda-unpack", "bin/conda_unpack_progress.py",
-               "bin/pydoc3", "bin/tool", "bin/perlish"}  # fmt: skip
+               "bin/pydoc3", "bin/tool", "bin/perlish", "bin/optioned"}  # fmt: skip
     wide = {"share/wide.txt", "lib/libwide.so"}  # facts: five encodings; conda-pack knows one
     assert set(differences(of_conda_pack, ours)) <= scripts | wide
 

@@ -278,6 +278,37 @@ def test_ctrl_c_in_the_copy_is_an_interruption(shared: Shared) -> None:
     shared.share()
 
 
+def test_files_of_two_names_that_only_the_owner_can_read_are_shared(shared: Shared) -> None:
+    """As pip and conda make them under umask 077; the mode of a file is that of all its names."""
+    one = shared.source / "share/one.txt"
+    one.write_text("of the owner\n")
+    one.chmod(0o600)
+    (shared.source / "share/other.txt").hardlink_to(one)
+    shared.share()
+    made = [(shared.generation / f"share/{name}.txt").stat() for name in ("one", "other")]
+    assert made[0].st_ino == made[1].st_ino and made[0].st_mode & 0o777 == 0o444
+    assert not [path.name for path in shared.generation.iterdir() if path.name.startswith(".sharefs")]
+
+
+def test_attack_a_private_directory_gets_the_name_of_an_unfinished_copy(shared: Shared) -> None:
+    """Where a group writes in the store: what is neither begun by us nor marked as a copy of this original stays."""
+    (shared.source / "share/large").write_bytes(os.urandom(8_000_000))
+    command = [os.environ["SHAREFS_BIN"], "--config", shared.config, "conda", "share", "env", "--yes", "--limit", "1M"]
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as share:
+        while share.poll() is None and not list(shared.store.glob(".generations/env/new-0001.*/*")):
+            pass
+        share.kill()
+    (begun,) = shared.store.glob(".generations/env/new-0001.*")
+    private = shared.place / "private"
+    private.mkdir(mode=0o700)
+    (private / "diary").write_text("mine\n")
+    begun.rename(shared.place / "begun")
+    private.rename(begun)
+    shared.run("--wait", "90s", "conda", "share", "env", "--yes")
+    assert (begun / "diary").read_text() == "mine\n" and begun.stat().st_mode & 0o777 == 0o700
+    assert run_tool(shared.stable)
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another user")
 def test_who_may_not_change_it_is_told_who_may(shared: Shared) -> None:
     shared.share()

@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from sharefslab import BaseCluster, Cluster, KernelCluster, missing_prerequisites  # noqa: E402
 from sharefslab.attack import attacked_cluster  # noqa: E402
 from sharefslab.cluster import DEFAULT_HOSTS, is_server  # noqa: E402
-from sharefslab.product import configure_for_root, export_and_mount, mount_lines  # noqa: E402
+from sharefslab.product import configure, export_and_mount, mount_lines  # noqa: E402
 
 _CLUSTER = pytest.StashKey[BaseCluster]()
 
@@ -84,7 +84,7 @@ def mounted_lab(request: pytest.FixtureRequest, mounted_cluster_of_file: Cluster
     """As `lab` after export_and_mount(), but one for all tests of a file that ask for it: for those that leave the
     export and the mounts as they were, and each work in files of its own."""
     cluster = _again(request, mounted_cluster_of_file)
-    configure_for_root(cluster)
+    configure(cluster)
     mounts = [mount_lines(node) for node in cluster.nodes]
     yield cluster
     assert [mount_lines(node) for node in cluster.nodes] == mounts, "this test needs a cluster of its own"

@@ -37,7 +37,7 @@ WantedBy=multi-user.target
 
 def text(way: str) -> str:
     """Root of a node is nobody on the share, and these tests read it as root."""
-    return config_text(extra=f', boot: "{way}"').replace('mode: "2770"', 'mode: "2775"')
+    return config_text(extra=f', boot: "{way}"')
 
 
 def set_up(cluster: KernelCluster, way: str, config: str | None = None) -> Host:
@@ -85,7 +85,7 @@ def test_a_late_server(boot_lab: KernelCluster, way: str) -> None:
     done(boot_lab.server, "export", "--all", "--yes")
     answers = systemd.uptime(node)
     if way == "automount":
-        assert node.run(f"cat {SHARE}/hello", timeout=300).out == "hello\n"
+        assert node.run(f"cat {SHARE}/hello", user="alice", timeout=300).out == "hello\n"
     mounted = systemd.wait_for_mount(node, SHARE)
     print(f"{way}: multi-user at {reached:.1f} s, the server at {answers:.1f} s, mounted at {mounted:.1f} s")
     assert sharefs(node, "status", "--timeout", "10").returncode == 0

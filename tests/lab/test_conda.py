@@ -133,35 +133,3 @@ def test_users_have_conda_in_different_places(cluster: Cluster) -> None:
     assert [row["linked_by"] for row in listed if row["user"] == ""] == [["alice", "bob"]]
     done(node, "conda", "unlink", "--all", "--yes")
     assert not node.exists("/opt/bob/forge/envs/llm_train")
-
-
-def test_requirement_13_condarc_instead_of_links(cluster: Cluster) -> None:
-    """One line in each ~/.condarc, as its user; undo and unlink give the file back to the byte."""
-    node = cluster["node1"]
-    mine = "# mine\nchannels:\n  - conda-forge  # first\nenvs_dirs:\n  - ~/miniconda3/envs\n"
-    node.run("cat >/home/alice/.condarc", input=mine, check=True)
-    node.run("chown alice: /home/alice/.condarc && chmod 0600 /home/alice/.condarc && chmod 0700 /home/bob", check=True)
-    for undo in (["undo"], ["conda", "unlink", "--condarc"]):
-        done(node, "conda", "link", "--condarc", "--yes")
-        assert node.read_text("/home/alice/.condarc") == mine + f"  - {STORE}\n"
-        assert node.run(["stat", "-c", "%U %a", "/home/alice/.condarc"]).out == "alice 600\n"
-        said = node.run(["cat", "/home/bob/.condarc"], user="bob", check=True).out
-        assert said.startswith(f"envs_dirs: [/home/bob/miniconda3/envs, {STORE}]") and said.count("\n") == 1
-        assert node.run(["stat", "-c", "%U", "/home/bob/.condarc"]).out == "bob\n"
-        assert not node.exists("/home/alice/miniconda3/envs/llm_train")
-        assert sharefs(node, "conda", "link", "--condarc", "--check").returncode == 0
-        listed = document(sharefs(node, "conda", "list", "llm_train", "--json"))["environments"]
-        assert [row["linked_by"] for row in listed if row["user"] == ""] == [["alice", "bob"]]
-        done(node, *undo, "--yes")
-        assert node.read_text("/home/alice/.condarc") == mine
-        assert not node.exists("/home/bob/.condarc")
-
-
-def test_requirement_13_a_planted_condarc_is_not_followed(cluster: Cluster) -> None:
-    node = cluster["node1"]
-    node.run("echo 'x: 1' >~/hers && chmod 666 ~/hers && chmod 755 ~", user="alice", check=True)
-    node.run("ln -s /home/alice/hers ~/.condarc", user="bob", check=True)
-    said = sharefs(node, "conda", "link", "--condarc", "--yes")
-    assert said.returncode == 4 and "SF321" in said.err + said.out
-    assert node.read_text("/home/alice/hers") == "x: 1\n"
-    assert STORE in node.read_text("/home/alice/.condarc")

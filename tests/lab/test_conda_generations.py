@@ -9,7 +9,7 @@ import pytest
 from sharefslab import Cluster, wait_until
 from sharefslab.environment import PROGRAM, make_environment
 from sharefslab.host import Host
-from sharefslab.product import SHARE, done, export_and_mount, sharefs
+from sharefslab.product import SHARE, config_text, done, export_and_mount, sharefs
 
 STORE = f"{SHARE}/conda"
 ENVIRONMENT = f"{STORE}/llm_train"
@@ -38,7 +38,7 @@ def cluster(lab: Cluster) -> Cluster:
 
 def digest(node: Host, generation: int) -> str:
     every = f"cd {GENERATIONS}/{generation:04} && find . -type f -printf '%p %m %T@\\n' -exec sha256sum {{}} +"
-    return node.run(f"{every} | sort | sha256sum", timeout=300, check=True).out
+    return node.run(f"{every} | sort | sha256sum", user="alice", timeout=300, check=True).out
 
 
 def answer(node: Host, user: str = "bob") -> list:
@@ -47,7 +47,7 @@ def answer(node: Host, user: str = "bob") -> list:
 
 
 def current(node: Host) -> int:
-    return int(node.run(["readlink", ENVIRONMENT], check=True).out.strip().rpartition("/")[2])
+    return int(node.run(["readlink", ENVIRONMENT], user="alice", check=True).out.strip().rpartition("/")[2])
 
 
 def wait_for_generation(node: Host, number: int) -> None:
@@ -62,7 +62,7 @@ def as_if_long_ago(node: Host) -> None:
 
 def wait_for_server(node: Host) -> None:
     """The kernel tries again after pauses that are as long as the server was away."""
-    node.run(["stat", "-f", SHARE], timeout=600, check=True)
+    node.run(["stat", "-f", SHARE], user="alice", timeout=600, check=True)
 
 
 def listed(node: Host) -> list[tuple[int, str]]:
@@ -95,7 +95,7 @@ def test_requirement_4_what_runs_keeps_its_generation(cluster: Cluster) -> None:
         "while not os.path.exists('/tmp/go'): time.sleep(0.1)\n"
         "import lab_package; print(lab_package.answer)"
     )
-    one.run(["ls", f"{GENERATIONS}/uses"], check=True)  # this host remembers it: as yet empty
+    one.run(["ls", f"{GENERATIONS}/uses"], user="alice", check=True)  # this host remembers it: as yet empty
     job = other.start(["sharefs", "conda", "run", "llm_train", "--", "python", "-S", "-c", late], user="bob")
     wait_until(lambda: other.exists("/tmp/ready") or not job.running(), 240, what="the process has begun")
     assert job.running(), job.wait()
@@ -106,7 +106,7 @@ def test_requirement_4_what_runs_keeps_its_generation(cluster: Cluster) -> None:
     assert job.wait().out == "42\n"
     as_if_long_ago(other)
     done(other, "conda", "gc", "llm_train", "--keep", "1", "--yes", timeout=200)  # on the host that knows that it ended
-    assert not one.run(["ls", GENERATIONS], check=True).out.split().count("0001")
+    assert not one.run(["ls", GENERATIONS], user="alice", check=True).out.split().count("0001")
     assert answer(one) == [43, ENVIRONMENT]
 
 
@@ -117,7 +117,7 @@ def test_requirement_1_gc_leaves_what_other_hosts_may_still_see(cluster: Cluster
     done(one, "conda", "update", "llm_train", "--yes", "--", "sh", "-c", CHANGE, timeout=400)
     kept = done(one, "conda", "gc", "llm_train", "--keep", "1", "--yes", timeout=400)
     assert "other hosts may still" in kept.err + kept.out
-    assert one.run(["ls", GENERATIONS], check=True).out.split().count("0001") == 0
+    assert one.run(["ls", GENERATIONS], user="alice", check=True).out.split().count("0001") == 0
     assert answer(other) == [43, ENVIRONMENT]
     other.run("touch /tmp/end", check=True)
     assert reader.wait().returncode == 0, reader.wait()
@@ -137,7 +137,7 @@ def test_gc_sees_what_begins_on_another_host_meanwhile(cluster: Cluster) -> None
     one.run("touch /tmp/agreed", check=True)
     assert gc.wait(timeout=200).returncode != 0
     assert "works with generation 1 since" in one.run("cat /tmp/said", check=True).out
-    assert other.run(["ls", f"{GENERATIONS}/0001/bin/python"]).returncode == 0
+    assert other.run(["ls", f"{GENERATIONS}/0001/bin/python"], user="alice").returncode == 0
     consent.kill()
     job.kill()
 
@@ -196,6 +196,8 @@ def test_a_link_that_another_host_exchanges_is_never_stale(cluster: Cluster) -> 
 def test_an_image_on_the_nodes_own_disk_outlives_the_server(cluster: Cluster) -> None:
     """In the lab's kernel: loop device, squashfs, mounted read-only; `conda run` starts in it."""
     node = cluster["node1"]
+    # Root has to read what it makes an image of.
+    export_and_mount(cluster, config_text(export_options="rw, sync, no_subtree_check, no_root_squash"))
     node.run("modprobe -a squashfs loop && mkdir -p /local/staged", check=True)
     node.run("sed -i 's|^conda:|conda:\\n  stage: /local/staged\\n  stage_format: squashfs|' /etc/sharefs/sharefs.yaml", check=True)
     said = done(node, "conda", "stage", "llm_train", "--yes", timeout=400)

@@ -44,25 +44,20 @@ def activated(node: Host, user: str, name: str) -> list[str]:
     return [json.loads(answer)[1], prompt]
 
 
-@pytest.mark.parametrize("way", ["links", "condarc"])
-def test_requirement_13_conda_itself_finds_what_is_linked(cluster: Cluster, way: str) -> None:
+def test_requirement_13_conda_itself_finds_what_is_linked(cluster: Cluster) -> None:
     node = cluster["node1"]
-    condarc = way == "condarc"
-    for user in ("alice", "bob"):
-        node.run(f"echo 'envs_dirs: [/home/{user}/miniconda3/envs]' >~/.condarc", user=user, check=True)
-    done(node, "conda", "link", "--condarc" if condarc else "--all", "--yes")
+    done(node, "conda", "link", "--all", "--yes")
     for user in ("alice", "bob"):
         own = f"/home/{user}/miniconda3/envs"
-        wanted = SHARED if condarc else f"{own}/llm_train"
         directories = json.loads(conda_itself(node, user, "config", "--show", "envs_dirs", "--json"))["envs_dirs"]
-        assert directories[: 1 + condarc] == [own, STORE][: 1 + condarc]
-        assert wanted in json.loads(conda_itself(node, user, "env", "list", "--json"))["envs"]
-        assert activated(node, user, "llm_train") == [wanted, f"({wanted if condarc else 'llm_train'}) "]
+        assert directories[0] == own
+        assert f"{own}/llm_train" in json.loads(conda_itself(node, user, "env", "list", "--json"))["envs"]
+        assert activated(node, user, "llm_train") == [f"{own}/llm_train", "(llm_train) "]
         conda_itself(node, user, "create", "-q", "--yes", "-n", "mine")
         assert node.exists(f"{own}/mine/conda-meta/history")  # its own go where they always went
-    done(node, "conda", "unlink", *(["--condarc"] if condarc else ["--all"]), "--yes")
-    assert node.read_text("/home/alice/.condarc") == "envs_dirs: [/home/alice/miniconda3/envs]\n"
-    assert SHARED not in json.loads(conda_itself(node, "alice", "config", "--show", "envs_dirs", "--json"))["envs_dirs"]
+    done(node, "conda", "unlink", "--all", "--yes")
+    envs = json.loads(conda_itself(node, "alice", "env", "list", "--json"))["envs"]
+    assert "/home/alice/miniconda3/envs/llm_train" not in envs
 
 
 def remove(node: Host, user: str) -> None:
@@ -77,19 +72,3 @@ def test_requirement_7_env_remove_through_a_link_leaves_the_environment(cluster:
         assert node.run([f"{SHARED}/bin/python", "-S", "-c", PROGRAM], user="bob", check=True).out == f'[42, "{SHARED}"]\n'
     done(node, "conda", "link", "--all", "--yes")  # the links, if conda has taken them
     assert activated(node, "bob", "llm_train")[0] == "/home/bob/miniconda3/envs/llm_train"
-
-
-def test_requirement_7_what_env_remove_takes_by_condarc_is_warned_of_and_comes_back(cluster: Cluster) -> None:
-    node = cluster["node1"]
-    said = done(node, "conda", "link", "--condarc", "--yes")
-    assert "SF306" in said.err + said.out
-    remove(node, "bob")
-    assert not node.exists(SHARED)  # else the warning is wrong
-    done(node, "conda", "rollback", "llm_train", "--yes", user="alice")
-    assert activated(node, "bob", "llm_train")[0] == SHARED
-    done(node, "conda", "unlink", "--condarc", "--yes")
-    node.run(f"chmod +t {STORE}", user="alice", check=True)
-    said = done(node, "conda", "link", "--condarc", "--yes")
-    assert "SF306" not in said.err + said.out
-    remove(node, "bob")
-    assert activated(node, "bob", "llm_train")[0] == SHARED

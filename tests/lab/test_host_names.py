@@ -23,7 +23,7 @@ def work(cluster: Cluster, rounds: int = 5) -> None:
     """Each host sends something in turn, and finds out what the other did."""
     for number in range(rounds):
         for node in cluster.nodes:
-            node.run(f"ls -l {SHARE} && stat -f {SHARE} && touch {SHARE}/{node.name}.{number}", timeout=60)
+            node.run(f"ls -l {SHARE} && stat -f {SHARE} && touch {SHARE}/{node.name}.{number}", user="alice", timeout=60)
 
 
 def codes(host: Host, command: str) -> list[str]:
@@ -55,7 +55,7 @@ def test_two_hosts_with_one_name_are_found(lab: Cluster, version: str) -> None:
         assert status.returncode == 1 and "[SF247]" in status.err, status
         assert "SF247" in codes(node, "doctor")
         assert "see SF247" in reason(node), reason(node)
-    busy = [node.start(f"while :; do ls {SHARE}; touch {SHARE}/{node.name}; sleep 0.1; done") for node in lab.nodes]
+    busy = [node.start(f"while :; do ls {SHARE}; touch {SHARE}/{node.name}; sleep 0.1; done", user="alice") for node in lab.nodes]
     wait_until(lambda: "SF247" in codes(lab.server, "doctor"), what="the server sees both")
     for job in busy:
         job.kill()
@@ -70,7 +70,7 @@ def test_names_of_their_own_are_silent(lab: Cluster) -> None:
     lab.start_nfs_server(exports=None)
     work(lab, 2)
     lab.drop_traffic("node1")
-    node2.run(f"sleep 25; ls {SHARE}", check=True)  # longer than a lease
+    node2.run(f"sleep 25; ls {SHARE}", user="alice", check=True)  # longer than a lease
     lab.restore_traffic("node1")
     work(lab, 2)
     lab.reboot("server")

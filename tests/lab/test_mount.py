@@ -189,7 +189,7 @@ def test_after_the_servers_reboot_all_is_well_again(lab: Cluster) -> None:
     done(lab.server, "export", "--all", "--yes")  # the file is there; the server is started again
     status = sharefs(node, "status", "--timeout", "240", timeout=400)
     assert status.ok
-    assert node.run(f"cat {SHARE}/kept", timeout=400).out == "precious\n"
+    assert node.run(f"cat {SHARE}/kept", user="alice", timeout=400).out == "precious\n"
 
 
 def test_a_relative_path_in_a_directory_that_is_gone(mounted_lab: Cluster) -> None:

@@ -140,7 +140,7 @@ def test_a_planted_link_in_the_place_of_a_changed_copy(cluster: Cluster) -> None
     second = sharefs(node, *launch, cwd=f"{SHARE}/job", user="alice").check().out.strip()
     assert second not in ("a.json", first)
     assert node.run("cat ~/keys", user="alice").out == "precious\n"
-    assert node.run(["stat", "-c", "%a %U", second], cwd=f"{SHARE}/job").out == "600 alice\n"
+    assert node.run(["stat", "-c", "%a %U", second], cwd=f"{SHARE}/job", user="alice").out == "600 alice\n"
 
 
 HANG = """

@@ -48,8 +48,8 @@ def test_it_starts_in_a_directory_of_the_dead_mount(lab: Cluster) -> None:
     """A job's shell often stands in a directory of the share: asking the kernel where that is asks no server."""
     export_and_mount(lab)
     node = lab["node1"]
-    node.run("mkfifo /tmp/gone", check=True)
-    job = node.start("echo there; read -r <>/tmp/gone; sharefs run -- echo done", cwd=SHARE)
+    node.run("mkfifo -m 666 /tmp/gone", check=True)
+    job = node.start("echo there; read -r <>/tmp/gone; sharefs run -- echo done", cwd=SHARE, user="alice")
     wait_until(lambda: job.stdout() == b"there\n", what="a shell is in the share")
     lab.drop_traffic("server")
     node.run("echo >/tmp/gone", check=True)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Fails on a diagnosis code without a section in docs/diagnoses, a section without a code, or a section twice; on a code that
-is said although its section's title begins with "retired" (what has replaced it stands there); and on a section
+"""Fails on a diagnosis code without a section in docs/diagnoses, a section without a code, or a section twice; and on one
 that is not in its form: the cause, and then, each once and at the start of a line, `See:`, `Cure:` and `sharefs:` (what
-sharefs does). `sharefs explain` prints the sections by that form.
+sharefs does). `sharefs explain` prints the sections by that form. A section `SFnnn (retired) ...` tells what has replaced a
+code that nothing says any more.
 
 usage: check_codes.py ROOT
 """
@@ -15,7 +15,8 @@ from pathlib import Path
 from check_layers import ROOMS
 
 CODE = re.compile(r'"(SF\d{3})"')
-SECTION = re.compile(r"^## (SF\d{3})( retired)?\b.*\n((?:(?!## ).*\n?)*)", re.M)
+SECTION = re.compile(r"^## (SF\d{3})\b.*\n((?:(?!## ).*\n?)*)", re.M)
+RETIRED = re.compile(r"^## (SF\d{3}) \(retired\)", re.M)
 FORM = ["See", "Cure", "sharefs"]
 PART = re.compile(r"^(Usual cause|See|Cure|sharefs):[ \n]", re.M)
 
@@ -32,10 +33,9 @@ def problems(root: Path) -> list[str]:
     sources = [p for top in ("src", *ROOMS) for p in (root / top).rglob("*.[ch]pp")]
     used = {code for source in sources for code in CODE.findall(source.read_text(encoding="utf-8"))}
     pages = [page.read_text(encoding="utf-8") for page in sorted((root / "docs/diagnoses").glob("*.md"))]
-    found = [section for page in pages for section in SECTION.findall(page)]
-    described = [(code, body) for code, _, body in found]
-    retired = {code for code, mark, _ in found if mark}
+    described = [(code, body) for page in pages for code, body in SECTION.findall(page)]
     sections = Counter(code for code, _ in described)
+    retired = {code for page in pages for code in RETIRED.findall(page)}
     return (
         [f"{code} has no section in docs/diagnoses" for code in sorted(used - sections.keys())]
         + [f"{code} is described, but nothing says it" for code in sorted(sections.keys() - used - retired)]

@@ -17,7 +17,7 @@ PAGES = sorted([PROJECT / "README.md", *(PROJECT / "docs").rglob("*.md")])
 FENCED = re.compile(r"^```\w*\n(.*?)^```$", re.M | re.S)
 INLINE, LINE = re.compile(r"`sharefs ([^`]+)`"), re.compile(r"^(?:\S*[#$] |sudo )?sharefs (.+)$", re.M)
 OTHERS = re.compile(r" --\s.*| [|;&>] ?.*| #.*|\.\.\..*", re.S)
-RETIRED = re.compile(r"^## SF\d{3} retired.*?(?=^## |\Z)", re.M | re.S)
+RETIRED = re.compile(r"^## SF\d{3} \(retired\).*?(?=^## |\Z)", re.M | re.S)
 OPTION = re.compile(r"(?<!\S)\[?(-{1,2}[a-zA-Z][\w-]*)")
 
 

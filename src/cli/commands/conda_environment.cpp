@@ -85,9 +85,8 @@ Result<int> run_verify(Context& context, const Arguments& arguments) {
     auto where = store_name(context, arguments.positional.front());
     if (!where)
       return fail(where.error());
-    if (!context.flags.dry_run && !context.flags.check)
-      if (auto done = work_as_owner(context, where->store); !done || *done)
-        return done.map([](const auto& code) { return *code; });
+    if (auto done = work_as_owner(context, where->store); !done || *done)
+      return done.map([](const auto& code) { return *code; });
     request->prefix = join_path(where->store, where->name);
     shared = std::move(*where);
   }
@@ -206,7 +205,11 @@ extern const CommandSpec k_conda_verify_command{
     .effect = Effect::changes,
     .positional = {.name = "ENV", .help = "a name in the store (`conda.store`), or a path", .min = 1, .max = 1},
     .options = {{.names = "--repair", .help = "correct what can be corrected without conda"}, k_from_option},
-    .elsewhere = read_as_whoever_may,
+    .elsewhere =
+        [](Context& context, const Arguments& arguments) {
+          return arguments.flag("repair") ? change_as_owner(context, arguments)
+                                          : read_as_whoever_may(context, arguments);
+        },
     .run = run_verify,
 };
 
@@ -227,6 +230,7 @@ extern const CommandSpec k_conda_relocate_command{
                    .min = 2,
                    .max = 2},
     .options = {k_from_option},
+    .elsewhere = change_as_owner,
     .run = run_relocate,
 };
 

@@ -11,6 +11,7 @@
 #include "sys/process/interrupt.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <fmt/format.h>
 #include <map>
 #include <set>
@@ -86,6 +87,32 @@ Result<void> check_uses(Context& context, const SharedEnvironment& environment) 
                           shell_quote(join_path(environment.root.path, "uses"))));
 }
 
+/// A generation is deleted by its owner, or by who may write in it: anybody else would take its name away, and fail.
+Result<void> keep_those_of_others(Context& context, const SharedEnvironment& environment,
+                                  std::vector<conda::Kept>& kept) {
+  const auto self = context.system.identity();
+  std::string owner;
+  bool deletes = false;
+  for (auto& [number, reason] : kept) {
+    const auto& entry = environment.find(number)->entry;
+    if (!reason.empty())
+      continue;
+    if (self.uid == 0 || entry.uid == self.uid || context.system.entry({.path = entry.path, .access = true}).writable) {
+      deletes = true;
+      continue;
+    }
+    const auto user = context.system.user(std::to_string(entry.uid));
+    owner = user ? user->name : fmt::format("uid {}", entry.uid);
+    reason = fmt::format("it belongs to `{}`, who alone can delete it", owner);
+  }
+  return owner.empty() || deletes
+             ? Result<void>{}
+             : fail(ErrorCode::permission,
+                    fmt::format("`{}` cannot delete generations of `{}` that belong to `{}`: nothing was changed",
+                                self.user, environment.name, owner),
+                    fmt::format("run it as `{}`", owner));
+}
+
 /// One environment. `seen`: the programs that run here, of all users.
 Result<int> collect(Context& context, const Arguments& arguments, const std::string& word,
                     const std::vector<conda::RunningProgram>& seen) {
@@ -119,6 +146,8 @@ Result<int> collect(Context& context, const Arguments& arguments, const std::str
             taken_back ? 0 : wanted.value_or((*context.config())->conda->settings_of(environment.name).keep);
         const auto live = live_on_known_hosts(environment);
         kept = conda::kept_generations(environment, live, keep);
+        if (auto ours = keep_those_of_others(context, environment, kept); !ours)
+          return fail(ours.error());
         const bool looks_only = context.flags.dry_run || context.flags.check;
         if (const bool deletes = std::ranges::any_of(kept, &std::string::empty, &conda::Kept::reason);
             deletes && !looks_only)
@@ -127,7 +156,10 @@ Result<int> collect(Context& context, const Arguments& arguments, const std::str
         sys::EntryRequest unfinished;
         for (const auto& name : environment.unfinished)
           unfinished.queries.push_back({.path = join_path(environment.root.path, name)});
-        auto plan = conda::plan_collect(environment, kept, random_letters(6), context.system.entries(unfinished));
+        auto left = context.system.entries(unfinished);
+        const auto self = context.system.identity().uid;
+        std::erase_if(left, [&](const sys::Entry& entry) { return self != 0 && entry.uid != self; });
+        auto plan = conda::plan_collect(environment, kept, random_letters(6), left);
         for (const auto& [number, reason] : kept)
           if (!reason.empty())
             plan.notes.push_back(fmt::format("generation {} is kept: {}", number, reason));
@@ -167,11 +199,40 @@ Result<int> collect(Context& context, const Arguments& arguments, const std::str
       });
 }
 
+/// What runs here, for a worker, which sees its own user's programs only: one program of each generation.
+constexpr std::string_view k_programs = "SHAREFS_CONDA_PROGRAMS";
+
+std::string programs_text(const std::vector<conda::RunningProgram>& programs) {
+  std::map<std::string, int> one_of_each;
+  for (const auto& [pid, in] : programs)
+    one_of_each.try_emplace(conda::generation_path(in.store, in.name, in.number), pid);
+  std::vector<std::string> words;
+  for (const auto& [path, pid] : one_of_each)
+    words.push_back(fmt::format("{}:{}", pid, path));
+  return join(words, "\n");
+}
+
+std::vector<conda::RunningProgram> programs_in(std::string_view text) {
+  std::vector<conda::RunningProgram> programs;
+  for (const auto& word : split(text, '\n')) {
+    const auto colon = std::min(word.find(':'), word.size());
+    int pid = 0;
+    std::from_chars(word.data(), word.data() + colon, pid);
+    if (auto in = conda::in_generation(std::string_view(word).substr(std::min(colon + 1, word.size()))))
+      programs.push_back({pid, std::move(*in)});
+  }
+  return programs;
+}
+
 Result<int> run_gc(Context& context, const Arguments& arguments) {
   const auto section = conda_section(context);
   if (!section)
     return fail(section.error());
-  const auto programs = conda::running_programs(context.system); // before root becomes the store's owner
+  auto programs = conda::running_programs(context.system);
+  const auto environment = fmt::format("{}={}", k_programs, programs_text(programs));
+  if (auto done = work_as_owner(context, (*section)->store, {.environment = {environment}}); !done || *done)
+    return done.map([](const auto& code) { return *code; });
+  std::ranges::move(programs_in(context.environment(k_programs).value_or("")), std::back_inserter(programs));
   auto names = arguments.positional;
   if (names.empty())
     names = context.system.entry({.path = conda::generations_path((*section)->store, ""), .follow = true, .list = true})

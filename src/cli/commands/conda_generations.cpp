@@ -211,9 +211,13 @@ constexpr PositionalSpec k_environment{
 } // namespace
 
 std::vector<conda::Use> live_uses(Context& context, const SharedEnvironment& environment) {
-  std::vector<conda::Use> live;
-  std::ranges::copy_if(environment.uses, std::back_inserter(live),
-                       [&](const conda::Use& use) { return conda::keeps(context.system, use); });
+  std::vector<conda::Use> live, ended;
+  for (const auto& use : environment.uses)
+    if (conda::keeps(context.system, use))
+      live.push_back(use);
+    else if (conda::runs(context.system, use) == false)
+      ended.push_back(use);
+  clear_uses(context, environment.store, environment.name, std::move(ended));
   std::map<std::uint32_t, std::string> names;
   for (auto& use : live) {
     const auto [known, is_new] = names.try_emplace(use.uid);
@@ -232,9 +236,8 @@ Result<int> change_environment(Context& context, const std::string& word, std::s
   if (!where)
     return fail(where.error());
   const bool looks_only = context.flags.dry_run || context.flags.check;
-  if (!looks_only)
-    if (auto done = work_as_owner(context, where->store); !done || *done)
-      return done.map([](const auto& code) { return *code; });
+  if (auto done = work_as_owner(context, where->store); !done || *done)
+    return done.map([](const auto& code) { return *code; });
   auto environment = find(context, *where);
   if (!environment)
     return fail(environment.error());

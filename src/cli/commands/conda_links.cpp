@@ -4,6 +4,7 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "cli/commands/conda_names.hpp"
+#include "cli/commands/conda_support.hpp"
 #include "cli/execute.hpp"
 #include "cli/exit_code.hpp"
 #include "config/values.hpp"
@@ -34,16 +35,13 @@ std::string hint_for(const std::string& word, const std::vector<std::string>& kn
 
 Result<std::vector<std::string>> environments_of(const config::Conda& conda, const Arguments& arguments, Verb verb) {
   const auto& names = arguments.positional;
-  const bool all = arguments.flag("all") || arguments.flag("condarc");
-  if (arguments.flag("condarc") && (!names.empty() || arguments.flag("backup")))
-    return fail(ErrorCode::usage, "`--condarc` is about all environments of the store, and nothing is in its way",
-                "give it without names and `--backup`");
+  const bool all = arguments.flag("all");
   if (all && !names.empty())
     return fail(ErrorCode::usage, "`--all` and names of environments exclude each other", "give one or the other");
   if (!all && names.empty())
     return fail(ErrorCode::usage, "no environment was named",
                 conda.envs.empty() ? "give --all, or names" : "give --all, or some of: " + join(conda.names(), ", "));
-  if (all && conda.envs.empty() && conda.link == "each" && !arguments.flag("condarc"))
+  if (all && conda.envs.empty() && conda.link == "each")
     return fail(ErrorCode::config, conda.origin.text() + ": `conda.envs` names no environment",
                 "list the environments of the store that every home gets: `envs: [NAME, ...]`");
   if (all)
@@ -77,7 +75,7 @@ Result<std::vector<conda::Homes>> chosen_homes(const config::Conda& conda, const
   std::vector<conda::Homes> homes;
   bool own = self.uid == 0 || contains(chosen, self.user);
   for (const auto& place : conda.homes) {
-    const bool for_all = place.conda.starts_with('/') && !arguments.flag("condarc"); // each user has a .condarc
+    const bool for_all = place.conda.starts_with('/');
     conda::Homes wanted{place.users, place.conda};
     if (!chosen.empty())
       std::erase_if(wanted.users, [&](const std::string& user) { return !contains(chosen, user); });
@@ -128,17 +126,14 @@ nlohmann::ordered_json homes_json(const conda::LinkState& state, const LinkReque
   auto homes = nlohmann::ordered_json::array();
   for (const auto& home : state.homes) {
     auto links = nlohmann::ordered_json::array();
-    if (home.problem == conda::HomeProblem::none && !request.condarc && request.style == LinkStyle::whole)
+    if (home.problem == conda::HomeProblem::none && request.style == LinkStyle::whole)
       links.push_back(place_json(home.envs, request));
     for (const auto& place : home.environments)
-      if (!home.condarc)
-        links.push_back(place_json(place, request));
+      links.push_back(place_json(place, request));
     homes.push_back({{"name", home.name},
                      {"conda", to_utf8(home.conda)},
                      {"state", to_string(summarize(home, request))},
                      {"links", std::move(links)}});
-    if (home.condarc)
-      homes.back()["condarc"] = to_utf8(home.condarc->file.path);
   }
   return homes;
 }
@@ -146,9 +141,6 @@ nlohmann::ordered_json homes_json(const conda::LinkState& state, const LinkReque
 std::string nothing_to_do(std::size_t right, const LinkRequest& request) {
   if (right == 0)
     return "nothing could be done";
-  if (request.condarc)
-    return fmt::format("{} .condarc in {} names the store", request.verb == Verb::link ? "the" : "no",
-                       count_of(right, "home"));
   const auto& first = request.homes.front().conda;
   const auto where = request.homes.size() == 1 && first.starts_with('/') ? "`" + first + "`" : count_of(right, "home");
   return request.verb == Verb::link ? fmt::format("the links in {} are as they should be", where)
@@ -176,17 +168,15 @@ Result<int> change_conda_links(Context& context, const Arguments& arguments, Ver
   auto request = conda_link_request(**config, arguments, context.system.identity(), verb);
   if (!request)
     return fail(request.error());
-  if (context.system.identity().uid != 0)
-    for (const auto* name : {"CONDA_ENVS_PATH", "CONDA_ENVS_DIRS"})
-      if (context.environment(name))
-        request->variables.push_back({name, "the environment"});
   if (verb == Verb::link)
     request->shares = shares_of(context.system, **config, request->store);
   const auto state = conda::probe(context.system, *request);
   if (!state)
     return fail(state.error());
+  if (state->store)
+    say_read_by(context, request->store, state->store->by);
   context.report(diagnose(*state, *request));
-  if (verb == Verb::unlink && !request->condarc)
+  if (verb == Verb::unlink)
     if (auto known = check_unlinked_names(*(*config)->conda, *state, *request); !known)
       return fail(known.error());
 
@@ -216,7 +206,6 @@ Result<LinkRequest> conda_link_request(const config::Config& config, const Argum
   request.store = conda.store;
   request.all = arguments.flag("all");
   request.backup = arguments.flag("backup");
-  request.condarc = arguments.flag("condarc");
   auto homes = chosen_homes(conda, arguments, self);
   if (!homes)
     return fail(homes.error());
@@ -238,15 +227,10 @@ extern const CommandSpec k_conda_link_command{
         "reached do not hold up the others (exit code 4).",
     .example = "sharefs conda link --all            # every environment of `conda.envs` in every home\n"
                "sharefs conda link llm_train --user alice --backup\n"
-               "                                    # her own llm_train is kept under another name\n"
-               "sharefs conda link --condarc         # no links: one line of each user's ~/.condarc",
+               "                                    # her own llm_train is kept under another name",
     .effect = Effect::changes,
     .positional = {.name = "ENV", .help = "environments of `conda.envs`"},
     .options = {{.names = "--all", .help = "all environments of `conda.envs`"},
-                {.names = "--condarc",
-                 .help =
-                     "no links: the store in `envs_dirs` of each ~/.condarc, behind the user's own directory; conda "
-                     "then finds all environments of the store by their names"},
                 {.names = "--backup",
                  .help = "rename what is in the way to NAME.sharefs-backup-DATE-TIME; `conda unlink` puts it back"},
                 {.names = "--user", .value = "USER", .help = "only this user's home", .repeat = true}},
@@ -266,7 +250,6 @@ extern const CommandSpec k_conda_unlink_command{
     .effect = Effect::changes,
     .positional = {.name = "ENV", .help = "environments to unlink"},
     .options = {{.names = "--all", .help = "all environments of `conda.envs`, and a link of the whole directory"},
-                {.names = "--condarc", .help = "take the store out of `envs_dirs` of each ~/.condarc again"},
                 {.names = "--user", .value = "USER", .help = "only this user's home", .repeat = true}},
     .run = [](Context& context,
               const Arguments& arguments) { return change_conda_links(context, arguments, Verb::unlink); },

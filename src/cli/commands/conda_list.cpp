@@ -163,7 +163,9 @@ std::size_t count_files(Context& context, CondaListing& listing, bool all) {
     tree::Options options;
     options.deadline = k_no_progress;
     tree::Place place{.path = row.path, .root = context.system.files().root()};
-    if (!row.user.empty()) {
+    if (row.user.empty() && is_under(row.path, listing.store)) {
+      options.as = listing.by;
+    } else if (!row.user.empty()) {
       const auto user = std::ranges::find(listing.users, row.user, &sys::User::name);
       if (user == listing.users.end())
         continue; // not as root in somebody's home
@@ -184,8 +186,13 @@ Result<int> list_environments(Context& context, const Arguments& arguments) {
   auto listing = read_conda_listing(context, only);
   if (!listing)
     return fail(listing.error());
+  say_read_by(context, listing->store, listing->by);
+  if (listing->denied)
+    context.console.error(nobody_may(context, listing->store));
   const auto uncounted = count_files(context, *listing, !only.empty());
   const auto& rows = listing->environments;
+  for (const auto& row : rows)
+    clear_uses(context, listing->store, row.name, row.ended);
   context.envelope.fields["store"] = to_utf8(listing->store);
   context.envelope.fields["environments"] = rows_json(rows);
   if (!rows.empty())
@@ -213,7 +220,12 @@ Result<CondaListing> read_conda_listing(Context& context, const std::string& onl
   auto inventory = conda::probe_inventory(context.system, *request);
   if (!inventory)
     return fail(inventory.error());
-  CondaListing listing{request->store, std::move(inventory->environments), request->users, std::move(inventory->found),
+  CondaListing listing{request->store,
+                       std::move(inventory->environments),
+                       request->users,
+                       std::move(inventory->by),
+                       inventory->denied,
+                       std::move(inventory->found),
                        0};
   listing.problems = listing.found.size();
   std::ranges::move(diagnose_unpinned(listing.environments), std::back_inserter(listing.found));

@@ -9,6 +9,8 @@ struct CondaListing {
   std::string store;
   std::vector<conda::ListedEnvironment> environments;
   std::vector<sys::User> users; ///< in whose homes they were looked for
+  std::optional<sys::User> by;  ///< as whom root has read the store
+  bool denied = false;          ///< the store, to root and to all of them
   Diagnoses found;              ///< what is wrong beside the state of each, then SF320
   std::size_t problems = 0;     ///< of `found`, those that keep something from being listed
 };

@@ -20,8 +20,8 @@ namespace sharefs::cli {
 namespace {
 
 /// Everything in it is there and can be read. That pip has changed a file of conda is as it was in the original.
-Result<bool> is_sound(Context& context, const conda::SharedEnvironment& shared) {
-  const auto state = read_environment(context, {.path = shared.path(), .prefix = shared.path()});
+Result<bool> is_sound(Context& context, const conda::SharedEnvironment& shared, const std::optional<sys::User>& as) {
+  const auto state = read_environment(context, {.path = shared.path(), .prefix = shared.path(), .as = as});
   if (!state)
     return fail(state.error());
   auto found = conda::diagnose(*state);
@@ -32,7 +32,9 @@ Result<bool> is_sound(Context& context, const conda::SharedEnvironment& shared) 
 
 class Purge {
  public:
-  Purge(Context& context, const std::vector<conda::HomeState>& homes) : m_context(context), m_homes(homes) {}
+  /// `by`: as whom root reads the store.
+  Purge(Context& context, const std::vector<conda::HomeState>& homes, std::optional<sys::User> by)
+      : m_context(context), m_homes(homes), m_by(std::move(by)) {}
 
   /// What `share` has noted of one environment.
   Result<void> add(const conda::SharedEnvironment& shared) {
@@ -93,7 +95,7 @@ class Purge {
       return {};
     }
     if (!m_sound.contains(shared.name)) {
-      const auto sound = is_sound(m_context, shared);
+      const auto sound = is_sound(m_context, shared, m_by);
       if (!sound)
         return fail(sound.error());
       m_sound[shared.name] = *sound;
@@ -128,6 +130,7 @@ class Purge {
 
   Context& m_context;
   const std::vector<conda::HomeState>& m_homes;
+  std::optional<sys::User> m_by;
   std::map<std::string, bool> m_sound;
   std::set<std::string> m_noted;
   bool m_failed = false;
@@ -147,8 +150,12 @@ Result<int> run_purge(Context& context, const Arguments& arguments) {
       return fail(where.error());
     names.push_back(std::move(where->name));
   }
+  const auto seen = see_store(context, join_path(conda.store, ".generations"), true);
+  if (!seen)
+    return fail(seen.error());
+  say_read_by(context, conda.store, seen->by);
   if (names.empty())
-    names = context.system.entry({.path = join_path(conda.store, ".generations"), .follow = true, .list = true}).names;
+    names = seen->entries.front().names;
   sys::install_interrupt_handlers();
   conda::LinkRequest request;
   request.verb = conda::LinkRequest::Verb::unlink;
@@ -158,7 +165,7 @@ Result<int> run_purge(Context& context, const Arguments& arguments) {
   const auto state = conda::probe(context.system, request);
   if (!state)
     return fail(state.error());
-  Purge purge(context, state->homes);
+  Purge purge(context, state->homes, seen->by);
   bool unread = false;
   for (const auto& home : state->homes) {
     const auto problems = conda::diagnose_problem(home, request.verb);
@@ -166,7 +173,7 @@ Result<int> run_purge(Context& context, const Arguments& arguments) {
     unread = unread || has_errors(problems);
   }
   for (const auto& name : names) {
-    const auto shared = conda::probe_environment(context.system, conda.store, name);
+    const auto shared = conda::probe_environment(context.system, conda.store, name, seen->by);
     if (!shared)
       return fail(shared.error());
     if (!shared->entry.exists() && shared->generations.empty() && shared->originals.empty() &&

@@ -21,14 +21,13 @@ constexpr std::size_t k_largest_environment = 8U << 20U;
 /// A server that is started anew answers after its grace time (90 s, nfsd(7)); the program itself would wait for it.
 constexpr std::chrono::seconds k_longest_wait{120};
 
-/// Where the look has found no place for the note, and where notes of ended processes pile up. What happens to the
-/// generation's list of users does not matter to the command.
+/// Where the look has found no place for the note, and for notes of this host whose processes have ended: no other host
+/// knows that. What happens to the generation's list of users does not matter to the command.
 void keep_notes(Context& context, const std::string& host, const sys::Note& note, const conda::RunningPlace& place) {
-  constexpr std::size_t k_pile = 8;
   const auto& generation = *place.generation;
   const auto& files = context.system.files();
   const auto ended = conda::stale_uses(context.system, host, place.uses);
-  if (place.noted && ended.size() < k_pile)
+  if (place.noted && ended.empty())
     return;
   const auto directory = join_path(conda::generations_path(generation.store, generation.name), "uses");
   const auto ours = note.name + "." + conda::generation_name(generation.number);

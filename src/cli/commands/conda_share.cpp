@@ -1,5 +1,6 @@
 // sharefs conda share: a user's environment becomes a shared one.
 #include "base/path.hpp"
+#include "base/random.hpp"
 #include "base/text.hpp"
 #include "cli/commands/conda_copy.hpp"
 #include "cli/commands/conda_names.hpp"
@@ -26,7 +27,8 @@ struct Share {
   StoreName where;
   sys::Entry store; ///< or, while there is none, the directory in which it is made
   bool makes_store = false;
-  std::string command; ///< of the record
+  std::optional<sys::User> seen_by = {}; ///< as whom root has looked there
+  std::string command;                   ///< of the record
   conda::ShareRequest request;
   conda::EnvironmentState state;      ///< of the source, or of what is adopted
   std::uint64_t bytes_per_second = 0; ///< --limit
@@ -146,22 +148,59 @@ Result<void> write_marks(Context& context, const std::string& tree, const std::s
   return {};
 }
 
+/// The copy that an earlier run has begun; what others have put at such a name is none.
+std::optional<std::string> begun_copy(Context& context, const Share& share) {
+  const auto& shared = share.request.shared;
+  for (const auto& name : shared.unfinished) {
+    const auto path = join_path(shared.root.path, name);
+    const auto entries = context.system.entries({.queries = {{.path = path, .links = sys::Links::none},
+                                                             {.path = join_path(path, conda::k_copy_mark),
+                                                              .read_bytes = conda::k_largest_note,
+                                                              .links = sys::Links::none}}});
+    if (conda::is_copy_of(share.request.source, entries[0], entries[1], context.system.identity().uid))
+      return name;
+  }
+  return std::nullopt;
+}
+
+/// Begins a copy, in a directory that nobody else enters, or goes on with one.
+Result<tree::Place> begin_copy(Context& context, const Share& share) {
+  const auto path = join_path(conda::generations_path(share.where.store, share.where.name), share.request.unfinished);
+  const auto& files = context.system.files();
+  if (auto made = plan::apply_action(plan::MakeDirectory{path, 0700, std::nullopt}, context.system); !made)
+    return fail(made.error());
+  const auto mark = join_path(path, conda::k_copy_mark);
+  if (auto noted = files.write_if(mark, std::nullopt, conda::copy_mark(share.request.source), 0600);
+      !noted && noted.error().code != ErrorCode::conflict)
+    return fail(noted.error());
+  const auto entries = context.system.entries(
+      {.queries = {{.path = path, .links = sys::Links::none},
+                   {.path = mark, .read_bytes = conda::k_largest_note, .links = sys::Links::none}}});
+  if (!conda::is_copy_of(share.request.source, entries[0], entries[1], context.system.identity().uid))
+    return fail(ErrorCode::conflict, path + " is not the copy that was begun: somebody else has put it there",
+                "see who writes in the store, then run the command again");
+  return tree::Place{.path = path, .root = files.root(), .device = entries[0].device, .inode = entries[0].inode};
+}
+
 /// STORE/.generations/ENV/new-0001.XXXXXX as generation 1 is to be.
 Result<void> make_copy(Context& context, const Share& share) {
   const auto& source = share.request.source;
   const auto& files = context.system.files();
-  const auto tree =
-      join_path(conda::generations_path(share.where.store, share.where.name), conda::unfinished_copy(source));
+  const auto begun = begin_copy(context, share);
+  if (!begun)
+    return fail(begun.error());
+  const auto& place = *begun;
+  const auto& tree = place.path;
   tree::Options options;
   options.own = true;
   options.admit = conda::admit_copied(share.state);
   options.take_away = 0022;     // nobody else writes in it while it is made
   options.remove_others = true; // what an earlier run has left
+  options.leave = conda::k_copy_mark;
   options.bytes_per_second = share.bytes_per_second;
   options.total_files = share.state.files;
   options.total_bytes = share.state.bytes;
   TreeProgress progress(context, "copying " + source.entry.path);
-  tree::Place place{.path = tree, .root = files.root()};
   const auto copied = tree::copy({.path = source.entry.path,
                                   .root = files.root(),
                                   .beneath = source.actor.beneath,
@@ -171,8 +210,6 @@ Result<void> make_copy(Context& context, const Share& share) {
   if (!copied)
     return fail(copied.error());
   context.envelope.fields["copy"] = {{"files", copied->files}, {"kept", copied->kept}};
-  place.device = copied->device;
-  place.inode = copied->inode;
   CopyToMend copy{place, join_path(share.where.store, share.where.name), share.state.decision.replace,
                   share.runs_programs};
   if (std::ranges::find(copy.from, source.path) == copy.from.end())
@@ -182,6 +219,8 @@ Result<void> make_copy(Context& context, const Share& share) {
   if (share.protect)
     if (auto marked = write_marks(context, tree, share.where.name, share.request.record.python); !marked)
       return marked;
+  if (auto finished = files.remove(join_path(tree, conda::k_copy_mark)); !finished)
+    return finished;
   return close_tree(place, share.store, share.protect, true);
 }
 
@@ -201,7 +240,7 @@ Result<Share> prepare(Context& context, const Arguments& arguments) {
     return fail(seen.error());
   sys::EntryRequest request{
       .queries = {{.path = where->store, .follow = true}, {.path = parent_path(where->store), .follow = true}}};
-  request.as = seen->by;
+  request.as = share.seen_by = seen->by;
   const auto found = context.system.entries(request);
   share.makes_store = found[0].kind == sys::EntryKind::missing && found[1].kind == sys::EntryKind::directory;
   share.store = share.makes_store ? found[1] : found[0];
@@ -325,6 +364,10 @@ Result<int> run_share(Context& context, const Arguments& arguments) {
   if (share->request.source.entry.kind != sys::EntryKind::symlink)
     if (auto done = choose_worker(context, *share, from.has_value()); !done || *done)
       return done.map([](const auto& code) { return *code; });
+  if (share->seen_by) // it is shared already, and root may not see what there is left to do
+    return work_as(context, {.user = share->request.source.actor.user,
+                             .why = fmt::format("root of this host may not read {} (root_squash)", where.store),
+                             .more_words = from ? Argv{} : Argv{"--from", share->request.source.path}});
   if (auto ours = check_places(context, *share); !ours)
     return fail(ours.error());
 
@@ -353,11 +396,11 @@ Result<int> run_share(Context& context, const Arguments& arguments) {
     auto facts = conda::probe_preflight(context.system, share->request.source, where.store,
                                         context.environment("CONDA_PREFIX").value_or(""));
     facts.state = share->state;
-    const auto unfinished = conda::unfinished_copy(share->request.source);
-    if (std::ranges::find(share->request.shared.unfinished, unfinished) != share->request.shared.unfinished.end())
+    const auto begun = begun_copy(context, *share);
+    share->request.unfinished = begun.value_or(fmt::format("new-{}.{}", conda::generation_name(1), random_letters(6)));
+    if (begun)
       if (const auto measured = tree::measure(
-              {.path = join_path(share->request.shared.root.path, unfinished), .root = context.system.files().root()},
-              {}))
+              {.path = join_path(share->request.shared.root.path, *begun), .root = context.system.files().root()}, {}))
         facts.copied = *measured;
     const auto found = conda::preflight(facts);
     context.report(found);

@@ -391,7 +391,10 @@ extern const CommandSpec k_conda_stage_command{
                  .value = "FORM",
                  .help = "directory or squashfs, instead of `conda.stage_format`"},
                 {.names = "--remove", .help = "remove the copies of this environment"}},
-    .elsewhere = read_as_whoever_may,
+    .elsewhere = [](Context& context, const Arguments& arguments) -> Result<std::optional<int>> {
+      auto done = read_as_whoever_may(context, arguments);
+      return !done && arguments.flag("remove") ? std::nullopt : done; // its copies lie on this host
+    },
     .run = stage_environment,
 };
 

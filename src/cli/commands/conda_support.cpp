@@ -6,6 +6,7 @@
 #include "cli/tree_progress.hpp"
 #include "conda/running.hpp"
 #include "conda/verified.hpp"
+#include "plan/apply.hpp"
 
 #include <array>
 #include <cerrno>
@@ -71,8 +72,7 @@ Result<int> work_as(Context& context, WorkerTask task) {
     if (entry.starts_with("SHAREFS_"))
       request.environment.push_back(entry);
   request.environment.push_back("SHAREFS_CONFIG=" + context.config_path());
-  if (!task.path.empty())
-    request.environment.push_back("PATH=" + task.path);
+  std::ranges::move(task.environment, std::back_inserter(request.environment));
   if (auto text = context.system.files().read(context.config_path()))
     request.config = std::move(*text);
   context.console.message(fmt::format("working as `{}`: {}", request.user.name, task.why));
@@ -81,78 +81,98 @@ Result<int> work_as(Context& context, WorkerTask task) {
   return code;
 }
 
+Error nobody_may(Context& context, const std::string& path) {
+  std::string server = "the server itself", who = "a user who may read it";
+  const auto& config = **context.config();
+  for (const auto& mount : config.mounts)
+    if (is_under(path, mount.at)) {
+      server = mount.server;
+      for (const auto& one : config.servers)
+        for (const auto& exported : one.exports)
+          if (one.name == server && is_under(mount.path, exported.path) && !exported.access.group.empty())
+            who = "a member of `" + exported.access.group + "`";
+    }
+  return {ErrorCode::permission,
+          fmt::format("root of this host is nobody on the server of {} (root_squash), and no user of `conda.homes` may "
+                      "read it",
+                      path),
+          fmt::format("run it on {}, or as {}", server, who), ""};
+}
+
 namespace {
 
-bool is_denied(const sys::Entry& entry) {
-  return entry.kind == sys::EntryKind::unknown && (entry.error_number == EACCES || entry.error_number == EPERM);
+/// Where root's command line leads: a path, or a name in the store. nullopt: for nobody else than itself to read; what
+/// the command needs of sharefs.yaml it says itself.
+std::optional<std::string> path_for_root(Context& context, const Arguments& arguments) {
+  if (context.flags.root != "/" || context.system.identity().uid != 0)
+    return std::nullopt;
+  const auto conda = conda_section(context);
+  const auto path = conda ? environment_path(context, arguments.positional.front()) : fail(conda.error());
+  return path ? std::optional(*path) : std::nullopt;
 }
 
 } // namespace
 
-Result<SeenStore> see_store(Context& context, const std::string& store, bool list) {
-  constexpr std::size_t k_users_to_try = 16;
-  sys::EntryRequest request{.queries = {{.path = store, .follow = true, .list = list}}};
-  SeenStore seen{context.system.entries(request).front(), std::nullopt};
-  const auto refused = [list](const sys::Entry& entry) {
-    return is_denied(entry) || (list && (entry.error_number == EACCES || entry.error_number == EPERM));
-  };
-  if (!refused(seen.entry))
-    return seen;
-  const auto* const config = *context.config();
-  auto names = config->conda->users();
-  names.resize(std::min(names.size(), k_users_to_try));
-  for (const auto& name : names)
-    if (auto user = context.system.user(name)) {
-      request.as = *user;
-      if (auto entry = context.system.entries(request).front(); !refused(entry))
-        return SeenStore{std::move(entry), std::move(*user)};
-    }
-  return fail(ErrorCode::permission,
-              fmt::format("root of this host is nobody on the server of {} (root_squash), and no user of "
-                          "`conda.homes` may read it",
-                          store),
-              "run it on the server itself, or as a user who may read the store");
+Result<conda::Seen> see_store(Context& context, const std::string& store, bool list) {
+  auto seen = conda::see(context.system, {.queries = {{.path = store, .follow = true, .list = list}}},
+                         (*context.config())->conda->users());
+  if (context.system.identity().uid == 0 && !seen.by && conda::is_denied(seen.entries.front()))
+    return fail(nobody_may(context, store));
+  return seen;
 }
 
-Result<std::optional<int>> work_as_owner(Context& context, const std::string& store, WorkerTask task) {
+void say_read_by(Context& context, const std::string& path, const std::optional<sys::User>& by) {
+  if (by)
+    context.console.message(fmt::format("{} is read as `{}`: root of this host may not (root_squash)", path, by->name));
+}
+
+Result<std::optional<int>> work_as_owner(Context& context, const std::string& path, WorkerTask task) {
   if (context.system.identity().uid != 0)
     return std::nullopt;
-  const auto seen = see_store(context, store, false);
+  const auto seen = see_store(context, path, false);
   if (!seen)
     return fail(seen.error());
-  const auto& entry = seen->entry;
+  const auto& entry = seen->entries.front();
   if (entry.kind == sys::EntryKind::unknown)
     return fail(entry.error());
+  if (entry.uid == 0 && seen->by)
+    return fail(nobody_may(context, path)); // those who may read it do not own it
   if (entry.uid == 0 || !entry.exists())
     return std::nullopt;
   auto owner = context.system.user(std::to_string(entry.uid));
   if (!owner)
     return fail(ErrorCode::permission,
-                fmt::format("{} belongs to user {}, whom this host does not know", store, entry.uid),
-                "run it on a host that knows that user, or give the store to one of this host");
+                fmt::format("{} belongs to user {}, whom this host does not know", path, entry.uid),
+                "run it on a host that knows that user, or give it to one of this host");
   task.user = std::move(*owner);
-  task.why = "to whom " + store + " belongs";
+  task.why = "to whom " + path + " belongs";
   return work_as(context, std::move(task)).map([](int code) { return std::optional(code); });
 }
 
 Result<std::optional<int>> read_as_whoever_may(Context& context, const Arguments& arguments) {
-  if (context.flags.root != "/" || context.system.identity().uid != 0)
+  const auto path = path_for_root(context, arguments);
+  const auto store = path ? (*context.config())->conda->store : "";
+  if (!path || !is_under(*path, store)) // what lies elsewhere has nothing to do with the store
     return std::nullopt;
-  const auto conda = conda_section(context);
-  if (!conda) // the command says what it needs of sharefs.yaml
-    return std::nullopt;
-  const auto& words = arguments.positional; // a path elsewhere has nothing to do with the store
-  if (!words.empty() && words.front().find('/') != std::string::npos &&
-      !is_under(normalize_path(words.front(), context.host.working_directory), (*conda)->store))
-    return std::nullopt;
-  auto seen = see_store(context, (*conda)->store, true);
+  auto seen = see_store(context, store, true);
   if (!seen)
     return fail(seen.error());
   if (!seen->by)
     return std::nullopt;
   WorkerTask task{.user = std::move(*seen->by),
-                  .why = fmt::format("root of this host may not read {} (root_squash)", (*conda)->store)};
+                  .why = fmt::format("root of this host may not read {} (root_squash)", store)};
   return work_as(context, std::move(task)).map([](int code) { return std::optional(code); });
+}
+
+Result<std::optional<int>> change_as_owner(Context& context, const Arguments& arguments) {
+  const auto path = path_for_root(context, arguments);
+  if (!path)
+    return std::nullopt;
+  const auto seen = see_store(context, *path, false);
+  if (!seen)
+    return fail(seen.error());
+  const auto& entry = seen->entries.front();
+  return seen->by || (entry.shared && entry.exists()) ? work_as_owner(context, *path) : std::nullopt;
 }
 
 Result<conda::SharedEnvironment> shared_environment(Context& context, const StoreName& where) {
@@ -204,6 +224,25 @@ Result<sys::Lease> take_lease(Context& context, const conda::SharedEnvironment& 
   return fresh ? std::move(lease) : fail(fresh.error());
 }
 
+void clear_uses(Context& context, const std::string& store, const std::string& name, std::vector<conda::Use> ended) {
+  constexpr std::size_t k_at_once = 32;
+  const auto self = context.system.identity();
+  std::erase_if(ended, [&](const conda::Use& use) { return self.uid != 0 && use.uid != self.uid; });
+  ended.resize(std::min(ended.size(), k_at_once));
+  const auto uses = join_path(conda::generations_path(store, name), "uses");
+  for (const auto& use : ended) {
+    plan::RemoveFile note{join_path(uses, conda::use_name(use)), ""};
+    if (use.uid != self.uid) {
+      auto user = context.system.user(std::to_string(use.uid));
+      if (!user)
+        continue;
+      note.actor = plan::Actor{std::move(*user), uses};
+    }
+    if (auto gone = plan::apply_action(note, context.system); !gone && context.flags.verbose)
+      context.console.message("a note of an ended process is left: " + gone.error().message);
+  }
+}
+
 Result<conda::EnvironmentState> read_environment(Context& context, const conda::EnvironmentRequest& request) {
   TreeProgress progress(context, "reading " + request.path);
   return conda::probe(context.system, request, progress.on());
@@ -213,7 +252,7 @@ void note_verified(Context& context, const std::string& store, const std::string
                    bool good) {
   const auto& files = context.system.files();
   const auto path = conda::verified_path(store, name);
-  const auto before = files.read_if_exists(path);
+  const auto before = files.read_if_exists(path, conda::k_largest_note);
   if (!before || (!good && conda::verified_at(before->value_or(""), record) == 0))
     return;
   auto done = before->has_value() ? files.remove(path) : Result<void>{}; // it may be another user's
@@ -225,7 +264,7 @@ void note_verified(Context& context, const std::string& store, const std::string
 }
 
 bool is_verified(Context& context, const std::string& store, const std::string& name, const conda::Generation& record) {
-  const auto text = context.system.files().read_if_exists(conda::verified_path(store, name));
+  const auto text = context.system.files().read_if_exists(conda::verified_path(store, name), conda::k_largest_note);
   return text && conda::verified_at(text->value_or(""), record) != 0;
 }
 

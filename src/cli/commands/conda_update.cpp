@@ -9,6 +9,7 @@
 #include "cli/tree_progress.hpp"
 #include "conda/generation_plan.hpp"
 #include "conda/running.hpp"
+#include "plan/apply.hpp"
 #include "sys/process/interrupt.hpp"
 #include "sys/process/layered_command.hpp"
 #include "tree/tree.hpp"
@@ -34,8 +35,16 @@ struct Update {
   }
 };
 
+std::string unfinished_name(const Update& update) {
+  return fmt::format("new-{}.{}", conda::generation_name(update.number), random_letters(6));
+}
+
 tree::Place place_of(Context& context, const std::string& path) {
   return {.path = path, .root = context.system.files().root()};
+}
+
+bool is_protected(Context& context, const Update& update) {
+  return (*context.config())->conda->settings_of(update.environment.name).protect;
 }
 
 /// The command, as if the environment at `prefix` were active.
@@ -105,40 +114,59 @@ Result<void> close_left(Context& context, const Update& update, const std::strin
   tree.device = entry.device;
   tree.inode = entry.inode;
   const auto store = context.system.entry({.path = update.environment.store, .follow = true});
-  return close_tree(tree, store, (*context.config())->conda->settings_of(update.environment.name).protect, true);
+  return close_tree(tree, store, is_protected(context, update), true);
 }
 
-/// What the command left in the copy, at its own path and closed.
-Result<conda::Generation> finish_copy(Context& context, const Update& update, const tree::Place& made) {
-  if (auto mended = mend_copy(context, {made, update.environment.path(), {made.path}, true}); !mended)
+/// The tree `made` beside the present generation, whose files it shares.
+Result<tree::CopyReport> link_before(Context& context, const Update& update, const std::string& made) {
+  const auto before = place_of(context, update.environment.path(update.environment.current));
+  tree::Options options;
+  options.take_away = is_protected(context, update) ? k_write_bits : 0;
+  options.link_files = true;
+  options.copy_instead = [](const std::string& path, const struct stat& /*status*/) -> Result<bool> {
+    return path.starts_with("conda-meta/"); // `history` is appended to
+  };
+  TreeProgress progress(context, "linking " + before.path);
+  return tree::copy(before, place_of(context, made), options, progress.on());
+}
+
+/// What the command left in the copy, with the stable prefix and closed, becomes the tree `made`: what is as before is
+/// the same file.
+Result<conda::Generation> finish_copy(Context& context, const Update& update, const tree::Place& copy,
+                                      const std::string& made) {
+  if (auto mended = mend_copy(context, {copy, update.environment.path(), {copy.path}, true}); !mended)
     return fail(mended.error());
-  const auto store = context.system.entry({.path = update.environment.store, .follow = true});
-  if (auto closed =
-          close_tree(made, store, (*context.config())->conda->settings_of(update.environment.name).protect, true);
-      !closed)
+  if (auto closed = close_left(context, update, copy.path); !closed)
     return fail(closed.error());
-  return record_of_update(context, update, made, std::numeric_limits<std::uint64_t>::max());
+  auto tree = place_of(context, made);
+  const auto linked = link_before(context, update, made);
+  if (!linked) { // the files are another user's, or the file system has no further names
+    context.console.message("nothing is shared with the generation before: " + linked.error().message);
+    if (auto removed = tree::remove(tree, {}); !removed)
+      return fail(removed.error());
+    if (auto renamed = plan::apply_action(plan::Rename{copy.path, made, std::nullopt}, context.system); !renamed)
+      return fail(renamed.error());
+    tree.device = copy.device;
+    tree.inode = copy.inode;
+    return record_of_update(context, update, tree, std::numeric_limits<std::uint64_t>::max());
+  }
+  tree.device = linked->device;
+  tree.inode = linked->inode;
+  tree::Options options;
+  options.remove_others = true;
+  TreeProgress progress(context, "copying what has changed");
+  const auto changed = tree::copy(copy, tree, options, progress.on());
+  return changed ? record_of_update(context, update, tree, linked->bytes + changed->bytes) : fail(changed.error());
 }
 
 /// The new tree beside the old one: what is the same is the same file.
 Result<conda::Generation> harvest(Context& context, const Update& update, const std::string& upper,
                                   const std::string& made) {
-  const auto* const config = *context.config();
-  const auto before = place_of(context, update.environment.path(update.environment.current));
-  tree::Options options;
-  options.take_away = config->conda->settings_of(update.environment.name).protect ? k_write_bits : 0;
-  options.link_files = true;
-  options.copy_instead = [](const std::string& path, const struct stat& /*status*/) -> Result<bool> {
-    return path.starts_with("conda-meta/"); // `history` is appended to
-  };
-  const auto linked = [&] {
-    TreeProgress progress(context, "linking " + before.path);
-    return tree::copy(before, place_of(context, made), options, progress.on());
-  }();
+  const auto linked = link_before(context, update, made);
   if (!linked)
     return fail(linked.error());
-  options.link_files = false;
-  options.copy_instead = {};
+  tree::Options options;
+  options.take_away = is_protected(context, update) ? k_write_bits : 0;
   options.layer = true;
   TreeProgress progress(context, "copying what has changed");
   auto tree = place_of(context, made); // by its number: whoever may write in the store could exchange the name
@@ -279,11 +307,14 @@ Result<void> check_left(Context& context, const Update& update, const std::strin
 /// What the command makes of the environment, at the path `made`. nullopt: it failed, and that was said.
 Result<std::optional<conda::Generation>> make_generation(Context& context, const Update& update,
                                                          const std::string& scratch, const std::string& made) {
-  auto copy = place_of(context, made);
+  std::optional<ScratchTree> copy_tree;
+  tree::Place copy;
   auto code = run_in_view(context, update, scratch);
   const bool in_copy = !code && code.error().code == ErrorCode::unsupported;
   if (in_copy) {
     context.console.message(code.error().message + ": the command works in a full copy, which is relocated afterwards");
+    copy_tree.emplace(context, join_path(update.environment.root.path, unfinished_name(update)));
+    copy = place_of(context, copy_tree->path());
     code = run_in_copy(context, update, copy);
   }
   if (!code)
@@ -294,7 +325,7 @@ Result<std::optional<conda::Generation>> make_generation(Context& context, const
          fmt::format("`{}` ended with exit code {}: nothing was changed", shell_join(update.command), *code), "", ""});
     return std::nullopt;
   }
-  const auto left = in_copy ? made : join_path(scratch, "upper");
+  const auto left = in_copy ? copy.path : join_path(scratch, "upper");
   if (auto still = check_left(context, update, left, in_copy); !still)
     return fail(still.error());
   if (auto restored = restore_protections(context, update, left); !restored)
@@ -302,19 +333,19 @@ Result<std::optional<conda::Generation>> make_generation(Context& context, const
   if (!in_copy) // as whoever works with it needs them, whatever the umask of the command was
     if (auto closed = close_left(context, update, left); !closed)
       return fail(closed.error());
-  auto record = in_copy ? finish_copy(context, update, copy) : harvest(context, update, left, made);
+  auto record = in_copy ? finish_copy(context, update, copy, made) : harvest(context, update, left, made);
   return record ? Result<std::optional<conda::Generation>>(std::move(*record)) : fail(record.error());
 }
 
 /// PATH for the command in a worker: the system's, after the directory in which root's own would find the command.
-std::string path_for(Context& context, const Argv& command) {
+std::vector<std::string> path_for(Context& context, const Argv& command) {
   sys::EntryRequest request;
   for (const auto& directory : split(context.environment("PATH").value_or(""), ':'))
     if (directory.starts_with('/') && command.front().find('/') == std::string::npos)
       request.queries.push_back({.path = join_path(directory, command.front()), .follow = true});
   for (const auto& entry : context.system.entries(request))
     if (entry.kind == sys::EntryKind::file && (entry.mode & 0111U) != 0)
-      return parent_path(entry.path) + ":" + sys::k_system_path;
+      return {"PATH=" + parent_path(entry.path) + ":" + sys::k_system_path};
   return {};
 }
 
@@ -322,14 +353,15 @@ Result<int> run_update(Context& context, const Arguments& arguments) {
   const auto where = store_name(context, arguments.positional.front());
   if (!where)
     return fail(where.error());
-  if (context.flags.dry_run || context.flags.check)
-    return show_intent(context, arguments, *where);
-  if (!context.flags.yes && (!context.console.options().in_terminal || context.flags.json))
+  const bool looks_only = context.flags.dry_run || context.flags.check;
+  if (!looks_only && !context.flags.yes && (!context.console.options().in_terminal || context.flags.json))
     return fail(ErrorCode::usage, "there is no terminal to ask for consent", "add --yes to go ahead");
   if (auto done =
-          work_as_owner(context, where->store, {.path = path_for(context, *arguments.rest), .makes_view = true});
+          work_as_owner(context, where->store, {.environment = path_for(context, *arguments.rest), .makes_view = true});
       !done || *done)
     return done.map([](const auto& code) { return *code; });
+  if (looks_only)
+    return show_intent(context, arguments, *where);
   const auto first = shared_environment(context, *where);
   if (!first)
     return fail(first.error());
@@ -347,7 +379,7 @@ Result<int> run_update(Context& context, const Arguments& arguments) {
   remove_old_scratch(context, above);
   remove_unfinished(context, update->environment);
   const ScratchTree scratch(context, join_path(above, scratch_name(context, update->number)));
-  const auto unfinished = fmt::format("new-{}.{}", conda::generation_name(update->number), random_letters(6));
+  const auto unfinished = unfinished_name(*update);
   const ScratchTree made(context, join_path(update->environment.root.path, unfinished)); // by this name
 
   const auto not_made = [](Error error) {

@@ -49,7 +49,7 @@ std::vector<const Explanation*> find_words(const std::vector<std::string>& words
   };
   std::vector<const Explanation*> titles, causes, texts, scattered;
   for (const auto& one : explanations()) {
-    if (one.title.starts_with("retired"))
+    if (one.title.starts_with("(retired)"))
       continue;
     const auto text = lower(text_of(one));
     if (lower(one.title).find(phrase) != std::string::npos)

@@ -27,6 +27,8 @@ _VERSION = "3.11.9"
 _FILES: dict[str, tuple[bytes, str | None, int]] = {
     "bin/pydoc3": (b"#!" + _P + b"/bin/python3.11\nprint('pydoc')\n", "text", 0o755),
     "bin/perlish": (b"#!" + _P + b"/bin/perl -w\n# in " + _P + b"/lib\n", "text", 0o755),
+    "bin/optioned": (b"#!" + _P + b"/bin/python -o test -x\nprint('optioned')\n", "text", 0o755),
+    "bin/of-distlib": (b"#!/bin/sh\n'''exec' \"" + _P + b"/bin/python\" \"$0\" \"$@\"\n' '''\nprint('of-distlib')\n", "text", 0o755),
     "bin/env-script": (b"#!/usr/bin/env python\nprint('" + _P + b"')\n", "text", 0o755),
     "bin/binary": (b"\x7fELF\0" + _P + b"/lib:" + _P + b"/etc\0rest\0" + _P + b"\0\1\2\3", "binary", 0o755),
     "lib/libwide.so": (b"\0\1" + PLACEHOLDER.encode("utf-16-le") + b"\0\0\2\2" + PLACEHOLDER.encode("utf-32-be") + bytes(4) + b"\3", "binary", 0o644),

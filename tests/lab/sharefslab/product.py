@@ -97,14 +97,10 @@ def document(completed: Completed) -> dict[str, Any]:
     return json.loads(completed.stdout)
 
 
-def configure_for_root(cluster: BaseCluster, text: str | None = None) -> None:
-    """Root of a node is nobody on the share, which it may read even so."""
-    configure(cluster, (text or config_text()).replace('mode: "2770"', 'mode: "2775"'))
-
-
 def export_and_mount(cluster: BaseCluster, text: str | None = None) -> None:
-    """The whole way up: configuration, export on the server, mounts on all nodes. These tests read the share as root."""
-    configure_for_root(cluster, text)
+    """The whole way up: configuration, export on the server, mounts on all nodes. Root of a node is nobody on the share,
+    which only the group may read: tests look into it as alice or bob."""
+    configure(cluster, text)
     done(cluster.server, "export", "--all", "--yes")
     for node in cluster.nodes:
         done(node, "mount", "--all", "--yes")
@@ -131,7 +127,7 @@ def state_of(host: Host, patience: int = 10) -> str:
     return states_of(host, patience)[0]
 
 
-def hold_share(host: Host, user: str | None = None) -> Job:
+def hold_share(host: Host, user: str | None = "alice") -> Job:
     """A process whose working directory is the share."""
     job = host.start(["sleep", "600"], cwd=SHARE, user=user)
     wait_until(lambda: host.run(["pgrep", "-x", "sleep"]).ok or not job.running(), what="a process is in the share")

@@ -33,11 +33,10 @@ std::string wide(const std::string& text, std::size_t width, bool big) {
   return out;
 }
 
-PrefixChange text_change(const std::string& from, const std::string& to, bool packaged = true) {
+PrefixChange text_change(const std::string& from, const std::string& to) {
   PrefixChange change;
   change.from = from;
   change.to = to;
-  change.packaged = packaged;
   return change;
 }
 
@@ -133,11 +132,23 @@ TEST_CASE("requirement 9: what is no string is not touched by a guess", "[prefix
   CHECK(replaced("\0x"s + k_a, change) == "error: the prefix stands in no string");
 }
 
-TEST_CASE("requirement 9: shebangs as conda writes them", "[prefix]") {
+TEST_CASE("requirement 9: shebangs as rattler writes them", "[prefix]") {
   const auto head = "#!" + k_a + "/bin/python3.11";
+  const auto exec = [](const std::string& program, const std::string& options) {
+    return "#!/bin/sh\n'''exec' \"" + program + "\"" + options + " \"$0\" \"$@\" #'''";
+  };
   CHECK(replaced(head + " -s\nx\n", text_change(k_a, k_b)) == "#!/opt/b/bin/python3.11 -s\nx\n");
-  CHECK(replaced(head + " -s\nx\n", text_change(k_a, k_long)) == "#!/usr/bin/env python3.11 -s\nx\n");
-  CHECK(replaced(head, text_change(k_a, "/opt/with space/b")) == "#!/usr/bin/env python3.11");
+  for (const auto& to : {k_long, "/opt/with space/b"s}) {
+    const auto in_long = replaced(head + " -o test -x\nx\n", text_change(k_a, to));
+    CHECK(in_long == exec(to + "/bin/python3.11", " -o test -x") + "\nx\n");
+    CHECK(replaced(in_long, text_change(to, k_a)) == head + " -o test -x\nx\n"); // and its plain form back
+    CHECK(replaced(in_long, text_change(to, "/a b/c")) == exec("/a b/c/bin/python3.11", " -o test -x") + "\nx\n");
+    CHECK(replaced(head, text_change(k_a, to)) == exec(to + "/bin/python3.11", "")); // without a line end
+    CHECK(replaced(exec(to + "/bin/python3.11", ""), text_change(to, k_a)) == head);
+    // For another program these lines are no text.
+    CHECK(replaced("#!" + k_a + "/bin/perl -w\n", text_change(k_a, to)) == "#!/usr/bin/env perl -w\n");
+    CHECK(replaced("#!" + k_a + "/bin/python3-config\n", text_change(k_a, to)) == "#!/usr/bin/env python3-config\n");
+  }
   const auto exactly = [&](std::size_t line) { return "/" + std::string(line - 2 - 1 - 9, 'y') + "/z/bin/sh"; };
   for (const std::size_t line : {126U, 127U, 128U}) {
     const auto to = exactly(line).substr(0, exactly(line).size() - 7);
@@ -146,40 +157,31 @@ TEST_CASE("requirement 9: shebangs as conda writes them", "[prefix]") {
   }
   // The rest of the file gets the path as it is.
   CHECK(replaced(head + "\ny = '" + k_a + "'\n", text_change(k_a, "/a b/c")) ==
-        "#!/usr/bin/env python3.11\ny = '/a b/c'\n");
+        exec("/a b/c/bin/python3.11", "") + "\ny = '/a b/c'\n");
 }
 
-TEST_CASE("requirement 9: entry points that are too long, and back", "[prefix]") {
-  const auto script = "#!" + k_a + "/bin/python3.11 -s\nimport sys\n";
-  const auto in_long = replaced(script, text_change(k_a, k_long, false));
-  CHECK(in_long ==
-        "#!/bin/sh\n'''exec' \"" + k_long + "/bin/python3.11\" -s \"$0\" \"$@\" # sharefs\n' '''\nimport sys\n");
-  CHECK(replaced(in_long, text_change(k_long, k_a, false)) == script);
-  CHECK(replaced(in_long, text_change(k_long, "/a b/c", false)) ==
-        "#!/bin/sh\n'''exec' \"/a b/c/bin/python3.11\" -s \"$0\" \"$@\" # sharefs\n' '''\nimport sys\n");
-  // What conda or pip has written stays as they have it.
+TEST_CASE("requirement 9: what conda or pip has written for a long path stays as they have it", "[prefix]") {
   const auto of_conda = "#!/bin/sh\n'''exec' \"" + k_a + "/bin/python\" \"$0\" \"$@\"\n' '''\nx\n";
-  CHECK(replaced(of_conda, text_change(k_a, k_b, false)) ==
+  CHECK(replaced(of_conda, text_change(k_a, k_b)) ==
         "#!/bin/sh\n'''exec' \"/opt/b/bin/python\" \"$0\" \"$@\"\n' '''\nx\n");
   const auto of_pip = "#!/bin/sh\n'''exec' " + k_a + "/bin/python \"$0\" \"$@\"\n' '''\nx\n";
-  CHECK(replaced(of_pip, text_change(k_a, "/a b/c", false)) ==
+  CHECK(replaced(of_pip, text_change(k_a, "/a b/c")) ==
         "#!/bin/sh\n'''exec' \"/a b/c/bin/python\" \"$0\" \"$@\"\n' '''\nx\n");
-  // perl knows no such trick
-  CHECK(replaced("#!" + k_a + "/bin/perl\n", text_change(k_a, k_long, false)) == "#!/usr/bin/env perl\n");
 }
 
 TEST_CASE("requirement 9: the package's content is known by its checksum", "[prefix]") {
   const auto package = "#!" + k_placeholder + "/bin/python -E\np = '" + k_placeholder + "'\n";
   const auto checksum = sys::sha256(package);
   const auto in_long = replaced(package, text_change(k_placeholder, k_long));
-  CHECK(in_long.starts_with("#!/usr/bin/env python -E\n"));
-  auto back = text_change(k_long, k_placeholder);
-  CHECK_FALSE(restores_package(in_long, back, checksum));
-  back.env_is_prefix = true;
-  CHECK(restores_package(in_long, back, checksum));
-  back.to = k_b;
-  CHECK(replaced(in_long, back) == replaced(package, text_change(k_placeholder, k_b)));
+  CHECK(restores_package(in_long, text_change(k_long, k_placeholder), checksum));
   CHECK_FALSE(restores_package(in_long + " ", text_change(k_long, k_placeholder), checksum));
+  const auto of_conda = "#!/usr/bin/env python -E\np = '" + k_long + "'\n"; // which no kernel starts
+  auto back = text_change(k_long, k_placeholder);
+  CHECK_FALSE(restores_package(of_conda, back, checksum));
+  back.env_is_prefix = true;
+  CHECK(restores_package(of_conda, back, checksum));
+  back.to = k_b;
+  CHECK(replaced(of_conda, back) == replaced(package, text_change(k_placeholder, k_b)));
 }
 
 TEST_CASE("prefixes that scripts name", "[prefix]") {
@@ -188,8 +190,7 @@ TEST_CASE("prefixes that scripts name", "[prefix]") {
   CHECK(named_prefixes("#!/bin/sh\n'''exec' \"/a b/c/bin/python\" \"$0\" \"$@\"\n' '''\n") == Names{"/a b/c"});
   CHECK(named_prefixes("#!/bin/sh\n'''exec' /a/c/bin/python \"$0\" \"$@\"\n") == Names{"/a/c"});
   CHECK(named_prefixes("# x\nprefix=/a/c\nexec_prefix=${prefix}\n") == Names{"/a/c"});
-  CHECK(named_prefixes("#!/bin/sh\n'''exec' \"$0\" \"$@\" # sharefs\n' '''\n")
-            .empty()); // the end inside of the beginning
+  CHECK(named_prefixes("#!/bin/sh\n'''exec' \"$0\" \"$@\" #'''\n").empty()); // the end inside of the beginning
   CHECK(named_prefixes("#!/usr/bin/env python\n").empty());
   CHECK(named_prefixes("#!/usr/bin/perl\n").empty());
   CHECK(named_prefixes("prefix=/usr\n").empty());

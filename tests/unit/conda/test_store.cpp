@@ -25,8 +25,9 @@ LinkRequest wants(std::vector<std::string> environments) {
   return request;
 }
 
-StoreState probe_as(FakeHomes& machine, const LinkRequest& request, const std::vector<sys::User>& readers = {}) {
-  return probe_store(machine, machine.machine().mounts, request, readers);
+StoreState probe_as(FakeHomes& machine, LinkRequest request, std::vector<std::string> readers = {}) {
+  request.homes = {{std::move(readers), "miniconda3"}};
+  return probe_store(machine, machine.machine().mounts, request);
 }
 
 struct Verdict {
@@ -118,7 +119,7 @@ TEST_CASE("a store that root may not read is read as one of its users", "[conda]
   machine.user("alice", 1000);
   machine.user("bob", 1001);
   const auto request = wants({"llm"});
-  const std::vector<sys::User> readers{machine.user("alice"), machine.user("bob")};
+  const std::vector<std::string> readers{"alice", "bob"};
   machine.deny[""].insert("/data/share/conda");
   machine.deny["alice"].insert("/data/share/conda");
   SECTION("one who may") {
