@@ -133,14 +133,3 @@ def test_a_recording_says_the_same_elsewhere(lab: Cluster) -> None:
     for name in ("link", "there"):
         assert "is there already" in sharefs(node, "doctor", "--record", f"/local/{name}", timeout=PATIENCE).err
     assert node.run("ls /local/elsewhere").returncode != 0 and node.read_text("/local/there") == ""
-
-
-def test_a_server_with_a_smaller_mtu_is_named(lab: Cluster) -> None:
-    server, node = lab.server, lab["node1"]
-    interface = node.run("ip -o -4 addr show scope global | awk '{print $2; exit}'", check=True).out.strip()
-    node.run(f"ip link set {interface} mtu 3000", check=True)
-    far = server.run("ip -o -4 addr show scope global | awk '{print $2; exit}'", check=True).out.strip()
-    server.run(f"ip link set {far} mtu 1400", check=True)
-    export_and_mount(lab, PLAIN)
-    assert "SF709" in found(node)
-    assert "SF709" not in found(lab["node2"])

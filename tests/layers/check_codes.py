@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Fails on a diagnosis code without a section in docs/diagnoses, a section without a code, or a section twice; and on one
 that is not in its form: the cause, and then, each once and at the start of a line, `See:`, `Cure:` and `sharefs:` (what
-sharefs does). `sharefs explain` prints the sections by that form.
+sharefs does). `sharefs explain` prints the sections by that form. A section `SFnnn (retired) ...` tells what has replaced a
+code that nothing says any more.
 
 usage: check_codes.py ROOT
 """
@@ -15,6 +16,7 @@ from check_layers import ROOMS
 
 CODE = re.compile(r'"(SF\d{3})"')
 SECTION = re.compile(r"^## (SF\d{3})\b.*\n((?:(?!## ).*\n?)*)", re.M)
+RETIRED = re.compile(r"^## (SF\d{3}) \(retired\)", re.M)
 FORM = ["See", "Cure", "sharefs"]
 PART = re.compile(r"^(Usual cause|See|Cure|sharefs):[ \n]", re.M)
 
@@ -33,9 +35,11 @@ def problems(root: Path) -> list[str]:
     pages = [page.read_text(encoding="utf-8") for page in sorted((root / "docs/diagnoses").glob("*.md"))]
     described = [(code, body) for page in pages for code, body in SECTION.findall(page)]
     sections = Counter(code for code, _ in described)
+    retired = {code for page in pages for code in RETIRED.findall(page)}
     return (
         [f"{code} has no section in docs/diagnoses" for code in sorted(used - sections.keys())]
-        + [f"{code} is described, but nothing says it" for code in sorted(sections.keys() - used)]
+        + [f"{code} is described, but nothing says it" for code in sorted(sections.keys() - used - retired)]
+        + [f"{code} is retired, but something says it" for code in sorted(used & retired)]
         + [f"{code} is described {count} times" for code, count in sorted(sections.items()) if count > 1]
         + [f"{code} {fault}" for code, body in described if (fault := fault_of(body))]
     )

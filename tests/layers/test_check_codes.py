@@ -14,6 +14,8 @@ FORM = "why\nSee: x\nCure: y\nsharefs: z\n"
     [
         ('"SF101"', "", ["SF101 has no section in docs/diagnoses"]),
         ("", "## SF101 title\n" + FORM, ["SF101 is described, but nothing says it"]),
+        ("", "## SF101 (retired) title\n" + FORM, []),
+        ('"SF101"', "## SF101 (retired) title\n" + FORM, ["SF101 is retired, but something says it"]),
         ('"SF101"', "## SF101 title\n" + FORM + "## SF101 again\n" + FORM, ["SF101 is described 2 times"]),
         ('"SF101"', "## SF101 title\n" + FORM, []),
         ('"SF101"', "## SF101 title\nwhy\nUsual cause: y\nSee: x\nCure: y\nsharefs: z\n", []),

@@ -19,7 +19,6 @@
 #include "mounts/plan_mount.hpp"
 #include "mounts/recover.hpp"
 #include "sys/recording.hpp"
-#include "watch/network.hpp"
 
 #include <algorithm>
 #include <array>
@@ -345,8 +344,6 @@ void examine_performance(const Seeing& seeing, Part& part) {
     return;
   }
   part.found = watch::diagnose(*reading, seeing.pings);
-  const auto network = watch::probe_network(seeing.context.system, *reading);
-  std::ranges::move(watch::diagnose_network(*reading, network), std::back_inserter(part.found));
   std::erase_if(part.found, [&](const Diagnosis& one) { return seeing.broken.contains(one.subject); });
   part.reading = std::move(*reading);
 }
