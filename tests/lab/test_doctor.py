@@ -6,7 +6,7 @@ from typing import Any
 
 from sharefslab import Cluster, wait_until
 from sharefslab.host import Host
-from sharefslab.product import SHARE, config_text, document, done, export_and_mount, mount_lines, sharefs
+from sharefslab.product import SHARE, config_text, configure, document, done, export_and_mount, mount_lines, sharefs
 
 # The whole run, with a server that does not answer; far below "hangs".
 PATIENCE = 120.0
@@ -133,3 +133,26 @@ def test_a_recording_says_the_same_elsewhere(lab: Cluster) -> None:
     for name in ("link", "there"):
         assert "is there already" in sharefs(node, "doctor", "--record", f"/local/{name}", timeout=PATIENCE).err
     assert node.run("ls /local/elsewhere").returncode != 0 and node.read_text("/local/there") == ""
+
+
+def test_caches_local_is_made_and_judged_as_users_see_it(lab: Cluster) -> None:
+    """Root may do all: what it says of the directory is what its users would find."""
+    directory = "/srv-local/cache"
+    configure(lab, config_text().replace("local: /local/cache", f"local: {directory}"))
+    done(lab.server, "export", "--all", "--yes")
+    node = lab["node1"]
+    missing = found(node)["SF414"]
+    assert f"{directory} is not there" in missing["message"] and f"install -d -m 1777 {directory}" in missing["hint"], missing
+    said = done(node, "mount", "--all", "--yes").err
+    assert f"make directory {directory}" in said and "caches.local" in said, said
+    assert node.run(f"stat -c '%a %U' {directory}", check=True).out == "1777 root\n"
+    assert not {"SF405", "SF414"} & found(node).keys()
+    assert sharefs(node, "mount", "--all", "--check").returncode == 0
+    node.run(f"chmod 755 {directory}", check=True)
+    closed = found(node)["SF414"]
+    assert f"{directory} cannot be written" in closed["message"] and f"chmod 1777 {directory}" in closed["hint"], closed
+    assert "which mode 0755 does not allow" in sharefs(node, "mount", "--all", "--dry-run").out
+    done(node, "mount", "--all", "--yes")
+    assert node.run(f"stat -c %a {directory}", check=True).out == "1777\n"
+    done(node, "undo", "--yes")
+    assert node.run(f"stat -c %a {directory}", check=True).out == "755\n"
