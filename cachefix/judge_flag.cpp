@@ -1,4 +1,5 @@
 // What is at stake with one flag whose value lies on shared storage.
+#include "base/argv.hpp"
 #include "base/path.hpp"
 #include "cachefix/flags.hpp"
 
@@ -34,7 +35,7 @@ class FlagJudge {
       return verdict;
     const auto& names = m_launch.stakes.names(m_path);
     if (!names)
-      return share_is_silent();
+      return not_read();
     const bool has_models =
         std::ranges::any_of(*names, [](const std::string& name) { return name.starts_with("models--"); });
     if (!has_models || (m_launch.setting.can_write && !runs_elsewhere(m_launch, m_program)) || model_is_directory())
@@ -50,7 +51,14 @@ class FlagJudge {
   }
 
  private:
-  Verdict share_is_silent() {
+  /// A server that says no has answered: waiting, or `sharefs recover`, does not help.
+  Verdict not_read() {
+    if (m_launch.stakes.is_refused(m_path))
+      return leave("it may not be read",
+                   warning("SF423", m_last.value, "this user may not read it, so `" + m_last.flag + "` was left",
+                           "`ls -ld " + shell_quote(m_path) +
+                               "` says who may; if that is you by a group, "
+                               "`sharefs status` says what the server goes by"));
     return leave("the share does not answer",
                  warning("SF409", m_last.value, "the share does not answer, so `" + m_last.flag + "` was left",
                          "run `sharefs status`"));
@@ -62,7 +70,7 @@ class FlagJudge {
     if (rule.transform == Transform::unless_prepared) {
       const auto& names = m_launch.stakes.names(m_path);
       if (!names)
-        return share_is_silent();
+        return not_read();
       return names->empty() ? Verdict{Way::in_place, ""}
                             : leave("a prepared dataset lies there, which is shared on purpose");
     }
@@ -121,7 +129,7 @@ class FlagJudge {
     if (m_last.rule.by_user)
       return otherwise;
     if (!m_launch.stakes.names(m_path))
-      return share_is_silent();
+      return not_read();
     const std::string found = m_launch.stakes.foreign_name(m_path);
     return found.empty() ? otherwise
                          : foreign("`" + found + "` lies there, which neither datasets nor a hub library made");

@@ -5,6 +5,7 @@
 #include "cachefix/launchers/launcher.hpp"
 
 #include <algorithm>
+#include <cerrno>
 
 namespace sharefs::cachefix {
 namespace {
@@ -108,6 +109,8 @@ void Stakes::expect_names(const std::vector<std::string>& paths) {
     for (sys::Entry& entry : entries(unknown, {.path = {}, .list = true, .automount = true})) {
       const bool answered =
           entry.kind == sys::EntryKind::missing || (entry.kind == sys::EntryKind::directory && entry.error_number == 0);
+      if (entry.error_number == EACCES)
+        m_refused.insert(entry.path);
       found.push_back(answered ? std::optional(std::move(entry.names)) : std::nullopt);
     }
     return found;

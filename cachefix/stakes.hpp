@@ -7,6 +7,7 @@
 #include <array>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -53,6 +54,8 @@ class Stakes {
   const std::string& start(const std::string& path);
   /// The names in a directory, none where nothing is; nullopt: no directory, or no answer.
   const std::optional<Names>& names(const std::string& path);
+  /// names() has none because this user may not read them.
+  [[nodiscard]] bool is_refused(const std::string& path) const { return m_refused.contains(path); }
   const std::optional<std::string>& syntax_tree(const std::string& shell_text);
   /// Of the file at a path; `parsed` is false where it cannot be read.
   const SourceFacts& source(const std::string& path);
@@ -92,6 +95,7 @@ class Stakes {
   std::map<std::string, std::optional<std::string>> m_texts, m_trees;
   std::map<std::string, std::string> m_starts;
   std::map<std::string, std::optional<Names>> m_names;
+  std::set<std::string> m_refused; ///< directories whose names this user may not read
   std::map<std::string, SourceFacts> m_sources;
   std::map<std::string, Scan> m_scans;
   std::array<std::optional<LocalRoot>, 2> m_local; ///< by Holds

@@ -1,5 +1,5 @@
 #pragma once
-// Conda installations on this host: for `sharefs init`, which writes what it finds into sharefs.yaml.
+// Conda installations on this host: for `sharefs conda list`.
 #include "base/diagnosis.hpp"
 #include "conda/homes.hpp"
 #include "sys/system.hpp"

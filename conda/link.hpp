@@ -81,6 +81,7 @@ struct Place {
   bool is_source = false;     ///< not a link, but what the link would lead to, or a directory above it
   std::string backup = {};    ///< name of the newest backup beside it; empty: none
   std::string unusable = {};  ///< why the user cannot run what the link would lead to
+  std::string cure = {};      ///< of that, where it is known
 
   /// The `envs` directory without entries.
   [[nodiscard]] bool is_empty() const {

@@ -85,7 +85,9 @@ class HomeWork {
     if (!place.unusable.empty() && standing(place, m_request.store) != Standing::source)
       return refuse("SF308", path,
                     "user `" + m_home.name + "` could not run Python of `" + place.target + "`: " + place.unusable,
-                    "all directories above it have to let its users through, and its files have to be readable");
+                    place.cure.empty()
+                        ? "all directories above it have to let its users through, and its files have to be readable"
+                        : place.cure);
     switch (standing(place, m_request.store)) {
     case Standing::linked:
       return;

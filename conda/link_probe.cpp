@@ -4,6 +4,7 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "sys/refusal.hpp"
 
 #include <algorithm>
 #include <set>
@@ -281,6 +282,14 @@ Result<LinkState> probe(sys::System& system, const LinkRequest& request) {
   for (auto& home : state.homes)
     if (home.problem == HomeProblem::none)
       homes.read(home);
+  for (auto& home : state.homes)
+    for (auto& place : home.environments)
+      if (const auto refused = place.unusable.empty() || !home.actor
+                                   ? std::nullopt
+                                   : sys::explain_refusal(system, place.target, home.actor->user)) {
+        place.unusable = refused->message;
+        place.cure = refused->hint;
+      }
   return state;
 }
 

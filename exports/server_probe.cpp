@@ -35,31 +35,6 @@ void find_programs(sys::System& system, ServerState& state) {
       state.missing.emplace_back(k_server_programs.at(i));
 }
 
-/// `vers3=` of the section [nfsd] in nfs.conf(5), which rpc.nfsd and rpc.mountd read; nullopt: not set.
-std::optional<bool> version3_of(std::string text) {
-  for (char& byte : text)
-    byte = byte >= 'A' && byte <= 'Z' ? static_cast<char>(byte - 'A' + 'a') : byte;
-  const auto value = value_in_section(text, "nfsd", "vers3");
-  if (!value)
-    return std::nullopt;
-  return !std::ranges::count(std::array{"0", "n", "no", "f", "false", "off"}, *value);
-}
-
-/// By the configuration: what a server that is started would offer.
-bool configured_version3(sys::System& system) {
-  sys::EntryRequest request;
-  for (const auto* path : {"/usr/etc/nfs.conf", "/etc/nfs.conf"})
-    request.queries.push_back(content_of(path));
-  for (const auto* directory : {"/usr/etc/nfs.conf.d", "/etc/nfs.conf.d"})
-    for (const auto& name : system.entry({.path = directory, .follow = true, .list = true}).names)
-      if (name.ends_with(".conf"))
-        request.queries.push_back(content_of(std::string(directory) + "/" + name));
-  bool version3 = true;
-  for (const auto& entry : system.entries(request)) // the last one counts
-    version3 = version3_of(entry.content).value_or(version3);
-  return version3;
-}
-
 Result<void> read_kernel(sys::System& system, ServerState& state) {
   const auto mounts = system.mounts();
   if (!mounts)
@@ -77,7 +52,7 @@ Result<void> read_kernel(sys::System& system, ServerState& state) {
     state.version3 = std::ranges::count(versions, "-3") == 0;
   }
   if (!state.running())
-    state.version3 = configured_version3(system);
+    state.version3 = is_on(nfs_conf(system, "nfsd", "vers3").value_or("y"));
   return {};
 }
 
@@ -124,6 +99,28 @@ std::vector<std::string> running(sys::System& system, const std::vector<std::str
 }
 
 } // namespace
+
+bool is_on(std::string_view value) {
+  return std::ranges::count(std::array<std::string_view, 6>{"0", "n", "no", "f", "false", "off"}, value) == 0;
+}
+
+std::optional<std::string> nfs_conf(sys::System& system, std::string_view section, std::string_view key) {
+  sys::EntryRequest request;
+  for (const auto* path : {"/usr/etc/nfs.conf", "/etc/nfs.conf"})
+    request.queries.push_back(content_of(path));
+  for (const auto* directory : {"/usr/etc/nfs.conf.d", "/etc/nfs.conf.d"})
+    for (const auto& name : system.entry({.path = directory, .follow = true, .list = true}).names)
+      if (name.ends_with(".conf"))
+        request.queries.push_back(content_of(std::string(directory) + "/" + name));
+  std::optional<std::string> value;
+  for (auto& entry : system.entries(request)) { // the last one counts
+    for (char& byte : entry.content)
+      byte = byte >= 'A' && byte <= 'Z' ? static_cast<char>(byte - 'A' + 'a') : byte;
+    if (auto found = value_in_section(entry.content, section, key))
+      value = std::move(found);
+  }
+  return value;
+}
 
 Result<ServerState> probe_server(sys::System& system) {
   ServerState state;

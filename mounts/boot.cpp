@@ -5,6 +5,7 @@
 #include "mounts/boot_text.hpp"
 
 #include <algorithm>
+#include <array>
 #include <fmt/format.h>
 
 namespace sharefs::mounts {
@@ -42,25 +43,39 @@ std::string setting_of(std::string_view unit, std::string_view name) {
   return value;
 }
 
-/// systemd.mount(5). A masked unit is a link to /dev/null: without text.
-bool mounts_network_storage(std::string_view unit) {
-  const auto type = setting_of(unit, "Type");
-  const auto source = setting_of(unit, "What");
-  return type.empty() ? source.find(":/") != std::string::npos : sys::is_shared(type, source);
+/// What mount(8) mounts: without a type it goes by the source (libmount's mnt_context_guess_fstype).
+std::string type_of(std::string_view type, std::string_view source) {
+  if (!type.empty() && type != "auto")
+    return std::string(type);
+  return source.starts_with("//") ? "cifs" : source.find(":/") != std::string_view::npos ? "nfs" : "";
 }
 
-void add_fstab_entries(std::string_view text, std::vector<BootEntry>& found) {
+bool lies_elsewhere(const std::string& type, const std::string& source, const std::vector<std::string>& options) {
+  return sys::may_hang(type) || std::ranges::count(options, "_netdev") > 0 || source.starts_with("//") ||
+         (!source.starts_with('/') && source.find(":/") != std::string::npos);
+}
+
+void add_fstab_entries(std::string_view text, BootFacts& facts) {
   std::size_t number = 0;
   for (const auto& line : split_lines(text)) {
     ++number;
     const auto fields = split_words(line);
-    if (fields.size() < 4 || fields[0].starts_with('#') || !fields[1].starts_with('/') || fields[1] == "/")
+    if (fields.size() < 3 || fields[0].starts_with('#') || !fields[1].starts_with('/') || fields[1] == "/")
       continue;
-    const auto options = split(fields[3], ',');
-    const bool ours = std::ranges::count(options, k_fstab_mark) > 0;
-    if ((ours || sys::is_shared(fields[2], decode_octal(fields[0]))) && std::ranges::count(options, "noauto") == 0)
-      found.push_back({BootWay::fstab, normalize_path(decode_octal(fields[1])), decode_octal(fields[0]), fields[3],
-                       fmt::format("{}:{}", k_boot_fstab, number), ours});
+    const auto written = fields.size() > 3 ? fields[3] : "defaults"; // fstab(5): the rest may be left out
+    const auto options = split(written, ',');
+    const auto source = decode_octal(fields[0]);
+    BootEntry entry{BootWay::fstab,
+                    normalize_path(decode_octal(fields[1])),
+                    source,
+                    written,
+                    fmt::format("{}:{}", k_boot_fstab, number),
+                    std::ranges::count(options, k_fstab_mark) > 0,
+                    type_of(fields[2], source)};
+    if ((entry.ours || sys::is_shared(entry.type, source)) && std::ranges::count(options, "noauto") == 0)
+      facts.entries.push_back(std::move(entry));
+    else if (lies_elsewhere(entry.type, source, options))
+      facts.others.push_back(std::move(entry));
   }
 }
 
@@ -75,13 +90,57 @@ void add_unit_entries(const BootFacts& facts, std::vector<BootEntry>& found) {
     const auto names = unit_names(target);
     const bool automount = enabled.contains(names.automount);
     const bool at_boot = automount || enabled.contains(name) || enabled.contains(names.service);
-    if (at_boot && (is_ours(text) || mounts_network_storage(text)))
-      found.push_back({automount ? BootWay::automount : BootWay::unit, target, setting_of(text, "What"),
-                       setting_of(text, "Options"), unit_path(name), is_ours(text)});
+    // systemd.mount(5). A masked unit is a link to /dev/null: without text.
+    const auto source = setting_of(text, "What");
+    const auto type = type_of(setting_of(text, "Type"), source);
+    if (at_boot && (is_ours(text) || sys::is_shared(type, source)))
+      found.push_back({automount ? BootWay::automount : BootWay::unit, target, source, setting_of(text, "Options"),
+                       unit_path(name), is_ours(text), type});
   }
 }
 
-/// Words of a line as far as a simple command needs it: `mount -t nfs -o OPTIONS SERVER:/path /target`.
+/// A simple command `mount -t nfs -o OPTIONS SERVER:/path /target` that begins at `word`. The options of mount(8) may
+/// stand anywhere, and those in the list take an argument. `mount.nfs` has its type in its name.
+BootEntry read_mount_command(std::vector<std::string>::const_iterator word,
+                             std::vector<std::string>::const_iterator end) {
+  constexpr std::array<std::string_view, 5> k_with_argument{"-t", "--types", "-o", "--options", "-O"};
+  BootEntry entry{.way = BootWay::rc_local};
+  std::string type;
+  if (const auto name = base_name(*word); name.starts_with("mount."))
+    type = name.substr(std::string_view("mount.").size());
+  std::vector<std::string> operands;
+  for (++word; word != end && operands.size() < 2; ++word) {
+    auto option = *word;
+    std::string value;
+    if (std::ranges::count(k_with_argument, option) > 0) {
+      if (++word == end)
+        break;
+      value = *word;
+    } else if (option.starts_with("--") && option.find('=') != std::string::npos) {
+      value = option.substr(option.find('=') + 1);
+      option = option.substr(0, option.find('='));
+    } else if (option.starts_with("-t") || option.starts_with("-o")) {
+      value = option.substr(2);
+      option = option.substr(0, 2);
+    } else if (!option.starts_with('-')) {
+      operands.push_back(option);
+    }
+    if (option == "-t" || option == "--types")
+      type = value;
+    else if (option == "-o" || option == "--options")
+      entry.options = value;
+  }
+  for (; word != end && entry.options.empty() && !word->ends_with(';'); ++word) // behind the operands
+    if (*word == "-o" && word + 1 != end)
+      entry.options = word[1];
+  if (operands.size() == 2) {
+    entry.source = operands[0];
+    entry.target = operands[1].substr(0, operands[1].find_first_of(";&)"));
+  }
+  entry.type = type_of(type, entry.source);
+  return entry;
+}
+
 void add_rc_local_entries(const BootFacts& facts, std::vector<BootEntry>& found) {
   if ((facts.rc_mode & 0100U) == 0)
     return; // never run
@@ -89,7 +148,6 @@ void add_rc_local_entries(const BootFacts& facts, std::vector<BootEntry>& found)
   std::size_t number = 0;
   for (const auto& line : split_lines(facts.rc_local.value_or(""))) {
     ++number;
-    const auto origin = fmt::format("{}:{}", facts.rc_path, number);
     if (line.starts_with(k_block_begins))
       block = line.substr(k_block_begins.size());
     else if (line.starts_with(k_block_ends))
@@ -99,20 +157,18 @@ void add_rc_local_entries(const BootFacts& facts, std::vector<BootEntry>& found)
       continue;
     const auto mount = std::ranges::find_if(words, [](const std::string& word) {
       const auto name = base_name(word);
-      return name == "mount" || name.starts_with("mount.nfs");
+      return name == "mount" || name.starts_with("mount.");
     });
-    std::string options;
-    for (auto word = mount; word != words.end() && word + 1 != words.end(); ++word) {
-      if (*word == "-o")
-        options = word[1];
-      else if (word[1].starts_with('/') &&
-               (word->find(":/") != std::string::npos || (!block.empty() && word->starts_with('/')))) {
-        const auto end = word[1].find_first_of(";&)");
-        found.push_back({BootWay::rc_local, block.empty() ? normalize_path(word[1].substr(0, end)) : block, *word,
-                         options, origin, !block.empty()});
-        break;
-      }
-    }
+    if (mount == words.end())
+      continue;
+    auto entry = read_mount_command(mount, words.end());
+    if (block.empty() ? !entry.target.starts_with('/') || !lies_elsewhere(entry.type, entry.source, {})
+                      : entry.source.empty())
+      continue;
+    entry.target = block.empty() ? normalize_path(entry.target) : block;
+    entry.origin = fmt::format("{}:{}", facts.rc_path, number);
+    entry.ours = !block.empty();
+    found.push_back(std::move(entry));
   }
 }
 
@@ -334,7 +390,7 @@ BootFacts boot_facts(sys::System& system) {
       for (const auto& link : answers[i].names)
         facts.enabled.insert(join_path(name, link));
   }
-  add_fstab_entries(facts.fstab.value_or(""), facts.entries);
+  add_fstab_entries(facts.fstab.value_or(""), facts);
   add_unit_entries(facts, facts.entries);
   add_rc_local_entries(facts, facts.entries);
   return facts;

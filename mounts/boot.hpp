@@ -17,11 +17,13 @@ namespace sharefs::mounts {
 /// Something that mounts at boot.
 struct BootEntry {
   BootWay way = BootWay::none;
-  std::string target;  ///< absolute, normalized
-  std::string source;  ///< "storage1:/mnt/share"
-  std::string options; ///< as they stand there
-  std::string origin;  ///< "/etc/fstab:3", a unit's file
-  bool ours = false;   ///< written by sharefs
+  std::string target{};  ///< absolute, normalized
+  std::string source{};  ///< "storage1:/mnt/share"
+  std::string options{}; ///< as they stand there
+  std::string origin{};  ///< "/etc/fstab:3", a unit's file
+  bool ours = false;     ///< written by sharefs
+  std::string type{};    ///< "nfs", "glusterfs"; where none is given, what mount(8) takes the source for
+  [[nodiscard]] bool is_nfs() const { return type == "nfs" || type == "nfs4"; }
   friend bool operator==(const BootEntry&, const BootEntry&) = default;
 };
 
@@ -35,8 +37,10 @@ struct BootFacts {
   std::set<std::string> enabled;            ///< "multi-user.target.wants/x.mount": links and directories' names
   std::set<std::string> wanted_by;          ///< directories that hold links: "multi-user.target.wants"
   /// Of fstab (without noauto) and of the enabled units: network file systems only. Of rc.local our blocks, and lines
-  /// with a `mount` of NFS.
+  /// with a `mount` of a network file system.
   std::vector<BootEntry> entries;
+  /// Lines of fstab for storage elsewhere that nothing mounts at boot (noauto), or whose file system is not known here.
+  std::vector<BootEntry> others;
 };
 BootFacts boot_facts(sys::System& system);
 
@@ -55,5 +59,9 @@ struct BootPlan {
 /// What makes each of `points` (decided) come back at boot by its own way and no other; a point whose way is `none`
 /// loses what sharefs wrote for it. What others wrote is never touched.
 BootPlan plan_boot(const BootFacts& facts, const BootHost& host, const std::vector<MountPoint>& points);
+
+/// Makes of a plan that takes back changes at boot one that does so on what these files hold now: our entries become
+/// what they were, as plan_boot() changes them, and every byte that others have written since stays.
+void undo_on_what_is_there(const BootFacts& facts, plan::Plan& plan);
 
 } // namespace sharefs::mounts

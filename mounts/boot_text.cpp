@@ -259,6 +259,26 @@ std::string with_rc_local_blocks(std::string_view text, const BootTexts& blocks)
   return join(result, "");
 }
 
+BootTexts our_fstab_lines(std::string_view text) {
+  BootTexts ours;
+  for (const auto& line : split_lines(text))
+    if (const auto target = target_of(line); !target.empty())
+      ours.insert_or_assign(target, line);
+  return ours;
+}
+
+BootTexts our_rc_local_blocks(std::string_view text) {
+  BootTexts ours;
+  const auto lines = whole_lines(text);
+  for (auto line = lines.begin(); line != lines.end(); ++line) {
+    const auto target = behind(k_block_begins, *line);
+    const auto end = target.empty() ? lines.end() : std::find_if(line + 1, lines.end(), is_block_mark);
+    if (end != lines.end() && behind(k_block_ends, *end) == target)
+      ours.insert_or_assign(target, join(std::vector<std::string>(line, end + 1), ""));
+  }
+  return ours;
+}
+
 bool is_bare_rc_local(std::string_view text) {
   return text == fmt::format("{}{}", k_rc_local_head, k_rc_local_end);
 }

@@ -1,5 +1,7 @@
 #include "mounts/verify.hpp"
 
+#include "sys/refusal.hpp"
+
 #include "mounts/diagnose.hpp"
 
 #include <cerrno>
@@ -77,6 +79,13 @@ std::optional<sys::User> likely_writer(const sys::Entry& directory) {
   return std::nullopt;
 }
 
+std::optional<Diagnosis> diagnose_refusal(sys::System& system, const MountPoint& point, const Result<sys::User>& user) {
+  const auto refused = user ? sys::explain_refusal(system, point.target, *user) : std::nullopt;
+  if (!refused)
+    return std::nullopt;
+  return about(point, Severity::warning, "SF248", refused->message, refused->hint);
+}
+
 Verification verify(sys::System& system, const std::vector<MountPoint>& points, std::chrono::milliseconds deadline) {
   Verification all;
   sys::EntryRequest request{{}, deadline};
@@ -108,6 +117,9 @@ Verification verify(sys::System& system, const std::vector<MountPoint>& points, 
       judge_made(point, *answer.made, verified.as ? verified.as->uid : self, all.diagnoses);
     if (answer.error_number != 0)
       all.diagnoses.push_back(refused ? squashed(point, answer) : failure(point, answer));
+    if (is_refused(answer) && !refused)
+      if (auto why = diagnose_refusal(system, point, system.user(std::to_string(self))))
+        all.diagnoses.push_back(std::move(*why));
     all.results.push_back(std::move(verified));
   }
   return all;

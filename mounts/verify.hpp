@@ -32,6 +32,9 @@ struct Verification {
 /// directory, or a member of its group.
 Verification verify(sys::System& system, const std::vector<MountPoint>& points, std::chrono::milliseconds deadline);
 
+/// SF248: the server does not take this user for a member of the group that the mount belongs to, and this host does.
+std::optional<Diagnosis> diagnose_refusal(sys::System& system, const MountPoint& point, const Result<sys::User>& user);
+
 inline constexpr std::uint32_t k_nobody = 65534;
 /// SF236 if the clock of `whose` (a host) is so far ahead of this host's, or behind it, that it disturbs.
 void judge_clock(const MountPoint& point, std::string_view whose, std::chrono::milliseconds ahead, Diagnoses& found);

@@ -38,7 +38,7 @@ Reading between(const Reading& before, Reading now, std::chrono::seconds sampled
 /// How long a question that needs no disk takes to each server, by address: the network's part.
 using Pings = std::map<std::string, std::chrono::microseconds>;
 
-/// SF701 to SF708 (SF709, SF710: network.hpp). Means of fewer than k_least_requests are not judged.
+/// SF701 to SF708. Means of fewer than k_least_requests are not judged.
 Diagnoses diagnose(const Reading& reading, const Pings& pings);
 inline constexpr std::uint64_t k_least_requests = 50;
 

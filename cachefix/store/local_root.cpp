@@ -1,5 +1,6 @@
 #include "cachefix/store/local_root.hpp"
 
+#include "base/argv.hpp"
 #include "base/path.hpp"
 #include "base/random.hpp"
 #include "base/text.hpp"
@@ -19,6 +20,8 @@ struct Candidate {
   std::string path = {};             ///< to use: one of `own`, or to be made; empty: see why_not
   std::string exists = {};           ///< `path`, or the nearest directory above that exists
   std::string why_not = {};
+  std::string cure = {};  ///< of why_not: one line that a person can follow
+  bool missing = false;   ///< `above` is not there
   std::string taken = {}; ///< why above/name is not used, and another name is
   bool taken_by = false;  ///< it is somebody else's
   bool memory = false;    ///< a tmpfs that caches.local does not name
@@ -56,13 +59,25 @@ bool has_option(const std::string& options, std::string_view word) {
   return std::ranges::count(split(options, ','), word) > 0;
 }
 
+constexpr const char* k_another = "set caches.local in sharefs.yaml to a directory on this host's own disk";
+
+void refuse(Candidate& candidate, std::string why_not, std::string cure) {
+  candidate.why_not = std::move(why_not);
+  candidate.cure = std::move(cure);
+}
+
+std::string as_root(const std::string& command) {
+  return "run `" + command + "` as root";
+}
+
 /// Others could put another directory in its place: what the directory above lets them do.
-std::string exchangeable(const sys::Entry& above, const sys::Identity& identity) {
+void check_exchangeable(Candidate& candidate, const sys::Entry& above, const sys::Identity& identity) {
+  const auto path = shell_quote(above.path);
   if (above.uid != 0 && above.uid != identity.uid)
-    return above.path + " belongs to uid " + std::to_string(above.uid);
-  if ((above.mode & 022U) != 0 && (above.mode & 01000U) == 0)
-    return "others may write to " + above.path + ", which has no sticky bit";
-  return {};
+    refuse(candidate, above.path + " belongs to uid " + std::to_string(above.uid),
+           as_root("chown root:root " + path + " && chmod 1777 " + path));
+  else if ((above.mode & 022U) != 0 && (above.mode & 01000U) == 0)
+    refuse(candidate, "others may write to " + above.path + ", which has no sticky bit", as_root("chmod 1777 " + path));
 }
 
 /// Why this user's own name is not used as it is there; empty: it can be.
@@ -81,19 +96,22 @@ std::string why_taken(const sys::Entry& entry, const sys::Identity& identity) {
 }
 
 /// What is there, and which path to use; `why_not` where none is safe.
-void check(sys::System& system, Candidate& candidate, const sys::Entry& above, const sys::Identity& identity) {
+void check(sys::System& system, Candidate& candidate, const sys::Entry& above, const LocalChoice& choice,
+           const sys::Identity& identity) {
   const std::string first = join_path(candidate.above, candidate.name);
   if (above.shared) {
-    candidate.why_not = candidate.above + " lies on shared storage (" + above.fs_type + ")";
+    refuse(candidate, candidate.above + " lies on shared storage (" + above.fs_type + ")", k_another);
   } else if (above.kind == sys::EntryKind::missing) {
     candidate.path = first;
     candidate.exists = above.ancestor;
+    candidate.missing = true;
   } else if (above.kind == sys::EntryKind::unknown) {
-    candidate.why_not = above.error().message;
+    refuse(candidate, above.error().message, k_another);
   } else if (above.kind != sys::EntryKind::directory) {
-    candidate.why_not = candidate.above + " is not a directory";
+    refuse(candidate, candidate.above + " is not a directory",
+           as_root("rm " + shell_quote(candidate.above) + " && install -d -m 1777 " + shell_quote(candidate.above)));
   } else {
-    candidate.why_not = exchangeable(above, identity);
+    check_exchangeable(candidate, above, identity);
   }
   if (!candidate.why_not.empty() || !candidate.path.empty())
     return;
@@ -102,7 +120,7 @@ void check(sys::System& system, Candidate& candidate, const sys::Entry& above, c
   for (const std::string& name : above.names)
     if (name != candidate.name && is_name_of(name, candidate.name))
       queries.push_back({.path = join_path(candidate.above, name), .access = true, .links = sys::Links::trusted});
-  for (const sys::Entry& entry : system.entries({.queries = std::move(queries)})) {
+  for (const sys::Entry& entry : system.entries({.queries = std::move(queries), .as = choice.as})) {
     const std::string taken = why_taken(entry, identity);
     if (entry.kind == sys::EntryKind::directory && taken.empty()) {
       candidate.own.push_back(entry.path);
@@ -129,7 +147,8 @@ std::vector<Candidate> candidates_of(sys::System& system, const LocalChoice& cho
   std::vector<Candidate> candidates;
   std::vector<sys::EntryQuery> queries;
   const auto add = [&](const LocalDirectory& above, const std::string& own) {
-    candidates.push_back({.above = above.path, .name = own, .why_not = above.why_not, .given = above.given});
+    candidates.push_back(
+        {.above = above.path, .name = own, .why_not = above.why_not, .cure = k_another, .given = above.given});
     queries.push_back({.path = above.path.empty() ? "/" : above.path,
                        .follow = true,
                        .list = true,
@@ -140,28 +159,52 @@ std::vector<Candidate> candidates_of(sys::System& system, const LocalChoice& cho
   for (const std::string& directory : choice.directories)
     add(expand_directory(directory, choice.environment), name);
   add({"/var/tmp", {}, false}, "sharefs-" + name);
-  const auto entries = system.entries({.queries = std::move(queries)});
+  const auto entries = system.entries({.queries = std::move(queries), .as = choice.as});
   for (std::size_t i = 0; i < candidates.size(); ++i)
     if (candidates[i].why_not.empty()) {
       candidates[i].memory = !candidates[i].given && is_memory(entries[i]);
-      check(system, candidates[i], entries[i], identity);
+      check(system, candidates[i], entries[i], choice, identity);
     }
   return candidates;
 }
 
+/// The mount point, if what lies there cannot be written by anybody.
+std::string read_only_mount(sys::System& system, const std::string& path) {
+  const auto mounts = system.mounts();
+  const auto* mount = mounts ? mounts->owner_of(path) : nullptr;
+  const bool read_only =
+      mount != nullptr && (has_option(mount->options, "ro") || has_option(mount->super_options, "ro"));
+  return read_only ? mount->target : "";
+}
+
 /// Free bytes; why_not is set where they, or the free inodes, are too few, or it cannot be written.
-std::uint64_t room(Candidate& candidate, const sys::Entry& there, std::uint64_t min_free_bytes) {
+std::uint64_t room(sys::System& system, Candidate& candidate, const sys::Entry& there, std::uint64_t min_free_bytes) {
+  const std::string above = shell_quote(candidate.above);
+  const std::string prune = "delete old caches with `sharefs cache prune`, or make room there";
   if (!there.space) {
-    candidate.why_not = there.error_number != 0 ? there.error().message : candidate.exists + " does not answer";
+    refuse(candidate, there.error_number != 0 ? there.error().message : candidate.exists + " does not answer",
+           k_another);
     return 0;
   }
-  if (!there.writable)
-    candidate.why_not = candidate.exists + " cannot be written";
-  else if (there.space->free_bytes < min_free_bytes)
-    candidate.why_not = candidate.path + " has " + format_bytes(there.space->free_bytes) +
-                        " free, caches.min_free is " + format_bytes(min_free_bytes);
-  else if (there.space->files > 0 && there.space->free_files < k_least_free_inodes) // btrfs counts none
-    candidate.why_not = candidate.path + " has only " + count_of(there.space->free_files, "free inode");
+  const auto wanted = "caches.min_free is " + format_bytes(min_free_bytes);
+  if (!there.writable) {
+    if (const auto target = read_only_mount(system, there.resolved); !target.empty())
+      refuse(candidate, candidate.above + " lies on " + target + ", which is mounted read-only",
+             as_root("mount -o remount,rw " + shell_quote(target)));
+    else if (candidate.missing)
+      refuse(candidate, candidate.above + " is not there", as_root("install -d -m 1777 " + above));
+    else
+      refuse(candidate, candidate.exists + " cannot be written",
+             as_root((candidate.exists == candidate.above ? "chmod 1777 " : "chmod u+rwx ") +
+                     shell_quote(candidate.exists)));
+  } else if (there.space->size_bytes > 0 && there.space->size_bytes < min_free_bytes) {
+    refuse(candidate, candidate.path + " has " + format_bytes(there.space->size_bytes) + " in all, " + wanted,
+           k_another + std::string(" that is larger"));
+  } else if (there.space->free_bytes < min_free_bytes) {
+    refuse(candidate, candidate.path + " has " + format_bytes(there.space->free_bytes) + " free, " + wanted, prune);
+  } else if (there.space->files > 0 && there.space->free_files < k_least_free_inodes) { // btrfs counts none
+    refuse(candidate, candidate.path + " has only " + count_of(there.space->free_files, "free inode"), prune);
+  }
   return there.space->free_bytes;
 }
 
@@ -212,12 +255,11 @@ namespace {
 LocalRoot find_root(sys::System& system, const LocalChoice& choice, const sys::Identity& identity, Holds holds) {
   std::vector<Candidate> candidates = candidates_of(system, choice, identity);
   const auto mounts = holds == Holds::code ? system.mounts() : sys::MountTable();
-  bool noexec = false;
   std::vector<sys::EntryQuery> queries;
   for (const Candidate& candidate : candidates)
     queries.push_back(
         {.path = candidate.exists.empty() ? "/" : candidate.exists, .follow = true, .space = true, .access = true});
-  const auto spaces = system.entries({.queries = std::move(queries)});
+  const auto spaces = system.entries({.queries = std::move(queries), .as = choice.as});
   const Candidate* const fallback = &candidates.back();
   // Disks before memory, the configured ones before /var/tmp, and then by free space.
   const auto rank = [&](const Candidate* one) { return (one->memory ? 0 : 2) + (one == fallback ? 0 : 1); };
@@ -227,11 +269,11 @@ LocalRoot find_root(sys::System& system, const LocalChoice& choice, const sys::I
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     Candidate& candidate = candidates[i];
     if (const auto* mount = mounts ? mounts->owner_of(spaces[i].resolved) : nullptr;
-        candidate.why_not.empty() && mount != nullptr && has_option(mount->options, "noexec")) {
-      candidate.why_not = candidate.path + " lies on " + mount->target + ", which is mounted noexec";
-      noexec = true;
-    }
-    const std::uint64_t free = candidate.why_not.empty() ? room(candidate, spaces[i], choice.min_free_bytes) : 0;
+        candidate.why_not.empty() && mount != nullptr && has_option(mount->options, "noexec"))
+      refuse(candidate, candidate.path + " lies on " + mount->target + ", which is mounted noexec",
+             "set caches.local in sharefs.yaml to a directory that is not mounted noexec");
+    const std::uint64_t free =
+        candidate.why_not.empty() ? room(system, candidate, spaces[i], choice.min_free_bytes) : 0;
     if (!candidate.why_not.empty()) {
       if (&candidate != fallback || best == nullptr || best->memory)
         problems.push_back(candidate.why_not);
@@ -240,10 +282,11 @@ LocalRoot find_root(sys::System& system, const LocalChoice& choice, const sys::I
       most = free;
     }
   }
-  const std::string another = "set caches.local in sharefs.yaml to a directory that is not mounted noexec";
-  const std::string install = noexec ? another : "run `install -d -m 1777 /var/cache/sharefs` as root";
+  // The cure of the first one that a person has named, or that is there without being named.
+  const auto broken = std::ranges::find_if(candidates, [](const Candidate& one) { return !one.why_not.empty(); });
+  const std::string cure = broken == candidates.end() ? std::string(k_another) : broken->cure;
   if (best == nullptr)
-    return {"", join(problems, "; "), noexec ? another : install + ", or set caches.local in sharefs.yaml"};
+    return {"", join(problems, "; "), cure};
   const std::string first = join_path(best->above, best->name);
   if (best->memory) {
     problems.push_back(best->above + " is memory (tmpfs), and no disk can be used");
@@ -256,13 +299,18 @@ LocalRoot find_root(sys::System& system, const LocalChoice& choice, const sys::I
   for (const Candidate& candidate : candidates)
     if (candidate.memory)
       problems.push_back(candidate.above + " is memory (tmpfs)");
-  return {best->path, join(problems, "; "), install};
+  return {best->path, join(problems, "; "), cure};
 }
 
 } // namespace
 
 LocalRoot find_local_root(sys::System& system, const LocalChoice& choice, const sys::Identity& identity, Holds holds) {
-  LocalRoot root = find_root(system, choice, identity, holds);
+  auto user = identity;
+  if (choice.as) {
+    user.user = choice.as->name;
+    user.uid = choice.as->uid;
+  }
+  LocalRoot root = find_root(system, choice, user, holds);
   root.holds = holds;
   return root;
 }

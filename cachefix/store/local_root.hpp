@@ -1,9 +1,12 @@
 #pragma once
 // Which directory on this host's own disks holds this user's caches.
 #include "base/diagnosis.hpp"
+#include "plan/plan.hpp"
 #include "sys/system.hpp"
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +17,7 @@ struct LocalChoice {
   std::vector<std::string> directories; ///< may hold variables: `$SLURM_TMPDIR/x`
   std::uint64_t min_free_bytes = 1ULL << 30U;
   std::vector<std::string> environment = {}; ///< NAME=value, which those variables are taken from
+  std::optional<sys::User> as = {};          ///< root asks how it is for this user, who has other rights
 };
 
 /// What a directory is for. Code is compiled there and mapped, which a mount with noexec refuses.
@@ -58,6 +62,12 @@ LocalRoot find_local_root(sys::System& system, const LocalChoice& choice, const 
 
 /// All directories with caches of this user that exist: of the configured ones and of /var/tmp, under whichever name.
 std::vector<std::string> own_directories(sys::System& system, const LocalChoice& choice, const sys::Identity& identity);
+
+/// The steps that make the configured directories, mode 1777 as /tmp has it, so that each user may make a directory of
+/// their own there. One of root's that is not open to users gets that mode; one of somebody else, one with a variable
+/// in its path, and one that `kept` has a reason for is left, and noted. No link of a user is followed.
+plan::Plan plan_local_directories(sys::System& system, const std::vector<std::string>& directories,
+                                  const std::function<std::string(const std::string&)>& kept);
 
 /// The name of a directory for a user: characters [A-Za-z0-9_.-] only, different users different names.
 std::string directory_name_of(const std::string& user, unsigned uid);

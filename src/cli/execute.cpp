@@ -225,6 +225,9 @@ Result<Executed> take_back(Context& context, const std::string& id,
     auto plan = plan::undo_plan(*entry, *attempts);
     if (const auto looked = look && !plan.empty() ? look(plan) : Result<void>(); !looked)
       return fail(looked.error());
+    if (plan.empty() && !context.flags.dry_run && !context.flags.check) // else it would be the newest for ever
+      if (auto marked = journal->mark_undone(id, ""); !marked)
+        return fail(marked.error());
     return Proposal{std::move(plan), "there is nothing left to take back of " + id};
   });
 }

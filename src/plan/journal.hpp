@@ -94,8 +94,11 @@ class Journal {
   /// Called by apply() for a plan that `undoes` the entry `id`. If that entry is itself an undo, what it took back is
   /// in force again and no longer counts as undone.
   Result<void> mark_undone(const std::string& id, const std::string& by) const;
-  /// Entries beyond the newest `keep` are deleted (never a running, unfinished or unreadable one).
-  Result<void> prune(std::size_t keep = 200) const;
+  /// The newest entries stay: `keep` of them, and of those as many as have `bytes` together, but always the newest one
+  /// and each that is still running. Of all older ones nothing can be taken back any more.
+  Result<void> prune(std::size_t keep = k_most_entries, std::uint64_t bytes = k_most_bytes) const;
+  static constexpr std::size_t k_most_entries = 200;
+  static constexpr std::uint64_t k_most_bytes = 64U << 20U;
 
  private:
   struct Contents {

@@ -2,6 +2,7 @@
 #include "base/text.hpp"
 #include "plan/journal.hpp"
 #include "plan/journal_format.hpp"
+#include "plan/tree_list.hpp"
 
 #include <array>
 #include <ctime>
@@ -135,7 +136,7 @@ Result<void> Journal::mark_undone(const std::string& id, const std::string& by) 
   return {};
 }
 
-Result<void> Journal::prune(std::size_t keep) const {
+Result<void> Journal::prune(std::size_t keep, std::uint64_t bytes) const {
   const auto contents = this->contents();
   if (!contents)
     return fail(contents.error());
@@ -145,13 +146,27 @@ Result<void> Journal::prune(std::size_t keep) const {
       if (auto removed = journal->remove(name); !removed)
         return removed;
   const auto ids = contents->ids();
-  for (std::size_t i = 0; i + keep < ids.size(); ++i) {
-    const auto entry = load(ids[i]);
-    if (!entry || entry->state == JournalState::running || entry->state == JournalState::unfinished ||
-        entry->state == JournalState::unreadable)
+  std::size_t kept = 0;
+  std::uint64_t held = 0;
+  for (auto id = ids.rbegin(); id != ids.rend(); ++id) {
+    const auto size = journal->size_of(*id);
+    if (!size)
+      return fail(size.error());
+    held += *size;
+    if (kept == 0 || (kept < keep && held <= bytes)) {
+      ++kept;
       continue;
-    const auto doomed = ".deleted-" + ids[i];
-    if (auto removed = journal->rename(ids[i], doomed); !removed)
+    }
+    keep = kept; // the oldest ones go: no gap is left
+    const auto entry = load(*id);
+    if (entry && entry->state == JournalState::running)
+      continue;
+    for (const auto& step : entry ? entry->plan.steps : std::vector<Step>())
+      if (const auto* access = std::get_if<SetTreeAccess>(&step.action))
+        if (auto removed = TreeList::remove(m_files, access->list); !removed) // it was for undo alone
+          return removed;
+    const auto doomed = ".deleted-" + *id;
+    if (auto removed = journal->rename(*id, doomed); !removed)
       return removed;
     if (auto removed = journal->remove(doomed); !removed)
       return removed;

@@ -146,6 +146,18 @@ Result<void> PrivateDirectory::append(const std::string& name, const std::string
   return sync_file(file->get(), path);
 }
 
+Result<std::uint64_t> PrivateDirectory::size_of(const std::string& name) const {
+  const auto directory = below(name);
+  const auto names = directory && *directory ? (*directory)->names() : Result<std::vector<std::string>>();
+  if (!directory || !names)
+    return fail(!directory ? directory.error() : names.error());
+  std::uint64_t size = 0;
+  for (const auto& file : *names)
+    if (struct stat status{}; ::fstatat((*directory)->m_fd.get(), file.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0)
+      size += static_cast<std::uint64_t>(status.st_size);
+  return size;
+}
+
 Result<void> PrivateDirectory::rename(const std::string& from, const std::string& to) const {
   if (::renameat2(m_fd.get(), from.c_str(), m_fd.get(), to.c_str(), RENAME_NOREPLACE) != 0) {
     const bool exists = errno == EEXIST;

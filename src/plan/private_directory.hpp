@@ -33,6 +33,8 @@ class PrivateDirectory {
   /// One line more (or several, with newlines between them), fsynced. A line that a killed process left incomplete is
   /// closed first.
   [[nodiscard]] Result<void> append(const std::string& name, const std::string& line) const;
+  /// Of the files in a directory together, in bytes.
+  [[nodiscard]] Result<std::uint64_t> size_of(const std::string& name) const;
   /// Never replaces: `conflict`.
   [[nodiscard]] Result<void> rename(const std::string& from, const std::string& to) const;
   /// A directory with the files in it.

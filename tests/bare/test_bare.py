@@ -52,8 +52,13 @@ def test_the_lines_of_the_readme_build_and_install_the_program(machine: Bare) ->
 
 
 def test_upgrade_removal_and_purge(machine: Bare) -> None:
-    """By the package's own scripts; where systemd runs they also stop what runs (tests/lab/test_watch_unit.py)."""
+    """By the package's own scripts; where systemd runs they also stop what runs (tests/lab/test_package.py)."""
     package = "build/release/sharefs_0.1.0_amd64.deb"
+    # The version before: the same package with a lower number takes its place first.
+    lower = "dpkg-deb -R {0} /tmp/old && sed -i 's/^Version: .*/Version: 0.0.9/' /tmp/old/DEBIAN/control && dpkg-deb -b /tmp/old /var/tmp/old.deb"
+    said = machine.run(lower.format(package) + " && dpkg -i --force-downgrade /var/tmp/old.deb", timeout=LATE)
+    assert said.returncode == 0, said.stdout
+    assert machine.run("dpkg-query -W -f '${Version}' sharefs").stdout == "0.0.9"
     assert machine.run("stat -c %a /var/cache/sharefs").stdout == "1777\n"
     machine.run("mkdir -p /etc/sharefs /var/lib/sharefs/journal; touch /etc/sharefs/sharefs.yaml /var/cache/sharefs/x")
     unit = "/etc/systemd/system/sharefs-data-share.service"
@@ -64,7 +69,8 @@ def test_upgrade_removal_and_purge(machine: Bare) -> None:
     removed = machine.run("dpkg -r sharefs")
     assert removed.returncode == 0 and "sharefs umount --all --forget" in removed.stdout, removed.stdout
     assert machine.run("ls /etc/sharefs").stdout == "sharefs.yaml\n"
-    assert machine.run("dpkg -P sharefs").returncode == 0
+    purged = machine.run("dpkg -P sharefs")
+    assert purged.returncode == 0 and "the caches of all users" in purged.stdout, purged.stdout
     assert machine.run("ls -d /etc/sharefs /var/lib/sharefs /var/cache/sharefs 2>/dev/null").stdout == ""
     machine.run(f"rm {unit}; dpkg -i {package}")
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from sharefslab import Cluster, wait_until
 from sharefslab.host import Host
-from sharefslab.product import SHARE, config_text, document, done, export_and_mount, mount_lines, sharefs
+from sharefslab.product import SHARE, config_text, configure, document, done, export_and_mount, mount_lines, sharefs
 
 # The whole run, with a server that does not answer; far below "hangs".
 PATIENCE = 120.0
@@ -87,12 +87,24 @@ def test_a_slow_network_is_not_taken_for_a_slow_server(lab: Cluster) -> None:
     assert "SF701" not in found(node, "--seconds", "1")
 
 
-def test_a_server_with_a_smaller_mtu_is_named(lab: Cluster) -> None:
-    server, node = lab.server, lab["node1"]
-    interface = node.run("ip -o -4 addr show scope global | awk '{print $2; exit}'", check=True).out.strip()
-    node.run(f"ip link set {interface} mtu 3000", check=True)
-    far = server.run("ip -o -4 addr show scope global | awk '{print $2; exit}'", check=True).out.strip()
-    server.run(f"ip link set {far} mtu 1400", check=True)
-    export_and_mount(lab, PLAIN)
-    assert "SF709" in found(node)
-    assert "SF709" not in found(lab["node2"])
+def test_caches_local_is_made_and_judged_as_users_see_it(lab: Cluster) -> None:
+    """Root may do all: what it says of the directory is what its users would find."""
+    directory = "/srv-local/cache"
+    configure(lab, config_text().replace("local: /local/cache", f"local: {directory}"))
+    done(lab.server, "export", "--all", "--yes")
+    node = lab["node1"]
+    missing = found(node)["SF414"]
+    assert f"{directory} is not there" in missing["message"] and f"install -d -m 1777 {directory}" in missing["hint"], missing
+    said = done(node, "mount", "--all", "--yes").err
+    assert f"make directory {directory}" in said and "caches.local" in said, said
+    assert node.run(f"stat -c '%a %U' {directory}", check=True).out == "1777 root\n"
+    assert not {"SF405", "SF414"} & found(node).keys()
+    assert sharefs(node, "mount", "--all", "--check").returncode == 0
+    node.run(f"chmod 755 {directory}", check=True)
+    closed = found(node)["SF414"]
+    assert f"{directory} cannot be written" in closed["message"] and f"chmod 1777 {directory}" in closed["hint"], closed
+    assert "which mode 0755 does not allow" in sharefs(node, "mount", "--all", "--dry-run").out
+    done(node, "mount", "--all", "--yes")
+    assert node.run(f"stat -c %a {directory}", check=True).out == "1777\n"
+    done(node, "undo", "--yes")
+    assert node.run(f"stat -c %a {directory}", check=True).out == "755\n"

@@ -14,11 +14,11 @@
 #include "exports/diagnose.hpp"
 #include "exports/host.hpp"
 #include "exports/server.hpp"
+#include "exports/system_directory.hpp"
 #include "mounts/client.hpp"
 #include "mounts/diagnose.hpp"
 #include "mounts/plan_mount.hpp"
 #include "mounts/recover.hpp"
-#include "watch/network.hpp"
 
 #include <algorithm>
 #include <array>
@@ -229,6 +229,10 @@ void examine_mounts(const Seeing& seeing, Part& part) {
   if (!seen->states.empty())
     part.seen = count_of(seen->states.size(), "mount");
   part.found = mounts::diagnose(*seen);
+  std::ranges::move(diagnose_users(context, *seen,
+                                   seeing.config != nullptr && seeing.config->conda ? seeing.config->conda->users()
+                                                                                    : std::vector<std::string>()),
+                    std::back_inserter(part.found));
   for (const auto& [host, server] : seen->servers)
     add_pings(server, seeing.pings);
   for (const auto& state : seen->states)
@@ -311,6 +315,17 @@ void examine_conda(const Seeing& seeing, Part& part) {
     part.found = diagnose_environments(listing->environments);
 }
 
+/// The first user of sharefs.yaml that this host knows, or one without any rights.
+sys::User somebody(Context& context) {
+  const auto config = context.config_if_any();
+  if (config && *config != nullptr && (*config)->conda)
+    for (const auto& name : (*config)->conda->users())
+      if (auto user = context.system.user(name); user && user->uid != 0)
+        return *user;
+  constexpr unsigned k_nobody = 65534;
+  return {"nobody", k_nobody, k_nobody, {k_nobody}, "/"};
+}
+
 void examine_caches(const Seeing& seeing, Part& part) {
   auto choices = choices_of(seeing.context);
   if (!choices)
@@ -323,11 +338,17 @@ void examine_caches(const Seeing& seeing, Part& part) {
       return std::optional<std::string>("");
     });
   const auto identity = seeing.context.system.identity();
+  if (identity.uid == 0) // it may do all, and it is users who make directories there
+    choices->local.as = somebody(seeing.context);
   const auto root = cachefix::find_local_root(seeing.context.system, choices->local, identity);
   part.found = cachefix::diagnose(root, Severity::warning);
+  if (identity.uid == 0)
+    part.plan =
+        cachefix::plan_local_directories(seeing.context.system, choices->local.directories,
+                                         [](const auto& path) { return exports::system_directory_reason(path); });
   if (root.directory.empty())
     return;
-  part.seen = "caches in " + root.directory;
+  part.seen = "caches in " + (choices->local.as ? parent_path(root.directory) : root.directory);
   const auto mounts = seeing.context.system.mounts();
   const auto* mount = mounts ? mounts->owner_of(root.directory) : nullptr;
   if (mount != nullptr && sys::restrictions_of(*mount).find("noexec") != std::string::npos)
@@ -344,8 +365,6 @@ void examine_performance(const Seeing& seeing, Part& part) {
     return;
   }
   part.found = watch::diagnose(*reading, seeing.pings);
-  const auto network = watch::probe_network(seeing.context.system, *reading);
-  std::ranges::move(watch::diagnose_network(*reading, network), std::back_inserter(part.found));
   std::erase_if(part.found, [&](const Diagnosis& one) { return seeing.broken.contains(one.subject); });
   part.reading = std::move(*reading);
 }

@@ -6,6 +6,7 @@
 #include "cli/exit_code.hpp"
 #include "exports/diagnose.hpp"
 #include "exports/host.hpp"
+#include "exports/members.hpp"
 #include "exports/take_over.hpp"
 #include "exports/verify.hpp"
 #include "plan/look.hpp"
@@ -239,6 +240,10 @@ Result<Proposal> propose(Context& context, const exports::Request& wanted, const
   context.envelope.fields["exports"] = to_json(look.composed.exports);
   auto found = diagnose_desired(look.actual, request, look.composed, config_file);
   std::ranges::move(exports::check_security(context.system, request.exports), std::back_inserter(found));
+  if (const auto config = context.config(); config && (*config)->conda)
+    std::ranges::move(
+        exports::diagnose_members(exports::probe_members(context.system, (*config)->conda->users()), request.access),
+        std::back_inserter(found));
   if (auto reported = report_found(context, look, std::move(found),
                                    "the exports of sharefs.yaml cannot be put into force; nothing was changed");
       !reported)

@@ -59,21 +59,13 @@ std::string output_path(const Context& context, const Arguments& arguments) {
   return given.empty() ? context.config_path() : normalize_path(given, context.host.working_directory);
 }
 
-std::string found_text(const InitFacts& facts) {
-  std::size_t exports = 0;
-  for (const auto& file : facts.exports)
-    exports += file.exports.size();
-  return fmt::format("found {}, {} and {}", count_of(exports, "export"), count_of(facts.mounts.size(), "NFS mount"),
-                     count_of(facts.conda.found.size(), "conda installation"));
-}
-
 Result<int> print_text(Context& context, const InitFacts& facts) {
-  context.report(facts.conda.problems);
-  context.console.message(found_text(facts));
+  const auto text = init_text(facts);
   if (context.flags.json)
-    context.envelope.fields["text"] = to_utf8(init_text(facts));
+    context.envelope.fields["text"] = to_utf8(text);
   else
-    context.console.out() << init_text(facts);
+    context.console.out() << text;
+  context.console.message("the file has " + summary_of(facts, text));
   return k_exit_ok;
 }
 
@@ -90,17 +82,19 @@ Result<int> run_init(Context& context, const Arguments& arguments) {
     return fail(facts.error());
   if (print)
     return print_text(context, *facts);
-  const auto plan = plan_file(*there, init_text(*facts));
+  const auto text = init_text(*facts);
+  const auto plan = plan_file(*there, text);
   if (!plan)
     return fail(plan.error());
-  context.report(facts->conda.problems);
   context.envelope.fields["file"] = to_utf8(path);
-  context.console.message(found_text(*facts));
   const auto executed = execute(context, *plan, "");
   if (!executed)
     return fail(executed.error());
-  if (executed->applied() && executed->exit_code == k_exit_ok)
+  const bool written = executed->applied() && executed->exit_code == k_exit_ok;
+  if (written)
     context.console.message("next: edit " + path + ", then run " + check_command(context, path));
+  if (written || !executed->applied())
+    context.console.message(fmt::format("the file {} {}", written ? "has" : "would have", summary_of(*facts, text)));
   return executed->exit_code;
 }
 
@@ -109,9 +103,9 @@ Result<int> run_init(Context& context, const Arguments& arguments) {
 extern const CommandSpec k_init_command{
     .name = "init",
     .summary = "Write a sharefs.yaml with what is found on this host",
-    .description = "Looks for exports (/etc/exports and /etc/exports.d), NFS mounts, and conda installations in the "
-                   "homes of root and of the users with ids from 1000, and writes a commented sharefs.yaml with them. "
-                   "What was not found stands there as an example in comments. A file that exists is never "
+    .description = "Looks for exports (/etc/exports and /etc/exports.d) and NFS mounts, and writes a commented "
+                   "sharefs.yaml with them. What was not found stands there as an example in comments. A file that "
+                   "exists is never "
                    "overwritten.",
     .example = "sudo sharefs init                   # writes /etc/sharefs/sharefs.yaml\n"
                "sudo sharefs init --import          # a cluster that was set up by hand\n"
@@ -119,8 +113,8 @@ extern const CommandSpec k_init_command{
                "sharefs init --output -             # only shows it",
     .effect = Effect::changes,
     .options = {{.names = "--import",
-                 .help = "take over exactly what is there: rights and options as they are, mounts of fstab, units and "
-                         "rc.local, what servers export, hostfiles"},
+                 .help = "take over exactly what is there: rights and options as they are, NFS mounts of fstab, units "
+                         "and rc.local, what servers export, hostfiles"},
                 {.names = "--output",
                  .value = "FILE",
                  .help = "write this file instead of the one that is read; - prints it"}},

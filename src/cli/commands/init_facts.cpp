@@ -8,35 +8,15 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
+#include <iterator>
 
 namespace sharefs::cli {
 
 namespace {
 
-constexpr unsigned k_first_person = 1000, k_last_person = 59'999; // UID_MIN and UID_MAX of Debian's login.defs
-constexpr std::size_t k_most_people = 1000;
 constexpr std::chrono::milliseconds k_server_deadline{3000};
 constexpr std::array<std::string_view, 5> k_of_containers{"/var/lib/docker", "/var/lib/containers", "/var/lib/kubelet",
                                                           "/var/snap", "/run"};
-
-std::optional<unsigned> number(std::string_view text) {
-  unsigned value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
-}
-
-std::optional<sys::User> person(std::string_view line) {
-  const auto fields = split(line, ':');
-  if (fields.size() != 7 || fields[0].empty() || !fields[5].starts_with('/'))
-    return std::nullopt;
-  const auto uid = number(fields[2]), gid = number(fields[3]);
-  if (!uid || !gid || (*uid != 0 && (*uid < k_first_person || *uid > k_last_person)))
-    return std::nullopt;
-  if (fields[6].ends_with("/nologin") || fields[6].ends_with("/false"))
-    return std::nullopt;
-  return sys::User{fields[0], *uid, *gid, {*gid}, fields[5]};
-}
 
 /// The rest of `path` below `directory`, with its slash; empty if they are the same.
 std::string_view below(std::string_view path, std::string_view directory) {
@@ -61,22 +41,14 @@ std::vector<std::string> ordered(std::vector<std::string> addresses) {
   return addresses;
 }
 
-std::vector<sys::User> homes_to_look_into(const sys::System& system, const sys::Identity& self) {
-  std::vector<sys::User> users;
-  if (const auto passwd = system.files().read_if_exists("/etc/passwd"); passwd && *passwd)
-    users = people(**passwd);
-  const auto is_self = [&](const sys::User& user) { return user.uid == self.uid; };
-  if (std::ranges::none_of(users, is_self)) // known to a directory service only
-    users.push_back({self.user, self.uid, self.gid, {self.gid}, self.home});
-  return users;
-}
-
 /// What only --import asks for. Servers all at once, of hostfiles those at the usual places and on the shares.
 void import_facts(sys::System& system, bool live, InitFacts& facts) {
   facts.exact = true;
-  for (auto& entry : mounts::boot_facts(system).entries)
+  auto boot = mounts::boot_facts(system);
+  for (auto& entry : boot.entries)
     if (!entry.ours)
-      facts.boot.push_back(std::move(entry));
+      (entry.is_nfs() ? facts.boot : facts.not_taken).push_back(std::move(entry));
+  std::ranges::move(boot.others, std::back_inserter(facts.not_taken));
   if (!live)
     return;
   mounts::ProbeRequest request;
@@ -111,14 +83,6 @@ void import_facts(sys::System& system, bool live, InitFacts& facts) {
 
 } // namespace
 
-std::vector<sys::User> people(std::string_view passwd) {
-  std::vector<sys::User> users;
-  for (const auto& line : split_lines(passwd))
-    if (auto user = person(line); user && users.size() < k_most_people)
-      users.push_back(std::move(*user));
-  return users;
-}
-
 std::vector<sys::MountEntry> own_nfs_mounts(const sys::MountTable& table) {
   std::vector<const sys::MountEntry*> all;
   for (const auto& mount : table.entries())
@@ -147,15 +111,12 @@ Result<InitFacts> find_init_facts(sys::System& system, bool live, bool import) {
       import_facts(system, live, facts);
     return facts;
   }
-  facts.user = self.user;
   facts.hostname = self.hostname;
   facts.addresses = ordered(self.addresses);
   auto table = system.mounts();
   if (!table)
     return fail(table.error());
-  facts.table = std::move(*table);
-  facts.mounts = own_nfs_mounts(facts.table);
-  facts.conda = conda::find_installations(system, homes_to_look_into(system, self));
+  facts.mounts = own_nfs_mounts(*table);
   if (import)
     import_facts(system, live, facts);
   return facts;

@@ -1,6 +1,5 @@
 #pragma once
 // What `sharefs init` finds on a host, as values for the text that it writes.
-#include "conda/installations.hpp"
 #include "exports/parse.hpp"
 #include "mounts/boot.hpp"
 #include "sys/nfs/nfs_probe.hpp"
@@ -8,7 +7,6 @@
 
 #include <map>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace sharefs::cli {
@@ -18,20 +16,14 @@ struct InitFacts {
   std::vector<std::string> addresses;        ///< of this host, best first
   std::vector<exports::ExportsFile> exports; ///< in the order in which exportfs reads them
   std::vector<sys::MountEntry> mounts;       ///< NFS mounts a person made, in the order of the table
-  sys::MountTable table;                     ///< to tell what lies on shared storage
-  conda::Installations conda;
-  std::string user; ///< who asks, and whose word about the own home is enough
   // With --import:
   bool exact = false;                           ///< mounts keep every option that they have now
   std::vector<mounts::BootEntry> boot;          ///< what mounts NFS at boot, but for what sharefs wrote
+  std::vector<mounts::BootEntry> not_taken;     ///< other storage elsewhere, and NFS that nothing mounts at boot
   std::map<std::string, sys::NfsProbe> servers; ///< those of all mounts, by the name that the mounts use
   std::string hostfile;                         ///< empty: none was found
   bool others_write_hostfile = false;           ///< or could put another one in its place
 };
-
-/// People of /etc/passwd (passwd(5)): root and those with an id from 1000 to 59999, without those that cannot log in.
-/// The groups are not looked up: it is enough for looking into the own home.
-std::vector<sys::User> people(std::string_view passwd);
 
 /// NFS mounts of the table that stand for themselves: visible, not of containers, and not made by the kernel when it
 /// crossed into another file system of the same server.

@@ -227,14 +227,39 @@ std::string behaviour_text(const sys::MountEntry& mount, bool exact) {
 
 /// Who mounts it at boot: left alone, until the person wants sharefs to do it.
 std::string boot_text(const InitFacts& facts, const std::string& target) {
-  for (const auto& entry : facts.boot)
-    if (entry.target == target)
-      return fmt::format("    boot: none  # {} does it\n", visible(entry.origin));
+  for (const auto* entries : {&facts.boot, &facts.not_taken})
+    for (const auto& entry : *entries)
+      if (entry.target == target)
+        return fmt::format("    boot: none  # {} {}\n", visible(entry.origin),
+                           entries == &facts.boot ? "does it" : "has it, and does not mount it at boot");
   return "";
+}
+
+/// Those that are not in the file as what is mounted now.
+std::vector<mounts::BootEntry> left_out(const InitFacts& facts) {
+  auto entries = facts.not_taken;
+  std::erase_if(entries, [&](const mounts::BootEntry& entry) {
+    return entry.is_nfs() &&
+           std::ranges::find(facts.mounts, entry.target, &sys::MountEntry::target) != facts.mounts.end();
+  });
+  return entries;
+}
+
+/// sharefs mounts NFS and nothing else: of another file system it would make an NFS mount, or a bind mount.
+std::string left_out_text(const InitFacts& facts) {
+  std::string text;
+  for (const auto& entry : left_out(facts))
+    text += visible(fmt::format("#   {}: {} on {} ({})", entry.origin, entry.source, entry.target,
+                                entry.is_nfs()       ? "not mounted at boot"
+                                : entry.type.empty() ? "no NFS"
+                                                     : entry.type + ", no NFS")) +
+            "\n";
+  return text.empty() ? text : "# Not taken over, and left as it is:\n" + text;
 }
 
 std::string mounts_section(const InitFacts& facts) {
   std::string text(k_mounts_head);
+  text += left_out_text(facts);
   if (facts.mounts.empty() && facts.boot.empty())
     return text + "# No NFS mount was found on this host. For example:\n" + commented(k_mounts_example, "");
   text += "mounts:\n";
@@ -257,6 +282,18 @@ std::string mounts_section(const InitFacts& facts) {
 }
 
 // ---- the rest ----
+
+/// Who works in a shared store, and where the homes have conda, is for a person to say.
+std::string conda_section(const InitFacts& facts) {
+  const auto share = facts.mounts.empty() ? "/data/share" : facts.mounts.front().target;
+  return "# Shared conda environments: `sharefs conda link --all` makes ~/CONDA/envs/ENV in each home a link to "
+         "STORE/ENV.\n"
+         "# `link: whole` makes ~/CONDA/envs itself the link. For example:\n" +
+         commented(fmt::format("conda:\n  store: {}\n  envs: [llm_train]\n  link: each\n  homes:\n"
+                               "    users: [alice, bob]\n    conda: miniconda3\n",
+                               yaml_scalar(join_path(share, "conda"))),
+                   "");
+}
 
 std::string rest_section(const InitFacts& facts) {
   const auto share = facts.mounts.empty() ? "/data/share" : facts.mounts.front().target;
@@ -283,12 +320,26 @@ std::string init_text(const InitFacts& facts) {
       "# All keys: `sharefs config keys`.\n"
       "version: 1\n",
       facts.hostname.empty() ? "" : " on ", visible(facts.hostname));
-  auto text = join({head, servers_section(facts), mounts_section(facts), conda_text(facts), rest_section(facts)}, "\n");
+  auto text =
+      join({head, servers_section(facts), mounts_section(facts), conda_section(facts), rest_section(facts)}, "\n");
   if (config::parse(text, ""))
     return text;
   // Each part is taken by itself, so this is not to be expected; a file that does not parse is worse than one of
   // comments.
   return head + "\n" + commented(text.substr(head.size()), "");
+}
+
+std::string summary_of(const InitFacts& facts, const std::string& text) {
+  const auto config = config::parse(text, "");
+  std::size_t exports = 0;
+  for (const auto& server : config ? config->servers : std::vector<config::Server>())
+    exports += server.exports.size();
+  auto summary =
+      fmt::format("{} and {}", count_of(exports, "export"), count_of(config ? config->mounts.size() : 0, "NFS mount"));
+  std::vector<std::string> others;
+  for (const auto& entry : left_out(facts))
+    others.push_back(fmt::format("{} ({})", entry.target, entry.is_nfs() ? "not mounted at boot" : entry.type));
+  return others.empty() ? summary : visible(summary + "; not taken over: " + few(others));
 }
 
 } // namespace sharefs::cli

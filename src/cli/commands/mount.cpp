@@ -1,8 +1,10 @@
 // sharefs mount: what should be mounted here is mounted; what is right is left alone; what is wrong is reported.
 #include "base/text.hpp"
+#include "cachefix/store/local_root.hpp"
 #include "cli/commands/mount_shares.hpp"
 #include "cli/commands/mount_support.hpp"
 #include "cli/exit_code.hpp"
+#include "exports/system_directory.hpp"
 #include "mounts/diagnose.hpp"
 #include "mounts/plan_mount.hpp"
 
@@ -99,6 +101,13 @@ Result<int> run_mount(Context& context, const Arguments& arguments) {
     context.report(boot.diagnoses);
     mounts::append(plan.plan.steps, boot.plan.steps);
   }
+  if (arguments.flag("all") && is_root) {
+    auto local = cachefix::plan_local_directories(context.system, (*config)->caches.local, [](const auto& path) {
+      return exports::system_directory_reason(path);
+    });
+    mounts::append(plan.plan.steps, local.steps);
+    mounts::append(plan.plan.notes, local.notes);
+  }
   for (const auto& point : wanted)
     if (contains(plan.planned, point.target) && has_shares(**config, {point}))
       plan.plan.notes.push_back(
@@ -155,7 +164,8 @@ extern const CommandSpec k_mount_command{
         "are right are left alone; wrong ones (another source, other options, stale, hung) are reported with the "
         "command that cures them, and not touched. All mounts are made at the same time. What has `boot:` in "
         "sharefs.yaml comes back after a reboot: by systemd units that wait for the server, by fstab, or by rc.local. "
-        "Directories of `shares:` are made once their mount is there, as a second step that is shown and asked for; "
+        "--all also makes the directories of `caches.local` (1777). Directories of `shares:` are made once their mount "
+        "is there, as a second step that is shown and asked for; "
         "where the server lets root do nothing, a user who may write there can run it, too.",
     .example = "sharefs mount share            # one\n"
                "sharefs mount --all --verify   # all, and write a test file to each\n"

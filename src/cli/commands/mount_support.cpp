@@ -281,4 +281,18 @@ void put_states(Context& context, const std::vector<mounts::MountState>& states)
   context.envelope.fields["mounts"] = std::move(json);
 }
 
+Diagnoses diagnose_users(Context& context, const mounts::Observation& seen, const std::vector<std::string>& users) {
+  const auto self = context.system.identity().uid;
+  Diagnoses found;
+  for (const auto& name : self == 0 ? users : std::vector{std::to_string(self)}) {
+    const auto user = context.system.user(name);
+    for (const auto& state : seen.states)
+      if (user && state.wanted && state.mounted() && mounts::is_good(state.health) &&
+          state.health != mounts::Health::autofs_idle)
+        if (auto refused = mounts::diagnose_refusal(context.system, state.point, user))
+          found.push_back(std::move(*refused));
+  }
+  return found;
+}
+
 } // namespace sharefs::cli

@@ -75,4 +75,7 @@ nlohmann::ordered_json to_json(const mounts::MountState& state);
 /// The states as the `mounts` of the JSON document.
 void put_states(Context& context, const std::vector<mounts::MountState>& states);
 
+/// SF248 of the mounts that answer: of this user, and for root of those `users` whom this host knows.
+Diagnoses diagnose_users(Context& context, const mounts::Observation& seen, const std::vector<std::string>& users);
+
 } // namespace sharefs::cli

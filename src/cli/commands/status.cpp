@@ -92,6 +92,7 @@ Result<int> run_status(Context& context, const Arguments& arguments) {
   if (seen->states.empty())
     context.console.message(k_no_mounts);
   context.report(mounts::diagnose(*seen));
+  context.report(diagnose_users(context, *seen, {}));
   std::vector<mounts::MountPoint> good;
   for (const auto& state : seen->states)
     if (state.mounted() && state.right())

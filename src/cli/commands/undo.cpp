@@ -3,10 +3,12 @@
 #include "cli/commands/export_support.hpp"
 #include "cli/execute.hpp"
 #include "cli/exit_code.hpp"
+#include "mounts/boot.hpp"
 #include "ui/table.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <map>
 
 namespace sharefs::cli {
 
@@ -31,7 +33,10 @@ ui::Cell state_of(const JournalEntry& entry) {
 Result<int> list_entries(Context& context, const plan::Journal& journal) {
   ui::Table table({{"ID"}, {"WHEN"}, {"USER"}, {"STATE"}, {"STEPS", true}, {"COMMAND", false, true}});
   auto rows = Json::array();
+  std::string oldest, since;
   const auto listed = journal.each([&](const JournalEntry& entry) {
+    oldest = entry.id;
+    since = entry.started;
     const auto done = steps_done(entry);
     table.add({{entry.id},
                {entry.started},
@@ -57,6 +62,11 @@ Result<int> list_entries(Context& context, const plan::Journal& journal) {
   context.console.show(table);
   if (none)
     context.console.message("sharefs has not changed anything here yet");
+  else if (oldest != "1")
+    context.console.message(
+        fmt::format("undo reaches back to {} ({}): of older changes nothing is kept (the newest {}, "
+                    "and {} of them)",
+                    oldest, since, plan::Journal::k_most_entries, format_bytes(plan::Journal::k_most_bytes)));
   return k_exit_ok;
 }
 
@@ -99,6 +109,23 @@ Result<int> nothing_left(Context& context, const plan::Journal& journal, const J
   return k_exit_ok;
 }
 
+/// Files that are no longer as the change left them stay so; said here, since only applying finds it out.
+void note_conflicts(Context& context, plan::Plan& plan) {
+  std::map<std::string, std::pair<std::optional<std::string>, std::optional<std::string>>>
+      files; // the first step of each
+  for (const auto& step : plan.steps)
+    if (const auto* write = std::get_if<plan::WriteFile>(&step.action); write && !write->actor)
+      files.try_emplace(write->path, write->before, write->after);
+    else if (const auto* remove = std::get_if<plan::RemoveFile>(&step.action); remove && !remove->actor)
+      files.try_emplace(remove->path, remove->before, std::nullopt);
+  for (const auto& [path, texts] : files) {
+    const auto now = context.system.files().read_if_exists(path);
+    if (now && *now != texts.first && *now != texts.second)
+      plan.notes.push_back(
+          fmt::format("conflict: {} was {} since, and stays as it is", path, *now ? "changed" : "removed"));
+  }
+}
+
 Result<int> run_undo(Context& context, const Arguments& arguments) {
   const auto journal = journal_of(context);
   if (!journal)
@@ -130,7 +157,11 @@ Result<int> run_undo(Context& context, const Arguments& arguments) {
   if (undo.empty())
     return nothing_left(context, *journal, entry, undo);
   context.console.message(fmt::format("taking back `{}` of {} ({})", entry.command, entry.started, entry.id));
-  const auto look = [&](plan::Plan& plan) { return note_withdrawn(context, plan); };
+  const auto look = [&](plan::Plan& plan) {
+    mounts::undo_on_what_is_there(mounts::boot_facts(context.system), plan);
+    note_conflicts(context, plan);
+    return note_withdrawn(context, plan);
+  };
   return take_back(context, entry.id, look).map(&Executed::exit_code);
 }
 
@@ -142,6 +173,7 @@ extern const CommandSpec k_undo_command{
     .description =
         "Without ID the newest change that is not undone yet; also one that was cut off by a kill or a power loss. "
         "What is no longer as that change left it is a conflict, and stays; what does not depend on it is taken back. "
+        "In /etc/fstab and rc.local only what sharefs wrote there is taken back, whatever else was changed. "
         "A change that has deleted for good is passed over, and named. "
         "A newest change that cannot be read (damaged, or of a later version) stops it. An undo is a change too: "
         "`sharefs undo` with its ID brings back what it took.",

@@ -1,5 +1,6 @@
 #include "base/path.hpp"
 #include "cachefix/store/local_root.hpp"
+#include "plan/apply.hpp"
 #include "support/catch.hpp"
 #include "support/scripted_system.hpp"
 #include "support/temporary_directory.hpp"
@@ -21,6 +22,7 @@ struct Disks {
   test::TemporaryDirectory directory;
   test::ScriptedSystem system{directory.path()};
   std::map<std::string, sys::Space> spaces;
+  std::string not_writable; ///< a directory
 
   Disks() {
     system.machine.identity.user = "alice";
@@ -32,7 +34,7 @@ struct Disks {
       sys::Entry entry;
       entry.path = entry.resolved = query.path;
       entry.kind = sys::EntryKind::directory;
-      entry.writable = true;
+      entry.writable = query.path != not_writable;
       entry.space = sys::Space{{}, 0, 9'000'000'000, 2'000'000, 1'000'000};
       for (const auto& [path, space] : spaces)
         if (is_under(query.path, path))
@@ -285,4 +287,92 @@ TEST_CASE("ranks that start at once agree on a directory, also where the user's 
   const std::string third = disks.find({"/cache"}).directory;
   CHECK(third.starts_with("/cache/alice."));
   CHECK(third != second);
+}
+
+TEST_CASE("the hint cures what keeps the first directory from being used") {
+  Disks disks;
+  const auto found = [&](const std::string& directory) {
+    const auto root = disks.find({directory, "/gone-too"}, {}, Holds::code);
+    CHECK(root.directory == "/var/tmp/sharefs-alice");
+    return std::pair(root.problem, root.hint);
+  };
+  const auto has = [](const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+  };
+  disks.not_writable = "/"; // the nearest directory above that exists
+  auto [problem, hint] = found("/gone/deep");
+  CHECK(has(problem, "/gone/deep is not there"));
+  CHECK(hint == "run `install -d -m 1777 /gone/deep` as root");
+
+  disks.make("/closed");
+  disks.make("/gone-too"); // not writable either: the cure of the first one is said
+  disks.not_writable = "/closed";
+  disks.spaces["/gone-too"] = sys::Space{{}, 9'000'000'000, 1, 10, 10};
+  std::tie(problem, hint) = found("/closed");
+  CHECK(has(problem, "/closed cannot be written"));
+  CHECK(hint == "run `chmod 1777 /closed` as root");
+
+  disks.system.machine.add_mount("/dev/closed", "/closed", "xfs");
+  auto table = disks.system.machine.mounts.entries();
+  table.back().options = "ro,relatime";
+  disks.system.machine.mounts = sys::MountTable(table);
+  std::tie(problem, hint) = found("/closed");
+  CHECK(has(problem, "/closed lies on /closed, which is mounted read-only"));
+  CHECK(hint == "run `mount -o remount,rw /closed` as root");
+
+  disks.make("/disk");
+  disks.spaces["/disk"] = sys::Space{{}, 9'000'000'000, 1'000'000, 2'000'000, 1'000'000};
+  std::tie(problem, hint) = found("/disk");
+  CHECK(has(hint, "`sharefs cache prune`"));
+  disks.spaces["/disk"] = sys::Space{{}, 500'000'000, 400'000'000, 2'000'000, 1'000'000};
+  std::tie(problem, hint) = found("/disk");
+  CHECK(has(problem, "in all"));
+  CHECK(has(hint, "that is larger"));
+  disks.spaces.erase("/disk");
+  disks.mount_noexec("/disk");
+  std::tie(problem, hint) = found("/disk");
+  CHECK(has(hint, "not mounted noexec"));
+
+  disks.make("/open", 0777);
+  std::tie(problem, hint) = found("/open");
+  CHECK(hint == "run `chmod 1777 /open` as root");
+  std::tie(problem, hint) = found("/nfs");
+  CHECK(has(hint, "this host's own disk"));
+}
+
+TEST_CASE("the directories of caches.local are made, and opened only if they are root's") {
+  if (::geteuid() != 0)
+    return;
+  Disks disks;
+  disks.make("/root-only", 0755);
+  disks.make("/right", 01777);
+  disks.make("/bobs", 0755, k_bob);
+  disks.make("/elsewhere", 01777);
+  fs::create_symlink("/elsewhere/x", disks.directory.path() + "/link");
+  REQUIRE(::lchown((disks.directory.path() + "/link").c_str(), k_bob, k_bob) == 0);
+  const auto plan = plan_local_directories(
+      disks.system, {"/right", "/new/deep", "/root-only", "/bobs", "/nfs/x", "$JOB/x", "/link/y", "/etc/x"},
+      [](const std::string& path) { return path == "/etc/x" ? "it is the system's" : std::string(); });
+  std::vector<std::string> steps;
+  for (const auto& step : plan.steps)
+    steps.push_back(plan::describe(step.action));
+  CHECK(steps.size() == 3);
+  CHECK(plan.notes.size() == 3); // bob's directory, bob's link, the system's
+  for (const auto& step : plan.steps) {
+    const auto done = plan::apply_action(step.action, disks.system);
+    INFO(plan::describe(step.action) << (done ? "" : ": " + done.error().message));
+    CHECK(done);
+  }
+  const auto mode = [&](const std::string& path) {
+    struct stat status{};
+    return ::stat((disks.directory.path() + path).c_str(), &status) == 0 ? status.st_mode & 07777U : 0U;
+  };
+  CHECK(mode("/new") == 0755);
+  CHECK(mode("/new/deep") == 01777);
+  CHECK(mode("/root-only") == 01777);
+  CHECK(mode("/bobs") == 0755);
+  CHECK_FALSE(fs::exists(disks.directory.path() + "/elsewhere/x"));
+  CHECK(plan_local_directories(disks.system, {"/right", "/new/deep", "/root-only"}, [](const auto&) {
+          return "";
+        }).steps.empty());
 }

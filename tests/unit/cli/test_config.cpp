@@ -130,7 +130,7 @@ TEST_CASE("init --output - prints the file, which is a valid one, and writes not
   Host host;
   CHECK(host.run({"init", "--output", "-"}) == 0);
   CHECK_THAT(host.out, Catch::StartsWith("# sharefs.yaml: ") && Catch::Contains("\nversion: 1\n"));
-  CHECK_THAT(host.err, Catch::Contains("found 0 exports"));
+  CHECK_THAT(host.err, Catch::Contains("the file has 0 exports"));
   CHECK(::access(host.at("/work/-").c_str(), F_OK) != 0);
   host.write("/work/x.yaml", host.out);
   CHECK(host.run({"config", "check", "x.yaml"}) == 0);

@@ -19,27 +19,6 @@ sys::MountEntry mount(int id, int parent, std::string type, std::string source, 
 
 } // namespace
 
-TEST_CASE("people of /etc/passwd", "[init]") {
-  const auto users = people("root:x:0:0:root:/root:/bin/bash\n"
-                            "toor:x:0:0::/root:/bin/sh\n"
-                            "daemon:x:1:1:daemon:/usr/sbin:/usr/sbin/nologin\n"
-                            "alice:x:1000:100:Alice,,,:/home/alice:/bin/bash\n"
-                            "svc:x:1001:1001::/srv:/usr/sbin/nologin\n"
-                            "off:x:1002:1002::/home/off:/bin/false\n"
-                            "noshell:x:1003:1003::/home/noshell:\n"
-                            "nobody:x:65534:65534:nobody:/nonexistent:/bin/sh\n"
-                            "relative:x:1004:1004::home:/bin/sh\n"
-                            "negative:x:-5:1004::/home/n:/bin/sh\n"
-                            "short:x:1005\n"
-                            "\n"
-                            "+::::::\n");
-  std::vector<std::string> names;
-  for (const auto& user : users)
-    names.push_back(user.name);
-  CHECK(names == std::vector<std::string>{"root", "toor", "alice", "noshell"});
-  CHECK(users[2] == sys::User{"alice", 1000, 100, {100}, "/home/alice"});
-}
-
 TEST_CASE("mounts that a person made", "[init]") {
   const sys::MountTable table({
       mount(1, 0, "ext4", "/dev/sda", "/"),

@@ -24,15 +24,6 @@ InitFacts with_mounts(std::vector<sys::MountEntry> mounts) {
   InitFacts facts;
   facts.hostname = "node1";
   facts.addresses = {"192.168.16.11"};
-  std::vector<sys::MountEntry> table(1);
-  table[0].id = 1;
-  table[0].target = "/";
-  table[0].fs_type = "ext4";
-  for (auto& mount : mounts) {
-    mount.id = static_cast<int>(table.size()) + 1;
-    table.push_back(mount);
-  }
-  facts.table = sys::MountTable(table);
   facts.mounts = std::move(mounts);
   return facts;
 }
@@ -177,94 +168,6 @@ TEST_CASE("what sharefs.yaml cannot express becomes a comment", "[init]") {
   CHECK(says(facts, "# not taken over: "));
 }
 
-TEST_CASE("a store that was shared by hand", "[init]") {
-  auto facts = with_mounts({nfs("storage1:/mnt/share", "/data/share")});
-  SECTION("environment by environment") {
-    facts.conda.found = {
-        {"alice",
-         "/home/alice/miniconda3",
-         "miniconda3",
-         false,
-         "",
-         {"own"},
-         {{"llm", "/data/share/conda/llm"}, {"local", "/home/alice/x"}}},
-        {"bob", "/home/bob/miniconda3", "miniconda3", false, "", {}, {{"llm", "../../../../data/share/conda/llm"}}},
-        {"carol", "/home/carol/anaconda3", "anaconda3", false, "", {}, {{"llm", "/data/share/other/llm"}}},
-    };
-    const auto config = config_of(facts);
-    REQUIRE(config.conda);
-    CHECK(config.conda->store == "/data/share/conda");
-    CHECK(config.conda->names() == std::vector<std::string>{"llm"});
-    CHECK(config.conda->link == "each");
-    CHECK(config.conda->homes.at(0).users == std::vector<std::string>{"alice", "bob"});
-    CHECK(config.conda->homes.at(0).conda == "miniconda3");
-    REQUIRE(config.conda->homes.size() == 2);
-    CHECK(config.conda->homes.at(1).users == std::vector<std::string>{"carol"});
-    CHECK(config.conda->homes.at(1).conda == "anaconda3");
-  }
-  SECTION("who has conda in several places is in one") {
-    facts.conda.found = {{"alice", "/home/alice/miniconda3", "miniconda3", true, "/data/share/conda", {}, {}},
-                         {"alice", "/home/alice/anaconda3", "anaconda3", false, "", {}, {}},
-                         {"bob", "/home/bob/anaconda3", "anaconda3", true, "/data/share/conda", {}, {}},
-                         {"", "/opt/conda", "", false, "", {}, {}}};
-    const auto config = config_of(facts);
-    REQUIRE(config.conda);
-    REQUIRE(config.conda->homes.size() == 1);
-    CHECK(config.conda->homes.at(0).users == std::vector<std::string>{"alice", "bob"});
-    CHECK(config.conda->homes.at(0).conda == "anaconda3");
-  }
-  SECTION("the whole directory") {
-    facts.conda.found = {{"alice", "/home/alice/miniconda3", "miniconda3", true, "/data/share/conda", {}, {}},
-                         {"bob", "/home/bob/miniconda3", "miniconda3", true, "/data/share/conda", {}, {}}};
-    const auto config = config_of(facts);
-    REQUIRE(config.conda);
-    CHECK(config.conda->store == "/data/share/conda");
-    CHECK(config.conda->link == "whole");
-  }
-  SECTION("links to a local disk are no sharing") {
-    facts.conda.found = {{"alice", "/home/alice/miniconda3", "miniconda3", true, "/big/envs", {}, {}}};
-    CHECK_FALSE(config_of(facts).conda);
-    CHECK(says(facts, "its envs is a link to /big/envs"));
-    CHECK(says(facts, "#   store: /data/share/conda"));
-    CHECK(says(facts, "users: [alice]"));
-  }
-}
-
-TEST_CASE("a store that one user alone names is no configuration of root's", "[init]") {
-  auto facts = with_mounts({nfs("storage1:/mnt/share", "/data/share")});
-  facts.user = "root";
-  const conda::Installation whole{"carol", "/home/carol/mc", "mc", true, "/data/share/carol", {}, {}};
-  const conda::Installation link{"carol", "/home/carol/mc", "mc", false, "", {}, {{"x", "/data/share/carol/x"}}};
-  SECTION("by .condarc") {
-    facts.conda.directories = {{"carol", "/data/share/carol"}};
-  }
-  SECTION("by a link to the store") {
-    facts.conda.found = {whole};
-  }
-  SECTION("by a link to an environment") {
-    facts.conda.found = {link};
-  }
-  SECTION("by all of them") {
-    facts.conda.found = {whole, link};
-    facts.conda.directories = {{"carol", "/data/share/carol"}, {"carol", "/data/share/carol"}};
-  }
-  CHECK_FALSE(config_of(facts).conda);
-  CHECK(says(facts, "# Only carol names this store"));
-  CHECK(says(facts, "#   store: /data/share/carol\n"));
-  for (const auto* other : {"bob", "root", ""}) { // "": the .condarc of this host
-    auto agreed = facts;
-    agreed.conda.directories.push_back({other, "/data/share/carol"});
-    REQUIRE(config_of(agreed).conda);
-    CHECK(config_of(agreed).conda->store == "/data/share/carol");
-  }
-  facts.conda.directories.push_back({"root", "/data/share/conda"}); // what is agreed on comes first
-  REQUIRE(config_of(facts).conda);
-  CHECK(config_of(facts).conda->store == "/data/share/conda");
-  facts.conda.directories.pop_back();
-  facts.user = "carol"; // for herself
-  CHECK(config_of(facts).conda);
-}
-
 TEST_CASE("a list of nodes that others can write is no configuration", "[init]") {
   auto facts = with_mounts({nfs("storage1:/mnt/share", "/data/share")});
   facts.hostfile = "/data/share/hostfile";
@@ -280,14 +183,40 @@ TEST_CASE("names from outside cannot write configuration", "[init]") {
   facts = with_mounts({nfs("s:/x", "/y", "rw\nmounts: {}")});
   facts.exports = exports;
   facts.hostname = "evil\nversion: 3";
-  facts.conda.found = {{"mal\nlory", "/home/m", "miniconda3\nconda: {}", false, "", {"a\nb: c"}, {}}};
+  facts.not_taken = {{.target = "/z\nconda: {}", .source = "x:/\nmounts: {}", .origin = "o", .type = "9p\n"}};
   const auto config = config_of(facts);
   CHECK(config.servers[0].exports.empty());
   CHECK_FALSE(config.conda);
   CHECK(config.mounts.size() == 1);
-  // A store that all but its user's name would allow.
-  facts.conda.found = {{"mal\nlory", "/home/m", "mc", true, "/y/conda", {}, {}}};
-  CHECK_FALSE(config_of(facts).conda);
+}
+
+TEST_CASE("storage that is no NFS, and NFS that nothing mounts at boot, is named and not taken over", "[init]") {
+  auto facts = with_mounts({nfs("s1:/now", "/now")});
+  facts.exact = true;
+  facts.boot = {{.target = "/x", .source = "s1:/x", .options = "rw", .origin = "/etc/fstab:1", .type = "nfs"}};
+  facts.not_taken = {
+      {.target = "/gv", .source = "localhost:/vol", .origin = "/etc/fstab:2", .type = "glusterfs"},
+      {.target = "/later", .source = "s1:/later", .options = "noauto", .origin = "/etc/fstab:3", .type = "nfs"},
+      {.target = "/now", .source = "s1:/now", .options = "noauto", .origin = "/etc/fstab:4", .type = "nfs4"}};
+  const auto config = config_of(facts);
+  REQUIRE(config.mounts.size() == 2);
+  CHECK(config.mounts[0].at == "/now");
+  CHECK(config.mounts[0].boot == "none");
+  CHECK(config.mounts[1].at == "/x");
+  CHECK(says(facts, "#   /etc/fstab:2: localhost:/vol on /gv (glusterfs, no NFS)\n"));
+  CHECK(says(facts, "#   /etc/fstab:3: s1:/later on /later (not mounted at boot)\n"));
+  CHECK_FALSE(says(facts, "#   /etc/fstab:4"));
+  CHECK(summary_of(facts, init_text(facts)) ==
+        "0 exports and 2 NFS mounts; not taken over: /gv (glusterfs), /later (not mounted at boot)");
+}
+
+TEST_CASE("a host with nothing but other storage has a file that parses", "[init]") {
+  auto facts = with_mounts({});
+  facts.not_taken = {{.target = "/l", .source = "mgs@tcp:/l", .origin = "/etc/fstab:1", .type = "lustre"}};
+  CHECK(config_of(facts).mounts.empty());
+  facts = with_mounts({nfs("no-path", "/a")});
+  CHECK(config_of(facts).mounts.empty());
+  CHECK(summary_of(facts, init_text(facts)) == "0 exports and 0 NFS mounts");
 }
 
 TEST_CASE("long lists are wrapped", "[init]") {

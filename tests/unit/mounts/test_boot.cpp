@@ -89,7 +89,7 @@ TEST_CASE("auto is units where systemd runs, else rc.local") {
   machine.apply(BootWay::automatic);
   CHECK(machine.entries() ==
         std::vector<BootEntry>{{BootWay::unit, "/data/share", "storage1:/mnt/share", "rw,vers=4.2,nofail",
-                                "/etc/systemd/system/data-share.mount", true}});
+                                "/etc/systemd/system/data-share.mount", true, "nfs"}});
   CHECK(fs::read_symlink(machine.at("/etc/systemd/system/multi-user.target.wants/sharefs-data-share.service")) ==
         "/etc/systemd/system/sharefs-data-share.service");
 
@@ -97,7 +97,7 @@ TEST_CASE("auto is units where systemd runs, else rc.local") {
   fs::create_directories(old.at("/etc/rc.d")); // of the RHEL family
   old.apply(BootWay::automatic);
   CHECK(old.entries() == std::vector<BootEntry>{{BootWay::rc_local, "/data/share", "storage1:/mnt/share", "rw,vers=4.2",
-                                                 "/etc/rc.d/rc.local:4", true}});
+                                                 "/etc/rc.d/rc.local:4", true, "nfs"}});
   struct stat status{};
   REQUIRE(::stat(old.at("/etc/rc.d/rc.local").c_str(), &status) == 0);
   CHECK((status.st_mode & 0777U) == 0755);
@@ -222,9 +222,58 @@ TEST_CASE("only network file systems that are mounted at boot are expected") {
   machine.put("/etc/rc.local", "#!/bin/sh\nmount -t nfs s:/x /off\n", 0644);    // never run
   const auto entries = machine.entries();
   REQUIRE(entries.size() == 3);
-  CHECK(entries[0] == BootEntry{BootWay::fstab, "/my a", "s:/x", "defaults", "/etc/fstab:2", false});
-  CHECK(entries[1] == BootEntry{BootWay::unit, "/c", "s:/x", "", "/etc/systemd/system/c.mount", false});
-  CHECK(entries[2] == BootEntry{BootWay::automount, "/f", "s:/x", "", "/etc/systemd/system/f.mount", false});
+  CHECK(entries[0] == BootEntry{BootWay::fstab, "/my a", "s:/x", "defaults", "/etc/fstab:2", false, "nfs4"});
+  CHECK(entries[1] == BootEntry{BootWay::unit, "/c", "s:/x", "", "/etc/systemd/system/c.mount", false, "nfs"});
+  CHECK(entries[2] == BootEntry{BootWay::automount, "/f", "s:/x", "", "/etc/systemd/system/f.mount", false, "nfs"});
+}
+
+TEST_CASE("each line has its own file system, and what is no NFS is not taken for it") {
+  Machine machine;
+  machine.put("/etc/fstab", "localhost:/vol /gv glusterfs defaults,_netdev 0 0\n"
+                            "mgs@tcp:/fs /lustre lustre _netdev 0 0\n"
+                            "u@h:/x /ssh fuse.sshfs noauto 0 0\n"
+                            "remote:b /rc rclone ro 0 0\n"
+                            "be/fs /weka weka net=udp,_netdev 0 0\n"
+                            "//h/s /win cifs ro 0 0\n"
+                            ":/ /ceph ceph name=a 0 0\n"
+                            "tag /nine 9p trans=virtio 0 0\n"
+                            "beegfs_nodev /bee beegfs rw 0 0\n"
+                            "h:/unknown /unknown somefs rw 0 0\n"
+                            "me#x /odd fuse rw 0 0\n"
+                            "s:/a /a auto rw 0 0\n"
+                            "s:/b /b nfs4 rw,noauto 0 0\n"
+                            "s:/c /c nfs\n"
+                            "UUID=1 /d ext4 noauto 0 0\n"
+                            "tmpfs /t tmpfs rw 0 0\n");
+  machine.put("/etc/systemd/system/g.mount", "[Mount]\nWhat=h:/g\nType=glusterfs\n");
+  fs::create_symlink("../g.mount", machine.at("/etc/systemd/system/multi-user.target.wants/g.mount"));
+  machine.put("/etc/rc.local",
+              "#!/bin/sh\n"
+              "mount -t glusterfs localhost:/vol /r1\n"
+              "mount.lustre mgs@tcp:/fs /r2\n"
+              "/sbin/mount.nfs4 s:/x /r3 -o ro && echo done\n"
+              "mount --types=nfs s:/y /r4; echo\n"
+              "mount -tcifs //h/s /r5\n"
+              "mount s:/z /r6\n"
+              "mount -o bind /a /r7\n"
+              "mount /dev/sdb1 /r8\n",
+              0755);
+  const auto facts = boot_facts(machine.system);
+  const auto named = [](const std::vector<BootEntry>& entries, bool nfs) {
+    std::vector<std::string> targets;
+    for (const auto& entry : entries)
+      if (entry.is_nfs() == nfs)
+        targets.push_back(entry.target);
+    return targets;
+  };
+  CHECK(named(facts.entries, true) == std::vector<std::string>{"/a", "/c", "/r3", "/r4", "/r6"});
+  CHECK(named(facts.entries, false) ==
+        std::vector<std::string>{"/gv", "/lustre", "/rc", "/win", "/ceph", "/nine", "/bee", "/g", "/r1", "/r2", "/r5"});
+  CHECK(named(facts.others, true) == std::vector<std::string>{"/b"});
+  CHECK(named(facts.others, false) == std::vector<std::string>{"/ssh", "/weka", "/unknown", "/odd"});
+  for (const auto& entry : facts.entries)
+    if (entry.target == "/r3")
+      CHECK(entry.options == "ro");
 }
 
 TEST_CASE("root runs at boot only what nobody else can change, and what is there then") {
@@ -261,4 +310,71 @@ TEST_CASE("root runs at boot only what nobody else can change, and what is there
   fs::remove(machine.at("/opt/bin/sharefs")); // another version was installed meanwhile
   CHECK(refusal().find("No such file") != std::string::npos);
   CHECK(machine.plan(BootWay::automount).diagnoses.empty()); // does without
+}
+
+TEST_CASE("undo takes our entry away, whatever others have written since") {
+  const auto write = [](const char* path, std::optional<std::string> before, std::string after) {
+    plan::Plan plan;
+    plan.add("at boot", "why", plan::WriteFile{path, std::move(before), std::move(after)});
+    return plan;
+  };
+  const auto remove = [](const char* path, std::string before) {
+    plan::Plan plan;
+    plan.add("at boot", "why", plan::RemoveFile{path, std::move(before)});
+    return plan;
+  };
+  const std::string ours = "s:/x /x nfs rw,x-sharefs.managed 0 0\n", other = "/dev/a / ext4 defaults 0 1\n";
+  const std::string block = "# >>> sharefs /x\nmount s:/x /x\n# <<< sharefs /x\n";
+  BootFacts facts;
+  facts.rc_path = "/etc/rc.local";
+  const auto undone = [&](plan::Plan plan) {
+    undo_on_what_is_there(facts, plan);
+    return plan.steps.empty() ? std::optional<plan::Action>() : plan.steps[0].action;
+  };
+  SECTION("a line of fstab") {
+    facts.fstab = "# edited\n" + other + ours + "tmpfs /t tmpfs rw 0 0"; // without an end of its last line
+    CHECK(undone(write("/etc/fstab", other + ours, other)) ==
+          plan::Action(plan::WriteFile{"/etc/fstab", facts.fstab, "# edited\n" + other + "tmpfs /t tmpfs rw 0 0"}));
+    // The line itself was edited: it is still ours.
+    facts.fstab = other + "s:/x /x nfs ro,x-sharefs.managed 0 0\n";
+    CHECK(undone(write("/etc/fstab", other + ours, other)) ==
+          plan::Action(plan::WriteFile{"/etc/fstab", facts.fstab, other}));
+    // Somebody took our line away already, and wrote another.
+    facts.fstab = other + "# edited\n";
+    CHECK_FALSE(undone(write("/etc/fstab", other + ours, other)));
+    // Undo of `umount --forget` puts it back.
+    CHECK(undone(write("/etc/fstab", other, other + ours)) ==
+          plan::Action(plan::WriteFile{"/etc/fstab", facts.fstab, other + "# edited\n" + ours}));
+  }
+  SECTION("a file of others stays, and one of ours alone goes") {
+    facts.fstab = ours + "# mine\n";
+    CHECK(undone(remove("/etc/fstab", ours)) == plan::Action(plan::WriteFile{"/etc/fstab", facts.fstab, "# mine\n"}));
+    const auto bare = with_rc_local_blocks(with_rc_local_blocks("", {{"/x", block}}), {{"/x", std::nullopt}});
+    const auto made = with_rc_local_blocks("", {{"/x", block}});
+    facts.rc_local = with_rc_local_blocks(made, {{"/y", "# >>> sharefs /y\nmount s:/y /y\n# <<< sharefs /y\n"}});
+    const auto left = undone(remove("/etc/rc.local", made)); // the block of another change stays
+    REQUIRE(left);
+    CHECK(std::get<plan::WriteFile>(*left).after.find("/y") != std::string::npos);
+    CHECK(std::get<plan::WriteFile>(*left).after.find("/x") == std::string::npos);
+    facts.rc_local = with_rc_local_blocks(bare, {{"/x", "# >>> sharefs /x\nmount -o ro s:/x /x\n# <<< sharefs /x\n"}});
+    CHECK(undone(remove("/etc/rc.local", made)) == plan::Action(plan::RemoveFile{"/etc/rc.local", *facts.rc_local}));
+  }
+  SECTION("a block of rc.local") {
+    facts.rc_local = "#!/bin/sh\n# mine\n" + block + "echo hello\nexit 0";
+    CHECK(undone(write("/etc/rc.local", "#!/bin/sh\n" + block + "exit 0\n", "#!/bin/sh\nexit 0\n")) ==
+          plan::Action(plan::WriteFile{"/etc/rc.local", facts.rc_local, "#!/bin/sh\n# mine\necho hello\nexit 0"}));
+  }
+  SECTION("units of ours, not those that somebody wrote in their place") {
+    const std::string path = "/etc/systemd/system/x.mount", text = std::string(k_unit_mark) + "...\n[Mount]\n";
+    facts.units["x.mount"] = text + "# edited\n";
+    CHECK(undone(remove(path.c_str(), text)) == plan::Action(plan::RemoveFile{path, text + "# edited\n"}));
+    facts.units["x.mount"] = "[Mount]\n";
+    CHECK(undone(remove(path.c_str(), text)) == plan::Action(plan::RemoveFile{path, text})); // a conflict
+  }
+  SECTION("what nobody has edited, and other files") {
+    facts.fstab = other + ours;
+    CHECK(undone(write("/etc/fstab", other + ours, other)) ==
+          plan::Action(plan::WriteFile{"/etc/fstab", other + ours, other}));
+    CHECK(undone(write("/etc/x", "a", "b")) == plan::Action(plan::WriteFile{"/etc/x", "a", "b"}));
+  }
 }

@@ -95,11 +95,18 @@ TEST_CASE("a state directory that others could write is refused") {
   }
 }
 
-TEST_CASE("prune keeps the newest, and whatever is not finished") {
+TEST_CASE("prune keeps the newest, and whatever still runs") {
   JournalMachine machine;
   std::vector<std::string> ids;
   for (int i = 0; i < 6; ++i)
-    ids.push_back(i == 1 ? machine.begin(one_step()) : machine.record(one_step()));
+    ids.push_back(i == 1 ? machine.begin(one_step()) : machine.record(one_step())); // the second one was killed
+  const auto self = machine.system.machine.identity;
+  machine.system.machine.identity.pid = ::getpid();
+  machine.system.machine.identity.boot_id = current_boot_id();
+  const auto running = machine.begin(one_step());
+  machine.system.machine.identity = self;
+  for (int i = 0; i < 3; ++i)
+    ids.push_back(machine.record(one_step()));
   const auto journal = machine.root.path() + "/var/lib/sharefs/journal/";
   fs::create_directory(journal + ".new-x");
   test::put(journal + ".deleted-x/plan.json", "");
@@ -108,11 +115,27 @@ TEST_CASE("prune keeps the newest, and whatever is not finished") {
   const auto entries = test::entries_of(machine.journal);
   for (const auto& entry : *entries)
     left.push_back(entry.id);
-  CHECK(left == std::vector<std::string>{ids[5], ids[4], ids[3], ids[1]});
+  CHECK(left == std::vector<std::string>{ids[8], ids[7], ids[6], running});
   CHECK_FALSE(fs::exists(journal + ".new-x"));
   CHECK_FALSE(fs::exists(journal + ".deleted-x"));
   REQUIRE(machine.journal.prune(200));
   CHECK(test::entries_of(machine.journal)->size() == 4);
+}
+
+TEST_CASE("prune keeps the bytes below a bound, and the newest entry whatever it has") {
+  JournalMachine machine;
+  Plan large;
+  large.add("g", "large", WriteFile{"/x", std::nullopt, std::string(100'000, 'x')});
+  for (int i = 0; i < 5; ++i)
+    machine.record(i == 0 || i == 4 ? large : one_step());
+  REQUIRE(machine.journal.prune(200, 1'000'000));
+  CHECK(test::entries_of(machine.journal)->size() == 5);
+  REQUIRE(machine.journal.prune(200, 250'000)); // the plan, and the step that began, have the content
+  CHECK(test::entries_of(machine.journal)->size() == 4);
+  CHECK((*machine.journal.latest())->id == "5");
+  REQUIRE(machine.journal.prune(200, 1));
+  CHECK(test::entries_of(machine.journal)->size() == 1);
+  CHECK(machine.record(one_step()) == "6");
 }
 
 TEST_CASE("2,000 entries") {

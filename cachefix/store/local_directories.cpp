@@ -1,0 +1,75 @@
+// Making the directories of caches.local, in which each user makes one of their own.
+#include "base/path.hpp"
+#include "base/text.hpp"
+#include "cachefix/store/local_root.hpp"
+#include "plan/directory_access.hpp"
+
+#include <fmt/format.h>
+
+namespace sharefs::cachefix {
+
+namespace {
+
+constexpr const char* k_caches_group = "caches";
+constexpr std::uint32_t k_open_to_users = 01777, k_sticky = 01000, k_others_write = 022;
+
+/// Those that are missing, from the top.
+void make(sys::System& system, const sys::Entry& missing, plan::Plan& plan) {
+  std::vector<std::string> paths;
+  for (auto path = missing.path; path != missing.ancestor && path != "/"; path = parent_path(path))
+    paths.insert(paths.begin(), path);
+  const auto above = system.entry({.path = missing.ancestor, .links = sys::Links::trusted});
+  for (const auto& path : paths) {
+    const bool last = path == missing.path;
+    plan.add(k_caches_group, last ? "`caches.local`: each user makes a directory in it" : "`caches.local` lies in it",
+             plan::MakeDirectory{path, last ? k_open_to_users : 0755, std::nullopt, true,
+                                 path == paths.front() ? sys::FileIdentity{above.device, above.inode}
+                                                       : sys::FileIdentity{}});
+  }
+}
+
+} // namespace
+
+plan::Plan plan_local_directories(sys::System& system, const std::vector<std::string>& directories,
+                                  const std::function<std::string(const std::string&)>& kept) {
+  plan::Plan plan;
+  const auto leave = [&](const std::string& path, const std::string& why) {
+    plan.notes.push_back(fmt::format("{} (`caches.local`) is left as it is: {}", path, why));
+  };
+  for (const auto& path : directories) {
+    if (path.find('$') != std::string::npos) // another one in each job
+      continue;
+    const auto entry = system.entry({.path = path, .links = sys::Links::trusted, .guarded = true});
+    if (entry.shared) // `doctor` and `run` say so
+      continue;
+    const auto reason = kept(path);
+    if (entry.kind == sys::EntryKind::missing && reason.empty()) {
+      make(system, entry, plan);
+      continue;
+    }
+    const bool open = (entry.mode & k_sticky) != 0 && (entry.mode & k_others_write) != 0;
+    if (entry.kind == sys::EntryKind::directory && open)
+      continue;
+    if (!reason.empty())
+      leave(path, reason);
+    else if (entry.kind != sys::EntryKind::directory)
+      leave(path, entry.kind == sys::EntryKind::unknown ? entry.error().message : "it is no directory");
+    else if (entry.uid != 0)
+      leave(path, fmt::format("it belongs to uid {} and has mode {}, so that users cannot use it safely", entry.uid,
+                              format_mode(entry.mode)));
+    else if (const auto found = plan::read_access(system, path, true); found) {
+      auto after = found->access;
+      after.mode = k_open_to_users;
+      plan.add(
+          k_caches_group,
+          fmt::format("`caches.local`: each user makes a directory in it, which mode {} does not allow",
+                      format_mode(entry.mode)),
+          plan::SetAccess{.path = path, .before = found->access, .after = after, .identity = sys::identity_of(entry)});
+    } else {
+      leave(path, found.error().message);
+    }
+  }
+  return plan;
+}
+
+} // namespace sharefs::cachefix
