@@ -290,7 +290,8 @@ LocalRoot find_root(sys::System& system, const LocalChoice& choice, const sys::I
   const std::string first = join_path(best->above, best->name);
   if (best->memory) {
     problems.push_back(best->above + " is memory (tmpfs), and no disk can be used");
-    return {best->path, join(problems, "; "), "set caches.local in sharefs.yaml to a directory on a disk", true};
+    return {best->path, join(problems, "; "),
+            broken == candidates.end() ? "set caches.local in sharefs.yaml to a directory on a disk" : cure, true};
   }
   if (!best->taken.empty())
     return {best->path, best->taken, (best->taken_by ? "as root, remove " : "remove ") + first};

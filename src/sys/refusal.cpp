@@ -70,8 +70,8 @@ std::optional<Refusal> explain_refusal(System& system, const std::string& path, 
   const auto group = name_of_group(system, directory->gid);
   const auto server = parse_source(mount->source).server;
   auto hint =
-      fmt::format("{} goes by its own groups: `useradd` or `usermod -aG {} {}` there; it remembers for up to 30 "
-                  "minutes, `exportfs -f` there makes it forget",
+      fmt::format("{} goes by its own groups: `useradd` or `usermod -aG {} {}` there, then `exportfs -f` there and "
+                  "`echo 2 >/proc/sys/vm/drop_caches` here, for both remember, the server for up to 30 minutes",
                   server, group, user.name);
   if (user.groups.size() > k_most_groups)
     hint =

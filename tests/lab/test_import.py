@@ -25,6 +25,8 @@ def test_a_cluster_that_was_set_up_by_hand(lab: Cluster) -> None:
     before = server.run("sort /var/lib/nfs/etab", check=True).out
     assert "10.77.0.3" in before
     node1.write_file("/etc/rc.local", RC_LOCAL, mode=0o755)
+    for node in lab.nodes:
+        node.run("install -d -m 1777 /var/cache/sharefs", check=True)  # by the package
     for node, options in (node1, "rw,soft,nolock,vers=3"), (node2, "ro,hard,vers=4.2,noac,timeo=300"):
         node.write_file("/etc/fstab", FSTAB)
         node.run(f"mkdir -p /data/later {SHARE} && mount -t nfs -o {options} 10.77.0.1:/srv/share {SHARE}", check=True)

@@ -72,6 +72,7 @@ def test_a_user_whom_the_server_does_not_know(lab: Cluster) -> None:
     # The cure that is named cures it.
     add_carol(lab.server)
     lab.server.run("exportfs -f", check=True)
+    node.run("echo 2 >/proc/sys/vm/drop_caches", check=True)
     assert as_carol(node, "ls", SHARE).startswith("cache")
     assert "SF248" not in as_carol(node, "sharefs", "status")
     assert "SF156" not in codes(lab.server)

@@ -47,6 +47,7 @@ struct World {
   std::map<std::string, std::string> links;                    ///< path -> target
   std::map<std::string, std::string> files;                    ///< path -> content
   std::map<std::string, std::vector<std::string>> directories; ///< path -> names
+  std::map<std::string, int> unreadable;                       ///< path -> errno of a look at its names
   LocalRoot local{"/var/cache/sharefs/alice", "", ""};
   std::optional<LocalRoot> local_for_code; ///< where that is mounted noexec
   bool has_parser = true;
@@ -146,6 +147,11 @@ class WorldAnswers : public Answers {
       }
       if (what.list)
         entry.names = names_in(entry.resolved);
+      if (const auto error = m_world.unreadable.find(path); what.list && error != m_world.unreadable.end()) {
+        entry.path = path;
+        entry.kind = sys::EntryKind::unknown;
+        entry.error_number = error->second;
+      }
     }
     return found;
   }

@@ -75,6 +75,15 @@ TEST_CASE("requirement 13: on request both are changed, and models stay") {
   check(start + "--data_shared_file_system True --cache_dir=/share/x", start + "--data_shared_file_system false");
 }
 
+TEST_CASE("a directory that may not be read is not one that does not answer") {
+  World world;
+  world.files["/job/a.yml"] = "dataset_prepared_path: /share/ready\n";
+  world.unreadable["/share/ready"] = EACCES;
+  CHECK(test::codes(world.run(test::words("axolotl train a.yml"))) == "SF423");
+  world.unreadable["/share/ready"] = ETIMEDOUT;
+  CHECK(test::codes(world.run(test::words("axolotl train a.yml"))) == "SF409");
+}
+
 TEST_CASE("requirement 13: a prepared dataset stays where it is, unless it is asked for") {
   World world;
   world.files["/job/a.yml"] = "dataset_prepared_path: /share/ready\n";
