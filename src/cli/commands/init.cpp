@@ -62,7 +62,7 @@ std::string output_path(const Context& context, const Arguments& arguments) {
 std::string found_text(const InitFacts& facts) {
   std::size_t exports = 0;
   for (const auto& file : facts.exports)
-    exports += file.exports.size();
+    exports += exports::count_directories(file.exports);
   return fmt::format("found {}, {} and {}", count_of(exports, "export"), count_of(facts.mounts.size(), "NFS mount"),
                      count_of(facts.conda.found.size(), "conda installation"));
 }
