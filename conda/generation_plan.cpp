@@ -33,8 +33,9 @@ plan::SwapLink swap(const SharedEnvironment& environment, unsigned number) {
 
 plan::Plan plan_switch(const SharedEnvironment& environment, unsigned number, const std::string& unfinished) {
   plan::Plan plan;
-  plan.add(environment.name, "it is complete",
-           plan::Rename{join_path(root_of(environment), unfinished), environment.path(number), std::nullopt}, true);
+  plan.add_bookkeeping(
+      environment.name, "it is complete",
+      plan::Rename{join_path(root_of(environment), unfinished), environment.path(number), std::nullopt}, true);
   plan.add(environment.name, fmt::format("users see generation {} from here on; what runs keeps its own", number),
            swap(environment, number));
   return plan;
@@ -79,9 +80,9 @@ Result<plan::Plan> plan_pin(const SharedEnvironment& environment, unsigned numbe
   plan::Plan plan;
   const auto& pin = (*found)->pin_entry;
   if (!(*found)->pinned || *(*found)->pinned != trim(reason))
-    plan.add("", "`conda gc` keeps it",
-             plan::WriteFile{environment.path(number) + ".pinned",
-                             (*found)->pinned ? std::optional(pin.content) : std::nullopt, reason + "\n"});
+    plan.add_bookkeeping("", "`conda gc` keeps it",
+                         plan::WriteFile{environment.path(number) + ".pinned",
+                                         (*found)->pinned ? std::optional(pin.content) : std::nullopt, reason + "\n"});
   return plan;
 }
 
@@ -91,8 +92,8 @@ Result<plan::Plan> plan_unpin(const SharedEnvironment& environment, unsigned num
     return fail(found.error());
   plan::Plan plan;
   if ((*found)->pinned)
-    plan.add("", "`conda gc` may delete it",
-             plan::RemoveFile{environment.path(number) + ".pinned", (*found)->pin_entry.content});
+    plan.add_bookkeeping("", "`conda gc` may delete it",
+                         plan::RemoveFile{environment.path(number) + ".pinned", (*found)->pin_entry.content});
   return plan;
 }
 
@@ -129,9 +130,11 @@ plan::Plan plan_collect(const SharedEnvironment& environment, const std::vector<
       continue;
     const auto old = join_path(root_of(environment), fmt::format("old-{}.{}", generation_name(number), suffix));
     if (one->record_entry.kind == sys::EntryKind::file)
-      plan.add("", "nothing keeps it", plan::RemoveFile{one->record_entry.path, one->record_entry.content});
-    plan.add("", "out of sight first: half of it must not be found", plan::Rename{one->entry.path, old, std::nullopt});
-    plan.add(fmt::format("generation {}", number), "",
+      plan.add_bookkeeping("", "nothing keeps it",
+                           plan::RemoveFile{one->record_entry.path, one->record_entry.content});
+    plan.add_bookkeeping("", "out of sight first: half of it must not be found",
+                         plan::Rename{one->entry.path, old, std::nullopt});
+    plan.add(fmt::format("generation {}", number), fmt::format("generation {}, which nothing keeps", number),
              plan::RemoveTree{.path = old, .device = one->entry.device, .inode = one->entry.inode});
   }
   for (const auto& entry : unfinished)

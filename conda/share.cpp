@@ -171,15 +171,17 @@ plan::Plan plan_share(const ShareRequest& request) {
     plan.notes.push_back(fmt::format("first {} ({}) {} copied from {} to the store, compared, and given the prefix {}",
                                      count_of(record.files, "file"), format_bytes(record.bytes),
                                      record.files == 1 ? "is" : "are", source.path, shared.path()));
-    plan.add(group, "what is kept until `sharefs conda purge`",
-             plan::WriteFile{join_path(generations_path(shared.store, shared.name), original_name(record.number)),
-                             std::nullopt, format_original({source.path, exchange.to, source.entry.inode})},
-             true);
-    plan.add(group, "the copy is complete",
-             plan::Rename{join_path(generations_path(shared.store, shared.name), unfinished), generation, std::nullopt},
-             true);
-    plan.add(group, "who made it, and of what",
-             plan::WriteFile{generation + ".json", std::nullopt, format_generation(record)}, true);
+    plan.add_bookkeeping(
+        group, "what is kept until `sharefs conda purge`",
+        plan::WriteFile{join_path(generations_path(shared.store, shared.name), original_name(record.number)),
+                        std::nullopt, format_original({source.path, exchange.to, source.entry.inode})},
+        true);
+    plan.add_bookkeeping(
+        group, "the copy is complete",
+        plan::Rename{join_path(generations_path(shared.store, shared.name), unfinished), generation, std::nullopt},
+        true);
+    plan.add_bookkeeping(group, "who made it, and of what",
+                         plan::WriteFile{generation + ".json", std::nullopt, format_generation(record)}, true);
     plan.add(group, "the path of the shared environment",
              plan::MakeLink{shared.path(), generation_link(shared.name, record.number), std::nullopt});
   }
@@ -197,7 +199,7 @@ plan::Plan plan_adopt(const ShareRequest& request, const EnvironmentState& state
   const auto& shared = request.shared;
   for (auto& step : plan.steps)
     step.group = shared.name;
-  plan.add(
+  plan.add_bookkeeping(
       shared.name, "who made it, and of what",
       plan::WriteFile{shared.path(request.record.number) + ".json", std::nullopt, format_generation(request.record)});
   const auto where = fmt::format("generation {}, where it lies", request.record.number);

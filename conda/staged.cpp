@@ -255,8 +255,8 @@ class StagePlanner {
 
   void unmark(const StagedCopy& copy) {
     if (copy.mark.kind == EntryKind::file)
-      m_made.plan.add("", "no command begins with it from here on",
-                      plan::RemoveFile{copy.mark.path, copy.mark.content});
+      m_made.plan.add_bookkeeping("", "no command begins with it from here on",
+                                  plan::RemoveFile{copy.mark.path, copy.mark.content});
   }
 
   void remove(const StagedCopy& copy) {
@@ -286,15 +286,16 @@ class StagePlanner {
       clear(*there, "", there->mounted() || (image && begun), !image);
     }
     const auto path = join_path(m_staged.directory.path, generation_name(m_request.number));
-    const auto add = [&](std::string why, plan::Action action) {
-      m_made.plan.add(m_request.name, std::move(why), std::move(action));
+    const auto add = [&](std::string why, plan::Action action, bool bookkeeping = false) {
+      m_made.plan.steps.push_back({m_request.name, std::move(why), std::move(action), false, bookkeeping});
     };
     if (image) {
       add("", plan::MakeDirectory{path, 0755, std::nullopt, true});
       add("the copy, which nobody can change", image_mount(image_of(path), path));
     }
     if (!mounts_only)
-      add("it is whole: `conda run` uses it from here on", plan::WriteFile{complete_mark(path), std::nullopt, mark});
+      add("it is whole: `conda run` uses it from here on", plan::WriteFile{complete_mark(path), std::nullopt, mark},
+          true);
   }
 
   const StagedCopies& m_staged;

@@ -28,6 +28,8 @@ struct Export {
 };
 /// The clients that stand behind the first directory of `exports`.
 std::span<const Export> first_line(std::span<const Export> exports);
+/// How many directories are exported, to however many clients: what a person calls an export.
+std::size_t count_directories(std::span<const Export> exports);
 /// An export that was never text of exports(5), with the options that exportfs complains about if they are not written.
 /// An element of `options` may hold several ("rw,sync"); none at all: rw,sync,no_subtree_check,root_squash. Options
 /// that do not exist are left to diagnose_entry(). `own`: options of this client, behind those of all; the latter are

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <optional>
+#include <set>
 
 namespace sharefs::exports {
 
@@ -20,6 +21,13 @@ std::span<const Export> first_line(std::span<const Export> exports) {
          exports[count].directory == exports[0].directory)
     ++count;
   return exports.first(count);
+}
+
+std::size_t count_directories(std::span<const Export> exports) {
+  std::set<std::string_view> directories;
+  for (const auto& one : exports)
+    directories.insert(one.directory);
+  return directories.size();
 }
 
 namespace {

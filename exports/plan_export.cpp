@@ -39,7 +39,8 @@ void add_directory(const std::string& directory, const Request& request, const A
       missing.push_back(path);
   for (auto path = missing.rbegin(); path != missing.rend(); ++path)
     if (made.insert(*path).second)
-      plan.add(k_group, "a directory to export", plan::MakeDirectory{*path, 0755, std::nullopt, true});
+      plan.add(k_group, path == std::prev(missing.rend()) ? "a directory to export" : "above a directory to export",
+               plan::MakeDirectory{*path, 0755, std::nullopt, true});
   const auto wanted = request.access.find(directory);
   if (wanted == request.access.end() || wanted->second.kind == plan::DirectoryAccess::Kind::keep)
     return;

@@ -110,7 +110,8 @@ void add_directories(plan::Plan& plan, const Observation& seen, const MountPoint
     if (is_under(there, path) || !made.insert(path).second)
       continue;
     const bool shared = outer.empty() && path != point.target;
-    plan.add(shared ? "" : point.target, "the mount point", plan::MakeDirectory{path, 0755, std::nullopt});
+    plan.add(shared ? "" : point.target, path == point.target ? "the mount point" : "above the mount point",
+             plan::MakeDirectory{path, 0755, std::nullopt});
   }
   // What is written while nothing is mounted would lie on this host's own disk, hidden later. Where the mount is to
   // come back at boot, that can only be a mistake. Below another mount it would not.

@@ -99,7 +99,8 @@ class Planner {
                      : fmt::format("{} may not make {}", m_self.user, share.path)));
     for (const auto& path : ancestors_and_self(share.path))
       if (!is_under(seen.above.resolved, path) && m_made.insert(path).second)
-        m_result.plan.add(share.point.target, "a directory of `shares:`",
+        m_result.plan.add(share.point.target,
+                          path == share.path ? "a directory of `shares:`" : "above a directory of `shares:`",
                           plan::MakeDirectory{path, 0755, actor(share, seen), true,
                                               parent_path(path) == seen.above.resolved
                                                   ? sys::FileIdentity{seen.above.device, seen.above.inode}

@@ -150,9 +150,9 @@ plan::Plan plan_prune(std::vector<CacheEntry> entries, const PruneRequest& reque
     plan.add(entry.path, format_bytes(entry.bytes) + ", last used: " + age_of(entry, now) + of,
              plan::RemoveTree{entry.path, entry.device, entry.inode});
     if (!entry.stands_for.empty())
-      plan.add(entry.path, "the note of what it stands for",
-               plan::RemoveFile{parent_path(entry.path) + "/.origin-" + base_name(entry.path), entry.stands_for + "\n",
-                                0600});
+      plan.add_bookkeeping(entry.path, "the note of what it stands for",
+                           plan::RemoveFile{parent_path(entry.path) + "/.origin-" + base_name(entry.path),
+                                            entry.stands_for + "\n", 0600});
   }
   return plan;
 }

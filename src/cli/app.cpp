@@ -159,7 +159,7 @@ int run(const Argv& argv, Host& host) {
     auto parsed = parse_command_line(argv, text_width(host.console.width));
     if (!parsed)
       return usage_error(parsed.error(), argv, host, console);
-    console.set_flags(parsed->flags.json, parsed->flags.quiet);
+    console.set_flags(parsed->flags.json, parsed->flags.quiet, parsed->flags.verbose);
     if (parsed->print)
       host.out << *parsed->print;
     code = parsed->print ? k_exit_ok : run_command(*parsed, argv, host, console);

@@ -97,6 +97,8 @@ Json to_json(const Plan& plan) {
                      {"action", to_json(step.action)}});
     if (step.stays)
       steps.back()["stays"] = true;
+    if (step.bookkeeping)
+      steps.back()["bookkeeping"] = true;
   }
   auto notes = Json::array();
   for (const auto& note : plan.notes)
@@ -134,7 +136,8 @@ Result<Plan> plan_from_json(const Json& json) {
     auto action = action_from_json(entry["action"]);
     if (!action)
       return fail(action.error());
-    plan.add(*group, *why, std::move(*action), entry.contains("stays") && entry["stays"] == true);
+    const auto is_set = [&entry](const char* key) { return entry.contains(key) && entry[key] == true; };
+    plan.steps.push_back({*group, *why, std::move(*action), is_set("stays"), is_set("bookkeeping")});
   }
   if (json.contains("notes") && json["notes"].is_array())
     for (const auto& note : json["notes"])

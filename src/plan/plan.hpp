@@ -13,6 +13,8 @@ struct Step {
   std::string why;   ///< one phrase for the person who reads the plan
   Action action;
   bool stays = false; ///< undo leaves it as it is: others may work with what it made
+  /// What sharefs writes for itself: records, notes, marks, hidden names. People see it with --verbose only.
+  bool bookkeeping = false;
   friend bool operator==(const Step&, const Step&) = default;
 };
 
@@ -26,6 +28,9 @@ struct Plan {
   [[nodiscard]] bool empty() const { return steps.empty(); }
   void add(std::string group, std::string why, Action action, bool stays = false) {
     steps.push_back({std::move(group), std::move(why), std::move(action), stays});
+  }
+  void add_bookkeeping(std::string group, std::string why, Action action, bool stays = false) {
+    steps.push_back({std::move(group), std::move(why), std::move(action), stays, true});
   }
   friend bool operator==(const Plan&, const Plan&) = default;
 };

@@ -43,7 +43,7 @@ Plan undo_plan(const JournalEntry& entry, const std::vector<JournalEntry>& attem
   for (auto step = entry.steps.rbegin(); step != entry.steps.rend(); ++step) {
     if (!step->took_effect())
       continue;
-    const auto& [group, why, action, stays] = entry.plan.steps[step->step];
+    const auto& [group, why, action, stays, bookkeeping] = entry.plan.steps[step->step];
     if (stays)
       continue;
     const auto is_same = [&group = group, &action = action](const Step& reload) {
@@ -55,7 +55,7 @@ Plan undo_plan(const JournalEntry& entry, const std::vector<JournalEntry>& attem
     else if (changes_nothing(*inverse))
       continue;
     else if (!is_harmless(action))
-      plan.add(group, "undo: " + why, *inverse);
+      plan.steps.push_back({group, "undo: " + why, *inverse, false, bookkeeping});
     else if (std::ranges::none_of(reloads, is_same))
       reloads.push_back({group, why, action});
   }

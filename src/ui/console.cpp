@@ -85,7 +85,8 @@ void Console::diagnoses(const Diagnoses& diagnoses) {
 void Console::show(const plan::Plan& plan, bool is_data) {
   if (m_options.json)
     return;
-  auto text = plan_text(plan, m_options.paints(is_data ? m_options.out_terminal : m_options.err_terminal));
+  auto text = plan_text(plan, m_options.paints(is_data ? m_options.out_terminal : m_options.err_terminal),
+                        m_options.verbose);
   if (is_data)
     m_out << text << std::flush; // before the messages that follow it on stderr
   else if (m_options.quiet)
@@ -108,7 +109,7 @@ void Console::show(const plan::Plan& plan, const plan::Report& report, std::stri
       shown.message = (mount == nullptr ? plan::describe(action) : mount->target) + ": " + shown.message;
     error(shown);
   }
-  const auto summary = summary_text(plan, report, undo);
+  const auto summary = summary_text(plan, report, undo, m_options.verbose);
   if (report.interrupted)
     warning(summary);
   else

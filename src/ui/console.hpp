@@ -22,6 +22,7 @@ struct ConsoleOptions {
   bool colour = false;       ///< already decided: a terminal, no NO_COLOR, TERM not dumb
   int width = 80;            ///< columns of the terminal
   bool force_colour = false; ///< CLICOLOR_FORCE: colour also where there is no terminal
+  bool verbose = false;      ///< with what is of interest to who looks for a fault
 
   /// Colour on a stream that is a terminal, or not.
   [[nodiscard]] bool paints(bool terminal) const { return colour && (terminal || force_colour); }
@@ -42,9 +43,10 @@ class Console {
   Console& operator=(const Console&) = delete;
 
   [[nodiscard]] const ConsoleOptions& options() const { return m_options; }
-  void set_flags(bool json, bool quiet) {
+  void set_flags(bool json, bool quiet, bool verbose = false) {
     m_options.json = json;
     m_options.quiet = quiet;
+    m_options.verbose = verbose;
   }
   void set_errors_only() { m_options.quiet = m_options.errors_only = true; }
   std::ostream& out() { return m_out; }

@@ -49,11 +49,16 @@ struct MarkOf {
   Mark operator()(const plan::RunTool& /*action*/) const { return k_runs; }
 };
 
+/// The bookkeeping is all that a plan has where a note or a mark is what was asked for.
+bool hides_bookkeeping(const plan::Plan& plan, bool all) {
+  return !all && !std::ranges::all_of(plan.steps, &plan::Step::bookkeeping);
+}
+
 /// Groups in the order in which they run: the group without a name first, the others as they come.
-std::vector<std::string> groups_of(const plan::Plan& plan) {
+std::vector<std::string> groups_of(const plan::Plan& plan, bool hides) {
   std::vector<std::string> groups;
   for (const auto& step : plan.steps)
-    if (std::ranges::find(groups, step.group) == groups.end())
+    if (!(hides && step.bookkeeping) && std::ranges::find(groups, step.group) == groups.end())
       groups.push_back(step.group);
   std::ranges::stable_partition(groups, [&plan](const auto& group) { return group.empty() != plan.unnamed_last; });
   return groups;
@@ -106,7 +111,8 @@ std::string step_line(const StepText& text, std::size_t column, bool colour) {
 
 } // namespace
 
-std::string plan_text(const plan::Plan& plan, bool colour) {
+std::string plan_text(const plan::Plan& plan, bool colour, bool all) {
+  const bool hides = hides_bookkeeping(plan, all);
   std::string out;
   for (const auto& note : plan.notes)
     out += fmt::format("{}: {}\n", painted(Colour::blue, "note", colour), visible(note));
@@ -114,28 +120,43 @@ std::string plan_text(const plan::Plan& plan, bool colour) {
   std::vector<StepText> texts;
   std::size_t column = 0;
   for (const auto& step : plan.steps) {
+    if (hides && step.bookkeeping)
+      continue;
     texts.push_back({&step, visible(plan::describe(step.action))});
     const auto width = display_width(texts.back().description);
     if (width <= k_widest_step)
       column = std::max(column, width);
   }
-  const auto groups = groups_of(plan);
+  const auto groups = groups_of(plan, hides);
+  const bool headings = groups.size() > 1 && std::ranges::any_of(groups, [&](const auto& group) {
+                          return !group.empty() && std::ranges::count_if(texts, [&](const StepText& text) {
+                                                     return text.step->group == group;
+                                                   }) > 1;
+                        });
   for (const auto& group : groups) {
-    if (groups.size() > 1 && !group.empty())
+    if (headings && !group.empty())
       out += painted(Colour::bold, group, colour) + "\n";
     for (const auto& text : texts)
       if (text.step->group == group)
-        out += step_line(text, column, colour) + diff_text(text.step->action, colour);
+        out += step_line(text, column, colour) +
+               (all || !text.step->bookkeeping ? diff_text(text.step->action, colour) : "");
   }
   return out;
 }
 
-std::string summary_text(const plan::Plan& plan, const plan::Report& report, std::string_view undo) {
+std::string summary_text(const plan::Plan& plan, const plan::Report& report, std::string_view undo, bool all) {
   using plan::Outcome;
+  const bool hides = hides_bookkeeping(plan, all);
+  const auto counted = [&](Outcome outcome) {
+    return std::ranges::count_if(report.results, [&](const plan::StepResult& result) {
+      const bool hidden = hides && result.step < plan.steps.size() && plan.steps[result.step].bookkeeping;
+      return result.outcome == outcome && (!hidden || outcome == Outcome::failed);
+    });
+  };
   constexpr std::array<Outcome, 4> k_order{Outcome::done, Outcome::unchanged, Outcome::failed, Outcome::skipped};
   std::vector<std::string> parts;
   for (const auto outcome : k_order)
-    if (const auto count = report.count(outcome); count > 0)
+    if (const auto count = counted(outcome); count > 0)
       parts.push_back(fmt::format("{} {}", count, plan::to_string(outcome)));
   if (parts.empty())
     return "";

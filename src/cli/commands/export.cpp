@@ -191,7 +191,7 @@ std::vector<std::string> directories_of(const exports::HostFiles& files) {
 
 std::string nothing_to_do(const exports::Request& request, const exports::Composed& composed) {
   if (!request.exports.empty())
-    return count_of(request.exports.size(), "export") + ": nothing to do";
+    return count_of(exports::count_directories(request.exports), "export") + ": nothing to do";
   return composed.exports.empty() ? "sharefs exports nothing here: nothing to do" : "nothing to do";
 }
 

@@ -139,7 +139,7 @@ Result<int> run_export_check(Context& context, const Arguments& arguments) {
     return static_cast<std::size_t>(
         std::count_if(found.begin(), found.end(), [&](const Diagnosis& one) { return one.severity == severity; }));
   };
-  context.console.message(fmt::format("{} in {}: {}, {}", count_of(expected.entries.size(), "export"),
+  context.console.message(fmt::format("{} in {}: {}, {}", count_of(exports::count_directories(expected.entries), "export"),
                                       count_of(host->files.size(), "file"), count_of(of(Severity::error), "error"),
                                       count_of(of(Severity::warning), "warning")));
   return has_errors(found) ? k_exit_failed : k_exit_ok;

@@ -46,8 +46,12 @@ sys::NfsProbeRequest what_to_probe(Context& context, const std::string& word) {
 /// "can be mounted", or the stage that forbids it.
 std::string verdict_on(const sys::NfsProbe& probe, int version) {
   const auto* stage = probe.failing(version);
-  if (stage == nullptr)
-    return "can be mounted";
+  if (stage == nullptr) {
+    const auto refused = std::ranges::find_if(probe.stages, [](const auto& one) {
+      return one.stage == sys::ProbeStage::access && one.outcome == sys::StageOutcome::failed;
+    });
+    return refused == probe.stages.end() ? "can be mounted" : "answers; access: " + refused->detail;
+  }
   const bool asked_in_vain = stage->stage == sys::ProbeStage::nfs3 || stage->stage == sys::ProbeStage::nfs4;
   const bool unknown = asked_in_vain && (version == 3 ? probe.v3_unknown : probe.v4_unknown);
   const bool asked = stage->outcome != sys::StageOutcome::skipped;
@@ -84,9 +88,11 @@ void show(Context& context, const sys::NfsProbe& probe) {
                 {stage.detail}});
   context.console.show(stages);
   ui::Table versions({{"VERSION"}, {"THIS HOST", false, true}});
-  for (const int version : {3, 4})
+  for (const int version : {3, 4}) {
+    const auto verdict = verdict_on(probe, version);
     versions.add({{fmt::format("NFS {}", version)},
-                  {verdict_on(probe, version), probe.usable(version) ? ui::Colour::green : ui::Colour::red}});
+                  {verdict, verdict == "can be mounted" ? ui::Colour::green : ui::Colour::red}});
+  }
   context.console.out() << "\n";
   context.console.show(versions);
   std::vector<std::string> directories;

@@ -1,4 +1,5 @@
 #include "support/catch.hpp"
+#include "plan/json_values.hpp"
 #include "ui/plan_view.hpp"
 
 using namespace sharefs;
@@ -81,7 +82,37 @@ TEST_CASE("plan_text: no escape of a file name or group reaches the terminal", "
   plan.notes = {"n\x1b[2J"};
   plan.add("g\x1b[2J", "w\n\x1b[2J", MakeDirectory{"/d\x1b[2J", 0755, std::nullopt});
   plan.add("h", "", MakeDirectory{"/e", 0755, std::nullopt});
+  plan.add("h", "", MakeDirectory{"/f", 0755, std::nullopt});
   CHECK(plan_text(plan, true).find("\x1b[2J") == std::string::npos);
+}
+
+TEST_CASE("plan_text: a line per group needs no headings", "[plan_view]") {
+  Plan plan;
+  plan.add("a", "", RemoveDirectory{"/a", 0755, std::nullopt});
+  plan.add("b", "", RemoveDirectory{"/b", 0755, std::nullopt});
+  CHECK(plan_text(plan, false) == "  - remove directory /a\n  - remove directory /b\n");
+}
+
+TEST_CASE("plan_text: what sharefs writes for itself is shown with --verbose only", "[plan_view]") {
+  Plan plan;
+  plan.add_bookkeeping("llm", "who made it", WriteFile{"/s/1.json", std::nullopt, "{}\n"}, true);
+  plan.add_bookkeeping("other", "out of sight", Rename{"/s/1", "/s/old-1", std::nullopt});
+  plan.add("llm", "users see it", MakeLink{"/s/llm", "1", std::nullopt});
+  CHECK(plan_text(plan, false, false) == "  + link /s/llm -> 1  users see it\n");
+  const auto all = plan_text(plan, false, true);
+  CHECK(all.find("who made it\n") != std::string::npos);
+  CHECK(all.find("      +{}\n") != std::string::npos);
+  CHECK(all.find("rename /s/1 to /s/old-1") != std::string::npos);
+
+  Report report;
+  report.results = {{0, Outcome::done, {}, {}}, {1, Outcome::failed, {}, {}}, {2, Outcome::done, {}, {}}};
+  CHECK(summary_text(plan, report, "undo", false).starts_with("1 done, 1 failed"));
+  CHECK(summary_text(plan, report, "undo", true).starts_with("2 done, 1 failed"));
+  CHECK(*plan_from_json(to_json(plan)) == plan);
+
+  plan.steps.pop_back(); // a note is all that was asked for (`conda pin`)
+  CHECK(plan_text(plan, false, false).find("write /s/1.json") != std::string::npos);
+  CHECK(plan_text(plan, false, false).find("+{}") == std::string::npos);
 }
 
 TEST_CASE("summary_text: counts, how to go on, how to undo", "[plan_view]") {
