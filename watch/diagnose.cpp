@@ -138,9 +138,10 @@ Diagnoses diagnose_options(const Measured& one) {
       small.push_back(fmt::format("{}={}", name, size));
   }
   if (!small.empty())
-    found.push_back(about(one, Severity::warning, "SF705",
+    found.push_back(about(one, Severity::info, "SF705", // the kernel does not tell who has chosen it
                           fmt::format("{}: large files are cut into small requests", join(small, ", ")),
-                          "take the option away, then the server's own size counts (1 MiB, if it has the memory)"));
+                          "if its options say so, take that away; if they do not, the server offers no more, since it "
+                          "has little memory"));
   if (one.statistics.option("noac") == "yes")
     odd.emplace_back("`noac`, by which every look at a file asks the server, and every write waits for it");
   else if (one.statistics.option("sync") == "yes")

@@ -2,7 +2,6 @@
 #include "base/text.hpp"
 #include "plan/journal.hpp"
 #include "plan/journal_format.hpp"
-#include "plan/tree_list.hpp"
 
 #include <array>
 #include <ctime>
@@ -161,10 +160,6 @@ Result<void> Journal::prune(std::size_t keep, std::uint64_t bytes) const {
     const auto entry = load(*id);
     if (entry && entry->state == JournalState::running)
       continue;
-    for (const auto& step : entry ? entry->plan.steps : std::vector<Step>())
-      if (const auto* access = std::get_if<SetTreeAccess>(&step.action))
-        if (auto removed = TreeList::remove(m_files, access->list); !removed) // it was for undo alone
-          return removed;
     const auto doomed = ".deleted-" + *id;
     if (auto removed = journal->rename(*id, doomed); !removed)
       return removed;
