@@ -144,7 +144,8 @@ Diagnoses preflight(const Preflight& facts) {
     say(Severity::warning, "SF524",
         fmt::format("with {} the first line of a script is longer than the {} bytes that a kernel reads",
                     state.decision.right, k_first_line_limit),
-        "its scripts then need the environment to be active (`#!/usr/bin/env`); a shorter `conda.store` avoids it");
+        "scripts of other programs than Python then need the environment to be active (`#!/usr/bin/env`); a shorter "
+        "`conda.store` avoids it");
   std::vector<std::string> closed_names;
   for (const auto& one : state.found)
     if (one.kind == Kind::closed)

@@ -5,6 +5,7 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "sys/fs/sha256.hpp"
 #include "sys/process/find_processes.hpp"
 
 #include <algorithm>
@@ -148,7 +149,8 @@ Result<ShareStep> next_step(const SharedEnvironment& shared, const Source& sourc
 }
 
 std::string copy_mark(const Source& source) {
-  return fmt::format("{}\n{}\n", source.entry.inode, source.path);
+  // Not the path itself: the copy gets another prefix, in this file, too.
+  return fmt::format("{} {}\n", source.entry.inode, sys::sha256(source.path));
 }
 
 bool is_copy_of(const Source& source, const sys::Entry& directory, const sys::Entry& mark, std::uint32_t self) {

@@ -53,8 +53,8 @@ enum class ShareStep { copy, exchange, nothing };
 /// Errors: `conflict`.
 Result<ShareStep> next_step(const SharedEnvironment& shared, const Source& source);
 
-/// A file in a copy that is not finished, which others cannot enter or write in: of which directory it is the copy. By
-/// it a copy that was cut off is known for ours, and goes on; a name says nothing where others may rename.
+/// A file in the copy, in which others cannot write: of which directory it is one. By it a copy that was cut off is
+/// known for ours, and goes on; a name says nothing where others may rename. It stays in the generation.
 inline constexpr const char* k_copy_mark = ".sharefs-copy";
 std::string copy_mark(const Source& source);
 /// The entry of a directory, not followed, and that of its mark with the content.

@@ -318,6 +318,8 @@ void Copier::remove_below(int directory, const Name& name, const std::string& pa
   if (name.type == DT_DIR) {
     std::vector<Name> names;
     const auto inside = open_below(directory, name.name.c_str());
+    if (inside && ::fchmod(inside.get(), S_IRWXU) != 0 && errno != EPERM) // its owner may lack the right to write
+      return m_job.failed(errno, target(path));
     if (const int error = inside ? read_names(inside.get(), names) : errno; error != 0)
       return m_job.failed(error, target(path));
     for (const auto& one : names)

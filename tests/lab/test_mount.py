@@ -27,8 +27,8 @@ def test_two_clients_see_each_others_files(mounted_lab: Cluster) -> None:
     node1, node2 = mounted_lab["node1"], mounted_lab["node2"]
     node1.run(f"echo from-node1 >{SHARE}/one", user="alice", check=True)
     node2.run(f"echo from-node2 >{SHARE}/two", user="bob", check=True)
-    assert node2.read_text(f"{SHARE}/one") == "from-node1\n"
-    assert node1.read_text(f"{SHARE}/two") == "from-node2\n"
+    assert node2.run(["cat", f"{SHARE}/one"], user="alice").out == "from-node1\n"
+    assert node1.run(["cat", f"{SHARE}/two"], user="alice").out == "from-node2\n"
     assert mounted_lab.server.read_text("/srv/share/one") == "from-node1\n"
 
 
@@ -50,7 +50,7 @@ def test_a_server_that_is_a_client_too_binds_its_own_directory(lab: Cluster) -> 
     assert "missing" in sharefs(server, "status").out
     said = done(server, "mount", "--all", "--yes")
     assert f"bind /srv/share to {SHARE}" in said.out + said.err
-    assert server.read_text(f"{SHARE}/file") == "here\n"
+    assert server.run(["cat", f"{SHARE}/file"], user="alice").out == "here\n"
     assert not any(" nfs" in line for line in mount_lines(server))
     status = sharefs(server, "status")
     assert status.ok and " here" in status.out, status.out
@@ -59,8 +59,8 @@ def test_a_server_that_is_a_client_too_binds_its_own_directory(lab: Cluster) -> 
     done(server, "umount", "--all", "--yes")
     assert server.run(f"ls {SHARE}").out == ""
     done(server, "undo", "--yes")
-    assert server.read_text(f"{SHARE}/file") == "here\n"
-    assert lab["node1"].read_text(f"{SHARE}/file") == "here\n"
+    assert server.run(["cat", f"{SHARE}/file"], user="alice").out == "here\n"
+    assert lab["node1"].run(["cat", f"{SHARE}/file"], user="alice").out == "here\n"
 
 
 def test_at_the_same_path_the_server_has_nothing_to_mount(lab: Cluster) -> None:

@@ -10,7 +10,7 @@ import pytest
 from sharefslab import Cluster, wait_until
 from sharefslab.attack import RUNS
 from sharefslab.host import Host
-from sharefslab.product import READS_DOCUMENTS, SHARE, document, export_and_mount, sharefs, write_training
+from sharefslab.product import DATASETS, TRAIN, READS_DOCUMENTS, SHARE, document, export_and_mount, sharefs, write_training
 
 
 @pytest.fixture
@@ -180,7 +180,9 @@ def test_a_flag_without_dashes_is_a_mistake(cluster: Cluster) -> None:
 
 def test_the_copy_of_a_script_replaces_nothing_unasked(cluster: Cluster) -> None:
     node = cluster["node1"]
-    node.write_file("/tmp/job.sh", f"python3 {SHARE}/train.py --cache_dir {SHARE}/cache\n")
+    for name, text in (("datasets.py", DATASETS), ("train.py", TRAIN)):  # root may not read the share
+        node.write_file(f"/tmp/{name}", text)
+    node.write_file("/tmp/job.sh", f"python3 /tmp/train.py --cache_dir {SHARE}/cache\n")
     write = ["cachefix", "script", "/tmp/job.sh", "--write", "/tmp/copy.sh", "--yes"]
     assert sharefs(node, *write).returncode == 0
     copy = node.read_text("/tmp/copy.sh")

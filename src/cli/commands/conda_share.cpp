@@ -148,44 +148,38 @@ Result<void> write_marks(Context& context, const std::string& tree, const std::s
   return {};
 }
 
-/// The copy that an earlier run has begun; what others have put at such a name is none.
-std::optional<std::string> begun_copy(Context& context, const Share& share) {
-  const auto& shared = share.request.shared;
-  for (const auto& name : shared.unfinished) {
-    const auto path = join_path(shared.root.path, name);
-    const auto entries = context.system.entries({.queries = {{.path = path, .links = sys::Links::none},
-                                                             {.path = join_path(path, conda::k_copy_mark),
-                                                              .read_bytes = conda::k_largest_note,
-                                                              .links = sys::Links::none}}});
-    if (conda::is_copy_of(share.request.source, entries[0], entries[1], context.system.identity().uid))
-      return name;
-  }
-  return std::nullopt;
+/// The directory at `path`, if it is a copy of the source that we have begun; what others have put there is none.
+std::optional<tree::Place> copy_at(Context& context, const Share& share, const std::string& path) {
+  const auto entries = context.system.entries({.queries = {{.path = path, .links = sys::Links::none},
+                                                           {.path = join_path(path, conda::k_copy_mark),
+                                                            .read_bytes = conda::k_largest_note,
+                                                            .links = sys::Links::none}}});
+  if (!conda::is_copy_of(share.request.source, entries[0], entries[1], context.system.identity().uid))
+    return std::nullopt;
+  return tree::Place{
+      .path = path, .root = context.system.files().root(), .device = entries[0].device, .inode = entries[0].inode};
 }
 
-/// Begins a copy, in a directory that nobody else enters, or goes on with one.
+/// Goes on with a copy, or begins one, in a directory that nobody else enters.
 Result<tree::Place> begin_copy(Context& context, const Share& share) {
   const auto path = join_path(conda::generations_path(share.where.store, share.where.name), share.request.unfinished);
-  const auto& files = context.system.files();
+  if (auto begun = copy_at(context, share, path))
+    return std::move(*begun);
   if (auto made = plan::apply_action(plan::MakeDirectory{path, 0700, std::nullopt}, context.system); !made)
     return fail(made.error());
-  const auto mark = join_path(path, conda::k_copy_mark);
-  if (auto noted = files.write_if(mark, std::nullopt, conda::copy_mark(share.request.source), 0600);
-      !noted && noted.error().code != ErrorCode::conflict)
+  if (auto noted = context.system.files().write_if(join_path(path, conda::k_copy_mark), std::nullopt,
+                                                   conda::copy_mark(share.request.source), 0600);
+      !noted)
     return fail(noted.error());
-  const auto entries = context.system.entries(
-      {.queries = {{.path = path, .links = sys::Links::none},
-                   {.path = mark, .read_bytes = conda::k_largest_note, .links = sys::Links::none}}});
-  if (!conda::is_copy_of(share.request.source, entries[0], entries[1], context.system.identity().uid))
-    return fail(ErrorCode::conflict, path + " is not the copy that was begun: somebody else has put it there",
-                "see who writes in the store, then run the command again");
-  return tree::Place{.path = path, .root = files.root(), .device = entries[0].device, .inode = entries[0].inode};
+  auto begun = copy_at(context, share, path);
+  return begun ? Result<tree::Place>(std::move(*begun))
+               : fail(ErrorCode::conflict, path + " is not the copy that was begun: somebody else has put it there",
+                      "see who writes in the store, then run the command again");
 }
 
 /// STORE/.generations/ENV/new-0001.XXXXXX as generation 1 is to be.
 Result<void> make_copy(Context& context, const Share& share) {
   const auto& source = share.request.source;
-  const auto& files = context.system.files();
   const auto begun = begin_copy(context, share);
   if (!begun)
     return fail(begun.error());
@@ -202,7 +196,7 @@ Result<void> make_copy(Context& context, const Share& share) {
   options.total_bytes = share.state.bytes;
   TreeProgress progress(context, "copying " + source.entry.path);
   const auto copied = tree::copy({.path = source.entry.path,
-                                  .root = files.root(),
+                                  .root = context.system.files().root(),
                                   .beneath = source.actor.beneath,
                                   .device = source.entry.device,
                                   .inode = source.entry.inode},
@@ -219,8 +213,6 @@ Result<void> make_copy(Context& context, const Share& share) {
   if (share.protect)
     if (auto marked = write_marks(context, tree, share.where.name, share.request.record.python); !marked)
       return marked;
-  if (auto finished = files.remove(join_path(tree, conda::k_copy_mark)); !finished)
-    return finished;
   return close_tree(place, share.store, share.protect, true);
 }
 
@@ -396,12 +388,13 @@ Result<int> run_share(Context& context, const Arguments& arguments) {
     auto facts = conda::probe_preflight(context.system, share->request.source, where.store,
                                         context.environment("CONDA_PREFIX").value_or(""));
     facts.state = share->state;
-    const auto begun = begun_copy(context, *share);
-    share->request.unfinished = begun.value_or(fmt::format("new-{}.{}", conda::generation_name(1), random_letters(6)));
-    if (begun)
-      if (const auto measured = tree::measure(
-              {.path = join_path(share->request.shared.root.path, *begun), .root = context.system.files().root()}, {}))
-        facts.copied = *measured;
+    share->request.unfinished = fmt::format("new-{}.{}", conda::generation_name(1), random_letters(6));
+    for (const auto& name : share->request.shared.unfinished)
+      if (const auto begun = copy_at(context, *share, join_path(share->request.shared.root.path, name))) {
+        share->request.unfinished = name;
+        if (const auto measured = tree::measure(*begun, {}))
+          facts.copied = *measured;
+      }
     const auto found = conda::preflight(facts);
     context.report(found);
     if (has_errors(found))
