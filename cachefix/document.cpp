@@ -1,8 +1,10 @@
 #include "cachefix/sanitize.hpp"
 
+#include "base/path.hpp"
 #include "base/text.hpp"
 
 #include <algorithm>
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -79,6 +81,22 @@ std::string describe(const Decision& decision) {
                            : whole                             ? "`" + to + "` added"
                                                                : "`" + decision.flag + " " + to + "` added";
   return to_utf8(line) + ": " + decision.reason;
+}
+
+std::string summary(const Sanitized& decided) {
+  const auto changes = decided.changes();
+  if (decided.directories.empty())
+    return changes.empty() ? "" : count_of(changes.size(), "change") + " of the command";
+  std::set<std::string> from, to;
+  for (const auto& [directory, shared] : decided.directories) {
+    from.insert(to_utf8(shared));
+    to.insert(decided.directories.size() == 1 ? directory : parent_path(directory));
+  }
+  const bool models =
+      std::ranges::any_of(changes, [](const Decision& one) { return one.cache_class == CacheClass::mixed; });
+  const auto more = from.size() > 1 ? fmt::format(" and {}", count_of(from.size() - 1, "other directory")) : "";
+  return fmt::format("{} of {}{} on this node ({}){}", models ? "datasets" : "caches", *from.begin(), more,
+                     join(std::vector<std::string>(to.begin(), to.end()), ", "), models ? ", models stay" : "");
 }
 
 std::vector<std::string> describe_changes(const Sanitized& decided) {

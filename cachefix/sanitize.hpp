@@ -84,6 +84,8 @@ nlohmann::ordered_json document(const Argv& argv, const Sanitized& decision);
 std::string describe(const Decision& decision);
 /// One line for each change, and one for all that nobody named: defaults that lie on shared storage.
 std::vector<std::string> describe_changes(const Sanitized& decided);
+/// What is said at every launch: "datasets of /share/c on this node (/var/cache/...), models stay"; empty: no change.
+std::string summary(const Sanitized& decided);
 
 /// 12 hexadecimal digits of a text: the same everywhere and always.
 std::string key_of(const std::string& text);

@@ -61,7 +61,13 @@ Argv shown_command(const cachefix::Sanitized& decision) {
   return words;
 }
 
-void say(Context& context, const cachefix::Sanitized& decision, bool explain) {
+/// One line, or (`all`) each change with its reason.
+void say(Context& context, const cachefix::Sanitized& decision, bool all, bool explain) {
+  if (!all) {
+    if (const auto line = cachefix::summary(decision); !line.empty())
+      context.console.message("sharefs: " + line + "; -v says how");
+    return;
+  }
   for (const std::string& line : cachefix::describe_changes(decision))
     context.console.message("sharefs: " + line);
   if (explain)
@@ -87,11 +93,11 @@ Result<void> report(Context& context, Diagnoses diagnoses, bool strict) {
   return fail(ErrorCode::failed, found.subject + ": " + found.message + " [" + found.code + "]", found.hint);
 }
 
-/// Those of `diagnoses` that are not in `said`, which they join.
-Diagnoses not_yet_said(const Diagnoses& diagnoses, Diagnoses& said) {
+/// Those of `diagnoses` that are not in `said`, which they join; notes only if `all` is to be said.
+Diagnoses not_yet_said(const Diagnoses& diagnoses, Diagnoses& said, bool all) {
   Diagnoses fresh;
   for (const Diagnosis& one : diagnoses)
-    if (std::ranges::find(said, one) == said.end())
+    if ((all || one.severity != Severity::info) && std::ranges::find(said, one) == said.end())
       fresh.push_back(one);
   said.insert(said.end(), fresh.begin(), fresh.end());
   return fresh;
@@ -229,6 +235,7 @@ Result<int> run_command(Context& context, const Arguments& arguments) {
   rules.seed = arguments.flag("seed");
   cachefix::MachineAnswers answers(context.system, local);
   const bool dry_run = arguments.flag("dry-run");
+  const bool all = dry_run || context.flags.verbose || context.flags.json || arguments.flag("explain");
   cachefix::Sanitized decision;
   std::array<std::optional<cachefix::LocalRoot>, 2> roots; // for data, for code
   Result<void> reported;
@@ -242,14 +249,14 @@ Result<int> run_command(Context& context, const Arguments& arguments) {
       return fail(*answers.error());
     const auto tried = std::exchange(
         roots, {stakes.local_if_asked(cachefix::Holds::data), stakes.local_if_asked(cachefix::Holds::code)});
-    reported = report(context, not_yet_said(decision.diagnoses, said), arguments.flag("strict"));
+    reported = report(context, not_yet_said(decision.diagnoses, said, all), arguments.flag("strict"));
     if (reported && attempt == 1 && !arguments.flag("no-guard"))
       reported = check_mounts(context, decision, dry_run);
     if (!reported || dry_run)
       break;
     const auto prepared = // first, a copy may get another name
         cachefix::prepare(context.system, decision, roots[0].value_or(cachefix::LocalRoot{}));
-    context.report(not_yet_said(decision.diagnoses, said));
+    context.report(not_yet_said(decision.diagnoses, said, all));
     if (prepared)
       break;
     // Somebody may have taken the name of the directory since it was found to be free: then another one is found now.
@@ -259,7 +266,7 @@ Result<int> run_command(Context& context, const Arguments& arguments) {
   if (context.flags.json)
     context.envelope.fields = cachefix::document(argv, decision);
   else
-    say(context, decision, arguments.flag("explain"));
+    say(context, decision, all, arguments.flag("explain"));
   if (!reported)
     return fail(std::move(reported).error());
   if (dry_run) {
@@ -338,7 +345,7 @@ extern const CommandSpec k_run_command{
         "Finds the training script behind launchers (torchrun, deepspeed, accelerate, srun, conda run, ...), moves its "
         "dataset cache from shared storage to this node's own disk, leaves models and outputs where they are, and "
         "becomes the command. What it does not understand it passes on unchanged, with a warning. In a job of "
-        "many ranks the first one says what was done, the others only with -v. "
+        "many ranks the first one says in a line what was moved; -v gives each change with its reason. "
         "SHAREFS_CACHEFIX=0 in the environment switches all changes off.",
     .example =
         "sharefs run -- torchrun --nproc_per_node=8 train.py --cache_dir /data/share/cache --output_dir "
