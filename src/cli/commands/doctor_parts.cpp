@@ -296,7 +296,8 @@ void examine_conda(const Seeing& seeing, Part& part) {
       if (one.code == "SF303" || one.code == "SF324") // not yet: no fault of this machine
         one.severity = Severity::info;
     const auto lacks_conda = [](const Diagnosis& one) { return one.code == "SF314"; };
-    if (std::ranges::count_if(part.found, lacks_conda) == std::ssize(conda.users()))
+    const auto not_looked_at = std::ranges::count(part.found, "SF311", &Diagnosis::code); // a user sees one home only
+    if (std::ranges::count_if(part.found, lacks_conda) + not_looked_at == std::ssize(conda.users()))
       std::erase_if(part.found, lacks_conda); // a storage server: nobody has conda here
     part.plan = inner.plan();
     if (!part.plan.empty())
