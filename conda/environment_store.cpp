@@ -2,6 +2,7 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "conda/share.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -66,6 +67,27 @@ const StoredGeneration* SharedEnvironment::find(unsigned number) const {
   return found == generations.end() ? nullptr : &*found;
 }
 
+namespace {
+
+/// A name proves nothing where others may write: they could have renamed a private directory of a user to it, which
+/// that user would then delete. There it is one of ours if it has what a copy begins with or an environment has.
+void ours_of(sys::System& system, const std::optional<sys::User>& as, SharedEnvironment& found) {
+  if ((found.root.mode & 022U) == 0 || found.unfinished.empty())
+    return;
+  sys::EntryRequest inside;
+  inside.as = as;
+  for (const auto& name : found.unfinished)
+    for (const auto* one : {k_copy_mark, "conda-meta"})
+      inside.queries.push_back({.path = join_path(join_path(found.root.path, name), one), .links = sys::Links::none});
+  const auto entries = system.entries(inside);
+  std::vector<std::string> ours;
+  for (std::size_t i = 0; i < found.unfinished.size(); ++i)
+    (entries[2 * i].exists() || entries[2 * i + 1].exists() ? ours : found.doubtful).push_back(found.unfinished[i]);
+  found.unfinished = std::move(ours);
+}
+
+} // namespace
+
 Result<SharedEnvironment> probe_environment(sys::System& system, const std::string& store, const std::string& name,
                                             const std::optional<sys::User>& as) {
   SharedEnvironment found{.store = store, .name = name};
@@ -112,6 +134,7 @@ Result<SharedEnvironment> probe_environment(sys::System& system, const std::stri
     rest.queries.push_back({.path = path + ".pinned", .read_bytes = k_longest_reason});
     found.generations.push_back({.number = *number});
   }
+  ours_of(system, as, found);
   const auto notes = originals.queries.empty() ? std::vector<sys::Entry>{} : system.entries(originals);
   for (const auto& note : notes)
     if (auto what = parse_original(note.content); note.kind == sys::EntryKind::file && what)

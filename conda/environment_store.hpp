@@ -39,6 +39,7 @@ struct SharedEnvironment {
   unsigned current = 0;                           ///< 0: STORE/ENV is no link to a generation
   std::vector<StoredGeneration> generations = {}; ///< by number
   std::vector<std::string> unfinished = {};       ///< names in `root`: new-..., old-...
+  std::vector<std::string> doubtful = {};         ///< of that form, and perhaps somebody's own directory, see ours_of()
   std::optional<sys::LeaseHolder> holder = {};    ///< who changes it now
   std::int64_t held = 0;                          ///< when he last said so, by the clock of the server (seconds)
   std::vector<Use> uses = {};

@@ -683,6 +683,25 @@ def test_gc_is_no_obstacle_for_undo(store: Store) -> None:
     assert "is gone" in said and store.current() == 2 and imports(store.env).strip() == str(store.env)
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a store to a user")
+def test_attack_a_private_directory_with_the_name_of_an_unfinished_one(store: Store) -> None:
+    """Where others may write they may have renamed it there; its owner, who cleans up, keeps it."""
+    place = store.path / ".generations/llm"
+    place.chmod(0o775)
+    for name in ("new-0007.abcdef", "old-0008.abcdef"):
+        (place / name).mkdir(mode=0o700)
+        (place / name / "thesis").write_text("years of work")
+    (place / "new-0009.abcdef/conda-meta").mkdir(parents=True)  # honest use: one that was cut off
+    subprocess.run(["chown", "-Rh", _USER, store.path], check=True)
+    for above in store.path.parents:
+        if above.stat().st_mode & 0o001 == 0:
+            above.chmod(above.stat().st_mode | 0o011)
+    said = store.sharefs("conda", "gc", "llm", "--yes").stderr
+    assert said.count("may be somebody's own directory") == 2, said
+    assert (place / "new-0007.abcdef/thesis").exists() and (place / "old-0008.abcdef/thesis").exists()
+    assert not (place / "new-0009.abcdef").exists()
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory to a group")
 @pytest.mark.parametrize("others", [True, False])
 def test_bytecode_is_compiled_for_an_owner_who_is_not_in_the_group_of_the_store(store: Store, others: bool) -> None:

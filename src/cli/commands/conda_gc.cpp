@@ -160,6 +160,9 @@ Result<int> collect(Context& context, const Arguments& arguments, const std::str
         const auto self = context.system.identity().uid;
         std::erase_if(left, [&](const sys::Entry& entry) { return self != 0 && entry.uid != self; });
         auto plan = conda::plan_collect(environment, kept, random_letters(6), left);
+        for (const auto& name : environment.doubtful)
+          plan.notes.push_back(fmt::format("{} is left: it may be somebody's own directory, for others may write in {}",
+                                           join_path(environment.root.path, name), environment.root.path));
         for (const auto& [number, reason] : kept)
           if (!reason.empty())
             plan.notes.push_back(fmt::format("generation {} is kept: {}", number, reason));
