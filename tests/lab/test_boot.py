@@ -28,7 +28,7 @@ SLURMD = f"""\
 [Service]
 Type=oneshot
 RemainAfterExit=yes
-ExecStart=/bin/cp {SHARE}/hello /root/started
+ExecStart=/bin/sh -c "runuser -u alice -- cat {SHARE}/hello >/root/started"
 
 [Install]
 WantedBy=multi-user.target
@@ -36,7 +36,7 @@ WantedBy=multi-user.target
 
 
 def text(way: str) -> str:
-    """Root of a node is nobody on the share, and these tests read it as root."""
+    """README's access: root of a node is nobody on the share, so these tests read it as alice."""
     return config_text(extra=f', boot: "{way}"')
 
 
@@ -115,7 +115,7 @@ def test_slurm_starts_where_its_shares_are(boot_lab: KernelCluster) -> None:
     for way, target in ODD.items():
         if way != "automount":
             systemd.wait_for_mount(node, target.replace(" ", "\\040"))
-        assert node.read_text(f"{target}/hello") == "hello\n"
+        assert node.run(["cat", f"{target}/hello"], user="alice").out == "hello\n"
     assert node.run("systemctl --failed --no-legend").out == ""
     assert sharefs(node, "mount", "--all", "--check").returncode == 0
     done(node, "umount", "--all", "--yes", "--forget")
@@ -174,4 +174,4 @@ def test_without_systemd_rc_local_waits(kernel_lab: KernelCluster) -> None:
     kernel_lab.start_nfs_server(exports=None)
     done(kernel_lab.server, "export", "--all", "--yes")
     systemd.wait_for_mount(node, SHARE)
-    assert node.read_text(f"{SHARE}/hello") == "hello\n"
+    assert node.run(["cat", f"{SHARE}/hello"], user="alice").out == "hello\n"

@@ -33,10 +33,12 @@ std::string summary(const std::vector<Part>& parts, const Diagnoses& found) {
     for (const auto& part : parts)
       if (!part.seen.empty())
         words.push_back(part.seen);
-    return words.empty()
-               ? "there is no sharefs.yaml, and nothing of sharefs is used here: run `sharefs init`, or copy the "
-                 "file from another machine of the cluster"
-               : "all is well: " + join(words, ", ");
+    const std::string missing = "run `sharefs init`, or copy the file from another machine of the cluster";
+    if (words.empty())
+      return "there is no sharefs.yaml, and nothing of sharefs is used here: " + missing;
+    const auto what = join(words, ", ");
+    return parts.front().seen.empty() ? fmt::format("there is no sharefs.yaml: {}; else all is well: {}", missing, what)
+                                      : "all is well: " + what;
   }
   for (const auto& [severity, noun] :
        {std::pair{Severity::error, "error"}, {Severity::warning, "warning"}, {Severity::info, "note"}})
