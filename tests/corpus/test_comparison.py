@@ -179,6 +179,8 @@ def test_messages_are_read_as_a_document() -> None:
     assert [(one["severity"], one["code"], one["subject"]) for one in document["diagnoses"]] == [
         ("warning", "SF421", "srun")
     ]
+    summary = document_of(f"sharefs: datasets of {CACHE} on this node ({MOVED}), models stay; -v says how\n")["changes"]
+    assert ("--cache_dir", CACHE, MOVED) in [(one["flag"], one["from"], one["to"]) for one in summary]
     assert document_of("bye\n") == {"changes": [], "diagnoses": []}
 
 

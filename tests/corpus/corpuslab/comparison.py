@@ -39,12 +39,22 @@ _DIAGNOSIS = re.compile(r"^(note|warning|error): (?:(.*?): )?(.*) \[(SF\d+)\]$",
 _IMPLIED = re.compile(r"^sharefs: .* set to the node's own disk: ", re.MULTILINE)
 
 
+# The one line of a launch that was not asked for more.
+_SUMMARY = re.compile(
+    r"^sharefs: (?:datasets|caches) of (\S+)(?: and \d+ other \w+)? on this node \((\S+)\)(, models stay)?; -v says how$", re.MULTILINE
+)
+
+
 def document_of(messages: str) -> dict[str, Any]:
     """What sharefs says to people, as its document would: it may be started by a batch system without --json."""
     changes = []
     for pattern, names in _MESSAGES:
         for found in pattern.finditer(messages):
             changes.append({"from": None, "to": None, **dict(zip(names, found.groups()))})
+    for shared, local, models in _SUMMARY.findall(messages):
+        changes += [{"flag": flag, "from": shared, "to": local} for flag in ("--cache_dir", "HF_DATASETS_CACHE")]
+        if models:
+            changes += [{"flag": flag, "from": None, "to": shared} for flag in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE")]
     if _IMPLIED.search(messages):
         changes += [{"flag": name, "from": None, "to": str(LOCAL)} for name in IMPLIED_VARIABLES]
     diagnoses = [
