@@ -31,7 +31,9 @@ def attacked_cluster() -> Iterator[Cluster]:
         source = Path(__file__).parent.parent / "exchange.c"
         compiled = cluster.share / "exchange"
         subprocess.run(["gcc", "-O2", "-Wall", "-static", "-o", str(compiled), str(source)], check=True)
-        export_and_mount(cluster, config_text().replace("10.77.0.2, 10.77.0.3", "10.77.0.2"))
+        # Root, who is nobody on the share, may read it: what root looks at is what is attacked.
+        text = config_text().replace("10.77.0.2, 10.77.0.3", "10.77.0.2").replace('mode: "2770"', 'mode: "2775"')
+        export_and_mount(cluster, text)
         yield cluster
 
 
