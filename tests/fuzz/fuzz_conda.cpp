@@ -30,7 +30,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   change.from = "/a/p";
   change.to = (choices & 2U) != 0 ? "/b/qqqq" : (choices & 4U) != 0 ? "/" + std::string(130, 'x') + "/y z" : "/b/q";
   change.mode = (choices & 8U) != 0 ? FileMode::binary : FileMode::text;
-  change.packaged = (choices & 16U) != 0;
   change.guessed = (choices & 32U) != 0;
   change.env_is_prefix = (choices & 64U) != 0;
   change.slot = (choices & 128U) != 0 ? 9 : 0;
