@@ -46,9 +46,10 @@ Diagnoses diagnose_members(const Members& members,
       else if (!members.manage_gids && user && user->groups.size() > k_most_groups)
         many.push_back(name);
     }
+    const auto& subject = directory; // clang captures no structured binding
     const auto add = [&](const std::vector<std::string>& names, const std::string& what, const std::string& hint) {
       if (!names.empty())
-        found.push_back({Severity::warning, "SF156", directory,
+        found.push_back({Severity::warning, "SF156", subject,
                          fmt::format("{} {} {}", join(names, ", "), names.size() == 1 ? "is" : "are", what), hint, ""});
     };
     const std::string forget = "then `exportfs -f`: it would remember for up to 30 minutes what it knew before";
