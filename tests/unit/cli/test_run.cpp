@@ -48,7 +48,7 @@ struct Node {
     std::istringstream in;
     std::ostringstream out_stream, err_stream;
     cli::Host host{[&](const std::string&) { return system; }, in, out_stream, err_stream, {}, {"PATH=/usr/bin"}, "/"};
-    const int code = cli::run({"sharefs", "run", "--", "python", "t.py", "--cache_dir", "/share/c"}, host);
+    const int code = cli::run({"sharefs", "run", "--explain", "--", "python", "t.py", "--cache_dir", "/share/c"}, host);
     err = err_stream.str();
     return code;
   }
