@@ -286,16 +286,16 @@ class StagePlanner {
       clear(*there, "", there->mounted() || (image && begun), !image);
     }
     const auto path = join_path(m_staged.directory.path, generation_name(m_request.number));
-    const auto add = [&](std::string why, plan::Action action, bool bookkeeping = false) {
-      m_made.plan.steps.push_back({m_request.name, std::move(why), std::move(action), false, bookkeeping});
+    const auto add = [&](std::string why, plan::Action action) {
+      m_made.plan.add(m_request.name, std::move(why), std::move(action));
     };
     if (image) {
       add("", plan::MakeDirectory{path, 0755, std::nullopt, true});
       add("the copy, which nobody can change", image_mount(image_of(path), path));
     }
     if (!mounts_only)
-      add("it is whole: `conda run` uses it from here on", plan::WriteFile{complete_mark(path), std::nullopt, mark},
-          true);
+      m_made.plan.add_bookkeeping(m_request.name, "it is whole: `conda run` uses it from here on",
+                                  plan::WriteFile{complete_mark(path), std::nullopt, mark});
   }
 
   const StagedCopies& m_staged;

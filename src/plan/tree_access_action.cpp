@@ -141,7 +141,9 @@ class TreeGiver {
       : m_action(action), m_phase(phase), m_progress(progress) {}
 
   Result<TreeCounts> give(sys::Fd tree) {
-    if (auto done = below(std::move(tree), "", 0); !done && m_counts.changed == 0)
+    const auto done = below(std::move(tree), "", 0);
+    const bool is_answered = m_phase == Phase::look && m_counts.changed > 0; // decide() has ended the walk
+    if (!done && !is_answered)
       return fail(done.error());
     return std::move(m_counts);
   }
