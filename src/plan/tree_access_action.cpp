@@ -25,12 +25,13 @@ namespace sharefs::plan {
 struct TreeCounts {
   static constexpr std::size_t k_most_named = 5;
   std::uint64_t changed = 0;
-  std::uint64_t several_names = 0, programs = 0, mounts = 0, other = 0, failed = 0;
+  std::uint64_t several_names = 0, programs = 0, mounts = 0, other = 0, since = 0, failed = 0;
   std::vector<std::string> named = {}; ///< the first few of those left
   std::string first_failure = {};
 };
 template <sys::WireOf<TreeCounts> C> auto wire_fields(C& c) {
-  return std::tie(c.changed, c.several_names, c.programs, c.mounts, c.other, c.failed, c.named, c.first_failure);
+  return std::tie(c.changed, c.several_names, c.programs, c.mounts, c.other, c.since, c.failed, c.named,
+                  c.first_failure);
 }
 
 TreeRights rights_for_group(const TreeRights& before, bool directory, std::uint32_t gid, std::uint32_t mode) {
@@ -66,7 +67,8 @@ std::string text_of(const TreeCounts& counts) {
        {std::tuple{counts.several_names, "file", " with several names (hard links), of which others may lie elsewhere"},
         {counts.programs, "program", " with set-id bits or capabilities"},
         {counts.mounts, "mount", ""},
-        {counts.other, "special file", ""}})
+        {counts.other, "special file", ""},
+        {counts.since, "path", " changed meanwhile"}})
     if (count > 0)
       left.push_back(count_of(count, what) + why);
   auto text = count_of(counts.changed, "path") + " changed";
@@ -220,6 +222,12 @@ class TreeGiver {
     if (m_phase == Phase::look) {
       m_counts.changed = 1;
       return fail(ErrorCode::interrupted, ""); // one is enough
+    }
+    struct stat now{}; // its owner may have changed it since: his word counts, and the next run looks again
+    if (::fstat(fd.get(), &now) != 0 || (S_ISREG(now.st_mode) && !only_in_tree(fd, now)) ||
+        (now.st_mode & 07777U) != before->mode || now.st_gid != before->gid) {
+      leave(m_counts.since, relative);
+      return {};
     }
     if (auto set = set_rights(fd, *before, after, whole(relative)); !set)
       note_failure(set.error());
