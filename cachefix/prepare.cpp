@@ -99,7 +99,7 @@ Result<void> prepare(sys::System& system, Sanitized& decision, const LocalRoot& 
                          0600);
   }
   for (const ModelLink& link : decision.links) {
-    const auto made = plan::apply_action(plan::MakeLink{link.path, link.target, std::nullopt}, system);
+    const auto made = plan::apply_action(plan::make_link(link.path, link.target), system);
     if (!made && made.error().code != ErrorCode::conflict) // a model that was downloaded here before
       return fail(made.error());
   }

@@ -96,9 +96,8 @@ plan::Plan plan_repair(const EnvironmentState& state, bool modes, bool live) {
       state.contents, [](const plan::FileChange& change) { return change.path.starts_with("conda-meta/"); });
   add_changes(plan, state, "prefix " + right + (records ? ", and the checksums in conda-meta" : ""), state.contents);
   for (const auto& link : state.links)
-    plan.add(
-        "", "prefix " + right,
-        plan::SwapLink{join_path(state.path, link.path), link.before, link.after, std::nullopt, false, link.identity});
+    plan.add("", "prefix " + right,
+             plan::Link{join_path(state.path, link.path), link.before, link.after, std::nullopt, false, link.identity});
   if (modes)
     add_changes(plan, state, "as readable as the environment's directory", modes_after_contents(state));
   add_changes(plan, state, "compiled from other sources, or with an old prefix; it comes again", state.compiled);

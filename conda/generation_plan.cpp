@@ -24,7 +24,7 @@ Result<const StoredGeneration*> find_generation(const SharedEnvironment& environ
               known.empty() ? "" : "there are: " + join(known, ", "));
 }
 
-plan::SwapLink swap(const SharedEnvironment& environment, unsigned number) {
+plan::Link swap(const SharedEnvironment& environment, unsigned number) {
   return {environment.path(), environment.entry.link_target, generation_link(environment.name, number), std::nullopt,
           true};
 }
@@ -66,7 +66,7 @@ Result<plan::Plan> plan_rollback(const SharedEnvironment& environment, unsigned 
   plan::Plan plan;
   if (environment.current == 0)
     plan.add("", fmt::format("users see generation {} again", number),
-             plan::MakeLink{environment.path(), generation_link(environment.name, number), std::nullopt});
+             plan::make_link(environment.path(), generation_link(environment.name, number)));
   else if (number != environment.current)
     plan.add("", fmt::format("users see generation {} instead of {}", number, environment.current),
              swap(environment, number));
@@ -81,8 +81,8 @@ Result<plan::Plan> plan_pin(const SharedEnvironment& environment, unsigned numbe
   const auto& pin = (*found)->pin_entry;
   if (!(*found)->pinned || *(*found)->pinned != trim(reason))
     plan.add_bookkeeping("", "`conda gc` keeps it",
-                         plan::WriteFile{environment.path(number) + ".pinned",
-                                         (*found)->pinned ? std::optional(pin.content) : std::nullopt, reason + "\n"});
+                         plan::File{environment.path(number) + ".pinned",
+                                    (*found)->pinned ? std::optional(pin.content) : std::nullopt, reason + "\n"});
   return plan;
 }
 
@@ -93,7 +93,7 @@ Result<plan::Plan> plan_unpin(const SharedEnvironment& environment, unsigned num
   plan::Plan plan;
   if ((*found)->pinned)
     plan.add_bookkeeping("", "`conda gc` may delete it",
-                         plan::RemoveFile{environment.path(number) + ".pinned", (*found)->pin_entry.content});
+                         plan::remove_file(environment.path(number) + ".pinned", (*found)->pin_entry.content));
   return plan;
 }
 
@@ -131,7 +131,7 @@ plan::Plan plan_collect(const SharedEnvironment& environment, const std::vector<
     const auto old = join_path(root_of(environment), fmt::format("old-{}.{}", generation_name(number), suffix));
     if (one->record_entry.kind == sys::EntryKind::file)
       plan.add_bookkeeping("", "nothing keeps it",
-                           plan::RemoveFile{one->record_entry.path, one->record_entry.content});
+                           plan::remove_file(one->record_entry.path, one->record_entry.content));
     plan.add_bookkeeping("", "out of sight first: half of it must not be found",
                          plan::Rename{one->entry.path, old, std::nullopt});
     plan.add(fmt::format("generation {}", number), fmt::format("generation {}, which nothing keeps", number),

@@ -75,7 +75,7 @@ class HomeWork {
     if (entry.kind != EntryKind::directory && entry.kind != EntryKind::missing)
       return refuse("SF314", entry.path, "it is not a directory, so conda has no environments there", "");
     if (entry.kind == EntryKind::missing && !m_home.environments.empty())
-      add("conda looks for environments here", plan::MakeDirectory{entry.path, 0755, m_home.actor});
+      add("conda looks for environments here", plan::make_directory(entry.path, 0755, m_home.actor));
     for (const auto& place : m_home.environments)
       link(place);
   }
@@ -97,8 +97,7 @@ class HomeWork {
                       "move the store out of it, or use `link: each`");
       return note("SF317", path, "it is the shared directory itself: nothing to link");
     case Standing::older:
-      return add("it leads to another place",
-                 plan::SwapLink{path, place.entry.link_target, place.target, m_home.actor});
+      return add("it leads to another place", plan::Link{path, place.entry.link_target, place.target, m_home.actor});
     case Standing::occupied:
       if (!m_request.backup && !place.is_empty())
         return leave_occupied(place);
@@ -109,7 +108,7 @@ class HomeWork {
       break;
     }
     add(place.environment.empty() ? "all shared environments" : "shared environment `" + place.environment + "`",
-        plan::MakeLink{path, place.target, m_home.actor});
+        plan::make_link(path, place.target, m_home.actor));
   }
 
   void leave_occupied(const Place& place) {
@@ -140,7 +139,7 @@ class HomeWork {
     const auto& path = place.entry.path;
     const auto now = standing(place, m_request.store);
     if (now == Standing::linked)
-      add("leads to the store", plan::RemoveLink{path, place.entry.link_target, m_home.actor});
+      add("leads to the store", plan::remove_link(path, place.entry.link_target, m_home.actor));
     else if (now != Standing::free)
       return note("SF319", path,
                   "left alone: it is " + what_is_there(place) + ", not a link to `" + place.target + "`");

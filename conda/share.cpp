@@ -175,17 +175,17 @@ plan::Plan plan_share(const ShareRequest& request) {
                                      record.files == 1 ? "is" : "are", source.path, shared.path()));
     plan.add_bookkeeping(
         group, "what is kept until `sharefs conda purge`",
-        plan::WriteFile{join_path(generations_path(shared.store, shared.name), original_name(record.number)),
-                        std::nullopt, format_original({source.path, exchange.to, source.entry.inode})},
+        plan::File{join_path(generations_path(shared.store, shared.name), original_name(record.number)), std::nullopt,
+                   format_original({source.path, exchange.to, source.entry.inode})},
         true);
     plan.add_bookkeeping(
         group, "the copy is complete",
         plan::Rename{join_path(generations_path(shared.store, shared.name), unfinished), generation, std::nullopt},
         true);
     plan.add_bookkeeping(group, "who made it, and of what",
-                         plan::WriteFile{generation + ".json", std::nullopt, format_generation(record)}, true);
+                         plan::File{generation + ".json", std::nullopt, format_generation(record)}, true);
     plan.add(group, "the path of the shared environment",
-             plan::MakeLink{shared.path(), generation_link(shared.name, record.number), std::nullopt});
+             plan::make_link(shared.path(), generation_link(shared.name, record.number)));
   }
   if (step <= ShareStep::exchange)
     plan.add(group,
@@ -203,7 +203,7 @@ plan::Plan plan_adopt(const ShareRequest& request, const EnvironmentState& state
     step.group = shared.name;
   plan.add_bookkeeping(
       shared.name, "who made it, and of what",
-      plan::WriteFile{shared.path(request.record.number) + ".json", std::nullopt, format_generation(request.record)});
+      plan::File{shared.path(request.record.number) + ".json", std::nullopt, format_generation(request.record)});
   const auto where = fmt::format("generation {}, where it lies", request.record.number);
   plan::ExchangeForLink exchange;
   exchange.path = shared.path();

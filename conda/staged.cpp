@@ -239,7 +239,7 @@ class StagePlanner {
       if (copy.image.exists())
         unmount = {copy.tree.path, false, false, copy.image.path, sys::k_image, k_image_options};
       add("no command works with it", std::move(unmount));
-      add("", plan::RemoveDirectory{copy.tree.path, 0755, std::nullopt});
+      add("", plan::remove_directory(copy.tree.path));
     } else if (tree && copy.tree.kind == EntryKind::directory) {
       add("", plan::RemoveTree{.path = copy.tree.path, .device = copy.tree.device, .inode = copy.tree.inode});
     }
@@ -256,7 +256,7 @@ class StagePlanner {
   void unmark(const StagedCopy& copy) {
     if (copy.mark.kind == EntryKind::file)
       m_made.plan.add_bookkeeping("", "no command begins with it from here on",
-                                  plan::RemoveFile{copy.mark.path, copy.mark.content});
+                                  plan::remove_file(copy.mark.path, copy.mark.content));
   }
 
   void remove(const StagedCopy& copy) {
@@ -290,12 +290,12 @@ class StagePlanner {
       m_made.plan.add(m_request.name, std::move(why), std::move(action));
     };
     if (image) {
-      add("", plan::MakeDirectory{path, 0755, std::nullopt, true});
+      add("", plan::make_directory(path, 0755, std::nullopt, true));
       add("the copy, which nobody can change", image_mount(image_of(path), path));
     }
     if (!mounts_only)
       m_made.plan.add_bookkeeping(m_request.name, "it is whole: `conda run` uses it from here on",
-                                  plan::WriteFile{complete_mark(path), std::nullopt, mark});
+                                  plan::File{complete_mark(path), std::nullopt, mark});
   }
 
   const StagedCopies& m_staged;

@@ -40,7 +40,7 @@ void add_directory(const std::string& directory, const Request& request, const A
   for (auto path = missing.rbegin(); path != missing.rend(); ++path)
     if (made.insert(*path).second)
       plan.add(k_group, path == std::prev(missing.rend()) ? "a directory to export" : "above a directory to export",
-               plan::MakeDirectory{*path, 0755, std::nullopt, true});
+               plan::make_directory(*path, 0755, std::nullopt, true));
   const auto wanted = request.access.find(directory);
   if (wanted == request.access.end() || wanted->second.kind == plan::DirectoryAccess::Kind::keep)
     return;
@@ -60,13 +60,12 @@ void add_own_file(const Actual& actual, const std::string& after, plan::Plan& pl
   if (before.value_or("") == after && before.has_value() == !after.empty())
     return;
   if (after.empty()) {
-    plan.add(k_group, "nothing is exported by sharefs any more", plan::RemoveFile{k_own_file, *before, 0644});
+    plan.add(k_group, "nothing is exported by sharefs any more", plan::remove_file(k_own_file, *before));
     return;
   }
   if (!actual.files.directory)
-    plan.add(k_group, "where exportfs looks for further exports",
-             plan::MakeDirectory{k_exports_directory, 0755, std::nullopt});
-  plan.add(k_group, "the exports of sharefs.yaml", plan::WriteFile{k_own_file, before, after, 0644});
+    plan.add(k_group, "where exportfs looks for further exports", plan::make_directory(k_exports_directory));
+  plan.add(k_group, "the exports of sharefs.yaml", plan::File{k_own_file, before, after, 0644});
 }
 
 /// exportfs -r, and what else it does: it takes up what the administrator has changed, and drops what stands in no

@@ -18,11 +18,11 @@ namespace sharefs::exports {
 struct Request {
   std::vector<Export> exports;                                      ///< as they should be, by make_export()
   std::map<std::string, plan::DirectoryAccess, std::less<>> access; ///< by directory; none: keep
-  std::vector<std::string> remove;         ///< directories to withdraw; nothing is done to the directories themselves
-  bool exactly = false;                    ///< own file holds `exports` and nothing else (--all)
-  bool recursive = false;                  ///< access is given to what lies below, too
-  bool drop_adhoc = false;                 ///< what is exported and stands in no file may go with the reload
-  std::vector<plan::WriteFile> moved = {}; ///< files of others, without the lines that take_over() moves to own file
+  std::vector<std::string> remove;    ///< directories to withdraw; nothing is done to the directories themselves
+  bool exactly = false;               ///< own file holds `exports` and nothing else (--all)
+  bool recursive = false;             ///< access is given to what lies below, too
+  bool drop_adhoc = false;            ///< what is exported and stands in no file may go with the reload
+  std::vector<plan::File> moved = {}; ///< files of others, without the lines that take_over() moves to own file
 };
 
 /// The host, as the probe functions found it.

@@ -29,8 +29,7 @@ bool same_entry(const Export& a, const Export& b) {
 }
 
 /// The file without the entries of `lines`: nullopt if it cannot be made so that exportfs reads all others as before.
-std::optional<plan::WriteFile> without(const ExportsFile& file, const std::string& text,
-                                       const std::set<Origin>& lines) {
+std::optional<plan::File> without(const ExportsFile& file, const std::string& text, const std::set<Origin>& lines) {
   auto after = comment_out(text, lines);
   if (!after)
     return std::nullopt;
@@ -40,7 +39,7 @@ std::optional<plan::WriteFile> without(const ExportsFile& file, const std::strin
   if (again.complete != file.complete || !std::ranges::equal(again.exports, left, same_entry) ||
       !std::ranges::equal(again.lost, file.lost, same_entry))
     return std::nullopt;
-  return plan::WriteFile{file.name, text, std::move(*after)};
+  return plan::File{file.name, text, std::move(*after)};
 }
 
 using Key = std::pair<std::string, std::string>; ///< directory, and what makes a client the same
@@ -181,7 +180,7 @@ TakeOver take_over(const Actual& actual, const Request& wanted, const std::map<s
                          "correct what `sharefs export check` says about this file, and let each entry begin a line"));
       continue;
     }
-    file = parse(write->after, file.name);
+    file = parse(*write->after, file.name);
     request.moved.push_back(std::move(*write));
   }
   for (const auto& entry : wanted.exports)

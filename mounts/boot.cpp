@@ -265,7 +265,7 @@ class Planner {
   void finish() {
     const auto before = m_facts.fstab.value_or("");
     if (auto after = with_fstab_lines(before, m_fstab); after != before)
-      step(m_links, "what is mounted at boot", plan::WriteFile{k_boot_fstab, m_facts.fstab, std::move(after)});
+      step(m_links, "what is mounted at boot", plan::File{k_boot_fstab, m_facts.fstab, std::move(after)});
     rc_local();
     const bool units = !m_links.empty() || !m_removals.empty() || !m_files.empty();
     auto& plan = m_result.plan;
@@ -310,20 +310,20 @@ class Planner {
     const auto link = join_path(unit_path(k_wants), name);
     const bool enabled = m_facts.enabled.contains(join_path(k_wants, name));
     if (!text.empty() && (!exists || found->second != text))
-      step(m_files, m_why, plan::WriteFile{path, exists ? std::optional(found->second) : std::nullopt, text});
+      step(m_files, m_why, plan::File{path, exists ? std::optional(found->second) : std::nullopt, text});
     if (!text.empty() && linked && !enabled) {
       if (!m_facts.wanted_by.contains(k_wants) && std::exchange(m_wants_made, true) == false)
-        step(m_links, "units that are started at boot", plan::MakeDirectory{unit_path(k_wants), 0755, std::nullopt});
-      step(m_links, "started at boot", plan::MakeLink{link, path, std::nullopt});
+        step(m_links, "units that are started at boot", plan::make_directory(unit_path(k_wants)));
+      step(m_links, "started at boot", plan::make_link(link, path));
     } else if (enabled && (text.empty() || !linked)) {
-      step(m_removals, "no longer started at boot", plan::RemoveLink{link, path, std::nullopt});
+      step(m_removals, "no longer started at boot", plan::remove_link(link, path));
     }
     if (!text.empty() || !exists)
       return;
     if (m_host.systemd && !name.ends_with(".mount"))
       step(m_removals, "it waits no longer",
            plan::RunTool{{"systemctl", "stop", name}, {"systemctl", "daemon-reload"}});
-    step(m_removals, m_why_not, plan::RemoveFile{path, found->second});
+    step(m_removals, m_why_not, plan::remove_file(path, found->second));
   }
 
   void rc_local() {
@@ -331,9 +331,9 @@ class Planner {
     const auto before = m_facts.rc_local.value_or("");
     auto after = with_rc_local_blocks(before, m_rc_local);
     if (after != before && is_bare_rc_local(after))
-      step(m_links, "nothing else is in it", plan::RemoveFile{path, before, m_facts.rc_mode});
+      step(m_links, "nothing else is in it", plan::remove_file(path, before, m_facts.rc_mode));
     else if (after != before)
-      step(m_links, "what is mounted at boot", plan::WriteFile{path, m_facts.rc_local, std::move(after), 0755});
+      step(m_links, "what is mounted at boot", plan::File{path, m_facts.rc_local, std::move(after), 0755});
     if (m_needs_rc_local && m_facts.rc_local && (m_facts.rc_mode & 0100U) == 0)
       step(m_links, "run at boot only if it is executable",
            plan::SetAccess{path, std::nullopt, {m_facts.rc_uid, m_facts.rc_gid, m_facts.rc_mode | 0111U, ""}});

@@ -9,21 +9,6 @@ namespace sharefs::mounts {
 
 namespace {
 
-/// A WriteFile or RemoveFile; nullopt for a file that is not there.
-struct FileStep {
-  std::string path;
-  std::optional<std::string> before, after;
-  std::uint32_t mode = 0644;
-};
-
-std::optional<FileStep> file_step(const plan::Action& action) {
-  if (const auto* write = std::get_if<plan::WriteFile>(&action))
-    return FileStep{write->path, write->before, write->after, write->mode};
-  if (const auto* remove = std::get_if<plan::RemoveFile>(&action))
-    return FileStep{remove->path, remove->before, std::nullopt, remove->mode};
-  return std::nullopt;
-}
-
 /// What makes the texts of `to` of those of `from`.
 BootTexts changes_between(const BootTexts& from, const BootTexts& to) {
   BootTexts changes;
@@ -39,7 +24,7 @@ BootTexts changes_between(const BootTexts& from, const BootTexts& to) {
 }
 
 /// What the file will hold in place of `now`. A file that has become what the step makes of nothing goes.
-std::optional<std::string> wanted(const FileStep& step, const std::string& now, bool is_fstab) {
+std::optional<std::string> wanted(const plan::File& step, const std::string& now, bool is_fstab) {
   const auto read = is_fstab ? our_fstab_lines : our_rc_local_blocks;
   const auto with = is_fstab ? with_fstab_lines : with_rc_local_blocks;
   auto text = with(now, changes_between(read(step.before.value_or("")), read(step.after.value_or(""))));
@@ -51,8 +36,8 @@ std::optional<std::string> wanted(const FileStep& step, const std::string& now, 
 
 void undo_on_what_is_there(const BootFacts& facts, plan::Plan& plan) {
   std::erase_if(plan.steps, [&](plan::Step& one) {
-    auto step = file_step(one.action);
-    if (!step)
+    auto* const step = std::get_if<plan::File>(&one.action);
+    if (step == nullptr)
       return false;
     const bool is_fstab = step->path == "/etc/fstab";
     const auto unit =
@@ -67,8 +52,7 @@ void undo_on_what_is_there(const BootFacts& facts, plan::Plan& plan) {
       step->after = wanted(*step, *now, is_fstab); // a unit of ours is replaced as a whole
     if (step->after == now)
       return true;
-    one.action = step->after ? plan::Action(plan::WriteFile{step->path, now, *step->after, step->mode})
-                             : plan::Action(plan::RemoveFile{step->path, *now, step->mode});
+    step->before = now;
     return false;
   });
 }

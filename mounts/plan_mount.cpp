@@ -111,7 +111,7 @@ void add_directories(plan::Plan& plan, const Observation& seen, const MountPoint
       continue;
     const bool shared = outer.empty() && path != point.target;
     plan.add(shared ? "" : point.target, path == point.target ? "the mount point" : "above the mount point",
-             plan::MakeDirectory{path, 0755, std::nullopt});
+             plan::make_directory(path));
   }
   // What is written while nothing is mounted would lie on this host's own disk, hidden later. Where the mount is to
   // come back at boot, that can only be a mistake. Below another mount it would not.

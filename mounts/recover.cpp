@@ -143,7 +143,7 @@ class Recovery {
       for (const auto& path : ancestors_and_self((*one)->target))
         if (path != target && is_under(path, target))
           m_result.plan.add(target, path == (*one)->target ? "the mount point" : "above the mount point",
-                            plan::MakeDirectory{path, 0755, std::nullopt});
+                            plan::make_directory(path));
       add_mount_step(m_result.plan, target, point_of(**one), m_request.mount_deadline);
     }
   }

@@ -101,10 +101,10 @@ class Planner {
       if (!is_under(seen.above.resolved, path) && m_made.insert(path).second)
         m_result.plan.add(share.point.target,
                           path == share.path ? "a directory of `shares:`" : "above a directory of `shares:`",
-                          plan::MakeDirectory{path, 0755, actor(share, seen), true,
-                                              parent_path(path) == seen.above.resolved
-                                                  ? sys::FileIdentity{seen.above.device, seen.above.inode}
-                                                  : sys::FileIdentity{}});
+                          plan::make_directory(path, 0755, actor(share, seen), true,
+                                               parent_path(path) == seen.above.resolved
+                                                   ? sys::FileIdentity{seen.above.device, seen.above.inode}
+                                                   : sys::FileIdentity{}));
     return true;
   }
 
@@ -224,7 +224,7 @@ Diagnoses diagnose_made(const plan::Plan& plan, const std::vector<Share>& shares
                         const sys::Identity& self) {
   std::set<std::string> made;
   for (const auto& step : plan.steps)
-    if (const auto* action = std::get_if<plan::MakeDirectory>(&step.action))
+    if (const auto* action = std::get_if<plan::Directory>(&step.action); action && action->after)
       made.insert(action->path);
   Diagnoses found;
   for (std::size_t i = 0; i < shares.size() && i < after.size(); ++i)

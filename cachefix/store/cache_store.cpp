@@ -151,8 +151,8 @@ plan::Plan plan_prune(std::vector<CacheEntry> entries, const PruneRequest& reque
              plan::RemoveTree{entry.path, entry.device, entry.inode});
     if (!entry.stands_for.empty())
       plan.add_bookkeeping(entry.path, "the note of what it stands for",
-                           plan::RemoveFile{parent_path(entry.path) + "/.origin-" + base_name(entry.path),
-                                            entry.stands_for + "\n", 0600});
+                           plan::remove_file(parent_path(entry.path) + "/.origin-" + base_name(entry.path),
+                                             entry.stands_for + "\n", 0600));
   }
   return plan;
 }

@@ -22,9 +22,9 @@ void make(sys::System& system, const sys::Entry& missing, plan::Plan& plan) {
   for (const auto& path : paths) {
     const bool last = path == missing.path;
     plan.add(k_caches_group, last ? "`caches.local`: each user makes a directory in it" : "`caches.local` lies in it",
-             plan::MakeDirectory{path, last ? k_open_to_users : 0755, std::nullopt, true,
-                                 path == paths.front() ? sys::FileIdentity{above.device, above.inode}
-                                                       : sys::FileIdentity{}});
+             plan::make_directory(path, last ? k_open_to_users : 0755, std::nullopt, true,
+                                  path == paths.front() ? sys::FileIdentity{above.device, above.inode}
+                                                        : sys::FileIdentity{}));
   }
 }
 

@@ -28,71 +28,39 @@ struct Actor {
   friend bool operator==(const Actor&, const Actor&) = default;
 };
 
-/// Create or replace a file atomically. Conflict if its content is not `before` any more, and for an actor if it is a
-/// link.
-struct WriteFile {
+/// A file with its whole content: made, replaced atomically, or deleted. Conflict if its content is not `before` any
+/// more, and for an actor, or where it is deleted, if it is a link.
+struct File {
   std::string path;
-  std::optional<std::string> before; ///< nullopt: the file must not exist
-  std::string after;
-  std::uint32_t mode = 0644; ///< of a new file; an existing one keeps its own
+  std::optional<std::string> before; ///< nullopt: there is none
+  std::optional<std::string> after;  ///< nullopt: it is deleted
+  std::uint32_t mode = 0644;         ///< of a new file, for undo of a deleted one; a replaced one keeps its own
   std::optional<Actor> actor = {};
-  friend bool operator==(const WriteFile&, const WriteFile&) = default;
+  friend bool operator==(const File&, const File&) = default;
 };
 
-/// Delete a regular file. Conflict if its content is not `before`.
-struct RemoveFile {
+/// One directory: mkdir(2), not of its parents, or rmdir(2). Where one is to be made and is there already, nothing
+/// happens, and undo leaves it; nothing that was there before is changed, whatever is renamed to its name meanwhile.
+/// One that is to be removed and is not empty is left, and the step fails with `busy`.
+struct Directory {
   std::string path;
-  std::string before;
-  std::uint32_t mode = 0644; ///< for undo
+  std::optional<std::uint32_t> before; ///< mode of the one that is removed, for undo; nullopt: one is made
+  std::optional<std::uint32_t> after;  ///< mode of the one that is made; nullopt: it is removed
   std::optional<Actor> actor = {};
-  friend bool operator==(const RemoveFile&, const RemoveFile&) = default;
-};
-
-/// mkdir of one directory (not its parents); exists already as a directory: nothing happens, and undo leaves it.
-/// Nothing that was there before is changed, whatever is renamed to its name meanwhile. `guarded`: `permission` where
-/// somebody else could exchange it (see sys::WalkRule).
-struct MakeDirectory {
-  std::string path;
-  std::uint32_t mode = 0755;
-  std::optional<Actor> actor;
-  bool guarded = false;
+  bool guarded = false;          ///< `permission` where somebody else could exchange it (see sys::WalkRule)
   sys::FileIdentity parent = {}; ///< of the directory in which it is made, as planned
-  friend bool operator==(const MakeDirectory&, const MakeDirectory&) = default;
+  friend bool operator==(const Directory&, const Directory&) = default;
 };
 
-/// rmdir; a directory that is not empty is left and the step fails with `busy`.
-struct RemoveDirectory {
+/// A symbolic link: made where nothing is, pointed elsewhere atomically (symlink and rename), or unlinked. Conflict if
+/// neither `before` nor `after` is there, or if nothing lies where it is to lead (`checked`).
+struct Link {
   std::string path;
-  std::uint32_t mode = 0755; ///< for undo
-  std::optional<Actor> actor;
-  friend bool operator==(const RemoveDirectory&, const RemoveDirectory&) = default;
-};
-
-/// symlink(2) where nothing is; the same link there already is success, anything else `conflict`.
-struct MakeLink {
-  std::string path;
-  std::string target;
-  std::optional<Actor> actor;
-  friend bool operator==(const MakeLink&, const MakeLink&) = default;
-};
-
-/// Unlink a symbolic link that points to `target`; anything else is a `conflict`.
-struct RemoveLink {
-  std::string path;
-  std::string target;
-  std::optional<Actor> actor;
-  friend bool operator==(const RemoveLink&, const RemoveLink&) = default;
-};
-
-/// Atomically (symlink + rename) make an existing link point elsewhere. Conflict if it is not `before` any more, or if
-/// nothing lies where it is to lead (`checked`).
-struct SwapLink {
-  std::string path;
-  std::string before, after; ///< link texts
-  std::optional<Actor> actor;
+  std::optional<std::string> before, after; ///< link texts; nullopt: there is none
+  std::optional<Actor> actor = {};
   bool checked = false;            ///< `after` is relative
   sys::FileIdentity identity = {}; ///< of the link that is replaced, as planned
-  friend bool operator==(const SwapLink&, const SwapLink&) = default;
+  friend bool operator==(const Link&, const Link&) = default;
 };
 
 /// rename(2) with RENAME_NOREPLACE on one file system: for backups.
@@ -221,13 +189,20 @@ struct RunTool {
   friend bool operator==(const RunTool&, const RunTool&) = default;
 };
 
-using Action = std::variant<WriteFile, RemoveFile, MakeDirectory, RemoveDirectory, MakeLink, RemoveLink, SwapLink,
-                            Rename, ExchangeForLink, SetAccess, SetImmutable, Mount, Unmount, Remount, RemoveTree,
-                            SetTreeAccess, ChangeFiles, RunTool>;
+using Action = std::variant<File, Directory, Link, Rename, ExchangeForLink, SetAccess, SetImmutable, Mount, Unmount,
+                            Remount, RemoveTree, SetTreeAccess, ChangeFiles, RunTool>;
+
+// The actions of which only one side is there, by what they do.
+File remove_file(std::string path, std::string before, std::uint32_t mode = 0644, std::optional<Actor> actor = {});
+Directory make_directory(std::string path, std::uint32_t mode = 0755, std::optional<Actor> actor = {},
+                         bool guarded = false, sys::FileIdentity parent = {});
+Directory remove_directory(std::string path, std::uint32_t mode = 0755, std::optional<Actor> actor = {});
+Link make_link(std::string path, std::string target, std::optional<Actor> actor = {});
+Link remove_link(std::string path, std::string target, std::optional<Actor> actor = {});
 
 /// One line in the imperative: "write /etc/exports.d/sharefs.exports", "mount storage1:/mnt/share on /data/share".
 std::string describe(const Action& action);
-/// Unified diff (3 lines of context) of a WriteFile or RemoveFile; empty for all others.
+/// Unified diff (3 lines of context) of a File; empty for all others.
 std::string diff(const Action& action);
 /// The paths that an action changes: for conflict and nesting checks.
 std::vector<std::string> touched_paths(const Action& action);

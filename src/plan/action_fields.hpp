@@ -10,9 +10,8 @@ namespace sharefs::plan {
 
 /// The name of each alternative in JSON, in the order of the variant.
 inline constexpr std::array<std::string_view, std::variant_size_v<Action>> k_kinds{
-    "write_file", "remove_file", "make_directory",    "remove_directory", "make_link",     "remove_link",
-    "swap_link",  "rename",      "exchange_for_link", "set_access",       "set_immutable", "mount",
-    "unmount",    "remount",     "remove_tree",       "set_tree_access",  "change_files",  "run_tool"};
+    "file",  "directory", "link",    "rename",      "exchange_for_link", "set_access",   "set_immutable",
+    "mount", "unmount",   "remount", "remove_tree", "set_tree_access",   "change_files", "run_tool"};
 
 /// Calls `visit(name, field)` for each field, and `visit.mode(name, field)` for permission bits (octal in JSON): of the
 /// actions, and of the structs in them (Actor, sys::User, Access, FileChange, Edit, sys::CheckedProgram). A name means
@@ -46,10 +45,13 @@ template <class A, class Visitor> void visit_fields(A& a, Visitor&& visit) {
     visit("groups", a.groups);
   if constexpr (requires { a.home; })
     visit("home", a.home);
-  if constexpr (requires { a.before; })
+  if constexpr (std::is_same_v<std::remove_const_t<A>, Directory>) {
+    visit.mode("before", a.before);
+    visit.mode("after", a.after);
+  } else if constexpr (requires { a.before; }) {
     visit("before", a.before);
-  if constexpr (requires { a.after; })
     visit("after", a.after);
+  }
   if constexpr (requires { a.offset; })
     visit("offset", a.offset);
   if constexpr (requires { a.edits; })

@@ -26,7 +26,9 @@ class Writer {
     if (value != sys::FileIdentity{})
       json[name] = write(value);
   }
-  void mode(const char* name, std::uint32_t value) { json[name] = format_mode(value); }
+  void mode(const char* name, std::optional<std::uint32_t> value) {
+    json[name] = value ? Json(format_mode(*value)) : Json(nullptr);
+  }
 
  private:
   static Json write(const std::string& value) { return bytes_to_json(value); }
@@ -59,9 +61,9 @@ class Reader {
     if (missing ? std::same_as<T, std::string> : !read(*found, value))
       note(name);
   }
-  void mode(const char* name, std::uint32_t& value) {
+  template <class T> void mode(const char* name, T& value) {
     const auto found = m_json.find(name);
-    if (found == m_json.end())
+    if (found == m_json.end() || found->is_null())
       return;
     const auto bits = found->is_string() ? parse_mode(found->get<std::string>()) : std::nullopt;
     if (bits)
@@ -130,10 +132,25 @@ template <std::size_t I = 0> Result<Action> read_kind(std::size_t index, const J
     if (!reader.wrong_field().empty())
       return fail(ErrorCode::failed, "field `" + reader.wrong_field() + "` of a `" + std::string(k_kinds[I]) +
                                          "` action is missing or malformed");
+    if constexpr (requires { action.before.has_value() && action.after.has_value(); })
+      if (!action.before && !action.after)
+        return fail(ErrorCode::failed, "a `" + std::string(k_kinds[I]) + "` action has neither `before` nor `after`");
     return Action(std::move(action));
   }
   return fail(ErrorCode::failed, "unknown kind of action");
 }
+
+/// How journals of earlier versions say what became of a file, a directory or a link: one kind for each thing that was
+/// done, which has one side only.
+struct OldKind {
+  std::string_view kind, now;
+  const char *field, *field_now; ///< the field that became `before` or `after`; nullptr: those were there already
+};
+constexpr std::array k_old_kinds{
+    OldKind{"write_file", "file", nullptr, nullptr},         OldKind{"remove_file", "file", nullptr, nullptr},
+    OldKind{"make_directory", "directory", "mode", "after"}, OldKind{"remove_directory", "directory", "mode", "before"},
+    OldKind{"make_link", "link", "target", "after"},         OldKind{"remove_link", "link", "target", "before"},
+    OldKind{"swap_link", "link", nullptr, nullptr}};
 
 } // namespace
 
@@ -153,6 +170,13 @@ Result<Action> action_from_json(const Json& json) {
   if (!json.is_object() || !json.contains("kind") || !json["kind"].is_string())
     return fail(ErrorCode::failed, "an action has no `kind`");
   const auto kind = json["kind"].get<std::string>();
+  if (const auto* old = std::ranges::find(k_old_kinds, kind, &OldKind::kind); old != k_old_kinds.end()) {
+    auto now = json;
+    now["kind"] = old->now;
+    if (old->field != nullptr && json.contains(old->field))
+      now[old->field_now] = json[old->field];
+    return action_from_json(now);
+  }
   const auto found = std::ranges::find(k_kinds, kind);
   if (found == k_kinds.end())
     return fail(ErrorCode::failed, "unknown kind of action `" + kind + "`");

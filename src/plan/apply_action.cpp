@@ -40,9 +40,9 @@ struct Acted {
 std::optional<Access> found_by(const Action& action) {
   if (const auto* access = std::get_if<SetAccess>(&action))
     return access->before;
-  if (const auto* directory = std::get_if<RemoveDirectory>(&action))
-    return Access{0, 0, directory->mode, ""};
-  if (const auto* file = std::get_if<RemoveFile>(&action))
+  if (const auto* directory = std::get_if<Directory>(&action); directory != nullptr && directory->before)
+    return Access{0, 0, *directory->before, ""};
+  if (const auto* file = std::get_if<File>(&action); file != nullptr && !file->after)
     return Access{0, 0, file->mode, ""};
   return std::nullopt;
 }
@@ -50,9 +50,9 @@ std::optional<Access> found_by(const Action& action) {
 void fill_in(Action& action, const Access& found) {
   if (auto* access = std::get_if<SetAccess>(&action); access != nullptr && !access->before)
     access->before = found;
-  else if (auto* directory = std::get_if<RemoveDirectory>(&action))
-    directory->mode = found.mode & 07777U;
-  else if (auto* file = std::get_if<RemoveFile>(&action))
+  else if (auto* directory = std::get_if<Directory>(&action); directory != nullptr && directory->before)
+    directory->before = found.mode & 07777U;
+  else if (auto* file = std::get_if<File>(&action); file != nullptr && !file->after)
     file->mode = found.mode & 07777U;
 }
 

@@ -31,23 +31,18 @@ std::string access_text(const Access& access, const std::string& group) {
 
 /// One line per action; paths are quoted as for a shell, so that no control character reaches a terminal.
 struct Describer {
-  std::string operator()(const WriteFile& a) const { return "write " + shell_quote(a.path) + as_user(a.actor); }
-  std::string operator()(const RemoveFile& a) const { return "remove " + shell_quote(a.path) + as_user(a.actor); }
-  std::string operator()(const MakeDirectory& a) const {
-    return "make directory " + shell_quote(a.path) + as_user(a.actor);
+  std::string operator()(const File& a) const {
+    return (a.after ? "write " : "remove ") + shell_quote(a.path) + as_user(a.actor);
   }
-  std::string operator()(const RemoveDirectory& a) const {
-    return "remove directory " + shell_quote(a.path) + as_user(a.actor);
+  std::string operator()(const Directory& a) const {
+    return (a.after ? "make directory " : "remove directory ") + shell_quote(a.path) + as_user(a.actor);
   }
-  std::string operator()(const MakeLink& a) const {
-    return fmt::format("link {} -> {}{}", shell_quote(a.path), shell_quote(a.target), as_user(a.actor));
-  }
-  std::string operator()(const RemoveLink& a) const {
-    return fmt::format("remove link {} -> {}{}", shell_quote(a.path), shell_quote(a.target), as_user(a.actor));
-  }
-  std::string operator()(const SwapLink& a) const {
-    return fmt::format("point link {} to {} instead of {}{}", shell_quote(a.path), shell_quote(a.after),
-                       shell_quote(a.before), as_user(a.actor));
+  std::string operator()(const Link& a) const {
+    if (a.before && a.after)
+      return fmt::format("point link {} to {} instead of {}{}", shell_quote(a.path), shell_quote(*a.after),
+                         shell_quote(*a.before), as_user(a.actor));
+    return fmt::format("{} {} -> {}{}", a.after ? "link" : "remove link", shell_quote(a.path),
+                       shell_quote(a.after ? *a.after : a.before.value_or("")), as_user(a.actor));
   }
   std::string operator()(const Rename& a) const {
     return fmt::format("rename {} to {}{}", shell_quote(a.from), shell_quote(a.to), as_user(a.actor));
@@ -110,10 +105,8 @@ std::string describe(const Action& action) {
 }
 
 std::string diff(const Action& action) {
-  if (const auto* write = std::get_if<WriteFile>(&action))
-    return unified_diff(write->path, write->before, write->after);
-  if (const auto* remove = std::get_if<RemoveFile>(&action))
-    return unified_diff(remove->path, remove->before, std::nullopt);
+  if (const auto* file = std::get_if<File>(&action))
+    return unified_diff(file->path, file->before, file->after);
   return {};
 }
 

@@ -1,4 +1,4 @@
-// MakeDirectory, RemoveDirectory, Rename and SetImmutable. In a child.
+// Directory, Rename and SetImmutable. In a child.
 #include "plan/perform.hpp"
 
 #include "base/path.hpp"
@@ -9,7 +9,9 @@
 
 namespace sharefs::plan {
 
-Result<Outcome> act(MakeDirectory& action, const Ground& ground, Phase phase) {
+namespace {
+
+Result<Outcome> make(const Directory& action, const Ground& ground, Phase phase) {
   const auto found = ground.find(action.path, action.guarded);
   if (!found)
     return fail(found.error());
@@ -28,12 +30,12 @@ Result<Outcome> act(MakeDirectory& action, const Ground& ground, Phase phase) {
     return fail(same.error());
   if (phase == Phase::look)
     return Outcome::done;
-  if (const auto made = sys::make_directory(found->directory.get(), found->name, action.mode); !made)
-    return made.error() == EEXIST ? act(action, ground, Phase::look) : fail(errno_error(made.error(), action.path));
+  if (const auto made = sys::make_directory(found->directory.get(), found->name, *action.after); !made)
+    return made.error() == EEXIST ? make(action, ground, Phase::look) : fail(errno_error(made.error(), action.path));
   return synced(*found, action.path);
 }
 
-Result<Outcome> act(RemoveDirectory& action, const Ground& ground, Phase phase) {
+Result<Outcome> remove(Directory& action, const Ground& ground, Phase phase) {
   const auto found = ground.find(action.path);
   if (!found)
     return fail(found.error());
@@ -42,7 +44,7 @@ Result<Outcome> act(RemoveDirectory& action, const Ground& ground, Phase phase) 
   if (!found->is_directory())
     return conflict(action.path, "a directory", found->text());
   if (phase == Phase::look) {
-    action.mode = found->status.st_mode & 07777U;
+    action.before = found->status.st_mode & 07777U;
     return Outcome::done;
   }
   if (::unlinkat(found->directory.get(), found->name.c_str(), AT_REMOVEDIR) != 0) {
@@ -56,6 +58,12 @@ Result<Outcome> act(RemoveDirectory& action, const Ground& ground, Phase phase) 
     return fail(errno_error(errno, action.path));
   }
   return synced(*found, action.path);
+}
+
+} // namespace
+
+Result<Outcome> act(Directory& action, const Ground& ground, Phase phase) {
+  return action.after ? make(action, ground, phase) : remove(action, ground, phase);
 }
 
 /// A directory that somebody else could exchange may be looked at, but its flag is not changed.

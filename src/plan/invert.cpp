@@ -14,20 +14,10 @@ std::optional<Actor> later(std::optional<Actor> actor) {
 struct Inverter {
   using Inverse = std::optional<Action>;
 
-  Inverse operator()(const WriteFile& a) const {
-    if (!a.before)
-      return RemoveFile{a.path, a.after, a.mode, later(a.actor)};
-    return WriteFile{a.path, a.after, *a.before, a.mode, later(a.actor)};
-  }
-  Inverse operator()(const RemoveFile& a) const {
-    return WriteFile{a.path, std::nullopt, a.before, a.mode, later(a.actor)};
-  }
-  Inverse operator()(const MakeDirectory& a) const { return RemoveDirectory{a.path, a.mode, later(a.actor)}; }
-  Inverse operator()(const RemoveDirectory& a) const { return MakeDirectory{a.path, a.mode, a.actor}; }
-  Inverse operator()(const MakeLink& a) const { return RemoveLink{a.path, a.target, a.actor}; }
-  Inverse operator()(const RemoveLink& a) const { return MakeLink{a.path, a.target, a.actor}; }
-  Inverse operator()(const SwapLink& a) const {
-    return SwapLink{a.path, a.after, a.before, a.actor, a.checked, a.identity.owner_only()};
+  Inverse operator()(const File& a) const { return File{a.path, a.after, a.before, a.mode, later(a.actor)}; }
+  Inverse operator()(const Directory& a) const { return Directory{a.path, a.after, a.before, later(a.actor)}; }
+  Inverse operator()(const Link& a) const {
+    return Link{a.path, a.after, a.before, later(a.actor), a.checked, a.identity.owner_only()};
   }
   Inverse operator()(const Rename& a) const { return Rename{a.to, a.from, a.actor}; }
   Inverse operator()(const ExchangeForLink& a) const {
@@ -84,6 +74,27 @@ struct Inverter {
 };
 
 } // namespace
+
+File remove_file(std::string path, std::string before, std::uint32_t mode, std::optional<Actor> actor) {
+  return {std::move(path), std::move(before), std::nullopt, mode, std::move(actor)};
+}
+
+Directory make_directory(std::string path, std::uint32_t mode, std::optional<Actor> actor, bool guarded,
+                         sys::FileIdentity parent) {
+  return {std::move(path), std::nullopt, mode, std::move(actor), guarded, parent};
+}
+
+Directory remove_directory(std::string path, std::uint32_t mode, std::optional<Actor> actor) {
+  return {std::move(path), mode, std::nullopt, std::move(actor)};
+}
+
+Link make_link(std::string path, std::string target, std::optional<Actor> actor) {
+  return {std::move(path), std::nullopt, std::move(target), std::move(actor)};
+}
+
+Link remove_link(std::string path, std::string target, std::optional<Actor> actor) {
+  return {std::move(path), std::move(target), std::nullopt, std::move(actor)};
+}
 
 std::optional<Action> invert(const Action& action) {
   return std::visit(Inverter{}, action);

@@ -26,14 +26,10 @@ Result<Outcome> perform(const Action& action, sys::System& system, const Note& n
 // One overload per action; look_at and perform dispatch to them. In Phase::look an action may fill in what it found.
 
 // In the main process: files under /etc and the like (Files).
-Result<Outcome> act(WriteFile& action, const sys::Files& files, Phase phase);
-Result<Outcome> act(RemoveFile& action, const sys::Files& files, Phase phase);
+Result<Outcome> act(File& action, const sys::Files& files, Phase phase);
 // In a child with a deadline.
-Result<Outcome> act(MakeDirectory& action, const Ground& ground, Phase phase);
-Result<Outcome> act(RemoveDirectory& action, const Ground& ground, Phase phase);
-Result<Outcome> act(MakeLink& action, const Ground& ground, Phase phase);
-Result<Outcome> act(RemoveLink& action, const Ground& ground, Phase phase);
-Result<Outcome> act(SwapLink& action, const Ground& ground, Phase phase);
+Result<Outcome> act(Directory& action, const Ground& ground, Phase phase);
+Result<Outcome> act(Link& action, const Ground& ground, Phase phase);
 Result<Outcome> act(Rename& action, const Ground& ground, Phase phase);
 Result<Outcome> act(ExchangeForLink& action, const Ground& ground, Phase phase);
 Result<Outcome> act(SetAccess& action, const Ground& ground, Phase phase);

@@ -1,4 +1,4 @@
-// WriteFile and RemoveFile: whole files under /etc, /run and /var/lib, by sys::Files.
+// File: whole files under /etc, /run and /var/lib, by sys::Files.
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "plan/perform.hpp"
@@ -48,51 +48,41 @@ Result<void> remove_if_there(const sys::Files& files, const std::string& path) {
   return !removed && removed.error().code == ErrorCode::not_found ? Result<void>{} : removed;
 }
 
-/// The rest of an action whose file was judged: its work, after what earlier runs have left beside the file is gone.
-template <class Work>
-Result<Outcome> finish(const sys::Files& files, const std::string& path, bool already, Phase phase, const Work& work) {
-  if (phase == Phase::look)
-    return already && leftovers(files, path).empty() ? Outcome::unchanged : Outcome::done;
-  for (const auto& leftover : leftovers(files, path))
-    if (auto removed = remove_if_there(files, leftover); !removed)
-      return fail(removed.error());
-  if (already)
-    return Outcome::unchanged;
-  return work().map([] { return Outcome::done; });
+/// The content at `path`, nullopt where nothing is. A file that is to be removed is taken as it lies there: what a link
+/// leads to is not the file of the plan.
+Result<std::optional<std::string>> content_at(File& action, const sys::Files& files, Phase phase) {
+  if (!action.after) {
+    const auto entry = files.entry({action.path});
+    if (entry.kind == sys::EntryKind::unknown)
+      return fail(entry.error());
+    if (entry.exists() && entry.kind != sys::EntryKind::file)
+      return conflict(action.path, size_of(action.before), found_text(entry, std::nullopt));
+    if (entry.exists() && phase == Phase::look)
+      action.mode = entry.mode;
+  }
+  return files.read_if_exists(action.path);
 }
 
 } // namespace
 
-Result<Outcome> act(WriteFile& action, const sys::Files& files, Phase phase) {
-  const auto current = files.read_if_exists(action.path);
+Result<Outcome> act(File& action, const sys::Files& files, Phase phase) {
+  const auto current = content_at(action, files, phase);
   if (!current)
     return fail(current.error());
   const bool already = *current == action.after;
   if (!already && *current != action.before)
     return conflict(action.path, size_of(action.before), found_text(files.entry({action.path}), *current));
-  return finish(files, action.path, already, phase,
-                [&] { return files.write_if(action.path, action.before, action.after, action.mode); });
-}
-
-Result<Outcome> act(RemoveFile& action, const sys::Files& files, Phase phase) {
-  const auto entry = files.entry({action.path});
-  if (entry.kind == sys::EntryKind::unknown)
-    return fail(entry.error());
-  const bool already = !entry.exists();
-  if (!already) {
-    std::optional<std::string> content;
-    if (entry.kind == sys::EntryKind::file) {
-      auto read = files.read_if_exists(action.path);
-      if (!read)
-        return fail(read.error());
-      content = std::move(*read);
-    }
-    if (content != action.before)
-      return conflict(action.path, size_of(action.before), found_text(entry, content));
-    if (phase == Phase::look)
-      action.mode = entry.mode;
-  }
-  return finish(files, action.path, already, phase, [&] { return remove_if_there(files, action.path); });
+  const auto left = leftovers(files, action.path);
+  if (phase == Phase::look)
+    return already && left.empty() ? Outcome::unchanged : Outcome::done;
+  for (const auto& leftover : left)
+    if (auto removed = remove_if_there(files, leftover); !removed)
+      return fail(removed.error());
+  if (already)
+    return Outcome::unchanged;
+  const auto done = action.after ? files.write_if(action.path, action.before, *action.after, action.mode)
+                                 : remove_if_there(files, action.path);
+  return done.map([] { return Outcome::done; });
 }
 
 } // namespace sharefs::plan

@@ -27,13 +27,9 @@ constexpr Mark k_runs{'>', Colour::blue};
 
 /// One row per action: a new one does not compile without.
 struct MarkOf {
-  Mark operator()(const plan::WriteFile& action) const { return action.before ? k_changes : k_makes; }
-  Mark operator()(const plan::RemoveFile& /*action*/) const { return k_takes_away; }
-  Mark operator()(const plan::MakeDirectory& /*action*/) const { return k_makes; }
-  Mark operator()(const plan::RemoveDirectory& /*action*/) const { return k_takes_away; }
-  Mark operator()(const plan::MakeLink& /*action*/) const { return k_makes; }
-  Mark operator()(const plan::RemoveLink& /*action*/) const { return k_takes_away; }
-  Mark operator()(const plan::SwapLink& /*action*/) const { return k_changes; }
+  Mark operator()(const plan::File& action) const { return of(action.before, action.after); }
+  Mark operator()(const plan::Directory& action) const { return of(action.before, action.after); }
+  Mark operator()(const plan::Link& action) const { return of(action.before, action.after); }
   Mark operator()(const plan::Rename& /*action*/) const { return k_changes; }
   Mark operator()(const plan::ExchangeForLink& /*action*/) const { return k_changes; }
   Mark operator()(const plan::SetAccess& /*action*/) const { return k_changes; }
@@ -47,6 +43,11 @@ struct MarkOf {
     return std::ranges::all_of(action.changes, &plan::FileChange::removed) ? k_takes_away : k_changes;
   }
   Mark operator()(const plan::RunTool& /*action*/) const { return k_runs; }
+
+ private:
+  template <class Side> static Mark of(const Side& before, const Side& after) {
+    return !before ? k_makes : !after ? k_takes_away : k_changes;
+  }
 };
 
 /// The bookkeeping is all that a plan has where a note or a mark is what was asked for.

@@ -524,7 +524,7 @@ def test_requirement_3_a_rollback_is_one_rename_and_copies_nothing(store: Store)
     times = {path: path.lstat().st_ctime_ns for number in (1, 2) for path in store.generation(number).rglob("*")}
     names = sorted(path.name for path in store.generation(1).parent.iterdir())
     done = json.loads(store.sharefs("conda", "rollback", "llm", "--yes", "--json").stdout)
-    assert [step["action"]["kind"] for step in done["plan"]["steps"]] == ["swap_link"]
+    assert [step["action"]["kind"] for step in done["plan"]["steps"]] == ["link"]
     assert {number: state(store.generation(number)) for number in (1, 2)} == before
     assert {path: path.lstat().st_ctime_ns for path in times} == times  # not even a mode was touched
     assert sorted(path.name for path in store.generation(1).parent.iterdir()) == names

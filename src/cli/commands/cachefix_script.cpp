@@ -24,7 +24,7 @@ Result<Proposal> propose_copy(Context& context, const std::string& copy, const s
     return proposal;
   if (*before && !force)
     return fail(ErrorCode::usage, copy + ": exists already", "name another file, or replace it with --force");
-  proposal.plan.add(path, "the changed script", plan::WriteFile{path, *before, text, mode});
+  proposal.plan.add(path, "the changed script", plan::File{path, *before, text, mode});
   return proposal;
 }
 

@@ -106,22 +106,20 @@ Result<void> take_place(Context& context, Share& share) {
   const auto mode = conda::root_mode(share.store.mode);
   const auto root = conda::generations_path(share.where.store, share.where.name);
   if (share.makes_store) { // as open as the directory that it lies in, whose group and ACLs it inherits
-    const plan::MakeDirectory store{share.where.store, share.store.mode & 01777U, std::nullopt};
+    const auto store = plan::make_directory(share.where.store, share.store.mode & 01777U);
     if (auto made = plan::apply_action(store, context.system); !made)
       return fail(made.error());
     share.store = context.system.entry({.path = share.where.store, .follow = true});
   }
-  plan::MakeDirectory make;
-  make.parent = sys::identity_of(share.store);
+  auto parent = sys::identity_of(share.store);
   for (const auto& [path, its_mode] :
        {std::pair(parent_path(root), mode | (share.store.mode & 01000U)),
         {root, mode},
         {join_path(root, "uses"), conda::uses_mode(share.store.mode)}}) { // the group is inherited
-    make.path = path;
-    make.mode = its_mode & 01777U;
+    const auto make = plan::make_directory(path, its_mode & 01777U, std::nullopt, false, parent);
     if (auto made = plan::apply_action(make, context.system); !made)
       return fail(made.error());
-    make.parent = {};
+    parent = {};
   }
   if (auto ours = check_places(context, share); !ours)
     return ours;
@@ -165,7 +163,7 @@ Result<tree::Place> begin_copy(Context& context, const Share& share) {
   const auto path = join_path(conda::generations_path(share.where.store, share.where.name), share.request.unfinished);
   if (auto begun = copy_at(context, share, path))
     return std::move(*begun);
-  if (auto made = plan::apply_action(plan::MakeDirectory{path, 0700, std::nullopt}, context.system); !made)
+  if (auto made = plan::apply_action(plan::make_directory(path, 0700), context.system); !made)
     return fail(made.error());
   if (auto noted = context.system.files().write_if(join_path(path, conda::k_copy_mark), std::nullopt,
                                                    conda::copy_mark(share.request.source), 0600);

@@ -169,7 +169,7 @@ Result<std::vector<tree::HashedFile>> hash_image(Context& context, const std::st
   const auto apply = [&](const plan::Action& action) {
     return plan::apply_action(action, context.system).map([](plan::Outcome) {});
   };
-  if (auto made = apply(plan::MakeDirectory{path, 0755, std::nullopt, true}); !made)
+  if (auto made = apply(plan::make_directory(path, 0755, std::nullopt, true)); !made)
     return fail(made.error());
   if (auto mounted = apply(conda::image_mount(image, path)); !mounted)
     return fail(mounted.error());
@@ -178,7 +178,7 @@ Result<std::vector<tree::HashedFile>> hash_image(Context& context, const std::st
   unmount.target = path;
   if (auto unmounted = apply(unmount); !unmounted && found)
     return fail(unmounted.error());
-  if (auto removed = apply(plan::RemoveDirectory{path, 0755, std::nullopt}); !removed && found)
+  if (auto removed = apply(plan::remove_directory(path)); !removed && found)
     return fail(removed.error());
   return found;
 }

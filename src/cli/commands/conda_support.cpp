@@ -231,7 +231,7 @@ void clear_uses(Context& context, const std::string& store, const std::string& n
   ended.resize(std::min(ended.size(), k_at_once));
   const auto uses = join_path(conda::generations_path(store, name), "uses");
   for (const auto& use : ended) {
-    plan::RemoveFile note{join_path(uses, conda::use_name(use)), ""};
+    auto note = plan::remove_file(join_path(uses, conda::use_name(use)), "");
     if (use.uid != self.uid) {
       auto user = context.system.user(std::to_string(use.uid));
       if (!user)

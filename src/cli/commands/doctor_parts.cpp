@@ -90,7 +90,7 @@ struct Seeing {
 /// The directory of a file that the plan writes, if it is on a file system that is read-only: root may write elsewhere.
 std::string read_only_directory(Context& context, const plan::Plan& plan) {
   for (const auto& step : plan.steps)
-    if (const auto* const write = std::get_if<plan::WriteFile>(&step.action)) {
+    if (const auto* const write = std::get_if<plan::File>(&step.action); write && write->after) {
       auto directory = parent_path(write->path);
       const auto there = context.system.entry({.path = directory, .follow = true, .access = true});
       if (there.exists() && !there.writable && context.system.identity().uid == 0)

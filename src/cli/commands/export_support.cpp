@@ -191,10 +191,11 @@ Result<void> note_withdrawn(Context& context, plan::Plan& plan) {
     return path == exports::k_exports_file || parent_path(path) == exports::k_exports_directory;
   };
   for (const auto& step : plan.steps)
-    if (const auto* write = std::get_if<plan::WriteFile>(&step.action); write && is_of_exports(write->path))
-      changed[write->path] = {exports::parse(write->after, write->path)};
-    else if (const auto* remove = std::get_if<plan::RemoveFile>(&step.action); remove && is_of_exports(remove->path))
-      changed[remove->path] = {};
+    if (const auto* file = std::get_if<plan::File>(&step.action); file && is_of_exports(file->path)) {
+      changed[file->path].clear();
+      if (file->after)
+        changed[file->path].push_back(exports::parse(*file->after, file->path));
+    }
   if (changed.empty())
     return {};
   const auto files = exports::read_host_files(context.system.files());

@@ -21,10 +21,9 @@ Result<plan::Plan> plan_file(const sys::Entry& there, std::string text) {
   if (directory != there.ancestor) {
     if (parent_path(directory) != there.ancestor)
       return fail(ErrorCode::not_found, "there is no directory " + directory, "make it, or choose another --output");
-    plan.add("init", "for the configuration", plan::MakeDirectory{directory, k_directory_mode, std::nullopt});
+    plan.add("init", "for the configuration", plan::make_directory(directory, k_directory_mode));
   }
-  plan.add("init", "what was found on this host",
-           plan::WriteFile{there.path, std::nullopt, std::move(text), k_file_mode});
+  plan.add("init", "what was found on this host", plan::File{there.path, std::nullopt, std::move(text), k_file_mode});
   return plan;
 }
 

@@ -114,10 +114,8 @@ void note_conflicts(Context& context, plan::Plan& plan) {
   std::map<std::string, std::pair<std::optional<std::string>, std::optional<std::string>>>
       files; // the first step of each
   for (const auto& step : plan.steps)
-    if (const auto* write = std::get_if<plan::WriteFile>(&step.action); write && !write->actor)
-      files.try_emplace(write->path, write->before, write->after);
-    else if (const auto* remove = std::get_if<plan::RemoveFile>(&step.action); remove && !remove->actor)
-      files.try_emplace(remove->path, remove->before, std::nullopt);
+    if (const auto* file = std::get_if<plan::File>(&step.action); file && !file->actor)
+      files.try_emplace(file->path, file->before, file->after);
   for (const auto& [path, texts] : files) {
     const auto now = context.system.files().read_if_exists(path);
     if (now && *now != texts.first && *now != texts.second)

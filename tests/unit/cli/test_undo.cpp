@@ -45,7 +45,7 @@ class Machine {
   }
   std::string write(const std::string& path) {
     plan::Plan plan;
-    plan.add("", "why", plan::WriteFile{path, std::nullopt, "x", 0644});
+    plan.add("", "why", plan::File{path, std::nullopt, "x", 0644});
     return change(plan, "sharefs write " + path);
   }
 
@@ -178,7 +178,7 @@ TEST_CASE("two changes within one second are taken back in the order in which th
   Machine machine;
   machine.write("/f");
   plan::Plan second;
-  second.add("", "why", plan::WriteFile{"/f", "x", "y", 0644});
+  second.add("", "why", plan::File{"/f", "x", "y", 0644});
   machine.change(second, "sharefs write again");
   CHECK(machine.undo({"--yes"}) == 0);
   CHECK(has(machine.err, "taking back `sharefs write again`"));
@@ -192,8 +192,8 @@ TEST_CASE("an undo that was cut off at its very end is marked as done", "[undo]"
   const auto id = machine.write("/f");
   plan::Plan attempt; // what an undo does, without its mark
   attempt.undoes = id;
-  attempt.add("", "undo", plan::RemoveFile{"/f", "x", 0644});
-  attempt.add("b", "fails", plan::RemoveDirectory{"/", 0755, {}});
+  attempt.add("", "undo", plan::remove_file("/f", "x"));
+  attempt.add("b", "fails", plan::remove_directory("/"));
   machine.change(attempt, "sharefs undo");
   CHECK(machine.undo({"--check"}) == 0);
   CHECK(machine.undo({"--yes"}) == 0);
@@ -231,7 +231,7 @@ TEST_CASE("a plan that another sharefs has made wrong meanwhile is made again, a
     int proposed = 0;
     const auto executed = cli::execute(context, [&]() -> Result<cli::Proposal> {
       plan::Plan plan;
-      plan.add("", "why", plan::WriteFile{proposed == 0 ? "/stale" : "/fresh", std::nullopt, "x", 0644});
+      plan.add("", "why", plan::File{proposed == 0 ? "/stale" : "/fresh", std::nullopt, "x", 0644});
       if (++proposed == 1)
         machine.write("/other"); // between the plan and the lock
       return cli::Proposal{plan, ""};

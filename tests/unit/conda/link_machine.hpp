@@ -110,18 +110,19 @@ inline conda::LinkRequest unlink_request(std::vector<std::string> environments =
 }
 
 struct StepWords {
-  std::string operator()(const plan::MakeDirectory& a) const { return who(a.actor) + "mkdir " + a.path; }
-  std::string operator()(const plan::MakeLink& a) const { return who(a.actor) + "link " + a.path + " -> " + a.target; }
-  std::string operator()(const plan::RemoveLink& a) const {
-    return who(a.actor) + "unlink " + a.path + " -> " + a.target;
+  std::string operator()(const plan::Directory& a) const {
+    return who(a.actor) + (a.after ? "mkdir " : "rmdir ") + a.path;
   }
-  std::string operator()(const plan::SwapLink& a) const {
-    return who(a.actor) + "swap " + a.path + " " + a.before + " -> " + a.after;
+  std::string operator()(const plan::Link& a) const {
+    if (a.before && a.after)
+      return who(a.actor) + "swap " + a.path + " " + *a.before + " -> " + *a.after;
+    return who(a.actor) + (a.after ? "link " : "unlink ") + a.path + " -> " + (a.after ? *a.after : a.before.value());
   }
-  std::string operator()(const plan::WriteFile& a) const {
-    return who(a.actor) + "write " + a.path + (a.before ? "" : " anew") + ": " + a.after;
+  std::string operator()(const plan::File& a) const {
+    if (!a.after)
+      return who(a.actor) + "remove " + a.path;
+    return who(a.actor) + "write " + a.path + (a.before ? "" : " anew") + ": " + *a.after;
   }
-  std::string operator()(const plan::RemoveFile& a) const { return who(a.actor) + "remove " + a.path; }
   std::string operator()(const plan::Rename& a) const { return who(a.actor) + "rename " + a.from + " " + a.to; }
   std::string operator()(const auto&) const { return "something else"; }
   static std::string who(const std::optional<plan::Actor>& actor) {

@@ -104,14 +104,14 @@ TEST_CASE("from nothing: the directory, its access, the file, the reload, the se
   const auto composed = compose(actual, request);
   const auto plan = plan_export(actual, request, composed);
   REQUIRE(plan.steps.size() == 13);
-  CHECK(std::get<plan::MakeDirectory>(plan.steps[0].action).path == "/srv");
-  CHECK(std::get<plan::MakeDirectory>(plan.steps[1].action).path == "/srv/share");
+  CHECK(std::get<plan::Directory>(plan.steps[0].action).path == "/srv");
+  CHECK(std::get<plan::Directory>(plan.steps[1].action).path == "/srv/share");
   CHECK(std::get<plan::SetAccess>(plan.steps[2].action) ==
         plan::SetAccess{"/srv/share", std::nullopt, {0, 1234, 02770, "u::rwx,g::rwx,o::---"}, "ml"});
   CHECK(describe(plan.steps[2].action) == "set access of /srv/share: root:ml 2770, group-writable");
   CHECK(plan.notes.size() == 1); // what every member may do
-  CHECK(std::get<plan::MakeDirectory>(plan.steps[3].action).path == "/etc/exports.d");
-  const auto& file = std::get<plan::WriteFile>(plan.steps[4].action);
+  CHECK(std::get<plan::Directory>(plan.steps[3].action).path == "/etc/exports.d");
+  const auto& file = std::get<plan::File>(plan.steps[4].action);
   CHECK(file.path == k_own_file);
   CHECK_FALSE(file.before);
   CHECK(file.after == std::string(k_header) + "/srv/share 10.0.0.1(rw,sync,no_subtree_check,root_squash) "

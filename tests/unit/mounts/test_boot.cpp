@@ -119,7 +119,7 @@ TEST_CASE("changed options change the unit, and systemd is told") {
   machine.apply(BootWay::unit);
   const auto plan = machine.plan(BootWay::unit, "ro,vers=4.2").plan;
   REQUIRE(plan.steps.size() == 3);
-  const auto* write = std::get_if<plan::WriteFile>(&plan.steps[0].action);
+  const auto* write = std::get_if<plan::File>(&plan.steps[0].action);
   REQUIRE(write != nullptr);
   CHECK(write->path == "/etc/systemd/system/data-share.mount");
   CHECK(std::get<plan::RunTool>(plan.steps[1].action).silent);
@@ -129,7 +129,7 @@ TEST_CASE("changed options change the unit, and systemd is told") {
 TEST_CASE("units that systemd did not understand are not enabled by the next run, without being asked again") {
   Machine machine;
   for (const auto& step : machine.plan(BootWay::unit).plan.steps)
-    if (std::holds_alternative<plan::WriteFile>(step.action)) // then the check failed
+    if (std::holds_alternative<plan::File>(step.action)) // then the check failed
       REQUIRE(plan::apply_action(step.action, machine.system));
   const auto steps = machine.plan(BootWay::unit).plan.steps;
   REQUIRE(steps.size() == 3);
@@ -137,7 +137,7 @@ TEST_CASE("units that systemd did not understand are not enabled by the next run
   REQUIRE(verify != nullptr);
   CHECK(verify->argv == Argv{"systemd-analyze", "verify", "--recursive-errors=no",
                              "/etc/systemd/system/data-share.mount", "/etc/systemd/system/sharefs-data-share.service"});
-  CHECK(std::holds_alternative<plan::MakeLink>(steps[1].action));
+  CHECK(std::holds_alternative<plan::Link>(steps[1].action));
 }
 
 TEST_CASE("who waits for a mount is stopped before its unit goes") {
@@ -150,7 +150,7 @@ TEST_CASE("who waits for a mount is stopped before its unit goes") {
         steps, plan::Action(plan::RunTool{{"systemctl", "stop", unit}, {"systemctl", "daemon-reload"}}),
         &plan::Step::action);
     REQUIRE(stop + 1 < steps.end());
-    const auto* removed = std::get_if<plan::RemoveFile>(&stop[1].action);
+    const auto* removed = std::get_if<plan::File>(&stop[1].action);
     REQUIRE(removed != nullptr);
     CHECK(removed->path == std::string("/etc/systemd/system/") + unit);
   }
@@ -315,12 +315,12 @@ TEST_CASE("root runs at boot only what nobody else can change, and what is there
 TEST_CASE("undo takes our entry away, whatever others have written since") {
   const auto write = [](const char* path, std::optional<std::string> before, std::string after) {
     plan::Plan plan;
-    plan.add("at boot", "why", plan::WriteFile{path, std::move(before), std::move(after)});
+    plan.add("at boot", "why", plan::File{path, std::move(before), std::move(after)});
     return plan;
   };
   const auto remove = [](const char* path, std::string before) {
     plan::Plan plan;
-    plan.add("at boot", "why", plan::RemoveFile{path, std::move(before)});
+    plan.add("at boot", "why", plan::remove_file(path, std::move(before)));
     return plan;
   };
   const std::string ours = "s:/x /x nfs rw,x-sharefs.managed 0 0\n", other = "/dev/a / ext4 defaults 0 1\n";
@@ -334,47 +334,47 @@ TEST_CASE("undo takes our entry away, whatever others have written since") {
   SECTION("a line of fstab") {
     facts.fstab = "# edited\n" + other + ours + "tmpfs /t tmpfs rw 0 0"; // without an end of its last line
     CHECK(undone(write("/etc/fstab", other + ours, other)) ==
-          plan::Action(plan::WriteFile{"/etc/fstab", facts.fstab, "# edited\n" + other + "tmpfs /t tmpfs rw 0 0"}));
+          plan::Action(plan::File{"/etc/fstab", facts.fstab, "# edited\n" + other + "tmpfs /t tmpfs rw 0 0"}));
     // The line itself was edited: it is still ours.
     facts.fstab = other + "s:/x /x nfs ro,x-sharefs.managed 0 0\n";
     CHECK(undone(write("/etc/fstab", other + ours, other)) ==
-          plan::Action(plan::WriteFile{"/etc/fstab", facts.fstab, other}));
+          plan::Action(plan::File{"/etc/fstab", facts.fstab, other}));
     // Somebody took our line away already, and wrote another.
     facts.fstab = other + "# edited\n";
     CHECK_FALSE(undone(write("/etc/fstab", other + ours, other)));
     // Undo of `umount --forget` puts it back.
     CHECK(undone(write("/etc/fstab", other, other + ours)) ==
-          plan::Action(plan::WriteFile{"/etc/fstab", facts.fstab, other + "# edited\n" + ours}));
+          plan::Action(plan::File{"/etc/fstab", facts.fstab, other + "# edited\n" + ours}));
   }
   SECTION("a file of others stays, and one of ours alone goes") {
     facts.fstab = ours + "# mine\n";
-    CHECK(undone(remove("/etc/fstab", ours)) == plan::Action(plan::WriteFile{"/etc/fstab", facts.fstab, "# mine\n"}));
+    CHECK(undone(remove("/etc/fstab", ours)) == plan::Action(plan::File{"/etc/fstab", facts.fstab, "# mine\n"}));
     const auto bare = with_rc_local_blocks(with_rc_local_blocks("", {{"/x", block}}), {{"/x", std::nullopt}});
     const auto made = with_rc_local_blocks("", {{"/x", block}});
     facts.rc_local = with_rc_local_blocks(made, {{"/y", "# >>> sharefs /y\nmount s:/y /y\n# <<< sharefs /y\n"}});
     const auto left = undone(remove("/etc/rc.local", made)); // the block of another change stays
     REQUIRE(left);
-    CHECK(std::get<plan::WriteFile>(*left).after.find("/y") != std::string::npos);
-    CHECK(std::get<plan::WriteFile>(*left).after.find("/x") == std::string::npos);
+    CHECK(std::get<plan::File>(*left).after->find("/y") != std::string::npos);
+    CHECK(std::get<plan::File>(*left).after->find("/x") == std::string::npos);
     facts.rc_local = with_rc_local_blocks(bare, {{"/x", "# >>> sharefs /x\nmount -o ro s:/x /x\n# <<< sharefs /x\n"}});
-    CHECK(undone(remove("/etc/rc.local", made)) == plan::Action(plan::RemoveFile{"/etc/rc.local", *facts.rc_local}));
+    CHECK(undone(remove("/etc/rc.local", made)) == plan::Action(plan::remove_file("/etc/rc.local", *facts.rc_local)));
   }
   SECTION("a block of rc.local") {
     facts.rc_local = "#!/bin/sh\n# mine\n" + block + "echo hello\nexit 0";
     CHECK(undone(write("/etc/rc.local", "#!/bin/sh\n" + block + "exit 0\n", "#!/bin/sh\nexit 0\n")) ==
-          plan::Action(plan::WriteFile{"/etc/rc.local", facts.rc_local, "#!/bin/sh\n# mine\necho hello\nexit 0"}));
+          plan::Action(plan::File{"/etc/rc.local", facts.rc_local, "#!/bin/sh\n# mine\necho hello\nexit 0"}));
   }
   SECTION("units of ours, not those that somebody wrote in their place") {
     const std::string path = "/etc/systemd/system/x.mount", text = std::string(k_unit_mark) + "...\n[Mount]\n";
     facts.units["x.mount"] = text + "# edited\n";
-    CHECK(undone(remove(path.c_str(), text)) == plan::Action(plan::RemoveFile{path, text + "# edited\n"}));
+    CHECK(undone(remove(path.c_str(), text)) == plan::Action(plan::remove_file(path, text + "# edited\n")));
     facts.units["x.mount"] = "[Mount]\n";
-    CHECK(undone(remove(path.c_str(), text)) == plan::Action(plan::RemoveFile{path, text})); // a conflict
+    CHECK(undone(remove(path.c_str(), text)) == plan::Action(plan::remove_file(path, text))); // a conflict
   }
   SECTION("what nobody has edited, and other files") {
     facts.fstab = other + ours;
     CHECK(undone(write("/etc/fstab", other + ours, other)) ==
-          plan::Action(plan::WriteFile{"/etc/fstab", other + ours, other}));
-    CHECK(undone(write("/etc/x", "a", "b")) == plan::Action(plan::WriteFile{"/etc/x", "a", "b"}));
+          plan::Action(plan::File{"/etc/fstab", other + ours, other}));
+    CHECK(undone(write("/etc/x", "a", "b")) == plan::Action(plan::File{"/etc/x", "a", "b"}));
   }
 }

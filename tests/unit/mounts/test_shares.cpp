@@ -76,7 +76,7 @@ TEST_CASE("a missing directory is made on what is mounted, and given to its grou
   const auto share = of("outputs");
   const auto plan = plan_shares({share}, {missing(share)}, k_root).plan;
   CHECK(said({plan, {}}) == k_made);
-  const auto& make = std::get<plan::MakeDirectory>(plan.steps[0].action);
+  const auto& make = std::get<plan::Directory>(plan.steps[0].action);
   CHECK(make.guarded);
   CHECK(make.actor->beneath == "/data/share");
   CHECK(make.actor->device == 40);

@@ -38,7 +38,7 @@ struct JournalMachine {
 
 inline Plan one_step() {
   Plan plan;
-  plan.add("g", "why", MakeDirectory{"/d", 0755, {}});
+  plan.add("g", "why", make_directory("/d"));
   return plan;
 }
 

@@ -25,10 +25,13 @@ TEST_CASE("every action survives JSON text, byte for byte") {
 }
 
 TEST_CASE("JSON is readable where it can be") {
-  CHECK(dump_line(to_json(Action(WriteFile{"/etc/x", std::nullopt, "a\n", 0640}))) ==
-        R"({"kind":"write_file","path":"/etc/x","before":null,"after":"a\n","mode":"0640","actor":null})");
-  CHECK(dump_line(to_json(Action(MakeLink{"/\xff", "t", std::nullopt}))) ==
-        R"({"kind":"make_link","path":{"base64":"L/8="},"target":"t","actor":null})");
+  CHECK(dump_line(to_json(Action(File{"/etc/x", std::nullopt, "a\n", 0640}))) ==
+        R"({"kind":"file","path":"/etc/x","before":null,"after":"a\n","mode":"0640","actor":null})");
+  CHECK(dump_line(to_json(Action(make_link("/\xff", "t")))) ==
+        R"({"kind":"link","path":{"base64":"L/8="},"before":null,"after":"t","uid":null,"gid":null,"device":0,"inode":0,)"
+        R"("file_kind":0,"changed":0,"actor":null,"checked":false})");
+  CHECK(dump_line(to_json(Action(remove_directory("/d", 01777)))) ==
+        R"({"kind":"directory","path":"/d","before":"1777","after":null,"actor":null,"guarded":false})");
 }
 
 TEST_CASE("a journal of before what is changed was known by more than its name is readable") {
@@ -40,6 +43,28 @@ TEST_CASE("a journal of before what is changed was known by more than its name i
     "before": "", "after": "", "edits": [], "mode_before": 384, "mode_after": 420, "removed": false}]})");
   CHECK(files == Action(ChangeFiles{"/e", 7, 11, {{"a", "", "", {}, 0600U, 0644U}}}));
   CHECK(read(R"({"kind": "run_tool", "argv": ["sync"]})") == Action(RunTool{{"sync"}, {}}));
+}
+
+TEST_CASE("a journal of before an action and its opposite were one is readable") {
+  struct Row {
+    const char* json;
+    Action action;
+  };
+  const std::vector<Row> rows{
+      {R"({"kind": "write_file", "path": "/f", "before": "a", "after": "b", "mode": "0600"})",
+       File{"/f", "a", "b", 0600}},
+      {R"({"kind": "remove_file", "path": "/f", "before": "a", "mode": "0640"})", remove_file("/f", "a", 0640)},
+      {R"({"kind": "make_directory", "path": "/d", "mode": "2750", "guarded": true})",
+       make_directory("/d", 02750, std::nullopt, true)},
+      {R"({"kind": "remove_directory", "path": "/d", "mode": "0700"})", remove_directory("/d", 0700)},
+      {R"({"kind": "make_link", "path": "/l", "target": "t"})", make_link("/l", "t")},
+      {R"({"kind": "remove_link", "path": "/l", "target": "t"})", remove_link("/l", "t")},
+      {R"({"kind": "swap_link", "path": "/l", "before": "a", "after": "b", "checked": true})",
+       Link{"/l", "a", "b", std::nullopt, true}}};
+  for (const auto& [json, action] : rows) {
+    CAPTURE(json);
+    CHECK(action_from_json(*parse_json(json)) == action);
+  }
 }
 
 TEST_CASE("bytes of every length survive base64") {
@@ -61,11 +86,14 @@ TEST_CASE("a malformed action is refused with the name of the field") {
   const auto row = GENERATE(
       Row{R"([])", "an action has no `kind`"}, Row{R"({"kind":7})", "an action has no `kind`"},
       Row{R"({"kind":"format_disk"})", "unknown kind of action `format_disk`"},
-      Row{R"({"kind":"make_link","path":"/a"})", "field `target` of a `make_link` action is missing or malformed"},
-      Row{R"({"kind":"write_file","path":"/a","after":"","mode":"99"})",
-          "field `mode` of a `write_file` action is missing or malformed"},
-      Row{R"({"kind":"make_directory","path":"/a","actor":{"user":{"name":"x","home":"/","uid":-1},"beneath":"/"}})",
-          "field `actor` of a `make_directory` action is missing or malformed"},
+      Row{R"({"kind":"link","path":"/a"})", "a `link` action has neither `before` nor `after`"},
+      Row{R"({"kind":"remove_directory","path":"/a"})", "a `directory` action has neither `before` nor `after`"},
+      Row{R"({"kind":"remount","before":"","after":""})",
+          "field `target` of a `remount` action is missing or malformed"},
+      Row{R"({"kind":"file","path":"/a","after":"","mode":"99"})",
+          "field `mode` of a `file` action is missing or malformed"},
+      Row{R"({"kind":"directory","path":"/a","actor":{"user":{"name":"x","home":"/","uid":-1},"beneath":"/"}})",
+          "field `actor` of a `directory` action is missing or malformed"},
       Row{R"({"kind":"run_tool","argv":["a",1]})", "field `argv` of a `run_tool` action is missing or malformed"});
   const auto json = parse_json(row.json);
   REQUIRE(json);

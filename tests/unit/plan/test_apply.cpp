@@ -137,8 +137,8 @@ TEST_CASE("nested targets never run at the same time") {
 TEST_CASE("what is as it should be leaves no trace in the journal") {
   ApplyMachine machine;
   Plan plan;
-  plan.add("", "", WriteFile{"/f", std::nullopt, "x", 0644});
-  plan.add("", "", MakeDirectory{"/d", 0755, {}});
+  plan.add("", "", File{"/f", std::nullopt, "x", 0644});
+  plan.add("", "", make_directory("/d"));
   const auto first = machine.run(plan);
   CHECK(outcomes(first) == "dd");
   CHECK(first.journal_id == "1");
@@ -153,7 +153,7 @@ TEST_CASE("without a journal nothing is changed") {
   ApplyMachine machine;
   test::put(machine.root.path() + "/state", "a file is in the way");
   Plan plan;
-  plan.add("", "", WriteFile{"/f", std::nullopt, "x", 0644});
+  plan.add("", "", File{"/f", std::nullopt, "x", 0644});
   const auto report = machine.run(plan);
   CHECK(outcomes(report) == "f");
   CHECK(report.results[0].error->message.starts_with("the journal cannot be written, so nothing is changed: /state"));
@@ -211,9 +211,9 @@ TEST_CASE("on a disk that is full at any byte of the journal, nothing is done wi
       const rlimit full{limit, limit};
       ::setrlimit(RLIMIT_FSIZE, &full);
       Plan plan;
-      plan.add("", "", MakeDirectory{"/one", 0755, {}});
-      plan.add("", "", MakeDirectory{"/two", 0755, {}});
-      plan.add("", "", MakeDirectory{"/three", 0755, {}});
+      plan.add("", "", make_directory("/one"));
+      plan.add("", "", make_directory("/two"));
+      plan.add("", "", make_directory("/three"));
       machine.run(plan);
       ::_exit(0);
     }
@@ -283,9 +283,9 @@ TEST_CASE("SIGINT lets the running step end and leaves the rest; a second one en
   const int twice = GENERATE(0, 1);
   ApplyMachine machine;
   Plan plan;
-  plan.add("", "", WriteFile{"/one", std::nullopt, "x", 0644});
+  plan.add("", "", File{"/one", std::nullopt, "x", 0644});
   plan.add("", "", tool("interrupted"));
-  plan.add("", "", WriteFile{"/two", std::nullopt, "x", 0644});
+  plan.add("", "", File{"/two", std::nullopt, "x", 0644});
   machine.system.machine.on_run = [twice](const sys::Command&) {
     ::raise(SIGINT);
     if (twice != 0)

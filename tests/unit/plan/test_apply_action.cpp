@@ -66,9 +66,9 @@ struct Liar {
 
 TEST_CASE("an answer that is none is refused: garbage, an action, more than an answer, an outcome that there is not") {
   Liar machine;
-  const Action step = MakeLink{"/home/me/envs/llm", "/data/share/conda/llm", machine.self};
+  const Action step = make_link("/home/me/envs/llm", "/data/share/conda/llm", machine.self);
   CHECK(look_at(step, machine.system)); // it works when nobody lies
-  const Action evil = WriteFile{"/etc/sudoers.d/me", std::nullopt, "me ALL=(ALL) ALL\n", 0440};
+  const Action evil = File{"/etc/sudoers.d/me", std::nullopt, "me ALL=(ALL) ALL\n", 0440};
   const auto fair = without_finding(0);
   for (const auto& lie : {std::string("garbage"), sent(""), sent("garbage"), sent(to_json(evil).dump()),
                           sent(fair + to_json(evil).dump()), sent(fair + fair), sent(fair.substr(0, 2)),
@@ -91,15 +91,15 @@ TEST_CASE("what a child says that it found changes no more of the action than th
   const auto found = [](std::uint32_t mode) {
     return sent(answer_of(0, true).put(0U).put(0U).put(mode).put(std::string("u::rwx")).put(std::string()).bytes());
   };
-  const Action link = MakeLink{"/home/me/envs/llm", "/data/share/conda/llm", machine.self};
+  const Action link = make_link("/home/me/envs/llm", "/data/share/conda/llm", machine.self);
   g_lie = found(07777);
   const auto linked = look_at(link, machine.system);
-  const Action directory = RemoveDirectory{"/home/me/envs", 0755, machine.self};
+  const Action directory = remove_directory("/home/me/envs", 0755, machine.self);
   g_lie = found(0xffff);
   const auto removed = look_at(directory, machine.system);
   g_lie.clear();
   REQUIRE(linked);
   CHECK(linked->intent == link);
   REQUIRE(removed);
-  CHECK(removed->intent == Action(RemoveDirectory{"/home/me/envs", 07777, machine.self}));
+  CHECK(removed->intent == Action(remove_directory("/home/me/envs", 07777, machine.self)));
 }

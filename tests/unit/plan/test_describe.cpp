@@ -52,8 +52,8 @@ TEST_CASE("an action is described in one line") {
 
 TEST_CASE("touched paths are those that change") {
   using Paths = std::vector<std::string>;
-  CHECK(touched_paths(WriteFile{"/a", {}, "", 0}) == Paths{"/a"});
-  CHECK(touched_paths(MakeLink{"/a", "/b", {}}) == Paths{"/a"});
+  CHECK(touched_paths(File{"/a", {}, "", 0}) == Paths{"/a"});
+  CHECK(touched_paths(make_link("/a", "/b")) == Paths{"/a"});
   CHECK(touched_paths(Rename{"/a", "/b", {}}) == Paths{"/a", "/b"});
   CHECK(touched_paths(RemoveTree{"/a", 1, 2}) == Paths{"/a"});
   CHECK(touched_paths(Mount{"s:/x", "/b", "nfs", ""}) == Paths{"/b"});

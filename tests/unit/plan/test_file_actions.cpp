@@ -38,39 +38,39 @@ struct Tree {
 
 } // namespace
 
-TEST_CASE("WriteFile creates, replaces and keeps its word about `before`") {
+TEST_CASE("File creates, replaces and keeps its word about `before`") {
   Tree tree;
   const auto old_mask = ::umask(077); // modes are exact whatever the umask is
-  CHECK(tree.apply(WriteFile{"/x", std::nullopt, "a", 0644}) == "done");
+  CHECK(tree.apply(File{"/x", std::nullopt, "a", 0644}) == "done");
   ::umask(old_mask);
   CHECK(test::content_of(tree.at("/x")) == "a");
   CHECK(tree.mode("/x") == 0644);
-  CHECK(tree.apply(WriteFile{"/x", std::nullopt, "a", 0644}) == "unchanged");
-  CHECK(tree.apply(WriteFile{"/x", "a", "b", 0600}) == "done");
+  CHECK(tree.apply(File{"/x", std::nullopt, "a", 0644}) == "unchanged");
+  CHECK(tree.apply(File{"/x", "a", "b", 0600}) == "done");
   CHECK(tree.mode("/x") == 0644);
-  CHECK(tree.apply(WriteFile{"/x", "a", "c", 0600}) == "conflict");
+  CHECK(tree.apply(File{"/x", "a", "c", 0600}) == "conflict");
   CHECK(tree.last.message == "/x: expected the content of 1 B that the plan was made for, found other content, 1 B");
-  CHECK(tree.apply(WriteFile{"/x", std::nullopt, "c", 0600}) == "conflict");
-  CHECK(tree.apply(WriteFile{"/y", "a", "c", 0600}) == "conflict");
+  CHECK(tree.apply(File{"/x", std::nullopt, "c", 0600}) == "conflict");
+  CHECK(tree.apply(File{"/y", "a", "c", 0600}) == "conflict");
   CHECK(tree.last.message == "/y: expected the content of 1 B that the plan was made for, found no file");
-  CHECK(tree.apply(WriteFile{"/no/y", std::nullopt, "c", 0600}) == "not_found");
+  CHECK(tree.apply(File{"/no/y", std::nullopt, "c", 0600}) == "not_found");
   CHECK(test::content_of(tree.at("/x")) == "b");
 }
 
-TEST_CASE("RemoveFile removes only what it knows") {
+TEST_CASE("File deletes only what it knows") {
   Tree tree;
   test::put(tree.at("/x"), "a");
   ::chmod(tree.at("/x").c_str(), 0604);
-  CHECK(tree.apply(RemoveFile{"/x", "b", 0644}) == "conflict");
-  const auto looked = look_at(RemoveFile{"/x", "a", 0644}, tree.system);
+  CHECK(tree.apply(remove_file("/x", "b")) == "conflict");
+  const auto looked = look_at(remove_file("/x", "a"), tree.system);
   REQUIRE(looked);
-  CHECK(looked->intent == Action(RemoveFile{"/x", "a", 0604})); // for an exact undo
-  CHECK(tree.apply(RemoveFile{"/x", "a", 0644}) == "done");
-  CHECK(tree.apply(RemoveFile{"/x", "a", 0644}) == "unchanged");
-  CHECK(tree.apply(RemoveFile{"/no/x", "a", 0644}) == "unchanged");
+  CHECK(looked->intent == Action(remove_file("/x", "a", 0604))); // for an exact undo
+  CHECK(tree.apply(remove_file("/x", "a")) == "done");
+  CHECK(tree.apply(remove_file("/x", "a")) == "unchanged");
+  CHECK(tree.apply(remove_file("/no/x", "a")) == "unchanged");
   fs::create_symlink("y", tree.at("/x"));
   test::put(tree.at("/y"), "a");
-  CHECK(tree.apply(RemoveFile{"/x", "a", 0644}) == "conflict");
+  CHECK(tree.apply(remove_file("/x", "a")) == "conflict");
   CHECK(tree.last.message.find("found a symbolic link") != std::string::npos);
 }
 
@@ -81,13 +81,13 @@ TEST_CASE("what a killed writer left behind is removed, also when the work is do
   test::put(tree.at("/.x.sharefs-4194305.1"), "half");
   test::put(tree.at("/.x.sharefs-1"), "of a living process");
   test::put(tree.at("/.x.sharefs-notes"), "of a person");
-  CHECK(tree.apply(WriteFile{"/x", "b", "a", 0644}) == "unchanged");
+  CHECK(tree.apply(File{"/x", "b", "a", 0644}) == "unchanged");
   CHECK_FALSE(fs::exists(tree.at("/.x.sharefs-4194305")));
   CHECK_FALSE(fs::exists(tree.at("/.x.sharefs-4194305.1")));
   CHECK(fs::exists(tree.at("/.x.sharefs-1")));
   CHECK(fs::exists(tree.at("/.x.sharefs-notes")));
   test::put(tree.at("/.z.sharefs-4194305"), "half");
-  CHECK(tree.apply(RemoveFile{"/z", "a", 0644}) == "unchanged");
+  CHECK(tree.apply(remove_file("/z", "a")) == "unchanged");
   CHECK_FALSE(fs::exists(tree.at("/.z.sharefs-4194305")));
 }
 
@@ -95,81 +95,81 @@ TEST_CASE("a directory that somebody else has made since the plan: a mount point
   Tree tree;
   if (::geteuid() != 0)
     return;
-  REQUIRE(tree.apply(MakeDirectory{"/sticky", 01777, {}}) == "done");
+  REQUIRE(tree.apply(make_directory("/sticky", 01777)) == "done");
   fs::create_directory(tree.at("/sticky/planted"));
   REQUIRE(::chown(tree.at("/sticky/planted").c_str(), 4711, 4711) == 0);
-  CHECK(tree.apply(MakeDirectory{"/sticky/planted", 0755, {}}) == "unchanged");
-  CHECK(tree.apply(MakeDirectory{"/sticky/planted", 0755, {}, true}) == "permission");
+  CHECK(tree.apply(make_directory("/sticky/planted")) == "unchanged");
+  CHECK(tree.apply(make_directory("/sticky/planted", 0755, {}, true)) == "permission");
   CHECK(tree.last.message.find("others could exchange `planted`") != std::string::npos);
-  CHECK(tree.apply(MakeDirectory{"/sticky/own", 0755, {}, true}) == "done");
-  CHECK(tree.apply(MakeDirectory{"/sticky/own", 0755, {}, true}) == "unchanged");
+  CHECK(tree.apply(make_directory("/sticky/own", 0755, {}, true)) == "done");
+  CHECK(tree.apply(make_directory("/sticky/own", 0755, {}, true)) == "unchanged");
 }
 
-TEST_CASE("MakeDirectory and RemoveDirectory") {
+TEST_CASE("Directory is made and removed") {
   Tree tree;
-  CHECK(tree.apply(MakeDirectory{"/d", 02775, {}}) == "done");
+  CHECK(tree.apply(make_directory("/d", 02775)) == "done");
   CHECK(tree.mode("/d") == 02775);
-  CHECK(tree.apply(MakeDirectory{"/d", 0700, {}}) == "unchanged");
+  CHECK(tree.apply(make_directory("/d", 0700)) == "unchanged");
   CHECK(tree.mode("/d") == 02775); // it is not ours to change
-  CHECK(tree.apply(MakeDirectory{"/d/e", 0700, {}}) == "done");
+  CHECK(tree.apply(make_directory("/d/e", 0700)) == "done");
   CHECK(tree.mode("/d/e") == 02700); // the inherited set-group-id bit stays
-  CHECK(tree.apply(MakeDirectory{"/no/e", 0700, {}}) == "not_found");
+  CHECK(tree.apply(make_directory("/no/e", 0700)) == "not_found");
   test::put(tree.at("/f"), "");
-  CHECK(tree.apply(MakeDirectory{"/f", 0755, {}}) == "conflict");
+  CHECK(tree.apply(make_directory("/f")) == "conflict");
   CHECK(tree.last.message == "/f: expected nothing or a directory, found a file");
-  CHECK(tree.apply(MakeDirectory{"/f/g", 0755, {}}) == "failed");
+  CHECK(tree.apply(make_directory("/f/g")) == "failed");
 
-  CHECK(tree.apply(RemoveDirectory{"/d", 0755, {}}) == "busy");
+  CHECK(tree.apply(remove_directory("/d")) == "busy");
   CHECK(fs::exists(tree.at("/d/e")));
-  const auto looked = look_at(RemoveDirectory{"/d/e", 0755, {}}, tree.system);
+  const auto looked = look_at(remove_directory("/d/e"), tree.system);
   REQUIRE(looked);
-  CHECK(looked->intent == Action(RemoveDirectory{"/d/e", 02700, {}}));
-  CHECK(tree.apply(RemoveDirectory{"/d/e", 0755, {}}) == "done");
-  CHECK(tree.apply(RemoveDirectory{"/d/e", 0755, {}}) == "unchanged");
-  CHECK(tree.apply(RemoveDirectory{"/no/e", 0755, {}}) == "unchanged");
-  CHECK(tree.apply(RemoveDirectory{"/f", 0755, {}}) == "conflict");
+  CHECK(looked->intent == Action(remove_directory("/d/e", 02700)));
+  CHECK(tree.apply(remove_directory("/d/e")) == "done");
+  CHECK(tree.apply(remove_directory("/d/e")) == "unchanged");
+  CHECK(tree.apply(remove_directory("/no/e")) == "unchanged");
+  CHECK(tree.apply(remove_directory("/f")) == "conflict");
 }
 
-TEST_CASE("MakeLink, SwapLink and RemoveLink") {
+TEST_CASE("Link is made, pointed elsewhere and removed") {
   Tree tree;
-  CHECK(tree.apply(MakeLink{"/l", "one", {}}) == "done");
-  CHECK(tree.apply(MakeLink{"/l", "one", {}}) == "unchanged");
-  CHECK(tree.apply(MakeLink{"/l", "two", {}}) == "conflict");
+  CHECK(tree.apply(make_link("/l", "one")) == "done");
+  CHECK(tree.apply(make_link("/l", "one")) == "unchanged");
+  CHECK(tree.apply(make_link("/l", "two")) == "conflict");
   CHECK(tree.last.message == "/l: expected nothing, found a link to `one`");
-  CHECK(tree.apply(SwapLink{"/l", "zero", "two", {}}) == "conflict");
+  CHECK(tree.apply(Link{"/l", "zero", "two", {}}) == "conflict");
   CHECK(tree.last.message == "/l: expected a link to `zero`, found a link to `one`");
-  CHECK(tree.apply(SwapLink{"/l", "one", "two", {}}) == "done");
+  CHECK(tree.apply(Link{"/l", "one", "two", {}}) == "done");
   CHECK(fs::read_symlink(tree.at("/l")) == "two");
-  CHECK(tree.apply(SwapLink{"/l", "one", "two", {}}) == "unchanged");
-  CHECK(tree.apply(RemoveLink{"/l", "one", {}}) == "conflict");
-  CHECK(tree.apply(RemoveLink{"/l", "two", {}}) == "done");
-  CHECK(tree.apply(RemoveLink{"/l", "two", {}}) == "unchanged");
-  CHECK(tree.apply(RemoveLink{"/no/l", "two", {}}) == "unchanged");
-  CHECK(tree.apply(SwapLink{"/l", "one", "two", {}}) == "conflict");
+  CHECK(tree.apply(Link{"/l", "one", "two", {}}) == "unchanged");
+  CHECK(tree.apply(remove_link("/l", "one")) == "conflict");
+  CHECK(tree.apply(remove_link("/l", "two")) == "done");
+  CHECK(tree.apply(remove_link("/l", "two")) == "unchanged");
+  CHECK(tree.apply(remove_link("/no/l", "two")) == "unchanged");
+  CHECK(tree.apply(Link{"/l", "one", "two", {}}) == "conflict");
   fs::create_directory(tree.at("/d"));
-  CHECK(tree.apply(MakeLink{"/d", "one", {}}) == "conflict");
-  CHECK(tree.apply(RemoveLink{"/d", "one", {}}) == "conflict");
+  CHECK(tree.apply(make_link("/d", "one")) == "conflict");
+  CHECK(tree.apply(remove_link("/d", "one")) == "conflict");
   CHECK(tree.last.message == "/d: expected a link to `one`, found a directory");
 }
 
-TEST_CASE("SwapLink leads to nothing that is gone, if it looks") {
+TEST_CASE("Link leads to nothing that is gone, if it looks") {
   Tree tree;
   fs::create_symlink("one", tree.at("/l"));
-  CHECK(tree.apply(SwapLink{"/l", "one", "two", {}, true}) == "conflict");
+  CHECK(tree.apply(Link{"/l", "one", "two", {}, true}) == "conflict");
   CHECK(fs::read_symlink(tree.at("/l")) == "one");
   fs::create_directory(tree.at("/two"));
-  CHECK(tree.apply(SwapLink{"/l", "one", "two", {}, true}) == "done");
+  CHECK(tree.apply(Link{"/l", "one", "two", {}, true}) == "done");
 }
 
-TEST_CASE("SwapLink clears up after one that was killed before its rename") {
+TEST_CASE("Link clears up after one that was killed before its rename") {
   Tree tree;
   const auto leftover = tree.at("/" + temporary_name("l", "link"));
   fs::create_symlink("one", tree.at("/l"));
   fs::create_symlink("two", leftover);
-  CHECK(tree.apply(SwapLink{"/l", "two", "one", {}}) == "unchanged"); // the undo of the killed one
+  CHECK(tree.apply(Link{"/l", "two", "one", {}}) == "unchanged"); // the undo of the killed one
   CHECK_FALSE(fs::is_symlink(leftover));
   fs::create_symlink("two", leftover);
-  CHECK(tree.apply(SwapLink{"/l", "one", "two", {}}) == "done");
+  CHECK(tree.apply(Link{"/l", "one", "two", {}}) == "done");
   CHECK(fs::read_symlink(tree.at("/l")) == "two");
   CHECK_FALSE(fs::is_symlink(leftover));
 }
@@ -206,16 +206,16 @@ TEST_CASE("links of the tree do not lead out of the root") {
   fs::create_symlink(outside.path(), tree.at("/out"));
   fs::create_symlink("/in", tree.at("/link"));
   fs::create_symlink("../../../../../../in", tree.at("/dots"));
-  CHECK(tree.apply(MakeDirectory{"/out/d", 0755, {}}) == "not_found");
+  CHECK(tree.apply(make_directory("/out/d")) == "not_found");
   CHECK_FALSE(fs::exists(outside.path() + "/d"));
-  CHECK(tree.apply(MakeDirectory{"/link/d", 0755, {}}) == "done");
-  CHECK(tree.apply(MakeDirectory{"/dots/e", 0755, {}}) == "done");
+  CHECK(tree.apply(make_directory("/link/d")) == "done");
+  CHECK(tree.apply(make_directory("/dots/e")) == "done");
   CHECK(fs::exists(tree.at("/in/d")));
   CHECK(fs::exists(tree.at("/in/e")));
-  CHECK(tree.apply(MakeDirectory{"/../../x", 0755, {}}) == "done");
+  CHECK(tree.apply(make_directory("/../../x")) == "done");
   CHECK(fs::exists(tree.at("/x")));
-  CHECK(tree.apply(MakeDirectory{"/", 0755, {}}) == "failed");
-  CHECK(tree.apply(MakeDirectory{"x", 0755, {}}) == "failed");
+  CHECK(tree.apply(make_directory("/")) == "failed");
+  CHECK(tree.apply(make_directory("x")) == "failed");
 }
 
 TEST_CASE("root follows only root's own links") {
@@ -227,13 +227,13 @@ TEST_CASE("root follows only root's own links") {
   REQUIRE(::lchown(tree.at("/planted").c_str(), 54321, 54321) == 0);
   fs::create_symlink("planted", tree.at("/by-root")); // does not make it better
   for (const auto* path : {"/planted/d", "/by-root/d"}) {
-    CHECK(tree.apply(MakeDirectory{path, 0755, {}}) == "permission");
+    CHECK(tree.apply(make_directory(path)) == "permission");
     CHECK(tree.last.message == "/planted: `/planted` is a symbolic link of uid 54321");
   }
   CHECK(tree.apply(SetAccess{"/planted", {}, Access{0, 0, 0755, ""}}) == "permission");
   CHECK(fs::is_empty(tree.at("/secret")));
   fs::create_symlink("loop", tree.at("/loop"));
-  CHECK(tree.apply(MakeDirectory{"/loop/d", 0755, {}}) == "failed");
+  CHECK(tree.apply(make_directory("/loop/d")) == "failed");
 }
 
 TEST_CASE("an actor works as that user and follows no link below the home") {
@@ -248,36 +248,36 @@ TEST_CASE("an actor works as that user and follows no link below the home") {
     if (is_root)
       REQUIRE(::chown(tree.at(path).c_str(), uid, gid) == 0);
 
-  CHECK(tree.apply(MakeDirectory{"/home/alice/conda/envs", 0750, user}) == "done");
+  CHECK(tree.apply(make_directory("/home/alice/conda/envs", 0750, user)) == "done");
   struct stat status{};
   REQUIRE(::stat(tree.at("/home/alice/conda/envs").c_str(), &status) == 0);
   CHECK(status.st_uid == uid);
   CHECK(status.st_gid == gid);
-  CHECK(tree.apply(MakeLink{"/home/alice/conda/envs/llm", "/data/llm", user}) == "done");
+  CHECK(tree.apply(make_link("/home/alice/conda/envs/llm", "/data/llm", user)) == "done");
   CHECK(tree.apply(Rename{"/home/alice/conda/envs", "/home/alice/conda/old", user}) == "done");
 
   // What the user may not do, root does not do for them either.
   if (is_root) {
-    CHECK(tree.apply(MakeDirectory{"/home/bob", 0755, {}}) == "done");
+    CHECK(tree.apply(make_directory("/home/bob")) == "done");
     const Actor astray{user.user, "/home/bob"};
-    CHECK(tree.apply(MakeLink{"/home/bob/l", "x", astray}) == "permission");
+    CHECK(tree.apply(make_link("/home/bob/l", "x", astray)) == "permission");
   }
   // Planted links: on the way, and the home itself (one that root made is followed).
   fs::create_symlink("/etc/secret", tree.at("/home/alice/trap"));
-  CHECK(tree.apply(MakeLink{"/home/alice/trap/l", "x", user}) == "permission");
+  CHECK(tree.apply(make_link("/home/alice/trap/l", "x", user)) == "permission");
   CHECK(tree.last.message == "/home/alice/trap: `/home/alice/trap` is a symbolic link");
-  CHECK(tree.apply(RemoveLink{"/home/alice/trap/l", "x", user}) == "permission");
+  CHECK(tree.apply(remove_link("/home/alice/trap/l", "x", user)) == "permission");
   fs::rename(tree.at("/home/alice"), tree.at("/home/moved"));
   fs::create_symlink("moved", tree.at("/home/alice"));
-  CHECK(tree.apply(MakeLink{"/home/alice/l", "x", user}) == "done");
+  CHECK(tree.apply(make_link("/home/alice/l", "x", user)) == "done");
   CHECK(fs::is_symlink(tree.at("/home/moved/l")));
   if (is_root) {
     REQUIRE(::lchown(tree.at("/home/alice").c_str(), 54399, 54399) == 0);
-    CHECK(tree.apply(MakeLink{"/home/alice/k", "x", user}) == "permission");
+    CHECK(tree.apply(make_link("/home/alice/k", "x", user)) == "permission");
   }
   // Out of the home, whichever way it is written.
   for (const auto* path : {"/etc/l", "/home/alice/../bob/l", "/home/alice", "/home/alicex/l"}) {
-    CHECK(tree.apply(MakeLink{path, "x", user}) == "permission");
+    CHECK(tree.apply(make_link(path, "x", user)) == "permission");
     CHECK(tree.last.message.find("does not lie below `/home/alice`") != std::string::npos);
   }
 }
@@ -292,23 +292,23 @@ TEST_CASE("files of an actor: written and removed as that user, through no link"
   if (is_root)
     REQUIRE(::chown(tree.at("/home/alice").c_str(), uid, gid) == 0);
   const auto path = "/home/alice/.condarc";
-  const WriteFile make{path, std::nullopt, "a", 0640, user};
+  const File make{path, std::nullopt, "a", 0640, user};
   CHECK(tree.apply(make) == "done");
   CHECK(tree.apply(make) == "unchanged");
   struct stat status{};
   REQUIRE(::stat(tree.at(path).c_str(), &status) == 0);
   CHECK(status.st_uid == uid);
   CHECK((status.st_mode & 07777U) == 0640);
-  const WriteFile change{path, "a", "b", 0644, user};
+  const File change{path, "a", "b", 0644, user};
   CHECK(tree.apply(change) == "done");
-  CHECK(tree.apply(WriteFile{path, "a", "c", 0644, user}) == "conflict");
+  CHECK(tree.apply(File{path, "a", "c", 0644, user}) == "conflict");
   CHECK(tree.apply(*invert(change)) == "done");
   CHECK(test::content_of(tree.at(path)) == "a");
-  const auto looked = look_at(RemoveFile{path, "a", 0644, user}, tree.system);
+  const auto looked = look_at(remove_file(path, "a", 0644, user), tree.system);
   REQUIRE(looked);
-  CHECK(looked->intent == Action(RemoveFile{path, "a", 0640, user}));
-  CHECK(tree.apply(RemoveFile{path, "a", 0640, user}) == "done");
-  CHECK(tree.apply(*invert(RemoveFile{path, "a", 0640, user})) == "done");
+  CHECK(looked->intent == Action(remove_file(path, "a", 0640, user)));
+  CHECK(tree.apply(remove_file(path, "a", 0640, user)) == "done");
+  CHECK(tree.apply(*invert(remove_file(path, "a", 0640, user))) == "done");
   CHECK(tree.mode(path) == 0640);
 
   // Links: at the end and on the way. What they lead to stays as it is.
@@ -316,14 +316,14 @@ TEST_CASE("files of an actor: written and removed as that user, through no link"
   fs::remove(tree.at(path));
   fs::create_symlink("/secret", tree.at(path));
   CHECK(tree.apply(change) == "conflict");
-  CHECK(tree.apply(RemoveFile{path, "a", 0640, user}) == "conflict");
+  CHECK(tree.apply(remove_file(path, "a", 0640, user)) == "conflict");
   fs::create_directory(tree.at("/etc"));
   fs::create_symlink("/etc", tree.at("/home/alice/trap"));
-  CHECK(tree.apply(WriteFile{"/home/alice/trap/x", std::nullopt, "a", 0644, user}) == "permission");
-  CHECK(tree.apply(WriteFile{"/x", std::nullopt, "a", 0644, user}) == "permission");
+  CHECK(tree.apply(File{"/home/alice/trap/x", std::nullopt, "a", 0644, user}) == "permission");
+  CHECK(tree.apply(File{"/x", std::nullopt, "a", 0644, user}) == "permission");
   if (is_root) { // what the user may not do
     fs::create_directory(tree.at("/home/alice/closed"));
-    CHECK(tree.apply(WriteFile{"/home/alice/closed/x", std::nullopt, "a", 0644, user}) == "permission");
+    CHECK(tree.apply(File{"/home/alice/closed/x", std::nullopt, "a", 0644, user}) == "permission");
   }
   CHECK(test::content_of(tree.at("/secret")) == "a");
 }
@@ -334,7 +334,7 @@ TEST_CASE("what was mounted when it was planned is what is changed, and not the 
   struct stat status{};
   REQUIRE(::stat(tree.at("/data/share").c_str(), &status) == 0);
   const Actor actor{{"", ::geteuid(), ::getegid(), {}, ""}, "/data/share", status.st_dev, status.st_ino};
-  const MakeDirectory make{"/data/share/a", 0755, actor, true};
+  const auto make = make_directory("/data/share/a", 0755, actor, true);
   CHECK(tree.apply(make) == "done");
   const Access now{::geteuid(), ::getegid(), 0755, ""};
   SetAccess set{"/data/share/a", now, now};
@@ -345,7 +345,7 @@ TEST_CASE("what was mounted when it was planned is what is changed, and not the 
   fs::create_directories(tree.at("/data/share/a"));
   CHECK(tree.apply(set) == "conflict");
   CHECK(tree.last.message == "/data/share: what was mounted there is not there now");
-  CHECK(tree.apply(MakeDirectory{"/data/share/b", 0755, actor, true}) == "conflict");
+  CHECK(tree.apply(make_directory("/data/share/b", 0755, actor, true)) == "conflict");
   CHECK(tree.apply(*invert(Action(make))) == "conflict");
   CHECK(fs::exists(tree.at("/data/share/a")));
   CHECK_FALSE(fs::exists(tree.at("/data/share/b")));
@@ -354,17 +354,17 @@ TEST_CASE("what was mounted when it was planned is what is changed, and not the 
   fs::rename(tree.at("/data/old"), tree.at("/data/share"));
   auto renewed = actor;
   ++renewed.device;
-  CHECK(tree.apply(MakeDirectory{"/data/share/b", 0755, renewed, true}) == "conflict");
+  CHECK(tree.apply(make_directory("/data/share/b", 0755, renewed, true)) == "conflict");
   CHECK(tree.apply(set) == "done");
   CHECK(tree.mode("/data/share/a") == 0750);
   set.actor = renewed;
   CHECK(tree.apply(*invert(Action(set))) == "done");
-  CHECK(tree.apply(*invert(Action(MakeDirectory{"/data/share/a", 0755, renewed, true}))) == "done");
+  CHECK(tree.apply(*invert(Action(make_directory("/data/share/a", 0755, renewed, true)))) == "done");
   CHECK_FALSE(fs::exists(tree.at("/data/share/a")));
   // No link below it is followed, whoever made it.
   fs::create_directories(tree.at("/etc"));
   fs::create_directory_symlink("../../etc", tree.at("/data/share/link"));
-  CHECK(tree.apply(MakeDirectory{"/data/share/link/x", 0755, actor, true}) == "permission");
+  CHECK(tree.apply(make_directory("/data/share/link/x", 0755, actor, true)) == "permission");
   CHECK_FALSE(fs::exists(tree.at("/etc/x")));
 }
 
@@ -397,10 +397,10 @@ TEST_CASE("SetImmutable forbids writing in a directory, where its file system ca
   const SetImmutable protect{"/d", true, status.st_dev, status.st_ino};
   if (tree.apply(protect) == "done") { // root, on a file system with inode flags
     CHECK(tree.apply(protect) == "unchanged");
-    CHECK(tree.apply(MakeDirectory{"/d/x", 0755, {}}) == "permission");
+    CHECK(tree.apply(make_directory("/d/x")) == "permission");
     CHECK(tree.apply(*invert(protect)) == "done");
   }
-  CHECK(tree.apply(MakeDirectory{"/d/x", 0755, {}}) == "done");
+  CHECK(tree.apply(make_directory("/d/x")) == "done");
   CHECK(tree.apply(*invert(protect)) == "unchanged");
 }
 
@@ -425,7 +425,7 @@ TEST_CASE("SetImmutable in a directory of somebody else changes nothing, and is 
   REQUIRE(flag_of(false));
   CHECK(said.find("others could exchange `d`: `/of-alice` belongs to uid 54321") != std::string::npos);
   CHECK(tree.apply(SetImmutable{"/of-alice/d"}) == "unchanged");
-  CHECK(tree.apply(MakeDirectory{"/of-alice/d/x", 0755, {}}) == "done"); // it was left as it is
+  CHECK(tree.apply(make_directory("/of-alice/d/x")) == "done"); // it was left as it is
   CHECK(tree.apply(SetImmutable{"/of-alice/d", false}) == "unchanged");
 }
 

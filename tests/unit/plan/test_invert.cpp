@@ -17,9 +17,9 @@ TEST_CASE("the inverse of the inverse is the action again") {
     auto expected = action;
     if (auto* exchange = std::get_if<ExchangeForLink>(&expected))
       exchange->device = 0; // another one after a boot
-    if (auto* make = std::get_if<MakeDirectory>(&expected))
+    if (auto* make = std::get_if<Directory>(&expected))
       make->parent = {};
-    if (auto* link = std::get_if<SwapLink>(&expected))
+    if (auto* link = std::get_if<Link>(&expected))
       link->identity = link->identity.owner_only();
     if (auto* files = std::get_if<ChangeFiles>(&expected))
       for (auto& change : files->changes) { // a new content is another file
@@ -32,10 +32,10 @@ TEST_CASE("the inverse of the inverse is the action again") {
 }
 
 TEST_CASE("inverses") {
-  CHECK(invert(WriteFile{"/a", std::nullopt, "new", 0600}) == Action(RemoveFile{"/a", "new", 0600}));
-  CHECK(invert(WriteFile{"/a", "old", "new", 0600}) == Action(WriteFile{"/a", "new", "old", 0600}));
-  CHECK(invert(MakeDirectory{"/a", 0700, test::alice()}) == Action(RemoveDirectory{"/a", 0700, test::alice()}));
-  CHECK(invert(MakeLink{"/a", "t", {}}) == Action(RemoveLink{"/a", "t", {}}));
+  CHECK(invert(File{"/a", std::nullopt, "new", 0600}) == Action(remove_file("/a", "new", 0600)));
+  CHECK(invert(File{"/a", "old", "new", 0600}) == Action(File{"/a", "new", "old", 0600}));
+  CHECK(invert(make_directory("/a", 0700, test::alice())) == Action(remove_directory("/a", 0700, test::alice())));
+  CHECK(invert(make_link("/a", "t")) == Action(remove_link("/a", "t")));
   CHECK(invert(Rename{"/a", "/b", {}}) == Action(Rename{"/b", "/a", {}}));
   CHECK(invert(Mount{"s:/x", "/m", "nfs", "ro", std::chrono::milliseconds(1)}) ==
         Action(Unmount{"/m", false, false, "s:/x", "nfs", "ro"}));

@@ -15,12 +15,12 @@ namespace fs = std::filesystem;
 TEST_CASE("an entry tells what was begun and what ended") {
   JournalMachine machine;
   Plan plan = one_step();
-  plan.add("g", "why", RemoveDirectory{"/e", 0755, {}});
-  plan.add("g", "why", MakeLink{"/l", "t", {}});
+  plan.add("g", "why", remove_directory("/e"));
+  plan.add("g", "why", make_link("/l", "t"));
   const auto id = machine.begin(plan, "sharefs mount 'a b'");
   CHECK(id == "1");
   REQUIRE(machine.journal.step_ended(id, {0, Outcome::done, {}, {}}));
-  REQUIRE(machine.journal.step_begins(id, {1, RemoveDirectory{"/e", 0711, {}}}));
+  REQUIRE(machine.journal.step_begins(id, {1, remove_directory("/e", 0711)}));
   auto entry = machine.journal.load(id);
   REQUIRE(entry);
   CHECK(entry->id == id);
@@ -33,7 +33,7 @@ TEST_CASE("an entry tells what was begun and what ended") {
   CHECK(entry->steps[0].ended);
   CHECK(entry->steps[1].took_effect());
   CHECK_FALSE(entry->steps[1].ended);
-  CHECK(entry->plan.steps[1].action == Action(RemoveDirectory{"/e", 0711, {}})); // as it was found
+  CHECK(entry->plan.steps[1].action == Action(remove_directory("/e", 0711))); // as it was found
   CHECK_FALSE(entry->steps[2].took_effect());
 
   REQUIRE(machine.journal.step_ended(id, {1, Outcome::failed, Error{ErrorCode::busy, "m", "", ""}, {}}));

@@ -125,7 +125,7 @@ TEST_CASE("prune keeps the newest, and whatever still runs") {
 TEST_CASE("prune keeps the bytes below a bound, and the newest entry whatever it has") {
   JournalMachine machine;
   Plan large;
-  large.add("g", "large", WriteFile{"/x", std::nullopt, std::string(100'000, 'x')});
+  large.add("g", "large", File{"/x", std::nullopt, std::string(100'000, 'x')});
   for (int i = 0; i < 5; ++i)
     machine.record(i == 0 || i == 4 ? large : one_step());
   REQUIRE(machine.journal.prune(200, 1'000'000));

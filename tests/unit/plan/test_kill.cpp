@@ -92,21 +92,21 @@ class Author {
       path = new_path();
       if (!may_touch(path))
         return std::nullopt;
-      action = WriteFile{path, std::nullopt, "new " + path, 0640};
+      action = File{path, std::nullopt, "new " + path, 0640};
       m_model[path] = "new " + path;
       break;
     case 1:
       path = some(is_file);
       if (path.empty() || !may_touch(path))
         return std::nullopt;
-      action = WriteFile{path, m_model[path], m_model[path] + " more", 0640};
+      action = File{path, m_model[path], m_model[path] + " more", 0640};
       m_model[path] += " more";
       break;
     case 2:
       path = some(is_file);
       if (path.empty() || !may_touch(path))
         return std::nullopt;
-      action = RemoveFile{path, m_model[path], 0644};
+      action = remove_file(path, m_model[path]);
       m_model.erase(path);
       break;
     case 3:
@@ -115,19 +115,19 @@ class Author {
         return std::nullopt;
       m_model[path] = "/";
       m_made.insert(path);
-      return MakeDirectory{path, 02751, {}}; // later steps may work in it
+      return make_directory(path, 02751); // later steps may work in it
     case 4:
       path = some(is_directory);
       if (path.empty() || !may_touch(path) || m_model.upper_bound(path + "/") != m_model.lower_bound(path + "0"))
         return std::nullopt;
-      action = RemoveDirectory{path, 0755, {}};
+      action = remove_directory(path);
       m_model.erase(path);
       break;
     case 5:
       path = new_path();
       if (!may_touch(path))
         return std::nullopt;
-      action = MakeLink{path, "made", {}};
+      action = make_link(path, "made");
       m_model[path] = "-> made";
       break;
     case 6:
@@ -135,11 +135,11 @@ class Author {
       if (path.empty() || !may_touch(path))
         return std::nullopt;
       if (m_random() % 2 == 0) {
-        action = RemoveLink{path, m_model[path].substr(3), {}};
+        action = remove_link(path, m_model[path].substr(3));
         m_model.erase(path);
       } else {
         const auto target = "swapped" + std::to_string(m_counter++);
-        action = SwapLink{path, m_model[path].substr(3), target, {}};
+        action = Link{path, m_model[path].substr(3), target, {}};
         m_model[path] = "-> " + target;
       }
       break;

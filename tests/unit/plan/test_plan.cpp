@@ -55,7 +55,7 @@ TEST_CASE("a plan survives JSON") {
 TEST_CASE("the JSON of a plan says what can be undone") {
   Plan plan;
   plan.add("g", "w", RunTool{{"sync"}, {}});
-  plan.add("g", "w", MakeDirectory{"/a", 0755, {}});
+  plan.add("g", "w", make_directory("/a"));
   const auto json = to_json(plan);
   CHECK(json["steps"][0]["undoable"] == false);
   CHECK(json["steps"][0]["description"] == "run `sync`");

@@ -30,12 +30,12 @@ const RunTool k_reload{{"exportfs", "-r"}, {}, true};
 TEST_CASE("undo goes backwards through what took effect") {
   JournalEntry entry;
   entry.id = "ID";
-  entry.plan.add("a", "one", MakeDirectory{"/d", 0755, {}});
+  entry.plan.add("a", "one", make_directory("/d"));
   entry.plan.add("b", "two", Mount{"s:/x", "/m", "nfs", ""});
   entry.plan.add("a", "three", RunTool{{"start"}, {"stop"}});
-  entry.plan.add("a", "four", MakeLink{"/l", "t", {}});
-  entry.plan.add("a", "five", MakeLink{"/k", "t", {}});
-  entry.plan.add("a", "six", MakeLink{"/j", "t", {}});
+  entry.plan.add("a", "four", make_link("/l", "t"));
+  entry.plan.add("a", "five", make_link("/k", "t"));
+  entry.plan.add("a", "six", make_link("/j", "t"));
   entry.steps = {step(0, Outcome::done), step(1, Outcome::unchanged), step(2, Outcome::failed), cut_off(3),
                  JournalStep{4},         step(5, Outcome::failed)};
   entry.steps[5].error = ErrorCode::conflict;
@@ -49,17 +49,17 @@ TEST_CASE("undo goes backwards through what took effect") {
 TEST_CASE("a home that cannot be taken back does not stop the others") {
   JournalEntry entry;
   entry.id = "ID";
-  entry.plan.add("", "store", MakeDirectory{"/store", 0755, {}});
+  entry.plan.add("", "store", make_directory("/store"));
   for (const auto* home : {"alice", "bob", "carol"}) {
-    entry.plan.add(home, "one", MakeLink{std::string("/home/") + home, "/store", {}});
-    entry.plan.add(home, "two", MakeLink{std::string("/home/") + home + "2", "/store", {}});
+    entry.plan.add(home, "one", make_link(std::string("/home/") + home, "/store"));
+    entry.plan.add(home, "two", make_link(std::string("/home/") + home + "2", "/store"));
   }
   for (std::size_t i = 0; i < entry.plan.steps.size(); ++i)
     entry.steps.push_back(step(i, Outcome::done));
   const auto undo = undo_plan(entry);
   CHECK(undo.unnamed_last);
-  CHECK(undo.steps.front() == Step{"carol", "undo: two", RemoveLink{"/home/carol2", "/store", {}}});
-  CHECK(undo.steps.back() == Step{"", "undo: store", RemoveDirectory{"/store", 0755, {}}});
+  CHECK(undo.steps.front() == Step{"carol", "undo: two", remove_link("/home/carol2", "/store")});
+  CHECK(undo.steps.back() == Step{"", "undo: store", remove_directory("/store")});
 
   const test::TemporaryRoot root;
   test::ScriptedSystem system(root.path(), test::willing_machine());
@@ -93,9 +93,9 @@ TEST_CASE("a home that cannot be taken back does not stop the others") {
 
 TEST_CASE("reloads are run again once, at the end") {
   JournalEntry entry;
-  entry.plan.add("", "write", WriteFile{"/x", std::nullopt, "a", 0644});
+  entry.plan.add("", "write", File{"/x", std::nullopt, "a", 0644});
   entry.plan.add("", "reload", k_reload);
-  entry.plan.add("", "write", WriteFile{"/y", std::nullopt, "a", 0644});
+  entry.plan.add("", "write", File{"/y", std::nullopt, "a", 0644});
   entry.plan.add("", "reload", k_reload);
   entry.steps = {step(0, Outcome::done), step(1, Outcome::done), step(2, Outcome::done), cut_off(3)};
   CHECK(described(undo_plan(entry)) == std::vector<std::string>{":remove /y", ":remove /x", ":run `exportfs -r`"});
@@ -118,9 +118,9 @@ TEST_CASE("what has no inverse becomes a note") {
 TEST_CASE("a second undo goes on where the first was cut off") {
   JournalEntry entry;
   entry.id = "ID";
-  entry.plan.add("", "", MakeDirectory{"/d", 0755, {}});
-  entry.plan.add("", "", WriteFile{"/d/f", std::nullopt, "a", 0644});
-  entry.plan.add("", "", WriteFile{"/d/f", "a", "b", 0644});
+  entry.plan.add("", "", make_directory("/d"));
+  entry.plan.add("", "", File{"/d/f", std::nullopt, "a", 0644});
+  entry.plan.add("", "", File{"/d/f", "a", "b", 0644});
   entry.plan.add("", "", k_reload);
   entry.steps = {step(0, Outcome::done), step(1, Outcome::done), step(2, Outcome::done), step(3, Outcome::done)};
   JournalEntry attempt;
@@ -145,8 +145,8 @@ TEST_CASE("apply marks what was undone, and undo of undo brings it back") {
   test::put(root.path() + "/f", "before");
   const auto initial = test::snapshot(root.path());
   Plan plan;
-  plan.add("", "w", WriteFile{"/f", "before", "after", 0644});
-  plan.add("", "w", MakeDirectory{"/d", 0755, {}});
+  plan.add("", "w", File{"/f", "before", "after", 0644});
+  plan.add("", "w", make_directory("/d"));
   plan.add("", "w", SetAccess{"/d", {}, Access{::geteuid(), ::getegid(), 01777, ""}});
   plan.add("", "w", Mount{"s:/x", "/d", "nfs", ""});
   REQUIRE(apply(plan, system, journal, {}).ok());
@@ -180,7 +180,7 @@ TEST_CASE("undo stops at what somebody else has changed since") {
   test::ScriptedSystem system(root.path(), test::willing_machine());
   const Journal journal(system.files(), "/state");
   Plan plan;
-  plan.add("", "w", WriteFile{"/f", std::nullopt, "ours", 0644});
+  plan.add("", "w", File{"/f", std::nullopt, "ours", 0644});
   REQUIRE(apply(plan, system, journal, {}).ok());
   test::put(root.path() + "/f", "theirs");
   const auto entry = *journal.latest();

@@ -119,7 +119,7 @@ TEST_CASE("large texts are bounded") {
 }
 
 TEST_CASE("only actions on files have a diff") {
-  CHECK(diff(WriteFile{"/x", "a\n", "b\n", 0644}) == "--- /x\n+++ /x\n@@ -1 +1 @@\n-a\n+b\n");
-  CHECK(diff(RemoveFile{"/x", "a\n", 0644}) == "--- /x\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n");
-  CHECK(diff(MakeDirectory{"/x", 0755, {}}).empty());
+  CHECK(diff(File{"/x", "a\n", "b\n", 0644}) == "--- /x\n+++ /x\n@@ -1 +1 @@\n-a\n+b\n");
+  CHECK(diff(remove_file("/x", "a\n")) == "--- /x\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n");
+  CHECK(diff(make_directory("/x")).empty());
 }

@@ -24,7 +24,7 @@ ConsoleOptions in_colour() {
 
 plan::Plan small_plan() {
   plan::Plan plan;
-  plan.add("share", "the mount point", plan::MakeDirectory{"/data/share", 0755, std::nullopt});
+  plan.add("share", "the mount point", plan::make_directory("/data/share"));
   return plan;
 }
 
@@ -157,7 +157,7 @@ TEST_CASE("confirm: without a terminal there is nobody to ask", "[console]") {
 
 TEST_CASE("report: failed steps with their error, then the summary", "[console]") {
   auto plan = small_plan();
-  plan.add("share", "", plan::MakeDirectory{"/data/b", 0755, std::nullopt});
+  plan.add("share", "", plan::make_directory("/data/b"));
   plan::Report report;
   report.journal_id = "20260131-120000-1";
   report.results = {{0, plan::Outcome::done, std::nullopt, {}},

@@ -44,7 +44,7 @@ TEST_CASE("envelope: the command's own fields stand behind ok, in their order", 
 TEST_CASE("envelope: plan, report, diagnoses and error", "[envelope]") {
   Envelope envelope;
   envelope.ok = false;
-  envelope.plan.emplace().add("g", "why", plan::MakeDirectory{"/d", 0755, std::nullopt});
+  envelope.plan.emplace().add("g", "why", plan::make_directory("/d"));
   envelope.report.emplace();
   envelope.report->results = {{0, plan::Outcome::failed, Error{ErrorCode::busy, "m", "h", ""}, {}}};
   envelope.report->journal_id = "ID";

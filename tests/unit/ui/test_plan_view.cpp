@@ -1,5 +1,5 @@
-#include "support/catch.hpp"
 #include "plan/json_values.hpp"
+#include "support/catch.hpp"
 #include "ui/plan_view.hpp"
 
 using namespace sharefs;
@@ -21,7 +21,7 @@ std::size_t count(const std::string& text, const std::string& part) {
 TEST_CASE("plan_text: marks, aligned reasons, no heading for one group", "[plan_view]") {
   Plan plan;
   plan.notes = {"`old` is left alone"};
-  plan.add("share", "the mount point", MakeDirectory{"/data/share", 0755, std::nullopt});
+  plan.add("share", "the mount point", make_directory("/data/share"));
   plan.add("share", "profile safe", plan::Mount{"storage1:/mnt/share", "/data/share", "nfs", "hard", {}});
   const auto text = plan_text(plan, false);
   const auto column = describe(plan.steps[1].action).size() + 6;
@@ -34,10 +34,10 @@ TEST_CASE("plan_text: marks, aligned reasons, no heading for one group", "[plan_
 
 TEST_CASE("plan_text: headings when there are several groups, the nameless one first", "[plan_view]") {
   Plan plan;
-  plan.add("a", "", RemoveDirectory{"/a", 0755, std::nullopt});
-  plan.add("b", "", MakeLink{"/b", "/x", std::nullopt});
-  plan.add("", "", MakeDirectory{"/c", 0755, std::nullopt});
-  plan.add("a", "", RemoveDirectory{"/a2", 0755, std::nullopt});
+  plan.add("a", "", remove_directory("/a"));
+  plan.add("b", "", make_link("/b", "/x"));
+  plan.add("", "", make_directory("/c"));
+  plan.add("a", "", remove_directory("/a2"));
   const auto text = plan_text(plan, false);
   CHECK(text == "  + " + describe(plan.steps[2].action) + "\na\n  - " + describe(plan.steps[0].action) + "\n  - " +
                     describe(plan.steps[3].action) + "\nb\n  + " + describe(plan.steps[1].action) + "\n");
@@ -57,7 +57,7 @@ TEST_CASE("plan_text: what cannot be undone is marked", "[plan_view]") {
 
 TEST_CASE("plan_text: diffs are indented, coloured by line, and bounded", "[plan_view]") {
   Plan plan;
-  plan.add("", "", WriteFile{"/etc/x", "a\nb\n", "a\nc\x1b[2J\n", 0644});
+  plan.add("", "", File{"/etc/x", "a\nb\n", "a\nc\x1b[2J\n", 0644});
   const auto text = plan_text(plan, false);
   CHECK(text.starts_with("  ~ "));
   CHECK(text.find("\n      -b\n") != std::string::npos);
@@ -70,7 +70,7 @@ TEST_CASE("plan_text: diffs are indented, coloured by line, and bounded", "[plan
   for (int i = 0; i < 5000; ++i)
     many += std::to_string(i) + "\n";
   Plan large;
-  large.add("", "", WriteFile{"/etc/x", std::nullopt, many, 0644});
+  large.add("", "", File{"/etc/x", std::nullopt, many, 0644});
   const auto cut = plan_text(large, false);
   CHECK(count(cut, "\n") < 210);
   CHECK(cut.find("more lines\n") != std::string::npos);
@@ -80,24 +80,24 @@ TEST_CASE("plan_text: diffs are indented, coloured by line, and bounded", "[plan
 TEST_CASE("plan_text: no escape of a file name or group reaches the terminal", "[plan_view]") {
   Plan plan;
   plan.notes = {"n\x1b[2J"};
-  plan.add("g\x1b[2J", "w\n\x1b[2J", MakeDirectory{"/d\x1b[2J", 0755, std::nullopt});
-  plan.add("h", "", MakeDirectory{"/e", 0755, std::nullopt});
-  plan.add("h", "", MakeDirectory{"/f", 0755, std::nullopt});
+  plan.add("g\x1b[2J", "w\n\x1b[2J", make_directory("/d\x1b[2J"));
+  plan.add("h", "", make_directory("/e"));
+  plan.add("h", "", make_directory("/f"));
   CHECK(plan_text(plan, true).find("\x1b[2J") == std::string::npos);
 }
 
 TEST_CASE("plan_text: a line per group needs no headings", "[plan_view]") {
   Plan plan;
-  plan.add("a", "", RemoveDirectory{"/a", 0755, std::nullopt});
-  plan.add("b", "", RemoveDirectory{"/b", 0755, std::nullopt});
+  plan.add("a", "", remove_directory("/a"));
+  plan.add("b", "", remove_directory("/b"));
   CHECK(plan_text(plan, false) == "  - remove directory /a\n  - remove directory /b\n");
 }
 
 TEST_CASE("plan_text: what sharefs writes for itself is shown with --verbose only", "[plan_view]") {
   Plan plan;
-  plan.add_bookkeeping("llm", "who made it", WriteFile{"/s/1.json", std::nullopt, "{}\n"}, true);
+  plan.add_bookkeeping("llm", "who made it", File{"/s/1.json", std::nullopt, "{}\n"}, true);
   plan.add_bookkeeping("other", "out of sight", Rename{"/s/1", "/s/old-1", std::nullopt});
-  plan.add("llm", "users see it", MakeLink{"/s/llm", "1", std::nullopt});
+  plan.add("llm", "users see it", make_link("/s/llm", "1"));
   CHECK(plan_text(plan, false, false) == "  + link /s/llm -> 1  users see it\n");
   const auto all = plan_text(plan, false, true);
   CHECK(all.find("who made it\n") != std::string::npos);
@@ -130,12 +130,12 @@ TEST_CASE("summary_text: counts, how to go on, how to undo", "[plan_view]") {
   Plan undo;
   undo.undoes = "ID0";
   Plan deletes;
-  deletes.add("", "", MakeDirectory{"/d", 0755, std::nullopt});
+  deletes.add("", "", make_directory("/d"));
   deletes.add("", "", RemoveTree{.path = "/e"});
   CHECK(summary_text(deletes, report({done, done}, "ID"), k_undo) == "2 done");
   CHECK(summary_text(deletes, report({done, skipped}, "ID", true), k_undo).ends_with("ID`"));
   Plan daemon; // what it did besides can be taken back
-  daemon.add("", "", MakeDirectory{"/d", 0755, std::nullopt});
+  daemon.add("", "", make_directory("/d"));
   daemon.add("", "", RunTool{.argv = {"rpcbind", "-w"}, .undo = {}});
   CHECK(summary_text(daemon, report({done, done}, "ID"), k_undo).ends_with("ID`"));
   CHECK(summary_text(plan, report({}, ""), k_undo).empty());
