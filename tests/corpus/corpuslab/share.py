@@ -110,6 +110,10 @@ class _Server:
             return b""
         if opcode in (12, 45):
             return self._rename(path, data, 8 if opcode == 12 else 16)
+        if opcode == 13:  # LINK
+            made = path + b"/" + _name(data[8:])
+            os.link(self._paths[struct.unpack_from("<Q", data)[0]], made)
+            return self._entry(made)
         if opcode in (14, 27):  # OPEN, OPENDIR: all goes by path
             return struct.pack("<QII", 0, 0, 0)
         if opcode == 15:

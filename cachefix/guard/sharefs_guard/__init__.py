@@ -1,0 +1,75 @@
+"""The guard of `sharefs run`: libraries of a Python program that would build their caches on shared storage, where
+the nodes destroy each other's work, build them on the node's own disk.
+
+This file is read at every start of Python, so it only waits for one of the libraries to be imported. What is done
+then is in libraries.py; where caches are built, and how they get to the share, is in storage.py.
+
+Environment: SHAREFS_GUARD=0 switches the guard off. SHAREFS_GUARD_BUILD is publish, unique or local,
+SHAREFS_GUARD_WHEN is shared or racy (docs/guard.md).
+"""
+
+import os
+import sys
+
+LIBRARIES = frozenset(("datasets", "evaluate", "transformers", "torch", "triton", "vllm"))
+
+
+class _Finder:
+    """Stands first in sys.meta_path and finds nothing by itself. What the others find for one of the libraries is
+    executed with the guard's work before and after it."""
+
+    def __init__(self):
+        self._waiting = set(LIBRARIES)
+
+    def find_spec(self, name, path=None, target=None):
+        if name not in self._waiting:
+            return None
+        for finder in sys.meta_path:
+            find_spec = getattr(finder, "find_spec", None)
+            spec = find_spec(name, path, target) if finder is not self and find_spec else None
+            if spec is not None:
+                self._wrap(spec.loader, name)
+                return spec
+        return None
+
+    def _wrap(self, loader, name):
+        """Only this one loader executes differently, and only once: others read its attributes, too."""
+        execute = getattr(loader, "exec_module", None)
+        if execute is None or isinstance(loader, type):
+            return
+
+        def exec_module(module):
+            if module.__name__ != name:  # one zipimporter loads many modules
+                return execute(module)
+            loader.__dict__.pop("exec_module", None)
+            # Somebody may look for a library without importing it, or import it again after a failure.
+            libraries = _libraries() if name in self._waiting else None
+            self._waiting.discard(name)
+            if libraries:
+                libraries.before(name)
+            execute(module)
+            if libraries:
+                libraries.after(name, module)
+
+        try:
+            loader.exec_module = exec_module
+        except AttributeError:
+            pass
+
+
+def _libraries():
+    try:
+        from sharefs_guard import libraries
+
+        return libraries
+    except Exception as problem:
+        sys.stderr.write("sharefs: warning: the guard is off: %s: %s\n" % (type(problem).__name__, problem))
+        return None
+
+
+def install():
+    """Installs the guard, unless it is there already or switched off."""
+    if os.environ.get("SHAREFS_GUARD") == "0" or sys.version_info < (3, 6):
+        return
+    if not any(type(finder).__module__ == __name__ for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Finder())

@@ -1,0 +1,34 @@
+"""Python runs this at its start where this directory stands in PYTHONPATH: the guard is installed, and the
+sitecustomize that would have run without it runs as well."""
+
+import os
+import sys
+
+
+def _install():
+    # Nothing that goes wrong here may be more than one line on stderr.
+    try:
+        import sharefs_guard
+
+        sharefs_guard.install()
+    except Exception as problem:
+        sys.stderr.write("sharefs: warning: the guard is off: %s: %s\n" % (type(problem).__name__, problem))
+
+
+def _run_the_next():
+    import _frozen_importlib
+    import _frozen_importlib_external
+
+    ours = os.path.dirname(os.path.abspath(__file__))
+    others = [entry for entry in sys.path if os.path.abspath(entry or ".") != ours]
+    spec = _frozen_importlib_external.PathFinder.find_spec(__name__, others)
+    if spec is None or spec.loader is None:
+        return
+    module = _frozen_importlib.module_from_spec(spec)
+    sys.modules[__name__] = module
+    spec.loader.exec_module(module)
+
+
+if sys.version_info >= (3, 6):
+    _install()
+    _run_the_next()

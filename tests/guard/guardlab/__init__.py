@@ -1,0 +1,1 @@
+"""Hosts with one share, Python programs on them, and the guard."""
