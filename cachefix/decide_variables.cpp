@@ -222,4 +222,19 @@ Decisions decide_variables(const Launch& launch, const Program& program, const F
   return std::move(judge.out);
 }
 
+Decisions decide_guard(const Launch& launch, const Program& program) {
+  Decisions out;
+  if (!launch.rules.guard || launch.setting.in_text || is_plain_tool(program.name))
+    return out;
+  const std::string before = launch.variable(program, "PYTHONPATH").value_or("");
+  for (const auto& [name, value] : guard_variables(*launch.rules.guard, before))
+    if (auto decision = set_variable(launch, program, name, value)) {
+      decision->rule = "guard";
+      decision->reason = "the guard ends the race in the program's own process";
+      decision->implied = true;
+      out.push_back(*std::move(decision));
+    }
+  return out;
+}
+
 } // namespace sharefs::cachefix

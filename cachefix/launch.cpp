@@ -19,24 +19,6 @@ bool is_python_start(const std::string& start) {
 
 } // namespace
 
-std::string key_of(const std::string& text) {
-  // FNV-1a, 64 bits: short, and the same on every node and in every version.
-  std::uint64_t hash = 14695981039346656037ULL;
-  for (const char c : text) {
-    hash ^= static_cast<unsigned char>(c);
-    hash *= 1099511628211ULL;
-  }
-  static constexpr char k_digits[] = "0123456789abcdef";
-  std::string out;
-  for (int i = 0; i < 12; ++i, hash >>= 4U)
-    out += k_digits[hash & 15U];
-  return out;
-}
-
-std::string cache_key(const std::string& shared_path) {
-  return key_of(normalize_path(shared_path));
-}
-
 std::string shown(std::string text) {
   std::ranges::replace(text, k_unknown_part, '$');
   return text;

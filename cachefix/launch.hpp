@@ -84,6 +84,8 @@ Decisions decide_flags(const Launch& launch, const Program& program, const Frame
 /// `so_far`: what was decided about the flags of the same program; a variable that it sets is not judged again.
 Decisions decide_variables(const Launch& launch, const Program& program, const Framework* framework,
                            const Decisions& so_far);
+/// The guard's variables, for all that may start Python.
+Decisions decide_guard(const Launch& launch, const Program& program);
 /// nullopt: it is no shell text, or cannot be read. `so_far`: what was decided about the words in front of it.
 std::optional<Decisions> decide_shell(const Launch& launch, const Program& program, const Decisions& so_far,
                                       std::vector<ScriptFound>& scripts);

@@ -3,45 +3,11 @@
 #include "base/path.hpp"
 #include "base/random.hpp"
 #include "base/text.hpp"
+#include "cachefix/store/make_caches.hpp"
 #include "plan/apply.hpp"
-#include "sys/fs/lock_probe.hpp"
 
 namespace sharefs::cachefix {
 namespace {
-
-constexpr mode_t k_private = 0700;
-constexpr mode_t k_for_all = 01777; // as /tmp: every user gets a directory of his own
-
-/// The user's own directory: his, and nobody else's. /var/tmp and a 1777 directory are open to others, who could have
-/// made it before.
-Result<void> own_directory(const sys::Files& files, const std::string& directory, uid_t uid) {
-  const auto is_missing = [&](const std::string& path) {
-    return files.entry({.path = path, .links = sys::Links::trusted}).kind == sys::EntryKind::missing;
-  };
-  if (is_missing(directory)) {
-    const std::string above = parent_path(directory);
-    Result<void> made;
-    if (is_missing(above)) {
-      made = files.make_directories(parent_path(above));
-      if (made)
-        made = files.make_directories(above, uid == 0 ? k_for_all : k_private);
-    }
-    if (made)
-      made = files.make_directories(directory, k_private);
-    if (!made)
-      return made;
-  }
-  const auto found = files.entry({.path = directory, .links = sys::Links::trusted, .guarded = true});
-  if (found.kind == sys::EntryKind::unknown)
-    return fail(found.error());
-  if (found.kind != sys::EntryKind::directory || found.uid != uid)
-    return fail(ErrorCode::permission, directory + ": not a directory of yours",
-                "as root, remove it, or set caches.local in sharefs.yaml");
-  if ((found.mode & 022U) != 0)
-    return fail(ErrorCode::permission, directory + ": others may write to it (mode " + format_mode(found.mode) + ")",
-                "run `chmod 700 " + directory + "`");
-  return {};
-}
 
 /// Replaces a path in a word of which it may be a part only: `bash -c '... PATH'`.
 void rename_in(std::string& word, const std::string& from, const std::string& to) {
@@ -81,23 +47,11 @@ Result<void> prepare(sys::System& system, Sanitized& decision, const LocalRoot& 
   std::set<std::string> roots = decision.roots();
   if (!decision.copies.empty() && !root.directory.empty())
     roots.insert(root.directory);
-  for (const std::string& one : roots) {
-    if (auto own = own_directory(files, one, uid); !own)
+  for (const std::string& one : roots)
+    if (auto own = make_own_directory(system, one); !own)
       return own;
-    const auto excluded = sys::locks_exclude(files.real_path(one));
-    if (!excluded)
-      return fail(excluded.error());
-    if (!*excluded) // what the caches were moved for: the programs' own locks
-      return fail(ErrorCode::unsupported, one + ": file locks do not exclude each other there",
-                  "set caches.local in sharefs.yaml to a directory on another file system");
-  }
-  for (const auto& [directory, shared] : decision.directories) {
-    if (auto made = files.make_directories(directory, k_private); !made)
-      return made;
-    // What it stands for: `sharefs cache list` shows it. Only for people: the program runs without.
-    (void)files.write_if(parent_path(directory) + "/.origin-" + base_name(directory), std::nullopt, shared + "\n",
-                         0600);
-  }
+  if (auto made = make_caches(system, decision.directories); !made)
+    return made;
   for (const ModelLink& link : decision.links) {
     const auto made = plan::apply_action(plan::make_link(link.path, link.target), system);
     if (!made && made.error().code != ErrorCode::conflict) // a model that was downloaded here before

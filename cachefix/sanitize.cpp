@@ -201,6 +201,8 @@ Found decide(const Argv& argv, const Setting& setting, Stakes& stakes, const Rul
   }
   if (found.walk.programs.size() > 1 && is_in_container(decided)) // what is set for one of them reaches all
     std::erase_if(decided, std::mem_fn(&Decision::is_change));
+  for (const Program& program : found.walk.programs)
+    append(decided, decide_guard(launch, program));
   append(decided, carry(launch, decided));
   append(found.decisions, std::move(decided));
   return found;

@@ -2,8 +2,10 @@
 // The heart of `sharefs run`: a command line in, the same command line without the race out.
 //   words -> launch (launchers/) -> stakes (asked once each) -> decisions, each with its reason -> edits, by position
 #include "cachefix/decision.hpp"
+#include "cachefix/guard.hpp"
 #include "cachefix/launchers/walk.hpp"
 #include "cachefix/stakes.hpp"
+#include "cachefix/store/make_caches.hpp"
 
 #include <map>
 #include <nlohmann/json_fwd.hpp>
@@ -21,15 +23,16 @@ struct ScriptFound {
 
 /// Which caches are moved.
 enum class When {
-  always, ///< all that lie on shared storage
+  shared, ///< all that lie on shared storage
   racy,   ///< not those whose file locks exclude other hosts: there moving is a matter of speed
 };
 
 struct Rules {
   std::vector<UserRule> user; ///< the first that matches counts
   bool enabled = true;        ///< SHAREFS_CACHEFIX=0 switches all off
-  When when = When::always;
-  bool seed = false; ///< what is moved gets the complete datasets of the share
+  When when = When::shared;
+  std::optional<Guard> guard = {}; ///< set for what may be Python; nullopt: off, or it is not installed
+  bool seed = false;               ///< what is moved gets the complete datasets of the share
   std::vector<std::string> node =
       {}; ///< words that start sharefs on a node: `/usr/bin/sharefs run --node --`; empty: none
 };
@@ -86,11 +89,6 @@ std::string describe(const Decision& decision);
 std::vector<std::string> describe_changes(const Sanitized& decided);
 /// What is said at every launch: "datasets of /share/c on this node (/var/cache/...), models stay"; empty: no change.
 std::string summary(const Sanitized& decided);
-
-/// 12 hexadecimal digits of a text: the same everywhere and always.
-std::string key_of(const std::string& text);
-/// That of the node-local directory for a shared path.
-std::string cache_key(const std::string& shared_path);
 
 template <class T> void add_once(std::vector<T>& all, T one) {
   if (std::ranges::find(all, one) == all.end())

@@ -14,7 +14,9 @@ extern const CommandSpec k_watch_command;
 extern const CommandSpec k_probe_command;
 extern const CommandSpec k_run_command;
 extern const CommandSpec k_cachefix_script_command;
+extern const CommandSpec k_env_command;
 extern const CommandSpec k_cache_list_command;
+extern const CommandSpec k_cache_place_command;
 extern const CommandSpec k_cache_prune_command;
 extern const CommandSpec k_conda_list_command;
 extern const CommandSpec k_conda_run_command;
@@ -51,12 +53,12 @@ const std::vector<CommandGroup>& command_groups() {
       {"Look", {&k_doctor_command, &k_status_command, &k_probe_command, &k_explain_command}},
       {"Repair", {&k_recover_command, &k_watch_command, &k_undo_command}},
       {"Train",
-       {&k_run_command, &k_cachefix_script_command},
+       {&k_run_command, &k_env_command, &k_cachefix_script_command},
        {{"cache",
-         "List and delete the node-local caches that `run` made",
+         "List, delete and place the node-local caches that `run` made",
          "`sharefs run` builds datasets on this node's own disk. These commands show what has come together there, and "
          "make room.",
-         {&k_cache_list_command, &k_cache_prune_command}}}},
+         {&k_cache_list_command, &k_cache_prune_command, &k_cache_place_command}}}},
       {"Environments",
        {},
        {{"conda",

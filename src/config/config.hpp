@@ -135,8 +135,10 @@ struct CacheRule {
 
 struct Caches {
   std::vector<std::string> local = {"/var/cache/sharefs"};
-  std::string min_free = "1G"; ///< a size as parse_size() reads it
-  std::string when = "always"; ///< always, racy
+  std::string min_free = "1G";   ///< a size as parse_size() reads it
+  std::string guard = "run";     ///< run, always (in shared environments, too), off
+  std::string build = "publish"; ///< publish, unique, local
+  std::string when = "shared";   ///< shared, racy
   std::vector<CacheRule> rules;
   friend bool operator==(const Caches&, const Caches&) = default;
 };

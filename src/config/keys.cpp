@@ -204,9 +204,17 @@ constexpr std::array k_keys{
     Key{"caches.min_free", text, k_optional, "",
         "a directory with less free space is not used; a launch that finds none fails before it begins",
         k_text<&Caches::min_free>, size_rule},
-    Key{"caches.when", choice, k_optional, "always|racy",
-        "always: every cache that nodes could destroy for each other is moved, for speed too; racy: only where the "
-        "share's file locks do not exclude other hosts (NFS with nolock, and where that is not known)",
+    Key{"caches.guard", choice, k_optional, "run|always|off",
+        "run: what `sharefs run` starts is guarded in its own process; always: what runs in shared environments, too; "
+        "off: caches are moved by variables and flags only",
+        k_text<&Caches::guard>},
+    Key{"caches.build", choice, k_optional, "publish|unique|local",
+        "where a dataset for a shared cache is built. publish: on the node's own disk, then copied to the share "
+        "complete; unique: on the share, under a name of its own; local: on the node's own disk, where it stays",
+        k_text<&Caches::build>},
+    Key{"caches.when", choice, k_optional, "shared|racy",
+        "shared: every cache on shared storage that nodes could destroy for each other; racy: only where the share's "
+        "file locks do not exclude other hosts (NFS with nolock, and where that is not known)",
         k_text<&Caches::when>},
     Key{"caches.rules[]", mapping, k_optional, "", "a rule of your own for an option of a training program",
         k_each<&Caches::rules>},

@@ -1,5 +1,7 @@
-// sharefs cache list, sharefs cache prune: the node-local caches of `sharefs run`.
+// sharefs cache list, prune, place: the node-local caches of `sharefs run`.
+#include "base/path.hpp"
 #include "base/text.hpp"
+#include "cachefix/guard.hpp"
 #include "cachefix/store/cache_store.hpp"
 #include "cachefix/store/local_root.hpp"
 #include "cli/execute.hpp"
@@ -17,14 +19,21 @@ namespace {
 
 constexpr std::chrono::milliseconds k_store_deadline{60'000};
 
-/// All caches of this user on this host. A root whose caches cannot be measured is an error.
-Result<std::vector<cachefix::CacheEntry>> caches_of(Context& context) {
+/// What sharefs.yaml says, or the defaults.
+Result<config::Caches> settings_of(Context& context) {
   const auto config = context.config_if_any();
   if (!config)
     return fail(config.error());
-  const config::Caches caches = *config == nullptr ? config::Caches{} : (*config)->caches;
+  return *config == nullptr ? config::Caches{} : (*config)->caches;
+}
+
+/// All caches of this user on this host. A root whose caches cannot be measured is an error.
+Result<std::vector<cachefix::CacheEntry>> caches_of(Context& context) {
+  const auto caches = settings_of(context);
+  if (!caches)
+    return fail(caches.error());
   std::vector<cachefix::CacheEntry> all;
-  for (const std::string& root : cachefix::own_directories(context.system, {caches.local, 0, context.host.environment},
+  for (const std::string& root : cachefix::own_directories(context.system, {caches->local, 0, context.host.environment},
                                                            context.system.identity())) {
     auto entries = cachefix::list_caches(root, k_store_deadline);
     if (!entries)
@@ -106,7 +115,42 @@ Result<int> cache_prune(Context& context, const Arguments& arguments) {
   return execute(context, propose).map(&Executed::exit_code);
 }
 
+Result<int> cache_place(Context& context, const Arguments& arguments) {
+  const auto caches = settings_of(context);
+  if (!caches)
+    return fail(caches.error());
+  const std::string path = normalize_path(arguments.positional.front(), context.host.working_directory);
+  const auto place = cachefix::place_of(
+      context.system, path, {caches->local, parse_size(caches->min_free).value_or(0), context.host.environment});
+  if (context.flags.json) {
+    context.envelope.fields = {{"place", place.place},
+                               {"directory", to_utf8(place.directory)},
+                               {"reason", to_utf8(place.reason)},
+                               {"shared", place.shared},
+                               {"excludes", place.excludes}};
+    return k_exit_ok;
+  }
+  const std::string where = place.place == "local"    ? place.directory
+                            : place.place == "unique" ? "there, under a name of its own"
+                                                      : "there";
+  context.host.out << to_utf8(path + ": built " + where + ": " + place.reason) << '\n';
+  return k_exit_ok;
+}
+
 } // namespace
+
+extern const CommandSpec k_cache_place_command{
+    .name = "cache place",
+    .summary = "Say where on this node a shared cache is built, and make that directory",
+    .description = "What the guard of `sharefs run` asks for a cache on shared storage: `local` is a directory on this "
+                   "node's own disk, which is made (mode 0700); `unique` is the share itself, under a name of its own, "
+                   "where no disk of this node can be used; `leave` is what is not shared.",
+    .example = "sharefs cache place /data/share/cache\n"
+               "sharefs cache place /data/share/cache --json",
+    .effect = Effect::reads,
+    .positional = {.name = "PATH", .help = "the cache", .min = 1, .max = 1},
+    .run = cache_place,
+};
 
 extern const CommandSpec k_cache_list_command{
     .name = "cache list",

@@ -12,6 +12,9 @@ struct CacheChoices {
 /// The rules of sharefs.yaml behind `first`, in the order in which they count; without a file the defaults.
 Result<CacheChoices> choices_of(Context& context, std::vector<cachefix::UserRule> first = {});
 
+/// The guard as sharefs.yaml wants it. Error `not_found`, with the reason: it is switched off, or not installed.
+Result<cachefix::Guard> guard_of(Context& context);
+
 /// Words that start sharefs on a node in front of the command there; none where the node may not have this program: it
 /// is neither installed nor on shared storage.
 std::vector<std::string> words_on_a_node(Context& context, cachefix::Stakes& stakes,

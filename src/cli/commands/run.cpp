@@ -234,6 +234,12 @@ Result<int> run_command(Context& context, const Arguments& arguments) {
   cachefix::Rules rules = choices->rules;
   rules.seed = arguments.flag("seed");
   cachefix::MachineAnswers answers(context.system, local);
+  if (answers.any_shared()) { // where nothing is shared nobody races
+    if (auto guard = guard_of(context))
+      rules.guard = *std::move(guard);
+    else if (context.flags.verbose)
+      context.console.message("sharefs: programs are not guarded: " + guard.error().message);
+  }
   const bool dry_run = arguments.flag("dry-run");
   const bool all = dry_run || context.flags.verbose || context.flags.json || arguments.flag("explain");
   cachefix::Sanitized decision;
@@ -317,6 +323,22 @@ std::vector<std::string> words_on_a_node(Context& context, cachefix::Stakes& sta
   return words;
 }
 
+Result<cachefix::Guard> guard_of(Context& context) {
+  const auto config = context.config_if_any();
+  if (!config)
+    return fail(config.error());
+  const config::Caches caches = *config == nullptr ? config::Caches{} : (*config)->caches;
+  if (caches.guard == "off")
+    return fail(ErrorCode::not_found, "caches.guard is off");
+  if (context.environment("SHAREFS_GUARD") == "0")
+    return fail(ErrorCode::not_found, "SHAREFS_GUARD is 0");
+  std::string program = context.system.entry({.path = "/proc/self/exe"}).link_target;
+  auto directory = cachefix::find_guard(context.system, program);
+  if (!directory)
+    return fail(directory.error());
+  return cachefix::Guard{*std::move(directory), std::move(program), caches.build, caches.when};
+}
+
 cachefix::Start start_of(Context& context) {
   cachefix::Start start{context.host.environment, context.host.working_directory, {}};
   if (!context.environment("HOME").value_or("").starts_with('/'))
@@ -333,7 +355,7 @@ Result<CacheChoices> choices_of(Context& context, std::vector<cachefix::UserRule
     first.push_back({rule.program, rule.flag, rule.place == "local", rule.origin.text()});
   cachefix::Rules rules;
   rules.user = std::move(first);
-  rules.when = caches.when == "racy" ? cachefix::When::racy : cachefix::When::always;
+  rules.when = caches.when == "racy" ? cachefix::When::racy : cachefix::When::shared;
   return CacheChoices{std::move(rules),
                       {caches.local, parse_size(caches.min_free).value_or(0), context.host.environment}};
 }

@@ -179,7 +179,9 @@ conda:
 caches:
   local: [/var/cache/sharefs]
   min_free: 1G
-  when: always
+  guard: run
+  build: publish
+  when: shared
   rules:
     - flag: "--c"
       place: keep
@@ -215,5 +217,5 @@ TEST_CASE("to_json has the shape of the file", "[write]") {
   CHECK(
       to_json(*config).dump() ==
       R"({"version":1,"servers":{},"mounts":{"m":{"from":"[fd00::1]:/x","at":"/m","profile":"safe","options":[],)"
-      R"("boot":"none","shares":[]}},"caches":{"local":["/var/cache/sharefs"],"min_free":"1G","when":"always","rules":[]},"nodes":{},"watch":{"recover":"stale","interval":"30s"}})");
+      R"("boot":"none","shares":[]}},"caches":{"local":["/var/cache/sharefs"],"min_free":"1G","guard":"run","build":"publish","when":"shared","rules":[]},"nodes":{},"watch":{"recover":"stale","interval":"30s"}})");
 }

@@ -1,0 +1,67 @@
+#include "cachefix/guard.hpp"
+
+#include "base/path.hpp"
+#include "base/text.hpp"
+#include "cachefix/store/make_caches.hpp"
+
+#include <algorithm>
+
+namespace sharefs::cachefix {
+
+std::vector<std::string> guard_directories(const std::string& program) {
+  const std::string directory = parent_path(program);
+  return {join_path(parent_path(directory), "share/sharefs/guard"), join_path(directory, "share/sharefs/guard")};
+}
+
+Result<std::string> find_guard(sys::System& system, const std::string& program) {
+  const auto directories = guard_directories(program);
+  for (const std::string& directory : directories) {
+    const auto entry = system.entry({.path = directory, .follow = true});
+    if (entry.shared)
+      return fail(ErrorCode::not_found, directory + " lies on shared storage (" + entry.fs_type + ")",
+                  "install sharefs on this host's own disk");
+    if (entry.kind == sys::EntryKind::directory)
+      return directory;
+  }
+  return fail(ErrorCode::not_found, directories.front() + " is not there");
+}
+
+Variables guard_variables(const Guard& guard, const std::string& python_path) {
+  std::vector<std::string> path;
+  if (!python_path.empty())
+    path = split(python_path, ':');
+  std::erase(path, guard.directory);
+  path.insert(path.begin(), guard.directory);
+  return {{"PYTHONPATH", join(path, ":")},
+          {"SHAREFS_BIN", guard.program},
+          {"SHAREFS_GUARD", "1"},
+          {"SHAREFS_GUARD_BUILD", guard.build},
+          {"SHAREFS_GUARD_WHEN", guard.when}};
+}
+
+CachePlace place_of(sys::System& system, const std::string& path, const LocalChoice& choice) {
+  constexpr int k_attempts = 4; // USER, the name that all nodes agree on, and two that nobody can guess
+  const auto entry = system.entry({.path = path, .follow = true});
+  CachePlace place{.shared = entry.shared, .excludes = entry.lock_scope == sys::LockScope::all_hosts};
+  if (!entry.shared) {
+    place.reason = "it lies on this host's own disk";
+    return place;
+  }
+  place.place = "unique";
+  std::string tried;
+  for (int attempt = 0; attempt < k_attempts; ++attempt) {
+    const LocalRoot root = find_local_root(system, choice, system.identity());
+    place.reason = root.problem;
+    if (root.directory.empty() || root.memory || root.directory == tried)
+      return place;
+    tried = root.directory;
+    const std::string directory = join_path(root.directory, cache_key(path));
+    const auto made = make_caches(system, {{directory, normalize_path(path)}});
+    if (made)
+      return {"local", directory, "the node's own disk", place.shared, place.excludes};
+    place.reason = made.error().message;
+  }
+  return place;
+}
+
+} // namespace sharefs::cachefix

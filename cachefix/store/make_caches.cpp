@@ -1,0 +1,94 @@
+#include "cachefix/store/make_caches.hpp"
+
+#include "base/path.hpp"
+#include "base/text.hpp"
+#include "sys/fs/lock_probe.hpp"
+
+#include <cstdint>
+#include <set>
+
+namespace sharefs::cachefix {
+namespace {
+
+constexpr mode_t k_private = 0700;
+constexpr mode_t k_for_all = 01777; // as /tmp: every user gets a directory of his own
+
+Result<void> make_missing(const sys::Files& files, const std::string& directory, uid_t uid) {
+  const auto is_missing = [&](const std::string& path) {
+    return files.entry({.path = path, .links = sys::Links::trusted}).kind == sys::EntryKind::missing;
+  };
+  if (!is_missing(directory))
+    return {};
+  const std::string above = parent_path(directory);
+  Result<void> made;
+  if (is_missing(above)) {
+    made = files.make_directories(parent_path(above));
+    if (made)
+      made = files.make_directories(above, uid == 0 ? k_for_all : k_private);
+  }
+  return made ? files.make_directories(directory, k_private) : made;
+}
+
+} // namespace
+
+std::string key_of(const std::string& text) {
+  // FNV-1a, 64 bits: short, and the same on every node and in every version.
+  std::uint64_t hash = 14695981039346656037ULL;
+  for (const char c : text) {
+    hash ^= static_cast<unsigned char>(c);
+    hash *= 1099511628211ULL;
+  }
+  static constexpr char k_digits[] = "0123456789abcdef";
+  std::string out;
+  for (int i = 0; i < 12; ++i, hash >>= 4U)
+    out += k_digits[hash & 15U];
+  return out;
+}
+
+std::string cache_key(const std::string& shared_path) {
+  return key_of(normalize_path(shared_path));
+}
+
+Result<void> make_own_directory(sys::System& system, const std::string& directory) {
+  const sys::Files& files = system.files();
+  const uid_t uid = system.identity().uid;
+  if (auto made = make_missing(files, directory, uid); !made)
+    return made;
+  // /var/tmp and a directory of mode 1777 are open to others, who could have made it before.
+  const auto found = files.entry({.path = directory, .links = sys::Links::trusted, .guarded = true});
+  if (found.kind == sys::EntryKind::unknown)
+    return fail(found.error());
+  if (found.kind != sys::EntryKind::directory || found.uid != uid)
+    return fail(ErrorCode::permission, directory + ": not a directory of yours",
+                "as root, remove it, or set caches.local in sharefs.yaml");
+  if ((found.mode & 022U) != 0)
+    return fail(ErrorCode::permission, directory + ": others may write to it (mode " + format_mode(found.mode) + ")",
+                "run `chmod 700 " + directory + "`");
+  const auto excluded = sys::locks_exclude(files.real_path(directory));
+  if (!excluded)
+    return fail(excluded.error());
+  if (!*excluded) // the programs' own locks would not protect a cache there
+    return fail(ErrorCode::unsupported, directory + ": file locks do not exclude each other there",
+                "set caches.local in sharefs.yaml to a directory on another file system");
+  return {};
+}
+
+Result<void> make_caches(sys::System& system, const std::map<std::string, std::string>& directories) {
+  const sys::Files& files = system.files();
+  std::set<std::string> own;
+  for (const auto& [directory, shared] : directories)
+    own.insert(parent_path(directory));
+  for (const std::string& directory : own)
+    if (auto made = make_own_directory(system, directory); !made)
+      return made;
+  for (const auto& [directory, shared] : directories) {
+    if (auto made = files.make_directories(directory, k_private); !made)
+      return made;
+    // Only for people: the program runs without the note.
+    (void)files.write_if(parent_path(directory) + "/.origin-" + base_name(directory), std::nullopt, shared + "\n",
+                         0600);
+  }
+  return {};
+}
+
+} // namespace sharefs::cachefix
