@@ -106,6 +106,7 @@ class Guest:
         with open(self.directory / "console", "ab") as console:
             self._process = subprocess.Popen(
                 self._command(inner),
+                env=os.environ | {"LD_PRELOAD": str(paths.register_library())},
                 stdin=subprocess.DEVNULL,
                 stdout=console,
                 stderr=console,

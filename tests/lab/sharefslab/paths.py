@@ -48,27 +48,35 @@ def cache_directory() -> Path:
 
 
 def guest_program() -> Path:
-    """The compiled labguest. Its name contains a digest of the sources, so a change makes a new one."""
-    sources = sorted((LAB_DIRECTORY / "guest").glob("*.[ch]"))
+    """The compiled labguest."""
+    return _compiled("guest", "labguest", ["-static"])
+
+
+def register_library() -> Path:
+    """What is loaded into the guests' kernel: see host/registers.c."""
+    return _compiled("host", "registers.so", ["-shared", "-fPIC"])
+
+
+def _compiled(directory: str, name: str, options: list[str]) -> Path:
+    """Of the C files of a directory. The name contains a digest of the sources, so a change makes a new one."""
+    sources = sorted((LAB_DIRECTORY / directory).glob("*.[ch]"))
     digest = hashlib.sha256(b"\0".join(source.read_bytes() for source in sources)).hexdigest()[:16]
-    program = cache_directory() / f"labguest-{digest}"
-    if not program.exists():
-        _compile([source for source in sources if source.suffix == ".c"], program)
-    return program
-
-
-def _compile(sources: list[Path], program: Path) -> None:
+    program = cache_directory() / f"{digest}-{name}"
+    if program.exists():
+        return program
     program.parent.mkdir(parents=True, exist_ok=True)
     # Two test runs may compile at once: each writes its own file, and the rename of the last one wins.
     with tempfile.NamedTemporaryFile(dir=program.parent, prefix=program.name, delete=False) as temporary:
         pass
-    command = ["gcc", "-std=gnu17", "-O2", "-Wall", "-Wextra", "-static", "-o", temporary.name, *map(str, sources)]
+    files = [str(source) for source in sources if source.suffix == ".c"]
+    command = ["gcc", "-std=gnu17", "-O2", "-Wall", "-Wextra", *options, "-o", temporary.name, *files]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     if result.returncode != 0:
         os.unlink(temporary.name)
-        raise LabError(f"the guest program does not compile:\n{result.stderr}")
+        raise LabError(f"{directory} of the lab does not compile:\n{result.stderr}")
     os.chmod(temporary.name, 0o755)
     os.replace(temporary.name, program)
+    return program
 
 
 def new_state_directory() -> Path:
