@@ -1,7 +1,9 @@
+// CLI11 puts the help together; what is here fits its rows to the terminal, and says what only we know of a command.
 #include "cli/help.hpp"
 
 #include "base/text.hpp"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <fmt/format.h>
 
@@ -9,53 +11,12 @@ namespace sharefs::cli {
 
 namespace {
 
-using Rows = std::vector<std::pair<std::string, std::string>>;
-
-/// Two columns: names and what they mean.
-std::string columns(const Rows& rows, std::size_t text_columns) {
-  const auto widest = std::min<std::size_t>(30, text_columns / 3);
-  std::size_t width = 0;
-  for (const auto& [left, right] : rows)
-    if (left.size() <= widest)
-      width = std::max(width, left.size());
-  std::string out;
-  for (const auto& [left, right] : rows) {
-    const auto indent = width + 4;
-    if (left.size() > width)
-      out += fmt::format("  {}\n{}{}\n", left, std::string(indent, ' '), fill(right, text_columns, indent, indent));
-    else
-      out += fmt::format("  {:<{}}  {}\n", left, width, fill(right, text_columns, indent, indent));
-  }
-  return out;
-}
-
-std::string option_rows(const std::vector<OptionSpec>& options, std::size_t width) {
-  Rows rows;
-  for (const auto& option : options) {
-    auto names = join(split(option.names, ','), ", ");
-    if (!option.value.empty())
-      names += fmt::format(" {}", option.value);
-    std::string text(option.help);
-    if (!option.fallback.empty())
-      text += fmt::format(" [default: {}]", option.fallback);
-    rows.emplace_back(std::move(names), std::move(text));
-  }
-  return columns(rows, width);
-}
-
-Rows rows_of(const std::vector<const CommandSpec*>& commands) {
-  Rows rows;
-  for (const auto* command : commands)
-    rows.emplace_back(std::string(command->name), std::string(command->summary));
-  return rows;
-}
-
 /// The names of the options of every command, in one line.
 std::string global_line(std::size_t width) {
   std::vector<std::string> names;
   for (const auto& option : global_options())
     names.push_back(split(option.names, ',').back());
-  return fill(fmt::format("Options of every command: {} (`sharefs help options`)", join(names, ", ")), width) + "\n";
+  return fill(fmt::format("Options of every command: {} (`sharefs --help`)", join(names, ", ")), width) + "\n";
 }
 
 std::string usage(const CommandSpec& command) {
@@ -98,6 +59,105 @@ std::string example_lines(std::string_view text, std::size_t width) {
   }
   return out;
 }
+
+/// What CLI11 shows of a command, by the names of its options and of the commands below it.
+class Help : public CLI::Formatter {
+ public:
+  Help(std::string path, std::size_t width) : m_path(std::move(path)), m_width(width) {
+    const auto found = std::ranges::find(commands(), m_path, &CommandSpec::name);
+    m_command = found == commands().end() ? nullptr : *found;
+  }
+
+  /// One width of names for all rows; a name that is longer has a line of its own.
+  void fit(const CLI::App& app) {
+    std::size_t longest = m_command == nullptr ? 0 : m_command->positional.name.size();
+    for (const auto* option : shown(app))
+      longest = std::max(longest, std::min(name_of(*option).size(), widest()));
+    for (const auto* command : app.get_subcommands({}))
+      longest = std::max(longest, command->get_name().size());
+    column_width(std::min(longest, widest()));
+  }
+
+  /// As CLI11 has it, but that the global options are only named in the footer of a command.
+  std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override {
+    return make_description(app) + make_usage(app, std::move(name)) + make_positionals(app) +
+           (shown(*app).empty() ? "" : make_group(shown_group(), false, shown(*app))) + make_subcommands(app, mode) +
+           "\n" + make_footer(app);
+  }
+
+  std::string make_description(const CLI::App* app) const override {
+    return fill(m_path.empty() ? k_program : app->get_description(), m_width) + "\n\n";
+  }
+
+  std::string make_usage(const CLI::App* /*app*/, std::string /*name*/) const override {
+    constexpr std::size_t k_behind_usage = 7;
+    const auto* family = m_command == nullptr ? find_family(m_path) : nullptr;
+    const auto line = m_command != nullptr
+                          ? usage(*m_command)
+                          : fmt::format("sharefs {}COMMAND [OPTIONS]", m_path.empty() ? "" : m_path + " ");
+    auto out = fmt::format("Usage: {}\n", fill(line, m_width, k_behind_usage, k_behind_usage));
+    const auto text = m_command != nullptr ? m_command->description : family != nullptr ? family->description : "";
+    for (const auto& paragraph : split_lines(text))
+      out += "\n" + fill(paragraph, m_width) + "\n";
+    return out;
+  }
+
+  std::string make_positionals(const CLI::App* /*app*/) const override {
+    if (m_command == nullptr || m_command->positional.name.empty())
+      return "";
+    return "\nArguments:\n" + row(std::string(m_command->positional.name), std::string(m_command->positional.help));
+  }
+
+  std::string make_option(const CLI::Option* option, bool /*is_positional*/) const override {
+    const auto fallback = option->get_default_str();
+    return row(name_of(*option),
+               option->get_description() + (fallback.empty() ? "" : fmt::format(" [default: {}]", fallback)));
+  }
+
+  std::string make_subcommand(const CLI::App* command) const override {
+    return row(command->get_name(), command->get_description());
+  }
+
+  std::string make_footer(const CLI::App* /*app*/) const override {
+    if (m_command == nullptr && !m_path.empty())
+      return fmt::format("Run `sharefs {} COMMAND --help` for one of them.\n", m_path);
+    if (m_command == nullptr)
+      return fill(k_exit_codes, m_width) + "\n";
+    return global_line(m_width) + "\nExample:\n" + example_lines(m_command->example, m_width);
+  }
+
+ private:
+  static constexpr const char* k_program =
+      "sharefs " SHAREFS_VERSION ": shared storage for small GPU clusters, from one file";
+  static constexpr const char* k_exit_codes =
+      "Exit codes: 0 ok, 1 failed, 2 usage, 3 changes pending (--check), 4 partly done, 130 interrupted. "
+      "`sharefs help COMMAND` says more about one.";
+
+  [[nodiscard]] const char* shown_group() const { return m_path.empty() ? k_global_group : k_own_group; }
+  [[nodiscard]] std::vector<const CLI::Option*> shown(const CLI::App& app) const {
+    return app.get_options([this](const CLI::Option* one) { return one->get_group() == shown_group(); });
+  }
+  static std::string name_of(const CLI::Option& option) {
+    const auto names = join(split(option.get_name(false, true), ','), ", ");
+    return option.get_type_name().empty() ? names : names + " " + option.get_type_name();
+  }
+  [[nodiscard]] std::size_t widest() const { return std::min<std::size_t>(30, m_width / 3); }
+
+  /// Two columns: a name and what it means.
+  [[nodiscard]] std::string row(const std::string& name, const std::string& meaning) const {
+    constexpr std::size_t k_margins = 4;
+    const auto width = get_column_width();
+    const auto indent = width + k_margins;
+    const auto text = fill(meaning, m_width, indent, indent);
+    if (name.size() > width)
+      return fmt::format("  {}\n{}{}\n", name, std::string(indent, ' '), text);
+    return fmt::format("  {:<{}}  {}\n", name, width, text);
+  }
+
+  std::string m_path;
+  std::size_t m_width;
+  const CommandSpec* m_command;
+};
 
 } // namespace
 
@@ -153,73 +213,27 @@ const std::vector<OptionSpec>& change_options() {
   return k_options;
 }
 
-std::string overview(std::size_t width) {
-  auto out = fill("sharefs " SHAREFS_VERSION ": shared storage for small GPU clusters, from one file", width) +
-             "\n\nUsage: sharefs COMMAND [OPTIONS]\n";
-  std::vector<Rows> groups;
-  std::size_t longest = 0; // one width of names for all groups
-  for (const auto& group : command_groups()) {
-    auto& rows = groups.emplace_back(rows_of(group.commands));
-    for (const auto& family : group.families)
-      rows.emplace_back(fmt::format("{} ...", family.name), std::string(family.summary));
-    for (const auto& [name, summary] : rows)
-      longest = std::max(longest, name.size());
+std::string help_of(const CLI::App& app, const std::string& path, std::size_t width) {
+  Help help(path, width);
+  help.fit(app);
+  return help.make_help(&app, "", CLI::AppFormatMode::Normal);
+}
+
+void add_options(CLI::App& app, const std::vector<OptionSpec>& specs, const std::string& group) {
+  for (const auto& spec : specs) {
+    const std::string names(spec.names), help(spec.help);
+    auto* option =
+        spec.value.empty() ? app.add_flag(names)->disable_flag_override() : app.add_option(names)->expected(1);
+    option->description(help)
+        ->group(group)
+        ->type_name(std::string(spec.value))
+        ->default_str(std::string(spec.fallback));
+    if (spec.repeat)
+      option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    if (!spec.value.empty()) // CLI11 takes whatever comes next
+      option->check(
+          [&app](const std::string& value) { return app.get_option_no_throw(value) == nullptr ? "" : "is an option"; });
   }
-  for (std::size_t i = 0; i < groups.size(); ++i) {
-    for (auto& [name, summary] : groups[i])
-      name.resize(longest, ' ');
-    out += fmt::format("\n{}:\n{}", command_groups()[i].title, columns(groups[i], width));
-  }
-  return out + "\n" + global_line(width) +
-         fill("Exit codes: 0 ok, 1 failed, 2 usage, 3 changes pending (--check), 4 partly done, 130 interrupted. "
-              "`sharefs help COMMAND` says more about one.",
-              width) +
-         "\n";
-}
-
-std::string family_help(const CommandFamily& family, std::size_t width) {
-  const auto prefix = std::string(family.name) + " ";
-  Rows rows;
-  for (const auto* command : family.commands)
-    rows.emplace_back(std::string(command->name.substr(prefix.size())), std::string(command->summary));
-  return fmt::format("{}\n\nUsage: sharefs {} COMMAND [OPTIONS]\n\n{}\n\nCommands:\n{}\n"
-                     "Run `sharefs {} COMMAND --help` for one of them.\n",
-                     fill(family.summary, width), family.name, fill(family.description, width), columns(rows, width),
-                     family.name);
-}
-
-std::string options_help(std::size_t width) {
-  return fmt::format("Options of every command:\n{}\nOptions of the commands that change something:\n{}",
-                     option_rows(global_options(), width), option_rows(change_options(), width));
-}
-
-std::string command_help(const CommandSpec& command, std::size_t width) {
-  constexpr std::size_t k_behind_usage = 7;
-  std::string out = fmt::format("{}\n\nUsage: {}\n", fill(command.summary, width),
-                                fill(usage(command), width, k_behind_usage, k_behind_usage));
-  if (!command.description.empty())
-    for (const auto& paragraph : split_lines(command.description))
-      out += "\n" + fill(paragraph, width) + "\n";
-  const auto& positional = command.positional;
-  if (!positional.name.empty())
-    out +=
-        fmt::format("\nArguments:\n{}", columns({{std::string(positional.name), std::string(positional.help)}}, width));
-  auto options = command.options;
-  if (command.effect == Effect::changes)
-    options.insert(options.end(), change_options().begin(), change_options().end());
-  if (!options.empty())
-    out += fmt::format("\nOptions:\n{}", option_rows(options, width));
-  out += "\n" + global_line(width);
-  if (!command.example.empty())
-    out += fmt::format("\nExample:\n{}", example_lines(command.example, width));
-  const auto subcommands = std::string(command.name) + " ";
-  Rows rows;
-  for (const auto* other : commands())
-    if (other->name.starts_with(subcommands))
-      rows.emplace_back(std::string(other->name), std::string(other->summary));
-  if (!rows.empty())
-    out += fmt::format("\nCommands below it:\n{}", columns(rows, width));
-  return out;
 }
 
 } // namespace sharefs::cli

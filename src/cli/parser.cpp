@@ -1,5 +1,5 @@
-// The only file that includes CLI11: it takes seconds to compile, and its exceptions end here. CLI11 reads the options
-// of one command; which command that is has been found before.
+// What CLI11 reads of a command line, by the rows of the commands. Here are only the hints, the split at the first
+// `--`, and the way from what CLI11 has read to Arguments. Its exceptions end here.
 #include "cli/parser.hpp"
 
 #include "base/text.hpp"
@@ -13,47 +13,22 @@ namespace sharefs::cli {
 
 namespace {
 
-using Options = std::vector<const OptionSpec*>;
-
-/// "-f,--force" -> "force": the key of an option in Arguments.
-std::string key_of(const OptionSpec& option) {
-  const auto last = split(option.names, ',').back();
-  return last.substr(last.find_first_not_of('-'));
-}
-
 bool is_option(std::string_view word) {
   return word.size() > 1 && word.front() == '-';
 }
 
-/// What the command understands; nullptr: no command.
-Options options_of(const CommandSpec* command) {
-  Options options;
-  const auto add = [&options](const std::vector<OptionSpec>& specs) {
-    for (const auto& spec : specs)
-      options.push_back(&spec);
-  };
-  add(global_options());
-  if (command != nullptr) {
-    add(command->options);
-    if (command->effect == Effect::changes)
-      add(change_options());
-  }
-  return options;
+const CommandSpec* find_command(std::string_view name) {
+  const auto found = std::ranges::find(commands(), name, &CommandSpec::name);
+  return found == commands().end() ? nullptr : *found;
 }
 
-const OptionSpec* find_option(const Options& options, std::string_view name) {
-  const auto found = std::ranges::find_if(options, [name](const OptionSpec* option) {
-    const auto names = split(option->names, ',');
-    return std::ranges::find(names, name) != names.end();
-  });
-  return found == options.end() ? nullptr : *found;
+std::string joined(const std::string& prefix, const std::string& word) {
+  return prefix.empty() ? word : prefix + " " + word;
 }
 
-/// The words that may follow `prefix` ("" or "conda").
+/// The words that may follow `prefix` ("" or "conda"), in the order of the help.
 std::vector<std::string> next_words(const std::string& prefix) {
   std::vector<std::string> words;
-  if (prefix.empty())
-    words = {"help", "version"};
   const auto depth = split_words(prefix).size();
   for (const auto* command : commands()) {
     const auto parts = split_words(command->name);
@@ -64,266 +39,260 @@ std::vector<std::string> next_words(const std::string& prefix) {
   return words;
 }
 
-std::string help_hint(const std::string& prefix) {
-  return fmt::format("run `sharefs {}--help`", prefix.empty() ? "" : prefix + " ");
+/// Of the command of this name, of its family, or of the one command that begins with it.
+std::string summary_of(const std::string& path) {
+  if (const auto* command = find_command(path); command != nullptr)
+    return std::string(command->summary);
+  if (const auto* family = find_family(path); family != nullptr)
+    return std::string(family->summary);
+  const auto below =
+      std::ranges::find_if(commands(), [&](const auto* command) { return command->name.starts_with(path + " "); });
+  return std::string((*below)->summary);
+}
+
+/// Under which title it stands in the help.
+std::string group_of(const std::string& path) {
+  if (path.find(' ') != std::string::npos)
+    return "Commands";
+  for (const auto& group : command_groups()) {
+    const auto is_it = [&](const CommandSpec* command) { return split_words(command->name).front() == path; };
+    if (std::ranges::any_of(group.commands, is_it) ||
+        std::ranges::count(group.families, path, &CommandFamily::name) > 0)
+      return std::string(group.title);
+  }
+  return "";
+}
+
+std::string help_hint(const std::string& path) {
+  return fmt::format("run `sharefs {}--help`", path.empty() ? "" : path + " ");
+}
+
+tl::unexpected<Error> wrong_usage(const std::string& message, const std::string& path) {
+  return fail(ErrorCode::usage, message, help_hint(path));
 }
 
 /// "did you mean" for a word where a command was expected, also when its first half was forgotten (`link`).
-std::string command_hint(const std::string& prefix, const std::string& word) {
-  if (auto near = did_you_mean_hint(word, next_words(prefix)); !near.empty())
+std::string command_hint(const std::string& path, const std::string& word) {
+  auto known = next_words(path);
+  if (path.empty())
+    known.insert(known.end(), {"help", "version"});
+  if (auto near = did_you_mean_hint(word, known); !near.empty())
     return near;
   for (const auto* command : commands())
-    if (prefix.empty() && command->name.ends_with(" " + word))
+    if (path.empty() && command->name.ends_with(" " + word))
       return fmt::format("did you mean `{}`?", command->name);
-  return help_hint(prefix);
+  return help_hint(path);
 }
 
-/// A command line on its way to what it means: first the command is found, then its options are known.
-class Line {
+/// The program as CLI11 knows it. A command gets its options and its own commands when it is reached: `sharefs run`
+/// stands in front of every launch, and does not pay for the options of the others.
+class Program {
  public:
-  Line(Argv words, std::size_t width) : m_words(std::move(words)), m_width(width) {
-    if (m_words.empty())
-      return;
-    const bool of_family = m_words.size() > 1 && m_words[1] == "help" && find_family(m_words.front()) != nullptr;
-    if (m_words.front() == "help" || of_family) {
-      m_words.erase(m_words.begin() + (of_family ? 1 : 0));
-      m_words.emplace_back("--help");
-    } else if (m_words.front() == "version") {
-      m_words.front() = "--version";
-    }
+  Program() {
+    m_root.set_help_flag(); // a flag of ours: it counts only where nothing else is wrong
+    m_root.allow_extras();  // what is left over gets our hints
+    m_root.require_subcommand(0, 1);
+    reach(m_root, "");
   }
 
-  Result<Parsed> parse(std::optional<Argv> rest) {
-    if (m_words == Argv{"options", "--help"}) {
-      Parsed parsed;
-      parsed.print = options_help(m_width);
-      return parsed;
+  Result<Parsed> parse(Argv words, std::optional<Argv> rest, std::size_t width) {
+    std::ranges::reverse(words); // CLI11 takes them from the back
+    try {
+      m_root.parse(words);
+    } catch (const CLI::ParseError& error) {
+      find_path();
+      return wrong_usage(message_of(error), m_path);
     }
-    if (auto found = find_command(); !found)
-      return fail(found.error());
-    m_options = options_of(m_command);
-    const bool runs_one = m_command != nullptr && m_command->takes_command;
-    if (rest && runs_one && foreign_words() != m_words.cend()) { // `--` is a word of the command to run
-      m_words.emplace_back("--");
-      m_words.insert(m_words.end(), rest->begin(), rest->end());
-      rest.reset();
-    }
-    if (auto taken = take_words(!rest); !taken)
-      return fail(taken.error());
+    find_path();
+    take_options();
     Parsed parsed;
-    if (m_arguments.flag("version")) {
+    parsed.command = find_command(m_path);
+    const auto foreign = take_words(parsed.command, std::move(rest));
+    if (!foreign)
+      return fail(foreign.error());
+    if (m_arguments.flag("version"))
       parsed.print = fmt::format("sharefs {}\n", SHAREFS_VERSION);
+    else if (m_arguments.flag("help") || (m_path.empty() && !*foreign))
+      parsed.print = help_of(*m_apps.back(), m_path, width);
+    if (parsed.print)
       return parsed;
-    }
-    if (m_arguments.flag("help") || (m_path.empty() && !rest)) {
-      const auto* family = m_command == nullptr ? find_family(m_path) : nullptr;
-      parsed.print = m_command != nullptr ? command_help(*m_command, m_width)
-                     : family != nullptr  ? family_help(*family, m_width)
-                                          : overview(m_width);
-      return parsed;
-    }
-    if (m_command == nullptr)
-      return fail(ErrorCode::usage,
-                  fmt::format("`{}` needs a command", m_path.empty() ? "sharefs" : "sharefs " + m_path),
+    if (parsed.command == nullptr)
+      return fail(ErrorCode::usage, fmt::format("`sharefs{}` needs a command", m_path.empty() ? "" : " " + m_path),
                   fmt::format("one of {}", join(next_words(m_path), ", ")));
-    if (auto checked = check_values(); !checked)
-      return fail(checked.error());
-    if (auto placed = place_positional(std::move(rest)); !placed)
+    if (auto placed = place_positional(*parsed.command, *foreign); !placed)
       return fail(placed.error());
-    parsed.command = m_command;
     parsed.arguments = std::move(m_arguments);
-    return with_flags(std::move(parsed));
+    return parsed;
   }
 
  private:
-  /// The first words that are no options, as many as make the name of a command; they are removed.
-  Result<void> find_command() {
-    const auto global = options_of(nullptr);
-    for (std::size_t i = 0; i < m_words.size(); ++i) {
-      if (is_option(m_words[i])) {
-        const auto* option = find_option(global, m_words[i]);
-        i += option != nullptr && !option->value.empty() ? 1U : 0U;
-        continue;
+  void reach(CLI::App& app, const std::string& path) {
+    const auto* command = find_command(path);
+    add_options(app, global_options(), k_global_group);
+    if (command != nullptr) {
+      add_options(app, command->options, k_own_group);
+      if (command->effect == Effect::changes)
+        add_options(app, change_options(), k_own_group);
+      app.prefix_command(command->takes_command);
+      if (command->takes_command && command->positional.min > 0)
+        app.add_option("words")->expected(static_cast<int>(command->positional.min));
+    }
+    for (const auto& word : next_words(path)) {
+      auto* below = app.add_subcommand(word, summary_of(joined(path, word)))->group(group_of(joined(path, word)));
+      below->preparse_callback([this, below, path = joined(path, word)](std::size_t) { reach(*below, path); });
+    }
+  }
+
+  /// The commands that were reached, from the outermost to the innermost.
+  void find_path() {
+    m_apps = {&m_root};
+    for (auto below = m_root.get_subcommands(); !below.empty(); below = m_apps.back()->get_subcommands()) {
+      m_apps.push_back(below.front());
+      m_path = joined(m_path, below.front()->get_name());
+    }
+  }
+
+  /// CLI11's messages begin with the name of the option, and say what is wrong with it in words of its own.
+  [[nodiscard]] std::string message_of(const CLI::ParseError& error) const {
+    std::string text = error.what();
+    const auto name = text.substr(0, text.find_first_of(": "));
+    const auto key = name.substr(std::min(name.find_first_not_of('-'), name.size()));
+    const auto* option = m_apps.back()->get_option_no_throw("--" + key);
+    if (option == nullptr)
+      return text;
+    if (option->get_expected_max() == 0)
+      return fmt::format("option `--{}` takes no value", key);
+    if (option->count() > 1)
+      return fmt::format("option `--{}` was given {} times", key, option->count());
+    return fmt::format("option `--{}` needs a value: {}", key, option->get_type_name());
+  }
+
+  /// Options may stand in front of the command and behind it, and the last one counts. Those that were not given have
+  /// their default.
+  void take_options() {
+    for (const auto* app : m_apps)
+      for (const auto* option : app->get_options()) {
+        if (!option->nonpositional())
+          continue;
+        const auto key = option->get_lnames().back();
+        if (option->get_expected_max() == 0) {
+          if (option->count() > 0)
+            m_arguments.flags.insert(key);
+          continue;
+        }
+        auto& values = m_arguments.values[key];
+        values.insert(values.end(), option->results().begin(), option->results().end());
       }
-      const auto words = next_words(m_path);
-      const bool known = std::ranges::find(words, m_words[i]) != words.end();
-      if (!known && m_command != nullptr)
-        return {}; // an argument
-      if (!known)
-        return fail(ErrorCode::usage,
-                    fmt::format("unknown command `{}{}`", m_path.empty() ? "" : m_path + " ", m_words[i]),
-                    command_hint(m_path, m_words[i]));
-      m_path += (m_path.empty() ? "" : " ") + m_words[i];
-      const auto command = std::ranges::find(commands(), m_path, &CommandSpec::name);
-      m_command = command == commands().end() ? nullptr : *command;
-      m_words.erase(m_words.begin() + static_cast<std::ptrdiff_t>(i--));
-    }
-    return {};
+    for (const auto* option : m_apps.back()->get_options())
+      if (const auto fallback = option->get_default_str(); !fallback.empty())
+        if (auto& values = m_arguments.values[option->get_lnames().back()]; values.empty())
+          values.push_back(fallback);
   }
 
-  /// Where the command to run begins when no `--` says so: behind the words that this command needs itself.
-  [[nodiscard]] Argv::const_iterator foreign_words() const {
-    std::size_t own = m_command->positional.min;
-    for (auto word = m_words.begin(); word != m_words.end(); ++word) {
-      const auto* option = is_option(*word) ? find_option(m_options, *word) : nullptr;
-      if (option != nullptr && !option->value.empty() && word + 1 != m_words.end())
-        ++word;
-      else if (!is_option(*word) && own-- == 0)
-        return word;
+  /// The words that are no options become positional ones, or, for a command that runs another one, that one's, which
+  /// are returned: those behind `--` (`rest`), or without it those behind the words that the command needs itself.
+  Result<std::optional<Argv>> take_words(const CommandSpec* command, std::optional<Argv> rest) {
+    const bool runs_one = command != nullptr && command->takes_command;
+    for (const auto* app : m_apps) {
+      const auto left_over = app->remaining();
+      const bool is_innermost = app == m_apps.back();
+      if (left_over.empty())
+        continue;
+      const auto word = std::ranges::find_if_not(left_over, is_option);
+      if (word != left_over.end() && (!is_innermost || command == nullptr)) {
+        const auto outer = is_innermost ? m_path : "";
+        return fail(ErrorCode::usage, fmt::format("unknown command `{}`", joined(outer, *word)),
+                    command_hint(outer, *word));
+      }
+      const auto option = std::ranges::find_if(left_over, is_option);
+      if (option != left_over.end() && (!runs_one || option == left_over.begin()))
+        return unknown_option(option->substr(0, option->find('=')));
+      if (!runs_one) {
+        m_arguments.positional = left_over;
+      } else {
+        auto foreign = left_over;
+        if (rest) { // `--` is a word of the command to run
+          foreign.emplace_back("--");
+          foreign.insert(foreign.end(), rest->begin(), rest->end());
+        }
+        rest = std::move(foreign);
+      }
     }
-    return m_words.end();
+    if (runs_one)
+      for (const auto* option : m_apps.back()->get_options())
+        if (!option->nonpositional())
+          m_arguments.positional = option->results();
+    return rest;
   }
 
-  /// Options into m_arguments, all other words into its positional ones. For a command that runs another one and was
-  /// given no `--`, what follows its own words is that command's.
-  Result<void> take_words(bool no_dashes) {
-    auto words = m_words;
-    Argv foreign;
-    if (m_command != nullptr && m_command->takes_command && no_dashes) {
-      const auto first = foreign_words();
-      foreign.assign(first, m_words.cend());
-      words.assign(m_words.cbegin(), first);
-    }
-    for (const auto& word : words) { // "--help=1"
-      const auto* option = find_option(m_options, word.substr(0, word.find('=')));
-      if (option != nullptr && option->value.empty() && word.find('=') != std::string::npos)
-        return fail(ErrorCode::usage, fmt::format("option `--{}` takes no value", key_of(*option)), help_hint(m_path));
-    }
-    CLI::App app;
-    app.set_help_flag();
-    app.allow_extras();
-    std::vector<CLI::Option*> given;
-    for (const auto* option : m_options) {
-      const std::string names(option->names);
-      given.push_back(option->value.empty()
-                          ? app.add_flag(names)->disable_flag_override()
-                          : app.add_option(names)->type_name(std::string(option->value))->expected(1));
-      given.back()->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-    }
-    std::ranges::reverse(words); // CLI11 takes them from the back
-    try {
-      app.parse(words);
-    } catch (const CLI::ArgumentMismatch& error) { // "--config: 1 required FILE missing"
-      const std::string name = first_line(error.what()).substr(0, std::string(error.what()).find(':'));
-      const auto* option = find_option(m_options, name);
-      return option != nullptr && !option->value.empty()
-                 ? needs_value(*option)
-                 : fail(ErrorCode::usage, first_line(error.what()), help_hint(m_path));
-    } catch (const CLI::ParseError& error) {
-      return fail(ErrorCode::usage, first_line(error.what()), help_hint(m_path));
-    }
-    for (std::size_t i = 0; i < given.size(); ++i) {
-      if (given[i]->count() > 0 && m_options[i]->value.empty())
-        m_arguments.flags.insert(key_of(*m_options[i]));
-      else if (given[i]->count() > 0)
-        m_arguments.values[key_of(*m_options[i])] = given[i]->results();
-      for (const auto& value : given[i]->results()) // CLI11 takes whatever comes next
-        if (!m_options[i]->value.empty() && find_option(m_options, value) != nullptr)
-          return needs_value(*m_options[i]);
-    }
-    for (auto& word : app.remaining())
-      if (is_option(word))
-        return unknown(word.substr(0, word.find('=')));
-      else
-        m_arguments.positional.push_back(std::move(word));
-    m_arguments.positional.insert(m_arguments.positional.end(), foreign.begin(), foreign.end());
-    return {};
-  }
-
-  [[nodiscard]] tl::unexpected<Error> needs_value(const OptionSpec& option) const {
-    return fail(ErrorCode::usage, fmt::format("option `--{}` needs a value: {}", key_of(option), option.value),
-                help_hint(m_path));
-  }
-
-  static std::string first_line(std::string text) {
-    text = text.substr(0, text.find('\n'));
-    while (text.ends_with('.'))
-      text.pop_back();
-    return text;
-  }
-
-  [[nodiscard]] tl::unexpected<Error> unknown(const std::string& option) const {
+  [[nodiscard]] tl::unexpected<Error> unknown_option(const std::string& option) const {
     std::vector<std::string> names;
-    for (const auto* known : m_options)
-      for (auto& name : split(known->names, ','))
+    for (const auto* known : m_apps.back()->get_options())
+      for (auto& name : split(known->get_name(false, true), ','))
         names.push_back(std::move(name));
     constexpr std::size_t k_letter = 2; // "-x" is as near to any other letter
     const auto near = option.size() > k_letter ? did_you_mean_hint(option, names) : "";
     return fail(ErrorCode::usage, fmt::format("unknown option `{}`", option), near.empty() ? help_hint(m_path) : near);
   }
 
-  /// Not more often than it may be; then the defaults.
-  Result<void> check_values() {
-    for (const auto* option : m_options) {
-      if (option->value.empty())
-        continue;
-      const auto key = key_of(*option);
-      auto& given = m_arguments.values[key];
-      if (given.size() > 1 && !option->repeat)
-        return fail(ErrorCode::usage, fmt::format("option `--{}` was given {} times", key, given.size()),
-                    help_hint(m_path));
-      if (given.empty() && !option->fallback.empty())
-        given.emplace_back(option->fallback);
-    }
-    return {};
-  }
-
-  Result<void> place_positional(std::optional<Argv> rest) {
+  Result<void> place_positional(const CommandSpec& command, const std::optional<Argv>& rest) {
     auto& words = m_arguments.positional;
-    if (m_command->takes_command) {
-      const auto own = m_command->positional.min;
-      if (!rest && words.size() > own) {
-        rest.emplace(words.begin() + static_cast<std::ptrdiff_t>(own), words.end());
-        words.resize(own);
-      }
-      if (!rest)
-        return words.size() < own
-                   ? fail(ErrorCode::usage, fmt::format("{} is missing", m_command->positional.name), help_hint(m_path))
-                   : fail(ErrorCode::usage, "there is no command to run", help_hint(m_path));
-      if (rest->empty())
-        return fail(ErrorCode::usage, "there is no command behind `--`", help_hint(m_path));
-      m_arguments.rest = std::move(rest);
-    } else if (rest) { // a plain end of options
+    const auto& positional = command.positional;
+    if (!command.takes_command && rest) // a plain end of options
       words.insert(words.end(), rest->begin(), rest->end());
-    }
-    const auto& positional = m_command->positional;
     const bool any_number = !positional.name.empty() && positional.max == 0;
     if (!any_number && words.size() > positional.max)
-      return fail(ErrorCode::usage, fmt::format("unexpected argument `{}`", words[positional.max]), help_hint(m_path));
+      return wrong_usage(fmt::format("unexpected argument `{}`", words[positional.max]), m_path);
     if (words.size() < positional.min)
-      return fail(ErrorCode::usage, fmt::format("{} is missing", positional.name), help_hint(m_path));
+      return wrong_usage(fmt::format("{} is missing", positional.name), m_path);
+    if (!command.takes_command)
+      return {};
+    if (!rest || rest->empty())
+      return wrong_usage(rest ? "there is no command behind `--`" : "there is no command to run", m_path);
+    m_arguments.rest = rest;
     return {};
   }
 
-  static Result<Parsed> with_flags(Parsed parsed) {
-    auto& flags = parsed.flags;
-    const auto& given = parsed.arguments;
-    flags.config = given.value("config").value_or("");
-    flags.root = given.value("root").value_or("/");
-    flags.json = given.flag("json");
-    flags.quiet = given.flag("quiet");
-    flags.verbose = given.flag("verbose");
-    flags.dry_run = given.flag("dry-run");
-    flags.check = given.flag("check");
-    flags.yes = given.flag("yes");
-    const auto wait = given.duration("wait");
-    if (!wait)
-      return fail(wait.error());
-    flags.wait = *wait;
-    if (flags.dry_run && flags.check)
-      return fail(
-          ErrorCode::usage, "`--dry-run` and `--check` exclude each other",
-          "`--dry-run` shows what would be done, `--check` says only by its exit code (3) that there is something");
-    return parsed;
-  }
-
-  Argv m_words; ///< without the program's name, the command's once it is found, and all from `--` on
-  std::size_t m_width;
-  std::string m_path;
-  const CommandSpec* m_command = nullptr; ///< nullptr: none, or only the first half of one (`conda`)
-  Options m_options;
+  CLI::App m_root;
+  std::vector<const CLI::App*> m_apps{&m_root};
+  std::string m_path; ///< "conda link"
   Arguments m_arguments;
 };
+
+/// `help COMMAND`, `FAMILY help COMMAND` and `version` as the options that say the same.
+void spell_as_options(Argv& words) {
+  if (words.empty())
+    return;
+  const bool of_family = words.size() > 1 && words[1] == "help" && find_family(words.front()) != nullptr;
+  if (words.front() == "help" || of_family) {
+    words.erase(words.begin() + (of_family ? 1 : 0));
+    words.emplace_back("--help");
+  } else if (words.front() == "version") {
+    words.front() = "--version";
+  }
+}
+
+Result<Parsed> with_flags(Parsed parsed) {
+  auto& flags = parsed.flags;
+  const auto& given = parsed.arguments;
+  flags.config = given.value("config").value_or("");
+  flags.root = given.value("root").value_or("/");
+  flags.json = given.flag("json");
+  flags.quiet = given.flag("quiet");
+  flags.verbose = given.flag("verbose");
+  flags.dry_run = given.flag("dry-run");
+  flags.check = given.flag("check");
+  flags.yes = given.flag("yes");
+  const auto wait = given.duration("wait");
+  if (!wait)
+    return fail(wait.error());
+  flags.wait = *wait;
+  if (flags.dry_run && flags.check)
+    return fail(
+        ErrorCode::usage, "`--dry-run` and `--check` exclude each other",
+        "`--dry-run` shows what would be done, `--check` says only by its exit code (3) that there is something");
+  return parsed;
+}
 
 } // namespace
 
@@ -338,10 +307,11 @@ Result<std::chrono::milliseconds> Arguments::duration(std::string_view name) con
 
 Result<Parsed> parse_command_line(const Argv& argv, std::size_t width) {
   const auto dashes = std::ranges::find(argv, "--");
-  const auto first = argv.empty() ? argv.begin() : argv.begin() + 1;
-  if (dashes == argv.end())
-    return Line(Argv(first, argv.end()), width).parse(std::nullopt);
-  return Line(Argv(std::min(first, dashes), dashes), width).parse(Argv(dashes + 1, argv.end()));
+  Argv words(argv.begin() + (argv.empty() ? 0 : 1), dashes);
+  auto rest = dashes == argv.end() ? std::nullopt : std::optional(Argv(dashes + 1, argv.end()));
+  spell_as_options(words);
+  auto parsed = Program().parse(std::move(words), std::move(rest), width);
+  return parsed && !parsed->print ? with_flags(std::move(*parsed)) : std::move(parsed);
 }
 
 } // namespace sharefs::cli

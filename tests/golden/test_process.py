@@ -7,8 +7,6 @@ import contextlib
 import fcntl
 import json
 import os
-import pty
-import re
 import resource
 import select
 import shutil
@@ -16,7 +14,6 @@ import signal
 import socket
 import subprocess
 import sys
-import termios
 from collections.abc import Callable
 from pathlib import Path
 
@@ -264,74 +261,6 @@ def test_a_staged_copy_is_run_until_the_next_generation(tmp_path: Path) -> None:
     (tmp_path / "stage").chmod(0o755)
     assert run("conda", "stage", "llm", "--remove", "--yes", env=environment).returncode == 0
     assert os.listdir(copies) == []
-
-
-class Terminal:
-    """A command on a terminal of its own."""
-
-    def __init__(self, *words: str) -> None:
-        self.shown = b""
-        self.pid, self.terminal = pty.fork()
-        if self.pid == 0:
-            os.execve(SHAREFS, [SHAREFS, *words], {"TERM": "xterm", "PATH": "/usr/bin:/bin", "HOME": "/"})
-
-    def wait_for(self, text: bytes, times: int = 1) -> None:
-        while self.shown.count(text) < times:
-            ready, _, _ = select.select([self.terminal], [], [], 60)
-            assert ready, f"{text!r} did not come: {self.shown!r}"
-            try:
-                self.shown += os.read(self.terminal, 65536)
-            except OSError:  # it has ended
-                assert self.shown.count(text) >= times, f"{text!r} did not come: {self.shown!r}"
-
-    def exit_code(self) -> int:
-        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
-
-
-@pytest.mark.parametrize("end", ["q", "\x03", "SIGTERM", "hang-up"])
-def test_the_live_table_leaves_the_terminal_as_it_was(end: str) -> None:
-    live = Terminal("status", "--watch")
-    live.wait_for(b"q: quit", times=2)  # drawn anew
-    before = termios.tcgetattr(live.terminal)
-    assert not before[3] & termios.ECHO
-    if end == "SIGTERM":
-        os.kill(live.pid, signal.SIGTERM)
-    elif end == "hang-up":
-        os.close(live.terminal)
-        assert live.exit_code() in (0, 1)  # its output went nowhere
-        return
-    else:
-        os.write(live.terminal, end.encode())
-    live.wait_for(b"\x1b[?25h\x1b[?1049l")
-    assert live.exit_code() == 0
-    assert live.shown.count(b"\x1b[?1049h\x1b[?25l") == 1
-    assert termios.tcgetattr(live.terminal)[3] & termios.ECHO
-    os.close(live.terminal)
-
-
-def test_the_live_table_stops_and_goes_on() -> None:
-    live = Terminal("status", "--watch")
-    live.wait_for(b"q: quit")
-    os.write(live.terminal, b"\x1a")  # Ctrl-Z
-    live.wait_for(b"\x1b[?1049l")
-    assert os.WIFSTOPPED(os.waitpid(live.pid, os.WUNTRACED)[1])
-    os.kill(live.pid, signal.SIGCONT)
-    live.wait_for(b"\x1b[?1049h", times=2)
-    os.write(live.terminal, b"q")
-    live.wait_for(b"\x1b[?1049l", times=2)
-    assert live.exit_code() == 0
-    os.close(live.terminal)
-
-
-def test_without_a_terminal_watch_ends_by_a_signal() -> None:
-    live = subprocess.Popen([SHAREFS, "status", "--watch"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
-    status = Path(f"/proc/{live.pid}/status")
-    term, usr1 = (1 << (number - 1) for number in (signal.SIGTERM, signal.SIGUSR1))
-    # It takes signals as they come from a descriptor; all are blocked only while it forks.
-    while int(re.findall(r"^SigBlk:\s*(\w+)", status.read_text(), re.M)[0], 16) & (term | usr1) != term:
-        assert live.poll() is None
-    live.send_signal(signal.SIGTERM)
-    assert b"\x1b" not in live.communicate(timeout=60)[0] and live.returncode == 0
 
 
 def test_the_daemon_tells_systemd(tmp_path: Path) -> None:

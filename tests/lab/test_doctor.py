@@ -27,9 +27,6 @@ def test_one_line_of_a_healthy_client_and_server(lab: Cluster) -> None:
         assert said.out + said.err == said.err and said.err.startswith("all is well: sharefs.yaml"), said
         assert said.err.count("\n") == 1
     assert "1 export" in done(lab.server, "doctor").err
-    # Every mount of the kernel is in its counters.
-    read = document(done(lab["node1"], "doctor", "--json"))["performance"]
-    assert [one["target"] for one in read] == [SHARE] and read[0]["connections"] >= 1
 
 
 def test_a_frozen_server_is_named_and_nothing_hangs(lab: Cluster) -> None:
@@ -60,31 +57,11 @@ def test_what_is_stale_and_what_is_missing_is_mended_in_one_plan(lab: Cluster) -
 def test_a_server_that_is_not_as_it_should_be(lab: Cluster) -> None:
     export_and_mount(lab, PLAIN.replace("rw, sync", "rw, async"))
     server = lab.server
-    server.run("echo 1 >/proc/fs/nfsd/threads", check=True)
-    codes = found(server)
-    assert {"SF145", "SF708"} <= codes.keys()
+    assert "SF145" in found(server)
     server.run("rpc.nfsd 0", check=True)
     assert {"SF603", "SF146"} <= found(server).keys()
     done(server, "doctor", "--fix", "--yes", timeout=240)
     assert not {"SF603", "SF146"} & found(server).keys()
-
-
-def test_a_slow_network_is_not_taken_for_a_slow_server(lab: Cluster) -> None:
-    """Each read takes the way there and back; the empty request of the probe as well."""
-    export_and_mount(lab, PLAIN)
-    node = lab["node1"]
-    node.run(f"dd if=/dev/zero of={SHARE}/file bs=64k count=64 conv=fsync", user="alice", check=True)
-    lab.latency("server", 120)
-    reader = node.start(
-        ["sh", "-c", f"while :; do dd if={SHARE}/file of=/dev/null bs=4k iflag=direct 2>/dev/null; done"], user="alice"
-    )
-    slow = found(node, "--seconds", "12", "--deadline", "2min")
-    reader.kill()
-    reader.wait()
-    lab.latency("server", 0)
-    assert "SF701" in slow, slow
-    assert "an empty request takes" in slow["SF701"]["message"] and "in the server" not in slow["SF701"]["message"]
-    assert "SF701" not in found(node, "--seconds", "1")
 
 
 def test_caches_local_is_made_and_judged_as_users_see_it(lab: Cluster) -> None:

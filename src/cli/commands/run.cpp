@@ -6,7 +6,7 @@
 #include "cachefix/store/seed.hpp"
 #include "cli/commands/cachefix_choices.hpp"
 #include "cli/commands/conda_pin.hpp"
-#include "cli/commands/mount_support.hpp"
+#include "cli/commands/mount/support.hpp"
 #include "cli/exit_code.hpp"
 #include "mounts/boot.hpp"
 #include "mounts/launch_guard.hpp"

@@ -12,13 +12,12 @@
 
 namespace sharefs::sys {
 
-Result<Wakeups> Wakeups::make(const std::vector<int>& signals, int input) {
+Result<Wakeups> Wakeups::make(const std::vector<int>& signals) {
   sigset_t mask;
   sigemptyset(&mask);
   for (const int number : signals)
     sigaddset(&mask, number);
   Wakeups wakeups;
-  wakeups.m_input = input;
   wakeups.m_signals.reset(::signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK));
   wakeups.m_end.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   // Of its own: the kernel reports each change once to each open file (fs/proc_namespace.c, mounts_poll).
@@ -29,8 +28,7 @@ Result<Wakeups> Wakeups::make(const std::vector<int>& signals, int input) {
 }
 
 Wakeups::Woken Wakeups::wait(Deadline until) {
-  std::array<pollfd, 4> fds{
-      {{m_signals.get(), POLLIN, 0}, {m_mounts.get(), POLLPRI, 0}, {m_end.get(), POLLIN, 0}, {m_input, POLLIN, 0}}};
+  std::array<pollfd, 3> fds{{{m_signals.get(), POLLIN, 0}, {m_mounts.get(), POLLPRI, 0}, {m_end.get(), POLLIN, 0}}};
   ::poll(fds.data(), fds.size(), poll_time(until));
   Woken woken;
   for (signalfd_siginfo info{}; ::read(m_signals.get(), &info, sizeof info) == sizeof info;)
@@ -38,7 +36,6 @@ Wakeups::Woken Wakeups::wait(Deadline until) {
   woken.mounts = (fds[1].revents & (POLLPRI | POLLERR)) != 0;
   std::uint64_t count = 0;
   woken.ended = ::read(m_end.get(), &count, sizeof count) == sizeof count;
-  woken.input = (fds[3].revents & (POLLIN | POLLHUP)) != 0;
   return woken;
 }
 

@@ -202,7 +202,7 @@ ROWS = [
         exits=0,
         state="-",
         doctor=(),
-        may=("SF214", "SF701", "SF703", "SF704"),
+        may=("SF214",),
         asks=PATIENT_DOCTOR,
     ),
     Row(
@@ -213,7 +213,7 @@ ROWS = [
         exits=0,
         state="-",
         doctor=(),
-        may=("SF214", "SF701"),
+        may=("SF214",),
         asks=PATIENT_DOCTOR,
     ),
     Row(

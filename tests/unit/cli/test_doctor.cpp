@@ -1,5 +1,5 @@
 // A part of doctor that fails, or comes too late, keeps no other from being heard. What each finds: tests/golden.
-#include "cli/commands/doctor_parts.hpp"
+#include "cli/commands/doctor/parts.hpp"
 #include "support/catch.hpp"
 #include "support/scripted_system.hpp"
 #include "support/temporary_directory.hpp"

@@ -1,5 +1,5 @@
 // The pages of docs/diagnoses as the program has them.
-#include "cli/commands/explain_pages.hpp"
+#include "cli/commands/explain/pages.hpp"
 #include "support/catch.hpp"
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-#include "cli/commands/init_facts.hpp"
+#include "cli/commands/init/facts.hpp"
 
 #include "support/catch.hpp"
 

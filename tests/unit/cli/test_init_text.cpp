@@ -1,4 +1,4 @@
-#include "cli/commands/init_text.hpp"
+#include "cli/commands/init/text.hpp"
 
 #include "config/load.hpp"
 #include "support/catch.hpp"

@@ -40,21 +40,17 @@ struct ManagerSocket {
 
 } // namespace
 
-TEST_CASE("Wakeups: signals, the end of work, input, and nothing", "[wakeups]") {
-  Pipe input;
-  REQUIRE(input.open());
-  auto wakeups = Wakeups::make({SIGUSR1, SIGUSR2}, input.read.get());
+TEST_CASE("Wakeups: signals, the end of work, and nothing", "[wakeups]") {
+  auto wakeups = Wakeups::make({SIGUSR1, SIGUSR2});
   REQUIRE(wakeups);
   const auto nothing = wakeups->wait(deadline_in(0ms));
-  CHECK((nothing.signals.empty() && !nothing.mounts && !nothing.ended && !nothing.input));
+  CHECK((nothing.signals.empty() && !nothing.mounts && !nothing.ended));
 
   ::kill(::getpid(), SIGUSR2);
   CHECK(wakeups->wait(deadline_in(10s)).signals == std::set<int>{SIGUSR2});
   std::thread([&] { wakeups->end(); }).join();
   CHECK(wakeups->wait(deadline_in(10s)).ended);
   CHECK(!wakeups->wait(deadline_in(0ms)).ended);
-  REQUIRE(::write(input.write.get(), "q", 1) == 1);
-  CHECK(wakeups->wait(deadline_in(10s)).input);
 }
 
 TEST_CASE("ServiceManager: says it to the socket, by path and in the abstract namespace", "[service-manager]") {

@@ -1,0 +1,413 @@
+#include "cli/commands/doctor/parts.hpp"
+
+#include "base/path.hpp"
+#include "base/text.hpp"
+#include "cachefix/store/local_root.hpp"
+#include "cli/app.hpp"
+#include "cli/commands/cachefix_choices.hpp"
+#include "cli/commands/conda_list.hpp"
+#include "cli/commands/export_support.hpp"
+#include "cli/commands/mount/shares.hpp"
+#include "cli/commands/mount/support.hpp"
+#include "cli/execute.hpp"
+#include "exports/diagnose.hpp"
+#include "exports/host.hpp"
+#include "exports/server.hpp"
+#include "exports/system_directory.hpp"
+#include "mounts/client.hpp"
+#include "mounts/diagnose.hpp"
+#include "mounts/plan_mount.hpp"
+#include "mounts/recover.hpp"
+
+#include <algorithm>
+#include <array>
+#include <fmt/format.h>
+#include <iterator>
+#include <set>
+#include <sstream>
+#include <thread>
+#include <tuple>
+#include <utility>
+
+namespace sharefs::cli {
+
+extern const CommandSpec k_export_command;
+extern const CommandSpec k_export_check_command;
+extern const CommandSpec k_conda_link_command;
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// A context in which a command is part of this one: as with --check and --json, it changes nothing and prints nothing;
+/// what it finds and plans stays in its envelope.
+class Inner {
+ public:
+  explicit Inner(Context& outer)
+      : m_console(m_in, m_out, m_out, {.json = true, .quiet = true}),
+        m_context(outer.host, outer.system, m_console, flags_of(outer), outer.argv) {}
+
+  /// Its diagnoses, and its error as one, unless they say why it failed.
+  Diagnoses run(const CommandSpec& command, const Arguments& arguments) {
+    const auto outcome = command.run(m_context, arguments);
+    auto found = std::exchange(m_context.envelope.diagnoses, {});
+    if (!outcome && !has_errors(found))
+      found.push_back(failure(fmt::format("sharefs {}", command.name), outcome.error()));
+    return found;
+  }
+  static Diagnosis failure(const std::string& what, const Error& error) {
+    // What only root may see is no fault of the machine.
+    const auto severity = error.code == ErrorCode::permission ? Severity::info : Severity::error;
+    return {severity, "SF602", what, error.message, error.hint, ""};
+  }
+  Context& context() { return m_context; }
+  plan::Plan plan() { return std::exchange(m_context.envelope.plan, std::nullopt).value_or(plan::Plan{}); }
+
+ private:
+  static GlobalFlags flags_of(const Context& outer) {
+    auto flags = outer.flags;
+    flags.json = flags.check = true;
+    flags.dry_run = false;
+    return flags;
+  }
+
+  std::istringstream m_in;
+  std::ostringstream m_out;
+  ui::Console m_console;
+  Context m_context;
+};
+
+/// What every part is given.
+struct Seeing {
+  Context& context;
+  const Examination& how;
+  const config::Config* config; ///< nullptr: there is none, or it cannot be used
+};
+
+/// The directory of a file that the plan writes, if it is on a file system that is read-only: root may write elsewhere.
+std::string read_only_directory(Context& context, const plan::Plan& plan) {
+  for (const auto& step : plan.steps)
+    if (const auto* const write = std::get_if<plan::File>(&step.action); write && write->after) {
+      auto directory = parent_path(write->path);
+      const auto there = context.system.entry({.path = directory, .follow = true, .access = true});
+      if (there.exists() && !there.writable && context.system.identity().uid == 0)
+        return directory;
+    }
+  return "";
+}
+
+/// SF603: the machine is not as sharefs.yaml says, and `fix` would make it so.
+Diagnosis pending(const Seeing& seeing, Severity severity, const std::string& what, const plan::Plan& plan,
+                  const std::string& fix) {
+  constexpr std::size_t k_named = 3;
+  std::vector<std::string> reasons;
+  for (const auto& step : plan.steps)
+    if (std::ranges::find(reasons, step.why) == reasons.end())
+      reasons.push_back(step.why);
+  const auto more = reasons.size() > k_named ? reasons.size() - k_named : 0;
+  reasons.resize(reasons.size() - more);
+  auto message = fmt::format("not as sharefs.yaml says, by {}: {}{}", count_of(plan.steps.size(), "step"),
+                             join(reasons, ", "), more == 0 ? "" : fmt::format(", and {} more", more));
+  const auto directory = read_only_directory(seeing.context, plan);
+  if (directory.empty())
+    return {severity, "SF603", what, std::move(message), "", fix};
+  return {severity,
+          "SF603",
+          what,
+          fmt::format("{}; and {} is read-only, so this cannot be mended", message, directory),
+          fmt::format("make it writable (`findmnt -T {}` shows its file system), then `{}`", directory, fix),
+          ""};
+}
+
+void add(plan::Plan& plan, plan::Plan more) {
+  std::ranges::move(more.steps, std::back_inserter(plan.steps));
+  std::ranges::move(more.notes, std::back_inserter(plan.notes));
+}
+
+/// SF601, about the file, or the place in it that the message begins with.
+Diagnosis unusable(std::string file, const Error& error) {
+  auto message = error.message;
+  if (const auto end = message.find(": "); end != std::string::npos && message.starts_with(file)) {
+    file = message.substr(0, end);
+    message = message.substr(end + 2);
+  }
+  return {Severity::error, "SF601", std::move(file), std::move(message), error.hint, "sharefs config check"};
+}
+
+// ---- the parts ----
+
+void examine_journal(const Seeing& seeing, Part& part) {
+  const auto found = diagnose_journal(seeing.context);
+  part.found = found ? *found : Diagnoses{Inner::failure("journal", found.error())};
+}
+
+/// SF146, on a host that has exports, whoever wrote them.
+Diagnoses diagnose_server(sys::System& system, bool serves) {
+  const auto files = exports::read_host_files(system.files());
+  if (!serves && (!files || std::ranges::all_of(files->files, [](const auto& file) { return file.exports.empty(); })))
+    return {};
+  const auto state = exports::probe_server(system);
+  return state ? exports::diagnose_server(*state) : Diagnoses{Inner::failure("nfsd", state.error())};
+}
+
+/// Looked at several times: of hosts with one name each throws the others out.
+Diagnoses diagnose_clients(sys::System& system) {
+  constexpr int k_looks = 8;
+  constexpr std::chrono::milliseconds k_pause{200};
+  auto seen = exports::read_client_names(system);
+  for (int look = 1; look < k_looks && !seen.empty() && exports::diagnose_client_names(seen).empty(); ++look) {
+    std::this_thread::sleep_for(k_pause);
+    std::ranges::move(exports::read_client_names(system), std::back_inserter(seen));
+  }
+  return exports::diagnose_client_names(seen);
+}
+
+void examine_exports(const Seeing& seeing, Part& part) {
+  Inner inner(seeing.context);
+  const auto own = seeing.config == nullptr ? OwnServers{} : find_own_servers(seeing.context.system, *seeing.config);
+  std::size_t count = 0;
+  for (const auto* server : own.servers)
+    count += server->exports.size();
+  if (count > 0) {
+    part.seen = count_of(count, "export");
+    Arguments all;
+    all.flags = {"all"};
+    part.found = inner.run(k_export_command, all);
+    part.plan = inner.plan();
+    if (!part.plan.empty())
+      part.found.push_back(pending(seeing, Severity::error, "exports", part.plan, "sharefs export --all"));
+  }
+  auto files = inner.run(k_export_check_command, {});
+  if (count > 0) // what is written there was judged as sharefs.yaml has it
+    std::erase_if(files, [](const Diagnosis& one) { return one.subject.starts_with(exports::k_own_file); });
+  std::ranges::move(files, std::back_inserter(part.found));
+  std::ranges::move(diagnose_server(seeing.context.system, count > 0), std::back_inserter(part.found));
+  std::ranges::move(diagnose_clients(seeing.context.system), std::back_inserter(part.found));
+  if (const auto etab = exports::read_etab(seeing.context.system.files()))
+    if (const auto table = seeing.context.system.mounts())
+      std::ranges::move(exports::diagnose_in_force(*etab, *table), std::back_inserter(part.found));
+}
+
+/// The wanted mounts that are missing, as an observation of their own.
+mounts::Observation missing_of(const mounts::Observation& seen, std::vector<mounts::MountPoint>& wanted) {
+  auto missing = seen;
+  std::erase_if(missing.states, [](const mounts::MountState& state) {
+    return !state.wanted || state.health != mounts::Health::missing || state.point.is_in_place();
+  });
+  for (const auto& state : missing.states)
+    wanted.push_back(state.point);
+  return missing;
+}
+
+void plan_recovery(const Seeing& seeing, const mounts::ProbeRequest& request, mounts::Observation seen, Part& part) {
+  const auto looks = look_again(seeing.context, seen);
+  const auto holders = holders_of_stale(seeing.context, seen);
+  auto recovery = mounts::plan_recovery({seen, request.wanted, looks, holders});
+  for (auto& one : recovery.diagnoses) // why something is left
+    if (std::ranges::none_of(
+            part.found, [&](const Diagnosis& said) { return said.code == one.code && said.subject == one.subject; }))
+      part.found.push_back(std::move(one));
+  add(part.plan, std::move(recovery.plan));
+  add(part.plan, plan_boot(seeing.context, seen, recovery.waiting).plan);
+}
+
+void examine_mounts(const Seeing& seeing, Part& part) {
+  auto& context = seeing.context;
+  mounts::ProbeRequest request;
+  request.wanted = mount_points(context.system, seeing.config);
+  request.others = request.want_access = request.targets = true;
+  request.server_deadline = seeing.how.timeout;
+  request.path_deadline = std::min(seeing.how.timeout, k_recheck_deadline);
+  const auto seen = observe(context, request);
+  if (!seen) {
+    part.found.push_back(Inner::failure("mounts", seen.error()));
+    return;
+  }
+  if (!seen->states.empty())
+    part.seen = count_of(seen->states.size(), "mount");
+  part.found = mounts::diagnose(*seen);
+  std::ranges::move(diagnose_users(context, *seen,
+                                   seeing.config != nullptr && seeing.config->conda ? seeing.config->conda->users()
+                                                                                    : std::vector<std::string>()),
+                    std::back_inserter(part.found));
+  std::vector<mounts::MountPoint> wanted;
+  const auto missing = missing_of(*seen, wanted);
+  std::ranges::move(mounts::plan_mounts(missing, wanted).diagnoses, std::back_inserter(part.found));
+  const auto facts = mounts::client_facts(context.system, *seen, request.path_deadline);
+  std::ranges::move(mounts::diagnose_client(*seen, facts), std::back_inserter(part.found));
+
+  std::vector<std::string> unsure; // targets whose options are not known, or that are not there
+  std::vector<mounts::MountPoint> ready;
+  for (const auto& state : seen->states)
+    if (!mounts::is_good(state.health))
+      unsure.push_back(state.point.target);
+    else if (state.health != mounts::Health::autofs_idle)
+      ready.push_back(state.point);
+  const auto boot = plan_boot(context, *seen, unsure);
+  std::ranges::copy(boot.diagnoses, std::back_inserter(part.found));
+  if (!boot.plan.empty())
+    part.found.push_back(pending(seeing, Severity::warning, "boot", boot.plan, "sharefs mount --all"));
+  if (seeing.config != nullptr && has_shares(*seeing.config, ready)) {
+    Inner inner(context);
+    const auto shared = share_directories(inner.context(), *seeing.config, ready, request.path_deadline);
+    std::ranges::copy(inner.context().envelope.diagnoses, std::back_inserter(part.found));
+    if (!shared)
+      part.found.push_back(Inner::failure("shares", shared.error()));
+    auto plan = inner.plan();
+    if (!plan.empty())
+      part.found.push_back(pending(seeing, Severity::warning, "shares", plan, "sharefs mount --all"));
+    add(part.plan, std::move(plan));
+  }
+  if (seeing.how.plans)
+    plan_recovery(seeing, request, *seen, part);
+}
+
+/// SF605: an environment of the store that cannot be used.
+Diagnoses diagnose_environments(const std::vector<conda::ListedEnvironment>& rows) {
+  Diagnoses found;
+  for (const auto& row : rows)
+    if (row.availability != conda::Availability::good && row.user.empty())
+      found.push_back({Severity::warning, "SF605", row.path,
+                       fmt::format("{}{}{}", to_string(row.availability), row.detail.empty() ? "" : ": ", row.detail),
+                       "`sharefs conda list` shows all environments", ""});
+  return found;
+}
+
+void examine_conda(const Seeing& seeing, Part& part) {
+  if (seeing.config == nullptr || !seeing.config->conda || seeing.context.flags.root != "/")
+    return;
+  const auto& conda = *seeing.config->conda;
+  part.is_root = false;
+  Inner inner(seeing.context);
+  if ((!conda.envs.empty() || conda.link == "whole") && !conda.users().empty()) {
+    part.seen = "conda";
+    Arguments all;
+    all.flags = {"all"};
+    part.found = inner.run(k_conda_link_command, all);
+    for (auto& one : part.found)
+      if (one.code == "SF303" || one.code == "SF324") // not yet: no fault of this machine
+        one.severity = Severity::info;
+    const auto lacks_conda = [](const Diagnosis& one) { return one.code == "SF314"; };
+    const auto not_looked_at = std::ranges::count(part.found, "SF311", &Diagnosis::code); // a user sees one home only
+    if (std::ranges::count_if(part.found, lacks_conda) + not_looked_at == std::ssize(conda.users()))
+      std::erase_if(part.found, lacks_conda); // a storage server: nobody has conda here
+    part.plan = inner.plan();
+    if (!part.plan.empty())
+      part.found.push_back(pending(seeing, Severity::warning, "conda", part.plan, "sharefs conda link --all"));
+  }
+  const bool reachable = !has_errors(part.found); // else it would be waited for once more
+  if (!reachable)
+    return;
+  const auto listing = read_conda_listing(inner.context(), "");
+  if (!listing) {
+    part.found.push_back(Inner::failure("sharefs conda list", listing.error()));
+    return;
+  }
+  std::ranges::copy(listing->found, std::back_inserter(part.found));
+  if (part.found.empty())
+    part.found = diagnose_environments(listing->environments);
+}
+
+/// The first user of sharefs.yaml that this host knows, or one without any rights.
+sys::User somebody(Context& context) {
+  const auto config = context.config_if_any();
+  if (config && *config != nullptr && (*config)->conda)
+    for (const auto& name : (*config)->conda->users())
+      if (auto user = context.system.user(name); user && user->uid != 0)
+        return *user;
+  constexpr unsigned k_nobody = 65534;
+  return {"nobody", k_nobody, k_nobody, {k_nobody}, "/"};
+}
+
+void examine_caches(const Seeing& seeing, Part& part) {
+  auto choices = choices_of(seeing.context);
+  if (!choices)
+    return;                           // the configuration, which has said so
+  choices->local.environment.clear(); // but for what is asked for
+  for (const auto& directory : choices->local.directories)
+    expand_variables(directory, [&](std::string_view name, std::size_t) {
+      if (const auto value = seeing.context.environment(name))
+        choices->local.environment.push_back(fmt::format("{}={}", name, *value));
+      return std::optional<std::string>("");
+    });
+  const auto identity = seeing.context.system.identity();
+  if (identity.uid == 0) // it may do all, and it is users who make directories there
+    choices->local.as = somebody(seeing.context);
+  const auto root = cachefix::find_local_root(seeing.context.system, choices->local, identity);
+  part.found = cachefix::diagnose(root, Severity::warning);
+  if (identity.uid == 0)
+    part.plan =
+        cachefix::plan_local_directories(seeing.context.system, choices->local.directories,
+                                         [](const auto& path) { return exports::system_directory_reason(path); });
+  if (root.directory.empty())
+    return;
+  part.seen = "caches in " + (choices->local.as ? parent_path(root.directory) : root.directory);
+  const auto mounts = seeing.context.system.mounts();
+  const auto* mount = mounts ? mounts->owner_of(root.directory) : nullptr;
+  if (mount != nullptr && sys::restrictions_of(*mount).find("noexec") != std::string::npos)
+    std::ranges::copy(cachefix::diagnose(cachefix::find_local_root(seeing.context.system, choices->local, identity,
+                                                                   cachefix::Holds::code),
+                                         Severity::warning),
+                      std::back_inserter(part.found));
+}
+
+struct PartSpec {
+  const char* name;
+  void (*examine)(const Seeing&, Part&);
+};
+constexpr std::array k_parts{PartSpec{"mounts", examine_mounts}, PartSpec{"exports", examine_exports},
+                             PartSpec{"conda", examine_conda}, PartSpec{"caches", examine_caches},
+                             PartSpec{"journal", examine_journal}};
+
+/// Whatever happens in a part, the others are heard.
+void examine_one(const PartSpec& spec, const Seeing& seeing, Part& part) {
+  try {
+    const ui::Console::Progress progress(seeing.context.console, fmt::format("looking at {}", spec.name));
+    spec.examine(seeing, part);
+  } catch (...) {
+    part.found.push_back({Severity::error, "SF602", spec.name, reason_of(std::current_exception()), "", ""});
+  }
+}
+
+/// What an earlier part has said of the same thing is not said again.
+void drop_repeated(std::vector<Part>& parts) {
+  std::set<std::pair<std::string, std::string>> said;
+  for (auto& part : parts) {
+    Diagnoses fresh;
+    std::set<std::tuple<std::string, std::string, std::string>> here;
+    for (const auto& one : part.found)
+      if (!said.contains({one.code, one.subject}) && here.emplace(one.code, one.subject, one.message).second)
+        fresh.push_back(one);
+    for (const auto& one : fresh)
+      said.emplace(one.code, one.subject);
+    part.found = std::move(fresh);
+  }
+}
+
+} // namespace
+
+std::vector<Part> examine(Context& context, const Examination& how) {
+  const auto end = Clock::now() + how.deadline;
+  const auto config = context.config_if_any(Context::Unreadable::fails);
+  const Seeing seeing{context, how, config ? *config : nullptr};
+  std::vector<Part> parts;
+  auto& first = parts.emplace_back();
+  first.name = "configuration";
+  if (!config)
+    first.found.push_back(unusable(context.config_path(), config.error()));
+  else if (*config != nullptr)
+    first.seen = base_name((*config)->file);
+  for (const auto& spec : k_parts) {
+    auto& part = parts.emplace_back();
+    part.name = spec.name;
+    if (Clock::now() < end)
+      examine_one(spec, seeing, part);
+    else
+      part.found.push_back({Severity::warning, "SF602", spec.name, "not looked at: the time was over",
+                            "see what is said above, or give it longer: --deadline 5min", ""});
+  }
+  drop_repeated(parts);
+  return parts;
+}
+
+} // namespace sharefs::cli

@@ -1,0 +1,162 @@
+// sharefs explain: what a code means. Neither reads sharefs.yaml nor asks anybody.
+#include "base/text.hpp"
+#include "cli/commands/explain/pages.hpp"
+#include "cli/context.hpp"
+#include "cli/exit_code.hpp"
+#include "cli/help.hpp"
+#include "ui/table.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace sharefs::cli {
+
+namespace {
+
+/// "SF212" of "sf212", "212" and "[SF212]".
+std::string code_of(const std::string& word) {
+  std::string code;
+  for (const char byte : word)
+    if (byte != '[' && byte != ']')
+      code += byte >= 'a' && byte <= 'z' ? static_cast<char>(byte - 'a' + 'A') : byte;
+  const bool number = !code.empty() && code.find_first_not_of("0123456789") == std::string::npos;
+  return number ? "SF" + code : code;
+}
+
+/// Or what is meant as one.
+bool is_code(const std::string& code) {
+  return code.size() > 2 && code.starts_with("SF") && code[2] >= '0' && code[2] <= '9';
+}
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  for (auto& byte : result)
+    byte = byte >= 'A' && byte <= 'Z' ? static_cast<char>(byte - 'A' + 'a') : byte;
+  return result;
+}
+
+std::string text_of(const Explanation& one) {
+  return join({one.title, one.cause, one.usual, one.see, one.cure, one.does}, " ");
+}
+
+/// The pages whose title has the phrase, then those whose cause has it, then the other ones whose text has it; if there
+/// are none, those with all of its words.
+std::vector<const Explanation*> find_words(const std::vector<std::string>& words) {
+  const auto phrase = lower(join(words, " "));
+  const auto has_all = [&](const std::string& text) {
+    return std::ranges::all_of(split_words(phrase),
+                               [&](const auto& word) { return text.find(word) != std::string::npos; });
+  };
+  std::vector<const Explanation*> titles, causes, texts, scattered;
+  for (const auto& one : explanations()) {
+    if (one.title.starts_with("(retired)"))
+      continue;
+    const auto text = lower(text_of(one));
+    if (lower(one.title).find(phrase) != std::string::npos)
+      titles.push_back(&one);
+    else if (lower(one.cause).find(phrase) != std::string::npos)
+      causes.push_back(&one);
+    else if (text.find(phrase) != std::string::npos)
+      texts.push_back(&one);
+    else if (has_all(text))
+      scattered.push_back(&one);
+  }
+  titles.insert(titles.end(), causes.begin(), causes.end());
+  titles.insert(titles.end(), texts.begin(), texts.end());
+  return titles.empty() ? scattered : titles;
+}
+
+/// By codes, or by words that stand in their pages.
+Result<std::vector<const Explanation*>> select(const std::vector<std::string>& words) {
+  std::vector<const Explanation*> chosen;
+  if (words.empty() || !std::ranges::any_of(words, [](const auto& word) { return is_code(code_of(word)); })) {
+    if (!words.empty())
+      chosen = find_words(words);
+    if (!words.empty() && chosen.empty())
+      return fail(ErrorCode::usage, fmt::format("no page has `{}`", join(words, " ")),
+                  "`sharefs explain` lists all; `sharefs doctor` finds what is wrong here");
+    return chosen;
+  }
+  for (const auto& word : words) {
+    const auto code = code_of(word);
+    const auto found = std::ranges::find(explanations(), code, &Explanation::code);
+    if (found == explanations().end()) {
+      std::vector<std::string> codes;
+      for (const auto& one : explanations())
+        codes.push_back(one.code);
+      const auto hint = did_you_mean_hint(code, codes);
+      return fail(ErrorCode::usage, fmt::format("there is no code `{}`", word),
+                  hint.empty() ? "`sharefs explain` lists them" : hint + " (`sharefs explain` lists them)");
+    }
+    chosen.push_back(&*found);
+  }
+  return chosen;
+}
+
+std::string page_of(const Explanation& one, std::size_t width) {
+  std::string page = fmt::format("{}: {}\n\n{}\n", one.code, one.title, fill(one.cause, width));
+  for (const auto& [label, text] : {std::pair{"Usual cause", &one.usual},
+                                    {"How to see it", &one.see},
+                                    {"Cure", &one.cure},
+                                    {"What sharefs does", &one.does}})
+    if (!text->empty())
+      page += "\n" + fill(fmt::format("{}: {}", label, *text), width) + "\n";
+  return page;
+}
+
+Result<int> run_explain(Context& context, const Arguments& arguments) {
+  const auto chosen = select(arguments.positional);
+  if (!chosen)
+    return fail(chosen.error());
+  const auto& words = arguments.positional;
+  const bool by_words = !words.empty() && !is_code(code_of(words.front()));
+  const bool lists = chosen->empty() || (by_words && chosen->size() > 1);
+  auto listed = *chosen;
+  if (words.empty())
+    for (const auto& one : explanations())
+      listed.push_back(&one);
+  ui::Table table({{"CODE"}, {"MEANING", false, true}});
+  auto json = nlohmann::ordered_json::array();
+  std::string pages;
+  for (const auto* one : lists ? std::vector<const Explanation*>() : *chosen) {
+    pages += (pages.empty() ? "" : "\n") + page_of(*one, text_width(context.console.options().width));
+    json.push_back({{"code", one->code},
+                    {"title", one->title},
+                    {"cause", one->cause},
+                    {"usual_cause", one->usual},
+                    {"see", one->see},
+                    {"cure", one->cure},
+                    {"sharefs", one->does}});
+  }
+  for (const auto* one : lists ? listed : std::vector<const Explanation*>()) {
+    table.add({{one->code}, {one->title}});
+    json.push_back({{"code", one->code}, {"title", one->title}});
+  }
+  context.envelope.fields["codes"] = std::move(json);
+  context.console.show(table);
+  if (!context.flags.json)
+    context.console.out() << pages;
+  if (lists && by_words && !context.flags.json)
+    context.console.message(fmt::format("`sharefs explain {}` shows the first of them", listed.front()->code));
+  return k_exit_ok;
+}
+
+} // namespace
+
+extern const CommandSpec k_explain_command{
+    .name = "explain",
+    .summary = "Explain a code such as SF212, or find the page of an error message",
+    .description =
+        "Each thing that sharefs finds wrong has a code, which stands behind the message. This prints what it means: "
+        "the cause, how to see it, its cure, and what sharefs does about it. Words find the pages that they stand in. "
+        "The "
+        "same is in docs/diagnoses. Needs no sharefs.yaml, and asks nobody.",
+    .example = "sharefs explain SF212\n"
+               "sharefs explain stale file handle\n"
+               "sharefs explain            # all codes with their titles",
+    .effect = Effect::reads,
+    .positional = {.name = "CODE|WORD", .help = "SF212, or 212; or words of an error message"},
+    .run = run_explain,
+};
+
+} // namespace sharefs::cli

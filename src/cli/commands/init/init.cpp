@@ -1,0 +1,123 @@
+#include "base/path.hpp"
+#include "base/text.hpp"
+#include "cli/commands/init/text.hpp"
+#include "cli/execute.hpp"
+#include "cli/exit_code.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace sharefs::cli {
+
+namespace {
+
+constexpr std::uint32_t k_file_mode = 0644, k_directory_mode = 0755;
+constexpr std::string_view k_standard_output = "-";
+
+/// Makes the file, and the directory that it lies in if only that one is missing.
+Result<plan::Plan> plan_file(const sys::Entry& there, std::string text) {
+  plan::Plan plan;
+  const auto directory = parent_path(there.resolved);
+  if (directory != there.ancestor) {
+    if (parent_path(directory) != there.ancestor)
+      return fail(ErrorCode::not_found, "there is no directory " + directory, "make it, or choose another --output");
+    plan.add("init", "for the configuration", plan::make_directory(directory, k_directory_mode));
+  }
+  plan.add("init", "what was found on this host", plan::File{there.path, std::nullopt, std::move(text), k_file_mode});
+  return plan;
+}
+
+/// The command that checks the file, as it can be typed.
+std::string check_command(const Context& context, const std::string& path) {
+  return fmt::format("`sharefs {}config check{}`",
+                     context.flags.root == "/" ? "" : "--root " + shell_quote(context.flags.root) + " ",
+                     path == context.config_path() ? "" : " " + shell_quote(path));
+}
+
+/// What lies at the path, which must be nothing: no file is overwritten, and no link followed.
+Result<sys::Entry> check_new(Context& context, const std::string& path) {
+  auto there = context.system.files().entry({.path = path});
+  if (there.exists())
+    return fail(ErrorCode::conflict, path + " is there already and is never overwritten",
+                "edit it and run " + check_command(context, path) + ", or write another one with --output FILE");
+  if (there.kind == sys::EntryKind::unknown)
+    return fail(there.error());
+  return there;
+}
+
+/// The usual place is root's; elsewhere the file system decides.
+Result<void> check_permission(Context& context, const std::string& path) {
+  const bool changes = !context.flags.dry_run && !context.flags.check;
+  if (changes && is_under(path, "/etc") && context.system.identity().uid != 0)
+    return fail(ErrorCode::permission, "only root may write " + path, "run as root, or give --output FILE");
+  return {};
+}
+
+std::string output_path(const Context& context, const Arguments& arguments) {
+  const auto given = arguments.value("output").value_or("");
+  return given.empty() ? context.config_path() : normalize_path(given, context.host.working_directory);
+}
+
+Result<int> print_text(Context& context, const InitFacts& facts) {
+  const auto text = init_text(facts);
+  if (context.flags.json)
+    context.envelope.fields["text"] = to_utf8(text);
+  else
+    context.console.out() << text;
+  context.console.message("the file has " + summary_of(facts, text));
+  return k_exit_ok;
+}
+
+Result<int> run_init(Context& context, const Arguments& arguments) {
+  const bool print = arguments.value("output") == k_standard_output;
+  const auto path = output_path(context, arguments);
+  const auto there = print ? Result<sys::Entry>{} : check_new(context, path);
+  if (!there)
+    return fail(there.error());
+  if (auto allowed = print ? Result<void>{} : check_permission(context, path); !allowed)
+    return fail(allowed.error());
+  const auto facts = find_init_facts(context.system, context.flags.root == "/", arguments.flag("import"));
+  if (!facts)
+    return fail(facts.error());
+  if (print)
+    return print_text(context, *facts);
+  const auto text = init_text(*facts);
+  const auto plan = plan_file(*there, text);
+  if (!plan)
+    return fail(plan.error());
+  context.envelope.fields["file"] = to_utf8(path);
+  const auto executed = execute(context, *plan, "");
+  if (!executed)
+    return fail(executed.error());
+  const bool written = executed->applied() && executed->exit_code == k_exit_ok;
+  if (written)
+    context.console.message("next: edit " + path + ", then run " + check_command(context, path));
+  if (written || !executed->applied())
+    context.console.message(fmt::format("the file {} {}", written ? "has" : "would have", summary_of(*facts, text)));
+  return executed->exit_code;
+}
+
+} // namespace
+
+extern const CommandSpec k_init_command{
+    .name = "init",
+    .summary = "Write a sharefs.yaml with what is found on this host",
+    .description = "Looks for exports (/etc/exports and /etc/exports.d) and NFS mounts, and writes a commented "
+                   "sharefs.yaml with them. What was not found stands there as an example in comments. A file that "
+                   "exists is never "
+                   "overwritten.",
+    .example = "sudo sharefs init                   # writes /etc/sharefs/sharefs.yaml\n"
+               "sudo sharefs init --import          # a cluster that was set up by hand\n"
+               "sharefs init --output sharefs.yaml --yes\n"
+               "sharefs init --output -             # only shows it",
+    .effect = Effect::changes,
+    .options = {{.names = "--import",
+                 .help = "take over exactly what is there: rights and options as they are, NFS mounts of fstab, units "
+                         "and rc.local, what servers export, hostfiles"},
+                {.names = "--output",
+                 .value = "FILE",
+                 .help = "write this file instead of the one that is read; - prints it"}},
+    .run = run_init,
+};
+
+} // namespace sharefs::cli

@@ -1,0 +1,345 @@
+#include "cli/commands/init/text.hpp"
+
+#include "base/path.hpp"
+#include "base/source.hpp"
+#include "base/text.hpp"
+#include "base/visible.hpp"
+#include "cli/commands/init/blocks.hpp"
+#include "config/load.hpp"
+#include "config/values.hpp"
+#include "config/yaml_text.hpp"
+#include "mounts/profiles.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <map>
+#include <set>
+
+namespace sharefs::cli {
+
+namespace {
+
+using config::yaml_scalar;
+
+// ---- servers ----
+
+constexpr std::string_view k_servers_head =
+    "# Servers, and the directories that they export. `sharefs export --all`, run on a server, makes it so.\n"
+    "# `access` of an export says who may use the directory itself: keep, open (1777), or {group: NAME} (2770).\n";
+constexpr std::string_view k_servers_example = "servers:\n"
+                                               "  storage1:\n"
+                                               "    address: 192.168.16.1\n"
+                                               "    exports:\n"
+                                               "      - path: /mnt/share\n"
+                                               "        clients: [192.168.16.0/24]\n"
+                                               "        options: [rw, sync, no_subtree_check]\n"
+                                               "        access: keep\n";
+
+/// Clients of one directory that have the same rights.
+struct Group {
+  std::vector<std::string> clients;
+  exports::Export first;
+};
+struct FoundExport {
+  std::string path;
+  std::vector<Group> groups;
+  std::vector<std::string> origins;
+};
+
+/// Directories, groups and clients in the order in which they stand in the files.
+std::vector<FoundExport> exports_of(const InitFacts& facts) {
+  std::vector<FoundExport> found;
+  std::map<std::string_view, std::size_t> directories;
+  std::map<std::pair<std::size_t, std::string>, std::size_t> groups;
+  std::set<std::pair<std::size_t, std::string_view>> clients; // exportfs takes the first of two
+  for (const auto& file : facts.exports)
+    for (const auto& entry : file.exports) {
+      const auto directory = directories.try_emplace(entry.directory, found.size()).first->second;
+      if (directory == found.size())
+        found.push_back({entry.directory, {}, {}});
+      auto& same = found[directory];
+      if (auto line = entry.line.text(); same.origins.empty() || same.origins.back() != line)
+        same.origins.push_back(std::move(line));
+      if (!clients.emplace(directory, entry.client).second)
+        continue;
+      const auto group = groups.try_emplace({directory, summary(entry.settings)}, same.groups.size()).first->second;
+      if (group == same.groups.size())
+        same.groups.push_back({{}, entry});
+      same.groups[group].clients.push_back(entry.client);
+    }
+  return found;
+}
+
+/// The options as they are written, or in full where sharefs.yaml would take those for something else: without any,
+/// exportfs exports ro. `own`: behind the options of an export that has none.
+std::vector<std::string> options_of(const exports::Export& entry, bool own) {
+  auto options = entry.defaults;
+  options.insert(options.end(), entry.options.begin(), entry.options.end());
+  const std::vector<std::string> none;
+  const auto again =
+      exports::make_export(entry.directory, entry.client, own ? none : options, {}, own ? options : none);
+  return again.settings == entry.settings ? options : exports::split_options(summary(entry.settings));
+}
+
+std::string export_text(const FoundExport& found) {
+  auto text = fmt::format("      - path: {}\n", yaml_scalar(found.path));
+  if (found.groups.size() == 1) {
+    const auto& [clients, first] = found.groups.front();
+    return text + list("        ", "clients", clients) + list("        ", "options", options_of(first, false));
+  }
+  text += "        clients:\n";
+  for (const auto& [clients, first] : found.groups) {
+    auto hosts = list("            ", "hosts", clients);
+    hosts.replace(10, 1, "-");
+    text += hosts + list("            ", "options", options_of(first, true));
+  }
+  return text;
+}
+
+std::string export_block(const FoundExport& found) {
+  const auto entry = export_text(found);
+  auto text = fmt::format("      # {}\n", visible(few(found.origins)));
+  return text + usable("servers:\n  x:\n    exports:\n" + entry, entry, "      ");
+}
+
+std::string host_name(const InitFacts& facts) {
+  const auto name = facts.hostname.substr(0, facts.hostname.find('.'));
+  return config::complaint_about_name(name) || config::plain_meaning(name) ? "storage1" : name;
+}
+
+/// Servers that mounts name by a short name: a typing mistake in one is found only if they are described.
+std::set<std::string> named_servers(const InitFacts& facts) {
+  std::set<std::string> names;
+  for (const auto& mount : facts.mounts)
+    if (const auto server = parse_source(mount.source).server;
+        !server.empty() && server.find_first_of(".:") == std::string::npos &&
+        refusal(fmt::format("servers:\n  {0}: {{address: {0}}}\n", server)).empty())
+      names.insert(server);
+  return names;
+}
+
+/// What other servers said that they export: their own sharefs.yaml, or `init --import` there, knows the options.
+std::string exports_of_others(const InitFacts& facts) {
+  std::string text;
+  for (const auto& [name, probe] : facts.servers) {
+    std::vector<std::string> exports;
+    for (const auto& one : probe.exports)
+      exports.push_back(fmt::format("{} to {}", one.directory, one.clients.empty() ? "everyone" : few(one.clients)));
+    text += visible(fmt::format("# {} {}", name,
+                                exports.empty() ? "did not say what it exports" : "exports " + join(exports, "; "))) +
+            "\n";
+  }
+  return text;
+}
+
+std::string servers_section(const InitFacts& facts) {
+  const auto found = exports_of(facts);
+  auto others = named_servers(facts);
+  others.erase(host_name(facts));
+  std::string text(k_servers_head);
+  if (found.empty() && others.empty())
+    return text + exports_of_others(facts) + "# None was found on this host. For example:\n" +
+           commented(k_servers_example, "");
+  const bool foreign = std::ranges::any_of(found, [](const FoundExport& entry) {
+    return std::ranges::any_of(entry.origins,
+                               [](const std::string& origin) { return !origin.starts_with(exports::k_own_file); });
+  });
+  if (foreign)
+    text += "# Lines that stand in another exports file too: exportfs takes the first of two. `sharefs export "
+            "--take-over`\n"
+            "# moves them.\n";
+  for (const auto& file : facts.exports)
+    if (!file.complete)
+      text += fmt::format("# {} has an error, and exportfs does not read on behind it: `sharefs export check`.\n",
+                          visible(file.name));
+  text += exports_of_others(facts) + "servers:\n";
+  if (!found.empty()) {
+    const auto address = facts.addresses.empty() ? host_name(facts) : facts.addresses.front();
+    text += fmt::format("  {}:\n    address: {}", host_name(facts), yaml_scalar(address));
+    if (facts.addresses.size() > 1)
+      text += fmt::format("  # or {}", few({facts.addresses.begin() + 1, facts.addresses.end()}));
+    text += "\n    exports:\n";
+    for (const auto& entry : found)
+      text += export_block(entry);
+  }
+  for (const auto& name : others)
+    text +=
+        fmt::format("  {0}:\n    address: {0}  # run `sharefs init` there too: its exports are not known here\n", name);
+  return text;
+}
+
+// ---- mounts ----
+
+constexpr std::string_view k_mounts_head =
+    "# What every machine mounts, by name: `sharefs mount --all`. Profiles: safe (waits for a server that is away;\n"
+    "# nosuid,nodev), recipe (rw,bg,soft,nolock), immutable (read-only); more by `options: [...]`.\n";
+constexpr std::string_view k_mounts_example =
+    "mounts:\n  share: {from: \"storage1:/mnt/share\", at: /data/share, profile: safe}\n";
+
+bool has_option(const std::string& options, std::string_view name) {
+  const auto words = split(options, ',');
+  return std::ranges::find(words, name) != words.end();
+}
+
+/// `taken`: the names so far, each with the last number that was put behind it.
+std::string mount_name(const std::string& target, std::map<std::string, int>& taken) {
+  auto first = base_name(target);
+  for (auto& letter : first)
+    if (config::complaint_about_name(std::string("x") + letter))
+      letter = '-';
+  if (config::complaint_about_name(first) || config::plain_meaning(first))
+    first = "share";
+  if (taken.try_emplace(first, 1).second)
+    return first;
+  for (int& number = taken[first];;)
+    if (auto name = fmt::format("{}-{}", first, ++number); taken.try_emplace(name, 1).second)
+      return name;
+}
+
+/// A mount's source, its server as the file names it.
+std::string from_of(const std::string& source, const InitFacts& facts) {
+  const auto remote = parse_source(source);
+  if (remote.server.empty())
+    return source;
+  const bool own = std::ranges::find(facts.addresses, remote.server) != facts.addresses.end();
+  const bool exporting =
+      std::ranges::any_of(facts.exports, [](const exports::ExportsFile& file) { return !file.exports.empty(); });
+  const auto server = own && exporting ? host_name(facts) : remote.server;
+  return format_source(server, normalize_path(remote.path));
+}
+
+/// `options: [...]` of a mount as it is now.
+std::string options_text(const std::vector<std::string>& options) {
+  return options.empty() ? "" : list("    ", "options", options);
+}
+
+/// Profile and options that come near a running mount, or, with --import, are just its own.
+std::string behaviour_text(const sys::MountEntry& mount, bool exact) {
+  if (exact)
+    return "    profile: safe\n" + options_text(mounts::options_beside_safe(mount));
+  const bool soft = has_option(mount.super_options, "soft");
+  const bool read_only = has_option(mount.options, "ro") || has_option(mount.super_options, "ro");
+  return std::string(soft ? "    profile: recipe  # it is soft: a server that is away makes writes fail. `safe` waits "
+                            "instead\n"
+                          : "    profile: safe\n") +
+         (read_only ? "    options: [ro]\n" : "");
+}
+
+/// Who mounts it at boot: left alone, until the person wants sharefs to do it.
+std::string boot_text(const InitFacts& facts, const std::string& target) {
+  for (const auto* entries : {&facts.boot, &facts.not_taken})
+    for (const auto& entry : *entries)
+      if (entry.target == target)
+        return fmt::format("    boot: none  # {} {}\n", visible(entry.origin),
+                           entries == &facts.boot ? "does it" : "has it, and does not mount it at boot");
+  return "";
+}
+
+/// Those that are not in the file as what is mounted now.
+std::vector<mounts::BootEntry> left_out(const InitFacts& facts) {
+  auto entries = facts.not_taken;
+  std::erase_if(entries, [&](const mounts::BootEntry& entry) {
+    return entry.is_nfs() &&
+           std::ranges::find(facts.mounts, entry.target, &sys::MountEntry::target) != facts.mounts.end();
+  });
+  return entries;
+}
+
+/// sharefs mounts NFS and nothing else: of another file system it would make an NFS mount, or a bind mount.
+std::string left_out_text(const InitFacts& facts) {
+  std::string text;
+  for (const auto& entry : left_out(facts))
+    text += visible(fmt::format("#   {}: {} on {} ({})", entry.origin, entry.source, entry.target,
+                                entry.is_nfs()       ? "not mounted at boot"
+                                : entry.type.empty() ? "no NFS"
+                                                     : entry.type + ", no NFS")) +
+            "\n";
+  return text.empty() ? text : "# Not taken over, and left as it is:\n" + text;
+}
+
+std::string mounts_section(const InitFacts& facts) {
+  std::string text(k_mounts_head);
+  text += left_out_text(facts);
+  if (facts.mounts.empty() && facts.boot.empty())
+    return text + "# No NFS mount was found on this host. For example:\n" + commented(k_mounts_example, "");
+  text += "mounts:\n";
+  std::map<std::string, int> taken;
+  std::set<std::string> targets;
+  const auto add = [&](const std::string& comment, const std::string& from, const std::string& target,
+                       const std::string& rest) {
+    if (!targets.insert(target).second)
+      return;
+    const auto entry = fmt::format("  {}:\n    from: {}\n    at: {}\n{}{}", mount_name(target, taken),
+                                   yaml_scalar(from), yaml_scalar(target), rest, boot_text(facts, target));
+    text += fmt::format("  # {}\n", visible(comment)) + usable("mounts:\n" + entry, entry, "  ");
+  };
+  for (const auto& mount : facts.mounts)
+    add("now " + mount.super_options, from_of(mount.source, facts), mount.target, behaviour_text(mount, facts.exact));
+  for (const auto& entry : facts.boot)
+    add("not mounted now; " + entry.origin, from_of(entry.source, facts), entry.target,
+        "    profile: safe\n" + options_text(mounts::options_beside_safe(entry.options)));
+  return text;
+}
+
+// ---- the rest ----
+
+/// Who works in a shared store, and where the homes have conda, is for a person to say.
+std::string conda_section(const InitFacts& facts) {
+  const auto share = facts.mounts.empty() ? "/data/share" : facts.mounts.front().target;
+  return "# Shared conda environments: `sharefs conda link --all` makes ~/CONDA/envs/ENV in each home a link to "
+         "STORE/ENV.\n"
+         "# `link: whole` makes ~/CONDA/envs itself the link. For example:\n" +
+         commented(fmt::format("conda:\n  store: {}\n  envs: [llm_train]\n  link: each\n  homes:\n"
+                               "    users: [alice, bob]\n    conda: miniconda3\n",
+                               yaml_scalar(join_path(share, "conda"))),
+                   "");
+}
+
+std::string rest_section(const InitFacts& facts) {
+  const auto share = facts.mounts.empty() ? "/data/share" : facts.mounts.front().target;
+  const auto hostfile = facts.hostfile.empty() ? join_path(share, "hostfile") : facts.hostfile;
+  const auto nodes = "nodes:\n  hostfile: " + yaml_scalar(hostfile) + "\n";
+  const bool written = !facts.hostfile.empty() && !facts.others_write_hostfile;
+  const auto* const why = facts.hostfile.empty() || written
+                              ? ""
+                              : "# Not only root can write this list, or put another one in its place:\n";
+  return "# Where `sharefs run` puts caches that must not lie on shared storage: on each node's own disk.\n"
+         "caches:\n"
+         "  local: /var/cache/sharefs\n"
+         "\n"
+         "# The nodes of the cluster, one `HOST slots=GPUS` per line as DeepSpeed has it.\n" +
+         (why + (written ? nodes : commented(nodes, "")));
+}
+
+} // namespace
+
+std::string init_text(const InitFacts& facts) {
+  const auto head = fmt::format(
+      "# sharefs.yaml: what the shared storage of this cluster should be. The same file belongs on every machine.\n"
+      "# Written by `sharefs init`{}{} from what was found there. After editing: `sharefs config check`.\n"
+      "# All keys: `sharefs config keys`.\n"
+      "version: 1\n",
+      facts.hostname.empty() ? "" : " on ", visible(facts.hostname));
+  auto text =
+      join({head, servers_section(facts), mounts_section(facts), conda_section(facts), rest_section(facts)}, "\n");
+  if (config::parse(text, ""))
+    return text;
+  // Each part is taken by itself, so this is not to be expected; a file that does not parse is worse than one of
+  // comments.
+  return head + "\n" + commented(text.substr(head.size()), "");
+}
+
+std::string summary_of(const InitFacts& facts, const std::string& text) {
+  const auto config = config::parse(text, "");
+  std::size_t exports = 0;
+  for (const auto& server : config ? config->servers : std::vector<config::Server>())
+    exports += server.exports.size();
+  auto summary =
+      fmt::format("{} and {}", count_of(exports, "export"), count_of(config ? config->mounts.size() : 0, "NFS mount"));
+  std::vector<std::string> others;
+  for (const auto& entry : left_out(facts))
+    others.push_back(fmt::format("{} ({})", entry.target, entry.is_nfs() ? "not mounted at boot" : entry.type));
+  return others.empty() ? summary : visible(summary + "; not taken over: " + few(others));
+}
+
+} // namespace sharefs::cli

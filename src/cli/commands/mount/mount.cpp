@@ -1,0 +1,187 @@
+// sharefs mount: what should be mounted here is mounted; what is right is left alone; what is wrong is reported.
+#include "base/text.hpp"
+#include "cachefix/store/local_root.hpp"
+#include "cli/commands/mount/shares.hpp"
+#include "cli/commands/mount/support.hpp"
+#include "cli/exit_code.hpp"
+#include "exports/system_directory.hpp"
+#include "mounts/diagnose.hpp"
+#include "mounts/plan_mount.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace sharefs::cli {
+
+namespace {
+
+constexpr std::chrono::milliseconds k_path_deadline{2000}, k_one_mount_deadline{30'000};
+
+bool contains(const std::vector<std::string>& targets, const std::string& target) {
+  return std::find(targets.begin(), targets.end(), target) != targets.end();
+}
+
+/// The mounts that were just made, as they are: what the kernel made of their options, and whether they answer.
+Diagnoses check_made(Context& context, const mounts::Observation& before, const std::set<std::string>& mounted,
+                     std::chrono::milliseconds deadline) {
+  mounts::ProbeRequest request;
+  request.servers = false;
+  request.path_deadline = deadline;
+  for (const auto& state : before.states)
+    if (mounted.contains(state.point.target))
+      request.wanted.push_back(state.point);
+  if (request.wanted.empty())
+    return {};
+  auto after = mounts::probe(context.system, request);
+  if (!after)
+    return {};
+  after->servers = before.servers;
+  return mounts::diagnose(*after);
+}
+
+/// What is there now: mounted before or just now, or this host's own directory.
+std::vector<mounts::MountPoint> ready_points(Context& context, const config::Config& config,
+                                             const mounts::Observation& seen, const std::set<std::string>& good) {
+  std::vector<mounts::MountPoint> points;
+  for (const auto& state : seen.states) {
+    if (!good.contains(state.point.target))
+      continue;
+    if (state.health != mounts::Health::autofs_idle)
+      points.push_back(state.point);
+    else if (has_shares(config, {state.point}))
+      context.console.message(
+          fmt::format("{}: an automount that nobody has looked at yet: its directories of `shares:` "
+                      "are left until it is mounted",
+                      mounts::name_of(state.point)));
+  }
+  return points;
+}
+
+nlohmann::ordered_json mounts_json(const mounts::Observation& seen, const mounts::MountPlan& plan,
+                                   const std::set<std::string>& good, bool applied) {
+  auto json = nlohmann::ordered_json::array();
+  for (const auto& state : seen.states) {
+    const auto& target = state.point.target;
+    auto one = to_json(state);
+    if (contains(plan.planned, target))
+      one["outcome"] = !applied ? "planned" : good.contains(target) ? "mounted" : "failed";
+    else
+      one["outcome"] = contains(plan.right, target) ? "unchanged" : "blocked";
+    json.push_back(std::move(one));
+  }
+  return json;
+}
+
+Result<int> run_mount(Context& context, const Arguments& arguments) {
+  const auto config = context.config();
+  if (!config)
+    return fail(config.error());
+  const auto chosen = choose_mounts(context, *config, arguments, false);
+  if (!chosen)
+    return fail(chosen.error());
+  const auto& [wanted, timeout] = *chosen;
+  // Directories of `shares:` can be made by whoever may; the rest is root's.
+  const bool is_root = context.system.identity().uid == 0;
+  if (auto root = require_root_for_mounts(context); !root && !has_shares(**config, wanted))
+    return fail(root.error());
+
+  mounts::ProbeRequest request;
+  request.wanted = wanted;
+  request.want_access = request.targets = true;
+  request.server_deadline = timeout;
+  request.path_deadline = std::min(timeout, k_path_deadline);
+  const auto seen = observe(context, request);
+  if (!seen)
+    return fail(seen.error());
+  auto plan = mounts::plan_mounts(*seen, wanted, k_one_mount_deadline, arguments.flag("remount"));
+  context.report(plan.diagnoses);
+  report_holders_of_different(context, *seen);
+  if (!arguments.flag("now-only") && is_root) {
+    auto boot = plan_boot(context, *seen, plan.blocked);
+    context.report(boot.diagnoses);
+    mounts::append(plan.plan.steps, boot.plan.steps);
+  }
+  if (arguments.flag("all") && is_root) {
+    auto local = cachefix::plan_local_directories(context.system, (*config)->caches.local, [](const auto& path) {
+      return exports::system_directory_reason(path);
+    });
+    mounts::append(plan.plan.steps, local.steps);
+    mounts::append(plan.plan.notes, local.notes);
+  }
+  for (const auto& point : wanted)
+    if (contains(plan.planned, point.target) && has_shares(**config, {point}))
+      plan.plan.notes.push_back(
+          fmt::format("{}: its directories of `shares:` are planned once it is mounted", point.name));
+  if (!plan.plan.empty())
+    if (auto root = require_root_for_mounts(context); !root)
+      return fail(root.error());
+
+  const auto count = count_of(wanted.size(), "mount");
+  const auto executed = execute(context, plan.plan,
+                                wanted.empty()         ? "there are no mounts in sharefs.yaml"
+                                : plan.blocked.empty() ? count + ": nothing to do"
+                                                       : "nothing can be mounted now");
+  if (!executed)
+    return fail(executed.error());
+  std::set<std::string> good(plan.right.begin(), plan.right.end());
+  if (executed->applied()) {
+    const auto mounted = mounted_by(plan.plan, *executed->report);
+    good.insert(mounted.begin(), mounted.end());
+    context.report(check_made(context, *seen, mounted, request.path_deadline));
+  }
+  context.envelope.fields["mounts"] = mounts_json(*seen, plan, good, executed->applied());
+  if (executed->stopped())
+    return executed->exit_code;
+  const auto shared =
+      share_directories(context, **config, ready_points(context, **config, *seen, good), request.path_deadline);
+  if (!shared)
+    return fail(shared.error());
+  if (shared->stopped != k_exit_ok)
+    return shared->stopped;
+  if (context.flags.dry_run)
+    return std::max(exit_code_for(plan.right.size() + plan.planned.size(), plan.blocked.size()),
+                    shared->failed.empty() ? k_exit_ok : k_exit_failed);
+  if (arguments.flag("verify")) {
+    std::vector<mounts::MountPoint> points;
+    for (const auto& state : seen->states)
+      if (good.contains(state.point.target))
+        points.push_back(state.point);
+    for (const auto& target : verify(context, points, timeout))
+      good.erase(target);
+  }
+  for (const auto& target : shared->failed)
+    good.erase(target);
+  return exit_code_for(good.size(), wanted.size() - good.size());
+}
+
+} // namespace
+
+extern const CommandSpec k_mount_command{
+    .name = "mount",
+    .summary = "Mount the shares of sharefs.yaml",
+    .description =
+        "Asks the servers first and names the stage that fails, so that no mount hangs on a dead server. Mounts that "
+        "are right are left alone; wrong ones (another source, other options, stale, hung) are reported with the "
+        "command that cures them, and not touched. All mounts are made at the same time. What has `boot:` in "
+        "sharefs.yaml comes back after a reboot: by systemd units that wait for the server, by fstab, or by rc.local. "
+        "--all also makes the directories of `caches.local` (1777). Directories of `shares:` are made once their mount "
+        "is there, as a second step that is shown and asked for; "
+        "where the server lets root do nothing, a user who may write there can run it, too.",
+    .example = "sharefs mount share            # one\n"
+               "sharefs mount --all --verify   # all, and write a test file to each\n"
+               "sharefs mount --all --dry-run  # what would be done",
+    .effect = Effect::changes,
+    .positional = {.name = "NAME", .help = "mounts by name or mount point"},
+    .options = {{.names = "--all", .help = "every mount of sharefs.yaml"},
+                {.names = "--verify", .help = "then write, read back and delete a test file on each"},
+                {.names = "--remount",
+                 .help = "change ro, nosuid, nodev and noexec of mounts in use, as sharefs.yaml says"},
+                {.names = "--now-only", .help = "leave alone what is mounted at boot"},
+                {.names = "--timeout",
+                 .value = "TIME",
+                 .help = "how long to wait for the servers' answers",
+                 .fallback = "5s"}},
+    .run = run_mount,
+};
+
+} // namespace sharefs::cli

@@ -1,0 +1,70 @@
+#include "cli/commands/mount/node_health.hpp"
+
+#include "base/text.hpp"
+#include "base/visible.hpp"
+#include "cli/exit_code.hpp"
+#include "sys/process/last_word.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <ostream>
+
+namespace sharefs::cli {
+
+namespace {
+
+// node-problem-detector's: it keeps 80 bytes of the output, and takes 0 for well, 1 for a problem, all else for unknown
+// (pkg/custompluginmonitor/plugin). Of the others all but 0 is a problem.
+constexpr std::size_t k_health_bytes = 80;
+constexpr int k_exit_unknown = 2;
+/// For all but the mounts themselves.
+constexpr std::chrono::milliseconds k_margin{1000};
+
+/// A full file system, or one that does not let us write, makes jobs fail as surely as one that is gone. Options that
+/// differ do not.
+bool is_healthy(const mounts::MountState& state) {
+  return mounts::is_good(state.health) && state.health != mounts::Health::full;
+}
+
+std::string health_line(const std::vector<mounts::MountState>& states) {
+  const auto first = std::ranges::find_if_not(states, is_healthy);
+  if (first == states.end())
+    return fmt::format("sharefs: {} well", count_of(states.size(), "mount"));
+  const auto others = std::count_if(first + 1, states.end(), [](const auto& state) { return !is_healthy(state); });
+  const auto more = others == 0 ? "" : fmt::format(" and {} more", others);
+  const auto rest = fmt::format(": {}{}", mounts::to_string(first->health), more);
+  // What is wrong stands there, however long the name is.
+  return "sharefs: " + fit_width(visible(name_of(first->point)), k_health_bytes / 3) + rest;
+}
+
+} // namespace
+
+Result<int> run_node_health(Context& context, const Arguments& arguments) {
+  const auto deadline = arguments.duration("deadline");
+  if (!deadline)
+    return fail(deadline.error());
+  if (deadline->count() <= 0)
+    return fail(ErrorCode::usage, "--deadline must be more than nothing", "for example --deadline 4s");
+  const sys::LastWord last_word(*deadline, "sharefs: no answer in time\n", k_exit_unknown);
+  const auto say = [&](const std::string& line) {
+    context.envelope.fields["health"] = line;
+    if (!context.flags.json)
+      context.console.out() << line << '\n';
+  };
+  const auto config = context.config_if_any();
+  mounts::ProbeRequest request;
+  request.wanted = mount_points(context.system, config ? *config : nullptr);
+  request.others = config && *config == nullptr; // without a configuration every NFS mount counts
+  request.servers = false;
+  request.path_deadline = std::max(*deadline / 2, *deadline - k_margin);
+  const auto seen = config ? mounts::probe(context.system, request) : fail(config.error());
+  if (!seen) {
+    say(std::string("sharefs: ") + fit_width(visible(seen.error().message), k_health_bytes - 9));
+    return k_exit_unknown;
+  }
+  put_states(context, seen->states);
+  say(health_line(seen->states));
+  return std::ranges::all_of(seen->states, is_healthy) ? k_exit_ok : k_exit_failed;
+}
+
+} // namespace sharefs::cli

@@ -1,0 +1,241 @@
+// sharefs probe: what an NFS server answers, stage by stage. Needs neither root nor sharefs.yaml.
+#include "base/text.hpp"
+#include "cli/commands/mount/support.hpp"
+#include "cli/exit_code.hpp"
+#include "mounts/diagnose.hpp"
+#include "ui/table.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <thread>
+
+namespace sharefs::cli {
+
+namespace {
+
+ui::Colour colour_of(sys::StageOutcome outcome) {
+  using enum sys::StageOutcome;
+  return outcome == ok       ? ui::Colour::green
+         : outcome == absent ? ui::Colour::yellow
+         : outcome == failed ? ui::Colour::red
+                             : ui::Colour::dim;
+}
+
+/// HOST, a server's name in sharefs.yaml, or either with `:/path`. A sharefs.yaml that cannot be read is no reason not
+/// to probe.
+sys::NfsProbeRequest what_to_probe(Context& context, const std::string& word) {
+  using namespace mounts;
+  const bool whole_server = word.find('/') == std::string::npos;
+  const auto source = parse_source(whole_server ? word + ":/" : word);
+  sys::NfsProbeRequest request;
+  request.host = source.server;
+  if (!whole_server)
+    request.paths = {source.path};
+  const auto config = context.config_if_any();
+  if (!config) {
+    context.console.warning(config.error().message, "names of servers in sharefs.yaml are not known");
+    return request;
+  }
+  if (*config != nullptr)
+    for (const auto& server : (*config)->servers)
+      if (server.name == source.server && !server.address.empty())
+        request.host = server.address;
+  return request;
+}
+
+/// "can be mounted", or the stage that forbids it.
+std::string verdict_on(const sys::NfsProbe& probe, int version) {
+  const auto* stage = probe.failing(version);
+  if (stage == nullptr) {
+    const auto refused = std::ranges::find_if(probe.stages, [](const auto& one) {
+      return one.stage == sys::ProbeStage::access && one.outcome == sys::StageOutcome::failed;
+    });
+    return refused == probe.stages.end() ? "can be mounted" : "answers; access: " + refused->detail;
+  }
+  const bool asked_in_vain = stage->stage == sys::ProbeStage::nfs3 || stage->stage == sys::ProbeStage::nfs4;
+  const bool unknown = asked_in_vain && (version == 3 ? probe.v3_unknown : probe.v4_unknown);
+  const bool asked = stage->outcome != sys::StageOutcome::skipped;
+  return fmt::format("{}: {}{}", unknown ? "not known" : "cannot be mounted", to_string(stage->stage),
+                     asked ? ", " + stage->detail : " was not asked");
+}
+
+bool is_failed(const sys::NfsProbe& probe, sys::ProbeStage which) {
+  return std::any_of(probe.stages.begin(), probe.stages.end(), [which](const auto& one) {
+    return one.stage == which && one.outcome == sys::StageOutcome::failed;
+  });
+}
+
+std::string time_of(const sys::StageResult& stage) {
+  return stage.round_trip.count() > 0 ? format_duration(stage.round_trip.count()) : "-";
+}
+
+std::string permission_of(const sys::NfsProbe& probe, const std::string& directory) {
+  const auto found = std::find_if(probe.access.begin(), probe.access.end(),
+                                  [&](const sys::ExportAccess& one) { return one.directory == directory; });
+  if (found == probe.access.end())
+    return "not asked";
+  if (!found->allowed)
+    return found->reason;
+  return found->address.empty() || found->address == probe.address ? "may mount" : "may mount by " + found->address;
+}
+
+void show(Context& context, const sys::NfsProbe& probe) {
+  ui::Table stages({{"STAGE"}, {"OUTCOME"}, {"TIME", true}, {"DETAIL", false, true}});
+  for (const auto& stage : probe.stages)
+    stages.add({{to_string(stage.stage)},
+                {to_string(stage.outcome), colour_of(stage.outcome)},
+                {time_of(stage)},
+                {stage.detail}});
+  context.console.show(stages);
+  ui::Table versions({{"VERSION"}, {"THIS HOST", false, true}});
+  for (const int version : {3, 4}) {
+    const auto verdict = verdict_on(probe, version);
+    versions.add({{fmt::format("NFS {}", version)},
+                  {verdict, verdict == "can be mounted" ? ui::Colour::green : ui::Colour::red}});
+  }
+  context.console.out() << "\n";
+  context.console.show(versions);
+  std::vector<std::string> directories;
+  ui::Table exports({{"EXPORT"}, {"CLIENTS", false, true}, {"THIS HOST"}});
+  for (const auto& one : probe.exports) {
+    directories.push_back(one.directory);
+    exports.add({{one.directory},
+                 {one.clients.empty() ? "everyone" : join(one.clients, ", ")},
+                 {permission_of(probe, one.directory)}});
+  }
+  for (const auto& one : probe.access)
+    if (std::find(directories.begin(), directories.end(), one.directory) == directories.end())
+      exports.add({{one.directory}, {"not listed"}, {permission_of(probe, one.directory)}});
+  if (!exports.empty())
+    context.console.out() << "\n";
+  context.console.show(exports);
+}
+
+nlohmann::ordered_json json_of_probe(const sys::NfsProbe& probe) {
+  nlohmann::ordered_json json{{"host", to_utf8(probe.host)},
+                              {"address", to_utf8(probe.address)},
+                              {"v3", probe.v3},
+                              {"v4", probe.v4},
+                              {"v3_unknown", probe.v3_unknown},
+                              {"v4_unknown", probe.v4_unknown},
+                              {"usable_v3", probe.usable(3)},
+                              {"usable_v4", probe.usable(4)},
+                              {"took_ms", probe.took.count()}};
+  for (const auto* list : {"stages", "exports", "access"})
+    json[list] = nlohmann::ordered_json::array();
+  for (const auto& stage : probe.stages)
+    json["stages"].push_back({{"stage", to_string(stage.stage)},
+                              {"outcome", to_string(stage.outcome)},
+                              {"round_trip_us", stage.round_trip.count()},
+                              {"detail", to_utf8(stage.detail)},
+                              {"cause", to_utf8(stage.cause)},
+                              {"hint", to_utf8(stage.hint)}});
+  for (const auto& one : probe.exports) {
+    auto clients = nlohmann::ordered_json::array();
+    for (const auto& client : one.clients)
+      clients.push_back(to_utf8(client));
+    json["exports"].push_back({{"directory", to_utf8(one.directory)}, {"clients", std::move(clients)}});
+  }
+  for (const auto& one : probe.access)
+    json["access"].push_back(
+        {{"directory", to_utf8(one.directory)}, {"allowed", one.allowed}, {"reason", to_utf8(one.reason)}});
+  return json;
+}
+
+/// Stages that fail although the server can be used: nothing exported, nothing for this host, no NFS 3.
+Diagnoses lesser_failures(const sys::NfsProbe& probe) {
+  Diagnoses found;
+  for (const auto& stage : probe.stages)
+    if (stage.outcome == sys::StageOutcome::failed)
+      found.push_back({Severity::warning, "SF201", probe.host,
+                       fmt::format("stage {}: {}{}", to_string(stage.stage), stage.detail,
+                                   stage.cause.empty() ? "" : " (" + stage.cause + ")"),
+                       stage.hint, ""});
+  return found;
+}
+
+/// The failing stage with cause and cure, or what forbids to mount the path that was asked for.
+Diagnoses judge(const sys::NfsProbe& probe, const std::string& word, const sys::NfsProbeRequest& request) {
+  if (request.paths.empty() && probe.usable())
+    return lesser_failures(probe);
+  mounts::MountPoint point;
+  point.name = word;
+  point.server = request.host;
+  if (!request.paths.empty())
+    point.path = request.paths.front();
+  return mounts::preflight(point, &probe);
+}
+
+constexpr std::chrono::seconds k_pause{2}; ///< between two probes of a server that is not ready
+
+/// With an fsid=0 on the server, a client of version 4 names a path that mountd, which speaks for version 3, refuses:
+/// then a list that has other directories, and none that holds the path, is all that can be known from here.
+bool may_be_below_fsid0(const sys::NfsProbe& probe, const std::string& path) {
+  return probe.usable(4) && !probe.exports.empty() &&
+         std::ranges::none_of(probe.exports, [&](const auto& one) { return is_under(path, one.directory); });
+}
+
+bool is_ready(const sys::NfsProbe& probe, const Diagnoses& diagnoses, const sys::NfsProbeRequest& request,
+              bool will_be_tried) {
+  if (has_errors(diagnoses) || !probe.usable())
+    return false;
+  return request.paths.empty() || !is_failed(probe, sys::ProbeStage::access) ||
+         (will_be_tried && may_be_below_fsid0(probe, request.paths.front()));
+}
+
+Result<int> run_probe(Context& context, const Arguments& arguments) {
+  const auto timeout = timeout_of(arguments);
+  if (!timeout)
+    return fail(timeout.error());
+  const auto& word = arguments.positional.front();
+  auto request = what_to_probe(context, word);
+  if (request.host.empty())
+    return fail(ErrorCode::usage, fmt::format("`{}` names no host", word), "give HOST or HOST:/path");
+  request.timeout = *timeout;
+  const auto ask = [&] {
+    const ui::Console::Progress progress(context.console, "asking " + request.host);
+    return context.system.probe_nfs(request);
+  };
+  const bool waits = arguments.flag("until-ready");
+  auto probe = ask();
+  auto diagnoses = judge(probe, word, request);
+  std::string said; // each reason once: at boot it stands in the log
+  while (waits && !is_ready(probe, diagnoses, request, waits)) {
+    if (const auto reason = diagnoses.empty() ? "it is not ready" : diagnoses.front().message; reason != said) {
+      context.console.message(fmt::format("waiting for {}: {}", word, reason));
+      said = reason;
+    }
+    std::this_thread::sleep_for(k_pause);
+    probe = ask();
+    diagnoses = judge(probe, word, request);
+  }
+  context.envelope.fields["probe"] = json_of_probe(probe);
+  if (!context.flags.json)
+    show(context, probe);
+  context.report(diagnoses);
+  return is_ready(probe, diagnoses, request, waits) ? k_exit_ok : k_exit_failed;
+}
+
+} // namespace
+
+extern const CommandSpec k_probe_command{
+    .name = "probe",
+    .summary = "Ask an NFS server what it offers to this host",
+    .description =
+        "Stage by stage: name, connection, portmapper, mountd, NFS 3, NFS 4, export list, and what this host may "
+        "mount, each with its time; then which version of NFS can be mounted. The stage that fails is named with its "
+        "usual cause and cure. Needs neither root nor nfs-common nor sharefs.yaml, and takes at most --timeout; "
+        "with --until-ready each question does. Exit code 0 if the server can be used with one of the versions.",
+    .example = "sharefs probe storage1\n"
+               "sharefs probe 192.168.16.1:/mnt/share --timeout 2s   # may this host mount that?",
+    .effect = Effect::reads,
+    .positional = {.name = "HOST",
+                   .help = "host, address, or server of sharefs.yaml; HOST:/path asks for one export",
+                   .min = 1,
+                   .max = 1},
+    .options = {{.names = "--until-ready", .help = "ask again until the server, or the export, can be mounted"},
+                {.names = "--timeout", .value = "TIME", .help = "for the whole probe", .fallback = "5s"}},
+    .run = run_probe,
+};
+
+} // namespace sharefs::cli

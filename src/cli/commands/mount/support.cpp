@@ -1,0 +1,298 @@
+#include "cli/commands/mount/support.hpp"
+
+#include "base/path.hpp"
+#include "base/text.hpp"
+#include "mounts/recover.hpp"
+#include "mounts/verify.hpp"
+#include "sys/identity/own_host.hpp"
+
+#include <algorithm>
+#include <array>
+#include <fmt/format.h>
+#include <thread>
+
+namespace sharefs::cli {
+
+namespace {
+
+bool is_good(plan::Outcome outcome) {
+  return outcome == plan::Outcome::done || outcome == plan::Outcome::unchanged;
+}
+
+/// Targets of the steps with this action; a target counts only if all its steps are good.
+template <class ActionType> std::set<std::string> targets_by(const plan::Plan& plan, const plan::Report& report) {
+  std::set<std::string> good, bad;
+  for (const auto& result : report.results) {
+    if (result.step >= plan.steps.size())
+      continue;
+    if (const auto* action = std::get_if<ActionType>(&plan.steps[result.step].action))
+      (is_good(result.outcome) ? good : bad).insert(action->target);
+  }
+  for (const auto& target : bad)
+    good.erase(target);
+  return good;
+}
+
+Result<std::vector<mounts::MountPoint>> select_mounts(Context& context, const config::Config* config,
+                                                      const Arguments& arguments, bool unknown_paths) {
+  auto all = mount_points(context.system, config);
+  const auto& words = arguments.positional;
+  if (arguments.flag("all") && !words.empty())
+    return fail(ErrorCode::usage, "both names and --all were given", "give one of them");
+  if (arguments.flag("all"))
+    return all;
+  std::vector<std::string> names;
+  for (const auto& point : all)
+    names.push_back(point.name);
+  if (words.empty())
+    return fail(ErrorCode::usage,
+                names.empty() ? "name a mount point" : "name a mount (" + join(names, ", ") + ") or use --all",
+                names.empty() && !unknown_paths ? "sharefs.yaml has no `mounts:`" : "");
+  std::vector<mounts::MountPoint> selected;
+  std::set<std::string> seen;
+  for (const auto& word : words) {
+    const bool is_path = word.find('/') != std::string::npos;
+    if (is_path && !word.starts_with('/') && context.host.working_directory == k_no_directory)
+      return fail(ErrorCode::usage, fmt::format("`{}` is relative, and the working directory is gone", word),
+                  "give the whole path");
+    mounts::MountPoint point;
+    point.target = normalize_path(word, context.host.working_directory);
+    const auto found = std::ranges::find_if(all, [&](const mounts::MountPoint& one) {
+      return one.name == word || (is_path && one.target == point.target);
+    });
+    if (found != all.end()) {
+      point = *found;
+    } else if (!unknown_paths || !is_path) {
+      auto hint = did_you_mean_hint(word, names);
+      if (hint.empty())
+        hint = names.empty() ? "there are no `mounts:` in sharefs.yaml" : "the mounts are " + join(names, ", ");
+      return fail(ErrorCode::usage, fmt::format("there is no mount `{}`", word), hint);
+    }
+    if (seen.insert(point.name + "\n" + point.target).second)
+      selected.push_back(std::move(point));
+  }
+  return selected;
+}
+
+/// As config's choice spells them.
+mounts::BootWay boot_way_of(const std::string& word) {
+  using enum mounts::BootWay;
+  return word == "auto"        ? automatic
+         : word == "unit"      ? unit
+         : word == "automount" ? automount
+         : word == "fstab"     ? fstab
+         : word == "rc.local"  ? rc_local
+                               : none;
+}
+
+} // namespace
+
+std::vector<mounts::MountPoint> mount_points(sys::System& system, const config::Config* config) {
+  const auto identity = system.identity();
+  std::vector<mounts::MountPoint> points;
+  for (const auto& mount : config == nullptr ? std::vector<config::Mount>() : config->mounts)
+    points.push_back({.name = mount.name,
+                      .server = mount.address,
+                      .path = mount.path,
+                      .target = normalize_path(mount.at),
+                      .profile = mount.profile,
+                      .options = mounts::parse_options(mount.options),
+                      .boot = boot_way_of(mount.boot),
+                      .here = sys::is_this_host(identity, mount.address) || sys::is_this_host(identity, mount.server),
+                      .server_name = mount.server,
+                      .origin = mount.origin.text()});
+  return points;
+}
+
+Result<std::chrono::milliseconds> timeout_of(const Arguments& arguments) {
+  auto timeout = arguments.duration("timeout");
+  if (timeout && timeout->count() <= 0)
+    return fail(ErrorCode::usage, "--timeout must be more than nothing", "for example --timeout 5s");
+  return timeout;
+}
+
+Result<ChosenMounts> choose_mounts(Context& context, const config::Config* config, const Arguments& arguments,
+                                   bool unknown_paths) {
+  auto points = select_mounts(context, config, arguments, unknown_paths);
+  if (!points)
+    return fail(points.error());
+  const auto timeout = timeout_of(arguments);
+  if (!timeout)
+    return fail(timeout.error());
+  return ChosenMounts{std::move(*points), *timeout};
+}
+
+Result<void> require_root_for_mounts(const Context& context) {
+  return require_root(context, "only root can mount and unmount");
+}
+
+Result<mounts::Observation> observe(Context& context, const mounts::ProbeRequest& request) {
+  const ui::Console::Progress progress(context.console, request.servers ? "asking the servers" : "reading the mounts");
+  return mounts::probe(context.system, request);
+}
+
+std::set<std::string> verify(Context& context, const std::vector<mounts::MountPoint>& points,
+                             std::chrono::milliseconds deadline) {
+  const auto verification = mounts::verify(context.system, points, deadline);
+  std::set<std::string> failed;
+  auto json = nlohmann::ordered_json::array();
+  for (std::size_t index = 0; index < verification.results.size(); ++index) {
+    const auto& one = verification.results[index];
+    if (!one.ok)
+      failed.insert(one.target);
+    else if (!context.flags.json)
+      context.console.message(fmt::format("{}: {}", mounts::name_of(points[index]), mounts::describe(one)));
+    json.push_back({{"target", to_utf8(one.target)},
+                    {"ok", one.ok},
+                    {"written", one.written},
+                    {"latency_us", one.latency.count()}});
+  }
+  context.report(verification.diagnoses);
+  context.envelope.fields["verified"] = std::move(json);
+  return failed;
+}
+
+void report_holders(Context& context, const std::vector<sys::MountEntry>& mounts,
+                    const std::function<void(const std::string& target, const mounts::HolderReport&)>& head) {
+  if (mounts.empty())
+    return;
+  auto json = nlohmann::ordered_json::object();
+  for (const auto& [target, found] : mounts::find_holders(context.system, mounts, k_holders_deadline)) {
+    auto& list = json[to_utf8(target)] = nlohmann::ordered_json::array();
+    for (const auto& one : found.holders) {
+      list.push_back({{"pid", one.pid}, {"command", to_utf8(one.command)}, {"uses", nlohmann::ordered_json::array()}});
+      for (const auto& use : one.uses)
+        list.back()["uses"].push_back(to_utf8(use));
+    }
+    head(target, found);
+    for (const auto& line : mounts::describe(found))
+      context.console.message("- " + line);
+    for (const auto& gap : found.gaps)
+      context.console.message("not seen: " + gap);
+  }
+  context.envelope.fields["holders"] = std::move(json);
+}
+
+void report_holders_of_different(Context& context, const mounts::Observation& seen) {
+  std::vector<sys::MountEntry> different;
+  for (const auto& state : seen.states)
+    if (state.mounted() && (mounts::is_good(state.health) || state.health == mounts::Health::read_only) &&
+        !mounts::can_remount(state.differences))
+      different.push_back(*state.mount);
+  report_holders(context, different, [&](const std::string& target, const mounts::HolderReport& found) {
+    context.console.message(found.holders.empty() ? fmt::format("no process that uses {} was seen", target)
+                                                  : fmt::format("{} is used by:", target));
+  });
+}
+
+Looks look_again(Context& context, mounts::Observation& seen) {
+  Looks looks;
+  for (const auto& state : seen.states)
+    looks[state.point.target] = {state.health};
+  const auto targets = mounts::doubtful(seen);
+  if (targets.empty())
+    return looks;
+  const ui::Console::Progress progress(context.console, "asking again");
+  const std::set<std::string> doubtful(targets.begin(), targets.end());
+  for (int look = 1; look < mounts::k_recovery_looks; ++look) {
+    std::this_thread::sleep_for(mounts::k_recovery_pause);
+    std::vector<mounts::MountState> states;
+    for (const auto& state : seen.states)
+      if (doubtful.contains(state.point.target))
+        states.push_back(state);
+    mounts::probe_again(context.system, states, k_recheck_deadline);
+    auto fresh = states.begin();
+    for (auto& state : seen.states) {
+      if (!doubtful.contains(state.point.target))
+        continue;
+      state = *fresh++;
+      looks[state.point.target].push_back(state.health);
+    }
+  }
+  return looks;
+}
+
+std::map<std::string, mounts::HolderReport> holders_of_stale(Context& context, const mounts::Observation& seen) {
+  std::vector<sys::MountEntry> broken;
+  for (const auto& state : seen.states)
+    if (state.mounted() && (state.health == mounts::Health::stale || state.health == mounts::Health::hung))
+      broken.push_back(*state.mount);
+  if (broken.empty())
+    return {};
+  return mounts::find_holders(context.system, broken, k_holders_deadline);
+}
+
+mounts::BootPlan plan_boot(Context& context, const mounts::Observation& seen, const std::vector<std::string>& without) {
+  std::vector<mounts::MountPoint> points;
+  for (const auto& state : seen.states)
+    if (state.wanted && std::ranges::find(without, state.point.target) == without.end())
+      points.push_back(state.point);
+  if (points.empty())
+    return {};
+  return mounts::plan_boot(mounts::boot_facts(context.system), mounts::boot_host(context.system), points);
+}
+
+std::set<std::string> mounted_by(const plan::Plan& plan, const plan::Report& report) {
+  auto targets = targets_by<plan::Mount>(plan, report);
+  targets.merge(targets_by<plan::Remount>(plan, report));
+  return targets;
+}
+
+std::set<std::string> unmounted_by(const plan::Plan& plan, const plan::Report& report) {
+  return targets_by<plan::Unmount>(plan, report);
+}
+
+std::set<std::string> busy_targets(const plan::Plan& plan, const plan::Report& report) {
+  std::set<std::string> targets;
+  for (const auto& result : report.results)
+    if (result.error && result.error->code == ErrorCode::busy)
+      if (const auto* action = std::get_if<plan::Unmount>(&plan.steps[result.step].action))
+        targets.insert(action->target);
+  return targets;
+}
+
+nlohmann::ordered_json to_json(const mounts::MountState& state) {
+  using Json = nlohmann::ordered_json;
+  const auto& [name, server, path] = std::tie(state.point.name, state.point.server, state.point.path);
+  auto differences = Json::array();
+  for (const auto& one : state.differences)
+    differences.push_back({{"asked", to_utf8(one.asked)}, {"actual", to_utf8(one.actual)}, {"fault", one.fault}});
+  const auto* space = state.space();
+  const auto number = [&](auto value) { return space == nullptr ? Json(nullptr) : Json(value(*space)); };
+  return {{"name", name.empty() ? Json(nullptr) : Json(to_utf8(name))},
+          {"source", to_utf8(state.mounted() ? state.mount->source : format_source(server, path))},
+          {"target", to_utf8(state.point.target)},
+          {"state", mounts::to_string(state.health)},
+          {"mounted", state.mounted()},
+          {"latency_us", number([](const sys::Space& s) { return s.latency.count(); })},
+          {"size_bytes", number([](const sys::Space& s) { return s.size_bytes; })},
+          {"used_bytes", number([](const sys::Space& s) { return s.size_bytes - s.free_bytes; })},
+          {"options", to_utf8(state.mount ? state.mount->super_options : "")},
+          {"differences", std::move(differences)},
+          {"detail", to_utf8(state.detail)}};
+}
+
+void put_states(Context& context, const std::vector<mounts::MountState>& states) {
+  if (!context.flags.json)
+    return; // a thousand mounts are felt
+  auto json = nlohmann::ordered_json::array();
+  for (const auto& state : states)
+    json.push_back(to_json(state));
+  context.envelope.fields["mounts"] = std::move(json);
+}
+
+Diagnoses diagnose_users(Context& context, const mounts::Observation& seen, const std::vector<std::string>& users) {
+  const auto self = context.system.identity().uid;
+  Diagnoses found;
+  for (const auto& name : self == 0 ? users : std::vector{std::to_string(self)}) {
+    const auto user = context.system.user(name);
+    for (const auto& state : seen.states)
+      if (user && state.wanted && state.mounted() && mounts::is_good(state.health) &&
+          state.health != mounts::Health::autofs_idle)
+        if (auto refused = mounts::diagnose_refusal(context.system, state.point, user))
+          found.push_back(std::move(*refused));
+  }
+  return found;
+}
+
+} // namespace sharefs::cli
