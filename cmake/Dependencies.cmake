@@ -14,6 +14,14 @@ find_package(PkgConfig REQUIRED)
 pkg_check_modules(libutf8proc REQUIRED IMPORTED_TARGET libutf8proc)
 pkg_check_modules(libxxhash REQUIRED IMPORTED_TARGET libxxhash)
 
+# Only the child that asks a server uses it: the archive, where there is one, is not loaded in front of every command.
+find_library(SHAREFS_LIBNFS NAMES libnfs.a nfs REQUIRED)
+# Since libnfs 6 the calls of its raw API are named rpc_NAME_task, before that rpc_NAME_async.
+include(CheckCXXSymbolExists)
+set(CMAKE_REQUIRED_LIBRARIES ${SHAREFS_LIBNFS})
+check_cxx_symbol_exists(rpc_null_task "nfsc/libnfs-zdr.h;nfsc/libnfs.h;nfsc/libnfs-raw.h" SHAREFS_LIBNFS_HAS_TASKS)
+unset(CMAKE_REQUIRED_LIBRARIES)
+
 # Loading shared libraries is most of what `sharefs run` adds to its command (tests/bench/startup.md).
 option(SHAREFS_STATIC_LIBRARIES "Link statically what Debian has as archive or headers, all but libc" OFF)
 
@@ -32,6 +40,7 @@ endfunction()
 
 sharefs_dependency(acl acl)
 sharefs_dependency(crypto OpenSSL::Crypto)
+sharefs_dependency(nfs ${SHAREFS_LIBNFS})
 sharefs_dependency(utf8proc PkgConfig::libutf8proc)
 sharefs_dependency(xxhash PkgConfig::libxxhash)
 sharefs_dependency(yaml-cpp yaml-cpp)

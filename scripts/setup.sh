@@ -5,7 +5,7 @@ set -euo pipefail
 readonly program_packages=(
     g++ gcc libc6-dev cmake ninja-build pkg-config dpkg-dev file
     libspdlog-dev libfmt-dev libcli11-dev libyaml-cpp-dev nlohmann-json3-dev
-    libacl1-dev libssl-dev libexpected-dev libdtl-dev libutf8proc-dev libxxhash-dev
+    libacl1-dev libssl-dev libexpected-dev libdtl-dev libutf8proc-dev libxxhash-dev libnfs-dev
 )
 # The unit and golden tests, the fuzzers, and what reads the code.
 readonly test_packages=(

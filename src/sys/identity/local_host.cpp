@@ -1,8 +1,9 @@
 #include "sys/identity/local_host.hpp"
 
 #include "base/text.hpp"
-#include "sys/nfs/net.hpp"
+#include "sys/identity/addresses.hpp"
 #include "sys/process/call.hpp"
+#include "sys/process/child.hpp"
 
 #include <algorithm>
 #include <array>

@@ -18,6 +18,7 @@
 #include <charconv>
 #include <climits>
 #include <csignal>
+#include <netdb.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
@@ -126,16 +127,17 @@ Result<void> check_server(const MountCall& call) {
       return {};
   const std::string host = parse_source(call.source).server;
   const auto addresses = resolve_host(host);
-  if (!addresses && addresses.error().fault == Fault::no_such_name)
+  if (!addresses && addresses.error() == EAI_NONAME)
     return fail(ErrorCode::not_found, "`" + host + "` is no known host");
   if (!addresses)
     return fail(ErrorCode::failed, "the address of `" + host + "` cannot be found");
   const auto until = deadline_in(std::min<std::chrono::milliseconds>(call.deadline, k_server_deadline));
-  const auto connection = connect_tcp(*addresses, port_of(call.options), until);
-  if (connection || connection.error().error_number == ECONNREFUSED)
+  const auto answers = connect_to_each(*addresses, port_of(call.options), until, std::chrono::milliseconds(0));
+  const bool accepts = std::ranges::any_of(answers, [](const auto& one) { return one.has_value(); });
+  if (accepts || answers.front().error().error_number == ECONNREFUSED)
     return {};
   return fail(ErrorCode::timeout,
-              "server " + server_of(call) + " does not answer (" + errno_text(connection.error().error_number) +
+              "server " + server_of(call) + " does not answer (" + errno_text(answers.front().error().error_number) +
                   "): it was not mounted",
               filled_in("run `sharefs probe HOST`", call));
 }

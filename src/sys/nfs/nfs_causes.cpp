@@ -108,6 +108,10 @@ std::string describe(const Failure& failure) {
     return "nothing is exported";
   case not_asked:
     return "this host could not ask: " + errno_text(failure.error_number);
+  case status:
+    return errno_text(failure.error_number);
+  case only_kerberos:
+    return "only Kerberos (krb5)";
   }
   return "unknown";
 }

@@ -1,6 +1,6 @@
 #pragma once
 // Why a stage of the NFS probe usually fails, and what usually helps.
-#include "sys/nfs/ask_server.hpp"
+#include "sys/nfs/server_answers.hpp"
 
 namespace sharefs::sys {
 

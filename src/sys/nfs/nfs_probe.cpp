@@ -2,19 +2,18 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
-#include "sys/nfs/ask_server.hpp"
 #include "sys/nfs/nfs_causes.hpp"
 #include "sys/process/child.hpp"
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <thread>
 
 namespace sharefs::sys {
 namespace {
 
 constexpr std::chrono::milliseconds k_retry_interval{20};
-constexpr const char* k_only_kerberos = "only Kerberos (krb5)";
 
 /// What the export list says about a path.
 enum class Listing { unlisted, below, exactly };
@@ -31,36 +30,46 @@ Listing listing_of(const std::string& path, const std::vector<ExportListing>& ex
   return result;
 }
 
-std::string refusal(std::uint32_t status, Listing listing, bool is_root) {
-  constexpr std::uint32_t no_entry = 2, access_denied = 13, not_a_directory = 20;
+/// Why a path cannot be mounted.
+std::string refusal(const Failure& failure, Listing listing) {
+  constexpr int no_entry = 2, access_denied = 13, not_a_directory = 20;
+  if (failure.fault == Fault::timeout)
+    return "no answer in time";
+  if (failure.fault != Fault::status)
+    return describe(failure);
   // An unlisted path, a wrong one and a denied client often get the same answer: the list tells them apart.
-  if (listing == Listing::unlisted && (status == no_entry || status == access_denied))
+  if (listing == Listing::unlisted && (failure.error_number == no_entry || failure.error_number == access_denied))
     return "no such export";
-  switch (status) {
+  switch (failure.error_number) {
   case no_entry:
     return listing == Listing::exactly ? "exported, but the server has no such directory" : "no such directory";
   case access_denied:
-    return is_root ? "access denied by server" : "access denied by server (a `secure` export answers only to root)";
+    return ::geteuid() == 0 ? "access denied by server"
+                            : "access denied by server (a `secure` export answers only to root)";
   case not_a_directory:
     return "not a directory";
   default:
-    return "mountd reports error " + std::to_string(status);
+    return "mountd reports error " + std::to_string(static_cast<std::uint32_t>(failure.error_number));
   }
+}
+
+/// It lets this host in, if only by Kerberos.
+bool lets_in(const Failure& failure) {
+  return failure.fault == Fault::none || failure.fault == Fault::only_kerberos;
 }
 
 /// Turns what the child reports into what people read; asks nothing.
 class Conclusion {
  public:
   Conclusion(const NfsProbeRequest& request, const NfsPorts& ports, ServerAnswers answers)
-      : m_request(request), m_ports(ports), m_answers(std::move(answers)) {}
+      : m_request(request), m_ports(ports), m_answers(std::move(answers)), m_used(most_useful()) {}
 
   NfsProbe draw() {
     m_result.host = m_request.host;
-    if (!m_answers.addresses.empty())
-      m_result.address = m_answers.addresses[m_answers.used];
+    m_result.address = m_used.address;
     for (std::size_t i = 0; i < k_stage_count; ++i)
       m_result.stages.push_back(conclude(static_cast<ProbeStage>(i)));
-    m_result.exports = std::move(m_answers.exports);
+    m_result.exports = m_used.exports;
     m_result.v3 = is_ok(ProbeStage::nfs3);
     m_result.v4 = is_ok(ProbeStage::nfs4);
     m_result.v3_unknown = is_unknown(ProbeStage::nfs3);
@@ -68,23 +77,30 @@ class Conclusion {
     explain_refusal();
     name_addresses();
     conclude_access();
-    settle();
+    excuse_what_is_not_needed();
     return std::move(m_result);
   }
 
  private:
   StageResult& stage(ProbeStage which) { return m_result.stages[static_cast<std::size_t>(which)]; }
   bool is_ok(ProbeStage which) { return stage(which).outcome == StageOutcome::ok; }
-  bool is_unknown(ProbeStage which) { return !is_ok(which) && m_answers[which].failure.fault != Fault::unsupported; }
+  bool is_unknown(ProbeStage which) { return !is_ok(which) && m_used[which].failure.fault != Fault::unsupported; }
+
+  /// The first of those addresses that are as useful as any.
+  [[nodiscard]] AddressAnswers most_useful() const {
+    const auto found = std::ranges::max_element(
+        m_answers.addresses, {}, [this](const AddressAnswers& one) { return usefulness(m_request, one); });
+    return found == m_answers.addresses.end() ? AddressAnswers() : *found;
+  }
 
   [[nodiscard]] std::uint16_t port_of(ProbeStage which) const {
     if (which == ProbeStage::portmapper)
       return m_ports.portmapper;
-    return which == ProbeStage::mountd ? m_answers.mountd_port : m_ports.nfs;
+    return which == ProbeStage::mountd ? m_used.mountd_port : m_ports.nfs;
   }
 
   [[nodiscard]] StageResult conclude(ProbeStage which) const {
-    const StageAnswer& answer = m_answers[which];
+    const StageAnswer& answer = which == ProbeStage::resolve ? m_answers.resolve : m_used[which];
     if (!answer.asked)
       return {which, StageOutcome::skipped, {}, {}, {}, {}};
     if (answer.failure.fault != Fault::none)
@@ -93,21 +109,24 @@ class Conclusion {
   }
 
   [[nodiscard]] std::string detail_of(ProbeStage which) const {
+    std::vector<std::string> addresses;
     switch (which) {
     case ProbeStage::resolve:
-      return join(m_answers.addresses, ", ");
+      for (const AddressAnswers& one : m_answers.addresses)
+        addresses.push_back(one.address);
+      return join(addresses, ", ");
     case ProbeStage::connect:
-      return m_result.address + " port " + std::to_string(m_ports.nfs);
+      return m_used.address + " port " + std::to_string(m_ports.nfs);
     case ProbeStage::portmapper:
-      return count_of(m_answers.services, "registered service");
+      return count_of(m_used.services, "registered service");
     case ProbeStage::mountd:
-      return "port " + std::to_string(m_answers.mountd_port);
+      return "port " + std::to_string(m_used.mountd_port);
     case ProbeStage::nfs3:
       return "version 3";
     case ProbeStage::nfs4:
       return "version 4";
     case ProbeStage::exports:
-      return count_of(m_answers.exports.size(), "export");
+      return count_of(m_used.exports.size(), "export");
     case ProbeStage::access:
       break; // conclude_access() counts
     }
@@ -116,63 +135,66 @@ class Conclusion {
 
   /// Nobody listens on the NFS port; the portmapper may know why.
   void explain_refusal() {
-    if (m_answers[ProbeStage::connect].failure != Failure{Fault::connection, ECONNREFUSED} ||
+    if (m_used[ProbeStage::connect].failure != Failure{Fault::connection, ECONNREFUSED} ||
         !is_ok(ProbeStage::portmapper))
       return;
     StageResult& result = stage(ProbeStage::connect);
-    if (m_answers.nfs_port == 0) {
+    if (m_used.nfs_port == 0) {
       result.cause = "the host is up and runs rpcbind, but its NFS server is stopped";
-    } else if (m_answers.nfs_port == m_ports.nfs) {
+    } else if (m_used.nfs_port == m_ports.nfs) {
       result.cause = "the NFS server is registered but does not listen: it was killed, or is just stopping or starting";
       result.hint = "on the server: `systemctl restart nfs-server`";
     } else {
-      result.cause = "the NFS server listens on port " + std::to_string(m_answers.nfs_port);
-      result.hint = "mount with the option `port=" + std::to_string(m_answers.nfs_port) + "`";
+      result.cause = "the NFS server listens on port " + std::to_string(m_used.nfs_port);
+      result.hint = "mount with the option `port=" + std::to_string(m_used.nfs_port) + "`";
     }
   }
 
-  [[nodiscard]] const std::string& used_address() const {
-    static const std::string k_none;
-    return m_answers.addresses.empty() ? k_none : m_answers.addresses[m_answers.used];
+  /// Of the host's several addresses: how each that was asked failed to offer NFS, or nothing if it does.
+  [[nodiscard]] static std::string why_dead(const AddressAnswers& one) {
+    const Failure& connected = one[ProbeStage::connect].failure;
+    if (one.offers_nfs())
+      return "";
+    return describe(connected.fault != Fault::none ? connected : one[ProbeStage::nfs4].failure);
   }
-
-  /// "fd00::1: no answer, 10.0.0.1: Connection refused"
-  [[nodiscard]] std::string addresses_without_answer() const {
-    std::vector<std::string> words;
-    for (const AddressAnswer& one : m_answers.tried)
-      if (one.failure.fault != Fault::none)
-        words.push_back(m_answers.addresses[one.address] + ": " + describe(one.failure));
-    return join(words, ", ");
+  [[nodiscard]] std::vector<AddressAnswers> asked_addresses() const {
+    std::vector<AddressAnswers> asked;
+    if (m_answers.addresses.size() > 1)
+      std::ranges::copy_if(m_answers.addresses, std::back_inserter(asked), [](const AddressAnswers& one) {
+        return one[ProbeStage::connect].asked && (!one.is_ok(ProbeStage::connect) || one[ProbeStage::nfs3].asked);
+      });
+    return asked;
   }
 
   /// A server with several addresses can be dead by one of them.
   void name_addresses() {
-    const std::string dead = addresses_without_answer();
-    if (dead.empty())
+    std::vector<std::string> words; // "fd00::1: no answer", "10.0.0.1: Connection refused"
+    for (const AddressAnswers& one : asked_addresses())
+      if (const std::string why = why_dead(one); !why.empty())
+        words.push_back(one.address + ": " + why);
+    if (words.empty())
       return;
     StageResult& result = stage(ProbeStage::connect);
     if (result.outcome == StageOutcome::ok)
-      result.detail += "; " + dead;
+      result.detail += "; " + join(words, ", ");
     else
-      result.detail = "TCP port " + std::to_string(m_ports.nfs) + " of " + dead;
+      result.detail = "TCP port " + std::to_string(m_ports.nfs) + " of " + join(words, ", ");
   }
 
-  /// What `path`, number `index` of those that were asked, got by the addresses other than the one that was used.
-  void look_at_other_addresses(std::size_t index, Listing listing, bool is_root, ExportAccess& access) const {
+  /// What path number `index` got by all addresses, where the one that is used does not let this host in.
+  void compare_addresses(std::size_t index, Listing listing, ExportAccess& access) const {
     std::vector<std::string> refusals;
-    for (const AddressAnswer& one : m_answers.tried) {
-      const std::string& address = m_answers.addresses[one.address];
-      if (one.failure.fault == Fault::none && index < one.access.size()) {
-        const auto& [failure, reply] = one.access[index];
-        const bool answered = failure.fault == Fault::none;
-        if (answered && reply.status == 0 && access.address.empty()) {
-          access = {access.directory, !reply.only_kerberos, reply.only_kerberos ? k_only_kerberos : "", address};
+    for (const AddressAnswers& one : asked_addresses()) {
+      std::string why = why_dead(one);
+      if (why.empty() && index < one.access.size()) {
+        if (lets_in(one.access[index])) {
+          const bool allowed = one.access[index].fault == Fault::none;
+          access = {access.directory, allowed, describe(one.access[index]), one.address};
           return;
         }
-        refusals.push_back(address + ": " + (answered ? refusal(reply.status, listing, is_root) : describe(failure)));
-      } else {
-        refusals.push_back(address + ": " + (one.failure.fault == Fault::none ? "not asked" : describe(one.failure)));
+        why = refusal(one.access[index], listing);
       }
+      refusals.push_back(one.address + ": " + (why.empty() ? "not asked" : why));
     }
     if (!refusals.empty())
       access.reason += " (" + join(refusals, ", ") + ")";
@@ -181,64 +203,59 @@ class Conclusion {
   /// Where no address lets this host in: a look-up does not tell a path that is missing from one that is hidden.
   [[nodiscard]] std::string reason_by_version_4(std::size_t index) const {
     std::string reason = "v4 only: not tested";
-    for (const AddressAnswer& one : m_answers.tried)
-      if (index < one.access.size() && one.access[index].failure.fault == Fault::none)
+    for (const AddressAnswers& one : asked_addresses()) {
+      if (index >= one.access.size())
+        continue;
+      if (one.access[index].fault == Fault::status)
         return "access denied by server, or it has no such directory";
-      else if (index < one.access.size())
-        reason = describe(one.access[index].failure);
+      reason = describe(one.access[index]);
+    }
     return reason;
   }
 
   void conclude_access() {
-    const bool is_root = ::geteuid() == 0;
-    const auto paths = access_paths(m_request, m_result.exports);
-    if (!m_answers[ProbeStage::exports].asked || !m_request.want_access) {
-      if (m_request.want_access && m_result.v4)
-        for (std::size_t i = 0; i < m_request.paths.size(); ++i) {
-          m_result.access.push_back({m_request.paths[i], false, reason_by_version_4(i)});
-          look_at_other_addresses(i, Listing::below, is_root, m_result.access.back());
-        }
+    if (!m_request.want_access)
+      return;
+    if (!m_used[ProbeStage::exports].asked) {
+      for (std::size_t i = 0; i < m_request.paths.size() && m_result.v4; ++i) {
+        m_result.access.push_back({m_request.paths[i], false, reason_by_version_4(i)});
+        compare_addresses(i, Listing::below, m_result.access.back());
+      }
       return;
     }
-    std::size_t allowed = 0;
-    for (std::size_t i = 0; i < paths.size(); ++i) {
-      ExportAccess access{paths[i], false, "no answer in time"};
-      if (i < m_answers.access.size()) {
-        const auto& [failure, reply] = m_answers.access[i];
-        access.allowed = failure.fault == Fault::none && reply.status == 0 && !reply.only_kerberos;
-        if (failure.fault != Fault::none)
-          access.reason = failure.fault == Fault::timeout ? "no answer in time" : describe(failure);
-        else if (reply.status != 0)
-          access.reason = refusal(reply.status, listing_of(normalize_path(paths[i]), m_result.exports), is_root);
-        else
-          access.reason = reply.only_kerberos ? k_only_kerberos : "";
-        if (failure.fault == Fault::none && reply.status == 0)
-          access.address = used_address();
+    for (const std::string& path : access_paths(m_request, m_result.exports)) {
+      const std::size_t index = m_result.access.size();
+      const Listing listing = listing_of(normalize_path(path), m_result.exports);
+      ExportAccess access{path, false, "no answer in time"};
+      if (m_used[ProbeStage::access].asked && index < m_used.access.size()) {
+        const Failure& failure = m_used.access[index];
+        access.allowed = failure.fault == Fault::none;
+        access.reason = access.allowed ? "" : refusal(failure, listing);
+        access.address = lets_in(failure) ? m_used.address : "";
       }
       if (access.address.empty())
-        look_at_other_addresses(i, listing_of(normalize_path(paths[i]), m_result.exports), is_root, access);
-      allowed += access.allowed ? 1U : 0U;
+        compare_addresses(index, listing, access);
       m_result.access.push_back(std::move(access));
     }
-    conclude_access_stage(allowed);
+    conclude_access_stage();
   }
 
-  void conclude_access_stage(std::size_t allowed) {
+  void conclude_access_stage() {
     const std::size_t asked = m_result.access.size();
     if (asked == 0)
       return;
+    const auto allowed = static_cast<std::size_t>(std::ranges::count_if(m_result.access, &ExportAccess::allowed));
     StageResult& result = stage(ProbeStage::access);
     result = {ProbeStage::access,
               StageOutcome::ok,
-              m_answers[ProbeStage::access].round_trip,
+              m_used[ProbeStage::access].round_trip,
               std::to_string(allowed) + " of " + count_of(asked, "export"),
               {},
               {}};
     // Exports for other clients are no fault, unless they were asked for by name.
     if (allowed == asked || (allowed > 0 && m_request.paths.empty()))
       return;
-    const auto refused = std::find_if(m_result.access.begin(), m_result.access.end(),
-                                      [](const ExportAccess& access) { return !access.allowed; });
+    const auto refused = std::ranges::find_if_not(m_result.access, &ExportAccess::allowed);
     result.outcome = StageOutcome::failed;
     result.cause = refused->directory + ": " + refused->reason;
     result.hint =
@@ -250,7 +267,7 @@ class Conclusion {
 
   /// What only NFS version 3 needs is no failure of a server that offers version 4 alone, and the other way round. A
   /// version that was not answered in time may well be offered, and excuses nothing.
-  void settle() {
+  void excuse_what_is_not_needed() {
     const auto excuse = [this](ProbeStage which, const char* detail) {
       StageResult& result = stage(which);
       if (result.outcome != StageOutcome::failed)
@@ -274,6 +291,7 @@ class Conclusion {
   const NfsProbeRequest& m_request;
   const NfsPorts& m_ports;
   ServerAnswers m_answers;
+  AddressAnswers m_used; ///< all that is said but for access by another address is said of this one
   NfsProbe m_result;
 };
 
@@ -287,28 +305,27 @@ Result<WorkingChild> start_child(const NfsProbeRequest& request, const NfsPorts&
   }
 }
 
-/// What the child reports. If it died, the stage after its last report is the one that it died in.
+/// What the child reports. If it died, the stage after its last report is the one that it died in: the server sent
+/// something there that cannot be read.
 ServerAnswers ask(const NfsProbeRequest& request, const NfsPorts& ports, Deadline begin) {
   const Deadline deadline = begin + request.timeout;
   auto child = start_child(request, ports, deadline);
-  if (!child) {
-    ServerAnswers none;
-    none[ProbeStage::resolve] = {true, {Fault::not_asked, errno}, {}};
-    return none;
-  }
+  if (!child)
+    return {{true, {Fault::not_asked, errno}, {}}, {}, 0};
   const bool in_time = child->drain_until(deadline + k_reap_grace);
   const bool ended = child->finish().has_value();
   auto answers = decode_last(child->result());
   if (in_time && ended && answers)
     return *answers;
-  if (!answers)
-    answers.emplace();
-  const auto died = std::find_if(k_asking_order.begin(), k_asking_order.end(),
-                                 [&](ProbeStage stage) { return !(*answers)[stage].asked; });
-  if (died != k_asking_order.end())
-    (*answers)[*died] = {true,
+  const StageAnswer died{true,
                          {in_time ? Fault::unreadable : Fault::timeout},
                          std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - begin)};
+  if (!answers || answers->addresses.empty())
+    return {died, {}, 0};
+  AddressAnswers& asking = answers->addresses[answers->asking];
+  const auto next = std::ranges::find_if(k_asking_order, [&asking](ProbeStage stage) { return !asking[stage].asked; });
+  if (next != k_asking_order.end())
+    asking[*next] = died;
   return *answers;
 }
 

@@ -55,6 +55,11 @@ struct RpcAnswer {
   std::string result;
 };
 
+/// What version 4 of NFS says to a compound: its status, an empty tag, and no results of its steps.
+inline RpcAnswer compound_answer(std::uint32_t status = 0) {
+  return {RpcAnswer::Kind::result, Xdr().word(status).text("").word(0).bytes()};
+}
+
 class FakeRpcServer {
  public:
   using Serve = std::function<RpcAnswer(const RpcCall&)>;

@@ -1,13 +1,21 @@
 // A server that sends whatever it likes: the probe says which stage failed, within its time, and goes on.
 #include "sys/nfs/nfs_probe.hpp"
 
+#include "base/text.hpp"
 #include "fake_rpc_server.hpp"
 #include "support/catch.hpp"
+#include "sys/process/child.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <random>
+#include <set>
+#include <sys/wait.h>
 
 using namespace sharefs;
 using namespace sharefs::sys;
@@ -47,8 +55,6 @@ std::vector<Attack> attacks_on_every_reply() {
     all.push_back({"verifier of " + text, Kind::reply, Xdr().word(1).word(0).word(0).word(length).bytes()});
     all.push_back({"record of " + text, Kind::bytes, Xdr().word(length).bytes() + std::string(4096, 'x')});
   }
-  all.push_back({"verifier longer than allowed", Kind::reply,
-                 Xdr().word(1).word(0).word(0).text(std::string(5000, 'v')).word(0).bytes()});
   all.push_back({"cut after the xid", Kind::reply, ""});
   all.push_back({"no reply but a call", Kind::reply, Xdr().word(0).word(2).bytes()});
   all.push_back({"denied, without a reason", Kind::reply, Xdr().word(1).word(1).bytes()});
@@ -65,11 +71,14 @@ std::vector<Attack> attacks_on_every_reply() {
 struct HostileServer {
   std::uint32_t program, procedure;
   Attack attack;
-  FakeRpcServer port{[this](const RpcCall& call) { return serve(call); }};
+  /// A call to NFS, the portmapper or mountd, and its answer.
+  std::function<RpcAnswer(const RpcCall&, RpcAnswer)> change = [this](const RpcCall& call, RpcAnswer sound) {
+    const bool attacked = call.program == program && call.procedure == procedure;
+    return attacked ? RpcAnswer{attack.kind, attack.bytes} : sound;
+  };
+  FakeRpcServer port{[this](const RpcCall& call) { return change(call, serve(call)); }};
 
   [[nodiscard]] RpcAnswer serve(const RpcCall& call) const {
-    if (call.program == program && call.procedure == procedure)
-      return {attack.kind, attack.bytes};
     Xdr answer;
     if (call.program == 100000) // portmapper: DUMP
       answer.word(1)
@@ -87,7 +96,7 @@ struct HostileServer {
     else if (call.program == 100005 && call.procedure == 1)
       return {Kind::result, answer.word(0).text("handle").word(1).word(1).bytes()};
     else
-      return {Kind::result, {}};
+      return call.program == 100003 && call.procedure == 1 ? test::compound_answer() : RpcAnswer();
     return {Kind::result, answer.word(0).bytes()};
   }
 };
@@ -123,6 +132,14 @@ TEST_CASE("hostile replies to every call of a probe") {
       check_failure(call.program, call.procedure, call.stage, attack);
 }
 
+TEST_CASE("a verifier that is longer than allowed is passed over") {
+  const Attack attack{"", Kind::reply, Xdr().word(1).word(0).word(0).text(std::string(5000, 'v')).word(0).bytes()};
+  const HostileServer server{100003, 0, attack};
+  const NfsProbe probe = ask(server, 10s);
+  CHECK((probe.v3 && probe.v4));
+  CHECK(probe.access == std::vector<ExportAccess>{{"/srv/a", true, "", "127.0.0.1"}});
+}
+
 TEST_CASE("hostile lists, names and handles") {
   const auto result = [](const std::string& name, const Xdr& body) { return Attack{name, Kind::result, body.bytes()}; };
   const auto raw = [](const std::string& name, std::string bytes) {
@@ -152,6 +169,87 @@ TEST_CASE("hostile lists, names and handles") {
   check_failure(100000, 4, ProbeStage::portmapper, result("half a mapping", Xdr().word(1).word(100003)));
 }
 
+namespace {
+
+/// A sound reply, damaged somewhere: words that are counts or lengths get odd values, bytes change, the end is missing.
+std::string damaged(std::string bytes, std::mt19937& random) {
+  const auto below = [&random](std::size_t limit) {
+    return std::uniform_int_distribution<std::size_t>(0, limit - 1)(random);
+  };
+  static constexpr std::array<std::uint32_t, 8> k_odd{0, 1, 2, 65, 0x3FFFFFFF, k_many, 0x7FFFFFFF, 0xFFFFFFFF};
+  for (std::size_t times = 1 + below(3); times > 0; --times) {
+    const std::size_t words = bytes.size() / 4;
+    switch (below(4)) {
+    case 0:
+      bytes.resize(below(bytes.size() + 1));
+      break;
+    case 1:
+      if (!bytes.empty())
+        bytes[below(bytes.size())] = static_cast<char>(below(256));
+      break;
+    case 2:
+      bytes += Xdr().word(k_odd[below(k_odd.size())]).bytes() + std::string(below(64), 'x');
+      break;
+    default:
+      if (words > 0)
+        bytes.replace(4 * below(words), 4, Xdr().word(k_odd[below(k_odd.size())]).bytes());
+    }
+  }
+  return bytes;
+}
+
+std::optional<ProbeStage> stage_of(const RpcCall& call) {
+  if (call.program == 100003)
+    return call.version == 3 ? ProbeStage::nfs3 : ProbeStage::nfs4;
+  if (call.program == 100000)
+    return ProbeStage::portmapper;
+  if (call.procedure == 3)
+    return std::nullopt; // UMNT, whose answer says nothing
+  return call.procedure == 0 ? ProbeStage::mountd : call.procedure == 5 ? ProbeStage::exports : ProbeStage::access;
+}
+
+} // namespace
+
+TEST_CASE("10,000 damaged replies: what came before each is known, in time, and only the child is touched", "[fork]") {
+  const auto descriptors = [] { return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {}); };
+  const auto descriptors_before = descriptors();
+  std::mt19937 random(1); // the same replies each time
+  std::size_t replies = 0;
+  std::set<ProbeStage> attacked;
+  const auto damage = [&](const RpcCall& call, RpcAnswer sound) -> RpcAnswer {
+    if (random() % 4 == 0)
+      return sound;
+    ++replies;
+    if (const auto stage = stage_of(call))
+      attacked.insert(*stage);
+    const std::string reply = Xdr().word(1).word(0).word(0).word(0).word(0).bytes();
+    return {Kind::reply, damaged(reply + sound.result, random)};
+  };
+  while (replies < 10'000) {
+    const HostileServer server{0, 0, {}, damage}; // another each time: it keeps its threads
+    for (int probes = 0; probes < 50; ++probes) {
+      FakeRpcServer::settle();
+      attacked.clear();
+      const NfsProbe probe = ask(server, 10s);
+      FakeRpcServer::settle();
+      REQUIRE(probe.took < 10s);
+      REQUIRE(probe.stages.size() == 8);
+      for (const ProbeStage stage : {ProbeStage::nfs3, ProbeStage::nfs4, ProbeStage::portmapper}) {
+        if (attacked.contains(stage))
+          break;
+        REQUIRE(probe.stages[static_cast<std::size_t>(stage)].outcome == StageOutcome::ok);
+      }
+      for (const ExportListing& one : probe.exports)
+        REQUIRE((one.directory.size() <= 1024 && std::ranges::none_of(one.directory, is_control)));
+    }
+  }
+  CHECK(::waitpid(-1, nullptr, WNOHANG) == -1); // no child is left
+  CHECK(errno == ECHILD);
+  CHECK(descriptors() == descriptors_before);
+  const HostileServer sound{0, 0, {}};
+  CHECK(ask(sound, 10s).access == std::vector<ExportAccess>{{"/srv/a", true, "", "127.0.0.1"}});
+}
+
 TEST_CASE("a child that dies while it reads a reply is a failure of that stage, and what it had found out is kept") {
   const int signal = GENERATE(SIGSEGV, SIGKILL, SIGSYS);
   const auto kill_children = [signal](const RpcCall& call) -> RpcAnswer {
@@ -161,7 +259,7 @@ TEST_CASE("a child that dies while it reads a reply is a failure of that stage, 
         for (pid_t child = 0; children >> child;)
           ::kill(child, signal);
       }
-    return {Kind::result, {}};
+    return call.procedure == 1 ? test::compound_answer() : RpcAnswer();
   };
   const FakeRpcServer server(kill_children);
   const NfsProbe probe = probe_nfs_server({"127.0.0.1", {}, 10s, true}, {server.port(), server.port()});

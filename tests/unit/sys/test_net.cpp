@@ -1,4 +1,5 @@
 #include "sys/nfs/net.hpp"
+#include "sys/nfs/rpc_client.hpp"
 
 #include "fake_rpc_server.hpp"
 #include "support/catch.hpp"
@@ -47,18 +48,12 @@ TEST_CASE("names are resolved, what is no name is an error") {
     CHECK_FALSE(resolve_host(host).has_value());
 }
 
-TEST_CASE("the first address that accepts wins") {
+TEST_CASE("an address accepts or refuses") {
   const test::FakeRpcServer server([](const test::RpcCall&) { return test::RpcAnswer(); });
-  std::vector<Address> addresses;
-  for (const char* text : {"::1", "127.0.0.2", "127.0.0.1"})
-    addresses.push_back(resolve_host(text)->front());
-  const auto connection = connect_tcp(addresses, server.port(), deadline_in(30s));
-  REQUIRE(connection);
-  CHECK(connection->index == 2);
-  const auto refused = connect_tcp({addresses[1]}, server.port(), deadline_in(30s));
+  CHECK(connect_to(resolve_host("127.0.0.1")->front(), server.port(), deadline_in(30s)));
+  const auto refused = connect_to(resolve_host("127.0.0.2")->front(), server.port(), deadline_in(30s));
   REQUIRE_FALSE(refused);
   CHECK(refused.error() == Failure{Fault::connection, ECONNREFUSED});
-  CHECK_FALSE(connect_tcp({}, server.port(), deadline_in(1s)));
 }
 
 TEST_CASE("each address is told apart, and a silent one is not waited for once another has accepted") {
@@ -75,35 +70,25 @@ TEST_CASE("each address is told apart, and a silent one is not waited for once a
   CHECK(Clock::now() < until);
 }
 
-TEST_CASE("ports of services by IPv6") {
-  const auto entry = [](XdrWriter& list, std::uint32_t version, const char* network, const char* address) {
-    list.word(1).word(100005).word(version).text(network).text(address).text("superuser");
-  };
-  XdrWriter list;
-  entry(list, 3, "tcp6", "::.235.95");
-  entry(list, 3, "tcp", "0.0.0.0.1.2");
-  entry(list, 2, "tcp6", "fd00::1.0.111");
-  for (const char* damaged : {"", ".", "1", "::.300.1", "..", ".1", "::.x.1"})
-    entry(list, 1, "tcp6", damaged);
-  const auto ports = read_mappings_of_ipv6(list.word(0).bytes());
-  REQUIRE(ports);
-  REQUIRE(ports->size() >= 2);
-  CHECK((*ports)[0].port == 235 * 256 + 95);
-  CHECK((*ports)[1].port == 111);
-  for (const auto& one : *ports)
-    CHECK(one.port < 65536);
-  CHECK_FALSE(read_mappings_of_ipv6(XdrWriter().word(1).word(1).bytes()));
+TEST_CASE("ports in addresses of services") {
+  CHECK(port_in("::.235.95") == 235 * 256 + 95);
+  CHECK(port_in("0.0.0.0.1.2") == 258);
+  CHECK(port_in("fd00::1.0.111") == 111);
+  for (const char* damaged : {"", ".", "1", "::.300.1", "..", ".1", "1.2", "::.x.1", "::.1.2x"}) {
+    INFO(damaged);
+    CHECK_FALSE(port_in(damaged).has_value());
+  }
 }
 
 TEST_CASE("a silent address costs the deadline") {
   const Listener listener(0); // a full backlog is what a firewall that drops packets looks like
-  const auto addresses = resolve_host("127.0.0.1");
-  const auto fills = connect_tcp(*addresses, listener.port, deadline_in(30s));
+  const Address address = resolve_host("127.0.0.1")->front();
+  const auto fills = connect_to(address, listener.port, deadline_in(30s));
   REQUIRE(fills);
   pollfd queued{listener.fd.get(), POLLIN, 0};
   REQUIRE(::poll(&queued, 1, 30'000) == 1);
   const auto until = deadline_in(150ms);
-  const auto silent = connect_tcp(*addresses, listener.port, until);
+  const auto silent = connect_to(address, listener.port, until);
   REQUIRE_FALSE(silent);
   CHECK(silent.error() == Failure{Fault::connection, ETIMEDOUT});
   CHECK(Clock::now() >= until);
@@ -111,9 +96,9 @@ TEST_CASE("a silent address costs the deadline") {
 
 TEST_CASE("a reserved port is used where it is allowed, and not used up") {
   const Listener listener(1);
-  const auto addresses = resolve_host("127.0.0.1");
+  const Address address = resolve_host("127.0.0.1")->front();
   for (int i = 0; i < 400; ++i) { // more than there are reserved ports
-    const auto connection = connect_tcp(*addresses, listener.port, deadline_in(30s), reserve_sockets());
+    const auto connection = connect_to(address, listener.port, deadline_in(30s), reserve_socket(AF_INET));
     REQUIRE(connection);
     sockaddr_in peer{};
     socklen_t size = sizeof peer;

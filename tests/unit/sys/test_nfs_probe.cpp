@@ -49,7 +49,9 @@ struct Server {
       return {Kind::no_program, {}};
     if (call.version == 4 && nfs4 != Kind::result)
       return {nfs4, {}};
-    return {versions.count(call.version) == 0 ? Kind::version_mismatch : Kind::result, {}};
+    if (versions.count(call.version) == 0)
+      return {Kind::version_mismatch, {}};
+    return call.procedure == 1 ? test::compound_answer() : RpcAnswer();
   }
   RpcAnswer serve_portmapper(const RpcCall& call) const {
     if (portmapper != Kind::result || call.program != k_portmapper)

@@ -1,0 +1,27 @@
+#pragma once
+// Names of hosts and their addresses.
+#include <cstddef>
+#include <string>
+#include <sys/socket.h>
+#include <tl/expected.hpp>
+#include <vector>
+
+namespace sharefs::sys {
+
+inline constexpr std::size_t k_max_addresses = 8; ///< of one name
+
+struct Address {
+  sockaddr_storage storage{};
+  socklen_t size = 0;
+  std::string text; ///< "192.168.16.1", "fd00::1"
+};
+
+/// "192.168.16.1" and the like; empty for what is no address of the Internet.
+std::string numeric_address(const sockaddr& address, socklen_t size);
+
+/// The addresses of a host name or of an address (IPv6 with or without brackets), in getaddrinfo(3)'s order, or that
+/// function's error number (EAI_NONAME: there is no such host). The name service can block for minutes; no name service
+/// is asked for an address.
+tl::expected<std::vector<Address>, int> resolve_host(const std::string& host);
+
+} // namespace sharefs::sys
