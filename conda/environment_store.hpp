@@ -1,7 +1,7 @@
 #pragma once
 // Reads what STORE/.generations says of one environment, with deadlines. Nothing here changes anything.
 #include "conda/generation.hpp"
-#include "sys/fs/lease.hpp"
+#include "sys/leases/lease.hpp"
 #include "sys/system.hpp"
 
 #include <algorithm>

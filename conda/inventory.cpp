@@ -7,10 +7,10 @@
 #include "conda/installations.hpp"
 #include "conda/running.hpp"
 #include "conda/verified.hpp"
+#include "sys/process/stat_field.hpp"
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <fmt/format.h>
 #include <map>
 #include <set>
@@ -39,14 +39,7 @@ std::string python_of(const std::vector<std::string>& records) {
 
 int parent_of(sys::System& system, int pid) {
   const auto text = system.files().read("/proc/" + std::to_string(pid) + "/stat", 4096);
-  const auto name_end = text ? text->rfind(')') : std::string::npos;
-  if (name_end == std::string::npos)
-    return 0;
-  const auto fields = split_words(std::string_view(*text).substr(name_end + 1));
-  int parent = 0;
-  if (fields.size() > 1)
-    std::from_chars(fields[1].data(), fields[1].data() + fields[1].size(), parent);
-  return parent;
+  return static_cast<int>(sys::stat_field(text.value_or(""), sys::k_stat_parent).value_or(0));
 }
 
 class InventoryReader {

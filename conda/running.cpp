@@ -5,7 +5,7 @@
 #include "base/text.hpp"
 #include "conda/environment_store.hpp"
 #include "conda/homes.hpp"
-#include "sys/process/find_processes.hpp"
+#include "sys/find_processes.hpp"
 
 #include <algorithm>
 #include <array>

@@ -5,8 +5,8 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "sys/find_processes.hpp"
 #include "sys/fs/sha256.hpp"
-#include "sys/process/find_processes.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>

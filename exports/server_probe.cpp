@@ -1,7 +1,7 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "exports/server.hpp"
-#include "sys/process/find_processes.hpp"
+#include "sys/find_processes.hpp"
 
 #include <algorithm>
 #include <array>

@@ -2,7 +2,7 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
-#include "sys/process/find_processes.hpp"
+#include "sys/find_processes.hpp"
 
 #include <algorithm>
 #include <cerrno>

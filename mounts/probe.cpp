@@ -3,8 +3,8 @@
 #include "base/thrown.hpp"
 #include "mounts/pending.hpp"
 #include "mounts/profiles.hpp"
+#include "sys/fs/mountstats.hpp"
 #include "sys/identity/own_host.hpp"
-#include "sys/mounts/mountstats.hpp"
 
 #include <algorithm>
 #include <condition_variable>

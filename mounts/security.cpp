@@ -1,6 +1,6 @@
 #include "mounts/security.hpp"
 
-#include "sys/process/find_processes.hpp"
+#include "sys/find_processes.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>

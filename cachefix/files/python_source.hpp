@@ -1,7 +1,7 @@
 #pragma once
 // What a Python program's source shows about its own option `cache_dir`: who gets its value. The interpreter's own
 // parser says it, in a child; the source is never run. Pure.
-#include "sys/process/process.hpp"
+#include "sys/programs/process.hpp"
 
 #include <chrono>
 #include <string>

@@ -4,7 +4,7 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "sys/identity/own_host.hpp"
-#include "sys/process/remote.hpp"
+#include "sys/remote.hpp"
 
 #include <algorithm>
 #include <future>

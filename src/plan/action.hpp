@@ -4,9 +4,9 @@
 #include "base/edit.hpp"
 #include "base/result.hpp"
 #include "sys/fs/file_identity.hpp"
-#include "sys/identity/user.hpp"
-#include "sys/mounts/mount_call.hpp"
-#include "sys/process/checked_program.hpp"
+#include "sys/mounting/mount_call.hpp"
+#include "sys/process/user.hpp"
+#include "sys/programs/checked_program.hpp"
 
 #include <chrono>
 #include <cstdint>

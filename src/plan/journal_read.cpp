@@ -3,6 +3,7 @@
 #include "base/text.hpp"
 #include "plan/journal.hpp"
 #include "plan/journal_format.hpp"
+#include "sys/process/stat_field.hpp"
 
 #include <algorithm>
 #include <array>
@@ -288,14 +289,7 @@ Result<std::optional<JournalEntry>> Journal::latest(std::vector<JournalEntry>* p
 std::uint64_t start_time_of(int pid) {
   if (pid <= 0)
     return 0;
-  const auto text = read_proc("/proc/" + std::to_string(pid) + "/stat");
-  // The second field is the program's name in parentheses, which may itself hold spaces and parentheses.
-  const auto fields = split_words(std::string_view(text).substr(std::min(text.rfind(')') + 1, text.size())));
-  constexpr std::size_t k_start_time = 22 - 3; // the first field behind the name is number 3
-  std::uint64_t ticks = 0;
-  if (fields.size() > k_start_time)
-    std::from_chars(fields[k_start_time].data(), fields[k_start_time].data() + fields[k_start_time].size(), ticks);
-  return ticks;
+  return sys::stat_field(read_proc("/proc/" + std::to_string(pid) + "/stat"), sys::k_stat_start).value_or(0);
 }
 
 std::string current_boot_id() {

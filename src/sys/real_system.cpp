@@ -3,7 +3,7 @@
 #include "base/argv.hpp"
 #include "base/text.hpp"
 #include "sys/identity/local_host.hpp"
-#include "sys/mounts/mounting.hpp"
+#include "sys/mounting/mounting.hpp"
 #include "sys/process/fd.hpp"
 
 #include <spdlog/spdlog.h>

@@ -5,11 +5,12 @@
 #include "base/result.hpp"
 #include "sys/fs/entry.hpp"
 #include "sys/fs/files.hpp"
-#include "sys/identity/user.hpp"
-#include "sys/mounts/mount_call.hpp"
+#include "sys/identity/identity.hpp"
+#include "sys/mounting/mount_call.hpp"
 #include "sys/mounts/mount_table.hpp"
 #include "sys/nfs/nfs_probe.hpp"
-#include "sys/process/process.hpp"
+#include "sys/process/user.hpp"
+#include "sys/programs/process.hpp"
 #include "sys/worker/worker.hpp"
 
 #include <chrono>
@@ -18,20 +19,6 @@
 #include <string_view>
 
 namespace sharefs::sys {
-
-/// Who and where we are.
-struct Identity {
-  std::string hostname;
-  std::string boot_id; ///< /proc/sys/kernel/random/boot_id
-  uid_t uid = 0;       ///< effective
-  gid_t gid = 0;
-  std::string user; ///< name of uid, or the number
-  std::string home; ///< of uid by passwd, not $HOME
-  int pid = 0;
-  bool systemd = false;               ///< booted with systemd (/run/systemd/system exists)
-  std::vector<std::string> addresses; ///< of this host's interfaces, without loopback
-  friend bool operator==(const Identity&, const Identity&) = default;
-};
 
 class System {
  public:

@@ -3,7 +3,7 @@
 // entered, whatever others rename meanwhile. Each function works in a child process that is given up when it makes no
 // progress for Options::deadline, however long the work takes, and stops at Ctrl-C (`interrupted`).
 #include "base/result.hpp"
-#include "sys/identity/user.hpp"
+#include "sys/process/user.hpp"
 #include "sys/process/wire.hpp"
 
 #include <chrono>

@@ -4,7 +4,7 @@
 usage: check_layers.py ROOT
 
 The floors, from the top:  main -> cli -> rooms -> plan -> tree -> sys -> base,  cli -> ui -> plan,  cli -> config -> base.
-An arrow may skip floors downwards; it never goes up, and never sideways between rooms. The frame in src/cli knows no
+An arrow may skip floors downwards; it never goes up, and never sideways between rooms. So it is among the folders of src/sys. The frame in src/cli knows no
 command but by its row, and a command's file is included by commands only.
 Also: libraries, and calls that take a path or ask a name service, only where they belong. Such a call may hang on a dead
 mount, and follows links that anybody may have made; src/sys asks by the mount table, in a child, on descriptors.
@@ -29,6 +29,18 @@ ALLOWED = {
     "cli": {*ROOMS, "ui", "config", "plan", *FLOORS},
     "main": {"cli"},
 }
+
+# Inside src/sys, from the bottom: a folder may include those of lower floors and itself. "" is src/sys itself.
+SYS_FLOORS = [
+    {"process"},
+    {"identity"},
+    {"mounts"},
+    {"fs"},
+    {"nfs", "programs"},
+    {"worker", "mounting", "layers"},
+    {""},
+    {"leases"},
+]
 
 # external header -> the parts that may include it
 EXTERNAL = {
@@ -57,7 +69,7 @@ IDENTITY_CALL = re.compile(r"(?<![\w>.:])::(set(re|res|e|fs)?[ug]id|setgroups|in
 IDENTITY_FILE = "src/sys/process/become.cpp"
 BECOMES = {
     "src/sys/process/child.cpp": "work in a child, as a user",
-    "src/sys/process/process.cpp": "a program that is run for a user",
+    "src/sys/programs/process.cpp": "a program that is run for a user",
     "src/sys/process/sandbox.cpp": "nobody, who asks NFS servers",
     "src/sys/worker/worker.cpp": "sharefs itself, once more",
     "src/sys/worker/user_namespace.cpp": "its owner",
@@ -101,6 +113,8 @@ def violations(root: Path) -> list[str]:
         for number, line in enumerate(source.read_text(encoding="utf-8").splitlines(), start=1):
             include = INCLUDE.match(line)
             texts = judge(part, *include.groups()) if include else []
+            if include and part == "sys":
+                texts += judge_in_sys(relative, include.group(2))
             if include and include.group(2) == "sys/process/become.hpp" and str(relative) not in {*BECOMES, IDENTITY_FILE}:
                 texts.append(f'only {", ".join(sorted(BECOMES))} may include "{include.group(2)}"')
             if include and names_command(relative, include.group(2)):
@@ -108,6 +122,24 @@ def violations(root: Path) -> list[str]:
             found += [f"{relative}:{number}: {text}" for text in texts]
         found += calls(relative, part, source.read_text(encoding="utf-8"))
     return found
+
+
+def sys_folder(path: str) -> str:
+    """The folder of src/sys of a file that is named from src, as in an #include."""
+    names = path.split("/")
+    return names[1] if len(names) > 2 else ""
+
+
+def judge_in_sys(source: Path, header: str) -> list[str]:
+    if not header.startswith("sys/") or header.endswith(".h"):
+        return []
+    own, target = sys_folder(source.relative_to("src").as_posix()), sys_folder(header)
+    below = set()
+    for floor in SYS_FLOORS:
+        if own in floor:
+            return [] if target == own or target in below else [f'sys/{own} may not include "{header}"']
+        below |= floor
+    return [f"{source}: sys/{own} is on no floor"]
 
 
 def names_command(source: Path, header: str) -> bool:

@@ -8,6 +8,13 @@ import pytest
 FORBIDDEN = [
     ("src/base/a.cpp", '#include "sys/process.hpp"', "base may not include"),
     ("src/sys/a.cpp", '#include "plan/plan.hpp"', "sys may not include"),
+    ("src/sys/process/a.cpp", '#include "sys/fs/walk.hpp"', "sys/process may not include"),
+    ("src/sys/identity/a.hpp", '#include "sys/system.hpp"', "sys/identity may not include"),
+    ("src/sys/mounts/a.cpp", '#include "sys/fs/files.hpp"', "sys/mounts may not include"),
+    ("src/sys/nfs/a.cpp", '#include "sys/mounting/mounting.hpp"', "sys/nfs may not include"),
+    ("src/sys/worker/a.cpp", '#include "sys/layers/layered_command.hpp"', "sys/worker may not include"),
+    ("src/sys/a.cpp", '#include "sys/leases/lease.hpp"', "sys/ may not include"),
+    ("src/sys/other/a.cpp", '#include "sys/fs/walk.hpp"', "sys/other is on no floor"),
     ("exports/a.cpp", '#include "mounts/state.hpp"', "exports may not include"),
     ("conda/a.hpp", '#include "config/config.hpp"', "conda may not include"),
     ("mounts/a.cpp", '#include "ui/table.hpp"', "mounts may not include"),
@@ -33,6 +40,8 @@ FORBIDDEN = [
 ALLOWED = [
     ("src/cli/a.cpp", '#include "conda/link.hpp"\n#include "tree/copy.hpp"'),
     ("src/cli/commands/a.cpp", '#include "cli/commands/mount_support.hpp"'),
+    ("src/sys/mounting/a.cpp", '#include "sys/nfs/net.hpp"\n#include <sys/mount.h>\n#include "sys/process/child.hpp"'),
+    ("src/sys/leases/a.cpp", '#include "sys/system.hpp"\n#include "sys/leases/lease.hpp"'),
     ("src/sys/fs/a.cpp", "::open(path, O_PATH); ::opendir(path);"),
     ("src/plan/a.cpp", "::unlinkat(fd, name, 0); // not ::unlink(path)"),
     ("mounts/a.cpp", "files.open(path); file::stat(x); ::getgroups(0, nullptr); auto access(int);"),

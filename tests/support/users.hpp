@@ -1,7 +1,7 @@
 #pragma once
-#include "sys/identity/user.hpp"
 #include "sys/process/become.hpp"
 #include "sys/process/child.hpp"
+#include "sys/process/user.hpp"
 
 #include <cstring>
 #include <functional>

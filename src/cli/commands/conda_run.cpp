@@ -6,7 +6,7 @@
 #include "cli/commands/conda_support.hpp"
 #include "cli/exit_code.hpp"
 #include "conda/staged.hpp"
-#include "sys/fs/lease.hpp"
+#include "sys/leases/lease.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>

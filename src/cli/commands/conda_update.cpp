@@ -10,8 +10,8 @@
 #include "conda/generation_plan.hpp"
 #include "conda/running.hpp"
 #include "plan/apply.hpp"
+#include "sys/layers/layered_command.hpp"
 #include "sys/process/interrupt.hpp"
-#include "sys/process/layered_command.hpp"
 #include "tree/tree.hpp"
 
 #include <algorithm>

@@ -1,317 +1,210 @@
-// read_entries: one look at many paths. One child asks for all that may hang, on enough threads that no question waits
-// behind one that hangs.
+// read_entries: one look at many paths. One child asks for all that may hang, on a thread for each superblock.
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "sys/fs/entry.hpp"
 #include "sys/fs/files.hpp"
+#include "sys/fs/mountstats.hpp"
 #include "sys/fs/read_entry.hpp"
-#include "sys/mounts/mountstats.hpp"
 #include "sys/process/child.hpp"
 
 #include <algorithm>
 #include <cerrno>
 #include <condition_variable>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <poll.h>
-#include <pthread.h>
 #include <sched.h>
+#include <set>
+#include <system_error>
+#include <thread>
 
 using namespace std::chrono_literals;
 
 namespace sharefs::sys {
 namespace {
 
-constexpr auto k_stall = 20ms; ///< a question without an answer for so long gets a second thread beside it
-constexpr std::size_t k_most_unsent = 32U << 10U; ///< bytes of a child's report; more is sent at once
-constexpr std::size_t k_most_threads = 2048;
-constexpr std::size_t k_stack_bytes = 256U << 10U;
 constexpr int k_exit_without_memory = 125;
 constexpr auto k_silence = 500ms; ///< beyond the deadline, for a child that cannot begin what is left
 
-/// A question for the child, and the superblock that the answer has to come from.
-struct Question {
-  std::size_t index; ///< in EntryRequest::queries
-  std::uint64_t superblock;
+/// The questions for the child, as numbers in EntryRequest::queries, by the superblock that the answers come from.
+using Questions = std::map<std::uint64_t, std::vector<std::size_t>>;
+
+/// What the child says of a question: the entry, or why there is none.
+struct Report {
+  std::size_t index = 0;
+  std::optional<Entry> entry;
+  std::string detail;
 };
+template <WireOf<Report> R> auto wire_fields(R& r) {
+  return std::tie(r.index, r.entry, r.detail);
+}
 
-// ---- in the child ----
+std::string no_answer(const EntryRequest& request, std::string_view step) {
+  return "no answer" + (step.empty() ? "" : " to " + std::string(step)) + " within " +
+         format_duration(request.deadline / 1us);
+}
 
-enum class Event : char { step, answered }; ///< the first `step` says that it has begun
-
-/// The questions of one child, shared by its threads.
+/// In the child: a thread for each superblock asks its questions in turn. The first one that gets no answer in time
+/// ends all that are left on its superblock.
 class Asker {
  public:
-  Asker(const EntryRequest& request, const std::vector<Question>& questions, int root, int fd)
-      : m_request(request), m_root(root), m_fd(fd), m_alone(questions.size() == 1) {
-    for (const Question& question : questions)
-      m_waiting[question.superblock].push_back(question.index);
-    for (auto& [superblock, indices] : m_waiting)
-      std::reverse(indices.begin(), indices.end()); // taken from the back
+  Asker(const EntryRequest& request, const Questions& questions, int root, int fd)
+      : m_request(request), m_root(root), m_fd(fd) {
+    for (const auto& [superblock, indices] : questions)
+      m_queues.push_back({indices});
+    m_unfinished = m_queues.size();
   }
 
   void run() {
-    if (m_alone || !start_thread()) {
-      m_alone = true;
-      return work();
-    }
-    // A second thread, and then twice as many, only while nothing is answered.
+    bool has_threads = false;
+    while (!all_taken() && start_thread())
+      has_threads = true;
+    if (!has_threads)
+      take_queues();
     std::unique_lock lock(m_mutex);
-    for (std::size_t answered = 0; !m_over.wait_for(lock, k_stall, [this] { return m_threads == 0; });
-         answered = m_answered) {
-      ++m_stalls;
-      flush_if(true);
-      const std::size_t more =
-          m_answered == answered ? std::min({m_threads, k_most_threads - m_threads, count_free()}) : 0;
-      for (std::size_t i = 0; i < more && start_thread(); ++i)
-        ;
+    while (m_unfinished > 0) {
+      const auto now = Clock::now();
+      Deadline next = now + m_request.deadline; // of what begins meanwhile none ends before
+      for (Queue& queue : m_queues) {
+        if (queue.asked < queue.indices.size() && now >= queue.end)
+          give_up(queue);
+        if (queue.asked < queue.indices.size())
+          next = std::min(next, queue.end);
+      }
+      if (m_unfinished > 0)
+        m_finished.wait_until(lock, next);
     }
-    flush_if(true);
   }
 
  private:
-  struct Running {
-    std::size_t index;
-    std::size_t since; ///< m_stalls: asking for the time would cost as much as the question
+  struct Queue {
+    std::vector<std::size_t> indices = {};
+    std::size_t asked = 0;          ///< which of them is being asked
+    Deadline end = Deadline::max(); ///< for its answer, once it is begun
+    std::string_view step = {};     ///< that it is in; a literal
   };
 
+  [[nodiscard]] bool all_taken() {
+    const std::lock_guard guard(m_mutex);
+    return m_taken == m_queues.size();
+  }
+
+  /// False: this host allows no more threads.
   bool start_thread() {
-    pthread_attr_t attributes;
-    ::pthread_attr_init(&attributes);
-    ::pthread_attr_setstacksize(&attributes, k_stack_bytes);
-    ::pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    pthread_t thread{};
-    const auto body = [](void* self) noexcept -> void* {
-      auto& asker = *static_cast<Asker*>(self);
-      ::unshare(CLONE_FILES); // a thousand threads that hang shall not use up the descriptors of one process
-      try {
-        asker.work();
-      } catch (...) { // without memory; the parent says that this child has ended
-        ::_exit(k_exit_without_memory);
-      }
-      const std::lock_guard guard(asker.m_mutex);
-      --asker.m_threads;
-      asker.m_over.notify_one();
-      return nullptr;
-    };
-    ++m_threads;
-    const bool started = ::pthread_create(&thread, &attributes, body, this) == 0;
-    if (!started)
-      --m_threads;
-    ::pthread_attr_destroy(&attributes);
-    return started;
+    try {
+      std::thread([this] {
+        ::unshare(CLONE_FILES); // a thousand threads that hang shall not use up the descriptors of one process
+        try {
+          take_queues();
+        } catch (...) { // without memory; the parent says that this child has ended
+          ::_exit(k_exit_without_memory);
+        }
+      }).detach();
+    } catch (const std::system_error&) {
+      return false;
+    }
+    return true;
   }
 
-  /// Not behind a question on the same superblock that has no answer for some time: it would hang as well.
-  [[nodiscard]] bool is_free(std::uint64_t superblock) const {
-    const auto running = m_running.find(superblock);
-    return running == m_running.end() || m_stalls - running->second.since < 2;
-  }
-  [[nodiscard]] std::size_t count_free() const {
-    return static_cast<std::size_t>(
-        std::ranges::count_if(m_waiting, [this](const auto& waiting) { return is_free(waiting.first); }));
-  }
-
-  void work() {
+  void take_queues() {
     std::unique_lock lock(m_mutex);
-    for (;;) {
-      const auto next = std::find_if(m_waiting.begin(), m_waiting.end(),
-                                     [this](const auto& waiting) { return is_free(waiting.first); });
-      if (next == m_waiting.end())
-        return; // the one that hangs there goes on with them if it is answered after all
-      const auto superblock = next->first;
-      const auto index = next->second.back();
-      next->second.pop_back();
-      if (next->second.empty())
-        m_waiting.erase(next);
-      m_running.try_emplace(superblock, Running{index, m_stalls});
-      announce(index, {});
-      lock.unlock();
-      const Entry entry = read_entry(m_root, m_request.queries[index], {}, [&](std::string_view step) {
-        const std::lock_guard guard(m_mutex);
-        announce(index, step);
-      });
-      lock.lock();
-      m_steps.erase(index);
-      m_unsent += frame(Event::answered, WireWriter().put(index).put(entry));
-      flush_if(m_alone || m_unsent.size() > k_most_unsent);
-      ++m_answered;
-      if (const auto mine = m_running.find(superblock); mine != m_running.end() && mine->second.index == index)
-        m_running.erase(mine);
+    while (m_taken < m_queues.size()) {
+      Queue& queue = m_queues[m_taken++];
+      while (queue.asked < queue.indices.size())
+        ask_next(queue, lock);
     }
   }
 
-  static std::string frame(Event event, const WireWriter& values) {
-    return WireWriter().put(event).put(values.bytes()).framed();
+  void ask_next(Queue& queue, std::unique_lock<std::mutex>& lock) {
+    const std::size_t index = queue.indices[queue.asked];
+    queue.end = deadline_in(m_request.deadline);
+    queue.step = {};
+    lock.unlock();
+    auto entry = read_entry(m_root, m_request.queries[index], {}, [&](std::string_view step) {
+      const std::lock_guard guard(m_mutex);
+      queue.step = step;
+    });
+    lock.lock();
+    if (queue.asked < queue.indices.size()) // it was not given up meanwhile
+      report(queue, {index, std::move(entry), {}});
   }
-  void announce(std::size_t index, std::string_view step) {
-    m_steps[index] = step;
-    flush_if(m_alone);
+
+  void give_up(Queue& queue) {
+    const std::string detail = no_answer(m_request, queue.step);
+    while (queue.asked < queue.indices.size())
+      report(queue, {queue.indices[queue.asked], std::nullopt, detail});
   }
-  /// What is sent at once would wake the parent for every step of a thousand questions: it can wait for k_stall, and is
-  /// not sent for those that are answered by then.
-  void flush_if(bool now) {
-    if (!now)
-      return;
-    for (const auto& [index, step] : m_steps)
-      m_unsent += frame(Event::step, WireWriter().put(index).put(step));
-    m_steps.clear();
-    write_all(m_fd, m_unsent);
-    m_unsent.clear();
+
+  void report(Queue& queue, const Report& report) {
+    write_all(m_fd, WireWriter().put(report).framed());
+    if (++queue.asked == queue.indices.size() && --m_unfinished == 0)
+      m_finished.notify_one();
   }
 
   const EntryRequest& m_request;
   int m_root, m_fd;
-  bool m_alone; ///< no thread but this one
-  std::string m_unsent;
-  /// Where each question is that was not answered, if that is unsent. Steps are named by literals.
-  std::map<std::size_t, std::string_view> m_steps;
-  std::mutex m_mutex;
-  std::condition_variable m_over; ///< no thread is left
-  std::size_t m_threads = 0, m_answered = 0;
-  std::size_t m_stalls = 0;                                    ///< how often k_stall has passed
-  std::map<std::uint64_t, std::vector<std::size_t>> m_waiting; ///< by superblock
-  std::map<std::uint64_t, Running> m_running;                  ///< the oldest of each superblock
+  std::mutex m_mutex; ///< of all below, and of the pipe
+  std::condition_variable m_finished;
+  std::vector<Queue> m_queues;
+  std::size_t m_taken = 0, m_unfinished = 0;
 };
 
-// ---- in the parent ----
+void give_up(Entry& entry, const Error& error) {
+  entry.kind = EntryKind::unknown;
+  entry.error_number = error.code == ErrorCode::timeout ? ETIMEDOUT : error.code == ErrorCode::permission ? EPERM : EIO;
+  entry.detail = error.message;
+}
 
-/// Listens to the child until every question has an answer or a verdict.
-class Listener {
- public:
-  Listener(const EntryRequest& request, const std::vector<Question>& questions, std::vector<Entry>& entries)
-      : m_request(request), m_entries(entries) {
-    for (const Question& question : questions)
-      m_open.emplace(question.index, State{question.superblock, std::nullopt, {}});
-  }
-
-  void listen(WorkingChild& child) {
-    Deadline silent = deadline_in(m_request.deadline + k_silence);
-    bool more = true;
-    while (!m_open.empty() && more) {
-      more = child.drain();
-      if (take(child.result()))
-        silent = deadline_in(m_request.deadline + k_silence);
-      give_verdicts();
-      if (Clock::now() >= silent)
-        break;
-      if (!m_open.empty() && more) {
-        pollfd news{child.fd(), POLLIN, 0};
-        ::poll(&news, 1, poll_time(std::min(silent, next_end())));
-      }
-    }
-    if (more) // all is known, or what is not known hangs
-      child.process().kill();
-    const auto ended = child.finish();
-    for (auto& [index, state] : m_open)
-      give_up(index, ended || more ? hung(state) : ended.error());
-  }
-
- private:
-  struct State {
-    std::uint64_t superblock;
-    std::optional<Deadline> end; ///< once it is begun
-    std::string step;            ///< that it is in
-  };
-
-  /// The whole frames that came since the last time. False: none.
-  bool take(std::string_view bytes) {
-    const Deadline end = deadline_in(m_request.deadline);
-    bytes.remove_prefix(m_taken);
-    WireReader reader(bytes);
-    bool any = false;
+/// Takes the child's reports until each question has one. Those that are missing are given up once nothing comes any
+/// more: the child has ended, or hangs as a whole.
+void listen(WorkingChild& child, const EntryRequest& request, const Questions& questions, std::vector<Entry>& entries) {
+  std::set<std::size_t> open;
+  for (const auto& [superblock, indices] : questions)
+    open.insert(indices.begin(), indices.end());
+  Deadline silent = deadline_in(request.deadline + k_silence);
+  std::size_t taken = 0;
+  bool more = true;
+  while (!open.empty() && more && Clock::now() < silent) {
+    pollfd news{child.fd(), POLLIN, 0};
+    ::poll(&news, 1, poll_time(silent));
+    more = child.drain();
     for (;;) {
-      const auto bytes_of_frame = reader.text();
-      if (!reader.ok())
-        return any;
-      m_taken += sizeof(std::uint64_t) + bytes_of_frame.size();
-      any = true;
-      WireReader frame(bytes_of_frame);
-      const auto event = frame.get<Event>();
-      WireReader values(frame.text());
-      const auto open = m_open.find(values.get<std::size_t>());
-      if (open == m_open.end())
+      WireReader frames(child.result().substr(taken));
+      const auto frame = frames.text();
+      if (!frames.ok())
+        break;
+      taken += sizeof(std::uint64_t) + frame.size();
+      silent = deadline_in(request.deadline + k_silence);
+      auto report = WireReader(frame).get<Report>();
+      if (open.erase(report.index) == 0)
         continue;
-      if (event == Event::step) {
-        open->second.end = open->second.end.value_or(end);
-        open->second.step = values.text();
-      }
-      if (event == Event::answered) {
-        auto entry = values.get<Entry>();
-        if (values.ok())
-          m_entries[open->first] = std::move(entry);
-        m_open.erase(open);
-      }
+      if (report.entry)
+        entries[report.index] = std::move(*report.entry);
+      else
+        give_up(entries[report.index], {ErrorCode::timeout, report.detail, {}, {}});
     }
   }
+  if (more) // all is known, or what is not known hangs
+    child.process().kill();
+  const auto ended = child.finish();
+  for (const std::size_t index : open)
+    give_up(entries[index], ended || more ? Error{ErrorCode::timeout, no_answer(request, {}), {}, {}} : ended.error());
+}
 
-  [[nodiscard]] Deadline next_end() const {
-    Deadline next = Deadline::max();
-    for (const auto& [index, state] : m_open)
-      next = std::min(next, state.end.value_or(Deadline::max()));
-    return next;
-  }
-
-  /// A question whose time is over hangs, and with it every other on its superblock that could not begin.
-  void give_verdicts() {
-    std::map<std::uint64_t, Error> dead;
-    const auto now = Clock::now();
-    std::erase_if(m_open, [&](auto& open) {
-      if (!open.second.end || now < *open.second.end)
-        return false;
-      give_up(open.first, hung(open.second));
-      dead.emplace(open.second.superblock, hung(open.second));
-      return true;
-    });
-    if (dead.empty())
-      return;
-    std::erase_if(m_open, [&](auto& open) {
-      const auto verdict = dead.find(open.second.superblock);
-      if (open.second.end || verdict == dead.end())
-        return false;
-      give_up(open.first, verdict->second);
-      return true;
-    });
-  }
-
-  [[nodiscard]] Error hung(const State& state) const {
-    return {ErrorCode::timeout,
-            "no answer" + (state.step.empty() ? "" : " to " + state.step) + " within " +
-                format_duration(m_request.deadline / 1us),
-            {},
-            {}};
-  }
-
-  void give_up(std::size_t index, const Error& error) {
-    Entry& entry = m_entries[index];
-    entry.kind = EntryKind::unknown;
-    entry.error_number = error.code == ErrorCode::timeout      ? ETIMEDOUT
-                         : error.code == ErrorCode::permission ? EPERM
-                                                               : EIO;
-    entry.detail = error.message;
-  }
-
-  const EntryRequest& m_request;
-  std::vector<Entry>& m_entries;
-  std::map<std::size_t, State> m_open;
-  std::size_t m_taken = 0;
-};
-
-void ask_child(const Files& files, const EntryRequest& request, const std::vector<Question>& questions,
+void ask_child(const Files& files, const EntryRequest& request, const Questions& questions,
                std::vector<Entry>& entries) {
-  Listener listener(request, questions, entries);
   auto child = WorkingChild::start(request.as, [&](int fd) {
     const Fd root = files.open_root();
     Asker(request, questions, root.get(), fd).run();
     ::_exit(0); // before the last thread could find its mutex destroyed
   });
   if (child)
-    return listener.listen(*child);
-  for (const Question& question : questions) {
-    entries[question.index].error_number = EAGAIN;
-    entries[question.index].detail = child.error().message;
-  }
+    return listen(*child, request, questions, entries);
+  for (const auto& [superblock, indices] : questions)
+    for (const std::size_t index : indices) {
+      entries[index].error_number = EAGAIN;
+      entries[index].detail = child.error().message;
+    }
 }
 
 Entry unasked(const EntryQuery& query) {
@@ -351,7 +244,7 @@ bool waits_for_others(std::string_view path) {
 
 std::vector<Entry> read_entries(const Files& files, const MountTable& mounts, const EntryRequest& request) {
   std::vector<Entry> entries(request.queries.size());
-  std::vector<Question> questions;
+  Questions questions;
   // What may hang is decided by the table of this process, whatever `mounts` describes.
   const auto table = files.mounts();
   const bool other_user = request.as && request.as->uid != ::geteuid();
@@ -369,14 +262,14 @@ std::vector<Entry> read_entries(const Files& files, const MountTable& mounts, co
     if (entry.error_number != EREMOTE)
       continue;
     if (locked) { // what one process keeps locked says nothing about another
-      questions.push_back({index, ~std::uint64_t{0} - index});
+      questions[~std::uint64_t{0} - index].push_back(index);
       continue;
     }
     const MountEntry* owner = table ? table->owner_of(files.real_path(entry.resolved)) : nullptr;
     if (owner != nullptr && owner->fs_type == "autofs" && !query.automount)
       entry.detail = "looking would mount it";
     else
-      questions.push_back({index, owner == nullptr ? 0 : (std::uint64_t{owner->major} << 32U) | owner->minor});
+      questions[owner == nullptr ? 0 : (std::uint64_t{owner->major} << 32U) | owner->minor].push_back(index);
   }
   if (!questions.empty())
     ask_child(files, request, questions, entries);

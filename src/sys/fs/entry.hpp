@@ -3,8 +3,8 @@
 #include "base/result.hpp"
 #include "sys/fs/file_identity.hpp"
 #include "sys/fs/walk.hpp"
-#include "sys/identity/user.hpp"
 #include "sys/mounts/mount_table.hpp"
+#include "sys/process/user.hpp"
 
 #include <chrono>
 #include <cstdint>

@@ -1,6 +1,8 @@
 #pragma once
 // Who and where we are: name, addresses, users of this host.
-#include "sys/system.hpp"
+#include "base/result.hpp"
+#include "sys/identity/identity.hpp"
+#include "sys/process/user.hpp"
 
 namespace sharefs::sys {
 

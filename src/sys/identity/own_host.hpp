@@ -1,6 +1,6 @@
 #pragma once
 // Is a host of sharefs.yaml, or of a mount, the one that this program runs on?
-#include "sys/system.hpp"
+#include "sys/identity/identity.hpp"
 
 #include <optional>
 #include <string>

@@ -1,7 +1,5 @@
 #include "sys/process/become.hpp"
 
-#include "sys/process/process.hpp"
-
 #include <algorithm>
 #include <array>
 #include <cerrno>

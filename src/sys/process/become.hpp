@@ -1,6 +1,6 @@
 #pragma once
 // The one place where sharefs takes the ids of another user (tests/layers fails on a second one).
-#include "sys/identity/user.hpp"
+#include "sys/process/user.hpp"
 
 #include <string>
 #include <vector>

@@ -2,7 +2,7 @@
 // Work in a forked child with a deadline, and its result: the only way to touch a path that may lie on a dead mount, to
 // ask a name service, or to act as another user.
 #include "base/result.hpp"
-#include "sys/identity/user.hpp"
+#include "sys/process/user.hpp"
 #include "sys/process/wire.hpp"
 
 #include <chrono>

@@ -118,7 +118,7 @@ bool PipeReader::drain() {
   return static_cast<bool>(m_fd);
 }
 
-Result<Child> Child::fork(const std::function<void()>& body, bool own_session) {
+Result<Child> Child::fork(const std::function<void()>& body, Group group) {
   keep_exit_codes();
   Child child;
   // A signal between fork and reset_signals() would run the parent's handler in the child.
@@ -129,7 +129,7 @@ Result<Child> Child::fork(const std::function<void()>& body, bool own_session) {
   child.m_pid = ::fork();
   const int error = errno;
   if (child.m_pid == 0) {
-    if (own_session ? ::setsid() < 0 : ::setpgid(0, 0) < 0)
+    if ((group == Group::own_session && ::setsid() < 0) || (group == Group::own && ::setpgid(0, 0) < 0))
       ::_exit(126);
     reset_signals();
     body();
@@ -138,7 +138,7 @@ Result<Child> Child::fork(const std::function<void()>& body, bool own_session) {
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (child.m_pid < 0)
     return fail(errno_error(error, "cannot start a process"));
-  if (!own_session)                      // which the leader of a group cannot make
+  if (group == Group::own)
     ::setpgid(child.m_pid, child.m_pid); // both do it: whoever comes first, kill() finds the group
 #ifdef SYS_pidfd_open
   child.m_pidfd.reset(static_cast<int>(::syscall(SYS_pidfd_open, child.m_pid, 0)));
@@ -209,7 +209,7 @@ Result<WorkingChild> WorkingChild::start(const std::optional<User>& as, const st
         }
         ::_exit(0);
       },
-      as.has_value());
+      as ? Child::Group::own_session : Child::Group::own);
   if (!child)
     return fail(child.error());
   WorkingChild result;

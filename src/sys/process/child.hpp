@@ -2,8 +2,8 @@
 // Forked children, never waited for without a deadline, and what comes through their pipes. run_process, in_child and
 // the probes stand on it.
 #include "base/result.hpp"
-#include "sys/identity/user.hpp"
 #include "sys/process/fd.hpp"
+#include "sys/process/user.hpp"
 
 #include <chrono>
 #include <functional>
@@ -51,11 +51,17 @@ class PipeReader {
   std::size_t m_limit = 0;
 };
 
-/// A forked process, leader of its own process group. Not reaped by the destructor: an abandoned one is init's.
+/// A forked process, mostly the leader of its own process group. Not reaped by the destructor: an abandoned one is
+/// init's.
 class Child {
  public:
-  /// `body` runs in the child with default signals and must not return. `own_session`: it has no terminal (setsid(2)).
-  static Result<Child> fork(const std::function<void()>& body, bool own_session = false);
+  enum class Group {
+    own,
+    own_session, ///< it has no terminal either (setsid(2))
+    ours,        ///< a terminal's signals reach it, and whoever kills our group kills it
+  };
+  /// `body` runs in the child with default signals and must not return.
+  static Result<Child> fork(const std::function<void()>& body, Group group = Group::own);
 
   [[nodiscard]] pid_t pid() const { return m_pid; }
   /// Readable when the child has ended; -1 on a kernel without pidfd_open(2): there reap() is called again at

@@ -133,7 +133,8 @@ Result<int> run_worker(const WorkerRequest& request) {
   auto relay = Relay::open(request.user.uid);
   if (!relay)
     return fail(relay.error());
-  auto worker = Child::fork([&] { execute(*start, request, relay->ends(), relay->terminal()); }, true);
+  auto worker =
+      Child::fork([&] { execute(*start, request, relay->ends(), relay->terminal()); }, Child::Group::own_session);
   if (!worker)
     return fail(worker.error());
   start->failure.write.reset();

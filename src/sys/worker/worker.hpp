@@ -4,8 +4,8 @@
 // what it reads and writes is copied by this process, which stays root's and keeps the terminal (as sudo's use_pty).
 #include "base/argv.hpp"
 #include "base/result.hpp"
-#include "sys/identity/user.hpp"
 #include "sys/process/fd.hpp"
+#include "sys/process/user.hpp"
 
 #include <optional>
 #include <string>

@@ -3,7 +3,7 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "cachefix/sanitize.hpp"
-#include "sys/process/process.hpp"
+#include "sys/programs/process.hpp"
 
 #include <algorithm>
 #include <map>

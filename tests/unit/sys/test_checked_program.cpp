@@ -1,7 +1,7 @@
 // A program of a user: what was checked is what runs.
 #include "support/catch.hpp"
 #include "support/temporary_directory.hpp"
-#include "sys/process/process.hpp"
+#include "sys/programs/process.hpp"
 
 #include <atomic>
 #include <cstdio>

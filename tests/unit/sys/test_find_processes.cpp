@@ -1,4 +1,4 @@
-#include "sys/process/find_processes.hpp"
+#include "sys/find_processes.hpp"
 
 #include "support/catch.hpp"
 #include "support/scripted_system.hpp"

@@ -1,4 +1,4 @@
-#include "sys/process/layered_command.hpp"
+#include "sys/layers/layered_command.hpp"
 
 #include "support/catch.hpp"
 #include "support/temporary_directory.hpp"

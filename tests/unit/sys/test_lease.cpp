@@ -2,7 +2,7 @@
 #include "support/catch.hpp"
 #include "support/scripted_system.hpp"
 #include "support/temporary_directory.hpp"
-#include "sys/fs/lease.hpp"
+#include "sys/leases/lease.hpp"
 
 #include <csignal>
 #include <sys/wait.h>

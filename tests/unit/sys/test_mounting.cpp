@@ -1,5 +1,6 @@
+#include "sys/mounting/mounting.hpp"
 #include "sys/mounts/mount_watch.hpp"
-#include "sys/mounts/mounting.hpp"
+#include "sys/process/call.hpp"
 
 #include "support/catch.hpp"
 #include "support/temporary_directory.hpp"

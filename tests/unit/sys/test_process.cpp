@@ -1,4 +1,4 @@
-#include "sys/process/process.hpp"
+#include "sys/programs/process.hpp"
 
 #include "base/text.hpp"
 #include "support/catch.hpp"

@@ -2,9 +2,9 @@
 // Child processes: by argument vector, with a deadline, never through a shell.
 #include "base/argv.hpp"
 #include "base/result.hpp"
-#include "sys/identity/user.hpp"
 #include "sys/process/call.hpp"
-#include "sys/process/checked_program.hpp"
+#include "sys/process/user.hpp"
+#include "sys/programs/checked_program.hpp"
 
 #include <chrono>
 #include <functional>
@@ -13,9 +13,6 @@
 #include <string>
 
 namespace sharefs::sys {
-
-/// Where the system's own programs are. The caller's PATH could name any directory.
-inline constexpr const char* k_system_path = "/usr/sbin:/usr/bin:/sbin:/bin";
 
 struct Command {
   Argv argv;                                      ///< argv[0] is found in the system's directories

@@ -1,4 +1,4 @@
-#include "sys/mounts/mountstats.hpp"
+#include "sys/fs/mountstats.hpp"
 
 #include "base/text.hpp"
 #include "sys/fs/files.hpp"

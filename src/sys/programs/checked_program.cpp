@@ -1,4 +1,4 @@
-#include "sys/process/checked_program.hpp"
+#include "sys/programs/checked_program.hpp"
 
 #include "base/path.hpp"
 #include "base/text.hpp"

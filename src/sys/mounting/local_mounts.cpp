@@ -1,4 +1,4 @@
-#include "sys/mounts/local_mounts.hpp"
+#include "sys/mounting/local_mounts.hpp"
 
 #include "base/text.hpp"
 #include "sys/fs/walk.hpp"

@@ -8,6 +8,9 @@
 
 namespace sharefs::sys {
 
+/// Where the system's own programs are. The caller's PATH could name any directory.
+inline constexpr const char* k_system_path = "/usr/sbin:/usr/bin:/sbin:/bin";
+
 /// A user of the host as getpwnam(3) and getgrouplist(3) know it.
 struct User {
   std::string name;

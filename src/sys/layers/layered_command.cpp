@@ -1,4 +1,4 @@
-#include "sys/process/layered_command.hpp"
+#include "sys/layers/layered_command.hpp"
 
 #include "base/path.hpp"
 #include "sys/fs/walk.hpp"
@@ -359,32 +359,24 @@ Result<int> run_to_end(const TerminalCommand& command, const Layers* layers) {
   Pipe pipe;
   if (!pipe.open())
     return fail(errno_error(errno, "cannot run a command"));
-  const pid_t pid = ::fork(); // in our process group: the terminal's signals are for the command
-  if (pid < 0)
-    return fail(errno_error(errno, "cannot run a command"));
-  if (pid == 0) {
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE})
-      ::signal(signal, SIG_DFL);
-    run(command, layers, pipe.write.get());
-  }
+  // The terminal's signals are for the command.
+  auto child = Child::fork([&] { run(command, layers, pipe.write.get()); }, Child::Group::ours);
+  if (!child)
+    return fail(child.error());
   pipe.write.reset();
-  const Fd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-  int status = 0;
   auto end = Deadline::max();
-  while (::waitpid(pid, &status, WNOHANG) == 0) {
+  while (!child->reap_until(std::min(end, deadline_in(200ms)))) {
     if (interrupted() && end == Deadline::max())
       end = deadline_in(k_patience);
     if (Clock::now() >= end) {
-      ::kill(pid, SIGKILL);
+      child->kill();
       return fail(ErrorCode::interrupted, "interrupted: the command did not end");
     }
-    pollfd wait{pidfd.get(), POLLIN, 0};
-    ::poll(&wait, 1, 200);
   }
   FailedStep failure{};
   if (::read(pipe.read.get(), &failure, sizeof failure) == static_cast<ssize_t>(sizeof failure))
     return fail(error_of(command, layers == nullptr ? Layers{} : *layers, failure));
-  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  return child->exit_code();
 }
 
 } // namespace

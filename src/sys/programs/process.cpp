@@ -1,4 +1,4 @@
-#include "sys/process/process.hpp"
+#include "sys/programs/process.hpp"
 
 #include "base/path.hpp"
 #include "base/text.hpp"
@@ -153,7 +153,8 @@ Result<Completed> run_process(const Command& command) {
   start.input = standard_input(command.input);
   if (!start.input || !start.out.open() || !start.err.open() || !start.failure.open())
     return fail(errno_error(errno, "cannot run `" + command.argv[0] + "`"));
-  auto child = Child::fork([&] { execute(start, command); }, command.as.has_value());
+  auto child =
+      Child::fork([&] { execute(start, command); }, command.as ? Child::Group::own_session : Child::Group::own);
   if (!child)
     return fail(child.error());
   start.input.reset();

@@ -1,10 +1,11 @@
-#include "sys/fs/lease.hpp"
+#include "sys/leases/lease.hpp"
 
 #include "base/path.hpp"
 #include "base/random.hpp"
 #include "base/text.hpp"
 #include "sys/fs/walk.hpp"
 #include "sys/process/interrupt.hpp"
+#include "sys/process/stat_field.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -198,16 +199,7 @@ std::optional<LeaseHolder> parse_lease(std::string_view text) {
 
 std::optional<std::uint64_t> process_start(System& system, int pid) {
   const auto text = system.files().read(fmt::format("/proc/{}/stat", pid), k_largest_lease);
-  const auto name_end = text ? text->rfind(')') : std::string::npos; // the name may hold anything
-  if (name_end == std::string::npos)
-    return std::nullopt;
-  const auto fields = split_words(std::string_view(*text).substr(name_end + 1));
-  constexpr std::size_t k_start = 22 - 3; // the first field here is the third (proc(5))
-  std::uint64_t start = 0;
-  if (fields.size() <= k_start ||
-      std::from_chars(fields[k_start].data(), fields[k_start].data() + fields[k_start].size(), start).ec != std::errc())
-    return std::nullopt;
-  return start;
+  return text ? stat_field(*text, k_stat_start) : std::nullopt;
 }
 
 Result<void> look_afresh(System& system, const std::vector<std::string>& directories,

@@ -1,4 +1,4 @@
-#include "sys/process/remote.hpp"
+#include "sys/remote.hpp"
 
 #include "base/text.hpp"
 #include "base/visible.hpp"

@@ -1,16 +1,17 @@
 // make_mount: mount.nfs takes a path and resolves it anew, so it is never given the mount point. It mounts in a mount
 // namespace of its own, which nobody else sees, and the finished mount is moved onto the directory that was checked.
 // A mount.nfs that is given up leaves nothing behind: what it may still mount goes with its namespace.
-#include "sys/mounts/mounting.hpp"
+#include "sys/mounting/mounting.hpp"
 
 #include "base/source.hpp"
 #include "base/text.hpp"
-#include "sys/mounts/local_mounts.hpp"
+#include "sys/mounting/local_mounts.hpp"
 #include "sys/mounts/mount_watch.hpp"
 #include "sys/nfs/net.hpp"
 #include "sys/process/call.hpp"
 #include "sys/process/child.hpp"
 #include "sys/process/interrupt.hpp"
+#include "sys/programs/process.hpp"
 
 #include <algorithm>
 #include <array>
@@ -23,8 +24,8 @@
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #ifndef OPEN_TREE_CLONE // glibc before 2.36
 #include <linux/mount.h>
 #endif
@@ -155,10 +156,9 @@ void start_lock_service(const MountCall& call) {
 }
 
 /// mount.nfs with what it writes in `output`. It stays in this process group, so that both are killed together.
-int run_mount_nfs(const MountCall& call, const char* program, int output) {
+bool run_mount_nfs(const MountCall& call, const char* program, int output) {
   const std::string options = foreground_options(call.options);
-  const pid_t pid = ::fork();
-  if (pid == 0) {
+  const auto execute = [&] {
     ::dup2(output, 1);
     ::dup2(output, 2);
     const std::array<const char*, 8> argv{
@@ -166,13 +166,15 @@ int run_mount_nfs(const MountCall& call, const char* program, int output) {
     const std::array<const char*, 3> environment{"PATH=/usr/sbin:/sbin:/usr/bin:/bin", "LC_ALL=C", nullptr};
     ::execve(program, const_cast<char* const*>(argv.data()), const_cast<char* const*>(environment.data()));
     ::_exit(127);
+  };
+  auto child = Child::fork(execute, Child::Group::ours);
+  if (!child) {
+    write_all(output, child.error().message);
+    return false;
   }
-  if (pid < 0)
-    write_all(output, errno_error(errno, "cannot start mount.nfs").message);
-  int status = -1;
-  while (pid > 0 && ::waitpid(pid, &status, 0) < 0 && errno == EINTR)
+  while (!child->reap_until(Deadline::max()))
     ;
-  return status;
+  return child->exit_code() == 0;
 }
 
 std::string text_of(int file) {
@@ -214,12 +216,12 @@ Result<void> mount_in_child(const MountCall& call) {
   const Fd output(::memfd_create("mount.nfs", 0));
   if (!output)
     return fail(not_isolated(errno));
-  const int status = run_mount_nfs(call, *program, output.get());
+  const bool mounted = run_mount_nfs(call, *program, output.get());
   const auto table = MountWatch().current(); // of the new namespace; libmount has returned 0 for mounts that failed
   const auto* staged = table ? table->at(k_staging) : nullptr;
   if (staged == nullptr || !is_nfs(*staged)) {
     const std::string text = text_of(output.get()), line = first_line(call, text);
-    if (status != 0)
+    if (!mounted)
       return fail(mount_error(call, text));
     return fail(ErrorCode::failed,
                 "mount.nfs reported success, but nothing is mounted" + (line.empty() ? "" : ": " + line));

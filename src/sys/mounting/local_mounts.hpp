@@ -1,6 +1,6 @@
 #pragma once
 // Private to mounts: what a mount is attached to, and the mounts that need no mount.nfs. In the child of make_mount().
-#include "sys/mounts/mount_call.hpp"
+#include "sys/mounting/mount_call.hpp"
 #include "sys/process/fd.hpp"
 
 #include "base/result.hpp"

@@ -1,0 +1,26 @@
+#pragma once
+#include "base/text.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace sharefs::sys {
+
+inline constexpr std::size_t k_stat_parent = 4, k_stat_start = 22;
+
+/// A number in the text of /proc/PID/stat (proc(5)), by the number of its field, which is more than 2. The second field
+/// is the program's name in parentheses, which may itself hold spaces and parentheses.
+inline std::optional<std::uint64_t> stat_field(std::string_view text, std::size_t field) {
+  const auto fields = split_words(text.substr(std::min(text.rfind(')') + 1, text.size())));
+  const std::size_t index = field - 3;
+  std::uint64_t value = 0;
+  if (index >= fields.size() ||
+      std::from_chars(fields[index].data(), fields[index].data() + fields[index].size(), value).ec != std::errc())
+    return std::nullopt;
+  return value;
+}
+
+} // namespace sharefs::sys
