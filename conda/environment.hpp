@@ -127,6 +127,9 @@ bool others_could_exchange(sys::System& system, const std::string& directory);
 /// wrong inside of it stands in `found`.
 Result<EnvironmentState> probe(sys::System& system, const EnvironmentRequest& request, const tree::OnProgress& watch);
 
+/// "bin/a, bin/b, bin/c and 12 more", as a terminal may show them.
+std::string first_of(const std::vector<std::string>& names);
+
 /// One for each kind, with the number and the first of the paths.
 Diagnoses diagnose(const EnvironmentState& state);
 

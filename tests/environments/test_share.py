@@ -361,17 +361,19 @@ def test_requirement_12_a_group_gets_what_the_owner_has(shared: Shared) -> None:
         assert path.stat().st_mode & 0o7777 == 0o2770 and path.stat().st_gid == 100
 
 
-def test_what_was_moved_by_hand_is_adopted(shared: Shared) -> None:
+def test_what_was_moved_into_the_store_by_hand_is_shared_by_the_hint(shared: Shared) -> None:
     shared.source.rename(shared.stable)
-    assert "--adopt" in shared.run("conda", "share", "env", "--from", shared.workshop.install(shared.source), "--yes", expect=1).stderr
-    said = shared.run("conda", "share", "env", "--adopt", "--yes").stderr
+    said = shared.run("conda", "update", "env", "--yes", "--", "true", expect=1).stderr
+    assert "is a plain directory, without generations" in said
+    again = shared.run("conda", "share", "env", "--from", shared.workshop.install(shared.source), "--yes", expect=1).stderr
+    move, share = said.rsplit("from there: `", 1)[1].split("`")[0].split(" && sharefs ")
+    assert move in again and share in again
+    subprocess.run(move, shell=True, check=True)
+    shared.run(*share.split(), "--yes")
     assert os.readlink(shared.stable) == ".generations/env/0001"
     assert run_tool(shared.stable) == f"tool -I{shared.stable}/include\n"
     assert kinds(shared.workshop.verify(shared.stable)) == {}
     assert write_modes(shared.generation / "conda-meta") == []
-    shared.run("conda", "share", "env", "--adopt", "--yes")
-    shared.undo(said)
-    assert not shared.stable.is_symlink() and (shared.stable / "bin/tool").read_text().startswith(f"#!{shared.source}/")
 
 
 def test_purge_deletes_what_was_shared_and_nothing_else(shared: Shared) -> None:

@@ -174,7 +174,6 @@ conda:
   keep: 3
   protect: true
   stage: /var/cache/sharefs/conda
-  stage_format: directory
   homes: []
 caches:
   local: [/var/cache/sharefs]
