@@ -27,8 +27,7 @@ enum class Reading {
 struct EnvironmentRequest {
   std::string path;        ///< absolute, normalized; may lead through links
   std::string prefix = {}; ///< that its files should name; empty: the one they name if that leads here, or `path`
-  std::vector<std::string> from = {};         ///< prefixes that are replaced whatever lies there
-  std::chrono::milliseconds patience{60'000}; ///< without any progress
+  std::vector<std::string> from = {}; ///< prefixes that are replaced whatever lies there
   Reading reading = Reading::all;
   bool mixed = false;               ///< files of other users are mended, too: it is a copy of our making
   std::optional<sys::User> as = {}; ///< who reads it, where root is refused

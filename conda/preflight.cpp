@@ -16,23 +16,23 @@ namespace {
 
 constexpr std::size_t k_first_line_limit = 127; // with #!, as the kernel reads it
 
-/// What verify has found, as far as it matters to a copy with another prefix. What is not here is mended on the way.
-struct Weight {
+/// How severe a finding of verify is for a copy with another prefix. What is not here is mended in the copy.
+struct CopySeverity {
   Kind kind;
   Severity severity;
 };
-constexpr std::array<Weight, 12> k_weights{{{Kind::missing, Severity::warning},
-                                            {Kind::altered, Severity::warning},
-                                            {Kind::bad_record, Severity::error},
-                                            {Kind::unreadable, Severity::error},
-                                            {Kind::changing, Severity::error},
-                                            {Kind::other_prefix, Severity::warning},
-                                            {Kind::no_room, Severity::error},
-                                            {Kind::editable, Severity::error},
-                                            {Kind::set_id, Severity::error},
-                                            {Kind::special, Severity::error},
-                                            {Kind::foreign, Severity::error},
-                                            {Kind::nobody, Severity::warning}}};
+constexpr std::array<CopySeverity, 12> k_severities{{{Kind::missing, Severity::warning},
+                                                     {Kind::altered, Severity::warning},
+                                                     {Kind::bad_record, Severity::error},
+                                                     {Kind::unreadable, Severity::error},
+                                                     {Kind::changing, Severity::error},
+                                                     {Kind::other_prefix, Severity::warning},
+                                                     {Kind::no_room, Severity::error},
+                                                     {Kind::editable, Severity::error},
+                                                     {Kind::set_id, Severity::error},
+                                                     {Kind::special, Severity::error},
+                                                     {Kind::foreign, Severity::error},
+                                                     {Kind::nobody, Severity::warning}}};
 
 /// Others find there what the owner of the environment finds.
 bool is_of_system(const std::string& target) {
@@ -40,8 +40,8 @@ bool is_of_system(const std::string& target) {
   return std::ranges::any_of(k_system, [&](std::string_view top) { return is_under(target, std::string(top)); });
 }
 
-void weigh(const EnvironmentState& state, Diagnoses& found) {
-  for (const auto& [kind, severity] : k_weights) {
+void add_findings(const EnvironmentState& state, Diagnoses& found) {
+  for (const auto& [kind, severity] : k_severities) {
     auto only = state;
     std::erase_if(only.found, [kind = kind](const Found& one) { return one.kind != kind; });
     for (auto& one : diagnose(only)) {
@@ -100,7 +100,7 @@ Diagnoses preflight(const Preflight& facts) {
   if (!facts.users.empty())
     say(Severity::error, "SF520", "it is in use by " + first_of(facts.users),
         "`conda deactivate`, let its programs end, then run it again");
-  weigh(state, found);
+  add_findings(state, found);
   std::vector<std::string> links;
   for (const auto& one : state.found)
     if (one.kind == Kind::outside_link && !is_of_system(one.detail))

@@ -53,7 +53,7 @@ Worker probe_worker(sys::System& system, const Source& source, const std::string
                      {.path = store, .follow = true, .write_test = true}};
   const auto entries = system.entries(request);
   const auto name = as ? as->name : system.identity().user;
-  Worker worker{as, {}};
+  Worker worker;
   worker.no_environment = entries[0].kind == EntryKind::missing;
   if (entries[0].kind != EntryKind::directory || entries[0].error_number != 0)
     worker.problem = fmt::format("{} cannot read {} ({})", name, source.entry.path, reason_of(entries[0]));

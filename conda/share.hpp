@@ -26,7 +26,6 @@ Result<Source> find_source(sys::System& system, const std::string& store, const 
 
 /// Whether a user (nullopt: this process's) can read all of the source and write in the store.
 struct Worker {
-  std::optional<sys::User> as;
   std::string problem;         ///< empty: none
   bool no_environment = false; ///< the source has no directory conda-meta
 };

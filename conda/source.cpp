@@ -10,8 +10,8 @@ namespace sharefs::conda {
 
 namespace {
 
-/// Where an exchange that was cut off has left things; false: there is nothing that can be shared.
-bool settle(sys::System& system, Source& source, const std::string& target) {
+/// Finds what an exchange that was cut off has left. False: there is nothing that can be shared.
+bool find_cut_off(sys::System& system, Source& source, const std::string& target) {
   using sys::EntryKind;
   const auto kept = source.backup;
   source.backup.clear();
@@ -47,7 +47,7 @@ Result<Source> source_at(sys::System& system, const std::string& where, const st
   if (source.entry.kind == sys::EntryKind::unknown)
     return fail(source.entry.error());
   source.backup = newest_backup(above.names, base_name(path));
-  if (!settle(system, source, target))
+  if (!find_cut_off(system, source, target))
     return fail(ErrorCode::not_found, "there is no directory " + path, "--from is where the environment lies");
   const auto owner = system.user(std::to_string(source.entry.uid));
   if (!owner)
@@ -74,7 +74,7 @@ Result<Source> find_source(sys::System& system, const std::string& store, const 
   for (const auto& home : homes->homes)
     for (const auto& place : home.environments) {
       Source source{place.entry.path, *home.actor, place.entry, place.backup};
-      if (!settle(system, source, target))
+      if (!find_cut_off(system, source, target))
         continue;
       if (source.entry.kind == sys::EntryKind::directory)
         directories.push_back(std::move(source));
