@@ -660,7 +660,6 @@ def test_rollback_passes_what_was_rejected(store: Store) -> None:
         store.update(f"echo {number} > $CONDA_PREFIX/number")
     store.sharefs("conda", "rollback", "llm", "--yes")  # 3 is bad
     store.update("echo 4 > $CONDA_PREFIX/number")
-    assert "generations 2 and 4" in store.sharefs("conda", "diff", "llm").stderr
     store.sharefs("conda", "rollback", "llm", "--yes")
     assert store.current() == 2
 

@@ -231,23 +231,6 @@ def test_requirement_15_verified_is_when_it_was_found_good(shared: Shared) -> No
     assert listed(shared)["verified"] == 0
 
 
-def test_requirement_15_environments_of_homes_have_their_python_and_what_is_kept_is_told(shared: Shared) -> None:
-    python = listed(shared)["python"]
-    assert python.startswith("3.") and listed(shared)["detail"] == ""
-    shared.share()
-    (kept,) = shared.kept()
-    row = listed(shared, kept.name)
-    assert "kept by sharefs" in row["detail"] and row["python"] == python
-    assert "kept by sharefs" in shared.run("conda", "list", kept.name).stdout
-
-
-def test_requirement_15_environments_of_homes_are_counted(shared: Shared) -> None:
-    files = [path for path in shared.source.rglob("*") if path.is_symlink() or not path.is_dir()]
-    row = listed(shared)
-    assert row["generation"] == 0 and row["files"] == len(files) > 100
-    assert row["bytes"] == sum(path.stat().st_size for path in files if not path.is_symlink())
-
-
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root is let in")
 def test_requirement_15_a_directory_above_that_lets_nobody_in_is_told(shared: Shared) -> None:
     shared.store.chmod(0o755)

@@ -94,7 +94,7 @@ def test_requirement_1_a_store_that_is_full_in_the_middle_of_the_copy(small: Sha
     said = small.share(expect=1).stderr
     assert "No space left on device" in said
     assert not small.source.is_symlink() and contents(small.source) == before and not small.stable.exists()
-    assert listed(small) == [(str(small.source), 0, "good")]
+    assert "there is no environment" in small.run("conda", "list", "env", expect=1).stderr
     resize(small)
     if what == "bytes":  # given up, or gone on with
         small.run("conda", "gc", "env", "--yes")

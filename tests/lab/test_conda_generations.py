@@ -9,7 +9,7 @@ import pytest
 from sharefslab import Cluster, wait_until
 from sharefslab.environment import PROGRAM, make_environment
 from sharefslab.host import Host
-from sharefslab.product import SHARE, config_text, done, export_and_mount, sharefs
+from sharefslab.product import SHARE, done, export_and_mount, sharefs
 
 STORE = f"{SHARE}/conda"
 ENVIRONMENT = f"{STORE}/llm_train"

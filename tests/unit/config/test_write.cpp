@@ -36,7 +36,6 @@ class Samples {
                            static_cast<unsigned>(below(9) + 1),
                            below(2) == 0,
                            path(1),
-                           pick({"directory", "squashfs"}),
                            {}};
     if (below(2) == 0)
       config.caches.local = {path(1), path(2)};
