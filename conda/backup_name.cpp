@@ -31,11 +31,6 @@ std::string backup_name(std::string_view name, std::chrono::system_clock::time_p
   return std::string(name) + std::string(k_backup_mark) + std::string(stamp.data(), length);
 }
 
-bool is_backup(std::string_view entry) {
-  const auto mark = entry.rfind(k_backup_mark);
-  return mark != std::string_view::npos && mark > 0 && is_stamp(entry.substr(mark + k_backup_mark.size()));
-}
-
 std::string newest_backup(const std::vector<std::string>& entries, std::string_view name) {
   const auto prefix = std::string(name) + std::string(k_backup_mark);
   std::string newest;

@@ -9,8 +9,6 @@ namespace sharefs::conda {
 
 /// `NAME.sharefs-backup-YYYYMMDD-HHMMSS`, in UTC.
 std::string backup_name(std::string_view name, std::chrono::system_clock::time_point when);
-/// Is it a backup, of whatever name?
-bool is_backup(std::string_view entry);
 /// The newest backup of exactly `name` among the names in a directory; empty if there is none.
 std::string newest_backup(const std::vector<std::string>& entries, std::string_view name);
 

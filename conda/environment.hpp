@@ -27,8 +27,7 @@ enum class Reading {
 struct EnvironmentRequest {
   std::string path;        ///< absolute, normalized; may lead through links
   std::string prefix = {}; ///< that its files should name; empty: the one they name if that leads here, or `path`
-  std::vector<std::string> from = {};         ///< prefixes that are replaced whatever lies there
-  std::chrono::milliseconds patience{60'000}; ///< without any progress
+  std::vector<std::string> from = {}; ///< prefixes that are replaced whatever lies there
   Reading reading = Reading::all;
   bool mixed = false;               ///< files of other users are mended, too: it is a copy of our making
   std::optional<sys::User> as = {}; ///< who reads it, where root is refused
@@ -126,6 +125,9 @@ bool others_could_exchange(sys::System& system, const std::string& directory);
 /// Errors: `not_found` (no directory, or no environment), `timeout`, `interrupted`, or what the disk says. What is
 /// wrong inside of it stands in `found`.
 Result<EnvironmentState> probe(sys::System& system, const EnvironmentRequest& request, const tree::OnProgress& watch);
+
+/// "bin/a, bin/b, bin/c and 12 more", as a terminal may show them.
+std::string first_of(const std::vector<std::string>& names);
 
 /// One for each kind, with the number and the first of the paths.
 Diagnoses diagnose(const EnvironmentState& state);

@@ -73,17 +73,16 @@ const KindText& text_of(Kind kind) {
   return k_texts[std::min(static_cast<std::size_t>(kind), k_texts.size() - 1)];
 }
 
-/// "bin/a, bin/b and 12 more"; with what is told of the first.
-std::string named(const std::vector<const Found*>& found) {
-  constexpr std::size_t k_named = 3;
-  std::vector<std::string> names;
-  for (std::size_t i = 0; i < std::min(found.size(), k_named); ++i)
-    names.push_back(visible(found[i]->path) + (found[i]->detail.empty() ? "" : " (" + visible(found[i]->detail) + ")"));
-  auto text = join(names, ", ");
-  return found.size() <= k_named ? text : fmt::format("{} and {} more", text, found.size() - k_named);
-}
-
 } // namespace
+
+std::string first_of(const std::vector<std::string>& names) {
+  constexpr std::size_t k_named = 3;
+  std::vector<std::string> first;
+  for (std::size_t i = 0; i < std::min(names.size(), k_named); ++i)
+    first.push_back(visible(names[i]));
+  const auto text = join(first, ", ");
+  return names.size() <= k_named ? text : fmt::format("{} and {} more", text, names.size() - k_named);
+}
 
 const char* to_string(Kind kind) {
   return text_of(kind).name;
@@ -107,16 +106,16 @@ std::size_t EnvironmentState::count(Kind kind) const {
 Diagnoses diagnose(const EnvironmentState& state) {
   Diagnoses diagnoses;
   for (const auto& text : k_texts) {
-    std::vector<const Found*> found;
+    std::vector<std::string> found;
     for (const auto& one : state.found)
       if (one.kind == text.kind)
-        found.push_back(&one);
+        found.push_back(one.path + (one.detail.empty() ? "" : " (" + one.detail + ")"));
     if (found.empty())
       continue;
     std::string message(text.message);
     message.replace(message.find('%'), 1, count_of(found.size(), text.noun));
     if (text.kind != Kind::unmanaged)
-      message += ": " + named(found);
+      message += ": " + first_of(found);
     std::string hint(text.hint);
     if (text.repaired)
       hint.replace(hint.find("ENV"), 3, shell_quote(state.path));

@@ -48,8 +48,8 @@ void note_leads(EnvironmentState& state, const std::vector<PrefixUse>& uses) {
   std::ranges::stable_sort(state.found, {}, &Found::kind);
 }
 
-/// Environments in homes may well be their owner's only.
-void follow_up(sys::System& system, const std::optional<sys::User>& as, EnvironmentState& state) {
+/// Finds a directory above a generation that keeps its users out. Environments in homes may well be their owner's only.
+void note_closed_above(sys::System& system, const std::optional<sys::User>& as, EnvironmentState& state) {
   auto above = system.entries({.queries = {{.path = state.path, .follow = true}}, .as = as}).front().resolved;
   const auto generation = in_generation(above);
   if (!generation || !generation->rest.empty())
@@ -104,7 +104,7 @@ bool others_could_exchange(sys::System& system, const std::string& directory) {
 
 Result<EnvironmentState> probe(sys::System& system, const EnvironmentRequest& request, const tree::OnProgress& watch) {
   tree::Options options;
-  options.deadline = request.patience;
+  options.deadline = std::chrono::minutes(1); // without any progress
   options.as = request.as;
   auto state = tree::watched(request.path, options, watch, [&](const sys::Pulse& pulse) -> Result<EnvironmentState> {
     const sys::Files files(system.files().root()); // its mount table is read here: that of the parent is not for us
@@ -131,7 +131,7 @@ Result<EnvironmentState> probe(sys::System& system, const EnvironmentRequest& re
       others_could_exchange(system, join_path(request.path, "bin")))
     state->others_write = true;
   if (state)
-    follow_up(system, request.as, *state);
+    note_closed_above(system, request.as, *state);
   return state;
 }
 

@@ -204,6 +204,11 @@ Result<Contents> read_contents(sys::System& system, const std::string& path) {
   return contents;
 }
 
+std::string user_name(sys::System& system, std::uint32_t uid) {
+  const auto user = system.user(std::to_string(uid));
+  return user ? user->name : fmt::format("uid {}", uid);
+}
+
 std::optional<bool> runs(sys::System& system, const Use& use) {
   if (use.host != system.identity().hostname)
     return std::nullopt;

@@ -69,6 +69,9 @@ struct Contents {
 };
 Result<Contents> read_contents(sys::System& system, const std::string& path);
 
+/// The name of a user; "uid 1001" if this host does not know it.
+std::string user_name(sys::System& system, std::uint32_t uid);
+
 /// Does the process of a use still run? nullopt: it is on another host, and only that one knows; or this one hides it.
 std::optional<bool> runs(sys::System& system, const Use& use);
 /// Does it keep its generation? A process that runs here does if the note is its user's own; any other note, also one

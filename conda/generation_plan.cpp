@@ -61,7 +61,8 @@ unsigned previous_generation(const SharedEnvironment& environment) {
 }
 
 Result<plan::Plan> plan_rollback(const SharedEnvironment& environment, unsigned number) {
-  if (auto found = find_generation(environment, number); !found)
+  const auto found = find_generation(environment, number);
+  if (!found)
     return fail(found.error());
   plan::Plan plan;
   if (environment.current == 0)
@@ -70,6 +71,11 @@ Result<plan::Plan> plan_rollback(const SharedEnvironment& environment, unsigned 
   else if (number != environment.current)
     plan.add("", fmt::format("users see generation {} instead of {}", number, environment.current),
              swap(environment, number));
+  const auto* now = environment.find(environment.current);
+  if (now != nullptr && now->record && (*found)->record)
+    for (const auto& [name, before, after] : package_changes(now->record->packages, (*found)->record->packages))
+      plan.notes.push_back(
+          fmt::format("{}: {} -> {}", name, before.empty() ? "-" : before, after.empty() ? "-" : after));
   return plan;
 }
 

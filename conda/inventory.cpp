@@ -2,9 +2,7 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
-#include "conda/backup_name.hpp"
 #include "conda/homes.hpp"
-#include "conda/installations.hpp"
 #include "conda/running.hpp"
 #include "conda/verified.hpp"
 #include "sys/process/stat_field.hpp"
@@ -37,6 +35,16 @@ std::string python_of(const std::vector<std::string>& records) {
   return {};
 }
 
+Diagnosis unpinned_programs(const ListedEnvironment& row, std::size_t count) {
+  return {Severity::warning,
+          "SF320",
+          row.path,
+          "an update would change what is imported by " + count_of(count, "program") +
+              " of it that `sharefs conda run` did not start",
+          "start them with `sharefs conda run " + shell_quote(row.name) + " -- CMD`",
+          ""};
+}
+
 int parent_of(sys::System& system, int pid) {
   const auto text = system.files().read("/proc/" + std::to_string(pid) + "/stat", 4096);
   return static_cast<int>(sys::stat_field(text.value_or(""), sys::k_stat_parent).value_or(0));
@@ -48,9 +56,13 @@ class InventoryReader {
       : m_system(system), m_request(request), m_mounts(std::move(mounts)) {}
 
   Inventory read() {
-    if (!m_request.store.empty())
-      read_store();
+    read_store();
     read_homes();
+    m_inventory.store = m_request.store;
+    m_inventory.problems = m_inventory.found.size();
+    for (const auto& row : m_inventory.environments)
+      if (const auto unpinned = std::ranges::count(row.jobs, false, &Job::pinned); unpinned > 0)
+        m_inventory.found.push_back(unpinned_programs(row, static_cast<std::size_t>(unpinned)));
     return std::move(m_inventory);
   }
 
@@ -67,18 +79,11 @@ class InventoryReader {
   }
 
   ListedEnvironment& add(std::string name, std::string path, Availability availability, std::string detail = {}) {
-    m_inventory.environments.push_back({.name = std::move(name),
-                                        .user = {},
-                                        .path = std::move(path),
-                                        .availability = availability,
-                                        .detail = std::move(detail),
-                                        .bytes = {},
-                                        .files = {},
-                                        .python = {},
-                                        .holder = {},
-                                        .linked_by = {},
-                                        .jobs = {}});
-    return m_inventory.environments.back();
+    auto& row = m_inventory.environments.emplace_back();
+    row.name = std::move(name);
+    row.path = std::move(path);
+    set_problem(row, availability, std::move(detail));
+    return row;
   }
 
   void read_store() {
@@ -88,8 +93,8 @@ class InventoryReader {
       return;
     }
     std::vector<std::string> users;
-    for (const auto& user : m_request.users)
-      users.push_back(user.name);
+    for (const auto& place : m_request.homes)
+      users.insert(users.end(), place.users.begin(), place.users.end());
     auto seen = see(m_system, {.queries = {{.path = store, .follow = true, .list = true, .automount = true}}}, users);
     m_store = std::move(seen.entries.front());
     m_inventory.by = std::move(seen.by);
@@ -198,91 +203,43 @@ class InventoryReader {
     return jobs;
   }
 
+  /// Whose homes have a link to which environment.
   void read_homes() {
-    if (m_request.users.empty())
+    LinkRequest request;
+    request.verb = LinkRequest::Verb::unlink;
+    request.store = m_request.store;
+    request.homes = m_request.homes;
+    for (const auto& row : m_inventory.environments)
+      if (!row.name.empty())
+        request.environments.push_back(row.name);
+    const auto state = probe(m_system, request);
+    if (!state || request.environments.empty())
       return;
-    auto installations = find_installations(m_system, m_request.users, m_request.homes);
-    std::ranges::move(installations.problems, std::back_inserter(m_inventory.found));
-    for (const auto& [user, path] : installations.directories)
-      if (path == m_request.store && !user.empty())
-        link_all({user});
-    HomeReader reader(m_system, m_mounts);
-    for (const auto& installation : installations.found) {
-      const auto users = users_of(installation);
-      const auto user =
-          users.empty() ? m_request.users.end() : std::ranges::find(m_request.users, users.front(), &sys::User::name);
-      const auto envs = join_path(installation.path, "envs");
-      if (installation.envs_is_link && leads_to(installation.envs_link, installation.path) == m_request.store) {
-        link_all(users);
-        continue;
-      }
-      add_environments(reader, user == m_request.users.end() ? nullptr : &*user, installation);
-      for (const auto& link : installation.links)
-        if ((m_request.only.empty() || link.name == m_request.only) && user != m_request.users.end())
-          read_link(reader, *user, users, join_path(envs, link.name), link);
+    for (const auto& home : state->homes) {
+      if (home.problem == HomeProblem::no_answer || home.problem == HomeProblem::unreadable ||
+          home.problem == HomeProblem::unknown_user)
+        std::ranges::move(diagnose_problem(home, request.verb), std::back_inserter(m_inventory.found));
+      if (home.problem == HomeProblem::none)
+        note_links(home);
     }
   }
 
-  /// Directories of the installation. Their sizes would have to be counted.
-  void add_environments(HomeReader& reader, const sys::User* user, const Installation& installation) {
-    std::vector<std::string> paths;
-    std::vector<sys::EntryQuery> queries;
-    for (const auto& name : installation.environments)
-      if (m_request.only.empty() || name == m_request.only) {
-        paths.push_back(join_path(join_path(installation.path, "envs"), name));
-        queries.push_back({.path = join_path(paths.back(), "conda-meta"), .list = true, .links = sys::Links::none});
-      }
-    if (paths.empty())
-      return;
-    const bool theirs = user != nullptr && !installation.user.empty();
-    const auto meta = theirs ? reader.read(*user, queries) : m_system.entries({.queries = queries});
-    for (std::size_t index = 0; index < paths.size(); ++index) {
-      const auto name = base_name(paths[index]);
-      auto& row = add(name, paths[index], Availability::good,
-                      is_backup(name) ? "kept by sharefs from before its link (`conda purge`, `conda unlink`)" : "");
-      row.user = installation.user;
-      row.python = python_of(meta[index].names);
-    }
-  }
-
-  static std::string leads_to(const std::string& text, const std::string& above) { return normalize_path(text, above); }
-
-  /// Every environment of the store: one link for all, or a .condarc that names the store.
-  void link_all(const std::vector<std::string>& users) {
-    for (auto& row : m_inventory.environments)
-      if (row.user.empty() && !row.name.empty())
+  void note_links(const HomeState& home) {
+    const auto is_linked = [&](const Place& place) { return standing(place, m_request.store) == Standing::linked; };
+    const auto users = users_of(home);
+    for (auto& row : m_inventory.environments) {
+      const auto place = std::ranges::find(home.environments, row.name, &Place::environment);
+      if (!row.name.empty() && (is_linked(home.envs) || (place != home.environments.end() && is_linked(*place))))
         row.linked_by.insert(row.linked_by.end(), users.begin(), users.end());
+    }
   }
 
-  /// Of one for all of them: those who have conda there.
-  [[nodiscard]] std::vector<std::string> users_of(const Installation& installation) const {
-    if (!installation.user.empty())
-      return {installation.user};
-    const auto place = std::ranges::find(m_request.homes, installation.path, &Homes::conda);
+  /// Those who have conda there. An installation of the host has the name of its path.
+  [[nodiscard]] std::vector<std::string> users_of(const HomeState& home) const {
+    if (!home.name.starts_with('/'))
+      return {home.name};
+    const auto place = std::ranges::find(m_request.homes, home.conda, &Homes::conda);
     return place == m_request.homes.end() ? std::vector<std::string>{} : place->users;
-  }
-
-  void read_link(HomeReader& reader, const sys::User& user, const std::vector<std::string>& users,
-                 const std::string& path, const EnvironmentLink& link) {
-    const auto target = leads_to(link.target, parent_path(path));
-    const auto row = std::ranges::find_if(m_inventory.environments, [&](const ListedEnvironment& one) {
-      return one.user.empty() && !one.name.empty() && one.path == target;
-    });
-    if (row != m_inventory.environments.end()) {
-      row->linked_by.insert(row->linked_by.end(), users.begin(), users.end());
-      return;
-    }
-    if (const auto* share = unmounted(target)) {
-      add(link.name, path, Availability::unmounted, "share `" + share->name + "` is not mounted").user = user.name;
-      return;
-    }
-    const auto entry = reader.read(user, {{.path = target, .follow = true}}).front();
-    if (entry.kind == EntryKind::missing)
-      add(link.name, path, Availability::missing, "leads to " + link.target + ", which is not there").user = user.name;
-    else if (entry.kind == EntryKind::unknown)
-      add(link.name, path, availability_of(entry), reason_of(entry)).user = user.name;
-    else
-      add(link.name, path, Availability::good, "link to " + link.target).user = user.name;
   }
 
   sys::System& m_system;

@@ -1,6 +1,6 @@
 #pragma once
-// Every environment that this host knows: those of the store, and those of the installations in the homes. Reads only,
-// with deadlines: what does not answer is a row that says so.
+// Every environment of the store, as this host sees it. Reads only, with deadlines: what does not answer is a row that
+// says so.
 #include "base/diagnosis.hpp"
 #include "conda/environment_store.hpp"
 #include "conda/link.hpp"
@@ -34,7 +34,6 @@ struct Job {
 
 struct ListedEnvironment {
   std::string name; ///< empty: the whole place could not be read
-  std::string user; ///< in whose home it is; empty: in the store, or an installation of the host
   std::string path;
   Availability availability = Availability::good;
   std::string detail;      ///< why it is not good
@@ -51,18 +50,19 @@ struct ListedEnvironment {
 };
 
 struct InventoryRequest {
-  std::string store;            ///< empty: none
-  std::string only;             ///< an environment's name; empty: all
-  std::vector<sys::User> users; ///< in whose homes installations are looked for
-  std::vector<Homes> homes;     ///< where they have them
+  std::string store;
+  std::string only;         ///< an environment's name; empty: all
+  std::vector<Homes> homes; ///< who has conda where
   std::vector<Share> shares;
 };
 
 struct Inventory {
-  std::vector<ListedEnvironment> environments; ///< of the store by name, then of the homes
+  std::string store;
+  std::vector<ListedEnvironment> environments; ///< by name
   std::optional<sys::User> by;                 ///< as whom root has read the store
-  bool denied = false;                         ///< to root, and to all of `users`
-  Diagnoses found;                             ///< SF301, SF302, SF312
+  bool denied = false;                         ///< to root, and to all users of `homes`
+  Diagnoses found;                             ///< SF310, SF312, then SF320
+  std::size_t problems = 0;                    ///< of `found`, those that keep something from being listed
 };
 Result<Inventory> probe_inventory(sys::System& system, const InventoryRequest& request);
 

@@ -41,9 +41,9 @@ std::string command(std::string verb, const HomeState& home, const std::string& 
   return shell_join(argv);
 }
 
-class HomeWork {
+class HomePlanner {
  public:
-  HomeWork(const HomeState& home, const LinkRequest& request, std::chrono::system_clock::time_point now)
+  HomePlanner(const HomeState& home, const LinkRequest& request, std::chrono::system_clock::time_point now)
       : m_home(home), m_request(request), m_now(now) {}
 
   Decision decide() {
@@ -168,7 +168,7 @@ class HomeWork {
 } // namespace
 
 Decision decide(const HomeState& home, const LinkRequest& request, std::chrono::system_clock::time_point now) {
-  return HomeWork(home, request, now).decide();
+  return HomePlanner(home, request, now).decide();
 }
 
 HomeSummary summarize(const HomeState& home, const LinkRequest& request) {

@@ -16,23 +16,23 @@ namespace {
 
 constexpr std::size_t k_first_line_limit = 127; // with #!, as the kernel reads it
 
-/// What verify has found, as far as it matters to a copy with another prefix. What is not here is mended on the way.
-struct Weight {
+/// How severe a finding of verify is for a copy with another prefix. What is not here is mended in the copy.
+struct CopySeverity {
   Kind kind;
   Severity severity;
 };
-constexpr std::array<Weight, 12> k_weights{{{Kind::missing, Severity::warning},
-                                            {Kind::altered, Severity::warning},
-                                            {Kind::bad_record, Severity::error},
-                                            {Kind::unreadable, Severity::error},
-                                            {Kind::changing, Severity::error},
-                                            {Kind::other_prefix, Severity::warning},
-                                            {Kind::no_room, Severity::error},
-                                            {Kind::editable, Severity::error},
-                                            {Kind::set_id, Severity::error},
-                                            {Kind::special, Severity::error},
-                                            {Kind::foreign, Severity::error},
-                                            {Kind::nobody, Severity::warning}}};
+constexpr std::array<CopySeverity, 12> k_severities{{{Kind::missing, Severity::warning},
+                                                     {Kind::altered, Severity::warning},
+                                                     {Kind::bad_record, Severity::error},
+                                                     {Kind::unreadable, Severity::error},
+                                                     {Kind::changing, Severity::error},
+                                                     {Kind::other_prefix, Severity::warning},
+                                                     {Kind::no_room, Severity::error},
+                                                     {Kind::editable, Severity::error},
+                                                     {Kind::set_id, Severity::error},
+                                                     {Kind::special, Severity::error},
+                                                     {Kind::foreign, Severity::error},
+                                                     {Kind::nobody, Severity::warning}}};
 
 /// Others find there what the owner of the environment finds.
 bool is_of_system(const std::string& target) {
@@ -40,8 +40,8 @@ bool is_of_system(const std::string& target) {
   return std::ranges::any_of(k_system, [&](std::string_view top) { return is_under(target, std::string(top)); });
 }
 
-void weigh(const EnvironmentState& state, Diagnoses& found) {
-  for (const auto& [kind, severity] : k_weights) {
+void add_findings(const EnvironmentState& state, Diagnoses& found) {
+  for (const auto& [kind, severity] : k_severities) {
     auto only = state;
     std::erase_if(only.found, [kind = kind](const Found& one) { return one.kind != kind; });
     for (auto& one : diagnose(only)) {
@@ -97,17 +97,10 @@ Diagnoses preflight(const Preflight& facts) {
   if (facts.base)
     say(Severity::error, "SF519", "it is the base environment: conda itself, with the other environments in it",
         "make one that can be shared: `conda create --name NAME --clone base`");
-  if (!facts.users.empty()) {
-    constexpr std::size_t k_named = 3;
-    auto names = facts.users;
-    if (names.size() > k_named) {
-      names.resize(k_named);
-      names.push_back(fmt::format("{} more", facts.users.size() - k_named));
-    }
-    say(Severity::error, "SF520", "it is in use by " + join(names, ", "),
+  if (!facts.users.empty())
+    say(Severity::error, "SF520", "it is in use by " + first_of(facts.users),
         "`conda deactivate`, let its programs end, then run it again");
-  }
-  weigh(state, found);
+  add_findings(state, found);
   std::vector<std::string> links;
   for (const auto& one : state.found)
     if (one.kind == Kind::outside_link && !is_of_system(one.detail))
@@ -146,23 +139,19 @@ Diagnoses preflight(const Preflight& facts) {
                     state.decision.right, k_first_line_limit),
         "scripts of other programs than Python then need the environment to be active (`#!/usr/bin/env`); a shorter "
         "`conda.store` avoids it");
-  std::vector<std::string> closed_names;
+  std::vector<std::string> closed;
   for (const auto& one : state.found)
     if (one.kind == Kind::closed)
-      closed_names.push_back(visible(one.path));
-  const auto closed = closed_names.size();
-  if (closed > 0 && state.others_write) {
-    constexpr std::size_t k_named = 3;
-    closed_names.resize(std::min(closed, k_named));
+      closed.push_back(one.path);
+  const auto paths = count_of(closed.size(), "path");
+  if (!closed.empty() && state.others_write)
     say(Severity::error, "SF532",
-        fmt::format("{} that not everybody can read, where others could have put private files of its owner: {}{}",
-                    count_of(closed, "path"), join(closed_names, ", "),
-                    closed > k_named ? fmt::format(" and {} more", closed - k_named) : ""),
+        fmt::format("{} that not everybody can read, where others could have put private files of its owner: {}", paths,
+                    first_of(closed)),
         "see what they are: take out what is private, open what is meant (`chmod go+rX PATH`)");
-  } else if (closed > 0)
+  else if (!closed.empty())
     say(Severity::info, "SF525",
-        fmt::format("{} that only the owner can read can be read by all users of the store", count_of(closed, "path")),
-        "");
+        fmt::format("{} that only the owner can read can be read by all users of the store", paths), "");
   return found;
 }
 

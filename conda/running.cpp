@@ -23,6 +23,7 @@ constexpr std::size_t k_largest_state = 1U << 20U;
 constexpr std::size_t k_most_variables = 1000, k_most_values = 10'000; // of an environment
 constexpr std::size_t k_all_states = 16U << 20U, k_most_files = 1000;  // of its packages
 constexpr std::size_t k_script_head = 1024;
+constexpr std::string_view k_generation_variable = "SHAREFS_CONDA_GENERATION";
 constexpr std::string_view k_unset = "***unset***"; // conda's CONDA_ENV_VARS_UNSET_VAR
 
 std::string_view name_of(std::string_view entry) {
@@ -358,6 +359,20 @@ Argv pinned(sys::System& system, Argv command, const std::string& prefix, const 
     return words;
   }
   return command;
+}
+
+void set_generation(std::vector<std::string>& environment, const GenerationPath& generation) {
+  set_variable(environment, k_generation_variable,
+               generation_path(generation.store, generation.name, generation.number));
+}
+
+Argv pinned(sys::System& system, Argv command, const std::vector<std::string>& environment,
+            const std::string& working_directory) {
+  const auto generation = in_generation(variable(environment, k_generation_variable).value_or(""));
+  const auto prefix = variable(environment, "CONDA_PREFIX").value_or("");
+  if (!generation || !generation->rest.empty() || !prefix.starts_with('/'))
+    return command;
+  return pinned(system, std::move(command), prefix, *generation, environment, working_directory);
 }
 
 std::vector<RunningProgram> running_programs(sys::System& system) {

@@ -64,6 +64,12 @@ Argv interpreter_of(std::string_view head);
 Argv pinned(sys::System& system, Argv command, const std::string& prefix, const GenerationPath& generation,
             const std::vector<std::string>& environment, const std::string& working_directory);
 
+/// Names the generation in `environment`, so that commands which are started by the command stay in it, too.
+void set_generation(std::vector<std::string>& environment, const GenerationPath& generation);
+/// pinned() to the generation that `environment` names; the command as it is where it names none.
+Argv pinned(sys::System& system, Argv command, const std::vector<std::string>& environment,
+            const std::string& working_directory);
+
 /// Programs of generations that run here, whether `conda run` has started them or not. Of other users' only root knows.
 struct RunningProgram {
   int pid = 0;

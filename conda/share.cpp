@@ -53,7 +53,7 @@ Worker probe_worker(sys::System& system, const Source& source, const std::string
                      {.path = store, .follow = true, .write_test = true}};
   const auto entries = system.entries(request);
   const auto name = as ? as->name : system.identity().user;
-  Worker worker{as, {}};
+  Worker worker;
   worker.no_environment = entries[0].kind == EntryKind::missing;
   if (entries[0].kind != EntryKind::directory || entries[0].error_number != 0)
     worker.problem = fmt::format("{} cannot read {} ({})", name, source.entry.path, reason_of(entries[0]));
@@ -134,7 +134,7 @@ Result<ShareStep> next_step(const SharedEnvironment& shared, const Source& sourc
                             shared.name, shell_quote(source.path)));
   if (shared.entry.kind == EntryKind::directory)
     return fail(ErrorCode::conflict, fmt::format("{} is there already, as a plain directory", shared.path()),
-                fmt::format("`sharefs conda share {} --adopt` makes it generation 1 where it lies", shared.name));
+                hint_to_share(shared));
   if (shared.entry.exists())
     return fail(ErrorCode::conflict, fmt::format("{} is there already, and no environment of sharefs", shared.path()),
                 "move it away first");
@@ -165,27 +165,23 @@ std::string share_command(const std::string& name, const std::string& source) {
 
 plan::Plan plan_share(const ShareRequest& request) {
   plan::Plan plan;
-  const auto& [shared, source, record, step, now, unfinished] = request;
+  const auto& [shared, source, state, step, now, hidden] = request;
   const auto& group = shared.name;
   const auto exchange = exchange_of(request);
   if (step == ShareStep::copy) {
-    const auto generation = shared.path(record.number);
+    const auto number = shared.next();
+    const auto root = generations_path(shared.store, shared.name);
     plan.notes.push_back(fmt::format("first {} ({}) {} copied from {} to the store, compared, and given the prefix {}",
-                                     count_of(record.files, "file"), format_bytes(record.bytes),
-                                     record.files == 1 ? "is" : "are", source.path, shared.path()));
-    plan.add_bookkeeping(
-        group, "what is kept until `sharefs conda purge`",
-        plan::File{join_path(generations_path(shared.store, shared.name), original_name(record.number)), std::nullopt,
-                   format_original({source.path, exchange.to, source.entry.inode})},
-        true);
-    plan.add_bookkeeping(
-        group, "the copy is complete",
-        plan::Rename{join_path(generations_path(shared.store, shared.name), unfinished), generation, std::nullopt},
-        true);
-    plan.add_bookkeeping(group, "who made it, and of what",
-                         plan::File{generation + ".json", std::nullopt, format_generation(record)}, true);
+                                     count_of(state.files, "file"), format_bytes(state.bytes),
+                                     state.files == 1 ? "is" : "are", source.path, shared.path()));
+    plan.add_bookkeeping(group, "what is kept until `sharefs conda purge`",
+                         plan::File{join_path(root, original_name(number)), std::nullopt,
+                                    format_original({source.path, exchange.to, source.entry.inode})},
+                         true);
+    plan.add_bookkeeping(group, "the copy is complete",
+                         plan::Rename{join_path(root, hidden), shared.path(number), std::nullopt}, true);
     plan.add(group, "the path of the shared environment",
-             plan::make_link(shared.path(), generation_link(shared.name, record.number)));
+             plan::make_link(shared.path(), generation_link(shared.name, number)));
   }
   if (step <= ShareStep::exchange)
     plan.add(group,
@@ -196,27 +192,10 @@ plan::Plan plan_share(const ShareRequest& request) {
   return plan;
 }
 
-plan::Plan plan_adopt(const ShareRequest& request, const EnvironmentState& state, bool live) {
-  auto plan = plan_repair(state, true, live);
-  const auto& shared = request.shared;
-  for (auto& step : plan.steps)
-    step.group = shared.name;
-  plan.add_bookkeeping(
-      shared.name, "who made it, and of what",
-      plan::File{shared.path(request.record.number) + ".json", std::nullopt, format_generation(request.record)});
-  const auto where = fmt::format("generation {}, where it lies", request.record.number);
-  plan::ExchangeForLink exchange;
-  exchange.path = shared.path();
-  exchange.to = shared.path(request.record.number);
-  exchange.target = generation_link(shared.name, request.record.number);
-  exchange.device = state.device;
-  exchange.inode = state.inode;
-  plan.add(shared.name,
-           shared.entry.fs_type.starts_with("nfs")
-               ? where + "; for a moment nothing is there, since NFS cannot exchange two names"
-               : where,
-           std::move(exchange));
-  return plan;
+std::string hint_to_share(const SharedEnvironment& shared) {
+  const auto aside = join_path(shared.store, "." + shared.name);
+  return fmt::format("move it aside, and share it from there: `mv {0} {1} && sharefs conda share {2} --from {1}`",
+                     shell_quote(shared.path()), shell_quote(aside), shared.name);
 }
 
 std::uint32_t generation_mode(std::uint32_t store_mode, bool protect) {

@@ -1,6 +1,7 @@
 #pragma once
 // An environment of a user becomes generation 1 of a shared one, and its directory a link to that.
-//   probe_source, probe_worker   where it lies, and who may do what
+//   source_at, find_source       where it lies
+//   probe_worker                 who may do what
 //   preflight                    what stands in the way (SF519 to SF526), with what a look at all its files has found
 //   plan_share                   the steps that follow the copy
 #include "conda/environment.hpp"
@@ -17,9 +18,14 @@ struct Source {
   std::string backup; ///< name of the newest original beside it; empty: none
 };
 
+/// The environment at `path`, or that has lain there before an exchange that was cut off. `target`: STORE/ENV.
+Result<Source> source_at(sys::System& system, const std::string& path, const std::string& target);
+/// The one directory of that name in the homes. `usage`: there are several; `not_found`.
+Result<Source> find_source(sys::System& system, const std::string& store, const std::string& name,
+                           const std::vector<Homes>& homes);
+
 /// Whether a user (nullopt: this process's) can read all of the source and write in the store.
 struct Worker {
-  std::optional<sys::User> as;
   std::string problem;         ///< empty: none
   bool no_environment = false; ///< the source has no directory conda-meta
 };
@@ -63,18 +69,19 @@ bool is_copy_of(const Source& source, const sys::Entry& directory, const sys::En
 struct ShareRequest {
   SharedEnvironment shared;
   Source source;
-  Generation record; ///< with the number that is to be made
+  EnvironmentState state = {}; ///< of the source; only where it is copied
   ShareStep step = ShareStep::copy;
   std::chrono::system_clock::time_point now;
-  std::string unfinished = {}; ///< name of the copy until it is complete: new-0001.XXXXXX
+  std::string hidden = {}; ///< name of the copy until it is complete: new-0001.XXXXXX
 };
+/// The steps that follow the copy, whose record is written by then.
 plan::Plan plan_share(const ShareRequest& request);
-
-/// A real directory STORE/ENV becomes generation 1 where it lies: mended first, as `conda verify --repair` does it.
-plan::Plan plan_adopt(const ShareRequest& request, const EnvironmentState& state, bool live);
 
 /// What the record of an environment that was shared from this directory says.
 std::string share_command(const std::string& name, const std::string& source);
+
+/// What to do with a plain directory STORE/ENV.
+std::string hint_to_share(const SharedEnvironment& shared);
 
 /// Modes of the directories in a generation: as open as the store, writable for nobody with `protect`.
 std::uint32_t generation_mode(std::uint32_t store_mode, bool protect);

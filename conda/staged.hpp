@@ -1,10 +1,8 @@
 #pragma once
 // Copies of generations on this host's own disk:
-//   STAGE/UID/STORE/ENV/0003/              the copy, or what the image is mounted on; STORE with `%` for `/`
-//   STAGE/UID/STORE/ENV/0003.squashfs      the image; it has this name when it was read again and is whole
-//   STAGE/UID/STORE/ENV/0003.complete      the path of the generation, when it was made (a later one may have its
-//                                          number), and `squashfs` of an image; written at the end
-//   STAGE/UID/STORE/ENV/new-0003.squashfs  an image being made, or left by one that was killed
+//   STAGE/UID/STORE/ENV/0003/          the copy; STORE with `%` for `/`
+//   STAGE/UID/STORE/ENV/0003.complete  the path of the generation, and when it was made: a later one may have its
+//                                      number. It is written when the copy is complete.
 // UID made it. What somebody else could have made is never run. STAGE/UID/STORE/ENV lets in nobody whom the directories
 // above the generation keep out.
 #include "conda/environment_store.hpp"
@@ -14,22 +12,15 @@
 
 namespace sharefs::conda {
 
-enum class StageFormat { directory, squashfs };
-
 /// Of the directory that holds the copies of one environment.
 std::string staged_directory(const std::string& stage, unsigned uid, const std::string& store, const std::string& name);
-std::string complete_mark(const std::string& copy); ///< of the copy's path, like the next two
-std::string image_of(const std::string& copy);
-std::string unfinished_image_of(const std::string& copy);
+std::string complete_mark(const std::string& copy); ///< of the path of a copy
 
 struct StagedCopy {
   unsigned number = 0;
-  sys::Entry tree = {}, mark = {}, image = {}, unfinished = {};
+  sys::Entry tree = {}, mark = {};
 
-  /// Something is mounted on `tree`.
-  [[nodiscard]] bool mounted() const { return tree.exists() && tree.mount == tree.resolved; }
-  /// It may be run: all of the generation at the path `source`, made at `created` by its record, be it a directory or a
-  /// mounted image.
+  /// It may be run: it has all of the generation at the path `source`, made at `created` by its record.
   [[nodiscard]] bool is_whole(const std::string& source, std::int64_t created) const;
 };
 
@@ -67,26 +58,14 @@ struct StageRequest {
   std::string source = {};  ///< its path
   std::int64_t created = 0; ///< by its record; 0: it has none
   std::string name = {};    ///< of the environment
-  StageFormat format = StageFormat::directory;
   StageAccess access = {};
   std::vector<unsigned> busy = {}; ///< they stay
 };
 struct StagePlan {
   plan::Plan plan;
-  /// What is to be made between the unnamed group and the rest: the directory, or the image under its whole name.
-  std::optional<StageFormat> makes;
+  bool copies = false;           ///< the generation is copied between the steps of the unnamed group and the others
   std::vector<unsigned> removed; ///< their marks go in the unnamed group, so that nobody begins with them any more
 };
 StagePlan plan_stage(const StagedCopies& staged, const StageRequest& request);
-
-/// Why images cannot be made or mounted by this user on this host; empty: they can.
-std::string why_no_images(sys::System& system);
-/// What makes `image` of the directory `source`, and how long it may take.
-sys::Command image_command(const std::string& source, const std::string& image, std::uint64_t files,
-                           std::uint64_t bytes);
-sys::MountCall image_mount(const std::string& image, const std::string& target);
-/// The first path of which an image has not what the original has. Its times have whole seconds.
-std::optional<std::string> first_difference(const std::vector<tree::HashedFile>& original,
-                                            const std::vector<tree::HashedFile>& image);
 
 } // namespace sharefs::conda

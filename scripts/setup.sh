@@ -18,7 +18,7 @@ readonly cluster_packages=(
     e2fsprogs util-linux kmod acl procps python3 python3-yaml
 )
 readonly lab_packages=(
-    "${cluster_packages[@]}" attr mmdebstrap strace openssh-client openssh-server psmisc rsync squashfs-tools
+    "${cluster_packages[@]}" attr mmdebstrap strace openssh-client openssh-server psmisc rsync
     python3-pytest python3-venv prometheus
 )
 # The real launchers with which tests/launchers compares sharefs.

@@ -94,7 +94,6 @@ struct Conda {
   unsigned keep = 3;         ///< generations that gc keeps
   bool protect = true;       ///< generations have no write bits
   std::string stage = "/var/cache/sharefs/conda"; ///< node-local copies of generations
-  std::string stage_format = "directory";         ///< directory; squashfs: one image of each, mounted
   Origin origin;
   friend bool operator==(const Conda&, const Conda&) = default;
 

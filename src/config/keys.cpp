@@ -184,10 +184,6 @@ constexpr std::array k_keys{
     Key{"conda.stage", path, k_optional, "",
         "directory on each node's own disk, in which `sharefs conda stage` copies environments", k_text<&Conda::stage>,
         below_root_rule},
-    Key{"conda.stage_format", choice, k_optional, "directory|squashfs",
-        "what `sharefs conda stage` makes: a directory; or an image, compressed and mounted read-only, where this host "
-        "can",
-        k_text<&Conda::stage_format>},
     Key{"conda.homes[]", mappings, k_optional, "",
         "the homes that get the links; a list where some users have conda in other places than others",
         k_each<&Conda::homes>},

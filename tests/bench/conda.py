@@ -196,22 +196,14 @@ def bench_lab(arguments: argparse.Namespace, place: Path) -> int:
         node.write_file("/tmp/import.py", IMPORT, mode=0o644)
         node.write_file("/tmp/serial.py", SERIAL, mode=0o644)
         if "P8" in arguments.only:
-            node.run("modprobe -a squashfs loop", check=True)
-
-            def staged(form: str) -> float:
-                return run(f"sharefs --config /etc/sharefs/{form}.yaml conda run bench -- python /tmp/import.py")
-
-            for form in ("directory", "squashfs"):
-                node.run(f"mkdir -p /local/{form} && sed 's|stage: /local/staged|stage: /local/{form}\\n  stage_format: {form}|' /etc/sharefs/sharefs.yaml >/etc/sharefs/{form}.yaml", check=True)  # fmt: skip
-                begin = time.perf_counter()
-                node.run(f"sharefs --config /etc/sharefs/{form}.yaml conda stage bench --yes", timeout=3000, check=True)
-                size = node.run(f"du -sk /local/{form} --exclude=0001" if form == "squashfs" else f"du -sk /local/{form}", check=True).out.split()[0]
-                print(f"stage as {form}: {time.perf_counter() - begin:.1f} s, {int(size) / 1024:.0f} MiB\n")
+            begin = time.perf_counter()
+            node.run("sharefs conda stage bench --yes", timeout=3000, check=True)
+            size = node.run("du -sk /local/staged", check=True).out.split()[0]
+            print(f"stage: {time.perf_counter() - begin:.1f} s, {int(size) / 1024:.0f} MiB\n")
             table(f"P8: {title}: a cold import of {arguments.files} modules", arguments.rounds, {
                 "a local disk": lambda: run("/local/own/bin/python /tmp/import.py"),
                 "the share": lambda: run(f"{PREFIX}/bin/python /tmp/import.py"),
-                "sharefs conda run, staged as a directory": lambda: staged("directory"),
-                "sharefs conda run, staged as an image": lambda: staged("squashfs"),
+                "sharefs conda run, staged": lambda: run("sharefs conda run bench -- python /tmp/import.py"),
             }, "staged within 10 % of local")  # fmt: skip
         if "P7" in arguments.only:
             table(f"P7: {title}, nothing in the page cache", arguments.rounds, {

@@ -231,23 +231,6 @@ def test_requirement_15_verified_is_when_it_was_found_good(shared: Shared) -> No
     assert listed(shared)["verified"] == 0
 
 
-def test_requirement_15_environments_of_homes_have_their_python_and_what_is_kept_is_told(shared: Shared) -> None:
-    python = listed(shared)["python"]
-    assert python.startswith("3.") and listed(shared)["detail"] == ""
-    shared.share()
-    (kept,) = shared.kept()
-    row = listed(shared, kept.name)
-    assert "kept by sharefs" in row["detail"] and row["python"] == python
-    assert "kept by sharefs" in shared.run("conda", "list", kept.name).stdout
-
-
-def test_requirement_15_environments_of_homes_are_counted(shared: Shared) -> None:
-    files = [path for path in shared.source.rglob("*") if path.is_symlink() or not path.is_dir()]
-    row = listed(shared)
-    assert row["generation"] == 0 and row["files"] == len(files) > 100
-    assert row["bytes"] == sum(path.stat().st_size for path in files if not path.is_symlink())
-
-
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root is let in")
 def test_requirement_15_a_directory_above_that_lets_nobody_in_is_told(shared: Shared) -> None:
     shared.store.chmod(0o755)
@@ -361,17 +344,19 @@ def test_requirement_12_a_group_gets_what_the_owner_has(shared: Shared) -> None:
         assert path.stat().st_mode & 0o7777 == 0o2770 and path.stat().st_gid == 100
 
 
-def test_what_was_moved_by_hand_is_adopted(shared: Shared) -> None:
+def test_what_was_moved_into_the_store_by_hand_is_shared_by_the_hint(shared: Shared) -> None:
     shared.source.rename(shared.stable)
-    assert "--adopt" in shared.run("conda", "share", "env", "--from", shared.workshop.install(shared.source), "--yes", expect=1).stderr
-    said = shared.run("conda", "share", "env", "--adopt", "--yes").stderr
+    said = shared.run("conda", "update", "env", "--yes", "--", "true", expect=1).stderr
+    assert "is a plain directory, without generations" in said
+    again = shared.run("conda", "share", "env", "--from", shared.workshop.install(shared.source), "--yes", expect=1).stderr
+    move, share = said.rsplit("from there: `", 1)[1].split("`")[0].split(" && sharefs ")
+    assert move in again and share in again
+    subprocess.run(move, shell=True, check=True)
+    shared.run(*share.split(), "--yes")
     assert os.readlink(shared.stable) == ".generations/env/0001"
     assert run_tool(shared.stable) == f"tool -I{shared.stable}/include\n"
     assert kinds(shared.workshop.verify(shared.stable)) == {}
     assert write_modes(shared.generation / "conda-meta") == []
-    shared.run("conda", "share", "env", "--adopt", "--yes")
-    shared.undo(said)
-    assert not shared.stable.is_symlink() and (shared.stable / "bin/tool").read_text().startswith(f"#!{shared.source}/")
 
 
 def test_purge_deletes_what_was_shared_and_nothing_else(shared: Shared) -> None:

@@ -41,25 +41,19 @@ def weight(tree: Path) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("planted", [".generations", ".generations/env"])
-@pytest.mark.parametrize("adopt", [False, True])
-def test_an_attack_who_made_the_place_of_the_generations_first_does_not_get_the_environment(
-    small: Shared, planted: str, adopt: bool
-) -> None:
+def test_an_attack_who_made_the_place_of_the_generations_first_does_not_get_the_environment(small: Shared, planted: str) -> None:
     """In a store in which everybody may make names, and nobody exchange those of others."""
     subprocess.run(["mount", "-o", "remount,mode=1777", small.store], check=True)
     assert small.store.stat().st_mode & 0o7777 == 0o1777
-    words = ["--adopt"] if adopt else []
-    if adopt:
-        subprocess.run(["cp", "-a", small.source, small.stable], check=True)
     (small.store / ".generations").mkdir()
     (small.store / planted).mkdir(exist_ok=True)
     os.chown(small.store / planted, 65534, 65534)
-    assert "SF529" in small.share(*words, "--dry-run", expect=1).stderr
-    said = small.share(*words, expect=1).stderr
+    assert "SF529" in small.share("--dry-run", expect=1).stderr
+    said = small.share(expect=1).stderr
     assert "SF529" in said and not small.source.is_symlink() and not small.stable.is_symlink()
     away = said.split("`mv ")[1].split("`")[0]
     subprocess.run(f"mv {away}", shell=True, check=True)
-    small.share(*words)
+    small.share()
     for path in small.generation.parents[:2]:
         assert path.stat().st_uid == 0 and path.stat().st_mode & 0o022 == 0
 
@@ -100,7 +94,7 @@ def test_requirement_1_a_store_that_is_full_in_the_middle_of_the_copy(small: Sha
     said = small.share(expect=1).stderr
     assert "No space left on device" in said
     assert not small.source.is_symlink() and contents(small.source) == before and not small.stable.exists()
-    assert listed(small) == [(str(small.source), 0, "good")]
+    assert "there is no environment" in small.run("conda", "list", "env", expect=1).stderr
     resize(small)
     if what == "bytes":  # given up, or gone on with
         small.run("conda", "gc", "env", "--yes")

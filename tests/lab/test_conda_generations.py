@@ -9,7 +9,7 @@ import pytest
 from sharefslab import Cluster, wait_until
 from sharefslab.environment import PROGRAM, make_environment
 from sharefslab.host import Host
-from sharefslab.product import SHARE, config_text, done, export_and_mount, sharefs
+from sharefslab.product import SHARE, done, export_and_mount, sharefs
 
 STORE = f"{SHARE}/conda"
 ENVIRONMENT = f"{STORE}/llm_train"
@@ -191,32 +191,6 @@ def test_a_link_that_another_host_exchanges_is_never_stale(cluster: Cluster) -> 
     finally:
         one.run("touch /tmp/end", check=True)
     assert job.wait().returncode == 0
-
-
-def test_an_image_on_the_nodes_own_disk_outlives_the_server(cluster: Cluster) -> None:
-    """In the lab's kernel: loop device, squashfs, mounted read-only; `conda run` starts in it."""
-    node = cluster["node1"]
-    # Root has to read what it makes an image of.
-    export_and_mount(cluster, config_text(export_options="rw, sync, no_subtree_check, no_root_squash"))
-    node.run("modprobe -a squashfs loop && mkdir -p /local/staged", check=True)
-    node.run("sed -i 's|^conda:|conda:\\n  stage: /local/staged\\n  stage_format: squashfs|' /etc/sharefs/sharefs.yaml", check=True)
-    said = done(node, "conda", "stage", "llm_train", "--yes", timeout=400)
-    assert "in an image of" in said.err, said
-    prefix = ["sharefs", "conda", "run", "llm_train", "--", "python", "-S", "-c", "import sys; print(sys.prefix)"]
-    assert node.run(prefix, user="bob", check=True).out.startswith("/local/staged/0/")
-    mounted = node.run("findmnt -rno FSTYPE,OPTIONS,TARGET -t squashfs", check=True).out.split()
-    assert mounted[:2] == ["squashfs", "ro,nosuid,nodev,relatime"] or mounted[1].startswith("ro,nosuid,nodev"), mounted
-    cluster.freeze("server")
-    try:
-        alone = node.run([f"{mounted[2]}/bin/python", "-S", "-c", PROGRAM], user="bob", timeout=90, check=True)
-        assert json.loads(alone.out) == [42, mounted[2]]
-        removed = sharefs(node, "conda", "stage", "llm_train", "--remove", "--yes", timeout=300)
-        assert removed.returncode == 0, removed
-    finally:
-        cluster.resume("server")
-    wait_for_server(node)
-    assert node.run("findmnt -t squashfs; grep -h /local /sys/block/loop*/loop/backing_file").out == ""
-    assert node.run(prefix, user="bob", check=True).out == f"{GENERATIONS}/0001\n"
 
 
 def test_a_server_that_is_away_does_not_hang_it(cluster: Cluster) -> None:

@@ -114,10 +114,10 @@ def test_share_of_files_of_others_is_refused_by_name(node: Host) -> None:
     said = share(node, "llm", "--from", ENV)
     assert "SF531" in said and "lib/of-root (uid 0)" in said
     assert of_root(node, f"{GROUP} {STORE}") == "600\n"
-    node.run(f"mv {ENV} {STORE}/llm", check=True)
-    said = share(node, "llm", "--adopt")
+    node.run(f"mv {ENV} {STORE}/.llm", check=True)
+    said = share(node, "llm", "--from", f"{STORE}/.llm")
     assert "SF531" in said and "lib/of-root (uid 0)" in said
-    repair(node, f"{STORE}/llm")
+    repair(node, f"{STORE}/.llm")
     assert of_root(node, STORE) == "600\n"
 
 
@@ -130,18 +130,6 @@ def test_share_of_a_file_that_is_exchanged_for_one_of_root(node: Host) -> None:
         if node.run(f"test -L {ENV}").ok:
             node.run(f"rm {ENV} && mv {ENV}.* {ENV}", check=True)
         return published
-
-    assert successes(attack) == 0
-
-
-def test_adoption_of_a_file_that_is_exchanged_for_one_of_root(node: Host) -> None:
-    def attack() -> bool:
-        node.run(f"rm -rf {STORE}/.generations {STORE}/llm && cp -a {ENV} {STORE}/llm", check=True)
-        with exchanging(node, "alice", f"{STORE}/llm/lib/private.py", SECRET):
-            share(node, "llm", "--adopt")
-        seen = of_root(node, f"{STORE} {GROUP}")
-        node.run(f"rm -f {SECRET}; find {STORE} -user root -name private.py -delete; umask 077; echo of root >{SECRET}", check=True)
-        return seen not in ("600\n", "")
 
     assert successes(attack) == 0
 

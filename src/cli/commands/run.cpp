@@ -5,9 +5,9 @@
 #include "cachefix/store/preflight.hpp"
 #include "cachefix/store/seed.hpp"
 #include "cli/commands/cachefix_choices.hpp"
-#include "cli/commands/conda_pin.hpp"
 #include "cli/commands/mount/support.hpp"
 #include "cli/exit_code.hpp"
+#include "conda/running.hpp"
 #include "mounts/boot.hpp"
 #include "mounts/launch_guard.hpp"
 
@@ -297,7 +297,8 @@ Result<int> run_command(Context& context, const Arguments& arguments) {
   context.host.out.flush();
   context.host.err.flush();
   const auto environment = environment_of(context.host.environment, decision);
-  const Error error = context.system.exec(pinned_command(context, decision.argv, environment), environment);
+  const Error error = context.system.exec(
+      conda::pinned(context.system, decision.argv, environment, context.host.working_directory), environment);
   context.console.error(error);
   return error.code == ErrorCode::not_found    ? k_exit_not_found
          : error.code == ErrorCode::permission ? k_exit_not_executable

@@ -1,4 +1,4 @@
-#include "cli/commands/conda_links.hpp"
+#include "cli/commands/conda/link.hpp"
 
 #include "support/catch.hpp"
 

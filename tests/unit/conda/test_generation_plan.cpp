@@ -58,6 +58,13 @@ TEST_CASE("requirement 3: rollback exchanges one link", "[generations]") {
   CHECK(missing.error().hint == "there are: 1, 2, 3");
 }
 
+TEST_CASE("rollback says what it changes in the packages", "[generations]") {
+  auto environment = three_generations();
+  environment.generations[0].record->packages = {{"numpy", "1.26", "0"}, {"old", "1", "0"}};
+  environment.generations[2].record->packages = {{"new", "2", "0"}, {"numpy", "2.0", "0"}};
+  CHECK(plan_rollback(environment, 1)->notes == Lines{"new: 2 0 -> -", "numpy: 2.0 0 -> 1.26 0", "old: - -> 1 0"});
+}
+
 TEST_CASE("rollback goes to what the present generation was made from", "[generations]") {
   auto environment = three_generations();
   environment.generations[2].record->parent = 1; // 2 was rejected

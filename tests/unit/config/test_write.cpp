@@ -36,7 +36,6 @@ class Samples {
                            static_cast<unsigned>(below(9) + 1),
                            below(2) == 0,
                            path(1),
-                           pick({"directory", "squashfs"}),
                            {}};
     if (below(2) == 0)
       config.caches.local = {path(1), path(2)};
@@ -174,7 +173,6 @@ conda:
   keep: 3
   protect: true
   stage: /var/cache/sharefs/conda
-  stage_format: directory
   homes: []
 caches:
   local: [/var/cache/sharefs]

@@ -5,7 +5,7 @@
 #include "cachefix/store/local_root.hpp"
 #include "cli/app.hpp"
 #include "cli/commands/cachefix_choices.hpp"
-#include "cli/commands/conda_list.hpp"
+#include "cli/commands/conda/list.hpp"
 #include "cli/commands/export_support.hpp"
 #include "cli/commands/mount/shares.hpp"
 #include "cli/commands/mount/support.hpp"
@@ -266,7 +266,7 @@ void examine_mounts(const Seeing& seeing, Part& part) {
 Diagnoses diagnose_environments(const std::vector<conda::ListedEnvironment>& rows) {
   Diagnoses found;
   for (const auto& row : rows)
-    if (row.availability != conda::Availability::good && row.user.empty())
+    if (row.availability != conda::Availability::good)
       found.push_back({Severity::warning, "SF605", row.path,
                        fmt::format("{}{}{}", to_string(row.availability), row.detail.empty() ? "" : ": ", row.detail),
                        "`sharefs conda list` shows all environments", ""});
@@ -298,7 +298,7 @@ void examine_conda(const Seeing& seeing, Part& part) {
   const bool reachable = !has_errors(part.found); // else it would be waited for once more
   if (!reachable)
     return;
-  const auto listing = read_conda_listing(inner.context(), "");
+  const auto listing = read_inventory(inner.context(), "");
   if (!listing) {
     part.found.push_back(Inner::failure("sharefs conda list", listing.error()));
     return;

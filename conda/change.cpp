@@ -1,0 +1,126 @@
+#include "conda/change.hpp"
+
+#include "base/path.hpp"
+#include "base/text.hpp"
+#include "conda/share.hpp"
+#include "conda/verified.hpp"
+#include "plan/apply.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <map>
+#include <tuple>
+
+namespace sharefs::conda {
+
+Result<SharedEnvironment> find_shared(sys::System& system, const std::string& store, const std::string& name) {
+  auto found = probe_environment(system, store, name);
+  if (!found)
+    return found;
+  if (found->current != 0 && found->find(found->current) != nullptr)
+    return found;
+  if (found->current != 0)
+    return fail(ErrorCode::not_found,
+                fmt::format("{} leads to generation {}, which is gone", found->path(), found->current),
+                found->generations.empty() ? "restore it from a backup"
+                                           : fmt::format("`sharefs conda rollback {} --to {}`", name, found->last()));
+  if (found->lost_its_name())
+    return fail(ErrorCode::not_found,
+                fmt::format("{} is gone, as `conda env remove` leaves it; generation {} of it is there", found->path(),
+                            found->last()),
+                fmt::format("`sharefs conda rollback {}` brings it back", name));
+  if (found->entry.kind == sys::EntryKind::directory)
+    return fail(ErrorCode::unsupported, found->path() + " is a plain directory, without generations",
+                hint_to_share(*found));
+  return fail(ErrorCode::not_found, fmt::format("there is no shared environment `{}` in {}", name, store),
+              fmt::format("`sharefs conda share {}` moves one of a user there", name));
+}
+
+Result<SharedEnvironment> find_with_generations(sys::System& system, const std::string& store,
+                                                const std::string& name) {
+  auto found = probe_environment(system, store, name);
+  const bool some = found && !found->generations.empty() && (found->current != 0 || found->lost_its_name());
+  return some ? found : find_shared(system, store, name);
+}
+
+Result<sys::Lease> take_lease(sys::System& system, const SharedEnvironment& environment, const LeaseWish& wish,
+                              const plan::Say& say) {
+  sys::LeaseRequest request;
+  request.path = join_path(environment.root.path, "lock");
+  request.what = wish.command;
+  request.wait = wish.wait;
+  bool said = false;
+  auto lease = sys::Lease::take(system, request, [&](const sys::LeaseHolder& holder) {
+    if (!said)
+      say.message("waiting: " + holder.text() + " is at work on `" + environment.name + "`");
+    said = true;
+  });
+  if (!lease && lease.error().code == ErrorCode::permission) {
+    const auto name = user_name(system, environment.root.uid);
+    return fail(ErrorCode::permission,
+                fmt::format("`{}` may not change `{}`: {} belongs to `{}`", system.identity().user, environment.name,
+                            environment.root.path, name),
+                fmt::format("run it as `{}` or root", name));
+  }
+  if (!lease)
+    return lease;
+  // The holder before us may have changed it on another host.
+  const auto fresh = sys::look_afresh(system, {environment.store, environment.root.path}, request.deadline);
+  return fresh ? std::move(lease) : fail(fresh.error());
+}
+
+void clear_uses(sys::System& system, const std::string& store, const std::string& name, std::vector<Use> ended) {
+  constexpr std::size_t k_at_once = 32;
+  const auto self = system.identity();
+  std::erase_if(ended, [&](const Use& use) { return self.uid != 0 && use.uid != self.uid; });
+  ended.resize(std::min(ended.size(), k_at_once));
+  const auto uses = join_path(generations_path(store, name), "uses");
+  for (const auto& use : ended) {
+    auto note = plan::remove_file(join_path(uses, use_name(use)), "");
+    if (use.uid != self.uid) {
+      auto user = system.user(std::to_string(use.uid));
+      if (!user)
+        continue;
+      note.actor = plan::Actor{std::move(*user), uses};
+    }
+    std::ignore = plan::apply_action(note, system); // the next command tries again
+  }
+}
+
+std::vector<Use> live_uses(sys::System& system, const SharedEnvironment& environment) {
+  std::vector<Use> live, ended;
+  for (const auto& use : environment.uses)
+    if (keeps(system, use))
+      live.push_back(use);
+    else if (runs(system, use) == false)
+      ended.push_back(use);
+  clear_uses(system, environment.store, environment.name, std::move(ended));
+  std::map<std::uint32_t, std::string> names;
+  for (auto& use : live) {
+    const auto [known, is_new] = names.try_emplace(use.uid);
+    if (is_new)
+      known->second = user_name(system, use.uid);
+    use.user = known->second;
+  }
+  return live;
+}
+
+void note_verified(sys::System& system, const std::string& store, const std::string& name, const Generation& record,
+                   bool good) {
+  const auto& files = system.files();
+  const auto path = verified_path(store, name);
+  const auto before = files.read_if_exists(path, k_largest_note);
+  if (!before || (!good && verified_at(before->value_or(""), record) == 0))
+    return;
+  const auto removed = before->has_value() ? files.remove(path) : Result<void>{}; // it may be another user's
+  if (removed && good)
+    std::ignore =
+        files.write_if(path, std::nullopt, format_verified(record, std::chrono::system_clock::to_time_t(system.now())));
+}
+
+bool is_verified(sys::System& system, const std::string& store, const std::string& name, const Generation& record) {
+  const auto text = system.files().read_if_exists(verified_path(store, name), k_largest_note);
+  return text && verified_at(text->value_or(""), record) != 0;
+}
+
+} // namespace sharefs::conda

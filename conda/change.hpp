@@ -1,0 +1,37 @@
+#pragma once
+// What every change of a shared environment begins with: the environment as it has to be, the lease, and who runs it.
+#include "conda/environment_store.hpp"
+#include "plan/say.hpp"
+
+namespace sharefs::conda {
+
+/// The environment, which has a present generation. `not_found` and `unsupported`, with a hint at the way there.
+Result<SharedEnvironment> find_shared(sys::System& system, const std::string& store, const std::string& name);
+/// The same also for an environment whose name, or present generation, somebody has removed.
+Result<SharedEnvironment> find_with_generations(sys::System& system, const std::string& store, const std::string& name);
+
+/// Who asks for a lease, and for how long this command waits for another holder.
+struct LeaseWish {
+  std::string command;
+  std::chrono::milliseconds wait{0};
+};
+/// Held for as long as the environment is changed; it excludes all other hosts. What this host remembers of the store
+/// is read again from the server once it is held.
+Result<sys::Lease> take_lease(sys::System& system, const SharedEnvironment& environment, const LeaseWish& wish,
+                              const plan::Say& say);
+
+/// Deletes notes in uses/ whose processes have ended, each as its user: our own or, for root, all. Only this host knows
+/// that they have ended; on other hosts they would count as jobs.
+void clear_uses(sys::System& system, const std::string& store, const std::string& name, std::vector<Use> ended);
+/// The uses that keep their generations, with the names of the users whose notes they are. Clears those that have
+/// ended.
+std::vector<Use> live_uses(sys::System& system, const SharedEnvironment& environment);
+
+/// Notes what `conda list` shows as VERIFIED: the generation of this record is good now, or (`good` false) it is not.
+/// Nothing is noted where this user may not write.
+void note_verified(sys::System& system, const std::string& store, const std::string& name, const Generation& record,
+                   bool good);
+/// Does `conda list` show a time for it?
+bool is_verified(sys::System& system, const std::string& store, const std::string& name, const Generation& record);
+
+} // namespace sharefs::conda

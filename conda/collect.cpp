@@ -1,0 +1,191 @@
+#include "conda/collect.hpp"
+
+#include "base/path.hpp"
+#include "base/random.hpp"
+#include "base/text.hpp"
+#include "sys/process/interrupt.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <map>
+#include <set>
+#include <thread>
+
+namespace sharefs::conda {
+
+namespace {
+
+/// All generations are of shares that were taken back: each original is in its place again.
+bool was_taken_back(sys::System& system, const SharedEnvironment& environment) {
+  return std::ranges::all_of(environment.generations, [&](const StoredGeneration& one) {
+    const auto noted = std::ranges::find(environment.originals, one.number, &StoredOriginal::number);
+    if (noted == environment.originals.end())
+      return false;
+    const auto entry = system.entry({.path = noted->what.path, .links = sys::Links::none});
+    return entry.kind == sys::EntryKind::directory && entry.inode == noted->what.inode && noted->counts(entry.uid);
+  });
+}
+
+/// A client may follow the link to where it led before for as long as it remembers attributes (nfs(5), acdirmax): what
+/// is deleted in that time is missing there.
+Result<void> wait_for_other_hosts(const SharedEnvironment& environment, const CollectRequest& request,
+                                  const plan::Say& say) {
+  constexpr std::chrono::seconds k_remembered{62}; // 60 by default, of which both times may lack a part
+  constexpr std::chrono::milliseconds k_poll{100};
+  if (!environment.entry.shared && !request.is_exported(environment.root.resolved))
+    return {};
+  const std::chrono::seconds since(std::max<std::int64_t>(environment.held - environment.entry.mtime, 0));
+  if (since >= k_remembered)
+    return {};
+  say.message(fmt::format("waiting for {} s: other hosts may still follow {} to where it led before",
+                          (k_remembered - since).count(), environment.path()));
+  for (const auto end = sys::deadline_in(k_remembered - since); sys::Clock::now() < end;) {
+    if (sys::interrupted())
+      return fail(ErrorCode::interrupted, "interrupted: nothing was deleted");
+    std::this_thread::sleep_for(k_poll); // NOLINT: another host does not wake us
+  }
+  return {};
+}
+
+/// A user name and a host name may both hold an `@`, so the words are compared as a whole.
+bool is_forgotten(const Use& use, const std::string& word) {
+  return word == use.host || (!use.user.empty() && (word == use.user + "@" + use.host || word == use.user + "@"));
+}
+
+/// Nothing is deleted where not all uses are known.
+Result<void> check_uses_are_known(sys::System& system, const SharedEnvironment& environment) {
+  if (environment.unknown_uses.empty())
+    return {};
+  auto message = fmt::format("who uses `{}` is not known: {}", environment.name, environment.unknown_uses);
+  std::map<std::uint32_t, std::size_t> counts;
+  for (const auto& use : environment.uses)
+    ++counts[use.uid];
+  const auto most = std::ranges::max_element(counts, {}, [](const auto& one) { return one.second; });
+  if (most == counts.end())
+    return fail(ErrorCode::failed, std::move(message), "whoever runs it needs to list that directory");
+  const auto user = system.user(std::to_string(most->first));
+  const auto name = user ? user->name : std::to_string(most->first);
+  return fail(ErrorCode::failed, std::move(message),
+              fmt::format("most of them are of `{0}`: `find {1} -type f -user {0} -delete`", name,
+                          shell_quote(join_path(environment.root.path, "uses"))));
+}
+
+/// A generation is deleted by its owner, or by who may write in it. Anybody else would take its name away, and fail.
+Result<void> keep_those_of_others(sys::System& system, const SharedEnvironment& environment, std::vector<Kept>& kept) {
+  const auto self = system.identity();
+  std::string owner;
+  bool deletes = false;
+  for (auto& [number, reason] : kept) {
+    const auto& entry = environment.find(number)->entry;
+    if (!reason.empty())
+      continue;
+    if (self.uid == 0 || entry.uid == self.uid || system.entry({.path = entry.path, .access = true}).writable) {
+      deletes = true;
+      continue;
+    }
+    owner = user_name(system, entry.uid);
+    reason = fmt::format("it belongs to `{}`, who alone can delete it", owner);
+  }
+  return owner.empty() || deletes
+             ? Result<void>{}
+             : fail(ErrorCode::permission,
+                    fmt::format("`{}` cannot delete generations of `{}` that belong to `{}`: nothing was changed",
+                                self.user, environment.name, owner),
+                    fmt::format("run it as `{}`", owner));
+}
+
+/// The uses that count, and the programs that run here without a note.
+std::vector<Use> uses_that_count(sys::System& system, const SharedEnvironment& environment,
+                                 const CollectRequest& request) {
+  auto live = live_uses(system, environment);
+  std::erase_if(live, [&](const Use& use) {
+    return std::ranges::any_of(request.forgotten, [&](const std::string& one) { return is_forgotten(use, one); });
+  });
+  for (const auto& programs : {request.programs, running_programs(system)})
+    for (const auto& [pid, in] : programs)
+      if (in.name == environment.name && generations_path(in.store, in.name) == environment.root.resolved)
+        live.push_back({system.identity().hostname, pid, 0, in.number});
+  return live;
+}
+
+/// What cut-off commands have left that this user may delete.
+std::vector<sys::Entry> unfinished_of(sys::System& system, const SharedEnvironment& environment) {
+  sys::EntryRequest request;
+  for (const auto& name : environment.unfinished)
+    request.queries.push_back({.path = join_path(environment.root.path, name)});
+  auto left = system.entries(request);
+  const auto self = system.identity().uid;
+  std::erase_if(left, [&](const sys::Entry& entry) { return self != 0 && entry.uid != self; });
+  return left;
+}
+
+/// Why what is kept is kept.
+std::vector<std::string> notes_of(sys::System& system, const SharedEnvironment& environment,
+                                  const std::vector<Kept>& kept, const std::vector<Use>& live) {
+  std::vector<std::string> notes;
+  for (const auto& name : environment.doubtful)
+    notes.push_back(fmt::format("{} is left: it may be somebody's own directory, for others may write in {}",
+                                join_path(environment.root.path, name), environment.root.path));
+  for (const auto& [number, reason] : kept)
+    if (!reason.empty())
+      notes.push_back(fmt::format("generation {} is kept: {}", number, reason));
+  std::set<std::string> elsewhere;
+  for (const auto& use : live)
+    if (use.host != system.identity().hostname)
+      elsewhere.insert(use.user + "@" + use.host);
+  constexpr std::size_t k_shown = 20;
+  std::size_t shown = 0;
+  for (const auto& whose : elsewhere)
+    if (++shown <= k_shown)
+      notes.push_back(fmt::format("whether processes of {} still run is known there only; `--forget {}` if they do not",
+                                  whose, shell_quote(whose)));
+  if (elsewhere.size() > k_shown)
+    notes.push_back(fmt::format("and {} more", elsewhere.size() - k_shown));
+  const auto old = std::ranges::count_if(
+      environment.uses, [&](const Use& use) { return !keeps(system, use) && runs(system, use) != false; });
+  if (old > 0)
+    notes.push_back(fmt::format("{} older than {} days {} nothing any more; `conda pin` does",
+                                count_of(static_cast<std::size_t>(old), "note"), k_note_days,
+                                old == 1 ? "keeps" : "keep"));
+  return notes;
+}
+
+} // namespace
+
+Result<SharedEnvironment> find_collectable(sys::System& system, const std::string& store, const std::string& name) {
+  auto found = probe_environment(system, store, name);
+  const bool some = found && !found->entry.exists() && (!found->generations.empty() || !found->unfinished.empty());
+  return some && was_taken_back(system, *found) ? found : find_shared(system, store, name);
+}
+
+Result<Collection> collect(sys::System& system, const SharedEnvironment& environment, const CollectRequest& request,
+                           const plan::Say& say) {
+  if (auto known = check_uses_are_known(system, environment); !known)
+    return fail(known.error());
+  const bool taken_back = !environment.entry.exists(); // see find_collectable()
+  const auto live = uses_that_count(system, environment, request);
+  Collection found;
+  found.kept = kept_generations(environment, live, taken_back ? 0 : request.keep);
+  if (auto ours = keep_those_of_others(system, environment, found.kept); !ours)
+    return fail(ours.error());
+  if (!request.looks_only && std::ranges::any_of(found.kept, &std::string::empty, &Kept::reason))
+    if (auto waited = wait_for_other_hosts(environment, request, say); !waited)
+      return fail(waited.error());
+  found.plan = plan_collect(environment, found.kept, random_letters(6), unfinished_of(system, environment));
+  found.plan.notes = notes_of(system, environment, found.kept, live);
+  return found;
+}
+
+Result<void> check_unused(sys::System& system, const SharedEnvironment& now, const CollectRequest& request,
+                          const std::vector<Kept>& kept) {
+  if (auto known = check_uses_are_known(system, now); !known)
+    return known;
+  for (const auto& use : uses_that_count(system, now, request))
+    for (const auto& [number, reason] : kept)
+      if (number == use.generation && reason.empty())
+        return fail(ErrorCode::busy, fmt::format("{} works with generation {} since", text_of(use), number),
+                    "run the command again: it keeps that generation");
+  return {};
+}
+
+} // namespace sharefs::conda

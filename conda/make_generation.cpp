@@ -1,0 +1,171 @@
+#include "conda/make_generation.hpp"
+
+#include "base/path.hpp"
+#include "base/random.hpp"
+#include "conda/compiled.hpp"
+#include "conda/share.hpp"
+#include "plan/apply.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace sharefs::conda {
+
+namespace {
+
+/// Takes the lease, and the environment as the holder before us has left it.
+Result<Held> hold_latest(sys::System& system, const Making& making, const plan::Say& say) {
+  auto lease = take_lease(system, making.environment, making.lease, say);
+  if (!lease)
+    return fail(lease.error());
+  auto now = find_shared(system, making.environment.store, making.environment.name);
+  return now ? Result<Held>(Held{std::move(*now), std::move(*lease)}) : fail(now.error());
+}
+
+Result<Generation> record_of(sys::System& system, const Making& making, const NewGeneration& made,
+                             const Filled& filled) {
+  auto contents = read_contents(system, filled.tree.path);
+  if (!contents)
+    return fail(contents.error());
+  tree::Measured size{.files = filled.files, .bytes = filled.bytes};
+  if (filled.files == 0) {
+    const auto measured = tree::measure(filled.tree, {});
+    if (!measured)
+      return fail(measured.error());
+    size = *measured;
+  }
+  const auto self = system.identity();
+  Generation record;
+  record.number = made.record.number;
+  record.parent = made.environment.current;
+  record.created = std::chrono::system_clock::to_time_t(system.now());
+  record.user = self.user;
+  record.host = self.hostname;
+  record.command = making.command;
+  record.message = making.message;
+  record.prefix = made.environment.path();
+  record.python = std::move(contents->python);
+  record.packages = std::move(contents->packages);
+  record.files = size.files;
+  record.bytes = size.bytes;
+  record.own_bytes = std::min(filled.own_bytes, size.bytes);
+  return record;
+}
+
+/// Is a file of compiled Python stale only because it names the old place in tracebacks?
+bool names_old_place_only(const EnvironmentState& state, const std::string& path) {
+  if (std::ranges::find(state.contents, source_of(path), &plan::FileChange::path) != state.contents.end())
+    return false; // its source changes, too
+  return std::ranges::any_of(state.found, [&](const Found& found) {
+    return found.kind == Kind::stale_pyc && found.path == path && found.detail.starts_with('/');
+  });
+}
+
+} // namespace
+
+std::string NewGeneration::path() const {
+  return join_path(environment.root.path, hidden);
+}
+
+std::string hidden_name(unsigned number) {
+  return fmt::format("new-{}.{}", generation_name(number), random_letters(6));
+}
+
+Result<Held> hold(sys::System& system, const SharedEnvironment& planned, const LeaseWish& wish, const plan::Say& say) {
+  auto lease = take_lease(system, planned, wish, say);
+  if (!lease)
+    return fail(lease.error());
+  auto now = probe_environment(system, planned.store, planned.name);
+  if (!now)
+    return fail(now.error());
+  if (now->current != planned.current || now->next() != planned.next())
+    return fail(ErrorCode::conflict, fmt::format("somebody else has changed `{}` meanwhile", planned.name),
+                "run the command again");
+  return Held{std::move(*now), std::move(*lease)};
+}
+
+Result<NewGeneration> make_generation(sys::System& system, const Making& making, const plan::Say& say) {
+  auto held =
+      making.hidden.empty() ? hold_latest(system, making, say) : hold(system, making.environment, making.lease, say);
+  if (!held)
+    return fail(held.error());
+  NewGeneration made;
+  made.environment = std::move(held->environment);
+  made.lease.emplace(std::move(held->lease));
+  made.record.number = made.environment.next();
+  if (made.record.number > k_last_generation)
+    return fail(ErrorCode::unsupported, fmt::format("there are {} generations: no more numbers", k_last_generation));
+  made.hidden = making.hidden.empty() ? hidden_name(made.record.number) : making.hidden;
+  if (!making.resumes) {
+    remove_unfinished(system, made.environment, say);
+    made.guard = std::make_unique<ScratchTree>(system, made.path(), say);
+  }
+  const auto filled = making.fill(made);
+  if (!filled)
+    return fail(filled.error());
+  auto record = record_of(system, making, made, *filled);
+  if (!record)
+    return fail(record.error());
+  made.record = std::move(*record);
+  made.sound = filled->sound;
+  return made;
+}
+
+Result<void> confirm(sys::System& system, NewGeneration& made) {
+  if (auto ours = made.lease->check(); !ours)
+    return ours;
+  const auto& files = system.files();
+  const auto path = made.environment.path(made.record.number) + ".json";
+  const auto cut_off = files.read_if_exists(path); // a text that is there is of a command that was cut off
+  return cut_off ? files.write_if(path, *cut_off, format_generation(made.record)) : fail(cut_off.error());
+}
+
+void note_made(sys::System& system, const NewGeneration& made) {
+  if (made.sound)
+    note_verified(system, made.environment.store, made.environment.name, made.record, *made.sound);
+}
+
+Result<void> mend_copy(sys::System& system, const CopyToMend& copy, const plan::Say& say) {
+  const auto& path = copy.tree.path;
+  const EnvironmentRequest request{.path = path, .prefix = copy.prefix, .from = copy.from, .mixed = true};
+  auto state = probe(system, request, say.progress("reading " + path));
+  if (!state)
+    return fail(state.error());
+  if (state->device != copy.tree.device || state->inode != copy.tree.inode)
+    return fail(ErrorCode::conflict, path + " is not the copy that was made: somebody else has put it there",
+                "see who writes in the store, then run the command again");
+  const bool runs_programs = copy.runs_programs && !state->others_write;
+  if (!runs_programs) // nobody would compile it again
+    std::erase_if(state->compiled,
+                  [&](const plan::FileChange& change) { return names_old_place_only(*state, change.path); });
+  for (const auto& step : plan_repair(*state, false, runs_programs).steps) {
+    const auto done = plan::apply_action(step.action, system);
+    if (!done && !std::holds_alternative<plan::RunTool>(step.action))
+      return fail(done.error());
+    if (!done)
+      say.warning("not all of Python could be compiled again: " + done.error().message, "");
+  }
+  if (copy.in_part)
+    return {};
+  auto left = diagnose_unrepaired(*state);
+  std::erase_if(left, [](const Diagnosis& one) {
+    return one.severity != Severity::error || one.code == "SF501" || one.code == "SF502" || // as the original is
+           one.code == "SF510"; // close_tree() opens what is left, by all of its names
+  });
+  say.report(left);
+  return left.empty() ? Result<void>{} : fail(ErrorCode::failed, "the copy is not sound", "nothing was changed");
+}
+
+Result<void> close_tree(const tree::Place& tree, const sys::Entry& store, bool protect, const EnvironmentState* of) {
+  constexpr mode_t k_set_group = 02000;
+  tree::Modes modes;
+  modes.mode = generation_mode(store.mode, protect);
+  if ((store.mode & k_set_group) != 0)
+    modes.gid = store.gid;
+  tree::Options options;
+  if (of != nullptr)
+    options.admit = admit_opened(*of, modes.mode);
+  return tree::set_modes(tree, modes, options).map([](std::uint64_t) {});
+}
+
+} // namespace sharefs::conda

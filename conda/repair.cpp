@@ -1,0 +1,101 @@
+#include "conda/repair.hpp"
+
+#include "base/text.hpp"
+#include "conda/generation_plan.hpp"
+#include "conda/share.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <set>
+
+namespace sharefs::conda {
+
+namespace {
+
+Result<Filled> fill(sys::System& system, const RepairRequest& request, const NewGeneration& making,
+                    const plan::Say& say) {
+  const auto& seen = request.seen;
+  const auto& environment = making.environment;
+  std::set<std::string> closed;
+  for (const auto& found : seen.found)
+    if (found.kind == Kind::closed)
+      closed.insert(found.path);
+  tree::Options options;
+  options.link_files = true;
+  options.total_files = seen.files;
+  options.total_bytes = seen.bytes;
+  options.copy_instead = [&](const std::string& path, const struct stat& /*status*/) -> Result<bool> {
+    return path.starts_with("conda-meta/") || closed.contains(path); // all names of a file have one mode
+  };
+  const auto& root = system.files().root();
+  const tree::Place before{
+      .path = environment.path(environment.current), .root = root, .device = seen.device, .inode = seen.inode};
+  tree::Place made{.path = making.path(), .root = root};
+  const auto linked = tree::copy(before, made, options, say.progress("linking " + before.path));
+  if (!linked)
+    return fail(linked.error());
+  made.device = linked->device;
+  made.inode = linked->inode;
+  tree::Options opening;
+  opening.admit = admit_opened(seen, tree::Modes{}.mode);
+  if (auto open = tree::set_modes(made, {}, opening); !open) // names in it are to be exchanged
+    return fail(open.error());
+  const CopyToMend copy{.tree = made,
+                        .prefix = environment.path(),
+                        .from = seen.decision.replace,
+                        .runs_programs = true,
+                        .in_part = true};
+  if (auto mended = mend_copy(system, copy, say); !mended)
+    return fail(mended.error());
+  const auto store = system.entry({.path = environment.store, .follow = true});
+  if (auto shut = close_tree(made, store, request.protect, &seen); !shut)
+    return fail(shut.error());
+  return Filled{.tree = made,
+                .files = seen.files,
+                .bytes = seen.bytes,
+                .own_bytes = linked->bytes,
+                .sound = !has_errors(diagnose_unrepaired_generation(seen))};
+}
+
+} // namespace
+
+plan::Plan plan_repaired_generation(const RepairRequest& request, const std::string& hidden) {
+  const auto& [environment, seen, protect, lease] = request;
+  const auto mends = plan_repair(seen, true, false);
+  const auto closed = seen.count(Kind::closed);
+  if (mends.empty() && closed == 0)
+    return {};
+  const auto number = environment.next();
+  auto plan = plan_switch(environment, number, hidden);
+  plan.notes = mends.notes;
+  std::vector<std::string> mended;
+  const auto add = [&](std::size_t count, std::string_view noun, std::string_view how) {
+    if (count > 0)
+      mended.push_back(fmt::format("{} {}", count_of(count, noun), how));
+  };
+  add(seen.contents.size() + seen.links.size(), "file", "with the right prefix or checksum");
+  add(seen.compiled.size(), "file", "compiled again");
+  add(closed, "path", "opened to those who may enter the environment");
+  plan.notes.push_back(fmt::format("generation {} is made first, with {}; its other files are those of generation {}",
+                                   number, join(mended, ", "), environment.current));
+  return plan;
+}
+
+Result<NewGeneration> make_repaired_generation(sys::System& system, const RepairRequest& request,
+                                               const std::string& hidden, const plan::Say& say) {
+  Making making;
+  making.environment = request.environment;
+  making.lease = request.lease;
+  making.command = shell_join({"sharefs", "conda", "verify", request.environment.name, "--repair"});
+  making.hidden = hidden;
+  making.fill = [&](const NewGeneration& made) { return fill(system, request, made, say); };
+  return make_generation(system, making, say);
+}
+
+Diagnoses diagnose_unrepaired_generation(const EnvironmentState& seen) {
+  auto rest = seen; // files that not everybody can read are mended by copies of their own
+  std::erase_if(rest.found, [](const Found& found) { return found.kind == Kind::closed; });
+  return diagnose_unrepaired(rest);
+}
+
+} // namespace sharefs::conda

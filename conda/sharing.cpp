@@ -1,0 +1,193 @@
+#include "conda/sharing.hpp"
+
+#include "base/path.hpp"
+#include "plan/apply.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace sharefs::conda {
+
+namespace {
+
+std::string root_of(const Sharing& sharing) {
+  return generations_path(sharing.request.shared.store, sharing.request.shared.name);
+}
+
+/// Checks whose .generations and .generations/ENV are now.
+Result<void> check_places(sys::System& system, const sys::Entry& store, const std::string& root, const plan::Say& say) {
+  const auto found =
+      diagnose_places(store, system.entries({{{.path = parent_path(root)}, {.path = root}}}), system.identity().uid);
+  say.report(found);
+  return found.empty() ? Result<void>{}
+                       : fail(ErrorCode::permission, fmt::format("`{}` is not shared there", base_name(root)));
+}
+
+/// Makes .generations/ENV/uses, and all above it. It is no part of the plan: nothing else may happen before the lease
+/// is held, which lies there.
+Result<void> make_places(sys::System& system, Sharing& sharing, const plan::Say& say) {
+  constexpr std::uint32_t k_sticky = 01000, k_but_set_id = 01777;
+  const auto make = [&](const std::string& path, std::uint32_t mode, const sys::FileIdentity& parent = {}) {
+    const auto directory = plan::make_directory(path, mode & k_but_set_id, std::nullopt, false, parent);
+    return plan::apply_action(directory, system); // the group is inherited
+  };
+  auto& store = sharing.store;
+  if (store.is_new) { // as open as the directory that it lies in, whose group and ACLs it inherits
+    if (auto made = make(store.path, store.entry.mode); !made)
+      return fail(made.error());
+    store.entry = system.entry({.path = store.path, .follow = true});
+  }
+  const auto mode = root_mode(store.entry.mode);
+  const auto root = root_of(sharing);
+  if (auto made = make(parent_path(root), mode | (store.entry.mode & k_sticky), sys::identity_of(store.entry)); !made)
+    return fail(made.error());
+  if (auto made = make(root, mode); !made)
+    return fail(made.error());
+  if (auto made = make(join_path(root, "uses"), uses_mode(store.entry.mode)); !made)
+    return fail(made.error());
+  return check_places(system, store.entry, root, say);
+}
+
+/// The directory at `path`, if it is a copy of the source that we have begun. What others have put there is none.
+std::optional<tree::Place> copy_at(sys::System& system, const Source& source, const std::string& path) {
+  const auto entries = system.entries(
+      {.queries = {{.path = path, .links = sys::Links::none},
+                   {.path = join_path(path, k_copy_mark), .read_bytes = k_largest_note, .links = sys::Links::none}}});
+  if (!is_copy_of(source, entries[0], entries[1], system.identity().uid))
+    return std::nullopt;
+  return tree::Place{
+      .path = path, .root = system.files().root(), .device = entries[0].device, .inode = entries[0].inode};
+}
+
+/// Goes on with a copy, or begins one, in a directory that nobody else enters.
+Result<tree::Place> begin_copy(sys::System& system, const Source& source, const std::string& path) {
+  if (auto begun = copy_at(system, source, path))
+    return std::move(*begun);
+  if (auto made = plan::apply_action(plan::make_directory(path, 0700), system); !made)
+    return fail(made.error());
+  if (auto noted = system.files().write_if(join_path(path, k_copy_mark), std::nullopt, copy_mark(source), 0600); !noted)
+    return fail(noted.error());
+  auto begun = copy_at(system, source, path);
+  return begun ? Result<tree::Place>(std::move(*begun))
+               : fail(ErrorCode::conflict, path + " is not the copy that was begun: somebody else has put it there",
+                      "see who writes in the store, then run the command again");
+}
+
+Result<void> write_marks(sys::System& system, const std::string& tree, const std::string& name) {
+  const auto contents = read_contents(system, tree);
+  if (!contents)
+    return fail(contents.error());
+  for (const auto& [path, text] : protection_marks(name, contents->python))
+    if (auto written = system.files().write_if(join_path(tree, path), std::nullopt, text, 0644);
+        !written && written.error().code != ErrorCode::conflict && written.error().code != ErrorCode::not_found)
+      return written;
+  return {};
+}
+
+Result<Filled> fill(sys::System& system, Sharing& sharing, const NewGeneration& making, const plan::Say& say) {
+  const auto& source = sharing.request.source;
+  const auto& state = sharing.request.state;
+  const auto copy = begin_copy(system, source, making.path());
+  if (!copy)
+    return fail(copy.error());
+  tree::Options options;
+  options.own = true;
+  options.admit = admit_copied(state);
+  options.take_away = 0022;     // nobody else writes in it while it is made
+  options.remove_others = true; // what an earlier run has left
+  options.leave = k_copy_mark;
+  options.bytes_per_second = sharing.bytes_per_second;
+  options.total_files = state.files;
+  options.total_bytes = state.bytes;
+  const tree::Place original{.path = source.entry.path,
+                             .root = system.files().root(),
+                             .beneath = source.actor.beneath,
+                             .device = source.entry.device,
+                             .inode = source.entry.inode};
+  const auto copied = tree::copy(original, *copy, options, say.progress("copying " + original.path));
+  if (!copied)
+    return fail(copied.error());
+  sharing.copied = *copied;
+  CopyToMend mend{.tree = *copy, .prefix = making.environment.path(), .from = state.decision.replace};
+  mend.runs_programs = system.identity().uid == source.entry.uid && !state.others_write;
+  if (std::ranges::find(mend.from, source.path) == mend.from.end())
+    mend.from.push_back(source.path);
+  if (auto mended = mend_copy(system, mend, say); !mended)
+    return fail(mended.error());
+  if (sharing.protect)
+    if (auto marked = write_marks(system, copy->path, making.environment.name); !marked)
+      return fail(marked.error());
+  if (auto closed = close_tree(*copy, sharing.store.entry, sharing.protect); !closed)
+    return fail(closed.error());
+  return Filled{.tree = *copy,
+                .files = state.files,
+                .bytes = state.bytes,
+                .own_bytes = state.bytes,
+                .sound = !has_errors(diagnose_unrepaired(state))}; // what was wrong with the original is wrong with it
+}
+
+} // namespace
+
+Result<Sharing> prepare_sharing(sys::System& system, StorePlace store, const std::string& name, Source source,
+                                const std::string& active, const plan::Say& say) {
+  if (auto ours = check_places(system, store.entry, generations_path(store.path, name), say); !ours)
+    return fail(ours.error());
+  auto shared = probe_environment(system, store.path, name);
+  if (!shared)
+    return fail(shared.error());
+  const auto step = next_step(*shared, source);
+  if (!step)
+    return fail(step.error());
+  Sharing sharing;
+  sharing.store = std::move(store);
+  auto& request = sharing.request;
+  request = {.shared = std::move(*shared), .source = std::move(source), .step = *step, .now = system.now()};
+  if (request.step != ShareStep::copy)
+    return sharing;
+  const auto& path = request.source.entry.path;
+  auto state = probe(system, {.path = path, .prefix = request.shared.path()}, say.progress("reading " + path));
+  if (!state)
+    return fail(state.error());
+  request.state = std::move(*state);
+  auto facts = probe_preflight(system, request.source, sharing.store.path, active);
+  facts.state = request.state;
+  request.hidden = hidden_name(request.shared.next());
+  for (const auto& unfinished : request.shared.unfinished)
+    if (const auto begun = copy_at(system, request.source, join_path(request.shared.root.path, unfinished))) {
+      request.hidden = unfinished;
+      if (const auto measured = tree::measure(*begun, {}))
+        facts.copied = *measured;
+    }
+  sharing.found = preflight(facts);
+  return sharing;
+}
+
+Result<Shared> make_shared_copy(sys::System& system, Sharing& sharing, const plan::Say& say) {
+  if (auto made = make_places(system, sharing, say); !made)
+    return fail(made.error());
+  const auto& request = sharing.request;
+  Shared shared;
+  if (request.step == ShareStep::copy) {
+    Making making;
+    making.environment = request.shared;
+    making.lease = sharing.lease;
+    making.command = share_command(request.shared.name, request.source.path);
+    making.hidden = request.hidden;
+    making.resumes = true;
+    making.fill = [&](const NewGeneration& made) { return fill(system, sharing, made, say); };
+    auto made = make_generation(system, making, say);
+    if (!made)
+      return fail(made.error());
+    shared.made.emplace(std::move(*made));
+    if (auto ours = confirm(system, *shared.made); !ours)
+      return fail(ours.error());
+  } else {
+    auto held = hold(system, request.shared, sharing.lease, say);
+    if (!held)
+      return fail(held.error());
+    shared.held.emplace(std::move(*held));
+  }
+  return shared;
+}
+
+} // namespace sharefs::conda

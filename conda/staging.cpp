@@ -1,0 +1,211 @@
+#include "conda/staging.hpp"
+
+#include "base/path.hpp"
+#include "base/text.hpp"
+#include "conda/change.hpp"
+#include "plan/apply.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace sharefs::conda {
+
+namespace {
+
+constexpr std::uint64_t k_spare_bytes = 256U << 20U;
+constexpr std::uint64_t k_spare_files = 1000;
+
+tree::Place place(sys::System& system, const std::string& path) {
+  return {.path = path, .root = system.files().root(), .guarded = true};
+}
+
+Generation record_of(const Staging& staging) {
+  const auto* one = staging.environment.find(staging.number());
+  return one == nullptr ? Generation{} : one->record.value_or(Generation{});
+}
+
+/// The copy whose files the new one shares. Only root may add names to directories without write bits. nullptr: none.
+const StagedCopy* older_copy(sys::System& system, const Staging& staging) {
+  const auto& copies = staging.copies.copies;
+  const auto older = std::ranges::find(copies.rbegin(), copies.rend(), sys::EntryKind::directory,
+                                       [](const StagedCopy& copy) { return copy.tree.kind; });
+  const bool shares = older != copies.rend() && older->number != staging.number();
+  return shares && system.identity().uid == 0 ? &*older : nullptr;
+}
+
+/// What is to be written: by the records what an older copy has not, or what an earlier run has not copied.
+tree::Measured to_copy(sys::System& system, const Staging& staging) {
+  const auto record = record_of(staging);
+  tree::Measured rest{.files = record.files, .bytes = record.bytes};
+  if (const auto* older = older_copy(system, staging)) {
+    std::uint64_t own = 0;
+    auto number = staging.number();
+    for (const auto* one = staging.environment.find(number); number > older->number && one != nullptr && one->record;
+         one = staging.environment.find(number)) {
+      own += one->record->own_bytes;
+      number = std::min(number - 1, one->record->parent);
+    }
+    if (number == older->number)
+      rest = {.bytes = std::min(own, record.bytes)};
+  } else if (const auto* begun = staging.copies.find(staging.number()); begun != nullptr && begun->tree.exists()) {
+    if (const auto there = tree::measure(place(system, staging.path()), {})) {
+      rest.files -= std::min(rest.files, there->files);
+      rest.bytes -= std::min(rest.bytes, there->bytes);
+    }
+  }
+  return rest;
+}
+
+Result<void> check_room(sys::System& system, const Staging& staging) {
+  const auto entry = system.entry({.path = staging.copies.directory.ancestor, .follow = true, .space = true});
+  if (!entry.space)
+    return {};
+  const auto& space = *entry.space;
+  const auto rest = to_copy(system, staging);
+  std::string lacks;
+  if (space.free_bytes < rest.bytes + k_spare_bytes)
+    lacks = fmt::format("{}; {} are to be copied, and {} stay free for others", format_bytes(space.free_bytes),
+                        format_bytes(rest.bytes), format_bytes(k_spare_bytes));
+  else if (space.files != 0 && space.free_files < rest.files + k_spare_files)
+    lacks = fmt::format("{} (inodes); {} are to be copied, and {} inodes stay free for others",
+                        count_of(space.free_files, "file"), count_of(rest.files, "file"), k_spare_files);
+  if (lacks.empty())
+    return {};
+  return fail(ErrorCode::failed, fmt::format("{} has room for {}: commands run from the share", entry.mount, lacks),
+              "free some, or set `conda.stage` in sharefs.yaml to a larger disk");
+}
+
+/// Makes the directory of the copies, where nobody else could exchange them. It stays: later copies lie there, too.
+Result<void> make_directory(sys::System& system, const StagingRequest& request, const Staging& staging) {
+  const auto& path = staging.copies.directory.path;
+  if (auto made = system.files().make_directories(path, 0755); !made) {
+    auto error = made.error();
+    if (error.code == ErrorCode::permission)
+      error.hint =
+          fmt::format("root makes copies for all users: `sudo sharefs conda stage {}`; or lets each make an own "
+                      "one: `sudo install -d -m 1777 {}`",
+                      request.name, shell_quote(request.stage));
+    return fail(std::move(error));
+  }
+  const auto entry = system.entry({.path = path, .links = sys::Links::trusted, .guarded = true});
+  if (entry.kind != sys::EntryKind::directory)
+    return fail(entry.error());
+  const auto admitted = admit(entry, staging.access);
+  return admitted ? plan::apply_action(*admitted, system).map([](plan::Outcome) {}) : Result<void>{};
+}
+
+Result<void> copy_generation(sys::System& system, const StagingRequest& request, const Staging& staging,
+                             const plan::Say& say) {
+  const auto record = record_of(staging);
+  const auto to = place(system, staging.path());
+  tree::Options options;
+  const auto progress = say.progress("copying " + staging.source);
+  if (const auto* older = older_copy(system, staging)) { // what it has is the same file
+    options.link_files = true;
+    if (auto linked = tree::copy(place(system, older->tree.path), to, options, progress); !linked)
+      return fail(linked.error());
+    options.link_files = false;
+  }
+  options.remove_others = true;
+  options.bytes_per_second = request.bytes_per_second;
+  options.total_files = record.files;
+  options.total_bytes = record.bytes;
+  const auto copied = tree::copy({.path = staging.source, .root = system.files().root()}, to, options, progress);
+  if (!copied)
+    return fail(copied.error());
+  say.message(fmt::format("{}: {} copied ({}), {} there already", staging.path(), count_of(copied->files, "file"),
+                          format_bytes(copied->bytes), copied->kept));
+  return {};
+}
+
+/// The generation that is to be staged. To remove copies it need not be there any more. The store without links.
+Result<std::string> find_generation(sys::System& system, const StagingRequest& request, Staging& staging,
+                                    const plan::Say& say) {
+  auto environment = request.removes ? probe_environment(system, request.store, request.name)
+                                     : find_shared(system, request.store, request.name);
+  if (!environment && !request.removes)
+    return fail(environment.error());
+  if (!environment)
+    say.message(environment.error().message + ": who runs it is known by this host's processes only");
+  staging.environment =
+      environment ? std::move(*environment) : SharedEnvironment{.store = request.store, .name = request.name};
+  const auto source = system.entry(
+      {.path = staging.number() == 0 ? request.store : staging.environment.path(staging.number()), .follow = true});
+  const auto generation = in_generation(source.resolved);
+  if (!generation && !request.removes)
+    return fail(source.error());
+  staging.source = source.resolved;
+  return generation ? generation->store : source.resolved;
+}
+
+} // namespace
+
+std::string Staging::path() const {
+  return join_path(copies.directory.path, generation_name(number()));
+}
+
+Result<Staging> plan_staging(sys::System& system, const StagingRequest& request, const plan::Say& say) {
+  Staging staging;
+  const auto store = find_generation(system, request, staging, say);
+  if (!store)
+    return fail(store.error());
+  const auto uid = static_cast<unsigned>(system.identity().uid);
+  staging.copies = probe_staged(system, request.stage, uid, *store, request.name);
+  const auto& directory = staging.copies.directory;
+  if (directory.kind == sys::EntryKind::unknown)
+    return fail(directory.error());
+  if (directory.shared)
+    return fail(ErrorCode::config, request.stage + " lies on shared storage: a copy there is no nearer",
+                "set `conda.stage` in sharefs.yaml to a directory on this host's own disk");
+  if (!request.removes) {
+    const auto access = stage_access(system, staging.source);
+    if (!access)
+      return fail(access.error());
+    staging.access = *access;
+  }
+  const auto record = record_of(staging);
+  staging.made = plan_stage(staging.copies, {.number = request.removes ? 0 : staging.number(),
+                                             .source = staging.source,
+                                             .created = record.created,
+                                             .name = request.name,
+                                             .access = staging.access,
+                                             .busy = busy_copies(system, staging.environment, staging.copies)});
+  auto& notes = staging.made.plan.notes;
+  staging.nothing = !notes.empty()    ? join(notes, "; ")
+                    : request.removes ? "nothing of it is staged here"
+                                      : staging.path() + " is there";
+  if (!staging.made.copies)
+    return staging;
+  if (auto room = check_room(system, staging); !room)
+    return fail(room.error());
+  const auto what = record.files == 0 ? std::string("all of it is")
+                                      : fmt::format("{} ({}) {}", count_of(record.files, "file"),
+                                                    format_bytes(record.bytes), record.files == 1 ? "is" : "are");
+  notes.insert(notes.begin(),
+               fmt::format("first {} copied from {} to {}, and compared; `sharefs undo` leaves that copy, "
+                           "unused, to `sharefs conda stage {} --remove`",
+                           what, staging.source, staging.path(), request.name));
+  return staging;
+}
+
+Result<void> copy_staged(sys::System& system, const StagingRequest& request, const Staging& staging,
+                         const plan::Say& say) {
+  if (staging.made.copies) {
+    const auto alone = request.lock();
+    if (!alone)
+      return fail(alone.error());
+    if (auto made = make_directory(system, request, staging); !made)
+      return made;
+    if (auto copied = copy_generation(system, request, staging, say); !copied)
+      return copied;
+  }
+  // Whoever began while the plan was shown is seen now, and nobody begins any more: the marks are gone.
+  const auto now = probe_environment(system, request.store, request.name);
+  for (const auto number : busy_copies(system, now ? *now : staging.environment, staging.copies))
+    if (std::ranges::find(staging.made.removed, number) != staging.made.removed.end())
+      return fail(ErrorCode::busy, fmt::format("a command works with the copy of generation {} since", number),
+                  "run the command again when it has ended");
+  return {};
+}
+
+} // namespace sharefs::conda

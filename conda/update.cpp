@@ -1,0 +1,291 @@
+#include "conda/update.hpp"
+
+#include "base/path.hpp"
+#include "base/text.hpp"
+#include "conda/running.hpp"
+#include "plan/apply.hpp"
+#include "sys/process/interrupt.hpp"
+#include "sys/layers/layered_command.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <limits>
+
+namespace sharefs::conda {
+
+namespace {
+
+constexpr mode_t k_write_bits = 0222;
+
+/// Root works as the owner of a store. Where the store is root's own, root runs no program that others could have put
+/// there.
+Result<void> check_programs(sys::System& system, const SharedEnvironment& environment) {
+  const auto programs = join_path(environment.path(environment.current), "bin");
+  if (system.identity().uid != 0 || !others_could_exchange(system, programs))
+    return {};
+  return fail(ErrorCode::permission,
+              fmt::format("{} is root's, and others may write there: the command would run their programs as root",
+                          environment.store),
+              fmt::format("give it to who looks after it, as whom root then works: `chown -R USER {}`",
+                          shell_quote(environment.store)));
+}
+
+/// Fills the tree of the next generation by the command.
+class UpdateFill {
+ public:
+  UpdateFill(sys::System& system, const UpdateRequest& request, const NewGeneration& making, const plan::Say& say)
+      : m_system(system), m_request(request), m_making(making), m_say(say), m_environment(making.environment),
+        m_before(place(m_environment.path(m_environment.current))), m_made(place(making.path())) {
+    if (const auto& record = m_environment.find(m_environment.current)->record)
+      m_record = *record;
+  }
+
+  Result<Filled> fill() {
+    remove_old_scratch(m_system, m_request.scratch, m_say);
+    const ScratchTree scratch(m_system, join_path(m_request.scratch, scratch_name(m_system, m_making.record.number)),
+                              m_say);
+    auto filled = by_view(scratch.path());
+    if (!filled && m_no_view) {
+      m_say.message(filled.error().message + ": the command works in a full copy, which is relocated afterwards");
+      filled = by_copy();
+    }
+    return filled && m_request.verify ? verified(*filled) : filled;
+  }
+
+ private:
+  [[nodiscard]] tree::Place place(const std::string& path) const {
+    return {.path = path, .root = m_system.files().root()};
+  }
+  [[nodiscard]] mode_t write_bits() const { return m_request.protect ? k_write_bits : 0; }
+
+  /// The command, as if the environment at `prefix` were active.
+  [[nodiscard]] sys::TerminalCommand command_in(const std::string& prefix) const {
+    return {m_request.command, environment_for_changes(m_request.environment, prefix, m_environment.name),
+            m_request.working_directory, m_request.output_to_stderr};
+  }
+
+  [[nodiscard]] Result<void> check_exit_code(int code) const {
+    if (code == 0)
+      return {};
+    return fail(sys::interrupted() ? ErrorCode::interrupted : ErrorCode::failed,
+                fmt::format("`{}` ended with exit code {}: nothing was changed", shell_join(m_request.command), code));
+  }
+
+  Result<Filled> by_view(const std::string& scratch) {
+    const auto& files = m_system.files();
+    sys::Layers layers;
+    layers.parent = m_environment.store;
+    layers.name = m_environment.name;
+    layers.lower = m_before.path;
+    layers.upper = join_path(scratch, "upper");
+    layers.work = join_path(scratch, "work");
+    for (const auto& mark : protection_marks(m_environment.name, m_record.python))
+      layers.removed.push_back(mark.path);
+    layers.writable = {"conda-meta"};
+    layers.user_namespace = m_request.user_namespace;
+    for (const auto& directory : {layers.upper, layers.work})
+      if (auto made = files.make_directories(directory, 0700); !made)
+        return fail(made.error());
+    const auto code = sys::run_layered(command_in(m_environment.path()), layers);
+    m_no_view = !code && code.error().code == ErrorCode::unsupported;
+    if (!code)
+      return fail(code.error());
+    if (auto good = check_exit_code(*code); !good)
+      return fail(good.error());
+    if (auto ready = make_ready(layers.upper, false); !ready)
+      return fail(ready.error());
+    if (auto closed = close(layers.upper); !closed) // whatever the umask of the command was
+      return fail(closed.error());
+    return add_layer(layers.upper);
+  }
+
+  /// The command works in a full copy at a path of its own, which is given the stable prefix afterwards.
+  Result<Filled> by_copy() {
+    const ScratchTree guard(m_system, join_path(m_environment.root.path, hidden_name(m_making.record.number)), m_say);
+    auto copy = place(guard.path());
+    tree::Options options;
+    options.own = true;
+    options.total_files = m_record.files;
+    options.total_bytes = m_record.bytes;
+    const auto copied = tree::copy(m_before, copy, options, m_say.progress("copying " + m_before.path));
+    if (!copied)
+      return fail(copied.error());
+    copy.device = copied->device;
+    copy.inode = copied->inode;
+    if (auto open = tree::set_modes(copy, {}, {}); !open) // the command may write
+      return fail(open.error());
+    for (const auto& mark : protection_marks(m_environment.name, m_record.python))
+      if (auto removed = m_system.files().remove(join_path(copy.path, mark.path));
+          !removed && removed.error().code != ErrorCode::not_found)
+        return fail(removed.error());
+    const auto code = sys::run_in_terminal(command_in(copy.path));
+    if (!code)
+      return fail(code.error());
+    if (auto good = check_exit_code(*code); !good)
+      return fail(good.error());
+    if (auto ready = make_ready(copy.path, true); !ready)
+      return fail(ready.error());
+    if (auto mended = mend_copy(m_system, {copy, m_environment.path(), {copy.path}, true}, m_say); !mended)
+      return fail(mended.error());
+    if (auto closed = close(copy.path); !closed)
+      return fail(closed.error());
+    return share_files(copy);
+  }
+
+  /// What the command has left is still an environment, and has the marks again that the command did not see. `whole`:
+  /// all of the environment is in `left`; otherwise what is not there is as it was.
+  Result<void> make_ready(const std::string& left, bool whole) {
+    for (const auto* name : {"conda-meta", "lib"}) {
+      const auto entry = m_system.entry({.path = join_path(left, name)});
+      if (entry.kind == sys::EntryKind::unknown)
+        return fail(entry.error());
+      const bool was_there = m_system.entry({.path = join_path(m_before.path, name)}).exists();
+      if (was_there && entry.kind != sys::EntryKind::directory && (whole || entry.exists()))
+        return fail(ErrorCode::failed, fmt::format("`{}` has deleted {} of the environment: nothing was changed",
+                                                   shell_join(m_request.command), name));
+    }
+    return restore_marks(left);
+  }
+
+  Result<void> restore_marks(const std::string& left) {
+    const auto& files = m_system.files();
+    const auto contents = read_contents(m_system, left);
+    if (!contents)
+      return fail(contents.error());
+    const auto before = protection_marks(m_environment.name, m_record.python);
+    const auto after =
+        protection_marks(m_environment.name, contents->python.empty() ? m_record.python : contents->python);
+    for (std::size_t i = 0; i < std::min(before.size(), after.size()); ++i) {
+      const auto text = files.read_if_exists(join_path(m_before.path, before[i].path));
+      if (!text)
+        return fail(text.error());
+      if (!*text)
+        continue;
+      const auto path = join_path(left, after[i].path);
+      if (auto made = files.make_directories(parent_path(path)); !made)
+        return made;
+      const auto there = m_system.entry({.path = path}); // a whiteout
+      if (auto removed = there.exists() ? files.remove(path) : Result<void>{}; !removed)
+        return removed;
+      if (auto written = files.write_if(path, std::nullopt, **text, 0444); !written)
+        return written;
+    }
+    return {};
+  }
+
+  /// Gives what the command has left the modes of the store, and its group.
+  Result<void> close(const std::string& path) {
+    auto tree = place(path);
+    const auto entry = m_system.entry({.path = path});
+    tree.device = entry.device;
+    tree.inode = entry.inode;
+    const auto store = m_system.entry({.path = m_environment.store, .follow = true});
+    return close_tree(tree, store, m_request.protect);
+  }
+
+  /// Makes the new tree of further names of the files of the present generation.
+  Result<tree::CopyReport> link_before() {
+    tree::Options options;
+    options.take_away = write_bits();
+    options.link_files = true;
+    options.copy_instead = [](const std::string& path, const struct stat& /*status*/) -> Result<bool> {
+      return path.starts_with("conda-meta/"); // tools append to `history` there
+    };
+    auto linked = tree::copy(m_before, m_made, options, m_say.progress("linking " + m_before.path));
+    if (linked) { // known by its number: whoever may write in the store could exchange the name
+      m_made.device = linked->device;
+      m_made.inode = linked->inode;
+    }
+    return linked;
+  }
+
+  /// Brings the new tree to what the command has changed on top of the present generation.
+  Result<Filled> add_layer(const std::string& upper) {
+    const auto linked = link_before();
+    if (!linked)
+      return fail(linked.error());
+    tree::Options options;
+    options.take_away = write_bits();
+    options.layer = true;
+    const auto changed = tree::copy(place(upper), m_made, options, m_say.progress("copying what has changed"));
+    if (!changed)
+      return fail(changed.error());
+    return Filled{.tree = m_made,
+                  .files = static_cast<std::uint64_t>(linked->more_files + changed->more_files),
+                  .bytes = static_cast<std::uint64_t>(linked->more_bytes + changed->more_bytes),
+                  .own_bytes = linked->bytes + changed->bytes};
+  }
+
+  /// Makes the new tree of the copy. What is as before is the same file.
+  Result<Filled> share_files(const tree::Place& copy) {
+    const auto linked = link_before();
+    if (!linked) { // the files are another user's, or the file system has no further names
+      m_say.message("nothing is shared with the generation before: " + linked.error().message);
+      if (auto removed = tree::remove(m_made, {}); !removed)
+        return fail(removed.error());
+      if (auto renamed = plan::apply_action(plan::Rename{copy.path, m_made.path, std::nullopt}, m_system); !renamed)
+        return fail(renamed.error());
+      m_made.device = copy.device;
+      m_made.inode = copy.inode;
+      return Filled{.tree = m_made, .own_bytes = std::numeric_limits<std::uint64_t>::max()};
+    }
+    tree::Options options;
+    options.remove_others = true;
+    const auto changed = tree::copy(copy, m_made, options, m_say.progress("copying what has changed"));
+    if (!changed)
+      return fail(changed.error());
+    return Filled{.tree = m_made, .own_bytes = linked->bytes + changed->bytes};
+  }
+
+  /// Compares with conda's records what is new: the other files are of a generation that was compared.
+  Result<Filled> verified(Filled filled) {
+    const EnvironmentRequest request{.path = m_made.path, .prefix = m_environment.path(), .reading = Reading::own};
+    const auto state = probe(m_system, request, m_say.progress("reading " + request.path));
+    if (!state)
+      return fail(state.error());
+    auto found = diagnose(*state);
+    std::erase_if(found, [](const Diagnosis& one) { return one.severity != Severity::error; });
+    m_say.report(found);
+    if (!found.empty())
+      return fail(ErrorCode::failed, "the environment that the command left is not sound",
+                  "nothing was changed; `--no-verify` takes it as it is");
+    filled.files = state->files;
+    filled.bytes = state->bytes;
+    if (is_verified(m_system, m_environment.store, m_environment.name, m_record))
+      filled.sound = true;
+    return filled;
+  }
+
+  sys::System& m_system;
+  const UpdateRequest& m_request;
+  const NewGeneration& m_making;
+  const plan::Say& m_say;
+  const SharedEnvironment& m_environment;
+  Generation m_record; ///< of the present generation; an empty one if there is none
+  tree::Place m_before, m_made;
+  bool m_no_view = false;
+};
+
+} // namespace
+
+Result<NewGeneration> update(sys::System& system, const UpdateRequest& request, const plan::Say& say) {
+  auto environment = find_shared(system, request.store, request.name);
+  if (!environment)
+    return fail(environment.error());
+  Making making;
+  making.environment = std::move(*environment);
+  making.lease = request.lease;
+  making.command = shell_join(request.command);
+  making.message = request.message;
+  making.fill = [&](const NewGeneration& made) -> Result<Filled> {
+    if (auto ours = check_programs(system, made.environment); !ours)
+      return fail(ours.error());
+    return UpdateFill(system, request, made, say).fill();
+  };
+  auto made = make_generation(system, making, say);
+  if (!made && made.error().code == ErrorCode::interrupted)
+    made.error().message = "interrupted: nothing was changed";
+  return made;
+}
+
+} // namespace sharefs::conda

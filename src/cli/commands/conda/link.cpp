@@ -1,0 +1,258 @@
+// sharefs conda link, sharefs conda unlink: links from the homes to the shared environments.
+#include "cli/commands/conda/link.hpp"
+
+#include "base/path.hpp"
+#include "base/text.hpp"
+#include "cli/commands/conda/names.hpp"
+#include "cli/commands/conda/worker.hpp"
+#include "cli/execute.hpp"
+#include "cli/exit_code.hpp"
+#include "config/values.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <map>
+
+namespace sharefs::cli {
+
+namespace {
+
+using conda::HomeSummary;
+using conda::LinkRequest;
+using conda::LinkStyle;
+using Verb = LinkRequest::Verb;
+
+bool contains(const std::vector<std::string>& list, const std::string& word) {
+  return std::ranges::find(list, word) != list.end();
+}
+
+/// What a word that is not in a list of sharefs.yaml may have meant.
+std::string hint_for(const std::string& word, const std::vector<std::string>& known) {
+  constexpr std::size_t k_few = 10;
+  auto hint = did_you_mean_hint(word, known);
+  return hint.empty() && !known.empty() && known.size() <= k_few ? "it names: " + join(known, ", ") : hint;
+}
+
+Result<std::vector<std::string>> environments_of(const config::Conda& conda, const Arguments& arguments, Verb verb) {
+  const auto& names = arguments.positional;
+  const bool all = arguments.flag("all");
+  if (all && !names.empty())
+    return fail(ErrorCode::usage, "`--all` and names of environments exclude each other", "give one or the other");
+  if (!all && names.empty())
+    return fail(ErrorCode::usage, "no environment was named",
+                conda.envs.empty() ? "give --all, or names" : "give --all, or some of: " + join(conda.names(), ", "));
+  if (all && conda.envs.empty() && conda.link == "each")
+    return fail(ErrorCode::config, conda.origin.text() + ": `conda.envs` names no environment",
+                "list the environments of the store that every home gets: `envs: [NAME, ...]`");
+  if (all)
+    return conda.names();
+  if (conda.link == "whole" && verb == Verb::link)
+    return fail(ErrorCode::usage, "with `link: whole` all environments are linked at once", "give --all");
+  for (const auto& name : names) {
+    if (auto sound = check_environment_name(name); !sound)
+      return fail(sound.error());
+    if (verb == Verb::unlink || contains(conda.names(), name))
+      continue;
+    auto hint = did_you_mean_hint(name, conda.names());
+    return fail(ErrorCode::usage, fmt::format("environment `{}` is not in `conda.envs`", name),
+                hint.empty() ? "add it there (" + conda.origin.text() + "), so that all machines agree"
+                             : std::move(hint));
+  }
+  return names;
+}
+
+/// The places of `conda.homes` that the request is about, each with its users.
+Result<std::vector<conda::Homes>> chosen_homes(const config::Conda& conda, const Arguments& arguments,
+                                               const sys::Identity& self) {
+  const auto chosen = arguments.list("user");
+  const auto known = conda.users();
+  for (const auto& user : chosen) {
+    if (!contains(known, user))
+      return fail(ErrorCode::usage, fmt::format("user `{}` is not in `conda.homes`", user), hint_for(user, known));
+    if (self.uid != 0 && user != self.user)
+      return fail(ErrorCode::permission, fmt::format("only root may work in the home of `{}`", user), "run as root");
+  }
+  std::vector<conda::Homes> homes;
+  bool own = self.uid == 0 || contains(chosen, self.user);
+  for (const auto& place : conda.homes) {
+    const bool for_all = place.conda.starts_with('/');
+    conda::Homes wanted{place.users, place.conda};
+    if (!chosen.empty())
+      std::erase_if(wanted.users, [&](const std::string& user) { return !contains(chosen, user); });
+    if (for_all && wanted.users.size() < place.users.size() && !wanted.users.empty())
+      return fail(ErrorCode::usage,
+                  fmt::format("{} is one installation for several users: `--user` has no meaning", place.conda));
+    // Whoever has a place is not asked to work in another's.
+    if (self.uid != 0 && for_all && contains(known, self.user) && !contains(place.users, self.user))
+      continue;
+    if (wanted.users.empty() && (!for_all || !chosen.empty()))
+      continue;
+    own = own || for_all || contains(wanted.users, self.user);
+    homes.push_back(std::move(wanted));
+  }
+  if (!own)
+    return fail(ErrorCode::permission,
+                fmt::format("user `{}` is not in `conda.homes`, and only root may work in other homes", self.user),
+                "run as root, or add the user there");
+  if (homes.empty())
+    return fail(ErrorCode::config, "`conda.homes` names no user",
+                "list the users in whose homes the links are to be made");
+  return homes;
+}
+
+/// A name that sharefs.yaml does not know is fine for unlink, if somebody has such a link.
+Result<void> check_unlinked_names(const config::Conda& conda, const conda::LinkState& state,
+                                  const LinkRequest& request) {
+  for (const auto& name : request.environments) {
+    const auto is_linked = [&](const conda::HomeState& home) {
+      return std::ranges::any_of(home.environments, [&](const conda::Place& place) {
+        return place.environment == name && (place.entry.exists() || !place.backup.empty());
+      });
+    };
+    if (!contains(conda.names(), name) && std::ranges::none_of(state.homes, is_linked))
+      return fail(ErrorCode::usage, fmt::format("environment `{}` is neither in `conda.envs` nor in any home", name),
+                  hint_for(name, conda.names()));
+  }
+  return {};
+}
+
+nlohmann::ordered_json place_json(const conda::Place& place, const LinkRequest& request) {
+  return {{"path", to_utf8(place.entry.path)},
+          {"target", to_utf8(place.target)},
+          {"standing", conda::to_string(conda::standing(place, request.store))}};
+}
+
+nlohmann::ordered_json homes_json(const conda::LinkState& state, const LinkRequest& request) {
+  auto homes = nlohmann::ordered_json::array();
+  for (const auto& home : state.homes) {
+    auto links = nlohmann::ordered_json::array();
+    if (home.problem == conda::HomeProblem::none && request.style == LinkStyle::whole)
+      links.push_back(place_json(home.envs, request));
+    for (const auto& place : home.environments)
+      links.push_back(place_json(place, request));
+    homes.push_back({{"name", home.name},
+                     {"conda", to_utf8(home.conda)},
+                     {"state", to_string(summarize(home, request))},
+                     {"links", std::move(links)}});
+  }
+  return homes;
+}
+
+std::string nothing_to_do(std::size_t right, const LinkRequest& request) {
+  if (right == 0)
+    return "nothing could be done";
+  const auto& first = request.homes.front().conda;
+  const auto where = request.homes.size() == 1 && first.starts_with('/') ? "`" + first + "`" : count_of(right, "home");
+  return request.verb == Verb::link ? fmt::format("the links in {} are as they should be", where)
+                                    : fmt::format("no link to the store is left in {}", where);
+}
+
+/// The exit code of the steps, seen together with the homes that had none: those that are right, and those in which
+/// nothing could be done, or which lack an environment that the store has not.
+int exit_code(const Executed& executed, std::map<HomeSummary, std::size_t> homes, bool some_left_out) {
+  const auto right = homes[HomeSummary::right];
+  if (executed.stopped() || executed.exit_code == k_exit_partly)
+    return executed.exit_code;
+  return executed.exit_code == k_exit_failed ? exit_code_for(right, 1)
+                                             : exit_code_for(right + homes[HomeSummary::pending],
+                                                             homes[HomeSummary::blocked] + (some_left_out ? 1 : 0));
+}
+
+/// Probe, say what stands in the way, execute. 4 if some homes were done and some could not be.
+Result<int> change_conda_links(Context& context, const Arguments& arguments, Verb verb) {
+  if (context.flags.root != "/")
+    return fail(ErrorCode::unsupported, "the links in homes belong to a running system: --root is not possible here");
+  const auto config = context.config();
+  if (!config)
+    return fail(config.error());
+  auto request = conda_link_request(**config, arguments, context.system.identity(), verb);
+  if (!request)
+    return fail(request.error());
+  if (verb == Verb::link)
+    request->shares = shares_of(context.system, **config, request->store);
+  const auto state = conda::probe(context.system, *request);
+  if (!state)
+    return fail(state.error());
+  if (state->store)
+    say_read_by(context, request->store, state->store->by);
+  context.report(diagnose(*state, *request));
+  if (verb == Verb::unlink)
+    if (auto known = check_unlinked_names(*(*config)->conda, *state, *request); !known)
+      return fail(known.error());
+
+  context.envelope.fields["store"] = to_utf8(request->store);
+  if (state->store && !is_usable(*state->store))
+    return k_exit_failed;
+  const bool some_left_out = state->store && has_errors(diagnose_store(*state->store));
+  context.envelope.fields["homes"] = homes_json(*state, *request);
+  std::map<HomeSummary, std::size_t> homes;
+  for (const auto& home : state->homes)
+    ++homes[summarize(home, *request)];
+  return execute(context, conda::plan(*state, *request), nothing_to_do(homes[HomeSummary::right], *request))
+      .map([&](const Executed& executed) { return exit_code(executed, homes, some_left_out); });
+}
+
+} // namespace
+
+Result<LinkRequest> conda_link_request(const config::Config& config, const Arguments& arguments,
+                                       const sys::Identity& self, Verb verb) {
+  if (!config.conda)
+    return fail(ErrorCode::config, config.file + " has no section `conda:`",
+                "add one: `conda: {store: /PATH/ON/SHARE, envs: [NAME], homes: {users: [NAME]}}`");
+  const auto& conda = *config.conda;
+  LinkRequest request;
+  request.verb = verb;
+  request.style = conda.link == "whole" ? LinkStyle::whole : LinkStyle::each;
+  request.store = conda.store;
+  request.all = arguments.flag("all");
+  request.backup = arguments.flag("backup");
+  auto homes = chosen_homes(conda, arguments, self);
+  if (!homes)
+    return fail(homes.error());
+  request.homes = std::move(*homes);
+  auto environments = environments_of(conda, arguments, verb);
+  if (!environments)
+    return fail(environments.error());
+  request.environments = std::move(*environments);
+  return request;
+}
+
+extern const CommandSpec k_conda_link_command{
+    .name = "conda link",
+    .summary = "Link shared conda environments into the homes",
+    .description =
+        "Makes ~/CONDA/envs/ENV a link to STORE/ENV in each home of `conda.homes`, as the user whose home it is; with "
+        "`link: whole` the directory ~/CONDA/envs itself. What is right is left alone, a link that leads nowhere or to "
+        "another place of the store is exchanged, and anything else in the way is reported. Homes that cannot be "
+        "reached do not hold up the others (exit code 4).",
+    .example = "sharefs conda link --all            # every environment of `conda.envs` in every home\n"
+               "sharefs conda link llm_train --user alice --backup\n"
+               "                                    # her own llm_train is kept under another name",
+    .effect = Effect::changes,
+    .positional = {.name = "ENV", .help = "environments of `conda.envs`"},
+    .options = {{.names = "--all", .help = "all environments of `conda.envs`"},
+                {.names = "--backup",
+                 .help = "rename what is in the way to NAME.sharefs-backup-DATE-TIME; `conda unlink` puts it back"},
+                {.names = "--user", .value = "USER", .help = "only this user's home", .repeat = true}},
+    .run = [](Context& context,
+              const Arguments& arguments) { return change_conda_links(context, arguments, Verb::link); },
+};
+
+extern const CommandSpec k_conda_unlink_command{
+    .name = "conda unlink",
+    .summary = "Remove the links to shared conda environments",
+    .description =
+        "Removes exactly the links that lead to STORE/ENV (with --all also one of the whole `envs` directory), and "
+        "puts the newest backup back in its place if `conda link --backup` made one. Other links and directories are "
+        "left alone and named. The store is not touched, so this works while its server is down.",
+    .example = "sharefs conda unlink --all          # in every home\n"
+               "sharefs conda unlink llm_train --user alice",
+    .effect = Effect::changes,
+    .positional = {.name = "ENV", .help = "environments to unlink"},
+    .options = {{.names = "--all", .help = "all environments of `conda.envs`, and a link of the whole directory"},
+                {.names = "--user", .value = "USER", .help = "only this user's home", .repeat = true}},
+    .run = [](Context& context,
+              const Arguments& arguments) { return change_conda_links(context, arguments, Verb::unlink); },
+};
+
+} // namespace sharefs::cli

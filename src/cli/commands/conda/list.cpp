@@ -1,0 +1,160 @@
+// sharefs conda list: every environment of the store.
+#include "cli/commands/conda/list.hpp"
+
+#include "base/path.hpp"
+#include "base/text.hpp"
+#include "cli/commands/conda/names.hpp"
+#include "cli/commands/conda/worker.hpp"
+#include "cli/exit_code.hpp"
+#include "ui/table.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace sharefs::cli {
+
+namespace {
+
+using conda::Availability;
+using conda::ListedEnvironment;
+
+/// Those that have ended without a word are no jobs.
+std::vector<conda::Job> jobs_now(const ListedEnvironment& row) {
+  auto jobs = row.jobs;
+  std::erase_if(jobs, [](const conda::Job& job) { return job.runs == false; });
+  return jobs;
+}
+
+std::string jobs_text(const ListedEnvironment& row) {
+  constexpr std::size_t k_named = 3;
+  std::vector<std::string> words;
+  const auto jobs = jobs_now(row);
+  for (const auto& job : jobs)
+    if (words.size() < k_named)
+      words.push_back(fmt::format("{}:{}{}", job.host, job.pid, job.runs ? "" : "?"));
+  if (jobs.size() > k_named)
+    words.push_back(fmt::format("{} more", jobs.size() - k_named));
+  return join(words, ", ");
+}
+
+std::string state_text(const ListedEnvironment& row) {
+  std::string text = to_string(row.availability);
+  if (!row.detail.empty())
+    text += ": " + row.detail;
+  if (row.holder)
+    text += ", changed by " + row.holder->text();
+  return text;
+}
+
+void show_environments(Context& context, const std::vector<ListedEnvironment>& rows) {
+  ui::Table table({{.name = "ENV"},
+                   {.name = "GENERATION"},
+                   {.name = "SIZE", .right = true},
+                   {.name = "FILES", .right = true},
+                   {.name = "PYTHON"},
+                   {.name = "LINKED BY", .truncate = true},
+                   {.name = "JOBS", .truncate = true},
+                   {.name = "PROTECTED"},
+                   {.name = "VERIFIED"},
+                   {.name = "STATE", .truncate = true}});
+  for (const auto& row : rows) {
+    const bool good = row.availability == Availability::good;
+    std::vector<ui::Cell> cells;
+    for (auto& text :
+         {row.name.empty() ? std::string("-") : row.name,
+          row.generation == 0 ? std::string() : fmt::format("{} ({} kept)", row.generation, row.generations),
+          row.bytes ? format_bytes(*row.bytes) : std::string(), row.files ? std::to_string(*row.files) : std::string(),
+          row.python, join(row.linked_by, ", "), jobs_text(row), std::string(row.is_protected ? "yes" : ""),
+          row.verified == 0 ? std::string() : format_time(row.verified), state_text(row)})
+      cells.push_back({text});
+    cells.back().colour = good ? ui::Colour::none : ui::Colour::red;
+    table.add(std::move(cells));
+  }
+  context.console.show(table);
+}
+
+nlohmann::ordered_json rows_json(const std::vector<ListedEnvironment>& rows) {
+  auto all = nlohmann::ordered_json::array();
+  for (const auto& row : rows) {
+    auto jobs = nlohmann::ordered_json::array();
+    for (const auto& job : row.jobs)
+      jobs.push_back({{"host", to_utf8(job.host)},
+                      {"pid", job.pid},
+                      {"generation", job.generation},
+                      {"pinned", job.pinned},
+                      {"runs", job.runs ? nlohmann::ordered_json(*job.runs) : nlohmann::ordered_json()}});
+    const auto number = [](const auto& value) {
+      return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
+    };
+    nlohmann::ordered_json one{{"name", to_utf8(row.name)},      {"user", ""},
+                               {"path", to_utf8(row.path)},      {"state", to_string(row.availability)},
+                               {"detail", to_utf8(row.detail)},  {"generation", row.generation},
+                               {"generations", row.generations}, {"bytes", number(row.bytes)},
+                               {"files", number(row.files)},     {"python", to_utf8(row.python)},
+                               {"linked_by", row.linked_by},     {"jobs", std::move(jobs)},
+                               {"protected", row.is_protected},  {"verified", row.verified}};
+    one["changed_by"] = row.holder ? nlohmann::ordered_json(row.holder->text()) : nlohmann::ordered_json();
+    all.push_back(std::move(one));
+  }
+  return all;
+}
+
+Result<int> list_environments(Context& context, const Arguments& arguments) {
+  const auto only = arguments.positional.empty() ? std::string() : arguments.positional.front();
+  const auto found = read_inventory(context, only);
+  if (!found)
+    return fail(found.error());
+  say_read_by(context, found->store, found->by);
+  if (found->denied)
+    context.console.error(nobody_may(context, found->store));
+  const auto& rows = found->environments;
+  for (const auto& row : rows)
+    conda::clear_uses(context.system, found->store, row.name, row.ended);
+  context.envelope.fields["store"] = to_utf8(found->store);
+  context.envelope.fields["environments"] = rows_json(rows);
+  if (!rows.empty())
+    show_environments(context, rows);
+  context.report(found->found);
+  if (rows.empty() && !only.empty())
+    return fail(ErrorCode::not_found, fmt::format("there is no environment `{}`", only),
+                "`sharefs conda list` shows all of them");
+  if (rows.empty())
+    context.console.message("there is no environment");
+  const auto good =
+      static_cast<std::size_t>(std::ranges::count(rows, Availability::good, &ListedEnvironment::availability));
+  return exit_code_for(good, rows.size() - good + found->problems);
+}
+
+} // namespace
+
+Result<conda::Inventory> read_inventory(Context& context, const std::string& only) {
+  const auto section = conda_section(context);
+  if (!section)
+    return fail(section.error());
+  conda::InventoryRequest request;
+  request.store = (*section)->store;
+  request.only = only;
+  request.homes = homes_of(**section, context.system.identity());
+  request.shares = shares_of(context.system, **context.config(), request.store);
+  return conda::probe_inventory(context.system, request);
+}
+
+extern const CommandSpec k_conda_list_command{
+    .name = "conda list",
+    .summary = "List the environments of the store",
+    .description =
+        "One row for each environment: its present generation, size, Python, the users whose homes link to it, and the "
+        "jobs that work with it now: of this host, and those that `sharefs conda run` has noted on others (with `?`: "
+        "only their hosts know whether they still run). VERIFIED is when the present generation was last compared "
+        "with conda's records, file by file, and found good; empty: that is not known. SIZE was noted when the "
+        "generation was made. A share that is not mounted, a server that does not answer and a link that leads "
+        "nowhere are told apart, and never waited for. Exits with 4 if some are not good.",
+    .example = "sharefs conda list\n"
+               "sharefs conda list llm_train --json",
+    .effect = Effect::reads,
+    .positional = {.name = "ENV", .help = "only environments of this name", .max = 1},
+    .run = list_environments,
+};
+
+} // namespace sharefs::cli

@@ -1,0 +1,164 @@
+#include "cli/commands/conda/names.hpp"
+
+#include "base/path.hpp"
+#include "base/text.hpp"
+#include "cli/commands/export_support.hpp"
+#include "conda/running.hpp"
+#include "config/values.hpp"
+
+#include <algorithm>
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+namespace sharefs::cli {
+
+namespace {
+
+/// The environment of the store that a path leads to: a user's link, or the store by another way.
+Result<std::string> name_of_path(Context& context, const std::string& store, const std::string& path) {
+  const auto entries =
+      context.system.entries({.queries = {{.path = path, .follow = true}, {.path = store, .follow = true}}});
+  for (const auto& entry : entries)
+    if (entry.kind == sys::EntryKind::unknown)
+      return fail(entry.error());
+  const auto& there = entries[0].resolved;
+  if (parent_path(there) == entries[1].resolved && there != entries[1].resolved)
+    return base_name(there);
+  const auto generation = conda::in_generation(there);
+  if (!generation || !generation->rest.empty() || generation->store != entries[1].resolved)
+    return fail(ErrorCode::usage, fmt::format("{} does not lead to an environment of the store {}", path, store),
+                "`sharefs conda list` shows what is shared");
+  if (context.system.entry({.path = join_path(store, generation->name), .follow = true}).resolved == there)
+    return generation->name;
+  return fail(ErrorCode::usage,
+              fmt::format("{} is generation {} of `{}`, which is not the present one", path, generation->number,
+                          generation->name),
+              fmt::format("`sharefs conda rollback {} --to {}` makes it so", shell_quote(generation->name),
+                          generation->number));
+}
+
+} // namespace
+
+Result<const config::Conda*> conda_section(Context& context, const std::string& hint) {
+  const auto config = context.config();
+  if (!config)
+    return fail(config.error());
+  if (!(*config)->conda)
+    return fail(ErrorCode::config, (*config)->file + " has no section `conda:`", hint);
+  return &*(*config)->conda;
+}
+
+std::vector<conda::Homes> homes_of(const config::Conda& conda, const sys::Identity& self) {
+  std::vector<conda::Homes> homes;
+  for (const auto& place : conda.homes)
+    if (self.uid == 0)
+      homes.push_back({place.users, place.conda});
+    else if (std::ranges::find(place.users, self.user) != place.users.end())
+      return {{{self.user}, place.conda}};
+  if (self.uid != 0) // whom sharefs.yaml does not name
+    homes = {{{self.user}, conda.homes.empty() ? config::Homes{}.conda : conda.homes.front().conda}};
+  return homes;
+}
+
+Result<void> check_environment_name(const std::string& name) {
+  const auto key = std::ranges::find(config::keys(), "conda.envs[].name", &config::Key::name);
+  const auto complaint = config::complaint_about(*key, name);
+  return complaint
+             ? fail(ErrorCode::usage, "environment `" + shell_quote(name) + "` " + complaint->what, complaint->hint)
+             : Result<void>{};
+}
+
+Result<std::string> environment_path(Context& context, const std::string& word) {
+  if (word.find('/') != std::string::npos || word == "." || word == "..")
+    return normalize_path(word, context.host.working_directory);
+  if (auto sound = check_environment_name(word); !sound)
+    return fail(sound.error());
+  return conda_section(context, fmt::format("name the environment by its path: `./{}`", word))
+      .map([&](const config::Conda* conda) { return join_path(conda->store, word); });
+}
+
+std::vector<conda::Share> shares_of(sys::System& system, const config::Config& config, const std::string& path) {
+  std::vector<conda::Share> shares;
+  for (const auto& mount : config.mounts) {
+    config::Config one;
+    one.servers.push_back({mount.server, mount.address, {}, {}});
+    const bool above = is_under(path, mount.at);
+    shares.push_back({mount.name, mount.at, above && !find_own_servers(system, one).servers.empty()});
+  }
+  return shares;
+}
+
+Result<void> check_share(Context& context, const std::string& path) {
+  const auto config = context.config_if_any();
+  if (!config)
+    return fail(config.error());
+  if (*config == nullptr ||
+      std::ranges::none_of((*config)->mounts, [&](const auto& mount) { return is_under(path, mount.at); }))
+    return {};
+  const auto mounts = context.system.mounts();
+  if (!mounts)
+    return fail(mounts.error());
+  std::vector<conda::Share> shares; // who serves them takes longer to find out
+  for (const auto& mount : (*config)->mounts)
+    shares.push_back({mount.name, mount.at, false});
+  const auto* share = conda::share_of(path, shares);
+  if (mounts->at(share->at) != nullptr)
+    return {};
+  shares = shares_of(context.system, **config, path);
+  share = conda::share_of(path, shares);
+  if (share->served_here)
+    return {};
+  return fail(ErrorCode::failed,
+              fmt::format("{}: share `{}` that holds it is not mounted on `{}` [SF301]", path, share->name, share->at),
+              "run `sharefs mount " + shell_quote(share->name) + "`");
+}
+
+Result<StoreName> store_name(Context& context, const std::string& word) {
+  const auto conda = conda_section(context);
+  if (!conda)
+    return fail(conda.error());
+  const auto& store = (*conda)->store;
+  auto name = word;
+  if (word.find('/') != std::string::npos) {
+    const auto path = normalize_path(word, context.host.working_directory);
+    auto named = parent_path(path) == store ? Result<std::string>(base_name(path)) : name_of_path(context, store, path);
+    if (!named)
+      return fail(named.error());
+    name = std::move(*named);
+  }
+  if (auto sound = check_environment_name(name); !sound)
+    return fail(sound.error());
+  return StoreName{store, std::move(name)};
+}
+
+Result<CopyRequest> copy_request(Context& context, const Arguments& arguments) {
+  auto where = store_name(context, arguments.positional.front());
+  if (!where)
+    return fail(where.error());
+  CopyRequest request{*where, (*context.config())->conda->settings_of(where->name)};
+  if (const auto word = arguments.value("limit")) {
+    request.bytes_per_second = parse_size(*word).value_or(0);
+    if (request.bytes_per_second == 0)
+      return fail(ErrorCode::usage, fmt::format("--limit: `{}` is no size", *word), "bytes a second: 500K, 200M, 1G");
+  }
+  return request;
+}
+
+Result<unsigned> generation_argument(const std::string& word) {
+  const auto number = word.size() <= 4 && word.find_first_not_of("0123456789") == std::string::npos && !word.empty()
+                          ? std::stoul(word)
+                          : 0;
+  return number > 0 ? Result<unsigned>(static_cast<unsigned>(number))
+                    : fail(ErrorCode::usage, fmt::format("`{}` is no number of a generation", word),
+                           "`sharefs conda generations ENV` lists them");
+}
+
+std::string format_time(std::int64_t seconds) {
+  return fmt::format("{:%Y-%m-%d %H:%M}", fmt::gmtime(std::time_t{seconds}));
+}
+
+conda::LeaseWish lease_wish(const Context& context) {
+  return {shell_join(context.argv), context.flags.wait};
+}
+
+} // namespace sharefs::cli

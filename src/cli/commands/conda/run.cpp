@@ -1,0 +1,106 @@
+// sharefs conda run ENV -- CMD: the command in the present generation of an environment, then exec.
+#include "base/path.hpp"
+#include "base/text.hpp"
+#include "cli/commands/conda/names.hpp"
+#include "cli/commands/conda/worker.hpp"
+#include "cli/exit_code.hpp"
+#include "cli/say.hpp"
+#include "conda/start.hpp"
+
+#include <fmt/format.h>
+#include <ostream>
+
+namespace sharefs::cli {
+
+namespace {
+
+/// By conda's rule (activate.py): environments below `envs` have a name, others are named by their path.
+std::string default_name(const std::string& word, const std::string& path, const conda::RunningPlace& place) {
+  if (place.generation)
+    return place.generation->name;
+  return word.find('/') == std::string::npos || base_name(parent_path(path)) == "envs" ? base_name(path) : path;
+}
+
+/// Why there is no environment at `path`, in words that help.
+Error explain_missing(Context& context, const std::string& word, const std::string& path, const Error& error) {
+  if (error.code == ErrorCode::timeout) // to look closer would take as long again
+    return error;
+  const auto there = context.system.entry({.path = path, .follow = true});
+  if (auto mounted = check_share(context, there.resolved); !mounted) // a link into it
+    return mounted.error();
+  const auto link = context.system.entry({.path = path});
+  if (there.kind == sys::EntryKind::missing && link.kind == sys::EntryKind::symlink)
+    return {ErrorCode::not_found, fmt::format("{} leads to `{}`, which is not there", path, link.link_target),
+            "`sharefs conda list` says what is there", ""};
+  if (there.kind != sys::EntryKind::missing || word.find('/') != std::string::npos)
+    return error;
+  const auto store = context.system.entry({.path = parent_path(path), .follow = true, .list = true});
+  auto hint = did_you_mean_hint(word, store.names);
+  return {ErrorCode::not_found, fmt::format("environment `{}` is not in the store {}", word, store.path),
+          hint.empty() ? error.hint : std::move(hint), ""};
+}
+
+void take_staged(Context& context, conda::RunningPlace& place) {
+  const auto config = context.config_if_any();
+  if (!config || *config == nullptr || !(*config)->conda)
+    return;
+  const auto before = place.prefix;
+  conda::take_staged(context.system, (*config)->conda->settings_of(place.generation->name).stage, place);
+  if (context.flags.verbose && place.prefix != before)
+    context.console.message("sharefs: the staged copy " + place.prefix + " is used");
+}
+
+Result<int> run_in_environment(Context& context, const Arguments& arguments) {
+  const auto& word = arguments.positional.front();
+  const auto path = environment_path(context, word);
+  if (!path)
+    return fail(path.error());
+  if (auto mounted = check_share(context, *path); !mounted)
+    return fail(mounted.error());
+  auto place = conda::find_running(context.system, *path, say_to(context));
+  if (!place)
+    return fail(explain_missing(context, word, *path, place.error()));
+  if (place->generation)
+    take_staged(context, *place);
+  context.report(place->found);
+  auto environment = conda::activated(context.host.environment, *place, default_name(word, *path, *place));
+  if (place->generation)
+    conda::set_generation(environment, *place->generation);
+  std::string said;
+  auto scripted = conda::run_scripts(context.system, *place, std::move(environment), said);
+  if (!context.flags.quiet)
+    context.host.err << said;
+  if (!scripted)
+    return fail(scripted.error());
+  const auto argv = conda::pinned(context.system, *arguments.rest, *scripted, context.host.working_directory);
+  context.host.out.flush();
+  context.host.err.flush();
+  const Error error = context.system.exec(argv, *scripted);
+  context.console.error(error);
+  return error.code == ErrorCode::not_found    ? k_exit_not_found
+         : error.code == ErrorCode::permission ? k_exit_not_executable
+                                               : k_exit_run_failed;
+}
+
+} // namespace
+
+extern const CommandSpec k_conda_run_command{
+    .name = "conda run",
+    .summary = "Run a command in an environment, in its present generation",
+    .description =
+        "Becomes the command, with the environment that `conda activate ENV` would set (variables, activate.d "
+        "scripts). "
+        "Of a shared environment the command gets the generation that is the present one now, and keeps it: what is "
+        "imported later comes from there, too, while others update the environment. Scripts whose first line names the "
+        "environment's Python are run by that generation's. It goes with `sharefs run` in both orders.",
+    .example = "sharefs conda run llm_train -- python train.py\n"
+               "sharefs run -- sharefs conda run llm_train -- torchrun train.py --cache_dir /data/share/cache\n"
+               "sharefs conda run ~/miniconda3/envs/mine python -V",
+    .effect = Effect::reads,
+    .positional = {.name = "ENV", .help = "a name in the store (`conda.store`), or a path", .min = 1, .max = 1},
+    .takes_command = true,
+    .elsewhere = read_as_whoever_may,
+    .run = run_in_environment,
+};
+
+} // namespace sharefs::cli

@@ -1,0 +1,188 @@
+// sharefs conda share: a user's environment becomes a shared one.
+#include "base/path.hpp"
+#include "base/text.hpp"
+#include "cli/commands/conda/names.hpp"
+#include "cli/commands/conda/worker.hpp"
+#include "cli/execute.hpp"
+#include "cli/exit_code.hpp"
+#include "cli/say.hpp"
+#include "conda/sharing.hpp"
+#include "sys/process/interrupt.hpp"
+
+#include <fmt/format.h>
+
+namespace sharefs::cli {
+
+namespace {
+
+/// Whoever can do it does it: root where root may read and write (nullopt), or else a worker of the owner, whose exit
+/// code it is.
+Result<std::optional<int>> choose_worker(Context& context, const conda::StorePlace& store, const conda::Source& source,
+                                         const Arguments& arguments) {
+  const auto self = context.system.identity();
+  std::vector<std::optional<sys::User>> choices;
+  std::vector<std::string> problems;
+  const bool is_roots = store.entry.uid == 0 && (!store.is_new || source.actor.user.uid == 0);
+  if (self.uid != 0 || is_roots)
+    choices.emplace_back(std::nullopt);
+  else if (store.is_new)
+    problems.push_back(fmt::format("the store {} is made, and is to belong to a user", store.path));
+  else
+    problems.push_back(fmt::format("{} belongs to another user than root, who does not work in it", store.path));
+  if (self.uid == 0 && source.actor.user.uid != 0)
+    choices.emplace_back(source.actor.user);
+  for (const auto& choice : choices) {
+    auto worker = conda::probe_worker(context.system, source, store.entry.path, choice);
+    if (worker.no_environment)
+      return fail(ErrorCode::not_found,
+                  source.entry.path + " is no conda environment: it has no directory `conda-meta`",
+                  "`conda env list` knows where environments lie");
+    if (!worker.problem.empty()) {
+      problems.push_back(std::move(worker.problem));
+      continue;
+    }
+    if (!choice)
+      return std::nullopt;
+    WorkerTask task{.user = *choice, .why = join(problems, "; ")};
+    if (!arguments.value("from"))
+      task.more_words = {"--from", source.path};
+    return work_as(context, std::move(task)).map([](int code) { return std::optional(code); });
+  }
+  context.report(
+      {{Severity::error, "SF526", store.path, "nobody can do it: " + join(problems, "; "),
+        fmt::format("let the owner of {} write in the store (a group, `chmod g+ws`), or run it where root may "
+                    "do both, for example on the server",
+                    source.path),
+        ""}});
+  return fail(ErrorCode::permission, fmt::format("`{}` cannot be shared from here", arguments.positional.front()));
+}
+
+/// The store, and as whom root has looked there.
+struct SeenStore {
+  conda::StorePlace place;
+  std::optional<sys::User> by;
+};
+
+Result<SeenStore> find_store(Context& context, const std::string& store) {
+  const auto seen = see_store(context, store, false);
+  if (!seen)
+    return fail(seen.error());
+  sys::EntryRequest request{.queries = {{.path = store, .follow = true}, {.path = parent_path(store), .follow = true}}};
+  request.as = seen->by;
+  const auto found = context.system.entries(request);
+  const bool is_new = found[0].kind == sys::EntryKind::missing && found[1].kind == sys::EntryKind::directory;
+  if (auto mounted = check_share(context, store); !mounted) // never on the bare mount point
+    return fail(mounted.error());
+  const auto& entry = found[is_new ? 1 : 0];
+  if (entry.kind == sys::EntryKind::unknown)
+    return fail(entry.error());
+  if (entry.kind != sys::EntryKind::directory)
+    return fail(ErrorCode::not_found, fmt::format("there is no directory {}, the store", store),
+                "correct `conda.store` in sharefs.yaml, or make the directory that it lies in");
+  return SeenStore{{store, entry, is_new}, seen->by};
+}
+
+Result<conda::Source> find_source(Context& context, const Arguments& arguments, const StoreName& where) {
+  const auto target = join_path(where.store, where.name);
+  const auto from = arguments.value("from");
+  const auto& config = *(*context.config())->conda;
+  auto source =
+      from ? conda::source_at(context.system, normalize_path(*from, context.host.working_directory), target)
+           : conda::find_source(context.system, where.store, where.name, homes_of(config, context.system.identity()));
+  if (source && source->entry.kind == sys::EntryKind::symlink && source->entry.link_target != target)
+    return fail(ErrorCode::unsupported, fmt::format("{} is a link to {}", source->path, source->entry.link_target),
+                "name the directory itself by --from");
+  return source;
+}
+
+Result<int> execute_sharing(Context& context, conda::Sharing& sharing) {
+  const auto& [store, request, found, limit, protect, lease, copied] = sharing;
+  Proposal proposal;
+  proposal.plan = conda::plan_share(request);
+  if (store.is_new)
+    proposal.plan.notes.insert(proposal.plan.notes.begin(),
+                               fmt::format("the store {} is made, as open as {} (mode {}), and belongs to `{}`",
+                                           store.path, store.entry.path, format_mode(store.entry.mode & 01777U),
+                                           context.system.identity().user));
+  proposal.takes_long = true;
+  std::optional<conda::Shared> shared; // holds the lease until the steps are done
+  proposal.before_groups = [&]() -> Result<void> {
+    auto done = conda::make_shared_copy(context.system, sharing, say_to(context));
+    if (!done)
+      return fail(done.error());
+    shared.emplace(std::move(*done));
+    if (shared->made)
+      context.envelope.fields["copy"] = {{"files", sharing.copied.files}, {"kept", sharing.copied.kept}};
+    return {};
+  };
+  const auto executed = execute(context, [&]() -> Result<Proposal> { return proposal; });
+  if (executed && executed->applied() && executed->exit_code == k_exit_ok && shared && shared->made)
+    conda::note_made(context.system, *shared->made);
+  return executed.map(&Executed::exit_code);
+}
+
+Result<int> run_share(Context& context, const Arguments& arguments) {
+  if (context.flags.root != "/")
+    return fail(ErrorCode::unsupported, "environments are shared on a running system: --root is not possible here");
+  const auto asked = copy_request(context, arguments);
+  if (!asked)
+    return fail(asked.error());
+  const auto& where = asked->where;
+  if (auto sound = conda::check_prefix(join_path(where.store, where.name)); !sound)
+    return fail(sound.error());
+  const auto store = find_store(context, where.store);
+  if (!store)
+    return fail(store.error());
+  sys::install_interrupt_handlers();
+  const auto source = find_source(context, arguments, where);
+  if (!source)
+    return fail(source.error());
+  if (source->entry.kind != sys::EntryKind::symlink)
+    if (auto done = choose_worker(context, store->place, *source, arguments); !done || *done)
+      return done.map([](const auto& code) { return *code; });
+  if (store->by) // it is shared already, and root may not see what there is left to do
+    return work_as(context, {.user = source->actor.user,
+                             .why = fmt::format("root of this host may not read {} (root_squash)", where.store),
+                             .more_words = arguments.value("from") ? Argv{} : Argv{"--from", source->path}});
+  auto sharing = conda::prepare_sharing(context.system, store->place, where.name, *source,
+                                        context.environment("CONDA_PREFIX").value_or(""), say_to(context));
+  if (!sharing)
+    return fail(sharing.error());
+  if (sharing->request.step == conda::ShareStep::nothing) {
+    context.console.message(fmt::format("{} is a link to the shared environment already", source->path));
+    return k_exit_ok;
+  }
+  context.report(sharing->found);
+  if (has_errors(sharing->found)) {
+    context.console.message("nothing was changed");
+    return k_exit_failed;
+  }
+  sharing->bytes_per_second = asked->bytes_per_second;
+  sharing->protect = asked->settings.protect;
+  sharing->lease = lease_wish(context);
+  return execute_sharing(context, *sharing);
+}
+
+} // namespace
+
+extern const CommandSpec k_conda_share_command{
+    .name = "conda share",
+    .summary = "Move an environment of a user into the store, for all",
+    .description =
+        "Copies the environment into the store as generation 1, compares the copy, gives it the prefix STORE/ENV, and "
+        "exchanges the user's directory for a link to it in one moment; the original stays beside it until `sharefs "
+        "conda purge`. What would not work for others is found before: editable installs, links into a package cache, "
+        "a base or active environment, a full store. What was cut off goes on when run again; `sharefs undo` brings "
+        "the directory back.",
+    .example = "sharefs conda share llm_train\n"
+               "sharefs conda share llm_train --from /home/alice/miniconda3/envs/llm --dry-run",
+    .effect = Effect::changes,
+    .positional = {.name = "ENV", .help = "name in the store, and of the environment in a home", .min = 1, .max = 1},
+    .options = {{.names = "--from",
+                 .value = "PATH",
+                 .help = "directory of the environment, if it is not in a home of `conda.homes`"},
+                k_limit_option},
+    .run = run_share,
+};
+
+} // namespace sharefs::cli

@@ -1,0 +1,233 @@
+// sharefs conda verify, sharefs conda relocate: an environment against conda's records, and mended.
+#include "base/path.hpp"
+#include "base/text.hpp"
+#include "cli/commands/conda/names.hpp"
+#include "cli/commands/conda/worker.hpp"
+#include "cli/execute.hpp"
+#include "cli/exit_code.hpp"
+#include "cli/say.hpp"
+#include "conda/relocate.hpp"
+#include "conda/repair.hpp"
+#include "conda/running.hpp"
+#include "sys/process/interrupt.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace sharefs::cli {
+
+namespace {
+
+Result<conda::EnvironmentRequest> environment_request(Context& context, const Arguments& arguments) {
+  auto path = environment_path(context, arguments.positional.front());
+  if (!path)
+    return fail(path.error());
+  conda::EnvironmentRequest request;
+  request.path = std::move(*path);
+  for (const auto& from : arguments.list("from")) {
+    if (auto sound = conda::check_prefix(from); !sound)
+      return fail(sound.error());
+    request.from.push_back(from);
+  }
+  return request;
+}
+
+Result<conda::EnvironmentState> read_environment(Context& context, const conda::EnvironmentRequest& request) {
+  return conda::probe(context.system, request, say_to(context).progress("reading " + request.path));
+}
+
+nlohmann::ordered_json environment_json(const conda::EnvironmentState& state) {
+  auto prefixes = nlohmann::ordered_json::array();
+  for (const auto& use : state.prefixes) {
+    constexpr std::array<const char*, 3> k_leads{"here", "nowhere", "environment"};
+    prefixes.push_back({{"prefix", to_utf8(use.prefix)},
+                        {"files", use.files},
+                        {"leads", name_in(k_leads, use.leads)},
+                        {"right", use.prefix == state.decision.right}});
+  }
+  auto found = nlohmann::ordered_json::array();
+  for (const auto& one : state.found)
+    found.push_back(
+        {{"kind", conda::to_string(one.kind)}, {"path", to_utf8(one.path)}, {"detail", to_utf8(one.detail)}});
+  return {{"path", to_utf8(state.path)},     {"prefix", to_utf8(state.decision.right)},
+          {"packages", state.packages},      {"files", state.files},
+          {"managed", state.managed},        {"bytes", state.bytes},
+          {"prefixes", std::move(prefixes)}, {"found", std::move(found)}};
+}
+
+std::string environment_summary(const conda::EnvironmentState& state) {
+  std::size_t errors = 0, warnings = 0;
+  for (const auto& diagnosis : conda::diagnose(state)) {
+    errors += diagnosis.severity == Severity::error ? 1 : 0;
+    warnings += diagnosis.severity == Severity::warning ? 1 : 0;
+  }
+  return fmt::format("{}: {}, {} of {} of conda, {}: {}, {}", state.path, count_of(state.packages, "package"),
+                     state.managed, count_of(state.files, "file"), format_bytes(state.bytes), count_of(errors, "error"),
+                     count_of(warnings, "warning"));
+}
+
+bool is_live_root(Context& context) {
+  return context.flags.root == "/";
+}
+
+/// The generation that the directory at `path` is, whatever links lead to it; nullopt: none, or it has no answer.
+std::optional<conda::GenerationPath> generation_at(Context& context, const std::string& path) {
+  auto found = conda::in_generation(context.system.entry({.path = path, .follow = true}).resolved);
+  return found && found->rest.empty() ? found : std::nullopt;
+}
+
+void note_verified(Context& context, const conda::GenerationPath& generation, bool good) {
+  const auto environment = conda::probe_environment(context.system, generation.store, generation.name);
+  const auto* one = environment ? environment->find(generation.number) : nullptr;
+  if (one != nullptr && one->record)
+    conda::note_verified(context.system, generation.store, generation.name, *one->record, good);
+}
+
+Result<Executed> repair_generation(Context& context, const StoreName& where, const conda::EnvironmentState& seen) {
+  auto environment = conda::find_shared(context.system, where.store, where.name);
+  if (!environment)
+    return fail(environment.error());
+  const conda::RepairRequest request{.environment = std::move(*environment),
+                                     .seen = seen,
+                                     .protect = (*context.config())->conda->settings_of(where.name).protect,
+                                     .lease = lease_wish(context)};
+  const auto hidden = conda::hidden_name(request.environment.next());
+  std::optional<conda::NewGeneration> made; // holds the lease until the steps are done
+  Proposal proposal{conda::plan_repaired_generation(request, hidden), "there is nothing that can be repaired"};
+  proposal.takes_long = true;
+  proposal.before_groups = [&]() -> Result<void> {
+    auto done = conda::make_repaired_generation(context.system, request, hidden, say_to(context));
+    if (!done)
+      return fail(done.error());
+    made.emplace(std::move(*done));
+    return conda::confirm(context.system, *made);
+  };
+  auto executed = execute(context, [&]() -> Result<Proposal> { return proposal; });
+  if (executed && executed->applied() && executed->exit_code == k_exit_ok && made)
+    conda::note_made(context.system, *made);
+  return executed;
+}
+
+Result<int> run_verify(Context& context, const Arguments& arguments) {
+  const bool repair = arguments.flag("repair");
+  if (!repair && (context.flags.dry_run || context.flags.check || !arguments.list("from").empty()))
+    return fail(ErrorCode::usage, "`--dry-run`, `--check` and `--from` have no meaning without `--repair`",
+                "`conda verify` alone changes nothing");
+  auto request = environment_request(context, arguments);
+  if (!request)
+    return fail(request.error());
+  std::optional<StoreName> shared;
+  const auto generation = generation_at(context, request->path);
+  if (repair && generation) {
+    auto where = store_name(context, arguments.positional.front());
+    if (!where)
+      return fail(where.error());
+    if (auto done = work_as_owner(context, where->store); !done || *done)
+      return done.map([](const auto& code) { return *code; });
+    request->prefix = join_path(where->store, where->name);
+    shared = std::move(*where);
+  }
+  sys::install_interrupt_handlers();
+  const auto state = read_environment(context, *request);
+  if (!state)
+    return fail(state.error());
+  const auto diagnoses = conda::diagnose(*state);
+  context.envelope.fields["environment"] = environment_json(*state);
+  context.report(diagnoses);
+  context.console.message(environment_summary(*state));
+  if (!repair && generation)
+    note_verified(context, *generation, !has_errors(diagnoses));
+  if (!repair)
+    return has_errors(diagnoses) ? k_exit_failed : k_exit_ok;
+  const auto executed = shared ? repair_generation(context, *shared, *state)
+                               : execute(context, conda::plan_repair(*state, true, is_live_root(context)),
+                                         "there is nothing that can be repaired");
+  if (!executed)
+    return fail(executed.error());
+  if (executed->stopped() || executed->exit_code != k_exit_ok)
+    return executed->exit_code;
+  const auto left = shared ? conda::diagnose_unrepaired_generation(*state) : conda::diagnose_unrepaired(*state);
+  return has_errors(left) ? (executed->applied() ? k_exit_partly : k_exit_failed) : k_exit_ok;
+}
+
+Result<int> run_relocate(Context& context, const Arguments& arguments) {
+  auto request = environment_request(context, arguments);
+  if (!request)
+    return fail(request.error());
+  request->reading = conda::Reading::prefixes;
+  if (arguments.positional[1].empty())
+    return fail(ErrorCode::usage, "NEW_PREFIX is empty", "it is a path: where the environment is to be run");
+  request->prefix = normalize_path(arguments.positional[1], context.host.working_directory);
+  if (auto possible = conda::check_relocation(context.system, *request); !possible)
+    return fail(possible.error());
+  sys::install_interrupt_handlers();
+  const auto state = read_environment(context, *request);
+  if (!state)
+    return fail(state.error());
+  context.envelope.fields["environment"] = environment_json(*state);
+  const auto found = conda::diagnose_relocation(*state);
+  context.report(found);
+  if (has_errors(found)) {
+    context.console.message("nothing was changed");
+    return k_exit_failed;
+  }
+  return execute(context, conda::plan_repair(*state, false, is_live_root(context)),
+                 fmt::format("every file of {} names {} already", state->path, request->prefix))
+      .map(&Executed::exit_code);
+}
+
+constexpr OptionSpec k_from_option{.names = "--from",
+                                   .value = "PREFIX",
+                                   .help = "an old prefix that sharefs does not find by itself, or leaves",
+                                   .repeat = true};
+
+} // namespace
+
+extern const CommandSpec k_conda_verify_command{
+    .name = "conda verify",
+    .summary = "Check an environment file by file, and repair it",
+    .description =
+        "Compares every file with the records of conda, mamba or rattler by checksum, and finds what breaks an "
+        "environment on shared storage: missing and altered files, prefixes of another place, files that others cannot "
+        "read, compiled Python that is not of its source. Without --repair nothing of it is changed; `conda "
+        "list` shows when it was found good. --repair corrects prefixes, "
+        "checksums of records, modes and compiled files through a plan, and where the environment is shared by a new "
+        "generation. Exits with 1 if there are errors; warnings are "
+        "allowed.",
+    .example = "sharefs conda verify llm_train\n"
+               "sharefs conda verify ~/miniconda3/envs/llm_train --json\n"
+               "sharefs conda verify llm_train --repair --dry-run",
+    .effect = Effect::changes,
+    .positional = {.name = "ENV", .help = "a name in the store (`conda.store`), or a path", .min = 1, .max = 1},
+    .options = {{.names = "--repair", .help = "correct what can be corrected without conda"}, k_from_option},
+    .elsewhere =
+        [](Context& context, const Arguments& arguments) {
+          return arguments.flag("repair") ? change_as_owner(context, arguments)
+                                          : read_as_whoever_may(context, arguments);
+        },
+    .run = run_verify,
+};
+
+extern const CommandSpec k_conda_relocate_command{
+    .name = "conda relocate",
+    .summary = "Make an environment name the place where it lies now",
+    .description =
+        "Replaces the prefix in all files of an environment that was moved or copied: in text, in binary files, in "
+        "scripts and entry points, by conda's own rules, and to a longer path as far as its packages have room. Links "
+        "to the package cache are broken, never written through; the records get the new checksums; compiled Python "
+        "is deleted and made again. Old prefixes are found by the scripts. `sharefs undo` takes it back.",
+    .example = "mv /home/alice/miniconda3/envs/llm /data/share/conda/llm\n"
+               "sharefs conda relocate llm /data/share/conda/llm\n"
+               "sharefs conda relocate ./llm ./llm --from /old/place/llm --dry-run",
+    .effect = Effect::changes,
+    .positional = {.name = "ENV NEW_PREFIX",
+                   .help = "where it lies (a name in the store, or a path), and the path that its files should name",
+                   .min = 2,
+                   .max = 2},
+    .options = {k_from_option},
+    .elsewhere = change_as_owner,
+    .run = run_relocate,
+};
+
+} // namespace sharefs::cli
