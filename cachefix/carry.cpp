@@ -45,9 +45,9 @@ Mpi flavour_of(const Launch& launch, const Program& program, const ChainLink& li
   if (is_spelled(launch, link, k_mpich_options))
     return Mpi::mpich;
   const auto candidates = launch.paths_of(program, word, "/usr/local/bin:/usr/bin:/bin");
-  launch.stakes.expect(candidates);
+  launch.facts.expect(candidates);
   for (const std::string& path : candidates)
-    if (const sys::Entry& place = launch.stakes.place(path);
+    if (const sys::Entry& place = launch.facts.place(path);
         place.kind == sys::EntryKind::file || place.kind == sys::EntryKind::other)
       return flavour_of_name(place.resolved);
   return Mpi::unknown;
@@ -78,10 +78,8 @@ bool names_variables(std::string_view list) {
 /// What one launcher needs so that a variable passes it.
 Need need_of(const Launch& launch, const Program& program, const ChainLink& link) {
   const Launcher& launcher = *link.launcher;
-  if (launcher.carries == Carries::no)
-    return Need::impossible;
   if (launcher.carries == Carries::deepspeed)
-    return !names_hosts(launch, link) ? Need::nothing : launch.setting.can_write ? Need::env_file : Need::impossible;
+    return names_hosts(launch, link) ? Need::env_file : Need::nothing;
   if (launcher.carries == Carries::mpi) {
     switch (flavour_of(launch, program, link)) {
     case Mpi::open_mpi:
@@ -118,7 +116,7 @@ Decision carry_one(const Launch& launch, const ChainLink& link, Need need, const
   const auto insert = [&decision](std::size_t at, std::vector<std::string> words) {
     if (words.size() > 1)
       decision.flag = words.front();
-    decision.edits.push_back({at, false, 0, 0, "", std::move(words)});
+    decision.edits.push_back({at, 0, 0, "", std::move(words)});
   };
   if (need == Need::env_words)
     insert(link.tail_begin, {pair});
@@ -134,9 +132,16 @@ Decision carry_one(const Launch& launch, const ChainLink& link, Need need, const
     const std::size_t end = launch.argv[list.value_index].size();
     decision.flag = list.name;
     decision.index = list.value_index;
-    decision.edits = {{list.value_index, false, end, end, "," + pair}};
+    decision.edits = {{list.value_index, end, end, "," + pair}};
   }
   return decision;
+}
+
+/// `-x NAME`: the launcher hands on what the environment has.
+bool is_named(const ChainLink& link, const std::string& name) {
+  return std::ranges::any_of(link.options.given, [&](const GivenOption& option) {
+    return option.means == Means::assign && option.value == name;
+  });
 }
 
 /// The lines of the files that deepspeed would read, in its order.
@@ -146,27 +151,22 @@ std::string env_file_of_deepspeed(const Launch& launch, const Program& program) 
   add_once(paths, join_path(program.directory, name));
   std::string lines;
   for (const std::string& path : paths) {
-    lines += launch.stakes.text(path).value_or("");
+    lines += launch.facts.text(path).value_or("");
     if (!lines.empty() && lines.back() != '\n')
       lines += '\n';
   }
   return lines;
 }
 
-/// And ours behind them: the last of a name counts.
-std::string merged_env_file(const Launch& launch, const Program& program, const CarriedVariables& variables) {
-  std::string merged = env_file_of_deepspeed(launch, program);
-  for (const auto& [variable, value] : variables)
-    merged += variable + "=" + value + "\n";
-  return merged;
-}
-
+/// Those lines, and ours behind them: the last of a name counts.
 void write_env_file(const Launch& launch, const Program& program, const ChainLink& link,
                     const CarriedVariables& variables, Decisions& out) {
-  const std::string& root = launch.stakes.local().directory;
+  const std::string& root = launch.facts.local().directory;
   if (root.empty())
     return;
-  const std::string content = merged_env_file(launch, program, variables);
+  std::string content = env_file_of_deepspeed(launch, program);
+  for (const auto& [variable, value] : variables)
+    content += variable + "=" + value + "\n";
   // Named by its content: a job that is just being started never finds the lines of another in its file.
   const std::string path = root + "/deepspeed_env-" + key_of(content);
   out.push_back({.action = Action::set,
@@ -176,7 +176,7 @@ void write_env_file(const Launch& launch, const Program& program, const ChainLin
                  .rule = "propagate." + link.name,
                  .reason = "deepspeed hands only the variables of this file to the other nodes; the lines of your "
                            ".deepspeed_env files are in it",
-                 .copy = FileCopy{path, content}});
+                 .file = VariableFile{path, content}});
   if (auto set = set_variable(launch, program, "DS_ENV_FILE", path)) {
     set->rule = "propagate." + link.name;
     set->reason = "names the file with the variables for the other nodes";
@@ -184,65 +184,38 @@ void write_env_file(const Launch& launch, const Program& program, const ChainLin
   }
 }
 
-/// The variables of a file of NAME=value, with `export` in front or not, in quotes or not; the last of a name counts.
-CarriedVariables variables_in(const std::string& text) {
-  CarriedVariables variables;
-  for (const std::string& line : split_lines(text)) {
-    std::string_view rest = trim(line);
-    if (rest.starts_with("export "))
-      rest = trim(rest.substr(rest.find(' ')));
-    const auto equals = rest.find('=');
-    if (equals == std::string_view::npos || rest.starts_with('#'))
-      continue;
-    std::string_view value = trim(rest.substr(equals + 1));
-    if (value.size() > 1 && value.front() == value.back() && (value.front() == '"' || value.front() == '\''))
-      value = value.substr(1, value.size() - 2);
-    variables[std::string(trim(rest.substr(0, equals)))] = value;
-  }
-  return variables;
+/// Can a value stand in .deepspeed_env, -x and --export lists as it is?
+bool is_plain_value(const std::string& value) {
+  return std::ranges::all_of(value, [](unsigned char c) {
+    return c < 128 && (std::isalnum(c) != 0 || c == '_' || c == '.' || c == '/' || c == '-' || c == '+' || c == '@');
+  });
 }
 
 } // namespace
 
-Decisions add_variable_files(const Launch& launch, Environment& environment) {
-  Decisions out;
-  for (const Program& program : launch.walk.programs)
-    for (const ChainLink& link : launch.walk.links(program)) {
-      if (link.launcher->carries == Carries::deepspeed && names_hosts(launch, link)) // each node gets them
-        for (const auto& [name, value] : variables_in(env_file_of_deepspeed(launch, program)))
-          environment[name] = value;
-      Argv files;
-      for (const GivenOption& option : link.options.given)
-        if (option.means == Means::env_file)
-          files.push_back(option.value);
-      const bool uv = std::string_view(link.launcher->name).starts_with("uv");
-      if (uv && files.empty())
-        files = split_words(launch.variable(program, "UV_ENV_FILE").value_or(""));
-      const bool pipenv = link.launcher->name == "pipenv run";
-      if (pipenv)
-        files = {".env"};
-      for (const std::string& file : files) {
-        const auto path = launch.absolute(program, file);
-        for (const auto& [name, value] :
-             path ? variables_in(launch.stakes.text(*path).value_or("")) : CarriedVariables()) {
-          if (!pipenv)
-            environment.emplace(name, value);
-          const auto place = pipenv && is_moved(name) ? launch.shared_path(program, value) : std::nullopt;
-          if (place)
-            out.push_back(warning("SF412", file,
-                                  "`" + name +
-                                      "` in it lies on shared storage and was left: what pipenv reads there goes "
-                                      "before the environment",
-                                  "write the path of a local directory there"));
-        }
-      }
-    }
-  return out;
+bool names_hosts(const Launch& launch, const ChainLink& link) {
+  if (link.options.last(Means::hostfile) != nullptr || link.options.last(Means::remote) != nullptr)
+    return true;
+  const std::string file(link.launcher->default_hostfile);
+  return !file.empty() && !trim(launch.facts.text(file).value_or("")).empty();
 }
 
-bool is_plain_value(const std::string& value) {
-  return std::ranges::all_of(value, [](unsigned char c) {
-    return c < 128 && (std::isalnum(c) != 0 || c == '_' || c == '.' || c == '/' || c == '-' || c == '+' || c == '@');
+bool on_unknown_nodes(const Launch& launch, const ChainLink& link) {
+  const Program nobody;
+  const auto variable = [&](std::string_view name) { return launch.variable(nobody, name).value_or(""); };
+  if (link.launcher->tail == Tail::batch)
+    return true;
+  if (link.launcher->name == "srun") // on the only node of a job it starts processes here
+    return variable("SLURM_JOB_NUM_NODES") != "1" || variable("SLURMD_NODENAME").empty();
+  if (link.launcher->carries != Carries::mpi || names_hosts(launch, link))
+    return false;
+  return (!variable("SLURM_JOB_ID").empty() && variable("SLURM_JOB_NUM_NODES") != "1") ||
+         !variable("PBS_NODEFILE").empty() || !variable("LSB_HOSTS").empty() || !variable("PE_HOSTFILE").empty();
+}
+
+bool runs_elsewhere(const Launch& launch, const Program& program) {
+  return std::ranges::any_of(launch.walk.links(program), [&](const ChainLink& link) {
+    return link.launcher->carries != Carries::yes && names_hosts(launch, link);
   });
 }
 
@@ -264,17 +237,20 @@ Decisions carry(const Launch& launch, const Decisions& decided) {
       if (variables.empty() || !done.insert(&link).second)
         continue;
       const Need need = need_of(launch, program, link);
-      if (need == Need::nothing)
+      const bool decides_there = std::ranges::any_of(
+          decided, [&](const Decision& one) { return one.rule == "node" && one.flag == link.name; });
+      if (need == Need::nothing || (need == Need::impossible && decides_there))
         continue;
       if (need == Need::impossible)
-        out.push_back(warning("SF407", link.name,
-                              "it does not hand variables on, so caches that variables name stay on the share there",
-                              "set them there, or put `sharefs run --` behind it"));
+        out.push_back(warning("SF407", link.name, "it does not hand variables on, so what it starts is not guarded",
+                              "put `sharefs run --` behind it"));
       else if (need == Need::env_file)
         write_env_file(launch, program, link, variables, out);
       else
         for (const auto& [name, value] : variables)
-          if (is_plain_value(value))
+          if (is_named(link, name))
+            continue;
+          else if (is_plain_value(value))
             out.push_back(carry_one(launch, link, need, name, value));
           else
             out.push_back(warning("SF407", name, "its value has characters that " + link.name + " would change",

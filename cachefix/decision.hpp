@@ -4,7 +4,6 @@
 #include "base/diagnosis.hpp"
 #include "cachefix/rules/rules.hpp"
 
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,17 +11,22 @@
 namespace sharefs::cachefix {
 
 enum class ChangeKind { argument, environment, file };
-enum class Action { leave, rewrite, drop, set, warn };
+enum class Action {
+  leave,
+  rewrite, ///< a word names another path
+  set,     ///< a variable, or words that carry one
+  guard,   ///< no word changes: the guard builds in `to` what is built for `from`
+  warn,
+};
 const char* to_string(ChangeKind kind);
 const char* to_string(Action action);
 
 /// One change of a command line. Places are those of the original words, so the order of edits does not matter.
 struct Edit {
   std::size_t word = 0;
-  bool whole = false;             ///< the word goes
-  std::size_t begin = 0, end = 0; ///< else its bytes [begin, end) become `text`; an empty place is an insertion
+  std::size_t begin = 0, end = 0; ///< its bytes [begin, end) become `text`; an empty place is an insertion
   std::string text;
-  std::vector<std::string> words = {}; ///< in front of the word
+  std::vector<std::string> words = {}; ///< or: these come in front of the word
   friend bool operator==(const Edit&, const Edit&) = default;
 };
 
@@ -32,11 +36,10 @@ struct ModelLink {
   friend bool operator==(const ModelLink&, const ModelLink&) = default;
 };
 
-/// A changed copy of a file, for programs that read their caches' places from one.
-struct FileCopy {
+/// A file with variables, for a launcher that hands on what it names (DS_ENV_FILE).
+struct VariableFile {
   std::string path, content;
-  std::string original = {}; ///< as the command line has it; what is used again where the copy cannot be made
-  friend bool operator==(const FileCopy&, const FileCopy&) = default;
+  friend bool operator==(const VariableFile&, const VariableFile&) = default;
 };
 
 struct Decision {
@@ -53,28 +56,20 @@ struct Decision {
   std::string directory = {};  ///< a node-local one to make (0700) before the program starts
   std::string stands_for = {}; ///< the shared path that `directory` stands for
   std::vector<ModelLink> links = {};
-  std::optional<FileCopy> copy = {};
+  std::optional<VariableFile> file = {};
   std::optional<Diagnosis> diagnosis = {}; ///< of `warn`
 
-  [[nodiscard]] bool is_change() const { return action != Action::leave && action != Action::warn; }
+  /// Does it change a word, a variable or a file?
+  [[nodiscard]] bool is_change() const { return action == Action::rewrite || action == Action::set; }
   friend bool operator==(const Decision&, const Decision&) = default;
 };
 using Decisions = std::vector<Decision>;
 void append(Decisions& all, Decisions more);
 
 /// What is only said.
-Decision reported(Severity severity, std::string code, const std::string& subject, std::string message,
-                  std::string hint = {});
-Decision warning(std::string code, const std::string& subject, std::string message, std::string hint = {});
+Decision warning(std::string code, const std::string& subject, std::string message, std::string hint = {},
+                 Severity severity = Severity::warning);
 
-/// What becomes of one word.
-struct WordChange {
-  std::vector<std::string> before; ///< new words in front of it
-  bool gone = false;
-  std::optional<std::string> text; ///< its new text
-};
-/// By word; argv.size() stands for the end. Of two edits that overlap the first counts.
-std::map<std::size_t, WordChange> word_changes(const Argv& argv, const Decisions& decisions);
 /// The words after all edits of all decisions.
 Argv edited(const Argv& argv, const Decisions& decisions);
 

@@ -53,6 +53,14 @@ Json document(const Argv& argv, const Sanitized& decision) {
         {"action", to_string(change.action)}, {"rule", change.rule},           {"implied", change.implied},
         {"reason", to_utf8(change.reason)}};
   });
+  out["guarded"] = list_of(decision.guarded(), [](const Decision& one) {
+    return Json{{"flag", to_utf8(one.flag)},
+                {"index", index_or_null(one.index)},
+                {"value", to_utf8(one.from.value_or(""))},
+                {"directory", text_or_null(one.to)},
+                {"implied", one.implied},
+                {"reason", to_utf8(one.reason)}};
+  });
   out["kept"] = list_of(decision.kept(), [](const Decision& one) {
     return Json{{"flag", to_utf8(one.flag)},
                 {"index", index_or_null(one.index)},
@@ -74,7 +82,7 @@ std::string describe(const Decision& decision) {
   const bool whole = to.starts_with(decision.flag + "=") || to.starts_with('-') || decision.rule == "node";
   const bool variable = decision.variable || decision.kind == ChangeKind::environment;
   const std::string line = decision.action == Action::rewrite  ? named + " -> " + quoted(to)
-                           : decision.action == Action::drop   ? named + " dropped"
+                           : decision.action == Action::guard  ? named + " guarded, in " + decision.to.value_or("place")
                            : decision.action != Action::set    ? named + " unchanged"
                            : decision.kind == ChangeKind::file ? decision.flag + " written"
                            : variable                          ? decision.flag + "=" + quoted(to) + " set"
@@ -84,26 +92,43 @@ std::string describe(const Decision& decision) {
 }
 
 std::string summary(const Sanitized& decided) {
-  const auto changes = decided.changes();
-  if (decided.directories.empty())
-    return changes.empty() ? "" : count_of(changes.size(), "change") + " of the command";
+  std::vector<std::string> parts;
+  const auto others = [](std::size_t all) { return all > 1 ? fmt::format(" and {} more", all - 1) : std::string(); };
+  auto guarded = decided.guarded();
+  std::ranges::stable_sort(guarded, {}, &Decision::implied); // what was named comes first
+  if (!guarded.empty() && !guarded.front().implied) {
+    const Decision& first = guarded.front();
+    parts.push_back(fmt::format("datasets of {} {}{} are built {}", first.flag, to_utf8(first.stands_for),
+                                others(guarded.size()),
+                                first.to ? "on this node (" + *first.to + ")" : std::string("there by one process")));
+  }
   std::set<std::string> from, to;
   for (const auto& [directory, shared] : decided.directories) {
     from.insert(to_utf8(shared));
     to.insert(decided.directories.size() == 1 ? directory : parent_path(directory));
   }
-  const bool models =
-      std::ranges::any_of(changes, [](const Decision& one) { return one.cache_class == CacheClass::mixed; });
-  const auto more = from.size() > 1 ? fmt::format(" and {}", count_of(from.size() - 1, "other directory")) : "";
-  return fmt::format("{} of {}{} on this node ({}){}", models ? "datasets" : "caches", *from.begin(), more,
-                     join(std::vector<std::string>(to.begin(), to.end()), ", "), models ? ", models stay" : "");
+  if (!from.empty())
+    parts.push_back(fmt::format("caches of {}{} on this node ({})", *from.begin(), others(from.size()),
+                                join(std::vector<std::string>(to.begin(), to.end()), ", ")));
+  const auto changes = decided.changes();
+  const auto number = std::ranges::count_if(changes, [](const Decision& one) { return one.rule == "node"; });
+  if (parts.empty() && number > 0)
+    parts.push_back("caches are decided about on the nodes");
+  return join(parts, "; ");
 }
 
 std::vector<std::string> describe_changes(const Sanitized& decided) {
   std::vector<std::string> lines;
   std::vector<std::string> implied;
   std::set<std::string> places;
+  const bool guard = std::ranges::any_of(decided.changes(), [](const Decision& one) { return one.rule == "guard"; });
+  if (guard)
+    lines.emplace_back("Python programs are guarded: PYTHONPATH begins with the guard's directory");
+  for (const Decision& one : decided.guarded())
+    lines.push_back(describe(one));
   for (const Decision& one : decided.changes()) {
+    if (one.rule == "guard")
+      continue;
     if (!one.implied || one.kind != ChangeKind::environment) {
       lines.push_back(describe(one));
       continue;

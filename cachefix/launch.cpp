@@ -5,13 +5,15 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cstdint>
 
 namespace sharefs::cachefix {
 namespace {
 
 /// As datasets/config.py and huggingface_hub/constants.py read a switch.
-constexpr std::string_view k_on = "1 on yes true";
+bool is_on(std::string value) {
+  std::ranges::transform(value, value.begin(), [](unsigned char c) { return std::tolower(c); });
+  return is_listed(value, "1 on yes true");
+}
 
 bool is_python_start(const std::string& start) {
   return start.starts_with("#!") && start.substr(0, start.find('\n')).find("python") != std::string::npos;
@@ -19,44 +21,31 @@ bool is_python_start(const std::string& start) {
 
 } // namespace
 
-std::string shown(std::string text) {
-  std::ranges::replace(text, k_unknown_part, '$');
-  return text;
-}
-
-bool is_on(std::string value, std::string_view words) {
-  std::ranges::transform(value, value.begin(), [](unsigned char c) { return std::tolower(c); });
-  return is_listed(value, words);
-}
-
-Setting setting_of(const Start& start) {
-  Setting setting;
-  for (const std::string& entry : start.environment)
-    if (const auto equals = entry.find('='); equals != std::string::npos)
-      setting.environment.emplace(entry.substr(0, equals), entry.substr(equals + 1)); // getenv(3) takes the first
-  setting.directory = start.directory;
-  setting.home = start.home;
-  return setting;
-}
-
 std::optional<std::string> Launch::variable(const Program& program, std::string_view name) const {
   std::string value;
   if (const Assignment* own = program.assignment_of(name))
     value = own->value;
-  else if (const auto entry = setting.environment.find(name);
-           entry != setting.environment.end() && !program.takes_away(name))
+  else if (const auto entry = environment.find(name); entry != environment.end() && !program.takes_away(name))
     value = entry->second;
   return value.empty() ? std::nullopt : std::optional(value);
 }
 
+std::string Launch::first_variable(const Program& program, std::string_view names) const {
+  const auto is_set = [&](const std::string& name) { return is_listed(name, names) && variable(program, name); };
+  for (const auto& [name, value] : environment)
+    if (is_set(name))
+      return name;
+  const auto own = std::ranges::find_if(program.assigned, is_set, &Assignment::name);
+  return own == program.assigned.end() ? std::string() : own->name;
+}
+
 std::string Launch::home(const Program& program) const {
   const auto home = variable(program, "HOME");
-  return home && home->starts_with('/') ? *home : setting.home;
+  return home && home->starts_with('/') ? *home : start.home;
 }
 
 std::optional<std::string> Launch::absolute(const Program& program, const std::string& value) const {
-  if (value.empty() || value.find("://") != std::string::npos || value.find('\0') != std::string::npos ||
-      is_unknown(value))
+  if (value.empty() || value.find("://") != std::string::npos || value.find('\0') != std::string::npos)
     return std::nullopt;
   if (value.front() == '/')
     return value;
@@ -64,14 +53,12 @@ std::optional<std::string> Launch::absolute(const Program& program, const std::s
     const std::string base = home(program);
     return base.empty() ? std::nullopt : std::optional<std::string>(base + value.substr(1));
   }
-  if (is_unknown(program.directory))
-    return std::nullopt;
   return program.directory == "/" ? "/" + value : program.directory + "/" + value;
 }
 
 std::optional<std::string> Launch::shared_path(const Program& program, const std::string& value) const {
   auto path = absolute(program, value);
-  return path && stakes.is_shared(*path) ? path : std::nullopt;
+  return path && facts.is_shared(*path) ? path : std::nullopt;
 }
 
 std::vector<std::string> Launch::paths_of(const Program& program, const std::string& command,
@@ -88,57 +75,25 @@ std::vector<std::string> Launch::paths_of(const Program& program, const std::str
   return paths;
 }
 
-std::optional<std::string> Launch::script_path(const Program& program) const {
-  if (!program.python || program.kind == ProgramKind::file)
-    return program.python ? absolute(program, program.name) : std::nullopt;
-  if (program.kind != ProgramKind::module)
-    return std::nullopt;
-  std::string module = program.name;
-  std::ranges::replace(module, '.', '/');
-  for (const char* end : {".py", "/__main__.py"})
-    if (auto path = absolute(program, module + end); path && stakes.text(*path))
-      return path;
-  return std::nullopt;
-}
-
-const std::string* Launch::source_text(const Program& program) const {
-  if (program.kind == ProgramKind::text || (program.python && program.name == "-"))
-    return program.kind == ProgramKind::text ? &program.name : &setting.input;
-  const auto path = stakes.any_shared() ? script_path(program) : std::nullopt;
-  const auto* text = path ? &stakes.text(*path) : nullptr;
-  return text != nullptr && *text ? &**text : nullptr;
-}
-
-const SourceFacts& Launch::source(const Program& program) const {
-  static const SourceFacts k_none;
-  const std::string* text = source_text(program);
-  return text != nullptr ? stakes.facts(*text) : k_none;
-}
-
-std::string Launch::first_variable(const Program& program, std::string_view names) const {
-  const auto is_set = [&](const std::string& name) { return is_listed(name, names) && variable(program, name); };
-  for (const auto& [name, value] : setting.environment)
-    if (is_set(name))
-      return name;
-  const auto own = std::ranges::find_if(program.assigned, is_set, &Assignment::name);
-  return own == program.assigned.end() ? std::string() : own->name;
+const std::string& Launch::file_of(const Program& program) const {
+  static const std::string k_none;
+  const bool file = program.kind == ProgramKind::file;
+  const auto given = file ? absolute(program, program.name) : std::nullopt;
+  for (const std::string& path : given ? std::vector{*given} : paths_of(program, program.name))
+    if (const std::string& first = facts.start(path); !first.empty())
+      return first;
+  return k_none;
 }
 
 std::string Launch::local_for(const std::string& shared_path, Holds holds) const {
-  const std::string& root = stakes.local(holds).directory;
+  const std::string& root = facts.local(holds).directory;
   return root.empty() ? root : root + "/" + cache_key(shared_path);
 }
 
-bool Launch::is_offline(const Program& program, std::string_view cache) const {
-  const auto offline = [&](const char* name) { // a value that is not known may be one
-    const std::string value = variable(program, name).value_or("");
-    return is_unknown(value) || is_on(value, k_on);
-  };
-  if (cache == "HF_MODULES_CACHE" && offline("HF_EVALUATE_OFFLINE")) // evaluate/config.py
-    return true;
-  if (variable(program, "HF_DATASETS_OFFLINE"))
-    return offline("HF_DATASETS_OFFLINE");
-  return offline("HF_HUB_OFFLINE") || offline("TRANSFORMERS_OFFLINE");
+bool Launch::is_offline(const Program& program) const {
+  return std::ranges::any_of(
+      std::array{"HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_DATASETS_OFFLINE", "HF_EVALUATE_OFFLINE"},
+      [&](const char* name) { return is_on(variable(program, name).value_or("")); });
 }
 
 bool Launch::reads_caches(const Program& program) const {
@@ -146,26 +101,31 @@ bool Launch::reads_caches(const Program& program) const {
     return true;
   if (program.kind != ProgramKind::program || is_plain_tool(program.name))
     return false;
-  if (is_listed(base_name(program.name), python_programs()) ||
-      std::ranges::any_of(walk.links(program), [](const ChainLink& link) {
-        return link.launcher->tail == Tail::script || link.launcher->tail == Tail::itself;
-      }))
-    return true;
+  const bool launched = std::ranges::any_of(walk.links(program), [](const ChainLink& link) {
+    return link.launcher->tail == Tail::script || link.launcher->tail == Tail::itself;
+  });
   // A console script of an environment: its first line names the interpreter.
-  for (const std::string& path : paths_of(program, program.name))
-    if (const std::string& start = stakes.start(path); !start.empty())
-      return is_python_start(start);
-  return false;
+  return launched || is_listed(base_name(program.name), python_programs()) || is_python_start(file_of(program));
 }
 
 bool Launch::runs_no_python(const Program& program) const {
   if (program.python || program.kind != ProgramKind::program || reads_caches(program))
     return false;
-  return is_plain_tool(program.name) ||
-         std::ranges::any_of(paths_of(program, program.name), [&](const std::string& path) {
-           return stakes.start(path).starts_with("\x7f"
-                                                 "ELF");
-         });
+  return is_plain_tool(program.name) || file_of(program).starts_with("\x7f"
+                                                                     "ELF");
+}
+
+std::string Launch::unguarded(const Program& program) const {
+  if (!rules.guard)
+    return "programs are not guarded here";
+  for (const ChainLink& link : walk.links(program))
+    if (link.launcher->name == "python")
+      for (const GivenOption& option : link.options.given)
+        if (is_listed(option.name, "-I -E -S"))
+          return "python " + option.name + " does not load the guard";
+  if (runs_no_python(program))
+    return base_name(program.name) + " is no Python program";
+  return can_carry(*this, program) ? "" : "variables do not reach it";
 }
 
 Decision keep(std::string flag, std::optional<std::size_t> index, std::string value, CacheClass cache_class,
@@ -177,13 +137,29 @@ Decision keep(std::string flag, std::optional<std::size_t> index, std::string va
           .reason = std::move(reason)};
 }
 
-void rest_on(Decision& decision, const std::string& directory, const std::string& shared_path) {
-  decision.directory = directory;
-  decision.stands_for = normalize_path(shared_path);
+Decision guarded(const Launch& launch, const std::string& name, std::optional<std::size_t> index,
+                 const std::string& value, const std::string& path) {
+  const std::string& build = launch.rules.guard->build;
+  const LocalRoot& root = launch.facts.local();
+  const bool unique = build == "unique" || root.directory.empty() || root.memory;
+  Decision decision{.action = Action::guard,
+                    .flag = name,
+                    .index = index,
+                    .from = value,
+                    .cache_class = CacheClass::mixed,
+                    .rule = "guard",
+                    .stands_for = normalize_path(path)};
+  if (!unique)
+    decision.to = launch.local_for(path);
+  decision.reason = unique ? "datasets are built there under a name of their own; models stay"
+                    : build == "publish"
+                        ? "datasets are built on the node's own disk and copied there complete; models stay"
+                        : "datasets are built on the node's own disk; models stay";
+  return decision;
 }
 
 std::optional<Decision> set_variable(const Launch& launch, const Program& program, const std::string& name,
-                                     const std::string& value, bool own) {
+                                     const std::string& value) {
   Decision decision{.flag = name, .from = launch.variable(program, name), .to = value};
   if (decision.from == value)
     return std::nullopt;
@@ -191,19 +167,28 @@ std::optional<Decision> set_variable(const Launch& launch, const Program& progra
     decision.action = Action::rewrite;
     decision.index = word->index;
     decision.from = word->value;
-    decision.edits = {{word->index, false, word->value_begin, word->value_begin + word->value.size(), value}};
+    decision.edits = {{word->index, word->value_begin, word->value_begin + word->value.size(), value}};
     return decision;
   }
+  // Set already, and as far as it can get: `srun --export=NONE` keeps it from the program this time, too.
+  if (const auto set = launch.environment.find(name);
+      set != launch.environment.end() && set->second == value && !can_carry(launch, program))
+    return std::nullopt;
   decision.action = Action::set;
   decision.variable = true;
-  const Setting& setting = launch.setting;
-  const bool around =
-      !setting.in_text || (setting.outside && !setting.assigned.contains(name) && (setting.alone || !own));
-  if (around)
-    decision.kind = ChangeKind::environment;
-  else
-    decision.edits = {{0, false, 0, 0, "", {name + "=" + value}}}; // in front of the command, whatever it begins with
+  decision.kind = ChangeKind::environment;
   return decision;
+}
+
+Decision no_local_directory(const Launch& launch, Severity severity, Holds holds) {
+  auto found = diagnose(launch.facts.local(holds), severity).front();
+  if (holds == Holds::code)
+    found.message += "; they were left where they are";
+  return warning(found.code, found.subject, std::move(found.message), std::move(found.hint), severity);
+}
+
+bool locks_are_enough(const Launch& launch, const std::string& path) {
+  return launch.rules.when == When::racy && launch.facts.place(path).lock_scope == sys::LockScope::all_hosts;
 }
 
 } // namespace sharefs::cachefix

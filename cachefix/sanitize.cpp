@@ -3,215 +3,116 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "cachefix/launch.hpp"
+#include "cachefix/script.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 
 namespace sharefs::cachefix {
 namespace {
 
-bool is_switched_off(const Setting& setting) {
-  const auto found = setting.environment.find("SHAREFS_CACHEFIX");
-  return found != setting.environment.end() && found->second == "0";
+constexpr std::size_t k_most_scripts = 8; // that name each other
+
+Environment environment_of(const Start& start) {
+  Environment environment;
+  for (const std::string& entry : start.environment)
+    if (const auto equals = entry.find('='); equals != std::string::npos)
+      environment.emplace(entry.substr(0, equals), entry.substr(equals + 1)); // getenv(3) takes the first
+  return environment;
 }
 
-/// A framework whose row goes by the name of a file must be imported where the file can be read.
-const Framework* framework_of(const Launch& launch, const Program& program) {
-  const Framework* framework = cachefix::framework_of(program, launch.argv);
-  const std::string* source =
-      framework == nullptr || framework->imports.empty() ? nullptr : launch.source_text(program);
-  if (source == nullptr)
-    return framework;
-  const bool imports =
-      any_word(framework->imports, ' ', [&](std::string_view name) { return source->find(name) != std::string::npos; });
-  return imports ? framework : nullptr;
+bool is_switched_off(const Environment& environment) {
+  const auto found = environment.find("SHAREFS_CACHEFIX");
+  return found != environment.end() && found->second == "0";
 }
 
-/// Of a batch script: what would be set around it is nothing that the node there knows of.
-Decisions only_said(Decisions decided) {
-  const auto change = std::ranges::find_if(decided, &Decision::is_change);
-  if (change == decided.end())
-    return decided;
-  const Decision said = warning("SF415", change->flag,
-                                "programs in the batch script use this cache on shared storage; nothing was changed",
-                                "put `sharefs run --` in front of them, or submit a copy by `sharefs cachefix script`");
-  std::erase_if(decided, std::mem_fn(&Decision::is_change));
-  decided.push_back(said);
-  return decided;
-}
-
-/// What is left because a program may stay offline is said louder where nobody knows whether it does.
-void say_if_unknown(const Launch& launch, const Program& program, Decisions& decided) {
-  for (const char* name : {"HF_DATASETS_OFFLINE", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"})
-    if (is_unknown(launch.variable(program, name).value_or("")))
-      for (Decision& one : decided)
-        if (one.diagnosis && one.diagnosis->code == "SF419") {
-          one.diagnosis->severity = Severity::warning;
-          one.diagnosis->message =
-              "stays: `" + std::string(name) + "` is not known here, and offline what is complete there is only read";
-          one.diagnosis->hint = "write its value out";
-        }
-}
-
-Decisions decide_program(const Launch& launch, const Program& program, const Framework* framework,
-                         std::vector<ScriptFound>& scripts) {
-  // Neither what is set around a text in which something starts in a container nor its arguments are changed.
-  if (program.kind == ProgramKind::shell) {
-    Decisions decisions = decide_variables(launch, program, framework, {});
-    auto inside = decide_shell(launch, program, decisions, scripts);
-    if (inside && is_in_container(*inside) && std::ranges::any_of(decisions, &Decision::is_change)) {
-      decisions.clear();
-      inside = decide_shell(launch, program, {}, scripts);
-    }
-    if (inside)
-      append(decisions, *std::move(inside));
-    return decisions;
-  }
-  Decisions decisions = decide_flags(launch, program, framework);
-  auto script = decide_shell(launch, program, decisions, scripts);
-  if (script && is_in_container(*script))
-    return *std::move(script);
-  append(decisions, script ? *std::move(script) : decide_variables(launch, program, framework, decisions));
-  say_if_unknown(launch, program, decisions);
-  return starts_later(launch, program) ? only_said(std::move(decisions)) : decisions;
-}
-
-/// The launcher of a program that starts it on nodes that are not known now; nullptr: there is none. A batch script is
-/// not started by its words.
+/// The launcher of a program that starts it on nodes that are not known now; nullptr: there is none.
 const ChainLink* unknown_starter(const Launch& launch, const Program& program) {
   for (const ChainLink& link : launch.walk.links(program))
-    if (link.launcher->tail != Tail::batch && on_unknown_nodes(launch, link))
+    if (on_unknown_nodes(launch, link))
       return &link;
   return nullptr;
 }
 
 /// In place of what was decided here, for a program that starts on nodes that are not known now: sharefs decides there,
-/// by what it finds there.
-Decisions on_the_node(const Launch& launch, const Program& program, const ChainLink* starter, Decisions decided) {
-  const bool batch = starter == nullptr;
+/// by what it finds there. A batch script only gets the guard.
+Decisions on_the_node(const Launch& launch, const Program& program, Decisions decided) {
+  const ChainLink* const starter = unknown_starter(launch, program);
   const auto change = std::ranges::find_if(decided, &Decision::is_change);
-  if (change == decided.end() || !launch.setting.editable ||
-      (batch && (!launch.setting.unknown_nodes || program.kind == ProgramKind::shell)))
+  const bool lost = launch.rules.guard && !is_plain_tool(program.name) && !can_carry(launch, program);
+  if (starter == nullptr || (change == decided.end() && !lost))
     return decided;
-  const std::string by = batch ? "the batch system" : starter->name;
-  const std::string flag = change->flag;
-  std::erase_if(decided, [](const Decision& one) {
-    const bool offline = one.diagnosis && one.diagnosis->code == "SF419"; // it holds there, too
-    return one.action != Action::leave && !offline;
-  });
+  const std::string flag = change == decided.end() ? program.name : change->flag;
+  std::erase_if(decided, [](const Decision& one) { return one.is_change() || one.action == Action::warn; });
+  if (starter->launcher->tail == Tail::batch || !launch.walk.understood)
+    return decided;
   if (launch.rules.node.empty()) {
-    decided.push_back(warning("SF421", by,
+    decided.push_back(warning("SF421", starter->name,
                               "starts it on nodes that are not known now, where sharefs may not be installed, so `" +
                                   flag + "` was left on shared storage",
                               "install sharefs in /usr or on the share, or put `sharefs run --` behind it"));
     return decided;
   }
-  // Behind the starter, or behind the assignments in front of a command of shell text.
-  std::size_t at = program.index;
+  std::size_t at = program.index; // right behind the starter
   const auto links = launch.walk.links(program);
-  for (auto number = links.rbegin(); number != links.rend(); ++number) {
-    const ChainLink& link = *number;
-    if (&link == starter || (batch && link.launcher->assignments && link.index == 0))
-      break;
-    at = link.index;
-  }
-  std::vector<Edit> edits;
-  for (const ChainLink& link : links) { // ours must not be the `--` that a launcher in front takes for its own
-    const auto first =
-        std::find(launch.argv.begin() + static_cast<std::ptrdiff_t>(link.tail_begin), launch.argv.end(), "--");
-    const auto ours = launch.argv.begin() + static_cast<std::ptrdiff_t>(at);
-    if (link.index >= at || link.launcher->dashes != Dashes::first_lost || link.options.ended_by_dashes || first < ours)
-      continue;
-    if (first != launch.argv.end()) {
-      decided.push_back(warning("SF421", by,
-                                "starts it on nodes that are not known now, and " + link.name + " drops a `--`, so `" +
-                                    flag + "` was left on shared storage",
-                                "put `sharefs run --` behind " + by));
-      return decided;
-    }
-    edits.push_back({link.tail_begin, false, 0, 0, "", {"--"}});
-  }
-  edits.push_back({at, false, 0, 0, "", launch.rules.node});
+  for (auto link = links.rbegin(); link != links.rend() && &link->get() != starter; ++link)
+    at = link->get().index;
   decided.push_back({.action = Action::set,
-                     .flag = by,
-                     .to = join(launch.rules.node, " "),
+                     .flag = starter->name,
+                     .to = "sharefs run --node",
                      .rule = "node",
-                     .reason = by + " starts it on nodes that are not known now: sharefs looks and decides there",
-                     .edits = std::move(edits)});
+                     .reason = starter->name + " starts it on nodes that are not known now: sharefs decides there",
+                     .edits = {{at, 0, 0, "", launch.rules.node}}});
   return decided;
 }
 
-} // namespace
-
-bool is_in_container(const Decisions& decisions) {
-  return std::ranges::any_of(decisions,
-                             [](const Decision& one) { return one.diagnosis && one.diagnosis->code == "SF404"; });
+Decisions decide_program(const Launch& launch, const Program& program, const Framework* framework) {
+  Decisions decided = decide_flags(launch, program, framework);
+  append(decided, decide_variables(launch, program, framework));
+  decided = on_the_node(launch, program, std::move(decided));
+  append(decided, decide_guard(launch, program));
+  append(decided, report_losses(launch, program));
+  return decided;
 }
 
-bool starts_later(const Launch& launch, const Program& program) {
-  return std::ranges::any_of(launch.walk.links(program),
-                             [](const ChainLink& link) { return link.launcher->tail == Tail::batch; });
-}
-
-Found decide(const Argv& argv, const Setting& setting, Stakes& stakes, const Rules& rules) {
-  Found found;
-  const Deeper deeper(stakes.budget());
-  if (!deeper)
-    return found;
-  found.walk = walk(argv, setting.directory, stakes.budget());
-  Setting own = setting;
-  const Launch launch{argv, found.walk, own, stakes, rules};
-  std::vector<const Framework*> frameworks;
-  for (const Program& program : found.walk.programs) {
-    frameworks.push_back(framework_of(launch, program));
-    if (const bool from_stdin = program.name == "-" && argv[program.index] != "-";
-        program.kind != ProgramKind::shell && !from_stdin)
-      found.scripts.push_back(
-          {program.index, program.name, frameworks.back() == nullptr ? "" : std::string(frameworks.back()->name)});
+/// What the walk found. Where the environment reaches the program, words that are not known matter little.
+void report_walk(const Walk& walk, const Rules& rules, Decisions& out) {
+  for (const Diagnosis& problem : walk.problems) {
+    const bool guarded = rules.guard && problem.code == "SF401";
+    out.push_back(warning(problem.code, problem.subject, problem.message, problem.hint,
+                          guarded ? Severity::info : problem.severity));
   }
-  const bool sees_to_itself =
-      std::ranges::any_of(found.walk.chain, [](const ChainLink& link) { return link.launcher->name == "sharefs"; });
-  if (!rules.enabled || is_switched_off(setting) || sees_to_itself || !stakes.any_shared())
-    return found;
-  for (const Diagnosis& problem : found.walk.problems)
-    found.decisions.push_back(reported(problem.severity, problem.code, problem.subject, problem.message, problem.hint));
-  for (const Program& program : found.walk.programs)
+}
+
+/// Variables by which Slurm starts steps in a container.
+bool is_in_container(const Launch& launch, Decisions& out) {
+  for (const Program& program : launch.walk.programs)
     for (const ChainLink& link : launch.walk.links(program))
-      if (const std::string name = launch.first_variable(program, link.launcher->container_variables);
-          !name.empty() && found.walk.understood) {
-        found.walk.understood = false;
-        found.decisions.push_back(warning("SF404", link.name, "with `" + name + "` " + std::string(k_in_container),
-                                          std::string(k_into_container)));
-      } else if (const std::string elsewhere(link.launcher->elsewhere_variable);
-                 !elsewhere.empty() && found.walk.understood && launch.variable(program, elsewhere)) {
-        found.walk.understood = false;
-        found.decisions.push_back(
-            warning("SF402", link.name,
-                    "with `" + elsewhere + "` it runs its command on another machine, with files of its own",
-                    "let it run `sharefs run -- CMD...`; nothing of this command was changed"));
+      if (const std::string name = launch.first_variable(program, link.launcher->container_variables); !name.empty()) {
+        out.push_back(warning("SF404", link.name, "with `" + name + "` " + std::string(k_in_container),
+                              std::string(k_into_container)));
+        return true;
       }
-  if (!found.walk.understood)
-    return found;
-  Decisions decided = add_variable_files(launch, own.environment);
-  append(decided, add_source_caches(launch, own.environment));
-  for (std::size_t i = 0; i < found.walk.programs.size(); ++i) {
-    const Program& program = found.walk.programs[i];
-    append(decided, on_the_node(launch, program, unknown_starter(launch, program),
-                                decide_program(launch, program, frameworks[i], found.scripts)));
-  }
-  if (found.walk.programs.size() > 1 && is_in_container(decided)) // what is set for one of them reaches all
-    std::erase_if(decided, std::mem_fn(&Decision::is_change));
-  for (const Program& program : found.walk.programs)
-    append(decided, decide_guard(launch, program));
-  append(decided, carry(launch, decided));
-  append(found.decisions, std::move(decided));
-  return found;
+  return false;
 }
 
-Sanitized assemble(const Argv& argv, Decisions decisions, Stakes& stakes) {
-  Sanitized out;
-  out.argv = edited(argv, decisions);
+Decisions decide(const Launch& launch, const std::vector<const Framework*>& frameworks) {
+  Decisions out;
+  report_walk(launch.walk, launch.rules, out);
+  if (is_in_container(launch, out))
+    return out;
+  Decisions decided;
+  for (std::size_t i = 0; i < launch.walk.programs.size(); ++i)
+    append(decided, decide_program(launch, launch.walk.programs[i], frameworks[i]));
+  append(decided, carry(launch, decided));
+  append(out, std::move(decided));
+  return out;
+}
+
+void assemble(Decisions decisions, Facts& facts, Sanitized& out) {
   bool explicit_error = false;
+  std::set<std::string> roots;
   for (Decision& one : decisions) {
     if (one.diagnosis) {
       explicit_error = explicit_error || one.diagnosis->severity == Severity::error;
@@ -220,64 +121,100 @@ Sanitized assemble(const Argv& argv, Decisions decisions, Stakes& stakes) {
     }
     if (one.variable && one.kind == ChangeKind::environment)
       out.set[one.flag] = *one.to;
-    if (!one.directory.empty())
+    if (!one.directory.empty()) {
       out.directories[one.directory] = one.stands_for;
+      roots.insert(parent_path(one.directory));
+    }
     for (ModelLink& link : one.links)
       add_once(out.links, std::move(link));
-    if (one.copy)
-      add_once(out.copies, *one.copy);
+    if (one.file)
+      add_once(out.files, *one.file);
     add_once(out.decisions, std::move(one));
   }
   if (explicit_error) // it says the same of what nobody named
     std::erase_if(out.diagnoses,
                   [](const Diagnosis& one) { return one.code == "SF405" && one.severity == Severity::warning; });
-  // Of both where they differ. A file that was made for the launch lies in that for data.
-  const std::set<std::string> roots = out.roots();
+  // Where the directory that is used is not the usual one. Of that for data and that for code, where they differ.
   for (const Holds holds : {Holds::data, Holds::code})
-    if (const auto& local = stakes.local_if_asked(holds); local && roots.contains(local->directory)) {
-      const auto& other = stakes.local_if_asked();
-      if (holds == Holds::data || !other || other->directory != local->directory)
-        std::ranges::move(diagnose(*local, Severity::error), std::back_inserter(out.diagnoses));
-    }
-  return out;
+    if (const auto& local = facts.local_if_asked(holds); local && roots.erase(local->directory) > 0)
+      std::ranges::move(diagnose(*local, Severity::error), std::back_inserter(out.diagnoses));
 }
 
-std::set<std::string> Sanitized::roots() const {
-  std::set<std::string> all;
-  for (const auto& [directory, shared] : directories)
-    all.insert(parent_path(directory));
-  return all;
+Decisions of_kind(const Decisions& all, const std::function<bool(const Decision&)>& is) {
+  Decisions found;
+  std::ranges::copy_if(all, std::back_inserter(found), is);
+  return found;
 }
 
-Decisions Sanitized::that_change(bool something) const {
-  Decisions all;
-  std::ranges::copy_if(decisions, std::back_inserter(all),
-                       [&](const Decision& one) { return one.is_change() == something; });
-  return all;
+} // namespace
+
+Decisions report_losses(const Launch& launch, const Program& program) {
+  if (!launch.rules.guard)
+    return {};
+  std::vector<std::pair<std::string, Mention>> losses; // with the name of the text
+  Argv names;
+  const auto look = [&](const std::string& name, const std::string& text) {
+    const ScriptReport report = read_script(text);
+    for (const Mention& loss : report.losses)
+      losses.emplace_back(name, loss);
+    for (const std::string& script : report.scripts)
+      add_once(names, script);
+  };
+  const bool shell = program.kind == ProgramKind::shell;
+  if (shell)
+    look("", program.name);
+  else if (!program.python && (program.kind == ProgramKind::file || launch.file_of(program).starts_with("#!")))
+    names.push_back(program.name);
+  for (std::size_t i = 0; i < names.size() && i < k_most_scripts; ++i)
+    if (const auto path = launch.absolute(program, names[i]))
+      if (const auto& text = launch.facts.text(*path))
+        look(names[i], *text);
+  if (losses.empty())
+    return {};
+  const auto& [name, first] = losses.front();
+  const std::string place =
+      name.empty() ? first.subject : name + ":" + std::to_string(first.line) + ": " + first.subject;
+  const std::string more = losses.size() == 1 ? "" : " (and " + count_of(losses.size() - 1, "place") + " like it)";
+  return {warning(first.code, place, first.says + more + ": what it starts is not guarded",
+                  "put `sharefs run --` in front of the command there")};
 }
 
-Sanitized unread(const Argv& argv, const std::string& subject, const Budget& budget) {
+Decisions Sanitized::changes() const {
+  return of_kind(decisions, &Decision::is_change);
+}
+Decisions Sanitized::guarded() const {
+  return of_kind(decisions, [](const Decision& one) { return one.action == Action::guard; });
+}
+Decisions Sanitized::kept() const {
+  return of_kind(decisions, [](const Decision& one) { return one.action == Action::leave; });
+}
+
+Sanitized sanitize(const Argv& argv, const Start& start, Facts& facts, const Rules& rules) {
+  const Environment environment = environment_of(start);
+  const Walk walked = walk(argv, start.directory);
+  const Launch launch{argv, walked, start, environment, facts, rules};
   Sanitized out;
-  out.argv = argv;
-  out.understood = false;
-  out.diagnoses = {{Severity::warning, "SF403", to_utf8(subject),
-                    budget.spent + ", so sharefs stopped reading and changed nothing",
-                    "let it run `sharefs run -- CMD...`", ""}};
-  return out;
-}
-
-Sanitized sanitize(const Argv& argv, const Start& start, Stakes& stakes, const Rules& rules) {
-  const Setting setting = setting_of(start);
-  Found found = decide(argv, setting, stakes, rules);
-  if (stakes.budget().is_spent() && rules.enabled && !is_switched_off(setting) && stakes.any_shared())
-    return unread(argv, "command line", stakes.budget());
-  Sanitized out = assemble(argv, std::move(found.decisions), stakes);
-  for (const ChainLink& link : found.walk.chain)
+  std::vector<const Framework*> frameworks;
+  for (const Program& program : walked.programs) {
+    const Framework* const framework = framework_of(program, argv);
+    frameworks.push_back(framework);
+    if (const bool from_stdin = program.name == "-" && argv[program.index] != "-";
+        walked.understood && program.kind != ProgramKind::shell && !from_stdin)
+      out.scripts.push_back({program.index, program.name, framework == nullptr ? "" : std::string(framework->name)});
+  }
+  for (const ChainLink& link : walked.chain)
     out.chain.emplace_back(link.name, link.index);
-  out.scripts = std::move(found.scripts);
-  out.understood = found.walk.understood;
-  if (!out.directories.empty())
-    out.hosts = hosts_of({argv, found.walk, setting, stakes, rules});
+  out.understood = walked.understood;
+  // What a nested `sharefs run` starts it decides about by itself.
+  const bool nested =
+      std::ranges::any_of(walked.chain, [](const ChainLink& link) { return link.launcher->name == "sharefs"; });
+  if (!rules.enabled || is_switched_off(environment) || nested || !facts.any_shared()) {
+    out.argv = argv;
+    return out;
+  }
+  Decisions decisions = decide(launch, frameworks);
+  out.argv = edited(argv, decisions);
+  assemble(std::move(decisions), facts, out);
   return out;
 }
 

@@ -19,7 +19,6 @@ enum class Syntax {
   argparse,    ///< Python: `--opt v`, `--opt=v`, unique prefixes of long options, `-ov`
   exact,       ///< argparse with allow_abbrev=False, click, clap: no prefixes
   getopt,      ///< GNU getopt_long with "+": prefixes, clusters of short options, a value may start with `-`
-  pflag,       ///< Go: no prefixes, clusters, `--flag=true`
   single_dash, ///< MPI: `-np 4` and `--np 4` are one option, no clusters, no `=`
 };
 
@@ -51,17 +50,7 @@ enum class Means {
   hostfile,     ///< file with the hosts
   remote,       ///< runs on other hosts (-H hosts)
   container,    ///< runs inside of a container
-  elsewhere,    ///< runs on another machine, with a working directory or an environment of its own
-  env_file,     ///< a file of NAME=value for the environment of the command, where that has none of the name
   information,  ///< prints something, or attaches to a process that runs; --help, --version and --usage always do
-};
-
-/// What becomes of a `--` among the words of the command: it may be that what follows is options after all.
-enum class Dashes {
-  kept,
-  behind_program_lost, ///< right behind the script it is lost with some versions of Python (argparse's REMAINDER)
-  first_lost,          ///< the first one is lost, wherever it stands (click, cleo, clap)
-  behind_operands,     ///< one that stands right behind the operands is the launcher's (NAME [--] CMD)
 };
 
 /// Does the environment of the launcher reach the program on every host?
@@ -69,7 +58,6 @@ enum class Carries {
   yes,       ///< same host, or the launcher exports all of it (srun)
   deepspeed, ///< local runs yes; with a hostfile only what .deepspeed_env says
   mpi,       ///< remote ranks only get what -x/-genv names
-  no,        ///< other machines
 };
 
 enum class Takes { nothing, value, attached, two };
@@ -89,7 +77,6 @@ struct Launcher {
   std::string_view modules = {}; ///< Python modules that are this launcher
   /// It is this launcher only with one of these next: "run", or two words: "tool+run". Empty: VERB, if there is one.
   std::string_view verbs = {};
-  std::string_view other_verbs = {}; ///< with these, too, it runs programs: in ways that are not looked through
   Syntax syntax = Syntax::getopt;
   Tail tail = Tail::command;
   /// Words of "-H/--hostfile=": `=` takes a value, `[=]` may have one that is attached (`--mpi=x`, `-K0`), `==` takes
@@ -101,17 +88,12 @@ struct Launcher {
   Carries carries = Carries::yes;
   std::string_view default_hostfile = {};    ///< read where the hostfile option is not given and this file exists
   std::string_view export_variable = {};     ///< stands for the assign_list option where that is not given
-  std::string_view elsewhere_variable = {};  ///< stands for an option that means Means::elsewhere
   std::string_view container_variables = {}; ///< with one of these, `*` as above, it means Means::container
-  std::string_view directive = {};           ///< of a batch script: what a line of it with options begins with
   bool underscores = false;                  ///< `-` and `_` inside of long options are the same
-  bool interspersed = false;                 ///< click: its options may stand behind the script, too, up to a `--`
-  bool separator = false; ///< a lone `:` begins another command with options of its own, which is not read
-  Dashes dashes = Dashes::kept;
-  std::string_view source = {}; ///< where the grammar comes from
+  std::string_view source = {};              ///< where the grammar comes from
 };
 
-/// Programs of one kind that run programs and are not looked through.
+/// Programs of one kind that run programs where neither this environment nor these paths count.
 struct OpaquePrograms {
   std::string_view programs; ///< names, `*` as above, or at the front
   std::string_view does;     ///< what such a program does: "runs its command on another machine"
@@ -122,9 +104,8 @@ struct OpaquePrograms {
 
 /// All rows, and the parts that they are joined from.
 std::span<const Launcher> launchers();
-std::span<const Launcher> prefix_launchers();      ///< env, nice, timeout, ..., python, bash, nsys, debugpy, ...
-std::span<const Launcher> training_launchers();    ///< torchrun, deepspeed, accelerate, ..., mpirun, srun, sbatch
-std::span<const Launcher> environment_launchers(); ///< conda, docker, apptainer, uv, poetry, pdm, hatch, pixi, ...
+std::span<const Launcher> prefix_launchers();   ///< env, nice, timeout, conda run, ..., python, bash
+std::span<const Launcher> training_launchers(); ///< torchrun, deepspeed, accelerate, ..., mpirun, srun, sbatch
 std::vector<KnownOption> options_of(const Launcher& launcher);
 std::span<const OpaquePrograms> opaque_programs();
 /// Do words of a command, or of a shell text, start a container, or make a launcher do so? It may stand in one word
@@ -134,8 +115,8 @@ bool starts_container(std::span<const std::string> words);
 bool is_plain_tool(std::string_view program);
 /// Console scripts that are Python programs, beside those of the rows: they read the caches of Python's libraries.
 std::string_view python_programs();
-/// Python modules of the same kind: `python -m cProfile`.
-std::string_view opaque_modules();
+/// Python modules that run another program in their own process: `python -m cProfile`.
+std::string_view wrapping_modules();
 
 /// Programs that start a command on other machines only, as their names stand in a command line.
 std::string_view remote_programs();
@@ -145,8 +126,6 @@ std::string_view remote_programs();
 const Launcher* find_launcher(const Argv& argv, std::size_t at, std::size_t end);
 /// How many words the launcher's verb has behind argv[at]; nullopt if none of its verbs stands there.
 std::optional<std::size_t> verb_length(const Launcher& launcher, const Argv& argv, std::size_t at, std::size_t end);
-/// The first row for a program, whatever its verb; nullptr if there is none.
-const Launcher* find_launcher_by_name(std::string_view program);
 /// The row for `python -m MODULE`, or for a file `.../torch/distributed/run.py`; nullptr if there is none.
 const Launcher* find_module_launcher(std::string_view module);
 /// Calls `f` with each word of a list.

@@ -12,9 +12,8 @@ namespace {
 constexpr std::string_view k_run_nothing = "--help --version --usage -help -version"; // of every launcher
 
 /// The names of Means, in their order.
-constexpr std::string_view k_means =
-    "directory assign assign_pair assign_list unset clear module no_python run_module "
-    "run_text command_text split_text hostfile remote container elsewhere env_file information";
+constexpr std::string_view k_means = "directory assign assign_pair assign_list unset clear module no_python run_module "
+                                     "run_text command_text split_text hostfile remote container information";
 constexpr std::pair<std::string_view, Takes> k_takes[] = {
     {"==", Takes::two}, {"[=]", Takes::attached}, {"=", Takes::value}, {"", Takes::nothing}};
 
@@ -132,9 +131,6 @@ class Reader {
   /// `-x`, `-xVALUE`, `-xyz`: letters one by one, the first that takes a value takes the rest of the word or the next.
   void short_options(const std::string& word) {
     const std::size_t index = m_out.end;
-    if (is_argparse() && word.size() > 2) // horovodrun's -np: a whole name behind one dash
-      if (const Match match = search(word, false); match.option != nullptr)
-        return take(*match.option, std::nullopt);
     for (std::size_t i = 1; i < word.size(); ++i) {
       const std::string name{'-', word[i]};
       const Match match = search(name, false);
@@ -145,7 +141,7 @@ class Reader {
       std::optional<std::string> rest;
       if (match.option->takes != Takes::nothing && i + 1 < word.size())
         rest = word.substr(i + 1);
-      if (rest && rest->starts_with('=') && (is_argparse() || m_launcher.syntax == Syntax::pflag))
+      if (rest && rest->starts_with('=') && is_argparse())
         rest->erase(0, 1);
       m_out.end = index;
       const bool last = i + 1 == word.size() || rest.has_value();
@@ -160,7 +156,7 @@ class Reader {
     given.name = option.names.back();
     given.index = given.value_index = m_out.end;
     given.means = is_listed(given.name, k_run_nothing) ? Means::information : option.means;
-    if (value && option.takes == Takes::nothing && m_launcher.syntax != Syntax::pflag)
+    if (value && option.takes == Takes::nothing)
       return stop("`" + given.name + "` of " + std::string(m_launcher.name) + " takes no value");
     std::size_t next = m_out.end + 1;
     if (value) {

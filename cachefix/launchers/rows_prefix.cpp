@@ -1,5 +1,5 @@
-// Rows of the table of launchers: programs that stand in front of a command, interpreters, and profilers and
-// debuggers, which start the program that they look at.
+// Rows of the table of launchers: programs that stand in front of a command, and interpreters. Profilers and tools of
+// projects (nsys, uv run, ...) need no row: what they start gets their environment, and the guard with it.
 #include "cachefix/launchers/launcher.hpp"
 
 namespace sharefs::cachefix {
@@ -43,16 +43,22 @@ constexpr Launcher k_prefix_launchers[] = {
     {.name = "sharefs",
      .verbs = "run",
      .syntax = Syntax::exact,
-     .options = "--dry-run@information -q/--quiet -v/--verbose -h/--help --{explain,strict,seed,no-preflight,no-guard,"
+     .options = "--dry-run@information -q/--quiet -v/--verbose -h/--help --{explain,strict,seed,no-guard,"
                 "node,json,version} --{config,wait,keep,local}=",
      .source = "ourselves: what it starts it sees to itself"},
-    {.name = "sharefs conda run",
-     .verbs = "conda+run",
+    {.name = "conda run",
+     .syntax = Syntax::argparse,
+     .options = "-h/--help -v/--verbose -s/--no-capture-output/--live-stream --dev --debug-wrapper-scripts "
+                "--cwd=@directory -n/--name= -p/--prefix=",
+     .source = "conda/cli/main_run.py, 23 to 25"},
+    {.name = "mamba run",
+     .programs = "mamba micromamba",
      .syntax = Syntax::exact,
-     .options = "-q/--quiet -v/--verbose -h/--help --json --version --{config,wait,root}=",
-     .operands = 1,
-     .dashes = Dashes::behind_operands,
-     .source = "ourselves"},
+     .options = "--clean-env@clear -h/--help -v/--verbose -q/--quiet -y/--yes -d/--detach "
+                "--no-capture-output/--live-stream/-s --{json,offline,dry-run,download-only,no-rc,no-env} "
+                "--cwd=@directory -e/--env=@assign -n/--name= -p/--prefix= -r/--root-prefix= -a/--attach= --{label,"
+                "rc-file,log-level}=",
+     .source = "micromamba/src/run.cpp 1.5 and 2.0"},
     {.name = "python",
      .programs = "python python2* python3* pypy pypy3*",
      .tail = Tail::python,
@@ -66,89 +72,6 @@ constexpr Launcher k_prefix_launchers[] = {
                 "--{debugger,dump-po-strings,dump-strings,noediting,noprofile,norc,posix,pretty-print,restricted,"
                 "verbose,help,version} -o= -O= --init-file= --rcfile=",
      .source = "bash(1) 5.2; -s reads the script from stdin and is not known here"},
-    // Python's optparse reads as GNU getopt does.
-    {.name = "coverage run",
-     .programs = "coverage coverage3 coverage-3*",
-     .modules = "coverage",
-     .tail = Tail::script,
-     .options = "-m/--module@module -a/--append -L/--pylib -p/--parallel-mode -h/--help --branch --timid "
-                "--{concurrency,context,data-file,include,omit,save-signal,source,debug,rcfile}=",
-     .source = "coverage run --help, 7.17"},
-    {.name = "memray run",
-     .programs = "memray memray3*",
-     .modules = "memray",
-     .syntax = Syntax::argparse,
-     .tail = Tail::script,
-     .options = "-m@module -h/--help -q/--quiet -f/--force --{live,live-remote,aggregate,native,follow-fork,"
-                "trace-python-allocators,buffered-file-io,compress-on-exit,no-compress} -o/--output= -p/--live-port=",
-     .dashes = Dashes::behind_program_lost,
-     .source = "memray/commands/run.py 1.20; -c, with which the script is text, is not known here"},
-    {.name = "kernprof",
-     .modules = "kernprof",
-     .syntax = Syntax::argparse,
-     .tail = Tail::python,
-     .options = "-h/--help -V/--version -l -b -r -z -v/--view/--verbose -q/--quiet --no-config -m=@run_module "
-                "-c=@run_text -s/--setup= -p/--prof-mod= -o/--outfile= -u/--unit= --config=",
-     .dashes = Dashes::behind_program_lost,
-     .source = "kernprof.py 5.1; options whose value may be left out (--line-by-line, -i) are not known here"},
-    {.name = "debugpy",
-     .modules = "debugpy",
-     .syntax = Syntax::exact,
-     .tail = Tail::python,
-     .options = "-h/-?/--help -V/--version --{log-to-stderr,wait-for-client,disable-sys-remote-exec,"
-                "linux-attach-prefer-lldb} -m=@run_module -c=@run_text --pid=@information --{log-to,listen,connect,"
-                "configure-qt,configure-subProcess,parent-session-pid,adapter-access-token}=",
-     .source = "debugpy/server/cli.py 1.8"},
-    {.name = "py-spy",
-     .verbs = "record top",
-     .syntax = Syntax::exact,
-     .options = "-s/--subprocesses -F/--function -t/--threads -g/--gil -i/--idle -n/--native -h/--help "
-                "--{full-filenames,nolineno,nonblocking} -p/--pid=@information -o/--output= -f/--format= "
-                "-d/--duration= -r/--rate=",
-     .dashes = Dashes::first_lost,
-     .source = "py-spy record --help and top --help, 0.4"},
-    {.name = "nsys profile",
-     .other_verbs = "launch start nvprof",
-     .syntax = Syntax::exact,
-     .options = "-h/--help --ftrace-keep-user-config -o/--output= -f/--force-overwrite= -d/--duration= -y/--delay= "
-                "-Y/--start-later= -x/--stop-on-exit= -c/--capture-range= -p/--nvtx-capture= -t/--trace= -s/--sample= "
-                "-b/--backtrace= -w/--show-output= --{auto-report-name,export,kill,capture-range-end,hotkey-capture,"
-                "cudabacktrace,opengl-gpu-workload,vulkan-gpu-workload,event-sample,os-events,cpuctxsw,gpuctxsw,"
-                "pytorch,dask,nccl-trace,trace-fork-before-exec,nvtx-domain-include,nvtx-domain-exclude,stats,"
-                "resolve-symbols,debug-symbols,wait,enable,accelerator-trace,duration-frames,start-frame-index,"
-                "clock-frequency-changes,discard-environment,flush-on-cudaprofilerstop,ftrace,gds-libs-path,"
-                "gds-metrics,gpu-video-device,mpi-impl,nic-metrics,osrt-threshold,osrt-file-access,process-scope,"
-                "samples-per-backtrace,session-new,syscall,vsync}= --ib-switch-congestion-{device,devices,nic-device,"
-                "percent,threshold-high}= --cuda-{trace-all-apis,memory-usage,event-trace,graph-trace,flush-interval,"
-                "um-cpu-page-faults,um-gpu-page-faults,backtrace,trace-scope}= --gpu-metrics-{device,devices,"
-                "frequency,set}= --ib-switch-metrics-{device,devices,nic-device}= --event-sampling-{frequency,"
-                "interval,multiplex-interval}= --osrt-backtrace-{depth,stack-size,threshold}= --ib-net-info-{devices,"
-                "files,output}= --python-{sampling,sampling-frequency,backtrace,functions-trace}= "
-                "--cpu-{cluster-events,core-events,core-metrics,metrics,socket-events,socket-metrics}= "
-                "--sampling-{frequency,period,trigger}= --soc-{metrics,metrics-frequency,metrics-set}= --xhv-{trace,"
-                "trace-events,vm-symbols}=",
-     .source = "Nsight Systems User Guide, all CLI profile command switch options that Linux has, and launch lines of "
-               "public repositories, 2022 to 2026: each takes a value; those that change the environment (--env-var, "
-               "--inherit-environment, --run-as), read a file (--command-file) or run other commands "
-               "(--after-report-ready) are not known here"},
-    {.name = "ncu",
-     .syntax = Syntax::exact,
-     .options = "--list-{sets,sections,rules,metrics,chips}@information --query-metrics@information -h/--help "
-                "-v/--version -f/--force-overwrite --{call-stack,nvtx,section-folder-restore,"
-                "disable-profiler-start-stop,quiet,verbose,disable-extra-suffixes,open-in-ui,csv} "
-                "--print-{metric-attribution,fp,rule-details} -p/--port= -k/--kernel-name= -c/--launch-count= "
-                "-s/--launch-skip= -o/--export= -i/--import= --{mode,max-connections,config-file,config-file-path,"
-                "check-exit-code,injection-path-32,injection-path-64,preload-library,call-stack-type,target-processes,"
-                "target-processes-filter,hostname,kill,replay-mode,graph-profiling,range-replay-options,set,"
-                "section-folder,section-folder-recursive,apply-rules,rule,import-source,source-folders,"
-                "query-metrics-mode,query-metrics-collection,chips,profile-from-start,cache-control,clock-control,"
-                "pipeline-boost-state,devices,filter-mode,kernel-id,kernel-name-base,launch-skip-before-match,section,"
-                "metrics,range-filter,native-include,native-exclude,python-include,python-exclude,log-file,page,"
-                "resolve-source-file}= --print-{source,details,metric-name,units,kernel-base,metric-instances,"
-                "nvtx-rename,summary}= --warp-sampling-{interval,max-passes,buffer-size}= --pm-sampling-{interval,"
-                "buffer-size,max-passes}= --app-replay-{buffer,match,mode}= --rename-{kernels,kernels-export,"
-                "kernels-path}= --nvtx-{include,exclude,push-pop-scope}=",
-     .source = "ncu --help 2022.2 to 2025"},
 };
 
 } // namespace

@@ -4,19 +4,6 @@
 namespace sharefs::cachefix {
 namespace {
 
-/// `fabric run`, and what it was called before 2.2.
-constexpr Launcher fabric(std::string_view name, std::string_view verbs) {
-  return {.name = name,
-          .verbs = verbs,
-          .syntax = Syntax::exact,
-          .tail = Tail::script,
-          .options = "--help --{accelerator,strategy,devices,num-nodes,node-rank,main-address,main-port,precision}=",
-          .underscores = true,
-          .interspersed = true,
-          .dashes = Dashes::first_lost,
-          .source = "lightning/fabric/cli.py 2.0 to 2.5: calls torchrun in the same environment"};
-}
-
 /// A program with verbs that are trainings; its arguments are those behind the verb.
 constexpr Launcher trainer(std::string_view program, std::string_view verbs, std::string_view source) {
   return {.name = program, .verbs = verbs, .syntax = Syntax::exact, .tail = Tail::itself, .source = source};
@@ -52,7 +39,6 @@ constexpr Launcher accelerate(std::string_view programs, std::string_view module
                  "param_nvme_path}= --main_{process_ip,process_port,training_function}= --num_{processes,machines,"
                  "cpu_threads_per_process}=",
       .underscores = true,
-      .dashes = Dashes::behind_program_lost,
       .source =
           "accelerate/commands/launch.py, 0.20 to 1.12; with a hostfile it writes its environment to .deepspeed_env"};
 }
@@ -92,7 +78,6 @@ constexpr Launcher k_training_launchers[] = {
                 "master-port,local-addr,logs-specs,numa-binding,signals-to-handle,shutdown-timeout,"
                 "duplicate-stdout-filters,duplicate-stderr-filters}= --rdzv-{backend,endpoint,id,conf}=",
      .underscores = true,
-     .dashes = Dashes::behind_program_lost,
      .source = "torch/distributed/run.py and launch.py, 1.13 to 2.9"},
     {.name = "deepspeed",
      .programs = "deepspeed deepspeed.pt ds",
@@ -106,58 +91,9 @@ constexpr Launcher k_training_launchers[] = {
                 "bind_core_list,ssh_port,venv_script,log_level}=",
      .carries = Carries::deepspeed,
      .default_hostfile = "/job/hostfile",
-     .dashes = Dashes::behind_program_lost,
      .source = "deepspeed/launcher/runner.py, 0.8 to 0.17"},
     accelerate("accelerate", "", "launch"),
     accelerate("accelerate-launch", "accelerate.commands.launch", ""),
-    {.name = "horovodrun",
-     .modules = "horovod.runner.launch",
-     .syntax = Syntax::argparse,
-     .options = "-cb/--check-build@information -h/--help -v/--version "
-                "-prefix-timestamp/--prefix-output-with-timestamp --{disable-cache,verbose,gloo,mpi,jsrun,"
-                "timeline-mark-cycles,autotune,hierarchical-allreduce,hierarchical-allgather,torus-allreduce,"
-                "stall-check,mpi-threads-disable,tcp} --no-{timeline-mark-cycles,autotune,hierarchical-allreduce,"
-                "hierarchical-allgather,torus-allreduce,stall-check,log-hide-timestamp,mpi-threads-disable} "
-                "--log-{with-timestamp,hide-timestamp,without-timestamp} -H/--hosts=@remote "
-                "-hostfile/--hostfile=@hostfile -np/--num-proc= -p/--ssh-port= -i/--ssh-identity-file= "
-                "--min-np/--min-num-proc= --max-np/--max-num-proc= --{start-timeout,network-interfaces,"
-                "network-interface,output-filename,config-file,fusion-threshold-mb,cycle-time-ms,cache-capacity,"
-                "timeline-filename,slots-per-host,elastic-timeout,reset-limit,host-discovery-script,log-level,"
-                "stall-check-warning-time-seconds,stall-check-shutdown-time-seconds,mpi-args,binding-args,"
-                "num-nccl-streams,thread-affinity,gloo-timeout-seconds}= --autotune-{log-file,warmup-samples,"
-                "steps-per-sample,bayes-opt-max-samples,gaussian-process-noise}= --blacklist-cooldown-range==",
-     .source = "horovod/runner/launch.py 0.28; it exports the whole environment"},
-    {.name = "colossalai run",
-     .modules = "colossalai.cli",
-     .syntax = Syntax::exact,
-     .tail = Tail::python,
-     .options = "-m=@run_module --help -H/-host/--host=@remote --hostfile=@hostfile --{include,exclude,num_nodes,"
-                "nproc_per_node,master_port,master_addr,extra_launch_args,ssh-port}=",
-     .interspersed = true,
-     .dashes = Dashes::first_lost,
-     .source = "colossalai/cli/launcher/__init__.py 0.5 and run.py: it exports the whole environment to each host"},
-    {.name = "composer",
-     .modules = "composer.cli.launcher",
-     .syntax = Syntax::argparse,
-     .tail = Tail::script,
-     .options = "-m/--module_mode@module -c/--command_mode@no_python -h/--help -v/--verbose --version -n/--nproc= "
-                "--{stdout,stderr,world_size,base_rank,node_rank,master_addr,master_port}=",
-     .dashes = Dashes::behind_program_lost,
-     .source = "composer/cli/launcher.py"},
-    fabric("fabric run", "run+model run"),
-    fabric("lightning run model", "run+model"),
-    {.name = "ray job submit",
-     .verbs = "job+submit",
-     .other_verbs = "exec submit",
-     .syntax = Syntax::exact,
-     .options = "-v/--verbose --no-wait --help --address=@elsewhere --runtime-env=@elsewhere "
-                "--runtime-env-json=@elsewhere --working-dir=@elsewhere --{job-id,submission-id,metadata-json,verify,"
-                "headers,log-style,log-color}= --entrypoint-{num-cpus,num-gpus,memory,resources,label-selector}=",
-     .carries = Carries::no,
-     .elsewhere_variable = "RAY_ADDRESS",
-     .dashes = Dashes::first_lost,
-     .source = "ray/dashboard/modules/job/cli.py and cli_utils.py: the command runs on the cluster's head in the "
-               "environment of its job supervisor"},
     trainer("tune", "run", "torchtune/_cli/run.py: torchrun's options, a recipe, --config FILE and key=value"),
     trainer("litgpt",
             "finetune finetune_lora finetune_full finetune_adapter finetune_adapter_v2 pretrain evaluate validate",
@@ -206,7 +142,6 @@ constexpr Launcher k_training_launchers[] = {
      "nice,overlap,propagate,pty,resv-ports,send-libs,x11}[=]",
      .export_variable = "SLURM_EXPORT_ENV",
      .container_variables = CONTAINER_VARIABLES,
-     .separator = true,
      .source = "srun(1) and src/common/slurm_opt.c, Slurm 22.05 to 24.11"},
     {.name = "sbatch",
      .tail = Tail::batch,
@@ -215,8 +150,6 @@ constexpr Launcher k_training_launchers[] = {
                               "-k/--no-kill[=] --{exclusive,get-user-env,nice,propagate,x11}[=]",
      .export_variable = "SBATCH_EXPORT",
      .container_variables = CONTAINER_VARIABLES,
-     .directive = "#SBATCH",
-     .separator = true,
      .source = "sbatch(1) and src/common/slurm_opt.c, Slurm 22.05 to 24.11"},
 };
 

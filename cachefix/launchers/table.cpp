@@ -38,7 +38,7 @@ template <class Is> const Launcher* first_row(const Is& is) {
 std::span<const Launcher> launchers() {
   static const std::vector<Launcher> rows = [] {
     std::vector<Launcher> all;
-    for (const auto part : {prefix_launchers(), training_launchers(), environment_launchers()})
+    for (const auto part : {prefix_launchers(), training_launchers()})
       all.insert(all.end(), part.begin(), part.end());
     for (Launcher& row : all) {
       const auto space = row.name.find(' ');
@@ -54,8 +54,6 @@ std::span<const Launcher> launchers() {
 
 std::span<const OpaquePrograms> opaque_programs() {
   static constexpr std::string_view k_session = "runs its command in a session of its own, in another environment";
-  static constexpr std::string_view k_made_commands = "makes its commands of what it reads";
-  static constexpr std::string_view k_unknown_way = "starts programs in a way that sharefs does not know";
   static constexpr std::string_view k_container = "runs its command in a container";
   static constexpr OpaquePrograms k_rows[] = {
       {"docker nvidia-docker podman podman-* nerdctl finch docker-compose", k_container,
@@ -70,27 +68,14 @@ std::span<const OpaquePrograms> opaque_programs() {
       {"*.sif *.simg singularity-run shifter ch-run ch-run-oci bwrap proot chroot nsenter systemd-nspawn lxc-attach "
        "lxc-execute firejail",
        k_container, "", false, true},
-      {"ssh pdsh clush parallel-ssh pssh mosh pbsdsh blaunch bsub qsub oarsub condor_submit jsrun aprun prun ibrun "
-       "mpirun_rsh salloc scrontab flux modal sky dask torchx",
+      {"ssh pdsh clush parallel-ssh pssh mosh pbsdsh qsub oarsub condor_submit scrontab modal sky torchx",
        "runs its command on another machine"},
-      {"tcsh csh fish busybox xonsh nu elvish rc es pwsh", "is another shell, whose language sharefs does not read"},
+      {"ray", "runs its command on another machine", "submit exec"},
       {"sudo su runuser su-exec gosu doas sg", "runs its command as another user, in an environment of its own", "",
        true},
       {"tmux", k_session, "new* neww split* send* respawn* run* if* source* pipe*"},
       {"screen", k_session, "-S -d -D -m -dm* -dR -X"},
       {"dtach abduco zellij systemd-run supervisord s6-*", k_session},
-      {"find", k_made_commands, "-exec* -ok*"},
-      {"xargs watch", k_made_commands, "", true},
-      {"parallel make ninja just snakemake nextflow tox nox invoke inv doit", k_made_commands},
-      {"wandb", k_unknown_way, "agent launch launch-* sweep job"},
-      {"mlflow", k_unknown_way, "run projects models"},
-      {"dvc", k_unknown_way, "repro exp run"},
-      {"nv-nsight-cu-cli nvprof rocprof* omniperf perf strace ltrace gdb lldb valgrind cuda-gdb compute-sanitizer "
-       "scalene viztracer austin mprof ipython ipdb3 jupyter pytest unshare script chronic command "
-       "chrt setarch faketime fakeroot rlwrap hyperfine rr heaptrack uftrace vtune likwid-* scorep* tau_exec hpcrun "
-       "direnv nix nix-shell guix flock dumb-init tini cgexec lightning paddle* exec "
-       "xvfb-run proxychains* unbuffer ts tsp",
-       k_unknown_way},
   };
   return k_rows;
 }
@@ -133,7 +118,7 @@ std::string_view remote_programs() {
   return "srun sbatch ssh pdsh clush parallel-ssh pssh mosh pbsdsh blaunch bsub qsub oarsub condor_submit jsrun aprun";
 }
 
-std::string_view opaque_modules() {
+std::string_view wrapping_modules() {
   return "pdb cProfile profile trace scalene memory_profiler viztracer torch.utils.bottleneck IPython ipdb pytest "
          "runpy timeit composer.cli torchx.apps.*";
 }
@@ -153,10 +138,6 @@ std::optional<std::size_t> verb_length(const Launcher& launcher, const Argv& arg
     return !any_word(verb, '+', [&](std::string_view word) { return at + ++words >= end || argv[at + words] != word; });
   });
   return found ? std::optional(words) : std::nullopt;
-}
-
-const Launcher* find_launcher_by_name(std::string_view program) {
-  return first_row([name = base_name(program)](const Launcher& row) { return is_listed(name, row.programs); });
 }
 
 const Launcher* find_module_launcher(std::string_view module) {

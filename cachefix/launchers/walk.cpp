@@ -1,8 +1,8 @@
 #include "cachefix/launchers/walk.hpp"
 
+#include "base/argv.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
-#include "cachefix/shell/shell.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -13,52 +13,62 @@ namespace {
 // Their names as words of an unknown program's arguments say nothing: they are too common.
 constexpr std::string_view k_common_words =
     "env time nice ds lmf sh conda docker uv script timeout tune composer fabric";
-constexpr std::string_view k_hint_table = "nothing of this command was changed; with --strict this is an error";
+constexpr std::size_t k_most_launchers = 64; // one behind the other
 
 /// `scope` is the program as far as the launchers in front of it have made it.
 class Walker {
  public:
-  Walker(const Argv& argv, Budget& budget) : m_argv(argv), m_budget(budget) {}
+  explicit Walker(const Argv& argv) : m_argv(argv) {}
 
   Walk go(const std::string& directory) {
     Program scope;
     scope.directory = directory;
     command(0, m_argv.size(), std::move(scope));
-    if (!m_out.understood)
-      m_out.programs.clear();
     return std::move(m_out);
   }
 
  private:
-  void give_up(std::string code, std::size_t index, std::string message, std::string hint = {}) {
+  /// The words from `index` on are not known: what they run only gets its environment.
+  void give_up(std::size_t index, Program scope, std::string message = {}) {
     m_out.understood = false;
-    if (const auto words = std::span(m_argv).subspan(std::min(index, m_argv.size()));
-        code != "SF404" && starts_container(words))
-      return not_looked_into(index);
-    warn(std::move(code), index < m_argv.size() ? m_argv[index] : "command line", std::move(message),
-         hint.empty() ? std::string(k_hint_table) : std::move(hint));
+    const std::size_t at = std::min(index, m_argv.size() - 1);
+    if (starts_container(std::span(m_argv).subspan(at)))
+      return not_looked_into(at);
+    if (!message.empty())
+      warn("SF401", index, std::move(message), "its own words were not changed");
+    add_program(ProgramKind::program, at, m_argv.size(), m_argv.size(), std::move(scope), true);
   }
-  void warn(std::string code, const std::string& subject, std::string message, std::string hint) {
-    m_out.problems.push_back(
-        {Severity::warning, std::move(code), to_utf8(subject), std::move(message), std::move(hint), ""});
+  void warn(std::string code, std::size_t index, std::string message, std::string hint) {
+    m_out.problems.push_back({Severity::warning, std::move(code),
+                              index < m_argv.size() ? to_utf8(m_argv[index]) : "command line", std::move(message),
+                              std::move(hint), ""});
+  }
+  void elsewhere(std::string code, std::size_t index, std::string message, std::string hint) {
+    m_out.understood = false;
+    m_out.elsewhere = true;
+    m_out.programs.clear();
+    warn(std::move(code), index, std::move(message), std::move(hint));
+  }
+  void not_looked_into(std::size_t index) {
+    elsewhere("SF404", index, std::string(k_in_container), std::string(k_into_container));
+  }
+  void not_reached(std::size_t index, const std::string& does) {
+    if (starts_container(std::span(m_argv).subspan(index)))
+      return not_looked_into(index);
+    elsewhere("SF402", index, does + ", where nothing of this command is guarded",
+              "let it run `sharefs run -- CMD...`");
   }
 
   void add_program(ProgramKind kind, std::size_t index, std::size_t begin, std::size_t end, Program scope, bool python,
                    std::string name = {}) {
-    // Inside of shell text: an expansion that is not known stands where the program's name should.
-    if (name.empty())
-      name = m_argv[index];
-    if (kind != ProgramKind::shell && kind != ProgramKind::text && is_unknown(base_name(name)))
-      return give_up("SF403", index, "the program stands in a variable that is not known");
     scope.kind = kind;
     scope.index = index;
-    scope.name = std::move(name);
+    scope.name = name.empty() ? m_argv[index] : std::move(name);
     scope.begin = std::min(begin, end);
-    scope.tail = end;
     scope.end = find_word("--", scope.begin, end);
     scope.python = python;
-    if (scope.end + 1 < end)
-      warn_of_lost_dashes(scope);
+    if (starts_container(std::span(m_argv).subspan(scope.end, end - scope.end))) // `launcher.py -- docker run ...`
+      return not_looked_into(scope.end);
     m_out.programs.push_back(std::move(scope));
   }
 
@@ -76,8 +86,7 @@ class Walker {
 
   /// argv[begin, end) is a program and its arguments.
   void command(std::size_t begin, std::size_t end, Program scope) {
-    const Deeper deeper(m_budget);
-    if (begin >= end || !m_out.understood || !deeper || !m_budget.take(&Budget::words, end - begin))
+    if (begin >= end || m_out.elsewhere)
       return;
     const Launcher* launcher = find_launcher(m_argv, begin, end);
     if (launcher == nullptr)
@@ -88,96 +97,83 @@ class Walker {
              std::move(scope));
   }
 
-  /// A launcher by its name, and none by the word behind it, although it runs something: by another verb
-  /// (`docker exec`), or with options in front of the verb (`uv --offline run`).
-  [[nodiscard]] bool starts_in_another_way(const Launcher& launcher, std::size_t begin, std::size_t end) const {
-    return std::ranges::any_of(std::span(m_argv).subspan(begin + 1, end - begin - 1), [&](const std::string& word) {
-      return is_listed(word, launcher.verbs) || is_listed(word, launcher.other_verbs);
-    });
-  }
-
-  void not_looked_through(std::size_t index, std::string_view name, std::string_view does) {
-    give_up("SF402", index, "`" + to_utf8(std::string(name)) + "` " + std::string(does),
-            "let it run `sharefs run -- CMD...`; nothing of this command was changed");
-  }
-
-  void not_looked_into(std::size_t index) {
-    give_up("SF404", index, std::string(k_in_container), std::string(k_into_container));
-  }
-
-  /// Not `find . -name x`, `tmux ls` or `sudo nvidia-smi`.
+  /// Not `tmux ls` or `sudo nvidia-smi`.
   [[nodiscard]] bool runs_something(const OpaquePrograms& known, std::size_t begin, std::size_t end) const {
     const auto words = std::span(m_argv).subspan(begin, end - begin);
     if (known.prefix) {
       const auto first = std::ranges::find_if(words, [](const std::string& word) { return !word.starts_with('-'); });
-      return first != words.end() && !is_plain_tool(*first); // a lone `xargs` only prints
+      return first != words.end() && !is_plain_tool(*first);
     }
-    return known.by.empty() ||
-           std::ranges::any_of(words, [&](const std::string& word) { return is_listed(word, known.by); });
+    if (!known.by.empty())
+      return std::ranges::any_of(words, [&](const std::string& word) { return is_listed(word, known.by); });
+    return known.container || names_some_program(words);
+  }
+
+  /// `ssh node1 "cd /job && python train.py"`: some word, or a part of one.
+  [[nodiscard]] static bool names_some_program(std::span<const std::string> words) {
+    constexpr std::string_view k_scripts = "*.py *.sh *.pbs *.sbatch *.slurm *.sub";
+    for (const std::string& word : words) {
+      const Argv parts = split_words(word);
+      for (std::size_t i = 0; i < parts.size(); ++i)
+        if (is_listed(parts[i], k_scripts) || find_launcher(parts, i, parts.size()) != nullptr)
+          return true;
+    }
+    return false;
+  }
+
+  /// Does the word start another program, or name one?
+  [[nodiscard]] bool names_program(std::size_t at, std::size_t end) const {
+    const std::string word = base_name(m_argv[at]);
+    return (find_launcher(m_argv, at, end) != nullptr && !is_listed(word, k_common_words)) || word.ends_with(".py") ||
+           word.ends_with(".sh");
   }
 
   void program(std::size_t begin, std::size_t end, Program scope) {
     const std::string name = base_name(m_argv[begin]);
-    for (const OpaquePrograms& known : opaque_programs())
-      if (is_listed(name, known.programs))
-        return !runs_something(known, begin + 1, end)
-                   ? add_program(ProgramKind::program, begin, begin + 1, end, std::move(scope),
-                                 is_listed(name, python_programs()))
-               : known.container ? not_looked_into(begin)
-                                 : not_looked_through(begin, name, known.does);
-    if (const auto blank = m_argv[begin].find(' ');
-        blank != std::string::npos && (find_launcher_by_name(m_argv[begin].substr(0, blank)) != nullptr ||
-                                       is_listed(base_name(m_argv[begin].substr(0, blank)), python_programs())))
-      return give_up("SF403", begin, "it is a whole command in one word, which sharefs does not read",
-                     "give its words one by one");
-    if (assigns_variable(m_argv[begin]))
-      return give_up("SF402", begin, "only a shell takes a variable's value in front of a command",
-                     hint_for_assignment(m_argv[begin]));
-    if (const Launcher* relative = find_launcher_by_name(m_argv[begin]);
-        relative != nullptr && starts_in_another_way(*relative, begin, end))
-      return give_up("SF402", begin,
-                     "what `" + name + "` runs is only known where `" + std::string(relative->name) +
-                         "` is what the command begins with");
+    const auto rows = opaque_programs();
+    const auto known =
+        std::ranges::find_if(rows, [&](const OpaquePrograms& row) { return is_listed(name, row.programs); });
+    if (known != rows.end() && !runs_something(*known, begin + 1, end))
+      return add_program(ProgramKind::program, begin, begin + 1, end, std::move(scope),
+                         is_listed(name, python_programs()));
+    if (known != rows.end())
+      return known->container ? not_looked_into(begin)
+                              : not_reached(begin, "`" + name + "` " + std::string(known->does));
+    if (assigns_variable(m_argv[begin])) {
+      m_out.understood = false;
+      return warn("SF402", begin, "only a shell takes a variable's value in front of a command",
+                  hint_for_assignment(m_argv[begin]));
+    }
     if (name.ends_with(".py") && m_argv[begin].find('/') != std::string::npos)
       return python_file(begin, end, std::move(scope));
     if (!is_plain_tool(name) && starts_container(std::span(m_argv).subspan(begin + 1, end - begin - 1)))
       return not_looked_into(begin);
-    const bool script = name.ends_with(".py") || name.ends_with(".sh") || name.ends_with(".bash");
-    for (std::size_t i = begin + 1; i < end && !script; ++i) {
-      const std::string word = base_name(m_argv[i]);
-      const bool runs = (find_launcher(m_argv, i, end) != nullptr && !is_listed(word, k_common_words)) ||
-                        word.ends_with(".py") || word.ends_with(".sh");
-      if (runs)
-        return give_up("SF402", begin,
-                       "`" + to_utf8(name) + "` seems to run `" + to_utf8(m_argv[i]) +
-                           "`, in a way that sharefs does not know");
-    }
+    const bool script = name.ends_with(".sh") || name.ends_with(".bash") || is_plain_tool(name);
+    for (std::size_t i = begin + 1; i < end && !script; ++i)
+      if (names_program(i, end)) // strace, make, a wrapper of the site: in a way that is not known
+        return give_up(begin, std::move(scope));
     add_program(ProgramKind::program, begin, begin + 1, end, std::move(scope), is_listed(name, python_programs()));
   }
 
   /// The launcher's options start at `begin`; its own word is argv[index].
   void launched(const Launcher& launcher, std::string name, std::size_t index, std::size_t begin, std::size_t end,
                 Program scope) {
-    const Deeper deeper(m_budget);
-    if (!deeper || !m_budget.take(&Budget::words, end - std::min(begin, end)))
-      return;
     const std::size_t number = m_out.chain.size();
+    if (number == k_most_launchers)
+      return give_up(index, std::move(scope), "too many launchers stand one behind the other");
     m_out.chain.push_back({&launcher, std::move(name), index, {}, begin, begin, {}});
     scope.chain.push_back(number);
     if (launcher.tail == Tail::itself)
       return add_program(ProgramKind::program, index, begin, end, std::move(scope), true);
     if (launcher.tail == Tail::contexts)
       return contexts(number, begin, end, scope);
-    if (launcher.separator)
-      if (const std::size_t colon = find_word(":", begin, end); colon < end)
-        return give_up("SF401", colon, "commands behind `:` have options of their own, which sharefs does not read");
     if (const auto at = options(number, begin, end, scope))
       tail(number, *at, end, std::move(scope));
   }
 
   /// Commands separated by `:`, each with options of its own.
   void contexts(std::size_t number, std::size_t begin, std::size_t end, const Program& scope) {
-    while (begin < end && m_out.understood && !m_budget.is_spent()) {
+    while (begin < end && m_out.understood) {
       m_out.chain[number].contexts.push_back(begin);
       const std::size_t stop = find_word(":", begin, end);
       Program own = scope;
@@ -196,36 +192,25 @@ class Walker {
       not_looked_into(container->index);
       return std::nullopt;
     }
-    if (!read.problem.empty()) {
-      give_up("SF401", read.problem_index, read.problem);
-      return std::nullopt;
-    }
     for (const GivenOption& option : read.given)
-      if (option.means && m_out.understood) // one reason is enough
-        apply(launcher, option, scope);
+      if (option.means)
+        apply(option, scope);
     const bool nothing_runs = read.last(Means::information) != nullptr;
+    const bool split_text = read.last(Means::split_text) != nullptr;
+    const std::string problem = split_text ? "the words inside of `env -S` are not read" : read.problem;
+    const std::size_t at = read.end, wrong = read.problem_index;
     auto& all = m_out.chain[number].options;
-    const std::size_t at = read.end;
     read.given.insert(read.given.begin(), all.given.begin(), all.given.end());
     all = std::move(read);
-    return nothing_runs || !m_out.understood ? std::nullopt : std::optional(at);
+    if (nothing_runs)
+      return std::nullopt;
+    if (problem.empty())
+      return at;
+    give_up(split_text ? begin : wrong, scope, problem);
+    return std::nullopt;
   }
 
-  /// Options of the launcher among the script's words: up to a `--` it takes what it knows, and leaves the rest. False:
-  /// nothing is run. They stay among the script's arguments, none of which has their names.
-  bool options_behind(std::size_t number, std::size_t at, std::size_t end) {
-    OptionsRead& options = m_out.chain[number].options;
-    if (options.ended_by_dashes)
-      return true;
-    for (const std::size_t stop = find_word("--", at, end); at < stop; ++at) {
-      OptionsRead read = read_options(*m_out.chain[number].launcher, m_argv, at, stop);
-      at = std::max(at, read.end); // the word that is none, or none that is known
-      std::ranges::move(read.given, std::back_inserter(options.given));
-    }
-    return options.last(Means::information) == nullptr;
-  }
-
-  void apply(const Launcher& launcher, const GivenOption& option, Program& scope) {
+  void apply(const GivenOption& option, Program& scope) {
     const std::size_t begin = m_argv[option.value_index].size() - option.value.size();
     switch (*option.means) {
     case Means::directory:
@@ -245,13 +230,6 @@ class Walker {
     case Means::clear:
       scope.cleared = true;
       break;
-    case Means::split_text:
-      return give_up("SF403", option.index, "the words inside of `env -S` are not read");
-    case Means::elsewhere:
-      return give_up("SF402", option.index,
-                     "with `" + option.name + "` " + std::string(launcher.name) +
-                         " runs its command on another machine, with files of its own",
-                     "let it run `sharefs run -- CMD...`; nothing of this command was changed");
     default:
       break;
     }
@@ -276,16 +254,12 @@ class Walker {
   }
 
   void tail(std::size_t number, std::size_t at, std::size_t end, Program scope) {
-    const ChainLink& link = m_out.chain[number];
-    const Launcher& launcher = *link.launcher;
+    const Launcher& launcher = *m_out.chain[number].launcher;
     if (launcher.assignments)
       at = assignments(number, at, end, scope);
     at = std::min(at + launcher.operands, end);
-    if (launcher.dashes == Dashes::behind_operands && at < end && m_argv[at] == "--")
-      ++at;
     m_out.chain[number].tail_begin = at;
-    if (launcher.interspersed && !options_behind(number, at, end))
-      return;
+    const ChainLink& link = m_out.chain[number];
     switch (launcher.tail) {
     case Tail::command:
     case Tail::script:
@@ -306,23 +280,6 @@ class Walker {
     case Tail::contexts:
     case Tail::itself:
       return;
-    }
-  }
-
-  /// What stands behind a `--` is no option of the program, but where its launcher takes the `--` away.
-  void warn_of_lost_dashes(const Program& program) {
-    for (const ChainLink& link : m_out.links(program)) {
-      const Dashes dashes = link.launcher->dashes;
-      std::string drops;
-      if (dashes == Dashes::first_lost && !link.options.ended_by_dashes &&
-          find_word("--", link.tail_begin, program.end) == program.end)
-        drops = link.name + " drops the first `--` of its command, so what follows may be options; it was not changed";
-      if (dashes == Dashes::behind_program_lost && program.end == link.tail_begin + 1)
-        drops = "with some versions of Python, " + link.name +
-                " drops a `--` that stands right behind the script, so what follows may be options after all; it was "
-                "not changed";
-      if (!drops.empty())
-        warn("SF401", "--", std::move(drops), "leave the `--` out if they are options");
     }
   }
 
@@ -355,31 +312,13 @@ class Walker {
   void python_file(std::size_t at, std::size_t end, Program scope) {
     // The console script of a launcher, given to python by its path: `python /opt/env/bin/torchrun ...`.
     const Launcher* launcher = find_launcher(m_argv, at, end);
-    if (launcher != nullptr &&
-        (launcher->tail == Tail::script || launcher->tail == Tail::itself || launcher->interspersed))
+    if (launcher != nullptr && (launcher->tail == Tail::script || launcher->tail == Tail::itself))
       return launched(*launcher, base_name(m_argv[at]), at, behind_verb(*launcher, at, end), end, std::move(scope));
     if (launcher == nullptr)
       launcher = find_module_launcher(m_argv[at]);
     if (launcher != nullptr && !launcher->modules.empty() && launcher->verbs.empty())
       return launched(*launcher, std::string(launcher->name), at, at + 1, end, std::move(scope));
-    warn_of_command_behind_dashes(at + 1, end, m_argv[at]);
     add_program(ProgramKind::file, at, at + 1, end, std::move(scope), true);
-  }
-
-  /// A script that is a launcher by itself: `X.py --nodes 4 -- accelerate launch train.py ...`.
-  void warn_of_command_behind_dashes(std::size_t begin, std::size_t end, const std::string& name) {
-    const std::size_t at = find_word("--", begin, end) + 1;
-    if (at >= end)
-      return;
-    if (starts_container(std::span(m_argv).subspan(at, end - at)))
-      return not_looked_into(at);
-    const std::string word = base_name(m_argv[at]);
-    if (find_launcher(m_argv, at, end) == nullptr && !word.ends_with(".py") && !word.ends_with(".sh"))
-      return;
-    warn("SF402", m_argv[at],
-         "`" + to_utf8(base_name(name)) +
-             "` seems to run the command behind `--`, in a way that sharefs does not know; it was not changed",
-         "let it run `sharefs run -- CMD...`");
   }
 
   void module(std::size_t index, std::size_t begin, std::size_t end, Program scope, std::string name = {}) {
@@ -391,22 +330,15 @@ class Walker {
       if (const auto verb = verb_length(*launcher, m_argv, begin - 1, end))
         return launched(*launcher, name.starts_with("torch.distributed.") ? name : std::string(launcher->name), index,
                         begin + *verb, end, std::move(scope));
-    if (is_listed(name, opaque_modules()))
-      return not_looked_through(index, name, "starts programs in a way that sharefs does not know");
-    warn_of_command_behind_dashes(begin, end, name);
+    if (is_listed(name, wrapping_modules()))
+      return give_up(index, std::move(scope));
     add_program(ProgramKind::module, index, begin, end, std::move(scope), true, std::move(name));
   }
 
   void shell(std::size_t number, std::size_t at, std::size_t end, Program scope) {
-    const OptionsRead& options = m_out.chain[number].options;
-    const GivenOption* text = options.last(Means::command_text);
+    const GivenOption* text = m_out.chain[number].options.last(Means::command_text);
     if (text != nullptr && text->has_value) // sbatch --wrap
       return add_program(ProgramKind::shell, text->value_index, end, end, std::move(scope), false, text->value);
-    const bool interactive = std::ranges::any_of(options.given, [](const auto& one) { return one.name == "-i"; });
-    if (at >= end && text == nullptr && !interactive)
-      warn("SF403", m_out.chain[number].name,
-           "it reads its commands from where sharefs does not look (stdin), so nothing of them was changed",
-           "give it the script's name, or put `sharefs run --` in front of the commands");
     if (at >= end)
       return;
     if (text != nullptr) // bash -c: the string is the first word that is no option
@@ -417,7 +349,6 @@ class Walker {
   }
 
   const Argv& m_argv;
-  Budget& m_budget;
   Walk m_out;
 };
 
@@ -432,12 +363,6 @@ bool Program::takes_away(std::string_view variable) const {
   return cleared || std::ranges::find(unset, variable) != unset.end();
 }
 
-bool Walk::has_one_program() const {
-  return std::ranges::all_of(programs, [this](const Program& program) {
-    return program.kind == programs.front().kind && program.name == programs.front().name;
-  });
-}
-
 std::vector<std::reference_wrapper<const ChainLink>> Walk::links(const Program& program) const {
   std::vector<std::reference_wrapper<const ChainLink>> all;
   for (const std::size_t number : program.chain)
@@ -445,8 +370,8 @@ std::vector<std::reference_wrapper<const ChainLink>> Walk::links(const Program& 
   return all;
 }
 
-Walk walk(const Argv& argv, const std::string& directory, Budget& budget) {
-  return Walker(argv, budget).go(directory);
+Walk walk(const Argv& argv, const std::string& directory) {
+  return argv.empty() ? Walk() : Walker(argv).go(directory);
 }
 
 } // namespace sharefs::cachefix

@@ -2,7 +2,6 @@
 // From a command line down to the user's program: launcher by launcher, each one's own options skipped by its row.
 // Pure: looks at words only.
 #include "base/diagnosis.hpp"
-#include "cachefix/budget.hpp"
 #include "cachefix/launchers/launcher.hpp"
 
 #include <functional>
@@ -37,13 +36,12 @@ enum class ProgramKind {
   shell,   ///< a shell string: bash -c, sbatch --wrap
 };
 
-/// The user's program, and all that the launchers around it change for it.
+/// The user's program, and all that the launchers in front of it change for it.
 struct Program {
   ProgramKind kind = ProgramKind::program;
   std::size_t index = 0; ///< of the word with its name
   std::string name;
   std::size_t begin = 0, end = 0;   ///< its arguments in argv, without what stands behind its own `--`
-  std::size_t tail = 0;             ///< end of its arguments with what stands behind `--`
   std::string directory;            ///< its working directory
   std::vector<Assignment> assigned; ///< in order; the last of a name counts
   std::vector<std::string> unset;   ///< taken out of its environment
@@ -57,22 +55,25 @@ struct Program {
 };
 
 struct Walk {
-  /// All of its programs are one and the same (mpirun's `:` between hosts).
-  [[nodiscard]] bool has_one_program() const;
-  /// The launchers of a program, outermost first.
-  [[nodiscard]] std::vector<std::reference_wrapper<const ChainLink>> links(const Program& program) const;
-
   std::vector<ChainLink> chain;
   std::vector<Program> programs; ///< more than one only with mpirun's `:`
-  bool understood = true;        ///< false: some word could not be told for certain; nothing may be changed
+  /// False: some word could not be told for certain, so no word may be changed. There is one program all the same, with
+  /// the environment that the launchers in front of that word make; its arguments are not known.
+  bool understood = true;
+  /// The program starts where neither this environment nor these paths count: in a container, on another machine, as
+  /// another user.
+  bool elsewhere = false;
   Diagnoses problems;
+
+  /// The launchers of a program, outermost first.
+  [[nodiscard]] std::vector<std::reference_wrapper<const ChainLink>> links(const Program& program) const;
 };
 
 /// `directory` is the working directory of the command.
-Walk walk(const Argv& argv, const std::string& directory, Budget& budget);
+Walk walk(const Argv& argv, const std::string& directory);
 /// What is said of a command that starts in a container.
 inline constexpr std::string_view k_in_container =
-    "it starts in a container, whose paths are not this host's, so neither it nor what it reads was changed";
+    "it starts in a container, whose environment and paths are not this host's, so nothing of it was changed";
 inline constexpr std::string_view k_into_container = "let the container run `sharefs run -- CMD...`";
 
 } // namespace sharefs::cachefix

@@ -1,5 +1,5 @@
 #pragma once
-// Which cache goes where, as tables: frameworks (told by the program's name, module or file), flags of their programs,
+// Which cache goes where, as tables: frameworks (known by the program's name, module or file), flags of their programs,
 // environment variables. Each row has its reason and where that comes from.
 #include "cachefix/launchers/walk.hpp"
 #include "cachefix/store/local_root.hpp"
@@ -14,21 +14,12 @@ namespace sharefs::cachefix {
 
 enum class CacheClass {
   node_local,  ///< one per node; on shared storage the nodes destroy each other's
-  mixed,       ///< one flag for both kinds: datasets node-local, models read-mostly
+  mixed,       ///< datasets, which the guard builds, and perhaps models beside them
   read_mostly, ///< written once, read by all: shared is right
   shared,      ///< must stay shared: only one rank writes it, or nodes exchange it
   never,       ///< outputs and inputs: never touched
 };
 const char* to_string(CacheClass value); ///< "node-local", "mixed", "read-mostly", "shared", "never"
-
-/// What to do with a flag whose value lies on shared storage.
-enum class Transform {
-  leave,
-  in_place, ///< the value becomes the node-local path
-  drop,     ///< the flag goes, the environment says where datasets and models are (the framework's default is None)
-  unless_prepared, ///< in place, unless something lies there already
-  evidence, ///< drop if the script's own source shows that it takes the default from the environment, else in place
-};
 
 struct Framework {
   std::string_view name;
@@ -36,10 +27,7 @@ struct Framework {
   std::string_view verbs = {};    ///< one of these must be the program's first argument; empty: any
   std::string_view modules = {};  ///< `*` at the end stands for anything
   std::string_view files =
-      {}; ///< ends of the script's path, from a `/` on or the whole: "train_bash.py", "src/train.py"
-  std::string_view needs = {}; ///< one of these flags must be among the arguments; empty: none
-  /// Top-level modules one of which the script's source must import, where it can be read; empty: any source will do.
-  std::string_view imports = {};
+      {};                    ///< ends of the script's path, from a `/` on or the whole: "train_bash.py", "src/train.py"
   bool keeps_caches = false; ///< it fills the caches on purpose: no flag and no variable of this program is changed
   std::string_view source;
 };
@@ -49,12 +37,9 @@ struct FlagRule {
   std::string_view frameworks; ///< names, or "*" for every program
   std::string_view flags;      ///< `_` for `-` too; unique prefixes down to k_shortest_prefix are recognised
   CacheClass cache_class;
-  Transform transform;
   std::string_view reason;
   std::string_view source;
-  /// The flag's value is a list `key=value,key=value` (or `key=value` in words of their own), and the rule is about
-  /// the value of one of these keys; empty: about the whole value.
-  std::string_view keys = {};
+  bool unless_prepared = false; ///< left where something lies there already, or the program only prepares it
 };
 
 struct VariableRule {
@@ -70,40 +55,32 @@ std::span<const VariableRule> variable_rules();
 
 /// A rule of the user: sharefs.yaml's caches.rules, --keep and --local. Goes before the tables.
 struct UserRule {
-  std::string
-      program;      ///< glob over the program's name as it stands on the command line or its last component; "" for all
-  std::string flag; ///< `--cache_dir`, or a variable's name
-  bool local = false; ///< true: rewrite to the node's own disk; false: keep
-  std::string origin; ///< "--keep", "sharefs.yaml:12:5"
+  std::string program; ///< glob over the program's name as it stands on the command line or its last component; "": all
+  std::string flag;    ///< `--cache_dir`, or a variable's name
+  bool local = false;  ///< true: rewrite to the node's own disk; false: keep
+  std::string origin;  ///< "--keep", "sharefs.yaml:12:5"
 };
 
 /// The framework of a program, nullptr if no row knows it.
 const Framework* framework_of(const Program& program, const Argv& argv);
 
-/// What to do with one flag of one program: the user's rule, else the table's, else nullptr-like (id empty).
+/// What to do with one flag of one program: the user's rule, else the table's.
 struct AppliedRule {
   std::string id, reason;
   CacheClass cache_class = CacheClass::never;
-  Transform transform = Transform::leave;
-  std::string flag;           ///< as the rule spells it: "--cache_dir"
-  bool by_user = false;       ///< asked for by --local, --keep or sharefs.yaml
-  std::string_view keys = {}; ///< of the rule
+  std::string flag; ///< as the rule spells it: "--cache_dir"
+  bool unless_prepared = false;
+  bool by_user = false; ///< asked for by --local, --keep or sharefs.yaml
 };
 /// `flag` is one word of argv up to its `=`: any spelling, or a prefix. nullopt: no rule is about it.
 std::optional<AppliedRule> rule_for_flag(const Program& program, const Framework* framework, std::string_view flag,
                                          const std::vector<UserRule>& user);
-/// Where the value of one of `keys` stands in a list `key=value,key=value`: offset and length; nullopt: nowhere.
-struct Part {
-  std::size_t begin = 0, length = 0;
-  friend bool operator==(const Part&, const Part&) = default;
-};
-std::optional<Part> value_of_key(std::string_view list, std::string_view keys);
 /// `--cache-dir` as `--cache_dir`.
 std::string underscored(std::string_view flag);
 /// True if `word` (`--cache_d`, `--cache-dir`) is a spelling of `flag` (`--cache_dir`): `-` for `_`, or a prefix that
 /// hardly anything else could have.
 bool is_spelling_of(std::string_view word, std::string_view flag);
-/// True for shorter prefixes (`--cache`): they may mean the flag, but may mean another.
-bool may_be_short_for(std::string_view word, std::string_view flag);
+/// Does the name of an option or a variable say that something is cached there?
+bool names_cache(std::string_view name);
 
 } // namespace sharefs::cachefix

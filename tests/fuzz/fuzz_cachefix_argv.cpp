@@ -15,11 +15,8 @@ namespace {
 bool others_are_untouched(const Argv& argv, const Sanitized& result) {
   std::set<std::size_t> touched;
   for (const Decision& change : result.changes())
-    if (change.index) {
+    if (change.index)
       touched.insert(*change.index);
-      if (change.action == Action::drop && *change.index > 0 && !argv[*change.index].starts_with("--"))
-        touched.insert(*change.index - 1); // the word with the flag itself
-    }
   std::size_t at = 0;
   for (std::size_t i = 0; i < argv.size(); ++i) {
     if (touched.contains(i))
@@ -44,19 +41,20 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
     else
       argv.back() += static_cast<char>(bytes[i]);
   test::World world;
-  world.has_parser = false; // fuzz_cachefix_text looks at syntax trees
   world.directories["/share/m"] = {"models--a--b"};
-  world.files["/job/a.yaml"] = "cache_dir: /share/c\n";
-  world.files["/job/a.json"] = R"({"cache_dir": "/share/c"})";
+  world.files["/job/a.sh"] = "ssh n1 python t.py\n";
   const bool shared = (bytes[0] & 1U) != 0;
   if (!shared)
     world.mounts = {{"/", "ext4"}, {"/share", "xfs"}};
   if ((bytes[0] & 2U) != 0)
     world.mounts.emplace_back("/home", shared ? "nfs" : "ext4");
 
-  const Sanitized once = world.run(argv);
-  FUZZ_CHECK(shared || (once.argv == argv && once.set.empty() && once.copies.empty()));
-  FUZZ_CHECK(once.understood || (once.argv == argv && once.set.empty()));
+  Rules rules;
+  if ((bytes[0] & 4U) != 0)
+    rules = test::installed();
+
+  const Sanitized once = world.run(argv, rules);
+  FUZZ_CHECK(shared || (once.argv == argv && once.set.empty() && once.files.empty()));
   FUZZ_CHECK(others_are_untouched(argv, once));
   for (const ScriptFound& script : once.scripts)
     FUZZ_CHECK(script.index < argv.size());
@@ -70,9 +68,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
     std::erase_if(again.environment, [&, &name = name](const auto& entry) { return entry.starts_with(name + "="); });
   for (const auto& [name, value] : once.set)
     again.environment.push_back(name + "=" + value);
-  for (const FileCopy& copy : once.copies)
-    again.files[copy.path] = copy.content;
-  const Sanitized twice = again.run(once.argv);
+  const Sanitized twice = again.run(once.argv, rules);
   FUZZ_CHECK(twice.argv == once.argv);
   FUZZ_CHECK(twice.set.empty());
   return 0;

@@ -15,11 +15,4 @@ Result<CacheChoices> choices_of(Context& context, std::vector<cachefix::UserRule
 /// The guard as sharefs.yaml wants it. Error `not_found`, with the reason: it is switched off, or not installed.
 Result<cachefix::Guard> guard_of(Context& context);
 
-/// Words that start sharefs on a node in front of the command there; none where the node may not have this program: it
-/// is neither installed nor on shared storage.
-std::vector<std::string> words_on_a_node(Context& context, cachefix::Stakes& stakes,
-                                         const std::vector<std::string>& choices = {});
-/// What a command is started with here.
-cachefix::Start start_of(Context& context);
-
 } // namespace sharefs::cli

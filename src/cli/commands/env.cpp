@@ -1,4 +1,5 @@
 // sharefs env: the guard for every Python program of a shell.
+#include "base/argv.hpp"
 #include "base/text.hpp"
 #include "cli/commands/cachefix_choices.hpp"
 #include "cli/exit_code.hpp"
@@ -39,7 +40,7 @@ Result<int> run_env(Context& context, const Arguments& arguments) {
     json[name] = to_utf8(value);
     if (!context.flags.json)
       context.host.out << (fish ? "set -gx " + name + " " + fish_quote(value)
-                                : "export " + name + "=" + shell_quote(value))
+                                : "export " + name + "=" + single_quote(value))
                        << '\n';
   }
   context.envelope.fields["environment"] = std::move(json);

@@ -2,7 +2,6 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "cachefix/sanitize.hpp"
-#include "cachefix/store/preflight.hpp"
 #include "cachefix/store/seed.hpp"
 #include "cli/commands/cachefix_choices.hpp"
 #include "cli/commands/mount/support.hpp"
@@ -20,9 +19,9 @@
 namespace sharefs::cli {
 namespace {
 
-constexpr std::chrono::milliseconds k_node_deadline{15'000};
 constexpr std::chrono::minutes k_seed_deadline{5}; // without progress
 constexpr std::chrono::milliseconds k_mount_deadline{2'000};
+constexpr std::chrono::milliseconds k_size_deadline{200}; // of a cache that a node leaves behind
 constexpr int k_attempts = 4; // USER, the name that all nodes agree on, and two that nobody can guess
 
 /// `--keep` and `--local`. A word without dashes is a variable's name, so one that is spelled like a flag is a mistake.
@@ -145,53 +144,35 @@ Result<void> check_mounts(Context& context, const cachefix::Sanitized& decision,
   return report(context, std::move(found), false);
 }
 
-/// Asks the nodes of the hostfile whether they can hold the caches. An error names the first that cannot.
-Result<void> check_nodes(Context& context, const cachefix::Sanitized& decision, const std::string& directory,
-                         cachefix::Holds holds, const cachefix::LocalChoice& local, bool explain, bool strict) {
-  std::vector<cachefix::NodeReport> reports;
-  {
-    const ui::Console::Progress progress(context.console, "asking the other nodes");
-    reports = cachefix::check_nodes(context.system, decision.hosts, directory, holds, local, k_node_deadline);
-  }
-  Diagnoses diagnoses;
-  for (const cachefix::NodeReport& report : reports) {
-    using enum cachefix::NodeReport::State;
-    if (report.state == bad)
-      diagnoses.push_back({Severity::error, "SF416", report.host, report.problem,
-                           "mend it on " + report.host + ", or add --no-preflight to start the command all the same",
-                           ""});
-    else if (report.state == unknown)
-      diagnoses.push_back({Severity::warning, "SF417", report.host,
-                           "could not be asked whether it can hold the caches: " + report.problem,
-                           "`ssh " + report.host + " true` must work without a password", ""});
-    else if (!report.problem.empty())
-      diagnoses.push_back({Severity::warning, "SF414", report.host, report.problem,
-                           "set caches.local in sharefs.yaml to a directory on a disk", ""});
-    else if (explain)
-      context.console.message("sharefs: " + report.host + " can hold the caches");
-  }
-  return report(context, std::move(diagnoses), strict);
-}
-
 /// Fills the node-local directories from the shared ones that they stand for. Whatever fails, the program only has more
 /// to do.
 void seed(Context& context, const cachefix::Sanitized& decision, const cachefix::LocalChoice& local) {
   for (const auto& [directory, shared] : decision.directories) {
+    const std::string resolved = context.system.entry({.path = shared, .follow = true}).resolved;
     Result<cachefix::Seeded> seeded;
     {
-      const ui::Console::Progress progress(context.console, "copying datasets from " + to_utf8(shared));
-      seeded = cachefix::seed_cache(shared, directory, local.min_free_bytes, k_seed_deadline);
+      const ui::Console::Progress progress(context.console, "copying " + to_utf8(shared));
+      seeded = cachefix::seed_cache(resolved, directory, local.min_free_bytes, k_seed_deadline);
     }
-    if (!seeded) {
+    if (!seeded)
       context.console.warning(to_utf8(shared) + ": nothing was copied: " + seeded.error().message);
+    else if (seeded->files > 0)
+      context.console.message("sharefs: copied " + count_of(seeded->files, "file") + " (" +
+                              format_bytes(seeded->bytes) + ") from " + to_utf8(shared));
+  }
+}
+
+/// What the program makes again, because its cache is new on this node: compiled kernels take minutes.
+void report_cold_caches(Context& context, const cachefix::Sanitized& decision) {
+  for (const auto& [directory, shared] : decision.directories) {
+    if (context.system.entry({.path = directory}).kind != sys::EntryKind::missing)
       continue;
-    }
-    if (seeded->datasets + seeded->modules > 0)
-      context.console.message("sharefs: copied " + count_of(seeded->datasets, "dataset") + " and " +
-                              count_of(seeded->modules, "module") + " (" + format_bytes(seeded->bytes) + ") from " +
-                              to_utf8(shared));
-    for (const std::string& reason : seeded->skipped)
-      context.console.warning("not copied: " + to_utf8(reason));
+    const auto there = context.system.entry({.path = shared, .follow = true, .list = true});
+    if (there.names.empty())
+      continue;
+    const auto size = cachefix::size_of_cache(there.resolved, k_size_deadline);
+    context.console.message("sharefs: " + to_utf8(shared) + " holds " + (size ? format_bytes(*size) : "much") +
+                            ", which is made again on this node; --seed copies it");
   }
 }
 
@@ -220,6 +201,87 @@ std::vector<std::string> choices_for_a_node(const Arguments& arguments) {
   return words;
 }
 
+/// What the command is started with.
+cachefix::Start start_of(Context& context) {
+  cachefix::Start start{context.host.environment, context.host.working_directory, {}};
+  if (!context.environment("HOME").value_or("").starts_with('/'))
+    start.home = context.system.identity().home;
+  return start;
+}
+
+/// Words that start sharefs on a node in front of the command there, which is started all the same where it is not
+/// installed. None where no node has this program: it lies neither where packages install nor on shared storage.
+Argv words_on_a_node(Context& context, cachefix::Facts& facts, const Argv& choices) {
+  const std::string program = context.system.entry({.path = "/proc/self/exe"}).link_target;
+  const bool installed = std::ranges::any_of(std::array{"/usr/", "/opt/", "/bin/"},
+                                             [&](std::string_view above) { return program.starts_with(above); });
+  if (program.empty() || (!installed && !facts.is_shared(program)))
+    return {};
+  Argv words{program, "run", "--node"};
+  words.insert(words.end(), choices.begin(), choices.end());
+  if (!context.flags.config.empty())
+    words.insert(words.end(), {"--config", normalize_path(context.flags.config, context.host.working_directory)});
+  if (context.flags.verbose)
+    words.emplace_back("--verbose");
+  words.emplace_back("--");
+  const std::string there = shell_quote(program);
+  return {"sh", "-c", "command -v " + there + " >/dev/null && exec " + shell_join(words) + " \"$@\"; exec \"$@\"",
+          "sharefs"};
+}
+
+/// Is each change said, and what was left?
+bool says_all(const Context& context, const Arguments& arguments) {
+  return arguments.flag("dry-run") || context.flags.verbose || context.flags.json || arguments.flag("explain");
+}
+
+/// What is decided, and what was said on the way there.
+struct Decided {
+  cachefix::Sanitized decision;
+  Result<void> reported; ///< an error stops the command
+};
+
+/// Decides, and makes what the command needs. Somebody may have taken the name of the directory since it was found to
+/// be free: then another one is found.
+Result<Decided> decide_and_prepare(Context& context, const Arguments& arguments, const CacheChoices& choices) {
+  const bool dry_run = arguments.flag("dry-run");
+  const bool all = says_all(context, arguments);
+  cachefix::MachineAnswers answers(context.system, choices.local);
+  cachefix::Rules rules = choices.rules;
+  rules.seed = arguments.flag("seed");
+  if (answers.any_shared()) { // where nothing is shared nobody races
+    if (auto guard = guard_of(context))
+      rules.guard = *std::move(guard);
+    else if (context.flags.verbose)
+      context.console.message("sharefs: programs are not guarded: " + guard.error().message);
+  }
+  Decided decided;
+  std::array<std::optional<cachefix::LocalRoot>, 2> roots; // for data, for code
+  Diagnoses said;
+  for (int attempt = 1;; ++attempt) {
+    cachefix::Facts facts(answers);
+    if (!arguments.flag("node"))
+      rules.node = words_on_a_node(context, facts, choices_for_a_node(arguments));
+    cachefix::Sanitized& decision = decided.decision;
+    decision = cachefix::sanitize(*arguments.rest, start_of(context), facts, rules);
+    if (answers.error())
+      return fail(*answers.error());
+    const auto tried = std::exchange(
+        roots, {facts.local_if_asked(cachefix::Holds::data), facts.local_if_asked(cachefix::Holds::code)});
+    decided.reported = report(context, not_yet_said(decision.diagnoses, said, all), arguments.flag("strict"));
+    if (decided.reported && attempt == 1 && !arguments.flag("no-guard"))
+      decided.reported = check_mounts(context, decision, dry_run);
+    if (!decided.reported || dry_run)
+      return decided;
+    if (attempt == 1 && !rules.seed)
+      report_cold_caches(context, decision);
+    const auto prepared = cachefix::prepare(context.system, decision);
+    if (prepared)
+      return decided;
+    if (attempt == k_attempts || roots == tried)
+      return fail(prepared.error());
+  }
+}
+
 Result<int> run_command(Context& context, const Arguments& arguments) {
   const Argv& argv = *arguments.rest;
   if (!context.flags.verbose && !is_first_rank(context.host.environment))
@@ -230,67 +292,23 @@ Result<int> run_command(Context& context, const Arguments& arguments) {
   const auto choices = choices_of(context, *std::move(given));
   if (!choices)
     return fail(choices.error());
-  const cachefix::LocalChoice& local = choices->local;
-  cachefix::Rules rules = choices->rules;
-  rules.seed = arguments.flag("seed");
-  cachefix::MachineAnswers answers(context.system, local);
-  if (answers.any_shared()) { // where nothing is shared nobody races
-    if (auto guard = guard_of(context))
-      rules.guard = *std::move(guard);
-    else if (context.flags.verbose)
-      context.console.message("sharefs: programs are not guarded: " + guard.error().message);
-  }
-  const bool dry_run = arguments.flag("dry-run");
-  const bool all = dry_run || context.flags.verbose || context.flags.json || arguments.flag("explain");
-  cachefix::Sanitized decision;
-  std::array<std::optional<cachefix::LocalRoot>, 2> roots; // for data, for code
-  Result<void> reported;
-  Diagnoses said;
-  for (int attempt = 1;; ++attempt) {
-    cachefix::Stakes stakes(answers);
-    if (!arguments.flag("node"))
-      rules.node = words_on_a_node(context, stakes, choices_for_a_node(arguments));
-    decision = cachefix::sanitize(argv, start_of(context), stakes, rules);
-    if (answers.error())
-      return fail(*answers.error());
-    const auto tried = std::exchange(
-        roots, {stakes.local_if_asked(cachefix::Holds::data), stakes.local_if_asked(cachefix::Holds::code)});
-    reported = report(context, not_yet_said(decision.diagnoses, said, all), arguments.flag("strict"));
-    if (reported && attempt == 1 && !arguments.flag("no-guard"))
-      reported = check_mounts(context, decision, dry_run);
-    if (!reported || dry_run)
-      break;
-    const auto prepared = // first, a copy may get another name
-        cachefix::prepare(context.system, decision, roots[0].value_or(cachefix::LocalRoot{}));
-    context.report(not_yet_said(decision.diagnoses, said, all));
-    if (prepared)
-      break;
-    // Somebody may have taken the name of the directory since it was found to be free: then another one is found now.
-    if (attempt == k_attempts || roots == tried)
-      return fail(prepared.error());
-  }
+  auto decided = decide_and_prepare(context, arguments, *choices);
+  if (!decided)
+    return fail(decided.error());
+  const auto& [decision, reported] = *decided;
   if (context.flags.json)
     context.envelope.fields = cachefix::document(argv, decision);
   else
-    say(context, decision, all, arguments.flag("explain"));
+    say(context, decision, says_all(context, arguments), arguments.flag("explain"));
   if (!reported)
-    return fail(std::move(reported).error());
-  if (dry_run) {
+    return fail(reported.error());
+  if (arguments.flag("dry-run")) {
     if (!context.flags.json)
       context.console.out() << shell_join(shown_command(decision)) << '\n';
     return k_exit_ok;
   }
-  if (!decision.hosts.empty() && !arguments.flag("no-preflight") && !arguments.flag("node"))
-    for (const std::string& directory : decision.roots()) {
-      const bool code = roots[1] && roots[1]->directory == directory;
-      const auto checked =
-          check_nodes(context, decision, directory, code ? cachefix::Holds::code : cachefix::Holds::data, local,
-                      arguments.flag("explain"), arguments.flag("strict"));
-      if (!checked)
-        return fail(checked.error());
-    }
   if (arguments.flag("seed"))
-    seed(context, decision, local);
+    seed(context, decision, choices->local);
   // stdout belongs to the command from here on: the document goes where the messages go.
   if (context.flags.json)
     context.host.err << context.envelope.text();
@@ -307,23 +325,6 @@ Result<int> run_command(Context& context, const Arguments& arguments) {
 
 } // namespace
 
-std::vector<std::string> words_on_a_node(Context& context, cachefix::Stakes& stakes,
-                                         const std::vector<std::string>& choices) {
-  const std::string program = context.system.entry({.path = "/proc/self/exe"}).link_target;
-  const bool installed = std::ranges::any_of(std::array{"/usr/", "/opt/", "/bin/"},
-                                             [&](std::string_view above) { return program.starts_with(above); });
-  if (program.empty() || (!installed && !stakes.is_shared(program)))
-    return {};
-  std::vector<std::string> words{program, "run", "--node"};
-  words.insert(words.end(), choices.begin(), choices.end());
-  if (!context.flags.config.empty())
-    words.insert(words.end(), {"--config", normalize_path(context.flags.config, context.host.working_directory)});
-  if (context.flags.verbose)
-    words.emplace_back("--verbose");
-  words.emplace_back("--");
-  return words;
-}
-
 Result<cachefix::Guard> guard_of(Context& context) {
   const auto config = context.config_if_any();
   if (!config)
@@ -338,13 +339,6 @@ Result<cachefix::Guard> guard_of(Context& context) {
   if (!directory)
     return fail(directory.error());
   return cachefix::Guard{*std::move(directory), std::move(program), caches.build, caches.when};
-}
-
-cachefix::Start start_of(Context& context) {
-  cachefix::Start start{context.host.environment, context.host.working_directory, {}};
-  if (!context.environment("HOME").value_or("").starts_with('/'))
-    start.home = context.system.identity().home;
-  return start;
 }
 
 Result<CacheChoices> choices_of(Context& context, std::vector<cachefix::UserRule> first) {
@@ -363,34 +357,33 @@ Result<CacheChoices> choices_of(Context& context, std::vector<cachefix::UserRule
 
 extern const CommandSpec k_run_command{
     .name = "run",
-    .summary = "Run a training command with its dataset caches on the node's own disk",
+    .summary = "Run a training command without the dataset cache race",
     .description =
-        "Finds the training script behind launchers (torchrun, deepspeed, accelerate, srun, conda run, ...), moves its "
-        "dataset cache from shared storage to this node's own disk, leaves models and outputs where they are, and "
-        "becomes the command. What it does not understand it passes on unchanged, with a warning. In a job of "
-        "many ranks the first one says in a line what was moved; -v gives each change with its reason. "
-        "SHAREFS_CACHEFIX=0 in the environment switches all changes off.",
+        "Guards the Python programs that the command starts, behind whatever launchers: what they cache on shared "
+        "storage is built on this node's own disk and copied to the share complete (`caches.build`); models and "
+        "outputs "
+        "stay where they are. Caches of kernels and modules move to the node's own disk by variables. Then it becomes "
+        "the command. In a job of many ranks the first one says in a line what is done; -v gives each change with its "
+        "reason. SHAREFS_CACHEFIX=0 in the environment switches all of it off, SHAREFS_GUARD=0 the guard.",
     .example =
         "sharefs run -- torchrun --nproc_per_node=8 train.py --cache_dir /data/share/cache --output_dir "
         "/data/share/out\n"
         "sharefs run --dry-run --explain -- deepspeed --hostfile hostfile src/train.py --cache_dir /data/share/cache\n"
         "sharefs run --keep --cache_dir -- python train.py --cache_dir /data/share/cache   # leave this flag",
     .effect = Effect::reads,
-    .options =
-        {{.names = "--dry-run", .help = "show the changes and the exact command, run nothing"},
-         {.names = "--explain", .help = "say of every path that was left why"},
-         {.names = "--strict", .help = "fail (125) where a warning says that something was not understood"},
-         {.names = "--seed", .help = "first copy the complete datasets of the shared cache to this node, verified"},
-         {.names = "--no-guard", .help = "start it also where a mount that its paths lie on is missing, stale or hung"},
-         {.names = "--node",
-          .help =
-              "this is a node of a job that was started with `sharefs run`: the first rank speaks, no node is asked"},
-         {.names = "--no-preflight", .help = "do not ask the nodes of the hostfile whether they can hold the caches"},
-         {.names = "--keep", .value = "FLAG", .help = "never change this flag or variable", .repeat = true},
-         {.names = "--local",
-          .value = "FLAG",
-          .help = "put this flag's or variable's path on the node's own disk",
-          .repeat = true}},
+    .options = {{.names = "--dry-run", .help = "show the changes and the exact command, run nothing"},
+                {.names = "--explain", .help = "say of every path that was left why"},
+                {.names = "--strict", .help = "fail (125) where a warning says that something was not understood"},
+                {.names = "--seed", .help = "first copy what the shared caches hold to this node, verified"},
+                {.names = "--no-guard",
+                 .help = "start it also where a mount that its paths lie on is missing, stale or hung"},
+                {.names = "--node",
+                 .help = "this is a node of a job that was started with `sharefs run`: the first rank speaks"},
+                {.names = "--keep", .value = "FLAG", .help = "never change this flag or variable", .repeat = true},
+                {.names = "--local",
+                 .value = "FLAG",
+                 .help = "put this flag's or variable's path on the node's own disk",
+                 .repeat = true}},
     .takes_command = true,
     .run = run_command,
 };

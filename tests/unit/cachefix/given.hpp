@@ -3,7 +3,6 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "cachefix/sanitize.hpp"
-#include "sys/programs/process.hpp"
 
 #include <algorithm>
 #include <map>
@@ -11,34 +10,9 @@
 #include <string>
 #include <vector>
 
-namespace sharefs::cachefix {
-inline Walk walk(const Argv& argv, const std::string& directory) {
-  Budget budget;
-  return walk(argv, directory, budget);
-}
-} // namespace sharefs::cachefix
-
 namespace sharefs::test {
 
 using namespace cachefix;
-
-/// The real parser: a child process of 3 ms.
-inline std::optional<std::string> parse_shell(const std::string& text) {
-  sys::Command command;
-  command.argv = {"shfmt", "--tojson", "-ln", "bash"};
-  command.input = text;
-  command.output_limit = 32U << 20U;
-  command.deadline = std::chrono::minutes(2);
-  const auto done = sys::run_process(command);
-  return done && done->ok() ? std::optional<std::string>(done->out) : std::nullopt;
-}
-
-/// With time for a machine that has much else to do: what ends a test is counted.
-inline cachefix::Budget patient() {
-  cachefix::Budget budget;
-  budget.end += std::chrono::minutes(10);
-  return budget;
-}
 
 struct World {
   std::vector<std::pair<std::string, std::string>> mounts = {{"/", "ext4"}, {"/share", "nfs4"}}; ///< target, type
@@ -50,8 +24,7 @@ struct World {
   std::map<std::string, int> unreadable;                       ///< path -> errno of a look at its names
   LocalRoot local{"/var/cache/sharefs/alice", "", ""};
   std::optional<LocalRoot> local_for_code; ///< where that is mounted noexec
-  bool has_parser = true;
-  std::set<std::string> read_only; ///< directories where this user may not write
+  std::set<std::string> read_only;         ///< directories where this user may not write
   sys::LockScope lock_scope = sys::LockScope::unknown;
 
   [[nodiscard]] sys::MountTable table() const {
@@ -111,20 +84,8 @@ struct World {
   }
 
   [[nodiscard]] Start first() const { return {environment, directory, "/home/alice"}; }
-  [[nodiscard]] Sanitized run(const Argv& argv, const Rules& rules = {}, const Budget& budget = patient()) const;
-  /// The same for a script file's text.
-  [[nodiscard]] ScriptResult script(const std::string& file, const std::string& text, const Rules& rules = {},
-                                    const Budget& budget = patient()) const;
+  [[nodiscard]] Sanitized run(const Argv& argv, const Rules& rules = {}) const;
 };
-
-/// What the examples of transformers and diffusers show, by their names.
-inline std::optional<std::string> example_source(const std::string& name) {
-  if (name.starts_with("run_") && name.ends_with(".py"))
-    return "#facts imports=transformers,datasets hf_arguments optional datasets=1 models=1";
-  if (name.starts_with("train_text_to_image"))
-    return "#facts imports=diffusers,datasets optional datasets=1";
-  return std::nullopt;
-}
 
 /// A World as it answers.
 class WorldAnswers : public Answers {
@@ -134,17 +95,13 @@ class WorldAnswers : public Answers {
     return std::any_of(m_world.mounts.begin(), m_world.mounts.end(),
                        [](const auto& mount) { return sys::is_shared_fs_type(mount.second); });
   }
-  std::vector<sys::Entry> entries(const std::vector<std::string>& paths, const sys::EntryQuery& what,
-                                  std::chrono::milliseconds) override {
+  std::vector<sys::Entry> entries(const std::vector<std::string>& paths, const sys::EntryQuery& what) override {
     std::vector<sys::Entry> found;
     for (const std::string& path : paths) {
       sys::Entry& entry = found.emplace_back(m_world.entry(path, m_table));
       const auto file = m_world.files.find(entry.resolved);
-      const auto text = file == m_world.files.end() ? example_source(base_name(path)) : file->second;
-      if (what.read_bytes > 0 && text) {
-        entry.kind = sys::EntryKind::file;
-        entry.content = *text;
-      }
+      if (what.read_bytes > 0 && file != m_world.files.end())
+        entry.content = file->second;
       if (what.list)
         entry.names = names_in(entry.resolved);
       if (const auto error = m_world.unreadable.find(path); what.list && error != m_world.unreadable.end()) {
@@ -154,45 +111,6 @@ class WorldAnswers : public Answers {
       }
     }
     return found;
-  }
-  std::optional<std::string> syntax_tree(const std::string& text, std::chrono::milliseconds) override {
-    return m_world.has_parser ? parse_shell(text) : std::nullopt;
-  }
-  /// `#facts NAME=value ...` in the first line of a source, in place of an interpreter.
-  [[nodiscard]] bool may_tell(const std::string&) const override { return true; }
-  SourceFacts source_facts(const std::string& source, std::chrono::milliseconds) override {
-    SourceFacts facts;
-    const std::string line = source.substr(0, source.find('\n'));
-    facts.parsed = line.starts_with("#facts");
-    for (const std::string& word : split_words(line)) {
-      const auto equals = word.find('=');
-      const std::string name = word.substr(0, equals);
-      const std::string value = equals == std::string::npos ? "" : word.substr(equals + 1);
-      const auto number = [&] { return std::stoi(value); };
-      if (name == "imports")
-        facts.imports = split(value, ',');
-      else if (name == "hf_arguments")
-        facts.hf_arguments = true;
-      else if (name == "optional")
-        facts.definitions = 1, facts.optional = true;
-      else if (name == "required")
-        facts.definitions = 1;
-      else if (name == "datasets") // all, and those that hand the option on: `3/2`
-        facts.dataset_calls = number(), facts.dataset_calls_with = std::stoi(value.substr(value.find('/') + 1));
-      else if (name == "models")
-        facts.model_calls = number(), facts.model_calls_with = std::stoi(value.substr(value.find('/') + 1));
-      else if (name == "other")
-        facts.other_use = value;
-      else if (name == "outputs")
-        facts.outputs = value;
-      else if (name == "escapes")
-        facts.escapes = true;
-      else if (name == "own_layout")
-        facts.own_layout = true;
-      else if (name == "caches")
-        facts.caches = split(value, ',');
-    }
-    return facts;
   }
   LocalRoot local(Holds holds) override {
     LocalRoot root = holds == Holds::code && m_world.local_for_code ? *m_world.local_for_code : m_world.local;
@@ -216,17 +134,18 @@ class WorldAnswers : public Answers {
   sys::MountTable m_table;
 };
 
-inline Sanitized World::run(const Argv& argv, const Rules& rules, const Budget& budget) const {
+inline Sanitized World::run(const Argv& argv, const Rules& rules) const {
   WorldAnswers answers(*this);
-  Stakes stakes(answers, budget);
-  return sanitize(argv, first(), stakes, rules);
+  Facts facts(answers);
+  return sanitize(argv, first(), facts, rules);
 }
 
-inline ScriptResult World::script(const std::string& file, const std::string& text, const Rules& rules,
-                                  const Budget& budget) const {
-  WorldAnswers answers(*this);
-  Stakes stakes(answers, budget);
-  return sanitize_script(file, text, first(), stakes, rules);
+/// sharefs is installed on all nodes, with its guard.
+inline Rules installed() {
+  Rules rules;
+  rules.node = {"sharefs", "run", "--node", "--"};
+  rules.guard = Guard{"/usr/share/sharefs/guard", "/usr/bin/sharefs"};
+  return rules;
 }
 
 /// The node-local directory of a shared path in World.

@@ -6,6 +6,7 @@
 
 using namespace sharefs;
 using namespace sharefs::cachefix;
+using test::installed;
 using test::World;
 
 namespace {
@@ -16,17 +17,12 @@ std::string replaced(std::string text, const std::string& from, const std::strin
   return text;
 }
 
-/// sharefs is on all nodes.
-Rules installed() {
-  Rules rules;
-  rules.node = {"sharefs", "run", "--node", "--"};
-  return rules;
-}
-
 /// Local directories are written as {/share/c}: the hash is not for people.
 std::string readable(const Sanitized& result, std::string text) {
   for (const auto& [directory, shared] : result.directories)
     text = replaced(text, directory, "{" + shared + "}");
+  for (const Decision& one : result.guarded())
+    text = replaced(text, one.to.value_or("none"), "{" + one.stands_for + "}");
   return text;
 }
 
@@ -45,10 +41,17 @@ std::vector<std::string> outcome_of(const World& world, const Argv& argv) {
     lines.emplace_back("same");
   else
     lines.push_back("argv " + readable(result, shell_join(result.argv)));
+  for (const Decision& one : result.guarded())
+    if (!one.implied)
+      lines.push_back("guards " + one.flag + " " + readable(result, one.to.value_or("there")));
+  const bool guard = result.set.contains("PYTHONPATH"); // five variables by one word
+  if (guard)
+    lines.emplace_back("guarded");
   for (const auto& [name, value] : result.set)
-    lines.push_back("set " + name + "=" + readable(result, value));
-  for (const FileCopy& copy : result.copies)
-    lines.push_back("file " + readable(result, replaced(copy.content, "\n", "\\n")));
+    if (!guard || (name != "PYTHONPATH" && !name.starts_with("SHAREFS_")))
+      lines.push_back("set " + name + "=" + readable(result, value));
+  for (const VariableFile& one : result.files)
+    lines.push_back("file " + readable(result, replaced(one.content, "\n", "\\n")));
   for (const ModelLink& link : result.links)
     lines.push_back("link " + link.target);
   for (const Diagnosis& diagnosis : result.diagnoses)

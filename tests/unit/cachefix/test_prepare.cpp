@@ -1,8 +1,9 @@
-#include "base/text.hpp"
+#include "cachefix/guard.hpp"
 #include "cachefix/sanitize.hpp"
 #include "support/catch.hpp"
 #include "support/scripted_system.hpp"
 #include "support/temporary_directory.hpp"
+#include "sys/mounts/mount_table.hpp"
 
 #include <filesystem>
 #include <fstream>
@@ -17,21 +18,16 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr uid_t k_other_user = 1001;
-const std::string k_copy = "/share/.sharefs-0123456789ab-a.json";
 
 struct Job {
   test::TemporaryDirectory directory;
   test::ScriptedSystem system{directory.path()};
-  Sanitized decision;
+  Sanitized decided;
 
   Job() {
     system.machine.identity.uid = ::geteuid();
-    fs::create_directories(real("/share"));
+    system.machine.identity.user = "alice";
     fs::create_directories(real("/var"));
-    decision.argv = {"bash", "-c", "python t.py " + k_copy};
-    decision.copies = {{k_copy, "{}\n"}};
-    decision.decisions.resize(1);
-    decision.decisions[0].to = k_copy;
   }
   [[nodiscard]] std::string real(const std::string& path) const { return directory.path() + path; }
   [[nodiscard]] std::string text(const std::string& path) const {
@@ -43,57 +39,14 @@ struct Job {
     struct stat status{};
     return ::lstat(real(path).c_str(), &status) == 0 ? status.st_mode & 07777U : 0U;
   }
-  Result<void> prepare() { return cachefix::prepare(system, decision, {"/var/cache/alice", "", ""}); }
-  /// The file that the command names in the end.
-  [[nodiscard]] std::string named() const { return split_words(decision.argv[2]).back(); }
-  [[nodiscard]] std::size_t files() const {
-    return static_cast<std::size_t>(std::distance(fs::directory_iterator(real("/share")), {}));
-  }
+  Result<void> prepare() { return cachefix::prepare(system, decided); }
 };
 
 } // namespace
 
-TEST_CASE("attack: a copy of a configuration file is not written through a link that somebody planted") {
-  Job job;
-  std::ofstream(job.real("/victim")) << "keys";
-  const std::string target = GENERATE(as<std::string>(), "/victim", "/missing");
-  fs::create_symlink(target, job.real(k_copy));
-  REQUIRE(::lchown(job.real(k_copy).c_str(), k_other_user, k_other_user) == 0);
-  REQUIRE(job.prepare());
-  CHECK(job.text("/victim") == "keys");
-  CHECK_FALSE(fs::exists(job.real("/missing")));
-  CHECK(job.named() != k_copy);
-  CHECK(job.text(job.named()) == "{}\n");
-  CHECK(job.mode(job.named()) == 0600);
-}
-
-TEST_CASE("attack: a copy that somebody else made first is not used, and not changed") {
-  Job job;
-  std::ofstream(job.real(k_copy)) << "{}\n";
-  REQUIRE(::chown(job.real(k_copy).c_str(), k_other_user, k_other_user) == 0);
-  REQUIRE(job.prepare());
-  CHECK(job.named() != k_copy);
-  CHECK(job.decision.decisions[0].to == job.named());
-  CHECK(job.text(job.named()) == "{}\n");
-  CHECK(fs::path(job.named()).extension() == ".json");
-}
-
-TEST_CASE("a copy is made once, and a file of one's own with another content is left") {
-  Job job;
-  REQUIRE(job.prepare());
-  CHECK(job.named() == k_copy);
-  REQUIRE(job.prepare());
-  CHECK(job.named() == k_copy);
-  CHECK(job.files() == 1);
-  std::ofstream(job.real(k_copy)) << "mine";
-  REQUIRE(job.prepare());
-  CHECK(job.named() != k_copy);
-  CHECK(job.text(k_copy) == "mine");
-}
-
 TEST_CASE("the directory for all users is open to them whatever the umask, the own one is not") {
   Job job;
-  job.decision.directories = {{"/var/cache/alice/0123456789ab", "/share/c"}};
+  job.decided.directories = {{"/var/cache/alice/0123456789ab", "/share/c"}};
   const mode_t before = ::umask(077);
   const auto prepared = job.prepare();
   ::umask(before);
@@ -106,8 +59,59 @@ TEST_CASE("the directory for all users is open to them whatever the umask, the o
 
 TEST_CASE("attack: a user's directory that somebody else made is not used") {
   Job job;
+  job.decided.directories = {{"/var/cache/alice/0123456789ab", "/share/c"}};
   fs::create_directories(job.real("/var/cache/alice"));
   REQUIRE(::chmod(job.real("/var/cache").c_str(), 01777) == 0);
   REQUIRE(::chown(job.real("/var/cache/alice").c_str(), k_other_user, k_other_user) == 0);
   CHECK_FALSE(job.prepare());
+}
+
+TEST_CASE("a file of variables is made once, in the user's own directory") {
+  Job job;
+  job.decided.files = {{"/var/cache/alice/deepspeed_env-0123456789ab", "A=1\n"}};
+  REQUIRE(job.prepare());
+  REQUIRE(job.prepare());
+  CHECK(job.text("/var/cache/alice/deepspeed_env-0123456789ab") == "A=1\n");
+  CHECK(job.mode("/var/cache/alice/deepspeed_env-0123456789ab") == 0600);
+  CHECK(job.mode("/var/cache/alice") == 0700);
+}
+
+TEST_CASE("the guard is found beside the program, on this host's own disk only") {
+  CHECK(guard_directories("/usr/bin/sharefs") ==
+        std::vector<std::string>{"/usr/share/sharefs/guard", "/usr/bin/share/sharefs/guard"});
+  Job job;
+  CHECK_FALSE(find_guard(job.system, "/usr/bin/sharefs"));
+  fs::create_directories(job.real("/usr/share/sharefs/guard"));
+  CHECK(find_guard(job.system, "/usr/bin/sharefs") == "/usr/share/sharefs/guard");
+  fs::create_directories(job.real("/build/share/sharefs/guard"));
+  CHECK(find_guard(job.system, "/build/sharefs") == "/build/share/sharefs/guard");
+  job.system.machine.mounts = *sys::MountTable::parse("1 0 8:1 / / rw - ext4 /dev/sda1 rw\n"
+                                                      "2 1 0:9 / /usr rw - nfs 10.0.0.1:/usr rw,vers=3\n");
+  const auto shared = find_guard(job.system, "/usr/bin/sharefs");
+  REQUIRE_FALSE(shared);
+  CHECK(shared.error().message == "/usr/share/sharefs/guard lies on shared storage (nfs)");
+}
+
+TEST_CASE("where a shared cache is built: on the node's own disk, else on the share under a name of its own") {
+  Job job;
+  job.system.machine.mounts = *sys::MountTable::parse("1 0 8:1 / / rw - ext4 /dev/sda1 rw\n"
+                                                      "2 1 0:9 / /share rw - nfs 10.0.0.1:/share rw,vers=3,nolock\n"
+                                                      "3 1 0:8 / /four rw - nfs4 10.0.0.1:/four rw,vers=4.2\n");
+  fs::create_directories(job.real("/share"));
+  fs::create_directories(job.real("/four"));
+  fs::create_directories(job.real("/var/cache/sharefs"));
+  REQUIRE(::chmod(job.real("/var/cache/sharefs").c_str(), 01777) == 0);
+  const LocalChoice choice{{"/var/cache/sharefs"}, 0, {}};
+  const CachePlace local = place_of(job.system, "/share/c", choice);
+  CHECK(local.place == "local");
+  CHECK(local.directory == "/var/cache/sharefs/alice/" + cache_key("/share/c"));
+  CHECK(local.shared);
+  CHECK_FALSE(local.excludes);
+  CHECK(job.mode(local.directory) == 0700);
+  CHECK(place_of(job.system, "/four/c", choice).excludes);
+  CHECK(place_of(job.system, "/home/c", choice).place == "leave");
+  const CachePlace unique = place_of(job.system, "/share/c", {{"/var/cache/sharefs"}, 1ULL << 62U, {}});
+  CHECK(unique.place == "unique");
+  CHECK(unique.directory.empty());
+  CHECK_FALSE(unique.reason.empty());
 }

@@ -3,338 +3,326 @@
 #include "support/catch.hpp"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 using namespace sharefs;
 using namespace sharefs::cachefix;
+using test::installed;
 using test::local_of;
 using test::words;
 using test::World;
 
 namespace {
 
-const std::string k_cache = "/share/out_cache";
-
-std::string join_words(const Argv& argv) {
-  std::string out;
-  for (const std::string& word : argv)
-    out += (out.empty() ? "" : " ") + word;
-  return out;
+Rules building(const std::string& build) {
+  Rules rules = installed();
+  rules.guard->build = build;
+  return rules;
 }
 
-const Decision* change_of(const Sanitized& result, const std::string& flag) {
-  for (const Decision& change : result.decisions)
-    if (change.is_change() && change.flag == flag)
-      return &change;
-  return nullptr;
+Rules of_user(const std::string& flag, bool local) {
+  Rules rules = installed();
+  rules.user = {{"", flag, local, local ? "--local" : "--keep"}};
+  return rules;
+}
+
+const std::string& guard_of(const Sanitized& result, const std::string& variable) {
+  static const std::string k_none;
+  const auto found = result.set.find(variable);
+  return found == result.set.end() ? k_none : found->second;
 }
 
 } // namespace
 
-TEST_CASE("requirement 1: with nothing to change argv is byte-identical") {
+TEST_CASE("the guard comes in front of PYTHONPATH, once, and no word changes") {
   World world;
-  const Argv argv = {"python", "t.py", "", "a\nb", "--", "*", "\xff\xfe", "--cache_dir", "/share/x", "--output_dir"};
-  const Sanitized result = world.run(argv);
+  const Argv argv = words("torchrun --nproc_per_node=8 train.py --cache_dir /share/c --output_dir /share/out");
+  const Sanitized result = world.run(argv, installed());
   CHECK(result.argv == argv);
-  CHECK(result.changes().empty());
-  CHECK(result.set.empty());
-  CHECK(result.directories.empty());
+  CHECK(guard_of(result, "PYTHONPATH") == "/usr/share/sharefs/guard");
+  CHECK(guard_of(result, "SHAREFS_GUARD") == "1");
+  CHECK(guard_of(result, "SHAREFS_GUARD_BUILD") == "publish");
+  CHECK(guard_of(result, "SHAREFS_GUARD_WHEN") == "shared");
+  CHECK(guard_of(result, "SHAREFS_BIN") == "/usr/bin/sharefs");
+  CHECK(result.set.size() == 5);
+  REQUIRE(result.guarded().size() == 1);
+  CHECK(result.guarded()[0].flag == "--cache_dir");
+  CHECK(result.guarded()[0].from == "/share/c");
+  CHECK(result.guarded()[0].to == local_of("/share/c"));
+  CHECK(summary(result) == "datasets of --cache_dir /share/c are built on this node (" + local_of("/share/c") + ")");
+  const auto json = document(argv, result);
+  CHECK(json["guarded"][0]["flag"] == "--cache_dir");
+  CHECK(json["guarded"][0]["value"] == "/share/c");
+  CHECK(json["guarded"][0]["directory"] == local_of("/share/c"));
+  CHECK(result.directories.empty()); // the guard asks for it when it is needed
+
+  world.environment.emplace_back("PYTHONPATH=/a:/usr/share/sharefs/guard:/b");
+  CHECK(guard_of(world.run(argv, installed()), "PYTHONPATH") == "/usr/share/sharefs/guard:/a:/b");
+  const Sanitized own = world.run(words("env PYTHONPATH=/x python t.py"), installed());
+  CHECK(own.argv == words("env PYTHONPATH=/usr/share/sharefs/guard:/x python t.py"));
 }
 
-TEST_CASE("requirement 4: all six spellings, unique prefixes and repeats of the script's flag, nothing else") {
-  World world;
-  const std::string l = local_of(k_cache);
-  const std::vector<std::pair<std::string, std::string>> rows = {
-      {"--cache_dir /share/out_cache", "--cache_dir " + l},
-      {"--cache_dir=/share/out_cache", "--cache_dir=" + l},
-      {"--cache-dir /share/out_cache", "--cache-dir " + l},
-      {"--cache-dir=/share/out_cache", "--cache-dir=" + l},
-      {"--cache_d /share/out_cache", "--cache_d " + l},
-      {"--cache-di=/share/out_cache", "--cache-di=" + l},
-      {"--cache_dir /tmp/a --cache_dir /share/out_cache", "--cache_dir /tmp/a --cache_dir " + l},
-      {"--cache_dir /share/out_cache --cache_dir /tmp/a", "--cache_dir " + l + " --cache_dir /tmp/a"},
-      {"--cache_dir= --output_dir /share/out", "--cache_dir= --output_dir /share/out"},
-      {"--cache_dir", "--cache_dir"},
-      {"--cache_dir --x /share/y", "--cache_dir --x /share/y"},
-      {"--cache_dir s3://bucket/x", "--cache_dir s3://bucket/x"},
-      {"--my_cache_dir /share/x --cache_dirs /share/x --cache_latents_dir /share/x",
-       "--my_cache_dir /share/x --cache_dirs /share/x --cache_latents_dir /share/x"},
-      {"-- --cache_dir /share/out_cache", "-- --cache_dir /share/out_cache"},
-  };
-  for (const auto& [given, expected] : rows) {
-    CAPTURE(given);
-    const Sanitized result = world.run(words("torchrun --log_dir /share/logs t.py " + given));
-    CHECK(join_words(result.argv) == "torchrun --log_dir /share/logs t.py " + expected);
+TEST_CASE("where nothing is at stake nothing changes, and nothing is said") {
+  World local;
+  local.mounts = {{"/", "ext4"}};
+  World off;
+  off.environment.emplace_back("SHAREFS_CACHEFIX=0");
+  for (const World& world : {local, off}) {
+    const Argv argv = words("python t.py --cache_dir /share/c");
+    const Sanitized result = world.run(argv, installed());
+    CHECK(result.argv == argv);
+    CHECK(result.set.empty());
+    CHECK(result.diagnoses.empty());
+    CHECK(summary(result).empty());
   }
-}
-
-TEST_CASE("an unknown script's flag is rewritten in place; its models stay found") {
   World world;
-  world.directories[k_cache] = {"models--org--m", "json", "datasets--x"};
-  const Sanitized result = world.run(words("python t.py --cache_dir /share/out_cache --output_dir /share/out"));
-  REQUIRE(result.changes().size() == 1);
-  CHECK(result.changes()[0].action == Action::rewrite);
-  CHECK(result.changes()[0].index == 3U);
-  CHECK(result.changes()[0].cache_class == CacheClass::mixed);
-  CHECK(result.links == std::vector<ModelLink>{{local_of(k_cache) + "/models--org--m", k_cache + "/models--org--m"}});
-  REQUIRE(result.scripts.size() == 1);
-  CHECK(result.scripts[0].framework.empty());
-}
-
-TEST_CASE("requirement 6: a known framework loses the flag and finds datasets and models by the environment") {
-  World world;
-  world.environment.push_back("TRANSFORMERS_CACHE=/old");
-  const Sanitized result = world.run(words("python examples/run_clm.py --cache_dir /share/out_cache --do_train"));
-  CHECK(join_words(result.argv) == "python examples/run_clm.py --do_train");
-  CHECK(result.set.at("HF_DATASETS_CACHE") == local_of(k_cache));
-  CHECK(result.set.at("HF_HUB_CACHE") == k_cache);
-  CHECK(result.set.at("TRANSFORMERS_CACHE") == k_cache); // older releases read it first
-  REQUIRE(change_of(result, "--cache_dir") != nullptr);
-  CHECK(change_of(result, "--cache_dir")->action == Action::drop);
-}
-
-TEST_CASE("requirement 5: the deny list and read-mostly frameworks are never touched") {
-  World world;
-  for (const std::string line :
-       {"torchrun fastchat/train/train_mem.py --cache_dir /share/m --output_dir /share/o",
-        "python -m levanter.main.train_lm --data.cache_dir /share/c",
-        "python pretrain_gpt.py --data-cache-path /share/c",
-        "python t.py --output_dir /share/o --save /share/s --load /share/l --resume_from_checkpoint /share/r "
-        "--logging_dir /share/g --dataset_dir /share/d --tokenized_path /share/t --packing_cache /share/p"}) {
+  world.environment.emplace_back("TRITON_CACHE_DIR=/share/t");
+  for (const std::string line : {"cp train.py /share/c", "echo torchrun t.py", "test -f /share/c/x", "git add train.py",
+                                 "sharefs run -- python t.py --cache_dir /share/c", "docker ps"}) {
     CAPTURE(line);
-    const Sanitized result = world.run(words(line));
+    const Sanitized result = world.run(words(line), installed());
     CHECK(result.argv == words(line));
-    CHECK(result.changes().empty());
-    CHECK_FALSE(result.kept().empty());
+    CHECK(result.set.empty() == (line != "docker ps"));
+    CHECK(result.diagnoses.empty());
   }
 }
 
-TEST_CASE("requirement 7: HF_HOME and XDG_CACHE_HOME are never set or moved") {
+TEST_CASE("build: local, and --local, rewrite a literal --cache_dir; models are found through links") {
   World world;
-  world.mounts.emplace_back("/home", "nfs");
-  world.environment = {"HOME=/home/alice", "HF_HOME=/share/hf", "XDG_CACHE_HOME=/home/alice/.cache"};
-  const Sanitized result = world.run(words("python run_clm.py --cache_dir /share/out_cache"));
-  CHECK_FALSE(result.set.contains("HF_HOME"));
-  CHECK_FALSE(result.set.contains("XDG_CACHE_HOME"));
-  CHECK_FALSE(result.set.contains("HOME"));
-  CHECK(result.set.at("HF_MODULES_CACHE") == local_of("/share/hf/modules"));
-  CHECK(result.set.at("TRITON_CACHE_DIR") == local_of("/home/alice/.triton/cache"));
-  CHECK(result.set.at("HF_HUB_CACHE") == k_cache); // not local: models are shared
+  world.directories["/share/c"] = {"models--gpt2", "json", "notes"};
+  for (const std::string line : {"python t.py --cache_dir /share/c", "python t.py --cache_dir=/share/c --x 1",
+                                 "python t.py --cache-dir /share/c", "python t.py --cache_d /share/c"})
+    for (const Rules& rules : {building("local"), of_user("--cache_dir", true)}) {
+      CAPTURE(line);
+      const Sanitized result = world.run(words(line), rules);
+      Argv wanted = words(line);
+      for (std::string& word : wanted)
+        if (const auto at = word.find("/share/c"); at != std::string::npos)
+          word.replace(at, 8, local_of("/share/c"));
+      CHECK(result.argv == wanted);
+      CHECK(result.guarded().empty());
+      REQUIRE(result.links.size() == 1);
+      CHECK(result.links[0] == ModelLink{local_of("/share/c") + "/models--gpt2", "/share/c/models--gpt2"});
+      CHECK(result.directories.at(local_of("/share/c")) == "/share/c");
+    }
+  const Argv remote = words("deepspeed -H hosts t.py --cache_dir /share/c"); // no links there: the guard does it
+  CHECK(world.run(remote, building("local")).argv == remote);
+  CHECK(world.run(remote, building("local")).guarded().size() == 1);
+  CHECK_FALSE(world.run(words("python t.py --cache_dir /share/c"), of_user("--cache_dir", false)).argv.empty());
+  CHECK(world.run(words("python t.py --cache_dir /share/c"), of_user("--cache_dir", false)).guarded().empty());
 }
 
-TEST_CASE("requirement 8: what is shared is told by the mount table, through links, for paths that do not exist") {
+TEST_CASE("unique, or no disk for it: nothing stands for the shared path") {
   World world;
-  world.mounts = {{"/", "ext4"},    {"/share", "nfs4"},      {"/share/local", "xfs"}, {"/auto", "autofs"},
-                  {"/l", "lustre"}, {"/fuse", "fuse.sshfs"}, {"/scratch", "ext4"}};
-  world.links = {{"/data", "/share/d"}, {"/share/out", "/scratch/o"}, {"/home/alice/c", "../../share/c"}};
-  const std::vector<std::pair<std::string, bool>> rows = {
-      {"/share/a", true},
-      {"/data/not/yet", true},
-      {"/share/out/x", false},
-      {"/share/local/x", false},
-      {"/auto/x", true},
-      {"/l/x", true},
-      {"/fuse/x", true},
-      {"/scratch/x", false},
-      {"/scratch/../share/x", true},
-      {"~/c/x", true},
-      {"~/d", false},
-      {"/share2/x", false},
-      {"/data/../x", true},
-      {"../share/x", true},
-      {"x", false},
-      {"/share/out/../y", false},
-  };
-  for (const auto& [path, shared] : rows) {
-    CAPTURE(path);
-    const Sanitized result = world.run({"python", "t.py", "--cache_dir", path});
-    CHECK(result.changes().empty() == !shared);
-  }
+  const Argv argv = words("python t.py --cache_dir /share/c");
+  CHECK(world.run(argv, building("unique")).guarded().at(0).to == std::nullopt);
+  world.local = LocalRoot{"", "all disks are full", "make room"};
+  const Sanitized result = world.run(argv, installed());
+  CHECK(result.guarded().at(0).to == std::nullopt);
+  CHECK(result.diagnoses.empty());
+  CHECK(result.argv == argv);
 }
 
-TEST_CASE("requirement 11: the local path is short, stable, and of plain characters") {
-  const std::string key = cache_key("/share/a b/\xC3\xA4");
-  CHECK(key.size() == 12);
-  CHECK(std::all_of(key.begin(), key.end(), [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); }));
-  CHECK(cache_key("/share//x/") == cache_key("/share/x"));
-  CHECK(cache_key("/share/x") != cache_key("/share/y"));
-  CHECK(cache_key("/share/x") == "2594c5a21f28"); // the same in every version and on every node
-}
-
-TEST_CASE("requirement 15: switched off, and applying twice equals applying once") {
-  World world;
-  world.mounts.emplace_back("/home", "nfs");
-  const std::string line =
-      "env HF_DATASETS_CACHE=/share/e torchrun t.py --cache_dir /share/out_cache --cache-dir=/share/b";
-  const Sanitized once = world.run(words(line));
-  CHECK_FALSE(once.changes().empty());
-  World again = world;
-  for (const auto& [name, value] : once.set)
-    again.environment.push_back(name + "=" + value);
-  const Sanitized twice = again.run(once.argv);
-  CHECK(twice.argv == once.argv);
-  CHECK(twice.changes().empty());
-
-  world.environment.emplace_back("SHAREFS_CACHEFIX=0");
-  const Sanitized off = world.run(words(line));
-  CHECK(off.argv == words(line));
-  CHECK(off.set.empty());
-}
-
-TEST_CASE("variables: a word that assigns one is rewritten, in lists too; read-mostly ones are kept") {
-  World world; // on the only node of a job
-  world.environment = test::on_the_only_node();
-  const Sanitized result =
-      world.run(words("srun --export=ALL,HF_DATASETS_CACHE=/share/a,TRITON_CACHE_DIR=/share/bb,X=1 env "
-                      "HF_HUB_CACHE=/share/h python t.py"));
-  CHECK(result.argv[1] == "--export=ALL,HF_DATASETS_CACHE=" + local_of("/share/a") +
-                              ",TRITON_CACHE_DIR=" + local_of("/share/bb") + ",X=1");
-  CHECK(result.argv[3] == "HF_HUB_CACHE=/share/h");
-  CHECK(result.set.empty());
-  REQUIRE(result.kept().size() == 1);
-  CHECK(result.kept()[0].cache_class == CacheClass::read_mostly);
-}
-
-TEST_CASE("rules of the user go first") {
-  World world;
-  Rules rules;
-  rules.user = {{"", "--cache_dir", false, "--keep"}, {"t*.py", "--scratch", true, "sharefs.yaml:3:1"}};
-  const Sanitized result = world.run(words("python t.py --cache_dir /share/x --scratch /share/s"), rules);
-  CHECK(join_words(result.argv) == "python t.py --cache_dir /share/x --scratch " + local_of("/share/s"));
-}
-
-TEST_CASE("the script's own source decides, for known names too") {
-  struct Row {
-    std::string facts, argv; ///< argv: `L` for the local directory; "same"
-    std::string code;
-  };
-  const std::vector<Row> rows = {
-      {"optional datasets=1 models=2", "python run_sft.py", "SF422"},
-      {"required datasets=1 models=2", "python run_sft.py --cache_dir L", "SF422"},   // dropped, it exits with 2
-      {"optional datasets=2/1 models=1", "python run_sft.py --cache_dir L", "SF422"}, // one default stays
-      {"optional datasets=1 models=2/1", "python run_sft.py --cache_dir L", "SF422"}, // two hubs
-      {"optional datasets=1 models=1 escapes", "python run_sft.py --cache_dir L", "SF422"},
-      {"optional datasets=1", "python run_sft.py --cache_dir L", "SF422"},
-      {"optional models=1", "same", ""}, // FastChat's way
-      {"optional datasets=1 models=1 other=os.walk", "same", "SF420"},
-      {"optional datasets=1 models=1 outputs=torch.save", "same", "SF420"},
-      {"", "python run_sft.py --cache_dir L", "SF422"},
-  };
-  for (const Row& row : rows) {
-    CAPTURE(row.facts);
-    World world;
-    world.files["/job/run_sft.py"] = "#facts " + row.facts;
-    world.directories["/share/x"] = {"json"};
-    const std::string line = "python run_sft.py --cache_dir /share/x";
-    const Sanitized result = world.run(words(line));
-    std::string expected = row.argv == "same" ? line : row.argv;
-    if (const auto at = expected.find(" L"); at != std::string::npos)
-      expected.replace(at + 1, 1, local_of("/share/x"));
-    CHECK(join_words(result.argv) == expected);
-    CHECK((result.diagnoses.empty() ? "" : result.diagnoses[0].code) == row.code);
-    CHECK(result.set.contains("HF_HUB_CACHE") == (expected == "python run_sft.py"));
-  }
-}
-
-TEST_CASE("requirement 14: left-over *.incomplete directories are reported and nothing is done to them") {
-  World world;
-  world.directories["/share/x/json/default-1/0.0.0/abc.incomplete"] = {};
-  const Sanitized result = world.run(words("python t.py --cache_dir /share/x"));
-  REQUIRE(result.diagnoses.size() == 1);
-  CHECK(result.diagnoses[0].code == "SF410");
-  CHECK(result.diagnoses[0].severity == Severity::info);
-}
-
-TEST_CASE("requirement 9: without a usable local directory the command is not started") {
-  World world;
-  world.local = {"", "/var/cache cannot be written", ""};
-  const Sanitized result = world.run(words("python t.py --cache_dir /share/x"));
-  REQUIRE(result.diagnoses.size() == 1);
-  CHECK(result.diagnoses[0].severity == Severity::error);
-  CHECK(result.argv == words("python t.py --cache_dir /share/x"));
-}
-
-TEST_CASE("a flag that may be short for --cache_dir is left with a warning") {
-  World world;
-  const Sanitized result = world.run(words("python t.py --cache /share/x"));
-  CHECK(result.changes().empty());
-  REQUIRE(result.diagnoses.size() == 1);
-  CHECK(result.diagnoses[0].code == "SF406");
-}
-
-TEST_CASE("a launcher that is named by a URL is no launcher, and no crash") {
-  World world;
-  const std::string line = "http://h/mpirun -np 2 python run_clm.py --cache_dir /share/x";
-  CHECK(world.run(words(line)).argv.front() == "http://h/mpirun");
-}
-
-TEST_CASE("caches that the source names itself are moved where a variable reaches them, else said") {
-  struct Row {
-    std::string facts, source, line, variable, path, codes;
-  };
-  const std::vector<Row> rows = {
-      {"HF_HOME=/share/h", "os.environ['HF_HOME']", "python t.py", "HF_DATASETS_CACHE", "/share/h/datasets", ""},
-      {"TRITON_CACHE_DIR:=/share/t", "os.environ.setdefault('TRITON_CACHE_DIR')", "python t.py", "TRITON_CACHE_DIR",
-       "/share/t", ""},
-      {"HF_DATASETS_CACHE=/share/d", "os.environ['HF_DATASETS_CACHE']", "torchrun t.py", "", "", "SF412"},
-      {"HF_DATASETS_CACHE=/tmp/d", "os.environ['HF_DATASETS_CACHE']", "torchrun t.py", "", "", ""},
-      {"cache_dir=/share/d", "cache_dir='/share/d'", "python t.py", "", "", "SF412"},
-      {"cache_dir=./d", "cache_dir='./d'", "env -C /share python /job/t.py", "", "", "SF412"},
-      {"--cache_dir=/share/d datasets=1", "cache_dir', default='/share/d'", "python t.py", "", "", "SF412"},
-      {"--cache_dir=/share/d datasets=1", "cache_dir', default='/share/d'", "python t.py --cache_dir /tmp/d", "", "",
-       ""},
-      {"--cache_dir=/share/d models=1", "cache_dir', default='/share/d'", "python t.py", "", "", ""},
-  };
-  for (const Row& row : rows) {
-    CAPTURE(row.facts, row.line);
-    World world;
-    world.files["/job/t.py"] = "#facts optional caches=" + row.facts + "\n" + row.source + "\n";
-    const Sanitized result = world.run(words(row.line));
-    CHECK(result.argv == words(row.line));
-    CHECK(test::codes(result) == row.codes);
-    CHECK(result.set.empty() == row.variable.empty());
-    if (!row.variable.empty())
-      CHECK(result.set.at(row.variable) == local_of(row.path));
-  }
-  World branch; // the source sets it somewhere, perhaps in a branch: what is set around it may hold all the same
-  branch.environment.emplace_back("HF_HOME=/share/h");
-  branch.files["/job/t.py"] = "#facts caches=HF_HOME=/scratch/h\nos.environ['HF_HOME']\n";
-  CHECK(branch.run(words("python t.py")).set.at("HF_DATASETS_CACHE") == local_of("/share/h/datasets"));
-  const Sanitized text = World().run({"python", "-c", "#facts caches=cache_dir=/share/d\nf(cache_dir='/share/d')"});
-  CHECK(test::codes(text) == "SF412");
-}
-
-TEST_CASE("models in a layout of their own are no cache that links bring along") {
-  World world;
-  world.files["/job/t.py"] = "#facts required datasets=1 models=1 own_layout";
-  const Argv argv = words("python t.py --cache_dir /share/x");
-  world.directories["/share/x"] = {"models--a--b"};
-  CHECK(world.run(argv).argv.back() == local_of("/share/x"));
-  world.directories["/share/x"] = {"models--a--b", "ViT-B-32.pt"};
-  CHECK(world.run(argv).argv == argv);
-  CHECK(test::codes(world.run(argv)) == "SF420");
-}
-
-TEST_CASE("an override's value is a path, in quotes or not, or it is left") {
+TEST_CASE("where the guard does not get hold of the program the words are changed") {
   World world;
   world.files["/job/tool"] = "\x7f"
                              "ELF";
-  const auto after = [&](const std::string& word) { return world.run({"python", "t.py", word}).argv.back(); };
-  CHECK(after("a.cache_dir=/share/x") == "a.cache_dir=" + local_of("/share/x"));
-  world.directory = "/share/job";
-  CHECK(after("a.cache_dir=null") == "a.cache_dir=null");
-  world.directory = "/job";
-  CHECK(after("a.cache_dir='/share/x'") == "a.cache_dir='" + local_of("/share/x") + "'");
-  for (const std::string word : {"cache_dir=/share/x,/share/y", "cache_dir=${oc.env:HOME}/x", "cache_dir=[/share/x]"}) {
-    CHECK(after(word) == word);
-    CHECK(test::codes(world.run({"python", "t.py", word})) == "SF412");
+  for (const std::string line : {"python -I t.py --cache_dir /share/c", "python -E t.py --cache_dir /share/c",
+                                 "python -S t.py --cache_dir /share/c", "./tool --cache_dir /share/c",
+                                 "srun --export=NONE python t.py --cache_dir /share/c"}) {
+    CAPTURE(line);
+    world.environment = test::on_the_only_node();
+    const Sanitized result = world.run(words(line), installed());
+    CHECK(result.argv.back() == local_of("/share/c"));
+    CHECK(result.guarded().empty());
   }
-  CHECK(world.run(words("./tool cache_dir=/share/x")).argv.back() == "cache_dir=/share/x"); // compiled
+  Rules off = installed();
+  off.guard = std::nullopt;
+  const Argv argv = words("python t.py --cache_dir /share/c");
+  CHECK(world.run(argv, off).argv.back() == local_of("/share/c"));
+  CHECK(world.run(argv, off).set.empty());
+  world.directories["/share/c"] = {"json", "features"};
+  CHECK(world.run(argv, off).argv == argv);
+  CHECK(test::codes(world.run(argv, off)) == "SF420");
+  world.directories["/share/c"] = {"json"};
+  world.environment.emplace_back("HF_HUB_OFFLINE=1");
+  CHECK(world.run(argv, off).argv == argv);
+  world.environment.back() = "HF_DATASETS_CACHE=/share/d";
+  CHECK(guard_of(world.run(argv, off), "HF_DATASETS_CACHE") == local_of("/share/d"));
+  CHECK(guard_of(world.run(argv, installed()), "HF_DATASETS_CACHE").empty());
+  CHECK(world.run(argv, installed()).guarded().size() == 2);
 }
 
-TEST_CASE("flags whose names say that datasets may be cached there are said") {
+TEST_CASE("caches that this user may not read, or that do not answer, are left") {
   World world;
-  for (const std::string flag : {"--data_cache", "--dataset-cache", "--hf_home", "--cache.dir", "--hf-cache"})
-    CHECK(test::codes(world.run({"python", "t.py", flag, "/share/x"})) == "SF406");
-  for (const std::string flag : {"--model_cache_dir", "--hub_cache", "--use_cache", "--cache_latents"})
-    CHECK(test::codes(world.run({"python", "t.py", flag, "/share/x"})).empty());
+  Rules off;
+  const Argv argv = words("python t.py --cache_dir /share/c");
+  world.unreadable["/share/c"] = EACCES;
+  CHECK(test::codes(world.run(argv, off)) == "SF423");
+  world.unreadable["/share/c"] = ETIMEDOUT;
+  CHECK(test::codes(world.run(argv, off)) == "SF409");
+  CHECK(world.run(argv, off).argv == argv);
+}
+
+TEST_CASE("flags whose whole directory is node-local") {
+  World world;
+  struct Row {
+    std::string line;
+    bool moved;
+  };
+  const std::vector<Row> rows = {
+      {"python t.py --data_cache_dir /share/c", true},
+      {"python t.py --dataset_cache_dir=/share/c", true},
+      {"python -m FlagEmbedding.finetune.embedder.x --cache_path /share/c", true},
+      {"axolotl train x.yaml --dataset_prepared_path /share/c", true},
+      {"axolotl preprocess x.yaml --dataset_prepared_path /share/c", false},
+      {"python t.py --data_cache_dir /share/c --model_cache_dir /share/c", false},
+      {"python t.py --data_cache_dir /share/c --model_name_or_path /share/c/gpt2", false},
+      {"python t.py --data_cache_dir /share/c --model_name_or_path /share/gpt2", true},
+      {"python t.py --output_dir /share/c --tokenized_path /share/c --data-cache-path /share/c", false},
+      {"hf download x --cache-dir /share/c", false},
+      {"python t.py -- --data_cache_dir /share/c", false},
+      {"torchrun --log_dir /share/c t.py", false},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.line);
+    const Sanitized result = world.run(words(row.line), installed());
+    CHECK((result.argv != words(row.line)) == row.moved);
+    CHECK(result.diagnoses.empty());
+  }
+  world.directories["/share/c"] = {"abc123"};
+  const Argv prepared = words("axolotl train x.yaml --dataset_prepared_path /share/c");
+  CHECK(world.run(prepared, installed()).argv == prepared);
+}
+
+TEST_CASE("variables of node-local caches are moved, given or by default; others stay") {
+  World world;
+  world.mounts.emplace_back("/home", "nfs");
+  world.environment.emplace_back("HF_HOME=/share/hf");
+  world.environment.emplace_back("HF_HUB_CACHE=/share/hub");
+  const Sanitized result = world.run(words("python t.py"), installed());
+  CHECK(guard_of(result, "HF_MODULES_CACHE") == local_of("/share/hf/modules"));
+  CHECK(guard_of(result, "TRITON_CACHE_DIR") == local_of("/home/alice/.triton/cache"));
+  CHECK(guard_of(result, "TVM_FFI_CACHE_DIR") == local_of("/home/alice/.cache/tvm-ffi"));
+  for (const char* name : {"HF_HOME", "HF_HUB_CACHE", "XDG_CACHE_HOME", "HF_DATASETS_CACHE", "TMPDIR"})
+    CHECK(guard_of(result, name).empty());
+  CHECK(result.diagnoses.empty());
+  const Sanitized tool = world.run(words("./some-tool"), installed()); // defaults of Python programs only
+  CHECK(tool.set.size() == 5);
+}
+
+TEST_CASE("offline: modules that lie there are needed") {
+  World world;
+  world.environment.emplace_back("HF_MODULES_CACHE=/share/m");
+  world.environment.emplace_back("TRITON_CACHE_DIR=/share/t");
+  world.environment.emplace_back("HF_HUB_OFFLINE=1");
+  const Sanitized result = world.run(words("python t.py"), installed());
+  CHECK(guard_of(result, "HF_MODULES_CACHE").empty());
+  CHECK(guard_of(result, "TRITON_CACHE_DIR") == local_of("/share/t"));
+  Rules seeds = installed();
+  seeds.seed = true;
+  CHECK(guard_of(world.run(words("python t.py"), seeds), "HF_MODULES_CACHE") == local_of("/share/m"));
+}
+
+TEST_CASE("what lies below TMPDIR by default is judged by it, and TMPDIR on the share is one line") {
+  World world;
+  world.environment.emplace_back("TMPDIR=/share/tmp");
+  world.environment.emplace_back("MY_CACHE_DIR=/share/mine");
+  const Sanitized result = world.run(words("python t.py"), installed());
+  CHECK(guard_of(result, "TORCHINDUCTOR_CACHE_DIR") == local_of("/share/tmp/torchinductor"));
+  CHECK(test::codes(result) == "SF406");
+  CHECK(result.diagnoses[0].subject == "MY_CACHE_DIR, TMPDIR");
+  CHECK(test::codes(world.run(words("python t.py"), of_user("TMPDIR", false))) == "SF406");
+  world.environment.pop_back();
+  CHECK(world.run(words("python t.py"), of_user("TMPDIR", false)).diagnoses.empty());
+}
+
+TEST_CASE("caches.when: racy leaves what locks protect") {
+  World world;
+  world.lock_scope = sys::LockScope::all_hosts;
+  Rules racy = installed();
+  racy.when = When::racy;
+  CHECK(world.run(words("python t.py --cache_dir /share/c"), racy).guarded().empty());
+  const Argv flag = words("python t.py --data_cache_dir /share/c");
+  CHECK(world.run(flag, racy).argv == flag);
+  CHECK(world.run(flag, installed()).argv != flag);
+  world.lock_scope = sys::LockScope::this_host;
+  CHECK(world.run(flag, racy).argv != flag);
+}
+
+TEST_CASE("no directory of this node can hold what a word names: an error; a default: a warning") {
+  World world;
+  world.local = LocalRoot{"", "all disks are full", "make room"};
+  const Sanitized given = world.run(words("python t.py --data_cache_dir /share/c"), installed());
+  REQUIRE(given.diagnoses.size() == 1);
+  CHECK(given.diagnoses[0].code == "SF405");
+  CHECK(given.diagnoses[0].severity == Severity::error);
+  world.environment.emplace_back("HF_HOME=/share/hf");
+  const Sanitized implied = world.run(words("python t.py"), installed());
+  REQUIRE(implied.diagnoses.size() == 1);
+  CHECK(implied.diagnoses[0].severity == Severity::warning);
+}
+
+TEST_CASE("nodes that are not known now: sharefs decides there, in front of the program") {
+  World world;
+  world.environment.emplace_back("TRITON_CACHE_DIR=/share/t");
+  const Argv argv = words("env A=1 srun -N 2 python t.py --cache_dir /share/c");
+  const Sanitized result = world.run(argv, installed());
+  CHECK(result.argv == words("env A=1 srun -N 2 sharefs run --node -- python t.py --cache_dir /share/c"));
+  CHECK(guard_of(result, "TRITON_CACHE_DIR").empty());
+  CHECK_FALSE(guard_of(result, "PYTHONPATH").empty());
+  Rules nowhere = installed();
+  nowhere.node.clear();
+  CHECK(test::codes(world.run(argv, nowhere)) == "SF421");
+  const World plain; // only the guard, which srun hands on
+  CHECK(plain.run(argv, installed()).argv == argv);
+  const Argv batch = words("sbatch job.sh");
+  CHECK(world.run(batch, installed()).argv == batch);
+  CHECK(world.run(batch, installed()).set.size() == 5);
+}
+
+TEST_CASE("what loses the guard is named in one line, in texts and in scripts that are named") {
+  World world;
+  world.files["/job/run.sh"] = "#!/bin/bash\nsource env.sh\nssh n2 python t.py\nsudo python t.py\n";
+  world.files["/job/env.sh"] = "export PYTHONPATH=/opt/x\n";
+  world.files["/job/good.sh"] =
+      "#!/bin/bash\nexport PYTHONPATH=/opt/x:$PYTHONPATH\ncp train.py x; echo sudo\npython t.py\n";
+  const Sanitized script = world.run(words("bash run.sh"), installed());
+  REQUIRE(script.diagnoses.size() == 1);
+  CHECK(script.diagnoses[0].code == "SF402");
+  CHECK(script.diagnoses[0].subject == "run.sh:3: ssh");
+  CHECK(script.diagnoses[0].message.find("and 2 places like it") != std::string::npos);
+  CHECK(test::codes(world.run(words("./run.sh"), installed())) == "SF402");
+  CHECK(test::codes(world.run(words("sbatch -N 2 run.sh"), installed())) == "SF402");
+  CHECK(test::codes(world.run({"bash", "-c", "env -i python t.py"}, installed())) == "SF407");
+  CHECK(test::codes(world.run({"sbatch", "--wrap", "docker run img python t.py"}, installed())) == "SF404");
+  CHECK(world.run(words("bash good.sh"), installed()).diagnoses.empty());
+  CHECK(world.run(words("bash missing.sh"), installed()).diagnoses.empty());
+}
+
+TEST_CASE("an unknown option is only noted where the guard gets hold of the program") {
+  const World world;
+  const Argv argv = words("torchrun --frobnicate t.py --data_cache_dir /share/c");
+  const Sanitized result = world.run(argv, installed());
+  CHECK(result.argv == argv);
+  CHECK_FALSE(guard_of(result, "PYTHONPATH").empty());
+  REQUIRE(result.diagnoses.size() == 1);
+  CHECK(result.diagnoses[0].severity == Severity::info);
+  CHECK(world.run(argv).diagnoses.at(0).severity == Severity::warning);
+}
+
+TEST_CASE("argv is byte-equal where nothing changes, whatever it holds") {
+  const World world;
+  const Argv argv{"python", "t.py", "", "--cache_dir", "/share/c", "a\nb", "--", "*", "\xff", "--x="};
+  CHECK(world.run(argv, installed()).argv == argv);
+  CHECK(world.run({"http://h/mpirun", "-np", "2", "python", "t.py"}, installed()).argv.front() == "http://h/mpirun");
+}
+
+TEST_CASE("edits: words in front, and bytes inside, by their places in the original") {
+  const Argv argv{"a", "b=1", "c"};
+  Decisions decisions(3);
+  decisions[0].edits = {{1, 2, 3, "22"}};
+  decisions[1].edits = {{1, 3, 3, ",x"}, {0, 0, 0, "", {"p", "q"}}};
+  decisions[2].edits = {{1, 3, 3, ",y"}, {3, 0, 0, "", {"end"}}, {0, 0, 0, "", {"p", "q"}}};
+  CHECK(edited(argv, decisions) == Argv{"p", "q", "a", "b=22,x,y", "c", "end"});
 }

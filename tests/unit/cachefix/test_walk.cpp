@@ -40,11 +40,6 @@ TEST_CASE("requirement 2: every launch form of the recipes resolves to the right
       {"python -c pass --cache_dir /x", "python@0", "pass@2"},
       {"python", "python@0", "-@0"},
       {"python -u", "python@0", "-@0"},
-      {"colossalai run -m pkg.train --x", "colossalai@0", "pkg.train@3"},
-      {"fabric run t.py --x --devices 2 --help", "fabric@0", ""},
-      {"fabric run t.py --x -- --help", "fabric@0", "t.py@2"},
-      {"pipenv run A=1 B= python t.py", "pipenv@0 python@4", "t.py@5"},
-      {"hatch run A=1 python t.py", "hatch@0 python@3", "t.py@4"},
       {"python --version", "python@0", ""},
       {"torchrun --nnodes=2 --nproc_per_node=8 --rdzv_id=1 --rdzv_backend=c10d --rdzv_endpoint=h:29500 script.py --a",
        "torchrun@0", "script.py@6"},
@@ -67,8 +62,6 @@ TEST_CASE("requirement 2: every launch form of the recipes resolves to the right
       {"conda run -n llm_train python src/train_bash.py --deepspeed d", "conda@0 python@4", "src/train_bash.py@5"},
       {"conda run --no-capture-output --cwd /x -n e -- python t.py", "conda@0 python@8", "t.py@9"},
       {"micromamba run -n e --cwd /x torchrun t.py", "micromamba@0 torchrun@6", "t.py@7"},
-      {"uv run --with datasets train.py --x", "uv@0", "train.py@4"},
-      {"uv run -p 3.11 python -m mod", "uv@0 python@4", "mod@6"},
       {"env -u B A=1 C= python t.py", "env@0 python@5", "t.py@6"},
       {"nohup nice -n 5 time -p timeout -k 5 1h stdbuf -oL taskset -c 0-3 numactl -N 0 -m 0 python -u t.py",
        "nohup@0 nice@1 time@4 timeout@6 stdbuf@10 taskset@12 numactl@15 python@20", "t.py@22"},
@@ -82,7 +75,6 @@ TEST_CASE("requirement 2: every launch form of the recipes resolves to the right
       {"mpirun -rf ranks -use-regexp -n 1 python t.py", "mpirun@0 python@6", "t.py@7"},
       {"mpiexec -topolib hwloc -profile -n 1 python t.py", "mpiexec@0 python@6", "t.py@7"},
       {"mpiexec -n 4 -ppn 2 -f hosts -genv K V python t.py", "mpiexec@0 python@10", "t.py@11"},
-      {"horovodrun -np 16 -H a:8,b:8 --gloo python t.py", "horovodrun@0 python@6", "t.py@7"},
       {"bash -x run.sh a b", "bash@0", "run.sh@2"},
       {"bash - run.sh a b", "bash@0", "run.sh@2"},
       {"time --output-file o numactl -c 0 python t.py", "time@0 numactl@3 python@6", "t.py@7"},
@@ -98,112 +90,79 @@ TEST_CASE("requirement 2: every launch form of the recipes resolves to the right
   }
 }
 
-TEST_CASE("requirement 3: an unknown launcher option is never guessed") {
+TEST_CASE("requirement 3: an unknown launcher option is never guessed, and the program only gets its environment") {
   for (const std::string line :
        {"torchrun --frobnicate x train.py", "deepspeed --hostfile h --new_flag train.py",
         "accelerate launch --num_proc 2 t.py", "conda run --weird python t.py", "srun --made-up=1 python t.py",
         "mpirun -strange python t.py", "python --jit train.py", "torchrun --r 3 train.py", "env --nope python t.py",
-        "nohup --what python t.py", "torchrun --nnodes --standalone t.py", "srun -N",
-        "docker run --gpuz all image python t.py", "mpirun --app file", "mpiexec -configfile file",
-        "srun -n 1 python a.py : -n 2 python b.py", "sbatch -N 1 : -N 2 job.sh"}) {
+        "nohup --what python t.py", "torchrun --nnodes --standalone t.py", "srun -N", "mpirun --app file",
+        "mpiexec -configfile file", "env -S python t.py", "srun --quotatype=spot -N 2 python t.py",
+        "/data/share/al/srun --made-up python t.py"}) {
     CAPTURE(line);
     const Walk found = walk(words(line), "/w");
     CHECK_FALSE(found.understood);
-    CHECK(found.programs.empty());
+    CHECK_FALSE(found.elsewhere);
+    REQUIRE(found.programs.size() == 1);
+    CHECK(found.programs[0].begin == found.programs[0].end);
     REQUIRE(found.problems.size() == 1);
+    CHECK(found.problems[0].code == "SF401");
     CHECK(found.problems[0].severity == Severity::warning);
   }
 }
 
-TEST_CASE("programs that run programs are not looked through") {
+TEST_CASE("programs that run programs in a way that is not known only get their environment, and nothing is said") {
   for (const std::string line :
-       {"nsys launch python t.py", "python -m cProfile -o p t.py", "site_wrapper python t.py", "ssh node2 python t.py",
-        "python -m pdb t.py", "mywrap --gpus 2 torchrun t.py", "docker run --rm image python t.py",
-        "apptainer exec --nv i.sif python t.py", "env -S python t.py"}) {
+       {"nsys profile -o x python t.py", "python -m cProfile -o p t.py", "xargs python t.py",
+        "site_wrapper python t.py", "python -m pdb t.py", "mywrap --gpus 2 torchrun t.py", "uv run train.py",
+        "poetry run python t.py", "make train.sh", "find . -exec python x ;"}) {
     CAPTURE(line);
     const Walk found = walk(words(line), "/w");
     CHECK_FALSE(found.understood);
-    CHECK(found.problems.size() == 1);
+    CHECK_FALSE(found.elsewhere);
+    CHECK(found.problems.empty());
+    REQUIRE(found.programs.size() == 1);
+    CHECK(found.programs[0].python);
   }
 }
 
-TEST_CASE("what is not looked through says why") {
+TEST_CASE("what starts where this environment does not count says so; what runs nothing there is silent") {
   struct Row {
     std::string line, says;
   };
   const std::vector<Row> rows = {
       {"ssh node2 python t.py", "`ssh` runs its command on another machine"},
-      {"/usr/bin/tcsh -c x", "`tcsh` is another shell, whose language sharefs does not read"},
+      {"pdsh -w n[1-4] bash run.sh", "`pdsh` runs its command on another machine"},
       {"sudo -E python t.py", "`sudo` runs its command as another user, in an environment of its own"},
       {"tmux new -d x", "`tmux` runs its command in a session of its own, in another environment"},
-      {"xargs python t.py", "`xargs` makes its commands of what it reads"},
-      {"scalene t.py", "`scalene` starts programs in a way that sharefs does not know"},
-      {"ray job submit --working-dir . --address x -- python t.py",
-       "with `--working-dir` ray job submit runs its command on another machine, with files of its own"},
-      {"ray exec c.yaml x", "what `ray` runs is only known where `ray job submit` is what the command begins with"},
+      {"ray job submit --working-dir . --address x -- python t.py", "`ray` runs its command on another machine"},
+      {"nohup ray exec c.yaml x", "`ray` runs its command on another machine"},
   };
   for (const Row& row : rows) {
     CAPTURE(row.line);
     const Walk found = walk(words(row.line), "/w");
-    CHECK_FALSE(found.understood);
+    CHECK(found.elsewhere);
+    CHECK(found.programs.empty());
     REQUIRE(found.problems.size() == 1);
     CHECK(found.problems[0].code == "SF402");
-    CHECK(found.problems[0].message == row.says);
+    CHECK(found.problems[0].message == row.says + ", where nothing of this command is guarded");
   }
-  CHECK(walk(words("ray start --head"), "/w").problems.empty());
-}
-
-TEST_CASE("verbs of two words; a verb that is none starts nothing") {
-  CHECK(chain_text(walk(words("uv tool run torchrun t.py"), "/w")) == "uv@0 torchrun@3");
-  CHECK(chain_text(walk(words("ray job submit -- python t.py"), "/w")) == "ray@0 python@4");
-  CHECK(walk(words("ray job logs x"), "/w").chain.empty());
-  CHECK(walk(words("python -m coverage report"), "/w").programs.at(0).name == "coverage");
-  CHECK(walk(words("ray job"), "/w").chain.empty());
-}
-
-TEST_CASE("a program that starts what stands behind its own `--` is warned of, and stays the program") {
-  for (const std::string line : {"python x.py --n 4 -- accelerate launch t.py", "python -m x -- python t.py",
-                                 "torchrun x.py a -- ./run.sh", "python x.py -- /opt/t.py"}) {
+  const Walk text = walk({"ssh", "n1", "cd /job && torchrun t.py"}, "/w");
+  CHECK(text.elsewhere);
+  for (const std::string line :
+       {"ray start --head", "ssh node2 nvidia-smi", "sudo nvidia-smi", "ssh -N -L 1:h:2 n", "tmux ls", "docker ps"}) {
     CAPTURE(line);
-    const Walk found = walk(words(line), "/w");
-    REQUIRE(found.programs.size() == 1);
-    REQUIRE(found.problems.size() == 1);
-    CHECK(found.problems[0].code == "SF402");
-  }
-  CHECK(walk(words("python x.py -- a b.txt"), "/w").problems.empty());
-}
-
-TEST_CASE("a launcher that takes the first `--` away: what follows may be options") {
-  for (const std::string line : {"fabric run t.py a -- --cache_dir /x", "poetry run python t.py -- --cache_dir /x",
-                                 "ray job submit python t.py -- --cache_dir /x"}) {
-    CAPTURE(line);
-    const Walk found = walk(words(line), "/w");
-    REQUIRE(found.problems.size() == 1);
-    CHECK(found.problems[0].code == "SF401");
-  }
-  CHECK(walk(words("poetry run -- python t.py -- --cache_dir /x"), "/w").problems.empty());
-  CHECK(walk(words("poetry run python t.py --"), "/w").problems.empty());
-}
-
-TEST_CASE("requirement 3: an option that only a site's own plugin has is not known, and nobody is asked about it") {
-  for (const std::string line : {"srun --quotatype=spot -N 2 python t.py", "/usr/bin/srun --quotatype spot python t.py",
-                                 "srun --multi-prog conf", "/data/share/al/srun --made-up python t.py"}) {
-    CAPTURE(line);
-    const Walk found = walk(words(line), "/w");
-    CHECK_FALSE(found.understood);
-    REQUIRE(found.problems.size() == 1);
-    CHECK(found.problems[0].code == "SF401");
+    CHECK(walk(words(line), "/w").problems.empty());
   }
 }
 
-TEST_CASE("a `--` right behind the script, which argparse may eat, is warned of and not changed") {
-  const Walk found = walk(words("torchrun --nnodes 1 t.py -- --cache_dir /x"), "/w");
-  REQUIRE(found.programs.size() == 1);
-  CHECK(found.programs[0].begin == found.programs[0].end);
-  REQUIRE(found.problems.size() == 1);
-  CHECK(found.problems[0].severity == Severity::warning);
-  CHECK(walk(words("torchrun t.py a -- --cache_dir /x"), "/w").problems.empty());
-  CHECK(walk(words("python t.py -- --cache_dir /x"), "/w").problems.empty());
+TEST_CASE("many launchers, and long lines: in time that is linear, and to a limit") {
+  std::string line;
+  for (int i = 0; i < 1000; ++i)
+    line += "nohup ";
+  CHECK_FALSE(walk(words(line + "python t.py"), "/w").understood);
+  Argv argv = words("torchrun t.py");
+  argv.resize(1'000'000, "--lr");
+  CHECK(walk(argv, "/w").programs.at(0).end == argv.size());
 }
 
 TEST_CASE("what launchers change for the program") {
@@ -217,7 +176,7 @@ TEST_CASE("what launchers change for the program") {
   CHECK(program.assigned[0].name == "A");
   CHECK(program.assigned[1].value == "2");
   CHECK(program.unset == std::vector<std::string>{"B"});
-  CHECK(program.end < program.tail); // what stands behind the program's own `--` is no option
+  CHECK(program.end == program.begin); // what stands behind the program's own `--` is no option
 
   const Walk contexts = walk(words("mpirun -np 1 python a.py : -np 2 -wdir /z python b.py x"), "/w");
   REQUIRE(contexts.programs.size() == 2);
@@ -260,29 +219,4 @@ TEST_CASE("the words of a row's options") {
       {{"--pid"}, Takes::value, Means::information},
   };
   CHECK(options == expected);
-}
-
-TEST_CASE("click's launchers take their own options behind the script, too") {
-  const auto hosts = [](const std::string& line) {
-    const auto found = walk(words(line), "/job");
-    REQUIRE(found.chain.size() == 1);
-    const GivenOption* option = found.chain[0].options.last(Means::remote);
-    return option == nullptr ? std::string("none") : option->value;
-  };
-  CHECK(hosts("colossalai run --nproc_per_node 8 t.py --host a,b") == "a,b");
-  CHECK(hosts("colossalai run t.py --lr 1 -x -Ha,b --cache_dir /c") == "a,b");
-  CHECK(hosts("colossalai run -host a t.py x") == "a");
-  CHECK(hosts("colossalai run t.py -- --host a,b") == "none");
-  CHECK(hosts("colossalai run -- t.py --host a,b") == "none");
-}
-
-TEST_CASE("a whole command in one word is not read, and a lone xargs runs nothing") {
-  for (const std::string word : {"python t.py --cache_dir /c", "torchrun t.py", "vllm serve m"}) {
-    const auto found = walk({"pixi", "run", word}, "/job");
-    CHECK_FALSE(found.understood);
-    CHECK(found.problems.at(0).code == "SF403");
-  }
-  CHECK(walk({"pixi", "run", "my task"}, "/job").understood);
-  CHECK(walk({"xargs"}, "/job").understood);
-  CHECK_FALSE(walk(words("xargs python t.py"), "/job").understood);
 }
