@@ -53,7 +53,8 @@ shutil.rmtree(CACHE + "/json")
 """
 _SCRIPT = """
 open(SHARE + "/script.py", "w").write('''
-import datasets, json
+import json
+import datasets
 class Script(datasets.GeneratorBasedBuilder):
     VERSION = datasets.Version("1.0.0")
     def _info(self):
