@@ -163,7 +163,7 @@ def test_a_local_disk_that_is_too_small(cluster: Cluster, interpreter: Path) -> 
     host = cluster.hosts[0]
     program = (
         "import ctypes; os.makedirs('/mnt/local/caches', exist_ok=True)\n"
-        "assert ctypes.CDLL(None).mount(b't', b'/mnt/local/caches', b'tmpfs', 0, b'size=24k') == 0\n"
+        "assert ctypes.CDLL(None).mount(b't', b'/mnt/local/caches', b'tmpfs', 0, b'size=12k') == 0\n"
         "try:\n    rows(load())\nfinally:\n    ctypes.CDLL(None).umount2(b'/mnt/local/caches', 2)"
     )
     bare = host.run([interpreter, "-c", PRELUDE + "rows(load(cache_dir='/mnt/local/elsewhere'))"], guarded=False)
