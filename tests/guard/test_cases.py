@@ -9,15 +9,16 @@ import os
 import re
 import threading
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from conftest import Cluster
-from guardlab.cases import CASES, ONLINE, PRELUDE, Case
+from guardlab.cases import CASES, ONLINE, Case
 from guardlab.hosts import Host, files_below
 from guardlab.pythons import python, versions
+from guardlab.runner import Runner
 
 ROWS = 300
 
@@ -48,51 +49,6 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
         server.shutdown()
 
 
-class Runner:
-    """A Python on a host that has imported `datasets` and is forked for each program: importing takes a second."""
-
-    LOOP = PRELUDE + """
-import atexit, json, traceback
-for line in sys.stdin:
-    child = os.fork()
-    if child == 0:
-        for number, name in (1, "out"), (2, "err"):
-            os.dup2(os.open("/mnt/local/" + name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
-        code = 0
-        try:
-            exec(compile(json.loads(line), "case", "exec"), globals())
-        except BaseException:
-            traceback.print_exc()
-            code = 1
-        atexit._run_exitfuncs()
-        sys.stdout.flush(); sys.stderr.flush()
-        os._exit(code)
-    print(os.waitpid(child, 0)[1], flush=True)
-"""
-
-    def __init__(self, host: Host, interpreter: Path, guarded: bool, environment: Mapping[str, str]) -> None:
-        self._host = host
-        self._process = host.start([interpreter, "-c", self.LOOP], guarded, environment, text=None)
-
-    def run(self, program: str) -> tuple[list[str], str]:
-        """The results that are printed, or the error; and all that is said."""
-        assert self._process.stdin and self._process.stdout
-        self._process.stdin.write(json.dumps(program) + "\n")
-        self._process.stdin.flush()
-        status = self._process.stdout.readline().strip()
-        if not status:
-            pytest.fail(f"the runner has ended: {self._process.communicate()[1]}")
-        out, err = ((self._host.disk / name).read_text() for name in ("out", "err"))
-        results = [line for line in out.splitlines() if line.startswith("RESULT")]
-        if status != "0":
-            results.append(err.strip().splitlines()[-1].partition(":")[0])
-        return results, out + err
-
-    def close(self) -> None:
-        self._process.kill()
-        self._process.communicate()
-
-
 @pytest.fixture(scope="module")
 def runners(made_cluster: Cluster) -> Iterator[dict[object, Runner]]:
     made: dict[object, Runner] = {}
@@ -104,17 +60,20 @@ def runners(made_cluster: Cluster) -> Iterator[dict[object, Runner]]:
 def outcome(
     runners: dict[object, Runner], host: Host, version: str, program: str, guarded: bool, environment: dict[str, str]
 ) -> tuple[list[str], str]:
-    key = (host.name, version, guarded)
+    """The results that are shown, or the error; and what is said."""
+    key = (host.name, version, guarded, bool(environment))
     if environment and environment != ONLINE:  # what is imported has taken directories from it
         runner = Runner(host, python(version), guarded, environment)
         try:
-            return runner.run(program)
+            answer = runner.run(program)
         finally:
             runner.close()
-    key += (bool(environment),)
-    if key not in runners:
-        runners[key] = Runner(host, python(version), guarded, environment)
-    return runners[key].run(program)
+    else:
+        if key not in runners:
+            runners[key] = Runner(host, python(version), guarded, environment)
+        answer = runners[key].run(program)
+    error = [answer.said.strip().splitlines()[-1].partition(":")[0]] if answer.status else []
+    return answer.results + error, answer.said
 
 
 def without_random(names: list[str]) -> set[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -15,6 +14,7 @@ from conftest import Cluster
 from guardlab.cases import PRELUDE
 from guardlab.hosts import Host, files_below
 from guardlab.pythons import NEWEST, python
+from guardlab.runner import Runner
 from test_cases import fill
 
 VERSION = NEWEST
@@ -203,7 +203,7 @@ def deadly(function):
     return call
 publish = s.publish_dataset
 def publish_deadly(*arguments):
-    for name in "mkdir makedirs rename fsync utime open listdir lstat".split():
+    for name in "mkdir makedirs rename fsync utime open close listdir lstat stat statvfs walk".split():
         setattr(s.os, name, deadly(getattr(s.os, name)))
     result = publish(*arguments)
     show("published", count)
@@ -215,24 +215,23 @@ show(len(d))
 
 
 def test_killed_at_each_step(cluster: Cluster, interpreter: Path) -> None:
-    host = cluster.hosts[0]
+    runner = Runner(cluster.hosts[0], interpreter, guarded=True)
     kills = 0
-    for step in range(1, 60):
+    for step in range(1, 100):
         fill(cluster.share)
-        process = start(host, interpreter, KILL % step)
-        process.communicate(timeout=120)
+        answer = runner.run(KILL % step)
         names = [name for name in on_share(cluster) if "/." not in name]
         assert names == [] or is_one_copy(names), (step, names)  # none, or a complete one
-        if process.returncode == 0:
+        if answer.status == 0:
             break
-        assert process.returncode == -signal.SIGKILL
+        assert answer.status == signal.SIGKILL
         kills += 1
         for path in cluster.share.rglob(".*.sharefs-*"):  # an hour later
             for inner in (*path.iterdir(), path):
                 os.utime(inner, (1e9, 1e9))
-        result, _ = done(start(host, interpreter, "show(len(load()))"))
-        assert result == ["RESULT 300"]
-        assert is_one_copy(on_share(cluster)) and not any("sharefs-" in name for name in on_share(cluster)), step
-        assert not list(cluster.share.rglob(".*sharefs-*"))
+        assert runner.run("show(len(load()))").results == ["RESULT 300"]
+        assert is_one_copy(on_share(cluster)), step
+        assert not list(cluster.share.rglob(".*sharefs-*")), step
         cluster.sweep()
-    assert kills >= 10
+    runner.close()
+    assert kills >= 20
