@@ -34,4 +34,15 @@ install(PROGRAMS ${CMAKE_CURRENT_LIST_DIR}/node-problem-detector/check-sharefs.s
         DESTINATION ${CMAKE_INSTALL_DOCDIR}/node-problem-detector)
 install(FILES ${CMAKE_CURRENT_LIST_DIR}/node-problem-detector/sharefs-monitor.json
         DESTINATION ${CMAKE_INSTALL_DOCDIR}/node-problem-detector)
+# The guard, which `sharefs run` puts in front of PYTHONPATH, and the same as a wheel for environments.
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/cachefix/guard/ DESTINATION ${CMAKE_INSTALL_DATADIR}/sharefs/guard
+        FILES_MATCHING PATTERN "*.py")
+find_package(Python3 3.6 REQUIRED COMPONENTS Interpreter)
+set(guard_wheel ${CMAKE_BINARY_DIR}/sharefs_guard-${PROJECT_VERSION}-py3-none-any.whl)
+file(GLOB_RECURSE guard_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/cachefix/guard/sharefs_guard/*.py
+     ${CMAKE_CURRENT_LIST_DIR}/wheel/*)
+add_custom_command(OUTPUT ${guard_wheel} DEPENDS ${guard_sources}
+  COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/wheel/backend.py ${PROJECT_VERSION} ${CMAKE_BINARY_DIR})
+add_custom_target(guard_wheel ALL DEPENDS ${guard_wheel})
+install(FILES ${guard_wheel} DESTINATION ${CMAKE_INSTALL_DATADIR}/sharefs)
 include(CPack)

@@ -235,7 +235,8 @@ def _begin_build(builder, original, arguments, named):
     local = storage.moved(builder._cache_dir, root, place.directory) if place.kind == "local" else ""
     mode = bound.arguments.get("download_mode") or "reuse_dataset_if_exists"
     rebuilds = getattr(mode, "value", mode) != "reuse_dataset_if_exists"
-    if not rebuilds and storage.is_complete(share) and not (local and storage.prefers_local(local, share)):
+    prefers_local = bool(local) and storage.prefers_local(local, share)
+    if not rebuilds and storage.is_complete(share) and not prefers_local:
         _point(builder, place.share, share)
         return None
     return (_LocalBuild if local else _UniqueBuild)(builder, place, share, rebuilds)
@@ -392,7 +393,7 @@ def _own_cache_file(dataset, path):
     # cache-X.arrow and the parts of several processes, cache-X_00000_of_00002.arrow
     stem = os.path.splitext(name)[0]
     storage.show_shared_files(share, own, lambda other: other == name or other.startswith(stem + "_"))
-    if own != directory:
+    if not any(other == name or other.startswith(stem + "_") for other in os.listdir(own)):
         storage.announce(place)
     return os.path.join(own, name)
 

@@ -109,15 +109,20 @@ class Host:
             "PYTHONDONTWRITEBYTECODE": "1",
             "TQDM_DISABLE": "1",
             "HF_HUB_OFFLINE": "1",
+            "HF_DATASETS_OFFLINE": "1",
         }
         if guarded:
             base |= {"PYTHONPATH": str(GUARD), "SHAREFS_GUARD": "1", "SHAREFS_BIN": str(LOCAL / "sharefs")}
         return base | dict(more)
 
     def start(
-        self, command: Sequence[str | Path], guarded: bool = True, environment: Mapping[str, str] = {}, text: str = ""
+        self,
+        command: Sequence[str | Path],
+        guarded: bool = True,
+        environment: Mapping[str, str] = {},
+        text: str | None = "",
     ) -> subprocess.Popen[str]:
-        """Starts a command on this host; `text` is its standard input."""
+        """Starts a command on this host; `text` is its standard input, which stays open where there is none."""
         process = subprocess.Popen(
             [str(word) for word in command],
             env=self.environment(guarded, environment),
@@ -130,10 +135,11 @@ class Host:
             preexec_fn=self._enter,
             start_new_session=True,
         )
-        assert process.stdin
-        process.stdin.write(text)
-        process.stdin.close()
-        process.stdin = None
+        if text is not None:
+            assert process.stdin
+            process.stdin.write(text)
+            process.stdin.close()
+            process.stdin = None
         return process
 
     def run(

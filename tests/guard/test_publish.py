@@ -1,0 +1,237 @@
+"""Two hosts and the real library: the race, its end, phases of a job, kills at each step, a share that is full."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from conftest import Cluster
+from guardlab.cases import PRELUDE
+from guardlab.hosts import Host, files_below
+from guardlab.pythons import NEWEST, python
+from guardlab.runner import Runner
+from test_cases import fill
+
+VERSION = NEWEST
+LAUNCHES = 20
+
+
+@pytest.fixture(scope="module")
+def interpreter() -> Path:
+    return python(VERSION)
+
+
+def start(host: Host, interpreter: Path, program: str, **environment: str) -> subprocess.Popen[str]:
+    return host.start([interpreter, "-c", PRELUDE + program], True, environment)
+
+
+def done(process: subprocess.Popen[str]) -> tuple[list[str], str]:
+    out, err = process.communicate(timeout=180)
+    assert process.returncode == 0, err
+    return [line for line in out.splitlines() if line.startswith("RESULT")], err
+
+
+def on_share(cluster: Cluster, cache: str = "c") -> list[str]:
+    return [name for name in files_below(cluster.share) if name.startswith(cache + "/")]
+
+
+def is_one_copy(names: list[str], cache: str = "c") -> bool:
+    kept = [name.rpartition("/")[2] for name in names if name.startswith(cache + "/")]
+    return sorted(kept) == ["dataset_info.json", "json-train.arrow"]
+
+
+# One process per host that has imported everything: all launches in it, each forked when the hosts have met.
+RACE = """
+import socket, time
+def launch(number):
+    try:
+        d = load(cache_dir="%s/race-%%d" %% number)
+        show(number, "ok", len(d), sum(d["id"]))
+    except BaseException as error:
+        show(number, type(error).__name__)
+barrier = "/mnt/share/at-%%d-%s"
+for number in range(%d):
+    open(barrier %% number, "w").close()
+    while not os.path.exists("/mnt/share/go-%%d" %% number):
+        time.sleep(0.005)
+    child = os.fork()
+    if child == 0:
+        launch(number); sys.stdout.flush(); os._exit(0)
+    if os.waitpid(child, 0)[1]:
+        show(number, "killed")
+"""
+
+
+def race(cluster: Cluster, interpreter: Path, guarded: bool, cache: str, **environment: str) -> list[str]:
+    """The results of all launches on both hosts that are not `ok` with all rows."""
+    fill(cluster.share)
+    processes = [
+        host.start([interpreter, "-c", PRELUDE + RACE % (cache, host.name, LAUNCHES)], guarded, environment)
+        for host in cluster.hosts
+    ]
+    for number in range(LAUNCHES):
+        for host in cluster.hosts:
+            wait_for(cluster.share / f"at-{number}-{host.name}", processes)
+        (cluster.share / f"go-{number}").touch()
+    results = [line for process in processes for line in done(process)[0]]
+    assert len(results) == 2 * LAUNCHES
+    return [line for line in results if not line.endswith(" ok 300 44850")]
+
+
+def wait_for(path: Path, processes: list[subprocess.Popen[str]]) -> None:
+    import time
+
+    limit = time.monotonic() + 120
+    while not path.exists():
+        assert time.monotonic() < limit and all(process.poll() is None for process in processes), path
+        time.sleep(0.002)
+
+
+def test_bare_launches_fail(cluster: Cluster, interpreter: Path) -> None:
+    assert race(cluster, interpreter, False, "/mnt/share")
+
+
+@pytest.mark.parametrize("build", ["publish", "unique", "local"])
+def test_guarded_launches_do_not(cluster: Cluster, interpreter: Path, build: str) -> None:
+    assert race(cluster, interpreter, True, "/mnt/share", SHAREFS_GUARD_BUILD=build) == []
+    for number in range(LAUNCHES):
+        names = on_share(cluster, f"race-{number}")
+        assert names == [] if build == "local" else is_one_copy(names, f"race-{number}"), names
+
+
+def test_phases_and_later_jobs_find_what_was_made(cluster: Cluster, interpreter: Path) -> None:
+    fill(cluster.share)
+    first, second = cluster.hosts
+    program = "d = load(); m = d.map(lambda row: {'n': row['id']}); rows(m)"
+    made, said = done(start(first, interpreter, program))
+    assert "are built in /mnt/local/caches/" in said and "and published" in said
+    before = on_share(cluster)
+    found, said = done(start(second, interpreter, program, SHAREFS_GUARD_BUILD="local"))
+    assert found == made and said == ""
+    assert on_share(cluster) == before
+    assert not any(path.suffix == ".arrow" and not path.is_symlink() for path in second.disk.rglob("*"))
+
+
+def test_a_random_map_is_one_for_all(cluster: Cluster, interpreter: Path) -> None:
+    """The first process makes it, the others wait for that one and take its rows."""
+    fill(cluster.share)
+    program = "import random\nd = load(); m = d.map(lambda row: {'n': random.random()}); show(sum(m['n']))"
+    results = [done(start(host, interpreter, program))[0] for host in cluster.hosts]
+    assert results[0] == results[1]
+
+
+def test_a_forced_rebuild_counts_here_and_is_said(cluster: Cluster, interpreter: Path) -> None:
+    fill(cluster.share)
+    host = cluster.hosts[0]
+    done(start(host, interpreter, "load()"))
+    _, said = done(start(host, interpreter, "load(download_mode='force_redownload')"))
+    assert "the share keeps what it has" in said
+    result, said = done(start(host, interpreter, "show(load().cache_files[0]['filename'].startswith('/mnt/local'))"))
+    assert result == ["RESULT True"] and said == ""
+    assert is_one_copy(on_share(cluster))
+
+
+def test_what_is_removed_from_the_share_is_built_again(cluster: Cluster, interpreter: Path) -> None:
+    import shutil
+
+    fill(cluster.share)
+    done(start(cluster.hosts[0], interpreter, "load()"))
+    shutil.rmtree(cluster.share / "c")
+    _, said = done(start(cluster.hosts[0], interpreter, "load()"))
+    assert "are built in" in said and is_one_copy(on_share(cluster))
+
+
+@pytest.mark.parametrize("answer", [{"place": "unique", "reason": "no disk"}, {"place": "leave"}], ids=["unique", "leave"])
+def test_without_a_local_disk(cluster: Cluster, interpreter: Path, answer: Mapping[str, object]) -> None:
+    fill(cluster.share)
+    cluster.hosts[0].answers(answer)
+    program = "d = load(); m = d.map(lambda row: {'n': row['id']}); show(sum(m['n'])); show(m.cache_files[0]['filename'][:11])"
+    result, said = done(start(cluster.hosts[0], interpreter, program))
+    assert result == [f"RESULT {sum(range(300))}", "RESULT /mnt/share/"]
+    assert ("no disk" in said) == (answer["place"] == "unique")
+    names = [name.rpartition("/")[2] for name in on_share(cluster)]
+    assert len(names) == 3 and not any("sharefs-" in name for name in on_share(cluster)), names
+
+
+def test_a_local_disk_that_is_too_small(cluster: Cluster, interpreter: Path) -> None:
+    fill(cluster.share)
+    host = cluster.hosts[0]
+    program = (
+        "import ctypes; os.makedirs('/mnt/local/caches', exist_ok=True)\n"
+        "assert ctypes.CDLL(None).mount(b't', b'/mnt/local/caches', b'tmpfs', 0, b'size=12k') == 0\n"
+        "try:\n    rows(load())\nfinally:\n    ctypes.CDLL(None).umount2(b'/mnt/local/caches', 2)"
+    )
+    bare = host.run([interpreter, "-c", PRELUDE + "rows(load(cache_dir='/mnt/local/elsewhere'))"], guarded=False)
+    result, said = done(start(host, interpreter, program))
+    assert result == bare.stdout.splitlines()
+    assert "is too small" in said and is_one_copy(on_share(cluster)), said
+
+
+def test_a_share_that_cannot_be_written(cluster: Cluster, interpreter: Path) -> None:
+    """The dataset is built and used, and one line says that it is not published."""
+    fill(cluster.share)
+    program = (
+        "import sharefs_guard.storage as s\n"
+        "def full(*_): raise OSError(28, 'No space left on device')\n"
+        "s._check_room = full\n"
+        "rows(load())"
+    )
+    result, said = done(start(cluster.hosts[0], interpreter, program))
+    assert len(result) == 1 and said.count("is not published: No space left on device") == 1
+    assert on_share(cluster) == []
+
+
+# Kills: the n-th of these calls while a dataset is published is the process's last.
+KILL = """
+import signal
+import sharefs_guard.storage as s
+import os as real
+count = 0
+def deadly(function):
+    def call(*arguments, **named):
+        global count
+        if sys._getframe(1).f_code.co_filename == s.__file__:
+            count += 1
+            if count == %d:
+                real.kill(real.getpid(), signal.SIGKILL)
+        return function(*arguments, **named)
+    return call
+publish = s.publish_dataset
+def publish_deadly(*arguments):
+    for name in "mkdir makedirs rename fsync utime open close listdir lstat stat statvfs walk".split():
+        setattr(s.os, name, deadly(getattr(s.os, name)))
+    result = publish(*arguments)
+    show("published", count)
+    return result
+s.publish_dataset = publish_deadly
+d = load()
+show(len(d))
+"""
+
+
+def test_killed_at_each_step(cluster: Cluster, interpreter: Path) -> None:
+    runner = Runner(cluster.hosts[0], interpreter, guarded=True)
+    kills = 0
+    for step in range(1, 100):
+        fill(cluster.share)
+        answer = runner.run(KILL % step)
+        names = [name for name in on_share(cluster) if "/." not in name]
+        assert names == [] or is_one_copy(names), (step, names)  # none, or a complete one
+        if answer.status == 0:
+            break
+        assert answer.status == signal.SIGKILL
+        kills += 1
+        for path in cluster.share.rglob(".*.sharefs-*"):  # an hour later
+            for inner in (*path.iterdir(), path):
+                os.utime(inner, (1e9, 1e9))
+        assert runner.run("show(len(load()))").results == ["RESULT 300"]
+        assert is_one_copy(on_share(cluster)), step
+        assert not list(cluster.share.rglob(".*sharefs-*")), step
+        cluster.sweep()
+    runner.close()
+    assert kills >= 20

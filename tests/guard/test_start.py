@@ -1,0 +1,168 @@
+"""How the guard is loaded, and that a Python which needs nothing of it notices nothing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from conftest import Cluster
+from guardlab.hosts import GUARD
+
+PYTHON = "/usr/bin/python3"
+INSTALLED = "import sys; print(any(type(f).__module__ == 'sharefs_guard' for f in sys.meta_path))"
+# What takes hold of them needs these names only.
+STANDIN = """
+import sys, types
+class DatasetBuilder:
+    def __init__(self, cache_dir=None): pass
+    def download_and_prepare(self, output_dir=None, download_mode=None): pass
+sys.modules["datasets.builder"] = types.SimpleNamespace(DatasetBuilder=DatasetBuilder)
+def load_dataset(): pass
+"""
+
+
+def python(*words: str, guard: Path = GUARD, path: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
+    everything = {"PATH": "/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE": "1"} | environment
+    everything["PYTHONPATH"] = os.pathsep.join(filter(None, [str(guard), path]))
+    return subprocess.run([PYTHON, *words], env=everything, capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.parametrize(
+    ("words", "environment", "installed"),
+    [
+        ([], {}, True),
+        (["-s"], {}, True),
+        ([], {"SHAREFS_GUARD": "1"}, True),
+        ([], {"SHAREFS_GUARD": "0"}, False),
+        (["-E"], {}, False),
+        (["-I"], {}, False),
+        (["-S"], {}, False),
+    ],
+)
+def test_it_is_installed(words: list[str], environment: Mapping[str, str], installed: bool) -> None:
+    answer = python(*words, "-c", INSTALLED, **environment)
+    assert (answer.stdout, answer.stderr) == (f"{installed}\n", "")
+
+
+def test_children_of_all_kinds_have_it(tmp_path: Path) -> None:
+    program = tmp_path / "children.py"
+    program.write_text(
+        "import multiprocessing, subprocess, sys\n"
+        "def ask(queue):\n    import sys\n    queue.put(any(type(f).__module__ == 'sharefs_guard' for f in sys.meta_path))\n"
+        "if __name__ == '__main__':\n"
+        "    for kind in 'fork', 'spawn', 'forkserver':\n"
+        "        context = multiprocessing.get_context(kind)\n"
+        "        queue = context.Queue()\n"
+        "        child = context.Process(target=ask, args=(queue,)); child.start(); print(queue.get()); child.join()\n"
+        f"    sys.stdout.flush(); subprocess.run([sys.executable, '-c', {INSTALLED!r}])\n"
+    )
+    answer = python(str(program))
+    assert answer.stdout.split() == ["True"] * 4, answer.stderr
+
+
+def test_another_sitecustomize_runs_too(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text("import sys; print('the other one', __name__)\n")
+    answer = python("-c", INSTALLED + "; print(sys.modules['sitecustomize'].__file__)", path=str(tmp_path))
+    assert answer.stdout.splitlines() == ["the other one sitecustomize", "True", str(tmp_path / "sitecustomize.py")]
+
+
+def test_a_broken_one_is_one_line(tmp_path: Path) -> None:
+    shutil.copytree(GUARD, tmp_path / "guard")
+    (tmp_path / "guard/sharefs_guard/__init__.py").write_text("this is no Python\n")
+    answer = python("-c", "print('goes on')", guard=tmp_path / "guard")
+    assert answer.stdout == "goes on\n"
+    assert len(answer.stderr.splitlines()) == 1 and "the guard is off: SyntaxError" in answer.stderr
+
+
+def test_broken_holds_are_one_line(tmp_path: Path) -> None:
+    shutil.copytree(GUARD, tmp_path / "guard")
+    (tmp_path / "guard/sharefs_guard/libraries.py").write_text("this is no Python\n")
+    (tmp_path / "datasets.py").write_text("print('imported')\n")
+    answer = python("-c", "import datasets", guard=tmp_path / "guard", path=str(tmp_path))
+    assert answer.stdout == "imported\n"
+    assert len(answer.stderr.splitlines()) == 1 and "the guard is off: SyntaxError" in answer.stderr
+
+
+def test_a_directory_that_is_gone_is_silent(tmp_path: Path) -> None:
+    answer = python("-c", "print('runs')", guard=tmp_path / "nothing")
+    assert (answer.stdout, answer.stderr) == ("runs\n", "")
+
+
+def test_a_project_has_a_package_of_this_name(tmp_path: Path) -> None:
+    (tmp_path / "datasets").mkdir()
+    (tmp_path / "datasets/__init__.py").write_text("def load_dataset(): return 'mine'\n")
+    answer = python("-c", "import datasets; print(datasets.load_dataset())", path=str(tmp_path))
+    assert (answer.stdout, answer.stderr) == ("mine\n", "")
+
+
+def test_a_name_that_is_gone_is_said_and_the_program_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "datasets.py").write_text(STANDIN + "class Dataset: pass\n")
+    answer = python("-c", "import datasets; datasets.load_dataset(); print('done')", path=str(tmp_path))
+    assert answer.stdout == "done\n"
+    assert "Dataset._get_cache_file_path is not there in this version" in answer.stderr
+
+
+def test_the_loader_shows_nothing_of_it(tmp_path: Path) -> None:
+    (tmp_path / "evaluate.py").write_text("value = 1\n")
+    program = (
+        "import importlib.util, inspect\n"
+        "found = importlib.util.find_spec('evaluate')\n"  # looked for, as transformers does, and not imported
+        "import evaluate\n"
+        "print(type(evaluate.__loader__).__name__, sorted(vars(evaluate.__loader__)), inspect.getsource(evaluate))\n"
+    )
+    answer = python("-c", program, path=str(tmp_path))
+    assert answer.stdout == "SourceFileLoader ['name', 'path'] value = 1\n\n", answer.stderr
+
+
+def test_a_library_that_fails_fails_as_it_would(tmp_path: Path) -> None:
+    (tmp_path / "torch.py").write_text("raise ImportError('no GPU')\n")
+    program = "for i in 1, 2:\n  try: import torch\n  except ImportError as e: print(e)\n"
+    answer = python("-c", program, path=str(tmp_path))
+    assert (answer.stdout, answer.stderr) == ("no GPU\nno GPU\n", "")
+
+
+def test_it_runs_with_every_python_here() -> None:
+    tried = [Path(PYTHON), *sorted(Path.home().glob(".pyenv/versions/*/bin/python"))]
+    for program in tried:
+        answer = subprocess.run(
+            [program, "-c", INSTALLED],
+            env={"PYTHONPATH": str(GUARD), "PYTHONDONTWRITEBYTECODE": "1"},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        is_old = "/2." in str(program)
+        assert (answer.stdout, answer.stderr) == (f"{not is_old}\n", ""), program
+
+
+def test_a_process_that_imports_none_of_them_pays_little(tmp_path: Path) -> None:
+    """The bound is for a busy machine; tests/bench/guard.py measures."""
+    shutil.copytree(GUARD, tmp_path / "guard")
+    subprocess.run([PYTHON, "-m", "compileall", "-q", tmp_path / "guard"], check=True)
+
+    def seconds(guard: str) -> float:
+        begin = time.perf_counter()
+        subprocess.run([PYTHON, "-c", "pass"], env={"PYTHONPATH": guard, "PYTHONDONTWRITEBYTECODE": "1"}, check=True)
+        return time.perf_counter() - begin
+
+    (tmp_path / "empty").mkdir()
+    pairs = [(seconds(str(tmp_path / "guard")), seconds(str(tmp_path / "empty"))) for _ in range(50)]
+    assert min(a for a, _ in pairs) - min(b for _, b in pairs) < 0.002
+
+
+def test_variables_of_compilers_are_moved_before_the_import(cluster: Cluster) -> None:
+    host = cluster.hosts[0]
+    (cluster.share / "torch.py").write_text("import os; print(os.environ.get('TRITON_CACHE_DIR'))\n")
+    program = "import sys; sys.path.insert(0, '/mnt/share'); import torch"
+    answer = host.run([PYTHON, "-c", program], environment={"TRITON_CACHE_DIR": "/mnt/share/triton"})
+    assert answer.stdout.startswith("/mnt/local/caches/"), answer.stderr
+    assert f"TRITON_CACHE_DIR is {answer.stdout.strip()} instead of /mnt/share/triton" in answer.stderr
+    assert not (cluster.share / "triton").exists()
+    other = host.run([PYTHON, "-c", program], environment={"TRITON_CACHE_DIR": "/mnt/local/mine", "RANK": "1"})
+    assert (other.stdout, other.stderr) == ("/mnt/local/mine\n", "")

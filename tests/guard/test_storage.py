@@ -1,0 +1,274 @@
+"""What is shared, where caches go, and how they are published: on files, without any library."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+from conftest import Cluster
+from guardlab.hosts import GUARD, Host, files_below
+
+sys.path.insert(0, str(GUARD))
+
+from sharefs_guard import storage  # noqa: E402
+
+PYTHON = "/usr/bin/python3"
+CXX = GUARD.parents[1] / "src/sys/mounts/shared_storage.cpp"
+
+
+def mounts(*lines: str) -> dict[str, list[storage.Mount]]:
+    """Of `id parent target type source options`."""
+    children = defaultdict(list)
+    for line in lines:
+        mount = storage.Mount(*line.split())
+        children[mount.parent].append(mount)
+    return children
+
+
+def test_the_tables_of_shared_file_systems_are_those_of_sharefs() -> None:
+    source = re.sub(r"//.*", "", CXX.read_text())
+    for name, ours in (("k_shared", storage.SHARED), ("k_shared_fuse", storage.SHARED_FUSE)):
+        table = re.search(name + r"\[\] = \{(.*?)\};", source, re.DOTALL)
+        assert table and set(re.findall(r'"([^"]+)"', table.group(1))) == ours
+
+
+@pytest.mark.parametrize(
+    ("kind", "source", "shared"),
+    [
+        ("nfs4", "s:/x", True),
+        ("ext4", "/dev/sda", False),
+        ("autofs", "x", True),
+        ("fuse.sshfs", "s:/x", True),
+        ("fuse.lxcfs", "lxcfs", False),
+        ("fuse.anything", "https://x/y", True),
+        ("fuseblk", "/dev/sdb", False),
+        ("fuse", "my-bucket", True),
+        ("fuse", "s3fs#x", True),
+        ("fuse", "remote:path", True),
+        ("fuse", "none", False),
+        ("fuse", "Passthrough", False),
+        ("fusectl", "x", False),
+        ("tmpfs", "tmpfs", False),
+    ],
+)
+def test_shared(kind: str, source: str, shared: bool) -> None:
+    assert storage.is_shared(storage.Mount("2", "1", "/x", kind, source, "rw")) == shared
+
+
+def test_the_mount_of_a_path() -> None:
+    table = mounts(
+        "1 0 / ext4 /dev/a rw",
+        "2 1 /share nfs s:/x rw",
+        "3 2 /share/scratch xfs /dev/b rw",
+        "4 1 /home nfs s:/h rw",
+        "5 4 /home xfs /dev/c rw",  # mounted over the other
+    )
+    found = {path: storage.mount_of(path, table).id for path in ("/", "/share", "/share/a/b", "/sharex", "/share/scratch/c", "/home/a")}
+    assert found == {"/": "1", "/share": "2", "/share/a/b": "2", "/sharex": "1", "/share/scratch/c": "3", "/home/a": "5"}
+
+
+def ask(host: Host, program: str, **environment: str) -> object:
+    """What a program that imports the guard's storage prints as JSON."""
+    answer = host.run([PYTHON, "-c", "import json\nfrom sharefs_guard import storage\n" + program], environment=environment)
+    assert answer.returncode == 0, answer.stderr
+    return json.loads(answer.stdout)
+
+
+def test_a_place_is_asked_for_once_in_a_tree_of_processes(cluster: Cluster) -> None:
+    host = cluster.hosts[0]
+    program = (
+        "import subprocess, sys\n"
+        "storage.place_of('/mnt/share/c'); storage.place_of('/mnt/share/c/'); storage.place_of('/mnt/local/d')\n"
+        "child = 'from sharefs_guard import storage; print(storage.place_of(\"/mnt/share/c\").directory)'\n"
+        "print(json.dumps(subprocess.check_output([sys.executable, '-c', child]).decode().strip()))\n"
+    )
+    directory = ask(host, program)
+    assert str(directory).startswith("/mnt/local/caches/")
+    assert host.asked == ["/mnt/share/c"]
+
+
+def test_an_answer_for_another_host_is_none_here(cluster: Cluster) -> None:
+    other = json.dumps({"host": "another", "places": {"/mnt/share/c": ["/mnt/share/c", "local", "/elsewhere", "", False, False]}})
+    program = "print(json.dumps(storage.place_of('/mnt/share/c').directory))"
+    assert str(ask(cluster.hosts[0], program, SHAREFS_GUARD_PLACES=other)).startswith("/mnt/local/")
+
+
+@pytest.mark.parametrize("broken", ["{", "[]", '{"host": 1}', '{"host": "x", "places": 3}'])
+def test_a_broken_answer_of_a_parent_is_asked_anew(cluster: Cluster, broken: str) -> None:
+    program = "print(json.dumps(storage.place_of('/mnt/share/c').kind))"
+    assert ask(cluster.hosts[0], program, SHAREFS_GUARD_PLACES=broken) == "local"
+
+
+@pytest.mark.parametrize(
+    ("answer", "environment", "kind"),
+    [
+        (None, {}, "local"),
+        (None, {"SHAREFS_GUARD_BUILD": "unique"}, "unique"),
+        (None, {"SHAREFS_BIN": "/nothing"}, "unique"),
+        (None, {"SHAREFS_BIN": "/bin/false"}, "unique"),
+        (None, {"SHAREFS_BIN": "/bin/echo"}, "unique"),
+        ({"place": "leave", "reason": "a rule"}, {}, None),
+        ({"place": "unique", "reason": "no room"}, {}, "unique"),
+        ({"place": "local", "directory": "/mnt/local/not there"}, {}, "unique"),
+        ({"place": "local", "directory": "/mnt/local", "excludes": True}, {}, "local"),
+        ({"place": "local", "directory": "/mnt/local", "excludes": True}, {"SHAREFS_GUARD_WHEN": "racy"}, None),
+        ({"place": "local", "directory": "/mnt/local", "excludes": False}, {"SHAREFS_GUARD_WHEN": "racy"}, "local"),
+    ],
+)
+def test_places(cluster: Cluster, answer: dict[str, object] | None, environment: dict[str, str], kind: str | None) -> None:
+    host = cluster.hosts[0]
+    host.answers(answer)
+    program = "p = storage.place_of('/mnt/share/c'); print(json.dumps(p and p.kind))"
+    assert ask(host, program, **environment) == kind
+
+
+def test_a_link_to_the_share_is_followed_and_the_share_not_touched(cluster: Cluster) -> None:
+    host = cluster.hosts[0]
+    program = (
+        "import os\n"
+        "os.symlink('/mnt/share/c', '/mnt/local/link'); os.symlink('nowhere', '/mnt/local/broken')\n"
+        "os.symlink('loop', '/mnt/local/loop')\n"
+        "print(json.dumps([bool(storage.place_of(p)) for p in ('/mnt/local/link', '/mnt/local/broken', '/mnt/local/loop')]))"
+    )
+    assert ask(host, program) == [True, False, False]
+    assert host.asked == ["/mnt/share/c"]
+
+
+# Publishing
+
+
+PLACE = storage.Place("/s", "local", "/nowhere/local", "", False, False)
+
+
+@pytest.fixture
+def built(tmp_path: Path) -> tuple[Path, Path]:
+    """A complete dataset on the node's disk, and where it belongs on the share."""
+    local = tmp_path / "local/json/default/0.0.0/abc"
+    local.mkdir(parents=True)
+    (local / "json-train.arrow").write_bytes(b"rows" * 1000)
+    (local / "cache-1.arrow").write_bytes(b"made of it")
+    (local / "dataset_info.json").write_text("{}")
+    return local, tmp_path / "share/json/default/0.0.0/abc"
+
+
+DATASET = ["dataset_info.json", "json-train.arrow"]
+
+
+def test_a_dataset_is_published_whole(built: tuple[Path, Path]) -> None:
+    local, share = built
+    assert storage.publish_dataset(str(local), str(share), PLACE)
+    assert files_below(share.parent) == [f"abc/{name}" for name in DATASET]
+    assert (share / "json-train.arrow").read_bytes() == (local / "json-train.arrow").read_bytes()
+    assert storage.prefers_local(str(local), str(share))
+
+
+def test_what_is_there_is_never_replaced(built: tuple[Path, Path]) -> None:
+    local, share = built
+    share.mkdir(parents=True)
+    (share / "json-train.arrow").write_text("theirs")
+    assert not storage.publish_dataset(str(local), str(share), PLACE)
+    assert files_below(share.parent) == ["abc/json-train.arrow"] and (share / "json-train.arrow").read_text() == "theirs"
+    (share / "dataset_info.json").write_text("{}")
+    assert storage.publish_dataset(str(local), str(share), PLACE)
+    assert (share / "json-train.arrow").read_text() == "theirs"
+
+
+def test_a_newer_copy_counts_and_one_that_was_removed_is_forgotten(built: tuple[Path, Path]) -> None:
+    local, share = built
+    storage.publish_dataset(str(local), str(share), PLACE)
+    os.utime(share / "dataset_info.json", (2e9, 2e9))
+    assert not storage.prefers_local(str(local), str(share))
+    os.utime(local / "dataset_info.json", (2.1e9, 2.1e9))
+    assert storage.prefers_local(str(local), str(share))
+    for file in share.iterdir():
+        file.unlink()
+    assert not storage.prefers_local(str(local), str(share)) and not local.exists()
+
+
+def test_paths_of_this_node_are_not_published(built: tuple[Path, Path]) -> None:
+    local, share = built
+    (local / "json-train.arrow").write_bytes(b"x" * ((1 << 24) - 7) + b"/nowhere/local/downloads/extracted/1.png")
+    with pytest.raises(storage.HoldsLocalPaths):
+        storage.publish_dataset(str(local), str(share), PLACE)
+    assert files_below(share.parent) == []
+
+
+def test_a_share_without_room_is_left_clean(built: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    local, share = built
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    for step in ("_check_room", "_copy_file", "_sync"):
+        with monkeypatch.context() as context:
+            context.setattr(storage, step, full)
+            with pytest.raises(OSError):
+                storage.publish_dataset(str(local), str(share), PLACE)
+        assert files_below(share.parent) == [], step
+
+
+def test_of_two_that_publish_one_goes_on(built: tuple[Path, Path]) -> None:
+    local, share = built
+    other = share.parent / ".abc.sharefs-other-1-00000000"
+    other.mkdir(parents=True)
+    (other / "json-train.arrow").write_text("under way")
+    assert not storage.publish_dataset(str(local), str(share), PLACE) and not share.exists()
+    os.utime(other, (1e9, 1e9))
+    os.utime(other / "json-train.arrow", (1e9, 1e9))
+    assert storage.publish_dataset(str(local), str(share), PLACE)
+    assert other.exists(), "it is another host's"
+
+
+def test_leftovers_of_the_dead_of_this_host_are_removed(built: tuple[Path, Path]) -> None:
+    local, share = built
+    host = storage._HOST
+    dead = 4194304 + 1  # above the largest number of a process
+    old = {
+        f".abc.sharefs-{host}-{dead}-0000000a": False,
+        f".abc.sharefs-{host}-{os.getpid()}-0000000b": True,  # alive
+        f".abc.sharefs-other-{dead}-0000000c": True,
+        "abc.incomplete": True,
+        f".abc.sharefs-{host}-{dead}": True,  # not a name of ours
+    }
+    for name in old:
+        (share.parent / name).mkdir(parents=True)
+        os.utime(share.parent / name, (1e9, 1e9))
+    young = share.parent / f".abc.sharefs-{host}-{dead}-0000000d"
+    young.mkdir()
+    assert storage.publish_dataset(str(local), str(share), PLACE)
+    assert {name: (share.parent / name).exists() for name in old} == old
+    assert young.exists()
+
+
+def test_a_file_is_published_by_a_link(tmp_path: Path) -> None:
+    local, share = tmp_path / "cache-1.arrow", tmp_path / "share/cache-1.arrow"
+    local.write_text("ours")
+    storage.publish_file(str(local), str(share), PLACE)
+    assert not share.parent.exists(), "the dataset is not on the share"
+    share.parent.mkdir()
+    storage.publish_file(str(local), str(share), PLACE)
+    assert files_below(share.parent) == ["cache-1.arrow"] and share.read_text() == "ours"
+    local.write_text("newer")
+    storage.publish_file(str(local), str(share), PLACE)
+    assert share.read_text() == "ours"
+
+
+def test_missing_files_are_added(tmp_path: Path) -> None:
+    source, target = tmp_path / "a", tmp_path / "b"
+    (source / "pkg/__pycache__").mkdir(parents=True)
+    (source / "pkg/new.py").write_text("new")
+    (source / "pkg/both.py").write_text("source")
+    (source / "pkg/__pycache__/x.pyc").write_text("")
+    (source / "pkg/link.py").symlink_to("/etc/passwd")
+    (source / "pkg.lock").write_text("")
+    (target / "pkg").mkdir(parents=True)
+    (target / "pkg/both.py").write_text("target")
+    storage.add_missing_files(str(source), str(target))
+    assert files_below(target) == ["pkg/both.py", "pkg/new.py"]
+    assert (target / "pkg/both.py").read_text() == "target"
