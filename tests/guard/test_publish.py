@@ -156,6 +156,7 @@ def test_without_a_local_disk(cluster: Cluster, interpreter: Path, answer: Mappi
     assert ("no disk" in said) == (answer["place"] == "unique")
     names = [name.rpartition("/")[2] for name in on_share(cluster)]
     assert len(names) == 3 and not any("sharefs-" in name for name in on_share(cluster)), names
+    assert not list(cluster.share.rglob(".*sharefs-*"))
 
 
 def test_a_local_disk_that_is_too_small(cluster: Cluster, interpreter: Path) -> None:

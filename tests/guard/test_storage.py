@@ -6,6 +6,7 @@ import json
 import os
 import re
 import sys
+import time
 from collections import defaultdict
 from pathlib import Path
 
@@ -241,6 +242,8 @@ def test_leftovers_of_the_dead_of_this_host_are_removed(built: tuple[Path, Path]
         os.utime(share.parent / name, (1e9, 1e9))
     young = share.parent / f".abc.sharefs-{host}-{dead}-0000000d"
     young.mkdir()
+    minutes_ago = time.time() - 600
+    os.utime(young, (minutes_ago, minutes_ago))
     assert storage.publish_dataset(str(local), str(share), PLACE)
     assert {name: (share.parent / name).exists() for name in old} == old
     assert young.exists()

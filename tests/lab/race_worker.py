@@ -110,6 +110,11 @@ def _start_for_environment(
         connection.close()
     os.environ.clear()
     os.environ.update(environment)
+    # As Python does at its start, which lies behind this process: what stands in PYTHONPATH, and its sitecustomize.
+    sys.path[:0] = [entry for entry in environment.get("PYTHONPATH", "").split(os.pathsep) if entry]
+    if "PYTHONPATH" in environment:
+        sys.modules.pop("sitecustomize", None)
+        _import(["sitecustomize"])
     _import([name for name in names if name.partition(".")[0] in READ_THE_ENVIRONMENT])
     _keep_memory_shared()
     while request := theirs.recv(1 << 17):

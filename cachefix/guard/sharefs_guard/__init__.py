@@ -44,10 +44,10 @@ class _Finder:
             loader.__dict__.pop("exec_module", None)
             # Somebody may look for a library without importing it, or import it again after a failure.
             libraries = _libraries() if name in self._waiting else None
-            self._waiting.discard(name)
             if libraries:
                 libraries.before(name)
             execute(module)
+            self._waiting.discard(name)
             if libraries:
                 libraries.after(name, module)
 

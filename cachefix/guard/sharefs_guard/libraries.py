@@ -4,11 +4,11 @@ Each hold asks first where the cache lies. Where it is not on shared storage, or
 function runs with its own arguments. A failure of the guard itself is one warning and the same.
 """
 
-import contextlib
 import errno
 import functools
 import inspect
 import os
+import sys
 
 from sharefs_guard import storage
 
@@ -22,7 +22,7 @@ _VARIABLES = (
     ("TORCH_EXTENSIONS_DIR", "$XDG_CACHE_HOME/torch_extensions", True),
     ("TORCHINDUCTOR_CACHE_DIR", "", True),
     ("VLLM_CACHE_ROOT", "$XDG_CACHE_HOME/vllm", True),
-    ("SGLANG_CACHE_DIR", "$XDG_CACHE_HOME/sglang", True),
+    ("SGLANG_CACHE_DIR", "", True),
     ("SGLANG_DG_CACHE_DIR", "", True),
     ("FLASHINFER_WORKSPACE_BASE", "", True),
     ("DG_JIT_CACHE_DIR", "", True),
@@ -57,11 +57,49 @@ def _attempt(function, *arguments):
 
 
 def _hold(owner, name, make):
-    original = getattr(owner, name, None)
+    """Puts `make(original)` in the place of a function or class method."""
+    original = owner.__dict__.get(name)
     if original is None:
         storage.warn("%s.%s is not there in this version: caches may be built on the share" % (owner.__name__, name))
+    elif isinstance(original, classmethod):
+        function = original.__func__
+        setattr(owner, name, classmethod(functools.wraps(function)(make(function))))
     else:
         setattr(owner, name, functools.wraps(original)(make(original)))
+
+
+def _hold_cache_dir(owner, choose):
+    """Of a class that is made with a `cache_dir`: `choose(self, arguments)` returns another one, or None."""
+
+    def make(original):
+        signature = inspect.signature(original)
+
+        def change(self, arguments, named):
+            bound = signature.bind_partial(self, *arguments, **named)
+            directory = choose(self, bound.arguments)
+            if directory is None:
+                return None
+            bound.arguments["cache_dir"] = directory
+            return bound.args[1:], bound.kwargs
+
+        def __init__(self, *arguments, **named):
+            arguments, named = _attempt(change, self, arguments, named) or (arguments, named)
+            original(self, *arguments, **named)
+
+        return __init__
+
+    _hold(owner, "__init__", make)
+
+
+def _is_remote(path):
+    return "://" in path
+
+
+def _local_place(directory):
+    """The Place of a cache on the share that this node has a directory for; None of any other."""
+    directory = os.path.expanduser(str(directory))
+    place = None if _is_remote(directory) else storage.place_of(directory)
+    return place if place is not None and place.kind == "local" else None
 
 
 # Variables
@@ -82,8 +120,8 @@ def _set_variables(library):
         if library in ("datasets", "evaluate") and name not in _OF_DATASETS:
             continue
         path = _default_of(name, default)
-        place = storage.place_of(path) if path else None
-        if place is None or place.kind != "local":
+        place = _local_place(path) if path else None
+        if place is None:
             continue
         if holds_code and os.statvfs(place.directory).f_flag & os.ST_NOEXEC:
             continue
@@ -113,39 +151,26 @@ def _publish_modules(place):
 
 
 def _hold_datasets(module):
-    import sys
-
     builder = getattr(sys.modules.get("datasets.builder"), "DatasetBuilder", None)
     if builder is None or not hasattr(module, "load_dataset"):
         return  # a package of the project's own that has this name
+    _hold_cache_dir(builder, _root_of_builder)
     _hold(builder, "__init__", _hold_builder)
     _hold(builder, "download_and_prepare", _hold_build)
     _hold(module.Dataset, "_get_cache_file_path", _hold_cache_file)
     _hold(module.Dataset, "_new_dataset_with_indices", _hold_indices)
-    _hold_class_method(module.Dataset, "from_file", _hold_from_file)
-    _hold(sys.modules["datasets"].DownloadManager, "__init__", _hold_downloads)
+    _hold(module.Dataset, "from_file", _hold_from_file)
+    _hold(module.DownloadManager, "__init__", _hold_downloads)
+    # These came later, or are gone since version 3.
     cached = getattr(sys.modules["datasets.load"], "CachedDatasetModuleFactory", None)
     if cached is not None and "cache_dir" in inspect.signature(cached.__init__).parameters:
-        _hold(cached, "__init__", functools.partial(_hold_cached, key="name"))
+        _hold_cache_dir(cached, _root_that_has)
     packaged = sys.modules.get("datasets.packaged_modules.cache.cache")
     if packaged is not None:
-        _hold(packaged.Cache, "__init__", functools.partial(_hold_cached, key="repo_id"))
+        _hold_cache_dir(packaged.Cache, _root_that_has)
     metric = sys.modules.get("datasets.metric")
-    if metric is not None and hasattr(metric, "Metric"):
-        _hold(metric.Metric, "__init__", functools.partial(_hold_metric, config=module.config))
-
-
-def _hold_class_method(owner, name, make):
-    original = owner.__dict__.get(name)
-    if not isinstance(original, classmethod):
-        storage.warn("%s.%s is not there in this version: caches may be built on the share" % (owner.__name__, name))
-        return
-    function = original.__func__
-    setattr(owner, name, classmethod(functools.wraps(function)(make(function))))
-
-
-def _is_remote(path):
-    return "://" in path
+    if metric is not None:
+        _hold_cache_dir(metric.Metric, functools.partial(_root_of_metric, module.config))
 
 
 def _is_distributed(builder):
@@ -161,40 +186,26 @@ def _point(builder, root, directory):
     builder._output_dir = directory
 
 
+def _root_of_builder(builder, arguments):
+    """This node's root, where the share's is not there yet: the builder would make it, and a file for a lock in it."""
+    root = os.path.expanduser(str(arguments.get("cache_dir") or sys.modules["datasets"].config.HF_DATASETS_CACHE))
+    place = None if _is_distributed(builder) else _local_place(root)
+    return place.directory if place is not None and not os.path.isdir(root) else None
+
+
 def _hold_builder(original):
     def __init__(self, *arguments, **named):
-        changed = _attempt(_local_root, self, original, arguments, named)
-        if changed is not None:
-            arguments, named = changed
         original(self, *arguments, **named)
         _attempt(_take_local_copy, self)
 
     return __init__
 
 
-def _local_root(builder, original, arguments, named):
-    """Arguments with this node's root, where the share's is not there yet: the builder would make it, and a file for a
-    lock in it."""
-    import datasets
-
-    bound = inspect.signature(original).bind_partial(builder, *arguments, **named)
-    root = os.path.expanduser(str(bound.arguments.get("cache_dir") or datasets.config.HF_DATASETS_CACHE))
-    if _is_distributed(builder) or _is_remote(root):
-        return None
-    place = storage.place_of(root)
-    if place is None or place.kind != "local" or os.path.isdir(root):
-        return None
-    bound.arguments["cache_dir"] = place.directory
-    return bound.args[1:], bound.kwargs
-
-
 def _take_local_copy(builder):
     """A dataset that was built here before and not published is the builder's, as it were on the share."""
     root = builder._cache_dir_root
-    if _is_distributed(builder) or _is_remote(root):
-        return
-    place = storage.place_of(root)
-    if place is None or place.kind != "local":
+    place = None if _is_distributed(builder) else _local_place(root)
+    if place is None:
         return
     local = storage.moved(builder._cache_dir, root, place.directory)
     if storage.prefers_local(local, builder._cache_dir):
@@ -208,14 +219,21 @@ def _hold_build(original):
         if build is None:
             return original(self, *arguments, **named)
         try:
-            with build:
-                return original(self, *arguments, **named)
+            return run(build, arguments, named)
         except Exception as problem:
-            instead = _attempt(_build_elsewhere, build, problem)
-            if instead is None:
+            build = _attempt(_build_elsewhere, build, problem)
+            if build is None:
                 raise
-        with instead:
-            return original(self, *arguments, **named)
+        return run(build, arguments, named)
+
+    def run(build, arguments, named):
+        is_done = False
+        try:
+            result = original(build.builder, *arguments, **named)
+            is_done = True
+            return result
+        finally:
+            _attempt(build.end, is_done)
 
     return download_and_prepare
 
@@ -266,25 +284,18 @@ class _LocalBuild:
     def __init__(self, builder, place, share, rebuilds):
         self.builder, self.place, self.share, self.rebuilds = builder, place, share, rebuilds
         self._local = storage.moved(share, place.share, place.directory)
-        downloads = builder._cache_downloaded_dir
-        if not _is_remote(downloads):
-            builder._cache_downloaded_dir = _local_downloads(downloads, place)
+        if rebuilds or not storage.is_complete(self._local):
+            storage.announce(place)
+        builder._cache_downloaded_dir = _own_downloads(builder._cache_downloaded_dir)
         _point(builder, place.directory, self._local)
 
-    def __enter__(self):
-        if not storage.is_complete(self._local) or self.rebuilds:
-            storage.announce(self.place)
-
-    def __exit__(self, kind, *_):
-        if kind is None and storage.publishes():
-            _attempt(self._publish)
+    def end(self, is_done):
+        if is_done and storage.publishes():
+            self._publish()
 
     def _publish(self):
         if self.rebuilds and storage.is_complete(self.share):
-            storage.report(
-                "%s was built anew in %s; the share keeps what it has, remove it to have the new one published"
-                % (self.share, self._local)
-            )
+            _report_kept(self.share, self._local)
             return
         try:
             storage.publish_dataset(self._local, self.share, self.place)
@@ -299,52 +310,37 @@ class _UniqueBuild:
 
     def __init__(self, builder, place, share, rebuilds):
         self.builder, self.place, self.share, self.rebuilds = builder, place, share, rebuilds
-        self._lock = storage.HostLock(share)
         self._own = storage.own_name(share)
-
-    def __enter__(self):
-        self._lock.__enter__()
-        if not self.rebuilds and storage.is_complete(self.share):
-            _point(self.builder, self.place.share, self.share)
+        downloads = _own_downloads(builder._cache_downloaded_dir)
+        self._lock = storage.HostLock(share)
+        if not rebuilds and storage.is_complete(share):  # another process of this host has built it meanwhile
+            _point(builder, place.share, share)
             return
-        storage.announce(self.place)
-        downloads = self.builder._cache_downloaded_dir
-        if not _is_remote(downloads):
-            self.builder._cache_downloaded_dir = storage.downloads_of_this_host(downloads)
-        _point(self.builder, self.place.share, self._own)
+        storage.announce(place)
+        builder._cache_downloaded_dir = downloads
+        _point(builder, place.share, self._own)
 
-    def __exit__(self, kind, *_):
-        with contextlib.ExitStack() as stack:
-            stack.callback(self._lock.__exit__)
+    def end(self, is_done):
+        try:
             if self.builder._cache_dir == self._own:
-                _attempt(self._finish)
+                self._finish(is_done)
+        finally:
+            self._lock.release()
 
-    def _finish(self):
-        """What was built becomes the final directory; where one is there already, that one counts."""
-        if self.rebuilds and storage.is_complete(self._own):
-            storage.replace_directory(self._own, self.share)
-        elif storage.is_complete(self._own):
+    def _finish(self, is_done):
+        if is_done:
             storage.rename_to_nothing(self._own, self.share)
-        if storage.is_complete(self.share):
+        is_ours = is_done and os.path.isdir(self._own)
+        if is_ours and (self.rebuilds or not storage.is_complete(self.share)):
+            _report_kept(self.share, self._own)
+            storage.remove_at_exit(self._own)
+        else:
             storage.remove_own(self._own)
-        _point(self.builder, self.place.share, self.share if not os.path.isdir(self._own) else self._own)
+            _point(self.builder, self.place.share, self.share)
 
 
-def _local_downloads(directory, place):
-    """Where this node downloads to instead, with what the share has already."""
-    own = storage.place_by_directory(directory)
-    if own is not None:
-        return directory
-    if storage.is_in(directory, place.share):
-        local = storage.moved(directory, place.share, place.directory)
-    else:
-        place = storage.place_of(directory)
-        if place is None or place.kind != "local":
-            return directory
-        local = place.directory
-    os.makedirs(local, exist_ok=True)
-    storage.show_shared_files(directory, local, lambda name: not name.endswith((".lock", ".incomplete", ".json")))
-    return local
+def _report_kept(share, built):
+    storage.report("%s is built anew in %s; the share keeps what it has: remove that to have it published" % (share, built))
 
 
 def _hold_downloads(original):
@@ -356,19 +352,26 @@ def _hold_downloads(original):
 
 
 def _move_downloads(manager):
-    """A DownloadConfig that the program made, or none: the cache directory is the share's."""
-    configuration = manager.download_config
-    directory = configuration.cache_dir
-    if directory is None or _is_remote(str(directory)):
-        return
-    place = storage.place_of(str(directory)) if storage.place_by_directory(str(directory)) is None else None
+    """The share's directory may be in a DownloadConfig that the program made."""
+    directory = str(manager.download_config.cache_dir or sys.modules["datasets"].config.DOWNLOADED_DATASETS_PATH)
+    own = _own_downloads(os.path.expanduser(directory))
+    if own != os.path.expanduser(directory):
+        manager.download_config = manager.download_config.copy()
+        manager.download_config.cache_dir = own
+
+
+def _own_downloads(directory):
+    """Where this host downloads to instead, with what is downloaded already: files have fixed names while they are
+    downloaded, too."""
+    if _is_remote(directory) or storage.place_by_directory(directory) is not None:
+        return directory
+    place = storage.place_around(directory)
     if place is None:
-        return
-    manager.download_config = configuration.copy()
-    if place.kind == "local":
-        manager.download_config.cache_dir = _local_downloads(str(directory), place)
-    else:
-        manager.download_config.cache_dir = storage.downloads_of_this_host(str(directory))
+        return directory
+    own = storage.directory_of_this_host(directory, place)
+    os.makedirs(own, exist_ok=True)
+    storage.show_shared_files(directory, own, lambda name: not name.endswith((".lock", ".incomplete", ".json")))
+    return own
 
 
 # What is made of datasets: map, filter, shuffle, sort, select
@@ -437,64 +440,31 @@ def _publish_file(path):
 # Offline
 
 
-def _hold_cached(original, key):
-    def __init__(self, *arguments, **named):
-        changed = _attempt(_local_cache_of, self, original, arguments, named, key)
-        if changed is not None:
-            arguments, named = changed
-        original(self, *arguments, **named)
-
-    return __init__
-
-
-def _local_cache_of(factory, original, arguments, named, key):
-    """Arguments with this node's cache, where only that has the dataset which is looked for."""
-    import datasets
+def _root_that_has(_, arguments):
+    """This node's root, where only that has the dataset which is looked for."""
     from datasets.naming import camelcase_to_snakecase
 
-    bound = inspect.signature(original).bind_partial(factory, *arguments, **named)
-    cache = os.path.expanduser(str(bound.arguments.get("cache_dir") or datasets.config.HF_DATASETS_CACHE))
-    place = None if _is_remote(cache) else storage.place_of(cache)
-    wanted = bound.arguments.get(key) or bound.arguments.get("dataset_name")
-    if place is None or place.kind != "local" or not wanted:
+    root = os.path.expanduser(str(arguments.get("cache_dir") or sys.modules["datasets"].config.HF_DATASETS_CACHE))
+    wanted = arguments.get("name") or arguments.get("repo_id") or arguments.get("dataset_name")
+    place = _local_place(root)
+    if place is None or not wanted:
         return None
     parts = wanted.split("/")
     name = "___".join(parts[:-1] + [camelcase_to_snakecase(parts[-1])])
-    if os.path.isdir(os.path.join(cache, name)) or not os.path.isdir(os.path.join(place.directory, name)):
-        return None
-    bound.arguments["cache_dir"] = place.directory
-    return bound.args[1:], bound.kwargs
+    has_it = not os.path.isdir(os.path.join(root, name)) and os.path.isdir(os.path.join(place.directory, name))
+    return place.directory if has_it else None
 
 
 # Metrics
 
 
 def _hold_evaluate(module):
-    import sys
-
     owner = sys.modules.get("evaluate.module")
-    if owner is not None and hasattr(owner, "EvaluationModule"):
-        _hold(owner.EvaluationModule, "__init__", functools.partial(_hold_metric, config=module.config))
+    if owner is not None:
+        _hold_cache_dir(owner.EvaluationModule, functools.partial(_root_of_metric, module.config))
 
 
-def _hold_metric(original, config):
-    def __init__(self, *arguments, **named):
-        changed = _attempt(_local_metric, self, original, arguments, named, config)
-        if changed is not None:
-            arguments, named = changed
-        original(self, *arguments, **named)
-
-    return __init__
-
-
-def _local_metric(metric, original, arguments, named, config):
-    """With this node's cache where one process computes the metric; several meet in the share's."""
-    bound = inspect.signature(original).bind_partial(metric, *arguments, **named)
-    if bound.arguments.get("num_process", 1) != 1:
-        return None
-    directory = os.path.expanduser(str(bound.arguments.get("cache_dir") or config.HF_METRICS_CACHE))
-    place = storage.place_of(directory)
-    if place is None or place.kind != "local":
-        return None
-    bound.arguments["cache_dir"] = place.directory
-    return bound.args[1:], bound.kwargs
+def _root_of_metric(config, _, arguments):
+    """This node's, where one process computes the metric; several meet in the share's."""
+    place = _local_place(arguments.get("cache_dir") or config.HF_METRICS_CACHE)
+    return place.directory if place is not None and arguments.get("num_process", 1) == 1 else None

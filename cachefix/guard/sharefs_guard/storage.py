@@ -36,7 +36,7 @@ INFO = "dataset_info.json"  # datasets writes it last: with it, a dataset is com
 PUBLISHED = ".sharefs-published"  # beside it on the node's disk: the share has had this dataset
 
 _HOST = re.sub(r"[^A-Za-z0-9_.-]", "_", os.uname()[1]) or "host"
-_OWN_NAME = re.compile(r"\.(?P<final>.+)\.sharefs-(?P<host>.+)-(?P<pid>[0-9]+)-[0-9a-f]{8}\Z")
+_OWN_NAME = re.compile(r"\.(?P<final>.+)\.sharefs-(?P<host>.+)-(?P<pid>[0-9]+)-[0-9a-f]{8}(?:[._].*)?\Z")
 
 
 # Messages
@@ -276,10 +276,6 @@ def place_by_directory(directory):
     return None
 
 
-def is_in(path, directory):
-    return _is_below(os.path.normpath(os.path.abspath(path)), directory)
-
-
 def moved(path, old, new):
     """`path`, which lies in `old`, as it is called in `new`."""
     rest = os.path.relpath(path, old)
@@ -328,12 +324,11 @@ def directory_for_files(directory, size):
     if place.kind == "local" and _has_room(place, size):
         return moved(directory, place.share, place.directory), directory, place
     if directory not in _own_directories:
-        import atexit
-
         own = own_name(os.path.join(directory, _FOR_FILES))
-        owner = os.getpid()
+        os.mkdir(own)
+        remove_leftovers(directory, os.lstat(own).st_mtime)
+        remove_at_exit(own)
         _own_directories[directory] = own
-        atexit.register(lambda: os.getpid() == owner and shutil.rmtree(own, ignore_errors=True))
     return _own_directories[directory], directory, place._replace(kind="unique")
 
 
@@ -525,26 +520,26 @@ def _mark(local):
         pass
 
 
-def replace_directory(directory, final):
-    """For a rebuild that was asked for: the old one is renamed, so that who has mapped its files keeps them, and
-    removed by a later run."""
-    if os.path.isdir(final):
-        os.rename(final, own_name(final))
-    rename_to_nothing(directory, final)
-
-
 def remove_own(path):
-    shutil.rmtree(path, ignore_errors=True)
+    """With what datasets has put beside it: PATH.incomplete, PATH_builder.lock."""
+    directory, name = os.path.split(path)
+    for other in os.listdir(directory):
+        if other.startswith(name):
+            _remove(os.path.join(directory, other))
 
 
-def downloads_of_this_host(directory):
-    """On the share, for downloads have fixed names in it, and stay, for datasets may name what was extracted."""
-    own = os.path.join(directory, "sharefs-" + _HOST)
-    if os.path.basename(directory) == os.path.basename(own):
-        return directory
-    os.makedirs(own, exist_ok=True)
-    show_shared_files(directory, own, lambda name: not name.endswith((".lock", ".incomplete", ".json")))
-    return own
+def remove_at_exit(path):
+    import atexit
+
+    owner = os.getpid()
+    atexit.register(lambda: os.getpid() == owner and remove_own(path))
+
+
+def directory_of_this_host(directory, place):
+    """What stands for a directory of downloads. On the share it stays, for datasets may name what was extracted."""
+    if place.kind == "local":
+        return moved(directory, place.share, place.directory)
+    return directory if directory.endswith("/sharefs-" + _HOST) else os.path.join(directory, "sharefs-" + _HOST)
 
 
 def rename_to_nothing(directory, final):
@@ -632,27 +627,24 @@ class HostLock:
     share because the node may have no disk. Its file is gone when the last one is."""
 
     def __init__(self, final):
-        directory, name = os.path.split(final)
-        self._path = os.path.join(directory, ".%s.sharefs-%s.lock" % (name, _HOST))
-        self._descriptor = None
-
-    def __enter__(self):
         import fcntl
 
-        os.makedirs(os.path.dirname(self._path), exist_ok=True)
+        directory, name = os.path.split(final)
+        os.makedirs(directory, exist_ok=True)
+        self._path = os.path.join(directory, ".%s.sharefs-%s.lock" % (name, _HOST))
         while True:
             self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             try:
                 fcntl.flock(self._descriptor, fcntl.LOCK_EX)
             except OSError:
-                return self  # no locks here: then a rank may build what another has built
+                return  # no locks here: then a rank may build what another has built
             try:
                 if os.path.samestat(os.stat(self._path), os.fstat(self._descriptor)):
-                    return self
+                    return
             except OSError:
                 pass
             os.close(self._descriptor)  # its holder has removed it: the next one locks a new file
 
-    def __exit__(self, *_):
+    def release(self):
         _remove(self._path)
         os.close(self._descriptor)

@@ -311,6 +311,14 @@ class Race:
         users = {node.name: USER for node in self.cluster.nodes}
         start_warm_interpreters(self.cluster, interpreter, users, IMPORTS, self._environment())
 
+    @property
+    def python(self) -> Interpreter:
+        return self._python
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return self._environment()
+
     def _environment(self) -> dict[str, str]:
         """What every launch has: nothing is asked of the internet, and nothing drawn."""
         switches = ("HF_DATASETS_OFFLINE", "HF_HUB_OFFLINE", "HF_DATASETS_DISABLE_PROGRESS_BARS", "TQDM_DISABLE")
@@ -322,7 +330,12 @@ class Race:
         return [f"{DIRECTORY}/train.py", "--cache_dir", cache, "--train_file", f"{DIRECTORY}/data.json"]
 
     def launch(
-        self, wrapped: bool, cold: bool = False, cache: str | None = None, options: Sequence[str] = ()
+        self,
+        wrapped: bool,
+        cold: bool = False,
+        cache: str | None = None,
+        options: Sequence[str] = (),
+        environment: Mapping[str, str] = {},
     ) -> Launch:
         """One launch on all nodes. Wrapped: by `sharefs run`, with `options`.
 
@@ -343,7 +356,7 @@ class Race:
                 "RACE_LAUNCH": str(self._launches),
                 "RACE_DELAY": f"{self._random.uniform(0, self.skew):.4f}",
             }
-            jobs.append((node.name, node.start(command, user=USER, env=self._environment() | settings)))
+            jobs.append((node.name, node.start(command, user=USER, env=self._environment() | settings | dict(environment))))
         return Launch(tuple(Outcome(host, _end(job), self._digest) for host, job in jobs))
 
     def sweep(self) -> Swept:

@@ -1,0 +1,135 @@
+"""The guard on real kernel NFS, mounted so that locks exclude nobody else, with several hosts: no launch fails, each
+dataset gets to the share once, and what `.map()` makes does not vanish under those who have mapped it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from sharefslab import Cluster, Host
+from sharefslab.cluster import host_names
+from sharefslab.host import Job
+from sharefslab.python_packages import DATASETS, interpreter
+from sharefslab.race import CACHES, DIRECTORY, PLAIN, SERVER_CACHES, USER, Race
+from sharefslab.wait import wait_until
+
+GUARD = "/project/cachefix/guard"
+LAUNCHES = 20
+MAPS = 20
+HOSTS = 4
+
+
+@pytest.fixture(scope="module")
+def warm_race(lab_ready: None) -> Iterator[Race]:
+    with ThreadPoolExecutor(1) as executor:
+        python = executor.submit(interpreter, DATASETS["2.19.2"])
+        with Cluster(hosts=host_names(HOSTS), memory="3G") as cluster:
+            race = Race(cluster)
+            race.prepare()
+            race.write_script(PLAIN)
+            race.warm_up(python.result())
+            yield race
+
+
+@pytest.fixture
+def race(warm_race: Race) -> Iterator[Race]:
+    yield warm_race
+    warm_race.sweep()
+
+
+def guarded(build: str) -> dict[str, str]:
+    return {"PYTHONPATH": GUARD, "SHAREFS_GUARD": "1", "SHAREFS_GUARD_BUILD": build}
+
+
+@pytest.mark.parametrize("build", ["publish", "unique"])
+def test_no_launch_fails_and_one_copy_is_published(race: Race, build: str) -> None:
+    for number in range(LAUNCHES // 2):
+        cache = f"{CACHES}/{build}-{number}"
+        launch = race.launch(wrapped=False, cache=cache, environment=guarded(build))
+        assert [outcome.error for outcome in launch.outcomes] == [""] * HOSTS
+        assert all(outcome.identical for outcome in launch.outcomes)
+        found = race.cluster.server.run(f"cd {SERVER_CACHES}/{build}-{number} && find . -type f", check=True).out.split()
+        kept = [re.sub(r".*/", "", name) for name in found if not name.endswith(".lock")]
+        assert sorted(kept) == ["dataset_info.json", "json-train.arrow"], found
+        left = race.cluster.server.run(f"find {SERVER_CACHES}/{build}-{number} -name '.*sharefs-*'", check=True).out
+        assert left == ""
+
+
+def test_a_cold_launch(race: Race) -> None:
+    """A Python that reads PYTHONPATH itself."""
+    launch = race.launch(wrapped=False, cold=True, environment=guarded("publish"))
+    assert [outcome.error for outcome in launch.outcomes] == [""] * HOSTS
+    assert all(outcome.identical for outcome in launch.outcomes)
+
+
+# Each map is made by both hosts at once, mapped, and read when no page of it is in any cache. It is large, because pages
+# near one that was read stay.
+MAPPING = """\
+import os, sys, time
+from datasets import Dataset, load_from_disk
+saved, count = sys.argv[1], int(sys.argv[2])
+def wait(name):
+    while not os.path.exists(name):
+        time.sleep(0.01)
+print("imported", flush=True)
+for number in range(count):
+    wait("/local/map/begin-%d" % number)
+    child = os.fork()
+    if child == 0:
+        try:
+            made = load_from_disk(saved).map(lambda row: {"n": row["id"] + number}, batched=False)
+            open("/local/map/mapped-%d" % number, "w").close()
+            wait("/local/map/read-%d" % number)
+            total = sum(made["n"])
+            print(number, "ok" if total == sum(range(2000)) + 2000 * number else "wrong", flush=True)
+        except BaseException as error:
+            print(number, type(error).__name__, error, flush=True)
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    if status:
+        print(number, "killed by signal", status, flush=True)
+"""
+SAVE = "from datasets import Dataset; Dataset.from_dict({{'id': list(range(2000)), 'text': ['x' * 2000] * 2000}}).save_to_disk('{saved}')"
+
+
+def map_on_all(race: Race, saved: str, environment: dict[str, str]) -> list[str]:
+    """What came of all maps on the first two hosts, but for those that were right."""
+    nodes = race.cluster.nodes[:2]
+    python = f"{race.python.bin}/python3"
+    nodes[0].run([python, "-c", SAVE.format(saved=saved)], user=USER, env=race.environment, timeout=120, check=True)
+    nodes[0].run(f"cat >{DIRECTORY}/mapping.py", user=USER, input=MAPPING, check=True)
+    jobs: list[tuple[Host, Job]] = []
+    for node in nodes:
+        node.run("rm -rf /local/map; mkdir -m 1777 /local/map", check=True)
+        command = [python, f"{DIRECTORY}/mapping.py", saved, str(MAPS)]
+        jobs.append((node, node.start(command, user=USER, env=race.environment | environment)))
+    for _, job in jobs:
+        wait_until(lambda job=job: b"imported" in job.stdout() or not job.running(), 120, what="datasets is imported")  # type: ignore[misc]
+    for number in range(MAPS):
+        for node in nodes:
+            node.run(f"touch /local/map/begin-{number}", check=True)
+        for node, job in jobs:
+            wait_until(
+                lambda node=node, job=job: node.exists(f"/local/map/mapped-{number}")  # type: ignore[misc]
+                or not job.running()
+                or job.stdout().count(b"\n") > number + 1,
+                60,
+                what=f"{node.name} has made map {number}",
+            )
+        nodes[0].run("sync; echo 3 >/proc/sys/vm/drop_caches", check=True)
+        for node in nodes:
+            node.run(f"touch /local/map/read-{number}", check=True)
+    lines = [line for _, job in jobs for line in job.wait_or_kill(120).out.splitlines()[1:]]
+    assert len(lines) == 2 * MAPS, lines
+    return [line for line in lines if not line.endswith(" ok")]
+
+
+def test_maps_of_several_hosts(race: Race) -> None:
+    bare = map_on_all(race, f"{DIRECTORY}/saved-bare", {})
+    assert any("killed by signal" in line for line in bare), bare
+    assert map_on_all(race, f"{DIRECTORY}/saved-guarded", guarded("publish")) == []
+    left = race.cluster.nodes[0].run(f"find {DIRECTORY}/saved-guarded -name '.*sharefs-*'", check=True).out
+    assert left == ""
