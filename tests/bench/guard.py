@@ -1,0 +1,58 @@
+#!/usr/bin/python3
+"""What the guard costs at the start of Python, side by side with a Python that has none. Prints a markdown table.
+
+The race without and with it on real NFS: tests/bench/cache_race.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+GUARD = Path(__file__).resolve().parents[2] / "cachefix" / "guard"
+
+
+def milliseconds(command: list[str], path: str) -> float:
+    environment = {"PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": path}
+    begin = time.perf_counter()
+    subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL)
+    return (time.perf_counter() - begin) * 1000
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--python", default="/usr/bin/python3", help="[default: %(default)s]")
+    parser.add_argument("--runs", type=int, default=50, metavar="N", help="of each row [default: 50]")
+    parser.add_argument("--import", dest="library", metavar="NAME", help="also a program that imports this library")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as directory:
+        root = Path(directory)
+        for name in ("empty", "compiled", "source"):
+            (root / name).mkdir()
+        for name in ("compiled", "source"):
+            shutil.copytree(GUARD, root / name, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+        subprocess.run([arguments.python, "-m", "compileall", "-q", root / "compiled"], check=True)
+        programs = [("pass", "pass")]
+        if arguments.library:
+            programs.append((f"import {arguments.library}", f"import {arguments.library}"))
+        print("| program | bare | with the guard | without bytecode | added |\n|---|---|---|---|---|")
+        for name, program in programs:
+            rows = [
+                [milliseconds([arguments.python, "-c", program], str(root / kind)) for kind in ("empty", "compiled", "source")]
+                for _ in range(arguments.runs)
+            ]
+            bare, compiled, source = (statistics.median(column) for column in zip(*rows))
+            added = statistics.median(row[1] - row[0] for row in rows)
+            print(f"| `{name}` | {bare:.1f} ms | {compiled:.1f} ms | {source:.1f} ms | {added:+.2f} ms |")
+            sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
