@@ -5,7 +5,6 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
-#include "sys/fs/extended_attributes.hpp"
 #include "sys/fs/sha256.hpp"
 #include "sys/fs/walk.hpp"
 #include "sys/process/child.hpp"
@@ -73,12 +72,15 @@ Result<std::string> content_of(const sys::Fd& fd, const struct stat& status, con
 
 /// ACL and user's attributes; what the file system does not have is not missed.
 void copy_attributes(const sys::Fd& from, const sys::Fd& to) {
-  const auto wanted = [](std::string_view name) { return name == sys::k_acl_attribute || name.starts_with("user."); };
-  const auto attributes = sys::read_extended_attributes(from.get(), wanted);
-  if (!attributes)
-    return;
-  for (const auto& [name, value] : *attributes)
-    ::fsetxattr(to.get(), name.c_str(), value.data(), value.size(), 0);
+  std::string names(1U << 16U, '\0');
+  const auto length = ::flistxattr(from.get(), names.data(), names.size());
+  for (const auto& name : split({names.data(), static_cast<std::size_t>(std::max<ssize_t>(length, 0))}, '\0')) {
+    if (name != "system.posix_acl_access" && !name.starts_with("user."))
+      continue;
+    std::string value(1U << 16U, '\0');
+    if (const auto size = ::fgetxattr(from.get(), name.c_str(), value.data(), value.size()); size >= 0)
+      ::fsetxattr(to.get(), name.c_str(), value.data(), static_cast<std::size_t>(size), 0);
+  }
 }
 
 /// Programs that compare seconds (compiled Python) have to see that the file is another one.
