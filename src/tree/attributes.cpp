@@ -1,6 +1,7 @@
 #include "tree/attributes.hpp"
 
 #include "base/text.hpp"
+#include "sys/fs/extended_attributes.hpp"
 
 #include <algorithm>
 #include <array>
@@ -14,14 +15,11 @@ namespace sharefs::tree {
 
 namespace {
 
-constexpr const char* k_acl = "system.posix_acl_access";
-constexpr const char* k_default_acl = "system.posix_acl_default";
+using sys::is_unsupported_attribute;
+constexpr const char* k_acl = sys::k_acl_attribute;
+constexpr const char* k_default_acl = sys::k_default_acl_attribute;
 constexpr const char* k_capability = "security.capability";
 constexpr std::array<std::string_view, 2> k_overlay{"trusted.overlay.", "user.overlay."};
-
-bool is_unsupported(int error) {
-  return error == EOPNOTSUPP || error == ENOSYS;
-}
 
 bool is_copied(std::string_view name) {
   return name.starts_with("user.") || name == k_acl || name == k_default_acl;
@@ -33,23 +31,6 @@ std::string_view overlay_mark(std::string_view name) {
     if (name.starts_with(prefix))
       return name.substr(prefix.size());
   return {};
-}
-
-/// At first with room for what there mostly is: over NFS each of these calls is a round trip. A value that grows
-/// between two calls is asked for again.
-template <class Ask> tl::expected<std::string, int> ask_all(const Ask& ask) {
-  std::string bytes(256, '\0');
-  for (;;) {
-    const ssize_t got = ask(bytes.data(), bytes.size());
-    if (got >= 0) {
-      bytes.resize(static_cast<std::size_t>(got));
-      return bytes;
-    }
-    const ssize_t size = errno == ERANGE ? ask(nullptr, 0) : -1;
-    if (size < 0)
-      return tl::make_unexpected(errno);
-    bytes.resize(static_cast<std::size_t>(std::max<ssize_t>(size, 1))); // 0 would ask for the size again
-  }
 }
 
 } // namespace
@@ -68,29 +49,27 @@ bool Attributes::is_part() const {
 }
 
 bool has_capabilities(int fd) {
-  return ::fgetxattr(fd, k_capability, nullptr, 0) >= 0 || !is_unsupported(errno);
+  return ::fgetxattr(fd, k_capability, nullptr, 0) >= 0 || !is_unsupported_attribute(errno);
 }
 
 bool has_attributes(int fd) {
-  return ::flistxattr(fd, nullptr, 0) >= 0 || !is_unsupported(errno);
+  return ::flistxattr(fd, nullptr, 0) >= 0 || !is_unsupported_attribute(errno);
 }
 
 tl::expected<Attributes, int> read_attributes(int fd, bool layer) {
   Attributes found;
-  const auto names = ask_all([fd](char* into, std::size_t size) { return ::flistxattr(fd, into, size); });
-  if (!names)
-    return is_unsupported(names.error()) ? tl::expected<Attributes, int>(found) : tl::make_unexpected(names.error());
-  for (const auto& name : split(*names, '\0')) {
+  const auto wanted = [&found, layer](std::string_view name) {
     found.capability = found.capability || name == k_capability;
-    const auto mark = layer ? overlay_mark(name) : std::string_view();
-    if (!is_copied(name) && mark.empty())
-      continue;
-    auto value = ask_all([&](char* into, std::size_t size) { return ::fgetxattr(fd, name.c_str(), into, size); });
-    if (value)
-      mark.empty() ? found.values.emplace_back(name, std::move(*value))
-                   : found.overlay.emplace_back(mark, std::move(*value));
-    else if (value.error() != ENODATA && !is_unsupported(value.error()))
-      return tl::make_unexpected(value.error());
+    return is_copied(name) || (layer && !overlay_mark(name).empty());
+  };
+  auto attributes = sys::read_extended_attributes(fd, wanted);
+  if (!attributes)
+    return tl::make_unexpected(attributes.error());
+  for (auto& [name, value] : *attributes) {
+    if (const auto mark = layer ? overlay_mark(name) : std::string_view(); !mark.empty())
+      found.overlay.emplace_back(mark, std::move(value));
+    else
+      found.values.emplace_back(name, std::move(value));
   }
   return found;
 }
@@ -114,7 +93,7 @@ tl::expected<Given, int> give_attributes(int to, const struct stat& now, const s
   bool group = true;
   const bool differs = now.st_uid != original.st_uid || now.st_gid != original.st_gid;
   if (differs && ::fchown(to, original.st_uid, original.st_gid) != 0) {
-    if (errno != EPERM && errno != EINVAL && !is_unsupported(errno)) // a user namespace may not know the id
+    if (errno != EPERM && errno != EINVAL && !is_unsupported_attribute(errno)) // a user namespace may not know the id
       return tl::make_unexpected(errno);
     given.owner = false;
     group = now.st_gid == original.st_gid || ::fchown(to, static_cast<uid_t>(-1), original.st_gid) == 0;
@@ -128,7 +107,7 @@ tl::expected<Given, int> give_attributes(int to, const struct stat& now, const s
     }
     if (::fsetxattr(to, name.c_str(), value.data(), value.size(), 0) == 0)
       has_acl = has_acl || name == k_acl;
-    else if (is_unsupported(errno))
+    else if (is_unsupported_attribute(errno))
       given.attributes = false;
     else
       return tl::make_unexpected(errno);

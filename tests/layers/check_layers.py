@@ -33,6 +33,7 @@ ALLOWED = {
 # Inside src/sys, from the bottom: a folder may include those of lower floors and itself. "" is src/sys itself.
 SYS_FLOORS = [
     {"process"},
+    {"net"},
     {"identity"},
     {"mounts"},
     {"fs"},

@@ -40,7 +40,7 @@ FORBIDDEN = [
 ALLOWED = [
     ("src/cli/a.cpp", '#include "conda/link.hpp"\n#include "tree/copy.hpp"'),
     ("src/cli/commands/a.cpp", '#include "cli/commands/mount_support.hpp"'),
-    ("src/sys/mounting/a.cpp", '#include "sys/nfs/net.hpp"\n#include <sys/mount.h>\n#include "sys/process/child.hpp"'),
+    ("src/sys/mounting/a.cpp", '#include "sys/nfs/nfs_probe.hpp"\n#include <sys/mount.h>\n#include "sys/process/child.hpp"'),
     ("src/sys/leases/a.cpp", '#include "sys/system.hpp"\n#include "sys/leases/lease.hpp"'),
     ("src/sys/fs/a.cpp", "::open(path, O_PATH); ::opendir(path);"),
     ("src/plan/a.cpp", "::unlinkat(fd, name, 0); // not ::unlink(path)"),

@@ -1,5 +1,6 @@
 // The writing half of Files: whatever happens, there is the whole old file or the whole new one.
 #include "base/path.hpp"
+#include "sys/fs/extended_attributes.hpp"
 #include "sys/fs/files.hpp"
 #include "sys/process/call.hpp"
 #include "sys/process/child.hpp"
@@ -15,7 +16,6 @@ namespace {
 
 constexpr int k_max_temporary_names = 100;
 constexpr std::size_t k_longest_name = 255;
-constexpr const char* k_acl = "system.posix_acl_access";
 
 /// A new file next to the one that it will replace; gone with this object unless it was renamed.
 /// `.NAME.sharefs-PID`: the leading dot keeps exportfs, systemd and run-parts from reading a left-over.
@@ -83,34 +83,20 @@ bool is_bound_to_content(std::string_view name) {
 
 /// Copy the extended attributes, ACLs among them. 0 or errno.
 int copy_attributes(int from, int to) {
-  const ssize_t needed = ::flistxattr(from, nullptr, 0);
-  if (needed < 0)
-    return errno == ENOTSUP || errno == ENOSYS ? 0 : errno;
-  std::string names(static_cast<std::size_t>(needed), '\0');
-  const ssize_t size = ::flistxattr(from, names.data(), names.size());
-  if (size < 0)
-    return errno;
-  names.resize(static_cast<std::size_t>(size));
+  const auto attributes =
+      read_extended_attributes(from, [](std::string_view name) { return !is_bound_to_content(name); });
+  if (!attributes)
+    return attributes.error();
   bool has_acl = false;
-  for (std::size_t begin = 0; begin < names.size(); begin += std::strlen(&names[begin]) + 1) {
-    const std::string name = &names[begin];
-    has_acl = has_acl || name == k_acl;
-    if (is_bound_to_content(name))
-      continue;
-    const ssize_t length = ::fgetxattr(from, name.c_str(), nullptr, 0);
-    if (length < 0)
-      continue; // removed meanwhile, or not for our eyes
-    std::string value(static_cast<std::size_t>(length), '\0');
-    const ssize_t got = ::fgetxattr(from, name.c_str(), value.data(), value.size());
-    if (got < 0)
-      continue;
-    const bool ours = name.starts_with("user.") || name == k_acl; // labels of security modules need privileges
-    if (::fsetxattr(to, name.c_str(), value.data(), static_cast<std::size_t>(got), 0) != 0 && ours)
+  for (const auto& [name, value] : *attributes) {
+    has_acl = has_acl || name == k_acl_attribute;
+    const bool ours = name.starts_with("user.") || name == k_acl_attribute; // others are labels, which need privileges
+    if (::fsetxattr(to, name.c_str(), value.data(), value.size(), 0) != 0 && ours)
       return errno;
   }
   // A default ACL of the directory gave the new file one that the old file does not have.
   if (!has_acl)
-    ::fremovexattr(to, k_acl);
+    ::fremovexattr(to, k_acl_attribute);
   return 0;
 }
 

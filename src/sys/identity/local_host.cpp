@@ -1,7 +1,7 @@
 #include "sys/identity/local_host.hpp"
 
 #include "base/text.hpp"
-#include "sys/identity/addresses.hpp"
+#include "sys/net/addresses.hpp"
 #include "sys/process/call.hpp"
 #include "sys/process/child.hpp"
 

@@ -7,7 +7,7 @@
 #include "base/text.hpp"
 #include "sys/mounting/local_mounts.hpp"
 #include "sys/mounts/mount_watch.hpp"
-#include "sys/nfs/net.hpp"
+#include "sys/net/connect.hpp"
 #include "sys/process/call.hpp"
 #include "sys/process/child.hpp"
 #include "sys/process/interrupt.hpp"
@@ -135,10 +135,10 @@ Result<void> check_server(const MountCall& call) {
   const auto until = deadline_in(std::min<std::chrono::milliseconds>(call.deadline, k_server_deadline));
   const auto answers = connect_to_each(*addresses, port_of(call.options), until, std::chrono::milliseconds(0));
   const bool accepts = std::ranges::any_of(answers, [](const auto& one) { return one.has_value(); });
-  if (accepts || answers.front().error().error_number == ECONNREFUSED)
+  if (accepts || answers.front().error() == ECONNREFUSED)
     return {};
   return fail(ErrorCode::timeout,
-              "server " + server_of(call) + " does not answer (" + errno_text(answers.front().error().error_number) +
+              "server " + server_of(call) + " does not answer (" + errno_text(answers.front().error()) +
                   "): it was not mounted",
               filled_in("run `sharefs probe HOST`", call));
 }

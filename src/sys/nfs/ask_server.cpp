@@ -1,6 +1,6 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
-#include "sys/nfs/net.hpp"
+#include "sys/net/connect.hpp"
 #include "sys/nfs/rpc_client.hpp"
 #include "sys/process/sandbox.hpp"
 
@@ -14,6 +14,10 @@ namespace {
 
 constexpr std::chrono::milliseconds k_patience{250}; ///< for further addresses, once one has accepted
 constexpr std::size_t k_reserved = 4;                ///< of each family: mountd's and version 4's of two addresses
+
+Failure no_connection(int error_number) {
+  return {Fault::connection, error_number};
+}
 
 /// The status of NFS 4 as what MNT would have said.
 Failure failure_of_look_up(std::uint32_t status) {
@@ -44,8 +48,8 @@ class Asking {
     auto connections = connect_to_each(m_addresses, m_ports.nfs, m_deadline, k_patience);
     auto accepted = std::ranges::count_if(connections, [](const auto& one) { return one.has_value(); });
     for (std::size_t i = 0; i < connections.size(); ++i)
-      finish(i, ProbeStage::connect, begin, connections[i] ? Failure() : connections[i].error());
-    if (accepted == 0 && !connections.empty() && connections[0].error().error_number == ECONNREFUSED)
+      finish(i, ProbeStage::connect, begin, connections[i] ? Failure() : no_connection(connections[i].error()));
+    if (accepted == 0 && !connections.empty() && connections[0].error() == ECONNREFUSED)
       ask_portmapper();
     // One address after the other, until one lets this host in.
     const Deadline end = m_deadline;
@@ -169,7 +173,7 @@ class Asking {
     const Deadline until = part_of_time(50);
     auto connected = connect_to(address(), m_ports.portmapper, until);
     if (!connected)
-      return finish(ProbeStage::portmapper, begin, connected.error());
+      return finish(ProbeStage::portmapper, begin, no_connection(connected.error()));
     RpcClient portmapper(std::move(*connected), m_caller);
     auto mappings = portmapper.mappings(is_ipv6(), until);
     if (!mappings && is_ipv6() && mappings.error().fault == Fault::unsupported)
@@ -195,7 +199,7 @@ class Asking {
     const Deadline until = part_of_time(70);
     auto connected = connect_to(address(), answers().mountd_port, until, take_reserved());
     if (!connected)
-      return finish(ProbeStage::mountd, begin, connected.error());
+      return finish(ProbeStage::mountd, begin, no_connection(connected.error()));
     RpcClient mountd(std::move(*connected), m_caller);
     const Failure failed = mountd.null(k_program_mount, 3, until);
     finish(ProbeStage::mountd, begin, failed);

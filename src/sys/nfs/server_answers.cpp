@@ -2,7 +2,7 @@
 #include "sys/nfs/server_answers.hpp"
 
 #include "base/text.hpp"
-#include "sys/identity/addresses.hpp"
+#include "sys/net/addresses.hpp"
 #include "sys/process/wire.hpp"
 
 #include <algorithm>

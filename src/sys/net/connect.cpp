@@ -1,4 +1,4 @@
-#include "sys/nfs/net.hpp"
+#include "sys/net/connect.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -41,7 +41,7 @@ int socket_error(int fd) {
   return ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0 ? error : errno;
 }
 
-std::vector<Answer<Fd>> wait_for(std::vector<Attempt> attempts, Deadline deadline, std::chrono::milliseconds patience) {
+std::vector<Connected> wait_for(std::vector<Attempt> attempts, Deadline deadline, std::chrono::milliseconds patience) {
   for (bool accepted = false;;) {
     std::vector<pollfd> fds;
     bool open = false;
@@ -60,12 +60,12 @@ std::vector<Answer<Fd>> wait_for(std::vector<Attempt> attempts, Deadline deadlin
       if (fds[i].fd >= 0 && fds[i].revents != 0)
         attempts[i].result = socket_error(fds[i].fd);
   }
-  std::vector<Answer<Fd>> results;
+  std::vector<Connected> results;
   for (Attempt& attempt : attempts) {
     if (attempt.result == 0)
       results.emplace_back(std::move(attempt.fd));
     else
-      results.emplace_back(failure(Fault::connection, attempt.result.value_or(ETIMEDOUT)));
+      results.emplace_back(tl::make_unexpected(attempt.result.value_or(ETIMEDOUT)));
   }
   return results;
 }
@@ -95,15 +95,15 @@ Fd reserve_socket(int family) {
   return {};
 }
 
-std::vector<Answer<Fd>> connect_to_each(const std::vector<Address>& addresses, std::uint16_t port, Deadline deadline,
-                                        std::chrono::milliseconds patience) {
+std::vector<Connected> connect_to_each(const std::vector<Address>& addresses, std::uint16_t port, Deadline deadline,
+                                       std::chrono::milliseconds patience) {
   std::vector<Attempt> attempts;
   for (const Address& address : addresses)
     attempts.push_back(begin_attempt(address, port, {}));
   return wait_for(std::move(attempts), deadline, patience);
 }
 
-Answer<Fd> connect_to(const Address& address, std::uint16_t port, Deadline deadline, Fd reserved) {
+Connected connect_to(const Address& address, std::uint16_t port, Deadline deadline, Fd reserved) {
   std::vector<Attempt> attempts;
   attempts.push_back(begin_attempt(address, port, std::move(reserved)));
   return std::move(wait_for(std::move(attempts), deadline, std::chrono::milliseconds(0)).front());

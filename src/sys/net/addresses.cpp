@@ -1,4 +1,4 @@
-#include "sys/identity/addresses.hpp"
+#include "sys/net/addresses.hpp"
 
 #include <array>
 #include <cstring>

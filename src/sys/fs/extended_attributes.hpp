@@ -1,0 +1,23 @@
+#pragma once
+// Extended attributes of open files, ACLs among them.
+#include <functional>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+#include <utility>
+#include <vector>
+
+namespace sharefs::sys {
+
+inline constexpr const char* k_acl_attribute = "system.posix_acl_access";
+inline constexpr const char* k_default_acl_attribute = "system.posix_acl_default";
+
+/// Does this errno say that the file system has no such attributes?
+bool is_unsupported_attribute(int error);
+
+/// Names and values of those attributes that `wanted` accepts, or errno. A file system without attributes has none; one
+/// that was removed meanwhile is left out, and so is a label (security.*) that only others may read.
+tl::expected<std::vector<std::pair<std::string, std::string>>, int>
+read_extended_attributes(int fd, const std::function<bool(std::string_view name)>& wanted);
+
+} // namespace sharefs::sys
