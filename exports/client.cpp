@@ -76,6 +76,13 @@ ClientKind kind_of(std::string_view name) {
   return ClientKind::host;
 }
 
+std::string lower_case(std::string_view text) {
+  std::string result(text);
+  for (auto& byte : result)
+    byte = byte >= 'A' && byte <= 'Z' ? static_cast<char>(byte - 'A' + 'a') : byte;
+  return result;
+}
+
 std::string canonical_address(std::string_view name) {
   const auto address = parse_address(std::string(name));
   if (!address)
@@ -129,38 +136,6 @@ std::string Network::count() const {
   for (auto at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > 0; at -= 3)
     digits.insert(static_cast<std::size_t>(at), ",");
   return digits;
-}
-
-void NetworkMap::add(const Network& network, std::size_t number) {
-  if (!network.contiguous())
-    return;
-  m_numbers.emplace(Key{network.v6, lowest(network), network.prefix()}, number);
-  m_lengths.insert(network.prefix());
-}
-
-std::vector<std::size_t> NetworkMap::around(const Network& network) const {
-  std::vector<std::size_t> numbers;
-  if (!network.contiguous())
-    return numbers;
-  Network wider = network;
-  for (int prefix = network.prefix(); prefix > 0; --prefix) {
-    if (m_lengths.contains(prefix))
-      if (const auto found = m_numbers.find({network.v6, lowest(wider), prefix}); found != m_numbers.end())
-        numbers.push_back(found->second);
-    const auto bit = static_cast<unsigned>(prefix - 1);
-    wider.mask.at(bit / 8) &= static_cast<std::uint8_t>(~(0x80U >> (bit % 8)));
-  }
-  return numbers;
-}
-
-std::vector<std::size_t> NetworkMap::inside(const Network& network) const {
-  std::vector<std::size_t> numbers;
-  if (!network.contiguous())
-    return numbers;
-  const auto end = m_numbers.upper_bound({network.v6, highest(network), 128});
-  for (auto at = m_numbers.upper_bound({network.v6, lowest(network), network.prefix()}); at != end; ++at)
-    numbers.push_back(at->second);
-  return numbers;
 }
 
 bool looks_like_address(std::string_view name) {

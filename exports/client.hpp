@@ -2,13 +2,9 @@
 // Whom a client name stands for, as nfs-utils decides it (client_gettype in support/export/client.c).
 #include <array>
 #include <cstdint>
-#include <map>
-#include <set>
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
-#include <tuple>
-#include <vector>
 
 namespace sharefs::exports {
 
@@ -48,23 +44,8 @@ struct NetworkError {
 /// slash), which nfs-utils shifts by the width of the type: undefined, and /32 on x86.
 tl::expected<Network, NetworkError> parse_network(std::string_view name);
 
-/// Networks, each with a number of the caller's, found by what they share with another one: networks share addresses
-/// only if one lies in the other. The time for a look-up hardly grows with their number. Masks with holes are no range
-/// and are left out.
-class NetworkMap {
- public:
-  void add(const Network& network, std::size_t number); ///< the first of two equal ones stays
-  /// Numbers of those that hold all of `network`, itself included; the narrowest first.
-  [[nodiscard]] std::vector<std::size_t> around(const Network& network) const;
-  /// Numbers of those that lie in it, itself left out.
-  [[nodiscard]] std::vector<std::size_t> inside(const Network& network) const;
-
- private:
-  using Key = std::tuple<bool, std::array<std::uint8_t, 16>, int>; ///< version 6, lowest address, prefix length
-  std::map<Key, std::size_t> m_numbers;
-  std::set<int> m_lengths; ///< prefix lengths that occur: mostly one or two of 32
-};
-
+/// As strcasecmp(3) compares names in the C locale.
+std::string lower_case(std::string_view text);
 /// One spelling for all ways to write an address ("FE80::0:1%eth0" -> "fe80::1%eth0"); "" for what is none.
 std::string canonical_address(std::string_view name);
 /// An address that names an interface (`fe80::1%eth0`): it is one only where there is that interface.

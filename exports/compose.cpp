@@ -72,6 +72,20 @@ Export with_fsid(Export entry, const HostFacts& facts, FsidChooser& fsids, std::
   return entry;
 }
 
+/// The files of the host, with `own` in the one of sharefs.
+std::vector<ExportsFile> files_with(const Actual& actual, const std::vector<Export>& own) {
+  std::vector<ExportsFile> files;
+  for (const auto& file : actual.files.files)
+    if (file.name != k_own_file)
+      files.push_back(file);
+  // Where exportfs will read it: /etc/exports first, then by name.
+  const auto place = std::find_if(files.begin(), files.end(), [](const ExportsFile& file) {
+    return file.name != k_exports_file && ::strverscmp(file.name.c_str(), k_own_file) > 0;
+  });
+  files.insert(place, {k_own_file, own, {}, true, {}, own_file_text(own)});
+  return files;
+}
+
 } // namespace
 
 Export make_export(std::string directory, std::string client, const std::vector<std::string>& options, Origin origin,
@@ -95,7 +109,7 @@ Export make_export(std::string directory, std::string client, const std::vector<
   return entry;
 }
 
-Composed compose(const Actual& actual, const Request& request) {
+Composed compose(const Actual& actual, const Request& request, const Ask& ask) {
   Composed composed;
   const auto& facts = actual.facts;
   std::map<std::string, std::vector<const Export*>> wanted; // by resolved directory
@@ -138,8 +152,9 @@ Composed compose(const Actual& actual, const Request& request) {
     put(real_path(entry.directory, facts));
   gone.merge(withdrawn);
 
-  const auto after = expected_etab(files_after(actual, composed), facts);
-  const ExportIndex stays(facts, after.entries);
+  composed.files = files_with(actual, composed.exports);
+  composed.expected = ask(composed.files, facts);
+  const ExportIndex stays(facts, composed.expected.entries);
   for (const auto& entry : actual.etab)
     if ((gone.contains(entry.directory) || wanted.contains(entry.directory)) && !stays.has(entry))
       composed.retired.push_back(entry);
@@ -153,19 +168,6 @@ std::string own_file_text(const std::vector<Export>& exports) {
     return "";
   return "# Managed by sharefs: made from sharefs.yaml by `sharefs export`. Changes made here are lost.\n" +
          format(exports);
-}
-
-std::vector<ExportsFile> files_after(const Actual& actual, const Composed& composed) {
-  std::vector<ExportsFile> files;
-  for (const auto& file : actual.files.files)
-    if (file.name != k_own_file)
-      files.push_back(file);
-  // Where exportfs will read it: /etc/exports first, then by name.
-  const auto place = std::find_if(files.begin(), files.end(), [](const ExportsFile& file) {
-    return file.name != k_exports_file && ::strverscmp(file.name.c_str(), k_own_file) > 0;
-  });
-  files.insert(place, {k_own_file, composed.exports, {}, true, {}});
-  return files;
 }
 
 } // namespace sharefs::exports

@@ -28,15 +28,15 @@ Diagnoses diagnose(const std::vector<ExportsFile>& files, const ExpectedEtab& ex
       for (std::span<const Export> rest = *list; !rest.empty(); rest = rest.subspan(first_line(rest).size())) {
         auto& found = by_file[rest.front().line.file];
         diagnose_directory(first_line(rest), facts, found);
-        diagnose_mount_points(first_line(rest), facts, found);
         for (const auto& entry : first_line(rest)) {
           diagnose_client(entry, facts, found);
-          diagnose_rights(entry, facts, found);
+          diagnose_rights(entry, found);
         }
       }
   }
   diagnose_together(expected, by_file);
-  diagnose_reach(expected, facts, by_file);
+  diagnose_reach(files, expected, facts, by_file);
+  diagnose_answer(files, expected, by_file);
   Diagnoses all;
   const auto take = [&](Diagnoses found) {
     // Of one file, so only the numbers of line and column differ.
@@ -49,6 +49,10 @@ Diagnoses diagnose(const std::vector<ExportsFile>& files, const ExpectedEtab& ex
     take(std::exchange(by_file[file.name], {}));
   for (auto& [name, found] : by_file)
     take(std::move(found));
+  if (!expected.not_asked.empty())
+    all.push_back({expected.crashed ? Severity::error : Severity::info, "SF158", "exportfs",
+                   fmt::format("only what is certain from the text was checked: {}", expected.not_asked),
+                   expected.crashed ? "remove what no longer has an effect, such as `squash_uids=`" : "", ""});
   return all;
 }
 

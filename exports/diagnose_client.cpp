@@ -145,7 +145,7 @@ void diagnose_client(const Export& entry, const HostFacts& facts, Diagnoses& dia
   }
 }
 
-void diagnose_rights(const Export& entry, const HostFacts& facts, Diagnoses& diagnoses) {
+void diagnose_rights(const Export& entry, Diagnoses& diagnoses) {
   for (const auto& [first, last] : contradictions(entry.options))
     diagnoses.push_back(
         at(Severity::warning, "SF127", entry.origin,
@@ -161,14 +161,6 @@ void diagnose_rights(const Export& entry, const HostFacts& facts, Diagnoses& dia
                            "on it",
                            name),
                "remove it; `all_squash` or an idmapped mount can do what it once did"));
-      if (facts.missing_options.find(name) == facts.missing_options.end())
-        continue;
-      diagnoses.push_back(at(
-          Severity::error, "SF121", entry.origin,
-          fmt::format("the installed nfs-utils{}{} does not know `{}`: exportfs drops the entry and reads no further "
-                      "in this file",
-                      facts.nfs_utils_version.empty() ? "" : " ", facts.nfs_utils_version, name),
-          fmt::format("`{}` came with nfs-utils {}", name, option_since(option))));
     }
   const auto& settings = entry.settings;
   const auto kind = kind_of(entry.client);

@@ -8,8 +8,6 @@
 #include <cerrno>
 #include <fmt/format.h>
 #include <set>
-#include <tuple>
-#include <unordered_map>
 
 namespace sharefs::exports {
 
@@ -18,7 +16,7 @@ namespace {
 using ByFile = std::map<std::string, Diagnoses>;
 
 void diagnose_duplicates(const ExpectedEtab& expected, ByFile& by_file) {
-  for (const auto& [entry, winner] : expected.dropped) {
+  for (const auto& [file, entry, winner] : expected.dropped) {
     if (!winner)
       continue;
     const auto& first = expected.entries[*winner];
@@ -29,40 +27,6 @@ void diagnose_duplicates(const ExpectedEtab& expected, ByFile& by_file) {
                        entry.client, first.origin.text(),
                        differs.empty() ? "" : fmt::format(" ({})", join(differs, ", "))),
            "remove one of the two"));
-  }
-}
-
-void diagnose_overlaps(const ExpectedEtab& expected, ByFile& by_file) {
-  std::unordered_map<std::string_view, NetworkMap> by_directory;
-  for (std::size_t i = 0; i < expected.entries.size(); ++i) {
-    const auto& entry = expected.entries[i];
-    const auto network = kind_of(entry.client) == ClientKind::network ? parse_network(entry.client)
-                                                                      : tl::make_unexpected(NetworkError{});
-    if (!network)
-      continue;
-    auto& earlier = by_directory[entry.directory];
-    auto numbers = earlier.around(*network);
-    const bool same =
-        !numbers.empty() && parse_network(expected.entries[numbers.front()].client)->prefix() == network->prefix();
-    if (!same)
-      for (const auto number : earlier.inside(*network))
-        numbers.push_back(number);
-    for (const auto number : numbers) {
-      const auto& other = expected.entries[number];
-      const auto differs = differences(other.settings, entry.settings);
-      if (differs.empty() && !same)
-        continue; // one host of a network that has the same rights: superfluous, but clear
-      by_file[entry.origin.file].push_back(at(
-          Severity::warning, "SF116", entry.origin,
-          differs.empty()
-              ? fmt::format("`{}` is the same network as `{}` at {}", entry.client, other.client, other.origin.text())
-              : fmt::format("`{}` {} `{}` at {}, with other options ({}): mountd takes one of the two", entry.client,
-                            same ? "is the same network as" : "overlaps with", other.client, other.origin.text(),
-                            join(differs, ", ")),
-          differs.empty() ? "remove one of the two" : "give both the same options, or make the networks disjoint"));
-      break;
-    }
-    earlier.add(*network, i);
   }
 }
 
@@ -92,60 +56,11 @@ bool is_whole(const sys::MountEntry& mount, std::string_view directory) {
   return mount.target == directory && (mount.root == "/" || mount.fs_type == "btrfs");
 }
 
-/// Our own entries of one directory that a more specific client can take hosts out of. Wildcards and netgroups cannot
-/// be looked into.
-struct General {
-  NetworkMap networks;
-  std::optional<std::size_t> everyone;
-};
-
 } // namespace
 
 void diagnose_together(const ExpectedEtab& expected, ByFile& by_file) {
   diagnose_duplicates(expected, by_file);
-  diagnose_overlaps(expected, by_file);
   diagnose_fsids(expected, by_file);
-}
-
-Diagnoses diagnose_precedence(const std::vector<ExportsFile>& files, const std::string& own, const HostFacts& facts) {
-  std::vector<Export> mine;
-  std::vector<Export> theirs;
-  for (const auto& file : files)
-    for (auto& entry : expected_etab({file}, facts).entries)
-      (file.name == own ? mine : theirs).push_back(std::move(entry));
-  std::map<std::string_view, General> by_directory;
-  for (std::size_t i = 0; i < mine.size(); ++i) {
-    auto& general = by_directory[mine[i].directory];
-    if (kind_of(mine[i].client) == ClientKind::everyone)
-      general.everyone = i;
-    else if (const auto network = parse_network(mine[i].client); network && kind_of(mine[i].client) != ClientKind::host)
-      general.networks.add(*network, i);
-  }
-  const Clients clients(facts);
-  Diagnoses diagnoses;
-  for (const auto& special : theirs) {
-    const auto kind = kind_of(special.client);
-    const auto there = by_directory.find(special.directory);
-    if (there == by_directory.end() || (kind != ClientKind::host && kind != ClientKind::network))
-      continue;
-    std::set<std::size_t> covering; // what would count for these hosts without `special`
-    if (there->second.everyone)
-      covering.insert(*there->second.everyone);
-    if (kind == ClientKind::host)
-      for (const auto& address : clients.networks(special.client))
-        for (const auto number : there->second.networks.around(address))
-          covering.insert(number);
-    for (const auto number : covering) {
-      const auto& general = mine[number];
-      if (const auto differs = differences(general.settings, special.settings); !differs.empty())
-        diagnoses.push_back(at(
-            Severity::warning, "SF128", general.origin,
-            fmt::format("`{}` gets `{}` from {} and not from here ({}): it is more specific than `{}`", special.client,
-                        general.directory, special.origin.text(), join(differs, ", "), general.client),
-            fmt::format("remove the entry at {}", special.origin.text())));
-    }
-  }
-  return diagnoses;
 }
 
 void diagnose_directory(std::span<const Export> line, const HostFacts& facts, Diagnoses& diagnoses) {
@@ -212,23 +127,6 @@ void diagnose_directory(std::span<const Export> line, const HostFacts& facts, Di
                               : "clients lose it whenever it is mounted anew, and older kernels do not export it",
                        file_system.why),
            "add `fsid=` with a number that no other export has"));
-    return; // the same for its other clients
-  }
-}
-
-void diagnose_mount_points(std::span<const Export> line, const HostFacts& facts, Diagnoses& diagnoses) {
-  for (const auto& client : line) {
-    const auto option = client.settings.values.find("mountpoint");
-    if (option == client.settings.values.end())
-      continue;
-    const auto& path = option->second.empty() ? client.directory : option->second;
-    if (const auto found = facts.mount_points.find(path); found == facts.mount_points.end() || found->second)
-      continue;
-    diagnoses.push_back(at(Severity::warning, "SF140", client.origin,
-                           fmt::format("nothing is mounted on `{}`: with `mountpoint` no client can mount `{}` until "
-                                       "something is",
-                                       path, client.directory),
-                           "mount it, or remove `mountpoint`"));
     return; // the same for its other clients
   }
 }

@@ -7,7 +7,6 @@
 
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -26,12 +25,10 @@ using Names = std::map<std::string, NameFact, std::less<>>; ///< of clients that
 struct HostFacts {
   std::map<std::string, sys::Entry, std::less<>> directories; ///< by the directory as written
   std::map<std::string, std::string, std::less<>>
-      exchangeable;                                      ///< directories that others than root could exchange: why
-  std::map<std::string, bool, std::less<>> mount_points; ///< paths of `mountpoint`: is something mounted there?
+      exchangeable; ///< directories that others than root could exchange: why
   sys::MountTable mounts;
   Names names;
-  std::string nfs_utils_version;                      ///< "2.6.2"; empty: not known
-  std::set<std::string, std::less<>> missing_options; ///< option names that the installed exportfs lacks
+  std::string hosts; ///< text of /etc/hosts
 };
 
 /// The directory as exportfs writes it once it is there: resolved if that is known, else without superfluous slashes.
@@ -73,34 +70,34 @@ class ExportIndex {
 /// /var/lib/nfs/etab: what is exported to whom. Lines that cannot be read are passed over; an option of a newer
 /// nfs-utils does not hide its line.
 std::vector<Export> parse_etab(std::string_view text);
+std::optional<Export> parse_etab_line(std::string_view line, const Origin& origin);
+/// Does mountd, which takes a line of etab by the words of exports(5), read `entry` in it?
+bool is_readable(std::string_view line, const Export& entry);
 
-/// An entry that exportfs reads but does not export: a duplicate, a client that it drops, or one behind the option at
-/// which exportfs gives up the file.
+/// An entry that exportfs reads but does not export: a duplicate, or a client that it drops.
 struct Dropped {
+  std::size_t file = 0; ///< its number
   Export entry;
   std::optional<std::size_t> winner; ///< of a duplicate: the position of the entry that won
 };
-/// A host that exportfs takes for one that it knows already, by an address that both have: its entries are given to
-/// all addresses of that one, and to no other. Or one whose canonical name, which etab has, has other addresses.
-struct Mistaken {
-  Export entry;                   ///< as it is written
-  Origin known;                   ///< where that host stands first
-  std::string known_as;           ///< its name there
-  std::string name;               ///< its name in etab
-  std::vector<std::string> gains; ///< addresses that the entry does not name
-  std::vector<std::string> loses; ///< addresses that it names
+/// What exportfs says about a line of a file, at which it gives up the file.
+struct Complaint {
+  std::size_t file = 0; ///< its number among the files
+  int line = 0;
+  std::string text; ///< "unknown keyword \"rx\""
 };
+/// What exportfs makes of exports files (exports/ask.hpp).
 struct ExpectedEtab {
-  std::vector<Export> entries; ///< with the places where they were written; directory and client as etab has them
+  /// As etab has them, with the places where they were written, and in that order. Those whose place was not found
+  /// stand last, with their places in etab.
+  std::vector<Export> entries;
   std::vector<Dropped> dropped;
-  std::vector<Mistaken> mistaken;
-  /// By file and export: its entry; nullopt for a dropped one.
+  /// By file, and by its exports and then those that are lost: its entry; nullopt: it has none, or is a duplicate.
   std::vector<std::vector<std::optional<std::size_t>>> positions;
-  std::set<std::string, std::less<>> stopped; ///< files that an option ends which the installed exportfs lacks
+  std::vector<Complaint> complaints;
+  std::vector<std::size_t> unreadable; ///< positions of entries that mountd cannot read in etab as they stand there
+  std::string not_asked;               ///< why exportfs was not asked: this is what the text says; "": it was
+  bool crashed = false;                ///< because it crashed
 };
-/// What `exportfs -ra` makes of these files, in the order in which it reads them: the first entry for a directory and
-/// client wins, and a host with a known address is the known one. An option that the installed exportfs lacks ends its
-/// file. A name that is not in `facts.names` is taken to resolve.
-ExpectedEtab expected_etab(const std::vector<ExportsFile>& files, const HostFacts& facts);
 
 } // namespace sharefs::exports

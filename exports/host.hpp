@@ -21,6 +21,8 @@ struct HostFiles {
   bool directory = false;         ///< /etc/exports.d exists
 };
 Result<HostFiles> read_host_files(const sys::Files& files);
+/// Directories of the entries of own file.
+std::vector<std::string> own_directories(const HostFiles& host);
 
 /// Which names exportfs reads in /etc/exports.d, in its order (versionsort).
 std::vector<std::string> exports_in_order(std::vector<std::string> names);
@@ -28,10 +30,13 @@ std::vector<std::string> exports_in_order(std::vector<std::string> names);
 /// /var/lib/nfs/etab; none is empty.
 Result<std::vector<Export>> read_etab(const sys::Files& files);
 
-/// Directories of the files and of `more`, clients that are names, and the options that the installed nfs-utils lacks.
+/// Directories of the files and of `more`, clients that are names, and /etc/hosts.
 /// Names that are not in `known` are looked up for 10 s in all; one without an answer is not judged.
 Result<HostFacts> probe_facts(sys::System& system, const std::vector<ExportsFile>& files,
                               const std::vector<std::string>& more_directories = {}, const Names& known = {});
+
+/// The directories of the files only.
+Result<HostFacts> probe_directories(sys::System& system, const std::vector<ExportsFile>& files);
 
 /// Addresses and canonical name by `getent ahosts`; nullopt: no answer within the deadline.
 std::optional<NameFact> resolve_name(sys::System& system, const std::string& name, std::chrono::milliseconds deadline);

@@ -48,23 +48,25 @@ std::optional<Diagnosis> no_file(const sys::Files& files, const std::string& pat
 
 Result<HostFiles> read_host_files(const sys::Files& files) {
   HostFiles host;
-  const auto read = [&](const std::string& path) -> Result<std::optional<std::string>> {
+  const auto read = [&](const std::string& path) -> std::optional<std::string> {
     if (auto found = no_file(files, path)) {
       host.diagnoses.push_back(std::move(*found));
       return std::nullopt;
     }
     auto text = files.read_if_exists(path);
     if (!text)
-      return fail(text.error());
-    if (*text)
-      host.files.push_back(parse(**text, path));
-    return *text;
+      host.diagnoses.push_back(not_read(Severity::error, path, text.error().message, text.error().hint));
+    if (!text || !*text)
+      return std::nullopt;
+    host.files.push_back(parse(**text, path));
+    return std::move(*text);
   };
-  if (const auto text = read(k_exports_file); !text)
-    return fail(text.error());
+  read(k_exports_file);
   auto names = files.list(k_exports_directory);
-  if (!names && names.error().code != ErrorCode::not_found)
+  if (!names && names.error().code == ErrorCode::timeout)
     return fail(names.error());
+  if (!names && names.error().code != ErrorCode::not_found)
+    host.diagnoses.push_back(not_read(Severity::error, k_exports_directory, names.error().message, names.error().hint));
   if (!names)
     return host;
   host.directory = true;
@@ -77,13 +79,20 @@ Result<HostFiles> read_host_files(const sys::Files& files) {
                    fmt::format("rename it to `{}.exports`, or remove it", name)));
   for (const auto& name : ordered) {
     const auto path = join_path(k_exports_directory, name);
-    const auto text = read(path);
-    if (!text)
-      return fail(text.error());
+    auto text = read(path);
     if (path == k_own_file)
-      host.own = *text;
+      host.own = std::move(text);
   }
   return host;
+}
+
+std::vector<std::string> own_directories(const HostFiles& host) {
+  std::vector<std::string> directories;
+  for (const auto& file : host.files)
+    for (const auto& entry : file.exports)
+      if (file.name == k_own_file)
+        directories.push_back(entry.directory);
+  return directories;
 }
 
 Result<std::vector<Export>> read_etab(const sys::Files& files) {

@@ -155,10 +155,8 @@ Diagnoses diagnose_client_names(const std::vector<ClientName>& seen) {
   return found;
 }
 
-std::vector<Export> dropped_by(const std::vector<ExportsFile>& files, const std::vector<Export>& etab,
-                               const HostFacts& facts) {
-  const auto after = expected_etab(files, facts);
-  const ExportIndex stays(facts, after.entries);
+std::vector<Export> dropped_by(const ExpectedEtab& expected, const std::vector<Export>& etab, const HostFacts& facts) {
+  const ExportIndex stays(facts, expected.entries);
   std::vector<Export> dropped;
   std::ranges::copy_if(etab, std::back_inserter(dropped), [&](const Export& entry) { return !stays.has(entry); });
   return dropped;

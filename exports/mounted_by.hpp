@@ -49,9 +49,8 @@ std::vector<ClientName> read_client_names(sys::System& system);
 /// SF247 for each name that has come from several addresses.
 Diagnoses diagnose_client_names(const std::vector<ClientName>& seen);
 
-/// What is exported now and no more when the files are these: by `exportfs -r`.
-std::vector<Export> dropped_by(const std::vector<ExportsFile>& files, const std::vector<Export>& etab,
-                               const HostFacts& facts);
+/// What is exported now (`etab`) and no more when `expected` is.
+std::vector<Export> dropped_by(const ExpectedEtab& expected, const std::vector<Export>& etab, const HostFacts& facts);
 /// For each directory of `withdrawn` the clients among those that lose it, in sentences.
 std::vector<std::string> notes_of_mounted(const std::vector<Export>& withdrawn, const MountedBy& mounted,
                                           const HostFacts& facts);

@@ -68,7 +68,7 @@ class Parser {
     while (read_line())
       ;
     if (!m_file.lost.empty())
-      report_lost();
+      m_file.diagnoses.push_back(lost_entries(m_file.lost));
     return std::move(m_file);
   }
 
@@ -291,18 +291,6 @@ class Parser {
     stop("SF106", word.begin, fmt::format("`{}` has no `)`", word.text), fmt::format("write `{})`", word.text));
   }
 
-  void report_lost() {
-    constexpr std::size_t k_shown = 5;
-    std::vector<std::string> names;
-    for (const auto& entry : std::span(m_file.lost).first(std::min(m_file.lost.size(), k_shown)))
-      names.push_back(fmt::format("{} to {}", entry.directory, entry.client));
-    if (m_file.lost.size() > k_shown)
-      names.push_back(fmt::format("and {} more", m_file.lost.size() - k_shown));
-    m_file.diagnoses.push_back(at(Severity::error, "SF111", m_file.lost.front().line,
-                                  fmt::format("not exported because of the error before it: {}", join(names, ", ")),
-                                  "correct the error above"));
-  }
-
   Lexer m_lexer;
   LineIndex m_lines;
   ExportsFile m_file;
@@ -313,6 +301,18 @@ class Parser {
 };
 
 } // namespace
+
+Diagnosis lost_entries(const std::vector<Export>& lost) {
+  constexpr std::size_t k_shown = 5;
+  std::vector<std::string> names;
+  for (const auto& entry : std::span(lost).first(std::min(lost.size(), k_shown)))
+    names.push_back(fmt::format("{} to {}", entry.directory, entry.client));
+  if (lost.size() > k_shown)
+    names.push_back(fmt::format("and {} more", lost.size() - k_shown));
+  return at(Severity::error, "SF111", lost.front().line,
+            fmt::format("not exported because of the error before it: {}", join(names, ", ")),
+            "correct the error above");
+}
 
 ExportsFile parse(std::string_view text, const std::string& name) {
   return Parser(text, name).run();

@@ -3,6 +3,7 @@
 #include "base/diagnosis.hpp"
 #include "exports/export.hpp"
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,12 +17,16 @@ struct ExportsFile {
   /// exportfs gives up a file at its first syntax error or bad option. What stands from there on, so that it can be
   /// named and checked too; the wrong entry itself is part of neither list.
   std::vector<Export> lost;
-  bool complete = true; ///< false: exportfs stops in the middle
-  Diagnoses diagnoses;  ///< of the syntax and the options, with places
+  bool complete = true;                 ///< false: exportfs stops in the middle
+  Diagnoses diagnoses;                  ///< of the syntax and the options, with places
+  std::optional<std::string> text = {}; ///< what is to stand in the file; nullopt: what the host has
 };
 
 /// Never fails: what is wrong stands in `diagnoses`. `name` is only for messages.
 ExportsFile parse(std::string_view text, const std::string& name);
+
+/// SF111: entries that stand behind the error at which exportfs gave up their file.
+Diagnosis lost_entries(const std::vector<Export>& lost);
 
 /// Text that parse() reads back as the same exports (origins apart). Clients of one line stay on one line unless their
 /// defaults differ. Precondition: unwritable() is empty for each.

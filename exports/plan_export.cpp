@@ -144,14 +144,13 @@ plan::Plan plan_export(const Actual& actual, const Request& request, const Compo
   if (file_changes)
     plan.notes.insert(plan.notes.end(), composed.notes.begin(), composed.notes.end());
 
-  const auto expected = expected_etab(files_after(actual, composed), actual.facts);
   std::set<Origin> own;
   for (const auto& entry : composed.exports)
     own.insert(entry.origin);
   const ExportIndex etab(actual.facts, actual.etab);
   bool own_in_force = composed.retired.empty() && !(request.drop_adhoc && !composed.adhoc.empty());
   std::vector<const Export*> changed_by_hand;
-  for (const auto& entry : expected.entries) {
+  for (const auto& entry : composed.expected.entries) {
     const auto there = etab.find(entry.directory, entry.client);
     if (there && actual.etab[*there].settings == entry.settings)
       continue;

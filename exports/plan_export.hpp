@@ -1,6 +1,6 @@
 #pragma once
 // Desired exports and what is there -> the content of sharefs' own file, and a plan. Pure.
-#include "exports/facts.hpp"
+#include "exports/ask.hpp"
 #include "exports/host.hpp"
 #include "exports/mounted_by.hpp"
 #include "exports/server.hpp"
@@ -36,20 +36,20 @@ struct Actual {
   std::vector<plan::SetTreeAccess> trees;                  ///< of those below which something is to be changed
 };
 
-/// What own file is to hold: the desired exports with complete options, and the other entries that stay.
+/// What own file is to hold: the desired exports with complete options, and the other entries that stay. And what
+/// exportfs makes of the files then.
 struct Composed {
   std::vector<Export> exports;    ///< with the places in sharefs.yaml for the desired ones
   std::vector<std::string> notes; ///< what was added and why
+  std::vector<ExportsFile> files; ///< as they will be, own one included
+  ExpectedEtab expected;          ///< what is exported then
   std::vector<Export> retired;    ///< exported now, and by no file any more
   std::vector<Export> adhoc = {}; ///< exported now, and never by a file: a reload drops them
 };
-Composed compose(const Actual& actual, const Request& request);
+Composed compose(const Actual& actual, const Request& request, const Ask& ask);
 
 /// Text of own file; "" for no exports (then there is no file).
 std::string own_file_text(const std::vector<Export>& exports);
-
-/// The files as they will be, own one included, with the places of sharefs.yaml: for diagnose().
-std::vector<ExportsFile> files_after(const Actual& actual, const Composed& composed);
 
 /// Access that must not be set: of directories of the operating system (SF139).
 Diagnoses diagnose_access(const Actual& actual, const Request& request);

@@ -141,7 +141,8 @@ Outcome read_squash(Reader& /*reader*/, std::string_view /*option*/, const std::
 Outcome read_places(Reader& reader, std::string_view option, const std::string& value) {
   reader.settings.values.erase("refer");
   reader.settings.values.erase("replicas");
-  return put_value(reader, option, value, "");
+  reader.settings.values[option] = value;
+  return {};
 }
 
 Outcome read_mountpoint(Reader& reader, std::string_view /*option*/, const std::string& value) {

@@ -28,7 +28,8 @@ std::string text_of(const Settings& settings, std::string_view option) {
   const auto found = settings.values.find(option);
   if (found == settings.values.end())
     return option.starts_with("anon") ? fmt::format("{}=65534", option) : fmt::format("no {}", option);
-  return found->second.empty() ? std::string(option) : fmt::format("{}={}", option, found->second);
+  return found->second.empty() && option == "mountpoint" ? std::string(option)
+                                                         : fmt::format("{}={}", option, found->second);
 }
 
 } // namespace

@@ -153,7 +153,8 @@ Diagnoses changes(const std::vector<Export>& before, const std::vector<Export>& 
   return found;
 }
 
-TakeOver take_over(const Actual& actual, const Request& wanted, const std::map<std::string, std::string>& texts) {
+TakeOver take_over(const Actual& actual, const Request& wanted, const std::map<std::string, std::string>& texts,
+                   const Ask& ask) {
   TakeOver result{{}, actual, {}};
   auto& [request, after, found] = result;
   request.drop_adhoc = wanted.drop_adhoc;
@@ -181,6 +182,7 @@ TakeOver take_over(const Actual& actual, const Request& wanted, const std::map<s
       continue;
     }
     file = parse(*write->after, file.name);
+    file.text = *write->after;
     request.moved.push_back(std::move(*write));
   }
   for (const auto& entry : wanted.exports)
@@ -189,16 +191,15 @@ TakeOver take_over(const Actual& actual, const Request& wanted, const std::map<s
   if (has_errors(found) || request.moved.empty())
     return result;
 
-  const auto composed = compose(after, request);
+  const auto composed = compose(after, request, ask);
   const auto all = as_if_all_resolve(actual.facts);
-  found = changes(expected_etab(actual.files.files, all).entries,
-                  expected_etab(files_after(after, composed), all).entries, all, true);
+  found = changes(ask(actual.files.files, all).entries, ask(composed.files, all).entries, all, true);
   if (has_errors(found))
     return result;
   auto exported = actual.etab;
   const ExportIndex adhoc(actual.facts, composed.adhoc);
   std::erase_if(exported, [&](const Export& entry) { return adhoc.has(entry); });
-  if (!changes(exported, expected_etab(actual.files.files, actual.facts).entries, actual.facts, true).empty())
+  if (!changes(exported, ask(actual.files.files, actual.facts).entries, actual.facts, true).empty())
     found.push_back({Severity::error, "SF153", k_etab, "what is exported now is not what the exports files say",
                      "run `exportfs -ra` if the files are right, and then this again", ""});
   return result;

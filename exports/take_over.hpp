@@ -21,7 +21,8 @@ struct TakeOver {
   Diagnoses found; ///< why it cannot be done: SF151, SF152, SF153
 };
 /// `texts`: of the files of others, by name.
-TakeOver take_over(const Actual& actual, const Request& wanted, const std::map<std::string, std::string>& texts);
+TakeOver take_over(const Actual& actual, const Request& wanted, const std::map<std::string, std::string>& texts,
+                   const Ask& ask);
 
 /// What is exported otherwise in `after` than in `before` (both with resolved directories): SF151. Rights are compared
 /// by meaning; of networks, wildcards and netgroups the order counts, too, since mountd takes the first that fits.

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <map>
 #include <set>
 
 namespace sharefs::exports {
@@ -34,60 +33,42 @@ Diagnosis not_exported(const Export& entry, const HostFacts& facts) {
 
 } // namespace
 
-Diagnoses verify_etab(const Composed& composed, const Actual& actual, const std::vector<Export>& etab) {
+Diagnoses verify_etab(const Composed& composed, const HostFacts& facts, const std::vector<Export>& etab) {
   Diagnoses diagnoses;
-  const auto expected = expected_etab(files_after(actual, composed), actual.facts);
-  std::map<std::pair<Origin, std::string>, const Export*> winners; // entries of other files that are read first
-  for (const auto& dropped : expected.dropped)
-    if (dropped.winner)
-      winners[{dropped.entry.origin, dropped.entry.client}] = &expected.entries[*dropped.winner];
-  const ExportIndex there(actual.facts, etab);
+  std::set<Origin> own;
+  const ExportIndex there(facts, etab);
   for (const auto& entry : composed.exports) {
-    const auto found = there.find(real_path(entry.directory, actual.facts), entry.client);
-    if (!found) {
-      diagnoses.push_back(not_exported(entry, actual.facts));
+    own.insert(entry.origin);
+    if (!there.find(real_path(entry.directory, facts), entry.client))
+      diagnoses.push_back(not_exported(entry, facts));
+  }
+  for (const auto& entry : composed.expected.entries) {
+    const auto found = there.find(entry.directory, entry.client);
+    const bool is_own = own.contains(entry.origin);
+    if (!found && !is_own)
+      diagnoses.push_back({Severity::warning, "SF133", entry.directory,
+                           fmt::format("{} is not exported to `{}` after the reload ({})", entry.directory,
+                                       entry.client, entry.origin.text()),
+                           "run `sharefs export check` for the files of others", ""});
+    const auto differs = found ? differences(entry.settings, etab[*found].settings) : std::vector<std::string>();
+    if (differs.empty())
       continue;
-    }
-    if (const auto differs = differences(entry.settings, etab[*found].settings); !differs.empty()) {
-      const auto winner = winners.find({entry.origin, entry.client});
-      diagnoses.push_back(report(
-          "SF131", entry.origin,
-          fmt::format("{} is exported to `{}` with {}{}", entry.directory, entry.client, join(differs, ", "),
-                      winner == winners.end() ? ""
-                                              : fmt::format(", because {} comes first", winner->second->origin.text())),
-          "run `sharefs export check`"));
-    }
+    if (is_own)
+      diagnoses.push_back(
+          report("SF131", entry.origin,
+                 fmt::format("{} is exported to `{}` with {}", entry.directory, entry.client, join(differs, ", ")),
+                 "run `sharefs export check`"));
+    else
+      diagnoses.push_back({Severity::warning, "SF133", entry.directory,
+                           fmt::format("{} is exported to `{}` with {} ({})", entry.directory, entry.client,
+                                       join(differs, ", "), entry.origin.text()),
+                           "run `sharefs export check` for the files of others", ""});
   }
   for (const auto& entry : composed.retired)
     if (there.has(entry))
       diagnoses.push_back({Severity::error, "SF134", entry.directory,
                            fmt::format("{} is still exported to `{}`", entry.directory, entry.client),
                            "run `exportfs -ra` and read what it says", ""});
-  return diagnoses;
-}
-
-Diagnoses verify_foreign(const Composed& composed, const Actual& actual, const std::vector<Export>& etab) {
-  Diagnoses diagnoses;
-  const auto expected = expected_etab(files_after(actual, composed), actual.facts);
-  const ExportIndex retired(actual.facts, composed.retired);
-  const ExportIndex adhoc(actual.facts, composed.adhoc); // asked for
-  const ExportIndex wanted(actual.facts, expected.entries);
-  const ExportIndex there(actual.facts, etab);
-  for (const auto& before : actual.etab) {
-    if (retired.has(before) || adhoc.has(before))
-      continue;
-    const auto now = there.find(before.directory, before.client);
-    if (!now)
-      diagnoses.push_back({Severity::warning, "SF133", before.directory,
-                           fmt::format("{} was exported to `{}` before the reload and is not any more",
-                                       before.directory, before.client),
-                           "run `sharefs export check` for the files of others", ""});
-    else if (!wanted.has(before) && etab[*now].settings != before.settings)
-      diagnoses.push_back({Severity::warning, "SF133", before.directory,
-                           fmt::format("{} is exported to `{}` with {}, which it was not before", before.directory,
-                                       before.client, join(differences(before.settings, etab[*now].settings), ", ")),
-                           "", ""});
-  }
   return diagnoses;
 }
 

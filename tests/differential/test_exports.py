@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from differential.etab import lines_of_check, lines_of_etab  # noqa: E402
 from differential.follow import followed  # noqa: E402
 from differential.grammar import exports_file  # noqa: E402
-from differential.host import ETC, NOWHERE, Taken, checked, isolate, write_exports  # noqa: E402
+from differential.host import ETC, NOWHERE, Taken, checked, isolate, remove, write_exports  # noqa: E402
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 CORPUS = {path.name: path.read_bytes() for path in sorted((PROJECT / "tests/fuzz/corpus/exports").iterdir())}
@@ -38,6 +38,20 @@ def host() -> None:
 def disagreement(files: Mapping[str, bytes]) -> str:
     """What exportfs makes of the files beside what `export check` says; "" for the same."""
     write_exports(files)
+    return f"{dict(files)}\n{found}" if (found := difference()) else ""
+
+
+_COMPLAINT = re.compile(r"^exportfs: (/etc/exports\S*?):([0-9]+): ", re.MULTILINE)
+
+
+def unheard_complaints(said: str, document: dict[str, Any]) -> list[str]:
+    """Files in which exportfs stops at a line, and `export check` knows no error."""
+    in_error = {one["subject"].split(":")[0] for one in document["diagnoses"] if one["severity"] == "error"}
+    return [match[0] for match in _COMPLAINT.finditer(said) if match[1] not in in_error]
+
+
+def difference() -> str:
+    """As disagreement(), for what lies there now."""
     taken = Taken()
     document = checked()
     theirs, ours = lines_of_etab(taken.etab), lines_of_check(document)
@@ -49,9 +63,14 @@ def disagreement(files: Mapping[str, bytes]) -> str:
     # exportfs reads etab as mountd does: each line that it does not give back is one that no client gets.
     listed = subprocess.run(["exportfs", "-s"], capture_output=True, timeout=60, check=False, cwd=NOWHERE).stdout
     readable = not any(one["code"] == "SF141" or "holds a blank" in one["message"] for one in document["diagnoses"])
-    if readable != (len(listed.splitlines()) >= len(theirs)):
+    merged = any(one["code"] == "SF144" for one in document["diagnoses"])  # by the names that etab has for two hosts
+    if not merged and readable != (len(listed.splitlines()) >= len(theirs)):
         said += f"etab is {'not ' if readable else ''}readable\n"
-    return f"{dict(files)}\n{said}exportfs said: {taken.said}" if said else ""
+    if any(one["code"] == "SF158" for one in document["diagnoses"]):
+        said += "exportfs was not asked\n"
+    if unheard := unheard_complaints(taken.said, document):
+        said += f"nothing is said of {unheard}\n"
+    return f"{said}exportfs said: {taken.said}" if said else ""
 
 
 def diagnoses_of(text: str | Mapping[str, bytes]) -> list[dict[str, Any]]:
@@ -175,6 +194,132 @@ def test_5_complete_is_what_exportfs_reads() -> None:
     assert disagreement(files) == ""
     complete = [file["complete"] for file in checked()["files"]]
     assert complete == [len(lines_of_check(checked())) == 3]
+
+
+# What may lie at /etc/exports.d/odd.exports, beside /etc/exports and a file that is read after it.
+ODD_ENTRIES = {
+    "a directory": lambda path: path.mkdir(),
+    "a link to a directory": lambda path: path.symlink_to("/etc"),
+    "a link to nothing": lambda path: path.symlink_to("nothing"),
+    "a link to itself": lambda path: path.symlink_to(path.name),
+    "a link to a file": lambda path: path.symlink_to("/mnt/elsewhere"),
+    "a link to a file without rights": lambda path: path.symlink_to("/mnt/closed"),
+    "a pipe": os.mkfifo,
+    "a file without rights": lambda path: (path.write_text("/srv node1(ro)\n"), path.chmod(0)),
+    "an empty file": lambda path: path.touch(),
+    "a file of another user": lambda path: (path.write_text("/srv node1(ro)\n"), os.chown(path, 1000, 1000)),
+    "a file with other names": lambda path: (path.write_text("/srv node1(ro)\n"), os.link(path, path.with_name("o.exports"))),
+}
+
+
+@pytest.mark.parametrize("name", ODD_ENTRIES)
+def test_entries_of_exports_d(name: str) -> None:
+    Path("/mnt/elsewhere").write_text("/srv *(ro)\n")
+    Path("/mnt/closed").write_text("/srv *(ro)\n")
+    Path("/mnt/closed").chmod(0)
+    write_exports({MAIN: b"/mnt/share node1(rw)\n", "/etc/exports.d/z.exports": b"/mnt/data node1(rw)\n"})
+    ODD_ENTRIES[name](ETC / "exports.d/odd.exports")
+    assert difference() == ""
+
+
+# What may lie at /etc/exports.d, and at /etc/exports.
+ODD_PLACES = {
+    "a file": lambda path: path.write_text("/srv node1(ro)\n"),
+    "a link to a directory": lambda path: path.symlink_to("/mnt/share"),
+    "a link to nothing": lambda path: path.symlink_to("nothing"),
+    "a link to itself": lambda path: path.symlink_to(path.name),
+    "a directory without rights": lambda path: path.mkdir(0),
+    "nothing": lambda path: None,
+}
+
+
+@pytest.mark.parametrize("name", ODD_PLACES)
+@pytest.mark.parametrize("place", ["exports", "exports.d"])
+def test_odd_places(place: str, name: str) -> None:
+    files = {MAIN: b"/mnt/share node1(rw)\n"} if place == "exports.d" else {"/etc/exports.d/z.exports": b"/srv node1(rw)\n"}
+    write_exports(files)
+    try:
+        if place == "exports.d":
+            (ETC / place).rmdir()
+        ODD_PLACES[name](ETC / place)
+        assert difference() == ""
+    finally:
+        remove(ETC / place)
+        (ETC / "exports.d").mkdir(exist_ok=True)
+
+
+# By line of /etc/hosts: hosts with several names, and names of several hosts.
+SEVERAL_NAMES = """\
+10.77.0.2 a b
+10.77.0.3 c b
+10.77.0.2 d
+10.77.0.3 E e.lab
+fd00:77::2 a f
+fd00:77::9 F
+10.77.0.9 g
+10.77.0.9 h
+::1 i
+127.0.0.1 i
+"""
+
+
+@pytest.mark.parametrize("first", "abcdeEfFghi")
+def test_hosts_with_several_names(first: str) -> None:
+    hosts = (ETC / "hosts").read_text()
+    (ETC / "hosts").write_text(SEVERAL_NAMES)
+    try:
+        for second in "abcdeEfFghi":
+            assert disagreement({MAIN: f"/mnt/share {first}(rw) {second}(ro)\n/mnt/data {second}(rw)\n".encode()}) == ""
+    finally:
+        (ETC / "hosts").write_text(hosts)
+
+
+def long_path(length: int, component: int = 100) -> str:
+    return ("/" + "/".join(["x" * component] * (length // (component + 1) + 2)))[:length].rstrip("/")
+
+
+# Each in a line of its own, behind /mnt/share.
+MORE_CLIENTS = [
+    *(f"fe80::1%{zone}" for zone in ("lo", "eth9", "1", "2", "99999", "", "%", "lo0", "LO")), "::1%lo", "fd00::5%lo", "fd00::5%1",
+    "FE80::1%lo", "fe80::0:1%lo", "10.77.0.2%lo", "node1%lo", "fe80::1%lo/64", "fe80::%lo", "ff02::1%lo", "::", "0.0.0.0", "0",
+    "::ffff:10.77.0.2", "10.77.0.2.", "node1.", "node1..lab", ".", "-", "--", "node1:", ":", "a_b", "ä", "node1;x", "@", "@@", "**", "?",
+    "[", "]", "[a", "x" * 255, "x" * 256, "x" * 300, "x." * 140, "gss/", "gss/krb5i", "GSS/krb5", "gss/other", "10.77.0.0/24/24",
+    "10.77.0.0/255.255.255.255", "10.77.0.0/0.0.0.255", "fd00::/ffff::", "fd00::/129", "fd00::/-1", "fd00::/0", "/24", "/", "node1/",
+    "localhost", "LOCALHOST", "server", "10.077.0.2", "012.77.0.2", "0xa.77.2", "1.2.3.4.5", "1e3", "٣",
+]
+MORE_OPTIONS = [
+    "mp", "mountpoint", "mp=", "mountpoint=", "mp=/", "mp=/mnt/mounted", "mountpoint=/gone", "mp=relative", "mp,mp=/mnt", "mp=/mnt,mp",
+    "mp=/mnt,mountpoint=/srv", "MP", "mpx", "mountpointx=/", "nomp", "mp =/mnt", "mp=/a\\040b", "mp=/a=b", "fsid=0,mp",
+    "fsid=4294967296", "fsid=-1", "fsid= 5", "fsid=5 ", "fsid=0x", "fsid=", "fsid=ROOT", "fsid=6F2A3B4C:1111:2222", "anonuid=4294967295",
+    "anonuid=4294967296", "anonuid=0x10", "anonuid=1.5", "anonuid=-", "sec=", "sec=:", "sec=sys:", "sec=:sys", "sec=sys:sys", "sec=SYS",
+    "sec=sys,sec=sys", "sec=none,ro,sec=sys,rw", "sec=null", "sec=krb5,rw", "refer=", "refer=/a@b", "refer=/a@b:/c@d+e", "refer=x",
+    "replicas=", "replicas=/a@b", "refer=/a@b,replicas=/c@d", "nohide=1", "rw=1", "no_subtree_check=", "xprtsec=tls", "reexport=none",
+    "pnfs", "no_pnfs", "security_label", "nordirplus", "rdirplus", "no_auth_nlm", "insecure_locks", "crossmnt,nocrossmnt", "wdelay,async",
+    "all_squash,no_all_squash", "subtree_check,no_subtree_check", "bg", "soft", "defaults", "noexec", "sync;rw", "rw.ro", "rw\\054ro",
+]
+MORE_PATHS = [
+    *(f"/mnt/{'x' * size}" for size in (254, 255, 256, 257, 500)),
+    *(long_path(size) for size in (1000, 1018, 1019, 1020, 1021, 1022, 1023, 1024, 1025, 1026, 2000, 4095, 4096, 5000)),
+    *(long_path(size, 300) for size in (400, 1000, 1023)), "/mnt/share/" + "../share/" * 60, "/mnt/" + "./" * 400, "/" * 900,
+    "//", "///mnt", "/mnt/..", "/..", "/mnt/share/.", "/mnt/share//", "/proc", "/dev/null", "/etc", "/etc//exports.d", "/var/lib",
+    "/mnt/share\\", "/mnt/\\", "/mnt/ä", "/mnt/\\303\\244", "-", "-rw", "*", "node1", "/mnt/share,", "'/mnt/share'", "/mnt/file/", "/mnt/link/",
+]
+
+
+def lines_of_tables() -> list[str]:
+    return [
+        *(f"/mnt/share {client}(rw)\n/mnt/data node1(rw)\n" for client in MORE_CLIENTS),
+        *(f"/mnt/share {client}\n/mnt/data {client}(ro) node1(rw)\n" for client in MORE_CLIENTS),
+        *(f"/mnt/share node1(rw,{option})\n/mnt/data node1(rw)\n" for option in MORE_OPTIONS),
+        *(f"/mnt/share -{option} node1\n/mnt/data node1(rw)\n" for option in MORE_OPTIONS),
+        *(f"{path} node1(rw)\n/mnt/data node1(rw)\n" for path in MORE_PATHS),
+        *(f"{path}\n/mnt/data node1(rw)\n" for path in MORE_PATHS),
+    ]
+
+
+@pytest.mark.parametrize("number", range(len(lines_of_tables())))
+def test_tables(number: int) -> None:
+    assert disagreement({MAIN: lines_of_tables()[number].encode()}) == ""
 
 
 ODD_ONES = {

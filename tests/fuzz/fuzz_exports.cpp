@@ -1,4 +1,5 @@
 // Reading exports(5) never crashes, and what is written is read back as the same exports.
+#include "exports/ask.hpp"
 #include "exports/diagnose.hpp"
 #include "exports/facts.hpp"
 #include "exports/parse.hpp"
@@ -19,10 +20,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   FUZZ_CHECK(again.complete);
   FUZZ_CHECK(exports::test::without_places(again.exports) == exports::test::without_places(writable));
 
-  const auto foretold = exports::expected_etab({file}, {});
+  const auto foretold = exports::what_the_text_says({file}, {});
   FUZZ_CHECK(foretold.entries.size() + foretold.dropped.size() == file.exports.size());
   for (const auto& diagnosis : exports::diagnose({file}, foretold, {}))
     FUZZ_CHECK(!diagnosis.message.empty() && diagnosis.subject.starts_with("exports:"));
-  static_cast<void>(exports::parse_etab(text));
+  static_cast<void>(exports::read_answer(text, {file}, {}));
   return 0;
 }

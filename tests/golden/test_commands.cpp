@@ -12,6 +12,7 @@
 //   hung TARGET, stale TARGET     how a mount answers; `well TARGET` ends it
 //   server HOST EXPORT CLIENT...  an NFS server that lets this host mount EXPORT; `dead HOST`: one that does not answer
 //   run PROGRAM ARGUMENT...       a program that succeeds and prints the lines below
+//   asked [TIMES]                 exportfs, asked in namespaces of its own, writes the lines below to etab
 //   real PROGRAM                  the one program that is really run
 //   env NAME=VALUE                for the commands after it
 //   width COLUMNS                 both outputs are a terminal of that width from now on; 0: none
@@ -142,9 +143,16 @@ class Story {
       machine().nfs[first] = test::dead_nfs_server(first);
     } else if (kind == "run") {
       test::Answer answer;
-      answer.question["argv"] = rest(1);
+      answer.question = {{"argv", rest(1)}, {"isolated", false}};
       answer.completed.exit_code = 0;
       answer.completed.out = part.text();
+      machine().run.push_back(std::move(answer));
+    } else if (kind == "asked") {
+      test::Answer answer;
+      answer.question = {{"argv", {"exportfs", "-r"}}, {"isolated", true}};
+      answer.completed.exit_code = 0;
+      answer.completed.out = part.text();
+      answer.times = static_cast<int>(number(1, 0, 10));
       machine().run.push_back(std::move(answer));
     } else if (kind == "real") {
       machine().on_run = [first](const sys::Command& command) -> Result<sys::Completed> {

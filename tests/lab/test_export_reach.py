@@ -119,19 +119,6 @@ def test_3_an_export_path_that_is_a_link(cluster: Cluster) -> None:
     assert said == [("SF142", "warning")]
 
 
-def test_5_mountpoint_where_nothing_is_mounted(cluster: Cluster) -> None:
-    said = export(cluster, f"{INNER} 10.77.0.2(rw,mp,fsid=5)\n")
-    assert rights(cluster["node1"], INNER) == {"3": "", "4.2": ""}
-    assert said == [("SF140", "warning")]
-    cluster.server.run(f"mount -t tmpfs -o mode=1777 none {INNER}", check=True)
-    try:
-        assert export(cluster, f"{INNER} 10.77.0.2(rw,mp,fsid=5)\n") == []
-        cluster.server.run("exportfs -f", check=True)
-        assert rights(cluster["node1"], INNER) == {"3": "rw", "4.2": "rw"}
-    finally:
-        cluster.server.run(f"exportfs -ua; exportfs -f; umount -l {INNER}", check=True)
-
-
 def test_5_a_line_of_etab_that_mountd_cannot_read(cluster: Cluster) -> None:
     """The export behind it is gone, too."""
     said = export(cluster, f'{INNER} "10.77.0.2(rw,mp=/a b)"\n{OUTER}/plain 10.77.0.2(rw)\n')

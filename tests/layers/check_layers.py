@@ -74,6 +74,7 @@ BECOMES = {
     "src/sys/process/sandbox.cpp": "nobody, who asks NFS servers",
     "src/sys/worker/worker.cpp": "sharefs itself, once more",
     "src/sys/worker/user_namespace.cpp": "its owner",
+    "src/sys/programs/isolation.cpp": "nobody, who may read, for a program that is asked about files",
     "src/plan/ground.cpp": "an action with an actor, in its child",
 }
 DESCRIPTORS = {"sys", "tree", "plan"}

@@ -123,6 +123,8 @@ std::vector<Answer> answers_from(const json& document, const char* kind, const s
     for (const std::string& key : question)
       if (entry.contains(key))
         answer.question[key] = entry.at(key);
+    if (std::string_view(kind) == "run")
+      answer.question["isolated"] = entry.value("isolated", false);
     sys::Completed& completed = answer.completed;
     read(entry, "timed_out", completed.timed_out);
     read(entry, "unreaped", completed.unreaped);
@@ -232,7 +234,7 @@ void read_machine(const json& document, Machine& machine) {
   if (document.contains("mountinfo"))
     machine.mounts = table_from(document.at("mountinfo"));
   machine.users = read_all(document, "users", user_from);
-  machine.run = answers_from(document, "run", {"argv"});
+  machine.run = answers_from(document, "run", {"argv", "isolated"});
   machine.exec = answers_from(document, "exec", {"argv"});
   machine.mount = answers_from(document, "mount", {"source", "target", "fs_type", "options"});
   machine.unmount = answers_from(document, "unmount", {"target", "force", "lazy"});

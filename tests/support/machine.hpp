@@ -24,7 +24,8 @@ struct Answer {
 /// The JSON is one object (// comments allowed, unknown keys are errors); all keys may be left out:
 ///   {"identity": {...}, "now": "2026-01-01T00:00:00Z", "mountinfo": "text", "users": [{...}],
 ///    "run": [{"argv": [...], "exit_code": 0, "out": "", "err": "", "error": {code,message}|null, "times": 1,
-///             "mountinfo": "table from then on", "files": {"/path/under/the/root": "content written by the call"}}],
+///             "mountinfo": "table from then on", "files": {"/path/under/the/root": "content written by the call"},
+///             "isolated": true}], (what it prints in namespaces of its own; not known there without)
 ///    "exec": as "run", "mount": [{"source":.., "target":.., "fs_type":.., "options":.., "error":..}],
 ///    "unmount": [{"target":.., "force":.., "lazy":.., "error":..}], (both with "times", "mountinfo", "files")
 ///    "nfs": {"HOST": NfsProbe},
@@ -40,7 +41,6 @@ struct Machine {
   std::map<std::string, sys::NfsProbe> nfs; ///< by host
   /// By path; others are files under the root. One that hangs does so with everything below it.
   std::map<std::string, sys::Entry> entries;
-
 
   // Instead of the answers above, for what is easier said in C++.
   std::function<Result<sys::Completed>(const sys::Command&)> on_run;

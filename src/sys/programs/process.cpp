@@ -7,6 +7,7 @@
 #include "sys/process/exec_words.hpp"
 #include "sys/process/interrupt.hpp"
 #include "sys/process/wire.hpp"
+#include "sys/programs/isolation.hpp"
 
 #include <algorithm>
 #include <array>
@@ -122,6 +123,9 @@ bool connect_streams(Start& start) {
   if (command.as)
     if (const int error = become(*command.as); error != 0)
       refuse(start, errno_error(error, "cannot run " + name + " as `" + command.as->name + "`", "run sharefs as root"));
+  if (command.isolation)
+    if (const auto isolated = isolate(*command.isolation); !isolated)
+      refuse(start, isolated.error());
   // A working directory that was inherited would lead another user where only we may go.
   const auto directory = command.directory.empty() && for_another ? std::string("/") : command.directory;
   if (!directory.empty() && ::chdir(directory.c_str()) != 0)

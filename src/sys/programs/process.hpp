@@ -9,10 +9,13 @@
 #include <chrono>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 
 namespace sharefs::sys {
+
+struct Isolation; // sys/programs/isolation.hpp
 
 struct Command {
   Argv argv;                                      ///< argv[0] is found in the system's directories
@@ -26,6 +29,8 @@ struct Command {
   std::chrono::milliseconds deadline{10'000};     ///< then SIGKILL to the whole process group
   bool ends_with_us = false;                      ///< Ctrl-C ends it, too (`interrupted`): it may take long
   std::size_t output_limit = 1U << 20U;           ///< bytes kept of stdout and of stderr each
+  /// In namespaces of its own; `directory` is one in there.
+  std::shared_ptr<const Isolation> isolation = {};
 
   friend bool operator==(const Command&, const Command&) = default;
 };

@@ -9,11 +9,11 @@ from typing import Any
 # Hints that say what to do on the host, or that leave the choice to the administrator.
 _NOT_IN_THE_FILE = re.compile(
     "see exports\\(5\\) for|put the name into /etc/hosts|give the export a file system|export a directory whose"
-    "|make a user for|mount it, or remove|run `ip link`|give both the same options|correct the error above"
+    "|make a user for|run `ip link`|give both the same options|correct the error above"
     "|give each directory a number|only one directory can|rename it to|remove it; `sed|remove it; `tr|close it"
     "|remove the empty word|remove the quotes|name the client, or|write the network, as|write a prefix length"
     "|write the path from|`[a-z_]+` came with|write the addresses? without|^$|write all defaults in one word"
-    "|shorten the client|write the values without|put .* on a file system|see exports"
+    "|write shorter values|put .* on a file system|see exports|run `exportfs -ra`|remove what no longer has"
 )
 _WORD = re.compile(r'(?:[^\s"]|"[^"]*")+')
 

@@ -72,11 +72,18 @@ def isolate() -> None:
     (DATA / "file").write_text("")
 
 
+def remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
 def write_exports(files: Mapping[str, bytes]) -> None:
     """By path; /etc/exports and everything in /etc/exports.d is replaced."""
-    shutil.rmtree(ETC / "exports.d")
+    for name in ("exports", "exports.d"):
+        remove(ETC / name)
     (ETC / "exports.d").mkdir()
-    (ETC / "exports").unlink(missing_ok=True)
     for path, content in files.items():
         Path(path).write_bytes(content)
 

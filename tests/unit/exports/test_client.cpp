@@ -95,28 +95,6 @@ TEST_CASE("a mask with holes is no range") {
   CHECK_FALSE(network->contiguous());
 }
 
-TEST_CASE("networks against each other") {
-  const auto net = [](const char* name) { return *parse_network(name); };
-  using Numbers = std::vector<std::size_t>;
-  NetworkMap map;
-  map.add(net("192.168.16.11/22"), 0);
-  map.add(net("192.168.0.0/16"), 1);
-  map.add(net("192.168.17.4"), 2);
-  map.add(net("192.168.16.12/22"), 3);         // the same network
-  map.add(net("192.0.17.4/255.0.255.255"), 4); // no range
-  map.add(net("2001:db8::/32"), 5);
-  CHECK(map.around(net("192.168.16.0/22")) == Numbers{0, 1});
-  CHECK(map.around(net("192.168.17.4")) == Numbers{2, 0, 1});
-  CHECK(map.around(net("192.168.20.1")) == Numbers{1});
-  CHECK(map.around(net("10.0.0.1")).empty());
-  CHECK(map.around(net("2001:db8::5/64")) == Numbers{5});
-  CHECK(map.inside(net("192.168.0.0/16")) == Numbers{0, 2});
-  CHECK(map.inside(net("192.168.16.0/22")) == Numbers{2});
-  CHECK(map.inside(net("192.168.17.4")).empty());
-  CHECK(map.inside(net("2001::/8")) == Numbers{5});
-  CHECK(map.inside(net("128.0.0.0/1")) == Numbers{1, 0, 2});
-}
-
 TEST_CASE("names that were meant as addresses") {
   CHECK(looks_like_address("10.0.0.300"));
   CHECK(looks_like_address("fe80::zz"));

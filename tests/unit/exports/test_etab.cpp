@@ -39,12 +39,12 @@ TEST_CASE("what is not understood in etab hides nothing else") {
         Lines{"/a h rw", "/c i ro"});
 }
 
-TEST_CASE("what exportfs makes of files") {
+TEST_CASE("what is certain from the text, where exportfs cannot be asked") {
   const auto expected = [](const std::vector<std::string>& texts, const HostFacts& facts = {}) {
     std::vector<ExportsFile> files;
     for (std::size_t i = 0; i < texts.size(); ++i)
       files.push_back(parse(texts[i], "f" + std::to_string(i)));
-    return expected_etab(files, facts);
+    return what_the_text_says(files, facts);
   };
   SECTION("the first of two entries for the same client wins, over files too") {
     const auto result = expected({"/a h(ro)\n", "/a H(rw) i(rw)"});
@@ -68,14 +68,6 @@ TEST_CASE("what exportfs makes of files") {
     REQUIRE(result.dropped.size() == 3);
     CHECK_FALSE(result.dropped[1].winner);
     CHECK(result.dropped[2].winner == 0U);
-  }
-  SECTION("an option that exportfs lacks ends its file") {
-    HostFacts facts;
-    facts.missing_options = {"xprtsec"};
-    const auto result = expected({"/a h(ro) i(xprtsec=tls) j(ro)\n/b k(ro)\n", "/c l(ro)"}, facts);
-    CHECK(lines(result.entries) == Lines{"/a h ro", "/c l ro"});
-    CHECK(result.dropped.size() == 3);
-    CHECK_FALSE(result.dropped[2].winner);
   }
   SECTION("bad networks are dropped one by one, /0 is not") {
     const auto result = expected({"/a 10.0.0.0/33(rw) 10.0.0.0/0(rw) 10.0.0.1(rw)"});

@@ -1,3 +1,4 @@
+#include "exports/ask.hpp"
 #include "exports/diagnose.hpp"
 #include "exports/host.hpp"
 #include "exports/parse.hpp"
@@ -157,25 +158,6 @@ TEST_CASE("facts of directories: through links, with their file system") {
   CHECK(facts->names.empty());
 }
 
-TEST_CASE("options that the installed exportfs lacks, by what its program holds") {
-  const auto with = [](const std::string& content, const std::string& options) {
-    const auto system = machine(std::string("{") + k_mountinfo + R"(,
-      "run": [{"argv": ["rpc.mountd", "--version"], "out": "rpc.mountd version 2.6.2\n"},
-              {"argv": ["getent", "ahosts", "h"], "exit_code": 2}],
-      "entries": {"/usr/sbin/exportfs": {"kind": "file", "content": ")" +
-                                    content + "\"}}}",
-                                "/nonexistent");
-    const auto facts = probe_facts(*system, {parse("/a h(" + options + ")", "f")});
-    REQUIRE(facts);
-    return *facts;
-  };
-  const auto lacking = with("..unknown flavor..", "rw,xprtsec=tls");
-  CHECK(lacking.missing_options.contains("xprtsec"));
-  CHECK(lacking.nfs_utils_version == "2.6.2");
-  CHECK(with("..unknown xprtsec mode..", "rw,xprtsec=tls").missing_options.empty());
-  CHECK(with("", "rw,xprtsec=tls").missing_options.empty()); // not installed
-}
-
 TEST_CASE("what others could exchange is known, and where it leads") {
   const Root root;
   root.make("/data/real");
@@ -190,7 +172,8 @@ TEST_CASE("what others could exchange is known, and where it leads") {
   CHECK(facts->exchangeable.at("/open/proj") == "others could exchange `proj`: `/open` has mode 0777");
   CHECK_FALSE(facts->exchangeable.contains("/safe"));
   CHECK(facts->directories.at("/open/link").resolved == "/data/real");
-  const auto found = diagnose({parse("/open/proj 10.0.0.1(rw)", "f")}, {}, *facts);
+  const std::vector<ExportsFile> files{parse("/open/proj 10.0.0.1(rw)", "f")};
+  const auto found = diagnose(files, what_the_text_says(files, *facts), *facts);
   REQUIRE(found.size() == 2); // and a part of its file system
   CHECK((found[0].code == "SF138" || found[1].code == "SF138"));
 }

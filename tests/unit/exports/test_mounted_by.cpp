@@ -91,11 +91,13 @@ TEST_CASE("the host's files are read; none is no client") {
 
 TEST_CASE("what a reload would drop with these files") {
   const auto etab = parse_etab("/a\t10.0.0.2(rw)\n/a\t10.0.0.3(rw)\n/b\t*(ro)\n");
-  const auto dropped = dropped_by({parse("/a 10.0.0.3(ro)\n", "f")}, etab, {});
+  const auto dropped = dropped_by(what_the_text_says({parse("/a 10.0.0.3(ro)\n", "f")}, {}), etab, {});
   REQUIRE(dropped.size() == 2); // an entry with other rights stays
   CHECK(dropped[0].client == "10.0.0.2");
   CHECK(dropped[1].directory == "/b");
-  CHECK(dropped_by({parse("/a 10.0.0.0/24(rw) 10.0.0.2(rw) 10.0.0.3(rw)\n/b *(rw)\n", "f")}, etab, {}).empty());
+  CHECK(dropped_by(what_the_text_says({parse("/a 10.0.0.0/24(rw) 10.0.0.2(rw) 10.0.0.3(rw)\n/b *(rw)\n", "f")}, {}),
+                   etab, {})
+            .empty());
 }
 
 TEST_CASE("two hosts with one name are seen by their addresses") {

@@ -42,7 +42,7 @@ Actual host(const std::string& exports_text, const std::optional<std::string>& o
   actual.server.threads = 8;
   actual.server.nfsd_mounted = true;
   actual.server.daemons = {"nfsdcld", "rpc.mountd", "rpc.statd", "rpcbind"};
-  actual.etab = expected_etab(actual.files.files, {}).entries;
+  actual.etab = what_the_text_says(actual.files.files, {}).entries;
   return actual;
 }
 
@@ -56,16 +56,20 @@ sys::Entry entry_at(const std::string& path, sys::EntryKind kind, const std::str
   return entry;
 }
 
+Composed composed_of(const Actual& actual, const Request& request) {
+  return compose(actual, request, what_the_text_says);
+}
+
 /// Each step in a line.
 Lines steps(const Actual& actual, const Request& request) {
   Lines lines;
-  for (const auto& step : plan_export(actual, request, compose(actual, request)).steps)
+  for (const auto& step : plan_export(actual, request, composed_of(actual, request)).steps)
     lines.push_back(describe(step.action));
   return lines;
 }
 
 std::string written(const Actual& actual, const Request& request) {
-  return own_file_text(compose(actual, request).exports);
+  return own_file_text(composed_of(actual, request).exports);
 }
 
 } // namespace
@@ -101,7 +105,7 @@ TEST_CASE("from nothing: the directory, its access, the file, the reload, the se
   actual.facts.directories["/srv/share"] = entry_at("/srv/share", sys::EntryKind::missing, "/");
   auto request = exactly(desired("/srv/share", {"10.0.0.1", "10.0.0.2"}));
   request.access["/srv/share"] = {plan::DirectoryAccess::Kind::group, "ml", 1234, 02770};
-  const auto composed = compose(actual, request);
+  const auto composed = composed_of(actual, request);
   const auto plan = plan_export(actual, request, composed);
   REQUIRE(plan.steps.size() == 13);
   CHECK(std::get<plan::Directory>(plan.steps[0].action).path == "/srv");
@@ -149,7 +153,7 @@ TEST_CASE("access of the directory") {
     auto request = exactly(desired("/a", {"10.0.0.1"}));
     request.access["/a"] = std::move(access);
     std::vector<plan::SetAccess> found;
-    for (const auto& step : plan_export(actual, request, compose(actual, request)).steps)
+    for (const auto& step : plan_export(actual, request, composed_of(actual, request)).steps)
       if (const auto* action = std::get_if<plan::SetAccess>(&step.action))
         found.push_back(*action);
     return found;
@@ -171,7 +175,7 @@ TEST_CASE("what lets everyone in is said in words") {
   const auto notes = [&](plan::DirectoryAccess access) {
     auto request = exactly(desired("/a", {"10.0.0.1"}));
     request.access["/a"] = std::move(access);
-    return plan_export(actual, request, compose(actual, request)).notes;
+    return plan_export(actual, request, composed_of(actual, request)).notes;
   };
   using Kind = plan::DirectoryAccess::Kind;
   CHECK(notes({Kind::group, "g", 9, 02770}) ==
@@ -218,7 +222,7 @@ TEST_CASE("the access of directories of the system is never changed") {
 TEST_CASE("options: what exportfs would complain about is written out") {
   const auto options = [](Lines given) {
     const auto request = exactly(desired("/a", {"h"}, std::move(given)));
-    return compose(host(""), request).exports.at(0).options;
+    return composed_of(host(""), request).exports.at(0).options;
   };
   CHECK(options({}) == Lines{"rw", "sync", "no_subtree_check", "root_squash"});
   CHECK(options({"rw"}) == Lines{"rw", "sync", "no_subtree_check"});
@@ -232,7 +236,7 @@ TEST_CASE("a file system without an identity gets an fsid, always the same") {
     auto& ram = actual.facts.directories["/ram"];
     ram.kind = sys::EntryKind::directory;
     ram.fs_type = fs_type;
-    return compose(actual, exactly(desired("/ram", {"10.0.0.1"}, std::move(options))));
+    return composed_of(actual, exactly(desired("/ram", {"10.0.0.1"}, std::move(options))));
   };
   const auto fsid = [](const Composed& composed) {
     return settings_of({}, composed.exports.at(0).options)->value("fsid");
@@ -269,7 +273,7 @@ TEST_CASE("withdrawing: the file first, whose guard stops a plan that another ru
   CHECK(steps(actual, {{}, {}, {"/a"}, false}) == Lines{"write /etc/exports.d/sharefs.exports", "run `exportfs -r`"});
   SECTION("what another file exports too is not withdrawn") {
     const auto both = host("/a 10.0.0.1(ro)\n", "/a 10.0.0.1(ro)\n");
-    CHECK(compose(both, {{}, {}, {"/a"}, false}).retired.empty());
+    CHECK(composed_of(both, {{}, {}, {"/a"}, false}).retired.empty());
   }
   SECTION("after a run that was cut off behind the file, etab still has it") {
     auto late = host("", std::nullopt);
@@ -289,7 +293,7 @@ TEST_CASE("the reload of others' changes is told, and what it would drop stops i
   auto actual = host("/x 10.0.0.9(ro)\n");
   actual.etab = parse_etab("/hand\tfe80::9(rw,sync,fsid=4)\n"); // and /x was not reloaded yet
   auto request = exactly(desired("/a", {"10.0.0.1"}, {"rw"}));
-  auto composed = compose(actual, request);
+  auto composed = composed_of(actual, request);
   auto plan = plan_export(actual, request, composed);
   CHECK(plan.notes ==
         Lines{"the reload also puts into force what was changed by hand: /x to 10.0.0.9 (/etc/exports:1:4)"});
@@ -306,7 +310,9 @@ TEST_CASE("the reload of others' changes is told, and what it would drop stops i
   CHECK(plan.notes[1] == "/hand to fe80::9 (rw,fsid=4) stands in no file: the reload drops it, and undo does not bring "
                          "it back");
   CHECK(diagnose_adhoc(request, composed, plan).empty());
-  CHECK(verify_foreign(composed, actual, parse_etab("/x\t10.0.0.9(ro)\n")).empty());
+  CHECK(verify_etab({{}, {}, composed.files, what_the_text_says({parse("/x 10.0.0.9(ro)\n", "f")}, {}), {}, {}}, {},
+                    parse_etab("/x\t10.0.0.9(ro)\n"))
+            .empty());
 
   // All else is in force: only --drop-adhoc reloads for it.
   actual = host("/x 10.0.0.9(ro)\n");
@@ -314,7 +320,7 @@ TEST_CASE("the reload of others' changes is told, and what it would drop stops i
   CHECK(steps(actual, {{}, {}, {}, false}).empty());
   CHECK(steps(actual, {{}, {}, {}, false, false, true}) == Lines{"run `exportfs -r`"});
   actual.server.threads = 0; // what etab holds is not in force
-  CHECK(compose(actual, request).adhoc.empty());
+  CHECK(composed_of(actual, request).adhoc.empty());
 }
 
 TEST_CASE("where own file stands among the others") {
@@ -322,7 +328,7 @@ TEST_CASE("where own file stands among the others") {
   actual.files.files.push_back(parse("/y h(ro)", "/etc/exports.d/a.exports"));
   actual.files.files.push_back(parse("/z h(ro)", "/etc/exports.d/zoo.exports"));
   Lines names;
-  for (const auto& file : files_after(actual, compose(actual, exactly(desired("/a", {"h"})))))
+  for (const auto& file : composed_of(actual, exactly(desired("/a", {"h"}))).files)
     names.push_back(file.name);
   CHECK(names == Lines{"/etc/exports", "/etc/exports.d/a.exports", k_own_file, "/etc/exports.d/zoo.exports"});
 }

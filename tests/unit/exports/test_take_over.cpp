@@ -31,7 +31,7 @@ Host host_with(const std::string& text, const std::string& own = "", const std::
   host.actual.server.threads = 8;
   host.actual.facts.names["n1"] = {{"10.0.0.1"}, "n1.lab"};
   host.actual.facts.names["gone"] = {};
-  host.actual.etab = expected_etab(host.actual.files.files, host.actual.facts).entries;
+  host.actual.etab = what_the_text_says(host.actual.files.files, host.actual.facts).entries;
   return host;
 }
 
@@ -43,7 +43,7 @@ Request wanted(const std::string& text) {
 }
 
 TakeOver taken(const Host& host, const std::string& yaml) {
-  return take_over(host.actual, wanted(yaml), host.texts);
+  return take_over(host.actual, wanted(yaml), host.texts, what_the_text_says);
 }
 
 } // namespace
@@ -101,15 +101,13 @@ TEST_CASE("what is equal in effect moves, word for word different or not") {
   CHECK(result.request.access.empty());
   CHECK_FALSE(result.request.exactly);
   // The round trip: the files as they will be export the same.
-  const auto composed = compose(result.actual, result.request);
+  const auto composed = compose(result.actual, result.request, what_the_text_says);
   CHECK(composed.retired.empty());
   CHECK(composed.adhoc.empty());
   const auto plan = plan_export(result.actual, result.request, composed);
   CHECK(std::ranges::any_of(plan.steps,
                             [](const plan::Step& step) { return describe(step.action) == "write /etc/exports"; }));
-  CHECK(changes(host.actual.etab, expected_etab(files_after(result.actual, composed), host.actual.facts).entries,
-                host.actual.facts, false)
-            .empty());
+  CHECK(changes(host.actual.etab, composed.expected.entries, host.actual.facts, false).empty());
 }
 
 TEST_CASE("what differs is said, and nothing moves") {
@@ -158,6 +156,6 @@ TEST_CASE("own file, other files, and nothing to take over") {
   REQUIRE(several.request.moved.size() == 2);
   CHECK(several.request.moved[1].path == "/etc/exports.d/zoo.exports");
   CHECK(several.request.exports.size() == 4); // not /new, which is not exported yet
-  const auto composed = compose(several.actual, several.request);
+  const auto composed = compose(several.actual, several.request, what_the_text_says);
   CHECK(composed.exports.size() == 5);
 }

@@ -1,5 +1,6 @@
 #pragma once
 // What a text gives, in one line each: "CODE severity LINE:COLUMN".
+#include "exports/ask.hpp"
 #include "exports/diagnose.hpp"
 
 #include <string>
@@ -17,7 +18,7 @@ inline std::vector<std::string> told(const Diagnoses& diagnoses) {
 
 inline Diagnoses diagnoses_of(const std::string& text, const HostFacts& facts = {}) {
   const std::vector<ExportsFile> files{parse(text, "f")};
-  return diagnose(files, expected_etab(files, facts), facts);
+  return diagnose(files, what_the_text_says(files, facts), facts);
 }
 
 /// "DIRECTORY CLIENT SETTINGS" for each client.

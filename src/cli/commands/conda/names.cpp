@@ -2,7 +2,7 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
-#include "cli/commands/export_support.hpp"
+#include "cli/commands/export/support.hpp"
 #include "conda/running.hpp"
 #include "config/values.hpp"
 

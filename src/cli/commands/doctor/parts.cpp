@@ -6,7 +6,7 @@
 #include "cli/app.hpp"
 #include "cli/commands/cachefix_choices.hpp"
 #include "cli/commands/conda/list.hpp"
-#include "cli/commands/export_support.hpp"
+#include "cli/commands/export/support.hpp"
 #include "cli/commands/mount/shares.hpp"
 #include "cli/commands/mount/support.hpp"
 #include "cli/execute.hpp"

@@ -2,7 +2,7 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
-#include "cli/commands/export_support.hpp"
+#include "cli/commands/export/support.hpp"
 #include "cli/execute.hpp"
 #include "exports/system_directory.hpp"
 #include "mounts/shares.hpp"

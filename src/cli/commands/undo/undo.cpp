@@ -1,8 +1,8 @@
 // sharefs undo: takes a change back by its journal entry.
 #include "base/text.hpp"
-#include "cli/commands/export_support.hpp"
 #include "cli/execute.hpp"
 #include "cli/exit_code.hpp"
+#include "exports/export_flow.hpp"
 #include "mounts/boot.hpp"
 #include "ui/table.hpp"
 
@@ -158,7 +158,7 @@ Result<int> run_undo(Context& context, const Arguments& arguments) {
   const auto look = [&](plan::Plan& plan) {
     mounts::undo_on_what_is_there(mounts::boot_facts(context.system), plan);
     note_conflicts(context, plan);
-    return note_withdrawn(context, plan);
+    return exports::note_withdrawn(context.system, plan);
   };
   return take_back(context, entry.id, look).map(&Executed::exit_code);
 }

@@ -1,7 +1,7 @@
 #pragma once
 // From sharefs.yaml and the command line to the exports room: which exports are this host's, and which were named.
 #include "cli/command.hpp"
-#include "cli/context.hpp"
+#include "config/config.hpp"
 #include "exports/plan_export.hpp"
 
 #include <nlohmann/json.hpp>
@@ -26,11 +26,8 @@ Error not_a_server(sys::System& system, const config::Config& config);
 /// The exports that the words of the command line mean (PATH, SERVER:PATH or the last part of PATH, or --all), as the
 /// exports room takes them. `usage` if neither or both are given or a word is ambiguous, `not_found` with a "did you
 /// mean" hint. `in_file`: directories that sharefs exports now, which --remove can name too.
-Result<exports::Request> export_request(Context& context, const Arguments& arguments, const OwnServers& own,
+Result<exports::Request> export_request(sys::System& system, const Arguments& arguments, const OwnServers& own,
                                         const std::vector<std::string>& in_file);
-
-/// Which clients have mounted what a plan of exports files withdraws: as notes of the plan.
-Result<void> note_withdrawn(Context& context, plan::Plan& plan);
 
 /// [{directory, client, kind, options, origin}]
 nlohmann::ordered_json to_json(const std::vector<exports::Export>& list);

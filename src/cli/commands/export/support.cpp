@@ -1,4 +1,4 @@
-#include "cli/commands/export_support.hpp"
+#include "cli/commands/export/support.hpp"
 
 #include "base/path.hpp"
 #include "base/text.hpp"
@@ -6,8 +6,6 @@
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <iterator>
-#include <map>
 
 namespace sharefs::cli {
 
@@ -137,7 +135,7 @@ Error not_a_server(sys::System& system, const config::Config& config) {
           "run this on the server, or correct the server's `address`", ""};
 }
 
-Result<exports::Request> export_request(Context& context, const Arguments& arguments, const OwnServers& own,
+Result<exports::Request> export_request(sys::System& system, const Arguments& arguments, const OwnServers& own,
                                         const std::vector<std::string>& in_file) {
   const bool take_over = arguments.flag("take-over");
   const bool remove = arguments.flag("remove");
@@ -172,7 +170,7 @@ Result<exports::Request> export_request(Context& context, const Arguments& argum
       request.remove.push_back(named.path);
       continue;
     }
-    if (auto added = add_desired(context.system, *named.entry, request); !added)
+    if (auto added = add_desired(system, *named.entry, request); !added)
       return fail(added.error());
   }
   if (recursive && std::ranges::none_of(request.access, [](const auto& access) {
@@ -183,43 +181,6 @@ Result<exports::Request> export_request(Context& context, const Arguments& argum
                 "named export has one",
                 "write `access: {group: NAME}` in sharefs.yaml");
   return request;
-}
-
-Result<void> note_withdrawn(Context& context, plan::Plan& plan) {
-  std::map<std::string, std::vector<exports::ExportsFile>> changed; // none: the file goes
-  const auto is_of_exports = [](const std::string& path) {
-    return path == exports::k_exports_file || parent_path(path) == exports::k_exports_directory;
-  };
-  for (const auto& step : plan.steps)
-    if (const auto* file = std::get_if<plan::File>(&step.action); file && is_of_exports(file->path)) {
-      changed[file->path].clear();
-      if (file->after)
-        changed[file->path].push_back(exports::parse(*file->after, file->path));
-    }
-  if (changed.empty())
-    return {};
-  const auto files = exports::read_host_files(context.system.files());
-  if (!files)
-    return fail(files.error());
-  const auto etab = exports::read_etab(context.system.files());
-  if (!etab)
-    return fail(etab.error());
-  std::vector<exports::ExportsFile> after;
-  for (const auto& file : files->files)
-    if (!changed.contains(file.name))
-      after.push_back(file);
-  for (const auto& [path, texts] : changed)
-    after.insert(after.end(), texts.begin(), texts.end());
-  auto asked = after;
-  asked.emplace_back().exports = *etab;
-  const auto facts = exports::probe_facts(context.system, asked);
-  if (!facts)
-    return fail(facts.error());
-  const auto dropped = exports::dropped_by(after, *etab, *facts);
-  if (!dropped.empty())
-    std::ranges::move(exports::notes_of_mounted(dropped, exports::read_mounted(context.system), *facts),
-                      std::back_inserter(plan.notes));
-  return {};
 }
 
 nlohmann::ordered_json to_json(const std::vector<exports::Export>& list) {

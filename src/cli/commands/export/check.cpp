@@ -1,10 +1,11 @@
 // sharefs export check: what exportfs would make of exports files, and what it would silently lose.
 #include "base/path.hpp"
 #include "base/text.hpp"
-#include "cli/commands/export_support.hpp"
+#include "cli/commands/export/support.hpp"
+#include "cli/context.hpp"
 #include "cli/exit_code.hpp"
-#include "exports/diagnose.hpp"
-#include "exports/host.hpp"
+#include "cli/say.hpp"
+#include "exports/export_flow.hpp"
 #include "ui/table.hpp"
 
 #include <algorithm>
@@ -46,6 +47,7 @@ Result<exports::HostFiles> read_files(Context& context, const std::vector<std::s
     if (!text)
       return fail(text.error());
     host.files.push_back(exports::parse(*text, word == "-" ? "<stdin>" : word));
+    host.files.back().text = *text;
   }
   return host;
 }
@@ -68,17 +70,18 @@ std::string meaning_of(const std::string& client) {
 
 ui::Table table_of(const exports::HostFiles& host, const exports::ExpectedEtab& expected) {
   ui::Table table({{"DIRECTORY"}, {"CLIENT"}, {"WHO"}, {"OPTIONS", false, true}, {"FROM", false, true}});
-  for (std::size_t number = 0; number < host.files.size(); ++number)
+  for (std::size_t number = 0; number < host.files.size(); ++number) {
+    auto position = expected.positions[number].begin();
     for (const auto* list : {&host.files[number].exports, &host.files[number].lost})
-      for (std::size_t i = 0; i < list->size(); ++i) {
-        const auto& entry = (*list)[i];
-        const bool lost = list == &host.files[number].lost || !expected.positions[number][i];
+      for (const auto& entry : *list) {
+        const bool lost = !(position++)->has_value();
         table.add({{entry.directory},
                    {entry.client},
                    {meaning_of(entry.client)},
                    {lost ? "not exported" : summary(entry.settings), lost ? ui::Colour::red : ui::Colour::none},
                    {entry.origin.text()}});
       }
+  }
   return table;
 }
 
@@ -96,19 +99,41 @@ void add_etab(const exports::ExpectedEtab& expected, const std::optional<std::si
       {"directory", to_utf8(entry.directory)}, {"client", to_utf8(entry.client)}, {"flavours", std::move(flavours)}};
 }
 
+/// Does exportfs complain of a line of this file? It reads no further then.
+bool is_stopped(const exports::ExpectedEtab& expected, std::size_t file) {
+  return std::ranges::any_of(expected.complaints, [&](const exports::Complaint& one) { return one.file == file; });
+}
+
+/// Entries of `file` that were exported, and those that stand behind an error. exportfs has the last word on which.
+nlohmann::ordered_json file_json(const exports::ExportsFile& file, std::size_t number,
+                                 const exports::ExpectedEtab& expected) {
+  const auto& positions = expected.positions[number];
+  auto taken = nlohmann::ordered_json::array();
+  auto lost = nlohmann::ordered_json::array();
+  auto all = to_json(file.exports);
+  for (auto& entry : to_json(file.lost))
+    all.push_back(std::move(entry));
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const bool behind = i >= file.exports.size() && !positions[i];
+    if (!behind)
+      add_etab(expected, positions[i], all[i]);
+    (behind ? lost : taken).push_back(std::move(all[i]));
+  }
+  return {{"file", to_utf8(file.name)},
+          {"complete", file.complete && !is_stopped(expected, number)},
+          {"exports", std::move(taken)},
+          {"lost", std::move(lost)}};
+}
+
 nlohmann::ordered_json files_json(const exports::HostFiles& host, const exports::ExpectedEtab& expected) {
   auto files = nlohmann::ordered_json::array();
-  for (std::size_t number = 0; number < host.files.size(); ++number) {
-    const auto& file = host.files[number];
-    auto exports = to_json(file.exports);
-    for (std::size_t i = 0; i < exports.size(); ++i)
-      add_etab(expected, expected.positions[number][i], exports[i]);
-    files.push_back({{"file", to_utf8(file.name)},
-                     {"complete", file.complete && !expected.stopped.contains(file.name)},
-                     {"exports", std::move(exports)},
-                     {"lost", to_json(file.lost)}});
-  }
+  for (std::size_t number = 0; number < host.files.size(); ++number)
+    files.push_back(file_json(host.files[number], number, expected));
   return files;
+}
+
+std::size_t count(const Diagnoses& found, Severity severity) {
+  return static_cast<std::size_t>(std::ranges::count(found, severity, &Diagnosis::severity));
 }
 
 Result<int> run_export_check(Context& context, const Arguments& arguments) {
@@ -120,28 +145,22 @@ Result<int> run_export_check(Context& context, const Arguments& arguments) {
     context.console.message("there is neither /etc/exports nor a file in /etc/exports.d: nothing to check");
     return k_exit_ok;
   }
-  exports::HostFacts facts;
-  if (words.empty() || arguments.flag("host")) {
-    const ui::Console::Progress progress(context.console, "looking up directories and names");
-    auto probed = exports::probe_facts(context.system, host->files);
-    if (!probed)
-      return fail(probed.error());
-    facts = std::move(*probed);
-  }
-  const auto expected = exports::expected_etab(host->files, facts);
-  auto found = exports::diagnose(host->files, expected, facts);
-  found.insert(found.end(), host->diagnoses.begin(), host->diagnoses.end());
+  const bool judged = words.empty() || arguments.flag("host");
+  const auto checked = [&] {
+    const auto progress = say_to(context).progress("asking exportfs");
+    return exports::check(context.system, *host, words.empty() ? exports::Scope::host : exports::Scope::given, judged);
+  }();
+  if (!checked)
+    return fail(checked.error());
+  const auto& [expected, found] = *checked;
   if (context.flags.json) // ten thousand lines are felt
     context.envelope.fields["files"] = files_json(*host, expected);
   context.console.show(table_of(*host, expected));
   context.report(found);
-  const auto of = [&](Severity severity) {
-    return static_cast<std::size_t>(
-        std::count_if(found.begin(), found.end(), [&](const Diagnosis& one) { return one.severity == severity; }));
-  };
-  context.console.message(fmt::format("{} in {}: {}, {}", count_of(exports::count_directories(expected.entries), "export"),
-                                      count_of(host->files.size(), "file"), count_of(of(Severity::error), "error"),
-                                      count_of(of(Severity::warning), "warning")));
+  context.console.message(
+      fmt::format("{} in {}: {}, {}", count_of(exports::count_directories(expected.entries), "export"),
+                  count_of(host->files.size(), "file"), count_of(count(found, Severity::error), "error"),
+                  count_of(count(found, Severity::warning), "warning")));
   return has_errors(found) ? k_exit_failed : k_exit_ok;
 }
 

@@ -1,0 +1,309 @@
+#include "exports/ask.hpp"
+
+#include "base/path.hpp"
+#include "base/text.hpp"
+#include "sys/programs/isolation.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <fmt/format.h>
+#include <set>
+#include <unordered_map>
+
+namespace sharefs::exports {
+
+namespace {
+
+constexpr std::chrono::seconds k_deadline{60}; ///< as `exportfs -r` has when the exports are put into force
+constexpr std::size_t k_largest_etab = 64U << 20U;
+constexpr const char* k_features = "/proc/fs/nfsd/export_features";
+/// exportfs starts there: relative paths lead nowhere, as they would from an empty directory.
+constexpr const char* k_nowhere = "/proc/fs";
+
+/// Where the file number `i` stands in the namespace.
+std::string path_of(const std::vector<ExportsFile>& files, std::size_t i, Scope scope) {
+  if (scope == Scope::host)
+    return files[i].name;
+  return i == 0 ? std::string(k_exports_file) : fmt::format("{}/{:06}.exports", k_exports_directory, i);
+}
+
+bool is_host_name(std::string_view client) {
+  return kind_of(client) == ClientKind::host && canonical_address(client).empty() &&
+         std::ranges::all_of(client, [](unsigned char byte) {
+           return std::isalnum(byte) != 0 || byte == '.' || byte == '-' || byte == '_';
+         });
+}
+
+std::set<std::string> clients_of(const std::vector<ExportsFile>& files) {
+  std::set<std::string> clients;
+  for (const auto& file : files)
+    for (const auto* list : {&file.exports, &file.lost})
+      for (const auto& entry : *list)
+        clients.insert(entry.client);
+  return clients;
+}
+
+/// Names that stand in a file as hosts(5), in lower case.
+std::set<std::string> names_in(std::string_view hosts) {
+  std::set<std::string> names;
+  for (const auto& line : split_lines(hosts)) {
+    const auto words = split_words(std::string_view(line).substr(0, line.find('#')));
+    for (std::size_t i = 1; i < words.size(); ++i)
+      names.insert(lower_case(words[i]));
+  }
+  return names;
+}
+
+/// The namespace has no network, so that no name server can be asked: what exportfs would be answered there stands in
+/// its /etc/hosts. That is the host's own, and a line for each address of the other names. A name that nobody has
+/// looked up, or that gave no answer, gets an address of its own from a range that nobody has (240.0.0.0/4).
+/// `looked_up`: names whose canonical name is not in these lines.
+std::string hosts_for(const std::set<std::string>& clients, const HostFacts& facts, std::set<std::string>& looked_up) {
+  auto text = facts.hosts;
+  auto known = names_in(text);
+  std::size_t unknown = 0;
+  for (const auto& client : clients) {
+    if (!is_host_name(client) || !known.insert(lower_case(client)).second)
+      continue;
+    const auto found = facts.names.find(client);
+    const auto addresses =
+        found != facts.names.end()
+            ? found->second.addresses
+            : std::vector{fmt::format("240.{}.{}.{}", unknown >> 16U & 0xffU, unknown >> 8U & 0xffU, unknown & 0xffU)};
+    ++unknown;
+    for (const auto& address : addresses)
+      text += fmt::format("\n{} {}\n", address, client);
+    looked_up.insert(lower_case(client));
+  }
+  return text;
+}
+
+/// Interfaces of this host that addresses of clients name (`fe80::1%eth0`).
+std::vector<std::string> interfaces_for(const std::set<std::string>& clients, const HostFacts& facts) {
+  std::set<std::string> names;
+  for (const auto& client : clients)
+    if (const auto fact = facts.names.find(client);
+        has_scope(client) && fact != facts.names.end() && !fact->second.addresses.empty())
+      if (auto name = client.substr(client.find('%') + 1);
+          name != "lo" && name.find_first_not_of("0123456789") != std::string::npos)
+        names.insert(std::move(name));
+  return {names.begin(), names.end()};
+}
+
+/// "exportfs: /etc/exports:3: unknown keyword "rx"".
+std::vector<Complaint> complaints_in(std::string_view said, const std::vector<ExportsFile>& files, Scope scope) {
+  constexpr std::string_view k_program = "exportfs: ";
+  constexpr std::size_t k_most = 1000;
+  std::map<std::string, std::size_t, std::less<>> numbers;
+  for (std::size_t i = 0; i < files.size(); ++i)
+    numbers.emplace(path_of(files, i, scope), i);
+  std::vector<Complaint> complaints;
+  for (const auto& line : split_lines(said)) {
+    if (!line.starts_with(k_program) || complaints.size() == k_most)
+      continue;
+    const auto text = to_utf8(line.substr(k_program.size()));
+    const auto colon = text.find(':');
+    const auto number = numbers.find(std::string_view(text).substr(0, colon));
+    if (colon == std::string::npos || number == numbers.end())
+      continue;
+    Complaint complaint{number->second, 0, ""};
+    const auto* const end = text.data() + text.size();
+    const auto read = std::from_chars(text.data() + colon + 1, end, complaint.line);
+    if (read.ec != std::errc() || !std::string_view(read.ptr, end).starts_with(": "))
+      continue;
+    complaint.text = std::string(read.ptr + 2, end);
+    complaints.push_back(std::move(complaint));
+  }
+  return complaints;
+}
+
+/// Finds the line of etab that exportfs has made of an entry. Etab has a host by its canonical name; where exportfs has
+/// taken it for one that it knew already, since they share an address, by the name of that one.
+class LinesOfEtab {
+ public:
+  LinesOfEtab(const std::vector<Export>& etab, const HostFacts& facts) : m_facts(facts) {
+    for (std::size_t i = 0; i < etab.size(); ++i)
+      m_lines.emplace(key(etab[i].directory, etab[i].client), i);
+  }
+
+  /// To be asked in the order in which exportfs reads the entries.
+  std::optional<std::size_t> find(const Export& entry) {
+    const auto fact = m_facts.names.find(entry.client);
+    std::vector<std::string> names{entry.client};
+    if (fact != m_facts.names.end() && !fact->second.canonical.empty())
+      names.insert(names.begin(), fact->second.canonical);
+    if (kind_of(entry.client) == ClientKind::host)
+      add_known(fact != m_facts.names.end() ? fact->second.addresses : std::vector{entry.client}, names);
+    for (const auto& name : names)
+      for (const auto& directory : {etab_path(entry.directory, m_facts), entry.directory})
+        if (const auto line = m_lines.find(key(directory, name)); line != m_lines.end())
+          return line->second;
+    return std::nullopt;
+  }
+
+ private:
+  static std::string one_spelling(const std::string& client) {
+    auto address = kind_of(client) == ClientKind::host ? canonical_address(client) : std::string();
+    return address.empty() ? lower_case(client) : address;
+  }
+  static std::string key(const std::string& directory, const std::string& client) {
+    return directory + '\0' + one_spelling(client); // no name of a file system holds it
+  }
+  /// Puts names of hosts with one of these addresses in front of `names`; its first one stands for new addresses.
+  void add_known(const std::vector<std::string>& addresses, std::vector<std::string>& names) {
+    const auto own = names.front();
+    for (const auto& address : addresses)
+      if (const auto [known, added] = m_known.emplace(one_spelling(address), own); !added && known->second != own)
+        names.insert(names.begin(), known->second);
+  }
+
+  const HostFacts& m_facts;
+  std::unordered_map<std::string, std::size_t> m_lines;
+  std::unordered_map<std::string, std::string> m_known; ///< by address
+};
+
+/// Gives each entry of the files its line of `etab`, and `expected` those lines in the order of the files. An entry
+/// that is lost by the text has one where exportfs has read on all the same.
+void place(std::vector<Export> etab, const std::vector<ExportsFile>& files, const HostFacts& facts,
+           ExpectedEtab& expected) {
+  LinesOfEtab lines(etab, facts);
+  std::vector<std::optional<std::size_t>> taken(etab.size()); // by line: the position of its entry
+  expected.positions.resize(files.size());
+  const auto take = [&](const Export& written, std::size_t file, bool lost) {
+    const auto line = lines.find(written);
+    auto& position = expected.positions[file].emplace_back();
+    if (line && !taken[*line]) {
+      taken[*line] = position = expected.entries.size();
+      auto& entry = expected.entries.emplace_back(etab[*line]);
+      entry.origin = written.origin;
+      entry.line = written.line;
+    } else if (!lost) {
+      expected.dropped.push_back({file, written, line ? taken[*line] : std::nullopt});
+    }
+  };
+  for (std::size_t file = 0; file < files.size(); ++file)
+    for (const auto& entry : files[file].exports)
+      take(entry, file, false);
+  for (std::size_t file = 0; file < files.size(); ++file)
+    for (const auto& entry : files[file].lost)
+      take(entry, file, true);
+  for (std::size_t i = 0; i < etab.size(); ++i)
+    if (!taken[i])
+      expected.entries.push_back(std::move(etab[i]));
+}
+
+std::string reason(const Result<sys::Completed>& completed) {
+  if (!completed)
+    return completed.error().message;
+  if (completed->timed_out)
+    return fmt::format("`exportfs` gave no answer within {} s", k_deadline.count());
+  if (completed->out.size() >= k_largest_etab)
+    return "`exportfs` writes more than can be read";
+  if (completed->exit_code > 128)
+    return fmt::format("`exportfs` crashes on these files (signal {})", completed->exit_code - 128);
+  if (completed->exit_code >= sys::k_no_result)
+    return fmt::format("`exportfs` failed: {}", trim(to_utf8(completed->err)));
+  return "";
+}
+
+} // namespace
+
+ExpectedEtab read_answer(std::string_view etab, const std::vector<ExportsFile>& files, const HostFacts& facts) {
+  std::vector<Export> entries;
+  std::set<std::pair<std::string, std::string>> unreadable; // by directory and client
+  int number = 0;
+  for (const auto& line : split_lines(etab))
+    if (auto entry = parse_etab_line(line, {k_etab, ++number, 1})) {
+      if (!is_readable(line, *entry))
+        unreadable.emplace(entry->directory, entry->client);
+      entries.push_back(std::move(*entry));
+    }
+  ExpectedEtab expected;
+  place(std::move(entries), files, facts, expected);
+  for (std::size_t i = 0; i < expected.entries.size() && !unreadable.empty(); ++i)
+    if (unreadable.contains({expected.entries[i].directory, expected.entries[i].client}))
+      expected.unreadable.push_back(i);
+  return expected;
+}
+
+ExpectedEtab what_the_text_says(const std::vector<ExportsFile>& files, const HostFacts& facts) {
+  const auto can_be_none = [&](const std::string& client) {
+    const auto kind = kind_of(client);
+    if (kind == ClientKind::network) {
+      const auto network = parse_network(client);
+      return !network && network.error().kind != NetworkError::Kind::zero;
+    }
+    const auto name = facts.names.find(client);
+    return kind == ClientKind::host &&
+           (client.find(',') != std::string::npos || (name != facts.names.end() && name->second.addresses.empty()));
+  };
+  std::vector<Export> etab;
+  ExportIndex taken(facts);
+  for (const auto& file : files)
+    for (const auto& written : file.exports) {
+      auto entry = written;
+      entry.directory = etab_path(entry.directory, facts);
+      if (const auto name = facts.names.find(entry.client);
+          name != facts.names.end() && !name->second.canonical.empty())
+        entry.client = name->second.canonical;
+      if (!can_be_none(written.client) && !taken.add(entry, etab.size()))
+        etab.push_back(std::move(entry));
+    }
+  ExpectedEtab expected;
+  place(std::move(etab), files, facts, expected);
+  return expected;
+}
+
+ExpectedEtab ask_exportfs(sys::System& system, const std::vector<ExportsFile>& files, const HostFacts& facts,
+                          Scope scope) {
+  const auto not_asked = [&](std::string why) {
+    auto expected = what_the_text_says(files, facts);
+    expected.not_asked = std::move(why);
+    return expected;
+  };
+  for (const auto& [path, entry] : facts.directories)
+    if (entry.hung())
+      return not_asked(fmt::format("`exportfs` would wait for `{}`, which does not answer", to_utf8(path)));
+
+  sys::Isolation isolation;
+  isolation.empty = {parent_path(k_etab), k_nowhere};
+  isolation.result = k_etab;
+  if (scope == Scope::given)
+    isolation.empty.emplace_back(k_exports_directory);
+  for (std::size_t i = 0; i < files.size(); ++i)
+    if (files[i].text)
+      isolation.files[path_of(files, i, scope)] = *files[i].text;
+  const auto clients = clients_of(files);
+  std::set<std::string> looked_up;
+  isolation.files["/etc/hosts"] = hosts_for(clients, facts, looked_up);
+  isolation.files["/etc/nsswitch.conf"] = "hosts: files\npasswd: files\ngroup: files\nnetgroup: files\n";
+  isolation.files["/etc/host.conf"] = "multi on\n";
+  isolation.interfaces = interfaces_for(clients, facts);
+  // What may differ between the flavours of an export is what the kernel's server says; exportfs reads it there.
+  if (const auto features = system.entry({.path = k_features, .read_bytes = 4096}); !features.content.empty())
+    isolation.files[k_features] = features.content;
+
+  sys::Command command;
+  command.argv = {"exportfs", "-r"};
+  command.environment = {{"LC_ALL", "C"}};
+  command.directory = k_nowhere;
+  command.deadline = k_deadline;
+  command.output_limit = k_largest_etab;
+  command.isolation = std::make_shared<const sys::Isolation>(std::move(isolation));
+  const auto completed = system.run(command);
+  if (auto why = reason(completed); !why.empty()) {
+    auto expected = not_asked(std::move(why));
+    expected.crashed = completed && !completed->timed_out && completed->exit_code > 128;
+    return expected;
+  }
+  auto expected = read_answer(completed->out, files, facts);
+  expected.complaints = complaints_in(completed->err, files, scope);
+  for (auto& entry : expected.entries)
+    if (const auto fact = facts.names.find(entry.client);
+        fact != facts.names.end() && !fact->second.canonical.empty() && looked_up.contains(lower_case(entry.client)))
+      entry.client = fact->second.canonical;
+  return expected;
+}
+
+} // namespace sharefs::exports

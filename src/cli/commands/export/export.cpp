@@ -1,0 +1,103 @@
+// sharefs export: this host's exports of sharefs.yaml are put into force, and it is checked whether they are.
+#include "cli/commands/export/support.hpp"
+#include "cli/execute.hpp"
+#include "cli/exit_code.hpp"
+#include "cli/say.hpp"
+#include "exports/export_flow.hpp"
+
+namespace sharefs::cli {
+
+namespace {
+
+std::string verified(const exports::Look& look, bool take_over) {
+  if (take_over)
+    return "verified: etab is what it was before";
+  return look.actual.server.version3 ? "verified in etab and over the network"
+                                     : "verified in etab (a server for version 4 only lists nothing over the network)";
+}
+
+/// Show, apply, check whether it is so, and take it back if it is not.
+Result<int> put_into_force(Context& context, const exports::Task& task) {
+  exports::Look look;
+  const auto say = say_to(context);
+  const auto executed = execute(context, [&]() -> Result<Proposal> {
+    const auto proposed = exports::propose(context.system, task, look, say);
+    context.envelope.fields["exports"] = to_json(look.composed.exports);
+    if (!proposed)
+      return fail(proposed.error());
+    return Proposal{look.plan, look.nothing};
+  });
+  if (!executed)
+    return fail(executed.error());
+  if (executed->exit_code != k_exit_ok || (!executed->applied() && !look.plan.empty()))
+    return executed->exit_code;
+  if (task.take_over && !executed->applied())
+    return k_exit_ok; // nothing to take over
+  const auto found = exports::verify(context.system, task, look, say);
+  if (!found)
+    return fail(found.error());
+  context.report(*found);
+  context.envelope.fields["verified"] = !has_errors(*found);
+  if (!has_errors(*found)) {
+    if (task.take_over || !look.composed.exports.empty())
+      context.console.message(verified(look, task.take_over));
+    return k_exit_ok;
+  }
+  if (!executed->applied() || executed->report->journal_id.empty())
+    return fail(ErrorCode::failed, "the exports are not as sharefs.yaml has them", "see the errors above");
+  if (auto undone = roll_back(context, executed->report->journal_id, "the exports are not as wanted"); !undone)
+    return fail(undone.error());
+  context.envelope.fields["rolled_back"] = true;
+  return fail(ErrorCode::failed, "the exports were not as wanted, and everything was taken back",
+              "see the errors above");
+}
+
+Result<int> run_export(Context& context, const Arguments& arguments) {
+  const auto config = context.config();
+  if (!config)
+    return fail(config.error());
+  const auto files = exports::read_host_files(context.system.files());
+  if (!files)
+    return fail(files.error());
+  const auto own = find_own_servers(context.system, **config);
+  if (own.servers.empty() && !(arguments.flag("remove") && files->own))
+    return fail(not_a_server(context.system, **config));
+  auto request = export_request(context.system, arguments, own, exports::own_directories(*files));
+  if (!request)
+    return fail(request.error());
+  if (auto root = require_root(context, "only root can export"); !root)
+    return fail(root.error());
+  const auto& conda = (*config)->conda;
+  return put_into_force(context, {std::move(*request), arguments.flag("take-over"), (*config)->file, own.address,
+                                  conda ? conda->users() : std::vector<std::string>()});
+}
+
+} // namespace
+
+extern const CommandSpec k_export_command{
+    .name = "export",
+    .summary = "Export directories of this host, and verify it",
+    .description =
+        "Puts this host's exports of sharefs.yaml into force: the directory and its access, "
+        "/etc/exports.d/sharefs.exports, the portmapper and the NFS server if they do not run, and `exportfs -r`. "
+        "Then compares what is really exported, by etab and over the network, and takes everything back if a client is "
+        "missing or has other rights. A running server is never restarted, and nothing is installed. Refused are "
+        "directories that users could exchange for others, and access to those of the system. /etc/exports is touched "
+        "by --take-over only: its lines that sharefs.yaml says with the same rights move to sharefs' file and stay "
+        "behind as comments, no effective export changes, and `sharefs undo` restores every byte.",
+    .example = "sharefs export --all              # every export of this host\n"
+               "sharefs export /mnt/share --dry-run\n"
+               "sharefs export --remove share     # withdraw it; the directory stays\n"
+               "sharefs export --take-over        # lines of /etc/exports move to sharefs' file",
+    .effect = Effect::changes,
+    .positional = {.name = "NAME", .help = "PATH, SERVER:PATH, or the last part of PATH", .min = 0, .max = 0},
+    .options = {{.names = "--all", .help = "Every export of this host"},
+                {.names = "--remove", .help = "Withdraw the exports instead; directories and files stay"},
+                {.names = "--recursive", .help = "Give what lies below to the group of `access:`, too"},
+                {.names = "--take-over", .help = "Move lines of other exports files that mean the same to sharefs'"},
+                {.names = "--drop-adhoc",
+                 .help = "Let the reload drop what stands in no exports file (`exportfs CLIENT:DIRECTORY`)"}},
+    .run = run_export,
+};
+
+} // namespace sharefs::cli

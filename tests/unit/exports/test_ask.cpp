@@ -1,0 +1,147 @@
+// What exportfs is asked, and what is made of its answer. What it really answers is compared in tests/differential.
+#include "exports/ask.hpp"
+#include "support/catch.hpp"
+#include "support/scripted_system.hpp"
+#include "sys/programs/isolation.hpp"
+#include "unit/exports/told.hpp"
+
+using namespace sharefs;
+using namespace sharefs::exports;
+using test::told;
+using Lines = std::vector<std::string>;
+
+namespace {
+
+/// A machine on which exportfs answers this.
+struct Machine {
+  explicit Machine(sys::Completed answer) {
+    system.machine.on_run = [this, answer = std::move(answer)](const sys::Command& command) {
+      asked = *command.isolation;
+      return answer;
+    };
+  }
+  ExpectedEtab ask(const std::vector<ExportsFile>& files, const HostFacts& facts = {}, Scope scope = Scope::host) {
+    return ask_exportfs(system, files, facts, scope);
+  }
+  test::ScriptedSystem system;
+  sys::Isolation asked;
+};
+
+sys::Completed answer(std::string etab, std::string said = "", int exit_code = 0) {
+  sys::Completed completed;
+  completed.exit_code = exit_code;
+  completed.out = std::move(etab);
+  completed.err = std::move(said);
+  return completed;
+}
+
+ExportsFile given(const std::string& text, const std::string& name) {
+  auto file = parse(text, name);
+  file.text = text;
+  return file;
+}
+
+Lines places(const ExpectedEtab& expected) {
+  Lines lines;
+  for (const auto& entry : expected.entries)
+    lines.push_back(entry.directory + " " + entry.client + " " + entry.origin.text());
+  return lines;
+}
+
+} // namespace
+
+TEST_CASE("exportfs sees the texts, and the host's other files") {
+  Machine machine(answer(""));
+  SECTION("files of the host") {
+    machine.ask({parse("/a h(rw)", k_exports_file), given("/b h(rw)", k_own_file)});
+    CHECK_FALSE(machine.asked.files.contains(k_exports_file));
+    CHECK(machine.asked.files.at(k_own_file) == "/b h(rw)");
+    CHECK(machine.asked.result == k_etab);
+  }
+  SECTION("files that were given, as if they were those of the host") {
+    machine.ask({given("/a h(rw)", "one"), given("/b h(rw)", "two")}, {}, Scope::given);
+    CHECK(machine.asked.files.at(k_exports_file) == "/a h(rw)");
+    CHECK(machine.asked.files.at("/etc/exports.d/000001.exports") == "/b h(rw)");
+    CHECK(std::ranges::find(machine.asked.empty, k_exports_directory) != machine.asked.empty.end());
+  }
+}
+
+TEST_CASE("names are answered by /etc/hosts in there") {
+  Machine machine(answer("/a\tdns(rw)\n/a\tn1(rw)\n"));
+  HostFacts facts;
+  facts.hosts = "10.0.0.1 n1.lab N1 # not n9\n";
+  facts.names["n1"] = {{"10.0.0.1"}, "n1.lab"};
+  facts.names["dns"] = {{"10.0.0.2", "fd00::2"}, "www.dns.lab"};
+  facts.names["gone"] = {};
+  facts.names["fe80::1%eth0"] = {{"fe80::1%eth0"}, ""};
+  facts.names["fe80::1%eth9"] = {};
+  const std::vector<ExportsFile> files{
+      parse("/a n1(rw) dns(rw) gone(rw) n9 10.0.0.9 *.lab @g fe80::1%eth0 fe80::1%eth9 fe80::1%2 a,b", k_exports_file)};
+  const auto expected = machine.ask(files, facts);
+  CHECK(machine.asked.files.at("/etc/hosts") ==
+        "10.0.0.1 n1.lab N1 # not n9\n\n10.0.0.2 dns\n\nfd00::2 dns\n\n240.0.0.1 n9\n");
+  CHECK(machine.asked.interfaces == Lines{"eth0"});
+  CHECK(places(expected) == Lines{"/a n1 /etc/exports:1:4", "/a www.dns.lab /etc/exports:1:11"}); // by its real name
+}
+
+TEST_CASE("the lines of etab get the places of the files") {
+  Machine machine(answer("/b\tj(ro)\n/a\th(rw)\n/real\th(rw)\n/more\tx(rw)\n"));
+  HostFacts facts;
+  facts.directories["/link"].resolved = "/real";
+  const std::vector<ExportsFile> files{parse("/a h(rw) H(ro) i(rw)\n/b j(rw)\n", "one"), parse("/link h(rw)", "two")};
+  const auto expected = machine.ask(files, facts);
+  CHECK(places(expected) == Lines{"/a h one:1:4", "/b j one:2:4", "/real h two:1:7", "/more x /var/lib/nfs/etab:4:1"});
+  CHECK(expected.entries[1].settings.writable() == false); // as etab has it
+  CHECK(expected.positions == std::vector<std::vector<std::optional<std::size_t>>>{{0, {}, {}, 1}, {2}});
+  REQUIRE(expected.dropped.size() == 2);
+  CHECK(expected.dropped[0].winner == 0U);
+  CHECK_FALSE(expected.dropped[1].winner);
+  CHECK(told(diagnose(files, expected, facts)) == Lines{"SF115 error 1:10", "SF157 error 1:16", "SF142 warning 1:1"});
+}
+
+TEST_CASE("what exportfs says of a line that is right by the text") {
+  Machine machine(answer("/a\th(rw)\n",
+                         "exportfs: /etc/exports:2: unknown keyword \"xprtsec=tls\"\n"
+                         "exportfs: /etc/exports.d/x.exports:7: something \"new\"\n"
+                         "exportfs: Failed to stat /a: No such file or directory\n",
+                         1));
+  const std::vector<ExportsFile> files{parse("/a h(rw)\n", k_exports_file), parse("", "/etc/exports.d/x.exports")};
+  const auto expected = machine.ask(files);
+  CHECK(expected.not_asked.empty());
+  REQUIRE(expected.complaints.size() == 2);
+  const auto found = diagnose(files, expected, {});
+  CHECK(told(found) == Lines{"SF121 error 2:1", "SF157 error 7:1"});
+  CHECK(found[0].hint == "`xprtsec` came with nfs-utils 2.6.4");
+}
+
+TEST_CASE("where exportfs cannot be asked, that is said") {
+  const auto asked = [](const sys::Completed& completed) {
+    Machine machine(completed);
+    return machine.ask({parse("/a h(rw) h(ro)", "f")});
+  };
+  auto late = answer("");
+  late.timed_out = true;
+  for (const auto& completed :
+       {late, answer("", "", 139), answer("/a\th(rw)\n", "", 126), answer(std::string(64U << 20U, 'x'))}) {
+    const auto expected = asked(completed);
+    CHECK_FALSE(expected.not_asked.empty());
+    CHECK(expected.entries.size() == 1);
+    CHECK(expected.crashed == (completed.exit_code == 139));
+    const std::vector<ExportsFile> files{parse("/a h(rw) h(ro)", "f")};
+    const auto found = diagnose(files, expected, {});
+    REQUIRE(found.size() == 2);
+    CHECK(found[1].code == "SF158");
+    CHECK((found[1].severity == Severity::error) == expected.crashed);
+  }
+  test::ScriptedSystem without; // knows no exportfs
+  CHECK_FALSE(ask_exportfs(without, {parse("/a h(rw)", "f")}, {}, Scope::host).not_asked.empty());
+}
+
+TEST_CASE("exportfs does not wait for a directory that does not answer") {
+  test::ScriptedSystem system;
+  HostFacts facts;
+  facts.directories["/hung"].error_number = ETIMEDOUT;
+  const auto expected = ask_exportfs(system, {parse("/hung h(rw)", "f")}, facts, Scope::host);
+  CHECK(expected.not_asked == "`exportfs` would wait for `/hung`, which does not answer");
+  CHECK(system.calls().empty());
+}
