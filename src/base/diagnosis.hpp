@@ -1,5 +1,7 @@
 #pragma once
 // Diagnosis: something that sharefs found out and says, with a stable code. Rooms return lists of them.
+#include "base/fields.hpp"
+
 #include <string>
 #include <vector>
 
@@ -18,6 +20,10 @@ struct Diagnosis {
 
   friend bool operator==(const Diagnosis&, const Diagnosis&) = default;
 };
+template <FieldsOf<Diagnosis> D> auto fields(D& d) {
+  return named("severity", d.severity, "code", d.code, "subject", d.subject, "message", d.message, "hint", d.hint,
+               "fix", d.fix);
+}
 using Diagnoses = std::vector<Diagnosis>;
 
 bool has_errors(const Diagnoses& diagnoses);

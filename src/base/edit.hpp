@@ -1,5 +1,7 @@
 #pragma once
 // Changes inside of a content, small enough to be kept: with them it can be made from the one before, and back again.
+#include "base/fields.hpp"
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -14,6 +16,9 @@ struct Edit {
   std::string before, after;
   friend bool operator==(const Edit&, const Edit&) = default;
 };
+template <FieldsOf<Edit> E> auto fields(E& e) {
+  return named("offset", e.offset, "before", e.before, "after", e.after);
+}
 /// By offset, none inside another.
 using Edits = std::vector<Edit>;
 

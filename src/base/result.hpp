@@ -1,5 +1,7 @@
 #pragma once
 // Result<T> and Error: how every fallible function of sharefs reports. No exception crosses a file that throws it.
+#include "base/fields.hpp"
+
 #include <string>
 #include <tl/expected.hpp>
 #include <utility>
@@ -33,6 +35,9 @@ struct Error {
 
   friend bool operator==(const Error&, const Error&) = default;
 };
+template <FieldsOf<Error> E> auto fields(E& e) {
+  return named("code", e.code, "message", e.message, "hint", e.hint, "context", e.context);
+}
 
 template <class T> using Result = tl::expected<T, Error>;
 

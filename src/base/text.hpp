@@ -48,7 +48,8 @@ std::string base64(std::string_view bytes);
 std::string format_bytes(std::uint64_t bytes);
 /// Microseconds -> "87 us", "1.2 ms", "3.4 s", "2 min 5 s".
 std::string format_duration(std::int64_t microseconds);
-/// "10", "10s", "500ms", "2min", "1h", "30d" -> milliseconds (a bare number is seconds, fractions allowed); nullopt otherwise.
+/// "10", "10s", "500ms", "2min", "1h", "30d" -> milliseconds (a bare number is seconds, fractions allowed); nullopt
+/// otherwise.
 std::optional<std::int64_t> parse_duration(std::string_view text);
 /// "4096", "64K", "10G", "1.5TiB" (powers of 1024) -> bytes; nullopt otherwise.
 std::optional<std::uint64_t> parse_size(std::string_view text);

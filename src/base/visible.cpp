@@ -31,7 +31,8 @@ Character take_character(std::string_view& text) {
   return first;
 }
 
-/// Most text is; it needs no look at its characters. All bytes are looked at: so the compiler takes many at a time.
+/// Most text is plain ASCII, whose characters need no look-up. The loop has no early exit, so that the compiler can
+/// check many bytes at a time.
 bool is_printable_ascii(std::string_view text) {
   bool printable = true;
   for (const char byte : text)

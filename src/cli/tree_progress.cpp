@@ -31,9 +31,8 @@ tree::OnProgress TreeProgress::on() {
         {"bytes", now.bytes},
         {"total_files", now.total_files},
         {"total_bytes", now.total_bytes},
-        {"seconds", seconds.count()},
-        {"waiting", now.waiting ? nlohmann::ordered_json(*now.waiting) : nlohmann::ordered_json()}}
-                                  .dump());
+        {"seconds",
+         seconds.count()}}.dump());
   };
 }
 

@@ -197,7 +197,7 @@ Problem translate(const Source& source, const YAML::Exception& exception) {
   return {place, "not valid YAML: " + visible(exception.msg), "check the line and the one above it"};
 }
 
-/// yaml-cpp 0.7 takes the end of the file for the closing quote. Only the last quoted text can be such.
+/// yaml-cpp 0.7 takes the end of the file for the closing quote. Only the last quoted text can be cut off so.
 std::optional<Problem> unclosed_quote(const Source& source, const YAML::Mark& mark) {
   const auto text = source.text();
   auto begin = static_cast<std::size_t>(std::max(mark.pos, 0));

@@ -2,8 +2,8 @@
 #include "plan/perform.hpp"
 
 #include "base/text.hpp"
-#include "plan/acl.hpp"
 #include "sys/fs/walk.hpp"
+#include "tree/acl.hpp"
 
 #include <cerrno>
 #include <fmt/format.h>
@@ -13,11 +13,11 @@ namespace sharefs::plan {
 namespace {
 
 bool same(const Access& a, const Access& b) {
-  return a.uid == b.uid && a.gid == b.gid && a.mode == b.mode && same_acl(a.default_acl, b.default_acl);
+  return a.uid == b.uid && a.gid == b.gid && a.mode == b.mode && tree::same_acl(a.default_acl, b.default_acl);
 }
 
-/// Part by part either as before or as after: what a process that was killed in the middle leaves behind. chown(2) may
-/// have cleared the set-id bits.
+/// Whether each part is either as before or as after, as a process leaves it that was killed between the calls.
+/// chown(2) may have cleared the set-id bits.
 bool lies_between(const Access& found, const Access& before, const Access& after) {
   constexpr std::uint32_t k_permissions = 01777;
   const bool owner = found.uid == before.uid || found.uid == after.uid;
@@ -25,7 +25,8 @@ bool lies_between(const Access& found, const Access& before, const Access& after
   const bool mode = found.mode == before.mode || found.mode == after.mode ||
                     found.mode == (before.mode & k_permissions) || found.mode == (after.mode & k_permissions);
   return owner && group && mode &&
-         (same_acl(found.default_acl, before.default_acl) || same_acl(found.default_acl, after.default_acl));
+         (tree::same_acl(found.default_acl, before.default_acl) ||
+          tree::same_acl(found.default_acl, after.default_acl));
 }
 
 std::string text_of(const Access& access) {
@@ -35,9 +36,9 @@ std::string text_of(const Access& access) {
 
 } // namespace
 
-Result<Outcome> act(SetAccess& action, const Ground& ground, Phase phase) {
-  // A path that nobody but root could exchange, and from here on the descriptor, whatever happens to the name.
-  const auto walked = ground.find(action.path, true);
+Result<Outcome> act(SetAccess& action, const ActorRoot& base, Phase phase) {
+  // The path is one that only root could replace. From here on the descriptor counts, whatever happens to the name.
+  const auto walked = base.find(action.path, true);
   if (!walked)
     return fail(walked.error());
   if (!walked->exists())
@@ -54,7 +55,7 @@ Result<Outcome> act(SetAccess& action, const Ground& ground, Phase phase) {
 
   Access found{status.st_uid, status.st_gid, status.st_mode & 07777U, ""};
   if (S_ISDIR(status.st_mode)) {
-    auto acl = read_acl(target.get(), ACL_TYPE_DEFAULT, action.path);
+    auto acl = tree::read_acl(target.get(), ACL_TYPE_DEFAULT, action.path);
     if (!acl)
       return fail(acl.error());
     found.default_acl = std::move(*acl);
@@ -73,13 +74,13 @@ Result<Outcome> act(SetAccess& action, const Ground& ground, Phase phase) {
   if (other_owner &&
       ::fchownat(target.get(), "", action.after.uid, action.after.gid, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) != 0)
     return fail(errno_error(errno, action.path, "changing the owner needs root, on the server"));
-  if (!same_acl(found.default_acl, action.after.default_acl))
-    if (auto set = write_acl(target.get(), ACL_TYPE_DEFAULT, action.path, action.after.default_acl); !set)
+  if (!tree::same_acl(found.default_acl, action.after.default_acl))
+    if (auto set = tree::write_acl(target.get(), ACL_TYPE_DEFAULT, action.path, action.after.default_acl); !set)
       return fail(set.error());
-  // After chown, which clears the set-id bits.
-  if (::chmod(by_descriptor(target.get()).c_str(), action.after.mode) != 0)
+  // The mode is set after chown(2), which clears the set-id bits.
+  if (::chmod(tree::by_descriptor(target.get()).c_str(), action.after.mode) != 0)
     return fail(errno_error(errno, action.path));
-  // chmod(2) drops the set-group-id bit without a word if the group is none of the caller's.
+  // chmod(2) drops the set-group-id bit without an error if the caller is not in the group.
   if (::fstat(target.get(), &status) == 0 && (status.st_mode & 07777U) != action.after.mode)
     return fail(ErrorCode::permission,
                 action.path + ": the mode became " + format_mode(status.st_mode & 07777U) + " instead of " +

@@ -23,7 +23,7 @@ namespace sharefs::plan {
 struct Actor {
   sys::User user;
   std::string beneath; ///< the directory that every path of the action must lie below, usually the home
-  /// Of `beneath`, 0: any. Where a share is mounted, that is all that tells it from the bare mount point.
+  /// Of `beneath`; 0: any. Only they tell a mounted share from the bare mount point.
   std::uint64_t device = 0, inode = 0;
   friend bool operator==(const Actor&, const Actor&) = default;
 };
@@ -112,8 +112,8 @@ struct SetImmutable {
 using Mount = sys::MountCall;
 using Unmount = sys::UnmountCall;
 
-/// What a mount in use allows (ro, nosuid, nodev, noexec): nothing is unmounted. Conflict if it allows neither what
-/// `before` says nor what `after` says.
+/// Change the restrictions of a mount in use (ro, nosuid, nodev, noexec) without unmounting it. Conflict if they are
+/// neither those of `before` nor those of `after`.
 struct Remount {
   std::string target;
   std::string before, after; ///< comma-separated, in this order; "" for none of them
@@ -121,10 +121,11 @@ struct Remount {
   friend bool operator==(const Remount&, const Remount&) = default;
 };
 
-/// Delete a directory with all that is in it: for what can be made anew. Cannot be undone. No link is followed and no
-/// other file system entered (`busy`: something is mounted in it), whatever is done to the names meanwhile. Nothing
-/// there is success; another directory than the planned one is a `conflict`, and if `guarded` a path that somebody else
-/// could exchange `permission` (never for an actor). What was cut off goes on when run again.
+/// Delete a directory with all that is in it, where it can be made anew. This cannot be undone. No link is followed and
+/// no other file system is entered (`busy`: something is mounted in it), whatever others rename meanwhile. If nothing
+/// is there, the step succeeds. Another directory than the planned one is a `conflict`; with `guarded`, which an actor
+/// never has, a path that somebody else could replace is `permission`. A run that was cut off goes on when it is run
+/// again.
 struct RemoveTree {
   std::string path;
   std::uint64_t device = 0, inode = 0;         ///< as planned (sys::Entry)
@@ -135,9 +136,9 @@ struct RemoveTree {
 };
 
 /// Give what lies below a directory to a group: it gets what the owner has, directories hand the group on and get a
-/// default ACL; nothing becomes wider for others. No link is followed, nothing that is mounted is entered; files with
-/// several names are left, since the others may lie elsewhere, and so are programs with set-id bits. Cannot be undone.
-/// What was cut off goes on when run again.
+/// default ACL; nothing becomes wider for others. No link is followed, nothing that is mounted is entered. Left are
+/// files with several names, since the others may lie elsewhere, programs with set-id bits, and what has an ACL. Cannot
+/// be undone. What was cut off goes on when run again.
 struct SetTreeAccess {
   std::string path;
   std::string group; ///< name of gid, for people
@@ -146,8 +147,6 @@ struct SetTreeAccess {
   std::chrono::milliseconds deadline{3'600'000};
   friend bool operator==(const SetTreeAccess&, const SetTreeAccess&) = default;
 };
-/// Default ACL of a directory with this mode: what is made below is as open as the directory, whatever the umask.
-std::string default_acl(std::uint32_t mode);
 
 /// What becomes of one file below a directory: another content, another mode, or (`removed`) nothing. A file of which a
 /// program gets rights (set-id bits, capabilities) is left.
@@ -210,7 +209,7 @@ std::vector<std::string> touched_paths(const Action& action);
 std::optional<Action> invert(const Action& action);
 /// Does it delete for good?
 bool deletes(const Action& action);
-/// {"kind": "write_file", ...}; bytes that are not UTF-8 as {"base64": "..."}.
+/// {"kind": "file", ...}; bytes that are not UTF-8 as {"base64": "..."}.
 nlohmann::ordered_json to_json(const Action& action);
 Result<Action> action_from_json(const nlohmann::ordered_json& json);
 

@@ -1,16 +1,14 @@
 #include "plan/apply.hpp"
 
+#include "base/parallel.hpp"
 #include "base/text.hpp"
-#include "base/thrown.hpp"
 #include "plan/fault_injection.hpp"
 #include "plan/perform.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <exception>
 #include <map>
 #include <mutex>
-#include <thread>
 
 namespace sharefs::plan {
 
@@ -19,8 +17,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using StepIndices = std::vector<std::size_t>;
 
-/// May take its time as long as it makes progress, for which it has a deadline of its own.
-bool gets_on(const Action& action) {
+/// Whether the action has a deadline without progress of its own, and so may take longer than its group.
+bool has_own_deadline(const Action& action) {
   return std::holds_alternative<ChangeFiles>(action) || std::holds_alternative<RemoveTree>(action);
 }
 
@@ -37,13 +35,12 @@ class Run {
 
  private:
   [[nodiscard]] bool begin_groups(const StepIndices& unnamed);
-  void in_parallel(const std::vector<StepIndices>& groups);
   [[nodiscard]] bool all_well(const std::vector<StepIndices>& groups) const;
   void group(const StepIndices& steps);
   void step(std::size_t index);
   void work(std::size_t index, StepResult& result);
   Result<void> journal_intent(std::size_t index, const Action& action);
-  void tell(std::size_t index, const StepResult* result);
+  void report_progress(std::size_t index, const StepResult* result);
   void close_journal();
 
   const Plan& m_plan;
@@ -56,7 +53,7 @@ class Run {
 };
 
 Report Run::all() {
-  // Nested targets share a group, also where the plan's author did not think of it.
+  // Nested targets share a group, also where the room that made the plan has not put them into one.
   const auto merged = merge_nested_groups(m_plan);
   std::vector<StepIndices> groups;
   std::map<std::string, std::size_t> known;
@@ -74,7 +71,7 @@ Report Run::all() {
   if (!m_plan.unnamed_last)
     group(unnamed);
   if (begin_groups(unnamed))
-    in_parallel(groups);
+    in_parallel(groups.size(), m_options.parallel, [&](std::size_t number) { group(groups[number]); });
   if (m_plan.unnamed_last && all_well(groups))
     group(unnamed);
   // A step that failed was ended by the same Ctrl-C, which reaches the programs of this process group, too.
@@ -82,25 +79,6 @@ Report Run::all() {
       m_report.interrupted || (interrupted() && m_report.count(Outcome::skipped) + m_report.count(Outcome::failed) > 0);
   close_journal();
   return std::move(m_report);
-}
-
-void Run::in_parallel(const std::vector<StepIndices>& groups) {
-  std::atomic<std::size_t> next{0};
-  const auto take_groups = [&] {
-    for (auto i = next++; i < groups.size(); i = next++)
-      group(groups[i]);
-  };
-  Thrown thrown;
-  {
-    std::vector<std::jthread> threads;
-    try {
-      for (std::size_t i = 1; i < std::min(groups.size(), m_options.parallel); ++i)
-        threads.emplace_back([&] { thrown.keep(take_groups); });
-    } catch (const std::exception&) { // no more processes, or no memory for a stack: those that there are do all of it
-    }
-    thrown.keep(take_groups); // this thread is one of the workers
-  }
-  thrown.rethrow();
 }
 
 /// ApplyOptions::before_groups, once the unnamed group has succeeded; its error is that of the first step of the
@@ -147,7 +125,7 @@ void Run::group(const StepIndices& steps) {
       return;
     }
     step(index);
-    if (gets_on(m_plan.steps[index].action))
+    if (has_own_deadline(m_plan.steps[index].action))
       end += result.took;
     if (result.outcome == Outcome::failed)
       return;
@@ -155,17 +133,17 @@ void Run::group(const StepIndices& steps) {
 }
 
 void Run::step(std::size_t index) {
-  tell(index, nullptr);
+  report_progress(index, nullptr);
   auto& result = m_report.results[index];
   const auto begin = Clock::now();
   try {
     work(index, result);
-  } catch (const std::exception& exception) { // no memory, say: in a thread it would end the process
+  } catch (const std::exception& exception) { // in a thread it would end the process: no memory, for example
     result.outcome = Outcome::failed;
     result.error = Error{ErrorCode::failed, exception.what(), "", ""};
   }
   result.took = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin);
-  tell(index, &result);
+  report_progress(index, &result);
 }
 
 void Run::work(std::size_t index, StepResult& result) {
@@ -216,7 +194,7 @@ Result<void> Run::journal_intent(std::size_t index, const Action& action) {
   return written;
 }
 
-void Run::tell(std::size_t index, const StepResult* result) {
+void Run::report_progress(std::size_t index, const StepResult* result) {
   if (!m_options.progress)
     return;
   const std::lock_guard lock(m_progress_mutex);
@@ -224,7 +202,7 @@ void Run::tell(std::size_t index, const StepResult* result) {
 }
 
 void Run::close_journal() {
-  // If any of this fails, the journal is less tidy; the work is done.
+  // The work is done. If any of this fails, the journal only shows less.
   [[maybe_unused]] Result<void> noted;
   if (!m_report.journal_id.empty()) {
     noted = m_journal.end(m_report.journal_id, m_report);

@@ -7,15 +7,15 @@ namespace sharefs::plan {
 
 namespace {
 
-/// For one file action. None takes longer on a machine that is well; a dead mount shall not hold up the rest.
+/// The deadline of one file action. On a healthy machine none takes longer, and a dead mount must not delay the rest.
 constexpr std::chrono::seconds k_file_deadline{30};
 
 template <class A>
 concept ActsOnFiles = requires(A& a, const sys::Files& files) { act(a, files, Phase::look); };
 template <class A>
-concept SaysWhy = requires(A& a, const Ground& ground, std::string& reason) { act(a, ground, Phase::look, reason); };
+concept SaysWhy = requires(A& a, const ActorRoot& base, std::string& reason) { act(a, base, Phase::look, reason); };
 template <class A>
-concept ActsInChild = SaysWhy<A> || requires(A& a, const Ground& ground) { act(a, ground, Phase::look); };
+concept ActsInChild = SaysWhy<A> || requires(A& a, const ActorRoot& base) { act(a, base, Phase::look); };
 
 template <class A> std::optional<Actor> actor_of(const A& action) {
   if constexpr (requires { action.actor; })
@@ -36,7 +36,7 @@ struct Acted {
   Action action;
 };
 
-/// What an action finds, of all that it has: for SetAccess the access, for what is removed the mode.
+/// The part of an action that the look fills in: the access for SetAccess, the mode for what is removed.
 std::optional<Access> found_by(const Action& action) {
   if (const auto* access = std::get_if<SetAccess>(&action))
     return access->before;
@@ -61,13 +61,13 @@ struct ChildAnswer {
   std::optional<Access> found;
   std::string reason; ///< of what was left as it is
 };
-template <sys::WireOf<ChildAnswer> A> auto wire_fields(A& answer) {
-  return std::tie(answer.outcome, answer.found, answer.reason);
+template <FieldsOf<ChildAnswer> A> auto fields(A& answer) {
+  return named("outcome", answer.outcome, "found", answer.found, "reason", answer.reason);
 }
 
-/// As the actor, whose file it is only if no link leads to it.
-template <ActsOnFiles A> Result<Outcome> act(A& action, const Ground& ground, const std::string& root, Phase phase) {
-  const auto found = ground.find(action.path);
+/// In the process of the actor. A link at the path is refused, because the file behind it may be another user's.
+template <ActsOnFiles A> Result<Outcome> act(A& action, const ActorRoot& base, const std::string& root, Phase phase) {
+  const auto found = base.find(action.path);
   if (!found)
     return fail(found.error());
   if (found->is_link())
@@ -79,18 +79,18 @@ template <ActsOnFiles A> Result<Outcome> act(A& action, const Ground& ground, co
 /// process, and what it says must not decide what root does.
 template <class A> Result<Acted> act_in_child(const A& action, const sys::Files& files, Phase phase, const Note& note) {
   const auto answer = sys::call(std::nullopt, deadline_of(action), [&]() -> Result<ChildAnswer> {
-    const auto ground = Ground::enter(files.root(), actor_of(action));
-    if (!ground)
-      return fail(ground.error());
+    const auto base = ActorRoot::enter(files.root(), actor_of(action));
+    if (!base)
+      return fail(base.error());
     A copy = action;
     std::string reason;
     Result<Outcome> outcome = Outcome::unchanged;
     if constexpr (SaysWhy<A>)
-      outcome = act(copy, *ground, phase, reason);
+      outcome = act(copy, *base, phase, reason);
     else if constexpr (ActsOnFiles<A>)
-      outcome = act(copy, *ground, files.root(), phase);
+      outcome = act(copy, *base, files.root(), phase);
     else
-      outcome = act(copy, *ground, phase);
+      outcome = act(copy, *base, phase);
     if (!outcome)
       return fail(outcome.error());
     return ChildAnswer{*outcome, found_by(copy), std::move(reason)};

@@ -1,6 +1,5 @@
 // ChangeFiles: other contents, other modes, deletions. In a child, by several threads, in batches: first the new
 // contents of a batch reach the disk beside the files, then they take their names.
-#include "plan/acl.hpp"
 #include "plan/perform.hpp"
 
 #include "base/path.hpp"
@@ -8,6 +7,8 @@
 #include "sys/fs/sha256.hpp"
 #include "sys/fs/walk.hpp"
 #include "sys/process/child.hpp"
+#include "tree/acl.hpp"
+#include "tree/attributes.hpp"
 #include "tree/reader.hpp"
 
 #include <algorithm>
@@ -24,8 +25,8 @@ struct ChangeCounts {
   std::uint64_t changed = 0, pending = 0, since = 0, failed = 0;
   std::string first = {}; ///< what was left first, and why
 };
-template <sys::WireOf<ChangeCounts> C> auto wire_fields(C& c) {
-  return std::tie(c.changed, c.pending, c.since, c.failed, c.first);
+template <FieldsOf<ChangeCounts> C> auto fields(C& c) {
+  return named("changed", c.changed, "pending", c.pending, "since", c.since, "failed", c.failed, "first", c.first);
 }
 
 namespace {
@@ -35,13 +36,13 @@ constexpr std::uint64_t k_bytes_in_batch = 512U << 20U;
 constexpr std::uint64_t k_largest_edited = 4ULL << 30U;
 
 enum class FileOutcome {
-  already, ///< as it should be
-  pending, ///< as planned
+  already, ///< it is as it should be
+  pending, ///< it is as planned, and to be changed
   changed,
-  since, ///< neither
+  since, ///< it is neither: somebody has changed it since
 };
 
-/// One file of a batch, from the look at it to its new name.
+/// The work on one file of a batch.
 struct FileWork {
   const FileChange* change = nullptr;
   sys::Fd parent;
@@ -68,19 +69,6 @@ Result<std::string> content_of(const sys::Fd& fd, const struct stat& status, con
   if (const int error = sys::read_all(fd.get(), content, k_largest_edited); error != 0)
     return fail(errno_error(error, path));
   return content;
-}
-
-/// ACL and user's attributes; what the file system does not have is not missed.
-void copy_attributes(const sys::Fd& from, const sys::Fd& to) {
-  std::string names(1U << 16U, '\0');
-  const auto length = ::flistxattr(from.get(), names.data(), names.size());
-  for (const auto& name : split({names.data(), static_cast<std::size_t>(std::max<ssize_t>(length, 0))}, '\0')) {
-    if (name != "system.posix_acl_access" && !name.starts_with("user."))
-      continue;
-    std::string value(1U << 16U, '\0');
-    if (const auto size = ::fgetxattr(from.get(), name.c_str(), value.data(), value.size()); size >= 0)
-      ::fsetxattr(to.get(), name.c_str(), value.data(), static_cast<std::size_t>(size), 0);
-  }
 }
 
 /// Programs that compare seconds (compiled Python) have to see that the file is another one.
@@ -136,7 +124,7 @@ class FileChanger {
 
   Result<void> run_batch(std::span<const FileChange> changes) {
     std::vector<FileWork> works(changes.size());
-    tree::in_parallel(m_tree, m_pulse, works.size(), [&](std::size_t i) {
+    tree::in_parallel(m_tree, works.size(), [&](std::size_t i) {
       works[i].change = &changes[i];
       begin(works[i]);
       if (works[i].temporary.empty())
@@ -151,7 +139,7 @@ class FileChanger {
           ::unlinkat(work.parent.get(), work.temporary.c_str(), 0);
       return fail(errno_error(error, m_action.path));
     }
-    tree::in_parallel(m_tree, m_pulse, works.size(), [&](std::size_t i) {
+    tree::in_parallel(m_tree, works.size(), [&](std::size_t i) {
       if (!works[i].temporary.empty())
         take_name(works[i]);
       m_pulse.add(tree::k_files);
@@ -210,13 +198,13 @@ class FileChanger {
     const bool directory = S_ISDIR(work.status.st_mode);
     if (mode == change.mode_after)
       return;
-    // Another name of it may lie anywhere.
+    // A file with several names is left, because another name may lie anywhere.
     const bool ours = is_planned(work) && mode == change.mode_before &&
                       (directory || (S_ISREG(work.status.st_mode) && work.status.st_nlink == 1));
     work.outcome = ours ? FileOutcome::pending : FileOutcome::since;
     if (m_phase == Phase::look || !ours)
       return;
-    if (::chmod(by_descriptor(fd.get()).c_str(), *change.mode_after) != 0)
+    if (::chmod(tree::by_descriptor(fd.get()).c_str(), *change.mode_after) != 0)
       work.error = errno_error(errno, whole(work));
     work.outcome = FileOutcome::changed;
   }
@@ -258,13 +246,18 @@ class FileChanger {
     }
     work.temporary = name;
     const std::array times{timespec{0, UTIME_OMIT}, later_than(work.status.st_mtim)};
-    bool ok = sys::write_all(fd.get(), content) && ::fchown(fd.get(), work.status.st_uid, work.status.st_gid) == 0;
-    if (ok)
-      copy_attributes(old, fd);
-    ok = ok && ::fchmod(fd.get(), work.status.st_mode & 01777U) == 0 && ::futimens(fd.get(), times.data()) == 0;
-    if (ok)
+    struct stat made{};
+    int error = sys::write_all(fd.get(), content) && ::fstat(fd.get(), &made) == 0 ? 0 : errno;
+    if (const auto attributes = tree::read_attributes(old.get()); error == 0) {
+      const auto given = attributes ? tree::give_attributes(fd.get(), made, work.status, *attributes, true)
+                                    : tl::make_unexpected(attributes.error());
+      error = !given ? given.error() : given->owner ? 0 : EPERM;
+    }
+    if (error == 0 && ::futimens(fd.get(), times.data()) != 0)
+      error = errno;
+    if (error == 0)
       return;
-    work.error = errno_error(errno, whole(work), errno == EPERM ? "run it as the owner of the file, or as root" : "");
+    work.error = errno_error(error, whole(work), error == EPERM ? "run it as the owner of the file, or as root" : "");
     ::unlinkat(work.parent.get(), work.temporary.c_str(), 0);
     work.temporary.clear();
   }
@@ -304,10 +297,10 @@ class FileChanger {
 
 Result<ChangeCounts> change_files(const ChangeFiles& action, const sys::Files& files, Phase phase,
                                   const sys::Pulse& pulse) {
-  const auto ground = Ground::enter(files.root(), std::nullopt);
-  if (!ground)
-    return fail(ground.error());
-  const auto found = ground->find(action.path);
+  const auto base = ActorRoot::enter(files.root(), std::nullopt);
+  if (!base)
+    return fail(base.error());
+  const auto found = base->find(action.path);
   if (!found)
     return fail(found.error());
   if (!found->is_directory())
@@ -332,7 +325,7 @@ Result<Outcome> act(ChangeFiles& action, sys::System& system, Phase phase, const
   const auto counts = tree::watched(
       action.path, options,
       [&](const tree::Progress& progress) {
-        // Each is counted when it is written and when it has its name.
+        // Each file is counted twice: when it is written, and when it has its name.
         if (note && progress.files > 1)
           note(fmt::format("{} of {} in {}", progress.files / 2, count_of(action.changes.size(), "file"), action.path),
                false);

@@ -92,14 +92,6 @@ struct Describer {
 
 } // namespace
 
-std::string default_acl(std::uint32_t mode) {
-  const auto three = [](std::uint32_t bits) {
-    return fmt::format("{}{}{}", (bits & 4U) != 0 ? 'r' : '-', (bits & 2U) != 0 ? 'w' : '-',
-                       (bits & 1U) != 0 ? 'x' : '-');
-  };
-  return fmt::format("u::{},g::{},o::{}", three(mode >> 6U), three(mode >> 3U), three(mode));
-}
-
 std::string describe(const Action& action) {
   return std::visit(Describer{}, action);
 }

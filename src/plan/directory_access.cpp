@@ -1,17 +1,17 @@
 #include "plan/directory_access.hpp"
 
-#include "plan/acl.hpp"
-#include "plan/ground.hpp"
+#include "plan/actor_root.hpp"
 #include "plan/perform.hpp"
 #include "sys/process/call.hpp"
+#include "tree/acl.hpp"
 
 #include <cerrno>
 #include <fmt/format.h>
 
 namespace sharefs::plan {
 
-template <sys::WireOf<FoundAccess> F> auto wire_fields(F& found) {
-  return std::tie(found.access, found.acls);
+template <FieldsOf<FoundAccess> F> auto fields(F& found) {
+  return named("access", found.access, "acls", found.acls);
 }
 
 Access access_after(const DirectoryAccess& wanted, const Access& before) {
@@ -21,7 +21,7 @@ Access access_after(const DirectoryAccess& wanted, const Access& before) {
   if (wanted.kind == DirectoryAccess::Kind::group) {
     after.gid = wanted.gid;
     after.mode = wanted.mode;
-    after.default_acl = default_acl(wanted.mode);
+    after.default_acl = tree::default_acl(wanted.mode);
   }
   return after;
 }
@@ -54,10 +54,10 @@ void add_access(Plan& plan, const std::string& group, const std::string& directo
 Result<FoundAccess> read_access(sys::System& system, const std::string& directory, bool guarded,
                                 std::chrono::milliseconds deadline) {
   const auto look = [&]() -> Result<FoundAccess> {
-    const auto ground = Ground::enter(system.files().root(), std::nullopt);
-    if (!ground)
-      return fail(ground.error());
-    const auto walked = ground->find(directory, guarded);
+    const auto base = ActorRoot::enter(system.files().root(), std::nullopt);
+    if (!base)
+      return fail(base.error());
+    const auto walked = base->find(directory, guarded);
     if (!walked)
       return fail(walked.error());
     if (!walked->exists())
@@ -66,11 +66,11 @@ Result<FoundAccess> read_access(sys::System& system, const std::string& director
     FoundAccess found{{status.st_uid, status.st_gid, status.st_mode & 07777U, ""}, false};
     if (!walked->is_directory())
       return found;
-    auto acl = read_acl(walked->fd.get(), ACL_TYPE_DEFAULT, directory);
+    auto acl = tree::read_acl(walked->fd.get(), ACL_TYPE_DEFAULT, directory);
     if (!acl)
       return fail(acl.error());
     found.access.default_acl = std::move(*acl);
-    found.acls = holds_acls(walked->fd.get());
+    found.acls = tree::holds_acls(walked->fd.get());
     return found;
   };
   return sys::call(std::nullopt, deadline, look);

@@ -11,8 +11,8 @@ namespace sharefs::plan {
 
 namespace {
 
-Result<Outcome> make(const Directory& action, const Ground& ground, Phase phase) {
-  const auto found = ground.find(action.path, action.guarded);
+Result<Outcome> make(const Directory& action, const ActorRoot& base, Phase phase) {
+  const auto found = base.find(action.path, action.guarded);
   if (!found)
     return fail(found.error());
   if (found->is_directory()) {
@@ -31,12 +31,12 @@ Result<Outcome> make(const Directory& action, const Ground& ground, Phase phase)
   if (phase == Phase::look)
     return Outcome::done;
   if (const auto made = sys::make_directory(found->directory.get(), found->name, *action.after); !made)
-    return made.error() == EEXIST ? make(action, ground, Phase::look) : fail(errno_error(made.error(), action.path));
+    return made.error() == EEXIST ? make(action, base, Phase::look) : fail(errno_error(made.error(), action.path));
   return synced(*found, action.path);
 }
 
-Result<Outcome> remove(Directory& action, const Ground& ground, Phase phase) {
-  const auto found = ground.find(action.path);
+Result<Outcome> remove(Directory& action, const ActorRoot& base, Phase phase) {
+  const auto found = base.find(action.path);
   if (!found)
     return fail(found.error());
   if (!found->exists())
@@ -62,17 +62,17 @@ Result<Outcome> remove(Directory& action, const Ground& ground, Phase phase) {
 
 } // namespace
 
-Result<Outcome> act(Directory& action, const Ground& ground, Phase phase) {
-  return action.after ? make(action, ground, phase) : remove(action, ground, phase);
+Result<Outcome> act(Directory& action, const ActorRoot& base, Phase phase) {
+  return action.after ? make(action, base, phase) : remove(action, base, phase);
 }
 
-/// A directory that somebody else could exchange may be looked at, but its flag is not changed.
-Result<Outcome> act(SetImmutable& action, const Ground& ground, Phase phase, std::string& reason) {
-  auto found = ground.find(action.path, true);
+/// A directory that somebody else could replace is looked at, but its flag is not changed.
+Result<Outcome> act(SetImmutable& action, const ActorRoot& base, Phase phase, std::string& reason) {
+  auto found = base.find(action.path, true);
   std::optional<Error> refusal;
   if (!found && found.error().code == ErrorCode::permission) {
     refusal = found.error();
-    found = ground.find(action.path);
+    found = base.find(action.path);
   }
   if (!found)
     return fail(found.error());
@@ -101,17 +101,18 @@ Result<Outcome> act(SetImmutable& action, const Ground& ground, Phase phase, std
   }
   if (::ioctl(directory.get(), FS_IOC_SETFLAGS, &wanted) == 0)
     return Outcome::done;
-  // EPERM: a container without CAP_LINUX_IMMUTABLE. What was protected must not be taken for free again.
+  // EPERM comes from a container without CAP_LINUX_IMMUTABLE. Only setting the flag may fail in silence: a directory
+  // that stays protected must be reported.
   if (action.immutable && (errno == EOPNOTSUPP || errno == ENOTTY || errno == EINVAL || errno == EPERM))
     return Outcome::unchanged;
   return fail(errno_error(errno, action.path));
 }
 
-Result<Outcome> act(Rename& action, const Ground& ground, Phase phase) {
-  const auto from = ground.find(action.from);
+Result<Outcome> act(Rename& action, const ActorRoot& base, Phase phase) {
+  const auto from = base.find(action.from);
   if (!from)
     return fail(from.error());
-  const auto to = ground.find(action.to);
+  const auto to = base.find(action.to);
   if (!to)
     return fail(to.error());
   if (!from->exists() && to->exists())

@@ -16,7 +16,7 @@ class Exchange {
 
   [[nodiscard]] bool is_exchanged() const { return is_link(m_path) && is_directory(m_kept); }
   [[nodiscard]] bool is_as_before() const { return is_directory(m_path) && !m_kept.exists(); }
-  /// The link has one of the two names already, or the directory has lost its own.
+  /// An earlier run ended between two calls: the link has one of the two names, or the directory has lost its own.
   [[nodiscard]] bool was_cut_off() const {
     return (is_directory(m_path) && is_link(m_kept)) || (!m_path.exists() && is_directory(m_kept));
   }
@@ -37,7 +37,7 @@ class Exchange {
     if (::symlinkat(m_action.target.c_str(), in(m_path), m_path.name.c_str()) == 0)
       return done();
     const int error = errno;
-    rename(m_kept, m_path); // if this fails as well, it lies there under its other name
+    rename(m_kept, m_path); // if this fails as well, the directory keeps its other name
     return fail(errno_error(error, m_action.path));
   }
 
@@ -68,7 +68,7 @@ class Exchange {
   [[nodiscard]] bool is_link(const sys::Walked& found) const {
     return found.is_link() && found.link == m_action.target;
   }
-  /// The planned one.
+  /// Whether the planned directory lies there.
   [[nodiscard]] bool is_directory(const sys::Walked& found) const {
     return found.is_directory() && found.status.st_ino == m_action.inode &&
            (m_action.device == 0 || found.status.st_dev == m_action.device);
@@ -100,13 +100,13 @@ class Exchange {
 
 } // namespace
 
-Result<Outcome> act(ExchangeForLink& action, const Ground& ground, Phase phase) {
+Result<Outcome> act(ExchangeForLink& action, const ActorRoot& base, Phase phase) {
   if (action.inode == 0)
     return conflict(action.path, "what the plan was made for", "a plan for none");
-  auto path = ground.find(action.path);
+  auto path = base.find(action.path);
   if (!path)
     return fail(path.error());
-  auto kept = ground.find(action.to);
+  auto kept = base.find(action.to);
   if (!kept)
     return fail(kept.error());
   const auto at_path = path->text();

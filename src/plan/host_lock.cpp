@@ -26,6 +26,16 @@ namespace {
 constexpr std::chrono::milliseconds k_poll{50};
 constexpr std::size_t k_holder_limit = 65536;
 
+/// What the lock file says.
+struct Holder {
+  int pid = 0;
+  std::string command, user;
+  std::int64_t since = 0; ///< seconds since 1970
+};
+template <FieldsOf<Holder> H> auto fields(H& h) {
+  return named("pid", h.pid, "command", h.command, "user", h.user, "since", h.since);
+}
+
 /// Local time, because the person compares it with a clock: "12:00:03", with the date if it is not today's.
 std::string clock_text(std::int64_t seconds) {
   const auto then = static_cast<std::time_t>(seconds);
@@ -44,26 +54,20 @@ std::string holder_text(int descriptor, const std::string& user) {
   std::string content(k_holder_limit, '\0');
   const auto size = ::pread(descriptor, content.data(), content.size(), 0);
   content.resize(size > 0 ? static_cast<std::size_t>(size) : 0);
-  const auto json = parse_json(content);
-  const auto has = [&json](const char* name) { return json && json->is_object() && json->contains(name); };
-  if (!has("command") || !has("pid") || !has("user") || !has("since") || !(*json)["pid"].is_number_integer() ||
-      !(*json)["since"].is_number_integer())
+  Holder holder;
+  if (const auto json = parse_json(content); !json || !value_from_json(*json, holder) || holder.pid == 0)
     return "another sharefs is at work"; // it holds the lock, but has not yet written who it is
-  auto text = "another sharefs (`" + to_utf8(bytes_from_json((*json)["command"]).value_or("?")) + "`, pid " +
-              std::to_string((*json)["pid"].get<int>());
-  if (const auto theirs = bytes_from_json((*json)["user"]).value_or(""); !theirs.empty() && theirs != user)
-    text += ", user " + to_utf8(theirs);
-  return text + ") has been at work since " + clock_text((*json)["since"].get<std::int64_t>());
+  auto text = "another sharefs (`" + to_utf8(holder.command) + "`, pid " + std::to_string(holder.pid);
+  if (!holder.user.empty() && holder.user != user)
+    text += ", user " + to_utf8(holder.user);
+  return text + ") has been at work since " + clock_text(holder.since);
 }
 
 void name_holder(int descriptor, const LockHolder& self) {
-  const Json holder{{"pid", ::getpid()},
-                    {"command", bytes_to_json(self.command)},
-                    {"user", bytes_to_json(self.user)},
-                    {"since", static_cast<std::int64_t>(std::time(nullptr))}};
-  // For messages of others only: if it cannot be written (a full disk), they say less.
+  const Holder holder{::getpid(), self.command, self.user, static_cast<std::int64_t>(std::time(nullptr))};
+  // The name is only for messages of other processes, which say less if it cannot be written (a full disk).
   if (::ftruncate(descriptor, 0) == 0)
-    sys::write_all(descriptor, dump_line(holder) + "\n");
+    sys::write_all(descriptor, dump_line(json_of(holder, JsonTexts::exact)) + "\n");
 }
 
 } // namespace
@@ -98,7 +102,7 @@ Result<HostLock> HostLock::acquire(const sys::Files& files, const std::string& s
 HostLock::~HostLock() {
   if (!m_file)
     return;
-  // Nobody shall read our name while the next one has the lock but has not yet written his.
+  // Nobody must read our name when the next process has the lock and has not yet written its own.
   [[maybe_unused]] const int emptied = ::ftruncate(m_file.get(), 0);
   ::flock(m_file.get(), LOCK_UN);
 }

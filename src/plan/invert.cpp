@@ -4,7 +4,7 @@ namespace sharefs::plan {
 
 namespace {
 
-/// Mounted anew, a file system has another device number.
+/// The actor of an undo: a file system that was mounted anew has another device number.
 std::optional<Actor> later(std::optional<Actor> actor) {
   if (actor)
     actor->device = 0;
@@ -24,9 +24,9 @@ struct Inverter {
     return ExchangeForLink{a.path, a.to, a.target, !a.reverse, 0, a.inode, later(a.actor)};
   }
   Inverse operator()(const SetAccess& a) const {
-    // Without a `before` the directory is made by an earlier step, whose own inverse removes it: nothing more to do,
-    // which is not the same as "cannot be undone". (apply journals the access that it found, so undo is exact even if
-    // the directory stays.)
+    // Without a `before` the directory is made by an earlier step, and the inverse of that step removes it. So there is
+    // nothing to do here, which is not the same as "cannot be undone". (apply() journals the access that it found, so
+    // an undo is exact even if the directory stays.)
     return SetAccess{a.path, a.after, a.before.value_or(a.after), std::nullopt, {}, later(a.actor)};
   }
   Inverse operator()(const SetImmutable& a) const { return SetImmutable{a.path, !a.immutable, a.device, a.inode}; }

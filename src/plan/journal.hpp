@@ -31,14 +31,13 @@ struct JournalStep {
   Outcome outcome = Outcome::skipped;
   std::optional<ErrorCode> error = std::nullopt; ///< of a failed step
 
-  /// It changed something, or may have: done, or begun without a known end, or failed on its way (but not by
-  /// `conflict`, which is found out before anything is touched).
+  /// Whether the step changed something, or may have: it is done, or was begun and has no known end, or failed on its
+  /// way (but not by `conflict`, which is found before anything is changed).
   [[nodiscard]] bool took_effect() const;
 };
 
 struct JournalEntry {
-  /// A number, counted under the host lock; entries of earlier versions (20260131-120000-PID) are older than all.
-  std::string id;
+  std::string id;      ///< a number, counted under the host lock
   std::string command; ///< the command line, quoted
   std::string user, started;
   JournalState state = JournalState::unfinished;

@@ -7,6 +7,19 @@ namespace sharefs::plan {
 /// Of plan.json.
 inline constexpr int k_journal_version = 2;
 
+/// What plan.json says beside the plan itself.
+struct JournalHead {
+  int version = 0;
+  std::string command, user, started;
+  int pid = 0;
+  std::string boot_id;
+  std::uint64_t start_time = 0; ///< see start_time_of()
+};
+template <FieldsOf<JournalHead> H> auto fields(H& h) {
+  return named("version", h.version, "command", h.command, "user", h.user, "started", h.started, "pid", h.pid,
+               "boot_id", h.boot_id, "start_time", h.start_time);
+}
+
 inline constexpr const char* k_plan_file = "plan.json";
 inline constexpr const char* k_steps_file = "steps.jsonl";
 
@@ -17,7 +30,7 @@ inline constexpr const char* k_finish_event = "finish"; ///< the plan ended by i
 inline constexpr const char* k_undone_event = "undone"; ///< with "by"
 inline constexpr const char* k_redone_event = "redone"; ///< the undo was undone
 
-/// 0 for a name that is no id.
+/// 0 for a name that is none of an entry.
 std::uint64_t number_of(const std::string& id);
 /// Ids of entries, oldest first.
 std::vector<std::string> sorted_ids(std::vector<std::string> names);

@@ -1,5 +1,5 @@
-// The reading half of the journal. What a killed process leaves behind is read as far as it goes; what no killed
-// process leaves is damage, and an entry with damage is never passed over in silence.
+// The reading half of the journal. An entry of a killed process is read as far as it goes. Anything that a killed
+// process cannot have left is damage, and an entry with damage is never passed over in silence.
 #include "base/text.hpp"
 #include "plan/journal.hpp"
 #include "plan/journal_format.hpp"
@@ -21,20 +21,13 @@ std::string text_in(const Json& json, const char* name) {
   return found == json.end() ? std::string() : bytes_from_json(*found).value_or("");
 }
 
-template <class T> T number_in(const Json& json, const char* name) {
-  const auto found = json.find(name);
-  return found != json.end() && found->is_number_integer() ? found->get<T>() : T{};
-}
-
-/// In process: /proc never hangs for one's own or a plain process's `stat`.
+/// Reads in this process, because `stat` in /proc never hangs.
 std::string read_proc(const std::string& path) {
   return sys::Files().read(path).value_or("");
 }
 
-bool is_alive(const Json& json) {
-  const auto start = number_in<std::uint64_t>(json, "start_time");
-  return start != 0 && text_in(json, "boot_id") == current_boot_id() &&
-         start_time_of(number_in<int>(json, "pid")) == start;
+bool is_alive(const JournalHead& head) {
+  return head.start_time != 0 && head.boot_id == current_boot_id() && start_time_of(head.pid) == head.start_time;
 }
 
 /// One entry while its files are read.
@@ -46,16 +39,18 @@ class Reading {
     const auto json = parse_json(text);
     if (!json || !json->is_object())
       return damaged("its plan.json is cut off, or no JSON");
-    m_entry.command = text_in(*json, "command");
-    m_entry.user = text_in(*json, "user");
-    m_entry.started = text_in(*json, "started");
-    m_is_alive = is_alive(*json);
-    const auto version = number_in<int>(*json, "version");
-    if (version > k_journal_version)
+    JournalHead head;
+    if (const char* wrong = read_fields(*json, head); wrong != nullptr)
+      return damaged("its plan.json: the field `" + std::string(wrong) + "` is malformed");
+    m_is_alive = is_alive(head);
+    if (head.version > k_journal_version)
       return damaged("it was written by a later version of sharefs");
-    auto plan = version == k_journal_version && json->contains("plan")
+    auto plan = head.version == k_journal_version && json->contains("plan")
                     ? plan_from_json((*json)["plan"])
                     : fail(ErrorCode::failed, "another version, or no plan");
+    m_entry.command = std::move(head.command);
+    m_entry.user = std::move(head.user);
+    m_entry.started = std::move(head.started);
     if (!plan)
       return damaged("its plan.json: " + plan.error().message);
     m_entry.plan = std::move(*plan);
@@ -194,8 +189,8 @@ std::uint64_t number_of(const std::string& id) {
 }
 
 std::vector<std::string> sorted_ids(std::vector<std::string> names) {
-  std::erase_if(names, [](const std::string& name) { return name.starts_with('.'); });
-  std::ranges::sort(names, {}, [](const std::string& id) { return std::pair(number_of(id), id); });
+  std::erase_if(names, [](const std::string& name) { return number_of(name) == 0; });
+  std::ranges::sort(names, {}, number_of);
   return names;
 }
 

@@ -32,7 +32,7 @@ std::string end_line(const StepResult& result) {
   return dump_line(line);
 }
 
-/// The steps that found nothing to do, and the one that begins.
+/// Lines for the steps that found nothing to do, and for the one that begins.
 std::string intent_lines(const Intent& intent) {
   std::string lines;
   for (const auto& result : intent.unchanged)
@@ -40,7 +40,7 @@ std::string intent_lines(const Intent& intent) {
   return lines + dump_line({{"event", k_begin_event}, {"step", intent.step}, {"action", to_json(intent.action)}});
 }
 
-/// Complete under its own name, or not there: a process that is killed in between leaves a name with a dot.
+/// The entry gets its own name once it is complete. A process that is killed before leaves a name with a dot.
 Result<void> make_entry(const PrivateDirectory& journal, const std::string& id, const Json& head, const Intent& first) {
   const auto draft = ".new-" + id;
   if (auto removed = journal.remove(draft); !removed)
@@ -66,14 +66,10 @@ Result<std::string> Journal::begin(const Plan& plan, const std::string& command,
   if (!names)
     return fail(in_journal(names.error()));
   const bool is_this_process = identity.pid == ::getpid() && identity.boot_id == current_boot_id();
-  const Json head{{"version", k_journal_version},
-                  {"command", bytes_to_json(command)},
-                  {"user", bytes_to_json(identity.user)},
-                  {"started", utc_text(now)},
-                  {"pid", identity.pid},
-                  {"boot_id", identity.boot_id},
-                  {"start_time", is_this_process ? start_time_of(identity.pid) : 0},
-                  {"plan", to_json(plan)}};
+  auto head = json_of(JournalHead{k_journal_version, command, identity.user, utc_text(now), identity.pid,
+                                  identity.boot_id, is_this_process ? start_time_of(identity.pid) : 0},
+                      JsonTexts::exact);
+  head["plan"] = to_json(plan);
   const auto ids = sorted_ids(*names);
   const auto id = std::to_string((ids.empty() ? 0 : number_of(ids.back())) + 1);
   if (auto made = make_entry(*journal, id, head, first); !made)
@@ -156,7 +152,7 @@ Result<void> Journal::prune(std::size_t keep, std::uint64_t bytes) const {
       ++kept;
       continue;
     }
-    keep = kept; // the oldest ones go: no gap is left
+    keep = kept; // all that are older go as well, so that no gap is left
     const auto entry = load(*id);
     if (entry && entry->state == JournalState::running)
       continue;

@@ -1,5 +1,6 @@
 #pragma once
 // Private to plan: JSON of single values, and the way back for whole plans (only the journal reads plans).
+#include "base/json_fields.hpp"
 #include "plan/plan.hpp"
 
 #include <nlohmann/json.hpp>
@@ -11,10 +12,6 @@ namespace sharefs::plan {
 
 using Json = nlohmann::ordered_json;
 
-/// A JSON string for valid UTF-8, else {"base64": "..."}: paths and file contents are bytes, and undo needs every one.
-Json bytes_to_json(std::string_view bytes);
-/// Inverse of bytes_to_json; nullopt for anything else.
-std::optional<std::string> bytes_from_json(const Json& json);
 /// One line of text; never throws.
 std::string dump_line(const Json& json);
 /// nullopt for text that is not one JSON document.

@@ -27,8 +27,8 @@ Result<Outcome> replace(const Link& action, const sys::Walked& found, const std:
 
 } // namespace
 
-Result<Outcome> act(Link& action, const Ground& ground, Phase phase) {
-  const auto found = ground.find(action.path);
+Result<Outcome> act(Link& action, const ActorRoot& base, Phase phase) {
+  const auto found = base.find(action.path);
   if (!found)
     return fail(found.error());
   const bool already = is(*found, action.after);
@@ -59,7 +59,7 @@ Result<Outcome> act(Link& action, const Ground& ground, Phase phase) {
   if (!action.after && ::unlinkat(directory, found->name.c_str(), 0) != 0)
     return fail(errno_error(errno, action.path));
   if (action.after && ::symlinkat(action.after->c_str(), directory, found->name.c_str()) != 0)
-    return errno == EEXIST ? act(action, ground, Phase::look) : fail(errno_error(errno, action.path));
+    return errno == EEXIST ? act(action, base, Phase::look) : fail(errno_error(errno, action.path));
   return synced(*found, action.path);
 }
 

@@ -1,20 +1,14 @@
 #pragma once
 // Private to plan: an action in two phases. `apply` looks first and writes to the journal between the two, so that an
 // intent in the journal always means "it was not so before": undo never takes away what was there already.
-#include "plan/action.hpp"
-#include "plan/ground.hpp"
+#include "plan/action_fields.hpp"
+#include "plan/actor_root.hpp"
 #include "plan/look.hpp"
 #include "plan/plan.hpp"
 #include "sys/process/wire.hpp"
 #include "sys/system.hpp"
 
-#include <tuple>
-
 namespace sharefs::plan {
-
-template <sys::WireOf<Access> A> auto wire_fields(A& access) {
-  return std::tie(access.uid, access.gid, access.mode, access.default_acl);
-}
 
 enum class Phase {
   look,    ///< change nothing; `unchanged` if the work is done already, else `done`: it can begin
@@ -28,13 +22,13 @@ Result<Outcome> perform(const Action& action, sys::System& system, const Note& n
 // In the main process: files under /etc and the like (Files).
 Result<Outcome> act(File& action, const sys::Files& files, Phase phase);
 // In a child with a deadline.
-Result<Outcome> act(Directory& action, const Ground& ground, Phase phase);
-Result<Outcome> act(Link& action, const Ground& ground, Phase phase);
-Result<Outcome> act(Rename& action, const Ground& ground, Phase phase);
-Result<Outcome> act(ExchangeForLink& action, const Ground& ground, Phase phase);
-Result<Outcome> act(SetAccess& action, const Ground& ground, Phase phase);
+Result<Outcome> act(Directory& action, const ActorRoot& base, Phase phase);
+Result<Outcome> act(Link& action, const ActorRoot& base, Phase phase);
+Result<Outcome> act(Rename& action, const ActorRoot& base, Phase phase);
+Result<Outcome> act(ExchangeForLink& action, const ActorRoot& base, Phase phase);
+Result<Outcome> act(SetAccess& action, const ActorRoot& base, Phase phase);
 /// `reason`: why it was left as it is, where that is no error.
-Result<Outcome> act(SetImmutable& action, const Ground& ground, Phase phase, std::string& reason);
+Result<Outcome> act(SetImmutable& action, const ActorRoot& base, Phase phase, std::string& reason);
 // Through System, each with its own deadline.
 Result<Outcome> act(Mount& action, sys::System& system, Phase phase);
 Result<Outcome> act(Unmount& action, sys::System& system, Phase phase);

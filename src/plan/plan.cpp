@@ -112,13 +112,7 @@ Json to_json(const Plan& plan) {
 }
 
 Json to_json(const Report& report) {
-  auto results = Json::array();
-  for (const auto& result : report.results)
-    results.push_back({{"step", result.step},
-                       {"outcome", to_string(result.outcome)},
-                       {"error", result.error ? to_json(*result.error) : Json(nullptr)},
-                       {"took_ms", result.took.count()}});
-  return {{"results", std::move(results)}, {"journal_id", report.journal_id}, {"interrupted", report.interrupted}};
+  return json_of(report);
 }
 
 Result<Plan> plan_from_json(const Json& json) {

@@ -50,6 +50,10 @@ struct StepResult {
   std::chrono::milliseconds took{0};
 };
 
+template <FieldsOf<StepResult> R> auto fields(R& r) {
+  return named("step", r.step, "outcome", r.outcome, "error", r.error, "took_ms", r.took);
+}
+
 struct Report {
   std::vector<StepResult> results; ///< one per step, in the order of the plan
   std::string journal_id;          ///< empty: nothing was changed
@@ -58,8 +62,11 @@ struct Report {
   [[nodiscard]] bool ok() const; ///< every step done or unchanged
   [[nodiscard]] std::size_t count(Outcome) const;
 };
+template <FieldsOf<Report> R> auto fields(R& r) {
+  return named("results", r.results, "journal_id", r.journal_id, "interrupted", r.interrupted);
+}
 
-/// What a long step has to say: how far it is, or (`lasting`) what came of it.
+/// Called by a long step with its progress, or (`lasting`) with its result.
 using Note = std::function<void(const std::string& text, bool lasting)>;
 
 nlohmann::ordered_json to_json(const Error& error); ///< {code, message, hint, context}

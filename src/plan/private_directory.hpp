@@ -43,7 +43,7 @@ class PrivateDirectory {
  private:
   PrivateDirectory(sys::Fd fd, std::string path) : m_fd(std::move(fd)), m_path(std::move(path)) {}
   static Result<std::optional<PrivateDirectory>> checked(sys::Fd fd, const std::string& path);
-  /// What was made a moment ago.
+  /// The directory that was opened after it was made; an error if it is gone already.
   static Result<PrivateDirectory> present(Result<std::optional<PrivateDirectory>> opened, const std::string& path);
   [[nodiscard]] Result<void> sync() const;
 

@@ -13,15 +13,15 @@ namespace {
 constexpr std::chrono::milliseconds k_deadline{1000}; ///< a home that does not answer is not used
 constexpr const char* k_open_to_all = "/var/tmp";
 
-/// A directory of this user, or a name where one can be made. (One that he has opened to others is an error later: what
-/// he did must not be forgotten in silence.)
+/// Whether this user has a directory there, or can make one. (A directory that the user has opened to others is usable
+/// here and an error later, because the changes in it must not be forgotten in silence.)
 bool is_usable(const sys::Files& files, const std::string& path) {
   const auto opened = PrivateDirectory::open(files, path);
   return opened || opened.error().code != ErrorCode::permission;
 }
 
-/// Everybody may make any name in /var/tmp, but nobody a directory that belongs to somebody else: what is this user's
-/// is found again by that, whatever it is called.
+/// Everybody may make any name in /var/tmp, but nobody can make a directory that belongs to somebody else. So the
+/// directory of this user is found again by its owner, whatever it is called.
 std::string in_open_directory(const sys::Files& files, uid_t uid) {
   const auto name = "sharefs-" + std::to_string(uid);
   auto path = join_path(k_open_to_all, name);

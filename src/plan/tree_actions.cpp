@@ -1,11 +1,39 @@
-// RemoveTree, by src/tree.
+// RemoveTree and SetTreeAccess, by src/tree.
 #include "base/text.hpp"
 #include "plan/perform.hpp"
+#include "tree/share_with_group.hpp"
 #include "tree/tree.hpp"
 
 #include <fmt/format.h>
 
 namespace sharefs::plan {
+
+namespace {
+
+/// "300012 paths changed; left as they are: 2 files with several names ..."
+std::string text_of(const tree::GroupReport& report) {
+  std::vector<std::string> left;
+  for (const auto& [count, what, why] :
+       {std::tuple{report.several_names, "file", " with several names (hard links), of which others may lie elsewhere"},
+        {report.programs, "program", " with set-id bits or capabilities"},
+        {report.acls, "path", " with an ACL"},
+        {report.mounts, "mount", ""},
+        {report.other, "special file", ""},
+        {report.since, "path", " changed meanwhile"}})
+    if (count > 0)
+      left.push_back(count_of(count, what) + why);
+  auto text = count_of(report.changed, "path") + " changed";
+  if (!left.empty())
+    text += fmt::format("; left as they are: {} ({}{})", join(left, ", "), join(report.named, ", "),
+                        report.named.size() == tree::GroupReport::k_most_named ? ", ..." : "");
+  return text;
+}
+
+Error interrupted_on_the_way(const std::string& path) {
+  return {ErrorCode::interrupted, path + ": stopped on the way", "run the command again, it goes on from here", ""};
+}
+
+} // namespace
 
 Result<Outcome> act(RemoveTree& action, sys::System& system, Phase phase, const Note& note) {
   if (action.inode == 0) // to tree:: it would be any
@@ -28,12 +56,36 @@ Result<Outcome> act(RemoveTree& action, sys::System& system, Phase phase, const 
     if (note && progress.files > 0)
       note(fmt::format("{} of {} deleted", count_of(progress.files, "name"), action.path), false);
   });
-  if (!removed && removed.error().code == ErrorCode::interrupted)
-    return fail(ErrorCode::interrupted, action.path + ": stopped while it was deleted",
-                "run the command again, it goes on from here");
   if (!removed)
-    return fail(removed.error());
+    return fail(removed.error().code == ErrorCode::interrupted ? interrupted_on_the_way(action.path) : removed.error());
   return removed->removed > 0 ? Outcome::done : Outcome::unchanged;
+}
+
+Result<Outcome> act(SetTreeAccess& action, sys::System& system, Phase phase, const Note& note) {
+  if (action.inode == 0)
+    return conflict(action.path, "what the plan was made for", "a plan for none");
+  const tree::Place place{.path = action.path,
+                          .root = system.files().root(),
+                          .guarded = true,
+                          .device = action.device,
+                          .inode = action.inode};
+  tree::Options options;
+  options.deadline = action.deadline;
+  const auto report = tree::share_with_group(
+      place, {action.gid, action.mode, phase == Phase::look}, options, [&](const tree::Progress& progress) {
+        if (note && progress.files > 0)
+          note(fmt::format("{} of {}", count_of(progress.files, "path"), action.path), false);
+      });
+  if (!report)
+    return fail(report.error().code == ErrorCode::interrupted ? interrupted_on_the_way(action.path) : report.error());
+  if (phase == Phase::perform && note && (report->changed > 0 || !report->named.empty()))
+    note(action.path + ": " + text_of(*report), true);
+  if (phase == Phase::perform && report->failed > 0)
+    return fail(
+        ErrorCode::failed,
+        fmt::format("{} could not be changed; the first: {}", count_of(report->failed, "path"), report->first_failure),
+        "the others are changed; correct this one, and run the command again");
+  return report->changed > 0 ? Outcome::done : Outcome::unchanged;
 }
 
 } // namespace sharefs::plan

@@ -12,7 +12,7 @@ bool is_harmless(const Action& action) {
   return tool != nullptr && tool->harmless;
 }
 
-/// A check, or SetAccess that had nothing to set.
+/// A check changes nothing, and neither does SetAccess that had nothing to set.
 bool changes_nothing(const Action& action) {
   if (const auto* tool = std::get_if<RunTool>(&action))
     return tool->silent;
@@ -20,7 +20,7 @@ bool changes_nothing(const Action& action) {
   return access != nullptr && access->before == access->after;
 }
 
-/// Take out of `steps` what `attempt`, an earlier undo of the same entry, has done.
+/// Takes out of `steps` what `attempt`, an earlier undo of the same entry, has already done.
 void leave_out_done(std::vector<Step>& steps, const JournalEntry& attempt) {
   for (const auto& done : attempt.steps) {
     const bool is_done = done.ended && (done.outcome == Outcome::done || done.outcome == Outcome::unchanged);

@@ -16,7 +16,7 @@ namespace sharefs::plan {
 namespace {
 
 constexpr std::size_t k_context = 3;
-/// Lines beyond which the search for the shortest script is left out: it is quadratic in what differs.
+/// With more lines than this the shortest script is not searched for, because the search is quadratic in what differs.
 constexpr std::size_t k_most_differing_lines = 20'000;
 
 using Lines = std::vector<std::string_view>;
@@ -67,7 +67,8 @@ Script edits_between(const Lines& a, const Lines& b) {
   return script;
 }
 
-/// The whole script; what is common at both ends is taken off first, which is all there is to do in most cases.
+/// The whole script. The lines that are common at both ends are taken off first, and in most cases nothing else is
+/// left.
 Script whole_script(Lines a, Lines b) {
   const auto prefix = std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin();
   const Lines head(a.begin(), a.begin() + prefix);

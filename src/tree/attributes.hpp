@@ -1,5 +1,5 @@
 #pragma once
-// Private to tree: what a file or directory has beside its content.
+// What a file or directory has beside its content.
 #include "base/result.hpp"
 #include "sys/process/fd.hpp"
 

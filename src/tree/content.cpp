@@ -9,7 +9,8 @@ namespace sharefs::tree {
 namespace {
 
 constexpr std::uint64_t k_block = 1U << 20U;
-/// So much is written before it is sent to the disk, so that no fsync at the end takes minutes without a sign of life.
+/// After this many bytes the file is sent to the disk, so that the fsync at the end does not take minutes without any
+/// progress.
 constexpr std::uint64_t k_window = 16U << 20U;
 
 Hash hash_of(XXH128_hash_t hash) {
@@ -59,7 +60,7 @@ class Reader {
     }
   }
 
-  /// How far it came.
+  /// Returns the offset behind the last byte that was read.
   std::uint64_t extent(std::uint64_t at, std::uint64_t end) {
     const auto bytes = buffer();
     while (at < end) {
@@ -98,7 +99,7 @@ class Reader {
       done += static_cast<std::size_t>(count);
     }
     if (at + size >= m_sent + k_window) {
-      // The window before is waited for, this one is on its way meanwhile. What fails is found by fsync.
+      // The window before this one is waited for while this one is being written. fsync(2) reports what fails.
       ::sync_file_range(m_to, static_cast<off_t>(m_sent), static_cast<off_t>(at + size - m_sent),
                         SYNC_FILE_RANGE_WRITE);
       if (m_sent > 0) // 0 bytes would be all

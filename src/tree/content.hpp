@@ -14,7 +14,7 @@ using Hashed = tl::expected<Hash, ContentError>;
 /// From the beginning of `from`, whose fstat is `status`, to the empty file `to`; the hash of what was read. A file
 /// that is shorter by now is copied as far as it goes.
 Hashed copy_content(Job& job, int from, const struct stat& status, int to);
-/// What the file system has, not what this host remembers of it, as far as that can be asked for.
+/// Reads what the file system has, not what this host has cached of it, as far as the kernel allows that.
 Hashed hash_content(Job& job, int file, const struct stat& status, bool from_disk);
 Hash hash_text(std::string_view text);
 

@@ -11,11 +11,11 @@ namespace sharefs::tree {
 
 /// A directory and its copy.
 struct Pair : Node { // Node::fd: the original
-  explicit Pair(Crew& of) : crew(of) { crew.hold(); }
-  ~Pair() { crew.let_go(); }
+  explicit Pair(Workers& of) : workers(of) { workers.hold(); }
+  ~Pair() { workers.let_go(); }
   Pair(const Pair&) = delete;
   Pair& operator=(const Pair&) = delete;
-  Crew& crew;
+  Workers& workers;
   sys::Fd to;
   struct stat status = {};              ///< of the original, before its names were read
   bool existed = false;                 ///< the copy was there before, with what an earlier run has left in it
@@ -38,15 +38,15 @@ class Copier {
  private:
   enum class State { working, done, failed };
   using Inode = std::pair<dev_t, ino_t>;
-  struct Claim { ///< of a file with several names: who copies it, where the others link to
+  struct Claim { ///< of a file with several names: the one that is copied, to which the others link
     std::string path;
     struct stat status = {};
     State state = State::working;
   };
-  enum class Original { same, again, failed }; ///< it changed: copied once more, or not copied
+  enum class Original { same, again, failed }; ///< unchanged; changed and copied once more; changed and not copied
   struct File {
     std::string name;
-    std::string made; ///< it has this name meanwhile
+    std::string made; ///< its name until it is finished
     sys::Fd from, to;
     struct stat status = {};
     Hash hash;
@@ -54,7 +54,7 @@ class Copier {
     std::optional<Inode> claimed;
   };
 
-  struct Files { ///< of a directory, given out to the threads that work in it
+  struct Files { ///< those of a directory, shared by the threads that work in it
     explicit Files(std::vector<Name> all) : names(std::move(all)) {}
     std::vector<Name> names;
     std::atomic<std::size_t> next{0};
@@ -74,7 +74,7 @@ class Copier {
   void remove_below(int directory, const Name& name, const std::string& path);
 
   // What lies in them
-  void lane(const PairPointer& pair, const std::shared_ptr<Files>& files);
+  void copy_next(const PairPointer& pair, const std::shared_ptr<Files>& files);
   [[nodiscard]] bool in_place(const Pair& pair, const struct stat& original) const;
   void copy_all(const Pair& pair, std::span<const Name> names, bool last_try);
   void end_all(const Pair& pair, std::vector<File>& files, bool last_try);
@@ -108,7 +108,7 @@ class Copier {
     }
     return original;
   }
-  /// Something else in the way of what is copied goes.
+  /// Whether something else that has the name of a copy is removed.
   [[nodiscard]] bool replaces() const { return m_job.options.remove_others || m_job.options.layer; }
   [[nodiscard]] std::string source(const std::string& relative) const;
   [[nodiscard]] std::string target(const std::string& relative) const;

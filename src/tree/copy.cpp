@@ -17,11 +17,12 @@ namespace sharefs::tree {
 
 namespace {
 
-/// Threads that make files in one directory: the kernel lets one of them do so at a time, the others write, sync and
-/// read again meanwhile.
-constexpr std::size_t k_lanes = 4;
+/// Threads that work in one directory. The kernel lets one of them make a file at a time; the others write, sync and
+/// read meanwhile.
+constexpr std::size_t k_threads_in_directory = 4;
 
-/// Can a file of the one get a name in the other? link(2) does not cross mounts, not even of one file system.
+/// Whether a file of one directory can get a name in the other. link(2) does not cross mounts, not even those of one
+/// file system.
 bool on_one_mount(int one, int other) {
   struct statx a{};
   struct statx b{};
@@ -30,7 +31,8 @@ bool on_one_mount(int one, int other) {
          a.stx_dev_major == b.stx_dev_major && a.stx_dev_minor == b.stx_dev_minor && a.stx_mnt_id == b.stx_mnt_id;
 }
 
-/// A copy that was finished once may be closed to its owner. If this fails, so does what is to be made in it.
+/// A directory that was finished by an earlier run may be closed to its owner. If this call fails, the next one in it
+/// fails too, and is reported.
 void make_usable(int directory) {
   struct stat status{};
   if (::fstat(directory, &status) == 0 && (status.st_mode & S_IRWXU) != S_IRWXU)
@@ -126,7 +128,7 @@ Result<CopyReport> Copier::run() {
   m_report.device = made.st_dev;
   m_report.inode = made.st_ino;
   const int original = (*top)->fd.get();
-  m_job.crew.add([this, top = *top] { fill(top); });
+  m_job.workers.add([this, top = *top] { fill(top); });
   m_job.work({original, m_top});
   if (auto result = m_job.result(); !result)
     return fail(result.error());
@@ -136,7 +138,7 @@ Result<CopyReport> Copier::run() {
 }
 
 Result<PairPointer> Copier::start(Found from, Found to) {
-  auto top = std::make_shared<Pair>(m_job.crew);
+  auto top = std::make_shared<Pair>(m_job.workers);
   top->name = to.walked.name;
   top->fd = std::move(from.fd);
   if (!stat_now(top->fd.get(), "", top->status))
@@ -175,7 +177,7 @@ Result<PairPointer> Copier::start(Found from, Found to) {
 }
 
 void Copier::enter(const PairPointer& parent, const std::string& name) {
-  auto pair = std::make_shared<Pair>(m_job.crew);
+  auto pair = std::make_shared<Pair>(m_job.workers);
   pair->parent = parent;
   pair->name = name;
   pair->path = parent->below(name);
@@ -184,7 +186,7 @@ void Copier::enter(const PairPointer& parent, const std::string& name) {
   const bool there = pair->fd && stat_now(pair->fd.get(), "", pair->status);
   if (!there && (errno == ELOOP || errno == ENOTDIR))
     changed(pair->path);
-  else if (!there && errno != ENOENT) // if it has gone, the directory above has changed, which is seen there
+  else if (!there && errno != ENOENT) // if it is gone, the directory above has changed, and that is noticed there
     m_job.failed(errno, source(pair->path));
   pair->opaque = parent->opaque;
   if (!there || !admits(pair->path, pair->status) || (m_job.options.layer && !read_marks(*pair)))
@@ -263,7 +265,7 @@ void Copier::fill(const PairPointer& pair) {
     return leave(pair);
   }
   m_job.pulse.add(k_steps);
-  // In a directory of a layer with nothing but directories only these may be new.
+  // A directory of a layer that holds only directories changes nothing but these.
   const bool nothing_else = m_job.options.layer && !pair->opaque &&
                             std::ranges::all_of(names, [](const Name& name) { return name.type == DT_DIR; });
   if (m_job.options.layer && !nothing_else)
@@ -279,19 +281,20 @@ void Copier::fill(const PairPointer& pair) {
     if (pair->again && was_entered(*pair, name.name))
       continue;
     ++pair->open;
-    m_job.crew.add_opening([this, pair, name = name.name] { enter(pair, name); });
+    m_job.workers.add_opening([this, pair, name = name.name] { enter(pair, name); });
   }
-  const auto lanes = std::min(k_lanes, (others.size() + k_lanes - 1) / k_lanes);
+  const auto threads =
+      std::min(k_threads_in_directory, (others.size() + k_threads_in_directory - 1) / k_threads_in_directory);
   const auto files = std::make_shared<Files>(std::move(others));
-  for (std::size_t i = 0; i < lanes; ++i) {
+  for (std::size_t i = 0; i < threads; ++i) {
     ++pair->open;
-    m_job.crew.add([this, pair, files] { lane(pair, files); });
+    m_job.workers.add([this, pair, files] { copy_next(pair, files); });
   }
   leave(pair);
 }
 
-/// What a copy that was cut off has not finished goes; what else the original does not have is said, or goes as well
-/// (below a layer it stays).
+/// Removes what a copy that was cut off has not finished. What else the original does not have is an error, or is
+/// removed as well; below a layer it stays.
 void Copier::clean(const Pair& pair, const std::vector<Name>& wanted) {
   std::vector<Name> found;
   if (const int error = read_names(pair.to.get(), found); error != 0)
@@ -332,7 +335,7 @@ void Copier::remove_below(int directory, const Name& name, const std::string& pa
     m_job.failed(errno, target(path));
 }
 
-/// A part of `pair` is done; with the last one it is finished, and is a part of what is above it.
+/// One part of `pair` is done. With the last part the directory is finished, and so is one part of the directory above.
 void Copier::leave(PairPointer pair) {
   while (pair && --pair->open == 0 && finish(pair))
     pair = std::static_pointer_cast<Pair>(pair->parent);
@@ -361,7 +364,7 @@ bool Copier::finish(const PairPointer& pair) {
     pair->again = true;
     pair->status = now;
     pair->open = 1;
-    m_job.crew.add([this, pair] { fill(pair); });
+    m_job.workers.add([this, pair] { fill(pair); });
     return false;
   }
   may_be_killed();

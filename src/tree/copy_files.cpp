@@ -1,5 +1,5 @@
-// copy(): files. Some are written first and synced then, so that a disk has more than one to do. Over NFS each call
-// that makes or changes a name or an attribute is a round trip: there are no more of them than needed.
+// copy(): files. Several are written before the first is synced, so that a disk has more than one to write. Over NFS
+// each call that makes or changes a name or an attribute is a round trip, so there are no more of them than needed.
 #include "base/path.hpp"
 #include "tree/copier.hpp"
 #include "tree/fault_injection.hpp"
@@ -46,7 +46,7 @@ bool Copier::admits(const std::string& path, const struct stat& status) {
   return answer && *answer;
 }
 
-void Copier::lane(const PairPointer& pair, const std::shared_ptr<Files>& files) {
+void Copier::copy_next(const PairPointer& pair, const std::shared_ptr<Files>& files) {
   const auto count = m_job.at_once();
   const auto begin = files->next.fetch_add(count);
   if (begin >= files->names.size())
@@ -54,7 +54,7 @@ void Copier::lane(const PairPointer& pair, const std::shared_ptr<Files>& files) 
   const auto first = files->names.begin() + static_cast<std::ptrdiff_t>(begin);
   const auto last = files->names.begin() + static_cast<std::ptrdiff_t>(std::min(begin + count, files->names.size()));
   copy_all(*pair, {first, last}, false);
-  m_job.crew.add([this, pair, files] { lane(pair, files); });
+  m_job.workers.add([this, pair, files] { copy_next(pair, files); });
 }
 
 void Copier::copy_all(const Pair& pair, std::span<const Name> names, bool last_try) {
@@ -75,7 +75,7 @@ void Copier::copy_all(const Pair& pair, std::span<const Name> names, bool last_t
     }
   }
   end_all(pair, files, last_try);
-  // Only now, when this thread copies none that another one may wait for.
+  // The further names come last: now no other thread waits for a file that this one copies.
   for (const auto& name : further)
     add_name(pair, name);
 }
@@ -97,8 +97,8 @@ void Copier::end_all(const Pair& pair, std::vector<File>& files, bool last_try) 
     copy_all(pair, again, true);
 }
 
-/// The file as File::made, written but not synced; without one: another name of a file that is copied by
-/// somebody else. Nothing: there is no more to do, or it has failed.
+/// Returns the file as it was written under the name File::made, not yet synced. If `made` is empty, it is another name
+/// of a file that another thread copies. nullopt: there is no more to do, or it has failed.
 std::optional<Copier::File> Copier::begin(const Pair& pair, const Name& name, bool may_link) {
   const auto path = pair.below(name.name);
   File file;
@@ -118,7 +118,7 @@ std::optional<Copier::File> Copier::begin(const Pair& pair, const Name& name, bo
   const int error = file.from ? 0 : errno;
   if (error == ENOENT) // the directory has changed, which is seen there
     return std::nullopt;
-  // What open(2) has asked the server for; end() asks it again.
+  // These attributes came with open(2); end() asks the server again.
   if (error == ELOOP || error == ENXIO ||
       (file.from && (::fstat(file.from.get(), &file.status) != 0 || !S_ISREG(file.status.st_mode)))) {
     changed(path);
@@ -157,8 +157,8 @@ std::optional<Copier::File> Copier::begin(const Pair& pair, const Name& name, bo
   return std::nullopt;
 }
 
-/// May a file have its own name before it is finished? Where nobody else sees it, and the next run sees that it is not:
-/// it gets its original's time last, which is older than any that it may have until then.
+/// Whether a file may have its own name before it is finished. It may where nobody else sees it, and where the next run
+/// sees that it is not finished: it gets the time of its original last, and that is older than any time before.
 bool Copier::in_place(const Pair& pair, const struct stat& original) const {
   const auto& made = pair.made;
   const auto& time = original.st_mtim;
@@ -195,7 +195,7 @@ bool Copier::write(const Pair& pair, File& file, const Attributes& attributes) {
       ::unlinkat(pair.to.get(), file.made.c_str(), 0);
     return false;
   };
-  // For all others only when it belongs to whom it should, and has its ACL; or where they do not come.
+  // Others get access only to a file that has the right owner and ACL, or where they cannot reach it.
   const bool content_only = m_job.options.content_only;
   const bool ours = file.status.st_uid == m_uid && file.status.st_gid == m_gid;
   const bool wide = !content_only && (ours || pair.closed) && !pair.hands_on && attributes.values.empty();
@@ -251,12 +251,12 @@ Copier::Original Copier::check_original(const Pair& pair, File& file, bool last_
 /// False: it changed while it was copied, and is to be copied once more.
 bool Copier::end(const Pair& pair, File& file, bool last_try) {
   const auto path = pair.below(file.name);
-  const auto give_up = [&](int error) { // 0: it is another one
+  const auto give_up = [&](int error) { // 0: the copy has another content
     ::unlinkat(pair.to.get(), file.made.c_str(), 0);
     if (error != 0)
       m_job.failed(error, target(path));
     else
-      m_job.failed({ErrorCode::failed, target(path) + ": the copy reads other than it was written",
+      m_job.failed({ErrorCode::failed, target(path) + ": what is read from the copy is not what was written to it",
                     "look at the disk and the server: `dmesg`", ""});
     settle(file.claimed, State::failed);
     return true;
@@ -313,9 +313,9 @@ bool Copier::put(const Pair& pair, const std::string& made, const std::string& n
   return false;
 }
 
-/// Finished by an earlier run: only what was written, synced and compared has this name. Its size, time and mode say
-/// that the original is the same since, and its content does, where that is asked for. Below a layer lies what others
-/// made, which may have further names elsewhere: nothing of it is changed in place.
+/// Whether an earlier run has finished the file. Only a file that was written, synced and compared has this name. Its
+/// size, time and mode show that the original has not changed since, and its content is compared where that is asked
+/// for. Files below a layer may have further names elsewhere, so none of them is changed in place.
 bool Copier::is_kept(const Pair& pair, const File& file, const Attributes& attributes) {
   struct stat there{};
   if (m_job.options.content_only || m_job.options.layer || (!pair.existed && !pair.again) ||
@@ -337,7 +337,7 @@ bool Copier::is_kept(const Pair& pair, const File& file, const Attributes& attri
   }
   const bool complete =
       there.st_uid == file.status.st_uid && there.st_gid == file.status.st_gid && there.st_mode == mode;
-  if (there.st_nlink > file.status.st_nlink) { // it has names elsewhere, for which nothing may change
+  if (there.st_nlink > file.status.st_nlink) { // it has names elsewhere, which must not change
     const auto theirs = read_attributes(fd.get());
     if (!complete || !theirs || theirs->values != attributes.values)
       return false;

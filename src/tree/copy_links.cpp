@@ -36,7 +36,7 @@ void Copier::settle(const std::optional<Inode>& inode, State state) {
   m_settled.notify_all();
 }
 
-/// What is there goes, a whole directory too.
+/// Removes what has this name in the copy, a whole directory too.
 void Copier::take_away(const Pair& pair, const std::string& name) {
   struct stat there{};
   if (::fstatat(pair.to.get(), name.c_str(), &there, AT_SYMLINK_NOFOLLOW) != 0) {
@@ -49,12 +49,12 @@ void Copier::take_away(const Pair& pair, const std::string& name) {
   count(&CopyReport::removed);
 }
 
-/// The copy's name for the original itself. False: a copy of it is needed.
+/// Makes the name in the copy a further name of the original. False: a copy is needed instead.
 bool Copier::link_file(const Pair& pair, const std::string& name) {
   const auto path = pair.below(name);
   struct stat status{};
   if (::fstatat(pair.fd.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(status.st_mode))
-    return false; // which is noticed there
+    return false; // copying it reports what is wrong
   if (!admits(path, status))
     return true;
   const auto copies = m_job.options.copy_instead ? m_job.options.copy_instead(path, status) : Result<bool>(false);
@@ -163,7 +163,7 @@ void Copier::add_name(const Pair& pair, const std::string& name) {
       found = m_claims.find(inode);
       return found == m_claims.end() || found->second.state != State::working;
     });
-    // The number of a file that has gone is given to the next one.
+    // A file system gives the inode number of a deleted file to the next one, so size and time are compared as well.
     if (found != m_claims.end() && found->second.state == State::done &&
         found->second.status.st_size == status.st_size && same_time(found->second.status, status))
       first = found->second.path;
@@ -194,7 +194,8 @@ void Copier::add_name(const Pair& pair, const std::string& name) {
     }
     return;
   }
-  // The file system has none, or no more for this file; or the first was not copied after all: then each tells why.
+  // The file system knows no hard links, or no more for this file, or the first name could not be copied: each name is
+  // copied on its own, and reports its own error.
   if (there_is_one && errno != EPERM && errno != EOPNOTSUPP && errno != EMLINK)
     return m_job.failed(errno, target(path));
   auto file = begin(pair, {name, DT_REG}, false);

@@ -1,7 +1,8 @@
-// hash(): what is in each file; compare(): two of these lists beside each other.
+// hash(): what is in each file.
 #include "base/path.hpp"
 #include "tree/attributes.hpp"
 #include "tree/content.hpp"
+#include "tree/tree_walk.hpp"
 
 #include <algorithm>
 #include <array>
@@ -18,13 +19,11 @@ class Hasher {
       : m_job(options, pulse), m_path(path) {}
 
   Result<std::vector<HashedFile>> run(sys::Fd tree) {
-    auto top = std::make_shared<Node>();
-    top->fd = std::move(tree);
-    const int directory = top->fd.get();
-    check_acl(directory, "");
-    m_job.crew.add([this, node = std::move(top)]() mutable { directory_of(node); });
-    m_job.work({directory});
-    if (auto result = m_job.result(); !result)
+    check_acl(tree.get(), "");
+    TreeWalk walk(m_job, m_path,
+                  {.entered = [this](const Node& directory) { add_directory(directory); },
+                   .names = [this](const auto& directory, auto names) { add_files(directory, std::move(names)); }});
+    if (auto result = walk.run(std::move(tree)); !result)
       return fail(result.error());
     std::ranges::sort(m_files, {}, &HashedFile::path);
     return std::move(m_files);
@@ -33,39 +32,23 @@ class Hasher {
  private:
   static constexpr std::size_t k_batch = 32;
 
-  void directory_of(const std::shared_ptr<Node>& node) {
-    std::vector<Name> names;
-    if (const int error = read_names(node->fd.get(), names); error != 0)
-      return m_job.failed(error, join_path(m_path, node->path));
-    std::vector<Name> others;
-    for (auto& name : names)
-      if (name.type == DT_DIR)
-        m_job.crew.add([this, node, name = name.name] { enter(node, name); });
-      else
-        others.push_back(std::move(name));
-    for (std::size_t begin = 0; begin < others.size(); begin += k_batch) {
-      const auto first = others.begin() + static_cast<std::ptrdiff_t>(begin);
-      const auto last = others.begin() + static_cast<std::ptrdiff_t>(std::min(begin + k_batch, others.size()));
-      m_job.crew.add([this, node, some = std::vector<Name>(first, last)] {
+  void add_directory(const Node& directory) {
+    struct stat status{};
+    if (::fstat(directory.fd.get(), &status) != 0)
+      return m_job.failed(errno, join_path(m_path, directory.path));
+    check_acl(directory.fd.get(), directory.path);
+    add(directory.path, status, {});
+  }
+
+  void add_files(const std::shared_ptr<Node>& directory, std::vector<Name> names) {
+    for (std::size_t begin = 0; begin < names.size(); begin += k_batch) {
+      const auto first = names.begin() + static_cast<std::ptrdiff_t>(begin);
+      const auto last = names.begin() + static_cast<std::ptrdiff_t>(std::min(begin + k_batch, names.size()));
+      m_job.workers.add([this, node = directory, some = std::vector<Name>(first, last)] {
         for (const auto& name : some)
           one(*node, name);
       });
     }
-  }
-
-  void enter(const std::shared_ptr<Node>& parent, const std::string& name) {
-    auto node = std::make_shared<Node>();
-    node->path = parent->below(name);
-    node->depth = parent->depth + 1;
-    node->fd = open_below(parent->fd.get(), name.c_str());
-    struct stat status{};
-    if (!node->fd || ::fstat(node->fd.get(), &status) != 0)
-      return m_job.failed(errno, join_path(m_path, node->path));
-    if (node->depth >= k_deepest)
-      return m_job.failed(ENAMETOOLONG, join_path(m_path, node->path));
-    check_acl(node->fd.get(), node->path);
-    add(node->path, status, {});
-    directory_of(node);
   }
 
   void one(const Node& node, const Name& name) {
@@ -73,7 +56,7 @@ class Hasher {
     struct stat status{};
     Hash hash;
     int error = 0;
-    if (name.type == DT_REG && m_job.options.contents) {
+    if (name.type == DT_REG) {
       const auto fd = open_below(node.fd.get(), name.name.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY);
       if (!fd || ::fstat(fd.get(), &status) != 0)
         return m_job.failed(errno, join_path(m_path, path));
@@ -112,18 +95,6 @@ class Hasher {
   std::vector<HashedFile> m_files;
 };
 
-std::string difference_of(const HashedFile& original, const HashedFile& copy) {
-  if ((original.mode & S_IFMT) != (copy.mode & S_IFMT))
-    return "is of another kind";
-  if (original.hash != copy.hash || original.size != copy.size)
-    return S_ISLNK(original.mode) ? "leads elsewhere" : "has another content";
-  if (!S_ISLNK(original.mode) && original.mode != copy.mode)
-    return "has another mode";
-  if (original.seconds != copy.seconds || original.nanoseconds != copy.nanoseconds)
-    return "has another time";
-  return "";
-}
-
 } // namespace
 
 Result<std::vector<HashedFile>> hash_here(const Place& place, const Options& options, const sys::Pulse& pulse) {
@@ -132,29 +103,6 @@ Result<std::vector<HashedFile>> hash_here(const Place& place, const Options& opt
   if (!found)
     return fail(found.error());
   return Hasher(options, pulse, place.path).run(std::move(found->fd));
-}
-
-Result<std::vector<Difference>> compare_here(const Place& original, const Place& copy, const Options& options,
-                                             const sys::Pulse& pulse) {
-  const auto ones = hash_here(original, options, pulse);
-  if (!ones)
-    return fail(ones.error());
-  const auto others = hash_here(copy, options, pulse);
-  if (!others)
-    return fail(others.error());
-  std::vector<Difference> found;
-  auto one = ones->begin();
-  auto other = others->begin();
-  while (one != ones->end() || other != others->end()) {
-    if (other == others->end() || (one != ones->end() && one->path < other->path)) {
-      found.push_back({one++->path, "is missing"});
-    } else if (one == ones->end() || other->path < one->path) {
-      found.push_back({other++->path, "is not in the original"});
-    } else if (auto what = difference_of(*one++, *other++); !what.empty()) {
-      found.push_back({std::prev(one)->path, std::move(what)});
-    }
-  }
-  return found;
 }
 
 } // namespace sharefs::tree

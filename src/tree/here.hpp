@@ -9,12 +9,10 @@
 namespace sharefs::tree {
 
 /// What a sys::Pulse counts of a tree.
-enum Counted : std::size_t { k_files, k_bytes, k_steps, k_threads };
+enum Counted : std::size_t { k_files, k_bytes, k_steps };
 
 Result<CopyReport> copy_here(const Place& from, const Place& to, const Options& options, const sys::Pulse& pulse);
 Result<std::vector<HashedFile>> hash_here(const Place& place, const Options& options, const sys::Pulse& pulse);
-Result<std::vector<Difference>> compare_here(const Place& original, const Place& copy, const Options& options,
-                                             const sys::Pulse& pulse);
 Result<RemoveReport> remove_here(const Place& place, const Options& options, const sys::Pulse& pulse);
 Result<std::uint64_t> set_modes_here(const Place& place, const Modes& modes, const Options& options,
                                      const sys::Pulse& pulse);
@@ -29,15 +27,11 @@ class Reporter {
   void at_end();
 
  private:
-  void report(sys::Deadline now);
-
   const Options& m_options;
   const OnProgress& m_progress;
   const sys::Pulse& m_pulse;
   const sys::Deadline m_begin = sys::Clock::now();
   sys::Deadline m_last = m_begin;
-  std::chrono::nanoseconds m_could{0}; ///< what the threads could have used of processors, had they waited for nothing
-  std::optional<double> m_waiting;
 };
 
 /// `work(pulse)` in a child that is given up when it makes no progress, or at Ctrl-C; `path` is named then. The

@@ -17,12 +17,12 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::size_t k_most_named = 5;
-constexpr unsigned k_network_threads = 16;
-constexpr unsigned k_most_network_threads = 64; ///< as many as an NFSv4.1 session of Linux has slots
-constexpr std::size_t k_open_files = 64;        ///< of all threads: as many descriptors, or twice as many
+constexpr unsigned k_most_disk_threads = 16;
+constexpr unsigned k_network_threads = 32; ///< each waits for round trips; a session of NFSv4.1 has 64 slots in Linux
+constexpr std::size_t k_open_files = 64;   ///< of all threads: as many descriptors, or twice as many
 constexpr const char* k_go_on = "run the command again: it goes on from here";
 
-/// What the next file will meet as well.
+/// An error that the next file will get as well.
 bool is_fatal(int error) {
   return error == ENOSPC || error == EDQUOT || error == EROFS || error == EMFILE || error == ENFILE ||
          error == ENOMEM || error == ESTALE || error == ENODEV;
@@ -65,12 +65,12 @@ void Job::failed(Error error) {
 
 void Job::stop(Error error) {
   {
-    const std::lock_guard lock(m_mutex); // it is why nothing more was done: said first
+    const std::lock_guard lock(m_mutex); // this error ends the work, so it is reported first
     if (m_failures++ > 0 && m_named.size() < k_most_named)
       m_named.push_back(m_first.message);
     m_first = std::move(error);
   }
-  crew.stop();
+  workers.stop();
 }
 
 Result<void> Job::result() const {
@@ -97,24 +97,16 @@ void Job::wait_for(std::uint64_t bytes) {
   }
   for (auto now = sys::Clock::now(); now < mine; now = sys::Clock::now()) {
     std::this_thread::sleep_until(std::min(mine, now + 100ms));
-    pulse.add(k_steps); // to wait for the limit is no standstill
+    pulse.add(k_steps); // waiting for the limit counts as progress
   }
 }
 
-Crew::Threads threads_for(std::initializer_list<int> directories) {
+unsigned threads_for(std::initializer_list<int> directories) {
   const bool local = std::ranges::all_of(directories, [](int directory) {
     struct statfs info{};
     return ::fstatfs(directory, &info) == 0 && is_local(info.f_type);
   });
-  const auto of_disk = std::clamp(2 * std::thread::hardware_concurrency(), 2U, k_network_threads);
-  return local ? Crew::Threads{of_disk, of_disk} : Crew::Threads{k_network_threads, k_most_network_threads};
-}
-
-void run(Crew& crew, Crew::Threads threads, const sys::Pulse& pulse) {
-  crew.run(threads, [&] {
-    pulse.set(k_threads, crew.threads());
-    return pulse.get(k_files) + pulse.get(k_steps);
-  });
+  return local ? std::clamp(2 * std::thread::hardware_concurrency(), 2U, k_most_disk_threads) : k_network_threads;
 }
 
 std::span<char> buffer() {
@@ -124,12 +116,12 @@ std::span<char> buffer() {
 }
 
 void Job::work(std::initializer_list<int> directories) {
-  const Crew::Threads wanted{options.threads, options.threads};
-  run(crew, options.threads > 0 ? wanted : threads_for(directories), pulse);
+  m_threads = options.threads > 0 ? options.threads : threads_for(directories);
+  workers.run(m_threads);
 }
 
 std::size_t Job::at_once() const {
-  return std::clamp<std::size_t>(k_open_files / crew.threads(), 1, 16);
+  return std::clamp<std::size_t>(k_open_files / m_threads, 1, 16);
 }
 
 sys::Fd open_unnoted(int parent, const char* name) {
@@ -140,7 +132,7 @@ sys::Fd open_unnoted(int parent, const char* name) {
 }
 
 int read_names(int directory, std::vector<Name>& into) {
-  sys::Fd same(::fcntl(directory, F_DUPFD_CLOEXEC, 0)); // at the same place, which is set back
+  sys::Fd same(::fcntl(directory, F_DUPFD_CLOEXEC, 0)); // shares its position, which is set to the beginning
   if (!same || ::lseek(directory, 0, SEEK_SET) < 0)
     return errno;
   return sys::for_each_name(std::move(same), [&into](int here, const dirent& entry) {

@@ -2,8 +2,8 @@
 // Private to tree: what its functions have in common. In a child.
 #include "sys/fs/walk.hpp"
 #include "sys/process/pulse.hpp"
-#include "tree/crew.hpp"
 #include "tree/here.hpp"
+#include "tree/workers.hpp"
 
 #include <atomic>
 #include <memory>
@@ -13,15 +13,12 @@
 namespace sharefs::tree {
 
 /// As many as the file systems of these directories want: a disk has few, and on a network they wait for round trips.
-Crew::Threads threads_for(std::initializer_list<int> directories);
-/// Crew::run; what the pulse counts tells whether more threads do more.
-void run(Crew& crew, Crew::Threads threads, const sys::Pulse& pulse);
+unsigned threads_for(std::initializer_list<int> directories);
 
-/// A megabyte of each thread for what it reads. Of that memory only what was read into it is ever touched: there are
-/// many threads, and most files are small.
+/// A megabyte of each thread for what it reads. Most files are small, and memory that is not written to costs nothing.
 std::span<char> buffer();
 
-/// One piece of work on a tree: its threads, and what went wrong. All of it in one process.
+/// One piece of work on a tree in one process: its threads, and the errors.
 class Job {
  public:
   Job(const Options& job_options, const sys::Pulse& job_pulse) : options(job_options), pulse(job_pulse) {}
@@ -34,7 +31,7 @@ class Job {
   /// The first failure, with the number of them and the names of some.
   [[nodiscard]] Result<void> result() const;
 
-  /// Does the tasks of the crew, on these directories; by more threads where a network file system takes part.
+  /// Does the tasks of the workers, on these directories; by more threads where a network file system takes part.
   void work(std::initializer_list<int> directories);
   /// Files that one thread may hold open: a disk has more to do with some, and the descriptors are few.
   [[nodiscard]] std::size_t at_once() const;
@@ -44,9 +41,10 @@ class Job {
 
   const Options& options;
   const sys::Pulse& pulse;
-  Crew crew;
+  Workers workers;
 
  private:
+  unsigned m_threads = 1;
   mutable std::mutex m_mutex;
   std::size_t m_failures = 0;
   Error m_first;
@@ -56,7 +54,7 @@ class Job {
 
 using sys::open_below;
 
-/// A directory to be read, and no use of it noted, where this process may ask for that.
+/// Opens a directory for reading without changing its access time, where this process may ask for that.
 sys::Fd open_unnoted(int parent, const char* name);
 
 struct Name {
@@ -88,7 +86,7 @@ Result<Found> find(const Place& place);
 /// As find(); nothing there is an error.
 Result<Found> find_tree(const Place& place);
 
-/// Of this process: as many descriptors as it may have.
+/// Allows this process as many descriptors as its hard limit.
 void prepare_process();
 
 } // namespace sharefs::tree

@@ -1,6 +1,6 @@
 // measure(): one look at everything in the tree.
 #include "base/path.hpp"
-#include "tree/job.hpp"
+#include "tree/tree_walk.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -20,47 +20,40 @@ class Measurer {
       : m_job(options, pulse), m_path(path) {}
 
   Result<Measured> run(Found found) {
-    auto top = std::make_shared<Node>();
-    top->fd = std::move(found.fd);
-    const int directory = top->fd.get();
-    m_measured.used = newest(found.status);
-    m_job.crew.add([this, node = std::move(top)]() mutable { directory_of(std::move(node)); });
-    m_job.work({directory});
-    if (auto result = m_job.result(); !result)
+    add({.directories = 1, .used = newest(found.status)});
+    TreeWalk walk(m_job, m_path,
+                  {.entered = [this](Node& directory) { add_directory(directory); },
+                   .names = [this](const auto& directory, const auto& names) { add_files(*directory, names); },
+                   .failed = [this](int error, Node& directory) { return note_failure(error, directory); },
+                   .open = [](const Node& parent,
+                              const std::string& name) { return open_unnoted(parent.fd.get(), name.c_str()); }});
+    if (auto result = walk.run(std::move(found.fd)); !result)
       return fail(result.error());
     return m_measured;
   }
 
  private:
-  void enter(const std::shared_ptr<Node>& parent, const std::string& name) {
-    auto node = std::make_shared<Node>();
-    node->path = parent->below(name);
-    node->depth = parent->depth + 1;
-    node->fd = open_unnoted(parent->fd.get(), name.c_str());
-    if (node->fd && node->depth < k_deepest)
-      return directory_of(std::move(node));
-    if (!node->fd && errno == EACCES)
-      return add({.directories = 1, .unread = 1});
-    if (const int error = node->fd ? ENAMETOOLONG : errno; error != EXDEV && error != ENOENT && error != ENOTDIR)
-      m_job.failed(error, join_path(m_path, node->path)); // not what is mounted there, or gone
+  bool note_failure(int error, const Node& directory) {
+    if (error == EACCES)
+      add({.directories = 1, .unread = 1});
+    else if (error != EXDEV && error != ENOENT && error != ENOTDIR) // something is mounted there, or it is gone
+      m_job.failed(error, join_path(m_path, directory.path));
+    return true;
   }
 
-  void directory_of(std::shared_ptr<Node> node) {
-    std::vector<Name> names;
-    if (const int error = read_names(node->fd.get(), names); error != 0)
-      return m_job.failed(error, join_path(m_path, node->path));
+  void add_directory(const Node& directory) {
+    struct stat status{};
+    if (::fstat(directory.fd.get(), &status) == 0)
+      add({.directories = 1, .used = newest(status)});
+  }
+
+  void add_files(const Node& directory, const std::vector<Name>& names) {
     Measured here;
-    here.directories = 1;
     for (const auto& [name, type] : names) {
       struct stat status{};
-      if (::fstatat(node->fd.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
+      if (::fstatat(directory.fd.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
         if (errno != ENOENT)
-          m_job.failed(errno, join_path(m_path, node->below(name)));
-        continue;
-      }
-      if (S_ISDIR(status.st_mode)) {
-        here.used = std::max(here.used, newest(status));
-        m_job.crew.add([this, node, name = name] { enter(node, name); });
+          m_job.failed(errno, join_path(m_path, directory.below(name)));
         continue;
       }
       ++here.files;

@@ -1,7 +1,7 @@
 // set_modes(): what is in a directory comes before it, so that nobody who gets the tree is in it while it is given.
 #include "base/path.hpp"
 #include "tree/attributes.hpp"
-#include "tree/job.hpp"
+#include "tree/tree_walk.hpp"
 
 #include <cerrno>
 #include <map>
@@ -16,12 +16,10 @@ class ModeSetter {
       : m_modes(modes), m_job(options, pulse), m_path(path) {}
 
   Result<std::uint64_t> run(sys::Fd tree) {
-    auto top = std::make_shared<Node>();
-    top->fd = std::move(tree);
-    const int directory = top->fd.get();
-    m_job.crew.add([this, node = std::move(top)]() mutable { directory_of(std::move(node)); });
-    m_job.work({directory});
-    if (auto result = m_job.result(); !result)
+    TreeWalk walk(m_job, m_path,
+                  {.names = [this](const auto& directory, const auto& names) { set_files(*directory, names); },
+                   .left = [this](const Node& directory) { set(directory.fd.get(), m_modes.mode, directory.path); }});
+    if (auto result = walk.run(std::move(tree)); !result)
       return fail(result.error());
     return m_changed.load();
   }
@@ -29,53 +27,24 @@ class ModeSetter {
  private:
   void failed(int error, const std::string& relative) { m_job.failed(error, join_path(m_path, relative)); }
 
-  void directory_of(std::shared_ptr<Node> node) {
-    std::vector<Name> names;
-    if (const int error = read_names(node->fd.get(), names); error != 0)
-      failed(error, node->path);
-    for (const auto& [name, type] : names) {
-      if (type == DT_DIR) {
-        ++node->open;
-        m_job.crew.add([this, node, name = name] { enter(node, name); });
-      } else if (type == DT_REG) {
-        file(*node, name);
-      }
-    }
-    leave(std::move(node));
+  void set_files(const Node& directory, const std::vector<Name>& names) {
+    for (const auto& [name, type] : names)
+      if (type == DT_REG)
+        set_file(directory, name);
   }
 
-  void enter(const std::shared_ptr<Node>& parent, const std::string& name) {
-    auto node = std::make_shared<Node>();
-    node->parent = parent;
-    node->path = parent->below(name);
-    node->depth = parent->depth + 1;
-    node->fd = open_below(parent->fd.get(), name.c_str());
-    if (node->fd && node->depth < k_deepest)
-      return directory_of(std::move(node));
-    failed(node->fd ? ENAMETOOLONG : errno, node->path);
-    leave(parent);
-  }
-
-  void leave(std::shared_ptr<Node> node) {
-    while (node && --node->open == 0) {
-      set(node->fd.get(), m_modes.mode, node->path);
-      node->fd.reset();
-      node = node->parent;
-    }
-  }
-
-  void file(const Node& node, const std::string& name) {
+  void set_file(const Node& directory, const std::string& name) {
     struct stat status{};
-    const auto fd = open_below(node.fd.get(), name.c_str(), O_PATH);
+    const auto fd = open_below(directory.fd.get(), name.c_str(), O_PATH);
     if (!fd || ::fstat(fd.get(), &status) != 0)
-      return failed(errno, node.below(name));
+      return failed(errno, directory.below(name));
     if (!S_ISREG(status.st_mode) || (status.st_nlink > 1 && !is_last_name(status)))
       return;
     const mode_t runs = (status.st_mode & S_IXUSR) != 0 ? 0111U : 0U;
-    set(fd.get(), m_modes.mode & (0666U | runs), node.below(name));
+    set(fd.get(), m_modes.mode & (0666U | runs), directory.below(name));
   }
 
-  /// All its names are in the tree, and this is the last of them.
+  /// Whether all names of the file lie in the tree, and this is the last of them.
   bool is_last_name(const struct stat& status) {
     const std::lock_guard lock(m_mutex);
     return ++m_names[{status.st_dev, status.st_ino}] == status.st_nlink;
@@ -104,8 +73,8 @@ class ModeSetter {
     ++m_changed;
   }
 
-  /// An owner who is not in the group of the tree cannot give what he makes to it. That harms nobody where all may do
-  /// what the group may, nor where Python has its sources: it reads them instead.
+  /// An owner who is not in the group of the tree cannot give files to it. That harms nobody where all others may do
+  /// what the group may, or where the file is compiled Python, because Python then reads the source.
   static bool goes_without_group(mode_t mode, const std::string& relative) {
     return (mode_without_group(mode) & 0077U) == (mode & 0077U) || relative.ends_with(".pyc") ||
            relative.ends_with("__pycache__");

@@ -1,5 +1,6 @@
 #include "tree/reader.hpp"
 
+#include "base/parallel.hpp"
 #include "base/text.hpp"
 #include "tree/attributes.hpp"
 #include "tree/job.hpp"
@@ -16,7 +17,6 @@ namespace sharefs::tree {
 
 namespace {
 
-constexpr std::size_t k_turn = 16; ///< numbers that a thread takes at most before others may be begun
 constexpr std::size_t k_piece = 256U << 10U;
 
 /// Of `name`, or of the descriptor itself (""). Not the time of the last access: for that a client of NFS asks the
@@ -111,19 +111,19 @@ Result<std::vector<Entry>> Reader::list(std::size_t most) const {
   Budget budget{static_cast<std::int64_t>(most), static_cast<std::int64_t>(k_most_text)};
   std::vector<Entry> all;
   std::mutex mutex;
-  Crew crew;
+  Workers workers;
   const std::function<void(const std::string&)> list_below = [&](const std::string& directory) {
     std::vector<Entry> found;
     if (const int error = list_directory(m_directory.get(), directory, m_pulse, budget, found); error != 0)
       found.push_back({.path = directory, .error_number = error});
     for (const auto& entry : found)
       if (budget.entries >= 0 && S_ISDIR(entry.mode) && entry.error_number == 0)
-        crew.add([&list_below, path = entry.path] { list_below(path); });
+        workers.add([&list_below, path = entry.path] { list_below(path); });
     const std::lock_guard lock(mutex);
     std::ranges::move(found, std::back_inserter(all));
   };
-  crew.add([&] { list_below(""); });
-  run(crew, threads_for({m_directory.get()}), m_pulse);
+  workers.add([&] { list_below(""); });
+  workers.run(threads_for({m_directory.get()}));
   if (budget.entries < 0 || budget.text < 0)
     return fail(ErrorCode::failed, fmt::format("it holds more than {} files, or names and links of more than {}", most,
                                                format_bytes(k_most_text)));
@@ -153,7 +153,7 @@ int Reader::read(const std::string& path, std::size_t at_once,
       return errno;
     if (length == 0)
       break;
-    left -= length; // what comes behind it shows in the size
+    left -= length; // if the file has grown, its size tells
     m_pulse.add(k_bytes, static_cast<std::uint64_t>(length));
     if (!visit({piece.data(), static_cast<std::size_t>(length)}))
       return 0;
@@ -173,27 +173,8 @@ int Reader::read(const std::string& path, std::size_t limit, std::string& into) 
   });
 }
 
-void in_parallel(int directory, const sys::Pulse& pulse, std::size_t count,
-                 const std::function<void(std::size_t)>& work) {
-  auto threads = threads_for({directory});
-  threads.most = static_cast<unsigned>(std::min<std::size_t>(threads.most, count));
-  threads.first = std::min(threads.first, threads.most);
-  // Few large ones are for all threads, and at the end none has much left.
-  const auto at_once = std::clamp<std::size_t>(count / (std::size_t{4} * std::max(threads.most, 1U)), 1, k_turn);
-  std::atomic<std::size_t> next = 0;
-  Crew crew;
-  const std::function<void()> turn = [&] {
-    for (std::size_t i = 0; i < at_once; ++i) {
-      const auto number = next.fetch_add(1);
-      if (number >= count)
-        return;
-      work(number);
-    }
-    crew.add(turn);
-  };
-  for (unsigned i = 0; i < threads.most; ++i)
-    crew.add(turn);
-  run(crew, threads, pulse);
+void in_parallel(int directory, std::size_t count, const std::function<void(std::size_t)>& work) {
+  sharefs::in_parallel(count, threads_for({directory}), work);
 }
 
 } // namespace sharefs::tree

@@ -30,11 +30,9 @@ struct Entry {
 
 sys::FileIdentity identity_of(const Entry& entry);
 
-/// Calls `work` for each number below `count`, by as many threads as the file system of `directory` wants: a file on a
-/// server takes the time of a few round trips, and one on a disk the time of a processor. What `pulse` counts tells
-/// whether more threads do more. An exception of `work` ends it, and comes out here.
-void in_parallel(int directory, const sys::Pulse& pulse, std::size_t count,
-                 const std::function<void(std::size_t)>& work);
+/// sharefs::in_parallel by as many threads as the file system of `directory` wants: a file on a server takes the time
+/// of a few round trips, and one on a disk the time of a processor.
+void in_parallel(int directory, std::size_t count, const std::function<void(std::size_t)>& work);
 
 class Reader {
  public:
@@ -52,7 +50,7 @@ class Reader {
   /// The first bytes; fewer where there are no more. 0 or errno.
   [[nodiscard]] int read(const std::string& path, std::size_t limit, std::string& into) const;
   void in_parallel(std::size_t count, const std::function<void(std::size_t)>& work) const {
-    tree::in_parallel(m_directory.get(), m_pulse, count, work);
+    tree::in_parallel(m_directory.get(), count, work);
   }
 
  private:

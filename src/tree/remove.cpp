@@ -1,7 +1,7 @@
 // remove(): each directory is emptied by one thread, and goes when the last one below it has gone.
 #include "base/path.hpp"
 #include "sys/fs/files.hpp"
-#include "tree/job.hpp"
+#include "tree/tree_walk.hpp"
 
 #include <cerrno>
 
@@ -9,91 +9,80 @@ namespace sharefs::tree {
 
 namespace {
 
+Error is_mounted(const std::string& path) {
+  return {ErrorCode::busy, path + ": something is mounted there, and it is left", "unmount it first", ""};
+}
+
 class Remover {
  public:
   Remover(const Options& options, const sys::Pulse& pulse, const std::string& path)
-      : m_job(options, pulse), m_path(path) {}
+      : m_job(options, pulse), m_path(path),
+        m_walk(m_job, path,
+               {.names = [this](const auto& directory, const auto& names) { unlink(directory, names); },
+                .left = [this](const Node& directory) { remove(directory); },
+                .failed = [this](int error, const Node& directory) { return was_replaced(error, directory); },
+                .open = [](const Node& parent, const std::string& name) { return open(parent, name); }}) {}
 
   Result<void> run(sys::Fd tree) {
-    auto top = std::make_shared<Node>();
-    top->fd = std::move(tree);
-    const int directory = top->fd.get();
     struct stat status{};
-    if (::geteuid() != 0 && ::fstat(directory, &status) == 0 && (status.st_mode & S_IRWXU) != S_IRWXU)
-      ::fchmod(directory, S_IRWXU);
-    m_job.crew.add([this, node = std::move(top)]() mutable { empty(std::move(node)); });
-    m_job.work({directory});
-    return m_job.result();
+    if (::geteuid() != 0 && ::fstat(tree.get(), &status) == 0 && (status.st_mode & S_IRWXU) != S_IRWXU)
+      ::fchmod(tree.get(), S_IRWXU);
+    return m_walk.run(std::move(tree));
   }
 
  private:
-  [[nodiscard]] std::string whole(const std::string& relative) const { return join_path(m_path, relative); }
-  /// What cannot be removed keeps all above it: no more is done.
-  void stop(int error, const std::string& relative) {
-    if (error == EXDEV)
-      m_job.stop(
-          {ErrorCode::busy, whole(relative) + ": something is mounted there, and it is left", "unmount it first", ""});
-    else
-      m_job.stop(errno_error(error, whole(relative)));
+  /// A name that cannot be removed keeps all directories above it, so nothing more is done.
+  bool stop(int error, const std::string& relative) {
+    const auto path = join_path(m_path, relative);
+    m_stopped = true;
+    m_job.stop(error == EXDEV ? is_mounted(path) : errno_error(error, path));
+    return false;
   }
 
-  void empty(std::shared_ptr<Node> node) {
-    std::vector<Name> names;
-    if (const int error = read_names(node->fd.get(), names); error != 0)
-      return stop(error, node->path);
+  void unlink(const std::shared_ptr<Node>& directory, const std::vector<Name>& names) {
     for (const auto& [name, type] : names) {
-      if (type != DT_DIR && ::unlinkat(node->fd.get(), name.c_str(), 0) == 0)
+      if (::unlinkat(directory->fd.get(), name.c_str(), 0) == 0)
         m_job.pulse.add(k_files);
-      else if (type == DT_DIR || errno == EISDIR) { // exchanged meanwhile
-        ++node->open;
-        m_job.crew.add([this, node, name = name] { enter(node, name); });
-      } else if (errno != ENOENT) {
-        return stop(errno, node->below(name));
-      }
+      else if (errno == EISDIR) // somebody has replaced it meanwhile
+        m_walk.add_directory(directory, name);
+      else if (errno != ENOENT)
+        stop(errno, directory->below(name));
     }
-    leave(std::move(node));
   }
 
-  void enter(const std::shared_ptr<Node>& parent, const std::string& name) {
-    auto node = std::make_shared<Node>();
-    node->parent = parent;
-    node->path = parent->below(name);
-    node->name = name;
-    node->depth = parent->depth + 1;
-    node->fd = open_below(parent->fd.get(), name.c_str());
+  /// A directory that its owner has protected from himself is opened all the same. If that fails, so does what follows.
+  static sys::Fd open(const Node& parent, const std::string& name) {
+    auto fd = open_below(parent.fd.get(), name.c_str());
     struct stat status{};
-    // What its owner has protected from himself. If this fails, so does what follows.
-    const bool closed =
-        node->fd ? ::fstat(node->fd.get(), &status) == 0 && (status.st_mode & S_IRWXU) != S_IRWXU : errno == EACCES;
-    if (closed && ::geteuid() != 0 && ::fchmodat(parent->fd.get(), name.c_str(), S_IRWXU, AT_SYMLINK_NOFOLLOW) == 0 &&
-        !node->fd)
-      node->fd = open_below(parent->fd.get(), name.c_str());
-    if (node->fd && node->depth < k_deepest)
-      return empty(std::move(node));
-    if (node->fd)
-      return stop(ENAMETOOLONG, node->path);
-    // A link or a file has taken the place of the directory.
-    if ((errno == ELOOP || errno == ENOTDIR) && ::unlinkat(parent->fd.get(), name.c_str(), 0) == 0)
+    const bool closed = fd ? ::fstat(fd.get(), &status) == 0 && (status.st_mode & S_IRWXU) != S_IRWXU : errno == EACCES;
+    if (closed && ::geteuid() != 0 && ::fchmodat(parent.fd.get(), name.c_str(), S_IRWXU, AT_SYMLINK_NOFOLLOW) == 0 &&
+        !fd)
+      fd = open_below(parent.fd.get(), name.c_str());
+    return fd;
+  }
+
+  bool was_replaced(int error, const Node& directory) {
+    const bool by_another_kind = error == ELOOP || error == ENOTDIR;
+    if (by_another_kind && ::unlinkat(directory.parent->fd.get(), directory.name.c_str(), 0) == 0) {
+      m_job.pulse.add(k_files);
+      return true;
+    }
+    return error == ENOENT || stop(error, directory.path);
+  }
+
+  void remove(const Node& directory) {
+    if (!directory.parent || m_stopped)
+      return;
+    if (::unlinkat(directory.parent->fd.get(), directory.name.c_str(), AT_REMOVEDIR) == 0)
       m_job.pulse.add(k_files);
     else if (errno != ENOENT)
-      return stop(errno, node->path);
-    leave(parent);
-  }
-
-  /// A part of `node` is done; with the last one it goes itself, and is a part of what is above it.
-  void leave(std::shared_ptr<Node> node) {
-    while (node->parent && --node->open == 0) {
-      node->fd.reset();
-      if (::unlinkat(node->parent->fd.get(), node->name.c_str(), AT_REMOVEDIR) == 0)
-        m_job.pulse.add(k_files);
-      else if (errno != ENOENT)
-        return stop(errno, node->path);
-      node = node->parent;
-    }
+      stop(errno, directory.path);
   }
 
   Job m_job;
   const std::string& m_path;
+  std::atomic<bool> m_stopped{false};
+  TreeWalk m_walk;
 };
 
 } // namespace
@@ -106,16 +95,13 @@ Result<RemoveReport> remove_here(const Place& place, const Options& options, con
     return fail(found.error());
   if (!found->fd)
     return RemoveReport{};
-  // Of what is mounted here only the content could go.
+  // If something is mounted on the directory, only its content could be removed.
   const auto inside = open_below(found->walked.directory.get(), found->walked.name.c_str());
   if (!inside)
-    return errno == EXDEV
-               ? Result<RemoveReport>(fail(ErrorCode::busy, place.path + ": something is mounted there, and it is left",
-                                           "unmount it first"))
-               : fail(errno_error(errno, place.path));
+    return fail(errno == EXDEV ? is_mounted(place.path) : errno_error(errno, place.path));
   if (auto emptied = Remover(options, pulse, place.path).run(std::move(found->fd)); !emptied)
     return fail(emptied.error());
-  // A directory that was exchanged meanwhile is not empty, or nothing is lost with it.
+  // A directory that was replaced meanwhile is not empty, or nothing is lost with it.
   if (::unlinkat(found->walked.directory.get(), found->walked.name.c_str(), AT_REMOVEDIR) != 0)
     return fail(errno_error(errno, place.path));
   pulse.add(k_files);

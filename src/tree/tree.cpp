@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <thread>
 
 namespace sharefs::tree {
 
@@ -18,12 +17,6 @@ Result<CopyReport> copy(const Place& from, const Place& to, const Options& optio
 Result<std::vector<HashedFile>> hash(const Place& place, const Options& options, const OnProgress& progress) {
   return watched(place.path, options, progress,
                  [&](const sys::Pulse& pulse) { return hash_here(place, options, pulse); });
-}
-
-Result<std::vector<Difference>> compare(const Place& original, const Place& copy, const Options& options,
-                                        const OnProgress& progress) {
-  return watched(original.path, options, progress,
-                 [&](const sys::Pulse& pulse) { return compare_here(original, copy, options, pulse); });
 }
 
 Result<RemoveReport> remove(const Place& place, const Options& options, const OnProgress& progress) {
@@ -50,23 +43,15 @@ Result<bool> exists(const Place& place, const Options& options) {
 
 void Reporter::at_times() {
   constexpr std::chrono::milliseconds k_interval{100};
-  if (const auto now = sys::Clock::now(); m_progress && now >= m_last + k_interval)
-    report(now);
+  if (sys::Clock::now() >= m_last + k_interval)
+    at_end();
 }
 
 void Reporter::at_end() {
+  m_last = sys::Clock::now();
   if (m_progress)
-    report(sys::Clock::now());
-}
-
-void Reporter::report(sys::Deadline now) {
-  const auto at_once = std::min<std::uint64_t>(m_pulse.get(k_threads), std::thread::hardware_concurrency());
-  m_could += (now - m_last) * at_once;
-  m_last = now;
-  if (const auto used = m_pulse.processor_time(); used && m_could.count() > 0 && m_options.bytes_per_second == 0)
-    m_waiting = 1 - std::min(1.0, static_cast<double>(used->count()) / static_cast<double>(m_could.count()));
-  m_progress({m_pulse.get(k_files), m_pulse.get(k_bytes), m_options.total_files, m_options.total_bytes,
-              std::chrono::duration_cast<std::chrono::milliseconds>(now - m_begin), m_waiting});
+    m_progress({m_pulse.get(k_files), m_pulse.get(k_bytes), m_options.total_files, m_options.total_bytes,
+                std::chrono::duration_cast<std::chrono::milliseconds>(m_last - m_begin)});
 }
 
 std::string Progress::text() const {
@@ -86,8 +71,6 @@ std::string Progress::text() const {
   if (total_files > 0 && done > 0.01 && seconds > 2)
     if (const auto left = static_cast<std::int64_t>(seconds * (1 - done) / done); left > 0)
       text += fmt::format(", {} left", left < 120 ? fmt::format("{} s", left) : fmt::format("{} min", left / 60));
-  if (waiting && seconds > 2)
-    text += fmt::format(", {:.0f} % wait", *waiting * 100);
   return text;
 }
 

@@ -32,10 +32,8 @@ struct Progress {
   std::uint64_t files = 0, bytes = 0;
   std::uint64_t total_files = 0, total_bytes = 0;
   std::chrono::milliseconds took{0};
-  /// Part of the time, 0 to 1, in which what could work waited for a server or a disk. Not known with a limit.
-  std::optional<double> waiting = {};
 
-  /// "12000/20625, 1.2/3.4 GiB, 850 files/s, 10 s left, 93 % wait": short, for a line of 80 columns
+  /// "12000/20625, 1.2/3.4 GiB, 850 files/s, 10 s left": short, for a line of 80 columns
   [[nodiscard]] std::string text() const;
 };
 /// Called in the parent, some times a second.
@@ -46,12 +44,11 @@ using OnProgress = std::function<void(const Progress&)>;
 using Admit = std::function<Result<bool>(const std::string& path, const struct stat& status)>;
 
 struct Options {
-  unsigned threads = 0; ///< 0: two for each processor; 16 to 64 on network file systems, as many as do more
+  unsigned threads = 0; ///< 0: two for each processor; more where the file system is on a network
   std::chrono::milliseconds deadline{120'000}; ///< without any progress
   std::optional<sys::User> as = {};
   std::uint64_t total_files = 0, total_bytes = 0; ///< for Progress, as measure() found them
-  bool contents = true;     ///< of hash() and compare(): false: only names, kinds, sizes, modes and times
-  bool refuse_acls = false; ///< of hash(): a file or directory that has an ACL is an error
+  bool refuse_acls = false;                       ///< of hash(): a file or directory that has an ACL is an error
   // Of copy() only:
   std::uint64_t bytes_per_second = 0; ///< 0: no limit
   bool verify = true;                 ///< read each file again from the destination; without, what is there of an
@@ -81,9 +78,11 @@ struct CopyReport {
   std::vector<std::string> copied_again = {}; ///< changed while they were copied (the first few)
   friend bool operator==(const CopyReport&, const CopyReport&) = default;
 };
-template <sys::WireOf<CopyReport> R> auto wire_fields(R& r) {
-  return std::tie(r.device, r.inode, r.files, r.bytes, r.kept, r.links, r.hard_links, r.linked, r.removed,
-                  r.directories, r.more_files, r.more_bytes, r.without_owner, r.without_attributes, r.copied_again);
+template <FieldsOf<CopyReport> R> auto fields(R& r) {
+  return named("device", r.device, "inode", r.inode, "files", r.files, "bytes", r.bytes, "kept", r.kept, "links",
+               r.links, "hard_links", r.hard_links, "linked", r.linked, "removed", r.removed, "directories",
+               r.directories, "more_files", r.more_files, "more_bytes", r.more_bytes, "without_owner", r.without_owner,
+               "without_attributes", r.without_attributes, "copied_again", r.copied_again);
 }
 
 /// Copies what `from` holds to the directory `to`, which is made if there is none (its parent is not). Kept are modes,
@@ -106,8 +105,8 @@ struct Hash { ///< XXH3, 128 bits: finds damage, no forgery
   std::uint64_t high = 0, low = 0;
   friend bool operator==(const Hash&, const Hash&) = default;
 };
-template <sys::WireOf<Hash> H> auto wire_fields(H& h) {
-  return std::tie(h.high, h.low);
+template <FieldsOf<Hash> H> auto fields(H& h) {
+  return named("high", h.high, "low", h.low);
 }
 struct HashedFile {
   std::string path;       ///< relative to the tree
@@ -117,30 +116,18 @@ struct HashedFile {
   Hash hash;                                 ///< of the content of a file, of the text of a symbolic link
   friend bool operator==(const HashedFile&, const HashedFile&) = default;
 };
-template <sys::WireOf<HashedFile> F> auto wire_fields(F& f) {
-  return std::tie(f.path, f.mode, f.size, f.seconds, f.nanoseconds, f.hash);
+template <FieldsOf<HashedFile> F> auto fields(F& f) {
+  return named("path", f.path, "mode", f.mode, "size", f.size, "seconds", f.seconds, "nanoseconds", f.nanoseconds,
+               "hash", f.hash);
 }
 /// All that lies in the tree, sorted by path.
 Result<std::vector<HashedFile>> hash(const Place& place, const Options& options, const OnProgress& progress = {});
 
-struct Difference {
-  std::string path;
-  std::string what; ///< "is missing", "is not in the original", "has another content", ...
-  friend bool operator==(const Difference&, const Difference&) = default;
-};
-template <sys::WireOf<Difference> D> auto wire_fields(D& d) {
-  return std::tie(d.path, d.what);
-}
-/// How `copy` differs from `original`: type, mode, size, mtime, content. In the order of the paths; times and modes of
-/// directories count, owners do not.
-Result<std::vector<Difference>> compare(const Place& original, const Place& copy, const Options& options,
-                                        const OnProgress& progress = {});
-
 struct RemoveReport {
   std::uint64_t removed = 0; ///< names
 };
-template <sys::WireOf<RemoveReport> R> auto wire_fields(R& r) {
-  return std::tie(r.removed);
+template <FieldsOf<RemoveReport> R> auto fields(R& r) {
+  return named("removed", r.removed);
 }
 /// Deletes the directory with all that is in it; nothing there is 0 names. `busy`: something is mounted in it.
 Result<RemoveReport> remove(const Place& place, const Options& options, const OnProgress& progress = {});
@@ -154,8 +141,9 @@ struct Measured {
   std::uint64_t unread = 0;    ///< directories in which this user may not look
   friend bool operator==(const Measured&, const Measured&) = default;
 };
-template <sys::WireOf<Measured> M> auto wire_fields(M& m) {
-  return std::tie(m.files, m.directories, m.bytes, m.allocated, m.used, m.unread);
+template <FieldsOf<Measured> M> auto fields(M& m) {
+  return named("files", m.files, "directories", m.directories, "bytes", m.bytes, "allocated", m.allocated, "used",
+               m.used, "unread", m.unread);
 }
 Result<Measured> measure(const Place& place, const Options& options, const OnProgress& progress = {});
 

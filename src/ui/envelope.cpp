@@ -1,5 +1,7 @@
 #include "ui/envelope.hpp"
 
+#include "base/json_fields.hpp"
+
 namespace sharefs::ui {
 
 namespace {
@@ -7,12 +9,7 @@ constexpr int k_schema_version = 1; ///< of the envelope; a change that is more 
 } // namespace
 
 nlohmann::ordered_json to_json(const Diagnosis& diagnosis) {
-  return {{"severity", to_string(diagnosis.severity)},
-          {"code", diagnosis.code},
-          {"subject", diagnosis.subject},
-          {"message", diagnosis.message},
-          {"hint", diagnosis.hint},
-          {"fix", diagnosis.fix}};
+  return json_of(diagnosis);
 }
 
 std::string Envelope::text() const {

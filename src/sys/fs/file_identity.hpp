@@ -21,8 +21,9 @@ struct FileIdentity {
   [[nodiscard]] FileIdentity owner_only() const { return {.uid = uid, .gid = gid, .kind = kind}; }
   friend bool operator==(const FileIdentity&, const FileIdentity&) = default;
 };
-template <WireOf<FileIdentity> I> auto wire_fields(I& i) {
-  return std::tie(i.device, i.inode, i.uid, i.gid, i.kind, i.changed);
+template <FieldsOf<FileIdentity> I> auto fields(I& i) {
+  return named("device", i.device, "inode", i.inode, "uid", i.uid, "gid", i.gid, "file_kind", i.kind, "changed",
+               i.changed);
 }
 
 FileIdentity identity_of(const struct stat& status);

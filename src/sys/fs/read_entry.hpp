@@ -14,15 +14,18 @@ namespace sharefs::sys {
 Entry read_entry(int root, const EntryQuery& query, const MountTargets& stop_at,
                  const std::function<void(std::string_view)>& begin_step);
 
-template <WireOf<Space> S> auto wire_fields(S& s) {
-  return std::tie(s.latency, s.size_bytes, s.free_bytes, s.files, s.free_files);
+template <FieldsOf<Space> S> auto fields(S& s) {
+  return named("latency", s.latency, "size_bytes", s.size_bytes, "free_bytes", s.free_bytes, "files", s.files,
+               "free_files", s.free_files);
 }
-template <WireOf<TestFile> T> auto wire_fields(T& t) {
-  return std::tie(t.uid, t.ahead);
+template <FieldsOf<TestFile> T> auto fields(T& t) {
+  return named("uid", t.uid, "ahead", t.ahead);
 }
-template <WireOf<Entry> E> auto wire_fields(E& e) {
-  return std::tie(e.path, e.resolved, e.ancestor, e.kind, e.error_number, e.detail, e.link_target, e.mode, e.uid, e.gid,
-                  e.size, e.device, e.inode, e.links, e.mtime, e.writable, e.names, e.content, e.space, e.made);
+template <FieldsOf<Entry> E> auto fields(E& e) {
+  return named("path", e.path, "resolved", e.resolved, "ancestor", e.ancestor, "kind", e.kind, "error_number",
+               e.error_number, "detail", e.detail, "link_target", e.link_target, "mode", e.mode, "uid", e.uid, "gid",
+               e.gid, "size", e.size, "device", e.device, "inode", e.inode, "links", e.links, "mtime", e.mtime,
+               "writable", e.writable, "names", e.names, "content", e.content, "space", e.space, "made", e.made);
 }
 
 } // namespace sharefs::sys

@@ -32,8 +32,8 @@ struct Stamp {
   std::int64_t seconds = 0, nanoseconds = 0; ///< mtime
   friend bool operator==(const Stamp&, const Stamp&) = default;
 };
-template <WireOf<Stamp> S> auto wire_fields(S& s) {
-  return std::tie(s.inode, s.seconds, s.nanoseconds);
+template <FieldsOf<Stamp> S> auto fields(S& s) {
+  return named("inode", s.inode, "seconds", s.seconds, "nanoseconds", s.nanoseconds);
 }
 
 struct Attempt {
@@ -41,8 +41,8 @@ struct Attempt {
   Stamp stamp;      ///< of our file, or of the other holder's
   std::string text; ///< what it says
 };
-template <WireOf<Attempt> A> auto wire_fields(A& a) {
-  return std::tie(a.taken, a.stamp, a.text);
+template <FieldsOf<Attempt> A> auto fields(A& a) {
+  return named("taken", a.taken, "stamp", a.stamp, "text", a.text);
 }
 
 Stamp stamp_of(const struct stat& status) {

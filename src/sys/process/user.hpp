@@ -23,8 +23,8 @@ struct User {
   friend bool operator==(const User&, const User&) = default;
 };
 
-template <WireOf<User> U> auto wire_fields(U& u) {
-  return std::tie(u.name, u.uid, u.gid, u.groups, u.home, u.shell);
+template <FieldsOf<User> U> auto fields(U& u) {
+  return named("name", u.name, "uid", u.uid, "gid", u.gid, "groups", u.groups, "home", u.home, "shell", u.shell);
 }
 
 } // namespace sharefs::sys

@@ -1,8 +1,7 @@
 #pragma once
 // Values as bytes on the pipe between sharefs and its own forked children (same binary, same machine). The one format
-// of all of them. A struct takes part by a function `wire_fields` beside it, which gives its fields for reading and for
-// writing alike:
-//   template <WireOf<Entry> E> auto wire_fields(E& e) { return std::tie(e.path, e.kind); }
+// of all of them. A struct goes field by field, as its function `fields` lists them (base/fields.hpp).
+#include "base/fields.hpp"
 #include "base/result.hpp"
 
 #include <algorithm>
@@ -18,9 +17,8 @@
 
 namespace sharefs::sys {
 
-/// `const T` or `T`.
 template <class E, class T>
-concept WireOf = std::same_as<std::remove_const_t<E>, T>;
+concept WireOf = FieldsOf<E, T>;
 
 template <class T>
 concept WireNumber = std::is_arithmetic_v<T> || std::is_enum_v<T>;
@@ -44,6 +42,8 @@ class WireWriter {
         put(element);
     } else if constexpr (requires { value.count(); }) {
       put(value.count());
+    } else if constexpr (HasFields<const T>) {
+      std::apply([this](const auto&... field) { (this->put(field.value), ...); }, fields(value));
     } else {
       std::apply([this](const auto&... field) { (this->put(field), ...); }, wire_fields(value));
     }
@@ -91,6 +91,8 @@ class WireReader {
         get(value.emplace_back());
     } else if constexpr (requires { value.count(); }) {
       value = T(get<typename T::rep>());
+    } else if constexpr (HasFields<T>) {
+      std::apply([this](const auto&... field) { (this->get(field.value), ...); }, fields(value));
     } else {
       std::apply([this](auto&... field) { (this->get(field), ...); }, wire_fields(value));
     }
@@ -114,9 +116,3 @@ class WireReader {
 };
 
 } // namespace sharefs::sys
-
-namespace sharefs {
-template <sys::WireOf<Error> E> auto wire_fields(E& e) {
-  return std::tie(e.code, e.message, e.hint, e.context);
-}
-} // namespace sharefs

@@ -1,4 +1,5 @@
 // One copy for tests/bench/tree.py and tests/lab/test_tree.py, and what it says of itself.
+#include "given_tree.hpp"
 #include "support/catch.hpp"
 #include "tree/tree.hpp"
 
@@ -31,9 +32,8 @@ TEST_CASE("bench", "[.]") {
     std::cout << "again: " << path << "\n";
   if (given("COMPARE").empty())
     return;
-  const auto differences = tree::compare({given("FROM")}, {given("TO")}, {});
-  REQUIRE(differences);
-  for (const auto& one : *differences)
-    std::cout << one.path << " " << one.what << "\n";
-  CHECK(differences->empty());
+  const auto differences = test::differences({given("FROM")}, {given("TO")});
+  for (const auto& one : differences)
+    std::cout << one << "\n";
+  CHECK(differences.empty());
 }

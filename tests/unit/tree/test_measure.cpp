@@ -63,9 +63,9 @@ TEST_CASE("hashes and differences") {
   fs::create_directory(given.to + "/3/33");
   std::vector<std::string> found;
   for (const auto& difference : given.differences())
-    if (difference.what != "has another time" || difference.path == "2/23")
-      found.push_back(difference.path + " " + difference.what);
+    if (!difference.ends_with("has another time") || difference.starts_with("2/23"))
+      found.push_back(difference);
   CHECK(found == std::vector<std::string>{"0/1 is missing", "0/1x is not in the original", "1/11 has another content",
-                                          "2/22 has another mode", "2/23 has another time", "3/33 is of another kind",
-                                          "link leads elsewhere"});
+                                          "2/22 has another mode", "2/23 has another time", "3/33 has another content",
+                                          "link has another content"});
 }

@@ -1,6 +1,6 @@
 #pragma once
-// Private to plan: where the file actions of a child process stand. All of it runs in a forked child (sys::call), never
-// in the main process, because any path here may lie on a dead mount.
+// Private to plan: the root directory as the file actions of a child process see it. All of it runs in a forked child
+// (sys::call), never in the main process, because any path here may lie on a dead mount.
 #include "base/result.hpp"
 #include "plan/action.hpp"
 #include "sys/fs/exclusive.hpp"
@@ -17,10 +17,10 @@ using sys::rename_exclusively;
 using sys::temporary_name;
 
 /// The root directory and, with an actor, the user that this process has become.
-class Ground {
+class ActorRoot {
  public:
   /// Opens the root and becomes the actor's user for good (nothing to do if we are that user). `permission`.
-  static Result<Ground> enter(const std::string& root, const std::optional<Actor>& actor);
+  static Result<ActorRoot> enter(const std::string& root, const std::optional<Actor>& actor);
 
   [[nodiscard]] const sys::Fd& root() const { return m_root; }
   /// What lies at `path`, and the open directory that holds it. Only links that root or this process's user has made
@@ -28,7 +28,7 @@ class Ground {
   [[nodiscard]] Result<sys::Walked> find(const std::string& path, bool guarded = false) const;
 
  private:
-  Ground(sys::Fd root, const std::optional<Actor>& actor) : m_root(std::move(root)), m_actor(actor) {}
+  ActorRoot(sys::Fd root, const std::optional<Actor>& actor) : m_root(std::move(root)), m_actor(actor) {}
 
   sys::Fd m_root;
   std::optional<Actor> m_actor;

@@ -1,11 +1,12 @@
-#include "plan/acl.hpp"
+#include "tree/acl.hpp"
 
 #include <acl/libacl.h>
 #include <cerrno>
+#include <fmt/format.h>
 #include <memory>
 #include <sys/xattr.h>
 
-namespace sharefs::plan {
+namespace sharefs::tree {
 
 namespace {
 
@@ -17,28 +18,6 @@ using Acl = std::unique_ptr<std::remove_pointer_t<acl_t>, FreeAcl>;
 std::string text_of_acl(acl_t acl) {
   const std::unique_ptr<char, FreeAcl> text(::acl_to_any_text(acl, nullptr, ',', TEXT_ABBREVIATE | TEXT_NUMERIC_IDS));
   return text ? text.get() : "";
-}
-
-std::uint32_t rights_of(acl_entry_t entry) {
-  acl_permset_t set = nullptr;
-  ::acl_get_permset(entry, &set);
-  const auto bit = [&](acl_perm_t right, std::uint32_t value) { return ::acl_get_perm(set, right) == 1 ? value : 0U; };
-  return bit(ACL_READ, 4) | bit(ACL_WRITE, 2) | bit(ACL_EXECUTE, 1);
-}
-
-void set_rights(acl_entry_t entry, std::uint32_t rights) {
-  acl_permset_t set = nullptr;
-  ::acl_get_permset(entry, &set);
-  ::acl_clear_perms(set);
-  for (const auto& [right, value] : {std::pair{ACL_READ, 4U}, std::pair{ACL_WRITE, 2U}, std::pair{ACL_EXECUTE, 1U}})
-    if ((rights & value) != 0)
-      ::acl_add_perm(set, static_cast<acl_perm_t>(right));
-}
-
-acl_tag_t tag_of(acl_entry_t entry) {
-  acl_tag_t tag = ACL_UNDEFINED_TAG;
-  ::acl_get_tag_type(entry, &tag);
-  return tag;
 }
 
 } // namespace
@@ -95,26 +74,12 @@ bool same_acl(const std::string& a, const std::string& b) {
   return first && second && ::acl_cmp(first.get(), second.get()) == 0;
 }
 
-std::string acl_with_group(const std::string& text, std::uint32_t bits, std::uint32_t& mask) {
-  const Acl acl(::acl_from_text(text.c_str()));
-  acl_entry_t entry = nullptr;
-  mask = 7;
-  for (int id = ACL_FIRST_ENTRY; acl && ::acl_get_entry(acl.get(), id, &entry) == 1; id = ACL_NEXT_ENTRY)
-    if (tag_of(entry) == ACL_MASK)
-      mask = rights_of(entry);
-  const auto before = mask;
-  for (int id = ACL_FIRST_ENTRY; acl && ::acl_get_entry(acl.get(), id, &entry) == 1; id = ACL_NEXT_ENTRY) {
-    const auto tag = tag_of(entry);
-    if (tag == ACL_USER || tag == ACL_GROUP)
-      set_rights(entry, rights_of(entry) & before);
-    if (tag == ACL_GROUP_OBJ)
-      set_rights(entry, (rights_of(entry) & before) | bits);
-  }
-  mask |= bits;
-  for (int id = ACL_FIRST_ENTRY; acl && ::acl_get_entry(acl.get(), id, &entry) == 1; id = ACL_NEXT_ENTRY)
-    if (tag_of(entry) == ACL_MASK)
-      set_rights(entry, mask);
-  return acl ? text_of_acl(acl.get()) : text;
+std::string default_acl(std::uint32_t mode) {
+  const auto three = [](std::uint32_t bits) {
+    return fmt::format("{}{}{}", (bits & 4U) != 0 ? 'r' : '-', (bits & 2U) != 0 ? 'w' : '-',
+                       (bits & 1U) != 0 ? 'x' : '-');
+  };
+  return fmt::format("u::{},g::{},o::{}", three(mode >> 6U), three(mode >> 3U), three(mode));
 }
 
-} // namespace sharefs::plan
+} // namespace sharefs::tree

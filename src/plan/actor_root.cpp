@@ -1,4 +1,4 @@
-#include "plan/ground.hpp"
+#include "plan/actor_root.hpp"
 
 #include "base/path.hpp"
 #include "sys/process/become.hpp"
@@ -7,7 +7,7 @@
 
 namespace sharefs::plan {
 
-Result<Ground> Ground::enter(const std::string& root, const std::optional<Actor>& actor) {
+Result<ActorRoot> ActorRoot::enter(const std::string& root, const std::optional<Actor>& actor) {
   ::umask(0); // every action names its mode
   sys::Fd directory(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!directory)
@@ -15,10 +15,10 @@ Result<Ground> Ground::enter(const std::string& root, const std::optional<Actor>
   if (actor)
     if (const int refused = sys::become(actor->user); refused != 0)
       return fail(errno_error(refused, "cannot act as `" + actor->user.name + "`", "run sharefs as root"));
-  return Ground(std::move(directory), actor);
+  return ActorRoot(std::move(directory), actor);
 }
 
-Result<sys::Walked> Ground::find(const std::string& path, bool guarded) const {
+Result<sys::Walked> ActorRoot::find(const std::string& path, bool guarded) const {
   const auto whole = normalize_path(path);
   if (path.empty() || path.front() != '/' || whole == "/")
     return fail(ErrorCode::failed, "`" + path + "` is not a path that sharefs can act on");

@@ -1,12 +1,12 @@
 #pragma once
-// Private to plan: POSIX ACLs as text, of what an open descriptor (O_PATH will do) stands for. In a child.
+// POSIX ACLs as text, of what an open descriptor (O_PATH will do) stands for. In a child.
 #include "base/result.hpp"
 
 #include <cstdint>
 #include <string>
 #include <sys/acl.h>
 
-namespace sharefs::plan {
+namespace sharefs::tree {
 
 /// The name under which calls that take a path reach an open O_PATH descriptor.
 std::string by_descriptor(int fd);
@@ -20,8 +20,7 @@ Result<std::string> read_acl(int fd, acl_type_t type, const std::string& path);
 Result<void> write_acl(int fd, acl_type_t type, const std::string& path, const std::string& text);
 bool same_acl(const std::string& a, const std::string& b);
 
-/// An access ACL with more than the mode, after the owning group was given `bits`. Nobody else gets more: whom the mask
-/// held back before loses what it held back. `mask`: of the result, which the mode shows as the group's bits.
-std::string acl_with_group(const std::string& text, std::uint32_t bits, std::uint32_t& mask);
+/// Default ACL of a directory with this mode: what is made below is as open as the directory, whatever the umask.
+std::string default_acl(std::uint32_t mode);
 
-} // namespace sharefs::plan
+} // namespace sharefs::tree

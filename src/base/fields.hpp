@@ -1,0 +1,33 @@
+#pragma once
+// The fields of a struct with their names, listed once. All that goes through a struct field by field uses this list:
+// bytes between processes (sys/process/wire.hpp) and JSON (base/json_fields.hpp). A struct takes part by a function
+// `fields` beside it, which gives its fields for reading and for writing alike:
+//   template <FieldsOf<Hash> H> auto fields(H& h) { return named("high", h.high, "low", h.low); }
+#include <concepts>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+namespace sharefs {
+
+/// `const T` or `T`.
+template <class S, class T>
+concept FieldsOf = std::same_as<std::remove_const_t<S>, T>;
+
+template <class T> struct Field {
+  const char* name; ///< in JSON; "": the field is a struct, whose fields stand among those of the struct around it
+  T& value;
+};
+
+inline std::tuple<> named() {
+  return {};
+}
+template <class T, class... Rest> auto named(const char* name, T& value, Rest&&... rest) {
+  return std::tuple_cat(std::tuple(Field<T>{name, value}), named(std::forward<Rest>(rest)...));
+}
+
+/// A struct that has a function `fields`.
+template <class T>
+concept HasFields = requires(T& value) { fields(value); };
+
+} // namespace sharefs

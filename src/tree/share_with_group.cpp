@@ -1,0 +1,189 @@
+// share_with_group(): what lies in a tree is opened to a group.
+#include "tree/share_with_group.hpp"
+#include "base/path.hpp"
+#include "tree/acl.hpp"
+#include "tree/tree_walk.hpp"
+
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <sys/xattr.h>
+
+namespace sharefs::tree {
+
+GroupRights rights_for_group(const GroupRights& before, bool directory, std::uint32_t gid, std::uint32_t mode) {
+  GroupRights after = before;
+  after.gid = gid;
+  const auto of_owner = (before.mode >> 6U) & (mode >> 3U) & 7U;
+  after.mode |= of_owner << 3U;
+  if (directory) {
+    after.mode |= mode & S_ISGID;
+    after.default_acl = default_acl(mode & (0770U | (before.mode & 7U)));
+  }
+  return after;
+}
+
+namespace {
+
+/// A file of which a program gets rights: set-id bits, and capabilities. chown(2) takes both away.
+bool gives_rights(const sys::Fd& fd, const struct stat& status) {
+  constexpr mode_t k_any_execute = 0111;
+  return (status.st_mode & (S_ISUID | S_ISGID)) != 0 ||
+         ((status.st_mode & k_any_execute) != 0 &&
+          ::getxattr(by_descriptor(fd.get()).c_str(), "security.capability", nullptr, 0) > 0);
+}
+
+/// Whether the name that `fd` (O_PATH) was opened by still leads to it. The kernel writes " (deleted)" behind the path
+/// of a descriptor whose name is gone, and for good: a new name, be it the same, is another dentry (proc(5), d_path()).
+/// A file that is really called so counts as gone.
+bool still_named(const sys::Fd& fd) {
+  std::array<char, PATH_MAX + 16> path{};
+  const auto length = ::readlink(by_descriptor(fd.get()).c_str(), path.data(), path.size());
+  return length > 0 && static_cast<std::size_t>(length) < path.size() &&
+         !std::string_view(path.data(), static_cast<std::size_t>(length)).ends_with(" (deleted)");
+}
+
+/// Whether the file has no name but the one in the tree. Others may lie anywhere: it is a file of root or of another
+/// user that somebody linked into the tree. The order matters: a name that is there after the count was there with it.
+bool only_in_tree(const sys::Fd& fd, struct stat& status) {
+  return ::fstat(fd.get(), &status) == 0 && status.st_nlink == 1 && still_named(fd);
+}
+
+Result<GroupRights> rights_of(const sys::Fd& fd, const struct stat& status, const std::string& path) {
+  auto acl = S_ISDIR(status.st_mode) ? read_acl(fd.get(), ACL_TYPE_DEFAULT, path) : Result<std::string>(std::string());
+  if (!acl)
+    return fail(acl.error());
+  return GroupRights{status.st_gid, status.st_mode & 07777U, std::move(*acl)};
+}
+
+Result<void> set_rights(const sys::Fd& fd, const GroupRights& from, const GroupRights& to, const std::string& path) {
+  // The group comes first: what the old one may do is not widened for it.
+  if (from.gid != to.gid && ::fchownat(fd.get(), "", k_as_it_is, to.gid, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) != 0)
+    return fail(errno_error(errno, path));
+  if (!same_acl(from.default_acl, to.default_acl))
+    if (auto set = write_acl(fd.get(), ACL_TYPE_DEFAULT, path, to.default_acl); !set)
+      return set;
+  if (from.gid == to.gid && from.mode == to.mode) // chown(2) may have taken set-id bits
+    return {};
+  return ::chmod(by_descriptor(fd.get()).c_str(), to.mode) == 0 ? Result<void>{} : fail(errno_error(errno, path));
+}
+
+bool same_rights(const GroupRights& a, const GroupRights& b) {
+  return a.gid == b.gid && a.mode == b.mode && same_acl(a.default_acl, b.default_acl);
+}
+
+class GroupSharer {
+ public:
+  GroupSharer(const Place& place, const GroupShare& share, const Options& options, const sys::Pulse& pulse)
+      : m_place(place), m_share(share), m_job(options, pulse),
+        m_walk(m_job, place.path,
+               {.entered = [this](const Node& directory) { look_at(directory.fd, directory.path); },
+                .names = [this](const auto& directory, const auto& names) { look_at_all(directory, names); },
+                .failed = [this](int error, const Node& directory) { return note_failure(error, directory.path); }}) {}
+
+  Result<GroupReport> run(sys::Fd tree) {
+    if (auto done = m_walk.run(std::move(tree)); !done)
+      return fail(done.error());
+    return std::move(m_report);
+  }
+
+ private:
+  void count(std::uint64_t GroupReport::* what) {
+    const std::lock_guard lock(m_mutex);
+    ++(m_report.*what);
+  }
+  void leave(std::uint64_t GroupReport::* what, const std::string& relative) {
+    const std::lock_guard lock(m_mutex);
+    ++(m_report.*what);
+    if (m_report.named.size() < GroupReport::k_most_named)
+      m_report.named.push_back(relative);
+  }
+  void note_failure(const Error& error) {
+    const std::lock_guard lock(m_mutex);
+    if (m_report.failed++ == 0)
+      m_report.first_failure = error.message;
+  }
+  bool note_failure(int error, const std::string& relative) {
+    if (error == EXDEV)
+      leave(&GroupReport::mounts, relative);
+    else if (error != ENOENT && error != ELOOP)
+      note_failure(errno_error(error, join_path(m_place.path, relative)));
+    return true;
+  }
+
+  void look_at_all(const std::shared_ptr<Node>& directory, const std::vector<Name>& names) {
+    for (const auto& [name, type] : names) {
+      if (type == DT_LNK)
+        continue;
+      const auto relative = directory->below(name);
+      struct stat status{};
+      const auto fd = open_below(directory->fd.get(), name.c_str(), O_PATH);
+      if (!fd || ::fstat(fd.get(), &status) != 0)
+        note_failure(errno, relative);
+      else if (S_ISDIR(status.st_mode)) // somebody has replaced it meanwhile
+        m_walk.add_directory(directory, name);
+      else
+        look_at(fd, relative);
+    }
+  }
+
+  void look_at(const sys::Fd& fd, const std::string& relative) {
+    m_job.pulse.add(k_files);
+    struct stat status{};
+    if (::fstat(fd.get(), &status) != 0)
+      return note_failure(errno_error(errno, join_path(m_place.path, relative)));
+    const bool file = S_ISREG(status.st_mode);
+    if (S_ISLNK(status.st_mode))
+      return;
+    if (!S_ISDIR(status.st_mode) && !file)
+      return leave(&GroupReport::other, relative);
+    if (struct stat now{}; file && !only_in_tree(fd, now))
+      return leave(&GroupReport::several_names, relative);
+    if (file && gives_rights(fd, status))
+      return leave(&GroupReport::programs, relative);
+    const auto path = join_path(m_place.path, relative);
+    const auto acl = read_acl(fd.get(), ACL_TYPE_ACCESS, path);
+    if (acl && !acl->empty())
+      return leave(&GroupReport::acls, relative);
+    const auto before = acl ? rights_of(fd, status, path) : fail(acl.error());
+    if (!before)
+      return note_failure(before.error());
+    const auto after = rights_for_group(*before, !file, m_share.gid, m_share.mode);
+    if (same_rights(*before, after))
+      return;
+    if (m_share.only_look) {
+      count(&GroupReport::changed);
+      return m_job.workers.stop(); // one is enough
+    }
+    struct stat now{}; // its owner may have changed it since: then his word counts, and the next run looks again
+    if (::fstat(fd.get(), &now) != 0 || (file && !only_in_tree(fd, now)) || (now.st_mode & 07777U) != before->mode ||
+        now.st_gid != before->gid)
+      return leave(&GroupReport::since, relative);
+    if (auto set = set_rights(fd, *before, after, path); !set)
+      note_failure(set.error());
+    else
+      count(&GroupReport::changed);
+  }
+
+  const Place& m_place;
+  const GroupShare& m_share;
+  Job m_job;
+  TreeWalk m_walk;
+  std::mutex m_mutex;
+  GroupReport m_report;
+};
+
+} // namespace
+
+Result<GroupReport> share_with_group(const Place& place, const GroupShare& share, const Options& options,
+                                     const OnProgress& progress) {
+  return watched(place.path, options, progress, [&](const sys::Pulse& pulse) -> Result<GroupReport> {
+    prepare_process();
+    auto found = find_tree(place);
+    if (!found)
+      return fail(found.error());
+    return GroupSharer(place, share, options, pulse).run(std::move(found->fd));
+  });
+}
+
+} // namespace sharefs::tree

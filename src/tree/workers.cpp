@@ -1,0 +1,84 @@
+#include "tree/workers.hpp"
+
+#include <system_error>
+#include <thread>
+
+namespace sharefs::tree {
+
+void Workers::add(Task task) {
+  const std::lock_guard lock(m_mutex);
+  m_tasks.push_back(std::move(task));
+  ++m_open;
+  m_changed.notify_one();
+}
+
+void Workers::add_opening(Task task) {
+  const std::lock_guard lock(m_mutex);
+  m_openings.push_back(std::move(task));
+  ++m_open;
+  m_changed.notify_one();
+}
+
+void Workers::stop() {
+  const std::lock_guard lock(m_mutex);
+  m_stopped = true;
+  m_changed.notify_all();
+}
+
+void Workers::run(unsigned threads) {
+  {
+    std::vector<std::jthread> others;
+    try {
+      while (others.size() + 1 < threads)
+        others.emplace_back([this] { work(); });
+    } catch (const std::system_error&) { // NOLINT(bugprone-empty-catch): fewer threads take longer
+    }
+    work();
+  }
+  m_tasks.clear();
+  m_openings.clear();
+  if (m_exception)
+    std::rethrow_exception(m_exception);
+}
+
+bool Workers::may_begin() const {
+  // While tasks of open directories wait, no further directory is needed. Only where all open directories wait for
+  // those below them must one more be opened.
+  return !m_tasks.empty() || (!m_openings.empty() && (m_held < k_most_held || m_running == 0));
+}
+
+Workers::Task Workers::next() {
+  auto& from = m_tasks.empty() ? m_openings : m_tasks;
+  Task task = std::move(from.back());
+  from.pop_back();
+  return task;
+}
+
+void Workers::work() {
+  std::unique_lock lock(m_mutex);
+  for (;;) {
+    m_changed.wait(lock, [this] { return m_stopped || m_open == 0 || may_begin(); });
+    if (m_stopped || m_open == 0)
+      return;
+    Task task = next();
+    ++m_running;
+    lock.unlock();
+    std::exception_ptr exception;
+    try {
+      task();
+      task = nullptr; // and what it holds
+    } catch (...) {
+      exception = std::current_exception();
+    }
+    lock.lock();
+    --m_running;
+    if (exception) {
+      m_exception = exception;
+      m_stopped = true;
+    }
+    if (--m_open == 0 || m_stopped)
+      m_changed.notify_all();
+  }
+}
+
+} // namespace sharefs::tree
