@@ -2,7 +2,7 @@
 """How many launches of a training script fail when several hosts build one dataset cache, with and without sharefs run.
 
 Prints one row of a markdown table after the other, and what the hosts that failed died of. Exits with 1 if a launch
-with sharefs run failed, read other data, or left a cache on the share.
+with sharefs run failed, read other data, or left an incomplete cache on the share.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "lab"))
 from sharefslab import Cluster, LabError, missing_prerequisites  # noqa: E402
 from sharefslab.cluster import host_names  # noqa: E402
 from sharefslab.python_packages import DATASETS, find_python, interpreter  # noqa: E402
-from sharefslab.race import DEFAULT_ROWS, DEFAULT_SKEW, NOLOCK, PLAIN, WITH_MODELS, Race, Tally  # noqa: E402
+from sharefslab.race import DEFAULT_ROWS, DEFAULT_SKEW, NOLOCK, Race, Tally  # noqa: E402
 
 COLUMNS = ("datasets", "hosts", "mount", "sharefs run", "launches", "failed", "killed", "differ", "median load")
 PROGRESS_INTERVAL = 30.0
@@ -37,12 +37,6 @@ def parse_arguments() -> argparse.Namespace:
     kind = parser.add_mutually_exclusive_group()
     kind.add_argument("--wrapped", action="store_true", help="only with sharefs run")
     kind.add_argument("--unwrapped", action="store_true", help="only without")
-    option(
-        "--models",
-        action="store_true",
-        help="a script that could load models, too: sharefs run then drops its --cache_dir and sets variables, where "
-        "else it gives it another value",
-    )
     option("--skew", type=float, default=DEFAULT_SKEW, metavar="S", help="latest start [default: %(default)s s]")
     option("--rows", type=int, default=DEFAULT_ROWS, metavar="N", help="of the data [default: %(default)s]")
     option("--seed", type=int, default=1, help="of the hosts' lateness [default: 1]")
@@ -73,12 +67,12 @@ def main() -> int:
                 print(f"| {' | '.join([*configuration, *figures(tally)])} |", flush=True)
             for error, count in tally.errors.most_common():
                 died_of.append(f"- {', '.join(configuration)}: {count} x `{error}`")
-            if wrapped and (tally.failed or tally.differing or tally.on_share):
+            if wrapped and (tally.failed or tally.differing or tally.incomplete):
                 broken.append(", ".join(configuration))
     if died_of and not arguments.json:
         print("\nWhat the hosts that failed died of:\n\n" + "\n".join(died_of))
     for configuration in broken:
-        print(f"error: with sharefs run, launches failed or left caches on the share: {configuration}", file=sys.stderr)
+        print(f"error: with sharefs run, launches failed or left incomplete caches on the share: {configuration}", file=sys.stderr)
     return 1 if broken else 0
 
 
@@ -89,7 +83,6 @@ def measure(arguments: argparse.Namespace, version: str, hosts: int) -> Iterator
     with Cluster(hosts=host_names(hosts), memory=f"{1 + hosts // 2}G") as cluster:
         race = Race(cluster, arguments.skew, arguments.rows, arguments.seed)
         race.prepare()
-        race.write_script(WITH_MODELS if arguments.models else PLAIN)
         race.warm_up(python)
         for mount, wrapped in itertools.product(arguments.mount, kinds):
             race.mount(mount)

@@ -13,7 +13,7 @@ from sharefslab import Cluster, Host
 from sharefslab.cluster import host_names
 from sharefslab.host import Job
 from sharefslab.python_packages import DATASETS, interpreter
-from sharefslab.race import CACHES, DIRECTORY, PLAIN, SERVER_CACHES, USER, Race
+from sharefslab.race import CACHES, DIRECTORY, SERVER_CACHES, USER, Race
 from sharefslab.wait import wait_until
 
 GUARD = "/project/cachefix/guard"
@@ -29,7 +29,6 @@ def warm_race(lab_ready: None) -> Iterator[Race]:
         with Cluster(hosts=host_names(HOSTS), memory="3G") as cluster:
             race = Race(cluster)
             race.prepare()
-            race.write_script(PLAIN)
             race.warm_up(python.result())
             yield race
 
@@ -83,8 +82,8 @@ for number in range(count):
             made = load_from_disk(saved).map(lambda row: {"n": row["id"] + number}, batched=False)
             open("/local/map/mapped-%d" % number, "w").close()
             wait("/local/map/read-%d" % number)
-            total = sum(made["n"])
-            print(number, "ok" if total == sum(range(2000)) + 2000 * number else "wrong", flush=True)
+            totals = sum(made["n"]), sum(len(text) for text in made["text"])
+            print(number, "ok" if totals == (sum(range(2000)) + 2000 * number, 4000000) else "wrong", flush=True)
         except BaseException as error:
             print(number, type(error).__name__, error, flush=True)
         os._exit(0)

@@ -1,5 +1,7 @@
 """Hugging Face datasets on several hosts with one cache directory: the race is real, and sharefs run ends it.
 
+With sharefs run the guard builds on each host and publishes one copy (test_guard.py has it without sharefs run).
+
 The real library builds its cache on real NFS, mounted so that locks exclude nobody else. The counts are for
 tests/bench/cache_race.py; docs/cache-race.md has them.
 """
@@ -14,7 +16,7 @@ import pytest
 from sharefslab import Cluster
 from sharefslab.product import document, sharefs
 from sharefslab.python_packages import DATASETS, interpreter
-from sharefslab.race import CACHES, LOCAL, PLAIN, USER, WITH_MODELS, Race
+from sharefslab.race import CACHES, LOCAL, SERVER_CACHES, USER, Race
 
 MOST_LAUNCHES = 40  # nearly half of all fail: that none of so many does has a probability of 1e-10
 WRAPPED_LAUNCHES = 8
@@ -34,8 +36,7 @@ def warm_race(lab_ready: None) -> Iterator[Race]:
 
 @pytest.fixture
 def race(warm_race: Race) -> Iterator[Race]:
-    """With the plain script, and no cache anywhere."""
-    warm_race.write_script(PLAIN)
+    """With no cache anywhere."""
     yield warm_race
     warm_race.sweep()
 
@@ -52,59 +53,55 @@ def test_with_sharefs_none_fails(race: Race) -> None:
     tally = race.run(WRAPPED_LAUNCHES, wrapped=True)
     assert tally.failed == 0, tally.errors
     assert tally.differing == 0
-    assert tally.on_share == 0
-    # Each launch has built a cache on each host, instead of finding that of an earlier one.
+    # Each launch has built a cache on each host, instead of finding that of an earlier one, and published one copy.
     assert tally.on_hosts == WRAPPED_LAUNCHES * len(race.cluster.nodes)
+    assert (tally.on_share, tally.incomplete) == (WRAPPED_LAUNCHES, 0)
 
 
-@pytest.mark.parametrize(
-    ("model", "action"), [(PLAIN, "rewrite"), (WITH_MODELS, "drop")], ids=["rewritten", "dropped"]
-)
-def test_a_launch_with_nothing_warmed_up(race: Race, model: str, action: str) -> None:
-    """sharefs becomes a Python that has imported nothing yet, in both ways of keeping the flag off the share."""
-    race.write_script(model)
+def published(race: Race, cache: str) -> list[str]:
+    """The files of datasets in one of the share's caches."""
+    directory = cache.replace(CACHES, SERVER_CACHES)
+    found = race.cluster.server.run(f"find {directory} -type f ! -name '*.lock' -printf '%f\\n'", check=True).out.split()
+    return sorted(found)
+
+
+DATASET = ["dataset_info.json", "json-train.arrow"]
+
+
+def test_a_launch_with_nothing_warmed_up(race: Race) -> None:
+    """sharefs becomes a Python that has imported nothing yet."""
+    cache = f"{CACHES}/cold"
     node = race.cluster.nodes[0]
-    answer = document(
-        sharefs(node, "run", "--dry-run", "--json", "--", "python3", *race.arguments(f"{CACHES}/again-1"), user=USER)
-    )
-    assert [change["action"] for change in answer["changes"] if change["kind"] == "argument"] == [action]
+    answer = document(sharefs(node, "run", "--dry-run", "--json", "--", "python3", *race.arguments(cache), user=USER))
+    assert [one["flag"] for one in answer["guarded"] if not one["implied"]] == ["--cache_dir"]
 
-    launch = race.launch(wrapped=True, cold=True)
+    launch = race.launch(wrapped=True, cold=True, cache=cache)
     assert [outcome.error for outcome in launch.outcomes] == ["", ""]
     assert all(outcome.identical for outcome in launch.outcomes)
-    swept = race.sweep()
-    assert swept.shared == []
-    assert {host: len(caches) for host, caches in swept.local.items()} == {"node1": 1, "node2": 1}
+    assert published(race, cache) == DATASET
+    assert {host: len(caches) for host, caches in race.sweep().local.items()} == {"node1": 1, "node2": 1}
 
 
-def test_what_a_lost_launch_left_is_reported_and_stays(race: Race) -> None:
+def test_what_a_lost_launch_left_stays(race: Race) -> None:
     cache = f"{CACHES}/old"
     left = f"{cache}/json/default-0123456789abcdef/0.0.0/0123456789abcdef.incomplete"
-    node = race.cluster.nodes[0]
-    node.run(f"mkdir -p {left} && echo half >{left}/json-train.arrow", user=USER, check=True)
-
-    answer = document(
-        sharefs(node, "run", "--dry-run", "--json", "--", "python3", *race.arguments(cache), user=USER)
-    )
-    reports = [diagnosis for diagnosis in answer["diagnoses"] if diagnosis["code"] == "SF410"]
-    assert len(reports) == 1 and left in reports[0]["message"]
-
+    race.cluster.nodes[0].run(f"mkdir -p {left} && echo half >{left}/json-train.arrow", user=USER, check=True)
     launch = race.launch(wrapped=True, cache=cache)
     assert [outcome.error for outcome in launch.outcomes] == ["", ""]
     for host in race.cluster.nodes:
         assert host.read_text(f"{left}/json-train.arrow") == "half\n"
 
 
-def test_a_warm_start_takes_the_complete_dataset_of_the_share(race: Race) -> None:
-    assert not race.launch(wrapped=True).failed
-    # What was built on the node becomes a cache of the share, under a name that no client has looked for yet, with a file
-    # by which a copy is known.
+def test_a_complete_dataset_of_the_share_is_read_where_it_lies(race: Race) -> None:
     cache = f"{CACHES}/complete"
-    mark = 'touch "$(dirname "$(find . -name dataset_info.json)")"/mark'
-    race.cluster.nodes[0].run(f"cp -r {LOCAL}/{USER}/*/ {cache} && cd {cache} && {mark}", user=USER, check=True)
+    assert not race.launch(wrapped=True, cache=cache).failed
+    assert published(race, cache) == DATASET
+    for node in race.cluster.nodes:
+        node.run(f"rm -rf {LOCAL}/{USER}", check=True)
 
-    launch = race.launch(wrapped=True, cache=cache, options=["--seed"])
+    launch = race.launch(wrapped=True, cache=cache)
     assert [outcome.error for outcome in launch.outcomes] == ["", ""]
     assert all(outcome.identical for outcome in launch.outcomes)
     for node in race.cluster.nodes:
-        assert len(node.run(f"find {LOCAL}/{USER} -name mark", check=True).out.splitlines()) == 1
+        assert node.run(f"find {LOCAL}/{USER} -name '*.arrow'", check=True).out == ""
+    assert published(race, cache) == DATASET

@@ -43,14 +43,12 @@ NOLOCK = "vers=3,nolock"  # no lock of one host is seen by another
 DEFAULT_SKEW = 0.6
 DEFAULT_ROWS = 5000
 
-# With one of the next two in place of {model}.
 TRAIN = """\
 import argparse, hashlib, json, os, socket, time
 from datasets import load_dataset
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--cache_dir")
-parser.add_argument("--model")
 parser.add_argument("--train_file", required=True)
 args = parser.parse_args()
 
@@ -62,23 +60,13 @@ with socket.create_connection((address, int(port)), timeout=200) as barrier:
         raise SystemExit("the barrier is gone")
 time.sleep(float(os.environ["RACE_DELAY"]))
 
-{model}print("loading", flush=True)
+print("loading", flush=True)
 started = time.monotonic()
 train = load_dataset("json", data_files=args.train_file, cache_dir=args.cache_dir)["train"]
 seconds = time.monotonic() - started
 table = train.with_format("arrow")[:]
 rows = list(zip(table.column("id").to_pylist(), table.column("text").to_pylist()))
-print(json.dumps({{"seconds": seconds, "rows": len(rows), "digest": hashlib.sha256(repr(rows).encode()).hexdigest()}}))
-"""
-# Only datasets are in the directory: sharefs run gives the flag another value.
-PLAIN = ""
-# Models, too, which stay where they are: sharefs run drops the flag, and sets a variable for each kind. No launch
-# here has a model, only scripts that could have one.
-WITH_MODELS = """\
-if args.model:
-    from transformers import AutoModel
-
-    AutoModel.from_pretrained(args.model, cache_dir=args.cache_dir)
+print(json.dumps({"seconds": seconds, "rows": len(rows), "digest": hashlib.sha256(repr(rows).encode()).hexdigest()}))
 """
 
 # Loads a small dataset, and writes down what that imported. Runs on the outer machine, and leaves nothing there.
@@ -290,7 +278,7 @@ class Race:
         self._path = first.run("echo $PATH", user=USER, check=True).out.strip()
         first.run(f"install -d -o {USER} {DIRECTORY}", check=True)
         first.run(f"cat >{DIRECTORY}/data.json", user=USER, input=data, check=True)
-        self.write_script(PLAIN)
+        first.run(f"cat >{DIRECTORY}/train.py", user=USER, input=TRAIN, check=True)
         port, parties = str(BARRIER_PORT), str(len(cluster.nodes))
         cluster.server.start(["/usr/bin/python3", WORKER, "barrier", port, parties])
 
@@ -299,11 +287,6 @@ class Race:
         for node in self.cluster.nodes:
             unmount = f"if mountpoint -q {SHARE}; then umount {SHARE}; fi; mkdir -p {SHARE}"
             node.run(f"set -e; {unmount}; mount -t nfs -o {options} server:/srv/share {SHARE}", check=True)
-
-    def write_script(self, model: str) -> None:
-        """The script of PLAIN or WITH_MODELS."""
-        text = TRAIN.format(model=model)
-        self.cluster.nodes[0].run(f"cat >{DIRECTORY}/train.py", user=USER, input=text, check=True)
 
     def warm_up(self, interpreter: Interpreter) -> None:
         """Starts a warm interpreter on each node, one of the Python that all launches are of."""
