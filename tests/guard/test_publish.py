@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -84,8 +87,6 @@ def race(cluster: Cluster, interpreter: Path, guarded: bool, cache: str, **envir
 
 
 def wait_for(path: Path, processes: list[subprocess.Popen[str]]) -> None:
-    import time
-
     limit = time.monotonic() + 120
     while not path.exists():
         assert time.monotonic() < limit and all(process.poll() is None for process in processes), path
@@ -137,8 +138,6 @@ def test_a_forced_rebuild_counts_here_and_is_said(cluster: Cluster, interpreter:
 
 
 def test_what_is_removed_from_the_share_is_built_again(cluster: Cluster, interpreter: Path) -> None:
-    import shutil
-
     fill(cluster.share)
     done(start(cluster.hosts[0], interpreter, "load()"))
     shutil.rmtree(cluster.share / "c")
@@ -236,3 +235,22 @@ def test_killed_at_each_step(cluster: Cluster, interpreter: Path) -> None:
         cluster.sweep()
     runner.close()
     assert kills >= 20
+
+
+def test_with_sharefs_itself(cluster: Cluster, interpreter: Path) -> None:
+    """`sharefs run` loads the guard, and `sharefs cache place` answers it."""
+    fill(cluster.share)
+    host = cluster.hosts[0]
+    configuration = host.disk / "sharefs.yaml"
+    configuration.write_text("version: 1\ncaches: {local: /mnt/local/cache}\n")
+    (host.disk / "cache").mkdir(mode=0o755)
+    program = os.environ["SHAREFS_BIN"]
+    command = [program, "run", "--", interpreter, "-c", PRELUDE + "d = load(); rows(d); show(d.cache_files[0]['filename'])"]
+    bare = done(host.start(command[3:], False))[0]
+    shutil.rmtree(cluster.share / "c")
+    fill(cluster.share)
+    results, said = done(host.start(command, False, {"SHAREFS_CONFIG": "/mnt/local/sharefs.yaml"}))
+    assert results[0] == bare[0], said
+    assert results[1].startswith("RESULT /mnt/local/cache/root/")
+    assert re.search(r"^sharefs: datasets of /mnt/share/c are built in /mnt/local/cache/root/\w+ and published$", said, re.M), said
+    assert is_one_copy(on_share(cluster))

@@ -140,6 +140,20 @@ def test_it_runs_with_every_python_here() -> None:
         assert (answer.stdout, answer.stderr) == (f"{not is_old}\n", ""), program
 
 
+def test_the_wheel(tmp_path: Path) -> None:
+    """Installed, it works where PYTHONPATH does not; removed, nothing of it is left."""
+    environment, packaging = tmp_path / "environment", GUARD.parents[1] / "packaging" / "wheel"
+    subprocess.run([PYTHON, "-m", "venv", environment], check=True)
+    pip = [environment / "bin/python", "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([PYTHON, packaging / "backend.py", "1.2.3", tmp_path], check=True)
+    subprocess.run([*pip, "install", "--no-index", tmp_path / "sharefs_guard-1.2.3-py3-none-any.whl"], check=True)
+    for words, installed in (["-E"], True), (["-I"], True), (["-S"], False):
+        answer = subprocess.run([environment / "bin/python", *words, "-c", INSTALLED], capture_output=True, text=True)
+        assert (answer.stdout, answer.stderr) == (f"{installed}\n", "")
+    subprocess.run([*pip, "uninstall", "-y", "sharefs-guard"], check=True)
+    assert not list(environment.rglob("*sharefs_guard*"))
+
+
 def test_a_process_that_imports_none_of_them_loads_nothing_more(tmp_path: Path) -> None:
     """What it costs in time is for tests/bench/guard.py."""
     program = "import sys; print(*sys.modules, sep='\\n')"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -48,13 +49,19 @@ def _base(version: str) -> Path:
 
 
 def python(version: str) -> Path:
-    """An interpreter that has this version; it is installed the first time."""
+    """An interpreter that has this version; it is installed the first time, by one process at a time."""
+    DIRECTORY.mkdir(parents=True, exist_ok=True)
+    with open(DIRECTORY / f"{version}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return _installed(version)
+
+
+def _installed(version: str) -> Path:
     directory = DIRECTORY / version
     done = directory / "finished"
     wanted = ["datasets" if version == NEWEST else f"datasets=={version}", *VERSIONS[version]]
     if not done.exists() or done.read_text() != "\n".join(wanted):
         shutil.rmtree(directory, ignore_errors=True)
-        directory.parent.mkdir(parents=True, exist_ok=True)
         environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
         install = ["-m", "pip", "install", "-q", "--no-input", "--timeout=30", *wanted]
         for command in ([_base(version), "-m", "venv", directory], [directory / "bin/python", *install]):
