@@ -275,3 +275,47 @@ def test_missing_files_are_added(tmp_path: Path) -> None:
     storage.add_missing_files(str(source), str(target))
     assert files_below(target) == ["pkg/both.py", "pkg/new.py"]
     assert (target / "pkg/both.py").read_text() == "target"
+
+@pytest.mark.parametrize(
+    ("environment", "lines"),
+    [
+        ({}, 1),
+        ({"RANK": "0", "LOCAL_RANK": "0"}, 1),
+        ({"RANK": "8", "LOCAL_RANK": "0"}, 0),
+        ({"SLURM_PROCID": "1"}, 0),
+        ({"OMPI_COMM_WORLD_RANK": "3"}, 0),
+        ({"PMI_RANK": "0"}, 1),
+    ],
+)
+def test_one_line_for_each_cache_of_a_job(cluster: Cluster, environment: dict[str, str], lines: int) -> None:
+    program = (
+        "import subprocess, sys\nfrom sharefs_guard import storage\n"
+        "place = storage.place_of('/mnt/share/c')\nstorage.announce(place); storage.announce(place)\n"
+        "child = 'from sharefs_guard import storage; storage.announce(storage.place_of(\"/mnt/share/c\"))'\n"
+        "subprocess.run([sys.executable, '-c', child])\n"
+    )
+    answer = cluster.hosts[0].run([PYTHON, "-c", program], environment=environment)
+    assert len(answer.stderr.splitlines()) == lines, answer.stderr
+
+
+def test_builders_whose_workers_meet_are_left() -> None:
+    from sharefs_guard import libraries
+
+    class DatasetBuilder: ...
+
+    class Spark(DatasetBuilder): ...
+
+    class BeamBasedBuilder(DatasetBuilder): ...
+
+    class Mine(BeamBasedBuilder): ...
+
+    assert [libraries._is_distributed(kind()) for kind in (DatasetBuilder, Spark, Mine)] == [False, True, True]
+
+
+def test_maps_of_version_3_are_moved_although_its_locks_exclude(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHAREFS_GUARD_WHEN", "racy")
+    for is_version3 in False, True:
+        place = PLACE._replace(excludes=True, is_version3=is_version3)
+        monkeypatch.setattr(storage, "_find_place", lambda path, place=place: place)
+        assert storage.place_of("/s") is None
+        assert storage.place_of("/s", for_maps=True) == (place if is_version3 else None)
