@@ -432,9 +432,9 @@ def _publish_file(path):
     try:
         storage.publish_file(str(path), os.path.join(share, name), place)
     except storage.HoldsLocalPaths:
-        storage.warn("%s names files of this node and is not published" % path)
+        storage.warn("what is made of %s names files of this node and is not published" % share)
     except OSError as problem:
-        storage.warn("%s is not published: %s" % (path, problem.strerror))
+        storage.warn("what is made of %s is not published: %s" % (share, problem.strerror))
 
 
 # Offline

@@ -523,7 +523,11 @@ def _mark(local):
 def remove_own(path):
     """With what datasets has put beside it: PATH.incomplete, PATH_builder.lock."""
     directory, name = os.path.split(path)
-    for other in os.listdir(directory):
+    try:
+        names = os.listdir(directory)
+    except OSError:
+        return
+    for other in names:
         if other.startswith(name):
             _remove(os.path.join(directory, other))
 
