@@ -482,37 +482,49 @@ def _check_room(directory, size):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def _forbidden(place):
-    return os.fsencode(place.directory) + b"/"
-
-
 def publish_dataset(local, share, place):
     """Copies a complete dataset of this node to the share, unless one lies there. Returns whether one does now."""
-    if is_complete(share):
-        _mark(local)
-        return True
-    os.makedirs(os.path.dirname(share), exist_ok=True)
+    if not is_complete(share):
+        os.makedirs(os.path.dirname(share), exist_ok=True)
+        own = own_name(share)
+        os.mkdir(own)
+        _publish(local, _files_of_dataset(local), own, share, place, rename_to_nothing)
+    if not is_complete(share):
+        return False
+    _mark(local)
+    return True
+
+
+def publish_file(local, share, place):
+    """The same of one file beside a dataset, by link(2), which replaces nothing."""
+    if os.path.exists(share) or not os.path.isdir(os.path.dirname(share)):
+        return
+    if place.kind == "unique":
+        _link_to_nothing(local, share)
+        return
     own = own_name(share)
-    os.mkdir(own)
+    with open(own, "xb"):
+        pass
+    _publish(local, [""], own, share, place, _link_to_nothing)
+
+
+def _publish(local, names, own, share, place, put_in_place):
+    """Copies these files of `local` to `own`, which is there and empty, and puts that in its place on the share."""
+    directory = os.path.dirname(share)
     try:
-        remove_leftovers(os.path.dirname(share), os.lstat(own).st_mtime)
+        remove_leftovers(directory, os.lstat(own).st_mtime)
         if _another_publishes(own, share):
-            return False
-        names = _files_of_dataset(local)
-        _check_room(own, sum(os.path.getsize(os.path.join(local, name)) for name in names))
-        for name in names:
-            target = os.path.join(own, name)
+            return
+        pairs = [(os.path.join(local, name), os.path.join(own, name)) if name else (local, own) for name in names]
+        _check_room(directory, sum(os.path.getsize(source) for source, _ in pairs))
+        for source, target in pairs:
             os.makedirs(os.path.dirname(target), exist_ok=True)
-            _copy_file(os.path.join(local, name), target, _forbidden(place))
+            _copy_file(source, target, os.fsencode(place.directory) + b"/")
         _sync(own)
-        rename_to_nothing(own, share)
-        _sync(os.path.dirname(share))
+        put_in_place(own, share)
+        _sync(directory)
     finally:
-        shutil.rmtree(own, ignore_errors=True)
-    if is_complete(share):
-        _mark(local)
-        return True
-    return False
+        _remove(own)
 
 
 def _mark(local):
@@ -555,29 +567,6 @@ def rename_to_nothing(directory, final):
         # ENOENT: an answer of the server got lost, and the rename was asked for twice.
         if problem.errno not in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR, errno.ENOENT):
             raise
-
-
-def publish_file(local, share, place):
-    """The same of one file, by link(2), which replaces nothing."""
-    directory = os.path.dirname(share)
-    if os.path.exists(share) or not os.path.isdir(directory):
-        return
-    if place.kind == "unique":
-        _link_to_nothing(local, share)
-        return
-    own = own_name(share)
-    with open(own, "xb"):
-        pass
-    try:
-        remove_leftovers(directory, os.lstat(own).st_mtime)
-        if _another_publishes(own, share):
-            return
-        _check_room(directory, os.path.getsize(local))
-        _copy_file(local, own, _forbidden(place))
-        _link_to_nothing(own, share)
-        _sync(directory)
-    finally:
-        _remove(own)
 
 
 def _link_to_nothing(file, final):
