@@ -254,3 +254,29 @@ def test_with_sharefs_itself(cluster: Cluster, interpreter: Path) -> None:
     assert results[1].startswith("RESULT /mnt/local/cache/root/")
     assert re.search(r"^sharefs: datasets of /mnt/share/c are built in /mnt/local/cache/root/\w+ and published$", said, re.M), said
     assert is_one_copy(on_share(cluster))
+
+
+READ_ONLY = """
+import ctypes
+mount = ctypes.CDLL(None, use_errno=True).mount
+assert mount(b"/mnt/share", b"/mnt/share", None, 0x1000, None) == 0  # a bind mount, made read-only
+assert mount(None, b"/mnt/share", None, 0x1000 | 0x20 | 1, None) == 0
+try:
+    rows(load())
+finally:
+    ctypes.CDLL(None).umount2(b"/mnt/share", 2)
+"""
+
+
+def test_a_share_that_is_read_only(cluster: Cluster, interpreter: Path) -> None:
+    """Nothing there: built and used here. A complete one is read where it lies, although no lock can be taken there."""
+    fill(cluster.share)
+    host = cluster.hosts[0]
+    expected = done(host.start([interpreter, "-c", PRELUDE + "rows(load(cache_dir='/mnt/local/own'))"], False))[0]
+    result, said = done(start(host, interpreter, READ_ONLY))
+    assert result == expected and "is not published: Read-only file system" in said
+    done(start(cluster.hosts[1], interpreter, "load()"))
+    shutil.rmtree(host.disk / "caches")
+    result, said = done(start(host, interpreter, READ_ONLY))
+    assert (result, said) == (expected, "")
+    assert not any(path.suffix == ".arrow" and not path.is_symlink() for path in host.disk.rglob("caches/**/*"))

@@ -187,10 +187,11 @@ def _point(builder, root, directory):
 
 
 def _root_of_builder(builder, arguments):
-    """This node's root, where the share's is not there yet: the builder would make it, and a file for a lock in it."""
+    """This node's root, where the share's is not there yet or cannot be written: the builder would make it, and a file
+    for a lock in it."""
     root = os.path.expanduser(str(arguments.get("cache_dir") or sys.modules["datasets"].config.HF_DATASETS_CACHE))
     place = None if _is_distributed(builder) else _local_place(root)
-    return place.directory if place is not None and not os.path.isdir(root) else None
+    return place.directory if place is not None and not os.access(root, os.W_OK | os.X_OK) else None
 
 
 def _hold_builder(original):
@@ -255,7 +256,11 @@ def _begin_build(builder, original, arguments, named):
     rebuilds = getattr(mode, "value", mode) != "reuse_dataset_if_exists"
     prefers_local = bool(local) and storage.prefers_local(local, share)
     if not rebuilds and storage.is_complete(share) and not prefers_local:
-        _point(builder, place.share, share)
+        if root == place.directory and not os.access(place.share, os.W_OK | os.X_OK):
+            os.makedirs(local, exist_ok=True)
+            storage.show_shared_files(share, local, lambda name: not name.startswith("cache-"))
+        else:
+            _point(builder, place.share, share)
         return None
     return (_LocalBuild if local else _UniqueBuild)(builder, place, share, rebuilds)
 
