@@ -75,16 +75,16 @@ BECOMES = {
     "src/sys/worker/worker.cpp": "sharefs itself, once more",
     "src/sys/worker/user_namespace.cpp": "its owner",
     "src/sys/programs/isolation.cpp": "nobody, who may read, for a program that is asked about files",
-    "src/plan/ground.cpp": "an action with an actor, in its child",
+    "src/plan/actor_root.cpp": "an action with an actor, in its child",
 }
 DESCRIPTORS = {"sys", "tree", "plan"}
 # file -> why it may. A row that is not needed any more is an error, too.
 EXCEPTIONS = {
     "src/plan/access_action.cpp": "chmod of /proc/self/fd/N: O_PATH descriptors know no fchmod",
     "src/tree/modes.cpp": "chown and chmod of /proc/self/fd/N, as access_action.cpp",
-    "src/plan/tree_access_action.cpp": "chmod of /proc/self/fd/N, as access_action.cpp",
+    "src/tree/share_with_group.cpp": "chmod of /proc/self/fd/N, as access_action.cpp",
     "src/plan/change_files_action.cpp": "chmod of /proc/self/fd/N, as access_action.cpp",
-    "src/plan/ground.cpp": "the root, from which sys::walk goes on by descriptors",
+    "src/plan/actor_root.cpp": "the root, from which sys::walk goes on by descriptors",
     "src/tree/job.cpp": "the root, from which sys::walk goes on by descriptors",
     "src/plan/private_directory.cpp": "the root, from which it goes on by descriptors",
     "cachefix/store/cache_store.cpp": "this user's own caches, on a disk that was checked, in a child",

@@ -49,7 +49,7 @@ ALLOWED = [
     ("cachefix/a.cpp", '#include "sys/system.hpp"\n#include <sys/stat.h>'),
     ("src/main.cpp", '#include "cli/app.hpp"'),
     ("src/sys/process/become.cpp", "::setresuid(uid, uid, uid); ::setgroups(0, nullptr);"),
-    ("src/plan/ground.cpp", '#include "sys/process/become.hpp"\n::open(root);'),
+    ("src/plan/actor_root.cpp", '#include "sys/process/become.hpp"\n::open(root);'),
 ]
 
 

@@ -1,5 +1,6 @@
 #include "sys/layers/layered_command.hpp"
 
+#include "base/parallel.hpp"
 #include "base/path.hpp"
 #include "sys/fs/walk.hpp"
 #include "sys/process/child.hpp"
@@ -15,14 +16,11 @@
 #include <functional>
 #include <linux/capability.h>
 #include <mutex>
-#include <poll.h>
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
-#include <thread>
 
 namespace sharefs::sys {
 
@@ -220,27 +218,19 @@ int for_each_directory(int tree, const Visit& visit) {
   while (!level.empty() && failed == 0) {
     std::vector<std::string> next;
     std::mutex mutex;
-    std::atomic<std::size_t> number = 0;
-    const auto work = [&]() noexcept {
-      try {
-        std::vector<std::string> below;
-        for (auto i = number.fetch_add(1); i < level.size() && failed == 0; i = number.fetch_add(1))
-          if (const int error = visit(tree, level[i], below); error != 0)
-            failed = error;
-        const std::lock_guard lock(mutex);
-        std::ranges::move(below, std::back_inserter(next));
-      } catch (const std::exception&) { // an exception that leaves a thread would end the process
-        failed = ENOMEM;
-      }
+    const auto visit_one = [&](std::size_t number) {
+      if (failed != 0)
+        return;
+      std::vector<std::string> below;
+      if (const int error = visit(tree, level[number], below); error != 0)
+        failed = error;
+      const std::lock_guard lock(mutex);
+      std::ranges::move(below, std::back_inserter(next));
     };
-    {
-      std::vector<std::jthread> others;
-      try {
-        while (others.size() + 1 < std::min(level.size(), k_threads))
-          others.emplace_back(work);
-      } catch (const std::system_error&) { // no more threads for this user: those that there are do all of it
-      }
-      work();
+    try {
+      in_parallel(level.size(), k_threads, visit_one);
+    } catch (const std::exception&) {
+      return ENOMEM;
     }
     level = std::move(next);
   }

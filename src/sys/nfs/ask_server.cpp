@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <netdb.h>
-#include <netinet/in.h>
 
 namespace sharefs::sys {
 namespace {
@@ -175,20 +174,14 @@ class Asking {
     if (!connected)
       return finish(ProbeStage::portmapper, begin, no_connection(connected.error()));
     RpcClient portmapper(std::move(*connected), m_caller);
-    auto mappings = portmapper.mappings(is_ipv6(), until);
-    if (!mappings && is_ipv6() && mappings.error().fault == Fault::unsupported)
-      mappings = portmapper.mappings(false, until);
-    if (!mappings)
-      return finish(ProbeStage::portmapper, begin, mappings.error());
-    answers().services = static_cast<std::uint32_t>(mappings->size());
-    for (const RpcMapping& mapping : *mappings) {
-      if (mapping.protocol != IPPROTO_TCP)
-        continue;
-      if (mapping.program == k_program_mount && mapping.version == 3)
-        answers().mountd_port = static_cast<std::uint16_t>(mapping.port);
-      if (mapping.program == k_program_nfs)
-        answers().nfs_port = static_cast<std::uint16_t>(mapping.port);
-    }
+    auto registered = portmapper.registered(is_ipv6(), until);
+    if (!registered && is_ipv6() && registered.error().fault == Fault::unsupported)
+      registered = portmapper.registered(false, until);
+    if (!registered)
+      return finish(ProbeStage::portmapper, begin, registered.error());
+    answers().services = registered->services;
+    answers().mountd_port = registered->mountd_port;
+    answers().nfs_port = registered->nfs_port;
     finish(ProbeStage::portmapper, begin);
     if (answers().mountd_port == 0)
       finish(ProbeStage::mountd, Clock::now(), {Fault::unregistered});

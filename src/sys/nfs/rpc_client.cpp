@@ -64,19 +64,26 @@ template <class T> Answer<T> answer_or(const Failure& failed, T answer) {
   return answer;
 }
 
-std::vector<RpcMapping> mappings_in(const pmap2_dump_result& result) {
-  std::vector<RpcMapping> found;
-  for (const auto* one = result.list; one != nullptr; one = one->next)
-    found.push_back({one->map.prog, one->map.vers, one->map.prot, one->map.port});
-  return found;
+/// By TCP over IPv4; 0 for what is none.
+std::uint16_t port_of(const pmap2_mapping& one) {
+  return one.prot == IPPROTO_TCP ? static_cast<std::uint16_t>(one.port) : std::uint16_t{0};
 }
 
-std::vector<RpcMapping> mappings_in(const pmap3_dump_result& result) {
-  std::vector<RpcMapping> found;
-  for (const auto* one = result.list; one != nullptr; one = one->next) {
-    const auto port = port_in(one->map.addr == nullptr ? "" : one->map.addr);
-    if (port && one->map.netid != nullptr && one->map.netid == std::string_view("tcp6"))
-      found.push_back({one->map.prog, one->map.vers, IPPROTO_TCP, *port});
+/// By TCP over IPv6.
+std::uint16_t port_of(const pmap3_mapping& one) {
+  const bool is_tcp6 = one.netid != nullptr && one.addr != nullptr && one.netid == std::string_view("tcp6");
+  return is_tcp6 ? port_in(one.addr).value_or(0) : std::uint16_t{0};
+}
+
+template <class List> Registered registered_in(const List* list) {
+  Registered found;
+  for (; list != nullptr; list = list->next) {
+    ++found.services;
+    const std::uint16_t port = port_of(list->map);
+    if (port != 0 && list->map.prog == k_program_mount && list->map.vers == 3)
+      found.mountd_port = port;
+    if (port != 0 && list->map.prog == k_program_nfs)
+      found.nfs_port = port;
   }
   return found;
 }
@@ -177,21 +184,19 @@ Answer<std::uint32_t> RpcClient::look_up(const std::vector<std::string>& names, 
   return answer_or(failed, status);
 }
 
-Answer<std::vector<RpcMapping>> RpcClient::mappings(bool of_ipv6, Deadline until) {
-  std::vector<RpcMapping> found;
-  const auto read = [&found, of_ipv6](const void* result) -> Failure {
-    if (of_ipv6)
-      found = mappings_in(*static_cast<const pmap3_dump_result*>(result));
-    else
-      found = mappings_in(*static_cast<const pmap2_dump_result*>(result));
-    return {found.size() > k_max_entries ? Fault::unreadable : Fault::none};
+Answer<Registered> RpcClient::registered(bool over_ipv6, Deadline until) {
+  Registered found;
+  const auto read = [&found, over_ipv6](const void* result) -> Failure {
+    found = over_ipv6 ? registered_in(static_cast<const pmap3_dump_result*>(result)->list)
+                      : registered_in(static_cast<const pmap2_dump_result*>(result)->list);
+    return {found.services > k_max_entries ? Fault::unreadable : Fault::none};
   };
-  const auto queue = [this, of_ipv6](rpc_cb reply, void* call) {
-    return of_ipv6 ? is_queued(LIBNFS_CALL(pmap3_dump)(m_rpc, reply, call))
-                   : is_queued(LIBNFS_CALL(pmap2_dump)(m_rpc, reply, call));
+  const auto queue = [this, over_ipv6](rpc_cb reply, void* call) {
+    return over_ipv6 ? is_queued(LIBNFS_CALL(pmap3_dump)(m_rpc, reply, call))
+                     : is_queued(LIBNFS_CALL(pmap2_dump)(m_rpc, reply, call));
   };
   const Failure failed = call(until, queue, read);
-  return answer_or(failed, std::move(found));
+  return answer_or(failed, found);
 }
 
 Answer<std::vector<ExportListing>> RpcClient::exports(Deadline until) {

@@ -23,8 +23,10 @@ struct Caller {
 };
 Caller own_caller();
 
-struct RpcMapping {
-  std::uint32_t program = 0, version = 0, protocol = 0, port = 0; ///< protocol: IPPROTO_TCP or IPPROTO_UDP
+/// What the portmapper knows; a port is 0 where there is no such service.
+struct Registered {
+  std::uint32_t services = 0;
+  std::uint16_t nfs_port = 0, mountd_port = 0; ///< by TCP, mountd's of version 3
 };
 /// The port in an address of RFC 1833: the last two numbers of "::.8.1". nullopt for what is none.
 std::optional<std::uint16_t> port_in(std::string_view universal_address);
@@ -34,13 +36,15 @@ class RpcClient {
  public:
   /// `connected` is a non-blocking socket.
   RpcClient(Fd connected, const Caller& caller);
+  RpcClient(const RpcClient&) = delete;
+  RpcClient& operator=(const RpcClient&) = delete;
 
   /// The procedure that does nothing.
   Failure null(std::uint32_t program, std::uint32_t version, Deadline until);
   /// NFS 4: from the root through `names`. The status, which is that of the last step that was tried.
   Answer<std::uint32_t> look_up(const std::vector<std::string>& names, Deadline until);
-  /// What the portmapper knows for IPv4 (its version 2), or for TCP over IPv6 (version 3).
-  Answer<std::vector<RpcMapping>> mappings(bool of_ipv6, Deadline until);
+  /// Version 2 of the portmapper knows the ports of IPv4 only; those of IPv6 are asked of version 3.
+  Answer<Registered> registered(bool over_ipv6, Deadline until);
   Answer<std::vector<ExportListing>> exports(Deadline until);
   /// MNT of a path, and UMNT, which takes us out of the server's list of mounts again.
   Failure mount(const std::string& path, Deadline until);

@@ -36,9 +36,6 @@ struct Failure {
   friend bool operator==(const Failure&, const Failure&) = default;
 };
 template <class T> using Answer = tl::expected<T, Failure>;
-inline tl::unexpected<Failure> failure(Fault fault, int error_number = 0) {
-  return tl::make_unexpected(Failure{fault, error_number});
-}
 
 inline constexpr std::size_t k_stage_count = 8;          ///< of ProbeStage
 inline constexpr std::size_t k_max_answers = 32U << 20U; ///< bytes of all that a child reports

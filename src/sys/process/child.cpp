@@ -132,7 +132,10 @@ Result<Child> Child::fork(const std::function<void()>& body, Group group) {
     if ((group == Group::own_session && ::setsid() < 0) || (group == Group::own && ::setpgid(0, 0) < 0))
       ::_exit(126);
     reset_signals();
-    body();
+    try {
+      body();
+    } catch (...) { // it must not go on in the frames of the parent
+    }
     ::_exit(126);
   }
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);

@@ -1,0 +1,116 @@
+// What libnfs reads of sound replies. (What it does with others is seen in test_hostile_server, by a child.)
+#include "sys/nfs/rpc_client.hpp"
+
+#include "fake_rpc_server.hpp"
+#include "support/catch.hpp"
+#include "sys/net/connect.hpp"
+
+using namespace sharefs;
+using namespace sharefs::sys;
+using namespace std::chrono_literals;
+using test::FakeRpcServer;
+using test::RpcAnswer;
+using test::RpcCall;
+using test::Xdr;
+
+namespace {
+
+using Kind = RpcAnswer::Kind;
+
+RpcClient client_of(const FakeRpcServer& server) {
+  auto connected = connect_to(resolve_host("127.0.0.1")->front(), server.port(), deadline_in(30s));
+  REQUIRE(connected);
+  return {std::move(*connected), own_caller()};
+}
+
+RpcAnswer result(const Xdr& bytes) {
+  return {Kind::result, bytes.bytes()};
+}
+
+} // namespace
+
+TEST_CASE("the portmapper's ports of IPv4 and, by its version 3, of IPv6") {
+  const FakeRpcServer server([](const RpcCall& call) {
+    Xdr list;
+    if (call.version == 2) {
+      for (const std::uint32_t protocol : {6U, 17U}) // TCP, UDP
+        list.word(1).word(100005).word(3).word(protocol).word(20048 + protocol);
+      return result(list.word(1).word(100003).word(4).word(6).word(2049).word(0));
+    }
+    const auto entry = [&list](std::uint32_t version, const char* network, const char* address) {
+      list.word(1).word(100005).word(version).text(network).text(address).text("superuser");
+    };
+    entry(3, "tcp", "0.0.0.0.1.2");
+    entry(3, "tcp6", "::.235.95");
+    entry(1, "tcp6", "::.1.1");
+    entry(3, "tcp6", "::.300.1");
+    return result(list.word(0));
+  });
+  auto client = client_of(server);
+  const auto v4 = client.registered(false, deadline_in(30s));
+  REQUIRE(v4);
+  CHECK(v4->services == 3);
+  CHECK(v4->mountd_port == 20054);
+  CHECK(v4->nfs_port == 2049);
+  const auto v6 = client.registered(true, deadline_in(30s));
+  REQUIRE(v6);
+  CHECK(v6->mountd_port == 235 * 256 + 95);
+  CHECK(v6->nfs_port == 0);
+}
+
+TEST_CASE("the status of a look-up by NFS 4, and the steps that are asked") {
+  std::string argument;
+  std::uint32_t status = 0;
+  const FakeRpcServer server([&](const RpcCall& call) {
+    argument = call.argument;
+    return test::compound_answer(status);
+  });
+  auto client = client_of(server);
+  for (const std::uint32_t said : {0U, 2U, 13U, 10016U, 10021U}) {
+    status = said;
+    FakeRpcServer::settle();
+    CHECK(client.look_up({"srv", "a b"}, deadline_in(30s)) == said);
+  }
+  FakeRpcServer::settle();
+  CHECK(argument == Xdr().text("").word(0).word(3).word(24).word(15).text("srv").word(15).text("a b").bytes());
+}
+
+TEST_CASE("who calls is said as mount.nfs says it, and refusals are told apart") {
+  RpcAnswer answer;
+  const FakeRpcServer server([&](const RpcCall&) { return answer; });
+  const auto ask = [&](RpcAnswer next) {
+    answer = std::move(next);
+    FakeRpcServer::settle();
+    return client_of(server).null(100003, 3, deadline_in(500ms)).fault;
+  };
+  CHECK(ask({}) == Fault::none);
+  CHECK(ask({Kind::no_program, {}}) == Fault::unsupported);
+  CHECK(ask({Kind::version_mismatch, {}}) == Fault::unsupported);
+  CHECK(ask({Kind::reply, Xdr().word(1).word(1).word(1).word(5).bytes()}) == Fault::refused);         // too weak
+  CHECK(ask({Kind::reply, Xdr().word(1).word(0).word(0).word(0).word(5).bytes()}) == Fault::refused); // SYSTEM_ERR
+  CHECK(ask({Kind::reply, Xdr().word(0).bytes()}) == Fault::unreadable);
+  CHECK(ask({Kind::hang_up, {}}) == Fault::closed);
+  CHECK(ask({Kind::silence, {}}) == Fault::timeout);
+}
+
+TEST_CASE("a long list comes in several fragments") {
+  const FakeRpcServer server([](const RpcCall& call) {
+    Xdr reply; // as on the wire: a whole record follows its mark, fragment by fragment
+    reply.word(call.xid).word(1).word(0).word(0).word(0).word(0);
+    for (int i = 0; i < 3000; ++i)
+      reply.word(1).text("/srv/" + std::to_string(i)).word(1).text("10.0.0.0/24").word(0);
+    const std::string record = reply.word(0).bytes();
+    std::string wire;
+    constexpr std::size_t part = 8000;
+    for (std::size_t at = 0; at < record.size(); at += part) {
+      const auto bytes = record.substr(at, part);
+      const std::uint32_t last = at + part >= record.size() ? 0x80000000U : 0U;
+      wire += Xdr().word(last | static_cast<std::uint32_t>(bytes.size())).bytes() + bytes;
+    }
+    return RpcAnswer{Kind::bytes, wire};
+  });
+  const auto exports = client_of(server).exports(deadline_in(30s));
+  REQUIRE(exports);
+  REQUIRE(exports->size() == 3000);
+  CHECK(exports->back() == ExportListing{"/srv/2999", {"10.0.0.0/24"}});
+}
