@@ -56,7 +56,7 @@ def test_a_dry_run_changes_nothing(shared: Shared) -> None:
     assert sorted(shared.place.rglob("*")) == before
 
 
-@pytest.mark.parametrize("step", [f"{number}{after}" for number in range(5) for after in ("", "+")])
+@pytest.mark.parametrize("step", [f"{number}{after}" for number in range(4) for after in ("", "+")])
 def test_requirement_1_killed_at_any_step_it_imports_and_a_second_run_finishes(shared: Shared, step: str) -> None:
     os.environ["SHAREFS_TEST_KILL_AT"] = step
     try:
@@ -73,7 +73,7 @@ def test_requirement_1_killed_at_any_step_it_imports_and_a_second_run_finishes(s
     assert names >= {made, f"{made}.json", f"{made}.original", "uses"} and not [name for name in names if name.startswith("new-")]
 
 
-@pytest.mark.parametrize("step", ["0+", "1", "2+", "3", "3+", "4", "4+"])
+@pytest.mark.parametrize("step", ["0+", "1", "1+", "2", "2+", "3", "3+"])
 def test_requirement_1_killed_and_taken_back(shared: Shared, step: str) -> None:
     before = contents(shared.source)
     os.environ["SHAREFS_TEST_KILL_AT"] = step
