@@ -172,7 +172,7 @@ void add_rc_local_entries(const BootFacts& facts, std::vector<BootEntry>& found)
   }
 }
 
-/// What a point needs of each; empty: nothing.
+/// The texts that a point needs in each place. An empty one means nothing there.
 struct Wanted {
   UnitTexts units;
   std::optional<std::string> fstab, rc_local;
@@ -418,6 +418,32 @@ BootPlan plan_boot(const BootFacts& facts, const BootHost& host, const std::vect
     planner.add(point);
   planner.finish();
   return result;
+}
+
+BootPlan plan_boot(sys::System& system, const Observation& seen, const std::vector<std::string>& without) {
+  std::vector<MountPoint> points;
+  for (const auto& state : seen.states)
+    if (state.wanted && std::ranges::find(without, state.point.target) == without.end())
+      points.push_back(state.point);
+  return points.empty() ? BootPlan{} : plan_boot(boot_facts(system), boot_host(system), points);
+}
+
+void forget_at_boot(const BootFacts& facts, const BootHost& host, const sys::MountTable& table,
+                    std::vector<MountPoint> points, UnmountPlan& plan) {
+  std::erase_if(points, [&](const auto& point) { return std::ranges::count(plan.blocked, point.target) > 0; });
+  for (auto& point : points)
+    point.boot = BootWay::none;
+  const auto boot = plan_boot(facts, host, points);
+  append(plan.plan.steps, boot.plan.steps);
+  for (const auto& point : points) {
+    // A look at an automount point would mount: only when ours has been stopped.
+    const bool automounted = std::ranges::any_of(table.entries(), [&](const sys::MountEntry& one) {
+      return one.target == point.target && one.fs_type == "autofs";
+    });
+    if (!automounted || !boot.plan.empty())
+      plan.plan.add(automounted ? boot.plan.steps.front().group : point.target, "an ordinary directory again",
+                    plan::SetImmutable{point.target, false});
+  }
 }
 
 } // namespace sharefs::mounts

@@ -2,7 +2,8 @@
 // What this machine mounts at boot, by all that can say so: fstab, systemd's units and rc.local; and what has to change
 // so that the mounts of sharefs.yaml come back, each by one of them.
 #include "base/diagnosis.hpp"
-#include "mounts/mount_point.hpp"
+#include "mounts/plan_unmount.hpp"
+#include "mounts/probe.hpp"
 #include "plan/plan.hpp"
 #include "sys/system.hpp"
 
@@ -59,6 +60,15 @@ struct BootPlan {
 /// What makes each of `points` (decided) come back at boot by its own way and no other; a point whose way is `none`
 /// loses what sharefs wrote for it. What others wrote is never touched.
 BootPlan plan_boot(const BootFacts& facts, const BootHost& host, const std::vector<MountPoint>& points);
+
+/// The same for the wanted mounts of `seen` on this machine, but for the targets `without`: of one that is blocked, the
+/// options are not known.
+BootPlan plan_boot(sys::System& system, const Observation& seen, const std::vector<std::string>& without);
+
+/// Adds to the plan that unmounts `points` what takes away how sharefs mounts them at boot, but for those that it
+/// leaves mounted.
+void forget_at_boot(const BootFacts& facts, const BootHost& host, const sys::MountTable& table,
+                    std::vector<MountPoint> points, UnmountPlan& plan);
 
 /// Makes of a plan that takes back changes at boot one that does so on what these files hold now: our entries become
 /// what they were, as plan_boot() changes them, and every byte that others have written since stays.

@@ -14,9 +14,9 @@ namespace sharefs::mounts {
 namespace {
 
 constexpr std::size_t k_longest_unit_name = 255;
-/// Bounds the end of a mount, too: a power-off with a dead server takes that long.
+/// systemd waits so long for a mount, and for its end: a power-off with a dead server takes that long.
 constexpr int k_mount_seconds = 30;
-/// Of an rc.local where there was none.
+/// An rc.local begins and ends so where sharefs has made it.
 constexpr std::string_view k_rc_local_head = "#!/bin/sh\n# Made by sharefs, and deleted when nothing else is in it\n",
                            k_rc_local_end = "exit 0\n";
 
@@ -29,7 +29,7 @@ bool has_control(std::string_view text) {
   return std::ranges::any_of(text, is_control);
 }
 
-/// As mount.nfs shall have it at boot: one try, in the foreground. `bg` is left to who asks for it.
+/// The options at boot: mount.nfs tries once, in the foreground. What starts it decides whether to try again.
 std::string boot_options(const MountPoint& point) {
   if (point.here) {
     const auto options = bind_options(point.options);
@@ -69,7 +69,7 @@ std::string fstab_field(std::string_view text) {
   return field;
 }
 
-/// Lines with their ends; the last one may have none.
+/// The lines of a text, each with its end. The last one may have none.
 std::vector<std::string> whole_lines(std::string_view text) {
   std::vector<std::string> lines;
   while (!text.empty()) {
@@ -89,7 +89,7 @@ std::string target_of(std::string_view line) {
   return ours ? normalize_path(decode_octal(fields[1])) : "";
 }
 
-/// What stands behind `mark` in a line with its end; "" in any other line.
+/// The rest of a line that begins with `mark`, without its end; "" for any other line.
 std::string behind(std::string_view mark, std::string_view line) {
   return line.starts_with(mark) ? std::string(line.substr(mark.size(), line.size() - mark.size() - 1)) : "";
 }
@@ -98,7 +98,7 @@ bool is_block_mark(std::string_view line) {
   return line.starts_with(k_block_begins) || line.starts_with(k_block_ends);
 }
 
-/// A line behind the last one that has no end, or gives it back.
+/// Gives the last line an end, or takes it away again.
 void end_last_line(std::vector<std::string>& lines, bool ended) {
   if (lines.empty())
     return;
@@ -217,7 +217,7 @@ std::string with_fstab_lines(std::string_view text, const BootTexts& texts) {
 Result<std::string> rc_local_block(const MountPoint& point, const std::string& program) {
   const auto options = boot_options(point);
   const auto words = shell_join({point.here ? point.path : source_of(point), point.target});
-  // $'...' is not of every shell.
+  // Not every shell knows $'...'.
   if (has_control(point.target) || words.find("$'") != std::string::npos)
     return unsayable(point, "rc.local", "a control character, or bytes that are no text");
   std::string command = fmt::format("mount {} {} {}", point.here ? "-o" : "-t nfs -o", shell_quote(options), words);

@@ -1,5 +1,7 @@
 #include "mounts/client.hpp"
 
+#include "mounts/plan_mount.hpp"
+#include "mounts/verify.hpp"
 #include "sys/find_processes.hpp"
 
 #include <algorithm>
@@ -63,6 +65,22 @@ Diagnoses diagnose_client(const Observation& seen, const ClientFacts& facts) {
       found.push_back(std::move(one));
     }
   }
+  return found;
+}
+
+Diagnoses diagnose_host(sys::System& system, const Observation& seen, const std::vector<std::string>& users,
+                        std::chrono::milliseconds deadline) {
+  auto found = diagnose(seen);
+  append(found, diagnose_refusals(system, seen, users));
+  auto missing = seen;
+  std::erase_if(missing.states, [](const MountState& state) {
+    return !state.wanted || state.health != Health::missing || state.point.is_in_place();
+  });
+  std::vector<MountPoint> wanted;
+  for (const auto& state : missing.states)
+    wanted.push_back(state.point);
+  append(found, plan_mounts(missing, wanted).diagnoses);
+  append(found, diagnose_client(seen, client_facts(system, seen, deadline)));
   return found;
 }
 

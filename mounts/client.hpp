@@ -5,6 +5,8 @@
 #include "mounts/probe.hpp"
 
 #include <chrono>
+#include <string>
+#include <vector>
 
 namespace sharefs::mounts {
 
@@ -21,5 +23,10 @@ ClientFacts client_facts(sys::System& system, const Observation& seen, std::chro
 /// SF245, SF246; and of wanted mounts that are well, as warnings, what preflight() would forbid: after a reboot they
 /// would be missing.
 Diagnoses diagnose_client(const Observation& seen, const ClientFacts& facts);
+
+/// All that is wrong with what this host mounts: the mounts that are there, those that are missing and why they cannot
+/// be made, what the client needs for them, and which of `users` a server refuses.
+Diagnoses diagnose_host(sys::System& system, const Observation& seen, const std::vector<std::string>& users,
+                        std::chrono::milliseconds deadline);
 
 } // namespace sharefs::mounts

@@ -22,7 +22,7 @@ std::string mount_again(const MountState& state) {
   return sharefs_command("umount", state) + (state.wanted ? " && " + sharefs_command("mount", state) : "");
 }
 
-/// Of the mounts of one server, however many they are.
+/// One diagnosis for all mounts of a server that hang.
 Diagnosis hung(const MountState& state, const sys::NfsProbe* server, std::size_t others = 0) {
   const auto& point = state.point;
   const auto* stage = server == nullptr ? nullptr : server->failing();
@@ -45,7 +45,8 @@ Diagnosis hung(const MountState& state, const sys::NfsProbe* server, std::size_t
   return about(point, Severity::error, "SF212", message, hint, "sharefs probe " + shell_quote(point.server));
 }
 
-/// The server may have changed under the mount: what forbids to mount it anew is why it fails.
+/// The server may have changed since the mount was made. Then the reason why it fails is the one that would forbid to
+/// mount it anew.
 Diagnosis failed(const MountState& state, const sys::NfsProbe* server) {
   const auto why = preflight(state.point, server);
   const auto cause = std::ranges::find(why, Severity::error, &Diagnosis::severity);
@@ -85,7 +86,7 @@ Diagnoses diagnose_options(const MountState& state) {
   return found;
 }
 
-/// What its health says.
+/// Diagnoses by the health of the mount.
 Diagnoses diagnose_health(const MountState& state, const sys::NfsProbe* server) {
   const auto& point = state.point;
   const auto& target = point.target;
@@ -148,7 +149,7 @@ Diagnoses diagnose_health(const MountState& state, const sys::NfsProbe* server) 
   return {};
 }
 
-/// What its line in the mount table says.
+/// Diagnoses by its line in the mount table.
 Diagnoses diagnose_mount(const MountState& state) {
   const auto& point = state.point;
   auto found = diagnose_options(state);
@@ -210,7 +211,8 @@ Diagnoses diagnose(const Observation& seen) {
     const auto* server = seen.server(state.point.server);
     if (state.health != Health::hung)
       append(all, diagnose_health(state, server));
-    else if (const auto count = std::exchange(hanging[state.point.server], 0); count > 0) // the first speaks for all
+    else if (const auto count = std::exchange(hanging[state.point.server], 0);
+             count > 0) // one diagnosis for all of the server
       all.push_back(hung(state, server, count - 1));
     append(all, diagnose_mount(state));
   }

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <fmt/format.h>
 #include <set>
 
@@ -15,7 +14,6 @@ namespace sharefs::mounts {
 namespace {
 
 constexpr std::size_t k_comm_bytes = 64;
-constexpr std::size_t k_stat_bytes = 1024;
 constexpr std::size_t k_maps_bytes = 1U << 20U;
 constexpr std::size_t k_mountinfo_bytes = 4U << 20U;
 
@@ -54,7 +52,6 @@ void scan_links(sys::System& system, Scan& scan, std::chrono::milliseconds deadl
   for (const int pid : pids) {
     queries.push_back({.path = proc(pid, "comm"), .read_bytes = k_comm_bytes});
     queries.push_back({.path = proc(pid, "wchan"), .read_bytes = k_comm_bytes});
-    queries.push_back({.path = proc(pid, "stat"), .read_bytes = k_stat_bytes});
     for (const auto* name : {"ns/mnt", "cwd", "root", "exe"})
       queries.push_back({.path = proc(pid, name)});
     queries.push_back({.path = proc(pid, "fd"), .list = true});
@@ -67,7 +64,6 @@ void scan_links(sys::System& system, Scan& scan, std::chrono::milliseconds deadl
     process.pid = pid;
     process.command = std::string(trim(answers[proc(pid, "comm")].content));
     process.waits_in = answers[proc(pid, "wchan")].content;
-    process.condition = condition_of(answers[proc(pid, "stat")].content);
     process.mount_namespace = answers[proc(pid, "ns/mnt")].link_target;
     for (const auto* name : {"cwd", "root", "exe"})
       process.links.emplace_back(name, answers[proc(pid, name)].link_target);
@@ -150,28 +146,14 @@ Holders holders_of(const std::set<std::string>& targets, const std::vector<Proce
   return holders;
 }
 
-Condition condition_of(const std::string& stat) {
-  constexpr unsigned k_exiting = 0x4, k_kernel_thread = 0x200000; // PF_EXITING, PF_KTHREAD
-  constexpr std::size_t k_state = 0, k_flags = 6;
-  const auto name_end = stat.rfind(") "); // the name may hold anything
-  const auto fields = split_words(name_end == std::string::npos ? "" : stat.substr(name_end + 2));
-  if (fields.size() <= k_flags)
-    return Condition::running;
-  const auto flags = std::strtoul(fields[k_flags].c_str(), nullptr, 10);
-  if ((flags & k_kernel_thread) != 0)
-    return Condition::kernel_thread;
-  return (flags & k_exiting) != 0 && fields[k_state] == "D" ? Condition::ending : Condition::running;
-}
-
 std::vector<Holder> waiting_processes(const std::vector<ProcessFacts>& processes, const std::string& own_namespace) {
   std::vector<Holder> waiting;
   for (const auto& process : processes) {
-    const bool ending = process.condition == Condition::ending;
     const bool waits = process.waits_in.starts_with("rpc_") || process.waits_in.starts_with("nfs");
-    if (process.condition != Condition::kernel_thread && (waits || ending) && process.mount_namespace == own_namespace)
-      waiting.push_back({process.pid,
-                         process.command,
-                         {ending ? "has ended, and its data is still being written" : "waits for an NFS server"}});
+    const bool is_program = std::ranges::any_of(
+        process.links, [](const auto& link) { return link.first == "exe" && !link.second.empty(); });
+    if (waits && is_program && process.mount_namespace == own_namespace)
+      waiting.push_back({process.pid, process.command, {"waits for an NFS server"}});
   }
   return waiting;
 }
@@ -211,6 +193,22 @@ std::vector<std::string> describe(const HolderReport& report, std::size_t limit)
   if (all.size() > limit)
     lines.push_back(fmt::format("and {} more", all.size() - limit));
   return lines;
+}
+
+Diagnosis diagnose_busy(const std::string& target, const HolderReport& report) {
+  const auto busy = [&target](std::string message, std::string hint) {
+    return Diagnosis{Severity::error, "SF229", target, target + " is " + std::move(message), std::move(hint), ""};
+  };
+  if (!report.holders.empty())
+    return busy("in use by " +
+                    (report.holders.size() == 1 ? "1 process" : fmt::format("{} processes", report.holders.size())),
+                "end them, or use --lazy: they keep the mount until they end");
+  if (!report.waiting.empty())
+    return busy("busy; processes that wait for an NFS server may be the reason",
+                "with the server away, --force --lazy ends their waiting and detaches the mount");
+  return busy("busy, but no process that uses it was seen",
+              "data of a writer that has ended may still be on its way to the server: try again in a moment; else a "
+              "loop device, a swap file or an overlay uses it, and --lazy detaches it all the same");
 }
 
 } // namespace sharefs::mounts

@@ -1,6 +1,7 @@
 #pragma once
 // Who keeps a mount busy, by the links /proc/PID/{cwd,root,exe,fd/*} and by maps. Not by cmdline, nor by fuser: both
 // hang with a process that hangs.
+#include "base/diagnosis.hpp"
 #include "sys/system.hpp"
 
 #include <chrono>
@@ -23,8 +24,7 @@ struct HolderReport {
   /// Processes of other mount namespaces (containers) that have the file system mounted themselves: they do not make
   /// umount fail, but keep the old superblock alive. One pid per namespace.
   std::vector<Holder> namespaces;
-  /// Processes that wait for an NFS server at this moment, or that have ended and are still writing: the kernel does
-  /// not say for which mount.
+  /// Processes that wait for an NFS server at this moment: the kernel does not say for which mount.
   std::vector<Holder> waiting;
   std::vector<std::string> gaps; ///< what could not be seen
   friend bool operator==(const HolderReport&, const HolderReport&) = default;
@@ -35,15 +35,10 @@ struct HolderReport {
 std::map<std::string, HolderReport> find_holders(sys::System& system, const std::vector<sys::MountEntry>& mounts,
                                                  std::chrono::milliseconds deadline);
 
-// ---- the pure parts ----
+/// SF229, for a mount that could not be unmounted.
+Diagnosis diagnose_busy(const std::string& target, const HolderReport& report);
 
-enum class Condition {
-  running,
-  ending, ///< killed, and still closing files: their data goes to the disk or the server
-  kernel_thread,
-};
-/// By the text of /proc/PID/stat, which is read without waiting for the process.
-Condition condition_of(const std::string& stat);
+// ---- the pure parts ----
 
 /// A process as /proc shows it.
 struct ProcessFacts {
@@ -52,14 +47,13 @@ struct ProcessFacts {
   std::string waits_in;                                   ///< /proc/PID/wchan
   std::vector<std::pair<std::string, std::string>> links; ///< ("cwd", "/data/share"), ("fd 3", "/dev/null")
   std::vector<std::string> mapped;                        ///< files of /proc/PID/maps
-  Condition condition = Condition::running;
 };
 using Holders = std::map<std::string, std::vector<Holder>>; ///< by target
 /// Which of the mounts at `targets`, in our own namespace, the processes use.
 Holders holders_of(const std::set<std::string>& targets, const std::vector<ProcessFacts>& processes,
                    const std::string& own_namespace);
-/// Processes that hang in a request to an NFS server, or in the writing of their files when they end: they use a mount
-/// without any descriptor that could be seen.
+/// Processes in the middle of a request to an NFS server: they use a mount without any descriptor that could be seen.
+/// Not the kernel's threads, which are no program (`exe`).
 std::vector<Holder> waiting_processes(const std::vector<ProcessFacts>& processes, const std::string& own_namespace);
 /// Files of the text of /proc/PID/maps (the sixth column), each once.
 std::vector<std::string> mapped_files(const std::string& maps);

@@ -34,7 +34,8 @@ std::string path_below(std::string_view word, std::string_view target) {
   return {};
 }
 
-/// PWD and OLDPWD only remember; a program that is not found in a search path fails at once and writes nothing.
+/// PWD and OLDPWD are not used to open files. A search path may name a missing mount: a program that is not found
+/// fails at once, and writes nothing.
 bool counts(std::string_view variable) {
   const auto name = variable.substr(0, variable.find('='));
   return !name.ends_with("PATH") && name != "PWD" && name != "OLDPWD";

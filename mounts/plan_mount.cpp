@@ -45,7 +45,6 @@ Diagnoses without_information(Diagnoses found) {
 Diagnoses obstacles(const Observation& seen, const MountState& state) {
   const auto& point = state.point;
   auto found = point.here ? Diagnoses() : preflight(point, seen.server(point.server));
-  append(found, check_security(point, seen.security));
   if (const auto hidden = seen.table.below(point.target); !hidden.empty())
     found.push_back(about(point, Severity::error, "SF222",
                           fmt::format("mounting {} would hide the mount {}", point.target, hidden.front()->target),
@@ -113,8 +112,8 @@ void add_directories(plan::Plan& plan, const Observation& seen, const MountPoint
     plan.add(shared ? "" : point.target, path == point.target ? "the mount point" : "above the mount point",
              plan::make_directory(path));
   }
-  // What is written while nothing is mounted would lie on this host's own disk, hidden later. Where the mount is to
-  // come back at boot, that can only be a mistake. Below another mount it would not.
+  // Files that are written while nothing is mounted would lie on this host's own disk, and be hidden later. Where the
+  // mount comes back at boot, that can only be a mistake. Below another mount they would not lie on the own disk.
   if (outer.empty() && point.boot != BootWay::none && !target->second.shared)
     plan.add(point.target, "while nothing is mounted there",
              exists ? plan::SetImmutable{point.target, true, target->second.device, target->second.inode}
@@ -189,6 +188,21 @@ MountPlan plan_mounts(const Observation& seen, const std::vector<MountPoint>& wa
   }
   result.plan = plan::merge_nested_groups(std::move(result.plan));
   return result;
+}
+
+Diagnoses diagnose_mounted(sys::System& system, const Observation& before, const std::set<std::string>& mounted,
+                           std::chrono::milliseconds deadline) {
+  ProbeRequest request;
+  request.servers = false;
+  request.path_deadline = deadline;
+  for (const auto& state : before.states)
+    if (mounted.contains(state.point.target))
+      request.wanted.push_back(state.point);
+  auto after = request.wanted.empty() ? Result<Observation>(Observation{}) : probe(system, request);
+  if (!after)
+    return {};
+  after->servers = before.servers;
+  return diagnose(*after);
 }
 
 } // namespace sharefs::mounts

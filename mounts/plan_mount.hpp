@@ -4,6 +4,7 @@
 #include "plan/plan.hpp"
 
 #include <chrono>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,10 @@ struct MountPlan {
 /// `remount`: mounts whose faults are of rights only (can_remount) get them by a Remount.
 MountPlan plan_mounts(const Observation& seen, const std::vector<MountPoint>& wanted,
                       std::chrono::milliseconds deadline = std::chrono::seconds(30), bool remount = false);
+
+/// The mounts that were just made, as they are: what the kernel made of their options, and whether they answer.
+Diagnoses diagnose_mounted(sys::System& system, const Observation& before, const std::set<std::string>& mounted,
+                           std::chrono::milliseconds deadline);
 
 /// The step that mounts a point with the options that it has.
 void add_mount_step(plan::Plan& plan, const std::string& group, const MountPoint& point,

@@ -49,7 +49,7 @@ Diagnosis not_listed(const MountPoint& point, const sys::NfsProbe& probe, bool v
   return about(point, may_be_known ? Severity::warning : Severity::error, "SF202", message, hint);
 }
 
-/// What mountd says to a path that it does export, and whether that forbids the mount.
+/// A reason of mountd for refusing a path that it does export, and whether it forbids the mount.
 struct Refusal {
   std::string_view words; ///< part of ExportAccess::reason
   Severity severity;
@@ -65,7 +65,7 @@ constexpr auto k_refusals = std::to_array<Refusal>({
     {"no such directory", Severity::error, "{0} has no directory {1}",
      "make the directory on the server and run `sharefs export --all` there"},
     {"not a directory", Severity::error, "{1} of {0} is not a directory", "export the directory that it lies in"},
-    // Or it wants Kerberos: mount.nfs will tell.
+    // The server may also want Kerberos; mount.nfs finds that out.
     {"refuses this host's calls", Severity::warning, "{0} does not let this host mount {1}: {2}",
      "add this host to the export's clients on the server and run `sharefs export --all` there; or `sec=krb5`"},
     {k_kerberos, Severity::error, "server {0} exports {1} with Kerberos only", "add `sec=krb5` to `options:`"},

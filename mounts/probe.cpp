@@ -58,8 +58,8 @@ std::vector<MountPoint> with_others(const sys::MountTable& table, const std::vec
   return all;
 }
 
-/// Asks the servers on threads of its own while the mount points are read, from `patience` later on. With no thread to
-/// be had it asks them in answers().
+/// Asks the servers on threads of its own, after `patience`, while the mount points are read. If no thread can be
+/// started, answers() asks them.
 class ServerProbes {
  public:
   using Skip = std::function<bool(const std::string& host)>;
@@ -74,7 +74,7 @@ class ServerProbes {
     }
   }
 
-  /// Without those that `skip` names and that were not begun.
+  /// Waits for the answers. Servers that `skip` names and that were not asked yet are left out.
   void answers(const Skip& skip, std::map<std::string, sys::NfsProbe>& by_host) {
     {
       const std::lock_guard guard(m_mutex);
@@ -114,7 +114,7 @@ class ServerProbes {
   std::vector<std::jthread> m_threads;
 };
 
-/// What is asked about the mount point of `one`, by the mount table: nothing where asking would mount.
+/// The question about the mount point of `one`. There is none where an automounter would mount because of it.
 std::optional<sys::EntryQuery> query_of(const sys::MountTable& table, const MountPoint& one, bool wanted) {
   const auto* mount = table.at(one.target);
   if (mount != nullptr)
@@ -174,8 +174,6 @@ Result<Observation> probe(sys::System& system, const ProbeRequest& request) {
     if (!answers[index] || answers[index]->error_number != 0)
       unwell.insert(all[index].server);
   const auto pending = find_pending(system, k_process_deadline);
-  if (request.targets && needs_security(request.wanted))
-    seen.security = security_facts(system, k_process_deadline);
   servers.answers([](const std::string&) { return false; }, seen.servers);
   other_servers.answers([&](const std::string& host) { return !unwell.contains(host); }, seen.servers);
 

@@ -2,7 +2,6 @@
 // The room's only door to the machine for reading: mount table, pending mounts, mount points, servers.
 #include "base/result.hpp"
 #include "mounts/mount_point.hpp"
-#include "mounts/security.hpp"
 #include "mounts/state.hpp"
 #include "sys/system.hpp"
 
@@ -30,7 +29,6 @@ struct Observation {
   std::vector<MountState> states;               ///< the wanted ones in their order, then the others by target
   std::map<std::string, sys::NfsProbe> servers; ///< by host as the mounts name it; only those that were asked for
   std::map<std::string, sys::Entry> targets;    ///< directories of missing mounts, by target
-  SecurityFacts security;                       ///< with `targets`, if a wanted mount needs them
 
   [[nodiscard]] const sys::NfsProbe* server(const std::string& host) const;
 };

@@ -19,7 +19,7 @@ struct Profile {
   int connections;          ///< nconnect= to a server on another host; 0: none
 };
 constexpr auto k_profiles = std::to_array<Profile>({
-    // Waits for the server, loses no write, one version everywhere; what users put there gives nobody privileges.
+    // Programs wait for the server and lose no write, all nodes use one version, and set-uid files have no effect.
     {"safe", "rw,hard,nosuid,nodev", true, 4},
     // Exactly the options of the manual recipe.
     {"recipe", "rw,bg,soft,nolock", false, 0},
@@ -30,7 +30,7 @@ constexpr auto k_profiles = std::to_array<Profile>({
 /// `vers=`, `proto=` and `nconnect=` as safe profiles pin them. `proto=tcp` stands for IPv4 only (nfs(5)): it follows
 /// the address by which the server lets this host mount `path`, as its exports may name one family only.
 Settings pinned(const Profile& profile, const std::string& path, const sys::NfsProbe* server) {
-  // With version 4 late to answer, to pin version 3 would be a guess.
+  // When version 4 did not answer in time, pinning version 3 would be a guess.
   const bool known = server != nullptr && server->usable() && (server->v4 || (server->v3 && !server->v4_unknown));
   if (!profile.pins_version || !known)
     return {};
@@ -69,7 +69,7 @@ std::vector<std::string> options_beside_safe(const sys::MountEntry& mount) {
   constexpr auto k_kernels_defaults =
       std::to_array<std::string_view>({"timeo=600", "retrans=2", "sec=sys", "relatime"});
   constexpr auto k_negotiated = std::to_array<std::string_view>({"rsize", "wsize", "nconnect"});
-  // As `safe` is decided for a server that offers version 4.
+  // These are the options of `safe` for a server that offers version 4.
   const auto safe = parse_options({std::string(k_profiles.front().options), "vers=4.2", "proto=tcp"});
   std::vector<std::string> options;
   for (const auto& one : compare_options(safe, mount))

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <set>
+#include <thread>
 
 namespace sharefs::mounts {
 
@@ -28,7 +29,7 @@ Diagnosis server_away(const MountState& state, const sys::NfsProbe* server) {
       stage == nullptr || stage->hint.empty() ? "bring the server back; programs that wait then go on" : stage->hint);
 }
 
-Verdict judge_hung(const MountState& state, const sys::NfsProbe* server, bool force, bool moved) {
+Decision remedy_for_hung(const MountState& state, const sys::NfsProbe* server, bool force, bool moved) {
   if (moved && !state.moved_to.empty() && is_there(server))
     return {Remedy::remount, {}};
   if (force)
@@ -44,8 +45,8 @@ Verdict judge_hung(const MountState& state, const sys::NfsProbe* server, bool fo
                  fmt::format("sharefs recover --force {}", shell_quote(name_of(state.point))))}};
 }
 
-Verdict judge_stale(const MountState& state, const std::vector<Health>& looks, const sys::NfsProbe* server,
-                    bool force) {
+Decision remedy_for_stale(const MountState& state, const std::vector<Health>& looks, const sys::NfsProbe* server,
+                          bool force) {
   const bool agree = std::all_of(looks.begin(), looks.end(), [](Health look) { return look == Health::stale; });
   if (!agree || looks.size() < static_cast<std::size_t>(k_recovery_looks))
     return {Remedy::wait,
@@ -86,15 +87,16 @@ class Recovery {
                                 fmt::format("{} lies below {}, which cannot be recovered now", target, outer),
                                 "the outer mount comes first")});
     const auto looks = m_request.looks.find(target);
-    const auto verdict = judge(state, looks == m_request.looks.end() ? std::vector{state.health} : looks->second,
-                               m_request.seen.server(state.point.server), m_request.force, m_request.moved);
-    switch (verdict.remedy) {
+    const auto decision =
+        choose_remedy(state, looks == m_request.looks.end() ? std::vector{state.health} : looks->second,
+                      m_request.seen.server(state.point.server), m_request.force, m_request.moved);
+    switch (decision.remedy) {
     case Remedy::none:
-      append(m_result.diagnoses, verdict.diagnoses);
+      append(m_result.diagnoses, decision.diagnoses);
       m_result.well.push_back(target);
       break;
     case Remedy::wait:
-      wait(state, verdict.diagnoses);
+      wait(state, decision.diagnoses);
       break;
     case Remedy::mount:
       m_missing.insert(target);
@@ -129,7 +131,7 @@ class Recovery {
                                   fmt::format("{} ({}) is mounted below {} and would be lost: nothing was changed",
                                               one->target, one->fs_type, target),
                                   "unmount it first")});
-    // Unmounted is quickly done; what the server may refuse to give back stays where it is.
+    // A mount that the server may refuse to give back is not unmounted.
     const auto point = state.wanted ? state.point : point_of(*state.mount);
     const auto refusals = preflight(point, m_request.seen.server(point.server));
     if (has_errors(refusals) || (!refusals.empty() && !m_request.force))
@@ -137,8 +139,8 @@ class Recovery {
     unmount(state, mounts);
     add_mount_step(m_result.plan, target, point, m_request.mount_deadline);
     m_result.planned.push_back(target);
-    // Detached with their parent: back in the opposite order, the outer one first. What is stale was often made anew
-    // on the server, so their directories may be gone.
+    // The mounts below were detached with it, and are made again, the outer ones first. A stale directory was often
+    // made anew on the server, so their mount points may be missing.
     for (auto one = mounts.below.rbegin(); one != mounts.below.rend(); ++one) {
       for (const auto& path : ancestors_and_self((*one)->target))
         if (path != target && is_under(path, target))
@@ -148,8 +150,8 @@ class Recovery {
     }
   }
 
-  /// Plain where nobody is in the way, else lazy; a mount below cannot be reached through a stale parent, so it is
-  /// detached with it.
+  /// A plain unmount where nobody uses the mount, else a lazy one. Mounts below cannot be reached through a stale
+  /// parent, so they are detached with it.
   void unmount(const MountState& state, const MountsAt& mounts) {
     const auto& target = state.point.target;
     const auto holders = m_request.holders.find(target);
@@ -200,14 +202,14 @@ class Recovery {
 
 } // namespace
 
-Verdict judge(const MountState& state, const std::vector<Health>& looks, const sys::NfsProbe* server, bool force,
-              bool moved) {
+Decision choose_remedy(const MountState& state, const std::vector<Health>& looks, const sys::NfsProbe* server,
+                       bool force, bool moved) {
   if (state.health == Health::missing)
     return {state.wanted ? Remedy::mount : Remedy::none, {}};
   if (state.health == Health::stale)
-    return judge_stale(state, looks, server, force);
+    return remedy_for_stale(state, looks, server, force);
   if (state.health == Health::hung)
-    return judge_hung(state, server, force, moved);
+    return remedy_for_hung(state, server, force, moved);
   auto found = diagnose(state, server);
   const bool well = is_good(state.health) && !has_errors(found);
   return {well ? Remedy::none : Remedy::wait, std::move(found)};
@@ -225,6 +227,44 @@ std::vector<std::string> doubtful(const Observation& seen) {
   return targets;
 }
 
+RecoveryRequest probe_recovery(sys::System& system, Observation seen, std::vector<MountPoint> wanted) {
+  RecoveryRequest request{std::move(seen), std::move(wanted), {}, {}};
+  auto& states = request.seen.states;
+  for (const auto& state : states)
+    request.looks[state.point.target] = {state.health};
+  const auto targets = doubtful(request.seen);
+  for (int look = 1; look < k_recovery_looks && !targets.empty(); ++look) {
+    std::this_thread::sleep_for(k_recovery_pause);
+    std::vector<MountState*> asked;
+    std::vector<MountState> answers;
+    for (auto& state : states)
+      if (std::ranges::find(targets, state.point.target) != targets.end()) {
+        asked.push_back(&state);
+        answers.push_back(state);
+      }
+    probe_again(system, answers, k_recovery_deadline);
+    for (std::size_t index = 0; index < asked.size(); ++index) {
+      *asked[index] = std::move(answers[index]);
+      request.looks[asked[index]->point.target].push_back(asked[index]->health);
+    }
+  }
+  std::vector<sys::MountEntry> broken;
+  for (const auto& state : states)
+    if (state.mounted() && (state.health == Health::stale || state.health == Health::hung))
+      broken.push_back(*state.mount);
+  if (!broken.empty())
+    request.holders = find_holders(system, broken, k_recovery_deadline);
+  return request;
+}
+
+RecoveryPlan plan_detaching(RecoveryRequest request, const std::set<std::string>& busy) {
+  for (auto& state : request.seen.states)
+    if (!busy.contains(state.point.target))
+      state.health = Health::healthy;
+  request.lazy = true;
+  return plan_recovery(request);
+}
+
 Diagnoses check_recovered(const MountState& before, const MountState& after) {
   const auto& target = after.point.target;
   if (!after.mounted())
@@ -236,12 +276,38 @@ Diagnoses check_recovered(const MountState& before, const MountState& after) {
   auto found = about(after.point, Severity::error, "SF226",
                      fmt::format("{} was mounted again and is still {}", target, to_string(after.health)),
                      "run `sharefs status` for the cause");
-  // No proof: after a plain unmount the kernel may give the same number to a new superblock.
+  // This is no proof: after a plain unmount the kernel may give the same number to a new superblock.
   if (before.mount && before.mount->major == after.mount->major && before.mount->minor == after.mount->minor) {
     found.message += "; it seems to have got its old superblock back, which somebody still uses";
     found.hint = "end the programs that hold the old mount (also in containers), then recover again";
   }
   return {found};
+}
+
+RecoveryCheck check_recovery(sys::System& system, const RecoveryRequest& request, const RecoveryPlan& plan,
+                             std::chrono::milliseconds deadline) {
+  ProbeRequest again;
+  again.wanted = request.wanted;
+  again.others = true;
+  again.servers = false;
+  again.path_deadline = deadline;
+  const auto after = probe(system, again);
+  if (!after)
+    return {{}, {{Severity::error, "SF226", "", after.error().message, after.error().hint, ""}}};
+  RecoveryCheck check;
+  for (const auto& before : request.seen.states) {
+    const auto& target = before.point.target;
+    if (std::ranges::find(plan.planned, target) == plan.planned.end())
+      continue;
+    MountState missing;
+    missing.point = before.point;
+    const auto now = std::ranges::find_if(after->states, [&](const auto& one) { return one.point.target == target; });
+    const auto found = check_recovered(before, now == after->states.end() ? missing : *now);
+    if (found.empty())
+      check.good.insert(target);
+    append(check.diagnoses, found);
+  }
+  return check;
 }
 
 } // namespace sharefs::mounts

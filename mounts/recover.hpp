@@ -5,7 +5,9 @@
 #include "mounts/probe.hpp"
 #include "plan/plan.hpp"
 
+#include <chrono>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -13,6 +15,7 @@ namespace sharefs::mounts {
 
 inline constexpr int k_recovery_looks = 3; ///< that must agree on "stale"
 inline constexpr std::chrono::milliseconds k_recovery_pause{1000};
+inline constexpr std::chrono::milliseconds k_recovery_deadline{2000}; ///< of one look, and of a search for holders
 
 enum class Remedy {
   none,    ///< it is well
@@ -22,10 +25,10 @@ enum class Remedy {
   wait,    ///< nothing can be done now; nothing is changed
 };
 
-struct Verdict {
+struct Decision {
   Remedy remedy = Remedy::none;
   Diagnoses diagnoses;
-  friend bool operator==(const Verdict&, const Verdict&) = default;
+  friend bool operator==(const Decision&, const Decision&) = default;
 };
 
 /// `looks`: the health that each look at the mount saw, in order; `state` carries the last one.
@@ -33,14 +36,15 @@ struct Verdict {
 /// hung -> wait, or with `force` detach (server away) or remount (server there), or with `moved` remount if the server
 /// is there and at another address than the mount uses. Of all others none, if diagnose()
 /// finds no error, else wait.
-Verdict judge(const MountState& state, const std::vector<Health>& looks, const sys::NfsProbe* server, bool force,
-              bool moved = false);
+Decision choose_remedy(const MountState& state, const std::vector<Health>& looks, const sys::NfsProbe* server,
+                       bool force, bool moved = false);
 
+/// What is known before a recovery, and what was asked for.
 struct RecoveryRequest {
-  const Observation& seen;
-  const std::vector<MountPoint>& wanted;                   ///< of `seen`
-  const std::map<std::string, std::vector<Health>>& looks; ///< by target
-  const std::map<std::string, HolderReport>& holders;      ///< by target; who makes a plain umount fail
+  Observation seen;
+  std::vector<MountPoint> wanted;                   ///< of `seen`
+  std::map<std::string, std::vector<Health>> looks; ///< by target, the health that each look saw
+  std::map<std::string, HolderReport> holders;      ///< by target; who makes a plain umount fail
   bool force = false;
   bool moved = false; ///< also what hangs at an address that its server has left
   bool lazy = false;  ///< a plain umount was tried and said busy
@@ -56,12 +60,27 @@ struct RecoveryPlan {
   std::vector<std::string> waiting;  ///< targets that were left alone; a diagnosis says why
 };
 
+/// Asks the doubtful mounts of `seen` again until the looks agree, since a stale mount may heal by itself when its
+/// server exports anew; and finds who uses those that are broken. Takes some seconds if there are any.
+RecoveryRequest probe_recovery(sys::System& system, Observation seen, std::vector<MountPoint> wanted);
+
 RecoveryPlan plan_recovery(const RecoveryRequest& request);
+
+/// For mounts that were busy although no process that uses them was seen: only those, detached this time.
+RecoveryPlan plan_detaching(RecoveryRequest request, const std::set<std::string>& busy);
 
 /// The targets that more looks are needed for: stale ones, and hung ones whose server is there.
 std::vector<std::string> doubtful(const Observation& seen);
 
 /// After the plan was done: is the mount of `target` a new one that works? `before` and `after` are its entries.
 Diagnoses check_recovered(const MountState& before, const MountState& after);
+
+/// The mounts that the plan was to bring back, as they are now.
+struct RecoveryCheck {
+  std::set<std::string> good; ///< targets
+  Diagnoses diagnoses;
+};
+RecoveryCheck check_recovery(sys::System& system, const RecoveryRequest& request, const RecoveryPlan& plan,
+                             std::chrono::milliseconds deadline);
 
 } // namespace sharefs::mounts

@@ -32,7 +32,7 @@ Diagnosis not_usable(const Share& share, const Error& error) {
   return not_usable(share, text.starts_with(prefix) ? text.substr(prefix.size()) : text, error.hint);
 }
 
-/// A name in a directory where a whole group may write: another may lie there when its access is set.
+/// In a directory where a whole group may write, somebody could put another one there before its access is set.
 Diagnosis not_safe(const Share& share, const SeenShare& seen) {
   return not_usable(share,
                     Error{ErrorCode::permission,
@@ -42,15 +42,15 @@ Diagnosis not_safe(const Share& share, const SeenShare& seen) {
                           {}});
 }
 
-/// What mkdir(2) makes of it: what is above hands its group and its ACL on.
+/// The access that mkdir(2) gives: a set-group-id directory above hands on its group, and any its default ACL.
 plan::Access access_when_made(const plan::Access& above, const sys::Identity& self) {
   constexpr std::uint32_t k_setgid = 02000;
   const auto inherited = above.mode & k_setgid;
   return {self.uid, inherited != 0 ? above.gid : self.gid, 0755 | inherited, above.default_acl};
 }
 
-/// An NFS client remembers for half a minute that nothing was there, until the directory is opened: before somebody is
-/// sent to make what another host has made by now.
+/// An NFS client remembers for half a minute that a name was missing. Opening the directory ends that, so that nobody
+/// is asked to make what another host has made meanwhile.
 void look_again(sys::System& system, SeenShare& seen, std::chrono::milliseconds deadline) {
   const auto path = seen.entry.path;
   const auto entries = system.entries({{{.path = seen.above.path, .list = true, .links = sys::Links::none},
@@ -76,7 +76,7 @@ class Planner {
       return refuse(not_usable(share, "nothing is mounted on " + share.point.target, "run `sharefs status`"));
     if (seen.entry.kind == sys::EntryKind::directory)
       return true;
-    if (seen.entry.error_number == EACCES) // it may be as it should be, for those who may see it
+    if (seen.entry.error_number == EACCES) // others, who may see it, may find it as it should be
       return refuse(not_allowed(share,
                                 m_self.uid == 0 ? fmt::format("root of this host may not look at {}: {} maps root to "
                                                               "nobody (root_squash)",
@@ -132,7 +132,7 @@ class Planner {
       refuse(not_safe(share, seen));
       return;
     }
-    // With what a new one has, too: what somebody else makes meanwhile is not what was asked for.
+    // A new directory is compared as well: somebody else may have made it meanwhile.
     plan::SetAccess change{share.path, before, after, std::nullopt, {}, actor(share, seen)};
     if (there)
       change.identity = {seen.entry.device, seen.entry.inode}; // its owner stands in `before`
@@ -207,8 +207,8 @@ std::vector<SeenShare> probe_shares(sys::System& system, const std::vector<Share
 }
 
 SharePlan plan_shares(const std::vector<Share>& shares, const std::vector<SeenShare>& seen, const sys::Identity& self) {
-  // All are made before the access of an outer one is given to others, who could exchange what lies in it: the deepest
-  // first.
+  // All directories are made before one gets its access, and the deepest gets its first: whoever may write in an outer
+  // one could replace what lies in it.
   std::vector<std::size_t> order(std::min(shares.size(), seen.size()));
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(order, {}, [&](std::size_t index) { return path_depth(shares[index].path); });

@@ -40,8 +40,8 @@ Diagnosis squashed(const MountPoint& point, const sys::Entry& answer) {
 }
 
 /// What a file that was written tells: whose it became, and when.
-void judge_made(const MountPoint& point, const sys::TestFile& made, std::uint32_t writer, Diagnoses& found) {
-  judge_clock(point, "its server", made.ahead, found);
+void diagnose_written(const MountPoint& point, const sys::TestFile& made, std::uint32_t writer, Diagnoses& found) {
+  diagnose_clock(point, "its server", made.ahead, found);
   if (made.uid == writer)
     return;
   if (writer == 0)
@@ -58,7 +58,8 @@ void judge_made(const MountPoint& point, const sys::TestFile& made, std::uint32_
 
 } // namespace
 
-void judge_clock(const MountPoint& point, std::string_view whose, std::chrono::milliseconds ahead, Diagnoses& found) {
+void diagnose_clock(const MountPoint& point, std::string_view whose, std::chrono::milliseconds ahead,
+                    Diagnoses& found) {
   constexpr std::chrono::milliseconds k_clock_skew{2000}; // less disturbs nobody who compares times
   if (std::chrono::abs(ahead) >= k_clock_skew)
     found.push_back(
@@ -84,6 +85,19 @@ std::optional<Diagnosis> diagnose_refusal(sys::System& system, const MountPoint&
   if (!refused)
     return std::nullopt;
   return about(point, Severity::warning, "SF248", refused->message, refused->hint);
+}
+
+Diagnoses diagnose_refusals(sys::System& system, const Observation& seen, const std::vector<std::string>& users) {
+  const auto self = system.identity().uid;
+  Diagnoses found;
+  for (const auto& name : self == 0 ? users : std::vector{std::to_string(self)}) {
+    const auto user = system.user(name);
+    for (const auto& state : seen.states)
+      if (user && state.wanted && state.mounted() && is_good(state.health) && state.health != Health::autofs_idle)
+        if (auto refused = diagnose_refusal(system, state.point, user))
+          found.push_back(std::move(*refused));
+  }
+  return found;
 }
 
 Verification verify(sys::System& system, const std::vector<MountPoint>& points, std::chrono::milliseconds deadline) {
@@ -114,7 +128,7 @@ Verification verify(sys::System& system, const std::vector<MountPoint>& points, 
     verified.ok = answer.error_number == 0 || refused;
     verified.written = answer.error_number == 0 && request.queries[index].write_test;
     if (answer.error_number == 0 && answer.made)
-      judge_made(point, *answer.made, verified.as ? verified.as->uid : self, all.diagnoses);
+      diagnose_written(point, *answer.made, verified.as ? verified.as->uid : self, all.diagnoses);
     if (answer.error_number != 0)
       all.diagnoses.push_back(refused ? squashed(point, answer) : failure(point, answer));
     if (is_refused(answer) && !refused)

@@ -9,15 +9,15 @@ namespace sharefs::watch {
 namespace {
 
 /// Why the policy leaves it alone; "" if it does not.
-std::string refused(const Sight& sight, Policy policy) {
-  const bool unfinished = sight.last == LastChange::cut_off;
-  switch (sight.trouble) {
+std::string refused(const SeenMount& seen, Policy policy) {
+  const bool unfinished = seen.last == LastChange::cut_off;
+  switch (seen.trouble) {
   case Trouble::hung:
     return "it waits for its server, and goes on by itself when that answers it";
   case Trouble::other:
     return "see `sharefs status`";
   case Trouble::missing:
-    if (sight.last == LastChange::taken_away)
+    if (seen.last == LastChange::taken_away)
       return "it was unmounted by `sharefs umount`";
     if (policy == Policy::stale && !unfinished)
       return "watch.recover is stale, and nothing of sharefs was cut off";
@@ -33,11 +33,11 @@ std::string refused(const Sight& sight, Policy policy) {
   return policy == Policy::never ? "watch.recover is never" : "";
 }
 
-std::string reason(const Sight& sight) {
-  switch (sight.trouble) {
+std::string reason(const SeenMount& seen) {
+  switch (seen.trouble) {
   case Trouble::missing:
-    return sight.last == LastChange::cut_off ? "what sharefs began was cut off or failed: it goes on"
-                                             : "nothing is mounted there";
+    return seen.last == LastChange::cut_off ? "what sharefs began was cut off or failed: it goes on"
+                                            : "nothing is mounted there";
   case Trouble::moved:
     return "it hangs at an address that its server's name no longer leads to";
   default:
@@ -51,23 +51,23 @@ Policy policy_of(const std::string& word) {
   return word == "all" ? Policy::all : word == "never" ? Policy::never : Policy::stale;
 }
 
-Decision decide(const Sight& sight, Policy policy, const Pace& pace, Time now) {
-  if (sight.trouble == Trouble::none)
+Decision decide(const SeenMount& seen, Policy policy, const Pace& pace, Time now) {
+  if (seen.trouble == Trouble::none)
     return {};
-  if (auto why = refused(sight, policy); !why.empty())
+  if (auto why = refused(seen, policy); !why.empty())
     return {false, std::move(why)};
-  if (!sight.server_there)
+  if (!seen.server_there)
     return {false, "its server does not answer"};
-  if (sight.trouble == Trouble::missing && sight.last != LastChange::cut_off && sight.looks < k_missing_looks)
+  if (seen.trouble == Trouble::missing && seen.last != LastChange::cut_off && seen.looks < k_missing_looks)
     return {false, "it is looked at once more: what mounts it at boot comes first"};
-  if (const auto next = pace.next(sight.target); next > now)
-    return {false, fmt::format(
-                       "it was tried {}; the next one {} after the last", count_of(pace.attempts(sight.target), "time"),
-                       format_duration(pause_after(pace.attempts(sight.target)) / std::chrono::microseconds(1)))};
+  if (const auto next = pace.next(seen.target); next > now)
+    return {false,
+            fmt::format("it was tried {}; the next one {} after the last", count_of(pace.attempts(seen.target), "time"),
+                        format_duration(pause_after(pace.attempts(seen.target)) / std::chrono::microseconds(1)))};
   if (const auto next = pace.next_run(now); next > now)
     return {false, fmt::format("there were {} recoveries in {}; the next one later", k_most_runs,
                                format_duration(k_run_window / std::chrono::microseconds(1)))};
-  return {true, reason(sight)};
+  return {true, reason(seen)};
 }
 
 } // namespace sharefs::watch

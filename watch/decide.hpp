@@ -23,7 +23,7 @@ enum class Trouble {
 };
 
 /// A mount as this round saw it.
-struct Sight {
+struct SeenMount {
   std::string target, name;
   std::string state; ///< "stale", in the words of `sharefs status`
   Trouble trouble = Trouble::none;
@@ -40,6 +40,6 @@ struct Decision {
   std::string why; ///< one phrase, either way; "" for a mount that is well
   friend bool operator==(const Decision&, const Decision&) = default;
 };
-Decision decide(const Sight& sight, Policy policy, const Pace& pace, Time now);
+Decision decide(const SeenMount& seen, Policy policy, const Pace& pace, Time now);
 
 } // namespace sharefs::watch

@@ -52,7 +52,7 @@ using TakeLock = std::function<Result<plan::HostLock>(std::chrono::milliseconds 
 /// ApplyOptions::before_groups of work that takes long: others get the host lock meanwhile.
 Result<void> work_without_lock(const Context& context, const Proposal& proposal, std::optional<plan::HostLock>& lock,
                                const TakeLock& take_lock) {
-  constexpr std::chrono::milliseconds k_least_wait{120'000}; // for nothing it was not
+  constexpr std::chrono::milliseconds k_least_wait{120'000}; // long work must not be lost for want of the lock
   lock.reset();
   if (auto done = proposal.before_groups(); !done)
     return done;
@@ -244,6 +244,28 @@ Result<void> roll_back(Context& context, const std::string& journal_id, std::str
     return fail(ErrorCode::failed, fmt::format("{}, and not everything could be taken back", why),
                 fmt::format("run `{}`", undo_command(context, journal_id)));
   return {};
+}
+
+Result<Executed> execute_further(Context& context, const std::function<Result<Proposal>()>& propose) {
+  auto plan = std::exchange(context.envelope.plan, std::nullopt).value_or(plan::Plan{});
+  auto report = std::exchange(context.envelope.report, std::nullopt).value_or(plan::Report{});
+  auto executed = execute(context, propose);
+  const auto further = context.envelope.plan.value_or(plan::Plan{});
+  const auto count = plan.steps.size();
+  plan.steps.insert(plan.steps.end(), further.steps.begin(), further.steps.end());
+  plan.notes.insert(plan.notes.end(), further.notes.begin(), further.notes.end());
+  if (context.envelope.report) {
+    for (auto result : context.envelope.report->results) {
+      result.step += count;
+      report.results.push_back(std::move(result));
+    }
+    report.journal_id = context.envelope.report->journal_id;
+    report.interrupted = context.envelope.report->interrupted;
+  }
+  context.envelope.plan = std::move(plan);
+  if (context.envelope.report || !report.results.empty())
+    context.envelope.report = std::move(report);
+  return executed;
 }
 
 Result<Executed> execute(Context& context, const plan::Plan& plan, std::string_view nothing) {

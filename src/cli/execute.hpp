@@ -36,6 +36,9 @@ struct Executed {
 /// --yes; `busy` when another sharefs holds the host.
 Result<Executed> execute(Context& context, const std::function<Result<Proposal>()>& propose);
 
+/// A further plan of the same command, made of what its first one has changed: the JSON document has both as one.
+Result<Executed> execute_further(Context& context, const std::function<Result<Proposal>()>& propose);
+
 /// A plan that does not depend on what another sharefs may have changed, but for what its actions check themselves.
 Result<Executed> execute(Context& context, const plan::Plan& plan, std::string_view nothing);
 

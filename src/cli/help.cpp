@@ -81,7 +81,7 @@ class Help : public CLI::Formatter {
   /// As CLI11 has it, but that the global options are only named in the footer of a command.
   std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override {
     return make_description(app) + make_usage(app, std::move(name)) + make_positionals(app) +
-           (shown(*app).empty() ? "" : make_group(shown_group(), false, shown(*app))) + make_subcommands(app, mode) +
+           make_subcommands(app, mode) + (shown(*app).empty() ? "" : make_group(shown_group(), false, shown(*app))) +
            "\n" + make_footer(app);
   }
 

@@ -12,7 +12,7 @@ namespace {
 
 ProcessFacts process(int pid, std::vector<std::pair<std::string, std::string>> links, const std::string& maps = "",
                      std::string space = "mnt:[1]") {
-  return {pid, "python", std::move(space), "", std::move(links), mapped_files(maps), Condition::running};
+  return {pid, "python", std::move(space), "", std::move(links), mapped_files(maps)};
 }
 
 const auto k_mount = test::entry(test::k_v42_super);
@@ -98,32 +98,8 @@ TEST_CASE("processes in the middle of a request are reported, kernel threads are
   auto idle = process(3, {{"cwd", "/"}, {"exe", "/bin/ls"}});
   auto container = process(4, {{"exe", "/bin/ls"}}, "", "mnt:[2]");
   hanging.waits_in = kernel.waits_in = container.waits_in = "rpc_wait_bit_killable";
-  kernel.condition = Condition::kernel_thread;
   idle.waits_in = "do_wait";
   const auto waiting = waiting_processes({hanging, kernel, idle, container}, "mnt:[1]");
   REQUIRE(waiting.size() == 1);
   CHECK(waiting[0].pid == 1);
-}
-
-TEST_CASE("what /proc/PID/stat says of a process") {
-  CHECK(condition_of("7 (a) b) S 1 7 7 0 -1 4194560 100") == Condition::running);
-  CHECK(condition_of("7 (dd) D 1 7 7 0 -1 4194564 100") == Condition::ending);
-  CHECK(condition_of("7 (dd) Z 1 7 7 0 -1 4194564 100") == Condition::running); // holds nothing any more
-  CHECK(condition_of("7 (nfsiod) I 2 0 0 0 -1 69238880 0") == Condition::kernel_thread);
-  CHECK(condition_of("") == Condition::running);
-}
-
-TEST_CASE("a killed writer whose data is still on its way is reported: it has no descriptors and no program any more") {
-  test::ScriptedSystem system;
-  test::add_directory(system, "/proc", {"7", "self"});
-  test::add_link(system, "/proc/self/ns/mnt", "mnt:[1]");
-  test::add_link(system, "/proc/7/ns/mnt", "mnt:[1]");
-  test::add_link(system, "/proc/7/cwd", "/");
-  test::add_directory(system, "/proc/7/fd");
-  test::add_file(system, "/proc/7/comm", "dd\n");
-  test::add_file(system, "/proc/7/wchan", "folio_wait_bit_common");
-  test::add_file(system, "/proc/7/stat", "7 (dd) D 1 7 7 0 -1 4194564 100 0 0 0\n");
-  const auto report = find_holders(system, {k_mount}, std::chrono::seconds(1)).at("/data/share");
-  CHECK(report.holders.empty());
-  CHECK(describe(report) == std::vector<std::string>{"pid 7 (dd): has ended, and its data is still being written"});
 }

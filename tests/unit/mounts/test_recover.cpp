@@ -86,23 +86,23 @@ TEST_CASE("the ladder") {
   }));
   CAPTURE(to_string(row.health), row.server, row.force);
   const auto server = row.server ? test::good_server() : test::dead_server();
-  const auto verdict = judge(state_of(row.health), row.looks, &server, row.force);
-  CHECK(verdict.remedy == row.remedy);
+  const auto decision = choose_remedy(state_of(row.health), row.looks, &server, row.force);
+  CHECK(decision.remedy == row.remedy);
   if (*row.code == '\0')
-    CHECK(verdict.diagnoses.empty());
+    CHECK(decision.diagnoses.empty());
   else
-    CHECK(has_code(verdict.diagnoses, row.code));
+    CHECK(has_code(decision.diagnoses, row.code));
 }
 
 TEST_CASE("judge: what hangs at an address that its server has left, only when asked to", "[recover]") {
   auto state = state_of(Health::hung);
   const auto server = test::good_server();
   const std::vector<Health> looks(3, Health::hung);
-  CHECK(judge(state, looks, &server, false, true).remedy == Remedy::wait);
+  CHECK(choose_remedy(state, looks, &server, false, true).remedy == Remedy::wait);
   state.moved_to = "10.0.0.9";
-  CHECK(judge(state, looks, &server, false, true).remedy == Remedy::remount);
-  CHECK(judge(state, looks, &server, false, false).remedy == Remedy::wait);
-  CHECK(judge(state, looks, nullptr, false, true).remedy == Remedy::wait);
+  CHECK(choose_remedy(state, looks, &server, false, true).remedy == Remedy::remount);
+  CHECK(choose_remedy(state, looks, &server, false, false).remedy == Remedy::wait);
+  CHECK(choose_remedy(state, looks, nullptr, false, true).remedy == Remedy::wait);
 }
 
 TEST_CASE("what has an error is never called well, and what is well is not waited for") {
@@ -115,11 +115,11 @@ TEST_CASE("what has an error is never called well, and what is well is not waite
       if (state.health == Health::backgrounding)
         state.pending = PendingMount{99, "storage1:/mnt/share", "/data/share", "bg"};
       CAPTURE(to_string(state.health), differs);
-      const auto verdict = judge(state, std::vector<Health>(3, state.health), &server, false);
-      if (has_errors(verdict.diagnoses))
-        CHECK(verdict.remedy == Remedy::wait);
-      if (verdict.remedy == Remedy::wait)
-        CHECK_FALSE(verdict.diagnoses.empty());
+      const auto decision = choose_remedy(state, std::vector<Health>(3, state.health), &server, false);
+      if (has_errors(decision.diagnoses))
+        CHECK(decision.remedy == Remedy::wait);
+      if (decision.remedy == Remedy::wait)
+        CHECK_FALSE(decision.diagnoses.empty());
     }
 }
 

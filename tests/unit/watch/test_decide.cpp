@@ -8,12 +8,12 @@ namespace {
 
 const Time k_now{std::chrono::hours(1)};
 
-Sight sight_of(Trouble trouble, LastChange last = LastChange::none, std::size_t looks = k_missing_looks) {
+SeenMount seen_mount(Trouble trouble, LastChange last = LastChange::none, std::size_t looks = k_missing_looks) {
   return {"/data/share", "share", "a state", trouble, true, looks, last};
 }
 
-bool recovers(const Sight& sight, Policy policy, const Pace& pace = {}) {
-  return decide(sight, policy, pace, k_now).recover;
+bool recovers(const SeenMount& seen, Policy policy, const Pace& pace = {}) {
+  return decide(seen, policy, pace, k_now).recover;
 }
 
 } // namespace
@@ -32,35 +32,35 @@ TEST_CASE("decide: what each policy recovers", "[decide]") {
   };
   for (const auto& row : rows) {
     INFO("trouble " << static_cast<int>(row.trouble) << ", last change " << static_cast<int>(row.last));
-    CHECK(recovers(sight_of(row.trouble, row.last), Policy::stale) == row.stale);
-    CHECK(recovers(sight_of(row.trouble, row.last), Policy::all) == row.all);
-    CHECK(!recovers(sight_of(row.trouble, row.last), Policy::never));
+    CHECK(recovers(seen_mount(row.trouble, row.last), Policy::stale) == row.stale);
+    CHECK(recovers(seen_mount(row.trouble, row.last), Policy::all) == row.all);
+    CHECK(!recovers(seen_mount(row.trouble, row.last), Policy::never));
     for (const auto policy : {Policy::stale, Policy::all, Policy::never})
-      CHECK(decide(sight_of(row.trouble, row.last), policy, {}, k_now).why.empty() == (row.trouble == Trouble::none));
+      CHECK(decide(seen_mount(row.trouble, row.last), policy, {}, k_now).why.empty() == (row.trouble == Trouble::none));
   }
 }
 
 TEST_CASE("decide: nothing while the server is away", "[decide]") {
-  auto sight = sight_of(Trouble::stale);
-  sight.server_there = false;
-  CHECK(decide(sight, Policy::all, {}, k_now) == Decision{false, "its server does not answer"});
+  auto seen = seen_mount(Trouble::stale);
+  seen.server_there = false;
+  CHECK(decide(seen, Policy::all, {}, k_now) == Decision{false, "its server does not answer"});
 }
 
 TEST_CASE("decide: what is missing is looked at twice, but for what was cut off", "[decide]") {
-  CHECK(!recovers(sight_of(Trouble::missing, LastChange::none, 1), Policy::all));
-  CHECK(recovers(sight_of(Trouble::missing, LastChange::cut_off, 1), Policy::all));
+  CHECK(!recovers(seen_mount(Trouble::missing, LastChange::none, 1), Policy::all));
+  CHECK(recovers(seen_mount(Trouble::missing, LastChange::cut_off, 1), Policy::all));
 }
 
 TEST_CASE("decide: the pace of the mount and that of all", "[decide]") {
   Pace pace;
   pace.tried({"/data/share"}, k_now - 1s);
-  CHECK(decide(sight_of(Trouble::stale), Policy::stale, pace, k_now) ==
+  CHECK(decide(seen_mount(Trouble::stale), Policy::stale, pace, k_now) ==
         Decision{false, "it was tried 1 time; the next one 30.0 s after the last"});
-  CHECK(decide(sight_of(Trouble::stale), Policy::stale, pace, k_now + 29s).recover);
+  CHECK(decide(seen_mount(Trouble::stale), Policy::stale, pace, k_now + 29s).recover);
   Pace busy;
   for (std::size_t run = 0; run < k_most_runs; ++run)
     busy.tried({"/other"}, k_now);
-  CHECK(decide(sight_of(Trouble::stale), Policy::stale, busy, k_now).why.starts_with("there were 6 recoveries"));
+  CHECK(decide(seen_mount(Trouble::stale), Policy::stale, busy, k_now).why.starts_with("there were 6 recoveries"));
 }
 
 TEST_CASE("policy_of", "[decide]") {

@@ -7,7 +7,6 @@
 #include "cli/exit_code.hpp"
 #include "config/keys.hpp"
 #include "config/load.hpp"
-#include "ui/table.hpp"
 
 #include <fmt/format.h>
 
@@ -16,8 +15,6 @@ namespace sharefs::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr int k_width_of_table = 140; ///< below it the meanings of the keys would be cut to nothing
 
 // ---- show ----
 
@@ -105,7 +102,7 @@ Json key_json(const config::Key& key) {
           {"description", key.description}};
 }
 
-/// One key per pair of lines, for terminals too narrow for the table.
+/// One key per pair of lines: a table would cut the meanings on most terminals.
 std::string key_lines(const config::Key& key) {
   std::string value = key.value_text("");
   if (key.required)
@@ -120,19 +117,15 @@ Result<int> config_keys(Context& context, const Arguments& arguments) {
     context.console.out() << config::keys_markdown();
     return k_exit_ok;
   }
-  ui::Table table({{"KEY"}, {"VALUE"}, {"DEFAULT"}, {"MEANING", false, true}});
   std::string list;
   Json rows = Json::array();
   for (const auto& key : config::keys()) {
-    const auto fallback = key.required ? "(required)" : key.fallback();
-    table.add({{std::string(key.name)}, {key.value_text("")}, {fallback}, {std::string(key.description)}});
     list += key_lines(key);
     rows.push_back(key_json(key));
   }
   context.envelope.fields["keys"] = std::move(rows);
-  const auto& options = context.console.options();
   if (!context.flags.json)
-    context.console.out() << (options.out_terminal && options.width < k_width_of_table ? list : table.render(options));
+    context.console.out() << list;
   return k_exit_ok;
 }
 
@@ -179,9 +172,9 @@ extern const CommandSpec k_config_keys_command{
     .description =
         "Lists the keys of sharefs.yaml, what their values look like, and their defaults. `*` stands for a name "
         "of your choice, `[]` for each element of a list.",
-    .example = "sharefs config keys               # a table\n"
+    .example = "sharefs config keys               # two lines for each\n"
                "sharefs config keys --markdown    # the same for docs/configuration.md",
-    .options = {{.names = "--markdown", .help = "print a table in Markdown"}},
+    .options = {{.names = "--markdown", .help = "print them as a table in Markdown"}},
     .run = config_keys,
 };
 

@@ -15,8 +15,6 @@
 #include "exports/server.hpp"
 #include "exports/system_directory.hpp"
 #include "mounts/client.hpp"
-#include "mounts/diagnose.hpp"
-#include "mounts/plan_mount.hpp"
 #include "mounts/recover.hpp"
 
 #include <algorithm>
@@ -188,27 +186,15 @@ void examine_exports(const Seeing& seeing, Part& part) {
       std::ranges::move(exports::diagnose_in_force(*etab, *table), std::back_inserter(part.found));
 }
 
-/// The wanted mounts that are missing, as an observation of their own.
-mounts::Observation missing_of(const mounts::Observation& seen, std::vector<mounts::MountPoint>& wanted) {
-  auto missing = seen;
-  std::erase_if(missing.states, [](const mounts::MountState& state) {
-    return !state.wanted || state.health != mounts::Health::missing || state.point.is_in_place();
-  });
-  for (const auto& state : missing.states)
-    wanted.push_back(state.point);
-  return missing;
-}
-
 void plan_recovery(const Seeing& seeing, const mounts::ProbeRequest& request, mounts::Observation seen, Part& part) {
-  const auto looks = look_again(seeing.context, seen);
-  const auto holders = holders_of_stale(seeing.context, seen);
-  auto recovery = mounts::plan_recovery({seen, request.wanted, looks, holders});
+  const auto known = probe_recovery(seeing.context, std::move(seen), request.wanted);
+  auto recovery = mounts::plan_recovery(known);
   for (auto& one : recovery.diagnoses) // why something is left
     if (std::ranges::none_of(
             part.found, [&](const Diagnosis& said) { return said.code == one.code && said.subject == one.subject; }))
       part.found.push_back(std::move(one));
   add(part.plan, std::move(recovery.plan));
-  add(part.plan, plan_boot(seeing.context, seen, recovery.waiting).plan);
+  add(part.plan, mounts::plan_boot(seeing.context.system, known.seen, recovery.waiting).plan);
 }
 
 void examine_mounts(const Seeing& seeing, Part& part) {
@@ -217,7 +203,7 @@ void examine_mounts(const Seeing& seeing, Part& part) {
   request.wanted = mount_points(context.system, seeing.config);
   request.others = request.want_access = request.targets = true;
   request.server_deadline = seeing.how.timeout;
-  request.path_deadline = std::min(seeing.how.timeout, k_recheck_deadline);
+  request.path_deadline = std::min(seeing.how.timeout, mounts::k_recovery_deadline);
   const auto seen = observe(context, request);
   if (!seen) {
     part.found.push_back(Inner::failure("mounts", seen.error()));
@@ -225,16 +211,9 @@ void examine_mounts(const Seeing& seeing, Part& part) {
   }
   if (!seen->states.empty())
     part.seen = count_of(seen->states.size(), "mount");
-  part.found = mounts::diagnose(*seen);
-  std::ranges::move(diagnose_users(context, *seen,
-                                   seeing.config != nullptr && seeing.config->conda ? seeing.config->conda->users()
-                                                                                    : std::vector<std::string>()),
-                    std::back_inserter(part.found));
-  std::vector<mounts::MountPoint> wanted;
-  const auto missing = missing_of(*seen, wanted);
-  std::ranges::move(mounts::plan_mounts(missing, wanted).diagnoses, std::back_inserter(part.found));
-  const auto facts = mounts::client_facts(context.system, *seen, request.path_deadline);
-  std::ranges::move(mounts::diagnose_client(*seen, facts), std::back_inserter(part.found));
+  const auto users =
+      seeing.config != nullptr && seeing.config->conda ? seeing.config->conda->users() : std::vector<std::string>();
+  part.found = mounts::diagnose_host(context.system, *seen, users, request.path_deadline);
 
   std::vector<std::string> unsure; // targets whose options are not known, or that are not there
   std::vector<mounts::MountPoint> ready;
@@ -243,7 +222,7 @@ void examine_mounts(const Seeing& seeing, Part& part) {
       unsure.push_back(state.point.target);
     else if (state.health != mounts::Health::autofs_idle)
       ready.push_back(state.point);
-  const auto boot = plan_boot(context, *seen, unsure);
+  const auto boot = mounts::plan_boot(context.system, *seen, unsure);
   std::ranges::copy(boot.diagnoses, std::back_inserter(part.found));
   if (!boot.plan.empty())
     part.found.push_back(pending(seeing, Severity::warning, "boot", boot.plan, "sharefs mount --all"));

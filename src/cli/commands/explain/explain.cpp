@@ -35,35 +35,17 @@ std::string lower(std::string_view text) {
   return result;
 }
 
-std::string text_of(const Explanation& one) {
-  return join({one.title, one.cause, one.usual, one.see, one.cure, one.does}, " ");
-}
-
-/// The pages whose title has the phrase, then those whose cause has it, then the other ones whose text has it; if there
-/// are none, those with all of its words.
-std::vector<const Explanation*> find_words(const std::vector<std::string>& words) {
+/// The pages that have the phrase: first those that have it in their title, then in their cause, then elsewhere.
+std::vector<const Explanation*> find_phrase(const std::vector<std::string>& words) {
   const auto phrase = lower(join(words, " "));
-  const auto has_all = [&](const std::string& text) {
-    return std::ranges::all_of(split_words(phrase),
-                               [&](const auto& word) { return text.find(word) != std::string::npos; });
-  };
-  std::vector<const Explanation*> titles, causes, texts, scattered;
-  for (const auto& one : explanations()) {
-    if (one.title.starts_with("(retired)"))
-      continue;
-    const auto text = lower(text_of(one));
-    if (lower(one.title).find(phrase) != std::string::npos)
-      titles.push_back(&one);
-    else if (lower(one.cause).find(phrase) != std::string::npos)
-      causes.push_back(&one);
-    else if (text.find(phrase) != std::string::npos)
-      texts.push_back(&one);
-    else if (has_all(text))
-      scattered.push_back(&one);
-  }
-  titles.insert(titles.end(), causes.begin(), causes.end());
-  titles.insert(titles.end(), texts.begin(), texts.end());
-  return titles.empty() ? scattered : titles;
+  std::vector<const Explanation*> found;
+  for (const auto part : {&Explanation::title, &Explanation::cause, &Explanation::usual, &Explanation::see,
+                          &Explanation::cure, &Explanation::does})
+    for (const auto& one : explanations())
+      if (!one.title.starts_with("(retired)") && std::ranges::find(found, &one) == found.end() &&
+          lower(one.*part).find(phrase) != std::string::npos)
+        found.push_back(&one);
+  return found;
 }
 
 /// By codes, or by words that stand in their pages.
@@ -71,7 +53,7 @@ Result<std::vector<const Explanation*>> select(const std::vector<std::string>& w
   std::vector<const Explanation*> chosen;
   if (words.empty() || !std::ranges::any_of(words, [](const auto& word) { return is_code(code_of(word)); })) {
     if (!words.empty())
-      chosen = find_words(words);
+      chosen = find_phrase(words);
     if (!words.empty() && chosen.empty())
       return fail(ErrorCode::usage, fmt::format("no page has `{}`", join(words, " ")),
                   "`sharefs explain` lists all; `sharefs doctor` finds what is wrong here");

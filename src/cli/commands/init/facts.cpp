@@ -4,6 +4,7 @@
 #include "base/source.hpp"
 #include "base/text.hpp"
 #include "exports/host.hpp"
+#include "mounts/compare.hpp"
 #include "mounts/probe.hpp"
 
 #include <algorithm>
@@ -17,22 +18,6 @@ namespace {
 constexpr std::chrono::milliseconds k_server_deadline{3000};
 constexpr std::array<std::string_view, 5> k_of_containers{"/var/lib/docker", "/var/lib/containers", "/var/lib/kubelet",
                                                           "/var/snap", "/run"};
-
-/// The rest of `path` below `directory`, with its slash; empty if they are the same.
-std::string_view below(std::string_view path, std::string_view directory) {
-  return path.substr(directory.size());
-}
-
-/// The kernel mounts other file systems of an NFS server by itself, at the same place below both.
-bool is_crossing(const sys::MountEntry& mount, const std::vector<const sys::MountEntry*>& all) {
-  return std::ranges::any_of(all, [&](const sys::MountEntry* outer) {
-    auto source = outer->source; // `server:/` is the root: nothing stands before the slash of what is below
-    if (source.ends_with(":/"))
-      source.pop_back();
-    return outer->target != mount.target && is_under(mount.target, outer->target) && mount.source.starts_with(source) &&
-           below(mount.target, outer->target) == below(mount.source, source);
-  });
-}
 
 /// IPv4 first: it is what people write into exports.
 std::vector<std::string> ordered(std::vector<std::string> addresses) {
@@ -91,7 +76,8 @@ std::vector<sys::MountEntry> own_nfs_mounts(const sys::MountTable& table) {
   std::vector<sys::MountEntry> own;
   for (const auto* mount : all) {
     const auto holds = [&](std::string_view directory) { return is_under(mount->target, directory); };
-    if (std::ranges::none_of(k_of_containers, holds) && !is_crossing(*mount, all))
+    const auto crossed = [&](const sys::MountEntry* outer) { return mounts::is_submount(*outer, *mount); };
+    if (std::ranges::none_of(k_of_containers, holds) && std::ranges::none_of(all, crossed))
       own.push_back(*mount);
   }
   return own;

@@ -21,24 +21,6 @@ bool contains(const std::vector<std::string>& targets, const std::string& target
   return std::find(targets.begin(), targets.end(), target) != targets.end();
 }
 
-/// The mounts that were just made, as they are: what the kernel made of their options, and whether they answer.
-Diagnoses check_made(Context& context, const mounts::Observation& before, const std::set<std::string>& mounted,
-                     std::chrono::milliseconds deadline) {
-  mounts::ProbeRequest request;
-  request.servers = false;
-  request.path_deadline = deadline;
-  for (const auto& state : before.states)
-    if (mounted.contains(state.point.target))
-      request.wanted.push_back(state.point);
-  if (request.wanted.empty())
-    return {};
-  auto after = mounts::probe(context.system, request);
-  if (!after)
-    return {};
-  after->servers = before.servers;
-  return mounts::diagnose(*after);
-}
-
 /// What is there now: mounted before or just now, or this host's own directory.
 std::vector<mounts::MountPoint> ready_points(Context& context, const config::Config& config,
                                              const mounts::Observation& seen, const std::set<std::string>& good) {
@@ -97,7 +79,7 @@ Result<int> run_mount(Context& context, const Arguments& arguments) {
   context.report(plan.diagnoses);
   report_holders_of_different(context, *seen);
   if (!arguments.flag("now-only") && is_root) {
-    auto boot = plan_boot(context, *seen, plan.blocked);
+    auto boot = mounts::plan_boot(context.system, *seen, plan.blocked);
     context.report(boot.diagnoses);
     mounts::append(plan.plan.steps, boot.plan.steps);
   }
@@ -127,7 +109,7 @@ Result<int> run_mount(Context& context, const Arguments& arguments) {
   if (executed->applied()) {
     const auto mounted = mounted_by(plan.plan, *executed->report);
     good.insert(mounted.begin(), mounted.end());
-    context.report(check_made(context, *seen, mounted, request.path_deadline));
+    context.report(mounts::diagnose_mounted(context.system, *seen, mounted, request.path_deadline));
   }
   context.envelope.fields["mounts"] = mounts_json(*seen, plan, good, executed->applied());
   if (executed->stopped())

@@ -44,7 +44,7 @@ sys::NfsProbeRequest what_to_probe(Context& context, const std::string& word) {
 }
 
 /// "can be mounted", or the stage that forbids it.
-std::string verdict_on(const sys::NfsProbe& probe, int version) {
+std::string answer_for(const sys::NfsProbe& probe, int version) {
   const auto* stage = probe.failing(version);
   if (stage == nullptr) {
     const auto refused = std::ranges::find_if(probe.stages, [](const auto& one) {
@@ -89,9 +89,9 @@ void show(Context& context, const sys::NfsProbe& probe) {
   context.console.show(stages);
   ui::Table versions({{"VERSION"}, {"THIS HOST", false, true}});
   for (const int version : {3, 4}) {
-    const auto verdict = verdict_on(probe, version);
-    versions.add({{fmt::format("NFS {}", version)},
-                  {verdict, verdict == "can be mounted" ? ui::Colour::green : ui::Colour::red}});
+    const auto answer = answer_for(probe, version);
+    versions.add(
+        {{fmt::format("NFS {}", version)}, {answer, answer == "can be mounted" ? ui::Colour::green : ui::Colour::red}});
   }
   context.console.out() << "\n";
   context.console.show(versions);
@@ -155,7 +155,7 @@ Diagnoses lesser_failures(const sys::NfsProbe& probe) {
 }
 
 /// The failing stage with cause and cure, or what forbids to mount the path that was asked for.
-Diagnoses judge(const sys::NfsProbe& probe, const std::string& word, const sys::NfsProbeRequest& request) {
+Diagnoses diagnose(const sys::NfsProbe& probe, const std::string& word, const sys::NfsProbeRequest& request) {
   if (request.paths.empty() && probe.usable())
     return lesser_failures(probe);
   mounts::MountPoint point;
@@ -198,7 +198,7 @@ Result<int> run_probe(Context& context, const Arguments& arguments) {
   };
   const bool waits = arguments.flag("until-ready");
   auto probe = ask();
-  auto diagnoses = judge(probe, word, request);
+  auto diagnoses = diagnose(probe, word, request);
   std::string said; // each reason once: at boot it stands in the log
   while (waits && !is_ready(probe, diagnoses, request, waits)) {
     if (const auto reason = diagnoses.empty() ? "it is not ready" : diagnoses.front().message; reason != said) {
@@ -207,7 +207,7 @@ Result<int> run_probe(Context& context, const Arguments& arguments) {
     }
     std::this_thread::sleep_for(k_pause);
     probe = ask();
-    diagnoses = judge(probe, word, request);
+    diagnoses = diagnose(probe, word, request);
   }
   context.envelope.fields["probe"] = json_of_probe(probe);
   if (!context.flags.json)

@@ -55,29 +55,6 @@ void note_failed(const std::vector<mounts::MountPoint>& ready, const Diagnoses& 
       failed.insert(point.target);
 }
 
-/// The plan and the report of the mounts, which the document shall keep, with those of the directories behind them.
-void join_plans(ui::Envelope& envelope, std::optional<plan::Plan> plan, std::optional<plan::Report> report) {
-  if (!plan || plan->empty())
-    return;
-  const auto count = plan->steps.size();
-  if (envelope.plan) {
-    mounts::append(plan->steps, envelope.plan->steps);
-    mounts::append(plan->notes, envelope.plan->notes);
-  }
-  envelope.plan = std::move(plan);
-  if (!report)
-    return;
-  if (envelope.report) {
-    for (auto result : envelope.report->results) {
-      result.step += count;
-      report->results.push_back(std::move(result));
-    }
-    report->journal_id = envelope.report->journal_id;
-    report->interrupted = envelope.report->interrupted;
-  }
-  envelope.report = std::move(report);
-}
-
 } // namespace
 
 bool has_shares(const config::Config& config, const std::vector<mounts::MountPoint>& points) {
@@ -106,10 +83,7 @@ Result<SharedDirectories> share_directories(Context& context, const config::Conf
     return Proposal{planned.plan, planned.diagnoses.empty() ? "all of `shares:` is there: nothing to do"
                                                             : "no more of `shares:` can be set now"};
   };
-  auto plan = std::exchange(context.envelope.plan, std::nullopt);
-  auto report = std::exchange(context.envelope.report, std::nullopt);
-  const auto executed = execute(context, propose);
-  join_plans(context.envelope, std::move(plan), std::move(report));
+  const auto executed = execute_further(context, propose);
   if (!executed)
     return fail(executed.error());
   note_failed(ready, planned.diagnoses, result.failed);

@@ -3,6 +3,7 @@
 #include "cli/commands/mount/node_health.hpp"
 #include "cli/exit_code.hpp"
 #include "mounts/diagnose.hpp"
+#include "mounts/verify.hpp"
 #include "ui/table.hpp"
 
 #include <algorithm>
@@ -76,7 +77,7 @@ Result<int> run_status(Context& context, const Arguments& arguments) {
   if (seen->states.empty())
     context.console.message(k_no_mounts);
   context.report(mounts::diagnose(*seen));
-  context.report(diagnose_users(context, *seen, {}));
+  context.report(mounts::diagnose_refusals(context.system, *seen, {}));
   std::vector<mounts::MountPoint> good;
   for (const auto& state : seen->states)
     if (state.mounted() && state.right())

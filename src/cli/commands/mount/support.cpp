@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <array>
 #include <fmt/format.h>
-#include <thread>
 
 namespace sharefs::cli {
 
@@ -185,51 +184,10 @@ void report_holders_of_different(Context& context, const mounts::Observation& se
   });
 }
 
-Looks look_again(Context& context, mounts::Observation& seen) {
-  Looks looks;
-  for (const auto& state : seen.states)
-    looks[state.point.target] = {state.health};
-  const auto targets = mounts::doubtful(seen);
-  if (targets.empty())
-    return looks;
+mounts::RecoveryRequest probe_recovery(Context& context, mounts::Observation seen,
+                                       std::vector<mounts::MountPoint> wanted) {
   const ui::Console::Progress progress(context.console, "asking again");
-  const std::set<std::string> doubtful(targets.begin(), targets.end());
-  for (int look = 1; look < mounts::k_recovery_looks; ++look) {
-    std::this_thread::sleep_for(mounts::k_recovery_pause);
-    std::vector<mounts::MountState> states;
-    for (const auto& state : seen.states)
-      if (doubtful.contains(state.point.target))
-        states.push_back(state);
-    mounts::probe_again(context.system, states, k_recheck_deadline);
-    auto fresh = states.begin();
-    for (auto& state : seen.states) {
-      if (!doubtful.contains(state.point.target))
-        continue;
-      state = *fresh++;
-      looks[state.point.target].push_back(state.health);
-    }
-  }
-  return looks;
-}
-
-std::map<std::string, mounts::HolderReport> holders_of_stale(Context& context, const mounts::Observation& seen) {
-  std::vector<sys::MountEntry> broken;
-  for (const auto& state : seen.states)
-    if (state.mounted() && (state.health == mounts::Health::stale || state.health == mounts::Health::hung))
-      broken.push_back(*state.mount);
-  if (broken.empty())
-    return {};
-  return mounts::find_holders(context.system, broken, k_holders_deadline);
-}
-
-mounts::BootPlan plan_boot(Context& context, const mounts::Observation& seen, const std::vector<std::string>& without) {
-  std::vector<mounts::MountPoint> points;
-  for (const auto& state : seen.states)
-    if (state.wanted && std::ranges::find(without, state.point.target) == without.end())
-      points.push_back(state.point);
-  if (points.empty())
-    return {};
-  return mounts::plan_boot(mounts::boot_facts(context.system), mounts::boot_host(context.system), points);
+  return mounts::probe_recovery(context.system, std::move(seen), std::move(wanted));
 }
 
 std::set<std::string> mounted_by(const plan::Plan& plan, const plan::Report& report) {
@@ -279,20 +237,6 @@ void put_states(Context& context, const std::vector<mounts::MountState>& states)
   for (const auto& state : states)
     json.push_back(to_json(state));
   context.envelope.fields["mounts"] = std::move(json);
-}
-
-Diagnoses diagnose_users(Context& context, const mounts::Observation& seen, const std::vector<std::string>& users) {
-  const auto self = context.system.identity().uid;
-  Diagnoses found;
-  for (const auto& name : self == 0 ? users : std::vector{std::to_string(self)}) {
-    const auto user = context.system.user(name);
-    for (const auto& state : seen.states)
-      if (user && state.wanted && state.mounted() && mounts::is_good(state.health) &&
-          state.health != mounts::Health::autofs_idle)
-        if (auto refused = mounts::diagnose_refusal(context.system, state.point, user))
-          found.push_back(std::move(*refused));
-  }
-  return found;
 }
 
 } // namespace sharefs::cli

@@ -7,9 +7,9 @@
 #include "mounts/holders.hpp"
 #include "mounts/plan_unmount.hpp"
 #include "mounts/probe.hpp"
+#include "mounts/recover.hpp"
 
 #include <functional>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -49,17 +49,9 @@ inline constexpr std::chrono::milliseconds k_holders_deadline{2000};
 /// document.
 void report_holders(Context& context, const std::vector<sys::MountEntry>& mounts,
                     const std::function<void(const std::string& target, const mounts::HolderReport&)>& head);
-inline constexpr std::chrono::milliseconds k_recheck_deadline{2000};
-/// By target, the health that each look saw.
-using Looks = std::map<std::string, std::vector<mounts::Health>>;
-/// Asks the doubtful mounts again, until all are sure: a stale one may heal by itself when the server exports anew.
-Looks look_again(Context& context, mounts::Observation& seen);
-/// Of the mounts that are stale or hung.
-std::map<std::string, mounts::HolderReport> holders_of_stale(Context& context, const mounts::Observation& seen);
-
-/// What makes those that are mounted, or will be, come back at boot as sharefs.yaml says. Not of the targets
-/// `without`: of one that is blocked, the options are not known.
-mounts::BootPlan plan_boot(Context& context, const mounts::Observation& seen, const std::vector<std::string>& without);
+/// mounts::probe_recovery with a line of progress.
+mounts::RecoveryRequest probe_recovery(Context& context, mounts::Observation seen,
+                                       std::vector<mounts::MountPoint> wanted);
 
 /// Who must stop before mounts get other options than they have, where that is not possible in place.
 void report_holders_of_different(Context& context, const mounts::Observation& seen);
@@ -74,8 +66,5 @@ std::set<std::string> busy_targets(const plan::Plan& plan, const plan::Report& r
 nlohmann::ordered_json to_json(const mounts::MountState& state);
 /// The states as the `mounts` of the JSON document.
 void put_states(Context& context, const std::vector<mounts::MountState>& states);
-
-/// SF248 of the mounts that answer: of this user, and for root of those `users` whom this host knows.
-Diagnoses diagnose_users(Context& context, const mounts::Observation& seen, const std::vector<std::string>& users);
 
 } // namespace sharefs::cli

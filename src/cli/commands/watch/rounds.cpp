@@ -168,18 +168,18 @@ Result<std::vector<std::string>> WatchRounds::look(Context& context, watch::Time
     const auto& point = known.point;
     const auto server = m_servers.find(point.server);
     const auto change = m_changes.find(point.target);
-    const watch::Sight sight{point.target,
-                             name_of(point),
-                             mounts::to_string(known.state->health),
-                             known.trouble,
-                             server != m_servers.end() && server->second,
-                             known.looks,
-                             change == m_changes.end() ? watch::LastChange::none : change->second};
-    auto decision = watch::decide(sight, m_policy, m_pace, now);
+    const watch::SeenMount mount{point.target,
+                                 name_of(point),
+                                 mounts::to_string(known.state->health),
+                                 known.trouble,
+                                 server != m_servers.end() && server->second,
+                                 known.looks,
+                                 change == m_changes.end() ? watch::LastChange::none : change->second};
+    auto decision = watch::decide(mount, m_policy, m_pace, now);
     if (decision.recover)
-      to_recover.push_back(sight.name);
+      to_recover.push_back(mount.name);
     if (decision.recover || (decision.why != known.why && !decision.why.empty()))
-      m_say({decision.recover ? "recover" : "left", Severity::info, sight.name, sight.target, sight.state,
+      m_say({decision.recover ? "recover" : "left", Severity::info, mount.name, mount.target, mount.state,
              (decision.recover ? "recovering: " : "left alone: ") + decision.why});
     known.why = std::move(decision.why);
   }
