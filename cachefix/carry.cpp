@@ -112,7 +112,8 @@ Decision carry_one(const Launch& launch, const ChainLink& link, Need need, const
                     .flag = link.name,
                     .to = pair,
                     .rule = "propagate." + link.name,
-                    .reason = "so that " + name + " passes " + link.name};
+                    .reason = "so that " + name + " passes " + link.name,
+                    .implied = name == "PYTHONPATH" || name.starts_with("SHAREFS_")};
   const auto insert = [&decision](std::size_t at, std::vector<std::string> words) {
     if (words.size() > 1)
       decision.flag = words.front();
@@ -243,7 +244,7 @@ Decisions carry(const Launch& launch, const Decisions& decided) {
         continue;
       if (need == Need::impossible)
         out.push_back(warning("SF407", link.name, "it does not hand variables on, so what it starts is not guarded",
-                              "put `sharefs run --` behind it"));
+                              "let it run `sharefs run -- CMD...`"));
       else if (need == Need::env_file)
         write_env_file(launch, program, link, variables, out);
       else

@@ -127,7 +127,7 @@ std::vector<std::string> describe_changes(const Sanitized& decided) {
   for (const Decision& one : decided.guarded())
     lines.push_back(describe(one));
   for (const Decision& one : decided.changes()) {
-    if (one.rule == "guard")
+    if (one.rule == "guard" || (one.implied && one.rule.starts_with("propagate.")))
       continue;
     if (!one.implied || one.kind != ChangeKind::environment) {
       lines.push_back(describe(one));

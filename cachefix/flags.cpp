@@ -178,7 +178,7 @@ class FlagDecider {
                       .to = local,
                       .cache_class = rule.cache_class,
                       .rule = rule.id,
-                      .reason = rule.reason,
+                      .reason = with_locks(m_launch, rule.reason, path),
                       .edits = {{one.index, one.value_begin, one.value_begin + one.value.size(), local}},
                       .directory = local,
                       .stands_for = normalize_path(path)};

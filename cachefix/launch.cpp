@@ -137,6 +137,16 @@ Decision keep(std::string flag, std::optional<std::size_t> index, std::string va
           .reason = std::move(reason)};
 }
 
+std::string with_locks(const Launch& launch, const std::string& reason, const std::string& path) {
+  const sys::LockScope scope = launch.facts.place(path).lock_scope;
+  return scope == sys::LockScope::all_hosts ? reason + " (file locks exclude other hosts there, so it is for speed)"
+         : scope == sys::LockScope::this_host
+             ? reason + " (file locks do not exclude other hosts there; without `nolock` they would)"
+         : scope == sys::LockScope::same_name
+             ? reason + " (file locks do not exclude other hosts there: one has the name of this host, see SF247)"
+             : reason;
+}
+
 Decision guarded(const Launch& launch, const std::string& name, std::optional<std::size_t> index,
                  const std::string& value, const std::string& path) {
   const std::string& build = launch.rules.guard->build;
@@ -151,10 +161,11 @@ Decision guarded(const Launch& launch, const std::string& name, std::optional<st
                     .stands_for = normalize_path(path)};
   if (!unique)
     decision.to = launch.local_for(path);
-  decision.reason = unique ? "datasets are built there under a name of their own; models stay"
-                    : build == "publish"
-                        ? "datasets are built on the node's own disk and copied there complete; models stay"
-                        : "datasets are built on the node's own disk; models stay";
+  const std::string reason = unique ? "datasets are built there under a name of their own; models stay"
+                             : build == "publish"
+                                 ? "datasets are built on the node's own disk and copied there complete; models stay"
+                                 : "datasets are built on the node's own disk; models stay";
+  decision.reason = with_locks(launch, reason, path);
   return decision;
 }
 

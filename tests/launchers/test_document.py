@@ -37,11 +37,11 @@ def untrue_of(answer: Answer) -> list[str]:
     script = document["script"]
     if script is not None and script["name"] not in argv[script["index"]]:
         wrong.append(f"script {script}")
-    for one in [*document["changes"], *document["kept"]]:
+    for one in [*document["changes"], *document["guarded"], *document["kept"]]:
         value = one["from"] if "from" in one else one["value"]
         if one["index"] is not None and not one["index"] < len(argv):
             wrong.append(f"{one}")
-        is_word = one.get("kind") == "argument" and one.get("action") in ("rewrite", "drop")
+        is_word = one.get("kind") == "argument" and one.get("action") == "rewrite"
         # In shell text it stands as the shell spells it.
         if is_word and value and " " not in argv[one["index"]] and value not in argv[one["index"]]:
             wrong.append(f"{one}")

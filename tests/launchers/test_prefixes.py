@@ -11,7 +11,7 @@ from conftest import need_programs
 from launcherslab.comparison import misread_options
 from launcherslab.getopt import build_reader, real_options
 from launcherslab.isolation import SHARED
-from launcherslab.printer import printed
+from launcherslab.printer import is_guarded, printed
 from launcherslab.sharefs import Sharefs
 
 PROGRAMS = ("env", "nohup", "nice", "time", "timeout", "stdbuf", "taskset", "numactl", "setsid", "ionice")
@@ -59,7 +59,7 @@ LINES = [
     "bash -euo pipefail ./run.sh a", "bash +x ./run.sh a", "bash --rcfile /dev/null -- ./run.sh -- a", "bash - ./run.sh",
 ]  # fmt: skip
 
-# Lines that run although sharefs leaves them: it does not guess, it warns.
+# Lines that run although sharefs leaves their words: it does not guess.
 LEFT_LINES = {"nice -5 ./p a", "nice --5 ./p a", "nice -+5 ./p a", "taskset -ac 0 ./p x"}
 
 
@@ -92,12 +92,10 @@ def test_the_program_gets_what_sharefs_says(sharefs: Sharefs, line: str) -> None
     real = sharefs.run(answer.final)
     assert real.returncode == 0, real.stderr
     (seen,) = printed(real.stdout)
+    assert is_guarded(seen)
+    assert str(SHARED / "c") in seen.argv and str(SHARED / "o") in seen.argv
     if line in LEFT_LINES:
-        assert answer.passed is None and answer.warned
-        assert answer.final == answer.argv
+        assert answer.passed is None and answer.codes == ["SF401"]
         return
     assert answer.passed is not None, answer.document
     assert answer.passed[1:] == seen.argv[1:]
-    assert str(SHARED / "o") in seen.argv
-    # What is behind the program's own `--` is no option.
-    assert (str(SHARED / "c") in seen.argv) == ("--" in answer.passed)

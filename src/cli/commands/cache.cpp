@@ -130,7 +130,7 @@ Result<int> cache_place(Context& context, const Arguments& arguments) {
                                {"excludes", place.excludes}};
     return k_exit_ok;
   }
-  const std::string where = place.place == "local"    ? place.directory
+  const std::string where = place.place == "local"    ? "in " + place.directory
                             : place.place == "unique" ? "there, under a name of its own"
                                                       : "there";
   context.host.out << to_utf8(path + ": built " + where + ": " + place.reason) << '\n';

@@ -36,8 +36,7 @@ Result<int> run_cachefix_script(Context& context, const Arguments& arguments) {
   Diagnoses losses;
   for (const cachefix::Mention& one : report.losses)
     losses.push_back({Severity::warning, one.code, to_utf8(file + ":" + std::to_string(one.line) + ": " + one.subject),
-                      one.says + ": what it starts is not guarded",
-                      "put `sharefs run --` in front of the command there", ""});
+                      one.says, "let it run `sharefs run -- CMD...`", ""});
   ui::Table table({{"LINE", true}, {"WHAT"}, {"NAME", false, true}, {"", false, true}});
   for (const cachefix::Mention& one : report.programs)
     table.add({{std::to_string(one.line)}, {"program"}, {to_utf8(one.subject)}, {one.says}});

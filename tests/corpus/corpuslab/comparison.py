@@ -32,7 +32,6 @@ _TOKENS = re.compile(r"\s+|[^\s\"';&|()<>=,]+|.", re.DOTALL)
 
 _MESSAGES = (
     (re.compile(r"^sharefs: (\S+) (\S+) -> (\S+): ", re.MULTILINE), ("flag", "from", "to")),
-    (re.compile(r"^sharefs: (\S+) (\S+) dropped: ", re.MULTILINE), ("flag", "from")),
     (re.compile(r"^sharefs: (\w+)=(\S+) set: ", re.MULTILINE), ("flag", "to")),
 )
 _DIAGNOSIS = re.compile(r"^(note|warning|error): (?:(.*?): )?(.*) \[(SF\d+)\]$", re.MULTILINE)
@@ -41,7 +40,7 @@ _IMPLIED = re.compile(r"^sharefs: .* set to the node's own disk: ", re.MULTILINE
 
 # The one line of a launch that was not asked for more.
 _SUMMARY = re.compile(
-    r"^sharefs: (?:datasets|caches) of (\S+)(?: and \d+ other \w+)? on this node \((\S+)\)(, models stay)?; -v says how$", re.MULTILINE
+    r"^sharefs: .*?caches of (\S+)(?: and \d+ more)? on this node \((\S+)\); -v says how$", re.MULTILINE
 )
 
 
@@ -51,10 +50,8 @@ def document_of(messages: str) -> dict[str, Any]:
     for pattern, names in _MESSAGES:
         for found in pattern.finditer(messages):
             changes.append({"from": None, "to": None, **dict(zip(names, found.groups()))})
-    for shared, local, models in _SUMMARY.findall(messages):
+    for shared, local in _SUMMARY.findall(messages):
         changes += [{"flag": flag, "from": shared, "to": local} for flag in ("--cache_dir", "HF_DATASETS_CACHE")]
-        if models:
-            changes += [{"flag": flag, "from": None, "to": shared} for flag in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE")]
     if _IMPLIED.search(messages):
         changes += [{"flag": name, "from": None, "to": str(LOCAL)} for name in IMPLIED_VARIABLES]
     diagnoses = [
@@ -133,6 +130,8 @@ class _Explained:
         return tail is not None and any(old.endswith(tail[1]) for old in self._old)
 
     def come(self, word: str) -> bool:
+        if re.match(r"(?:-x)?(?:PYTHONPATH|SHAREFS_\w+)(?:=|$)", word) or "/share/sharefs/guard" in word:
+            return True
         is_sharefs = word == "sharefs" or word.endswith("/sharefs")
         return self._is_name(word) or is_sharefs or any(_holds(word, new) for new in self._new | self._old)
 
@@ -176,6 +175,8 @@ def _differences_of(
         before, after = bare.environment.get(name), wrapped.environment.get(name)
         if name in _NOISE or name.startswith("SHAREFS_") or before == after:
             continue
+        if name == "PYTHONPATH" and after is not None and after.split(":")[1:] == [*filter(None, [before])]:
+            continue  # the guard in front of what was there
         if random and before is not None and after is not None and _masked(before, True) == _masked(after, True):
             continue
         if name not in decisions.variables and name != "DS_ENV_FILE":

@@ -12,8 +12,6 @@ from .shapes import Shape, with_sharefs
 from .verdict import Racy, Verdict, changed_for_nobody, judge, moved_what_must_stay
 from .world import Ran, World
 
-_COPY = "with-sharefs.sh"
-
 
 @dataclass(frozen=True)
 class Result:
@@ -67,19 +65,11 @@ def run_line(world: World, shape: Shape) -> list[Result]:
 
 
 def run_script(world: World, shape: Shape) -> list[Result]:
-    """`sharefs run -- bash script.sh`, and the copy that `sharefs cachefix script` writes."""
     files = {shape.name: shape.text}
     bare = world.run(["bash", shape.name], shape.environment, files)
     wrapped = world.run(["bash", "-c", f"sharefs run --json -- bash {shape.name}"], shape.environment, files)
     documents, said = documents_in(wrapped.stderr)
-    results = [_result(shape, "run -- bash", bare, wrapped, documents, said)]
-
-    write = ["sharefs", "cachefix", "script", shape.name, "--write", _COPY, "--yes", "--json"]
-    written = world.run(write, shape.environment, files)
-    documents, said = documents_in(written.stdout + written.stderr)
-    copied = world.run_again(["bash", _COPY], shape.environment)
-    nodes, on_nodes = documents_in(copied.stderr)  # what `sharefs run --node` in the copy decided there
-    return [*results, _result(shape, "script --write", bare, copied, [*documents, *nodes], said + on_nodes)]
+    return [_result(shape, "run -- bash", bare, wrapped, documents, said)]
 
 
 def table_of(results: Sequence[Result]) -> str:

@@ -50,8 +50,11 @@ _OWN_CONTENT = tuple(f"{SHARE}/{name}" for name in ("features", "saved", "checkp
 # Their sources show that they only hand it on to the libraries' loaders: what else lies there, they never read.
 _LOADERS_ONLY = ("train.py", "own/run_sft.py")
 _DERIVED = re.compile(r"\$\{cache_dir\}/")
-# Not understood as a whole: containers, unknown options, unknown programs, opaque shell text, a script file.
-_GENERAL = {"SF401", "SF402", "SF403", "SF404", "SF415"}
+# Where no guard comes: containers, other machines and users, and where variables get lost.
+_GENERAL = {"SF402", "SF404", "SF407"}
+# What the guard's directory is called, wherever it is installed. It loads the guard into Python programs.
+_GUARD = "/share/sharefs/guard"
+_UNGUARDED = ("-I", "-E", "-S")
 
 
 class Verdict(enum.Enum):
@@ -162,10 +165,22 @@ def _in_texts(start: Start) -> Iterator[Racy]:
             yield Racy(start.name, found[1], found[2], found[1])
 
 
+def is_guarded(start: Start) -> bool:
+    """Does the guard get hold of the program? Then it builds on the node's own disk, and moves nothing else."""
+    first = start.environment.get("PYTHONPATH", "").split(":")[0]
+    return (
+        first.endswith(_GUARD)
+        and start.environment.get("SHAREFS_GUARD") == "1"
+        and not any(word in _UNGUARDED for word in start.argv[1:2])
+    )
+
+
 def racy_of(starts: Sequence[Start]) -> list[Racy]:
     """The caches on the share that the programs of a launch would build in."""
     found: list[Racy] = []
     for start in starts:
+        if is_guarded(start) and start.name not in _CARRIERS:
+            continue
         if _builds(start):
             found += [*_variables(start), *_flags(start), *_in_source(start)]
         elif start.name in _CARRIERS:

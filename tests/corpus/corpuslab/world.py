@@ -251,6 +251,7 @@ class World:
         mount_tmpfs(_INSTALLED.parent)
         _INSTALLED.touch()
         bind_mount(binary, _INSTALLED)
+        shutil.copytree(_SOURCE.parents[1] / "cachefix" / "guard", _INSTALLED.parent / "share" / "sharefs" / "guard")
         (ROOT / "bin").mkdir()
         self.use()
         CONFIG.write_text(f"version: 1\ncaches:\n  local: {LOCAL}\n  min_free: 1MiB\n")

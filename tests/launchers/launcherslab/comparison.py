@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Sequence
 
-from .getopt import ATTACHED, NO_VALUE, VALUE, RealOption
+from .getopt import ATTACHED, RealOption
 from .sharefs import Sharefs
 
 # A value that an option of any launcher would be glad to take: it is the name of no program.
 VALUE_WORD = "7"
-
-
-def options_of_help(text: str) -> list[RealOption]:
-    """From a help where a line is `-o OUT, --output OUT`, `-o, --output <out>`, `--rcfile=FILE` or `-q, --quiet`."""
-    options = []
-    for line in text.splitlines():
-        if match := re.match(r" +((?:-[\w-]+(?:[ =](?:<\w+>|[A-Z][\w,.\[\]]*))?(?:, )?)+)(?:  |$| \[)", line):
-            parts = match[1].split(", ")
-            takes = VALUE if re.search(r"[ =]\S", parts[-1]) else NO_VALUE
-            options += [RealOption(re.split("[ =]", part)[0], takes) for part in parts]
-    return options
 
 
 def _words_of(option: RealOption, attaches: bool) -> list[list[str]]:

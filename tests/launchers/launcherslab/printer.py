@@ -8,19 +8,7 @@ from pathlib import Path
 
 PRINTER = Path(__file__).parent.parent / "print_arguments"
 
-# The shape of a training script that may lose its --cache_dir: optional, and only handed on to the two loaders.
-_TRAINING = """
-def main():
-    import argparse
-    from datasets import load_dataset
-    from transformers import AutoModel
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--cache_dir", default=None)
-    parser.add_argument("--output_dir")
-    args = parser.parse_args()
-    load_dataset("x", cache_dir=args.cache_dir)
-    AutoModel.from_pretrained("x", cache_dir=args.cache_dir)
-"""
+GUARD = "share/sharefs/guard"
 
 
 @dataclass(frozen=True)
@@ -40,21 +28,17 @@ def printed(output: str) -> list[Printed]:
 
 
 def write_printers(directory: Path) -> None:
-    """Into a working directory: the programs `print_arguments` and `train.py`, and the module `lab.train`.
-
-    sharefs rewrites the --cache_dir of the first and the last, and drops that of train.py, which never calls main().
-    """
-    source = PRINTER.read_text()
+    """Into a working directory: the programs `print_arguments` and `train.py`, and the module `lab.train`."""
     (directory / "lab").mkdir()
     (directory / "lab" / "__init__.py").touch()
-    for name, text in {"print_arguments": source, "lab/train.py": source, "train.py": source + _TRAINING}.items():
-        (directory / name).write_text(text)
+    for name in ("print_arguments", "lab/train.py", "train.py"):
+        (directory / name).write_text(PRINTER.read_text())
         (directory / name).chmod(0o755)
 
 
-def dataset_cache_of(process: Printed) -> str | None:
-    """Where a train.py would build its datasets: what --cache_dir says, else HF_DATASETS_CACHE."""
-    for at, word in enumerate(process.argv):
-        if word == "--cache_dir":
-            return process.argv[at + 1]
-    return process.environment.get("HF_DATASETS_CACHE")
+def is_guarded(process: Printed) -> bool:
+    """Have the guard's directory and all of its variables come to the program?"""
+    first = process.environment.get("PYTHONPATH", "").split(":")[0]
+    told = {name: value for name, value in process.environment.items() if name.startswith("SHAREFS_GUARD")}
+    wanted = {"SHAREFS_GUARD": "1", "SHAREFS_GUARD_BUILD": "publish", "SHAREFS_GUARD_WHEN": "shared"}
+    return first.endswith(GUARD) and told == wanted and "SHAREFS_BIN" in process.environment

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from typing import Any
 from .isolation import LOCAL, ROOT, bind_mount, mount_tmpfs
 
 CONFIG = ROOT / "sharefs.yaml"
+GUARD_SOURCE = Path(__file__).parents[3] / "cachefix" / "guard"
 
 
 @dataclass(frozen=True)
@@ -89,4 +91,5 @@ def sharefs_under_test(directory: Path) -> Sharefs:
     mount_tmpfs(installed.parent)
     installed.touch()
     bind_mount(Path(os.environ["SHAREFS_BIN"]).resolve(), installed)
+    shutil.copytree(GUARD_SOURCE, installed.parent / "share" / "sharefs" / "guard")
     return Sharefs(installed, directory, environment)

@@ -144,7 +144,7 @@ TEST_CASE("what starts where this environment does not count says so; what runs 
     CHECK(found.programs.empty());
     REQUIRE(found.problems.size() == 1);
     CHECK(found.problems[0].code == "SF402");
-    CHECK(found.problems[0].message == row.says + ", where nothing of this command is guarded");
+    CHECK(found.problems[0].message == row.says + ", so it is not guarded");
   }
   const Walk text = walk({"ssh", "n1", "cd /job && torchrun t.py"}, "/w");
   CHECK(text.elsewhere);
