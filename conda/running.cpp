@@ -6,6 +6,7 @@
 #include "conda/environment_store.hpp"
 #include "conda/homes.hpp"
 #include "sys/find_processes.hpp"
+#include "sys/leases/lease.hpp"
 
 #include <algorithm>
 #include <array>
@@ -173,10 +174,26 @@ std::vector<sys::Entry> look_into(sys::System& system, const std::string& path, 
                          .deadline = deadline});
 }
 
+/// A client of NFS may remember for a minute where a link led, while another host has updated the environment or taken
+/// the update back: the directories of the links are asked for anew.
+Result<void> forget_links(sys::System& system, const std::string& path, std::chrono::milliseconds deadline) {
+  const auto there = system.entry({.path = path}, deadline);
+  if (there.kind == EntryKind::unknown)
+    return fail(there.error());
+  std::vector<std::string> directories;
+  if (there.exists())
+    directories.push_back(parent_path(path));
+  if (there.kind == EntryKind::symlink && there.link_target.starts_with('/'))
+    directories.push_back(parent_path(there.link_target));
+  return sys::look_afresh(system, directories, deadline);
+}
+
 } // namespace
 
 Result<RunningPlace> probe_running(sys::System& system, const std::string& path, const std::optional<sys::Note>& note,
                                    std::chrono::milliseconds deadline) {
+  if (auto known = forget_links(system, path, deadline); !known)
+    return fail(known.error());
   auto entries = look_into(system, path, note, deadline);
   auto prefix = entries[0].resolved;
   // The link may lead to another generation in the middle of the look: then once more, in the one that it led to first;
