@@ -7,7 +7,7 @@
 
 using namespace sharefs;
 using namespace sharefs::exports;
-using test::told;
+using exports::test::told;
 using Lines = std::vector<std::string>;
 
 namespace {
@@ -23,7 +23,7 @@ struct Machine {
   ExpectedEtab ask(const std::vector<ExportsFile>& files, const HostFacts& facts = {}, Scope scope = Scope::host) {
     return ask_exportfs(system, files, facts, scope);
   }
-  test::ScriptedSystem system;
+  sharefs::test::ScriptedSystem system;
   sys::Isolation asked;
 };
 
@@ -133,12 +133,12 @@ TEST_CASE("where exportfs cannot be asked, that is said") {
     CHECK(found[1].code == "SF158");
     CHECK((found[1].severity == Severity::error) == expected.crashed);
   }
-  test::ScriptedSystem without; // knows no exportfs
+  sharefs::test::ScriptedSystem without; // knows no exportfs
   CHECK_FALSE(ask_exportfs(without, {parse("/a h(rw)", "f")}, {}, Scope::host).not_asked.empty());
 }
 
 TEST_CASE("exportfs does not wait for a directory that does not answer") {
-  test::ScriptedSystem system;
+  sharefs::test::ScriptedSystem system;
   HostFacts facts;
   facts.directories["/hung"].error_number = ETIMEDOUT;
   const auto expected = ask_exportfs(system, {parse("/hung h(rw)", "f")}, facts, Scope::host);
