@@ -64,16 +64,15 @@ std::set<std::string> names_in(std::string_view hosts) {
 std::string hosts_for(const std::set<std::string>& clients, const HostFacts& facts, std::set<std::string>& looked_up) {
   auto text = facts.hosts;
   auto known = names_in(text);
-  std::size_t unknown = 0;
+  unsigned unknown = 1; // no more than k_most_names
   for (const auto& client : clients) {
     if (!is_host_name(client) || !known.insert(lower_case(client)).second)
       continue;
-    const auto found = facts.names.find(client);
-    const auto addresses =
-        found != facts.names.end()
-            ? found->second.addresses
-            : std::vector{fmt::format("240.{}.{}.{}", unknown >> 16U & 0xffU, unknown >> 8U & 0xffU, unknown & 0xffU)};
-    ++unknown;
+    auto addresses = std::vector{fmt::format("240.{}.{}.{}", unknown >> 16U, unknown >> 8U & 0xffU, unknown & 0xffU)};
+    if (const auto found = facts.names.find(client); found != facts.names.end())
+      addresses = found->second.addresses;
+    else
+      ++unknown;
     for (const auto& address : addresses)
       text += fmt::format("\n{} {}\n", address, client);
     looked_up.insert(lower_case(client));

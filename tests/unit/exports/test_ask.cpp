@@ -96,7 +96,7 @@ TEST_CASE("the lines of etab get the places of the files") {
   REQUIRE(expected.dropped.size() == 2);
   CHECK(expected.dropped[0].winner == 0U);
   CHECK_FALSE(expected.dropped[1].winner);
-  CHECK(told(diagnose(files, expected, facts)) == Lines{"SF115 error 1:10", "SF157 error 1:16", "SF142 warning 1:1"});
+  CHECK(told(diagnose(files, expected, facts)) == Lines{"SF115 error 1:10", "SF157 error 1:16"});
 }
 
 TEST_CASE("what exportfs says of a line that is right by the text") {
