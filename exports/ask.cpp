@@ -17,6 +17,8 @@ namespace {
 
 constexpr std::chrono::seconds k_deadline{60}; ///< as `exportfs -r` has when the exports are put into force
 constexpr std::size_t k_largest_etab = 64U << 20U;
+/// For each name exportfs reads all of /etc/hosts, twice.
+constexpr std::size_t k_most_names = 20'000;
 constexpr const char* k_features = "/proc/fs/nfsd/export_features";
 /// exportfs starts there: relative paths lead nowhere, as they would from an empty directory.
 constexpr const char* k_nowhere = "/proc/fs";
@@ -62,16 +64,15 @@ std::set<std::string> names_in(std::string_view hosts) {
 std::string hosts_for(const std::set<std::string>& clients, const HostFacts& facts, std::set<std::string>& looked_up) {
   auto text = facts.hosts;
   auto known = names_in(text);
-  std::size_t unknown = 0;
+  unsigned unknown = 1; // no more than k_most_names
   for (const auto& client : clients) {
     if (!is_host_name(client) || !known.insert(lower_case(client)).second)
       continue;
-    const auto found = facts.names.find(client);
-    const auto addresses =
-        found != facts.names.end()
-            ? found->second.addresses
-            : std::vector{fmt::format("240.{}.{}.{}", unknown >> 16U & 0xffU, unknown >> 8U & 0xffU, unknown & 0xffU)};
-    ++unknown;
+    auto addresses = std::vector{fmt::format("240.{}.{}.{}", unknown >> 16U, unknown >> 8U & 0xffU, unknown & 0xffU)};
+    if (const auto found = facts.names.find(client); found != facts.names.end())
+      addresses = found->second.addresses;
+    else
+      ++unknown;
     for (const auto& address : addresses)
       text += fmt::format("\n{} {}\n", address, client);
     looked_up.insert(lower_case(client));
@@ -275,6 +276,8 @@ ExpectedEtab ask_exportfs(sys::System& system, const std::vector<ExportsFile>& f
     if (files[i].text)
       isolation.files[path_of(files, i, scope)] = *files[i].text;
   const auto clients = clients_of(files);
+  if (static_cast<std::size_t>(std::ranges::count_if(clients, is_host_name)) > k_most_names)
+    return not_asked(fmt::format("it would look up more than {} names", k_most_names));
   std::set<std::string> looked_up;
   isolation.files["/etc/hosts"] = hosts_for(clients, facts, looked_up);
   isolation.files["/etc/nsswitch.conf"] = "hosts: files\npasswd: files\ngroup: files\nnetgroup: files\n";

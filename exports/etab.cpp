@@ -31,7 +31,7 @@ Settings readable_settings(std::vector<std::string> options) {
 } // namespace
 
 std::optional<Export> parse_etab_line(std::string_view line, const Origin& origin) {
-  const auto tab = line.find('\t');
+  const auto tab = line.find_first_of(" \t"); // blanks in a path are escaped
   const auto open = line.find('(', std::min(tab, line.size()));
   const auto close = line.rfind(')');
   if (open == std::string_view::npos || close == std::string_view::npos || close < open)

@@ -4,6 +4,7 @@ printed for. exportfs runs in namespaces of its own (see differential.host): not
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import os
 import re
@@ -272,6 +273,23 @@ def test_hosts_with_several_names(first: str) -> None:
             assert disagreement({MAIN: f"/mnt/share {first}(rw) {second}(ro)\n/mnt/data {second}(rw)\n".encode()}) == ""
     finally:
         (ETC / "hosts").write_text(hosts)
+
+
+def test_an_ordinary_user_gets_the_same_answer() -> None:
+    """In a user namespace, in which exportfs has no right at all."""
+    write_exports({MAIN: AS_PEOPLE_WRITE_THEM.encode(), "/etc/exports.d/a.exports": b"/srv node1(ro)\n"})
+    expected = lines_of_etab(Taken().etab)
+    program = Path("/mnt/sharefs")
+    program.touch()
+    subprocess.run(["mount", "--bind", os.environ["SHAREFS_BIN"], program], check=True)
+    try:
+        done = subprocess.run(["setpriv", "--reuid=1000", "--regid=1000", "--clear-groups", program, "export", "check", "--json"],
+                              capture_output=True, timeout=60, check=False, cwd="/")
+    finally:
+        subprocess.run(["umount", "-l", program], check=True)
+    document = json.loads(done.stdout)
+    assert not [one for one in document["diagnoses"] if one["code"] == "SF158"]
+    assert lines_of_check(document) == expected
 
 
 def long_path(length: int, component: int = 100) -> str:

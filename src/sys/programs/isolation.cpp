@@ -180,6 +180,8 @@ bool become_reader() {
 } // namespace
 
 Result<void> isolate(const Isolation& isolation) {
+  if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) // with the one that waits for the program, the program ends, too
+    return failure("it cannot be ended with sharefs");
   const auto as_root = enter_namespaces();
   if (!as_root)
     return fail(as_root.error());

@@ -1,3 +1,4 @@
+#include "exports/ask.hpp"
 #include "exports/mounted_by.hpp"
 #include "support/catch.hpp"
 #include "support/scripted_system.hpp"
