@@ -86,13 +86,19 @@ Filter network_filter() {
                 {BPF_JMP | BPF_JEQ | BPF_K, 1, 0, SHAREFS_AUDIT_ARCH},
                 end,
                 {k_load, 0, 0, offsetof(seccomp_data, nr)}};
-  for (const int call :
-       {SYS_read, SYS_write, SYS_recvfrom, SYS_sendto, SYS_connect, SYS_getsockopt, SYS_close, SYS_ppoll,
+  // libnfs asks who it is, and the time: a system call where the machine's clock cannot be read without one.
+  for (const int call : {SYS_read,        SYS_write,         SYS_recvfrom,        SYS_sendto,       SYS_connect,
+                         SYS_getsockopt,  SYS_close,         SYS_ppoll,
 #ifdef SYS_poll
-        SYS_poll,
+                         SYS_poll,
 #endif
-        SYS_writev, SYS_brk, SYS_munmap, SYS_mremap, SYS_madvise, SYS_futex, SYS_clock_gettime, SYS_restart_syscall,
-        SYS_rt_sigreturn, SYS_exit_group, SYS_getpid, SYS_getuid, SYS_getgid}) { // libnfs asks who it is
+                         SYS_writev,      SYS_brk,           SYS_munmap,          SYS_mremap,       SYS_madvise,
+                         SYS_futex,       SYS_clock_gettime, SYS_restart_syscall, SYS_rt_sigreturn, SYS_exit_group,
+                         SYS_getpid,      SYS_getuid,        SYS_getgid,
+#ifdef SYS_time
+                         SYS_time,
+#endif
+                         SYS_gettimeofday}) {
     filter.push_back(unless_equal(call, 1));
     filter.push_back(allow);
   }

@@ -75,7 +75,7 @@ class Person {
     if (m_pid == 0) {
       ::setsid();
       const int slave = ::open(::ptsname(m_master.get()), O_RDWR); // becomes the controlling terminal
-      m_master.reset(); // or the terminal would never be gone
+      m_master.reset();                                            // or the terminal would never be gone
       for (const int stream : {0, 1, 2})
         ::dup2(slave, stream);
       const int code = exit_code(run_worker(request));
