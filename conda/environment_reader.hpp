@@ -3,6 +3,7 @@
 // them.
 #include "conda/environment.hpp"
 #include "conda/records.hpp"
+#include "plan/action_fields.hpp"
 #include "sys/process/wire.hpp"
 #include "tree/reader.hpp"
 
@@ -65,33 +66,24 @@ Result<std::vector<PrefixUse>> find_prefixes(const EnvironmentReader& reader);
 EnvironmentState read_environment(const EnvironmentReader& reader, const PrefixDecision& decision,
                                   const EnvironmentRequest& request);
 
-template <sys::WireOf<PrefixUse> U> auto wire_fields(U& u) {
-  return std::tie(u.prefix, u.leads, u.certain, u.files);
+template <FieldsOf<PrefixUse> U> auto fields(U& u) {
+  return named("prefix", u.prefix, "leads", u.leads, "certain", u.certain, "files", u.files);
 }
-template <sys::WireOf<PrefixDecision> D> auto wire_fields(D& d) {
-  return std::tie(d.right, d.replace, d.left);
+template <FieldsOf<PrefixDecision> D> auto fields(D& d) {
+  return named("right", d.right, "replace", d.replace, "left", d.left);
 }
-template <sys::WireOf<Found> F> auto wire_fields(F& f) {
-  return std::tie(f.kind, f.path, f.detail);
+template <FieldsOf<Found> F> auto fields(F& f) {
+  return named("kind", f.kind, "path", f.path, "detail", f.detail);
 }
-template <sys::WireOf<MovedLink> L> auto wire_fields(L& l) {
-  return std::tie(l.path, l.before, l.after, l.identity);
+template <FieldsOf<MovedLink> L> auto fields(L& l) {
+  return named("path", l.path, "before", l.before, "after", l.after, "identity", l.identity);
 }
-template <sys::WireOf<EnvironmentState> S> auto wire_fields(S& s) {
-  return std::tie(s.path, s.device, s.inode, s.uid, s.gid, s.mode, s.packages, s.files, s.managed, s.bytes,
-                  s.others_write, s.own_group, s.python, s.python_identity, s.prefixes, s.decision, s.found, s.contents,
-                  s.modes, s.compiled, s.links);
+template <FieldsOf<EnvironmentState> S> auto fields(S& s) {
+  return named("path", s.path, "device", s.device, "inode", s.inode, "uid", s.uid, "gid", s.gid, "mode", s.mode,
+               "packages", s.packages, "files", s.files, "managed", s.managed, "bytes", s.bytes, "others_write",
+               s.others_write, "own_group", s.own_group, "python", s.python, "python_identity", s.python_identity,
+               "prefixes", s.prefixes, "decision", s.decision, "found", s.found, "contents", s.contents, "modes",
+               s.modes, "compiled", s.compiled, "links", s.links);
 }
 
 } // namespace sharefs::conda
-
-namespace sharefs {
-template <sys::WireOf<Edit> E> auto wire_fields(E& e) {
-  return std::tie(e.offset, e.before, e.after);
-}
-} // namespace sharefs
-namespace sharefs::plan {
-template <sys::WireOf<FileChange> C> auto wire_fields(C& c) {
-  return std::tie(c.path, c.before, c.after, c.edits, c.mode_before, c.mode_after, c.removed, c.identity);
-}
-} // namespace sharefs::plan

@@ -14,8 +14,9 @@ struct CacheEntry {
                            ///< it, or one could not be checked; empty: no process uses it
   std::uint64_t device = 0, inode = 0;
 };
-template <sys::WireOf<CacheEntry> Entry> auto wire_fields(Entry& e) {
-  return std::tie(e.path, e.stands_for, e.bytes, e.used, e.in_use, e.device, e.inode);
+template <FieldsOf<CacheEntry> Entry> auto fields(Entry& e) {
+  return named("path", e.path, "stands_for", e.stands_for, "bytes", e.bytes, "used", e.used, "in_use", e.in_use,
+               "device", e.device, "inode", e.inode);
 }
 
 /// Every cache directory below `root`, a directory of this user's own (own_directories()), sorted by path. Measuring

@@ -21,9 +21,9 @@ bool is_sparse(const struct stat& status) {
   return static_cast<std::uint64_t>(status.st_blocks) * 512U < static_cast<std::uint64_t>(status.st_size);
 }
 
-class Reader {
+class ContentReader {
  public:
-  Reader(Job& job, int from, int to) : m_job(job), m_from(from), m_to(to) { XXH3_128bits_reset(m_state.get()); }
+  ContentReader(Job& job, int from, int to) : m_job(job), m_from(from), m_to(to) { XXH3_128bits_reset(m_state.get()); }
 
   Hashed read(const struct stat& status) {
     const auto size = static_cast<std::uint64_t>(status.st_size);
@@ -129,13 +129,13 @@ class Reader {
 } // namespace
 
 Hashed copy_content(Job& job, int from, const struct stat& status, int to) {
-  return Reader(job, from, to).read(status);
+  return ContentReader(job, from, to).read(status);
 }
 
 Hashed hash_content(Job& job, int file, const struct stat& status, bool from_disk) {
   if (from_disk) // what is written already: pages that wait to be written stay
     ::posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
-  return Reader(job, file, -1).read(status);
+  return ContentReader(job, file, -1).read(status);
 }
 
 Hash hash_text(std::string_view text) {

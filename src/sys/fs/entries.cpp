@@ -35,8 +35,8 @@ struct Report {
   std::optional<Entry> entry;
   std::string detail;
 };
-template <WireOf<Report> R> auto wire_fields(R& r) {
-  return std::tie(r.index, r.entry, r.detail);
+template <FieldsOf<Report> R> auto fields(R& r) {
+  return named("index", r.index, "entry", r.entry, "detail", r.detail);
 }
 
 std::string no_answer(const EntryRequest& request, std::string_view step) {

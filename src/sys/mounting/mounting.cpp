@@ -36,7 +36,7 @@ namespace {
 /// Where mount.nfs mounts, in its own namespace. Below /run only root can make or exchange anything.
 constexpr const char* k_staging = "/run/sharefs-mount";
 constexpr std::array<const char*, 2> k_programs{"/sbin/mount.nfs", "/usr/sbin/mount.nfs"};
-constexpr std::size_t k_most_text = 4096;
+constexpr std::size_t k_most_written = 4096;
 constexpr std::chrono::milliseconds k_server_deadline{3000};
 constexpr std::uint16_t k_nfs_port = 2049;
 
@@ -180,7 +180,7 @@ bool run_mount_nfs(const MountCall& call, const char* program, int output) {
 std::string text_of(int file) {
   std::string text;
   ::lseek(file, 0, SEEK_SET);
-  (void)read_all(file, text, k_most_text);
+  (void)read_all(file, text, k_most_written);
   return text;
 }
 

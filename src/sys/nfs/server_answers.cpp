@@ -9,21 +9,22 @@
 
 namespace sharefs::sys {
 
-template <WireOf<Failure> E> auto wire_fields(E& e) {
-  return std::tie(e.fault, e.error_number);
+template <FieldsOf<Failure> E> auto fields(E& e) {
+  return named("fault", e.fault, "error_number", e.error_number);
 }
-template <WireOf<StageAnswer> E> auto wire_fields(E& e) {
-  return std::tie(e.asked, e.failure, e.round_trip);
+template <FieldsOf<StageAnswer> E> auto fields(E& e) {
+  return named("asked", e.asked, "failure", e.failure, "round_trip", e.round_trip);
 }
-template <WireOf<ExportListing> E> auto wire_fields(E& e) {
-  return std::tie(e.directory, e.clients);
+template <FieldsOf<ExportListing> E> auto fields(E& e) {
+  return named("directory", e.directory, "clients", e.clients);
 }
-template <WireOf<AddressAnswers> E> auto wire_fields(E& e) {
-  return std::tuple_cat(std::apply([](auto&... stage) { return std::tie(stage...); }, e.stages),
-                        std::tie(e.address, e.services, e.nfs_port, e.mountd_port, e.exports, e.access));
+template <FieldsOf<AddressAnswers> E> auto fields(E& e) {
+  return std::tuple_cat(std::apply([](auto&... stage) { return std::tuple_cat(named("stage", stage)...); }, e.stages),
+                        named("address", e.address, "services", e.services, "nfs_port", e.nfs_port, "mountd_port",
+                              e.mountd_port, "exports", e.exports, "access", e.access));
 }
-template <WireOf<ServerAnswers> E> auto wire_fields(E& e) {
-  return std::tie(e.resolve, e.addresses, e.asking);
+template <FieldsOf<ServerAnswers> E> auto fields(E& e) {
+  return named("resolve", e.resolve, "addresses", e.addresses, "asking", e.asking);
 }
 
 namespace {

@@ -17,9 +17,6 @@
 
 namespace sharefs::sys {
 
-template <class E, class T>
-concept WireOf = FieldsOf<E, T>;
-
 template <class T>
 concept WireNumber = std::is_arithmetic_v<T> || std::is_enum_v<T>;
 
@@ -42,10 +39,8 @@ class WireWriter {
         put(element);
     } else if constexpr (requires { value.count(); }) {
       put(value.count());
-    } else if constexpr (HasFields<const T>) {
-      std::apply([this](const auto&... field) { (this->put(field.value), ...); }, fields(value));
     } else {
-      std::apply([this](const auto&... field) { (this->put(field), ...); }, wire_fields(value));
+      std::apply([this](const auto&... field) { (this->put(field.value), ...); }, fields(value));
     }
     return *this;
   }
@@ -91,10 +86,8 @@ class WireReader {
         get(value.emplace_back());
     } else if constexpr (requires { value.count(); }) {
       value = T(get<typename T::rep>());
-    } else if constexpr (HasFields<T>) {
-      std::apply([this](const auto&... field) { (this->get(field.value), ...); }, fields(value));
     } else {
-      std::apply([this](auto&... field) { (this->get(field), ...); }, wire_fields(value));
+      std::apply([this](const auto&... field) { (this->get(field.value), ...); }, fields(value));
     }
   }
   std::string_view text() {

@@ -26,7 +26,7 @@ constexpr int k_first_gift = 3;
 constexpr std::size_t k_longest_config = 16U << 20U;
 
 /// All that the child needs, made before the fork.
-struct Start {
+struct WorkerStart {
   std::vector<std::string> words, environment;
   std::vector<char*> argv, envp;
   Fd program, config, user_namespace;
@@ -48,7 +48,7 @@ bool give(int fd, int place) {
 }
 
 /// In the child: its streams, its terminal, and what it was given; nothing else is open once the program runs.
-bool arrange(const Start& start, const std::array<int, 3>& streams, int terminal, int& failure, int& program) {
+bool arrange(const WorkerStart& start, const std::array<int, 3>& streams, int terminal, int& failure, int& program) {
   std::array<int, 7> open{streams[0],
                           streams[1],
                           streams[2],
@@ -79,7 +79,8 @@ void enter_directory(const WorkerRequest& request) {
     ::_exit(126);
 }
 
-[[noreturn]] void execute(Start& start, const WorkerRequest& request, const std::array<int, 3>& streams, int terminal) {
+[[noreturn]] void execute(WorkerStart& start, const WorkerRequest& request, const std::array<int, 3>& streams,
+                          int terminal) {
   int failure = start.failure.write.get(), program = -1;
   const auto give_up = [&failure](int error) {
     write_all(failure, {reinterpret_cast<const char*>(&error), sizeof error}); // NOLINT: to ourselves
@@ -97,8 +98,8 @@ void enter_directory(const WorkerRequest& request) {
   ::_exit(126);
 }
 
-Result<Start> prepare(const WorkerRequest& request) {
-  Start start;
+Result<WorkerStart> prepare(const WorkerRequest& request) {
+  WorkerStart start;
   start.words = request.words;
   start.words.insert(start.words.begin(), "sharefs");
   start.environment = environment_of(request.user);

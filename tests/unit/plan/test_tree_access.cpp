@@ -143,17 +143,18 @@ TEST_CASE("SetTreeAccess: each kind of file, twice") {
 
   CHECK(tree.apply(tree.action()) == "done");
   CHECK(tree.said.size() == 1);
-  CHECK(
-      tree.said[0].starts_with("/share: 5 paths changed; left as they are: 1 file with several names (hard links), of "
-                               "which others may lie elsewhere, 1 program with set-id bits or capabilities, 1 path with "
-                               "an ACL, 1 special file ("));
+  CHECK(tree.said[0].starts_with(
+      "/share: 5 paths changed; left as they are: 1 file with several names (hard links), of "
+      "which others may lie elsewhere, 1 program with set-id bits or capabilities, 1 path with "
+      "an ACL, 1 special file ("));
   CHECK(tree.state("/share") == top); // SetAccess does that one
   CHECK(tree.state("/share/env") == "2001:3000 2770 u::rwx,g::rwx,o::---");
   CHECK(tree.state("/share/env/bin") == "2001:3000 2775 u::rwx,g::rwx,o::---");
   CHECK(tree.state("/share/env/bin/python") == "2001:3000 0775");
   CHECK(tree.state("/share/env/token") == "2001:3000 0660");
   CHECK(tree.state("/share/sp ace\n\\") == "2002:3000 0664");
-  for (const auto* same : {"/share/acl", "/share/setuid", "/share/linked", "/share/link", "/share/dirlink", "/share/fifo"})
+  for (const auto* same :
+       {"/share/acl", "/share/setuid", "/share/linked", "/share/link", "/share/dirlink", "/share/fifo"})
     CHECK(tree.state(same) == before.at(same));
   const auto again = look_at(tree.action(), tree.system);
   REQUIRE(again);
