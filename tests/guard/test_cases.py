@@ -18,7 +18,7 @@ from conftest import Cluster
 from guardlab.cases import CASES, ONLINE, Case
 from guardlab.hosts import Host, files_below
 from guardlab.pythons import python, versions
-from guardlab.runner import Runner
+from guardlab.runner import Runner, run_alone
 
 ROWS = 300
 
@@ -61,14 +61,10 @@ def outcome(
     runners: dict[object, Runner], host: Host, version: str, program: str, guarded: bool, environment: dict[str, str]
 ) -> tuple[list[str], str]:
     """The results that are shown, or the error; and what is said."""
-    key = (host.name, version, guarded, bool(environment))
-    if environment and environment != ONLINE:  # what is imported has taken directories from it
-        runner = Runner(host, python(version), guarded, environment)
-        try:
-            answer = runner.run(program)
-        finally:
-            runner.close()
+    if environment and environment != ONLINE:  # what is imported takes directories from it
+        answer = run_alone(host, python(version), program, guarded, environment)
     else:
+        key = (host.name, version, guarded, bool(environment))
         if key not in runners:
             runners[key] = Runner(host, python(version), guarded, environment)
         answer = runners[key].run(program)

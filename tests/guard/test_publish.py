@@ -280,3 +280,34 @@ def test_a_share_that_is_read_only(cluster: Cluster, interpreter: Path) -> None:
     result, said = done(start(host, interpreter, READ_ONLY))
     assert (result, said) == (expected, "")
     assert not any(path.suffix == ".arrow" and not path.is_symlink() for path in host.disk.rglob("caches/**/*"))
+
+
+RANKS = """
+import multiprocessing
+def train(rank):
+    os.environ.update(RANK=str(%d + rank), LOCAL_RANK=str(rank))
+    d = load(); rows(d.map(lambda row: {"n": row["id"]}))
+context = multiprocessing.get_context("fork")
+ranks = [context.Process(target=train, args=(rank,)) for rank in range(4)]
+for rank in ranks: rank.start()
+for rank in ranks: rank.join()
+assert not any(rank.exitcode for rank in ranks)
+"""
+
+
+@pytest.mark.parametrize("build", ["publish", "unique"])
+def test_four_ranks_on_each_host(cluster: Cluster, interpreter: Path, build: str) -> None:
+    """One line from rank 0, one copy, and all read the same."""
+    fill(cluster.share)
+    processes = [
+        start(host, interpreter, RANKS % (4 * number), SHAREFS_GUARD_BUILD=build)
+        for number, host in enumerate(cluster.hosts)
+    ]
+    answers = [done(process) for process in processes]
+    results = [line for lines, _ in answers for line in lines]
+    assert len(results) == 8 and len(set(results)) == 1
+    assert [said.count("sharefs: ") for _, said in answers] == [1, 0], answers
+    names = on_share(cluster)
+    assert is_one_copy([name for name in names if "/cache-" not in name]), names
+    assert sum("/cache-" in name for name in names) == 1
+    assert not list(cluster.share.rglob(".*sharefs-*"))

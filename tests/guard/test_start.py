@@ -127,17 +127,17 @@ def test_a_library_that_fails_fails_as_it_would(tmp_path: Path) -> None:
 
 
 def test_it_runs_with_every_python_here() -> None:
+    environment = {"PYTHONPATH": str(GUARD), "PYTHONDONTWRITEBYTECODE": "1"}
     tried = [Path(PYTHON), *sorted(Path.home().glob(".pyenv/versions/*/bin/python"))]
     for program in tried:
-        answer = subprocess.run(
-            [program, "-c", INSTALLED],
-            env={"PYTHONPATH": str(GUARD), "PYTHONDONTWRITEBYTECODE": "1"},
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
+        answer = subprocess.run([program, "-c", INSTALLED], env=environment, capture_output=True, text=True, timeout=60)
         is_old = "/2." in str(program)
         assert (answer.stdout, answer.stderr) == (f"{not is_old}\n", ""), program
+        if not is_old:
+            everything = "from sharefs_guard import libraries, storage; print(storage.place_of('/nowhere'))"
+            command = [program, "-W", "error", "-c", everything]
+            answer = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+            assert (answer.stdout, answer.stderr) == ("None\n", ""), program
 
 
 def test_the_wheel(tmp_path: Path) -> None:

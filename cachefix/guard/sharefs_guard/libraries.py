@@ -135,16 +135,9 @@ def _set_variables(library):
 def _share_modules(place):
     """Code that was downloaded for datasets, metrics and models: what the share has is there offline, too, and what
     this process downloads gets to the share when it ends."""
-    import atexit
-
     storage.add_missing_files(place.share, place.directory)
     if storage.publishes():
-        owner = os.getpid()
-        atexit.register(lambda: os.getpid() == owner and _attempt(_publish_modules, place))
-
-
-def _publish_modules(place):
-    storage.add_missing_files(place.directory, place.share)
+        storage.at_exit(_attempt, storage.add_missing_files, place.directory, place.share)
 
 
 # datasets
@@ -338,7 +331,7 @@ class _UniqueBuild:
         is_ours = is_done and os.path.isdir(self._own)
         if is_ours and (self.rebuilds or not storage.is_complete(self.share)):
             _report_kept(self.share, self._own)
-            storage.remove_at_exit(self._own)
+            storage.at_exit(storage.remove_own, self._own)
         else:
             storage.remove_own(self._own)
             _point(self.builder, self.place.share, self.share)

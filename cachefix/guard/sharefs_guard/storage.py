@@ -327,7 +327,7 @@ def directory_for_files(directory, size):
         own = own_name(os.path.join(directory, _FOR_FILES))
         os.mkdir(own)
         remove_leftovers(directory, os.lstat(own).st_mtime)
-        remove_at_exit(own)
+        at_exit(remove_own, own)
         _own_directories[directory] = own
     return _own_directories[directory], directory, place._replace(kind="unique")
 
@@ -544,11 +544,11 @@ def remove_own(path):
             _remove(os.path.join(directory, other))
 
 
-def remove_at_exit(path):
-    import atexit
+def at_exit(function, *arguments):
+    """At the end of this process, and not of one that it forks; also of one that multiprocessing has started."""
+    from multiprocessing.util import Finalize
 
-    owner = os.getpid()
-    atexit.register(lambda: os.getpid() == owner and remove_own(path))
+    Finalize(None, function, args=arguments, exitpriority=0)
 
 
 def directory_of_this_host(directory, place):

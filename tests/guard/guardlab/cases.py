@@ -168,7 +168,13 @@ CASES = [
         "import evaluate\nm = evaluate.load(SHARE + '/metric.py', cache_dir=SHARE + '/metrics')" + _COMPUTE,
         _EVALUATE,
     ),
-    Case("evaluate, HF_HOME", "import evaluate\nm = evaluate.load(SHARE + '/metric.py')" + _COMPUTE, _EVALUATE, {"HF_HOME": "/mnt/share/hf"}),
+    Case(
+        "evaluate, HF_HOME",
+        "import evaluate\nm = evaluate.load(SHARE + '/metric.py')" + _COMPUTE,
+        _EVALUATE,
+        {"HF_HOME": "/mnt/share/hf"},
+        keeps=("metric.py",),  # its code, for who is offline
+    ),
     Case(
         "evaluate, two processes",
         "import evaluate\n"

@@ -42,6 +42,16 @@ class Answer:
     said: str
 
 
+def _results(out: str) -> list[str]:
+    return [line for line in out.splitlines() if line.startswith("RESULT")]
+
+
+def run_alone(host: Host, interpreter: Path, program: str, guarded: bool, environment: Mapping[str, str]) -> Answer:
+    """By a Python of its own."""
+    done = host.run([interpreter, "-c", PRELUDE + program], guarded, environment)
+    return Answer(done.returncode, _results(done.stdout), done.stderr)
+
+
 class Runner:
     def __init__(self, host: Host, interpreter: Path, guarded: bool, environment: Mapping[str, str] = {}) -> None:
         self._host = host
@@ -55,7 +65,7 @@ class Runner:
         if not status:
             raise AssertionError(f"the runner has ended: {self._process.communicate()[1]}")
         out, err = ((self._host.disk / name).read_text() for name in ("out", "err"))
-        return Answer(int(status), [line for line in out.splitlines() if line.startswith("RESULT")], err)
+        return Answer(int(status), _results(out), err)
 
     def close(self) -> None:
         self._process.kill()
