@@ -45,6 +45,14 @@ constexpr std::string_view k_library_names =
     "version.txt CACHEDIR.TAG *_modules json csv parquet text arrow imagefolder audiofolder videofolder webdataset "
     "pandas generator xml sql spark cache-* *.lock *.incomplete";
 
+/// Does something lie in a directory that only these libraries make?
+bool is_of_libraries(const Names& names) {
+  return std::ranges::any_of(names, [](const std::string& name) {
+    return is_listed(name, "models--* datasets--* *_modules json csv parquet arrow generator") ||
+           name.find("___") != std::string::npos;
+  });
+}
+
 /// The first name in a directory that neither datasets nor a hub library makes there; empty: none.
 std::string foreign_name(const Names& names) {
   const auto found = std::ranges::find_if(names, [](const std::string& name) {
@@ -148,6 +156,8 @@ class FlagDecider {
                            "`" + foreign + "` lies there, which neither datasets nor a hub library made, so `" +
                                one.flag + "` was left: if nodes build datasets there, they race",
                            "if it is a cache of datasets and models only, say `--local " + rule.flag + "`"));
+    if (mixed && !asked && m_launch.runs_no_python(m_program) && !is_of_libraries(*names))
+      return stays(one, rule, "nothing in it says that it is a cache of datasets");
     move(one, rule, path, *names);
   }
 
@@ -199,7 +209,8 @@ class FlagDecider {
 } // namespace
 
 Decisions decide_flags(const Launch& launch, const Program& program, const Framework* framework) {
-  return launch.walk.understood ? FlagDecider(launch, program, framework).decide() : Decisions();
+  const bool known = launch.walk.understood && !is_plain_tool(program.name);
+  return known ? FlagDecider(launch, program, framework).decide() : Decisions();
 }
 
 } // namespace sharefs::cachefix

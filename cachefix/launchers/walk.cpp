@@ -338,8 +338,8 @@ class Walker {
     const GivenOption* text = m_out.chain[number].options.last(Means::command_text);
     if (text != nullptr && text->has_value) // sbatch --wrap
       return add_program(ProgramKind::shell, text->value_index, end, end, std::move(scope), false, text->value);
-    if (at >= end)
-      return;
+    if (at >= end) // it reads its commands from stdin, or a terminal
+      return add_program(ProgramKind::program, m_out.chain[number].index, end, end, std::move(scope), false);
     if (text != nullptr) // bash -c: the string is the first word that is no option
       return add_program(ProgramKind::shell, at, end, end, std::move(scope), false);
     if (starts_container(std::span(m_argv).subspan(at + 1, end - at - 1))) // its "$@"

@@ -30,6 +30,7 @@ def diagnosis(code: str, message: str, severity: str = "warning") -> dict[str, A
 
 REWRITE = Decisions(changes=[change("--cache_dir", CACHE, MOVED)])
 DROP = Decisions(changes=[change("--cache_dir", CACHE, None, "drop")], set={"HF_DATASETS_CACHE": MOVED})
+GUARD = {"PYTHONPATH": "/opt/share/sharefs/guard", "SHAREFS_GUARD": "1"}
 SET = Decisions(changes=[change("HF_DATASETS_CACHE", CACHE, MOVED, "set")], set={"HF_DATASETS_CACHE": MOVED})
 BARE = start(f"python train.py --cache_dir {CACHE} --output_dir {CACHE}/out")
 
@@ -126,13 +127,20 @@ def test_what_races(one: Start, names: list[str]) -> None:
 def test_a_race_is_moved_left_warned_of_or_silent() -> None:
     moved = start("python train.py", HF_DATASETS_CACHE=MOVED)
     named = {"flag": "--cache_dir", "reason": "offline"}
+    guarded = replace(BARE, environment=BARE.environment | GUARD)
+    assert judge([BARE], [guarded], Decisions(), "")[0] is Verdict.changed
+    isolated = replace(guarded, argv=("python", "-I", *BARE.argv[1:]))
+    assert judge([BARE], [isolated], Decisions(), "")[0] is Verdict.silent
+    elsewhere = replace(guarded, environment=guarded.environment | {"PYTHONPATH": "/src"})
+    assert judge([BARE], [elsewhere], Decisions(), "")[0] is Verdict.silent
     assert judge([BARE], [moved], DROP, "")[0] is Verdict.changed
     assert judge([moved], [moved], DROP, "")[0] is Verdict.nothing
     assert judge([BARE], [BARE], Decisions(), "")[0] is Verdict.silent
     assert judge([BARE], [BARE], Decisions(kept=[named]), "")[0] is Verdict.left
     for code, message, verdict in (
         ("SF408", "--cache_dir was left", Verdict.warned),
-        ("SF401", "an option is not known", Verdict.warned),
+        ("SF402", "it runs on another machine", Verdict.warned),
+        ("SF401", "an option is not known", Verdict.silent),
         ("SF410", "left-over directories", Verdict.silent),
     ):
         assert judge([BARE], [BARE], Decisions(diagnoses=[diagnosis(code, message)]), "")[0] is verdict
@@ -169,17 +177,17 @@ def test_nothing_is_done_for_nobody() -> None:
 
 def test_messages_are_read_as_a_document() -> None:
     said = (
-        f"sharefs: --cache_dir {CACHE} -> {MOVED}: unknown script\nsharefs: --cache_dir {CACHE} dropped: a reason\n"
+        f"sharefs: --cache_dir {CACHE} -> {MOVED}: unknown script\n"
         f"sharefs: HF_DATASETS_CACHE={MOVED} set: a reason\nwarning: srun: it starts elsewhere [SF421]\nbye\n"
     )
     document = document_of(said)
     assert [(one["flag"], one["from"], one["to"]) for one in document["changes"]] == [
-        ("--cache_dir", CACHE, MOVED), ("--cache_dir", CACHE, None), ("HF_DATASETS_CACHE", None, MOVED),
+        ("--cache_dir", CACHE, MOVED), ("HF_DATASETS_CACHE", None, MOVED),
     ]  # fmt: skip
     assert [(one["severity"], one["code"], one["subject"]) for one in document["diagnoses"]] == [
         ("warning", "SF421", "srun")
     ]
-    summary = document_of(f"sharefs: datasets of {CACHE} on this node ({MOVED}), models stay; -v says how\n")["changes"]
+    summary = document_of(f"sharefs: caches of {CACHE} on this node ({MOVED}); -v says how\n")["changes"]
     assert ("--cache_dir", CACHE, MOVED) in [(one["flag"], one["from"], one["to"]) for one in summary]
     assert document_of("bye\n") == {"changes": [], "diagnoses": []}
 

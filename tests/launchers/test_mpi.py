@@ -104,7 +104,7 @@ def test_the_program_gets_what_sharefs_says(sharefs: Sharefs, line: str) -> None
     for word in words_of(line, sharefs):
         words += [*CACHES, ":"] if word == ":" else [word]
     answer = sharefs.ask([*words, *CACHES])
-    real = sharefs.run(answer.final)
+    real = sharefs.run([*sharefs.command("-q"), *answer.argv])
     assert real.returncode == 0, real.stderr
     seen = printed(real.stdout)
     assert answer.passed is not None, answer.document

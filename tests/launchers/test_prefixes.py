@@ -89,7 +89,7 @@ def test_the_program_gets_what_sharefs_says(sharefs: Sharefs, line: str) -> None
     if not script.exists():
         script.write_text('exec ./print_arguments "$@"\n')
     answer = sharefs.ask([*words_of(line), "--cache_dir", str(SHARED / "c"), "--output_dir", str(SHARED / "o")])
-    real = sharefs.run(answer.final)
+    real = sharefs.run([*sharefs.command("-q"), *answer.argv])
     assert real.returncode == 0, real.stderr
     (seen,) = printed(real.stdout)
     assert is_guarded(seen)

@@ -115,7 +115,7 @@ def test_every_option_of_the_real_program_is_in_the_table(
 @pytest.mark.parametrize("line", SRUN_LINES + SBATCH_LINES)
 def test_the_program_gets_what_sharefs_says(cluster: Sharefs, line: str, tmp_path: Path) -> None:
     answer = cluster.ask([*words_of(line, cluster, tmp_path / "out"), *CACHES])
-    real = cluster.run(answer.final)
+    real = cluster.run([*cluster.command("-q"), *answer.argv])
     assert real.returncode == 0, real.stderr
     seen = output_of_job(tmp_path / "out") if line in SBATCH_LINES else printed(real.stdout)
     assert answer.passed is not None and seen

@@ -13,16 +13,17 @@ from launcherslab.isolation import LOCAL
 from .world import Start
 
 # A shell's own variables, and those that say where sharefs stood in between.
-_NOISE = {"_", "SHLVL", "OLDPWD", "BASH_EXECUTION_STRING"}
+_NOISE = {"_", "SHLVL", "PWD", "OLDPWD", "BASH_EXECUTION_STRING"}
 # What carries variables through a launcher, or sharefs itself to the other side of it.
 _CARRIERS = set(
-    "-x -e -E --env -genv -env --export export env sharefs run --node -- ; && = ' \" , ALL set unset -u --local".split()
+    "-x -e -E --env -genv -env --export export env bash -pc sharefs run --node -- ; && = ' \" , ALL set unset -u --local".split()
 )
 # Of which one line for all is enough.
 IMPLIED_VARIABLES = (
     "HF_DATASETS_CACHE HF_MODULES_CACHE HF_XET_CACHE TRITON_CACHE_DIR TORCH_EXTENSIONS_DIR VLLM_CACHE_ROOT "
     "FLASHINFER_WORKSPACE_BASE DG_JIT_CACHE_DIR TILELANG_CACHE_DIR CUDA_CACHE_PATH PIP_CACHE_DIR WANDB_CACHE_DIR "
-    "WANDB_DATA_DIR"
+    "WANDB_DATA_DIR SGLANG_CACHE_DIR EP_JIT_CACHE_DIR TVM_FFI_CACHE_DIR CUPY_CACHE_DIR OUTLINES_CACHE_DIR "
+    "PYTORCH_KERNEL_CACHE_PATH TORCHINDUCTOR_CACHE_DIR CUTE_DSL_CACHE_DIR"
 ).split()
 _PUNCTUATION = set("=,'\"")
 _HUB = {"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "TRANSFORMERS_CACHE", "DS_ENV_FILE"}
@@ -51,7 +52,8 @@ def document_of(messages: str) -> dict[str, Any]:
         for found in pattern.finditer(messages):
             changes.append({"from": None, "to": None, **dict(zip(names, found.groups()))})
     for shared, local in _SUMMARY.findall(messages):
-        changes += [{"flag": flag, "from": shared, "to": local} for flag in ("--cache_dir", "HF_DATASETS_CACHE")]
+        names = ("--cache_dir", "HF_DATASETS_CACHE", *IMPLIED_VARIABLES)
+        changes += [{"flag": name, "from": shared, "to": local} for name in names]
     if _IMPLIED.search(messages):
         changes += [{"flag": name, "from": None, "to": str(LOCAL)} for name in IMPLIED_VARIABLES]
     diagnoses = [
@@ -103,8 +105,8 @@ def _spelled(flag: str) -> str:
 
 def _holds(word: str, value: str) -> bool:
     """Does the value stand in the word, as a whole path?"""
-    if value == str(LOCAL):
-        return word.startswith(f"{LOCAL}/")
+    if value.startswith((str(LOCAL), "/var/cache/sharefs")) and word.startswith(f"{value}/"):
+        return True  # the directory that several caches lie in
     return re.search(rf"(?<![\w./-]){re.escape(value)}/?(?![\w./-])", word) is not None
 
 

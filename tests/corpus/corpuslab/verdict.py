@@ -45,6 +45,8 @@ _LAUNCHERS = set(
 )
 # Here they only record: what they would start is in their words.
 _CARRIERS = set("docker podman nvidia-docker ray ssh pdsh tmux screen parallel bsub qsub zsh fish tcsh enroot".split())
+# And these hand the environment on.
+_LOSES = _CARRIERS - {"parallel", "zsh", "fish", "tcsh"}
 # Directories of the world with what the libraries did not make, and files from which more is derived than a cache.
 _OWN_CONTENT = tuple(f"{SHARE}/{name}" for name in ("features", "saved", "checkpoints"))
 # Their sources show that they only hand it on to the libraries' loaders: what else lies there, they never read.
@@ -167,20 +169,23 @@ def _in_texts(start: Start) -> Iterator[Racy]:
 
 def is_guarded(start: Start) -> bool:
     """Does the guard get hold of the program? Then it builds on the node's own disk, and moves nothing else."""
-    first = start.environment.get("PYTHONPATH", "").split(":")[0]
+    path = start.environment.get("PYTHONPATH", "").split(":")
     return (
-        first.endswith(_GUARD)
+        any(directory.endswith(_GUARD) for directory in path)
         and start.environment.get("SHAREFS_GUARD") == "1"
         and not any(word in _UNGUARDED for word in start.argv[1:2])
     )
 
 
 def racy_of(starts: Sequence[Start]) -> list[Racy]:
-    """The caches on the share that the programs of a launch would build in."""
+    """The caches on the share that the programs of a launch would build in, where no guard gets hold of them."""
+    return caches_of([start for start in starts if not is_guarded(start) or start.name in _LOSES])
+
+
+def caches_of(starts: Sequence[Start]) -> list[Racy]:
+    """The caches on the share that they name."""
     found: list[Racy] = []
     for start in starts:
-        if is_guarded(start) and start.name not in _CARRIERS:
-            continue
         if _builds(start):
             found += [*_variables(start), *_flags(start), *_in_source(start)]
         elif start.name in _CARRIERS:
@@ -240,7 +245,7 @@ def _holds_something(path: str) -> bool:
 
 def _datasets_of(start: Start, holds: Callable[[str], bool]) -> set[str]:
     """Where something lies: an empty cache has nothing that could be read offline."""
-    found = [one for one in racy_of([start]) if one.name.endswith(("HF_DATASETS_CACHE", "cache_dir"))]
+    found = [one for one in caches_of([start]) if one.name.endswith(("HF_DATASETS_CACHE", "cache_dir"))]
     return {one.name for one in found if holds(one.value)}
 
 
@@ -252,7 +257,7 @@ def moved_what_must_stay(
         return []
     wrong = []
     for old, new in zip(bare, wrapped):
-        gone = _datasets_of(old, holds) - {one.name for one in racy_of([new])} if _is_offline(old) else set()
+        gone = _datasets_of(old, holds) - {one.name for one in caches_of([new])} if _is_offline(old) else set()
         wrong += [f"{old.name}: {name} was moved although it is offline" for name in sorted(gone)]
         is_own = any(word.rpartition("=")[2].startswith(_OWN_CONTENT) for word in old.argv)
         is_own = is_own and not any(word in _LOADERS_ONLY for word in old.argv)
@@ -269,5 +274,7 @@ def changed_for_nobody(bare: Sequence[Start], decisions: Decisions, made: Sequen
     """A launch in which no program builds anything is none of sharefs' business."""
     if not bare or any(_builds(start) or start.name in _CARRIERS for start in bare):
         return []
-    wrong = ["changed although no program builds anything"] if decisions.changes else []
+    # The guard's variables do nothing where no library is imported.
+    changes = [one for one in decisions.changes if one.get("rule") != "guard" and not one.get("implied")]
+    wrong = ["changed although no program builds anything"] if changes else []
     return wrong + [f"made {path} although no program builds anything" for path in made]

@@ -127,6 +127,10 @@ TEST_CASE("where the guard does not get hold of the program the words are change
   World world;
   world.files["/job/tool"] = "\x7f"
                              "ELF";
+  const Argv compiled = words("./tool --cache_dir /share/c"); // as package managers have it, too
+  CHECK(world.run(compiled, installed()).argv == compiled);
+  CHECK(world.run(compiled, installed()).diagnoses.empty());
+  world.directories["/share/c"] = {"json"};
   for (const std::string line : {"python -I t.py --cache_dir /share/c", "python -E t.py --cache_dir /share/c",
                                  "python -S t.py --cache_dir /share/c", "./tool --cache_dir /share/c",
                                  "srun --export=NONE python t.py --cache_dir /share/c"}) {
