@@ -13,7 +13,7 @@ COLUMNS = ["Fault", "Command", "Expected", "Got", "In time", "`sharefs doctor`: 
 HEAD = """\
 # The fault matrix
 
-A run of the lab writes this page (`SHAREFS_FAULTS_UPDATE=1 ctest -R lab.faults`), and `SHAREFS_FAULTS=1 scripts/test.sh`
+A run of the lab writes this page (`SHAREFS_FAULTS_UPDATE=1 ctest -R lab.faults`), and `scripts/test.sh --long`
 fails where a row would be another: see `tests/lab/faults`. Each row breaks a machine in one way, on real kernel NFS; runs the
 command; asks `sharefs doctor`, which has to name the cause in one line and the cure in the next, and to say nothing else;
 mends the machine; and then looks whether the
