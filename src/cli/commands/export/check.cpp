@@ -169,11 +169,13 @@ Result<int> run_export_check(Context& context, const Arguments& arguments) {
 extern const CommandSpec k_export_check_command{
     .name = "export check",
     .summary = "Say what exportfs makes of exports files",
-    .description = "Reads exports(5) files exactly as exportfs does and tells, with line and column, what they really "
-                   "mean and what exportfs drops without a word: spaces before `(`, networks with host bits, unknown "
-                   "options, duplicates. Without FILE: /etc/exports and /etc/exports.d/*.exports, checked against this "
-                   "host's directories, file systems and names. Needs no sharefs.yaml. Exits with 1 if there are "
-                   "errors; warnings are allowed.",
+    .description =
+        "Runs exportfs on exports(5) files in namespaces of its own, where it changes nothing, and tells, with "
+        "line and column, what it exports and what it drops without a word: spaces before `(`, networks with "
+        "host bits, unknown options, duplicates. Where it cannot be asked, only what is certain from the text "
+        "is said, and that it is only that. Without FILE: /etc/exports and /etc/exports.d/*.exports, checked "
+        "against this host's directories, file systems and names. Needs no sharefs.yaml. Exits with 1 if "
+        "there are errors; warnings are allowed.",
     .example = "sharefs export check\n"
                "sharefs export check new.exports --json\n"
                "echo '/mnt 192.168.16.11/22(rw)' | sharefs export check -",
