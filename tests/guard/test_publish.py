@@ -50,7 +50,7 @@ def is_one_copy(names: list[str], cache: str = "c") -> bool:
 
 # One process per host that has imported everything: all launches in it, each forked when the hosts have met.
 RACE = """
-import socket, time
+import time
 def launch(number):
     try:
         d = load(cache_dir="%s/race-%%d" %% number)
