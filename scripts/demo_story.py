@@ -72,13 +72,13 @@ def share_environment(lab: BaseCluster) -> None:
 
 
 def launch_training(lab: BaseCluster) -> None:
-    caption("A training command whose --cache_dir lies on the share: moved to the node's own disk, and nothing else")
+    caption("A training command whose --cache_dir lies on the share: on wish moved to the node's own disk, and nothing else")
     write_training(lab["node1"])
     for node in lab.nodes:
         node.run("mkdir -p -m 1777 /local/cache", check=True)
         ran = show(
             node,
-            f"sharefs run -- python3 {SHARE}/train.py --cache_dir {SHARE}/cache --output_dir {SHARE}/output",
+            f"sharefs run --local --cache_dir -- python3 {SHARE}/train.py --cache_dir {SHARE}/cache --output_dir {SHARE}/output",
             user="alice",
         )
         holds(f"the cache lies on {node.name}'s own disk", "cache:  /local/cache/" in ran.out)

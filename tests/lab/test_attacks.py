@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 import pytest
@@ -10,7 +9,7 @@ import pytest
 from sharefslab import Cluster, Host
 from sharefslab.attack import LATE, exchanging, successes
 from sharefslab.host import Completed
-from sharefslab.product import READS_DOCUMENTS, SHARE, document, done, sharefs, write_training
+from sharefslab.product import SHARE, done, sharefs, write_training
 
 
 @pytest.fixture
@@ -80,70 +79,6 @@ def test_own_caches_are_listed_and_pruned(node: Host) -> None:
     assert cache in sharefs(node, "cache", "list", "--json", user="alice").check().out
     prune(node, user="alice").check()
     assert not node.exists(cache)
-
-
-# 4. Files that sharefs writes where others may write, too
-
-PRINT = READS_DOCUMENTS + "print(open(sys.argv[1]).read())\n"
-
-
-@pytest.fixture
-def project(node: Host) -> Iterator[str]:
-    """A project of alice's in which the group may write, and a file of hers that only she may."""
-    path = f"{SHARE}/project"
-    node.run(f"mkdir {path} && echo mine >~/.bashrc", user="alice", check=True)
-    node.run("cat >train.py", input=PRINT, cwd=path, user="alice", check=True)
-    config = json.dumps({"cache_dir": f"{SHARE}/c", "output_dir": f"{SHARE}/o"})
-    node.run("cat >config.json", input=config, cwd=path, user="alice", check=True)
-    yield path
-    node.run(f"rm -rf {path}", user="alice", check=True)
-
-
-def changed_copy(node: Host, project: str) -> str:
-    """The file that `run` gives to the program instead of the configuration file."""
-    said = sharefs(node, "run", "--dry-run", "--json", "--", "python3", "train.py", "config.json", cwd=project, user="alice")
-    return str(document(said)["final_argv"][-1])
-
-
-def test_run_with_a_link_where_the_changed_copy_goes(node: Host, project: str) -> None:
-    def attack() -> bool:
-        copy = changed_copy(node, project)
-        node.run(f"ln -sfn /home/alice/.bashrc {copy}", user="bob")  # may fail: then bob cannot reach it at all
-        sharefs(node, "run", "--", "python3", "train.py", "config.json", cwd=project, user="alice", timeout=LATE)
-        return node.read_text("/home/alice/.bashrc") != "mine\n"
-
-    assert changed_copy(node, project) != "config.json"
-    assert successes(attack) == 0
-
-
-def test_run_reads_the_changed_copy(node: Host, project: str) -> None:
-    ran = sharefs(node, "run", "--", "python3", "train.py", "config.json", cwd=project, user="alice", timeout=LATE)
-    changed = json.loads(ran.check().out)
-    assert not changed["cache_dir"].startswith(SHARE) and changed["output_dir"] == f"{SHARE}/o"
-
-
-def test_script_copy_through_a_planted_link(node: Host, project: str) -> None:
-    node.run(f"echo 'python3 train.py --cache_dir {SHARE}/c' >job.sh", cwd=project, user="alice", check=True)
-    node.run("ln -s /home/alice/.bashrc job.local.sh", cwd=project, user="bob", check=True)
-
-    def attack() -> bool:
-        sharefs(node, "cachefix", "script", "job.sh", "--write", "job.local.sh", "--yes", cwd=project, user="alice")
-        sharefs(node, "cachefix", "script", "job.sh", "--write", "job.local.sh", cwd=project, user="alice")
-        return node.read_text("/home/alice/.bashrc") != "mine\n"
-
-    assert successes(attack) == 0
-
-
-def test_script_copy_asks_before_it_overwrites(node: Host, project: str) -> None:
-    node.run(f"echo 'python3 train.py --cache_dir {SHARE}/c' >job.sh; echo old >copy.sh", cwd=project, user="alice", check=True)
-    refused = sharefs(node, "cachefix", "script", "job.sh", "--write", "copy.sh", cwd=project, user="alice")
-    assert refused.returncode == 2 and "--force" in refused.err
-    assert node.read_text(f"{project}/copy.sh") == "old\n"
-    for copy in ("copy.sh", "new.sh"):
-        words = ("cachefix", "script", "job.sh", "--write", copy, "--force")
-        assert sharefs(node, *words, cwd=project, user="alice").returncode == 2  # nobody has agreed
-        done(node, *words, "--yes", cwd=project, user="alice")
-        assert "--cache_dir /local/cache/" in node.read_text(f"{project}/{copy}")
 
 
 # 6. A journal that somebody else wrote

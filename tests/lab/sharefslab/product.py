@@ -58,15 +58,6 @@ print("output:", arguments.output_dir)
 """
 
 
-# A script whose options may come from one JSON or YAML file; parse() is never called.
-READS_DOCUMENTS = """\
-import sys
-def parse(Arguments):
-    from transformers import HfArgumentParser
-    return HfArgumentParser(Arguments).parse_args_into_dataclasses()
-"""
-
-
 def write_training(host: Host, user: str = "alice") -> None:
     for name, text in (("datasets.py", DATASETS), ("train.py", TRAIN)):
         host.run(f"cat >{name}", input=text, cwd=SHARE, user=user, check=True)
