@@ -56,10 +56,9 @@ def run_closed(*words: str, closed: tuple[int, ...] = (0, 1, 2)) -> subprocess.C
 @pytest.mark.parametrize("closed", [(0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2)])
 def test_closed_descriptors_take_no_file_of_ours(closed: tuple[int, ...], tmp_path: Path) -> None:
     """What is said would go into the lock of the host, the journal, or the file that is written."""
-    (tmp_path / "job.sh").write_text("torchrun t.py\n")
-    change = [SHAREFS, "--root", str(tmp_path), "cachefix", "script", "/job.sh", "--write", "/copy.sh", "--yes", "--verbose"]
+    change = [SHAREFS, "--root", str(tmp_path), "init", "--output", "/copy.yaml", "--yes", "--verbose"]
     subprocess.run(change, capture_output=True, timeout=60, check=True)
-    (tmp_path / "copy.sh").unlink()
+    (tmp_path / "copy.yaml").unlink()
     lock = tmp_path / "var/lib/sharefs/lock"
     with lock.open("r+") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
@@ -76,7 +75,7 @@ def test_closed_descriptors_take_no_file_of_ours(closed: tuple[int, ...], tmp_pa
         assert all(not files[number].startswith(str(tmp_path)) for number in range(3)), files
         assert lock.read_text() == ""
     waiting.communicate(timeout=60)
-    assert (tmp_path / "copy.sh").read_text().endswith("torchrun t.py\n")
+    assert "\nversion: 1\n" in (tmp_path / "copy.yaml").read_text()
     for line in (tmp_path / "var/lib/sharefs/journal/2/steps.jsonl").read_text().splitlines():
         json.loads(line)
 
@@ -142,8 +141,9 @@ def test_little_memory_is_an_error_at_most(words: list[str], megabytes: int, tmp
 @pytest.mark.skipif(bool(os.environ.get("SHAREFS_SANITIZE")), reason="a sanitizer needs terabytes of address space")
 def test_a_long_journal_is_listed_in_little_memory(tmp_path: Path) -> None:
     """An entry holds whole files; sixty take hardly more than two."""
-    (tmp_path / "job.sh").write_text("python t.py\n" + "# text\n" * 20_000)
-    change = ["cachefix", "script", "/job.sh", "--write", "/copy.sh", "--yes"]
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc/exports").write_text("".join(f"/srv/{number} host(rw)\n" for number in range(1_000)))
+    change = ["init", "--output", "/copy.yaml", "--yes"]
     assert run("--root", str(tmp_path), *change).returncode == 0
     journal = tmp_path / "var/lib/sharefs/journal"
     shutil.copytree(journal / "1", journal / "2")
