@@ -34,13 +34,15 @@ def unused(root: Path) -> list[str]:
     for path, text in sources.items():
         if path.suffix != ".hpp":
             continue
-        for number, line in enumerate(text.splitlines(), start=1):
+        lines = text.splitlines()
+        for number, line in enumerate(lines, start=1):
             function, kind = FUNCTION.match(line), TYPE.match(line)
             name = function.group(1) if function else kind.group(1) if kind else None
             if name is None or name in CALLED_BY_OTHERS or line.lstrip().startswith("return"):
                 continue
             # Declared and defined, or both at once.
-            is_inline = kind is not None or "{" in line or "= 0;" in line or re.search(r"\b(inline|constexpr)\b", line)
+            is_template = number > 1 and lines[number - 2].lstrip().startswith("template")
+            is_inline = kind is not None or is_template or "{" in line or "= 0;" in line or re.search(r"\b(inline|constexpr)\b", line)
             if counts[name] <= (1 if is_inline else 2):
                 found.append(f"{path.relative_to(root)}:{number}: `{name}` is not used by the program")
     return found

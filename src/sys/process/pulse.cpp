@@ -2,7 +2,6 @@
 
 #include <cerrno>
 #include <csignal>
-#include <ctime>
 #include <new>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -17,19 +16,6 @@ Result<Pulse> Pulse::make() {
   Pulse pulse;
   pulse.m_counters.reset(new (memory) Counters{}, [](Counters* counters) { ::munmap(counters, sizeof *counters); });
   return pulse;
-}
-
-void Pulse::begin() const {
-  set(k_counters, static_cast<std::uint64_t>(::getpid()));
-}
-
-std::optional<std::chrono::nanoseconds> Pulse::processor_time() const {
-  clockid_t clock{};
-  timespec used{};
-  const auto pid = static_cast<pid_t>(get(k_counters));
-  if (pid == 0 || ::clock_getcpuclockid(pid, &clock) != 0 || ::clock_gettime(clock, &used) != 0)
-    return std::nullopt;
-  return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
 }
 
 Result<void> end_with(pid_t parent) {

@@ -10,7 +10,6 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <optional>
 
 namespace sharefs::sys {
 
@@ -29,12 +28,9 @@ class Pulse {
     (*m_counters)[counter].store(value, std::memory_order_relaxed);
   }
   [[nodiscard]] std::array<std::uint64_t, k_counters> all() const { return {get(0), get(1), get(2), get(3)}; }
-  void begin() const; ///< in the child
-  /// What the child has used of processors; nothing before it began, and once it has ended.
-  [[nodiscard]] std::optional<std::chrono::nanoseconds> processor_time() const;
 
  private:
-  using Counters = std::array<std::atomic<std::uint64_t>, k_counters + 1>; ///< the last one: the child's pid
+  using Counters = std::array<std::atomic<std::uint64_t>, k_counters>;
   static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "two processes share it");
   std::shared_ptr<Counters> m_counters;
 };
@@ -67,7 +63,6 @@ auto call_while(const Pulse& pulse, const std::optional<User>& as, std::chrono::
       [&]() -> Answer {
         if (auto ends = end_with(parent); !ends)
           return fail(ends.error());
-        pulse.begin();
         return work();
       },
       given_up);
