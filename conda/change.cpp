@@ -65,7 +65,7 @@ Result<sys::Lease> take_lease(sys::System& system, const SharedEnvironment& envi
   if (!lease)
     return lease;
   // The holder before us may have changed it on another host.
-  const auto fresh = sys::look_afresh(system, {environment.store, environment.root.path}, request.deadline);
+  const auto fresh = sys::refresh_attributes(system, {environment.store, environment.root.path}, request.deadline);
   return fresh ? std::move(lease) : fail(fresh.error());
 }
 

@@ -106,19 +106,20 @@ Result<EnvironmentState> probe(sys::System& system, const EnvironmentRequest& re
   tree::Options options;
   options.deadline = std::chrono::minutes(1); // without any progress
   options.as = request.as;
-  auto state = tree::watched(request.path, options, watch, [&](const sys::Pulse& pulse) -> Result<EnvironmentState> {
-    const sys::Files files(system.files().root()); // its mount table is read here: that of the parent is not for us
-    const auto reader = EnvironmentReader::read(files, request.path, pulse);
-    if (!reader)
-      return fail(reader.error());
-    auto uses = find_prefixes(*reader);
-    if (!uses)
-      return fail(uses.error().code, request.path + ": " + uses.error().message, uses.error().hint);
-    follow(files, request.path, *uses);
-    auto found = read_environment(*reader, decide_prefixes(*uses, request), request);
-    note_leads(found, *uses);
-    return found;
-  });
+  auto state = tree::watched(
+      request.path, options, watch, [&](const sys::ProgressCounters& counters) -> Result<EnvironmentState> {
+        const sys::Files files(system.files().root()); // its mount table is read here: that of the parent is not for us
+        const auto reader = EnvironmentReader::read(files, request.path, counters);
+        if (!reader)
+          return fail(reader.error());
+        auto uses = find_prefixes(*reader);
+        if (!uses)
+          return fail(uses.error().code, request.path + ": " + uses.error().message, uses.error().hint);
+        follow(files, request.path, *uses);
+        auto found = read_environment(*reader, decide_prefixes(*uses, request), request);
+        note_leads(found, *uses);
+        return found;
+      });
   if (state && (state->own_group || !state->compiled.empty())) {
     if (auto owner = system.user(std::to_string(state->uid)))
       state->owner = std::move(*owner);

@@ -23,8 +23,8 @@ constexpr std::uint64_t k_largest_script = 256U << 10U;
 } // namespace
 
 Result<EnvironmentReader> EnvironmentReader::read(const sys::Files& files, const std::string& path,
-                                                  const sys::Pulse& pulse) {
-  auto tree = tree::Reader::open(files, path, pulse);
+                                                  const sys::ProgressCounters& counters) {
+  auto tree = tree::Reader::open(files, path, counters);
   if (!tree)
     return fail(tree.error());
   EnvironmentReader reader(std::move(*tree));
@@ -36,7 +36,7 @@ Result<EnvironmentReader> EnvironmentReader::read(const sys::Files& files, const
   if (meta == nullptr || !S_ISDIR(meta->mode))
     return fail(ErrorCode::not_found, path + " is no conda environment: it has no directory `conda-meta`",
                 "`conda env list` knows where environments lie");
-  if (auto read = reader.read_records(files, pulse); !read)
+  if (auto read = reader.read_records(files, counters); !read)
     return fail(read.error().code, path + ": " + read.error().message, read.error().hint);
   return reader;
 }
@@ -56,7 +56,7 @@ const RecordedFile* EnvironmentReader::recorded(std::string_view path) const {
   return found == nullptr ? nullptr : &m_records[found->record].record.files[found->number];
 }
 
-Result<void> EnvironmentReader::read_records(const sys::Files& files, const sys::Pulse& pulse) {
+Result<void> EnvironmentReader::read_records(const sys::Files& files, const sys::ProgressCounters& counters) {
   constexpr std::string_view k_hint = "what its packages have brought is not in such records: install it anew";
   std::vector<const tree::Entry*> of_records;
   std::uint64_t bytes = 0;
@@ -98,7 +98,7 @@ Result<void> EnvironmentReader::read_records(const sys::Files& files, const sys:
                               return file.patched() && file.placeholder.empty();
                             });
     if (incomplete && check_prefix(one.record.package))
-      if (auto package = tree::Reader::open(files, one.record.package, pulse); package) {
+      if (auto package = tree::Reader::open(files, one.record.package, counters); package) {
         constexpr auto k_path = "info/paths.json";
         std::string paths;
         std::unique_lock large(memory, std::defer_lock);

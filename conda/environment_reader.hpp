@@ -25,7 +25,8 @@ class EnvironmentReader {
   };
 
   /// `not_found` without conda-meta; `failed` where its records are more than k_all_records_limit or k_all_recorded.
-  static Result<EnvironmentReader> read(const sys::Files& files, const std::string& path, const sys::Pulse& pulse);
+  static Result<EnvironmentReader> read(const sys::Files& files, const std::string& path,
+                                        const sys::ProgressCounters& counters);
 
   [[nodiscard]] const tree::Reader& tree() const { return m_tree; }
   [[nodiscard]] const std::vector<tree::Entry>& entries() const { return m_entries; }
@@ -37,7 +38,7 @@ class EnvironmentReader {
 
  private:
   explicit EnvironmentReader(tree::Reader tree) : m_tree(std::move(tree)) {}
-  Result<void> read_records(const sys::Files& files, const sys::Pulse& pulse);
+  Result<void> read_records(const sys::Files& files, const sys::ProgressCounters& counters);
 
   tree::Reader m_tree;
   std::vector<tree::Entry> m_entries;

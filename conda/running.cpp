@@ -185,7 +185,7 @@ Result<void> forget_links(sys::System& system, const std::string& path, std::chr
     directories.push_back(parent_path(path));
   if (there.kind == EntryKind::symlink && there.link_target.starts_with('/'))
     directories.push_back(parent_path(there.link_target));
-  return sys::look_afresh(system, directories, deadline);
+  return sys::refresh_attributes(system, directories, deadline);
 }
 
 } // namespace

@@ -26,7 +26,7 @@ void remove_left(sys::System& system, const sys::Entry& entry, const plan::Say& 
 } // namespace
 
 ScratchTree::~ScratchTree() {
-  const sys::ClearingUp until_done;
+  const sys::DelayInterrupts until_done;
   remove({.path = m_path, .root = m_system.files().root()}, m_say);
 }
 

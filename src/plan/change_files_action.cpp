@@ -80,8 +80,8 @@ timespec later_than(const timespec& old) {
 
 class FileChanger {
  public:
-  FileChanger(const ChangeFiles& action, int tree, Phase phase, const sys::Pulse& pulse)
-      : m_action(action), m_tree(tree), m_phase(phase), m_pulse(pulse) {}
+  FileChanger(const ChangeFiles& action, int tree, Phase phase, const sys::ProgressCounters& counters)
+      : m_action(action), m_tree(tree), m_phase(phase), m_counters(counters) {}
 
   Result<ChangeCounts> run() {
     for (auto rest = std::span(m_action.changes); !rest.empty();) {
@@ -129,7 +129,7 @@ class FileChanger {
       begin(works[i]);
       if (works[i].temporary.empty())
         works[i].parent.reset();
-      m_pulse.add(tree::k_files);
+      m_counters.add(tree::k_files);
     });
     const bool written = std::ranges::any_of(works, [](const FileWork& work) { return !work.temporary.empty(); });
     if (written && ::syncfs(m_tree) != 0) {
@@ -142,7 +142,7 @@ class FileChanger {
     tree::in_parallel(m_tree, works.size(), [&](std::size_t i) {
       if (!works[i].temporary.empty())
         take_name(works[i]);
-      m_pulse.add(tree::k_files);
+      m_counters.add(tree::k_files);
     });
     for (const auto& work : works)
       count(work);
@@ -291,12 +291,12 @@ class FileChanger {
   const ChangeFiles& m_action;
   const int m_tree;
   const Phase m_phase;
-  const sys::Pulse& m_pulse;
+  const sys::ProgressCounters& m_counters;
   ChangeCounts m_counts;
 };
 
 Result<ChangeCounts> change_files(const ChangeFiles& action, const sys::Files& files, Phase phase,
-                                  const sys::Pulse& pulse) {
+                                  const sys::ProgressCounters& counters) {
   const auto base = ActorRoot::enter(files.root(), std::nullopt);
   if (!base)
     return fail(base.error());
@@ -313,7 +313,7 @@ Result<ChangeCounts> change_files(const ChangeFiles& action, const sys::Files& f
     return conflict(action.path, "what the plan was made for", "a plan for none");
   if (auto same = check_identity({action.device, action.inode}, status, action.path); !same)
     return fail(same.error());
-  return FileChanger(action, tree.get(), phase, pulse).run();
+  return FileChanger(action, tree.get(), phase, counters).run();
 }
 
 } // namespace
@@ -330,7 +330,7 @@ Result<Outcome> act(ChangeFiles& action, sys::System& system, Phase phase, const
           note(fmt::format("{} of {} in {}", progress.files / 2, count_of(action.changes.size(), "file"), action.path),
                false);
       },
-      [&](const sys::Pulse& pulse) { return change_files(action, files, phase, pulse); });
+      [&](const sys::ProgressCounters& counters) { return change_files(action, files, phase, counters); });
   if (!counts && counts.error().code == ErrorCode::interrupted)
     return fail(ErrorCode::interrupted, action.path + ": stopped on the way",
                 "run the command again, it goes on from here, or `sharefs undo`");

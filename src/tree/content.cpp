@@ -56,7 +56,7 @@ class ContentReader {
     static const std::vector<char> none(k_block);
     for (; count > 0; count -= std::min(count, k_block)) {
       XXH3_128bits_update(m_state.get(), none.data(), std::min(count, k_block));
-      m_job.pulse.add(k_steps);
+      m_job.counters.add(k_steps);
     }
   }
 
@@ -76,7 +76,7 @@ class ContentReader {
       }
       const auto read = static_cast<std::size_t>(count);
       XXH3_128bits_update(m_state.get(), bytes.data(), read);
-      m_job.pulse.add(k_steps);
+      m_job.counters.add(k_steps);
       if (m_to >= 0 && !write(bytes.data(), read, at))
         break;
       at += read;
@@ -86,7 +86,7 @@ class ContentReader {
 
   bool write(const char* data, std::size_t size, std::uint64_t at) {
     m_job.wait_for(size);
-    m_job.pulse.add(k_bytes, size);
+    m_job.counters.add(k_bytes, size);
     for (std::size_t done = 0; done < size;) {
       const ssize_t count = ::pwrite(m_to, data + done, size - done, static_cast<off_t>(at + done));
       if (count < 0 && errno == EINTR)

@@ -31,8 +31,8 @@ using PairPointer = std::shared_ptr<Pair>;
 
 class Copier {
  public:
-  Copier(const Place& from, const Place& to, const Options& options, const sys::Pulse& pulse)
-      : m_job(options, pulse), m_from(from), m_to(to) {}
+  Copier(const Place& from, const Place& to, const Options& options, const sys::ProgressCounters& counters)
+      : m_job(options, counters), m_from(from), m_to(to) {}
   Result<CopyReport> run();
 
  private:

@@ -264,7 +264,7 @@ void Copier::fill(const PairPointer& pair) {
     m_job.failed(error, source(pair->path));
     return leave(pair);
   }
-  m_job.pulse.add(k_steps);
+  m_job.counters.add(k_steps);
   // A directory of a layer that holds only directories changes nothing but these.
   const bool nothing_else = m_job.options.layer && !pair->opaque &&
                             std::ranges::all_of(names, [](const Name& name) { return name.type == DT_DIR; });
@@ -317,7 +317,7 @@ void Copier::clean(const Pair& pair, const std::vector<Name>& wanted) {
 }
 
 void Copier::remove_below(int directory, const Name& name, const std::string& path) {
-  m_job.pulse.add(k_steps);
+  m_job.counters.add(k_steps);
   if (name.type == DT_DIR) {
     std::vector<Name> names;
     const auto inside = open_below(directory, name.name.c_str());
@@ -396,8 +396,9 @@ bool Copier::finish(const PairPointer& pair) {
   return true;
 }
 
-Result<CopyReport> copy_here(const Place& from, const Place& to, const Options& options, const sys::Pulse& pulse) {
-  return Copier(from, to, options, pulse).run();
+Result<CopyReport> copy_here(const Place& from, const Place& to, const Options& options,
+                             const sys::ProgressCounters& counters) {
+  return Copier(from, to, options, counters).run();
 }
 
 } // namespace sharefs::tree

@@ -64,7 +64,7 @@ void Copier::copy_all(const Pair& pair, std::span<const Name> names, bool last_t
     if (name.type == DT_LNK) {
       copy_link(pair, name.name);
     } else if (m_job.options.link_files && name.type == DT_REG && link_file(pair, name.name)) {
-      m_job.pulse.add(k_files);
+      m_job.counters.add(k_files);
     } else if (auto file = begin(pair, name, true)) {
       if (file->made.empty())
         further.push_back(file->name);
@@ -87,7 +87,7 @@ void Copier::end_all(const Pair& pair, std::vector<File>& files, bool last_try) 
     may_be_killed();
     if (::fsync(file.to.get()) != 0)
       file.error_number = errno;
-    m_job.pulse.add(k_steps);
+    m_job.counters.add(k_steps);
   }
   for (auto& file : files)
     if (!end(pair, file, last_try))
@@ -285,7 +285,7 @@ bool Copier::end(const Pair& pair, File& file, bool last_try) {
     count(&CopyReport::files);
     count(&CopyReport::bytes, static_cast<std::uint64_t>(file.status.st_size));
     count_name(1, made);
-    m_job.pulse.add(k_files);
+    m_job.counters.add(k_files);
     settle(file.claimed, State::done);
   } else {
     settle(file.claimed, State::failed);
@@ -346,8 +346,8 @@ bool Copier::is_kept(const Pair& pair, const File& file, const Attributes& attri
     return false;
   }
   count(&CopyReport::kept);
-  m_job.pulse.add(k_files);
-  m_job.pulse.add(k_bytes, static_cast<std::uint64_t>(file.status.st_size));
+  m_job.counters.add(k_files);
+  m_job.counters.add(k_bytes, static_cast<std::uint64_t>(file.status.st_size));
   return true;
 }
 

@@ -123,7 +123,7 @@ void Copier::copy_link(const Pair& pair, const std::string& name) {
   }
   if (!admits(path, status))
     return;
-  m_job.pulse.add(k_files);
+  m_job.counters.add(k_files);
   if ((pair.existed || pair.again) && link_text(pair.to.get(), name.c_str()) == text &&
       ::fstatat(pair.to.get(), name.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 && same_time(there, status))
     return count(&CopyReport::kept);
@@ -176,7 +176,7 @@ void Copier::add_name(const Pair& pair, const std::string& name) {
   const bool there_is_one = directory && ::fstatat(directory.get(), base.c_str(), &original, AT_SYMLINK_NOFOLLOW) == 0;
   if (there_is_one && ::fstatat(pair.to.get(), name.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 &&
       there.st_dev == original.st_dev && there.st_ino == original.st_ino) {
-    m_job.pulse.add(k_files);
+    m_job.counters.add(k_files);
     if (first != path)
       count(&CopyReport::kept);
     return;
@@ -190,7 +190,7 @@ void Copier::add_name(const Pair& pair, const std::string& name) {
     if (put(pair, made, name)) {
       count(&CopyReport::hard_links);
       count_name(1, original);
-      m_job.pulse.add(k_files);
+      m_job.counters.add(k_files);
     }
     return;
   }

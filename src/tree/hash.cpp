@@ -15,8 +15,8 @@ namespace {
 
 class Hasher {
  public:
-  Hasher(const Options& options, const sys::Pulse& pulse, const std::string& path)
-      : m_job(options, pulse), m_path(path) {}
+  Hasher(const Options& options, const sys::ProgressCounters& counters, const std::string& path)
+      : m_job(options, counters), m_path(path) {}
 
   Result<std::vector<HashedFile>> run(sys::Fd tree) {
     check_acl(tree.get(), "");
@@ -73,8 +73,8 @@ class Hasher {
     }
     if (error != 0)
       return m_job.failed(error, join_path(m_path, path));
-    m_job.pulse.add(k_files);
-    m_job.pulse.add(k_bytes, S_ISREG(status.st_mode) ? static_cast<std::uint64_t>(status.st_size) : 0);
+    m_job.counters.add(k_files);
+    m_job.counters.add(k_bytes, S_ISREG(status.st_mode) ? static_cast<std::uint64_t>(status.st_size) : 0);
     add(path, status, hash);
   }
 
@@ -97,12 +97,13 @@ class Hasher {
 
 } // namespace
 
-Result<std::vector<HashedFile>> hash_here(const Place& place, const Options& options, const sys::Pulse& pulse) {
+Result<std::vector<HashedFile>> hash_here(const Place& place, const Options& options,
+                                          const sys::ProgressCounters& counters) {
   prepare_process();
   auto found = find_tree(place);
   if (!found)
     return fail(found.error());
-  return Hasher(options, pulse, place.path).run(std::move(found->fd));
+  return Hasher(options, counters, place.path).run(std::move(found->fd));
 }
 
 } // namespace sharefs::tree

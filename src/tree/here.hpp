@@ -1,53 +1,55 @@
 #pragma once
 // The functions of tree.hpp for those who are in a child of their own already (watched, sys::call_while): the same
 // work, in this process, which has to do nothing else meanwhile.
-#include "sys/process/pulse.hpp"
+#include "sys/process/progress_counters.hpp"
 #include "tree/tree.hpp"
 
 #include <sys/stat.h>
 
 namespace sharefs::tree {
 
-/// What a sys::Pulse counts of a tree.
+/// What a sys::ProgressCounters counts of a tree.
 enum Counted : std::size_t { k_files, k_bytes, k_steps };
 
-Result<CopyReport> copy_here(const Place& from, const Place& to, const Options& options, const sys::Pulse& pulse);
-Result<std::vector<HashedFile>> hash_here(const Place& place, const Options& options, const sys::Pulse& pulse);
-Result<RemoveReport> remove_here(const Place& place, const Options& options, const sys::Pulse& pulse);
+Result<CopyReport> copy_here(const Place& from, const Place& to, const Options& options,
+                             const sys::ProgressCounters& counters);
+Result<std::vector<HashedFile>> hash_here(const Place& place, const Options& options,
+                                          const sys::ProgressCounters& counters);
+Result<RemoveReport> remove_here(const Place& place, const Options& options, const sys::ProgressCounters& counters);
 Result<std::uint64_t> set_modes_here(const Place& place, const Modes& modes, const Options& options,
-                                     const sys::Pulse& pulse);
-Result<Measured> measure_here(const Place& place, const Options& options, const sys::Pulse& pulse);
+                                     const sys::ProgressCounters& counters);
+Result<Measured> measure_here(const Place& place, const Options& options, const sys::ProgressCounters& counters);
 
 /// In the parent: calls `progress` ten times a second.
 class Reporter {
  public:
-  Reporter(const Options& options, const OnProgress& progress, const sys::Pulse& pulse)
-      : m_options(options), m_progress(progress), m_pulse(pulse) {}
+  Reporter(const Options& options, const OnProgress& progress, const sys::ProgressCounters& counters)
+      : m_options(options), m_progress(progress), m_counters(counters) {}
   void at_times();
   void at_end();
 
  private:
   const Options& m_options;
   const OnProgress& m_progress;
-  const sys::Pulse& m_pulse;
+  const sys::ProgressCounters& m_counters;
   const sys::Deadline m_begin = sys::Clock::now();
   sys::Deadline m_last = m_begin;
 };
 
-/// `work(pulse)` in a child that is given up when it makes no progress, or at Ctrl-C; `path` is named then. The
+/// `work(counters)` in a child that is given up when it makes no progress, or at Ctrl-C; `path` is named then. The
 /// functions of tree.hpp are no more than that.
 template <class Work>
 auto watched(const std::string& path, const Options& options, const OnProgress& progress, const Work& work) {
-  using Answer = std::invoke_result_t<Work, const sys::Pulse&>;
-  auto pulse = sys::Pulse::make();
-  if (!pulse)
-    return Answer(fail(pulse.error()));
-  Reporter reporter(options, progress, *pulse);
+  using Answer = std::invoke_result_t<Work, const sys::ProgressCounters&>;
+  auto counters = sys::ProgressCounters::make();
+  if (!counters)
+    return Answer(fail(counters.error()));
+  Reporter reporter(options, progress, *counters);
   auto answer = sys::call_while(
-      *pulse, options.as, options.deadline,
+      *counters, options.as, options.deadline,
       [&] {
         ::umask(0); // every mode is the original's
-        return work(*pulse);
+        return work(*counters);
       },
       [&] { reporter.at_times(); });
   reporter.at_end();

@@ -97,7 +97,7 @@ void Job::wait_for(std::uint64_t bytes) {
   }
   for (auto now = sys::Clock::now(); now < mine; now = sys::Clock::now()) {
     std::this_thread::sleep_until(std::min(mine, now + 100ms));
-    pulse.add(k_steps); // waiting for the limit counts as progress
+    counters.add(k_steps); // waiting for the limit counts as progress
   }
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 // Private to tree: what its functions have in common. In a child.
 #include "sys/fs/walk.hpp"
-#include "sys/process/pulse.hpp"
+#include "sys/process/progress_counters.hpp"
 #include "tree/here.hpp"
 #include "tree/workers.hpp"
 
@@ -21,7 +21,7 @@ std::span<char> buffer();
 /// One piece of work on a tree in one process: its threads, and the errors.
 class Job {
  public:
-  Job(const Options& job_options, const sys::Pulse& job_pulse) : options(job_options), pulse(job_pulse) {}
+  Job(const Options& job_options, const sys::ProgressCounters& job_pulse) : options(job_options), counters(job_pulse) {}
 
   /// Notes a failed system call at `path`. One that will fail everywhere (a full disk) ends the work.
   void failed(int error_number, const std::string& path);
@@ -40,7 +40,7 @@ class Job {
   void wait_for(std::uint64_t bytes);
 
   const Options& options;
-  const sys::Pulse& pulse;
+  const sys::ProgressCounters& counters;
   Workers workers;
 
  private:

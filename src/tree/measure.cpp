@@ -16,8 +16,8 @@ std::int64_t newest(const struct stat& status) {
 
 class Measurer {
  public:
-  Measurer(const Options& options, const sys::Pulse& pulse, const std::string& path)
-      : m_job(options, pulse), m_path(path) {}
+  Measurer(const Options& options, const sys::ProgressCounters& counters, const std::string& path)
+      : m_job(options, counters), m_path(path) {}
 
   Result<Measured> run(Found found) {
     add({.directories = 1, .used = newest(found.status)});
@@ -57,12 +57,12 @@ class Measurer {
         continue;
       }
       ++here.files;
-      m_job.pulse.add(k_files);
+      m_job.counters.add(k_files);
       if (!S_ISREG(status.st_mode))
         continue;
       here.used = std::max(here.used, newest(status));
       here.bytes += static_cast<std::uint64_t>(status.st_size);
-      m_job.pulse.add(k_bytes, static_cast<std::uint64_t>(status.st_size));
+      m_job.counters.add(k_bytes, static_cast<std::uint64_t>(status.st_size));
       if (status.st_nlink == 1 || is_first_name(status))
         here.allocated += static_cast<std::uint64_t>(status.st_blocks) * 512U;
     }
@@ -93,12 +93,12 @@ class Measurer {
 
 } // namespace
 
-Result<Measured> measure_here(const Place& place, const Options& options, const sys::Pulse& pulse) {
+Result<Measured> measure_here(const Place& place, const Options& options, const sys::ProgressCounters& counters) {
   prepare_process();
   auto found = find_tree(place);
   if (!found)
     return fail(found.error());
-  return Measurer(options, pulse, place.path).run(std::move(*found));
+  return Measurer(options, counters, place.path).run(std::move(*found));
 }
 
 } // namespace sharefs::tree

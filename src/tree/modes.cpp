@@ -12,8 +12,8 @@ namespace {
 
 class ModeSetter {
  public:
-  ModeSetter(const Modes& modes, const Options& options, const sys::Pulse& pulse, const std::string& path)
-      : m_modes(modes), m_job(options, pulse), m_path(path) {}
+  ModeSetter(const Modes& modes, const Options& options, const sys::ProgressCounters& counters, const std::string& path)
+      : m_modes(modes), m_job(options, counters), m_path(path) {}
 
   Result<std::uint64_t> run(sys::Fd tree) {
     TreeWalk walk(m_job, m_path,
@@ -51,7 +51,7 @@ class ModeSetter {
   }
 
   void set(int fd, mode_t mode, const std::string& relative) {
-    m_job.pulse.add(k_files);
+    m_job.counters.add(k_files);
     struct stat status{};
     const auto path = "/proc/self/fd/" + std::to_string(fd); // an O_PATH one takes no fchmod(2)
     const auto gives = [](std::uint32_t wanted, std::uint32_t has) { return wanted != k_as_it_is && wanted != has; };
@@ -91,12 +91,12 @@ class ModeSetter {
 } // namespace
 
 Result<std::uint64_t> set_modes_here(const Place& place, const Modes& modes, const Options& options,
-                                     const sys::Pulse& pulse) {
+                                     const sys::ProgressCounters& counters) {
   prepare_process();
   auto found = find_tree(place);
   if (!found)
     return fail(found.error());
-  return ModeSetter(modes, options, pulse, place.path).run(std::move(found->fd));
+  return ModeSetter(modes, options, counters, place.path).run(std::move(found->fd));
 }
 
 } // namespace sharefs::tree

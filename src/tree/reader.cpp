@@ -57,7 +57,7 @@ struct Budget {
 };
 
 /// 0 or errno; EFBIG: the budget is used up.
-int list_directory(int tree, const std::string& path, const sys::Pulse& pulse, Budget& budget,
+int list_directory(int tree, const std::string& path, const sys::ProgressCounters& counters, Budget& budget,
                    std::vector<Entry>& found) {
   auto fd = open_below(tree, path.empty() ? "." : path.c_str());
   if (!fd)
@@ -75,7 +75,7 @@ int list_directory(int tree, const std::string& path, const sys::Pulse& pulse, B
       if (S_ISLNK(status.stx_mode))
         read_target(entry, here, one.d_name);
     }
-    pulse.add(k_steps);
+    counters.add(k_steps);
     if (!budget.take(entry))
       return EFBIG;
     found.push_back(std::move(entry));
@@ -89,7 +89,7 @@ sys::FileIdentity identity_of(const Entry& entry) {
   return {entry.device, entry.inode, entry.uid, entry.gid, entry.mode & S_IFMT, entry.changed};
 }
 
-Result<Reader> Reader::open(const sys::Files& files, const std::string& path, const sys::Pulse& pulse) {
+Result<Reader> Reader::open(const sys::Files& files, const std::string& path, const sys::ProgressCounters& counters) {
   const auto root = files.open_root();
   if (!root)
     return fail(errno_error(errno, files.root()));
@@ -104,7 +104,7 @@ Result<Reader> Reader::open(const sys::Files& files, const std::string& path, co
   struct stat status{};
   if (!directory || ::fstat(directory.get(), &status) != 0)
     return fail(errno_error(errno, path));
-  return Reader(std::move(directory), status, pulse);
+  return Reader(std::move(directory), status, counters);
 }
 
 Result<std::vector<Entry>> Reader::list(std::size_t most) const {
@@ -114,7 +114,7 @@ Result<std::vector<Entry>> Reader::list(std::size_t most) const {
   Workers workers;
   const std::function<void(const std::string&)> list_below = [&](const std::string& directory) {
     std::vector<Entry> found;
-    if (const int error = list_directory(m_directory.get(), directory, m_pulse, budget, found); error != 0)
+    if (const int error = list_directory(m_directory.get(), directory, m_counters, budget, found); error != 0)
       found.push_back({.path = directory, .error_number = error});
     for (const auto& entry : found)
       if (budget.entries >= 0 && S_ISDIR(entry.mode) && entry.error_number == 0)
@@ -143,7 +143,7 @@ int Reader::read(const std::string& path, std::size_t at_once,
     return errno;
   if (!S_ISREG(before.stx_mode))
     return EINVAL;
-  m_pulse.add(k_files);
+  m_counters.add(k_files);
   const auto piece = buffer().first(std::min(at_once, k_piece));
   for (auto left = static_cast<std::int64_t>(before.stx_size); left > 0;) {
     const auto length = ::read(fd.get(), piece.data(), piece.size());
@@ -154,7 +154,7 @@ int Reader::read(const std::string& path, std::size_t at_once,
     if (length == 0)
       break;
     left -= length; // if the file has grown, its size tells
-    m_pulse.add(k_bytes, static_cast<std::uint64_t>(length));
+    m_counters.add(k_bytes, static_cast<std::uint64_t>(length));
     if (!visit({piece.data(), static_cast<std::size_t>(length)}))
       return 0;
   }

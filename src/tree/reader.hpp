@@ -37,7 +37,7 @@ void in_parallel(int directory, std::size_t count, const std::function<void(std:
 class Reader {
  public:
   /// `path` as seen from inside the root; a link at its end is followed. `not_found`, or not a directory.
-  static Result<Reader> open(const sys::Files& files, const std::string& path, const sys::Pulse& pulse);
+  static Result<Reader> open(const sys::Files& files, const std::string& path, const sys::ProgressCounters& counters);
 
   [[nodiscard]] const struct stat& status() const { return m_status; }
   /// By path; the tree itself is not among them. `failed`: more than k_most_entries, or than k_most_text bytes of their
@@ -54,14 +54,14 @@ class Reader {
   }
 
  private:
-  Reader(sys::Fd directory, const struct stat& status, const sys::Pulse& pulse)
-      : m_directory(std::move(directory)), m_status(status), m_pulse(pulse) {}
+  Reader(sys::Fd directory, const struct stat& status, const sys::ProgressCounters& counters)
+      : m_directory(std::move(directory)), m_status(status), m_counters(counters) {}
   int read(const std::string& path, std::size_t at_once,
            const std::function<bool(std::string_view piece)>& visit) const;
 
   sys::Fd m_directory;
   struct stat m_status;
-  sys::Pulse m_pulse;
+  sys::ProgressCounters m_counters;
 };
 
 } // namespace sharefs::tree

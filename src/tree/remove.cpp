@@ -15,8 +15,8 @@ Error is_mounted(const std::string& path) {
 
 class Remover {
  public:
-  Remover(const Options& options, const sys::Pulse& pulse, const std::string& path)
-      : m_job(options, pulse), m_path(path),
+  Remover(const Options& options, const sys::ProgressCounters& counters, const std::string& path)
+      : m_job(options, counters), m_path(path),
         m_walk(m_job, path,
                {.names = [this](const auto& directory, const auto& names) { unlink(directory, names); },
                 .left = [this](const Node& directory) { remove(directory); },
@@ -42,7 +42,7 @@ class Remover {
   void unlink(const std::shared_ptr<Node>& directory, const std::vector<Name>& names) {
     for (const auto& [name, type] : names) {
       if (::unlinkat(directory->fd.get(), name.c_str(), 0) == 0)
-        m_job.pulse.add(k_files);
+        m_job.counters.add(k_files);
       else if (errno == EISDIR) // somebody has replaced it meanwhile
         m_walk.add_directory(directory, name);
       else if (errno != ENOENT)
@@ -64,7 +64,7 @@ class Remover {
   bool was_replaced(int error, const Node& directory) {
     const bool by_another_kind = error == ELOOP || error == ENOTDIR;
     if (by_another_kind && ::unlinkat(directory.parent->fd.get(), directory.name.c_str(), 0) == 0) {
-      m_job.pulse.add(k_files);
+      m_job.counters.add(k_files);
       return true;
     }
     return error == ENOENT || stop(error, directory.path);
@@ -74,7 +74,7 @@ class Remover {
     if (!directory.parent || m_stopped)
       return;
     if (::unlinkat(directory.parent->fd.get(), directory.name.c_str(), AT_REMOVEDIR) == 0)
-      m_job.pulse.add(k_files);
+      m_job.counters.add(k_files);
     else if (errno != ENOENT)
       stop(errno, directory.path);
   }
@@ -87,9 +87,9 @@ class Remover {
 
 } // namespace
 
-Result<RemoveReport> remove_here(const Place& place, const Options& options, const sys::Pulse& pulse) {
+Result<RemoveReport> remove_here(const Place& place, const Options& options, const sys::ProgressCounters& counters) {
   prepare_process();
-  const auto before = pulse.get(k_files);
+  const auto before = counters.get(k_files);
   auto found = find(place);
   if (!found)
     return fail(found.error());
@@ -99,15 +99,15 @@ Result<RemoveReport> remove_here(const Place& place, const Options& options, con
   const auto inside = open_below(found->walked.directory.get(), found->walked.name.c_str());
   if (!inside)
     return fail(errno == EXDEV ? is_mounted(place.path) : errno_error(errno, place.path));
-  if (auto emptied = Remover(options, pulse, place.path).run(std::move(found->fd)); !emptied)
+  if (auto emptied = Remover(options, counters, place.path).run(std::move(found->fd)); !emptied)
     return fail(emptied.error());
   // A directory that was replaced meanwhile is not empty, or nothing is lost with it.
   if (::unlinkat(found->walked.directory.get(), found->walked.name.c_str(), AT_REMOVEDIR) != 0)
     return fail(errno_error(errno, place.path));
-  pulse.add(k_files);
+  counters.add(k_files);
   if (auto synced = sys::sync_directory(found->walked.directory.get(), place.path); !synced)
     return fail(synced.error());
-  return RemoveReport{pulse.get(k_files) - before};
+  return RemoveReport{counters.get(k_files) - before};
 }
 
 } // namespace sharefs::tree

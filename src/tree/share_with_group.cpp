@@ -74,8 +74,9 @@ bool same_rights(const GroupRights& a, const GroupRights& b) {
 
 class GroupSharer {
  public:
-  GroupSharer(const Place& place, const GroupShare& share, const Options& options, const sys::Pulse& pulse)
-      : m_place(place), m_share(share), m_job(options, pulse),
+  GroupSharer(const Place& place, const GroupShare& share, const Options& options,
+              const sys::ProgressCounters& counters)
+      : m_place(place), m_share(share), m_job(options, counters),
         m_walk(m_job, place.path,
                {.entered = [this](const Node& directory) { look_at(directory.fd, directory.path); },
                 .names = [this](const auto& directory, const auto& names) { look_at_all(directory, names); },
@@ -128,7 +129,7 @@ class GroupSharer {
   }
 
   void look_at(const sys::Fd& fd, const std::string& relative) {
-    m_job.pulse.add(k_files);
+    m_job.counters.add(k_files);
     struct stat status{};
     if (::fstat(fd.get(), &status) != 0)
       return note_failure(errno_error(errno, join_path(m_place.path, relative)));
@@ -177,12 +178,12 @@ class GroupSharer {
 
 Result<GroupReport> share_with_group(const Place& place, const GroupShare& share, const Options& options,
                                      const OnProgress& progress) {
-  return watched(place.path, options, progress, [&](const sys::Pulse& pulse) -> Result<GroupReport> {
+  return watched(place.path, options, progress, [&](const sys::ProgressCounters& counters) -> Result<GroupReport> {
     prepare_process();
     auto found = find_tree(place);
     if (!found)
       return fail(found.error());
-    return GroupSharer(place, share, options, pulse).run(std::move(found->fd));
+    return GroupSharer(place, share, options, counters).run(std::move(found->fd));
   });
 }
 

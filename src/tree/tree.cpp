@@ -11,32 +11,33 @@ namespace sharefs::tree {
 
 Result<CopyReport> copy(const Place& from, const Place& to, const Options& options, const OnProgress& progress) {
   return watched(from.path, options, progress,
-                 [&](const sys::Pulse& pulse) { return copy_here(from, to, options, pulse); });
+                 [&](const sys::ProgressCounters& counters) { return copy_here(from, to, options, counters); });
 }
 
 Result<std::vector<HashedFile>> hash(const Place& place, const Options& options, const OnProgress& progress) {
   return watched(place.path, options, progress,
-                 [&](const sys::Pulse& pulse) { return hash_here(place, options, pulse); });
+                 [&](const sys::ProgressCounters& counters) { return hash_here(place, options, counters); });
 }
 
 Result<RemoveReport> remove(const Place& place, const Options& options, const OnProgress& progress) {
   return watched(place.path, options, progress,
-                 [&](const sys::Pulse& pulse) { return remove_here(place, options, pulse); });
+                 [&](const sys::ProgressCounters& counters) { return remove_here(place, options, counters); });
 }
 
 Result<Measured> measure(const Place& place, const Options& options, const OnProgress& progress) {
   return watched(place.path, options, progress,
-                 [&](const sys::Pulse& pulse) { return measure_here(place, options, pulse); });
+                 [&](const sys::ProgressCounters& counters) { return measure_here(place, options, counters); });
 }
 
 Result<std::uint64_t> set_modes(const Place& place, const Modes& modes, const Options& options,
                                 const OnProgress& progress) {
-  return watched(place.path, options, progress,
-                 [&](const sys::Pulse& pulse) { return set_modes_here(place, modes, options, pulse); });
+  return watched(place.path, options, progress, [&](const sys::ProgressCounters& counters) {
+    return set_modes_here(place, modes, options, counters);
+  });
 }
 
 Result<bool> exists(const Place& place, const Options& options) {
-  return watched(place.path, options, {}, [&](const sys::Pulse&) -> Result<bool> {
+  return watched(place.path, options, {}, [&](const sys::ProgressCounters&) -> Result<bool> {
     return find(place).map([](const Found& found) { return static_cast<bool>(found.fd); });
   });
 }
@@ -50,7 +51,7 @@ void Reporter::at_times() {
 void Reporter::at_end() {
   m_last = sys::Clock::now();
   if (m_progress)
-    m_progress({m_pulse.get(k_files), m_pulse.get(k_bytes), m_options.total_files, m_options.total_bytes,
+    m_progress({m_counters.get(k_files), m_counters.get(k_bytes), m_options.total_files, m_options.total_bytes,
                 std::chrono::duration_cast<std::chrono::milliseconds>(m_last - m_begin)});
 }
 

@@ -202,8 +202,8 @@ std::optional<std::uint64_t> process_start(System& system, int pid) {
   return text ? stat_field(*text, k_stat_start) : std::nullopt;
 }
 
-Result<void> look_afresh(System& system, const std::vector<std::string>& directories,
-                         std::chrono::milliseconds deadline) {
+Result<void> refresh_attributes(System& system, const std::vector<std::string>& directories,
+                                std::chrono::milliseconds deadline) {
   const auto& root = system.files().root();
   return call(std::nullopt, deadline, [&]() -> Result<void> {
     const Fd top(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));

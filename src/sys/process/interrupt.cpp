@@ -39,9 +39,9 @@ bool interrupted() {
   return g_interrupted;
 }
 
-ClearingUp::ClearingUp() : m_before(g_interrupted.exchange(false)) {}
+DelayInterrupts::DelayInterrupts() : m_before(g_interrupted.exchange(false)) {}
 
-ClearingUp::~ClearingUp() {
+DelayInterrupts::~DelayInterrupts() {
   if (m_before)
     g_interrupted = true;
 }

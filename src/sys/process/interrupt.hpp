@@ -11,12 +11,12 @@ void install_interrupt_handlers();
 bool interrupted();
 
 /// As long as it lives a Ctrl-C of before does not count: what clears up after one goes to its end. Another one does.
-class ClearingUp {
+class DelayInterrupts {
  public:
-  ClearingUp();
-  ~ClearingUp();
-  ClearingUp(const ClearingUp&) = delete;
-  ClearingUp& operator=(const ClearingUp&) = delete;
+  DelayInterrupts();
+  ~DelayInterrupts();
+  DelayInterrupts(const DelayInterrupts&) = delete;
+  DelayInterrupts& operator=(const DelayInterrupts&) = delete;
 
  private:
   bool m_before;

@@ -1,6 +1,6 @@
 #include "support/catch.hpp"
 #include "support/temporary_directory.hpp"
-#include "sys/process/last_word.hpp"
+#include "sys/process/exit_deadline.hpp"
 #include "sys/process/service_manager.hpp"
 #include "sys/process/wakeups.hpp"
 
@@ -81,16 +81,16 @@ TEST_CASE("logs_to_journal: only if standard error is that stream", "[service-ma
   CHECK(!logs_to_journal("0:0"));
 }
 
-TEST_CASE("LastWord: ends a process that hangs, and no other", "[last-word]") {
+TEST_CASE("ExitDeadline: ends a process that hangs, and no other", "[last-word]") {
   Pipe output;
   REQUIRE(output.open());
   const pid_t child = ::fork();
   if (child == 0) {
     ::dup2(output.write.get(), STDOUT_FILENO);
     {
-      const LastWord in_time(1h, "not said\n", 1);
+      const ExitDeadline in_time(1h, "not said\n", 1);
     }
-    const LastWord last_word(1ms, "the last word\n", 7);
+    const ExitDeadline last_word(1ms, "the last word\n", 7);
     for (;;)
       ::pause();
   }

@@ -2,7 +2,7 @@
 #include "given_tree.hpp"
 
 #include "base/text.hpp"
-#include "sys/process/pulse.hpp"
+#include "sys/process/progress_counters.hpp"
 
 #include <sys/mount.h>
 #include <sys/resource.h>
@@ -188,14 +188,14 @@ TEST_CASE("attack: directories of the copy are exchanged for links while it is m
 }
 
 TEST_CASE("only a standstill ends a long work, and says so", "[waits]") {
-  const auto pulse = sys::Pulse::make();
-  REQUIRE(pulse);
+  const auto counters = sys::ProgressCounters::make();
+  REQUIRE(counters);
   using namespace std::chrono_literals;
   const auto works = [&](int beats) {
-    return sys::call_while(*pulse, std::nullopt, 1s, [&]() -> Result<int> {
+    return sys::call_while(*counters, std::nullopt, 1s, [&]() -> Result<int> {
       for (int i = 0; i < beats; ++i) {
         ::usleep(25'000);
-        pulse->add(0);
+        counters->add(0);
       }
       if (beats == 0)
         ::pause();

@@ -13,9 +13,9 @@ namespace {
 
 struct TreeOfFiles {
   test::TemporaryDirectory root;
-  sys::Pulse pulse = *sys::Pulse::make();
+  sys::ProgressCounters counters = *sys::ProgressCounters::make();
   [[nodiscard]] std::string at(const std::string& path) const { return root.path() + path; }
-  Result<Reader> open(const std::string& path) { return Reader::open(sys::Files(root.path()), path, pulse); }
+  Result<Reader> open(const std::string& path) { return Reader::open(sys::Files(root.path()), path, counters); }
 };
 
 } // namespace

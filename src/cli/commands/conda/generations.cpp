@@ -182,7 +182,7 @@ Result<int> change_environment(Context& context, const std::string& word, const 
   if (change.look_again)
     proposal.before_groups = [&]() -> Result<void> {
       const auto root = environment->root.path; // where others may have left their notes
-      const auto fresh = sys::look_afresh(context.system, {root, join_path(root, "uses")}, k_look_deadline);
+      const auto fresh = sys::refresh_attributes(context.system, {root, join_path(root, "uses")}, k_look_deadline);
       const auto now =
           fresh ? conda::probe_environment(context.system, where->store, where->name) : fail(fresh.error());
       auto answer = now ? change.look_again(*now) : fail(now.error());

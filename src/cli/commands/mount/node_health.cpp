@@ -3,7 +3,7 @@
 #include "base/text.hpp"
 #include "base/visible.hpp"
 #include "cli/exit_code.hpp"
-#include "sys/process/last_word.hpp"
+#include "sys/process/exit_deadline.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -45,7 +45,7 @@ Result<int> run_node_health(Context& context, const Arguments& arguments) {
     return fail(deadline.error());
   if (deadline->count() <= 0)
     return fail(ErrorCode::usage, "--deadline must be more than nothing", "for example --deadline 4s");
-  const sys::LastWord last_word(*deadline, "sharefs: no answer in time\n", k_exit_unknown);
+  const sys::ExitDeadline exits(*deadline, "sharefs: no answer in time\n", k_exit_unknown);
   const auto say = [&](const std::string& line) {
     context.envelope.fields["health"] = line;
     if (!context.flags.json)

@@ -1,4 +1,4 @@
-#include "sys/process/pulse.hpp"
+#include "sys/process/progress_counters.hpp"
 
 #include <cerrno>
 #include <csignal>
@@ -9,13 +9,13 @@
 
 namespace sharefs::sys {
 
-Result<Pulse> Pulse::make() {
+Result<ProgressCounters> ProgressCounters::make() {
   void* const memory = ::mmap(nullptr, sizeof(Counters), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED)
     return fail(errno_error(errno, "cannot share memory with a child process"));
-  Pulse pulse;
-  pulse.m_counters.reset(new (memory) Counters{}, [](Counters* counters) { ::munmap(counters, sizeof *counters); });
-  return pulse;
+  ProgressCounters made;
+  made.m_counters.reset(new (memory) Counters{}, [](Counters* counters) { ::munmap(counters, sizeof *counters); });
+  return made;
 }
 
 Result<void> end_with(pid_t parent) {

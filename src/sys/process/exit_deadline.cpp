@@ -1,4 +1,4 @@
-#include "sys/process/last_word.hpp"
+#include "sys/process/exit_deadline.hpp"
 
 #include <csignal>
 #include <sys/time.h>
@@ -9,11 +9,11 @@ namespace sharefs::sys {
 namespace {
 
 // What the handler may use: set before the timer.
-std::string g_last_word;
+std::string g_text;
 int g_last_code = 0;
 
-extern "C" void say_last_word(int /*SIGALRM*/) {
-  [[maybe_unused]] const auto written = ::write(STDOUT_FILENO, g_last_word.data(), g_last_word.size());
+extern "C" void say_and_exit(int /*SIGALRM*/) {
+  [[maybe_unused]] const auto written = ::write(STDOUT_FILENO, g_text.data(), g_text.size());
   ::_exit(g_last_code);
 }
 
@@ -26,17 +26,17 @@ void set_timer(std::chrono::milliseconds span) {
 
 } // namespace
 
-LastWord::LastWord(std::chrono::milliseconds deadline, std::string text, int code) {
-  g_last_word = std::move(text);
+ExitDeadline::ExitDeadline(std::chrono::milliseconds deadline, std::string text, int code) {
+  g_text = std::move(text);
   g_last_code = code;
   struct sigaction action{};
-  action.sa_handler = say_last_word;
+  action.sa_handler = say_and_exit;
   sigemptyset(&action.sa_mask);
   ::sigaction(SIGALRM, &action, nullptr);
   set_timer(deadline);
 }
 
-LastWord::~LastWord() {
+ExitDeadline::~ExitDeadline() {
   set_timer(std::chrono::milliseconds(0));
 }
 

@@ -13,10 +13,10 @@
 
 namespace sharefs::sys {
 
-class Pulse {
+class ProgressCounters {
  public:
   static constexpr std::size_t k_counters = 4; ///< what each one counts is the user's
-  static Result<Pulse> make();
+  static Result<ProgressCounters> make();
 
   void add(std::size_t counter, std::uint64_t count = 1) const {
     (*m_counters)[counter].fetch_add(count, std::memory_order_relaxed);
@@ -38,20 +38,20 @@ class Pulse {
 /// In the child: ends it when the process `parent` that forked it has gone, and with it whoever would use the result.
 Result<void> end_with(pid_t parent);
 
-/// As call(), but only a child that adds nothing to `pulse` for `deadline` is given up (`timeout`), or when Ctrl-C has
-/// come (`interrupted`). `seen` is called many times a second, in the parent. The child ends with its parent.
+/// As call(), but only a child that adds nothing to `counters` for `deadline` is given up (`timeout`), or when Ctrl-C
+/// has come (`interrupted`). `seen` is called many times a second, in the parent. The child ends with its parent.
 template <class Work>
-auto call_while(const Pulse& pulse, const std::optional<User>& as, std::chrono::milliseconds deadline, const Work& work,
-                const std::function<void()>& seen = nullptr) {
+auto call_while(const ProgressCounters& counters, const std::optional<User>& as, std::chrono::milliseconds deadline,
+                const Work& work, const std::function<void()>& seen = nullptr) {
   using Answer = std::invoke_result_t<Work>;
   const pid_t parent = ::getpid();
   bool stalled = false;
-  auto last = pulse.all();
+  auto last = counters.all();
   auto end = deadline_in(deadline);
   const auto given_up = [&] {
     if (seen)
       seen();
-    if (const auto now = pulse.all(); now != last) {
+    if (const auto now = counters.all(); now != last) {
       last = now;
       end = deadline_in(deadline);
     }

@@ -6,12 +6,12 @@
 namespace sharefs::sys {
 
 /// While it lives: once the deadline passes, the process writes `text` to its standard output and ends with `code`.
-class LastWord {
+class ExitDeadline {
  public:
-  LastWord(std::chrono::milliseconds deadline, std::string text, int code);
-  ~LastWord();
-  LastWord(const LastWord&) = delete;
-  LastWord& operator=(const LastWord&) = delete;
+  ExitDeadline(std::chrono::milliseconds deadline, std::string text, int code);
+  ~ExitDeadline();
+  ExitDeadline(const ExitDeadline&) = delete;
+  ExitDeadline& operator=(const ExitDeadline&) = delete;
 };
 
 } // namespace sharefs::sys
