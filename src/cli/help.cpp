@@ -16,7 +16,7 @@ std::string global_line(std::size_t width) {
   std::vector<std::string> names;
   for (const auto& option : global_options())
     names.push_back(split(option.names, ',').back());
-  return fill(fmt::format("Options of every command: {} (`sharefs --help`)", join(names, ", ")), width) + "\n";
+  return fill(fmt::format("Options of every command: {} (`sharefs help options`)", join(names, ", ")), width) + "\n";
 }
 
 std::string usage(const CommandSpec& command) {
@@ -80,6 +80,8 @@ class Help : public CLI::Formatter {
 
   /// As CLI11 has it, but that the global options are only named in the footer of a command.
   std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override {
+    if (m_path == k_options_page)
+      return make_group(shown_group(), false, shown(*app)).substr(1); // without the empty line above it
     return make_description(app) + make_usage(app, std::move(name)) + make_positionals(app) +
            make_subcommands(app, mode) + (shown(*app).empty() ? "" : make_group(shown_group(), false, shown(*app))) +
            "\n" + make_footer(app);
@@ -122,7 +124,7 @@ class Help : public CLI::Formatter {
     if (m_command == nullptr && !m_path.empty())
       return fmt::format("Run `sharefs {} COMMAND --help` for one of them.\n", m_path);
     if (m_command == nullptr)
-      return fill(k_exit_codes, m_width) + "\n";
+      return global_line(m_width) + fill(k_exit_codes, m_width) + "\n";
     return global_line(m_width) + "\nExample:\n" + example_lines(m_command->example, m_width);
   }
 
@@ -133,7 +135,7 @@ class Help : public CLI::Formatter {
       "Exit codes: 0 ok, 1 failed, 2 usage, 3 changes pending (--check), 4 partly done, 130 interrupted. "
       "`sharefs help COMMAND` says more about one.";
 
-  [[nodiscard]] const char* shown_group() const { return m_path.empty() ? k_global_group : k_own_group; }
+  [[nodiscard]] const char* shown_group() const { return m_path == k_options_page ? k_global_group : k_own_group; }
   [[nodiscard]] std::vector<const CLI::Option*> shown(const CLI::App& app) const {
     return app.get_options([this](const CLI::Option* one) { return one->get_group() == shown_group(); });
   }

@@ -20,6 +20,7 @@ std::size_t text_width(int columns);
 /// The help of a command shows its own options, and names the global ones in one line.
 inline constexpr const char* k_own_group = "Options";
 inline constexpr const char* k_global_group = "Options of every command";
+inline constexpr const char* k_options_page = "options"; ///< `sharefs help options`: what each of those means
 
 /// Options as CLI11 reads and shows them.
 void add_options(CLI::App& app, const std::vector<OptionSpec>& specs, const std::string& group);

@@ -96,6 +96,11 @@ class Program {
   }
 
   Result<Parsed> parse(Argv words, std::optional<Argv> rest, std::size_t width) {
+    Parsed parsed;
+    if (words == Argv{k_options_page, "--help"}) { // as spelled by spell_as_options()
+      parsed.print = help_of(m_root, k_options_page, width);
+      return parsed;
+    }
     std::ranges::reverse(words); // CLI11 takes them from the back
     try {
       m_root.parse(words);
@@ -105,7 +110,6 @@ class Program {
     }
     find_path();
     take_options();
-    Parsed parsed;
     parsed.command = find_command(m_path);
     const auto foreign = take_words(parsed.command, std::move(rest));
     if (!foreign)

@@ -113,7 +113,8 @@ TEST_CASE("help and version", "[parser]") {
   for (const Argv& words : {Argv{"help", "conda"}, Argv{"conda", "help"}, Argv{"conda", "--help"}})
     CHECK(parsed(words).print->find("\n  unlink ") != std::string::npos);
   CHECK(parsed({"conda", "help", "link"}).print == parsed({"conda", "link", "--help"}).print);
-  CHECK(parsed({"help"}).print->find("\n  --root DIR ") != std::string::npos);
+  CHECK(parsed({"help", "options"}).print->find("\n  --root DIR ") != std::string::npos);
+  CHECK(parsed({"help"}).print->find("`sharefs help options`") != std::string::npos);
   CHECK(parsed({"mount", "--help"}).print->find("\n  --root DIR ") == std::string::npos);
   CHECK(refused({"help", "moutn"}).hint == "did you mean `mount`?");
   CHECK(parsed({}).print->find("Usage: sharefs COMMAND") != std::string::npos);
