@@ -8,6 +8,7 @@ import errno
 import functools
 import inspect
 import os
+import pwd
 import sys
 
 from sharefs_guard import storage
@@ -38,6 +39,8 @@ _OF_DATASETS = ("HF_MODULES_CACHE", "HF_XET_CACHE")  # the others are of program
 def before(name):
     """Just before the library is executed: what it will read from its environment."""
     _attempt(_set_variables, name)
+    if not getattr(sys.excepthook, "of_sharefs", False):
+        sys.excepthook = _explaining(sys.excepthook)
 
 
 def after(name, module):
@@ -45,6 +48,44 @@ def after(name, module):
     holds = {"datasets": _hold_datasets, "evaluate": _hold_evaluate}
     if name in holds:
         _attempt(holds[name], module)
+
+
+def _explaining(show):
+    """An excepthook: a program that dies of a file of another user in a shared cache also says whose it is."""
+
+    def excepthook(kind, error, trace):
+        show(kind, error, trace)
+        _attempt(_explain_refusal, error)
+
+    excepthook.of_sharefs = True
+    return excepthook
+
+
+def _explain_refusal(error):
+    for _ in range(16):  # what was raised from what
+        if error is None or isinstance(error, PermissionError):
+            break
+        error = error.__cause__ or error.__context__
+    path = getattr(error, "filename", None)
+    if not isinstance(path, str) or error.errno != errno.EACCES:
+        return
+    path = os.path.abspath(path)
+    mount = storage.mount_of(path, storage.read_mounts())
+    if mount is None or not storage.is_shared(mount):
+        return
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return  # a directory above it is closed, which Python has said
+    try:
+        owner = pwd.getpwuid(status.st_uid).pw_name
+    except KeyError:
+        owner = "user %d" % status.st_uid
+    storage.report(
+        "%s belongs to %s (mode %o) and may not be opened by this user: `find %s ! -perm -g+rw` finds all such files, and "
+        "their owners open them with `chmod -R g+rwX %s`"
+        % (path, owner, status.st_mode & 0o7777, os.path.dirname(path), os.path.dirname(path))
+    )
 
 
 def _attempt(function, *arguments):
