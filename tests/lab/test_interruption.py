@@ -20,7 +20,7 @@ def steps_of(lab: Cluster, host: str, *arguments: str) -> int:
 # exportfs as a slow step: it waits, for at most a minute, until the test lets it go.
 SLOW_EXPORTFS = """\
 #!/bin/sh
-touch /tmp/begun
+touch /tmp/begun 2>/dev/null || exec /lab-slow/real "$@" # where sharefs only asks it, nothing can be written
 for turn in $(seq 1200); do
   [ -e /tmp/go ] && break
   sleep 0.05

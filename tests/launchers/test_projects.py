@@ -57,7 +57,7 @@ LINES = {
     "uv run": ["./p a", "-- ./p a", "train.py a", "python3 -m lab.train -q", "-m lab.train -m", "-p /usr/bin/python3 train.py -p x"],
     "coverage run": ["./p a", "-p --branch ./p -p", "-am lab.train -m"],
     "kernprof": ["-lq ./p -l x", "-lq -m lab.train -m x"],
-    "python3 -m debugpy": ["--listen 127.0.0.1:0 ./p --listen x"],
+    "debugpy": ["--listen 127.0.0.1:0 ./p --listen x"],
 }  # fmt: skip
 @pytest.fixture(scope="module")
 def job(sharefs: Sharefs) -> Iterator[Sharefs]:

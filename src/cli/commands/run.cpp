@@ -225,7 +225,7 @@ Argv words_on_a_node(Context& context, cachefix::Facts& facts, const Argv& choic
     words.emplace_back("--verbose");
   words.emplace_back("--");
   const std::string there = shell_quote(program);
-  return {"bash", "-pc", "command -v " + there + " >/dev/null && exec " + shell_join(words) + " \"$@\"; exec \"$@\"",
+  return {"/bin/bash", "-pc", "command -v " + there + " >/dev/null && exec " + shell_join(words) + " \"$@\"; exec \"$@\"",
           "sharefs"};
 }
 
