@@ -63,10 +63,10 @@ def test_a_planted_note_about_a_cache(node: Host, planted: str, make: str) -> No
 
 
 def run_train(node: Host, cache: str, user: str = "alice") -> Completed:
-    """`sharefs run` of the plain training script."""
+    """`sharefs run` of the plain training script, whose cache moves by its words."""
     write_training(node)
     command = ["python3", f"{SHARE}/train.py", "--cache_dir", f"{SHARE}/{cache}", "--output_dir", f"{SHARE}/out"]
-    return sharefs(node, "run", "--", *command, user=user, timeout=LATE)
+    return sharefs(node, "run", "--local", "--cache_dir", "--", *command, user=user, timeout=LATE)
 
 
 def cache_of(ran: Completed) -> str:

@@ -96,7 +96,7 @@ def test_other_rights_are_said_and_nothing_moves(lab: Cluster) -> None:
 
 SPITEFUL = r"""#!/bin/sh
 /local/exportfs "$@"; code=$?
-[ -e /local/spite ] && sed -i 's/no_root_squash//; s/10.77.0.3(ro/10.77.0.3(rw/; s/sec=sys,ro/sec=sys,rw/' /var/lib/nfs/etab
+[ -e /local/spite ] && [ "$(id -u)" = 0 ] && sed -i 's/no_root_squash//; s/10.77.0.3(ro/10.77.0.3(rw/; s/sec=sys,ro/sec=sys,rw/' /var/lib/nfs/etab
 exit $code
 """
 
