@@ -34,7 +34,7 @@ def test_code_goes_where_it_can_be_mapped_and_data_to_the_disk(node: Host) -> No
     variables = [f"TRITON_CACHE_DIR={SHARE}/kernels", f"HF_DATASETS_CACHE={SHARE}/datasets-cache"]
     bare = node.run(["env", *variables, "python3", "-c", MAPS], user="alice", cwd="/tmp")
     assert bare.returncode == 0, bare.err
-    ours = node.run(["env", *variables, "sharefs", "run", "--", "python3", "-c", MAPS], user="alice", cwd="/tmp")
+    ours = node.run(["env", *variables, "sharefs", "run", "--local", "HF_DATASETS_CACHE", "--", "python3", "-c", MAPS], user="alice", cwd="/tmp")
     assert ours.returncode == 0, ours.err
     used = json.loads(ours.out)
     assert used["HF_DATASETS_CACHE"].startswith("/local/cache/alice/")
@@ -46,7 +46,7 @@ def test_code_stays_on_the_share_where_no_disk_can_hold_it(node: Host) -> None:
     node.run("mount --bind /var/tmp /var/tmp && mount -o remount,bind,noexec /var/tmp", check=True)
     try:
         variables = [f"TRITON_CACHE_DIR={SHARE}/kernels", f"HF_DATASETS_CACHE={SHARE}/datasets-cache"]
-        ours = node.run(["env", *variables, "sharefs", "run", "--", "python3", "-c", MAPS], user="alice", cwd="/tmp")
+        ours = node.run(["env", *variables, "sharefs", "run", "--local", "HF_DATASETS_CACHE", "--", "python3", "-c", MAPS], user="alice", cwd="/tmp")
         assert ours.returncode == 0, ours.err
         used = json.loads(ours.out)
         assert used["TRITON_CACHE_DIR"] == f"{SHARE}/kernels" and "mounted noexec" in ours.err

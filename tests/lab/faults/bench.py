@@ -132,7 +132,7 @@ class Bench:
             self._cluster.close()
         self._cluster = Cluster(hosts=self._hosts)
         for host in self.lab:
-            host.run(f"echo '10.77.0.1 {NAME}' >>/etc/hosts; mkdir -p /local/cache", check=True)
+            host.run(f"echo '10.77.0.1 {NAME}' >>/etc/hosts; mkdir -p -m 1777 /local/cache", check=True)
         self.configure(self.node, self.config)
         self.configure(self.server, self.server_config)
         self.know_each_other()

@@ -1,6 +1,7 @@
 // sharefs doctor: everything that is wrong with this host, in one run, and one plan of what can be mended.
 #include "base/text.hpp"
 #include "cli/commands/doctor/parts.hpp"
+#include "cli/count.hpp"
 #include "cli/execute.hpp"
 #include "cli/exit_code.hpp"
 
@@ -19,10 +20,6 @@ Diagnoses by_severity(const std::vector<Part>& parts) {
     std::ranges::copy(part.found, std::back_inserter(all));
   std::ranges::stable_sort(all, std::greater{}, &Diagnosis::severity);
   return all;
-}
-
-std::size_t count(const Diagnoses& found, Severity severity) {
-  return static_cast<std::size_t>(std::ranges::count(found, severity, &Diagnosis::severity));
 }
 
 /// The last line: how much there is, or that all is well, and what that is known of.

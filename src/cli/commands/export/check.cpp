@@ -3,6 +3,7 @@
 #include "base/text.hpp"
 #include "cli/commands/export/support.hpp"
 #include "cli/context.hpp"
+#include "cli/count.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/say.hpp"
 #include "exports/export_flow.hpp"
@@ -130,10 +131,6 @@ nlohmann::ordered_json files_json(const exports::HostFiles& host, const exports:
   for (std::size_t number = 0; number < host.files.size(); ++number)
     files.push_back(file_json(host.files[number], number, expected));
   return files;
-}
-
-std::size_t count(const Diagnoses& found, Severity severity) {
-  return static_cast<std::size_t>(std::ranges::count(found, severity, &Diagnosis::severity));
 }
 
 Result<int> run_export_check(Context& context, const Arguments& arguments) {
