@@ -194,6 +194,11 @@ void place(std::vector<Export> etab, const std::vector<ExportsFile>& files, cons
       expected.entries.push_back(std::move(etab[i]));
 }
 
+/// Of such a file exportfs makes nothing and says nothing, whether it is installed or not.
+bool is_empty(const ExportsFile& file) {
+  return file.exports.empty() && file.lost.empty() && file.complete && file.diagnoses.empty();
+}
+
 std::string reason(const Result<sys::Completed>& completed) {
   if (!completed)
     return completed.error().message;
@@ -258,6 +263,8 @@ ExpectedEtab what_the_text_says(const std::vector<ExportsFile>& files, const Hos
 
 ExpectedEtab ask_exportfs(sys::System& system, const std::vector<ExportsFile>& files, const HostFacts& facts,
                           Scope scope) {
+  if (std::ranges::all_of(files, is_empty))
+    return what_the_text_says(files, facts);
   const auto not_asked = [&](std::string why) {
     auto expected = what_the_text_says(files, facts);
     expected.not_asked = std::move(why);

@@ -109,23 +109,30 @@ def _hold(owner, name, make):
         setattr(owner, name, functools.wraps(original)(make(original)))
 
 
-def _hold_cache_dir(owner, choose):
-    """Of a class that is made with a `cache_dir`: `choose(self, arguments)` returns another one, or None."""
+def _hold_cache_dir(owner, choose, choose_when_refused=None):
+    """Of a class that is made with a `cache_dir`: `choose(self, arguments)` returns another one, or None; and so does
+    `choose_when_refused` where a file there is another user's."""
 
     def make(original):
         signature = inspect.signature(original)
 
-        def change(self, arguments, named):
+        def change(choice, self, arguments, named):
             bound = signature.bind_partial(self, *arguments, **named)
-            directory = choose(self, bound.arguments)
+            directory = choice(self, bound.arguments)
             if directory is None:
                 return None
             bound.arguments["cache_dir"] = directory
             return bound.args[1:], bound.kwargs
 
         def __init__(self, *arguments, **named):
-            arguments, named = _attempt(change, self, arguments, named) or (arguments, named)
-            original(self, *arguments, **named)
+            arguments, named = _attempt(change, choose, self, arguments, named) or (arguments, named)
+            try:
+                original(self, *arguments, **named)
+            except PermissionError:
+                changed = choose_when_refused and _attempt(change, choose_when_refused, self, arguments, named)
+                if not changed:
+                    raise
+                original(self, *changed[0], **changed[1])
 
         return __init__
 
@@ -188,7 +195,7 @@ def _hold_datasets(module):
     builder = getattr(sys.modules.get("datasets.builder"), "DatasetBuilder", None)
     if builder is None or not hasattr(module, "load_dataset"):
         return  # a package of the project's own that has this name
-    _hold_cache_dir(builder, _root_of_builder)
+    _hold_cache_dir(builder, _root_of_builder, _root_when_refused)
     _hold(builder, "__init__", _hold_builder)
     _hold(builder, "download_and_prepare", _hold_build)
     _hold(module.Dataset, "_get_cache_file_path", _hold_cache_file)
@@ -223,9 +230,26 @@ def _point(builder, root, directory):
 def _root_of_builder(builder, arguments):
     """This node's root, where the share's is not there yet or cannot be written: the builder would make it, and a file
     for a lock in it."""
+    place = _place_of_builder(builder, arguments)
+    return place.directory if place is not None and not os.access(place.share, os.W_OK | os.X_OK) else None
+
+
+def _root_when_refused(builder, arguments):
+    """This node's root, where the file for the lock on the share is another user's."""
+    place = _place_of_builder(builder, arguments)
+    return place.directory if place is not None else None
+
+
+def _place_of_builder(builder, arguments):
     root = os.path.expanduser(str(arguments.get("cache_dir") or sys.modules["datasets"].config.HF_DATASETS_CACHE))
-    place = None if _is_distributed(builder) else _local_place(root)
-    return place.directory if place is not None and not os.access(root, os.W_OK | os.X_OK) else None
+    return None if _is_distributed(builder) else _local_place(root)
+
+
+def _may_lock(place, share):
+    """May this user have the library's lock of a dataset on the share?"""
+    lock = share.rstrip("/") + "_builder.lock"
+    is_free = not os.path.exists(lock) or os.access(lock, os.W_OK)
+    return is_free and os.access(place.share, os.W_OK | os.X_OK)
 
 
 def _hold_builder(original):
@@ -290,7 +314,7 @@ def _begin_build(builder, original, arguments, named):
     rebuilds = getattr(mode, "value", mode) != "reuse_dataset_if_exists"
     prefers_local = bool(local) and storage.prefers_local(local, share)
     if not rebuilds and storage.is_complete(share) and not prefers_local:
-        if root == place.directory and not os.access(place.share, os.W_OK | os.X_OK):
+        if root == place.directory and not _may_lock(place, share):
             os.makedirs(local, exist_ok=True)
             storage.show_shared_files(share, local, lambda name: not name.startswith("cache-"))
         else:

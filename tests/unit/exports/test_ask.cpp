@@ -66,6 +66,16 @@ TEST_CASE("exportfs sees the texts, and the host's other files") {
   }
 }
 
+TEST_CASE("a host without exports needs no exportfs") {
+  Machine machine(answer(""));
+  machine.system.machine.on_run = [](const sys::Command&) -> Result<sys::Completed> {
+    return fail(ErrorCode::not_found, "`exportfs` is not installed");
+  };
+  CHECK(machine.ask({}).not_asked.empty());
+  CHECK(machine.ask({parse("# nothing\n", k_exports_file)}).not_asked.empty());
+  CHECK_FALSE(machine.ask({parse("/a h(rw)", k_exports_file)}).not_asked.empty());
+}
+
 TEST_CASE("names are answered by /etc/hosts in there") {
   Machine machine(answer("/a\tdns(rw)\n/a\tn1(rw)\n"));
   HostFacts facts;
