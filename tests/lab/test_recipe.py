@@ -126,7 +126,8 @@ def test_the_page(request: pytest.FixtureRequest, kind: str) -> None:
 
 
 def test_the_page_s_environments_and_launches(lab: Cluster) -> None:
-    export_and_mount(lab, config_text(extra=", shares: [{path: outputs, access: {group: ml}}]"))
+    text = config_text(extra=", shares: [{path: outputs, access: {group: ml}}]")
+    export_and_mount(lab, text.replace('mode: "2770"', "sticky: true"))
     done(lab.server, "mount", "--all", "--yes")  # root of a node is nobody, and makes no directories of `shares:`
     node = lab["node1"]
     for one in lab.nodes:

@@ -314,9 +314,10 @@ def _begin_build(builder, original, arguments, named):
     rebuilds = getattr(mode, "value", mode) != "reuse_dataset_if_exists"
     prefers_local = bool(local) and storage.prefers_local(local, share)
     if not rebuilds and storage.is_complete(share) and not prefers_local:
-        if root == place.directory and not _may_lock(place, share):
+        if local and not _may_lock(place, share):
             os.makedirs(local, exist_ok=True)
             storage.show_shared_files(share, local, lambda name: not name.startswith("cache-"))
+            _point(builder, place.directory, local)
         else:
             _point(builder, place.share, share)
         return None
