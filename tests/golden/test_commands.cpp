@@ -229,9 +229,13 @@ class Story {
       m_written.push_back({"exit " + exit, {}});
       expect("stdout", out.str());
       expect("stderr", err.str());
+      // Groups of a plan run at the same time, mounts beside programs: each kind in its order.
+      std::vector<std::string> made(m_system->calls().begin() + static_cast<std::ptrdiff_t>(first_call),
+                                    m_system->calls().end());
+      std::ranges::stable_partition(made, [](const std::string& call) { return call.starts_with("run "); });
       std::string calls;
-      for (std::size_t i = first_call; i < m_system->calls().size(); ++i)
-        calls += m_system->calls()[i] + "\n";
+      for (const auto& call : made)
+        calls += call + "\n";
       expect("calls", calls + executed);
       expect("files", changes(before, snapshot()));
     };

@@ -155,8 +155,8 @@ def test_the_page_s_environments_and_launches(lab: Cluster) -> None:
         node.write_file(f"/local/bin/{name}", LAUNCHER, mode=0o755)
     node.run(f"echo 'node1 slots=1' >hostfile; echo 'torchrun --nnodes=2 train.py --cache_dir {SHARE}/cache' >job.sh", cwd=SHARE, user="alice", check=True)
     options = ["train.py", "--output_dir", f"{SHARE}/outputs"]
+    path = {"PATH": "/local/bin:" + node.run("echo $PATH", check=True).out.strip()}
     for launch in (["python3"], ["deepspeed", "--hostfile", "hostfile"], ["srun"], ["torchrun", "--nnodes=2"]):
-        path = {"PATH": "/local/bin:/usr/bin:/bin"}
         ran = done(node, "run", "--", *launch, *options, "--cache_dir", f"{SHARE}/cache", cwd=SHARE, user="alice", env=path)
         assert f"output: {SHARE}/outputs" in ran.out, launch
     assert "torchrun" in done(node, "cachefix", "script", "job.sh", cwd=SHARE, user="alice").out
