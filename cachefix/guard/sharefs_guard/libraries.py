@@ -245,11 +245,12 @@ def _place_of_builder(builder, arguments):
     return None if _is_distributed(builder) else _local_place(root)
 
 
-def _may_lock(place, share):
-    """May this user have the library's lock of a dataset on the share?"""
+def _may_lock(share):
+    """May this user have the library's lock of a dataset that is on the share? It is a file beside the dataset."""
     lock = share.rstrip("/") + "_builder.lock"
-    is_free = not os.path.exists(lock) or os.access(lock, os.W_OK)
-    return is_free and os.access(place.share, os.W_OK | os.X_OK)
+    if os.path.exists(lock):
+        return os.access(lock, os.W_OK)
+    return os.access(os.path.dirname(lock), os.W_OK | os.X_OK)
 
 
 def _hold_builder(original):
@@ -314,7 +315,7 @@ def _begin_build(builder, original, arguments, named):
     rebuilds = getattr(mode, "value", mode) != "reuse_dataset_if_exists"
     prefers_local = bool(local) and storage.prefers_local(local, share)
     if not rebuilds and storage.is_complete(share) and not prefers_local:
-        if local and not _may_lock(place, share):
+        if local and not _may_lock(share):
             os.makedirs(local, exist_ok=True)
             storage.show_shared_files(share, local, lambda name: not name.startswith("cache-"))
             _point(builder, place.directory, local)
