@@ -65,8 +65,9 @@ std::string Progress::text() const {
     const auto unit = all.substr(all.rfind(' '));
     size = (size.ends_with(unit) ? size.substr(0, size.size() - unit.size()) : size) + "/" + all;
   }
+  const auto all_files = std::max(files, total_files); // one that changed while it was copied is copied twice
   auto text = fmt::format("{}, {}, {:.0f} files/s",
-                          total_files == 0 ? count_of(files, "file") : fmt::format("{}/{}", files, total_files), size,
+                          total_files == 0 ? count_of(files, "file") : fmt::format("{}/{}", files, all_files), size,
                           static_cast<double>(files) / seconds);
   const auto done = std::min(part(files, total_files), part(bytes, total_bytes));
   if (total_files > 0 && done > 0.01 && seconds > 2)
