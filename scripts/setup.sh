@@ -3,14 +3,14 @@
 set -euo pipefail
 
 readonly program_packages=(
-    g++ gcc libc6-dev cmake ninja-build pkg-config dpkg-dev file
+    g++ gcc libc6-dev cmake ninja-build pkg-config dpkg-dev file python3
     libspdlog-dev libfmt-dev libcli11-dev libyaml-cpp-dev nlohmann-json3-dev
     libacl1-dev libssl-dev libexpected-dev libdtl-dev libutf8proc-dev libxxhash-dev libnfs-dev
 )
 # The unit and golden tests, the fuzzers, and what reads the code.
 readonly test_packages=(
     "${program_packages[@]}" ccache mold git clang libclang-rt-14-dev clang-format-19 clang-tidy-19
-    catch2 python3 python3-pytest
+    catch2 python3-pytest
 )
 # What boots a cluster of the lab.
 readonly cluster_packages=(
