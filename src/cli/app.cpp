@@ -2,7 +2,9 @@
 
 #include "base/path.hpp"
 #include "cli/exit_code.hpp"
+#include "cli/framed.hpp"
 #include "cli/help.hpp"
+#include "cli/on_nodes.hpp"
 #include "cli/parser.hpp"
 #include "sys/log.hpp"
 #include "sys/process/child.hpp"
@@ -86,7 +88,11 @@ int run_command(Parsed& parsed, const Argv& argv, Host& host, ui::Console& conso
   context.envelope.command = std::string(parsed.command->name);
 
   const auto& spec = *parsed.command;
-  const auto elsewhere = spec.elsewhere != nullptr ? spec.elsewhere(context, parsed.arguments) : std::nullopt;
+  const auto elsewhere =
+      !parsed.flags.on.empty()
+          ? run_on_nodes(context, spec, parsed.arguments).map([](int code) { return std::optional(code); })
+      : spec.elsewhere != nullptr ? spec.elsewhere(context, parsed.arguments)
+                                  : std::nullopt;
   const auto outcome = !elsewhere   ? Result<int>(fail(elsewhere.error()))
                        : *elsewhere ? Result<int>(**elsewhere)
                                     : spec.run(context, parsed.arguments);
@@ -197,7 +203,10 @@ int main(int argc, char** argv) {
             std::move(environment),
             working_directory(),
             std::move(gifts)};
-  return run(Argv(argv, argv + argc), host);
+  const Argv words(argv, argv + argc);
+  if (const auto code = run_framed(words, host))
+    return *code;
+  return run(words, host);
 }
 
 } // namespace sharefs::cli

@@ -67,6 +67,7 @@ struct CommandSpec {
   PositionalSpec positional = {};
   std::vector<OptionSpec> options = {};
   bool takes_command = false; ///< `[--] CMD...`, behind the command's own words (run CMD, conda run ENV CMD)
+  bool on_nodes = false;      ///< may run on other machines (--on)
   /// Asked first: the exit code of a worker that has done it in another user's name; nullopt: `run` does it.
   Result<std::optional<int>> (*elsewhere)(Context&, const Arguments&) = nullptr;
   /// Returns the exit code; an Error is shown and mapped by exit_code_of.

@@ -33,6 +33,8 @@ extern const CommandSpec k_conda_share_command;
 extern const CommandSpec k_conda_purge_command;
 extern const CommandSpec k_conda_verify_command;
 extern const CommandSpec k_conda_relocate_command;
+extern const CommandSpec k_nodes_list_command;
+extern const CommandSpec k_nodes_resume_command;
 extern const CommandSpec k_config_show_command;
 extern const CommandSpec k_config_check_command;
 extern const CommandSpec k_config_schema_command;
@@ -51,6 +53,13 @@ const std::vector<CommandGroup>& command_groups() {
          {&k_config_show_command, &k_config_check_command, &k_config_schema_command, &k_config_keys_command}}}},
       {"Look", {&k_doctor_command, &k_status_command, &k_probe_command, &k_explain_command}},
       {"Repair", {&k_recover_command, &k_watch_command, &k_undo_command}},
+      {"Many machines",
+       {},
+       {{"nodes",
+         "The machines of the cluster: list them, go on with a change that did not reach all",
+         "`nodes:` of sharefs.yaml names the machines. `--on NODES` runs a command on them: `sharefs --on all status`, "
+         "`sharefs --on clients mount --all`. Changes go to servers first, then to one node, a tenth, and the rest.",
+         {&k_nodes_list_command, &k_nodes_resume_command}}}},
       {"Train",
        {&k_run_command, &k_env_command, &k_cachefix_script_command},
        {{"cache",
@@ -68,8 +77,8 @@ const std::vector<CommandGroup>& command_groups() {
          "this host, `run` and conda's own `activate` use it, `update` changes it.",
          {&k_conda_share_command, &k_conda_link_command, &k_conda_unlink_command, &k_conda_list_command,
           &k_conda_run_command, &k_conda_stage_command, &k_conda_update_command, &k_conda_rollback_command,
-          &k_conda_generations_command, &k_conda_pin_command, &k_conda_unpin_command,
-          &k_conda_gc_command, &k_conda_purge_command, &k_conda_verify_command, &k_conda_relocate_command}}}},
+          &k_conda_generations_command, &k_conda_pin_command, &k_conda_unpin_command, &k_conda_gc_command,
+          &k_conda_purge_command, &k_conda_verify_command, &k_conda_relocate_command}}}},
   };
   return k_groups;
 }

@@ -19,6 +19,7 @@ namespace sharefs::cli {
 struct GlobalFlags {
   std::string config; ///< --config
   std::string root = "/";
+  std::string on; ///< --on: nodes; empty: this machine
   bool json = false, quiet = false, verbose = false;
   bool dry_run = false, check = false, yes = false;
   std::chrono::milliseconds wait{10'000}; ///< for the host lock

@@ -36,17 +36,6 @@ std::optional<Diagnosis> unfinished(const Context& context, const plan::Journal&
                    ""};
 }
 
-/// False: the answer was no.
-Result<bool> ask(Context& context) {
-  if (context.flags.yes)
-    return true;
-  if (!context.console.options().in_terminal || context.flags.json)
-    return fail(ErrorCode::usage, "there is no terminal to ask for consent",
-                "add --yes to go ahead, or --dry-run to see what would be done");
-  const bool agreed = context.console.confirm("Proceed?");
-  return sys::interrupted() ? Result<bool>(fail(ErrorCode::interrupted, "interrupted: nothing was changed")) : agreed;
-}
-
 using TakeLock = std::function<Result<plan::HostLock>(std::chrono::milliseconds wait)>;
 
 /// ApplyOptions::before_groups of work that takes long: others get the host lock meanwhile.
@@ -117,6 +106,16 @@ Result<std::string> state_of(Context& context, const sys::Identity& identity) {
 
 } // namespace
 
+Result<bool> ask_consent(Context& context) {
+  if (context.flags.yes)
+    return true;
+  if (!context.console.options().in_terminal || context.flags.json)
+    return fail(ErrorCode::usage, "there is no terminal to ask for consent",
+                "add --yes to go ahead, or --dry-run to see what would be done");
+  const bool agreed = context.console.confirm("Proceed?");
+  return sys::interrupted() ? Result<bool>(fail(ErrorCode::interrupted, "interrupted: nothing was changed")) : agreed;
+}
+
 Result<std::string> state_directory(Context& context) {
   return state_of(context, context.system.identity());
 }
@@ -175,7 +174,7 @@ Result<Executed> execute(Context& context, const std::function<Result<Proposal>(
       return *ended;
     if (const auto left = first ? unfinished(context, journal, proposal->plan.undoes) : std::nullopt)
       context.console.warning(left->message, left->hint); // before the next change
-    const auto agreed = ask(context);
+    const auto agreed = ask_consent(context);
     if (!agreed)
       return fail(agreed.error());
     if (!*agreed) {

@@ -42,6 +42,10 @@ Result<Executed> execute_further(Context& context, const std::function<Result<Pr
 /// A plan that does not depend on what another sharefs may have changed, but for what its actions check themselves.
 Result<Executed> execute(Context& context, const plan::Plan& plan, std::string_view nothing);
 
+/// Asks whether to go on with what was shown; true without a question for --yes, false: the answer was no. Errors:
+/// `usage` where there is no terminal, `interrupted`.
+Result<bool> ask_consent(Context& context);
+
 /// Executes the plan that takes an entry of the journal back. apply() marks the entry as undone. `look` may add to the
 /// notes of the plan before it is shown.
 Result<Executed> take_back(Context& context, const std::string& id,

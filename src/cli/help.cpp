@@ -2,6 +2,7 @@
 #include "cli/help.hpp"
 
 #include "base/text.hpp"
+#include "cli/on_nodes.hpp"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -11,12 +12,18 @@ namespace sharefs::cli {
 
 namespace {
 
-/// The names of the options of every command, in one line.
-std::string global_line(std::size_t width) {
+/// The names of options that many commands have, in one line.
+std::string line_of(std::string_view title, const std::vector<OptionSpec>& options, std::size_t width) {
   std::vector<std::string> names;
-  for (const auto& option : global_options())
+  for (const auto& option : options)
     names.push_back(split(option.names, ',').back());
-  return fill(fmt::format("Options of every command: {} (`sharefs help options`)", join(names, ", ")), width) + "\n";
+  return fill(fmt::format("{}: {} (`sharefs help options`)", title, join(names, ", ")), width) + "\n";
+}
+std::string global_line(std::size_t width) {
+  return line_of("Options of every command", global_options(), width);
+}
+std::string fleet_line(std::size_t width) {
+  return line_of("On many machines", fleet_options(), width);
 }
 
 std::string usage(const CommandSpec& command) {
@@ -125,7 +132,8 @@ class Help : public CLI::Formatter {
       return fmt::format("Run `sharefs {} COMMAND --help` for one of them.\n", m_path);
     if (m_command == nullptr)
       return global_line(m_width) + fill(k_exit_codes, m_width) + "\n";
-    return global_line(m_width) + "\nExample:\n" + example_lines(m_command->example, m_width);
+    return global_line(m_width) + (m_command->on_nodes ? fleet_line(m_width) : "") + "\nExample:\n" +
+           example_lines(m_command->example, m_width);
   }
 
  private:

@@ -4,6 +4,7 @@
 
 #include "base/text.hpp"
 #include "cli/help.hpp"
+#include "cli/on_nodes.hpp"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -133,6 +134,8 @@ class Program {
   void reach(CLI::App& app, const std::string& path) {
     const auto* command = find_command(path);
     add_options(app, global_options(), k_global_group);
+    if (path.empty() || (command != nullptr && command->on_nodes))
+      add_options(app, fleet_options(), k_global_group);
     if (command != nullptr) {
       add_options(app, command->options, k_own_group);
       if (command->effect == Effect::changes)
@@ -281,6 +284,7 @@ Result<Parsed> with_flags(Parsed parsed) {
   const auto& given = parsed.arguments;
   flags.config = given.value("config").value_or("");
   flags.root = given.value("root").value_or("/");
+  flags.on = given.value("on").value_or("");
   flags.json = given.flag("json");
   flags.quiet = given.flag("quiet");
   flags.verbose = given.flag("verbose");
@@ -291,6 +295,11 @@ Result<Parsed> with_flags(Parsed parsed) {
   if (!wait)
     return fail(wait.error());
   flags.wait = *wait;
+  if (given.value("on") && !parsed.command->on_nodes)
+    return fail(ErrorCode::usage, fmt::format("`{}` works on this machine only", parsed.command->name),
+                "`sharefs help options` says what `--on` is for");
+  if (given.value("on") && flags.on.empty())
+    return fail(ErrorCode::usage, "option `--on` needs names of nodes", "for example gpu[01-64], @GROUP, all");
   if (flags.dry_run && flags.check)
     return fail(
         ErrorCode::usage, "`--dry-run` and `--check` exclude each other",

@@ -142,8 +142,30 @@ struct Caches {
   friend bool operator==(const Caches&, const Caches&) = default;
 };
 
+/// An element of `nodes.list:`: names as nodeset(1) has them, or such names with settings of their own.
+struct ListedNodes {
+  std::string name; ///< "gpu[01-64]"
+  std::string address;
+  std::string user; ///< that ssh logs in as
+  std::optional<unsigned> slots;
+  Origin origin;
+  friend bool operator==(const ListedNodes&, const ListedNodes&) = default;
+};
+
+/// Names of nodes under one name.
+struct NodeGroup {
+  std::string name;
+  std::vector<std::string> nodes;
+  Origin origin;
+  friend bool operator==(const NodeGroup&, const NodeGroup&) = default;
+};
+
 struct Nodes {
+  std::vector<ListedNodes> list;
   std::string hostfile;
+  std::string slurm;        ///< a partition
+  std::string clustershell; ///< a group of ClusterShell's: "@gpus"
+  std::vector<NodeGroup> groups;
   friend bool operator==(const Nodes&, const Nodes&) = default;
 };
 

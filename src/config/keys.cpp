@@ -83,6 +83,12 @@ constexpr Field k_clients{
     .add = k_each<&Export::clients>.add,
     .items = k_each<&Export::clients>.items};
 
+constexpr Field k_listed_nodes{
+    .set = [](void* parent,
+              const Texts& texts) { in<&Nodes::list>(parent).push_back({texts.front(), {}, {}, {}, {}}); },
+    .add = k_each<&Nodes::list>.add,
+    .items = k_each<&Nodes::list>.items};
+
 constexpr Field k_environments{
     .set = [](void* parent,
               const Texts& texts) { in<&Conda::envs>(parent).push_back({texts.front(), {}, {}, {}, {}}); },
@@ -222,8 +228,30 @@ constexpr std::array k_keys{
         "local: moved to the node's own disk; keep: left where it is", k_text<&CacheRule::place>},
 
     Key{"nodes", mapping, k_optional, "", "the machines of the cluster", k_one<&Config::nodes>},
-    Key{"nodes.hostfile", path, k_optional, "", "list of them in DeepSpeed's format (`NAME slots=N`)",
+    Key{"nodes.list[]", word_or_mapping, k_optional, "",
+        "names, as nodeset(1) has them (`\"gpu[01-64]\"`); {name, address, user, slots} for nodes with settings of "
+        "their own. Machines of `servers:` are nodes already",
+        k_listed_nodes, nodes_rule, k_unique},
+    Key{"nodes.list[].name", text, k_required, "", "names", k_text<&ListedNodes::name>, nodes_rule, k_unique},
+    Key{"nodes.list[].address", text, k_optional, "", "where ssh connects to; without it the name",
+        k_text<&ListedNodes::address>, host_rule},
+    Key{"nodes.list[].user", text, k_optional, "", "user that ssh logs in as; without it ssh's own",
+        k_text<&ListedNodes::user>, account_rule},
+    Key{"nodes.list[].slots", integer, k_optional, "", "processes that a launcher starts there: its GPUs",
+        k_count<&ListedNodes::slots>, slots_rule},
+    Key{"nodes.hostfile", path, k_optional, "",
+        "file with a node in each line, as DeepSpeed (`NAME slots=N`), Open MPI and MPICH (`NAME:N`) read it",
         k_text<&Nodes::hostfile>},
+    Key{"nodes.slurm", text, k_optional, "", "partition of Slurm, whose nodes these are", k_text<&Nodes::slurm>,
+        partition_rule},
+    Key{"nodes.clustershell", text, k_optional, "", "group of ClusterShell (`\"@gpus\"`), whose nodes these are",
+        k_text<&Nodes::clustershell>, nodes_rule},
+    Key{"nodes.groups[]", mapping, k_optional, "", "nodes that commands name together (`--on @NAME`)",
+        k_each<&Nodes::groups>},
+    Key{"nodes.groups[].name", text, k_required, "", "name of the group; not all, servers or clients",
+        k_text<&NodeGroup::name>, group_rule, k_unique},
+    Key{"nodes.groups[].nodes", text_list, k_required, "", "names of nodes, as in `nodes.list`",
+        k_texts<&NodeGroup::nodes>, nodes_rule},
 
     Key{"watch", mapping, k_optional, "", "what `sharefs watch` does with the mounts of this file",
         k_one<&Config::watch>},

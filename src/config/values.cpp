@@ -108,6 +108,36 @@ std::optional<Complaint> option_rule(std::string_view text) {
   return std::nullopt;
 }
 
+// What the signs mean is the fleet's business (fleet/pattern.cpp), which says so with the column.
+std::optional<Complaint> nodes_rule(std::string_view text) {
+  const bool closed = std::ranges::count(text, '[') == std::ranges::count(text, ']');
+  constexpr std::string_view k_signs = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-[],/!&^@: ";
+  if (text.starts_with('-') || !closed || text.find_first_not_of(k_signs) != std::string_view::npos)
+    return Complaint{"names no nodes", "write names as nodeset does, in quotes: `\"gpu[01-64]\"`, `\"gpu1,gpu2\"`"};
+  return std::nullopt;
+}
+
+std::optional<Complaint> group_rule(std::string_view text) {
+  if (text == "all" || text == "servers" || text == "clients")
+    return Complaint{"is the name of a group that is there anyhow", "choose another name"};
+  constexpr std::string_view k_signs = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+  if (text.starts_with('-') || text.find_first_not_of(k_signs) != std::string_view::npos)
+    return Complaint{"is not a name for a group", "use letters, digits, `_` and `-`"};
+  return std::nullopt;
+}
+
+std::optional<Complaint> partition_rule(std::string_view text) {
+  if (text.starts_with('-') || has_space(text))
+    return Complaint{"is not a name of a partition", "`sinfo` shows them"};
+  return std::nullopt;
+}
+
+std::optional<Complaint> slots_rule(std::string_view text) {
+  if (!is_digits(text) || text.size() > 4)
+    return Complaint{"is not a number of slots", "write for example `slots: 8`"};
+  return std::nullopt;
+}
+
 std::optional<Complaint> account_rule(std::string_view text) {
   // useradd(8) and what directory services add: DOMAIN\alice, alice@example.com, alice.smith, machine$
   const bool bad = has_space(text) || text.find_first_of("/:,~+*?[]{}()<>|&;\"'`=!#%") != std::string_view::npos ||

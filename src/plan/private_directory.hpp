@@ -1,5 +1,5 @@
 #pragma once
-// Private to plan: the directories of the journal and the lock.
+// The directories of the journal, of the lock and of runs on many nodes.
 #include "base/result.hpp"
 #include "sys/fs/files.hpp"
 #include "sys/process/fd.hpp"

@@ -28,6 +28,10 @@ inline config::Config without_origins(config::Config config) {
   }
   for (auto& rule : config.caches.rules)
     rule.origin = {};
+  for (auto& listed : config.nodes.list)
+    listed.origin = {};
+  for (auto& group : config.nodes.groups)
+    group.origin = {};
   return config;
 }
 

@@ -159,6 +159,7 @@ extern const CommandSpec k_cache_list_command{
                    "whether a live process uses it.",
     .example = "sharefs cache list",
     .effect = Effect::reads,
+    .on_nodes = true,
     .run = cache_list,
 };
 
@@ -175,6 +176,7 @@ extern const CommandSpec k_cache_prune_command{
                  .help = "only those not used for so long; a number is days",
                  .fallback = "30d"},
                 {.names = "--keep-size", .value = "SIZE", .help = "the longest unused first, until so much is left"}},
+    .on_nodes = true,
     .run = cache_prune,
 };
 

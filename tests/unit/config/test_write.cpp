@@ -43,7 +43,11 @@ class Samples {
       config.caches.rules.push_back(
           {pick({"", "*.py", "train_[ab]?.py", "#x"}), pick({"--cache_dir", "-c"}), pick({"local", "keep"}), {}});
     if (below(2) == 0)
-      config.nodes.hostfile = path(3);
+      config.nodes = {{{"gpu[01-64]", "", "", {}, {}}, {"storage1", "10.0.0.1", "root", 8, {}}},
+                      path(3),
+                      pick({"", "gpus"}),
+                      pick({"", "@gpus"}),
+                      {{"a100", {"gpu[01-16]", "gpu20"}, {}}}};
     config.watch = {pick({"stale", "all", "never"}), pick({"30s", "1h", "1.5s", "7"}),
                     pick({"", "/var/lib/x.prom", "/a: b.prom"})};
     return config;
@@ -215,5 +219,5 @@ TEST_CASE("to_json has the shape of the file", "[write]") {
   CHECK(
       to_json(*config).dump() ==
       R"({"version":1,"servers":{},"mounts":{"m":{"from":"[fd00::1]:/x","at":"/m","profile":"safe","options":[],)"
-      R"("boot":"none","shares":[]}},"caches":{"local":["/var/cache/sharefs"],"min_free":"1G","guard":"run","build":"publish","when":"shared","rules":[]},"nodes":{},"watch":{"recover":"stale","interval":"30s"}})");
+      R"("boot":"none","shares":[]}},"caches":{"local":["/var/cache/sharefs"],"min_free":"1G","guard":"run","build":"publish","when":"shared","rules":[]},"nodes":{"list":[],"groups":[]},"watch":{"recover":"stale","interval":"30s"}})");
 }

@@ -138,6 +138,7 @@ extern const CommandSpec k_conda_gc_command{
                  .value = "HOST",
                  .help = "its processes have ended: the host is gone for good; USER@HOST or USER@: that user's",
                  .repeat = true}},
+    .on_nodes = true,
     .elsewhere = work_elsewhere,
     .run = run_gc,
 };

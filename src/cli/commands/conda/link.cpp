@@ -234,6 +234,7 @@ extern const CommandSpec k_conda_link_command{
                 {.names = "--backup",
                  .help = "rename what is in the way to NAME.sharefs-backup-DATE-TIME; `conda unlink` puts it back"},
                 {.names = "--user", .value = "USER", .help = "only this user's home", .repeat = true}},
+    .on_nodes = true,
     .run = [](Context& context,
               const Arguments& arguments) { return change_conda_links(context, arguments, Verb::link); },
 };
@@ -251,6 +252,7 @@ extern const CommandSpec k_conda_unlink_command{
     .positional = {.name = "ENV", .help = "environments to unlink"},
     .options = {{.names = "--all", .help = "all environments of `conda.envs`, and a link of the whole directory"},
                 {.names = "--user", .value = "USER", .help = "only this user's home", .repeat = true}},
+    .on_nodes = true,
     .run = [](Context& context,
               const Arguments& arguments) { return change_conda_links(context, arguments, Verb::unlink); },
 };

@@ -154,6 +154,7 @@ extern const CommandSpec k_conda_list_command{
                "sharefs conda list llm_train --json",
     .effect = Effect::reads,
     .positional = {.name = "ENV", .help = "only environments of this name", .max = 1},
+    .on_nodes = true,
     .run = list_environments,
 };
 

@@ -65,6 +65,7 @@ extern const CommandSpec k_conda_stage_command{
     .effect = Effect::changes,
     .positional = {.name = "ENV", .help = "a name in the store (`conda.store`)", .min = 1, .max = 1},
     .options = {k_limit_option, {.names = "--remove", .help = "remove the copies of this environment"}},
+    .on_nodes = true,
     .elsewhere = [](Context& context, const Arguments& arguments) -> Result<std::optional<int>> {
       auto done = read_as_whoever_may(context, arguments);
       return !done && arguments.flag("remove") ? std::nullopt : done; // its copies lie on this host

@@ -154,6 +154,7 @@ extern const CommandSpec k_doctor_command{
         {{.names = "--fix", .help = "do what can be done about it"},
          {.names = "--timeout", .value = "TIME", .help = "how long to wait for the servers' answers", .fallback = "5s"},
          {.names = "--deadline", .value = "TIME", .help = "begin nothing more after it", .fallback = "1min"}},
+    .on_nodes = true,
     .run = run_doctor,
 };
 

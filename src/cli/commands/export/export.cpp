@@ -97,6 +97,7 @@ extern const CommandSpec k_export_command{
                 {.names = "--take-over", .help = "Move lines of other exports files that mean the same to sharefs'"},
                 {.names = "--drop-adhoc",
                  .help = "Let the reload drop what stands in no exports file (`exportfs CLIENT:DIRECTORY`)"}},
+    .on_nodes = true,
     .run = run_export,
 };
 

@@ -163,6 +163,7 @@ extern const CommandSpec k_mount_command{
                  .value = "TIME",
                  .help = "how long to wait for the servers' answers",
                  .fallback = "5s"}},
+    .on_nodes = true,
     .run = run_mount,
 };
 

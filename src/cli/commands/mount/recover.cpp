@@ -126,6 +126,7 @@ extern const CommandSpec k_recover_command{
                  .value = "TIME",
                  .help = "how long to wait for the servers' answers",
                  .fallback = "5s"}},
+    .on_nodes = true,
     .run = run_recover,
 };
 

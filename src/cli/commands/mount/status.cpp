@@ -110,6 +110,7 @@ extern const CommandSpec k_status_command{
                  .help = "by when --node-health ends, whatever hangs",
                  .fallback = "4s"},
                 {.names = "--timeout", .value = "TIME", .help = "how long to wait for an answer", .fallback = "2s"}},
+    .on_nodes = true,
     .run = run_status,
 };
 

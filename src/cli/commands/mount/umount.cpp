@@ -97,6 +97,7 @@ extern const CommandSpec k_umount_command{
                 {.names = "--lazy", .help = "detach at once, with everything mounted below it"},
                 {.names = "--forget", .help = "also take away what sharefs wrote to mount it at boot"},
                 {.names = "--timeout", .value = "TIME", .help = "how long one unmount may take", .fallback = "10s"}},
+    .on_nodes = true,
     .run = run_umount,
 };
 

@@ -181,6 +181,7 @@ extern const CommandSpec k_undo_command{
     .effect = Effect::changes,
     .positional = {.name = "ID", .help = "a change as --list names it", .max = 1},
     .options = {{.names = "--list", .help = "list the changes instead"}},
+    .on_nodes = true,
     .run = run_undo,
 };
 

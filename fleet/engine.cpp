@@ -1,0 +1,201 @@
+#include "fleet/engine.hpp"
+
+#include "base/path.hpp"
+#include "base/text.hpp"
+#include "fleet/frames.hpp"
+
+#include <algorithm>
+#include <array>
+#include <fmt/format.h>
+
+namespace sharefs::fleet {
+
+namespace {
+
+constexpr std::chrono::seconds k_engine_grace{5}; ///< after the deadline on the node
+
+constexpr std::array k_engines{
+    Engine{"xargs", "xargs", "ssh to each node by xargs -P: the least overhead, and always there",
+           [](const Fanout& fanout) {
+             return Argv{"xargs", "-a", fanout.names, "-P",         std::to_string(fanout.at_a_time),
+                         "-n",    "1",  "sh",         fanout.script};
+           }},
+    Engine{"clush", "clush", "ClusterShell's, with ssh as its worker's command",
+           [](const Fanout& fanout) {
+             // --conf: a site's own settings may switch tree mode on. -n: an open pipe on stdin is waited for.
+             return Argv{"clush",
+                         "--conf=/dev/null",
+                         "-n",
+                         "-q",
+                         "-S",
+                         "-R",
+                         "exec",
+                         "-f",
+                         std::to_string(fanout.at_a_time),
+                         "--hostfile",
+                         fanout.names,
+                         "sh",
+                         fanout.script,
+                         "%h"};
+           }},
+    Engine{"pdsh", "pdsh", "LLNL's, with ssh as its command",
+           [](const Fanout& fanout) {
+             return Argv{
+                 "pdsh", "-R",          "exec", "-S", "-f", std::to_string(fanout.at_a_time), "-w", "^" + fanout.names,
+                 "sh",   fanout.script, "%h"};
+           }},
+    Engine{"srun", "srun", "a step in the allocation of Slurm that this is called in, as this user, without ssh",
+           [](const Fanout& fanout) {
+             return Argv{"srun",
+                         "--nodelist=" + fanout.names,
+                         fmt::format("--nodes={}", fanout.nodes),
+                         "--ntasks-per-node=1",
+                         "--overlap",
+                         "--export=ALL",
+                         "--kill-on-bad-exit=0",
+                         "sh",
+                         "-c",
+                         fanout.here};
+           },
+           true},
+};
+
+constexpr const char* k_system_directories = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+constexpr std::uint32_t k_others_write = 022, k_sticky = 01000;
+
+bool is_installed(sys::System& system, const Engine& engine, const std::string& path) {
+  return std::ranges::any_of(split(path, ':'), [&](const std::string& directory) {
+    return system.entry({.path = join_path(directory, std::string(engine.program)), .follow = true}).exists();
+  });
+}
+
+/// Root's alone, and so is each directory on the way to it.
+bool is_roots(sys::System& system, const std::string& directory) {
+  std::string way;
+  for (const auto& part : split(normalize_path(directory), '/')) {
+    way = part.empty() ? "/" : join_path(way, part);
+    const auto entry = system.entry({.path = way, .follow = true});
+    const bool is_last = way == directory;
+    if (entry.kind != sys::EntryKind::directory || entry.uid != 0 ||
+        ((entry.mode & k_others_write) != 0 && (is_last || (entry.mode & k_sticky) == 0)))
+      return false;
+  }
+  return true;
+}
+
+/// What stands in front of the words on a node: become root if need be, then timeout(1) and the program.
+std::string started(const Asking& asking, const std::string& program, const std::string& node) {
+  Argv words{"timeout", "-k", "2", std::to_string(asking.command.count()), program, "--frame"};
+  // ssh gives its words to a login shell of any kind, which may have a short PATH.
+  std::string text = "PATH=$PATH:/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin; ";
+  if (asking.as_root)
+    text += "[ \"$(id -u)\" = 0 ] || set -- sudo -n \"$@\"; ";
+  text += "exec \"$@\"";
+  std::string line = "sh -c " + single_quote(text) + " sh";
+  for (const auto& word : words)
+    line += " " + single_quote(word);
+  line += fmt::format(" {}:{}", k_protocol, node);
+  for (const auto& word : asking.words)
+    line += " " + single_quote(word);
+  return line;
+}
+
+} // namespace
+
+std::span<const Engine> engines() {
+  return k_engines;
+}
+
+std::string path_for_engines(sys::System& system, const std::string& path) {
+  const bool is_root = system.identity().uid == 0;
+  std::string kept;
+  for (const auto& directory : split(path, ':'))
+    if (directory.starts_with('/') && (!is_root || is_roots(system, directory)))
+      kept += directory + ":";
+  return kept + k_system_directories;
+}
+
+Result<const Engine*> choose_engine(sys::System& system, std::string_view wanted, const std::string& path) {
+  for (const auto& engine : k_engines) {
+    if (!wanted.empty() && engine.name != wanted)
+      continue;
+    if (is_installed(system, engine, path))
+      return &engine;
+    if (!wanted.empty())
+      return fail(ErrorCode::not_found, fmt::format("the engine `{}` is not installed here", wanted),
+                  "leave --engine out, or install it");
+  }
+  std::vector<std::string> names;
+  for (const auto& engine : k_engines)
+    names.emplace_back(engine.name);
+  if (wanted.empty())
+    return fail(ErrorCode::not_found, "no program that reaches many nodes is installed here",
+                "install findutils (xargs)");
+  const auto near = did_you_mean_hint(wanted, names);
+  return fail(ErrorCode::usage, fmt::format("no engine is called `{}`", wanted),
+              near.empty() ? "one of " + join(names, ", ") : near);
+}
+
+std::string node_script(const std::string& directory, const Asking& asking) {
+  const auto limit = (asking.connect + asking.command + k_engine_grace).count();
+  std::string text = fmt::format("#!/bin/sh\n"
+                                 "# Written by sharefs for one run: asks one node.\n"
+                                 "cd {} || exit 1\n"
+                                 "[ ! -e stop ] || exit 0\n"
+                                 "ulimit -f 65536 # what a node says is kept up to 32 MiB\n"
+                                 "n=$1 w=\n",
+                                 single_quote(directory));
+  if (asking.has_own_words)
+    text += "read -r w <\"$n.words\"\n";
+  text += "case $n in\n";
+  if (!asking.here.empty())
+    text += fmt::format("{}) {} $w ;;\n", join(asking.here, "|"), started(asking, asking.program, "\"$n\""));
+  Argv ssh{"timeout",
+           "-k",
+           "2",
+           std::to_string(limit),
+           "ssh",
+           "-T",
+           "-x",
+           "-o",
+           "BatchMode=yes",
+           "-o",
+           fmt::format("ConnectTimeout={}", asking.connect.count()),
+           "-o",
+           "ServerAliveInterval=5",
+           "-o",
+           "ServerAliveCountMax=3"};
+  if (!asking.ssh_config.empty())
+    ssh.insert(ssh.end(), {"-F", asking.ssh_config});
+  // The one word for the shell of the node, in which the name of the node is put where it belongs.
+  constexpr std::string_view k_name = "@NODE@";
+  auto remote = single_quote(started(asking, "sharefs", std::string(k_name)));
+  remote.replace(remote.find(k_name), k_name.size(), "'\"$n\"'");
+  text += fmt::format("*) {} -- \"$n\" {}\" $w\" ;;\n", shell_join(ssh), remote);
+  text += "esac >\"$n.out\" 2>\"$n.err\" </dev/null\n"
+          "echo $? >\"$n.end\"\n";
+  return text;
+}
+
+std::string task_text(const Asking& asking) {
+  auto text = started(asking, "sharefs", "\"$SLURMD_NODENAME\"");
+  return "exec " + text;
+}
+
+std::string ssh_config_of(const std::vector<Node>& nodes) {
+  std::string text;
+  for (const auto& node : nodes) {
+    const bool has_address = !node.address.empty() && node.address != node.name;
+    if (!has_address && node.user.empty())
+      continue;
+    text += fmt::format("Host {}\n", node.name);
+    if (has_address)
+      text += fmt::format("  HostName {}\n", node.address);
+    if (!node.user.empty())
+      text += fmt::format("  User {}\n", node.user);
+  }
+  // What stands first counts; ssh reads neither of its own files beside -F.
+  return text.empty() ? "" : text + "Match all\nInclude ~/.ssh/config\nInclude /etc/ssh/ssh_config\n";
+}
+
+} // namespace sharefs::fleet

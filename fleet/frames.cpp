@@ -1,0 +1,158 @@
+#include "fleet/frames.hpp"
+
+#include "base/json.hpp"
+#include "base/text.hpp"
+#include "fleet/node.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <fmt/format.h>
+
+namespace sharefs::fleet {
+
+namespace {
+
+constexpr std::string_view k_mark = "@sf1 ";
+constexpr std::size_t k_most_payload = 800;         ///< with the rest of the line below srun's 1,024
+constexpr std::size_t k_most_document = 16U << 20U; ///< of one node
+constexpr std::size_t k_most_pieces = k_most_document / k_most_payload + 1;
+
+/// CRC-32 as in zlib and Ethernet.
+std::uint32_t crc32(std::string_view bytes) {
+  static const auto k_table = [] {
+    std::array<std::uint32_t, 256> table{};
+    for (std::uint32_t i = 0; i < table.size(); ++i) {
+      std::uint32_t value = i;
+      for (int bit = 0; bit < 8; ++bit)
+        value = (value & 1U) != 0 ? 0xEDB88320U ^ (value >> 1U) : value >> 1U;
+      table[i] = value;
+    }
+    return table;
+  }();
+  std::uint32_t crc = ~0U;
+  for (const char byte : bytes)
+    crc = k_table[(crc ^ static_cast<unsigned char>(byte)) & 0xFFU] ^ (crc >> 8U);
+  return ~crc;
+}
+
+std::string frame(const std::string& node, std::size_t index, std::size_t count, std::string_view payload) {
+  const auto content = fmt::format("{} {}/{} {}", node, index, count, payload);
+  return fmt::format("{}{} {}/{} {:08x} {}\n", k_mark, node, index, count, crc32(content), payload);
+}
+
+/// JSON text without the sign that frames begin with.
+std::string without_marks(const nlohmann::ordered_json& json) {
+  const auto text = json.dump(-1, ' ', true, nlohmann::ordered_json::error_handler_t::replace);
+  std::string safe;
+  for (const char one : text)
+    one == '@' ? safe += "\\u0040" : safe += one; // it stands in strings only
+  return safe;
+}
+
+template <class Number> std::optional<Number> number_of(std::string_view text, int base = 10) {
+  Number number{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, base);
+  if (text.empty() || error != std::errc() || end != text.data() + text.size())
+    return std::nullopt;
+  return number;
+}
+
+/// Up to the next space, which goes, too.
+std::string_view take_word(std::string_view& text) {
+  const auto end = std::min(text.find(' '), text.size());
+  const auto word = text.substr(0, end);
+  text.remove_prefix(std::min(end + 1, text.size()));
+  return word;
+}
+
+} // namespace
+
+std::optional<FrameRequest> parse_frame_request(std::string_view text) {
+  const auto colon = text.find(':');
+  const auto protocol = number_of<unsigned>(text.substr(0, colon));
+  if (!protocol || colon == std::string_view::npos)
+    return std::nullopt;
+  const auto names = expand(text.substr(colon + 1));
+  if (!names || names->size() != 1)
+    return std::nullopt;
+  return FrameRequest{*protocol, names->front()};
+}
+
+std::string format(const FrameRequest& request) {
+  return fmt::format("{}:{}", request.protocol, request.node);
+}
+
+std::string hello_frame(const std::string& node, std::string_view version) {
+  return frame(node, 0, 0, without_marks({{"sharefs", version}, {"protocol", k_protocol}}));
+}
+
+std::string answer_frames(const std::string& node, int exit_code, std::string_view document) {
+  const JsonLimits limits{.bytes = k_most_document};
+  auto parsed =
+      document.empty() ? Result<nlohmann::ordered_json>(nullptr) : read_json<nlohmann::ordered_json>(document, limits);
+  const auto text = without_marks({{"exit", exit_code}, {"document", parsed ? std::move(*parsed) : nullptr}});
+  const auto count = (text.size() + k_most_payload - 1) / k_most_payload;
+  std::string lines;
+  for (std::size_t i = 0; i < count; ++i)
+    lines += frame(node, i + 1, count, std::string_view(text).substr(i * k_most_payload, k_most_payload));
+  return lines;
+}
+
+void FrameReader::add(std::string_view bytes) {
+  for (const auto& line : split(bytes, '\n'))
+    add_line(line);
+}
+
+void FrameReader::add_line(std::string_view line) {
+  const auto mark = line.rfind(k_mark);
+  if (mark == std::string_view::npos)
+    return;
+  line.remove_prefix(mark + k_mark.size());
+  if (line.ends_with('\r')) // of a terminal
+    line.remove_suffix(1);
+  const std::string node(take_word(line));
+  const auto place = take_word(line);
+  const auto crc = number_of<std::uint32_t>(take_word(line), 16);
+  const auto slash = place.find('/');
+  const auto index = number_of<std::size_t>(place.substr(0, slash));
+  const auto count = slash == std::string_view::npos ? std::nullopt : number_of<std::size_t>(place.substr(slash + 1));
+  if (!crc || !index || !count || *index > *count || *count > k_most_pieces ||
+      *crc != crc32(fmt::format("{} {} {}", node, place, line)))
+    return;
+  auto& pieces = m_nodes[node];
+  if (*index == 0) {
+    pieces.hello = line;
+    return;
+  }
+  if (pieces.count != *count) // of another run of the command
+    pieces.payloads.clear();
+  pieces.count = *count;
+  pieces.payloads[*index] = line;
+}
+
+Answer FrameReader::answer(const std::string& node) const {
+  Answer answer;
+  const auto found = m_nodes.find(node);
+  if (found == m_nodes.end())
+    return answer;
+  const auto& pieces = found->second;
+  if (const auto hello = read_json(pieces.hello, {.bytes = k_most_payload}); hello && hello->is_object()) {
+    answer.version = hello->value("sharefs", "");
+    answer.protocol = hello->value("protocol", 0U);
+  }
+  if (pieces.count == 0 || pieces.payloads.size() != pieces.count)
+    return answer;
+  std::string text;
+  for (const auto& [index, payload] : pieces.payloads)
+    text += payload;
+  const auto whole = read_json<nlohmann::ordered_json>(text, {.bytes = k_most_document + k_most_payload});
+  if (!whole || !whole->is_object() || !whole->contains("exit") || !(*whole)["exit"].is_number_integer())
+    return answer;
+  answer.exit_code = (*whole)["exit"].get<int>();
+  if (const auto document = whole->find("document"); document != whole->end() && document->is_object())
+    answer.document = document->dump();
+  return answer;
+}
+
+} // namespace sharefs::fleet

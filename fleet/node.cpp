@@ -1,0 +1,166 @@
+#include "fleet/node.hpp"
+
+#include "base/text.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <map>
+#include <unordered_map>
+#include <unordered_set>
+
+namespace sharefs::fleet {
+
+namespace {
+
+std::vector<std::string> names_of(const std::vector<Node>& nodes, std::string_view group = {}) {
+  std::vector<std::string> names;
+  for (const auto& node : nodes)
+    if (group.empty() || node.in(group))
+      names.push_back(node.name);
+  return names;
+}
+
+/// The groups of all nodes with their names, in alphabetical order.
+std::map<std::string, std::vector<std::string>> groups_of(const std::vector<Node>& nodes) {
+  std::map<std::string, std::vector<std::string>> groups;
+  for (const auto& node : nodes)
+    for (const auto& group : node.groups)
+      groups[group].push_back(node.name);
+  return groups;
+}
+
+Result<std::string> as_hostfile(const std::vector<Node>& nodes, bool needs_slots) {
+  std::string text;
+  for (const auto& node : nodes) {
+    if (!node.slots && needs_slots)
+      return fail(ErrorCode::usage,
+                  fmt::format("the slots of {} are not known, and DeepSpeed reads no line without", node.name),
+                  fmt::format("write `nodes: {{list: [{{name: {}, slots: 8}}]}}` in sharefs.yaml, or use --slots N",
+                              node.name));
+    text += node.slots ? fmt::format("{} slots={}\n", node.name, *node.slots) : node.name + "\n";
+  }
+  return text;
+}
+
+std::string as_inventory(const std::vector<Node>& nodes) {
+  std::string text;
+  for (const auto& node : nodes) {
+    text += node.name;
+    if (!node.address.empty() && node.address != node.name)
+      text += " ansible_host=" + node.address;
+    if (!node.user.empty())
+      text += " ansible_user=" + node.user;
+    text += "\n";
+  }
+  for (const auto& [group, names] : groups_of(nodes)) {
+    auto title = group;
+    std::ranges::replace(title, '-', '_'); // no other signs in the names of Ansible's groups
+    text += fmt::format("\n[{}]\n{}\n", title, join(names, "\n"));
+  }
+  return text;
+}
+
+} // namespace
+
+bool Node::in(std::string_view group) const {
+  return group == k_all || std::ranges::find(groups, group) != groups.end();
+}
+
+Result<std::string> format_nodes(const std::vector<Node>& nodes, ListFormat format) {
+  switch (format) {
+  case ListFormat::names:
+    return join(names_of(nodes), "\n") + (nodes.empty() ? "" : "\n");
+  case ListFormat::hostfile:
+    return as_hostfile(nodes, true);
+  case ListFormat::openmpi:
+    return as_hostfile(nodes, false);
+  case ListFormat::slurm:
+    return fold(names_of(nodes)) + "\n";
+  case ListFormat::clustershell: {
+    std::string text = fmt::format("sharefs:\n  all: '{}'\n", fold(names_of(nodes)));
+    for (const auto& [group, names] : groups_of(nodes))
+      text += fmt::format("  {}: '{}'\n", group, fold(names));
+    return text;
+  }
+  case ListFormat::ansible:
+    return as_inventory(nodes);
+  }
+  return std::string();
+}
+
+Result<std::vector<Node>> merge(std::vector<Node> listed, const std::vector<Node>& servers) {
+  std::unordered_map<std::string, std::size_t> known;
+  for (std::size_t i = 0; i < listed.size(); ++i)
+    if (const auto [first, fresh] = known.try_emplace(listed[i].name, i); !fresh)
+      return fail(ErrorCode::config,
+                  fmt::format("{}: the node {} comes twice", listed[i].origin.text(), listed[i].name),
+                  fmt::format("it stands at {} already; keep one of them", listed[first->second].origin.text()));
+  for (const auto& server : servers) {
+    const auto same = std::ranges::find_if(listed, [&](const Node& node) {
+      return node.name == server.name || node.name == server.address ||
+             (!node.address.empty() && node.address == server.address);
+    });
+    if (same == listed.end()) {
+      listed.push_back(server);
+    } else {
+      same->groups.insert(same->groups.begin(), server.groups.begin(), server.groups.end());
+      if (same->address.empty() && same->name == server.name)
+        same->address = server.address;
+    }
+  }
+  for (auto& node : listed)
+    if (!node.in(k_servers))
+      node.groups.emplace(node.groups.begin(), k_clients);
+  return listed;
+}
+
+Result<std::vector<Node>> select(const std::vector<Node>& nodes, const std::string& pattern) {
+  const auto known = names_of(nodes);
+  const auto groups = groups_of(nodes);
+  std::vector<std::string> words{std::string(k_all), std::string(k_servers), std::string(k_clients)};
+  for (const auto& [name, members] : groups)
+    words.push_back(name);
+  const auto group = [&](const std::string& name) -> Result<std::vector<std::string>> {
+    auto members = names_of(nodes, name);
+    if (std::ranges::find(words, name) == words.end()) {
+      const auto near = did_you_mean_hint(name, words);
+      return fail(ErrorCode::usage, fmt::format("no group is called `{}`", name),
+                  near.empty() ? fmt::format("there are {}", join(words, ", ")) : near);
+    }
+    return members;
+  };
+  // A bare name of one of our groups is meant as the group.
+  std::string spelled;
+  for (std::size_t at = 0; at < pattern.size();) {
+    auto end = pattern.find_first_of(",!&^ \t", at);
+    end = end == std::string::npos ? pattern.size() : end;
+    const auto word = pattern.substr(at, end - at);
+    const bool is_group =
+        std::ranges::find(words, word) != words.end() && std::ranges::find(known, word) == known.end();
+    spelled += (is_group ? "@" : "") + word;
+    if (end < pattern.size())
+      spelled += pattern[end];
+    at = end + 1;
+  }
+  const auto wanted = expand(spelled, group);
+  if (!wanted)
+    return fail(wanted.error());
+  std::unordered_map<std::string, const Node*> by_name;
+  for (const auto& node : nodes)
+    by_name.emplace(node.name, &node);
+  std::vector<Node> chosen;
+  for (const auto& name : *wanted) {
+    const auto found = by_name.find(name);
+    if (found == by_name.end()) {
+      auto all = known;
+      all.insert(all.end(), words.begin(), words.end());
+      const auto near = did_you_mean_hint(name, all);
+      return fail(ErrorCode::usage, fmt::format("no node is called `{}`", name),
+                  near.empty() ? "`sharefs nodes list` shows them; add it under `nodes:` of sharefs.yaml" : near);
+    }
+    chosen.push_back(*found->second);
+  }
+  return chosen;
+}
+
+} // namespace sharefs::fleet

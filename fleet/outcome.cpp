@@ -1,0 +1,209 @@
+#include "fleet/outcome.hpp"
+
+#include "base/json.hpp"
+#include "base/text.hpp"
+
+#include <algorithm>
+#include <array>
+#include <fmt/format.h>
+
+namespace sharefs::fleet {
+
+namespace {
+
+constexpr int k_killed = 128 + 9, k_not_executable = 126, k_not_found = 127, k_ssh_failed = 255, k_pending = 3,
+              k_usage = 2;
+
+/// What ssh and sudo say, and what it means. The first row whose text stands in what was said counts.
+struct Saying {
+  std::string_view text;
+  State state;
+  std::string_view why;
+  std::string_view hint;
+};
+constexpr std::string_view k_compare = "`sharefs nodes trust NODE` shows its keys, to be compared with the node's own";
+constexpr std::string_view k_sudo = "let this user run sharefs by `sudo -n` there, or log in as root";
+constexpr std::string_view k_ping = "is it switched on? `ping NODE`";
+constexpr std::string_view k_sshd = "`journalctl -u ssh` there says why";
+constexpr std::array k_sayings{
+    Saying{"REMOTE HOST IDENTIFICATION HAS CHANGED", State::host_key, "its host key is another one than before",
+           "if it was installed anew, forget its old key (`ssh-keygen -R NODE`), then `sharefs nodes trust NODE`"},
+    Saying{"Host key verification failed", State::host_key, "its host key is not known here", k_compare},
+    Saying{"host key is known", State::host_key, "its host key is not known here", k_compare},
+    Saying{"sudo: a password is required", State::denied, "sudo asks for a password there", k_sudo},
+    Saying{"sudo: a terminal is required", State::denied, "sudo asks for a password there", k_sudo},
+    Saying{"sudoers", State::denied, "sudo is not for this user there", k_sudo},
+    Saying{"sudo: not found", State::denied, "it needs root, and there is no sudo",
+           "install sudo there, or log in as root"},
+    Saying{"sudo: command not found", State::denied, "it needs root, and there is no sudo",
+           "install sudo there, or log in as root"},
+    Saying{"sudo': No such file", State::denied, "it needs root, and there is no sudo",
+           "install sudo there, or log in as root"},
+    Saying{"Permission denied (", State::denied, "ssh does not let this user in",
+           "`sharefs nodes trust NODE` brings this user's key there"},
+    Saying{"Too many authentication failures", State::denied, "ssh does not let this user in",
+           "name the key of this node in ~/.ssh/config (IdentityFile)"},
+    Saying{"Connection refused", State::refused, "nothing listens for ssh there", "`systemctl start ssh` there"},
+    Saying{"Could not resolve hostname", State::unreachable, "no name service knows it",
+           "give it an `address` under `nodes:`"},
+    Saying{"timed out", State::unreachable, "no answer", k_ping},
+    Saying{"No route to host", State::unreachable, "no route to it", k_ping},
+    Saying{"Network is unreachable", State::unreachable, "no route to it", k_ping},
+    Saying{"not responding", State::unreachable, "it stopped answering", k_ping},
+    Saying{"losed by", State::unreachable, "its ssh server ended the connection", k_sshd},
+    Saying{"reset by", State::unreachable, "its ssh server ended the connection", k_sshd},
+};
+
+/// The last line that says something, without the name of the program in front.
+std::string last_words(std::string_view errors) {
+  const auto lines = split_lines(errors);
+  const auto line = std::find_if(lines.rbegin(), lines.rend(), [](const auto& one) { return !trim(one).empty(); });
+  constexpr std::size_t k_most = 300;
+  return line == lines.rend() ? "" : to_utf8(std::string(trim(*line)).substr(0, k_most));
+}
+
+std::size_t count_results(const nlohmann::ordered_json& document, std::string_view outcome) {
+  const auto results = document.find("results");
+  if (results == document.end() || !results->is_array())
+    return 0;
+  return static_cast<std::size_t>(std::ranges::count_if(
+      *results, [&](const auto& result) { return result.is_object() && result.value("outcome", "") == outcome; }));
+}
+
+std::size_t count_steps(const nlohmann::ordered_json& document) {
+  const auto plan = document.find("plan");
+  if (plan == document.end() || !plan->is_object() || !plan->contains("steps") || !(*plan)["steps"].is_array())
+    return 0;
+  return static_cast<std::size_t>(std::ranges::count_if(
+      (*plan)["steps"], [](const auto& step) { return step.is_object() && !step.value("bookkeeping", false); }));
+}
+
+/// The first finding of this severity in words.
+std::string finding(const nlohmann::ordered_json& document, std::string_view severity, std::string& hint) {
+  const auto found = document.find("diagnoses");
+  if (found == document.end() || !found->is_array())
+    return "";
+  for (const auto& one : *found)
+    if (one.is_object() && one.value("severity", "") == severity) {
+      const auto subject = one.value("subject", "");
+      hint = one.value("hint", "");
+      return (subject.empty() ? "" : subject + ": ") + one.value("message", "");
+    }
+  return "";
+}
+
+void read_document(Outcome& outcome, int exit_code) {
+  const auto& document = outcome.document;
+  const auto done = count_results(document, "done");
+  const auto failed = count_results(document, "failed");
+  if (exit_code == 0) {
+    outcome.state = done > 0 ? State::changed : State::ok;
+    outcome.why = done > 0 ? count_of(done, "step") + " done" : "";
+    return;
+  }
+  if (exit_code == k_pending) {
+    outcome.state = State::pending;
+    outcome.why = count_of(count_steps(document), "step") + " to do";
+    return;
+  }
+  outcome.state = State::failed;
+  const auto error = document.find("error");
+  if (error != document.end() && error->is_object()) {
+    outcome.why = error->value("message", "");
+    outcome.hint = error->value("hint", "");
+  } else if (failed > 0) {
+    outcome.why = fmt::format("{} failed, {} done", count_of(failed, "step"), done);
+    for (const auto& result : document["results"])
+      if (const auto its = result.find("error"); its != result.end() && its->is_object()) {
+        outcome.why = its->value("message", outcome.why);
+        outcome.hint = its->value("hint", "");
+        break;
+      }
+  } else {
+    outcome.why = finding(document, "error", outcome.hint);
+    if (outcome.why.empty())
+      outcome.why = finding(document, "warning", outcome.hint);
+    if (outcome.why.empty())
+      outcome.why = fmt::format("exit code {}", exit_code);
+  }
+}
+
+/// There was no answer: what ssh, sudo or the node's shell said instead.
+void read_errors(Outcome& outcome, int exit_code, const std::string& errors) {
+  const bool by_others = exit_code == k_ssh_failed || errors.find("sudo") != std::string::npos;
+  const auto* row = std::ranges::find_if(
+      k_sayings, [&](const Saying& saying) { return errors.find(saying.text) != std::string::npos; });
+  if (by_others && row != k_sayings.end()) {
+    outcome.state = row->state;
+    outcome.why = row->why;
+    outcome.hint = row->hint;
+    return;
+  }
+  outcome.state = exit_code == k_ssh_failed ? State::unreachable : State::failed;
+  outcome.why = last_words(errors);
+  if (outcome.why.empty())
+    outcome.why = fmt::format("it ended with {} and did not answer", exit_code);
+}
+
+} // namespace
+
+const char* to_string(State state) {
+  constexpr std::array k_names{"ok",      "changed",  "pending", "failed",     "timed out",       "unreachable",
+                               "refused", "host key", "denied",  "no sharefs", "version differs", "not tried"};
+  return name_in(k_names, state);
+}
+
+bool is_good(State state) {
+  return state == State::ok || state == State::changed || state == State::pending;
+}
+
+std::string Outcome::journal_id() const {
+  const auto found = document.is_object() ? document.find("journal_id") : document.end();
+  return found != document.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+Outcome outcome_of(const Node& node, const Answer& answer, const Ended& ended) {
+  Outcome outcome{.node = node.name};
+  if (answer.exit_code && answer.protocol == k_protocol) {
+    if (auto document = read_json<nlohmann::ordered_json>(answer.document, {.bytes = 32U << 20U}); document)
+      outcome.document = std::move(*document);
+    read_document(outcome, *answer.exit_code);
+    return outcome;
+  }
+  if (!answer.version.empty() && answer.protocol != k_protocol) {
+    outcome.state = State::version_differs;
+    outcome.why = fmt::format("sharefs {} there speaks protocol {}, not {}: nothing was run", answer.version,
+                              answer.protocol, k_protocol);
+    outcome.hint = "`sharefs nodes push NODE` brings this version there";
+  } else if (!ended.exit_code) {
+    outcome.state = answer.version.empty() ? State::not_tried : State::failed;
+    outcome.why = answer.version.empty() ? "" : "it began, and its end was not waited for";
+  } else if (*ended.exit_code == k_timed_out || *ended.exit_code == k_killed) {
+    outcome.state = State::timed_out;
+    outcome.why = answer.version.empty() ? "no answer in time" : "it began, and did not end in time";
+    outcome.hint = "`ssh NODE sharefs doctor` shows what it waits for; --node-deadline gives more time";
+  } else if (*ended.exit_code == k_not_found || *ended.exit_code == k_not_executable) {
+    outcome.state = State::no_sharefs;
+    outcome.why = "sharefs is not installed there";
+    outcome.hint = "`sharefs nodes push NODE` installs it";
+  } else if (*ended.exit_code == k_usage && ended.errors.find("`--frame`") != std::string::npos) {
+    outcome.state = State::version_differs;
+    outcome.why = "an older sharefs is there, which does not answer to others: nothing was run";
+    outcome.hint = "`sharefs nodes push NODE` brings this version there";
+  } else {
+    read_errors(outcome, *ended.exit_code, ended.errors);
+  }
+  return outcome;
+}
+
+int exit_code_of(const std::vector<Outcome>& outcomes) {
+  const auto good = static_cast<std::size_t>(
+      std::ranges::count_if(outcomes, [](const Outcome& outcome) { return is_good(outcome.state); }));
+  if (good < outcomes.size())
+    return good == 0 ? 1 : 4;
+  const bool pending =
+      std::ranges::any_of(outcomes, [](const Outcome& outcome) { return outcome.state == State::pending; });
+  return pending ? k_pending : 0;
+}
+
+} // namespace sharefs::fleet

@@ -1,0 +1,58 @@
+#pragma once
+// What became of a command on one node: from its frames, from the end of the program that reached it, and from what
+// that program said.
+#include "base/result.hpp"
+#include "fleet/frames.hpp"
+#include "fleet/node.hpp"
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace sharefs::fleet {
+
+enum class State {
+  ok,
+  changed,
+  pending, ///< `--check`: there is something to do
+  failed,
+  timed_out,
+  unreachable,
+  refused,         ///< nothing listens for ssh there
+  host_key,        ///< not known, or another one than before
+  denied,          ///< ssh lets this user not in, or sudo does not let it be root
+  no_sharefs,      ///< it is not installed there
+  version_differs, ///< it speaks another protocol: nothing was run
+  not_tried,
+};
+const char* to_string(State state);
+/// Nothing is to be done again there.
+bool is_good(State state);
+
+/// How the program that was to reach the node ended.
+struct Ended {
+  std::optional<int> exit_code; ///< nullopt: not yet, or it was killed with us
+  std::string errors;           ///< what it said: ssh's own words, or of the command
+};
+
+struct Outcome {
+  std::string node;
+  State state = State::not_tried;
+  std::string why = {};                 ///< one phrase: "Connection refused", "2 steps done"
+  std::string hint = {};                ///< the cure; `NODE` stands for its name
+  nlohmann::ordered_json document = {}; ///< of the command; null: none came
+
+  /// The id of what the command has changed there, by that node's journal; empty: nothing.
+  [[nodiscard]] std::string journal_id() const;
+};
+
+/// timeout(1)'s exit code after which nobody waited longer.
+inline constexpr int k_timed_out = 124;
+
+Outcome outcome_of(const Node& node, const Answer& answer, const Ended& ended);
+
+/// 0; 3 where something is pending and nothing failed; 1 where all failed, 4 where some did.
+int exit_code_of(const std::vector<Outcome>& outcomes);
+
+} // namespace sharefs::fleet

@@ -1,0 +1,285 @@
+#include "fleet/run.hpp"
+
+#include "base/json.hpp"
+#include "base/json_fields.hpp"
+#include "base/path.hpp"
+#include "base/text.hpp"
+#include "plan/private_directory.hpp"
+#include "sys/identity/own_host.hpp"
+#include "sys/process/interrupt.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <fmt/format.h>
+#include <future>
+#include <set>
+
+namespace sharefs::fleet {
+
+namespace {
+
+using plan::PrivateDirectory;
+constexpr const char* k_results = "results.jsonl";
+constexpr std::chrono::milliseconds k_look{30}; ///< between two looks for what has come
+
+State state_from(std::string_view text) {
+  for (int i = 0; i <= static_cast<int>(State::not_tried); ++i)
+    if (to_string(static_cast<State>(i)) == text)
+      return static_cast<State>(i);
+  return State::failed;
+}
+
+nlohmann::ordered_json to_json(const Outcome& outcome) {
+  return {{"name", outcome.node},
+          {"state", to_string(outcome.state)},
+          {"why", to_utf8(outcome.why)},
+          {"hint", to_utf8(outcome.hint)},
+          {"document", outcome.document}};
+}
+
+std::string lines_of(const std::vector<Outcome>& outcomes) {
+  std::string lines;
+  for (const auto& outcome : outcomes)
+    lines += to_json(outcome).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace) + "\n";
+  return lines;
+}
+
+/// The exit code that the script has left; nullopt: it is still at work.
+std::optional<int> exit_code_in(const std::string& text) {
+  int code = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), code);
+  if (error != std::errc() || end == text.data() + text.size() || *end != '\n')
+    return std::nullopt;
+  return code;
+}
+
+class Runner {
+ public:
+  Runner(sys::System& system, const std::string& path, const Request& request, PrivateDirectory directory,
+         const std::function<void(const Outcome&)>& came)
+      : m_system(system), m_path(path), m_request(request), m_directory(std::move(directory)), m_came(came) {}
+
+  Result<Run> run() {
+    if (auto written = write_files(); !written)
+      return fail(written.error());
+    std::size_t all = 0, failures = 0;
+    for (const auto& batch : m_request.batches)
+      all += batch.nodes.size();
+    m_most = m_request.most_failures.of(all);
+    for (std::size_t number = 0; number < m_request.batches.size(); ++number) {
+      const auto& batch = m_request.batches[number];
+      m_allowed = batch.must_succeed ? 0 : m_most - std::min(m_most, failures);
+      if (!m_run.stopped && !m_run.interrupted)
+        if (auto done = run_batch(batch, number); !done)
+          return fail(done.error());
+      failures += m_failures;
+      for (const auto& node : batch.nodes)
+        m_run.outcomes.push_back(m_seen.contains(node.name) ? m_seen.at(node.name) : unanswered(node));
+    }
+    return std::move(m_run);
+  }
+
+ private:
+  Result<void> write_files() {
+    const auto script = node_script(m_system.files().real_path(m_path), m_request.asking);
+    if (auto created = m_directory.create("node.sh", script); !created)
+      return created;
+    for (const auto& [node, words] : m_request.own_words)
+      if (auto created = m_directory.create(node + ".words", words + "\n"); !created)
+        return created;
+    return m_directory.create(k_results, lines_of(m_request.before));
+  }
+
+  Result<void> run_batch(const Batch& batch, std::size_t number) {
+    m_failures = 0;
+    if (batch.nodes.empty())
+      return {};
+    std::string names;
+    for (const auto& node : batch.nodes)
+      names += node.name + "\n";
+    const auto list = fmt::format("nodes.{}", number);
+    if (auto created = m_directory.create(list, names); !created)
+      return created;
+    const Fanout fanout{join_path(m_path, list), join_path(m_path, "node.sh"), task_text(m_request.asking),
+                        m_request.at_a_time, batch.nodes.size()};
+    const auto& asking = m_request.asking;
+    const auto rounds = batch.nodes.size() / std::max(m_request.at_a_time, 1U) + 1;
+    constexpr std::size_t k_stream_limit = 256U << 20U;
+    sys::Command command;
+    command.argv = m_request.engine->argv(fanout);
+    command.deadline = rounds * (asking.connect + asking.command + std::chrono::seconds(10));
+    command.ends_with_us = true;
+    command.environment["PATH"] = m_request.path;
+    if (m_request.engine->joins_streams)
+      command.output_limit = k_stream_limit;
+    auto engine = std::async(std::launch::async, [&] { return m_system.run(command); });
+    while (engine.wait_for(k_look) != std::future_status::ready)
+      if (auto looked = m_request.engine->joins_streams ? Result<void>() : look(batch); !looked)
+        return looked;
+    const auto ended = engine.get();
+    m_run.interrupted = sys::interrupted();
+    if (m_request.engine->joins_streams && ended)
+      return read_stream(batch, *ended);
+    if (auto looked = look(batch); !looked)
+      return looked;
+    if (!ended)
+      return m_run.interrupted ? Result<void>() : fail(ended.error());
+    if (m_seen.empty() && !ended->ok())
+      m_run.problem = fmt::format("{} ended with {}: {}", m_request.engine->name, ended->exit_code, trim(ended->err));
+    return {};
+  }
+
+  /// Takes the answers that are whole by now.
+  Result<void> look(const Batch& batch) {
+    const auto names = m_directory.names();
+    if (!names)
+      return fail(names.error());
+    const std::set<std::string_view> there(names->begin(), names->end());
+    std::vector<Outcome> fresh;
+    for (const auto& node : batch.nodes) {
+      if (m_seen.contains(node.name) || !there.contains(node.name + ".end"))
+        continue;
+      const auto end = m_directory.read(node.name + ".end");
+      const auto code = end ? exit_code_in(*end) : std::nullopt;
+      if (!code)
+        continue;
+      FrameReader reader;
+      reader.add(m_directory.read(node.name + ".out").value_or(""));
+      fresh.push_back(
+          outcome_of(node, reader.answer(node.name), {code, m_directory.read(node.name + ".err").value_or("")}));
+    }
+    return keep(std::move(fresh));
+  }
+
+  Result<void> read_stream(const Batch& batch, const sys::Completed& ended) {
+    FrameReader reader;
+    reader.add(ended.out);
+    std::vector<Outcome> fresh;
+    for (const auto& node : batch.nodes) {
+      auto outcome = outcome_of(node, reader.answer(node.name), {std::nullopt, ""});
+      if (outcome.state == State::not_tried) { // one dead slurmd ends the step on all nodes
+        outcome.state = State::unreachable;
+        outcome.why = "no answer in the step of srun";
+        outcome.hint = to_utf8(std::string(trim(ended.err)).substr(0, 200));
+      }
+      fresh.push_back(std::move(outcome));
+    }
+    return keep(std::move(fresh));
+  }
+
+  /// On the disk first, then in front of the person.
+  Result<void> keep(std::vector<Outcome> fresh) {
+    std::string lines;
+    for (const auto& outcome : fresh)
+      lines +=
+          (lines.empty() ? "" : "\n") + to_json(outcome).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+    if (!fresh.empty())
+      if (auto kept = m_directory.append(k_results, lines); !kept)
+        return kept;
+    for (auto& outcome : fresh) {
+      m_came(outcome);
+      m_failures += is_good(outcome.state) ? 0 : 1;
+      m_seen.emplace(outcome.node, std::move(outcome));
+    }
+    if (m_failures > m_allowed && !m_run.stopped) {
+      m_run.stopped = true;
+      return m_directory.create("stop", ""); // nodes that were not begun are not begun any more
+    }
+    return {};
+  }
+
+  /// Not tried, or begun and not ended when we were.
+  Outcome unanswered(const Node& node) {
+    FrameReader reader;
+    reader.add(m_directory.read(node.name + ".out").value_or(""));
+    return outcome_of(node, reader.answer(node.name), {});
+  }
+
+  sys::System& m_system;
+  std::string m_path;
+  const Request& m_request;
+  PrivateDirectory m_directory;
+  const std::function<void(const Outcome&)>& m_came;
+  std::map<std::string, Outcome> m_seen;
+  std::size_t m_most = 0, m_allowed = 0, m_failures = 0; ///< of all batches; in this batch
+  Run m_run;
+};
+
+} // namespace
+
+std::size_t MostFailures::of(std::size_t nodes) const {
+  constexpr std::size_t k_whole = 100;
+  return is_percent ? nodes * count / k_whole : count;
+}
+
+std::optional<MostFailures> parse_most_failures(std::string_view text) {
+  MostFailures most;
+  most.is_percent = text.ends_with('%');
+  text.remove_suffix(most.is_percent ? 1 : 0);
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), most.count);
+  if (text.empty() || error != std::errc() || end != text.data() + text.size() || (most.is_percent && most.count > 100))
+    return std::nullopt;
+  return most;
+}
+
+std::vector<Batch> batches_for_changes(const std::vector<Node>& nodes, std::size_t canary) {
+  std::vector<Batch> batches{{"servers", {}, true}, {"canary", {}, true}, {"10 %", {}, false}, {"the rest", {}, false}};
+  std::vector<Node> others;
+  for (const auto& node : nodes)
+    node.in(k_servers) ? batches[0].nodes.push_back(node) : others.push_back(node);
+  constexpr std::size_t k_tenth = 10;
+  const auto first = std::min(canary, others.size());
+  const auto second = std::min(first + others.size() / k_tenth, others.size());
+  for (std::size_t i = 0; i < others.size(); ++i)
+    batches[i < first ? 1 : i < second ? 2 : 3].nodes.push_back(others[i]);
+  std::erase_if(batches, [](const Batch& batch) { return batch.nodes.empty(); });
+  return batches;
+}
+
+Result<Run> run_on_nodes(sys::System& system, const std::string& directory, const Request& request,
+                         const std::function<void(const Outcome&)>& came) {
+  auto made = PrivateDirectory::make(system.files(), directory);
+  if (!made)
+    return fail(made.error());
+  auto whole = request;
+  std::vector<Node> nodes;
+  const auto identity = system.identity();
+  for (const auto& batch : request.batches)
+    nodes.insert(nodes.end(), batch.nodes.begin(), batch.nodes.end());
+  for (const auto& node : nodes)
+    if (sys::is_this_host(identity, node.name) || (!node.address.empty() && sys::is_this_host(identity, node.address)))
+      whole.asking.here.push_back(node.name);
+  whole.asking.program = system.entry({.path = "/proc/self/exe"}).link_target;
+  whole.asking.has_own_words = !request.own_words.empty();
+  if (const auto text = ssh_config_of(nodes); !text.empty()) {
+    if (auto created = made->create("ssh_config", text); !created)
+      return fail(created.error());
+    whole.asking.ssh_config = join_path(directory, "ssh_config");
+  }
+  return Runner(system, directory, whole, std::move(*made), came).run();
+}
+
+Result<std::map<std::string, Outcome>> read_outcomes(sys::System& system, const std::string& directory) {
+  const auto opened = PrivateDirectory::open(system.files(), directory);
+  if (!opened || !*opened)
+    return fail(!opened ? opened.error() : Error{ErrorCode::not_found, directory + ": no such run", "", ""});
+  const auto text = (*opened)->read(k_results);
+  if (!text)
+    return fail(text.error());
+  std::map<std::string, Outcome> outcomes;
+  for (const auto& line : split_lines(*text)) {
+    const auto json = read_json<nlohmann::ordered_json>(line, {.bytes = 32U << 20U});
+    if (!json || !json->is_object()) // cut off when the machine went down
+      continue;
+    Outcome outcome{.node = json->value("name", ""),
+                    .state = state_from(json->value("state", "")),
+                    .why = json->value("why", ""),
+                    .hint = json->value("hint", "")};
+    if (json->contains("document"))
+      outcome.document = (*json)["document"];
+    outcomes.insert_or_assign(outcome.node, std::move(outcome));
+  }
+  return outcomes;
+}
+
+} // namespace sharefs::fleet

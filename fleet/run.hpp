@@ -1,0 +1,59 @@
+#pragma once
+// One command on many nodes: in an order in which little can go wrong at once, with a record on this machine's disk
+// from which another process can go on.
+#include "fleet/engine.hpp"
+#include "fleet/outcome.hpp"
+#include "sys/system.hpp"
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace sharefs::fleet {
+
+/// How many failures end a run: a number, or a part of all nodes. Unreachable nodes count.
+struct MostFailures {
+  std::size_t count = 3;
+  bool is_percent = false;
+  [[nodiscard]] std::size_t of(std::size_t nodes) const;
+};
+/// "3" or "5%"; nullopt: neither.
+std::optional<MostFailures> parse_most_failures(std::string_view text);
+
+struct Batch {
+  std::string what; ///< "servers", "canary", "10 %", "the rest"
+  std::vector<Node> nodes;
+  bool must_succeed = false; ///< one failure ends the run
+};
+/// Servers first, then so many nodes as a canary, a tenth of the rest, and the rest.
+std::vector<Batch> batches_for_changes(const std::vector<Node>& nodes, std::size_t canary);
+
+struct Request {
+  std::vector<Batch> batches;
+  Asking asking; ///< program and here are filled in
+  const Engine* engine = nullptr;
+  std::string path; ///< path_for_engines()
+  unsigned at_a_time = 64;
+  MostFailures most_failures;
+  std::map<std::string, std::string> own_words; ///< by node: further words of the command, of letters and digits
+  std::vector<Outcome> before; ///< of nodes on which an earlier run has done it: they stand in the record, too
+};
+
+struct Run {
+  std::string directory;         ///< its record
+  std::vector<Outcome> outcomes; ///< one per node, in the order of the batches
+  bool stopped = false;          ///< after too many failures, or the failure of a canary
+  bool interrupted = false;      ///< by Ctrl-C
+  std::string problem;           ///< of the engine itself
+};
+
+/// Runs it. `came` is called with each answer as it comes, after it is on the disk. Errors: those of the record's
+/// directory, which must be this user's alone.
+Result<Run> run_on_nodes(sys::System& system, const std::string& directory, const Request& request,
+                         const std::function<void(const Outcome&)>& came);
+
+/// The record of a run: `outcomes` of nodes that answered, by name; the last counts.
+Result<std::map<std::string, Outcome>> read_outcomes(sys::System& system, const std::string& directory);
+
+} // namespace sharefs::fleet

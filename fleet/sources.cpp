@@ -1,0 +1,130 @@
+#include "fleet/sources.hpp"
+
+#include "base/text.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <unordered_set>
+
+namespace sharefs::fleet {
+
+namespace {
+
+/// expand(), with the place of the text in its message.
+Result<std::vector<std::string>> expanded(const std::string& pattern, const Origin& origin) {
+  auto names = expand(pattern);
+  if (!names) {
+    auto error = names.error();
+    error.code = ErrorCode::config;
+    error.message = origin.text() + ": " + error.message;
+    return fail(std::move(error));
+  }
+  return names;
+}
+
+/// Names that a program prints, one in each line; Slurm has a node in several lines.
+Result<std::vector<Node>> asked(sys::System& system, Argv argv, const Origin& origin, std::string_view key) {
+  sys::Command command;
+  command.argv = std::move(argv);
+  const auto& program = command.argv.front();
+  const auto answer = system.run(command);
+  if (!answer)
+    return fail(answer.error().code,
+                fmt::format("{}: `{}` needs {}: {}", origin.text(), key, program, answer.error().message),
+                "install it here, or write the names under `nodes.list`");
+  if (!answer->ok())
+    return fail(ErrorCode::failed, fmt::format("{}: `{}`: {} says: {}", origin.text(), key, program,
+                                               answer->timed_out ? "nothing, in 10 s" : to_utf8(trim(answer->err))));
+  std::vector<Node> nodes;
+  std::unordered_set<std::string> seen;
+  for (const auto& line : split_lines(answer->out)) {
+    const auto names = expand(trim(line));
+    if (!names)
+      return fail(ErrorCode::failed, fmt::format("{}: `{}`: {} gave `{}`, which names no node", origin.text(), key,
+                                                 program, to_utf8(line)));
+    for (const auto& name : *names)
+      if (seen.insert(name).second)
+        nodes.push_back({.name = name, .origin = {fmt::format("{} ({})", key, origin.text())}});
+  }
+  if (nodes.empty())
+    return fail(ErrorCode::config, fmt::format("{}: `{}` names no node", origin.text(), key));
+  return nodes;
+}
+
+Result<void> add_groups(std::vector<Node>& nodes, const std::vector<NamedGroup>& groups) {
+  for (const auto& group : groups)
+    for (const auto& pattern : group.patterns) {
+      const auto names = expanded(pattern, group.origin);
+      if (!names)
+        return fail(names.error());
+      for (const auto& name : *names) {
+        const auto node = std::ranges::find(nodes, name, &Node::name);
+        if (node == nodes.end()) {
+          std::vector<std::string> known;
+          for (const auto& one : nodes)
+            known.push_back(one.name);
+          return fail(ErrorCode::config,
+                      fmt::format("{}: {} of the group {} is none of the nodes", group.origin.text(), name, group.name),
+                      did_you_mean_hint(name, known));
+        }
+        if (!node->in(group.name))
+          node->groups.push_back(group.name);
+      }
+    }
+  return {};
+}
+
+} // namespace
+
+bool Sources::empty() const {
+  return list.empty() && hostfile.empty() && slurm.empty() && clustershell.empty();
+}
+
+Result<std::vector<Node>> read_nodes(sys::System& system, const Sources& sources) {
+  std::vector<Node> nodes;
+  const auto add = [&](Result<std::vector<Node>> found) -> Result<void> {
+    if (!found)
+      return fail(found.error());
+    nodes.insert(nodes.end(), found->begin(), found->end());
+    return {};
+  };
+  for (const auto& listed : sources.list) {
+    const auto names = expanded(listed.pattern, listed.origin);
+    if (!names)
+      return fail(names.error());
+    if (names->size() > 1 && !listed.address.empty())
+      return fail(ErrorCode::config,
+                  fmt::format("{}: {} has one address for {}", listed.origin.text(), listed.pattern,
+                              count_of(names->size(), "node")),
+                  "write an element of its own for each, or let a name service know them");
+    for (const auto& name : *names)
+      nodes.push_back({name, listed.address, listed.user, listed.slots, {}, listed.origin});
+  }
+  if (!sources.hostfile.empty()) {
+    const auto text = system.files().read_trusted(sources.hostfile);
+    if (!text)
+      return fail(text.error().code,
+                  fmt::format("{}: `nodes.hostfile`: {}", sources.origin.text(), text.error().message),
+                  text.error().hint);
+    if (auto added = add(parse_hostfile(*text, sources.hostfile)); !added)
+      return fail(added.error());
+  }
+  if (!sources.slurm.empty())
+    if (auto added = add(asked(system, {"sinfo", "--noheader", "--Node", "--partition=" + sources.slurm, "--format=%N"},
+                               sources.origin, "nodes.slurm"));
+        !added)
+      return fail(added.error());
+  if (!sources.clustershell.empty())
+    if (auto added = add(asked(system, {"nodeset", "--expand", "--separator=\\n", sources.clustershell}, sources.origin,
+                               "nodes.clustershell"));
+        !added)
+      return fail(added.error());
+  auto merged = merge(std::move(nodes), sources.servers);
+  if (!merged)
+    return merged;
+  if (auto grouped = add_groups(*merged, sources.groups); !grouped)
+    return fail(grouped.error());
+  return merged;
+}
+
+} // namespace sharefs::fleet

@@ -1,0 +1,125 @@
+// sharefs nodes list: the machines of sharefs.yaml, for people and for other launchers.
+#include "base/text.hpp"
+#include "cli/exit_code.hpp"
+#include "cli/on_nodes.hpp"
+#include "ui/table.hpp"
+
+#include <array>
+#include <charconv>
+#include <fmt/format.h>
+
+namespace sharefs::cli {
+
+namespace {
+
+constexpr std::array<std::pair<std::string_view, fleet::ListFormat>, 6> k_formats{{
+    {"names", fleet::ListFormat::names},
+    {"hostfile", fleet::ListFormat::hostfile},
+    {"openmpi", fleet::ListFormat::openmpi},
+    {"slurm", fleet::ListFormat::slurm},
+    {"clustershell", fleet::ListFormat::clustershell},
+    {"ansible", fleet::ListFormat::ansible},
+}};
+
+Result<fleet::ListFormat> format_of(const std::string& name) {
+  std::vector<std::string> known;
+  for (const auto& [text, format] : k_formats) {
+    if (text == name)
+      return format;
+    known.emplace_back(text);
+  }
+  const auto near = did_you_mean_hint(name, known);
+  return fail(ErrorCode::usage, fmt::format("option `--format` does not know `{}`", name),
+              near.empty() ? "one of " + join(known, ", ") : near);
+}
+
+void put(Context& context, const std::vector<fleet::Node>& nodes) {
+  auto list = nlohmann::ordered_json::array();
+  for (const auto& node : nodes)
+    list.push_back({{"name", node.name},
+                    {"address", node.address},
+                    {"user", node.user},
+                    {"slots", node.slots ? nlohmann::ordered_json(*node.slots) : nullptr},
+                    {"groups", node.groups},
+                    {"origin", node.origin.text()}});
+  context.envelope.fields["nodes"] = std::move(list);
+}
+
+Result<int> run_nodes_list(Context& context, const Arguments& arguments) {
+  const auto pattern = arguments.positional.empty() ? "" : arguments.positional.front();
+  auto nodes = pattern.empty() ? known_nodes(context) : chosen_nodes(context, pattern);
+  if (!nodes)
+    return fail(nodes.error());
+  if (const auto slots = arguments.value("slots")) {
+    unsigned number = 0;
+    if (std::from_chars(slots->data(), slots->data() + slots->size(), number).ptr != slots->data() + slots->size() ||
+        number == 0)
+      return fail(ErrorCode::usage, fmt::format("option `--slots` does not understand `{}`", *slots), "a number: 8");
+    for (auto& node : *nodes)
+      if (!node.slots)
+        node.slots = number;
+  }
+  put(context, *nodes);
+  if (const auto name = arguments.value("format")) {
+    const auto format = format_of(*name);
+    const auto text = format ? fleet::format_nodes(*nodes, *format) : fail(format.error());
+    if (!text)
+      return fail(text.error());
+    if (!context.flags.json)
+      context.console.out() << *text;
+    return k_exit_ok;
+  }
+  ui::Table table({{"NODE"}, {"ADDRESS"}, {"SLOTS", true}, {"GROUPS"}, {"FROM", false, true}});
+  for (const auto& node : *nodes)
+    table.add({{node.name},
+               {node.address == node.name ? "" : node.address},
+               {node.slots ? std::to_string(*node.slots) : ""},
+               {join(node.groups, ", ")},
+               {node.origin.text()}});
+  context.console.show(table);
+  if (nodes->empty())
+    context.console.message("sharefs.yaml names no machine; write them under `nodes:`");
+  return k_exit_ok;
+}
+
+Result<int> run_nodes_resume(Context& context, const Arguments& arguments) {
+  if (arguments.flag("list"))
+    return list_runs(context);
+  return resume_run(context, arguments.positional.empty() ? "" : arguments.positional.front());
+}
+
+} // namespace
+
+extern const CommandSpec k_nodes_list_command{
+    .name = "nodes list",
+    .summary = "Show the machines of sharefs.yaml",
+    .description = "All machines of `nodes:` and `servers:` in their order, wherever their names stand: in the file "
+                   "itself, in a hostfile, in Slurm or in ClusterShell. With --format as another tool reads them, so "
+                   "that one file serves all launchers.",
+    .example = "sharefs nodes list\n"
+               "sharefs nodes list --format hostfile --slots 8 clients > hostfile   # for deepspeed\n"
+               "pdsh -w \"$(sharefs nodes list --format slurm)\" uptime",
+    .effect = Effect::reads,
+    .positional = {.name = "NODES", .help = "names, ranges and groups (@a100, clients); without them all", .max = 1},
+    .options = {{.names = "--format",
+                 .value = "FORMAT",
+                 .help = "names, hostfile (DeepSpeed), openmpi, slurm, clustershell (groups.d) or ansible"},
+                {.names = "--slots", .value = "N", .help = "slots of nodes for which sharefs.yaml gives none"}},
+    .run = run_nodes_list,
+};
+
+extern const CommandSpec k_nodes_resume_command{
+    .name = "nodes resume",
+    .summary = "Go on with a change of many nodes that did not reach them all",
+    .description = "A change by `--on` leaves a record on the machine that it was typed on. `resume` does it again on "
+                   "the nodes where it failed, was not tried, or was not waited for, and on no others. Without RUN "
+                   "the newest one.",
+    .example = "sharefs nodes resume --list\n"
+               "sharefs nodes resume 20261125-181500-a1b2",
+    .effect = Effect::changes,
+    .positional = {.name = "RUN", .help = "as --list names it", .max = 1},
+    .options = {{.names = "--list", .help = "list the runs instead"}},
+    .run = run_nodes_resume,
+};
+
+} // namespace sharefs::cli

@@ -1,0 +1,153 @@
+#include "cli/fleet_view.hpp"
+
+#include "base/text.hpp"
+#include "fleet/node.hpp"
+#include "ui/table.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <functional>
+#include <map>
+
+namespace sharefs::cli {
+
+namespace {
+
+using fleet::Outcome;
+using fleet::State;
+using Json = nlohmann::ordered_json;
+
+/// The nodes of each key, the keys in the order in which they came first.
+template <class Key> class Grouped {
+ public:
+  void add(const Key& key, const std::string& node) {
+    const auto [found, fresh] = m_places.try_emplace(key, m_groups.size());
+    if (fresh)
+      m_groups.emplace_back(key, std::vector<std::string>{});
+    m_groups[found->second].second.push_back(node);
+  }
+  [[nodiscard]] const std::vector<std::pair<Key, std::vector<std::string>>>& groups() const { return m_groups; }
+
+ private:
+  std::map<Key, std::size_t> m_places;
+  std::vector<std::pair<Key, std::vector<std::string>>> m_groups;
+};
+
+/// What a command found, in a few words: of each list of its own how many there are, by their states.
+std::string contents_of(const Json& document) {
+  std::vector<std::string> texts;
+  for (const auto& [name, value] : document.items()) {
+    if (!value.is_array() || value.empty() || name == "results" || name == "diagnoses")
+      continue;
+    std::map<std::string, std::size_t> states;
+    for (const auto& element : value)
+      if (element.is_object() && element.contains("state") && element["state"].is_string())
+        ++states[element["state"].get<std::string>()];
+    std::vector<std::string> counts;
+    for (const auto& [state, count] : states)
+      counts.push_back(fmt::format("{} {}", count, state));
+    texts.push_back(fmt::format("{}: {}", name, counts.empty() ? std::to_string(value.size()) : join(counts, ", ")));
+  }
+  return join(texts, "; ");
+}
+
+/// With the name of the node in the place of NODE.
+std::string hint_for(std::string hint, const std::string& node) {
+  constexpr std::string_view k_node = "NODE";
+  for (auto at = hint.find(k_node); at != std::string::npos; at = hint.find(k_node, at + node.size()))
+    hint.replace(at, k_node.size(), node);
+  return hint;
+}
+
+ui::Colour colour_of(State state) {
+  if (state == State::ok || state == State::changed)
+    return ui::Colour::green;
+  return state == State::pending || state == State::not_tried ? ui::Colour::yellow : ui::Colour::red;
+}
+
+std::string text_of(const Json& object, const char* key) {
+  const auto found = object.is_object() ? object.find(key) : object.end();
+  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+/// The findings of all nodes, each once with its nodes.
+Diagnoses findings_of(const std::vector<Outcome>& outcomes) {
+  using Key = std::array<std::string, 5>;
+  Grouped<Key> grouped;
+  for (const auto& outcome : outcomes) {
+    const auto found = outcome.document.is_object() ? outcome.document.find("diagnoses") : outcome.document.end();
+    if (found == outcome.document.end() || !found->is_array())
+      continue;
+    for (const auto& one : *found)
+      grouped.add({text_of(one, "severity"), text_of(one, "code"), text_of(one, "subject"), text_of(one, "message"),
+                   text_of(one, "hint")},
+                  outcome.node);
+  }
+  Diagnoses all;
+  for (const auto& [key, nodes] : grouped.groups()) {
+    const auto& [severity, code, subject, message, hint] = key;
+    const auto where = fleet::fold(nodes) + (subject.empty() ? "" : ": " + subject);
+    all.push_back({severity == "error"     ? Severity::error
+                   : severity == "warning" ? Severity::warning
+                                           : Severity::info,
+                   code, where, message, hint, ""});
+  }
+  std::ranges::stable_sort(all, std::greater(), &Diagnosis::severity);
+  return all;
+}
+
+} // namespace
+
+void show_plans(Context& context, const std::vector<Outcome>& outcomes) {
+  using Steps = std::vector<std::pair<std::string, std::string>>;
+  Grouped<Steps> plans;
+  for (const auto& outcome : outcomes) {
+    if (outcome.state != State::pending || !outcome.document.contains("plan") || !outcome.document["plan"].is_object())
+      continue;
+    Steps steps;
+    for (const auto& step : outcome.document["plan"].value("steps", Json::array()))
+      if (context.flags.verbose || !step.value("bookkeeping", false))
+        steps.emplace_back(text_of(step, "description"), text_of(step, "why"));
+    plans.add(steps, outcome.node);
+  }
+  for (const auto& [steps, nodes] : plans.groups()) {
+    context.console.message(fmt::format("{}: {}", fleet::fold(nodes), count_of(steps.size(), "step")));
+    for (const auto& [description, why] : steps)
+      context.console.message(fmt::format("  {}{}", description, why.empty() ? "" : "  (" + why + ")"));
+  }
+}
+
+void show_outcomes(Context& context, const std::vector<Outcome>& outcomes) {
+  Grouped<std::tuple<State, std::string, std::string>> rows;
+  auto nodes = Json::array();
+  for (const auto& outcome : outcomes) {
+    const auto what = !outcome.why.empty()                                         ? outcome.why
+                      : outcome.state == State::ok && outcome.document.is_object() ? contents_of(outcome.document)
+                                                                                   : "";
+    rows.add({outcome.state, what, outcome.hint}, outcome.node);
+    nodes.push_back({{"name", outcome.node},
+                     {"state", to_string(outcome.state)},
+                     {"why", outcome.why},
+                     {"hint", hint_for(outcome.hint, outcome.node)},
+                     {"document", outcome.document}});
+  }
+  context.envelope.fields["nodes"] = std::move(nodes);
+  auto groups = rows.groups();
+  std::ranges::stable_sort(groups,
+                           [](const auto& a, const auto& b) { return std::get<0>(a.first) < std::get<0>(b.first); });
+  ui::Table table({{"NODES"}, {"COUNT", true}, {"STATE"}, {"WHAT", false, true}});
+  for (const auto& [row, names] : groups)
+    table.add({{fleet::fold(names)},
+               {std::to_string(names.size())},
+               {to_string(std::get<0>(row)), colour_of(std::get<0>(row))},
+               {std::get<1>(row)}});
+  context.console.show(table);
+  for (const auto& [row, names] : groups)
+    if (const auto& hint = std::get<2>(row); !hint.empty() && !is_good(std::get<0>(row)))
+      context.console.message(
+          fmt::format("{}: {}", fleet::fold(names), names.size() == 1 ? hint_for(hint, names.front()) : hint));
+  if (!context.flags.json)
+    context.console.diagnoses(findings_of(outcomes));
+}
+
+} // namespace sharefs::cli

@@ -1,0 +1,56 @@
+#include "cli/framed.hpp"
+
+#include "cli/app.hpp"
+#include "cli/exit_code.hpp"
+#include "fleet/frames.hpp"
+#include "sys/process/captured_output.hpp"
+#include "sys/process/child.hpp"
+
+#include <algorithm>
+#include <iostream>
+
+namespace sharefs::cli {
+
+namespace {
+
+/// One write(2) for each line: what others write to the same pipe comes between lines and not into them.
+void write_lines(const std::string& lines) {
+  for (std::size_t at = 0; at < lines.size();) {
+    const auto end = lines.find('\n', at) + 1;
+    if (!sys::write_all(1, std::string_view(lines).substr(at, end - at)))
+      return; // nobody listens any more; what was begun goes to its end
+    at = end;
+  }
+}
+
+} // namespace
+
+std::optional<int> run_framed(const Argv& argv, Host& host) {
+  if (argv.size() < 3 || argv[1] != "--frame")
+    return std::nullopt;
+  const auto request = fleet::parse_frame_request(argv[2]);
+  if (!request) {
+    host.err << "error: `--frame` is for other machines' sharefs, and wants PROTOCOL:NODE\n";
+    return k_exit_usage;
+  }
+  write_lines(fleet::hello_frame(request->node, SHAREFS_VERSION));
+  if (request->protocol != fleet::k_protocol)
+    return k_exit_usage;
+  Argv words{argv.front()};
+  words.insert(words.end(), argv.begin() + 3, argv.end());
+  if (std::ranges::find(words, "--json") == words.end())
+    words.emplace_back("--json");
+  auto captured = sys::CapturedOutput::begin();
+  if (!captured) {
+    host.err << "error: " << captured.error().message << "\n";
+    return k_exit_failed;
+  }
+  const int code = run(words, host);
+  host.out << std::flush;
+  constexpr std::size_t k_most = 32U << 20U;
+  const auto document = captured->end(k_most);
+  write_lines(fleet::answer_frames(request->node, code, document ? *document : ""));
+  return code;
+}
+
+} // namespace sharefs::cli

@@ -1,0 +1,13 @@
+#pragma once
+#include "cli/context.hpp"
+
+#include <optional>
+
+namespace sharefs::cli {
+
+/// `sharefs --frame PROTOCOL:NAME COMMAND`, as another machine's sharefs calls this one (fleet/frames.hpp): the
+/// command's one JSON document goes out in frames, behind one that says who speaks. With another protocol nothing is
+/// run. nullopt: it was not called so. The exit code is the command's.
+std::optional<int> run_framed(const Argv& argv, Host& host);
+
+} // namespace sharefs::cli

@@ -1,0 +1,34 @@
+#pragma once
+// `--on NODES COMMAND`: the command runs on each of them by another machine's sharefs, and what they answer becomes one
+// table, one JSON document and one exit code.
+#include "cli/context.hpp"
+#include "fleet/run.hpp"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace sharefs::cli {
+
+/// The options that all such commands have, besides those of every command.
+const std::vector<OptionSpec>& fleet_options();
+
+/// The nodes of sharefs.yaml, its servers among them, in their order. Error `config` or `usage`.
+Result<std::vector<fleet::Node>> known_nodes(Context& context);
+/// Those that a pattern names; without `nodes:` in sharefs.yaml any names will do.
+Result<std::vector<fleet::Node>> chosen_nodes(Context& context, const std::string& pattern);
+
+/// Does what was asked for on Context::flags.on.
+Result<int> run_on_nodes(Context& context, const CommandSpec& spec, const Arguments& arguments);
+
+/// Goes on with a run where it failed, was not tried or not waited for; "" is the newest that needs it.
+Result<int> resume_run(Context& context, const std::string& id);
+
+/// The runs of this machine, newest first.
+Result<int> list_runs(Context& context);
+
+/// A question to the nodes that changes nothing, and leaves no record.
+Result<std::vector<fleet::Outcome>> ask_nodes(Context& context, const std::vector<fleet::Node>& nodes,
+                                              const Argv& words, bool as_root);
+
+} // namespace sharefs::cli
