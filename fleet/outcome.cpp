@@ -163,7 +163,7 @@ std::string Outcome::journal_id() const {
 }
 
 Outcome outcome_of(const Node& node, const Answer& answer, const Ended& ended) {
-  Outcome outcome{.node = node.name};
+  Outcome outcome{.node = node.name, .at_ms = ended.at_ms};
   if (answer.exit_code && answer.protocol == k_protocol) {
     if (auto document = read_json<nlohmann::ordered_json>(answer.document, {.bytes = 32U << 20U}); document)
       outcome.document = std::move(*document);

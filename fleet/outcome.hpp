@@ -34,6 +34,7 @@ bool is_good(State state);
 struct Ended {
   std::optional<int> exit_code; ///< nullopt: not yet, or it was killed with us
   std::string errors;           ///< what it said: ssh's own words, or of the command
+  std::int64_t at_ms = 0;       ///< since 1970, by this machine's clock; 0: not known
 };
 
 struct Outcome {
@@ -42,6 +43,8 @@ struct Outcome {
   std::string why = {};                 ///< one phrase: "Connection refused", "2 steps done"
   std::string hint = {};                ///< the cure; `NODE` stands for its name
   nlohmann::ordered_json document = {}; ///< of the command; null: none came
+
+  std::int64_t at_ms = 0; ///< when the answer was complete, by this machine's clock
 
   /// The id of what the command has changed there, by that node's journal; empty: nothing.
   [[nodiscard]] std::string journal_id() const;

@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 #include <future>
 #include <set>
+#include <sys/stat.h>
 
 namespace sharefs::fleet {
 
@@ -145,10 +146,20 @@ class Runner {
         continue;
       FrameReader reader;
       reader.add(m_directory.read(node.name + ".out").value_or(""));
-      fresh.push_back(
-          outcome_of(node, reader.answer(node.name), {code, m_directory.read(node.name + ".err").value_or("")}));
+      const Ended ended{code, m_directory.read(node.name + ".err").value_or(""), written_at(node.name + ".end")};
+      fresh.push_back(outcome_of(node, reader.answer(node.name), ended));
     }
     return keep(std::move(fresh));
+  }
+
+  /// By the time of the file that is written last.
+  [[nodiscard]] std::int64_t written_at(const std::string& name) const {
+    const auto file = m_directory.open_file(name, O_RDONLY);
+    struct stat status{};
+    if (!file || ::fstat(file->get(), &status) != 0)
+      return 0;
+    constexpr std::int64_t k_thousand = 1000, k_million = 1'000'000;
+    return status.st_mtim.tv_sec * k_thousand + status.st_mtim.tv_nsec / k_million;
   }
 
   Result<void> read_stream(const Batch& batch, const sys::Completed& ended) {

@@ -9,7 +9,8 @@
 namespace sharefs::cli {
 
 // By CMake: docs/diagnoses/NAME.md.
-extern const char k_exports_page[], k_mounts_page[], k_conda_page[], k_cachefix_page[], k_doctor_page[], k_watch_page[];
+extern const char k_exports_page[], k_mounts_page[], k_conda_page[], k_cachefix_page[], k_fleet_page[], k_doctor_page[],
+    k_watch_page[];
 
 namespace {
 
@@ -50,7 +51,8 @@ std::vector<Explanation> parse_page(std::string_view text) {
 const std::vector<Explanation>& explanations() {
   static const auto k_all = [] {
     std::vector<Explanation> all;
-    for (const auto* page : {k_exports_page, k_mounts_page, k_conda_page, k_cachefix_page, k_doctor_page, k_watch_page})
+    for (const auto* page :
+         {k_exports_page, k_mounts_page, k_conda_page, k_cachefix_page, k_fleet_page, k_doctor_page, k_watch_page})
       std::ranges::move(parse_page(page), std::back_inserter(all));
     std::ranges::sort(all, {}, &Explanation::code);
     return all;

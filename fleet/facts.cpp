@@ -1,0 +1,130 @@
+#include "fleet/facts.hpp"
+
+#include "base/json_fields.hpp"
+#include "base/text.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <functional>
+#include <map>
+
+namespace sharefs::fleet {
+
+namespace {
+
+using Names = std::vector<std::string>;
+
+/// The machines by what they have, what most have first.
+std::vector<std::pair<std::string, Names>> by_value(const std::vector<Told>& told,
+                                                    const std::function<std::string(const NodeFacts&)>& value) {
+  std::vector<std::pair<std::string, Names>> groups;
+  for (const auto& one : told) {
+    const auto its = value(one.facts);
+    auto found = std::ranges::find(groups, its, &std::pair<std::string, Names>::first);
+    if (found == groups.end())
+      found = groups.insert(groups.end(), {its, {}});
+    found->second.push_back(one.node);
+  }
+  std::ranges::stable_sort(groups, std::greater(), [](const auto& group) { return group.second.size(); });
+  return groups;
+}
+
+Diagnosis finding(Severity severity, const char* code, const Names& nodes, std::string message, std::string hint) {
+  return {severity, code, fold(nodes), std::move(message), std::move(hint), ""};
+}
+
+void compare_files(const std::vector<Told>& told, Diagnoses& found) {
+  const auto versions = by_value(told, [](const NodeFacts& facts) { return facts.version; });
+  for (std::size_t i = 1; i < versions.size(); ++i)
+    found.push_back(finding(Severity::warning, "SF801", versions[i].second,
+                            fmt::format("sharefs {} is there, and {} on {}", versions[i].first, versions[0].first,
+                                        fold(versions[0].second)),
+                            fmt::format("`sharefs nodes push {}`", fold(versions[i].second))));
+  const auto configs = by_value(told, [](const NodeFacts& facts) { return facts.config; });
+  for (std::size_t i = 1; i < configs.size(); ++i)
+    found.push_back(finding(Severity::warning, "SF802", configs[i].second,
+                            configs[i].first.empty()
+                                ? "there is no sharefs.yaml"
+                                : fmt::format("its sharefs.yaml is another one than on {}", fold(configs[0].second)),
+                            fmt::format("`sharefs nodes push {}` brings this machine's", fold(configs[i].second))));
+}
+
+void compare_users(const std::vector<Told>& told, Diagnoses& found) {
+  Names users;
+  for (const auto& one : told)
+    for (const auto& user : one.facts.users)
+      if (std::ranges::find(users, user.name) == users.end())
+        users.push_back(user.name);
+  for (const auto& name : users) {
+    const auto groups = by_value(told, [&](const NodeFacts& facts) -> std::string {
+      const auto user = std::ranges::find(facts.users, name, &Account::name);
+      if (user == facts.users.end() || user->uid < 0)
+        return "";
+      return fmt::format("uid {}, gid {}", user->uid, user->gid);
+    });
+    // What the user has somewhere; a machine that does not know him is no measure for the others.
+    const auto first = std::ranges::find_if(groups, [](const auto& group) { return !group.first.empty(); });
+    for (const auto& group : groups) {
+      if (first == groups.end() || group.first.empty())
+        found.push_back(finding(Severity::warning, "SF804", group.second, fmt::format("there is no user {}", name),
+                                "make the account with the same numbers on all machines, or use LDAP"));
+      else if (&group != &*first)
+        found.push_back(
+            finding(Severity::error, "SF803", group.second,
+                    fmt::format("{} is {}, and {} on {}: files on the share belong to somebody else there", name,
+                                group.first, first->first, fold(first->second)),
+                    fmt::format("give {} the same numbers on all machines: `usermod -u`, `groupmod -g`", name)));
+    }
+  }
+}
+
+void compare_clocks(const std::vector<Told>& told, Diagnoses& found) {
+  constexpr std::int64_t k_most = 2000; // less disturbs nobody who compares times
+  std::map<std::int64_t, Names> ahead;  // by seconds
+  for (const auto& one : told)
+    if (const auto by = one.facts.clock_ms - one.asked_ms; one.asked_ms != 0 && std::abs(by) >= k_most)
+      ahead[by / 1000].push_back(one.node);
+  for (const auto& [seconds, nodes] : ahead)
+    found.push_back(finding(
+        Severity::warning, "SF805", nodes,
+        fmt::format("the clock is {} s {} this machine's", std::abs(seconds), seconds < 0 ? "behind" : "ahead of"),
+        "let all follow one time server (chrony, systemd-timesyncd)"));
+}
+
+void list_troubles(const std::vector<Told>& told, Diagnoses& found) {
+  std::map<std::pair<std::string, std::string>, Names> mounts;
+  std::map<std::string, Names> caches;
+  for (const auto& one : told) {
+    for (const auto& mount : one.facts.mounts)
+      if (!mount.well)
+        mounts[{mount.target, mount.state}].push_back(one.node);
+    if (!one.facts.caches.empty())
+      caches[one.facts.caches].push_back(one.node);
+  }
+  for (const auto& [what, nodes] : mounts)
+    found.push_back(finding(
+        Severity::error, "SF806", nodes, fmt::format("{} is {}", what.first, what.second),
+        fmt::format("`sharefs --on {} recover {}`; `sharefs doctor` there says more", fold(nodes), what.first)));
+  for (const auto& [what, nodes] : caches)
+    found.push_back(finding(Severity::warning, "SF807", nodes, what, "`sharefs doctor` there says more"));
+}
+
+} // namespace
+
+std::optional<NodeFacts> facts_from(const nlohmann::ordered_json& json) {
+  NodeFacts facts;
+  if (!json.is_object() || read_fields(json, facts) != nullptr)
+    return std::nullopt;
+  return facts;
+}
+
+Diagnoses compare(const std::vector<Told>& told) {
+  Diagnoses found;
+  compare_files(told, found);
+  compare_users(told, found);
+  compare_clocks(told, found);
+  list_troubles(told, found);
+  return found;
+}
+
+} // namespace sharefs::fleet

@@ -1,0 +1,189 @@
+#include "base/text.hpp"
+#include "fleet/facts.hpp"
+#include "fleet/frames.hpp"
+#include "fleet/outcome.hpp"
+#include "fleet/run.hpp"
+#include "support/catch.hpp"
+
+#include <fmt/format.h>
+#include <random>
+
+using namespace sharefs;
+using namespace sharefs::fleet;
+
+namespace {
+
+std::string long_document() {
+  nlohmann::json document{{"command", "status"}};
+  for (int i = 0; i < 3000; ++i)
+    document["rows"].push_back({{"name", fmt::format("@sf1 gpu{} ", i)}, {"text", "größe \xff"}});
+  return document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+Answer read(const std::string& text, const std::string& node = "gpu1") {
+  FrameReader reader;
+  reader.add(text);
+  return reader.answer(node);
+}
+
+Outcome judged(const std::string& text, std::optional<int> code = 0, const std::string& errors = "") {
+  return outcome_of({"gpu1"}, read(text), {code, errors});
+}
+
+std::string framed(int code, const nlohmann::json& document) {
+  return hello_frame("gpu1", "1.0") + answer_frames("gpu1", code, document.dump());
+}
+
+} // namespace
+
+TEST_CASE("a document comes whole through frames, with anything between", "[fleet]") {
+  const auto document = long_document();
+  const auto text = hello_frame("gpu1", "1.0") + answer_frames("gpu1", 3, document);
+  for (const auto& line : split_lines(text))
+    REQUIRE(line.size() < 1024);
+  auto answer = read("Welcome!\n" + text + "logout\n");
+  CHECK(answer.version == "1.0");
+  CHECK(answer.protocol == k_protocol);
+  REQUIRE(answer.exit_code == 3);
+  CHECK(nlohmann::json::parse(answer.document) == nlohmann::json::parse(document));
+
+  std::string noisy; // labels, half lines of other nodes glued in front, carriage returns
+  for (const auto& line : split_lines(text))
+    noisy += "3: @sf1 gpu2 4/9 0000 {\"ha" + line + "\r\nmotd\n";
+  CHECK(read(noisy).document == answer.document);
+
+  auto lines = split_lines(text);
+  std::shuffle(lines.begin(), lines.end(), std::mt19937(1)); // NOLINT(bugprone-random-generator-seed)
+  CHECK(read(join(lines, "\n")).document == answer.document);
+}
+
+TEST_CASE("a line that is missing, cut or changed is no answer", "[fleet]") {
+  const auto text = framed(0, {{"command", "status"}, {"x", std::string(3000, 'x')}});
+  auto lines = split_lines(text);
+  REQUIRE(lines.size() > 3);
+  for (std::size_t i = 1; i < lines.size(); ++i) {
+    auto without = lines;
+    without.erase(without.begin() + static_cast<std::ptrdiff_t>(i));
+    CHECK_FALSE(read(join(without, "\n")).exit_code);
+    auto cut = lines;
+    cut[i].resize(cut[i].size() / 2);
+    CHECK_FALSE(read(join(cut, "\n")).exit_code);
+    auto changed = lines;
+    changed[i].back() = changed[i].back() == 'y' ? 'z' : 'y';
+    CHECK_FALSE(read(join(changed, "\n")).exit_code);
+    auto relabelled = lines; // as srun does with what it cuts
+    relabelled[i].replace(relabelled[i].find("gpu1"), 4, "gpu2");
+    CHECK_FALSE(read(join(relabelled, "\n")).exit_code);
+  }
+  CHECK(read(text).exit_code == 0);
+}
+
+TEST_CASE("what became of a node", "[fleet]") {
+  CHECK(judged(framed(0, {{"results", nlohmann::json::array()}})).state == State::ok);
+  const auto changed =
+      judged(framed(0, {{"results", {{{"outcome", "done"}}, {{"outcome", "unchanged"}}}}, {"journal_id", "17"}}));
+  CHECK(changed.state == State::changed);
+  CHECK(changed.why == "1 step done");
+  CHECK(changed.journal_id() == "17");
+  CHECK(judged(framed(3, {{"plan", {{"steps", {{{"why", ""}}}}}}})).state == State::pending);
+  const auto failed = judged(framed(2, {{"error", {{"message", "there is no X"}, {"hint", "make it"}}}}));
+  CHECK(failed.state == State::failed);
+  CHECK(failed.why == "there is no X");
+  CHECK(failed.hint == "make it");
+  CHECK(judged("", k_timed_out).state == State::timed_out);
+  CHECK(judged(hello_frame("gpu1", "1.0"), k_timed_out).state == State::timed_out);
+  CHECK(judged("", 127, "timeout: failed to run command 'sharefs'").state == State::no_sharefs);
+  CHECK(judged("", 2, "error: unknown option `--frame`").state == State::version_differs);
+  CHECK(judged("", std::nullopt).state == State::not_tried);
+  CHECK(judged(hello_frame("gpu1", "1.0"), std::nullopt).state == State::failed);
+  struct Row {
+    std::string said;
+    State state;
+  };
+  for (const auto& row : std::vector<Row>{
+           {"ssh: connect to host gpu1 port 22: Connection timed out", State::unreachable},
+           {"ssh: connect to host gpu1 port 22: No route to host", State::unreachable},
+           {"ssh: Could not resolve hostname gpu1: Name or service not known", State::unreachable},
+           {"ssh: connect to host gpu1 port 22: Connection refused", State::refused},
+           {"No ED25519 host key is known for gpu1\nHost key verification failed.", State::host_key},
+           {"@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\nHost key verification failed.", State::host_key},
+           {"root@gpu1: Permission denied (publickey,password).", State::denied},
+           {"kex_exchange_identification: Connection closed by remote host", State::unreachable},
+           {"something new", State::unreachable},
+       }) {
+    INFO(row.said);
+    CHECK(judged("", 255, row.said).state == row.state);
+  }
+  CHECK(judged("", 1, "sudo: a password is required").state == State::denied);
+  CHECK(judged("", 1, "Permission denied (of the command)").state == State::failed);
+}
+
+TEST_CASE("another protocol is never taken for an answer", "[fleet]") {
+  auto hello = hello_frame("gpu1", "9.0");
+  const auto other = read(hello);
+  CHECK(other.protocol == k_protocol);
+  Answer answer{"9.0", k_protocol + 1, 0, R"({"results":[]})"};
+  CHECK(outcome_of({"gpu1"}, answer, {0, ""}).state == State::version_differs);
+}
+
+TEST_CASE("the exit code of many", "[fleet]") {
+  const auto code = [](std::vector<State> states) {
+    std::vector<Outcome> outcomes;
+    for (const auto state : states)
+      outcomes.push_back({.node = "n", .state = state});
+    return exit_code_of(outcomes);
+  };
+  CHECK(code({State::ok, State::changed}) == 0);
+  CHECK(code({State::ok, State::pending}) == 3);
+  CHECK(code({State::pending, State::failed}) == 4);
+  CHECK(code({State::failed, State::unreachable}) == 1);
+  CHECK(code({State::not_tried}) == 1);
+}
+
+TEST_CASE("changes go to servers, a canary, a tenth, and the rest", "[fleet]") {
+  std::vector<Node> nodes{{"s1", "", "", {}, {"servers"}, {}}};
+  for (int i = 0; i < 40; ++i)
+    nodes.push_back({fmt::format("gpu{}", i), "", "", {}, {"clients"}, {}});
+  const auto batches = batches_for_changes(nodes, 1);
+  REQUIRE(batches.size() == 4);
+  CHECK(batches[0].nodes.front().name == "s1");
+  CHECK(batches[0].must_succeed);
+  CHECK(batches[1].nodes.size() == 1);
+  CHECK(batches[1].must_succeed);
+  CHECK(batches[2].nodes.size() == 4);
+  CHECK(batches[3].nodes.size() == 35);
+  CHECK(batches_for_changes({nodes[3]}, 5).size() == 1);
+  CHECK(parse_most_failures("5%")->of(60) == 3);
+  CHECK(parse_most_failures("3")->of(60) == 3);
+  CHECK_FALSE(parse_most_failures("101%"));
+  CHECK_FALSE(parse_most_failures("x"));
+  CHECK_FALSE(parse_most_failures(""));
+}
+
+TEST_CASE("machines that differ are named by what most have", "[fleet]") {
+  const auto told = [](std::string node, std::int64_t uid, std::string config, std::int64_t clock) {
+    NodeFacts facts{node, "1.0", std::move(config), clock, {{"alice", uid, 100}}, {{"/data/share", "healthy", true}},
+                    ""};
+    return Told{std::move(node), facts, 1'000'000};
+  };
+  CHECK(compare({told("gpu1", 1000, "c", 1'000'100), told("gpu2", 1000, "c", 1'000'900)}).empty());
+  const auto found = compare({told("gpu1", 1000, "c", 1'000'100), told("gpu2", 1001, "c", 1'000'100),
+                              told("gpu3", 1000, "d", 1'005'100), told("gpu4", -1, "c", 1'000'100)});
+  const auto at = [&](std::string_view code) -> const Diagnosis* {
+    const auto one = std::ranges::find(found, code, &Diagnosis::code);
+    return one == found.end() ? nullptr : &*one;
+  };
+  CHECK(found.size() == 4);
+  REQUIRE(at("SF803") != nullptr);
+  CHECK(at("SF803")->subject == "gpu2");
+  CHECK(at("SF803")->severity == Severity::error);
+  REQUIRE(at("SF802") != nullptr);
+  CHECK(at("SF802")->subject == "gpu3");
+  REQUIRE(at("SF804") != nullptr);
+  CHECK(at("SF804")->subject == "gpu4");
+  REQUIRE(at("SF805") != nullptr);
+  CHECK(at("SF805")->message.find("5 s ahead of") != std::string::npos);
+  auto stale = told("gpu1", 1000, "c", 1'000'100);
+  stale.facts.mounts = {{"/data/share", "stale", false}};
+  CHECK(compare({stale}).front().code == "SF806");
+}

@@ -1,0 +1,175 @@
+#include "fleet/node.hpp"
+#include "support/catch.hpp"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+using namespace sharefs;
+using namespace sharefs::fleet;
+
+namespace {
+
+using Names = std::vector<std::string>;
+
+Result<Names> members(const std::string& name) {
+  if (name == "odd")
+    return Names{"n1", "n3", "n5"};
+  return fail(ErrorCode::usage, "no group is called `" + name + "`");
+}
+
+Names names_of(const std::vector<Node>& nodes) {
+  Names names;
+  for (const auto& node : nodes)
+    names.push_back(node.name);
+  return names;
+}
+
+} // namespace
+
+TEST_CASE("names by ranges, as nodeset(1) has them", "[fleet]") {
+  struct Row {
+    std::string pattern;
+    Names names;
+  };
+  const std::vector<Row> rows{
+      {"gpu7", {"gpu7"}},
+      {"gpu[1-3]", {"gpu1", "gpu2", "gpu3"}},
+      {"gpu[08-11]", {"gpu08", "gpu09", "gpu10", "gpu11"}},
+      {"gpu[098-101]", {"gpu098", "gpu099", "gpu100", "gpu101"}},
+      {"gpu[0-8/4]", {"gpu0", "gpu4", "gpu8"}},
+      {"gpu[1,5,3-4]", {"gpu1", "gpu5", "gpu3", "gpu4"}},
+      {"rack[1-2]node[1-2]", {"rack1node1", "rack1node2", "rack2node1", "rack2node2"}},
+      {"node[1-2].cluster.example", {"node1.cluster.example", "node2.cluster.example"}},
+      {"b,a,b,c", {"b", "a", "c"}},
+      {"a b\tc", {"a", "b", "c"}},
+      {"n[1-5]!n3", {"n1", "n2", "n4", "n5"}},
+      {"n[1-5]&n[4-9]", {"n4", "n5"}},
+      {"n[1-3]^n[3-4]", {"n1", "n2", "n4"}},
+      {"n[1-4]!@odd", {"n2", "n4"}},
+      {"@odd,x", {"n1", "n3", "n5", "x"}},
+      {"n[1-4]!n[1-3],n2", {"n4", "n2"}},
+      {"gpu-7-rack-3", {"gpu-7-rack-3"}},
+  };
+  for (const auto& row : rows) {
+    INFO(row.pattern);
+    const auto names = expand(row.pattern, members);
+    REQUIRE(names);
+    CHECK(*names == row.names);
+  }
+}
+
+TEST_CASE("what names no nodes is refused with its column", "[fleet]") {
+  for (const std::string pattern :
+       {"",         " ",          "a,",       ",a",         "gpu[1-",           "gpu[]",      "gpu[3-1]",
+        "gpu[a-b]", "gpu[1-2/0]", "gpu[1/2]", "gpu[8-010]", "-oProxyCommand=x", "a;b",        "a$(b)",
+        "a'b",      "gpu]1[",     "@",        "@none",      "@odd[1-2]",        "n[1-99999]", "a[1-100]b[1-1000]",
+        "n[1-3",    "a!!b",       ".a"}) {
+    INFO(pattern);
+    const auto names = expand(pattern, members);
+    REQUIRE_FALSE(names);
+    CHECK(names.error().code == ErrorCode::usage);
+  }
+  CHECK(expand("ok,gpu[5-2]").error().message.find("(column 8)") != std::string::npos);
+}
+
+TEST_CASE("folding says the names in ranges, and expanding gives them back", "[fleet]") {
+  CHECK(fold({}).empty());
+  CHECK(fold({"a"}) == "a");
+  CHECK(fold({"gpu01", "gpu02", "gpu03", "gpu07"}) == "gpu[01-03,07]");
+  CHECK(fold({"gpu3", "gpu1", "gpu2"}) == "gpu[1-3]");
+  CHECK(fold({"gpu08", "gpu09", "gpu10"}) == "gpu[08-10]");
+  CHECK(fold({"gpu9", "gpu10"}) == "gpu[9-10]");
+  CHECK(fold({"r1n1", "r1n2", "r2n1"}) == "r1n[1-2],r2n1");
+  CHECK(fold({"n1-ib", "n2-ib", "login"}) == "n[1-2]-ib,login");
+  Names many;
+  for (int i = 0; i < 5000; ++i)
+    many.push_back("gpu-" + std::to_string(i) + "-rack-" + std::to_string(i % 40) + "-x" + std::to_string(i % 9));
+  const auto again = expand(fold(many));
+  REQUIRE(again);
+  CHECK(std::set(again->begin(), again->end()) == std::set(many.begin(), many.end()));
+}
+
+TEST_CASE("hostfiles of DeepSpeed, Open MPI and MPICH", "[fleet]") {
+  const auto nodes = parse_hostfile(
+      "# head\n\n  gpu1 slots=8\ngpu2 slots=4 max_slots=8\ngpu3:2\n gpu4\t\nroot@gpu5 slots=1 # rack 2\n", "hostfile");
+  REQUIRE(nodes);
+  CHECK(names_of(*nodes) == Names{"gpu1", "gpu2", "gpu3", "gpu4", "gpu5"});
+  CHECK((*nodes)[0].slots == 8U);
+  CHECK((*nodes)[1].slots == 4U);
+  CHECK((*nodes)[2].slots == 2U);
+  CHECK_FALSE((*nodes)[3].slots);
+  CHECK((*nodes)[4].user == "root");
+  CHECK((*nodes)[2].origin.text() == "hostfile:5:1");
+}
+
+TEST_CASE("what DeepSpeed refuses in a hostfile is refused here", "[fleet]") {
+  struct Row {
+    std::string text, said;
+  };
+  const std::vector<Row> rows{
+      {"gpu1 slots=8\ngpu1 slots=8\n", "hostfile:2:1: gpu1 stands on line 1 already"},
+      {"gpu1 slots=8\ngpu2 slots=eight\n", "hostfile:2:1: not a node"},
+      {"gpu1 slots=\n", "hostfile:1:1: not a node"},
+      {"gpu1 8\n", "hostfile:1:1: not a node"},
+      {"gpu1 slots = 8\n", "hostfile:1:1: not a node"},
+      {"gpu[1-2] slots=8\n", "hostfile:1:1: not a node"},
+      {"-oProxyCommand=x slots=8\n", "hostfile:1:1: not a node"},
+      {"", "hostfile: no node stands in it"},
+      {"# only\n\n", "hostfile: no node stands in it"},
+  };
+  for (const auto& row : rows) {
+    INFO(row.text);
+    const auto nodes = parse_hostfile(row.text, "hostfile");
+    REQUIRE_FALSE(nodes);
+    CHECK(nodes.error().code == ErrorCode::config);
+    CHECK(nodes.error().message.find(row.said) == 0);
+  }
+}
+
+TEST_CASE("lists of several places become one", "[fleet]") {
+  const std::vector<Node> servers{{"storage1", "10.0.0.1", "", {}, {"servers"}, {"s.yaml", 3, 5}}};
+  const auto nodes = merge({{"gpu1"}, {"storage1"}}, servers);
+  REQUIRE(nodes);
+  CHECK(names_of(*nodes) == Names{"gpu1", "storage1"});
+  CHECK((*nodes)[0].in("clients"));
+  CHECK((*nodes)[1].in("servers"));
+  CHECK((*nodes)[1].address == "10.0.0.1");
+  const auto twice = merge({{"a", "", "", {}, {}, {"s.yaml", 7, 9}}, {"a", "", "", {}, {}, {"hosts", 2, 1}}}, servers);
+  REQUIRE_FALSE(twice);
+  CHECK(twice.error().message.find("hosts:2:1") != std::string::npos);
+  CHECK(twice.error().hint.find("s.yaml:7:9") != std::string::npos);
+}
+
+TEST_CASE("--on chooses by names, ranges and groups", "[fleet]") {
+  auto nodes = merge({{"gpu1"}, {"gpu2"}, {"gpu3"}}, {{"storage1", "", "", {}, {"servers"}, {}}});
+  REQUIRE(nodes);
+  (*nodes)[0].groups.emplace_back("a100");
+  const auto chosen = [&](const std::string& pattern) {
+    const auto found = select(*nodes, pattern);
+    return found ? names_of(*found) : Names{"error: " + found.error().message + "; " + found.error().hint};
+  };
+  CHECK(chosen("all") == Names{"gpu1", "gpu2", "gpu3", "storage1"});
+  CHECK(chosen("clients") == Names{"gpu1", "gpu2", "gpu3"});
+  CHECK(chosen("@servers") == Names{"storage1"});
+  CHECK(chosen("all!gpu2") == Names{"gpu1", "gpu3", "storage1"});
+  CHECK(chosen("clients!@a100") == Names{"gpu2", "gpu3"});
+  CHECK(chosen("a100,storage1") == Names{"gpu1", "storage1"});
+  CHECK(chosen("gpu[1-4]") == Names{"error: no node is called `gpu4`; did you mean `gpu1`?"});
+  CHECK(chosen("@a10") == Names{"error: no group is called `a10`; did you mean `a100`?"});
+}
+
+TEST_CASE("the list as other tools read it", "[fleet]") {
+  std::vector<Node> nodes{{"gpu01", "", "", 8U, {"clients"}, {}}, {"gpu02", "10.0.0.2", "root", 8U, {"clients"}, {}}};
+  CHECK(format_nodes(nodes, ListFormat::hostfile).value() == "gpu01 slots=8\ngpu02 slots=8\n");
+  CHECK(format_nodes(nodes, ListFormat::slurm).value() == "gpu[01-02]\n");
+  CHECK(format_nodes(nodes, ListFormat::names).value() == "gpu01\ngpu02\n");
+  CHECK(format_nodes(nodes, ListFormat::clustershell).value() ==
+        "sharefs:\n  all: 'gpu[01-02]'\n  clients: 'gpu[01-02]'\n");
+  CHECK(format_nodes(nodes, ListFormat::ansible).value() ==
+        "gpu01\ngpu02 ansible_host=10.0.0.2 ansible_user=root\n\n[clients]\ngpu01\ngpu02\n");
+  nodes[1].slots.reset();
+  CHECK(format_nodes(nodes, ListFormat::openmpi).value() == "gpu01 slots=8\ngpu02\n");
+  CHECK_FALSE(format_nodes(nodes, ListFormat::hostfile));
+}
