@@ -10,7 +10,7 @@ readonly program_packages=(
 # The unit and golden tests, the fuzzers, and what reads the code.
 readonly test_packages=(
     "${program_packages[@]}" ccache mold git clang libclang-rt-14-dev clang-format-19 clang-tidy-19
-    catch2 python3-pytest
+    catch2 python3-pytest clustershell pdsh openssh-client
 )
 # What boots a cluster of the lab.
 readonly cluster_packages=(
@@ -23,7 +23,7 @@ readonly lab_packages=(
 )
 # The real launchers with which tests/launchers compares sharefs.
 readonly launcher_packages=(
-    openmpi-bin mpich slurm-client slurmctld slurmd libslurm-dev munge pdsh numactl time python3-torch python3-jsonschema
+    openmpi-bin mpich slurm-client slurmctld slurmd libslurm-dev munge numactl time python3-torch python3-jsonschema
 )
 
 # The kernel of User Mode Linux looks for its modules where every kernel does; Debian puts them elsewhere.

@@ -404,6 +404,8 @@ Result<std::vector<Outcome>> ask_nodes(Context& context, const std::vector<fleet
 }
 
 Result<int> run_on_nodes(Context& context, const CommandSpec& spec, const Arguments& arguments) {
+  if (const auto directory = fleet_directory(context); !directory)
+    return fail(directory.error());
   const auto settings = settings_of(context, arguments);
   const auto nodes = settings ? chosen_nodes(context, context.flags.on) : fail(settings.error());
   if (!nodes)

@@ -77,24 +77,6 @@ constexpr Field k_from{.get =
                            },
                        .defaults = defaults_of<Mount>};
 
-/// A list of words, and of mappings for hosts with options of their own.
-constexpr Field k_clients{
-    .set = [](void* parent, const Texts& texts) { in<&Export::clients>(parent).push_back({texts, {}, {}}); },
-    .add = k_each<&Export::clients>.add,
-    .items = k_each<&Export::clients>.items};
-
-constexpr Field k_listed_nodes{
-    .set = [](void* parent,
-              const Texts& texts) { in<&Nodes::list>(parent).push_back({texts.front(), {}, {}, {}, {}}); },
-    .add = k_each<&Nodes::list>.add,
-    .items = k_each<&Nodes::list>.items};
-
-constexpr Field k_environments{
-    .set = [](void* parent,
-              const Texts& texts) { in<&Conda::envs>(parent).push_back({texts.front(), {}, {}, {}, {}}); },
-    .add = k_each<&Conda::envs>.add,
-    .items = k_each<&Conda::envs>.items};
-
 /// Of an export and of a share.
 constexpr std::string_view k_access_text =
     "who may use the directory: keep leaves it as it is, open makes it 1777 (everyone may write, and delete only what "
@@ -123,7 +105,7 @@ constexpr std::array k_keys{
     Key{"servers.*.exports[].clients[]", word_or_mapping, k_required, "",
         "who may mount it: hosts, CIDR networks, wildcards (quoted: `\"*\"`), @netgroups; {hosts, options} for hosts "
         "with options of their own",
-        k_clients, client_rule, k_unique},
+        k_each<&Export::clients>, client_rule, k_unique},
     Key{"servers.*.exports[].clients[].hosts", text_list, k_required, "", "hosts that have these options",
         k_texts<&Client::hosts>, client_rule, k_unique},
     Key{"servers.*.exports[].clients[].options", text_list, k_required, "",
@@ -168,7 +150,7 @@ constexpr std::array k_keys{
         below_root_rule},
     Key{"conda.envs[]", word_or_mapping, k_optional, "",
         "the environments that every home gets: names; {name, keep, protect, stage} for one with settings of its own",
-        k_environments, environment_rule, k_unique},
+        k_each<&Conda::envs>, environment_rule, k_unique},
     Key{"conda.envs[].name", text, k_required, "", "name of the environment", k_text<&Environment::name>,
         environment_rule, k_unique},
     Key{"conda.envs[].keep", integer, k_optional, "", "`conda.keep` for this environment", k_count<&Environment::keep>,
@@ -231,7 +213,7 @@ constexpr std::array k_keys{
     Key{"nodes.list[]", word_or_mapping, k_optional, "",
         "names, as nodeset(1) has them (`\"gpu[01-64]\"`); {name, address, user, slots} for nodes with settings of "
         "their own. Machines of `servers:` are nodes already",
-        k_listed_nodes, nodes_rule, k_unique},
+        k_each<&Nodes::list>, nodes_rule, k_unique},
     Key{"nodes.list[].name", text, k_required, "", "names", k_text<&ListedNodes::name>, nodes_rule, k_unique},
     Key{"nodes.list[].address", text, k_optional, "", "where ssh connects to; without it the name",
         k_text<&ListedNodes::address>, host_rule},

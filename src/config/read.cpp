@@ -199,9 +199,9 @@ class Reader {
       const Position element{fmt::format("{}[{}]", at.name, i), item.place};
       if (!key.is_list() || item.is(Kind::mapping))
         mapping_value(item, key, element, parent);
-      else if (scalar(item, key,
-                      {fmt::format("{}.{}", element.name, children_of(key.name).front()->last_name()), item.place}))
-        key.field.set(parent, {item.text});
+      else if (const auto* first = children_of(key.name).front();
+               scalar(item, key, {fmt::format("{}.{}", element.name, first->last_name()), item.place}))
+        first->field.set(key.field.add(parent, "", m_source.origin(item.place)), {item.text});
     }
   }
 

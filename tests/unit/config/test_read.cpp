@@ -183,7 +183,7 @@ TEST_CASE("clients: names and mappings, mixed, and no host twice", "[read]") {
   REQUIRE(parsed);
   const auto& clients = parsed->servers[0].exports[0].clients;
   REQUIRE(clients.size() == 3);
-  CHECK(clients[0] == Client{{"a"}, {}, {}});
+  CHECK(clients[0] == Client{{"a"}, {}, {"f", 2, 46}});
   CHECK(clients[1].hosts == std::vector<std::string>{"b", "c"});
   CHECK(clients[1].options == std::vector<std::string>{"ro"});
   CHECK(clients[1].origin.text() == "f:2:49");

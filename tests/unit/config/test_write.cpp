@@ -187,7 +187,9 @@ caches:
   rules:
     - flag: "--c"
       place: keep
-nodes: {}
+nodes:
+  list: []
+  groups: []
 watch:
   recover: stale
   interval: 30s

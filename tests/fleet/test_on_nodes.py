@@ -1,0 +1,285 @@
+"""`sharefs --on NODES` with every kind of answer and of silence."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import shutil
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from network import Network, document, done, frames, pending
+
+
+@pytest.fixture
+def network(tmp_path: Path) -> Iterator[Network]:
+    made = Network(tmp_path / "network")
+    shutil.rmtree("/var/lib/sharefs/fleet", ignore_errors=True)  # a state of the test's own: tests/support/alone
+    yield made
+
+
+def wait_for(condition: object, seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not condition():  # type: ignore[operator]
+        assert time.monotonic() < end, "it did not come"
+        time.sleep(0.01)
+
+
+ENGINES = [name for name, program in {"xargs": "xargs", "clush": "clush", "pdsh": "pdsh"}.items() if shutil.which(program)]
+
+
+@pytest.mark.parametrize("engine", ["xargs", "clush", "pdsh"])
+def test_the_real_command_runs_behind_each_engine(network: Network, engine: str) -> None:
+    assert engine in ENGINES, "scripts/setup.sh installs it"
+    network.nodes(["gpu[1-3]"])
+    for node in ("gpu1", "gpu2", "gpu3"):
+        network.does(node, 'echo "Welcome to $node"; eval "$*"')
+    answer = network.json("--on", "all", "--engine", engine, "status")
+    assert answer["engine"] == engine
+    assert [node["state"] for node in answer["nodes"]] == ["ok"] * 3
+    assert all(node["document"]["command"] == "status" for node in answer["nodes"])
+
+
+FAULTS = {
+    "timeout": ("echo 'ssh: connect to host x port 22: Connection timed out' >&2; exit 255", "unreachable"),
+    "route": ("echo 'ssh: connect to host x port 22: No route to host' >&2; exit 255", "unreachable"),
+    "name": ("echo 'ssh: Could not resolve hostname x: Name or service not known' >&2; exit 255", "unreachable"),
+    "refused": ("echo 'ssh: connect to host x port 22: Connection refused' >&2; exit 255", "refused"),
+    "key": ("echo 'Host key verification failed.' >&2; exit 255", "host key"),
+    "changed": ("echo '@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @' >&2; exit 255", "host key"),
+    "denied": ("echo 'root@x: Permission denied (publickey).' >&2; exit 255", "denied"),
+    "sudo": ("echo 'sudo: a password is required' >&2; exit 1", "denied"),
+    "missing": ("""echo "timeout: failed to run command 'sharefs': No such file or directory" >&2; exit 127""", "no sharefs"),
+    "old": ("echo 'error: unknown option `--frame`' >&2; exit 2", "version differs"),
+    "protocol": (None, "version differs"),
+    "cut": (None, "failed"),
+    "noise": ("echo hello; exit 0", "failed"),
+    "hung": ("exec sleep 60", "timed out"),
+}
+FINE = ("plain", "motd", "glued", "large")
+
+
+def play(network: Network, node: str, kind: str) -> str:
+    """The state that is to come of it."""
+    answer = frames(node, document(rows=[{"state": "good"}]))
+    if kind in FAULTS and FAULTS[kind][0] is not None:
+        network.does(node, FAULTS[kind][0] or "")
+    elif kind == "protocol":
+        network.prints(node, frames(node, document(), protocol=7).splitlines(keepends=True)[0], 2)
+    elif kind == "cut":
+        network.prints(node, frames(node, document(text="x" * 3000))[:-900], 0)
+    elif kind == "motd":
+        network.prints(node, "*** maintenance on Friday ***\n" + answer + "bye\n")
+    elif kind == "glued":
+        network.prints(node, "half a line of another@sf1 other 1/9 00" + answer.replace("\n", "\r\n"))
+    elif kind == "large":
+        network.prints(node, frames(node, document(rows=[{"state": "good", "text": "@sf1 " + "y" * 300} for _ in range(1000)])))
+    elif kind == "real":
+        network.does(node, 'eval "$*"')
+    else:
+        network.prints(node, answer)
+    return FAULTS[kind][1] if kind in FAULTS else "ok"
+
+
+def test_each_fault_is_told_by_its_state(network: Network) -> None:
+    kinds = [*FAULTS, *FINE]
+    network.nodes([f"n-{kind}" for kind in kinds])
+    wanted = {f"n-{kind}": play(network, f"n-{kind}", kind) for kind in kinds}
+    assert network.states("--on", "all", "--node-deadline", "1s", "status", code=4) == wanted
+
+
+def test_a_thousand_nodes(network: Network) -> None:
+    """Every answer in the table, none lost or swapped, memory bounded."""
+    kinds = [kind for kind in FAULTS if kind != "hung"]
+    names = [f"gpu{number:04}" for number in range(1000)]
+    network.nodes(["gpu[0000-0999]"])
+    wanted = {}
+    for number, name in enumerate(names):
+        kind = "real" if number % 10 == 0 else kinds[number // 20 % len(kinds)] if number % 20 == 7 else FINE[number % 3]
+        wanted[name] = play(network, name, kind)
+    answer = network.json("--on", "all", "status", code=4)
+    assert {node["name"]: node["state"] for node in answer["nodes"]} == wanted
+    for node in answer["nodes"]:
+        if node["state"] == "ok" and names.index(node["name"]) % 10 != 0:
+            assert node["document"]["rows"] == [{"state": "good"}]
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 300_000, "KiB"
+    table = network.run("--on", "all", "status", code=4).stdout
+    assert len(table.splitlines()) < 30, "equal answers are folded"
+
+
+def cluster(network: Network, count: int = 40, servers: tuple[str, ...] = ("storage1",)) -> list[str]:
+    names = [f"gpu{number:02}" for number in range(1, count + 1)]
+    network.nodes([f"gpu[01-{count:02}]"], list(servers))
+    for number, name in enumerate([*servers, *names]):
+        network.changes(name, number + 100)
+    return names
+
+
+def test_a_change_goes_to_servers_then_a_canary_then_a_tenth_then_the_rest(network: Network) -> None:
+    names = cluster(network)
+    states = network.states("--on", "all", "mount", "--all", "--yes")
+    assert set(states.values()) == {"changed"} and len(states) == 41
+    asked = network.changed()
+    assert asked[:2] == ["storage1", "gpu01"]
+    assert set(asked[2:6]) == set(names[1:5])
+    assert set(asked[6:]) == set(names[5:]) and len(asked) == 41
+
+
+@pytest.mark.parametrize("broken", ["storage1", "gpu01"])
+def test_a_server_or_canary_that_fails_ends_it(network: Network, broken: str) -> None:
+    cluster(network)
+    network.does(broken, "exit 255")
+    states = network.states("--on", "all", "mount", "--all", "--yes", code=None)
+    touched = ["storage1", "gpu01"][: ["storage1", "gpu01"].index(broken) + 1]
+    assert network.changed() == touched
+    assert [name for name, state in states.items() if state != "not tried"] == touched
+
+
+def test_too_many_failures_end_it_and_resume_goes_on(network: Network) -> None:
+    names = cluster(network, 30)
+    for name in names[4:14]:
+        network.does(name, "echo 'ssh: connect to host x port 22: Connection timed out' >&2; exit 255")
+    answer = network.json("--on", "all", "mount", "--all", "--yes", "--max-failures", "2", "--fanout", "1", code=4)
+    states = {node["name"]: node["state"] for node in answer["nodes"]}
+    failed = list(states.values()).count("unreachable")
+    assert 3 <= failed <= 5, "those that had begun when the third came"
+    assert list(states.values()).count("not tried") == 31 - 5 - failed
+    before = network.changed()
+    for number, name in enumerate(names[4:14]):
+        network.changes(name, 500 + number)
+    again = network.json("nodes", "resume", answer["run"], "--yes")
+    assert {node["state"] for node in again["nodes"]} == {"changed"} and len(again["nodes"]) == 31
+    assert set(network.changed()[len(before) :]) == {name for name, state in states.items() if state != "changed"}
+    assert "done on all its nodes" in network.run("nodes", "resume", "--yes").stderr
+
+
+def test_five_percent(network: Network) -> None:
+    names = cluster(network, 40)
+    for name in names[10:13]:
+        network.does(name, "exit 255")
+    states = network.states("--on", "all", "mount", "--all", "--yes", "--max-failures", "10%", code=4)
+    assert list(states.values()).count("changed") == 38
+
+
+def test_one_plan_is_shown_and_asked_for(network: Network) -> None:
+    names = cluster(network, 4)
+    network.prints(names[3], frames(names[3], document()))
+    refused = network.run("--on", "all", "mount", "--all", code=2)
+    assert "storage1,gpu[01-03]: 1 step" in refused.stderr or "gpu[01-03],storage1: 1 step" in refused.stderr
+    assert "no terminal" in refused.stderr and network.changed() == []
+    assert network.states("--on", "all", "mount", "--all", "--check", code=3) == {
+        **dict.fromkeys([*names[:3], "storage1"], "pending"), names[3]: "ok",
+    }
+    assert network.run("--on", "all", "mount", "--all", "--dry-run").returncode == 0
+    assert network.changed() == []
+
+
+def test_undo_takes_back_a_run_where_it_was_done(network: Network) -> None:
+    names = cluster(network, 5)
+    network.prints(names[2], frames(names[2], document()))
+    run = network.json("--on", "all", "mount", "--all", "--yes")["run"]
+    network.log.write_text("")
+    network.json("--on", "all", "undo", run, "--yes")
+    undone = {line.split()[0]: line.split()[-1] for line in network.log.read_text().splitlines()}
+    assert set(undone) == {"storage1", *names} - {names[2]}
+    assert undone["storage1"] == "100" and undone[names[4]] == "105"
+    assert "needs the run" in network.run("--on", "all", "undo", code=2).stderr
+    assert "no run 2026" in network.run("--on", "all", "undo", "2026x", code=1).stderr
+
+
+def test_killed_in_the_middle_resume_does_the_rest(network: Network) -> None:
+    names = cluster(network, 20)
+    gate = network.place / "gate"
+    for number, name in enumerate(names[10:]):
+        network.changes(name, 300 + number, f"while [ ! -e {gate} ]; do sleep 0.05; done")
+    process = network.start("--on", "all", "mount", "--all", "--yes", "--fanout", "4")
+    wait_for(lambda: len(set(network.changed()) & set(names[10:])) >= 4)
+    kept = Path("/var/lib/sharefs/fleet")
+    wait_for(lambda: sum(len(p.read_text().splitlines()) for p in kept.glob("2*/results.jsonl")) >= 11)
+    process.kill()
+    process.communicate()
+    gate.touch()
+    before = {json.loads(line)["name"] for p in kept.glob("2*/results.jsonl") for line in p.read_text().splitlines()}
+    network.log.write_text("")
+    again = network.json("nodes", "resume", "--yes")
+    assert {node["state"] for node in again["nodes"]} == {"changed"} and len(again["nodes"]) == 21
+    assert set(network.changed()) == {"storage1", *names} - before
+
+
+def test_ctrl_c_names_what_is_open(network: Network) -> None:
+    names = cluster(network, 6)
+    for name in names[2:]:
+        network.changes(name, 9, "exec sleep 60")
+    process = network.start("--on", "all", "mount", "--all", "--yes")
+    wait_for(lambda: set(network.changed()) >= set(names[2:]))
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert "interrupted; not known to be done: gpu[03-06]" in errors
+    assert "sharefs nodes resume" in errors
+
+
+def test_one_administrator_at_a_time(network: Network) -> None:
+    cluster(network, 2)
+    gate = network.place / "gate"
+    network.changes("storage1", 1, f"while [ ! -e {gate} ]; do sleep 0.05; done")
+    first = network.start("--on", "all", "mount", "--all", "--yes")
+    wait_for(lambda: network.changed() == ["storage1"])
+    second = network.run("--on", "all", "mount", "--all", "--yes", "--wait", "0.2s", code=1)
+    assert "another sharefs" in second.stderr and "mount --all" in second.stderr
+    gate.touch()
+    first.communicate(timeout=60)
+    assert first.returncode == 0
+
+
+def test_nothing_of_an_attacker_comes_through_a_name_or_an_answer(network: Network) -> None:
+    for name in ("-oProxyCommand=touch x", "a;touch x", "$(touch x)", "a b'c", "../x"):
+        network.config.write_text(f"version: 1\nnodes:\n  list: [{json.dumps(name)}]\n")
+        assert network.run("--on", "all", "status", code=2).stdout == ""
+    network.nodes(["gpu1", "gpu2"])
+    network.prints("gpu1", frames("gpu2", document(rows=[{"state": "forged"}])))  # speaks for another
+    network.prints("gpu2", frames("gpu2", document(error={"message": "\x1b]0;owned\x07 red \x1b[31m", "hint": ""}), 1))
+    answer = network.run("--on", "all", "status", code=1)
+    assert "\x1b" not in answer.stdout + answer.stderr
+    states = network.states("--on", "all", "status", code=1)
+    assert states == {"gpu1": "failed", "gpu2": "failed"}
+    network.does("gpu1", "head -c 100000000 /dev/zero; exit 0")
+    network.prints("gpu2", frames("gpu2", document()))
+    assert network.states("--on", "all", "status", code=4) == {"gpu1": "failed", "gpu2": "ok"}
+
+
+def test_mistakes_are_told_with_the_way_out(network: Network) -> None:
+    network.nodes(["gpu[1-3]"], ["storage1"])
+    assert "did you mean" in network.run("--on", "gpu[1-4]", "status", code=2).stderr
+    assert "did you mean `clients`" in network.run("--on", "@client", "status", code=2).stderr
+    assert "works on this machine only" in network.run("--on", "all", "explain", code=2).stderr
+    assert "did you mean `clush`" in network.run("--on", "all", "--engine", "clus", "status", code=2).stderr
+    assert "--max-failures" in network.run("--on", "all", "--max-failures", "x", "mount", "--all", "--yes", code=2).stderr
+    assert "running machines" in network.run("--on", "all", "--root", "/var/tmp", "status", code=2).stderr
+    network.config.write_text("version: 1\nnodes:\n  list: [a, 'b[1-2]', b2]\n")
+    assert "sharefs.yaml:3:" in network.run("nodes", "list", code=2).stderr
+
+
+def test_what_machines_say_of_themselves_is_compared(network: Network) -> None:
+    network.nodes(["gpu[1-3]"])
+    facts = {"hostname": "x", "version": "0.1.0", "config": "c", "clock_ms": int(time.time() * 1000), "mounts": [], "caches": ""}
+    for node, uid in (("gpu1", 1000), ("gpu2", 1000), ("gpu3", 1001)):
+        its = {**facts, "users": [{"name": "alice", "uid": uid, "gid": 100}]}
+        network.prints(node, frames(node, document(self=its)))
+    said = network.run("nodes", "check", code=1)
+    assert "SF803" in said.stderr and "gpu3" in said.stderr and "uid 1001" in said.stderr
+    network.prints("gpu3", frames("gpu3", document(self={**facts, "users": [{"name": "alice", "uid": 1000, "gid": 100}]})))
+    assert "all 3 are alike" in network.run("nodes", "check").stderr
+
+
+def test_pending_of_nothing_is_no_question(network: Network) -> None:
+    network.nodes(["gpu[1-2]"])
+    for node in ("gpu1", "gpu2"):
+        network.prints(node, frames(node, document()))
+    assert network.run("--on", "all", "mount", "--all").returncode == 0
+    assert pending("x")["plan"] is not None and done(1)["journal_id"] == "1"
+    assert os.listdir("/var/lib/sharefs/fleet") == []
