@@ -235,6 +235,51 @@ void say_end(Context& context, const std::string& id, const fleet::Run& run, con
     context.console.message(fmt::format("`sharefs --on all undo {}` takes it back", id));
 }
 
+/// The servers know who changes the cluster while it lives. One that does not answer cannot be asked, which is said.
+class LeaseOnServers {
+ public:
+  static Result<LeaseOnServers> take(Context& context, const std::string& run, const Settings& settings) {
+    LeaseOnServers lease(context, run);
+    const auto nodes = known_nodes(context);
+    for (const auto& node : nodes ? *nodes : std::vector<fleet::Node>{})
+      if (node.in(fleet::k_servers))
+        lease.m_servers.push_back(node);
+    if (lease.m_servers.empty())
+      return lease;
+    const auto identity = context.system.identity();
+    const auto span = std::chrono::minutes(10) + 4 * settings.command;
+    const auto outcomes = ask_nodes(context, lease.m_servers,
+                                    {"nodes", "lease", run, identity.user + "@" + identity.hostname, "--for",
+                                     fmt::format("{}s", std::chrono::seconds(span).count())},
+                                    true);
+    if (!outcomes)
+      return fail(outcomes.error());
+    for (const auto& outcome : *outcomes)
+      if (outcome.state == State::failed)
+        return fail(ErrorCode::busy, fmt::format("{}: {}", outcome.node, outcome.why), outcome.hint);
+      else if (!is_good(outcome.state))
+        context.console.warning(
+            fmt::format("{} is not asked who else changes the cluster: {}", outcome.node, outcome.why));
+    return lease;
+  }
+  LeaseOnServers(LeaseOnServers&& other) noexcept
+      : m_context(other.m_context), m_run(other.m_run), m_servers(std::exchange(other.m_servers, {})) {}
+  LeaseOnServers& operator=(LeaseOnServers&&) = delete;
+  LeaseOnServers(const LeaseOnServers&) = delete;
+  LeaseOnServers& operator=(const LeaseOnServers&) = delete;
+  ~LeaseOnServers() {
+    const sys::DelayInterrupts delay;
+    if (!m_servers.empty())
+      (void)ask_nodes(m_context, m_servers, {"nodes", "lease", m_run, "--release"}, true); // it ends by itself
+  }
+
+ private:
+  LeaseOnServers(Context& context, std::string run) : m_context(context), m_run(std::move(run)) {}
+  Context& m_context;
+  std::string m_run;
+  std::vector<fleet::Node> m_servers;
+};
+
 /// Applies it in order, under the lock of whoever changes many nodes from this machine, with a record. `before` is what
 /// is known of other nodes already.
 Result<int> apply_on_nodes(Context& context, const Job& job, const Settings& settings, std::vector<Outcome> before) {
@@ -251,6 +296,9 @@ Result<int> apply_on_nodes(Context& context, const Job& job, const Settings& set
   const auto id = begin_record(context, *directory, to_json(job, settings, context));
   if (!id)
     return fail(id.error());
+  const auto lease = LeaseOnServers::take(context, *id, settings);
+  if (!lease)
+    return fail(lease.error());
   auto request = request_of(job, settings, {"--yes", "--json"}, true);
   request.before = before;
   auto run = run_with_progress(context, join_path(*directory, *id), request, "working on nodes");

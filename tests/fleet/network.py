@@ -85,7 +85,7 @@ class Network:
         checked, changed = self.place / f"{node}.check", self.place / f"{node}.done"
         checked.write_text(frames(node, pending("write /x"), 3))
         changed.write_text(frames(node, done(number)))
-        self.does(node, f'case "$*" in *--check*) cat {checked} ;; *) {then}\ncat {changed} ;; esac')
+        self.does(node, f'case "$*" in *--check*) cat {checked} ;; *lease*) eval "$*" ;; *) {then}\ncat {changed} ;; esac')
 
     def command(self, *words: str) -> list[str]:
         return [SHAREFS, "--config", str(self.config), *words]
@@ -104,10 +104,6 @@ class Network:
 
     def states(self, *words: str, code: int | None = 0) -> dict[str, str]:
         return {node["name"]: node["state"] for node in self.json(*words, code=code)["nodes"]}
-
-    def asked(self) -> list[str]:
-        """The nodes that something was begun on, in order."""
-        return [line.split()[0] for line in self.log.read_text().splitlines()]
 
     def changed(self) -> list[str]:
         return [line.split()[0] for line in self.log.read_text().splitlines() if "--yes" in line]

@@ -184,7 +184,8 @@ def test_undo_takes_back_a_run_where_it_was_done(network: Network) -> None:
     run = network.json("--on", "all", "mount", "--all", "--yes")["run"]
     network.log.write_text("")
     network.json("--on", "all", "undo", run, "--yes")
-    undone = {line.split()[0]: line.split()[-1] for line in network.log.read_text().splitlines()}
+    log = [line for line in network.log.read_text().splitlines() if "lease" not in line]
+    undone = {line.split()[0]: line.split()[-1] for line in log}
     assert set(undone) == {"storage1", *names} - {names[2]}
     assert undone["storage1"] == "100" and undone[names[4]] == "105"
     assert "needs the run" in network.run("--on", "all", "undo", code=2).stderr
@@ -234,6 +235,24 @@ def test_one_administrator_at_a_time(network: Network) -> None:
     gate.touch()
     first.communicate(timeout=60)
     assert first.returncode == 0
+
+
+def test_the_servers_know_who_changes_the_cluster(network: Network) -> None:
+    """Another machine's administrator is stopped by the note that the first has left there."""
+    cluster(network, 2)
+    lease = Path("/var/lib/sharefs/cluster.lease")
+    network.run("nodes", "lease", "20260101-000000-aaaa", "bob@login2", "--for", "1h")
+    refused = network.run("--on", "all", "mount", "--all", "--yes", code=1)
+    assert "storage1: bob@login2 has been changing the cluster" in refused.stderr and network.changed() == []
+    network.run("nodes", "lease", "20260101-000000-aaaa", "--release")
+    assert not lease.exists()
+    network.json("--on", "all", "mount", "--all", "--yes")
+    assert len(network.changed()) == 3 and not lease.exists(), "it is given back"
+    network.run("nodes", "lease", "20260101-000000-bbbb", "bob@login2", "--for", "0s")
+    network.json("--on", "all", "mount", "--all", "--yes")  # it ended by itself
+    network.does("storage1", "case \"$*\" in *lease*) exit 255 ;; esac; " + (network.place / "storage1.sh").read_text())
+    said = network.run("--on", "clients", "mount", "--all", "--yes")
+    assert "storage1 is not asked who else" in said.stderr
 
 
 def test_nothing_of_an_attacker_comes_through_a_name_or_an_answer(network: Network) -> None:

@@ -1,0 +1,52 @@
+// sharefs nodes lease: what a server is told by `--on` before many machines are changed, and after it.
+#include "fleet/lease.hpp"
+#include "base/path.hpp"
+#include "cli/execute.hpp"
+#include "cli/exit_code.hpp"
+
+namespace sharefs::cli {
+
+namespace {
+
+Result<int> run_lease(Context& context, const Arguments& arguments) {
+  const auto state = state_directory(context);
+  if (!state)
+    return fail(state.error());
+  const auto& files = context.system.files();
+  const auto path = join_path(*state, "cluster.lease");
+  const auto& run = arguments.positional.at(0);
+  if (arguments.flag("release")) {
+    if (auto given = fleet::give_back_lease(files, path, run); !given)
+      return fail(given.error());
+    return k_exit_ok;
+  }
+  if (arguments.positional.size() < 2)
+    return fail(ErrorCode::usage, "WHO is missing", "user@machine");
+  const auto span = arguments.duration("for");
+  if (!span)
+    return fail(span.error());
+  const auto now = std::chrono::duration_cast<std::chrono::seconds>(context.system.now().time_since_epoch()).count();
+  const auto until = now + std::chrono::duration_cast<std::chrono::seconds>(*span).count();
+  if (auto made = files.make_directories(*state, 0700); !made)
+    return fail(made.error());
+  if (auto taken = fleet::take_lease(files, path, {run, arguments.positional.at(1), now, until}); !taken)
+    return fail(taken.error());
+  return k_exit_ok;
+}
+
+} // namespace
+
+extern const CommandSpec k_nodes_lease_command{
+    .name = "nodes lease",
+    .summary = "Note on a server who changes the cluster; `--on` does it",
+    .description = "`--on NODES` with a change takes it on all servers first and gives it back at its end, so that two "
+                   "administrators on two machines do not work against each other. It ends by itself.",
+    .example = "sharefs nodes lease 20261125-181500-a1b2 --release   # after a machine that died in its work",
+    .effect = Effect::reads,
+    .positional = {.name = "RUN [WHO]", .help = "the run, and its user@machine", .min = 1, .max = 2},
+    .options = {{.names = "--release", .help = "give it back"},
+                {.names = "--for", .value = "TIME", .help = "when it ends by itself", .fallback = "1h"}},
+    .run = run_lease,
+};
+
+} // namespace sharefs::cli
