@@ -146,7 +146,7 @@ std::string node_script(const std::string& directory, const Asking& asking) {
                                  "n=$1 w=\n",
                                  single_quote(directory));
   if (asking.has_own_words)
-    text += "read -r w <\"$n.words\"\n";
+    text += "[ ! -r \"$n.words\" ] || read -r w <\"$n.words\"\n";
   text += "case $n in\n";
   if (!asking.here.empty())
     text += fmt::format("{}) {} $w ;;\n", join(asking.here, "|"), started(asking, asking.program, "\"$n\""));

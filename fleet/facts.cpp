@@ -58,9 +58,9 @@ void compare_users(const std::vector<Told>& told, Diagnoses& found) {
   for (const auto& name : users) {
     const auto groups = by_value(told, [&](const NodeFacts& facts) -> std::string {
       const auto user = std::ranges::find(facts.users, name, &Account::name);
-      if (user == facts.users.end() || user->uid < 0)
+      if (user == facts.users.end() || !user->uid || !user->gid)
         return "";
-      return fmt::format("uid {}, gid {}", user->uid, user->gid);
+      return fmt::format("uid {}, gid {}", *user->uid, *user->gid);
     });
     // What the user has somewhere; a machine that does not know him is no measure for the others.
     const auto first = std::ranges::find_if(groups, [](const auto& group) { return !group.first.empty(); });

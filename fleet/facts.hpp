@@ -15,8 +15,8 @@ namespace sharefs::fleet {
 
 struct Account {
   std::string name;
-  std::int64_t uid = -1; ///< -1: the machine does not know the user
-  std::int64_t gid = -1;
+  std::optional<std::uint64_t> uid = {}; ///< nullopt: the machine does not know the user
+  std::optional<std::uint64_t> gid = {};
   friend bool operator==(const Account&, const Account&) = default;
 };
 template <FieldsOf<Account> A> auto fields(A& a) {

@@ -37,6 +37,7 @@ extern const CommandSpec k_nodes_list_command;
 extern const CommandSpec k_nodes_check_command;
 extern const CommandSpec k_nodes_self_command;
 extern const CommandSpec k_nodes_lease_command;
+extern const CommandSpec k_nodes_lock_command;
 extern const CommandSpec k_nodes_resume_command;
 extern const CommandSpec k_config_show_command;
 extern const CommandSpec k_config_check_command;
@@ -63,7 +64,7 @@ const std::vector<CommandGroup>& command_groups() {
          "`nodes:` of sharefs.yaml names the machines. `--on NODES` runs a command on them: `sharefs --on all status`, "
          "`sharefs --on clients mount --all`. Changes go to servers first, then to one node, a tenth, and the rest.",
          {&k_nodes_list_command, &k_nodes_check_command, &k_nodes_resume_command, &k_nodes_self_command,
-          &k_nodes_lease_command}}}},
+          &k_nodes_lease_command, &k_nodes_lock_command}}}},
       {"Train",
        {&k_run_command, &k_env_command, &k_cachefix_script_command},
        {{"cache",

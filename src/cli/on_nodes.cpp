@@ -439,8 +439,8 @@ Result<std::vector<fleet::Node>> chosen_nodes(Context& context, const std::strin
 }
 
 Result<std::vector<Outcome>> ask_nodes(Context& context, const std::vector<fleet::Node>& nodes, const Argv& words,
-                                       bool as_root) {
-  Job job{words, as_root, nodes, {}};
+                                       bool as_root, const std::map<std::string, std::string>& own_words) {
+  Job job{words, as_root, nodes, own_words};
   Settings settings;
   if (auto chosen = choose_engine(context, "", settings); !chosen)
     return fail(chosen.error());

@@ -4,6 +4,7 @@
 #include "cli/context.hpp"
 #include "fleet/run.hpp"
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,8 +28,9 @@ Result<int> resume_run(Context& context, const std::string& id);
 /// The runs of this machine, newest first.
 Result<int> list_runs(Context& context);
 
-/// A question to the nodes that changes nothing, and leaves no record.
+/// A question to the nodes that leaves no record. `own_words`: further words for single nodes.
 Result<std::vector<fleet::Outcome>> ask_nodes(Context& context, const std::vector<fleet::Node>& nodes,
-                                              const Argv& words, bool as_root);
+                                              const Argv& words, bool as_root,
+                                              const std::map<std::string, std::string>& own_words = {});
 
 } // namespace sharefs::cli

@@ -295,6 +295,23 @@ def test_what_machines_say_of_themselves_is_compared(network: Network) -> None:
     assert "all 3 are alike" in network.run("nodes", "check").stderr
 
 
+@pytest.mark.parametrize(("answers", "code"), [(("held", "refused"), None), (("held", "taken"), "SF239"), (("held", "missing"), "SF240")])
+def test_locks_are_tried_between_two_machines(network: Network, answers: tuple[str, str], code: str | None) -> None:
+    network.nodes(["gpu[1-3]"])
+    mount = {"target": "/data/share", "state": "healthy", "well": True}
+    facts = {"hostname": "x", "version": "0.1.0", "config": "c", "clock_ms": int(time.time() * 1000), "users": [], "mounts": [mount], "caches": ""}
+    for node, answer in zip(("gpu1", "gpu2", "gpu3"), (*answers, "never asked")):
+        self_, lock = network.place / f"{node}.self", network.place / f"{node}.lock"
+        self_.write_text(frames(node, document(self=facts)))
+        lock.write_text(frames(node, document(lock=answer)))
+        network.does(node, f"""case "$*" in *"'lock'"*) cat {lock} ;; *) cat {self_} ;; esac""")
+    said = network.run("nodes", "check", "--locks", code=None).stderr
+    assert (code is None and "SF239" not in said and "SF240" not in said) or (code is not None and code in said)
+    asked = [line for line in network.log.read_text().splitlines() if "'lock'" in line]
+    assert sorted(line.split()[0] for line in asked) == ["gpu1", "gpu2"]
+    assert asked[0].split()[-2:] in (["--hold", "5s"], ["--after", "2s"])
+
+
 def test_pending_of_nothing_is_no_question(network: Network) -> None:
     network.nodes(["gpu[1-2]"])
     for node in ("gpu1", "gpu2"):

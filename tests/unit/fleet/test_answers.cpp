@@ -1,3 +1,4 @@
+#include "base/json_fields.hpp"
 #include "base/text.hpp"
 #include "fleet/facts.hpp"
 #include "fleet/frames.hpp"
@@ -161,14 +162,14 @@ TEST_CASE("changes go to servers, a canary, a tenth, and the rest", "[fleet]") {
 }
 
 TEST_CASE("machines that differ are named by what most have", "[fleet]") {
-  const auto told = [](std::string node, std::int64_t uid, std::string config, std::int64_t clock) {
+  const auto told = [](std::string node, std::optional<std::uint64_t> uid, std::string config, std::int64_t clock) {
     NodeFacts facts{node, "1.0", std::move(config), clock, {{"alice", uid, 100}}, {{"/data/share", "healthy", true}},
                     ""};
     return Told{std::move(node), facts, 1'000'000};
   };
   CHECK(compare({told("gpu1", 1000, "c", 1'000'100), told("gpu2", 1000, "c", 1'000'900)}).empty());
   const auto found = compare({told("gpu1", 1000, "c", 1'000'100), told("gpu2", 1001, "c", 1'000'100),
-                              told("gpu3", 1000, "d", 1'005'100), told("gpu4", -1, "c", 1'000'100)});
+                              told("gpu3", 1000, "d", 1'005'100), told("gpu4", std::nullopt, "c", 1'000'100)});
   const auto at = [&](std::string_view code) -> const Diagnosis* {
     const auto one = std::ranges::find(found, code, &Diagnosis::code);
     return one == found.end() ? nullptr : &*one;
@@ -186,4 +187,12 @@ TEST_CASE("machines that differ are named by what most have", "[fleet]") {
   auto stale = told("gpu1", 1000, "c", 1'000'100);
   stale.facts.mounts = {{"/data/share", "stale", false}};
   CHECK(compare({stale}).front().code == "SF806");
+}
+
+TEST_CASE("what a machine says of itself is read as it was written", "[fleet]") {
+  const NodeFacts facts{"gpu1", "1.0", "abc", 12, {{"alice", 1000, 100}, {"bob"}}, {{"/data/share", "healthy", true}}, "full"};
+  const auto json = nlohmann::ordered_json::parse(json_of(facts).dump());
+  REQUIRE(facts_from(json));
+  CHECK(*facts_from(json) == facts);
+  CHECK_FALSE(facts_from(nlohmann::ordered_json::parse(R"({"users": 3})")));
 }

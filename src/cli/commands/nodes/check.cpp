@@ -1,5 +1,7 @@
 // sharefs nodes check: are all machines of sharefs.yaml there, and alike? And what each of them says of itself for it.
 #include "base/json_fields.hpp"
+#include "base/path.hpp"
+#include "base/random.hpp"
 #include "base/text.hpp"
 #include "cachefix/store/local_root.hpp"
 #include "cli/commands/cachefix_choices.hpp"
@@ -10,15 +12,26 @@
 #include "cli/on_nodes.hpp"
 #include "fleet/facts.hpp"
 #include "mounts/state.hpp"
+#include "mounts/verify.hpp"
+#include "sys/fs/lock_probe.hpp"
 #include "sys/fs/sha256.hpp"
 
+#include <algorithm>
 #include <fmt/format.h>
+#include <map>
 
 namespace sharefs::cli {
 
 namespace {
 
 constexpr std::size_t k_config_limit = 16U << 20U;
+
+/// With the same sharefs.yaml as here.
+Argv words_of(const Context& context, Argv words) {
+  if (!context.flags.config.empty())
+    words.insert(words.end(), {"--config", context.config_path()});
+  return words;
+}
 
 std::vector<fleet::Account> accounts_of(sys::System& system, const std::vector<std::string>& names) {
   std::vector<fleet::Account> accounts;
@@ -78,15 +91,79 @@ Result<int> run_self(Context& context, const Arguments& /*arguments*/) {
   return k_exit_ok;
 }
 
+Result<int> run_lock(Context& context, const Arguments& arguments) {
+  const auto& target = arguments.positional.at(0);
+  const auto& name = arguments.positional.at(1);
+  if (name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789") != std::string::npos || name.empty())
+    return fail(ErrorCode::usage, "a name is letters and digits");
+  const auto config = context.config();
+  if (!config)
+    return fail(config.error());
+  const auto points = mount_points(context.system, *config);
+  if (std::ranges::find(points, target, &mounts::MountPoint::target) == points.end())
+    return fail(ErrorCode::usage, fmt::format("{} is no mount of sharefs.yaml", target));
+  const auto hold = arguments.duration("hold"), after = arguments.duration("after");
+  if (!hold || !after)
+    return fail(!hold ? hold.error() : after.error());
+  const auto directory = context.system.entry({.path = target});
+  if (directory.error_number != 0)
+    return fail(directory.error());
+  const auto as = context.system.identity().uid == 0 ? mounts::likely_writer(directory) : std::nullopt;
+  constexpr std::chrono::milliseconds k_most{30'000};
+  const auto answer = sys::try_lock(
+      {join_path(target, ".sharefs-lock-" + name), std::min(*hold, k_most), std::min(*after, k_most)}, as);
+  if (!answer)
+    return fail(answer.error());
+  context.envelope.fields["lock"] = to_string(*answer);
+  context.console.message(to_string(*answer));
+  return k_exit_ok;
+}
+
+/// The first two machines that have a mount in common, and whether a lock of the one means anything to the other.
+Result<void> try_locks(Context& context, const std::vector<fleet::Node>& nodes, const std::vector<fleet::Told>& told,
+                       Diagnoses& found) {
+  std::map<std::string, std::vector<std::string>> sharing; // by mount point
+  for (const auto& one : told)
+    for (const auto& mount : one.facts.mounts)
+      if (mount.well)
+        sharing[mount.target].push_back(one.node);
+  for (const auto& [target, names] : sharing) {
+    if (names.size() < 2)
+      continue;
+    const auto &first = names[0], &second = names[1];
+    std::vector<fleet::Node> two{*std::ranges::find(nodes, first, &fleet::Node::name),
+                                 *std::ranges::find(nodes, second, &fleet::Node::name)};
+    const auto outcomes = ask_nodes(context, two, words_of(context, {"nodes", "lock", target, random_letters(10)}),
+                                    true, {{first, "--hold 5s"}, {second, "--after 2s"}});
+    if (!outcomes)
+      return fail(outcomes.error());
+    const auto answer = [&](std::size_t which) {
+      const auto& document = (*outcomes)[which].document;
+      return document.is_object() ? document.value("lock", "") : "";
+    };
+    const auto where = fmt::format("{},{}: {}", first, second, target);
+    if (answer(0) == "held" && answer(1) == "taken")
+      found.push_back({Severity::error, "SF239", where,
+                       fmt::format("{} got a lock that {} held: programs on two machines destroy each other's files",
+                                   second, first),
+                       "mount it with `profile: safe`, or without `nolock`, on all machines", ""});
+    else if (answer(0) != "held" || answer(1) != "refused")
+      found.push_back({Severity::warning, "SF240", where,
+                       fmt::format("whether locks work between the two could not be tried: {}",
+                                   answer(0) != "held" ? (*outcomes)[0].why
+                                   : answer(1).empty() ? (*outcomes)[1].why
+                                                       : "the one does not see the other's file"),
+                       "`sharefs mount --all --verify` there says more", ""});
+  }
+  return {};
+}
+
 Result<int> run_check(Context& context, const Arguments& arguments) {
   const auto pattern = arguments.positional.empty() ? std::string(fleet::k_all) : arguments.positional.front();
   const auto nodes = chosen_nodes(context, pattern);
   if (!nodes)
     return fail(nodes.error());
-  Argv words{"nodes", "self"};
-  if (!context.flags.config.empty())
-    words.insert(words.end(), {"--config", context.config_path()});
-  auto outcomes = ask_nodes(context, *nodes, words, true);
+  auto outcomes = ask_nodes(context, *nodes, words_of(context, {"nodes", "self"}), true);
   if (!outcomes)
     return fail(outcomes.error());
   std::vector<fleet::Told> told;
@@ -94,10 +171,17 @@ Result<int> run_check(Context& context, const Arguments& arguments) {
     if (outcome.state != fleet::State::ok)
       continue;
     const auto facts = outcome.document.contains("self") ? fleet::facts_from(outcome.document["self"]) : std::nullopt;
-    if (facts)
+    if (facts) {
       told.push_back({outcome.node, *facts, outcome.at_ms});
+    } else {
+      outcome.state = fleet::State::failed;
+      outcome.why = "what it says of itself cannot be read";
+    }
   }
-  const auto found = fleet::compare(told);
+  auto found = fleet::compare(told);
+  if (arguments.flag("locks"))
+    if (auto tried = try_locks(context, *nodes, told, found); !tried)
+      return fail(tried.error());
   show_outcomes(context, *outcomes);
   context.report(found);
   const int code = fleet::exit_code_of(*outcomes);
@@ -123,6 +207,20 @@ extern const CommandSpec k_nodes_self_command{
     .run = run_self,
 };
 
+extern const CommandSpec k_nodes_lock_command{
+    .name = "nodes lock",
+    .summary = "Lock a file of a mount, or try to: what `nodes check --locks` asks of two machines",
+    .description = "One machine makes a file on a mount of sharefs.yaml, locks it and deletes it in the end (--hold), "
+                   "while another one tries to lock it (--after).",
+    .example = "sharefs nodes lock /data/share trial1 --hold 10s    # on one machine\n"
+               "sharefs nodes lock /data/share trial1               # on another one: refused, as it should be",
+    .effect = Effect::reads,
+    .positional = {.name = "MOUNTPOINT NAME", .help = "where, and a name for the file", .min = 2, .max = 2},
+    .options = {{.names = "--hold", .value = "TIME", .help = "make it and keep it locked so long", .fallback = "0s"},
+                {.names = "--after", .value = "TIME", .help = "when to try", .fallback = "0s"}},
+    .run = run_lock,
+};
+
 extern const CommandSpec k_nodes_check_command{
     .name = "nodes check",
     .summary = "Check that the machines can be reached, and are alike",
@@ -135,6 +233,7 @@ extern const CommandSpec k_nodes_check_command{
                "sharefs nodes check 'gpu[01-16]'",
     .effect = Effect::reads,
     .positional = {.name = "NODES", .help = "names, ranges and groups; without them all", .max = 1},
+    .options = {{.names = "--locks", .help = "try, on each mount, whether two machines exclude each other by locks"}},
     .run = run_check,
 };
 
