@@ -51,6 +51,12 @@ Result<std::vector<Node>> asked(sys::System& system, Argv argv, const Origin& or
   return nodes;
 }
 
+/// They go into ssh's configuration and command lines.
+bool is_plain(const std::string& text) {
+  constexpr std::string_view k_signs = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:%\\@+-";
+  return !text.starts_with('-') && text.find_first_not_of(k_signs) == std::string::npos;
+}
+
 Result<void> add_groups(std::vector<Node>& nodes, const std::vector<NamedGroup>& groups) {
   for (const auto& group : groups)
     for (const auto& pattern : group.patterns) {
@@ -122,6 +128,10 @@ Result<std::vector<Node>> read_nodes(sys::System& system, const Sources& sources
   auto merged = merge(std::move(nodes), sources.servers);
   if (!merged)
     return merged;
+  for (const auto& node : *merged)
+    if (!is_plain(node.address) || !is_plain(node.user))
+      return fail(ErrorCode::config, fmt::format("{}: the address or user of {} has signs that ssh may read otherwise",
+                                                 node.origin.text(), node.name));
   if (auto grouped = add_groups(*merged, sources.groups); !grouped)
     return fail(grouped.error());
   return merged;

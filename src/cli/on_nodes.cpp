@@ -65,6 +65,10 @@ Result<void> choose_engine(Context& context, const std::string& name, Settings& 
   const auto engine = fleet::choose_engine(context.system, name, settings.path);
   if (!engine)
     return fail(engine.error());
+  if ((*engine)->joins_streams && !context.environment("SLURM_JOB_ID"))
+    return fail(ErrorCode::usage,
+                "srun reaches nodes inside an allocation of Slurm only: elsewhere it would queue a job",
+                "call it by `salloc -N... sharefs --on ...`, or leave --engine out");
   settings.engine = *engine;
   return {};
 }
