@@ -157,6 +157,7 @@ std::string node_script(const std::string& directory, const Asking& asking) {
            "ssh",
            "-T",
            "-x",
+           "-a",
            "-o",
            "BatchMode=yes",
            "-o",
