@@ -87,6 +87,26 @@ Diagnoses diagnose_problem(const HomeState& home, Verb verb) {
            filled(row->message, detail), hint, ""}};
 }
 
+Diagnoses take_absent_homes(LinkState& state) {
+  constexpr std::array k_absent{HomeProblem::unknown_user, HomeProblem::no_home, HomeProblem::no_installation};
+  Diagnoses found;
+  std::erase_if(state.homes, [&](const HomeState& home) {
+    const bool absent = std::ranges::find(k_absent, home.problem) != k_absent.end();
+    for (auto& one : absent ? diagnose_problem(home, Verb::link) : Diagnoses()) {
+      one.severity = Severity::info;
+      found.push_back(std::move(one));
+    }
+    return absent;
+  });
+  return found;
+}
+
+void forgive_not_yet(Diagnoses& found) {
+  for (auto& one : found)
+    if (one.code == "SF303" || one.code == "SF324")
+      one.severity = Severity::info;
+}
+
 Diagnoses diagnose(const LinkState& state, const LinkRequest& request) {
   Diagnoses found;
   if (state.store)

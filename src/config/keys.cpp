@@ -225,7 +225,8 @@ constexpr std::array k_keys{
     Key{"nodes.hostfile", path, k_optional, "", "list of them in DeepSpeed's format (`NAME slots=N`)",
         k_text<&Nodes::hostfile>},
 
-    Key{"watch", mapping, k_optional, "", "what `sharefs watch` does with the mounts of this file",
+    Key{"watch", mapping, k_optional, "",
+        "what `sharefs watch` does with the mounts of this file; with it `sharefs up` starts that daemon",
         k_one<&Config::watch>},
     Key{"watch.recover", choice, k_optional, "stale|all|never",
         "stale: only mounts that are stale, and what a recovery has left unmounted; all: also what is missing, and "
