@@ -136,8 +136,8 @@ Result<LinkState> probe(sys::System& system, const LinkRequest& request);
 Diagnoses diagnose(const LinkState& state, const LinkRequest& request);
 
 /// The homes that this host does not have are taken out of `state`: it does not know the user, or there is no home, or
-/// no conda in it. What is wrong with each, as information.
-Diagnoses take_absent_homes(LinkState& state);
+/// no conda in it. Each with why: "bob (there is no conda installation)".
+std::vector<std::string> take_absent_homes(LinkState& state);
 /// What nobody has put into the store yet (SF303, SF324) is no fault of this host: it becomes information.
 void forgive_not_yet(Diagnoses& found);
 

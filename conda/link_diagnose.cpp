@@ -87,18 +87,16 @@ Diagnoses diagnose_problem(const HomeState& home, Verb verb) {
            filled(row->message, detail), hint, ""}};
 }
 
-Diagnoses take_absent_homes(LinkState& state) {
+std::vector<std::string> take_absent_homes(LinkState& state) {
   constexpr std::array k_absent{HomeProblem::unknown_user, HomeProblem::no_home, HomeProblem::no_installation};
-  Diagnoses found;
+  std::vector<std::string> absent;
   std::erase_if(state.homes, [&](const HomeState& home) {
-    const bool absent = std::ranges::find(k_absent, home.problem) != k_absent.end();
-    for (auto& one : absent ? diagnose_problem(home, Verb::link) : Diagnoses()) {
-      one.severity = Severity::info;
-      found.push_back(std::move(one));
-    }
-    return absent;
+    if (std::ranges::find(k_absent, home.problem) == k_absent.end())
+      return false;
+    absent.push_back(home.name + " (" + diagnose_problem(home, Verb::link).front().message + ")");
+    return true;
   });
-  return found;
+  return absent;
 }
 
 void forgive_not_yet(Diagnoses& found) {

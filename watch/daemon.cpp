@@ -24,13 +24,18 @@ plan::RunTool service(const char* verb, const char* opposite, bool now) {
 
 } // namespace
 
+std::string find_unit_file(sys::System& system) {
+  for (const auto* directory : k_unit_directories)
+    if (auto path = join_path(directory, k_watch_unit);
+        system.entry({.path = path, .follow = true}).kind == sys::EntryKind::file)
+      return path;
+  return "";
+}
+
 Daemon probe_daemon(sys::System& system) {
   Daemon daemon;
   daemon.systemd = system.identity().systemd;
-  for (const auto* directory : k_unit_directories)
-    if (const auto path = join_path(directory, k_watch_unit);
-        daemon.unit_file.empty() && system.entry({.path = path, .follow = true}).kind == sys::EntryKind::file)
-      daemon.unit_file = path;
+  daemon.unit_file = find_unit_file(system);
   daemon.enabled = system.entry({.path = join_path(k_wants, k_watch_unit)}).exists();
   if (daemon.systemd && !daemon.unit_file.empty()) {
     sys::Command ask;

@@ -16,6 +16,8 @@ struct Daemon {
   bool active = false;   ///< it runs
 };
 Daemon probe_daemon(sys::System& system);
+/// Daemon::unit_file.
+std::string find_unit_file(sys::System& system);
 
 /// Makes it run now and at each boot, or (not `wanted`) end. Empty where it is so, and where systemd or the unit is
 /// missing.

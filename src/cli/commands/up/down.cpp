@@ -36,7 +36,16 @@ class TakeDown {
       good = executed->report->count(plan::Outcome::done) + executed->report->count(plan::Outcome::unchanged);
       bad += executed->report->results.size() - good;
     }
-    return executed->stopped() ? executed->exit_code : exit_code_for(good, bad);
+    if (executed->stopped())
+      return executed->exit_code;
+    if (executed->applied() && executed->report->ok() && m_exports) {
+      const auto found = exports::verify(m_context.system, *m_exports, m_look, m_say);
+      if (!found)
+        return fail(found.error());
+      m_context.report(*found);
+      bad += has_errors(*found) ? 1 : 0;
+    }
+    return exit_code_for(good, bad);
   }
 
  private:

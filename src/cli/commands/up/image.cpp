@@ -125,12 +125,22 @@ void warn_of_missing(Context& context, const config::Config& config, const std::
 void add_daemon(Context& context, const config::Config& config, bool wanted, plan::Plan& plan) {
   if (!config.watch)
     return;
-  const auto file = watch::probe_daemon(context.system).unit_file;
+  const auto file = watch::find_unit_file(context.system);
   if (wanted && file.empty())
     context.console.warning(fmt::format("there is no {} in the image", watch::k_watch_unit),
                             "it comes with the package of sharefs");
   else
     enable(context.system, watch::k_watch_unit, file, wanted, plan);
+}
+
+/// Nothing of an image runs. What several parts need is made once.
+std::vector<plan::Step> what_an_image_takes(const std::vector<plan::Step>& steps) {
+  std::vector<plan::Step> taken;
+  for (const auto& step : steps)
+    if (!std::holds_alternative<plan::RunTool>(step.action) &&
+        std::ranges::find(taken, step.action, &plan::Step::action) == taken.end())
+      taken.push_back(step);
+  return taken;
 }
 
 } // namespace
@@ -175,9 +185,7 @@ Result<int> change_image(Context& context, const config::Config& config, std::ch
   if (has_systemd || !wanted)
     mounts::append(plan.steps, plan_first_boot(system, config, host.program, wanted).steps);
   add_daemon(context, config, wanted, plan);
-  std::erase_if(plan.steps, [](const plan::Step& step) { // nothing of an image runs
-    return std::holds_alternative<plan::RunTool>(step.action);
-  });
+  plan.steps = what_an_image_takes(plan.steps);
   if (wanted) {
     const auto local = cachefix::plan_local_directories(
         system, config.caches.local, [](const auto& path) { return exports::system_directory_reason(path); });

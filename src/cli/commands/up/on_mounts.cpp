@@ -41,10 +41,13 @@ Result<void> add_links(Context& context, const config::Config& config, const Hos
     on.messages.push_back(std::move(why));
     return {};
   }
+  if (const auto absent = conda::take_absent_homes(*state); !absent.empty())
+    on.messages.push_back("no links here for " + join(absent, ", "));
+  if (state->homes.empty())
+    return {};
   if (const auto& by = state->store->by)
     on.messages.push_back(
         fmt::format("{} is read as `{}`: root of this host may not (root_squash)", request->store, by->name));
-  mounts::append(on.found, conda::take_absent_homes(*state));
   auto found = conda::diagnose(*state, *request);
   conda::forgive_not_yet(found);
   const bool usable = conda::is_usable(*state->store);
@@ -74,6 +77,7 @@ Result<OnMounts> plan_on_mounts(Context& context, const config::Config& config, 
         on.wanted.shares, mounts::probe_shares(context.system, on.wanted.shares, deadline), context.system.identity());
     mounts::append(on.found, planned.diagnoses);
     on.plan = std::move(planned.plan);
+    on.made = on.plan.steps.size();
   }
   on.failed = with_errors(on.ready, on.found).size();
   if (auto linked = add_links(context, config, part, on); !linked)
@@ -87,6 +91,17 @@ Diagnoses diagnose_shares_made(Context& context, const OnMounts& done, std::chro
              ? Diagnoses()
              : mounts::diagnose_made(done.plan, shares, mounts::probe_shares(context.system, shares, deadline),
                                      context.system.identity());
+}
+
+plan::Plan without_shares(const OnMounts& done) {
+  plan::Plan back;
+  for (auto index = done.made; index-- > 0;) {
+    const auto& step = done.plan.steps[index];
+    const auto* made = std::get_if<plan::Directory>(&step.action);
+    if (const auto inverse = made == nullptr ? std::nullopt : plan::invert(*made))
+      back.add(step.group, "undo: " + step.why, *inverse);
+  }
+  return back;
 }
 
 nlohmann::ordered_json homes_json(const OnMounts& on) {

@@ -16,6 +16,7 @@ struct OnMounts {
   std::optional<conda::LinkRequest> links; ///< nullopt: no links are to be made here, or not yet
   conda::LinkState homes;
   plan::Plan plan;
+  std::size_t made = 0; ///< its first steps: the directories of `shares:`
   Diagnoses found;
   std::vector<std::string> messages;
   std::size_t failed = 0; ///< mounts, homes and stores of which something cannot be done
@@ -27,6 +28,8 @@ Result<OnMounts> plan_on_mounts(Context& context, const config::Config& config, 
 
 /// Directories that were made and became somebody else's, since their server squashes root (SF241).
 Diagnoses diagnose_shares_made(Context& context, const OnMounts& done, std::chrono::milliseconds deadline);
+/// Takes away the directories that were made.
+plan::Plan without_shares(const OnMounts& done);
 
 /// [{name, conda, state}] of the homes of this host.
 nlohmann::ordered_json homes_json(const OnMounts& on);

@@ -146,9 +146,21 @@ std::string describe(const HostPart& part) {
   std::vector<std::string> parts;
   for (const auto* server : part.own.servers)
     parts.push_back(fmt::format("server `{}` ({})", server->name, count_of(server->exports.size(), "export")));
+  std::vector<std::string> servers;
+  for (const auto& point : part.mounts)
+    if (std::ranges::find(servers, mounts::server_of(point)) == servers.end())
+      servers.push_back(mounts::server_of(point));
+  constexpr std::size_t k_named = 3;
+  const auto from = servers.empty()             ? ""
+                    : servers.size() <= k_named ? " from " + join(servers, ", ")
+                                                : fmt::format(" from {}", count_of(servers.size(), "server"));
   if (!part.mounts.empty() || parts.empty())
-    parts.push_back(count_of(part.mounts.size(), "mount"));
-  return join(parts, ", ");
+    parts.push_back(count_of(part.mounts.size(), "mount") + from);
+  const auto text = join(parts, ", ");
+  if (part.elsewhere.empty())
+    return text;
+  return text + "; for other hosts: " +
+         (part.elsewhere.size() <= k_named ? join(part.elsewhere, ", ") : count_of(part.elsewhere.size(), "mount"));
 }
 
 nlohmann::ordered_json to_json(const HostPart& part) {

@@ -23,7 +23,7 @@ HostPart find_part(sys::System& system, const config::Config& config);
 /// `config` where the file has mounts or exports, and none is this host's: who this host is, and where to name it.
 Result<void> check_named(sys::System& system, const config::Config& config, const HostPart& part);
 
-/// "server `storage1` (1 export), 2 mounts".
+/// "server `storage1` (1 export), 2 mounts from storage1, storage2".
 std::string describe(const HostPart& part);
 /// {servers, exports, mounts, elsewhere}
 nlohmann::ordered_json to_json(const HostPart& part);

@@ -42,7 +42,8 @@ class BringUp {
       if (const auto further = go_on(); !further || *further != k_exit_ok)
         return further;
     if (executed->applied() || m_later_applied)
-      report_shares_made();
+      if (auto checked = check_shares_made(); !checked)
+        return fail(checked.error());
     m_context.envelope.fields["homes"] = homes_json(m_on);
     return exit_code();
   }
@@ -216,10 +217,20 @@ class BringUp {
     return executed->stopped() ? executed->exit_code : k_exit_ok;
   }
 
-  void report_shares_made() {
+  /// Directories that became somebody else's go again; the rest of the run stays.
+  Result<void> check_shares_made() {
     const auto made = diagnose_shares_made(m_context, m_on, m_scope.path_deadline());
     report(made);
+    if (made.empty())
+      return {};
     m_on.failed += with_errors(m_on.ready, made).size();
+    m_context.console.message("not as it should be: taking the directories back");
+    auto flags = m_context.flags;
+    flags.yes = true; // the consent to make them covers this
+    Context back(m_context.host, m_context.system, m_context.console, flags, m_context.argv);
+    const auto undone = execute(back, without_shares(m_on), "");
+    m_context.envelope.fields["rolled_back"] = undone && undone->exit_code == k_exit_ok;
+    return undone ? Result<void>() : fail(undone.error());
   }
 
   void count(const Executed& executed) {
