@@ -28,7 +28,7 @@ constexpr const char* k_group = "at boot"; // of what the mounts room writes the
 /// No mount has a unit of this name: theirs are sharefs-TARGET.service.
 constexpr const char* k_first_boot_unit = "sharefs.service";
 constexpr std::size_t k_most_unit_text = 64U << 10U;
-constexpr const char* k_default_config = "/etc/sharefs/sharefs.yaml";
+constexpr const char* k_machines_config = "/etc/sharefs/sharefs.yaml";
 
 /// It tries until `up` succeeds, and does not hold up the boot (DefaultDependencies). A wrong sharefs.yaml does not
 /// become right by trying again. The waiting services of the mounts go first: two would mount the same thing.
@@ -45,7 +45,7 @@ std::string first_boot_text(const config::Config& config, const std::string& pro
                      "[Service]\nType=oneshot\nRemainAfterExit=yes\nTimeoutStartSec=infinity\n"
                      "ExecStart={} up --yes\nRestart=on-failure\nRestartSec=30\nRestartPreventExitStatus=2\n\n"
                      "[Install]\nWantedBy=multi-user.target\n",
-                     mounts::k_unit_mark, k_default_config, after, program);
+                     mounts::k_unit_mark, k_machines_config, after, program);
 }
 
 /// The first of the paths that is a file in the image; "" if none is.
@@ -112,9 +112,9 @@ void warn_of_missing(Context& context, const config::Config& config, const std::
   if (program.empty())
     context.console.warning("there is no sharefs in the image", "install its package there, or copy the program to "
                                                                 "/usr/local/bin");
-  if (context.config_path() != k_default_config)
+  if (context.config_path() != k_machines_config)
     context.console.warning(
-        fmt::format("the machine will read {}, and this was {}", k_default_config, context.config_path()),
+        fmt::format("the machine will read {}, and this was {}", k_machines_config, context.config_path()),
         "put it there in the image");
   constexpr std::array k_helpers{"/sbin/mount.nfs", "/usr/sbin/mount.nfs"};
   if (!config.mounts.empty() && first_file(context.system, k_helpers).empty())
