@@ -135,6 +135,12 @@ Result<LinkState> probe(sys::System& system, const LinkRequest& request);
 /// Store first (errors there: nothing can be linked), then the homes in order.
 Diagnoses diagnose(const LinkState& state, const LinkRequest& request);
 
+/// The homes that this host does not have are taken out of `state`: it does not know the user, or there is no home, or
+/// no conda in it. Each with why: "bob (there is no conda installation)".
+std::vector<std::string> take_absent_homes(LinkState& state);
+/// What nobody has put into the store yet (SF303, SF324) is no fault of this host: it becomes information.
+void forgive_not_yet(Diagnoses& found);
+
 /// Empty if nothing is to do, or if the store cannot be used. Homes with a problem and occupied places have no steps.
 plan::Plan plan(const LinkState& state, const LinkRequest& request);
 

@@ -87,6 +87,24 @@ Diagnoses diagnose_problem(const HomeState& home, Verb verb) {
            filled(row->message, detail), hint, ""}};
 }
 
+std::vector<std::string> take_absent_homes(LinkState& state) {
+  constexpr std::array k_absent{HomeProblem::unknown_user, HomeProblem::no_home, HomeProblem::no_installation};
+  std::vector<std::string> absent;
+  std::erase_if(state.homes, [&](const HomeState& home) {
+    if (std::ranges::find(k_absent, home.problem) == k_absent.end())
+      return false;
+    absent.push_back(home.name + " (" + diagnose_problem(home, Verb::link).front().message + ")");
+    return true;
+  });
+  return absent;
+}
+
+void forgive_not_yet(Diagnoses& found) {
+  for (auto& one : found)
+    if (one.code == "SF303" || one.code == "SF324")
+      one.severity = Severity::info;
+}
+
 Diagnoses diagnose(const LinkState& state, const LinkRequest& request) {
   Diagnoses found;
   if (state.store)

@@ -123,9 +123,9 @@ StoreState probe_store(sys::System& system, const sys::MountTable& mounts, const
     users.insert(users.end(), homes.users.begin(), homes.users.end());
   StoreState state;
   state.entry.path = request.store;
-  if (const auto* share = share_of(request.store, request.shares); share != nullptr && !share->served_here) {
+  if (const auto* share = share_of(request.store, request.shares); share != nullptr) {
     state.share = *share;
-    state.unmounted = mounts.at(share->at) == nullptr;
+    state.unmounted = !share->served_here && mounts.at(share->at) == nullptr; // the server's own disk is always there
   }
   if (state.unmounted)
     return state;

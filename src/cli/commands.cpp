@@ -4,6 +4,8 @@ namespace sharefs::cli {
 
 // One line per command: where it is defined is src/cli/commands/NAME.cpp.
 extern const CommandSpec k_init_command;
+extern const CommandSpec k_up_command;
+extern const CommandSpec k_down_command;
 extern const CommandSpec k_export_command;
 extern const CommandSpec k_export_check_command;
 extern const CommandSpec k_mount_command;
@@ -50,7 +52,7 @@ extern const CommandSpec k_undo_command;
 const std::vector<CommandGroup>& command_groups() {
   static const std::vector<CommandGroup> k_groups{
       {"Set up",
-       {&k_init_command, &k_export_command, &k_export_check_command, &k_mount_command, &k_umount_command},
+       {&k_init_command, &k_up_command, &k_down_command, &k_export_command, &k_export_check_command, &k_mount_command, &k_umount_command},
        {{"config",
          "Show and check sharefs.yaml",
          "What the file says once its defaults are in it, what is wrong with it, and every key that it may have.",

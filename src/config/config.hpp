@@ -169,11 +169,12 @@ struct Nodes {
   friend bool operator==(const Nodes&, const Nodes&) = default;
 };
 
-/// What `sharefs watch` does.
+/// What `sharefs watch` does. Where it is written, `sharefs up` has the daemon look after the mounts.
 struct Watch {
   std::string recover = "stale"; ///< stale, all, never
   std::string interval = "30s";  ///< a duration as parse_duration() reads it
   std::string textfile;          ///< of node_exporter; empty: none
+  Origin origin;
   friend bool operator==(const Watch&, const Watch&) = default;
 };
 
@@ -185,7 +186,7 @@ struct Config {
   std::optional<Conda> conda;
   Caches caches;
   Nodes nodes;
-  Watch watch;
+  std::optional<Watch> watch; ///< nullopt: nobody asks for the daemon; started by hand it takes the defaults
   friend bool operator==(const Config&, const Config&) = default;
 };
 

@@ -235,7 +235,8 @@ constexpr std::array k_keys{
     Key{"nodes.groups[].nodes", text_list, k_required, "", "names of nodes, as in `nodes.list`",
         k_texts<&NodeGroup::nodes>, nodes_rule},
 
-    Key{"watch", mapping, k_optional, "", "what `sharefs watch` does with the mounts of this file",
+    Key{"watch", mapping, k_optional, "",
+        "what `sharefs watch` does with the mounts of this file; with it `sharefs up` starts that daemon",
         k_one<&Config::watch>},
     Key{"watch.recover", choice, k_optional, "stale|all|never",
         "stale: only mounts that are stale, and what a recovery has left unmounted; all: also what is missing, and "

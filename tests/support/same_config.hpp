@@ -26,6 +26,8 @@ inline config::Config without_origins(config::Config config) {
     for (auto& one : config.conda->envs)
       one.origin = {};
   }
+  if (config.watch)
+    config.watch->origin = {};
   for (auto& rule : config.caches.rules)
     rule.origin = {};
   for (auto& listed : config.nodes.list)

@@ -29,6 +29,7 @@ conda:
 caches:
   local: /var/cache/sharefs
 nodes: {hostfile: /data/share/hostfile}
+watch: {recover: stale}
 )";
 
 Config parsed(std::string_view yaml) {
@@ -80,6 +81,8 @@ TEST_CASE("parse: the example of the design, value by value", "[load]") {
   CHECK(config.conda->homes[0].origin.text() == "sharefs.yaml:15:3");
   CHECK(config.caches.local == std::vector<std::string>{"/var/cache/sharefs"});
   CHECK(config.nodes.hostfile == "/data/share/hostfile");
+  REQUIRE(config.watch);
+  CHECK(config.watch->interval == "30s");
 }
 
 TEST_CASE("parse: docs/sharefs.example.yaml says the same", "[load]") {

@@ -29,14 +29,9 @@ class Samples {
     for (std::size_t i = 0; i < below(4); ++i)
       config.mounts.push_back(mount(config, i));
     if (below(2) == 0)
-      config.conda = Conda{path(0),
-                           environments(),
-                           homes(),
-                           pick({"each", "whole"}),
-                           static_cast<unsigned>(below(9) + 1),
-                           below(2) == 0,
-                           path(1),
-                           {}};
+      config.conda =
+          Conda{path(0),       environments(), homes(), pick({"each", "whole"}), static_cast<unsigned>(below(9) + 1),
+                below(2) == 0, path(1),        {}};
     if (below(2) == 0)
       config.caches.local = {path(1), path(2)};
     for (std::size_t i = 0; i < below(3); ++i)
@@ -48,8 +43,11 @@ class Samples {
                       pick({"", "gpus"}),
                       pick({"", "@gpus"}),
                       {{"a100", {"gpu[01-16]", "gpu20"}, {}}}};
-    config.watch = {pick({"stale", "all", "never"}), pick({"30s", "1h", "1.5s", "7"}),
-                    pick({"", "/var/lib/x.prom", "/a: b.prom"})};
+    if (below(2) == 0)
+      config.watch = Watch{pick({"stale", "all", "never"}),
+                           pick({"30s", "1h", "1.5s", "7"}),
+                           pick({"", "/var/lib/x.prom", "/a: b.prom"}),
+                           {}};
     return config;
   }
 
@@ -190,10 +188,16 @@ caches:
 nodes:
   list: []
   groups: []
-watch:
-  recover: stale
-  interval: 30s
 )");
+}
+
+TEST_CASE("to_yaml: only a file with `watch:` asks for the daemon", "[write]") {
+  CHECK_FALSE(parse("version: 1\n", "f")->watch);
+  const auto asked = parse("version: 1\nwatch: {interval: 1s}\n", "f");
+  REQUIRE(asked);
+  REQUIRE(asked->watch);
+  CHECK(asked->watch->origin.line == 2);
+  CHECK(to_yaml(*asked).ends_with("watch:\n  recover: stale\n  interval: 1s\n"));
 }
 
 TEST_CASE("to_yaml: one place of conda is a mapping, as it is mostly written; several are a list", "[write]") {
@@ -221,5 +225,5 @@ TEST_CASE("to_json has the shape of the file", "[write]") {
   CHECK(
       to_json(*config).dump() ==
       R"({"version":1,"servers":{},"mounts":{"m":{"from":"[fd00::1]:/x","at":"/m","profile":"safe","options":[],)"
-      R"("boot":"none","shares":[]}},"caches":{"local":["/var/cache/sharefs"],"min_free":"1G","guard":"run","build":"publish","when":"shared","rules":[]},"nodes":{"list":[],"groups":[]},"watch":{"recover":"stale","interval":"30s"}})");
+      R"("boot":"none","shares":[]}},"caches":{"local":["/var/cache/sharefs"],"min_free":"1G","guard":"run","build":"publish","when":"shared","rules":[]},"nodes":{"list":[],"groups":[]}})");
 }

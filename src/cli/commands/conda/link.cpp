@@ -194,6 +194,10 @@ Result<int> change_conda_links(Context& context, const Arguments& arguments, Ver
 
 } // namespace
 
+bool has_links(const config::Conda& conda) {
+  return (!conda.envs.empty() || conda.link == "whole") && !conda.users().empty();
+}
+
 Result<LinkRequest> conda_link_request(const config::Config& config, const Arguments& arguments,
                                        const sys::Identity& self, Verb verb) {
   if (!config.conda)

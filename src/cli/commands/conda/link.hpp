@@ -5,6 +5,9 @@
 
 namespace sharefs::cli {
 
+/// sharefs.yaml has links to be made, and homes for them.
+bool has_links(const config::Conda& conda);
+
 /// What the room is asked to do, checked; without `shares`. Errors: `config` (nothing to link by sharefs.yaml), `usage`
 /// (names that sharefs.yaml does not know, with "did you mean"), `permission` (another user's home without root).
 Result<conda::LinkRequest> conda_link_request(const config::Config& config, const Arguments& arguments,

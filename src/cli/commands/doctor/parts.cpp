@@ -5,6 +5,7 @@
 #include "cachefix/store/local_root.hpp"
 #include "cli/app.hpp"
 #include "cli/commands/cachefix_choices.hpp"
+#include "cli/commands/conda/link.hpp"
 #include "cli/commands/conda/list.hpp"
 #include "cli/commands/export/support.hpp"
 #include "cli/commands/mount/shares.hpp"
@@ -258,14 +259,12 @@ void examine_conda(const Seeing& seeing, Part& part) {
   const auto& conda = *seeing.config->conda;
   part.is_root = false;
   Inner inner(seeing.context);
-  if ((!conda.envs.empty() || conda.link == "whole") && !conda.users().empty()) {
+  if (has_links(conda)) {
     part.seen = "conda";
     Arguments all;
     all.flags = {"all"};
     part.found = inner.run(k_conda_link_command, all);
-    for (auto& one : part.found)
-      if (one.code == "SF303" || one.code == "SF324") // not yet: no fault of this machine
-        one.severity = Severity::info;
+    conda::forgive_not_yet(part.found);
     const auto lacks_conda = [](const Diagnosis& one) { return one.code == "SF314"; };
     const auto not_looked_at = std::ranges::count(part.found, "SF311", &Diagnosis::code); // a user sees one home only
     if (std::ranges::count_if(part.found, lacks_conda) + not_looked_at == std::ssize(conda.users()))

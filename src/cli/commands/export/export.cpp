@@ -9,13 +9,6 @@ namespace sharefs::cli {
 
 namespace {
 
-std::string verified(const exports::Look& look, bool take_over) {
-  if (take_over)
-    return "verified: etab is what it was before";
-  return look.actual.server.version3 ? "verified in etab and over the network"
-                                     : "verified in etab (a server for version 4 only lists nothing over the network)";
-}
-
 /// Show, apply, check whether it is so, and take it back if it is not.
 Result<int> put_into_force(Context& context, const exports::Task& task) {
   exports::Look look;
@@ -62,14 +55,12 @@ Result<int> run_export(Context& context, const Arguments& arguments) {
   const auto own = find_own_servers(context.system, **config);
   if (own.servers.empty() && !(arguments.flag("remove") && files->own))
     return fail(not_a_server(context.system, **config));
-  auto request = export_request(context.system, arguments, own, exports::own_directories(*files));
-  if (!request)
-    return fail(request.error());
+  const auto task = export_task(context.system, **config, arguments, own, *files);
+  if (!task)
+    return fail(task.error());
   if (auto root = require_root(context, "only root can export"); !root)
     return fail(root.error());
-  const auto& conda = (*config)->conda;
-  return put_into_force(context, {std::move(*request), arguments.flag("take-over"), (*config)->file, own.address,
-                                  conda ? conda->users() : std::vector<std::string>()});
+  return put_into_force(context, *task);
 }
 
 } // namespace

@@ -183,6 +183,22 @@ Result<exports::Request> export_request(sys::System& system, const Arguments& ar
   return request;
 }
 
+Result<exports::Task> export_task(sys::System& system, const config::Config& config, const Arguments& arguments,
+                                  const OwnServers& own, const exports::HostFiles& files) {
+  auto request = export_request(system, arguments, own, exports::own_directories(files));
+  if (!request)
+    return fail(request.error());
+  return exports::Task{std::move(*request), arguments.flag("take-over"), config.file, own.address,
+                       config.conda ? config.conda->users() : std::vector<std::string>()};
+}
+
+std::string verified(const exports::Look& look, bool take_over) {
+  if (take_over)
+    return "verified: etab is what it was before";
+  return look.actual.server.version3 ? "verified in etab and over the network"
+                                     : "verified in etab (a server for version 4 only lists nothing over the network)";
+}
+
 nlohmann::ordered_json to_json(const std::vector<exports::Export>& list) {
   auto json = nlohmann::ordered_json::array();
   for (const auto& entry : list)

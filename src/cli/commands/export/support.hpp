@@ -2,7 +2,8 @@
 // From sharefs.yaml and the command line to the exports room: which exports are this host's, and which were named.
 #include "cli/command.hpp"
 #include "config/config.hpp"
-#include "exports/plan_export.hpp"
+#include "exports/export_flow.hpp"
+#include "exports/host.hpp"
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -28,6 +29,12 @@ Error not_a_server(sys::System& system, const config::Config& config);
 /// mean" hint. `in_file`: directories that sharefs exports now, which --remove can name too.
 Result<exports::Request> export_request(sys::System& system, const Arguments& arguments, const OwnServers& own,
                                         const std::vector<std::string>& in_file);
+
+/// What is to be done with the exports of this host, by the words of the command line. Errors as export_request.
+Result<exports::Task> export_task(sys::System& system, const config::Config& config, const Arguments& arguments,
+                                  const OwnServers& own, const exports::HostFiles& files);
+/// What is said once the exports of `look` are found in force.
+std::string verified(const exports::Look& look, bool take_over);
 
 /// [{directory, client, kind, options, origin}]
 nlohmann::ordered_json to_json(const std::vector<exports::Export>& list);

@@ -1,12 +1,9 @@
 // sharefs mount: what should be mounted here is mounted; what is right is left alone; what is wrong is reported.
 #include "base/text.hpp"
-#include "cachefix/store/local_root.hpp"
 #include "cli/commands/mount/shares.hpp"
 #include "cli/commands/mount/support.hpp"
+#include "cli/commands/mount/work.hpp"
 #include "cli/exit_code.hpp"
-#include "exports/system_directory.hpp"
-#include "mounts/diagnose.hpp"
-#include "mounts/plan_mount.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -15,43 +12,8 @@ namespace sharefs::cli {
 
 namespace {
 
-constexpr std::chrono::milliseconds k_path_deadline{2000}, k_one_mount_deadline{30'000};
-
 bool contains(const std::vector<std::string>& targets, const std::string& target) {
   return std::find(targets.begin(), targets.end(), target) != targets.end();
-}
-
-/// What is there now: mounted before or just now, or this host's own directory.
-std::vector<mounts::MountPoint> ready_points(Context& context, const config::Config& config,
-                                             const mounts::Observation& seen, const std::set<std::string>& good) {
-  std::vector<mounts::MountPoint> points;
-  for (const auto& state : seen.states) {
-    if (!good.contains(state.point.target))
-      continue;
-    if (state.health != mounts::Health::autofs_idle)
-      points.push_back(state.point);
-    else if (has_shares(config, {state.point}))
-      context.console.message(
-          fmt::format("{}: an automount that nobody has looked at yet: its directories of `shares:` "
-                      "are left until it is mounted",
-                      mounts::name_of(state.point)));
-  }
-  return points;
-}
-
-nlohmann::ordered_json mounts_json(const mounts::Observation& seen, const mounts::MountPlan& plan,
-                                   const std::set<std::string>& good, bool applied) {
-  auto json = nlohmann::ordered_json::array();
-  for (const auto& state : seen.states) {
-    const auto& target = state.point.target;
-    auto one = to_json(state);
-    if (contains(plan.planned, target))
-      one["outcome"] = !applied ? "planned" : good.contains(target) ? "mounted" : "failed";
-    else
-      one["outcome"] = contains(plan.right, target) ? "unchanged" : "blocked";
-    json.push_back(std::move(one));
-  }
-  return json;
 }
 
 Result<int> run_mount(Context& context, const Arguments& arguments) {
@@ -67,29 +29,14 @@ Result<int> run_mount(Context& context, const Arguments& arguments) {
   if (auto root = require_root_for_mounts(context); !root && !has_shares(**config, wanted))
     return fail(root.error());
 
-  mounts::ProbeRequest request;
-  request.wanted = wanted;
-  request.want_access = request.targets = true;
-  request.server_deadline = timeout;
-  request.path_deadline = std::min(timeout, k_path_deadline);
-  const auto seen = observe(context, request);
-  if (!seen)
-    return fail(seen.error());
-  auto plan = mounts::plan_mounts(*seen, wanted, k_one_mount_deadline, arguments.flag("remount"));
+  const MountScope scope{timeout, arguments.flag("remount"), is_root && !arguments.flag("now-only"),
+                         is_root && arguments.flag("all")};
+  auto work = plan_mount_work(context, **config, wanted, scope);
+  if (!work)
+    return fail(work.error());
+  auto& [seen, plan] = *work;
   context.report(plan.diagnoses);
-  report_holders_of_different(context, *seen);
-  if (!arguments.flag("now-only") && is_root) {
-    auto boot = mounts::plan_boot(context.system, *seen, plan.blocked);
-    context.report(boot.diagnoses);
-    mounts::append(plan.plan.steps, boot.plan.steps);
-  }
-  if (arguments.flag("all") && is_root) {
-    auto local = cachefix::plan_local_directories(context.system, (*config)->caches.local, [](const auto& path) {
-      return exports::system_directory_reason(path);
-    });
-    mounts::append(plan.plan.steps, local.steps);
-    mounts::append(plan.plan.notes, local.notes);
-  }
+  report_holders_of_different(context, seen);
   for (const auto& point : wanted)
     if (contains(plan.planned, point.target) && has_shares(**config, {point}))
       plan.plan.notes.push_back(
@@ -109,13 +56,13 @@ Result<int> run_mount(Context& context, const Arguments& arguments) {
   if (executed->applied()) {
     const auto mounted = mounted_by(plan.plan, *executed->report);
     good.insert(mounted.begin(), mounted.end());
-    context.report(mounts::diagnose_mounted(context.system, *seen, mounted, request.path_deadline));
+    context.report(mounts::diagnose_mounted(context.system, seen, mounted, scope.path_deadline()));
   }
-  context.envelope.fields["mounts"] = mounts_json(*seen, plan, good, executed->applied());
+  context.envelope.fields["mounts"] = mounts_json(*work, good, executed->applied());
   if (executed->stopped())
     return executed->exit_code;
   const auto shared =
-      share_directories(context, **config, ready_points(context, **config, *seen, good), request.path_deadline);
+      share_directories(context, **config, ready_points(context, **config, seen, good), scope.path_deadline());
   if (!shared)
     return fail(shared.error());
   if (shared->stopped != k_exit_ok)
@@ -125,7 +72,7 @@ Result<int> run_mount(Context& context, const Arguments& arguments) {
                     shared->failed.empty() ? k_exit_ok : k_exit_failed);
   if (arguments.flag("verify")) {
     std::vector<mounts::MountPoint> points;
-    for (const auto& state : seen->states)
+    for (const auto& state : seen.states)
       if (good.contains(state.point.target))
         points.push_back(state.point);
     for (const auto& target : verify(context, points, timeout))

@@ -20,42 +20,57 @@ const config::Mount* find_mount(const config::Config& config, const mounts::Moun
   return found == config.mounts.end() ? nullptr : &*found;
 }
 
-/// As the mounts room takes them. What cannot be set is reported, and its target noted.
-std::vector<mounts::Share> wanted_shares(Context& context, const config::Config& config,
-                                         const std::vector<mounts::MountPoint>& ready, std::set<std::string>& failed) {
-  std::vector<mounts::Share> wanted;
-  Diagnoses found;
+} // namespace
+
+std::vector<mounts::MountPoint> ready_points(Context& context, const config::Config& config,
+                                             const mounts::Observation& seen, const std::set<std::string>& good) {
+  std::vector<mounts::MountPoint> points;
+  for (const auto& state : seen.states) {
+    if (!good.contains(state.point.target))
+      continue;
+    if (state.health != mounts::Health::autofs_idle)
+      points.push_back(state.point);
+    else if (has_shares(config, {state.point}))
+      context.console.message(
+          fmt::format("{}: an automount that nobody has looked at yet: its directories of `shares:` "
+                      "are left until it is mounted",
+                      mounts::name_of(state.point)));
+  }
+  return points;
+}
+
+WantedShares wanted_shares(sys::System& system, const config::Config& config,
+                           const std::vector<mounts::MountPoint>& ready) {
+  WantedShares wanted;
   for (const auto& point : ready) {
     const auto refuse = [&](const std::string& message, const std::string& hint) {
-      found.push_back(mounts::about(point, Severity::error, "SF243", message, hint));
-      failed.insert(point.target);
+      wanted.found.push_back(mounts::about(point, Severity::error, "SF243", message, hint));
     };
     const auto* mount = find_mount(config, point);
     for (const auto& share : mount == nullptr ? std::vector<config::Share>() : mount->shares) {
       const auto path = join_path(point.target, share.path);
-      auto access = directory_access(context.system, share.access, share.origin);
+      auto access = directory_access(system, share.access, share.origin);
       const auto reason = exports::system_directory_reason(path);
       if (!access)
         refuse(access.error().message, access.error().hint);
       else if (point.here && !reason.empty())
         refuse(fmt::format("{} is left as it is, since {}", path, reason), "name another directory in `shares:`");
       else
-        wanted.push_back({point, path, std::move(*access)});
+        wanted.shares.push_back({point, path, std::move(*access)});
     }
   }
-  context.report(found);
   return wanted;
 }
 
-void note_failed(const std::vector<mounts::MountPoint>& ready, const Diagnoses& found, std::set<std::string>& failed) {
+std::set<std::string> with_errors(const std::vector<mounts::MountPoint>& ready, const Diagnoses& found) {
+  std::set<std::string> targets;
   for (const auto& point : ready)
     if (std::ranges::any_of(found, [&](const Diagnosis& one) {
           return one.severity == Severity::error && one.subject == mounts::name_of(point);
         }))
-      failed.insert(point.target);
+      targets.insert(point.target);
+  return targets;
 }
-
-} // namespace
 
 bool has_shares(const config::Config& config, const std::vector<mounts::MountPoint>& points) {
   return std::ranges::any_of(points, [&](const mounts::MountPoint& point) {
@@ -68,14 +83,16 @@ Result<SharedDirectories> share_directories(Context& context, const config::Conf
                                             const std::vector<mounts::MountPoint>& ready,
                                             std::chrono::milliseconds deadline) {
   SharedDirectories result;
-  const auto wanted = wanted_shares(context, config, ready, result.failed);
+  auto& system = context.system;
+  const auto [wanted, unusable] = wanted_shares(system, config, ready);
+  context.report(unusable);
+  result.failed = with_errors(ready, unusable);
   if (wanted.empty())
     return result;
-  auto& system = context.system;
   const auto self = system.identity();
   mounts::SharePlan planned;
   Diagnoses said;
-  const auto propose = [&]() -> Result<Proposal> {
+  const auto propose = [&, &wanted = wanted]() -> Result<Proposal> {
     planned = mounts::plan_shares(wanted, mounts::probe_shares(system, wanted, deadline), self);
     if (planned.diagnoses != said)
       context.report(planned.diagnoses);
@@ -86,7 +103,7 @@ Result<SharedDirectories> share_directories(Context& context, const config::Conf
   const auto executed = execute_further(context, propose);
   if (!executed)
     return fail(executed.error());
-  note_failed(ready, planned.diagnoses, result.failed);
+  result.failed.merge(with_errors(ready, planned.diagnoses));
   if (executed->stopped())
     result.stopped = executed->exit_code;
   if (!executed->applied())
@@ -98,7 +115,7 @@ Result<SharedDirectories> share_directories(Context& context, const config::Conf
           result.failed.insert(point.target);
   const auto made = mounts::diagnose_made(planned.plan, wanted, mounts::probe_shares(system, wanted, deadline), self);
   context.report(made);
-  note_failed(ready, made, result.failed);
+  result.failed.merge(with_errors(ready, made));
   if (made.empty() || executed->report->journal_id.empty())
     return result;
   if (auto undone = roll_back(context, executed->report->journal_id, "the directories are not as wanted"); !undone)

@@ -1,8 +1,7 @@
 // sharefs umount: plain first; who is in the way is listed; force and lazy only when asked for.
 #include "base/text.hpp"
-#include "cli/commands/mount/support.hpp"
+#include "cli/commands/mount/work.hpp"
 #include "cli/exit_code.hpp"
-#include "mounts/boot.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -10,19 +9,6 @@
 namespace sharefs::cli {
 
 namespace {
-
-constexpr std::chrono::milliseconds k_pending_deadline{500};
-
-/// Mounts that were busy: who holds them.
-void report_busy(Context& context, const sys::MountTable& table, const plan::Plan& plan, const plan::Report& report) {
-  std::vector<sys::MountEntry> busy;
-  for (const auto& target : busy_targets(plan, report))
-    if (const auto* entry = table.at(target))
-      busy.push_back(*entry);
-  report_holders(context, busy, [&](const std::string& target, const mounts::HolderReport& holders) {
-    context.report({mounts::diagnose_busy(target, holders)});
-  });
-}
 
 /// Says what mounts one of `points` again at boot.
 void report_boot(Context& context, const mounts::BootFacts& facts, const std::vector<mounts::MountPoint>& points,
@@ -48,29 +34,20 @@ Result<int> run_umount(Context& context, const Arguments& arguments) {
     return fail(root.error());
   const mounts::UnmountOptions options{arguments.flag("force"), arguments.flag("lazy"), chosen->timeout};
 
-  const auto table = context.system.mounts();
-  if (!table)
-    return fail(table.error());
-  const auto pending = mounts::find_pending(context.system, k_pending_deadline);
-  const auto boot = mounts::boot_facts(context.system);
-  auto points = chosen->points;
-  if (arguments.flag("forget")) // of what sharefs mounts at boot, nothing needs to be mounted now
-    for (const auto& entry : boot.entries)
-      for (auto& point : points)
-        if (entry.ours && point.name.empty() && point.target == entry.target)
-          point.name = point.target;
-  auto plan = mounts::plan_unmounts(*table, points, pending, options);
+  const bool forget = arguments.flag("forget");
+  const auto work = plan_unmount_work(context, chosen->points, options, forget);
+  if (!work)
+    return fail(work.error());
+  const auto& plan = work->plan;
   context.report(plan.diagnoses);
-  report_boot(context, boot, points, arguments.flag("forget"));
-  if (arguments.flag("forget"))
-    mounts::forget_at_boot(boot, mounts::boot_host(context.system), *table, points, plan);
+  report_boot(context, work->boot, chosen->points, forget);
   const auto executed =
       execute(context, plan.plan, plan.blocked.empty() ? "nothing is mounted there" : "nothing was unmounted");
   if (!executed)
     return fail(executed.error());
   std::size_t good = plan.gone.size() + plan.planned.size();
   if (executed->applied()) {
-    report_busy(context, *table, plan.plan, *executed->report);
+    report_busy(context, work->table, plan.plan, *executed->report);
     good = plan.gone.size() + unmounted_by(plan.plan, *executed->report).size();
   }
   if (executed->stopped())

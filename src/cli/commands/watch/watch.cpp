@@ -95,7 +95,7 @@ class Watcher {
     const auto config = fresh.config();
     if (!config)
       return fail(config.error());
-    m_config = (*config)->watch;
+    m_config = (*config)->watch.value_or(config::Watch{});
     m_interval = std::chrono::milliseconds(parse_duration(m_config.interval).value_or(0));
     m_rounds.watch_these(mount_points(m_context.system, *config), watch::policy_of(m_config.recover));
     return {};
@@ -277,7 +277,7 @@ Result<int> run_watch(Context& context, const Arguments& arguments) {
   const auto config = context.config();
   if (!config)
     return fail(config.error());
-  if ((*config)->watch.recover != "never")
+  if ((*config)->watch.value_or(config::Watch{}).recover != "never")
     if (auto root = require_root_for_mounts(context); !root)
       return fail(root.error());
   // Two would undo each other's pauses.

@@ -1,0 +1,107 @@
+#include "cli/commands/mount/work.hpp"
+
+#include "base/text.hpp"
+#include "cachefix/store/local_root.hpp"
+#include "exports/system_directory.hpp"
+#include "plan/look.hpp"
+
+#include <algorithm>
+
+namespace sharefs::cli {
+
+namespace {
+
+constexpr std::chrono::milliseconds k_longest_look{2000}, k_one_mount_deadline{30'000}, k_pending_deadline{500};
+
+bool has(const std::vector<std::string>& targets, const std::string& target) {
+  return std::ranges::find(targets, target) != targets.end();
+}
+
+/// A directory that is an ordinary one already needs no step. One on which something is mounted is not looked at.
+void drop_ordinary_directories(sys::System& system, const sys::MountTable& table, plan::Plan& plan) {
+  std::erase_if(plan.steps, [&](const plan::Step& step) {
+    const auto* flag = std::get_if<plan::SetImmutable>(&step.action);
+    if (flag == nullptr || table.at(flag->path) != nullptr)
+      return false;
+    const auto looked = plan::look_at(*flag, system);
+    return looked && looked->already;
+  });
+}
+
+} // namespace
+
+std::chrono::milliseconds MountScope::path_deadline() const {
+  return std::min(timeout, k_longest_look);
+}
+
+Result<MountWork> plan_mount_work(Context& context, const config::Config& config,
+                                  const std::vector<mounts::MountPoint>& wanted, const MountScope& scope) {
+  mounts::ProbeRequest request;
+  request.wanted = wanted;
+  request.want_access = request.targets = true;
+  request.server_deadline = scope.timeout;
+  request.path_deadline = scope.path_deadline();
+  auto seen = observe(context, request);
+  if (!seen)
+    return fail(seen.error());
+  MountWork work{std::move(*seen), {}};
+  work.plan = mounts::plan_mounts(work.seen, wanted, k_one_mount_deadline, scope.remount);
+  if (scope.boot) {
+    const auto boot = mounts::plan_boot(context.system, work.seen, work.plan.blocked);
+    mounts::append(work.plan.diagnoses, boot.diagnoses);
+    mounts::append(work.plan.plan.steps, boot.plan.steps);
+  }
+  if (scope.caches) {
+    const auto local = cachefix::plan_local_directories(
+        context.system, config.caches.local, [](const auto& path) { return exports::system_directory_reason(path); });
+    mounts::append(work.plan.plan.steps, local.steps);
+    mounts::append(work.plan.plan.notes, local.notes);
+  }
+  return work;
+}
+
+nlohmann::ordered_json mounts_json(const MountWork& work, const std::set<std::string>& good, bool applied) {
+  auto json = nlohmann::ordered_json::array();
+  for (const auto& state : work.seen.states) {
+    const auto& target = state.point.target;
+    auto one = to_json(state);
+    if (has(work.plan.planned, target))
+      one["outcome"] = !applied ? "planned" : good.contains(target) ? "mounted" : "failed";
+    else
+      one["outcome"] = has(work.plan.right, target) ? "unchanged" : "blocked";
+    json.push_back(std::move(one));
+  }
+  return json;
+}
+
+Result<UnmountWork> plan_unmount_work(Context& context, std::vector<mounts::MountPoint> points,
+                                      const mounts::UnmountOptions& options, bool forget) {
+  auto table = context.system.mounts();
+  if (!table)
+    return fail(table.error());
+  const auto pending = mounts::find_pending(context.system, k_pending_deadline);
+  UnmountWork work{std::move(*table), mounts::boot_facts(context.system), {}};
+  if (forget) // of what sharefs mounts at boot, nothing needs to be mounted now
+    for (const auto& entry : work.boot.entries)
+      for (auto& point : points)
+        if (entry.ours && point.name.empty() && point.target == entry.target)
+          point.name = point.target;
+  work.plan = mounts::plan_unmounts(work.table, points, pending, options);
+  if (forget) {
+    mounts::forget_at_boot(work.boot, mounts::boot_host(context.system), work.table, points, work.plan);
+    drop_ordinary_directories(context.system, work.table, work.plan.plan);
+  }
+  return work;
+}
+
+void report_busy(Context& context, const sys::MountTable& table, const plan::Plan& plan, const plan::Report& report) {
+  std::vector<sys::MountEntry> busy;
+  for (const auto& target : busy_targets(plan, report))
+    if (const auto* entry = table.at(target))
+      busy.push_back(*entry);
+  report_holders(context, busy, [&](const std::string& target, const mounts::HolderReport& holders) {
+    context.report({mounts::diagnose_busy(target, holders)});
+  });
+}
+
+} // namespace sharefs::cli

@@ -1,0 +1,151 @@
+// sharefs down: takes back what `up` has made of this host. Nothing that holds data is touched.
+#include "base/text.hpp"
+#include "cli/commands/mount/work.hpp"
+#include "cli/commands/up/image.hpp"
+#include "cli/commands/up/part.hpp"
+#include "cli/execute.hpp"
+#include "cli/exit_code.hpp"
+#include "cli/say.hpp"
+#include "watch/daemon.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace sharefs::cli {
+
+namespace {
+
+/// One run on a host that is up and running.
+class TakeDown {
+ public:
+  TakeDown(Context& context, const config::Config& config, std::chrono::milliseconds timeout)
+      : m_context(context), m_config(config), m_say(say_to(context)), m_timeout(timeout) {}
+
+  Result<int> run() {
+    if (auto found = find_exports(); !found)
+      return fail(found.error());
+    const auto executed = execute(m_context, [this] { return propose(); });
+    if (!executed)
+      return fail(executed.error());
+    const auto& plan = m_mounts.plan;
+    std::size_t good = plan.gone.size() + plan.planned.size();
+    std::size_t bad = plan.blocked.size();
+    if (executed->applied()) {
+      const auto& whole = *m_context.envelope.plan;
+      report_busy(m_context, m_mounts.table, whole, *executed->report);
+      good = executed->report->count(plan::Outcome::done) + executed->report->count(plan::Outcome::unchanged);
+      bad += executed->report->results.size() - good;
+    }
+    if (executed->stopped())
+      return executed->exit_code;
+    if (executed->applied() && executed->report->ok() && m_exports) {
+      const auto found = exports::verify(m_context.system, *m_exports, m_look, m_say);
+      if (!found)
+        return fail(found.error());
+      m_context.report(*found);
+      bad += has_errors(*found) ? 1 : 0;
+    }
+    return exit_code_for(good, bad);
+  }
+
+ private:
+  Result<void> find_exports() {
+    const auto files = exports::read_host_files(m_context.system.files());
+    if (!files)
+      return fail(files.error());
+    const auto own = find_own_servers(m_context.system, m_config);
+    if (!files->own)
+      return {};
+    Arguments all;
+    all.flags = {"all", "remove"};
+    auto task = export_task(m_context.system, m_config, all, own, *files);
+    if (!task)
+      return fail(task.error());
+    m_exports = std::move(*task);
+    return {};
+  }
+
+  Result<Proposal> propose() {
+    Proposal proposal{{}, "nothing of sharefs.yaml is up here: nothing to do"};
+    auto& plan = proposal.plan;
+    auto mounts =
+        plan_unmount_work(m_context, mount_points(m_context.system, &m_config), {false, false, m_timeout}, true);
+    if (!mounts)
+      return fail(mounts.error());
+    if (mounts->plan.diagnoses != m_mounts.plan.diagnoses)
+      m_context.report(mounts->plan.diagnoses);
+    m_mounts = std::move(*mounts);
+    if (m_config.watch)
+      plan = watch::plan_daemon(watch::probe_daemon(m_context.system), false);
+    mounts::append(plan.steps, plan_first_boot(m_context.system, m_config, "", false).steps);
+    mounts::append(plan.steps, m_mounts.plan.plan.steps);
+    mounts::append(plan.notes, m_mounts.plan.plan.notes);
+    if (!m_mounts.plan.blocked.empty())
+      proposal.nothing = "nothing more can be taken back now";
+    if (m_exports) {
+      if (const auto proposed = exports::propose(m_context.system, *m_exports, m_look, m_say); !proposed)
+        return fail(proposed.error());
+      for (auto step : m_look.plan.steps) {
+        step.group.clear(); // behind all others: what is bound from them goes first
+        plan.steps.push_back(std::move(step));
+      }
+      mounts::append(plan.notes, m_look.plan.notes);
+      plan.unnamed_last = !m_look.plan.empty();
+    }
+    if (!plan.empty())
+      plan.notes.push_back(left_as_it_is());
+    return proposal;
+  }
+
+  /// What holds data, or may be seen on other hosts, too.
+  [[nodiscard]] std::string left_as_it_is() const {
+    std::vector<std::string> left;
+    if (m_exports && !m_look.actual.files.own.value_or("").empty())
+      left.emplace_back("the directories that were exported, and the NFS server");
+    if (m_config.conda)
+      left.emplace_back("the links in homes (`sharefs conda unlink --all` removes them)");
+    left.push_back(fmt::format("caches in {}", join(m_config.caches.local, ", ")));
+    return "left as they are: " + join(left, "; ");
+  }
+
+  Context& m_context;
+  const config::Config& m_config;
+  plan::Say m_say;
+  std::chrono::milliseconds m_timeout;
+  std::optional<exports::Task> m_exports; ///< nullopt: sharefs exports nothing here
+  exports::Look m_look;
+  UnmountWork m_mounts;
+};
+
+Result<int> run_down(Context& context, const Arguments& arguments) {
+  const auto config = context.config();
+  if (!config)
+    return fail(config.error());
+  const auto timeout = timeout_of(arguments);
+  if (!timeout)
+    return fail(timeout.error());
+  if (auto root = require_root(context, "only root can take a host down"); !root)
+    return fail(root.error());
+  if (context.flags.root != "/")
+    return change_image(context, **config, *timeout, false);
+  return TakeDown(context, **config, *timeout).run();
+}
+
+} // namespace
+
+extern const CommandSpec k_down_command{
+    .name = "down",
+    .summary = "Take back what `up` has made of this host",
+    .description =
+        "The daemon, the mounts with all that brings them back at boot, and at last the exports. A mount in use is "
+        "left, and the processes that use it are listed; then the exports stay, too. Nothing that holds data is "
+        "touched: directories that were exported, environments, caches, and the links in homes, which other hosts may "
+        "see as well. `sharefs up` brings all of it back.",
+    .example = "sharefs down --dry-run            # what would be taken back\n"
+               "sharefs down --yes",
+    .effect = Effect::changes,
+    .options = {{.names = "--timeout", .value = "TIME", .help = "how long one unmount may take", .fallback = "10s"}},
+    .run = run_down,
+};
+
+} // namespace sharefs::cli

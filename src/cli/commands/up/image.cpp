@@ -1,0 +1,205 @@
+#include "cli/commands/up/image.hpp"
+
+#include "base/path.hpp"
+#include "base/text.hpp"
+#include "cachefix/store/local_root.hpp"
+#include "cli/commands/conda/link.hpp"
+#include "cli/commands/mount/shares.hpp"
+#include "cli/commands/mount/support.hpp"
+#include "cli/execute.hpp"
+#include "cli/exit_code.hpp"
+#include "exports/system_directory.hpp"
+#include "mounts/boot_text.hpp"
+#include "mounts/profiles.hpp"
+#include "watch/daemon.hpp"
+
+#include <algorithm>
+#include <array>
+#include <fmt/format.h>
+#include <map>
+
+namespace sharefs::cli {
+
+namespace {
+
+constexpr const char* k_units = "/etc/systemd/system";
+constexpr const char* k_wanted_units = "/etc/systemd/system/multi-user.target.wants";
+constexpr const char* k_group = "at boot"; // of what the mounts room writes there, too: in order
+/// No mount has a unit of this name: theirs are sharefs-TARGET.service.
+constexpr const char* k_first_boot_unit = "sharefs.service";
+constexpr std::size_t k_most_unit_text = 64U << 10U;
+constexpr const char* k_machines_config = "/etc/sharefs/sharefs.yaml";
+
+/// It tries until `up` succeeds, and does not hold up the boot (DefaultDependencies). A wrong sharefs.yaml does not
+/// become right by trying again. The waiting services of the mounts go first: two would mount the same thing.
+std::string first_boot_text(const config::Config& config, const std::string& program) {
+  std::string after = "basic.target network-online.target";
+  for (const auto& mount : config.mounts)
+    if (mount.boot == "auto" || mount.boot == "unit" || mount.boot == "fstab")
+      after += " " + mounts::unit_names(normalize_path(mount.at)).service;
+  return fmt::format("{}`sharefs down` removes this file\n"
+                     "[Unit]\nDescription=what sharefs.yaml says about this machine\n"
+                     "ConditionPathExists={}\nDefaultDependencies=no\n"
+                     "Wants=network-online.target\nAfter={}\n"
+                     "Conflicts=shutdown.target\nBefore=shutdown.target\nStartLimitIntervalSec=0\n\n"
+                     "[Service]\nType=oneshot\nRemainAfterExit=yes\nTimeoutStartSec=infinity\n"
+                     "ExecStart={} up --yes\nRestart=on-failure\nRestartSec=30\nRestartPreventExitStatus=2\n\n"
+                     "[Install]\nWantedBy=multi-user.target\n",
+                     mounts::k_unit_mark, k_machines_config, after, program);
+}
+
+/// The first of the paths that is a file in the image; "" if none is.
+template <std::size_t N> std::string first_file(sys::System& system, const std::array<const char*, N>& paths) {
+  for (const auto* path : paths)
+    if (system.entry({.path = path, .follow = true}).kind == sys::EntryKind::file)
+      return path;
+  return "";
+}
+
+/// A link of multi-user.target, made or removed.
+void enable(sys::System& system, const std::string& unit, const std::string& file, bool wanted, plan::Plan& plan) {
+  const auto link = join_path(k_wanted_units, unit);
+  const auto there = system.entry({.path = link});
+  if (wanted && !there.exists()) {
+    if (!system.entry({.path = k_wanted_units}).exists())
+      plan.add(k_group, "units that are started at boot", plan::make_directory(k_wanted_units));
+    plan.add(k_group, "started at boot", plan::make_link(link, file));
+  } else if (!wanted && there.kind == sys::EntryKind::symlink) {
+    plan.add(k_group, "no longer started at boot", plan::remove_link(link, there.link_target));
+  }
+}
+
+/// The mounts of a node that boots the image, with their options: by what their servers answer now, if they do.
+Result<std::vector<mounts::MountPoint>> points_of(Context& context, const config::Config& config,
+                                                  std::chrono::milliseconds timeout, bool wanted) {
+  std::map<std::string, sys::NfsProbe> servers;
+  std::vector<mounts::MountPoint> points;
+  for (auto point : mount_points(context.system, &config)) {
+    point.here = false; // where the image is made is not where it boots
+    if (!wanted) {
+      point.boot = mounts::BootWay::none;
+      points.push_back(std::move(point));
+      continue;
+    }
+    if (!servers.contains(point.server))
+      servers[point.server] = context.system.probe_nfs({point.server, {}, timeout, false});
+    auto decided = mounts::decide(std::move(point), &servers[point.server]);
+    if (!decided)
+      return fail(decided.error());
+    points.push_back(std::move(*decided));
+  }
+  return points;
+}
+
+/// What only a running machine can do.
+std::string left_for_boot(const config::Config& config, const std::vector<mounts::MountPoint>& points, bool by_unit) {
+  std::vector<std::string> left;
+  if (!points.empty())
+    left.push_back(count_of(points.size(), "mount"));
+  if (has_shares(config, points))
+    left.emplace_back("directories of `shares:`");
+  if (config.conda && has_links(*config.conda))
+    left.emplace_back("links in the homes");
+  if (left.empty())
+    return "nothing is left for the first boot";
+  return fmt::format("left for the first boot: {}; {}", join(left, ", "),
+                     by_unit ? fmt::format("{} does it", k_first_boot_unit)
+                             : "without systemd in the image, run `sharefs up` on the machine");
+}
+
+/// What the image lacks, and the node would miss.
+void warn_of_missing(Context& context, const config::Config& config, const std::string& program) {
+  if (program.empty())
+    context.console.warning("there is no sharefs in the image", "install its package there, or copy the program to "
+                                                                "/usr/local/bin");
+  if (context.config_path() != k_machines_config)
+    context.console.warning(
+        fmt::format("the machine will read {}, and this was {}", k_machines_config, context.config_path()),
+        "put it there in the image");
+  constexpr std::array k_helpers{"/sbin/mount.nfs", "/usr/sbin/mount.nfs"};
+  if (!config.mounts.empty() && first_file(context.system, k_helpers).empty())
+    context.console.warning("there is no mount.nfs in the image", "install nfs-common (Debian, Ubuntu) or nfs-utils "
+                                                                  "(RHEL) there");
+}
+
+void add_daemon(Context& context, const config::Config& config, bool wanted, plan::Plan& plan) {
+  if (!config.watch)
+    return;
+  const auto file = watch::find_unit_file(context.system);
+  if (wanted && file.empty())
+    context.console.warning(fmt::format("there is no {} in the image", watch::k_watch_unit),
+                            "it comes with the package of sharefs");
+  else
+    enable(context.system, watch::k_watch_unit, file, wanted, plan);
+}
+
+/// Nothing of an image runs. What several parts need is made once.
+std::vector<plan::Step> what_an_image_takes(const std::vector<plan::Step>& steps) {
+  std::vector<plan::Step> taken;
+  for (const auto& step : steps)
+    if (!std::holds_alternative<plan::RunTool>(step.action) &&
+        std::ranges::find(taken, step.action, &plan::Step::action) == taken.end())
+      taken.push_back(step);
+  return taken;
+}
+
+} // namespace
+
+plan::Plan plan_first_boot(sys::System& system, const config::Config& config, const std::string& program, bool wanted) {
+  plan::Plan plan;
+  const auto path = join_path(k_units, k_first_boot_unit);
+  const auto there = system.entry({.path = path, .read_bytes = k_most_unit_text});
+  const bool ours = there.kind == sys::EntryKind::file && there.content.starts_with(mounts::k_unit_mark);
+  if (wanted) {
+    const auto before = there.exists() ? std::optional(there.content) : std::nullopt;
+    const auto after = first_boot_text(config, program);
+    if (before != after)
+      plan.add(k_group, "what needs a running machine is done at its boot", plan::File{path, before, after});
+    enable(system, k_first_boot_unit, path, true, plan);
+  } else if (ours) {
+    plan.add(k_group, "it tries no longer",
+             plan::RunTool{{"systemctl", "stop", k_first_boot_unit}, {"systemctl", "daemon-reload"}});
+    enable(system, k_first_boot_unit, path, false, plan);
+    plan.add(k_group, "it does not run at boot any more", plan::remove_file(path, there.content));
+    plan.add(k_group, "systemd reads its units again", plan::RunTool{{"systemctl", "daemon-reload"}, {}, true});
+  }
+  return plan;
+}
+
+Result<int> change_image(Context& context, const config::Config& config, std::chrono::milliseconds timeout,
+                         bool wanted) {
+  auto& system = context.system;
+  constexpr std::array k_systemd{"/usr/lib/systemd/systemd", "/lib/systemd/systemd"};
+  constexpr std::array k_programs{"/usr/bin/sharefs", "/usr/local/bin/sharefs"};
+  const bool has_systemd = !first_file(system, k_systemd).empty();
+  const auto program = first_file(system, k_programs);
+  const auto points = points_of(context, config, timeout, wanted);
+  if (!points)
+    return fail(points.error());
+  if (wanted)
+    warn_of_missing(context, config, program);
+  const mounts::BootHost host{has_systemd, program.empty() ? k_programs.front() : program, ""};
+  auto boot = mounts::plan_boot(mounts::boot_facts(system), host, *points);
+  context.report(boot.diagnoses);
+  auto plan = std::move(boot.plan);
+  if (has_systemd || !wanted)
+    mounts::append(plan.steps, plan_first_boot(system, config, host.program, wanted).steps);
+  add_daemon(context, config, wanted, plan);
+  plan.steps = what_an_image_takes(plan.steps);
+  if (wanted) {
+    const auto local = cachefix::plan_local_directories(
+        system, config.caches.local, [](const auto& path) { return exports::system_directory_reason(path); });
+    mounts::append(plan.steps, local.steps);
+    mounts::append(plan.notes, local.notes);
+  }
+  const auto executed = execute(context, plan,
+                                wanted ? "the image is as sharefs.yaml says: nothing to do"
+                                       : "nothing of sharefs.yaml is in the image: nothing to do");
+  if (!executed)
+    return fail(executed.error());
+  if (wanted && !executed->stopped())
+    context.console.message(left_for_boot(config, *points, has_systemd));
+  return executed->exit_code;
+}
+
+} // namespace sharefs::cli

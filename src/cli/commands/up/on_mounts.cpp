@@ -1,0 +1,117 @@
+#include "cli/commands/up/on_mounts.hpp"
+
+#include "base/text.hpp"
+#include "cli/commands/conda/link.hpp"
+#include "cli/commands/conda/names.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace sharefs::cli {
+
+namespace {
+
+/// Why no link can be made now although sharefs.yaml has some; "": nothing is in the way. What is wrong with a mount
+/// was said of the mount.
+std::string no_links_yet(const conda::StoreState& store, const HostPart& part) {
+  if (!store.unmounted || !store.share)
+    return "";
+  const auto& share = store.share->name;
+  return std::ranges::find(part.elsewhere, share) == part.elsewhere.end()
+             ? fmt::format("the links in the homes are left until {} is mounted: the store lies on it", share)
+             : fmt::format("no links in homes: the store lies on {}, which is not for this host", share);
+}
+
+Result<void> add_links(Context& context, const config::Config& config, const HostPart& part, OnMounts& on) {
+  if (!config.conda || !has_links(*config.conda))
+    return {};
+  Arguments all;
+  all.flags = {"all"};
+  const auto self = context.system.identity();
+  auto request = conda_link_request(config, all, self, conda::LinkRequest::Verb::link);
+  if (!request && request.error().code == ErrorCode::permission && self.uid != 0)
+    return {}; // a user who looks at the plan, and has no home in it
+  if (!request)
+    return fail(request.error());
+  request->shares = shares_of(context.system, config, request->store);
+  auto state = conda::probe(context.system, *request);
+  if (!state)
+    return fail(state.error());
+  if (auto why = no_links_yet(*state->store, part); !why.empty()) {
+    on.messages.push_back(std::move(why));
+    return {};
+  }
+  if (const auto absent = conda::take_absent_homes(*state); !absent.empty())
+    on.messages.push_back("no links here for " + join(absent, ", "));
+  if (state->homes.empty())
+    return {};
+  if (const auto& by = state->store->by)
+    on.messages.push_back(
+        fmt::format("{} is read as `{}`: root of this host may not (root_squash)", request->store, by->name));
+  auto found = conda::diagnose(*state, *request);
+  conda::forgive_not_yet(found);
+  const bool usable = conda::is_usable(*state->store);
+  if (!usable && has_errors(found))
+    ++on.failed;
+  for (const auto& home : state->homes)
+    if (usable && conda::summarize(home, *request) == conda::HomeSummary::blocked)
+      ++on.failed;
+  mounts::append(on.found, found);
+  mounts::append(on.plan.steps, conda::plan(*state, *request).steps);
+  on.homes = std::move(*state);
+  on.links = std::move(*request);
+  return {};
+}
+
+} // namespace
+
+Result<OnMounts> plan_on_mounts(Context& context, const config::Config& config, const HostPart& part,
+                                const MountWork& mounts, const std::set<std::string>& good,
+                                std::chrono::milliseconds deadline) {
+  OnMounts on;
+  on.ready = ready_points(context, config, mounts.seen, good);
+  on.wanted = wanted_shares(context.system, config, on.ready);
+  on.found = on.wanted.found;
+  if (!on.wanted.shares.empty()) {
+    auto planned = mounts::plan_shares(
+        on.wanted.shares, mounts::probe_shares(context.system, on.wanted.shares, deadline), context.system.identity());
+    mounts::append(on.found, planned.diagnoses);
+    on.plan = std::move(planned.plan);
+    on.made = on.plan.steps.size();
+  }
+  on.failed = with_errors(on.ready, on.found).size();
+  if (auto linked = add_links(context, config, part, on); !linked)
+    return fail(linked.error());
+  return on;
+}
+
+Diagnoses diagnose_shares_made(Context& context, const OnMounts& done, std::chrono::milliseconds deadline) {
+  const auto& shares = done.wanted.shares;
+  return shares.empty()
+             ? Diagnoses()
+             : mounts::diagnose_made(done.plan, shares, mounts::probe_shares(context.system, shares, deadline),
+                                     context.system.identity());
+}
+
+plan::Plan without_shares(const OnMounts& done) {
+  plan::Plan back;
+  for (auto index = done.made; index-- > 0;) {
+    const auto& step = done.plan.steps[index];
+    const auto* made = std::get_if<plan::Directory>(&step.action);
+    if (const auto inverse = made == nullptr ? std::nullopt : plan::invert(*made))
+      back.add(step.group, "undo: " + step.why, *inverse);
+  }
+  return back;
+}
+
+nlohmann::ordered_json homes_json(const OnMounts& on) {
+  auto homes = nlohmann::ordered_json::array();
+  for (const auto& home : on.homes.homes)
+    if (on.links)
+      homes.push_back({{"name", to_utf8(home.name)},
+                       {"conda", to_utf8(home.conda)},
+                       {"state", conda::to_string(conda::summarize(home, *on.links))}});
+  return homes;
+}
+
+} // namespace sharefs::cli

@@ -1,0 +1,37 @@
+#pragma once
+// What lies on mounts, or can be judged only where they are: the directories of `shares:`, and links from the homes to
+// the store.
+#include "cli/commands/mount/shares.hpp"
+#include "cli/commands/mount/work.hpp"
+#include "cli/commands/up/part.hpp"
+#include "conda/link.hpp"
+
+#include <optional>
+
+namespace sharefs::cli {
+
+struct OnMounts {
+  std::vector<mounts::MountPoint> ready; ///< what is there
+  WantedShares wanted;
+  std::optional<conda::LinkRequest> links; ///< nullopt: no links are to be made here, or not yet
+  conda::LinkState homes;
+  plan::Plan plan;
+  std::size_t made = 0; ///< its first steps: the directories of `shares:`
+  Diagnoses found;
+  std::vector<std::string> messages;
+  std::size_t failed = 0; ///< mounts, homes and stores of which something cannot be done
+};
+/// `good`: targets that are there now.
+Result<OnMounts> plan_on_mounts(Context& context, const config::Config& config, const HostPart& part,
+                                const MountWork& mounts, const std::set<std::string>& good,
+                                std::chrono::milliseconds deadline);
+
+/// Directories that were made and became somebody else's, since their server squashes root (SF241).
+Diagnoses diagnose_shares_made(Context& context, const OnMounts& done, std::chrono::milliseconds deadline);
+/// Takes away the directories that were made.
+plan::Plan without_shares(const OnMounts& done);
+
+/// [{name, conda, state}] of the homes of this host.
+nlohmann::ordered_json homes_json(const OnMounts& on);
+
+} // namespace sharefs::cli

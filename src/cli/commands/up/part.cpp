@@ -1,0 +1,180 @@
+#include "cli/commands/up/part.hpp"
+
+#include "base/path.hpp"
+#include "base/text.hpp"
+#include "cli/commands/mount/support.hpp"
+#include "exports/client.hpp"
+#include "sys/identity/own_host.hpp"
+#include "sys/process/child.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <fnmatch.h>
+#include <map>
+#include <optional>
+
+namespace sharefs::cli {
+
+namespace {
+
+using exports::ClientKind;
+
+/// For all names of a file together: without an answer the server is asked, which knows better anyway.
+constexpr std::chrono::milliseconds k_names_deadline{3'000};
+
+/// Whether clients of sharefs.yaml are this host. Names are looked up at most once, and only where none is its own.
+class Self {
+ public:
+  explicit Self(sys::System& system) : m_system(system), m_identity(system.identity()) {}
+
+  bool may_be(const std::vector<std::string>& clients) {
+    return std::ranges::any_of(clients, [this](const std::string& client) { return is_by_text(client); }) ||
+           std::ranges::any_of(clients, [this](const std::string& client) { return is_by_name(client); });
+  }
+
+ private:
+  /// By what is written, or because only the server can say.
+  [[nodiscard]] bool is_by_text(const std::string& client) const {
+    switch (exports::kind_of(client)) {
+    case ClientKind::host:
+      return sys::is_this_host(m_identity, client);
+    case ClientKind::network:
+      return is_in_network(client);
+    case ClientKind::wildcard: // one with a domain is compared with a name that only the server knows
+      return client.find('.') != std::string::npos || matches(client, m_identity.hostname) ||
+             matches(client, m_identity.hostname.substr(0, m_identity.hostname.find('.')));
+    default:
+      return true;
+    }
+  }
+
+  static bool matches(const std::string& pattern, const std::string& name) {
+    return ::fnmatch(pattern.c_str(), name.c_str(), FNM_CASEFOLD) == 0;
+  }
+
+  [[nodiscard]] bool is_in_network(const std::string& client) const {
+    const auto network = exports::parse_network(client);
+    return !network || std::ranges::any_of(m_identity.addresses, [&](const std::string& address) {
+      const auto own = exports::parse_network(address);
+      if (!own || own->v6 != network->v6)
+        return false;
+      for (std::size_t i = 0; i < own->address.size(); ++i)
+        if ((own->address.at(i) & network->mask.at(i)) != (network->address.at(i) & network->mask.at(i)))
+          return false;
+      return true;
+    });
+  }
+
+  bool is_by_name(const std::string& client) {
+    if (exports::kind_of(client) != ClientKind::host || !exports::canonical_address(client).empty())
+      return false;
+    const auto [known, is_new] = m_names.emplace(client, false);
+    if (!is_new)
+      return known->second;
+    const auto left = m_end - sys::Clock::now();
+    const auto fact =
+        left <= left.zero()
+            ? std::nullopt
+            : exports::resolve_name(m_system, client, std::chrono::duration_cast<std::chrono::milliseconds>(left));
+    known->second = !fact || std::ranges::any_of(fact->addresses, [this](const std::string& address) {
+      return sys::is_this_host(m_identity, address);
+    });
+    return known->second;
+  }
+
+  sys::System& m_system;
+  sys::Identity m_identity;
+  std::map<std::string, bool> m_names;
+  sys::Deadline m_end = sys::deadline_in(k_names_deadline);
+};
+
+/// The clients of those exports of the server that the mount lies in; nullopt: the file does not say.
+std::optional<std::vector<std::string>> clients_of(const config::Config& config, const mounts::MountPoint& point) {
+  std::optional<std::vector<std::string>> clients;
+  for (const auto& server : config.servers)
+    for (const auto& entry : server.exports)
+      if (server.name == point.server_name && is_under(normalize_path(point.path), normalize_path(entry.path)))
+        for (const auto& client : entry.clients) {
+          if (!clients)
+            clients.emplace();
+          clients->insert(clients->end(), client.hosts.begin(), client.hosts.end());
+        }
+  return clients;
+}
+
+std::size_t exports_of(const HostPart& part) {
+  std::size_t count = 0;
+  for (const auto* server : part.own.servers)
+    count += server->exports.size();
+  return count;
+}
+
+} // namespace
+
+HostPart find_part(sys::System& system, const config::Config& config) {
+  HostPart part;
+  part.own = find_own_servers(system, config);
+  Self self(system);
+  for (auto& point : mount_points(system, &config)) {
+    const bool serves = point.here || std::ranges::any_of(part.own.servers, [&](const config::Server* server) {
+                          return server->name == point.server_name;
+                        });
+    const auto clients = serves ? std::nullopt : clients_of(config, point);
+    if (serves || !clients || self.may_be(*clients))
+      part.mounts.push_back(std::move(point));
+    else
+      part.elsewhere.push_back(point.name);
+  }
+  return part;
+}
+
+Result<void> check_named(sys::System& system, const config::Config& config, const HostPart& part) {
+  if (!part.own.servers.empty() || !part.mounts.empty() || (config.servers.empty() && config.mounts.empty()))
+    return {};
+  if (part.elsewhere.empty())
+    return fail(not_a_server(system, config));
+  const auto identity = system.identity();
+  return fail(
+      ErrorCode::config,
+      fmt::format("sharefs.yaml does not name this host (`{}`, {}): it is no server, and none of the `clients:`",
+                  identity.hostname, identity.addresses.empty() ? "no address" : join(identity.addresses, ", ")),
+      "add its name or address to the `clients:` of what it is to mount, and run `sharefs up` on the server "
+      "first");
+}
+
+std::string describe(const HostPart& part) {
+  std::vector<std::string> parts;
+  for (const auto* server : part.own.servers)
+    parts.push_back(fmt::format("server `{}` ({})", server->name, count_of(server->exports.size(), "export")));
+  std::vector<std::string> servers;
+  for (const auto& point : part.mounts)
+    if (std::ranges::find(servers, mounts::server_of(point)) == servers.end())
+      servers.push_back(mounts::server_of(point));
+  constexpr std::size_t k_named = 3;
+  const auto from = servers.empty()             ? ""
+                    : servers.size() <= k_named ? " from " + join(servers, ", ")
+                                                : fmt::format(" from {}", count_of(servers.size(), "server"));
+  if (!part.mounts.empty() || parts.empty())
+    parts.push_back(count_of(part.mounts.size(), "mount") + from);
+  const auto text = join(parts, ", ");
+  if (part.elsewhere.empty())
+    return text;
+  return text + "; for other hosts: " +
+         (part.elsewhere.size() <= k_named ? join(part.elsewhere, ", ") : count_of(part.elsewhere.size(), "mount"));
+}
+
+nlohmann::ordered_json to_json(const HostPart& part) {
+  auto servers = nlohmann::ordered_json::array(), mounts = servers, elsewhere = servers;
+  for (const auto* server : part.own.servers)
+    servers.push_back(to_utf8(server->name));
+  for (const auto& point : part.mounts)
+    mounts.push_back(to_utf8(point.name));
+  for (const auto& name : part.elsewhere)
+    elsewhere.push_back(to_utf8(name));
+  return {{"servers", std::move(servers)},
+          {"exports", exports_of(part)},
+          {"mounts", std::move(mounts)},
+          {"elsewhere", std::move(elsewhere)}};
+}
+
+} // namespace sharefs::cli

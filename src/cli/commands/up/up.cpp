@@ -1,0 +1,315 @@
+// sharefs up: all that sharefs.yaml says about this host, as one plan. Each part of it is what its own command does.
+#include "base/text.hpp"
+#include "cli/commands/conda/link.hpp"
+#include "cli/commands/up/image.hpp"
+#include "cli/commands/up/on_mounts.hpp"
+#include "cli/execute.hpp"
+#include "cli/exit_code.hpp"
+#include "cli/say.hpp"
+#include "watch/daemon.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace sharefs::cli {
+
+namespace {
+
+/// One run on a host that is up and running.
+class BringUp {
+ public:
+  BringUp(Context& context, const config::Config& config, HostPart part, std::chrono::milliseconds timeout)
+      : m_context(context), m_config(config), m_part(std::move(part)), m_say(say_to(context)) {
+    m_scope.timeout = timeout;
+  }
+
+  Result<int> run() {
+    m_context.envelope.fields["host"] = to_json(m_part);
+    m_context.console.message("this host: " + describe(m_part));
+    if (auto ready = find_exports(); !ready)
+      return fail(ready.error());
+    const auto executed = execute(m_context, [this] { return propose(); });
+    if (!executed)
+      return fail(executed.error());
+    if (const auto checked = after_exports(*executed); !checked)
+      return fail(checked.error());
+    note_mounted(*executed);
+    m_context.envelope.fields["mounts"] = mounts_json(*m_mounts, m_good, executed->applied());
+    if (executed->stopped())
+      return executed->exit_code;
+    count(*executed);
+    if (m_later && executed->applied())
+      if (const auto further = go_on(); !further || *further != k_exit_ok)
+        return further;
+    if (executed->applied() || m_later_applied)
+      if (auto checked = check_shares_made(); !checked)
+        return fail(checked.error());
+    m_context.envelope.fields["homes"] = homes_json(m_on);
+    return exit_code();
+  }
+
+ private:
+  /// What is found is said once, also where the plan is made again.
+  void report(const Diagnoses& found) {
+    Diagnoses fresh;
+    for (const auto& one : found)
+      if (std::ranges::find(m_said, one) == m_said.end())
+        fresh.push_back(one);
+    mounts::append(m_said, fresh);
+    m_context.report(fresh);
+  }
+
+  void message(const std::string& text) {
+    if (std::ranges::find(m_messages, text) != m_messages.end())
+      return;
+    m_messages.push_back(text);
+    m_context.console.message(text);
+  }
+
+  Result<void> find_exports() {
+    const auto has_exports = [](const config::Server* server) { return !server->exports.empty(); };
+    if (std::ranges::none_of(m_part.own.servers, has_exports))
+      return {};
+    const auto files = exports::read_host_files(m_context.system.files());
+    if (!files)
+      return fail(files.error());
+    Arguments all;
+    all.flags = {"all"};
+    auto task = export_task(m_context.system, m_config, all, m_part.own, *files);
+    if (!task)
+      return fail(task.error());
+    m_exports = std::move(*task);
+    return {};
+  }
+
+  Result<Proposal> propose() {
+    Proposal proposal{{}, "all is as sharefs.yaml says: nothing to do"};
+    auto& plan = proposal.plan;
+    if (m_exports) {
+      const auto proposed = exports::propose(m_context.system, *m_exports, m_look, m_say);
+      m_context.envelope.fields["exports"] = to_json(m_look.composed.exports);
+      if (!proposed)
+        return fail(proposed.error());
+      plan = m_look.plan;
+      for (auto& step : plan.steps)
+        step.group.clear(); // before all others: what is bound from them, and mounted of them, has to be there
+      if (!plan.empty())
+        proposal.before_groups = [this] { return check_exports(); };
+    }
+    auto work = plan_mount_work(m_context, m_config, m_part.mounts, m_scope);
+    if (!work)
+      return fail(work.error());
+    report(work->plan.diagnoses);
+    if (!m_mounts)
+      report_holders_of_different(m_context, work->seen);
+    m_later = !plan.empty() || !work->plan.planned.empty();
+    mounts::append(plan.steps, work->plan.plan.steps);
+    mounts::append(plan.notes, work->plan.plan.notes);
+    m_mounts = std::move(*work);
+    m_good = {m_mounts->plan.right.begin(), m_mounts->plan.right.end()};
+    if (m_config.watch)
+      mounts::append(plan.steps, plan_watch().steps);
+    if (m_later) {
+      note_later(plan);
+    } else {
+      auto on = plan_what_lies_on_mounts();
+      if (!on)
+        return fail(on.error());
+      mounts::append(plan.steps, on->steps);
+      mounts::append(plan.notes, on->notes);
+    }
+    if (m_on.failed + m_mounts->plan.blocked.size() > 0)
+      proposal.nothing = "nothing more can be done now";
+    return proposal;
+  }
+
+  plan::Plan plan_watch() {
+    const auto daemon = watch::probe_daemon(m_context.system);
+    if (!daemon.systemd)
+      message("watch: systemd does not run here; have `sharefs watch` started by what starts services on this host");
+    else if (daemon.unit_file.empty())
+      message(fmt::format("watch: there is no {} here, which comes with the package of sharefs", watch::k_watch_unit));
+    return watch::plan_daemon(daemon, true);
+  }
+
+  /// The store and directories on a share can be looked at only where it is mounted.
+  void note_later(plan::Plan& plan) {
+    std::vector<std::string> what;
+    if (has_shares(m_config, m_part.mounts))
+      what.emplace_back("the directories of `shares:`");
+    if (m_config.conda && has_links(*m_config.conda))
+      what.emplace_back("the links in the homes");
+    if (!what.empty())
+      plan.notes.push_back(fmt::format("{}: planned, shown and asked for once this is done", join(what, " and ")));
+  }
+
+  Result<plan::Plan> plan_what_lies_on_mounts() {
+    auto on = plan_on_mounts(m_context, m_config, m_part, *m_mounts, m_good, m_scope.path_deadline());
+    if (!on)
+      return fail(on.error());
+    m_on = std::move(*on);
+    for (const auto& text : m_on.messages)
+      message(text);
+    report(m_on.found);
+    return m_on.plan;
+  }
+
+  /// Between the exports and what comes after them.
+  Result<void> check_exports() {
+    auto found = exports::verify(m_context.system, *m_exports, m_look, m_say);
+    if (!found)
+      return fail(found.error());
+    m_verified = std::move(*found);
+    if (has_errors(*m_verified))
+      return fail(ErrorCode::failed, "not begun: the exports are not as sharefs.yaml has them", "see the errors above");
+    return {};
+  }
+
+  /// Exports that are not as wanted are taken back, with all of this run.
+  Result<void> after_exports(const Executed& executed) {
+    if (!m_exports)
+      return {};
+    if (!m_verified && m_look.plan.empty() && !m_context.flags.dry_run)
+      if (auto checked = check_exports(); !checked && !m_verified)
+        return checked;
+    if (!m_verified)
+      return {};
+    m_context.report(*m_verified);
+    m_context.envelope.fields["verified"] = !has_errors(*m_verified);
+    if (!has_errors(*m_verified)) {
+      m_context.console.message(verified(m_look, false));
+      return {};
+    }
+    if (!executed.applied() || executed.report->journal_id.empty() || m_look.plan.empty())
+      return fail(ErrorCode::failed, "the exports are not as sharefs.yaml has them", "see the errors above");
+    if (auto undone = roll_back(m_context, executed.report->journal_id, "the exports are not as wanted"); !undone)
+      return undone;
+    m_context.envelope.fields["rolled_back"] = true;
+    return fail(ErrorCode::failed, "the exports were not as wanted, and everything was taken back",
+                "see the errors above");
+  }
+
+  void note_mounted(const Executed& executed) {
+    if (!executed.applied())
+      return;
+    const auto mounted = mounted_by(*m_context.envelope.plan, *executed.report);
+    m_good.insert(mounted.begin(), mounted.end());
+    m_context.report(mounts::diagnose_mounted(m_context.system, m_mounts->seen, mounted, m_scope.path_deadline()));
+  }
+
+  /// What had to wait for the first plan, as a second one. An exit code other than 0 ends the command.
+  Result<int> go_on() {
+    auto plan = plan_what_lies_on_mounts();
+    if (!plan)
+      return fail(plan.error());
+    if (plan->empty())
+      return k_exit_ok;
+    bool first = true;
+    const auto executed = execute_further(m_context, [&]() -> Result<Proposal> {
+      if (!std::exchange(first, false))
+        plan = plan_what_lies_on_mounts();
+      return plan ? Result<Proposal>(Proposal{*plan, "nothing more to do"}) : fail(plan.error());
+    });
+    if (!executed)
+      return fail(executed.error());
+    count(*executed);
+    m_later_applied = executed->applied();
+    return executed->stopped() ? executed->exit_code : k_exit_ok;
+  }
+
+  /// Directories that became somebody else's go again; the rest of the run stays.
+  Result<void> check_shares_made() {
+    const auto made = diagnose_shares_made(m_context, m_on, m_scope.path_deadline());
+    report(made);
+    if (made.empty())
+      return {};
+    m_on.failed += with_errors(m_on.ready, made).size();
+    m_context.console.message("not as it should be: taking the directories back");
+    auto flags = m_context.flags;
+    flags.yes = true; // the consent to make them covers this
+    Context back(m_context.host, m_context.system, m_context.console, flags, m_context.argv);
+    const auto undone = execute(back, without_shares(m_on), "");
+    m_context.envelope.fields["rolled_back"] = undone && undone->exit_code == k_exit_ok;
+    return undone ? Result<void>() : fail(undone.error());
+  }
+
+  void count(const Executed& executed) {
+    if (executed.exit_code == k_exit_failed || executed.exit_code == k_exit_partly)
+      ++m_failed;
+    if (executed.exit_code == k_exit_partly || (executed.applied() && executed.exit_code == k_exit_ok))
+      ++m_done;
+  }
+
+  /// Of what this host is to be: 4 if some of it is, and some is not.
+  [[nodiscard]] int exit_code() const {
+    const auto& plan = m_mounts->plan;
+    const bool dry = m_context.flags.dry_run;
+    std::size_t good = m_done + m_good.size() + (m_exports ? 1 : 0) + (dry ? plan.planned.size() : 0);
+    std::size_t bad = m_failed + m_on.failed + plan.blocked.size();
+    if (m_on.links && m_on.homes.homes.size() > m_on.failed)
+      ++good;
+    return exit_code_for(good, bad);
+  }
+
+  Context& m_context;
+  const config::Config& m_config;
+  HostPart m_part;
+  plan::Say m_say;
+  MountScope m_scope;
+  std::optional<exports::Task> m_exports; ///< nullopt: this host exports nothing
+  exports::Look m_look;
+  std::optional<Diagnoses> m_verified; ///< of the exports; nullopt: not verified
+  std::optional<MountWork> m_mounts;
+  std::set<std::string> m_good; ///< targets that are there
+  bool m_later = false;         ///< what lies on mounts is planned behind the first plan
+  bool m_later_applied = false;
+  OnMounts m_on;
+  Diagnoses m_said;
+  std::vector<std::string> m_messages;
+  std::size_t m_done = 0, m_failed = 0; ///< executions
+};
+
+Result<int> run_up(Context& context, const Arguments& arguments) {
+  const auto config = context.config();
+  if (!config)
+    return fail(config.error());
+  const auto timeout = timeout_of(arguments);
+  if (!timeout)
+    return fail(timeout.error());
+  if (context.flags.root != "/") {
+    if (auto root = require_root(context, "only root can prepare an image"); !root)
+      return fail(root.error());
+    return change_image(context, **config, *timeout, true);
+  }
+  auto part = find_part(context.system, **config);
+  if (auto named = check_named(context.system, **config, part); !named)
+    return fail(named.error());
+  if (auto root = require_root(context, "only root can bring a host up"); !root)
+    return fail(root.error());
+  return BringUp(context, **config, std::move(part), *timeout).run();
+}
+
+} // namespace
+
+extern const CommandSpec k_up_command{
+    .name = "up",
+    .summary = "Make this host what sharefs.yaml says: exports, mounts, links, caches",
+    .description =
+        "Works out what this host is, a server, a client or both, and makes one plan of all that belongs to it: its "
+        "exports, which are verified before anything else is done; its mounts and what brings them back at boot; the "
+        "directories of `caches.local`; the daemon, if there is a section `watch:`; then what lies on the mounts, "
+        "directories of `shares:` and the links in the homes of this host. While something is still to be mounted, "
+        "that last part is a second plan, behind the first. Running it again changes nothing. With --root it prepares "
+        "the image of a node, and what needs a running machine is done at its first boot.",
+    .example = "sharefs up                        # on each machine: shows the plan, and asks\n"
+               "sharefs up --check                # exit code 3 if there is anything to do\n"
+               "sharefs --root /srv/image up --yes",
+    .effect = Effect::changes,
+    .options = {{.names = "--timeout",
+                 .value = "TIME",
+                 .help = "how long to wait for the servers' answers",
+                 .fallback = "5s"}},
+    .run = run_up,
+};
+
+} // namespace sharefs::cli

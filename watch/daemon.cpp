@@ -1,0 +1,65 @@
+#include "watch/daemon.hpp"
+
+#include "base/path.hpp"
+
+#include <array>
+
+namespace sharefs::watch {
+
+namespace {
+
+/// In the order in which systemd takes them.
+constexpr std::array k_unit_directories{"/etc/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system"};
+constexpr const char* k_wants = "/etc/systemd/system/multi-user.target.wants";
+constexpr std::chrono::milliseconds k_ask_deadline{10'000}, k_start_deadline{60'000};
+
+plan::RunTool service(const char* verb, const char* opposite, bool now) {
+  const auto words = [&](const char* one) {
+    return now ? Argv{"systemctl", one, "--now", k_watch_unit} : Argv{"systemctl", one, k_watch_unit};
+  };
+  plan::RunTool tool{words(verb), words(opposite)};
+  tool.deadline = k_start_deadline;
+  return tool;
+}
+
+} // namespace
+
+std::string find_unit_file(sys::System& system) {
+  for (const auto* directory : k_unit_directories)
+    if (auto path = join_path(directory, k_watch_unit);
+        system.entry({.path = path, .follow = true}).kind == sys::EntryKind::file)
+      return path;
+  return "";
+}
+
+Daemon probe_daemon(sys::System& system) {
+  Daemon daemon;
+  daemon.systemd = system.identity().systemd;
+  daemon.unit_file = find_unit_file(system);
+  daemon.enabled = system.entry({.path = join_path(k_wants, k_watch_unit)}).exists();
+  if (daemon.systemd && !daemon.unit_file.empty()) {
+    sys::Command ask;
+    ask.argv = {"systemctl", "is-active", "--quiet", k_watch_unit};
+    ask.deadline = k_ask_deadline;
+    const auto said = system.run(ask);
+    daemon.active = said && said->ok();
+  }
+  return daemon;
+}
+
+plan::Plan plan_daemon(const Daemon& daemon, bool wanted) {
+  plan::Plan plan;
+  if (!daemon.systemd || daemon.unit_file.empty())
+    return plan;
+  constexpr const char* k_group = "daemon";
+  if (!wanted && (daemon.enabled || daemon.active))
+    plan.add(k_group, "it looks after the mounts no longer", service("disable", "enable", true));
+  else if (wanted && !daemon.enabled)
+    plan.add(k_group, "it looks after the mounts, now and after each boot",
+             service("enable", "disable", !daemon.active));
+  else if (wanted && !daemon.active)
+    plan.add(k_group, "it looks after the mounts", service("start", "stop", false));
+  return plan;
+}
+
+} // namespace sharefs::watch
