@@ -87,7 +87,7 @@ fi
 say "build ci"
 build ci >"$results/ci.log" 2>&1 || broken "$results/ci.log"
 [ "$scope" = quick ] || finish lab-packages
-run ci 'unit|golden|check' 2
+if [ "$scope" = quick ]; then run ci 'unit|golden|check' 2; else run ci 'unit|golden|check|long' 2; fi
 if [ "$scope" != quick ]; then
   begin bare run ci bare 1
   digest=$(lab_digest)
