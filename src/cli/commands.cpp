@@ -35,7 +35,6 @@ extern const CommandSpec k_conda_verify_command;
 extern const CommandSpec k_conda_relocate_command;
 extern const CommandSpec k_config_show_command;
 extern const CommandSpec k_config_check_command;
-extern const CommandSpec k_config_schema_command;
 extern const CommandSpec k_config_keys_command;
 extern const CommandSpec k_doctor_command;
 extern const CommandSpec k_explain_command;
@@ -48,7 +47,7 @@ const std::vector<CommandGroup>& command_groups() {
        {{"config",
          "Show and check sharefs.yaml",
          "What the file says once its defaults are in it, what is wrong with it, and every key that it may have.",
-         {&k_config_show_command, &k_config_check_command, &k_config_schema_command, &k_config_keys_command}}}},
+         {&k_config_show_command, &k_config_check_command, &k_config_keys_command}}}},
       {"Look", {&k_doctor_command, &k_status_command, &k_probe_command, &k_explain_command}},
       {"Repair", {&k_recover_command, &k_watch_command, &k_undo_command}},
       {"Train",
@@ -68,8 +67,8 @@ const std::vector<CommandGroup>& command_groups() {
          "this host, `run` and conda's own `activate` use it, `update` changes it.",
          {&k_conda_share_command, &k_conda_link_command, &k_conda_unlink_command, &k_conda_list_command,
           &k_conda_run_command, &k_conda_stage_command, &k_conda_update_command, &k_conda_rollback_command,
-          &k_conda_generations_command, &k_conda_pin_command, &k_conda_unpin_command,
-          &k_conda_gc_command, &k_conda_purge_command, &k_conda_verify_command, &k_conda_relocate_command}}}},
+          &k_conda_generations_command, &k_conda_pin_command, &k_conda_unpin_command, &k_conda_gc_command,
+          &k_conda_purge_command, &k_conda_verify_command, &k_conda_relocate_command}}}},
   };
   return k_groups;
 }
