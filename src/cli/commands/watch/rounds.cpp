@@ -90,7 +90,7 @@ void WatchRounds::take(Known& known, mounts::MountState state, watch::Time now) 
   known.looks = trouble == known.trouble ? known.looks + 1 : 1;
   known.trouble = trouble;
   const bool news = !known.state || known.state->health != state.health;
-  if (news && !in_run(known)) {
+  if (news && !m_run.contains(state.point.target)) { // a recovery says itself what came of it
     const auto text = state_text(state);
     m_say({"state", trouble == Trouble::none ? Severity::info : Severity::warning, name_of(state.point),
            state.point.target, mounts::to_string(state.health),
@@ -163,8 +163,6 @@ Result<std::vector<std::string>> WatchRounds::look(Context& context, watch::Time
 
   std::vector<std::string> to_recover;
   for (auto& known : m_known) {
-    if (!m_run.empty())
-      break;
     const auto& point = known.point;
     const auto server = m_servers.find(point.server);
     const auto change = m_changes.find(point.target);
@@ -186,18 +184,14 @@ Result<std::vector<std::string>> WatchRounds::look(Context& context, watch::Time
   return to_recover;
 }
 
-void WatchRounds::begin_run(const std::vector<std::string>& names) {
-  const std::set<std::string> begun(names.begin(), names.end());
+void WatchRounds::take_run(const std::vector<std::string>& names, const RunEnd& end, watch::Time now) {
+  const std::set<std::string> tried(names.begin(), names.end());
   for (const auto& known : m_known)
-    if (begun.contains(name_of(known.point)))
+    if (tried.contains(name_of(known.point)))
       m_run.insert(known.point.target);
-}
-
-void WatchRounds::end_run(const RunEnd& end, watch::Time now) {
   if (!end.busy)
     m_pace.tried(m_run, now);
   m_ended = end;
-  m_ended_run = std::exchange(m_run, {});
   m_newest.reset(); // the journal of a recovery that was cut off has no newer entry when it is
 }
 
@@ -206,7 +200,7 @@ void WatchRounds::report_run() {
   if (!m_ended)
     return;
   for (const auto& known : m_known) {
-    if (!m_ended_run.contains(known.point.target))
+    if (!m_run.contains(known.point.target))
       continue;
     const bool well = known.trouble == Trouble::none;
     const auto* result = m_ended->busy ? "busy" : well ? "done" : "failed";
@@ -223,7 +217,7 @@ void WatchRounds::report_run() {
                                 m_ended->message.empty() ? "" : ": " + m_ended->message)});
   }
   m_ended.reset();
-  m_ended_run.clear();
+  m_run.clear();
 }
 
 bool WatchRounds::table_differs(const sys::MountTable& table) const {
