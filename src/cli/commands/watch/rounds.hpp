@@ -50,6 +50,8 @@ class WatchRounds {
   void take(Known& known, mounts::MountState state, watch::Time now);
   void read_journal(Context& context);
   void report_run();
+  /// The names of those to recover, and says why, or why not.
+  std::vector<std::string> choose(watch::Time now);
 
   Say m_say;
   watch::Policy m_policy = watch::Policy::never;
