@@ -68,8 +68,17 @@ finish() {
 # Runs the tests of a preset's build directory with the labels that match; failures are counted at the end.
 run() {
   say "test $1: $2"
-  ctest --test-dir "build/$1" -L "$2" -j "$3" --output-on-failure --no-tests=error \
+  ctest --test-dir "build/$1" -L "$2" -j "$3" --output-on-failure --no-tests=error "${@:4}" \
         --output-junit "$results/$1-${2//[^a-z]/-}.xml" || true
+}
+
+# The same of tests of the lab: as many at a time as the cores have slots, two each (tests/lab/CMakeLists.txt).
+run_lab() {
+  local cores
+  cores=$(nproc)
+  printf '{"version": {"major": 1, "minor": 0}, "local": [{"core": [%s]}]}' \
+    "$(seq -s, -f '{"id": "%g", "slots": 2}' 0 $((cores - 1)))" >"$results/cores.json"
+  run ci "$1" $((2 * cores)) --resource-spec-file "$results/cores.json"
 }
 
 say "set-up"
@@ -87,16 +96,16 @@ fi
 say "build ci"
 build ci >"$results/ci.log" 2>&1 || broken "$results/ci.log"
 [ "$scope" = quick ] || finish lab-packages
-run ci 'unit|golden|check' 2
+if [ "$scope" = quick ]; then run ci 'unit|golden|check' 2; else run ci 'unit|golden|check|long' 2; fi
 if [ "$scope" != quick ]; then
   begin bare run ci bare 1
   digest=$(lab_digest)
   if [ "$scope" = long ] || [ "$digest" != "$(cat "$lab_verified" 2>/dev/null)" ]; then
-    run ci '^itself$' 2
+    run_lab '^itself$'
     # To be committed with the change.
     if /usr/bin/python3 tests/support/count.py "$results/ci--itself-.xml" >/dev/null; then echo "$digest" >"$lab_verified"; fi
   fi
-  run ci '^lab$' 3
+  run_lab '^lab$'
   finish bare
 fi
 if [ "$scope" = long ]; then

@@ -4,25 +4,6 @@
 
 namespace sharefs::watch {
 
-namespace {
-
-/// The end of a step as its entry has it: of one that is not mentioned, it was not begun.
-bool was_done(const plan::JournalEntry& entry, std::size_t step) {
-  for (const auto& one : entry.steps)
-    if (one.step == step)
-      return one.ended && (one.outcome == plan::Outcome::done || one.outcome == plan::Outcome::unchanged);
-  return false;
-}
-
-bool was_begun(const plan::JournalEntry& entry, std::size_t step) {
-  for (const auto& one : entry.steps)
-    if (one.step == step)
-      return one.took_effect();
-  return false;
-}
-
-} // namespace
-
 void take_entry(const plan::JournalEntry& entry, std::set<std::string>& targets,
                 std::map<std::string, LastChange>& changes) {
   // What a plan does to a target, in the order of its steps.
@@ -37,12 +18,18 @@ void take_entry(const plan::JournalEntry& entry, std::set<std::string>& targets,
     else if (const auto* mount = std::get_if<plan::Mount>(&action))
       found[mount->target].mount = step;
   }
+  const auto took_effect = [&entry](std::optional<std::size_t> step) {
+    return step && entry.steps[*step].took_effect();
+  };
+  const auto was_done = [&entry](std::size_t step) {
+    const auto& one = entry.steps[step];
+    return one.ended && (one.outcome == plan::Outcome::done || one.outcome == plan::Outcome::unchanged);
+  };
   for (const auto& [target, steps] : found) {
-    const bool changed =
-        (steps.unmount && was_begun(entry, *steps.unmount)) || (steps.mount && was_begun(entry, *steps.mount));
+    const bool changed = took_effect(steps.unmount) || took_effect(steps.mount);
     if (!changed || targets.erase(target) == 0 || entry.state == plan::JournalState::undone)
       continue;
-    if (steps.unmount && steps.mount && !was_done(entry, *steps.mount))
+    if (steps.unmount && steps.mount && !was_done(*steps.mount))
       changes[target] = LastChange::cut_off;
     else if (steps.unmount && !steps.mount)
       changes[target] = LastChange::taken_away;

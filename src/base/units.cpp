@@ -1,8 +1,8 @@
 // Sizes, durations and modes as text and back: declared in base/text.hpp.
+#include "base/number.hpp"
 #include "base/text.hpp"
 
 #include <array>
-#include <charconv>
 #include <cstdlib>
 #include <fmt/format.h>
 
@@ -86,10 +86,8 @@ std::optional<std::uint64_t> parse_size(std::string_view text) {
 }
 
 std::optional<unsigned> parse_mode(std::string_view text) {
-  unsigned mode = 0;
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), mode, 8);
-  const bool complete = error == std::errc{} && stop == text.data() + text.size();
-  return complete && mode <= 07777 && !text.empty() ? std::optional(mode) : std::nullopt;
+  const auto mode = parse_number<unsigned>(text, 8);
+  return mode && *mode <= 07777 ? mode : std::nullopt;
 }
 
 std::string format_mode(unsigned mode) {

@@ -43,7 +43,6 @@ extern const CommandSpec k_nodes_lock_command;
 extern const CommandSpec k_nodes_resume_command;
 extern const CommandSpec k_config_show_command;
 extern const CommandSpec k_config_check_command;
-extern const CommandSpec k_config_schema_command;
 extern const CommandSpec k_config_keys_command;
 extern const CommandSpec k_doctor_command;
 extern const CommandSpec k_explain_command;
@@ -56,7 +55,7 @@ const std::vector<CommandGroup>& command_groups() {
        {{"config",
          "Show and check sharefs.yaml",
          "What the file says once its defaults are in it, what is wrong with it, and every key that it may have.",
-         {&k_config_show_command, &k_config_check_command, &k_config_schema_command, &k_config_keys_command}}}},
+         {&k_config_show_command, &k_config_check_command, &k_config_keys_command}}}},
       {"Look", {&k_doctor_command, &k_status_command, &k_probe_command, &k_explain_command}},
       {"Repair", {&k_recover_command, &k_watch_command, &k_undo_command}},
       {"Many machines",

@@ -209,26 +209,47 @@ Result<Executed> execute(Context& context, const std::function<Result<Proposal>(
   }
 }
 
+namespace {
+
+/// The plan that takes the entry back, as the journal is now.
+Result<Proposal> propose_undo(Context& context, const plan::Journal& journal, const std::string& id,
+                              const std::function<Result<void>(plan::Plan&)>& look) {
+  const auto entry = journal.load(id);
+  const auto attempts = journal.undos_of(id);
+  if (!entry || !attempts)
+    return fail(!entry ? entry.error() : attempts.error());
+  const auto& by = entry->undone_by;
+  if (entry->state == plan::JournalState::undone)
+    return Proposal{{},
+                    id + " is undone already" +
+                        (by.empty() ? "" : fmt::format("; `{}` brings it back", undo_command(context, by)))};
+  if (entry->state == plan::JournalState::running)
+    return fail(ErrorCode::busy, fmt::format("`{}` ({}) is still at work", entry->command, id),
+                "wait for its end, then undo it");
+  if (entry->state == plan::JournalState::unreadable)
+    return fail(ErrorCode::failed, fmt::format("change {} cannot be read: {}", id, entry->damage),
+                "`sharefs undo --list` shows the others");
+  auto plan = plan::undo_plan(*entry, *attempts);
+  if (plan.empty() && !plan.notes.empty())
+    return fail(ErrorCode::unsupported, fmt::format("nothing of {} (`{}`) can be taken back", id, entry->command),
+                "`sharefs undo --list` shows older changes, `sharefs undo ID` takes one back", join(plan.notes, "\n"));
+  if (const auto looked = look && !plan.empty() ? look(plan) : Result<void>(); !looked)
+    return fail(looked.error());
+  // An undo that was cut off at its very end has done it all; the entry would be the newest for ever.
+  if (plan.empty() && !context.flags.dry_run && !context.flags.check)
+    if (auto marked = journal.mark_undone(id, ""); !marked)
+      return fail(marked.error());
+  return Proposal{std::move(plan), "there is nothing left to take back of " + id};
+}
+
+} // namespace
+
 Result<Executed> take_back(Context& context, const std::string& id,
                            const std::function<Result<void>(plan::Plan&)>& look) {
   const auto journal = journal_of(context);
   if (!journal)
     return fail(journal.error());
-  return execute(context, [&]() -> Result<Proposal> {
-    const auto entry = journal->load(id);
-    const auto attempts = journal->undos_of(id);
-    if (!entry || !attempts)
-      return fail(!entry ? entry.error() : attempts.error());
-    if (entry->state == plan::JournalState::undone) // by another sharefs, meanwhile
-      return Proposal{{}, id + " is undone already"};
-    auto plan = plan::undo_plan(*entry, *attempts);
-    if (const auto looked = look && !plan.empty() ? look(plan) : Result<void>(); !looked)
-      return fail(looked.error());
-    if (plan.empty() && !context.flags.dry_run && !context.flags.check) // else it would be the newest for ever
-      if (auto marked = journal->mark_undone(id, ""); !marked)
-        return fail(marked.error());
-    return Proposal{std::move(plan), "there is nothing left to take back of " + id};
-  });
+  return execute(context, [&] { return propose_undo(context, *journal, id, look); });
 }
 
 Result<void> roll_back(Context& context, const std::string& journal_id, std::string_view why) {

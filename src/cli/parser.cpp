@@ -27,41 +27,40 @@ std::string joined(const std::string& prefix, const std::string& word) {
   return prefix.empty() ? word : prefix + " " + word;
 }
 
-/// The words that may follow `prefix` ("" or "conda"), in the order of the help.
+/// A word of the command line that leads to a command.
+struct CommandWord {
+  std::string word, summary;
+  std::string group; ///< under which title it stands in the help
+};
+
+/// The words that may follow `prefix` ("" or "conda"), in the order of the help. Each is what the command or the family
+/// of that name is, or else the first command that begins with it.
+std::vector<CommandWord> words_below(const std::string& prefix) {
+  std::vector<CommandWord> found;
+  const auto depth = split_words(prefix).size();
+  const auto offer = [&](std::string_view name, std::string_view summary, std::string_view group) {
+    const auto parts = split_words(name);
+    const bool below = parts.size() > depth && (prefix.empty() || name.starts_with(prefix + " "));
+    if (below && std::ranges::find(found, parts[depth], &CommandWord::word) == found.end())
+      found.push_back({parts[depth], std::string(summary), depth == 0 ? std::string(group) : "Commands"});
+  };
+  for (const auto& group : command_groups()) {
+    for (const auto* command : group.commands)
+      offer(command->name, command->summary, group.title);
+    for (const auto& family : group.families) {
+      offer(family.name, family.summary, group.title);
+      for (const auto* command : family.commands)
+        offer(command->name, command->summary, group.title);
+    }
+  }
+  return found;
+}
+
 std::vector<std::string> next_words(const std::string& prefix) {
   std::vector<std::string> words;
-  const auto depth = split_words(prefix).size();
-  for (const auto* command : commands()) {
-    const auto parts = split_words(command->name);
-    const bool below = prefix.empty() || command->name.starts_with(prefix + " ");
-    if (below && parts.size() > depth && std::ranges::find(words, parts[depth]) == words.end())
-      words.push_back(parts[depth]);
-  }
+  for (auto& one : words_below(prefix))
+    words.push_back(std::move(one.word));
   return words;
-}
-
-/// Of the command of this name, of its family, or of the one command that begins with it.
-std::string summary_of(const std::string& path) {
-  if (const auto* command = find_command(path); command != nullptr)
-    return std::string(command->summary);
-  if (const auto* family = find_family(path); family != nullptr)
-    return std::string(family->summary);
-  const auto below =
-      std::ranges::find_if(commands(), [&](const auto* command) { return command->name.starts_with(path + " "); });
-  return std::string((*below)->summary);
-}
-
-/// Under which title it stands in the help.
-std::string group_of(const std::string& path) {
-  if (path.find(' ') != std::string::npos)
-    return "Commands";
-  for (const auto& group : command_groups()) {
-    const auto is_it = [&](const CommandSpec* command) { return split_words(command->name).front() == path; };
-    if (std::ranges::any_of(group.commands, is_it) ||
-        std::ranges::count(group.families, path, &CommandFamily::name) > 0)
-      return std::string(group.title);
-  }
-  return "";
 }
 
 std::string help_hint(const std::string& path) {
@@ -144,8 +143,8 @@ class Program {
       if (command->takes_command && command->positional.min > 0)
         app.add_option("words")->expected(static_cast<int>(command->positional.min));
     }
-    for (const auto& word : next_words(path)) {
-      auto* below = app.add_subcommand(word, summary_of(joined(path, word)))->group(group_of(joined(path, word)));
+    for (const auto& [word, summary, group] : words_below(path)) {
+      auto* below = app.add_subcommand(word, summary)->group(group);
       below->preparse_callback([this, below, path = joined(path, word)](std::size_t) { reach(*below, path); });
     }
   }

@@ -1,6 +1,6 @@
 #pragma once
 // The one table of configuration keys: a row says all about its key. It feeds the parser, `config
-// check|show|schema|keys` and docs/configuration.md.
+// check|show|keys`, and what tests/unit/config/documents.cpp makes of it for docs/.
 #include "config/config.hpp"
 
 #include <nlohmann/json_fwd.hpp>
@@ -78,7 +78,5 @@ const std::vector<const Key*>& children_of(std::string_view parent);
 
 std::string to_yaml(const Config& config); ///< every key with its value, defaults included
 nlohmann::ordered_json to_json(const Config& config);
-nlohmann::ordered_json schema(); ///< JSON Schema 2020-12 made from the table
-std::string keys_markdown();     ///< the table of docs/configuration.md
 
 } // namespace sharefs::config

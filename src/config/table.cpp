@@ -1,4 +1,4 @@
-// Look-ups in the key table, and its text for docs/configuration.md: declared in config/keys.hpp.
+// Look-ups in the key table: declared in config/keys.hpp.
 #include "base/text.hpp"
 #include "config/keys.hpp"
 #include "config/yaml_text.hpp"
@@ -20,11 +20,6 @@ Children index_keys() {
     index[dot == std::string_view::npos ? "" : key.name.substr(0, dot)].push_back(&key);
   }
   return index;
-}
-
-/// A `|` would end the cell, also inside of backticks.
-std::string cell(std::string_view text) {
-  return join(split(text, '|'), "\\|");
 }
 
 } // namespace
@@ -75,16 +70,6 @@ std::string Key::value_text(std::string_view quote) const {
       return is_element() ? "list of mappings" : std::string(words);
   const auto words = fmt::format("{0}{1}{0}", quote, join(choice_list(), fmt::format("{0}, {0}", quote)));
   return type == ValueType::access ? words + " or mapping" : words;
-}
-
-std::string keys_markdown() {
-  std::string out = "| key | value | default | meaning |\n|---|---|---|---|\n";
-  for (const auto& key : keys()) {
-    const auto fallback = key.fallback().empty() ? "" : fmt::format("`{}`", key.fallback());
-    out += fmt::format("| `{}` | {} | {} | {} |\n", key.name, cell(key.value_text("`")),
-                       key.required ? "**required**" : cell(fallback), cell(key.description));
-  }
-  return out;
 }
 
 } // namespace sharefs::config

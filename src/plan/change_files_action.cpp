@@ -1,5 +1,5 @@
-// ChangeFiles: other contents, other modes, deletions. In a child, by several threads, in batches: first the new
-// contents of a batch reach the disk beside the files, then they take their names.
+// ChangeFiles: other contents, other modes, deletions. In a child, by several threads: first all new contents reach the
+// disk beside the files, then they take their names.
 #include "plan/perform.hpp"
 
 #include "base/path.hpp"
@@ -11,11 +11,11 @@
 #include "tree/attributes.hpp"
 #include "tree/reader.hpp"
 
-#include <algorithm>
+#include <array>
+#include <atomic>
 #include <cerrno>
 #include <fmt/format.h>
-#include <span>
-#include <sys/resource.h>
+#include <functional>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -31,8 +31,6 @@ template <FieldsOf<ChangeCounts> C> auto fields(C& c) {
 
 namespace {
 
-constexpr std::size_t k_files_in_batch = 1024;
-constexpr std::uint64_t k_bytes_in_batch = 512U << 20U;
 constexpr std::uint64_t k_largest_edited = 4ULL << 30U;
 
 enum class FileOutcome {
@@ -42,14 +40,18 @@ enum class FileOutcome {
   since, ///< it is neither: somebody has changed it since
 };
 
-/// The work on one file of a batch.
-struct FileWork {
-  const FileChange* change = nullptr;
+/// A file by its directory and its name in that.
+struct Named {
+  std::string name;
   sys::Fd parent;
-  std::string name, temporary; ///< empty: nothing to rename
-  struct stat status = {};
+};
+
+/// What has become of one file.
+struct FileWork {
   FileOutcome outcome = FileOutcome::already;
   std::optional<Error> error = std::nullopt;
+  bool written = false;    ///< its new content lies beside it
+  struct stat status = {}; ///< of the file that is to be replaced
 };
 
 bool same_file(const struct stat& a, const struct stat& b) {
@@ -81,218 +83,186 @@ timespec later_than(const timespec& old) {
 class FileChanger {
  public:
   FileChanger(const ChangeFiles& action, int tree, Phase phase, const sys::ProgressCounters& counters)
-      : m_action(action), m_tree(tree), m_phase(phase), m_counters(counters) {}
+      : m_action(action), m_tree(tree), m_phase(phase), m_counters(counters), m_works(action.changes.size()) {}
 
   Result<ChangeCounts> run() {
-    for (auto rest = std::span(m_action.changes); !rest.empty();) {
-      const auto batch = rest.subspan(0, batch_size(rest));
-      rest = rest.subspan(batch.size());
-      if (auto done = run_batch(batch); !done)
-        return fail(done.error());
-      if (m_phase == Phase::look && m_counts.pending > 0)
-        break; // one is enough
-    }
-    // The names of one batch reach the disk with the contents of the next.
-    if (m_phase == Phase::perform && ::syncfs(m_tree) != 0)
-      return fail(errno_error(errno, m_action.path));
-    return std::move(m_counts);
+    each([this](const FileChange& change, FileWork& work) {
+      if (m_phase == Phase::look && m_is_pending) // one is enough
+        return;
+      const auto outcome = begin(change, work);
+      if (outcome)
+        work.outcome = *outcome;
+      else
+        work.error = outcome.error();
+      m_is_pending = m_is_pending || work.outcome == FileOutcome::pending;
+    });
+    if (m_phase == Phase::look)
+      return counts();
+    const int error = sync();
+    each([&](const FileChange& change, FileWork& work) {
+      if (work.written)
+        take_name(change, work, error == 0);
+    });
+    if (const int later = error == 0 ? sync() : error; later != 0)
+      return fail(errno_error(later, m_action.path));
+    return counts();
   }
 
  private:
-  /// Each file of a batch that gets another content keeps the descriptor of its directory.
-  static std::size_t most_files() {
-    rlimit limit{};
-    return ::getrlimit(RLIMIT_NOFILE, &limit) == 0
-               ? std::clamp<std::size_t>(static_cast<std::size_t>(limit.rlim_cur) / 4, 8, k_files_in_batch)
-               : k_files_in_batch;
-  }
-
-  [[nodiscard]] std::size_t batch_size(std::span<const FileChange> changes) const {
-    if (m_phase == Phase::look)
-      return std::min<std::size_t>({changes.size(), 64, m_most_files});
-    std::size_t count = 0;
-    struct stat status{};
-    for (std::uint64_t bytes = 0; count < std::min(changes.size(), m_most_files); ++count) {
-      if (!changes[count].edits.empty() &&
-          ::fstatat(m_tree, changes[count].path.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0)
-        bytes += static_cast<std::uint64_t>(status.st_size);
-      if (bytes > k_bytes_in_batch && count > 0)
-        break;
-    }
-    return count;
-  }
-
-  Result<void> run_batch(std::span<const FileChange> changes) {
-    std::vector<FileWork> works(changes.size());
-    tree::in_parallel(m_tree, works.size(), [&](std::size_t i) {
-      works[i].change = &changes[i];
-      begin(works[i]);
-      if (works[i].temporary.empty())
-        works[i].parent.reset();
+  void each(const std::function<void(const FileChange&, FileWork&)>& work) {
+    tree::in_parallel(m_tree, m_works.size(), [&](std::size_t i) {
+      work(m_action.changes[i], m_works[i]);
       m_counters.add(tree::k_files);
     });
-    const bool written = std::ranges::any_of(works, [](const FileWork& work) { return !work.temporary.empty(); });
-    if (written && ::syncfs(m_tree) != 0) {
-      const int error = errno;
-      for (const auto& work : works)
-        if (!work.temporary.empty())
-          ::unlinkat(work.parent.get(), work.temporary.c_str(), 0);
-      return fail(errno_error(error, m_action.path));
-    }
-    tree::in_parallel(m_tree, works.size(), [&](std::size_t i) {
-      if (!works[i].temporary.empty())
-        take_name(works[i]);
-      m_counters.add(tree::k_files);
-    });
-    for (const auto& work : works)
-      count(work);
-    return {};
   }
+  [[nodiscard]] int sync() const { return ::syncfs(m_tree) == 0 ? 0 : errno; }
 
-  [[nodiscard]] std::string whole(const FileWork& work) const { return join_path(m_action.path, work.change->path); }
-
-  void begin(FileWork& work) const {
-    const auto& path = work.change->path;
-    const auto slash = path.rfind('/');
-    work.name = slash == std::string::npos ? path : path.substr(slash + 1);
-    const auto above = slash == std::string::npos ? "." : path.substr(0, slash);
-    work.parent = sys::open_below(m_tree, above.c_str(), O_RDONLY | O_DIRECTORY);
-    if (!work.parent) {
-      if (work.change->removed && errno == ENOENT)
-        return;
-      work.error = errno_error(errno, whole(work));
-    } else if (work.change->removed) {
-      remove(work);
-    } else if (work.change->before.empty()) {
-      set_mode(work);
-    } else {
-      write(work);
-    }
+  [[nodiscard]] std::string whole(const FileChange& change) const { return join_path(m_action.path, change.path); }
+  [[nodiscard]] Named named_by(const FileChange& change) const {
+    const auto slash = change.path.rfind('/');
+    const auto above = slash == std::string::npos ? "." : change.path.substr(0, slash);
+    return {slash == std::string::npos ? change.path : change.path.substr(slash + 1),
+            sys::open_below(m_tree, above.c_str(), O_RDONLY | O_DIRECTORY)};
   }
-
   /// Of the descriptor that is changed: others may have put a file of theirs, or of somebody else, at its name.
-  static bool is_planned(const FileWork& work) { return sys::difference(work.change->identity, work.status).empty(); }
-
-  void remove(FileWork& work) const {
-    if (::fstatat(work.parent.get(), work.name.c_str(), &work.status, AT_SYMLINK_NOFOLLOW) != 0) {
-      if (errno != ENOENT)
-        work.error = errno_error(errno, whole(work));
-      return;
-    }
-    work.outcome = S_ISREG(work.status.st_mode) && is_planned(work) ? FileOutcome::pending : FileOutcome::since;
-    if (m_phase == Phase::look || work.outcome == FileOutcome::since)
-      return;
-    if (::unlinkat(work.parent.get(), work.name.c_str(), 0) != 0 && errno != ENOENT)
-      work.error = errno_error(errno, whole(work));
-    work.outcome = FileOutcome::changed;
+  static bool is_planned(const FileChange& change, const struct stat& status) {
+    return sys::difference(change.identity, status).empty();
   }
 
-  void set_mode(FileWork& work) const {
-    const auto& change = *work.change;
-    const auto fd = sys::open_below(work.parent.get(), work.name.c_str(), O_PATH);
-    if (!fd || ::fstat(fd.get(), &work.status) != 0) {
-      work.error = errno_error(errno, whole(work));
-      return;
-    }
-    const auto mode = work.status.st_mode & 07777U;
-    const bool directory = S_ISDIR(work.status.st_mode);
+  Result<FileOutcome> begin(const FileChange& change, FileWork& work) const {
+    const auto file = named_by(change);
+    if (!file.parent)
+      return change.removed && errno == ENOENT ? Result<FileOutcome>(FileOutcome::already)
+                                               : fail(errno_error(errno, whole(change)));
+    if (change.removed)
+      return remove(change, file);
+    return change.before.empty() ? set_mode(change, file) : write(change, file, work);
+  }
+
+  [[nodiscard]] Result<FileOutcome> remove(const FileChange& change, const Named& file) const {
+    struct stat status{};
+    if (::fstatat(file.parent.get(), file.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
+      return errno == ENOENT ? Result<FileOutcome>(FileOutcome::already) : fail(errno_error(errno, whole(change)));
+    if (!S_ISREG(status.st_mode) || !is_planned(change, status))
+      return FileOutcome::since;
+    if (m_phase == Phase::look)
+      return FileOutcome::pending;
+    if (::unlinkat(file.parent.get(), file.name.c_str(), 0) != 0 && errno != ENOENT)
+      return fail(errno_error(errno, whole(change)));
+    return FileOutcome::changed;
+  }
+
+  [[nodiscard]] Result<FileOutcome> set_mode(const FileChange& change, const Named& file) const {
+    const auto fd = sys::open_below(file.parent.get(), file.name.c_str(), O_PATH);
+    struct stat status{};
+    if (!fd || ::fstat(fd.get(), &status) != 0)
+      return fail(errno_error(errno, whole(change)));
+    const auto mode = status.st_mode & 07777U;
     if (mode == change.mode_after)
-      return;
+      return FileOutcome::already;
     // A file with several names is left, because another name may lie anywhere.
-    const bool ours = is_planned(work) && mode == change.mode_before &&
-                      (directory || (S_ISREG(work.status.st_mode) && work.status.st_nlink == 1));
-    work.outcome = ours ? FileOutcome::pending : FileOutcome::since;
-    if (m_phase == Phase::look || !ours)
-      return;
+    const bool one_name = S_ISDIR(status.st_mode) || (S_ISREG(status.st_mode) && status.st_nlink == 1);
+    if (!one_name || mode != change.mode_before || !is_planned(change, status))
+      return FileOutcome::since;
+    if (m_phase == Phase::look)
+      return FileOutcome::pending;
     if (::chmod(tree::by_descriptor(fd.get()).c_str(), *change.mode_after) != 0)
-      work.error = errno_error(errno, whole(work));
-    work.outcome = FileOutcome::changed;
+      return fail(errno_error(errno, whole(change)));
+    return FileOutcome::changed;
   }
 
   /// The new content, under another name.
-  void write(FileWork& work) const {
-    const auto& change = *work.change;
-    const auto fd = sys::open_below(work.parent.get(), work.name.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY);
-    if (!fd || ::fstat(fd.get(), &work.status) != 0) {
-      work.error = errno_error(errno, whole(work));
-      return;
-    }
-    if (!S_ISREG(work.status.st_mode) || is_privileged(fd, work.status)) {
-      work.outcome = FileOutcome::since;
-      return;
-    }
-    const auto content = content_of(fd, work.status, whole(work));
-    if (!content) {
-      work.error = content.error();
-      return;
-    }
+  Result<FileOutcome> write(const FileChange& change, const Named& file, FileWork& work) const {
+    const auto fd = sys::open_below(file.parent.get(), file.name.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY);
+    if (!fd || ::fstat(fd.get(), &work.status) != 0)
+      return fail(errno_error(errno, whole(change)));
+    if (!S_ISREG(work.status.st_mode) || is_privileged(fd, work.status))
+      return FileOutcome::since;
+    const auto content = content_of(fd, work.status, whole(change));
+    if (!content)
+      return fail(content.error());
     const auto checksum = sys::sha256(*content);
     if (checksum == change.after)
-      return;
-    const auto result = checksum == change.before && is_planned(work) ? edited(*content, change.edits) : std::nullopt;
-    work.outcome = result && sys::sha256(*result) == change.after ? FileOutcome::pending : FileOutcome::since;
-    if (m_phase == Phase::perform && work.outcome == FileOutcome::pending)
-      write_beside(work, fd, *result);
+      return FileOutcome::already;
+    const auto result =
+        checksum == change.before && is_planned(change, work.status) ? edited(*content, change.edits) : std::nullopt;
+    if (!result || sys::sha256(*result) != change.after)
+      return FileOutcome::since;
+    if (m_phase == Phase::perform) {
+      if (const int error = write_beside(file, fd, work.status, *result); error != 0)
+        return fail(
+            errno_error(error, whole(change), error == EPERM ? "run it as the owner of the file, or as root" : ""));
+      work.written = true;
+    }
+    return FileOutcome::pending;
   }
 
-  void write_beside(FileWork& work, const sys::Fd& old, const std::string& content) const {
-    const auto name = temporary_name(work.name, "new");
-    ::unlinkat(work.parent.get(), name.c_str(), 0); // of a run that was killed
+  /// 0 or errno; then there is no file beside it.
+  static int write_beside(const Named& file, const sys::Fd& old, const struct stat& status,
+                          const std::string& content) {
+    const auto name = temporary_name(file.name, k_new);
+    ::unlinkat(file.parent.get(), name.c_str(), 0); // of a run that was killed
     const sys::Fd fd(
-        ::openat(work.parent.get(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-    if (!fd) {
-      work.error = errno_error(errno, whole(work));
-      return;
-    }
-    work.temporary = name;
-    const std::array times{timespec{0, UTIME_OMIT}, later_than(work.status.st_mtim)};
+        ::openat(file.parent.get(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+    if (!fd)
+      return errno;
+    const std::array times{timespec{0, UTIME_OMIT}, later_than(status.st_mtim)};
     struct stat made{};
     int error = sys::write_all(fd.get(), content) && ::fstat(fd.get(), &made) == 0 ? 0 : errno;
     if (const auto attributes = tree::read_attributes(old.get()); error == 0) {
-      const auto given = attributes ? tree::give_attributes(fd.get(), made, work.status, *attributes, true)
+      const auto given = attributes ? tree::give_attributes(fd.get(), made, status, *attributes, true)
                                     : tl::make_unexpected(attributes.error());
       error = !given ? given.error() : given->owner ? 0 : EPERM;
     }
     if (error == 0 && ::futimens(fd.get(), times.data()) != 0)
       error = errno;
-    if (error == 0)
-      return;
-    work.error = errno_error(error, whole(work), error == EPERM ? "run it as the owner of the file, or as root" : "");
-    ::unlinkat(work.parent.get(), work.temporary.c_str(), 0);
-    work.temporary.clear();
+    if (error != 0)
+      ::unlinkat(file.parent.get(), name.c_str(), 0);
+    return error;
   }
 
-  void take_name(FileWork& work) const {
+  /// What was written beside the file takes its name, unless somebody has changed the file meanwhile, or it may not be
+  /// on the disk.
+  void take_name(const FileChange& change, FileWork& work, bool is_on_disk) const {
+    const auto file = named_by(change);
+    const auto beside = temporary_name(file.name, k_new);
     struct stat now{};
     const bool same =
-        ::fstatat(work.parent.get(), work.name.c_str(), &now, AT_SYMLINK_NOFOLLOW) == 0 && same_file(now, work.status);
+        ::fstatat(file.parent.get(), file.name.c_str(), &now, AT_SYMLINK_NOFOLLOW) == 0 && same_file(now, work.status);
     work.outcome = same ? FileOutcome::changed : FileOutcome::since;
-    if (same && ::renameat(work.parent.get(), work.temporary.c_str(), work.parent.get(), work.name.c_str()) == 0)
-      return;
-    if (same)
-      work.error = errno_error(errno, whole(work));
-    ::unlinkat(work.parent.get(), work.temporary.c_str(), 0);
+    if (same && is_on_disk) {
+      if (::renameat(file.parent.get(), beside.c_str(), file.parent.get(), file.name.c_str()) == 0)
+        return;
+      work.error = errno_error(errno, whole(change));
+    }
+    ::unlinkat(file.parent.get(), beside.c_str(), 0);
   }
 
-  void count(const FileWork& work) {
-    if (m_counts.failed + m_counts.since == 0 && (work.error || work.outcome == FileOutcome::since))
-      m_counts.first = work.error ? work.error->message : whole(work) + ": is not as planned any more";
-    if (work.error)
-      ++m_counts.failed;
-    else if (work.outcome == FileOutcome::since)
-      ++m_counts.since;
-    else if (work.outcome == FileOutcome::pending)
-      ++m_counts.pending;
-    else if (work.outcome == FileOutcome::changed)
-      ++m_counts.changed;
+  [[nodiscard]] ChangeCounts counts() const {
+    ChangeCounts counts;
+    for (std::size_t i = 0; i < m_works.size(); ++i) {
+      const auto& work = m_works[i];
+      if (counts.failed + counts.since == 0 && (work.error || work.outcome == FileOutcome::since))
+        counts.first = work.error ? work.error->message : whole(m_action.changes[i]) + ": is not as planned any more";
+      if (work.error)
+        ++counts.failed;
+      else if (work.outcome == FileOutcome::since)
+        ++counts.since;
+      else if (work.outcome == FileOutcome::pending)
+        ++counts.pending;
+      else if (work.outcome == FileOutcome::changed)
+        ++counts.changed;
+    }
+    return counts;
   }
 
-  const std::size_t m_most_files = most_files();
+  static constexpr const char* k_new = "new";
   const ChangeFiles& m_action;
   const int m_tree;
   const Phase m_phase;
   const sys::ProgressCounters& m_counters;
-  ChangeCounts m_counts;
+  std::vector<FileWork> m_works; ///< by the number of the change
+  std::atomic<bool> m_is_pending{false};
 };
 
 Result<ChangeCounts> change_files(const ChangeFiles& action, const sys::Files& files, Phase phase,

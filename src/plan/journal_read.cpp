@@ -1,5 +1,6 @@
 // The reading half of the journal. An entry of a killed process is read as far as it goes. Anything that a killed
 // process cannot have left is damage, and an entry with damage is never passed over in silence.
+#include "base/number.hpp"
 #include "base/text.hpp"
 #include "plan/journal.hpp"
 #include "plan/journal_format.hpp"
@@ -7,7 +8,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <fmt/format.h>
 
 namespace sharefs::plan {
@@ -183,9 +183,7 @@ bool JournalEntry::has_deleted() const {
 
 std::uint64_t number_of(const std::string& id) {
   constexpr std::size_t k_most_digits = 15;
-  std::uint64_t number = 0;
-  const auto [end, error] = std::from_chars(id.data(), id.data() + id.size(), number);
-  return error == std::errc{} && end == id.data() + id.size() && id.size() <= k_most_digits ? number : 0;
+  return id.size() <= k_most_digits ? parse_number<std::uint64_t>(id).value_or(0) : 0;
 }
 
 std::vector<std::string> sorted_ids(std::vector<std::string> names) {

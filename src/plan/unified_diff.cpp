@@ -6,16 +6,14 @@
 #include <algorithm>
 #include <dtl/dtl.hpp>
 #include <fmt/format.h>
-#include <iterator>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace sharefs::plan {
 
 namespace {
 
-constexpr std::size_t k_context = 3;
+constexpr std::ptrdiff_t k_context = 3; ///< lines, as dtl has it
 /// With more lines than this the shortest script is not searched for, because the search is quadratic in what differs.
 constexpr std::size_t k_most_differing_lines = 20'000;
 
@@ -32,106 +30,56 @@ Lines lines_of(std::string_view text) {
   return lines;
 }
 
-struct Edit {
-  char kind; ///< ' ', '-' or '+', as in the output
-  std::string_view line;
-};
-using Script = std::vector<Edit>;
-
-void add(Script& script, char kind, const Lines& lines) {
-  for (const auto line : lines)
-    script.push_back({kind, line});
+/// "3,7": first line and count; the count 1 is left out, and an empty range names the line before it.
+std::string range(std::size_t first, std::size_t count) {
+  return count == 1 ? fmt::format("{}", first) : fmt::format("{},{}", count == 0 ? first - 1 : first, count);
 }
 
-/// The script of dtl, with what is deleted before what is added wherever both stand side by side.
-Script edits_between(const Lines& a, const Lines& b) {
-  Script script;
+std::string heading_of(std::size_t first_old, std::size_t old_count, std::size_t first_new, std::size_t new_count) {
+  return fmt::format("@@ -{} +{} @@\n", range(first_old, old_count), range(first_new, new_count));
+}
+
+/// `sign` is ' ', '-' or '+'.
+void add(std::string& out, char sign, std::string_view line) {
+  out.append(1, sign).append(line);
+  if (!line.ends_with('\n'))
+    out += "\n\\ No newline at end of file\n";
+}
+
+/// `skipped` equal lines stand before both.
+std::string hunks_of(const Lines& a, const Lines& b, std::size_t skipped) {
+  std::string out;
   if (a.size() + b.size() > k_most_differing_lines) {
-    add(script, '-', a);
-    add(script, '+', b);
-    return script;
+    out = heading_of(skipped + 1, a.size(), skipped + 1, b.size());
+    for (const auto line : a)
+      add(out, '-', line);
+    for (const auto line : b)
+      add(out, '+', line);
+    return out;
   }
   dtl::Diff<std::string_view> diff(a, b);
   diff.compose();
-  Lines added;
-  for (const auto& [line, info] : diff.getSes().getSequence()) {
-    if (info.type == dtl::SES_ADD) {
-      added.push_back(line);
-      continue;
-    }
-    if (info.type == dtl::SES_COMMON)
-      add(script, '+', std::exchange(added, {}));
-    script.push_back({info.type == dtl::SES_COMMON ? ' ' : '-', line});
-  }
-  add(script, '+', added);
-  return script;
-}
-
-/// The whole script. The lines that are common at both ends are taken off first, and in most cases nothing else is
-/// left.
-Script whole_script(Lines a, Lines b) {
-  const auto prefix = std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin();
-  const Lines head(a.begin(), a.begin() + prefix);
-  a.erase(a.begin(), a.begin() + prefix);
-  b.erase(b.begin(), b.begin() + prefix);
-  const auto suffix = std::mismatch(a.rbegin(), a.rend(), b.rbegin(), b.rend()).first - a.rbegin();
-  const Lines tail(a.end() - suffix, a.end());
-  a.erase(a.end() - suffix, a.end());
-  b.erase(b.end() - suffix, b.end());
-  Script script;
-  add(script, ' ', head);
-  std::ranges::copy(edits_between(a, b), std::back_inserter(script));
-  add(script, ' ', tail);
-  return script;
-}
-
-/// "3,7": first line and count; the count 1 is left out, and an empty range names the line before it.
-std::string range(std::size_t lines_before, std::size_t count) {
-  if (count == 1)
-    return fmt::format("{}", lines_before + 1);
-  return fmt::format("{},{}", count == 0 ? lines_before : lines_before + 1, count);
-}
-
-std::string hunks_of(const Script& script) {
-  std::string out;
-  std::size_t old_line = 0;
-  std::size_t new_line = 0;
-  std::size_t at = 0; // old_line and new_line count the lines before script[at]
-  const auto pass = [&](std::size_t to) {
-    for (; at < to; ++at) {
-      old_line += script[at].kind != '+' ? 1U : 0U;
-      new_line += script[at].kind != '-' ? 1U : 0U;
-    }
-  };
-  const auto next_change = [&script](std::size_t from) {
-    while (from < script.size() && script[from].kind == ' ')
-      ++from;
-    return from;
-  };
-  for (std::size_t change = next_change(0); change < script.size();) {
-    std::size_t end = change + 1; // behind the last change of the hunk
-    std::size_t next = next_change(end);
-    while (next < script.size() && next - end <= 2 * k_context) {
-      end = next + 1;
-      next = next_change(end);
-    }
-    std::size_t begin = change - std::min(change, k_context);
-    change = next;
-    pass(begin);
-    const auto first_old = old_line;
-    const auto first_new = new_line;
-    const auto last = std::min(end + k_context, script.size());
-    pass(last);
-    out +=
-        fmt::format("@@ -{} +{} @@\n", range(first_old, old_line - first_old), range(first_new, new_line - first_new));
-    for (; begin < last; ++begin) {
-      out += script[begin].kind;
-      out += script[begin].line;
-      if (!script[begin].line.ends_with('\n'))
-        out += "\n\\ No newline at end of file\n";
-    }
+  diff.composeUnifiedHunks();
+  for (const auto& hunk : diff.getUniHunks()) {
+    const auto number = [](long long value) { return static_cast<std::size_t>(value); };
+    out += heading_of(skipped + number(hunk.a), number(hunk.b), skipped + number(hunk.c), number(hunk.d));
+    for (const auto* part : {&hunk.common[0], &hunk.change, &hunk.common[1]})
+      for (const auto& [line, info] : *part)
+        add(out, info.type == dtl::SES_ADD ? '+' : info.type == dtl::SES_DELETE ? '-' : ' ', line);
   }
   return out;
+}
+
+/// The lines that are equal at both ends are taken off first, but for a context: in most cases little else is left.
+std::string hunks_of(Lines a, Lines b) {
+  const auto context = [](auto equal) { return std::max<std::ptrdiff_t>(equal, k_context) - k_context; };
+  const auto prefix = context(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
+  a.erase(a.begin(), a.begin() + prefix);
+  b.erase(b.begin(), b.begin() + prefix);
+  const auto suffix = context(std::mismatch(a.rbegin(), a.rend(), b.rbegin(), b.rend()).first - a.rbegin());
+  a.erase(a.end() - suffix, a.end());
+  b.erase(b.end() - suffix, b.end());
+  return hunks_of(a, b, static_cast<std::size_t>(prefix));
 }
 
 bool is_text(const std::optional<std::string>& content) {
@@ -150,7 +98,7 @@ std::string unified_diff(const std::string& path, const std::optional<std::strin
     return heading + fmt::format("binary content: {} before, {} after\n",
                                  before ? format_bytes(before->size()) : "none",
                                  after ? format_bytes(after->size()) : "none");
-  return heading + hunks_of(whole_script(lines_of(before.value_or("")), lines_of(after.value_or(""))));
+  return heading + hunks_of(lines_of(before.value_or("")), lines_of(after.value_or("")));
 }
 
 } // namespace sharefs::plan

@@ -1,9 +1,9 @@
 #include "sys/find_processes.hpp"
 
+#include "base/number.hpp"
 #include "base/text.hpp"
 
 #include <algorithm>
-#include <charconv>
 
 namespace sharefs::sys {
 namespace {
@@ -18,12 +18,9 @@ std::string in_proc(int pid, const std::string& name) {
 
 std::vector<int> process_ids(System& system, std::chrono::milliseconds deadline) {
   std::vector<int> pids;
-  for (const auto& name : system.entry({.path = "/proc", .list = true}, deadline).names) {
-    int pid = 0;
-    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
-    if (error == std::errc() && end == name.data() + name.size() && pid > 0)
+  for (const auto& name : system.entry({.path = "/proc", .list = true}, deadline).names)
+    if (const auto pid = parse_number<int>(name).value_or(0); pid > 0)
       pids.push_back(pid);
-  }
   return pids;
 }
 

@@ -1,9 +1,9 @@
 #include "ui/terminal.hpp"
 
+#include "base/number.hpp"
 #include "base/visible.hpp"
 
 #include <array>
-#include <charconv>
 #include <cstdlib>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -17,11 +17,8 @@ constexpr int k_default_width = 80;
 int width_of(const TerminalFacts& facts) {
   if (facts.window_width > 0)
     return facts.window_width;
-  int columns = 0;
-  const auto& text = facts.columns;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), columns);
-  const bool valid = error == std::errc{} && end == text.data() + text.size() && columns > 0 && columns <= 10'000;
-  return valid ? columns : k_default_width;
+  const auto columns = parse_number<int>(facts.columns).value_or(0);
+  return columns > 0 && columns <= 10'000 ? columns : k_default_width;
 }
 
 std::string environment(const char* name) {

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from sharefslab import Host, KernelCluster, systemd
-from sharefslab.product import SHARE, config_text, configure, done, sharefs
+from sharefslab.product import CONFIG_PATH, SHARE, config_text, configure, done, sharefs
 from sharefslab.wait import wait_until
 
 # Longer than systemd tries once (TimeoutSec=30); SHAREFS_LATE_SERVER=150 is longer than its own 90 s, too.
@@ -40,25 +40,28 @@ def text(way: str) -> str:
     return config_text(extra=f', boot: "{way}"')
 
 
-def set_up(cluster: KernelCluster, way: str, config: str | None = None) -> Host:
-    """A node that has mounted the share once, and shall have it after each boot."""
-    configure(cluster, config or text(way))
+def set_up(cluster: KernelCluster, *ways: str, config: str | None = None) -> list[Host]:
+    """A node for each way that has mounted the share once, and shall have it after each boot."""
+    configure(cluster, config or text(ways[0]))
     cluster.start_nfs_server(exports=None)
     done(cluster.server, "export", "--all", "--yes")
     cluster.server.run("echo hello >/srv/share/hello; chmod 666 /srv/share/hello; sync", check=True)
-    node = cluster["node1"]
-    done(node, "mount", "--all", "--yes")
-    assert sharefs(node, "mount", "--all", "--check").returncode == 0
-    return node
+    for node, way in zip(cluster.nodes, ways, strict=True):
+        node.write_file(CONFIG_PATH, config or text(way), mode=0o644)
+        done(node, "mount", "--all", "--yes")
+        assert sharefs(node, "mount", "--all", "--check").returncode == 0
+    return list(cluster.nodes)
 
 
-def boot_without_server(cluster: KernelCluster, way: str) -> tuple[Host, float]:
-    """The node, and when it reached multi-user.target."""
-    node = set_up(cluster, way)
-    cluster.power_off(node)
+def boot_without_server(cluster: KernelCluster, *ways: str) -> list[tuple[Host, float]]:
+    """The nodes, and when each reached multi-user.target."""
+    nodes = set_up(cluster, *ways)
+    for node in nodes:
+        cluster.power_off(node)
     cluster.kill("server")
-    cluster.power_on(node)
-    return node, systemd.wait_for_boot(node)
+    for node in nodes:
+        cluster.power_on(node)
+    return [(node, systemd.wait_for_boot(node)) for node in nodes]
 
 
 def etc(node: Host) -> str:
@@ -69,36 +72,41 @@ def etc(node: Host) -> str:
     ).out
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_a_late_server(boot_lab: KernelCluster, way: str) -> None:
+# Two nodes at once, since most of it is waiting.
+@pytest.mark.lab_hosts("server", "node1", "node2")
+@pytest.mark.parametrize("ways", [("auto", "automount"), ("fstab", "rc.local")], ids=" and ".join)
+def test_a_late_server(boot_lab: KernelCluster, ways: tuple[str, str]) -> None:
     """The boot does not wait for it, nobody writes below the bare mount point, and the mount comes soon after it."""
-    node, reached = boot_without_server(boot_lab, way)
-    assert node.run("systemctl --failed --no-legend").out == ""
-    if way != "automount":
-        written = node.run(f"echo lost >{SHARE}/file")
-        assert not written.ok and "not permitted" in written.err
-        assert sharefs(node, "status").returncode == 1
-    wait_until(lambda: systemd.uptime(node) > LATE, 2 * LATE, what="the node has waited for long")
-    assert " nfs" not in node.read_text("/proc/mounts")
+    nodes = boot_without_server(boot_lab, *ways)
+    for way, (node, _) in zip(ways, nodes, strict=True):
+        assert node.run("systemctl --failed --no-legend").out == ""
+        if way != "automount":
+            written = node.run(f"echo lost >{SHARE}/file")
+            assert not written.ok and "not permitted" in written.err
+            assert sharefs(node, "status").returncode == 1
+    for node, _ in nodes:
+        wait_until(lambda node=node: systemd.uptime(node) > LATE, 2 * LATE, what="the node has waited for long")
+        assert " nfs" not in node.read_text("/proc/mounts")
     boot_lab.power_on("server")
     boot_lab.start_nfs_server(exports=None)
     done(boot_lab.server, "export", "--all", "--yes")
-    answers = systemd.uptime(node)
-    if way == "automount":
-        assert node.run(f"cat {SHARE}/hello", user="alice", timeout=300).out == "hello\n"
-    mounted = systemd.wait_for_mount(node, SHARE)
-    print(f"{way}: multi-user at {reached:.1f} s, the server at {answers:.1f} s, mounted at {mounted:.1f} s")
-    assert sharefs(node, "status", "--timeout", "10").returncode == 0
-    assert sharefs(node, "mount", "--all", "--check").returncode == 0
-    if way == "automount":  # whose point goes, too, and is not looked at before
-        done(node, "umount", "--all", "--yes", "--forget")
-        assert SHARE not in node.read_text("/proc/mounts")
-        assert node.run(f"echo free >{SHARE}/file").ok
-    print(f"{way}: power-off in {boot_lab.power_off(node):.1f} s")
+    for way, (node, reached) in zip(ways, nodes, strict=True):
+        answers = systemd.uptime(node)
+        if way == "automount":
+            assert node.run(f"cat {SHARE}/hello", user="alice", timeout=300).out == "hello\n"
+        mounted = systemd.wait_for_mount(node, SHARE)
+        print(f"{way}: multi-user at {reached:.1f} s, the server at {answers:.1f} s, mounted at {mounted:.1f} s")
+        assert sharefs(node, "status", "--timeout", "10").returncode == 0
+        assert sharefs(node, "mount", "--all", "--check").returncode == 0
+        if way == "automount":  # whose point goes, too, and is not looked at before
+            done(node, "umount", "--all", "--yes", "--forget")
+            assert SHARE not in node.read_text("/proc/mounts")
+            assert node.run(f"echo free >{SHARE}/file").ok
+        print(f"{way}: power-off in {boot_lab.power_off(node):.1f} s")
 
 
 def test_no_server_at_all(boot_lab: KernelCluster) -> None:
-    node, reached = boot_without_server(boot_lab, "auto")
+    [(node, reached)] = boot_without_server(boot_lab, "auto")
     print(f"multi-user at {reached:.1f} s, power-off in {boot_lab.power_off(node):.1f} s")
 
 
@@ -106,7 +114,7 @@ def test_slurm_starts_where_its_shares_are(boot_lab: KernelCluster) -> None:
     """And the same share, at odd mount points, comes by each way."""
     odd = "".join(f'  odd{number}: {{from: "storage:/srv/share", at: "{target}", boot: "{way}"}}\n'
                   for number, (way, target) in enumerate(ODD.items()))  # fmt: skip
-    node = set_up(boot_lab, "unit", text("unit").replace("conda:\n", odd + "conda:\n"))
+    [node] = set_up(boot_lab, "unit", config=text("unit").replace("conda:\n", odd + "conda:\n"))
     node.write_file("/etc/systemd/system/slurmd.service", SLURMD)
     node.run("systemctl enable slurmd.service", check=True)
     boot_lab.reboot(node)
@@ -123,7 +131,7 @@ def test_slurm_starts_where_its_shares_are(boot_lab: KernelCluster) -> None:
 
 
 def test_a_late_network_and_power_off_with_a_server_that_died(boot_lab: KernelCluster) -> None:
-    node = set_up(boot_lab, "unit")
+    [node] = set_up(boot_lab, "unit")
     network = node.guest.exchange / "network"
     commands = network.read_text(encoding="utf-8")
     network.write_text("", encoding="utf-8")
@@ -163,8 +171,9 @@ def test_each_way_goes_as_it_came(boot_lab: KernelCluster) -> None:
     assert node.run(f"echo free >{SHARE}/file").ok
 
 
+@pytest.mark.lab_hosts("server", "node1")
 def test_without_systemd_rc_local_waits(kernel_lab: KernelCluster) -> None:
-    node = set_up(kernel_lab, "auto")
+    [node] = set_up(kernel_lab, "auto")
     assert "probe --until-ready" in node.read_text("/etc/rc.local")
     kernel_lab.power_off(node)
     kernel_lab.kill("server")

@@ -1,4 +1,4 @@
-"""`sharefs init --import` on a cluster that was set up by hand: applied, its file changes no export and no mount."""
+"""`sharefs init` on a cluster that was set up by hand: applied, its file changes no export and no mount."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_a_cluster_that_was_set_up_by_hand(lab: Cluster) -> None:
         node.write_file("/etc/fstab", FSTAB)
         node.run(f"mkdir -p /data/later {SHARE} && mount -t nfs -o {options} 10.77.0.1:/srv/share {SHARE}", check=True)
 
-    done(server, "init", "--import", "--yes")
+    done(server, "init", "--yes")
     assert "10.77.0.3" in server.read_text(CONFIG_PATH)
     done(server, "export", "--take-over", "--yes")
     assert server.run("sort /var/lib/nfs/etab", check=True).out == before
@@ -42,7 +42,7 @@ def test_a_cluster_that_was_set_up_by_hand(lab: Cluster) -> None:
 
     for node in (node1, node2):
         lines = mount_lines(node)
-        done(node, "init", "--import", "--yes")
+        done(node, "init", "--yes")
         node.run("mount /data/later", check=True)  # as fstab says it; sharefs.yaml knows nothing else of it
         lines += mount_lines(node, "/data/later")
         assert sharefs(node, "mount", "--all", "--check").returncode == 0, node.read_text(CONFIG_PATH)
@@ -52,4 +52,3 @@ def test_a_cluster_that_was_set_up_by_hand(lab: Cluster) -> None:
         assert [chosen(*mount_lines(node, target)) for target in (SHARE, "/data/later")] == [*map(chosen, lines)]
     text = node1.read_text(CONFIG_PATH)
     assert "boot: none  # /etc/rc.local:2 does it" in text
-    assert "# 10.77.0.1 exports /srv/share to " in text

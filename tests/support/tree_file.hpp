@@ -1,5 +1,6 @@
 #pragma once
 // Files of the source tree that a test compares with what the program makes.
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -7,11 +8,21 @@
 
 namespace sharefs::test {
 
+inline std::filesystem::path tree_path(const std::string& path) {
+  return std::filesystem::path(__FILE__).parent_path().parent_path().parent_path() / path;
+}
+
 /// Content of a file of the source tree; "" if it cannot be read. `path` from the top, as "docs/configuration.md".
 inline std::string tree_file(const std::string& path) {
-  const auto top = std::filesystem::path(__FILE__).parent_path().parent_path().parent_path();
-  std::ifstream stream(top / path, std::ios::binary);
+  std::ifstream stream(tree_path(path), std::ios::binary);
   return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+/// The same of one that is made from the program: SHAREFS_GOLDEN_UPDATE=1 writes it first.
+inline std::string tree_file(const std::string& path, const std::string& made) {
+  if (std::getenv("SHAREFS_GOLDEN_UPDATE") != nullptr)
+    std::ofstream(tree_path(path), std::ios::binary) << made;
+  return tree_file(path);
 }
 
 } // namespace sharefs::test

@@ -1,10 +1,10 @@
 #include "sys/fs/mountstats.hpp"
 
+#include "base/number.hpp"
 #include "base/text.hpp"
 #include "sys/fs/files.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <vector>
 
 namespace sharefs::sys {
@@ -24,9 +24,7 @@ struct Counted {
 
 /// 0 for a word that is no number.
 std::uint64_t number_of(std::string_view word) {
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-  return error == std::errc() && end == word.data() + word.size() ? value : 0;
+  return parse_number<std::uint64_t>(word).value_or(0);
 }
 
 std::string option_of(std::string_view options, std::string_view name) {

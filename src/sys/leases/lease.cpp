@@ -1,5 +1,6 @@
 #include "sys/leases/lease.hpp"
 
+#include "base/number.hpp"
 #include "base/path.hpp"
 #include "base/random.hpp"
 #include "base/text.hpp"
@@ -9,7 +10,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <csignal>
 #include <ctime>
 #include <fmt/format.h>
@@ -183,8 +183,9 @@ std::optional<LeaseHolder> parse_lease(std::string_view text) {
     return std::nullopt;
   LeaseHolder holder;
   const auto number = [](const std::string& digits, auto& into) {
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), into);
-    return error == std::errc() && end == digits.data() + digits.size();
+    const auto read = parse_number<std::remove_cvref_t<decltype(into)>>(digits);
+    into = read.value_or(0);
+    return read.has_value();
   };
   if (!number(lines[3], holder.pid) || !number(lines[4], holder.start) || !number(lines[6], holder.since))
     return std::nullopt;

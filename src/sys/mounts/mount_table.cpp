@@ -1,11 +1,11 @@
 #include "sys/mounts/mount_table.hpp"
 
+#include "base/number.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <functional>
 #include <optional>
 
@@ -33,8 +33,9 @@ std::string_view take_word(std::string_view& rest) {
 }
 
 template <class Number> bool read_number(std::string_view word, Number& into) {
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), into);
-  return error == std::errc() && end == word.data() + word.size();
+  const auto number = parse_number<Number>(word);
+  into = number.value_or(0);
+  return number.has_value();
 }
 
 /// proc_pid_mountinfo(5): ID PARENT MAJOR:MINOR ROOT TARGET OPTIONS [OPTIONAL...] - TYPE SOURCE SUPER_OPTIONS. The

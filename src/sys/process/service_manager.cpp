@@ -1,6 +1,7 @@
 #include "sys/process/service_manager.hpp"
 
-#include <charconv>
+#include "base/number.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -14,10 +15,7 @@ namespace sharefs::sys {
 namespace {
 
 std::optional<std::int64_t> number_in(const std::optional<std::string>& text) {
-  std::int64_t number = 0;
-  if (!text || std::from_chars(text->data(), text->data() + text->size(), number).ec != std::errc{})
-    return std::nullopt;
-  return number;
+  return text ? parse_number<std::int64_t>(*text) : std::nullopt;
 }
 
 } // namespace

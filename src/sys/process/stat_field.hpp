@@ -1,8 +1,8 @@
 #pragma once
+#include "base/number.hpp"
 #include "base/text.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -16,11 +16,7 @@ inline constexpr std::size_t k_stat_parent = 4, k_stat_start = 22;
 inline std::optional<std::uint64_t> stat_field(std::string_view text, std::size_t field) {
   const auto fields = split_words(text.substr(std::min(text.rfind(')') + 1, text.size())));
   const std::size_t index = field - 3;
-  std::uint64_t value = 0;
-  if (index >= fields.size() ||
-      std::from_chars(fields[index].data(), fields[index].data() + fields[index].size(), value).ec != std::errc())
-    return std::nullopt;
-  return value;
+  return index < fields.size() ? parse_number<std::uint64_t>(fields[index]) : std::nullopt;
 }
 
 } // namespace sharefs::sys

@@ -3,10 +3,8 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
-#include <cstdint>
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -19,29 +17,21 @@ Result<Wakeups> Wakeups::make(const std::vector<int>& signals) {
     sigaddset(&mask, number);
   Wakeups wakeups;
   wakeups.m_signals.reset(::signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK));
-  wakeups.m_end.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   // Of its own: the kernel reports each change once to each open file (fs/proc_namespace.c, mounts_poll).
   wakeups.m_mounts.reset(::open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC));
-  if (!wakeups.m_signals || !wakeups.m_end || !wakeups.m_mounts || ::pthread_sigmask(SIG_BLOCK, &mask, nullptr) != 0)
+  if (!wakeups.m_signals || !wakeups.m_mounts || ::pthread_sigmask(SIG_BLOCK, &mask, nullptr) != 0)
     return fail(errno_error(errno, "cannot wait for signals and mounts"));
   return wakeups;
 }
 
 Wakeups::Woken Wakeups::wait(Deadline until) {
-  std::array<pollfd, 3> fds{{{m_signals.get(), POLLIN, 0}, {m_mounts.get(), POLLPRI, 0}, {m_end.get(), POLLIN, 0}}};
+  std::array<pollfd, 2> fds{{{m_signals.get(), POLLIN, 0}, {m_mounts.get(), POLLPRI, 0}}};
   ::poll(fds.data(), fds.size(), poll_time(until));
   Woken woken;
   for (signalfd_siginfo info{}; ::read(m_signals.get(), &info, sizeof info) == sizeof info;)
     woken.signals.insert(static_cast<int>(info.ssi_signo));
   woken.mounts = (fds[1].revents & (POLLPRI | POLLERR)) != 0;
-  std::uint64_t count = 0;
-  woken.ended = ::read(m_end.get(), &count, sizeof count) == sizeof count;
   return woken;
-}
-
-void Wakeups::end() const {
-  constexpr std::uint64_t k_one = 1;
-  [[maybe_unused]] const auto written = ::write(m_end.get(), &k_one, sizeof k_one);
 }
 
 } // namespace sharefs::sys

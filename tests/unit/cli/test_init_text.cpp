@@ -148,12 +148,13 @@ TEST_CASE("NFS mounts with names of their own", "[init]") {
   CHECK(config.mounts[0].at == "/data/share");
   CHECK(config.mounts[0].profile == "safe");
   CHECK(config.mounts[1].name == "share-2");
-  CHECK(config.mounts[1].profile == "recipe");
+  CHECK(config.mounts[1].profile == "safe");
+  CHECK(config.mounts[1].options == std::vector<std::string>{"soft", "suid", "dev", "vers=3", "nconnect=1", "nolock"});
   CHECK(config.mounts[2].name == "sp-ace");
   CHECK(config.mounts[2].at == "/mnt/sp ace");
   CHECK(config.mounts[2].server == "fe80::1");
   CHECK(config.mounts[2].path == "/y");
-  CHECK(config.mounts[2].options == std::vector<std::string>{"ro"});
+  CHECK(config.mounts[2].options == std::vector<std::string>{"ro", "suid", "dev", "vers=4.1", "nconnect=1"});
   CHECK(config.mounts[3].name == "share-3"); // `true` is no name in YAML
   // Short names are described, so that storage2 is not taken for a misspelt storage1.
   REQUIRE(config.servers.size() == 2);
@@ -168,31 +169,22 @@ TEST_CASE("what sharefs.yaml cannot express becomes a comment", "[init]") {
   CHECK(says(facts, "# not taken over: "));
 }
 
-TEST_CASE("a list of nodes that others can write is no configuration", "[init]") {
-  auto facts = with_mounts({nfs("storage1:/mnt/share", "/data/share")});
-  facts.hostfile = "/data/share/hostfile";
-  CHECK(config_of(facts).nodes.hostfile == "/data/share/hostfile");
-  facts.others_write_hostfile = true;
-  CHECK(config_of(facts).nodes.hostfile.empty());
-  CHECK(says(facts, "#   hostfile: /data/share/hostfile\n"));
-}
-
 TEST_CASE("names from outside cannot write configuration", "[init]") {
   auto facts = with_exports("\"/x\\012version: 2\" a(rw)\n");
   const auto exports = facts.exports;
-  facts = with_mounts({nfs("s:/x", "/y", "rw\nmounts: {}")});
+  facts = with_mounts({nfs("s:/x", "/y", "rw\nmounts: {}"), nfs("s:/x", "/z\nmounts: {}"), nfs("s:/x", "/well")});
   facts.exports = exports;
   facts.hostname = "evil\nversion: 3";
   facts.not_taken = {{.target = "/z\nconda: {}", .source = "x:/\nmounts: {}", .origin = "o", .type = "9p\n"}};
   const auto config = config_of(facts);
   CHECK(config.servers[0].exports.empty());
   CHECK_FALSE(config.conda);
-  CHECK(config.mounts.size() == 1);
+  REQUIRE(config.mounts.size() == 1);
+  CHECK(config.mounts[0].at == "/well");
 }
 
 TEST_CASE("storage that is no NFS, and NFS that nothing mounts at boot, is named and not taken over", "[init]") {
   auto facts = with_mounts({nfs("s1:/now", "/now")});
-  facts.exact = true;
   facts.boot = {{.target = "/x", .source = "s1:/x", .options = "rw", .origin = "/etc/fstab:1", .type = "nfs"}};
   facts.not_taken = {
       {.target = "/gv", .source = "localhost:/vol", .origin = "/etc/fstab:2", .type = "glusterfs"},

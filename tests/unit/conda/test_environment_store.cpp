@@ -141,37 +141,46 @@ TEST_CASE("requirement 4: which notes keep a generation", "[conda]") {
   CHECK_FALSE(keeps(system, use));
 }
 
-TEST_CASE("records of packages have a bound for all of them together", "[environment]") {
-  const test::TemporaryDirectory root;
+namespace {
+
+/// Of an environment with one package.
+Result<EnvironmentState> probe_with(const test::TemporaryDirectory& root) {
   root.write("llm/conda-meta/x-1-0.json", R"({"name": "x", "files": ["a"]})");
   root.write("llm/a", "");
   test::ScriptedSystem system(root.path());
-  const auto state = probe(system, {.path = "/llm"}, nullptr);
-  REQUIRE(state);
-  CHECK(state->packages == 1);
-  SECTION("by their size: many names of one large file") {
-    const auto large = root / "llm/conda-meta/large-1-0.json";
-    root.write("llm/conda-meta/large-1-0.json", "");
-    fs::resize_file(large, 60U << 20U);
-    for (int i = 0; i < 60; ++i)
-      fs::create_hard_link(large, root / fmt::format("llm/conda-meta/l{}-1-0.json", i));
-    const auto refused = probe(system, {.path = "/llm"}, nullptr);
-    REQUIRE_FALSE(refused);
-    CHECK(refused.error().code == ErrorCode::failed);
-    CHECK(refused.error().message == "/llm: the records in its conda-meta are larger than 256 MiB");
-    CHECK_FALSE(refused.error().hint.empty());
-  }
-  SECTION("by the files that they name") {
-    std::string names;
-    for (int i = 0; i < 260'000; ++i)
-      names += fmt::format("\"{:x}\",", i);
-    const auto text = R"({"name": "y", "files": [)" + names + "\"z\"]}";
-    for (int i = 0; i < 4; ++i)
-      root.write(fmt::format("llm/conda-meta/y{}-1-0.json", i), text);
-    const auto refused = probe(system, {.path = "/llm"}, nullptr);
-    REQUIRE_FALSE(refused);
-    CHECK(refused.error().message == "/llm: the records in its conda-meta name more than 1000000 files");
-  }
+  return probe(system, {.path = "/llm"}, nullptr);
+}
+
+} // namespace
+
+TEST_CASE("records of packages have a bound for their size: many names of one large file", "[environment]") {
+  const test::TemporaryDirectory root;
+  const auto one = probe_with(root);
+  REQUIRE(one);
+  CHECK(one->packages == 1);
+  const auto large = root / "llm/conda-meta/large-1-0.json";
+  root.write("llm/conda-meta/large-1-0.json", "");
+  fs::resize_file(large, 60U << 20U);
+  for (int i = 0; i < 60; ++i)
+    fs::create_hard_link(large, root / fmt::format("llm/conda-meta/l{}-1-0.json", i));
+  const auto refused = probe_with(root);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == ErrorCode::failed);
+  CHECK(refused.error().message == "/llm: the records in its conda-meta are larger than 256 MiB");
+  CHECK_FALSE(refused.error().hint.empty());
+}
+
+TEST_CASE("records of packages have a bound for the files that they name", "[environment][long]") {
+  const test::TemporaryDirectory root;
+  std::string names;
+  for (int i = 0; i < 260'000; ++i)
+    names += fmt::format("\"{:x}\",", i);
+  const auto text = R"({"name": "y", "files": [)" + names + "\"z\"]}";
+  for (int i = 0; i < 4; ++i)
+    root.write(fmt::format("llm/conda-meta/y{}-1-0.json", i), text);
+  const auto refused = probe_with(root);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().message == "/llm: the records in its conda-meta name more than 1000000 files");
 }
 
 TEST_CASE("scripts name a bounded number of prefixes, for each of which all files are searched", "[environment]") {

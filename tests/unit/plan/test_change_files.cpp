@@ -216,7 +216,7 @@ TEST_CASE("another directory than the planned one is a conflict", "[change_files
   CHECK(machine.text("a") == "old");
 }
 
-TEST_CASE("many files, in several batches, with few descriptors", "[change_files]") {
+TEST_CASE("many files, with few descriptors", "[change_files]") {
   rlimit before{};
   REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
   const auto descriptors = GENERATE(rlim_t{64}, rlim_t{1024});

@@ -70,9 +70,11 @@ TEST_CASE("unified diff as diff -u writes it") {
       {"x\na", "y\na", "@@ -1,2 +1,2 @@\n-x\n+y\n a\n\\ No newline at end of file\n"},
       {numbered(1, 9), "new\n" + numbered(1, 9), "@@ -1,3 +1,4 @@\n+new\n line 1\n line 2\n line 3\n"},
       {numbered(1, 9), numbered(1, 8), "@@ -6,4 +6,3 @@\n line 6\n line 7\n line 8\n-line 9\n"},
-      // Six common lines between two changes keep them in one hunk, seven make two.
-      {"a\n" + numbered(1, 6) + "b\n", numbered(1, 6),
-       "@@ -1,8 +1,6 @@\n-a\n line 1\n line 2\n line 3\n line 4\n line 5\n line 6\n-b\n"},
+      // Four common lines between two changes keep them in one hunk, five make two (seven with diff -u).
+      {"a\n" + numbered(1, 4) + "b\n", numbered(1, 4),
+       "@@ -1,6 +1,4 @@\n-a\n line 1\n line 2\n line 3\n line 4\n-b\n"},
+      {"a\n" + numbered(1, 5) + "b\n", numbered(1, 5),
+       "@@ -1,4 +1,3 @@\n-a\n line 1\n line 2\n line 3\n@@ -5,3 +4,2 @@\n line 4\n line 5\n-b\n"},
       {"a\n" + numbered(1, 7) + "b\n", numbered(1, 7),
        "@@ -1,4 +1,3 @@\n-a\n line 1\n line 2\n line 3\n@@ -6,4 +5,3 @@\n line 5\n line 6\n line 7\n-b\n"},
       {"a\nb\nc\na\nb\nb\na\n", "c\nb\na\nb\na\nc\n", // the example of Myers' paper: five edits

@@ -10,7 +10,6 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
-#include <thread>
 #include <unistd.h>
 
 using namespace sharefs;
@@ -40,17 +39,15 @@ struct ManagerSocket {
 
 } // namespace
 
-TEST_CASE("Wakeups: signals, the end of work, and nothing", "[wakeups]") {
+TEST_CASE("Wakeups: signals, and nothing", "[wakeups]") {
   auto wakeups = Wakeups::make({SIGUSR1, SIGUSR2});
   REQUIRE(wakeups);
   const auto nothing = wakeups->wait(deadline_in(0ms));
-  CHECK((nothing.signals.empty() && !nothing.mounts && !nothing.ended));
+  CHECK((nothing.signals.empty() && !nothing.mounts));
 
   ::kill(::getpid(), SIGUSR2);
   CHECK(wakeups->wait(deadline_in(10s)).signals == std::set<int>{SIGUSR2});
-  std::thread([&] { wakeups->end(); }).join();
-  CHECK(wakeups->wait(deadline_in(10s)).ended);
-  CHECK(!wakeups->wait(deadline_in(0ms)).ended);
+  CHECK(wakeups->wait(deadline_in(0ms)).signals.empty());
 }
 
 TEST_CASE("ServiceManager: says it to the socket, by path and in the abstract namespace", "[service-manager]") {

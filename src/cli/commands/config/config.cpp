@@ -1,4 +1,4 @@
-// sharefs config show, check, schema, keys: sharefs.yaml as sharefs reads it.
+// sharefs config show, check, keys: sharefs.yaml as sharefs reads it.
 #include "base/argv.hpp"
 #include "base/path.hpp"
 #include "base/visible.hpp"
@@ -79,17 +79,6 @@ Result<int> config_check(Context& context, const Arguments& arguments) {
   return context.envelope.error ? k_exit_usage : k_exit_ok;
 }
 
-// ---- schema ----
-
-Result<int> config_schema(Context& context, const Arguments& /*arguments*/) {
-  // With --json the schema is a field: `schema` of the envelope is its own version.
-  if (context.flags.json)
-    context.envelope.fields["document"] = config::schema();
-  else
-    context.console.out() << config::schema().dump(2) << "\n";
-  return k_exit_ok;
-}
-
 // ---- keys ----
 
 Json key_json(const config::Key& key) {
@@ -112,11 +101,7 @@ std::string key_lines(const config::Key& key) {
   return fmt::format("{}  ({})\n    {}\n", key.name, value, key.description);
 }
 
-Result<int> config_keys(Context& context, const Arguments& arguments) {
-  if (arguments.flag("markdown") && !context.flags.json) {
-    context.console.out() << config::keys_markdown();
-    return k_exit_ok;
-  }
+Result<int> config_keys(Context& context, const Arguments& /*arguments*/) {
   std::string list;
   Json rows = Json::array();
   for (const auto& key : config::keys()) {
@@ -155,26 +140,13 @@ extern const CommandSpec k_config_check_command{
     .run = config_check,
 };
 
-extern const CommandSpec k_config_schema_command{
-    .name = "config schema",
-    .summary = "Print a JSON Schema of sharefs.yaml for editors",
-    .description =
-        "Prints a JSON Schema (2020-12) of sharefs.yaml. An editor with a YAML language server completes and "
-        "checks the file by it.",
-    .example = "sharefs config schema > sharefs.schema.json   # then, as first line of sharefs.yaml:\n"
-               "                                              # # yaml-language-server: $schema=sharefs.schema.json",
-    .run = config_schema,
-};
-
 extern const CommandSpec k_config_keys_command{
     .name = "config keys",
     .summary = "List every key of sharefs.yaml with its meaning",
     .description =
         "Lists the keys of sharefs.yaml, what their values look like, and their defaults. `*` stands for a name "
         "of your choice, `[]` for each element of a list.",
-    .example = "sharefs config keys               # two lines for each\n"
-               "sharefs config keys --markdown    # the same for docs/configuration.md",
-    .options = {{.names = "--markdown", .help = "print them as a table in Markdown"}},
+    .example = "sharefs config keys",
     .run = config_keys,
 };
 

@@ -1,7 +1,6 @@
 #include "cli/commands/init/facts.hpp"
 
 #include "base/path.hpp"
-#include "base/source.hpp"
 #include "base/text.hpp"
 #include "exports/host.hpp"
 #include "mounts/compare.hpp"
@@ -15,7 +14,6 @@ namespace sharefs::cli {
 
 namespace {
 
-constexpr std::chrono::milliseconds k_server_deadline{3000};
 constexpr std::array<std::string_view, 5> k_of_containers{"/var/lib/docker", "/var/lib/containers", "/var/lib/kubelet",
                                                           "/var/snap", "/run"};
 
@@ -26,44 +24,23 @@ std::vector<std::string> ordered(std::vector<std::string> addresses) {
   return addresses;
 }
 
-/// What only --import asks for. Servers all at once, of hostfiles those at the usual places and on the shares.
-void import_facts(sys::System& system, bool live, InitFacts& facts) {
-  facts.exact = true;
-  auto boot = mounts::boot_facts(system);
-  for (auto& entry : boot.entries)
-    if (!entry.ours)
-      (entry.is_nfs() ? facts.boot : facts.not_taken).push_back(std::move(entry));
-  std::ranges::move(boot.others, std::back_inserter(facts.not_taken));
-  if (!live)
-    return;
-  mounts::ProbeRequest request;
-  request.server_deadline = k_server_deadline;
-  const auto ask = [&](const std::string& source, const std::string& target) {
-    const auto remote = parse_source(source);
-    if (!remote.server.empty())
-      request.wanted.push_back({.server = remote.server, .path = remote.path, .target = target});
+/// The first hostfile at the usual places and on the shares that only root can write or replace; empty: there is none.
+std::string find_hostfile(sys::System& system, const std::vector<sys::MountEntry>& mounts) {
+  sys::EntryRequest request;
+  const auto ask = [&request](const std::string& directory) {
+    request.queries.push_back(
+        {.path = join_path(directory, "hostfile"), .links = sys::Links::trusted, .guarded = true});
   };
-  for (const auto& mount : facts.mounts)
-    ask(mount.source, mount.target);
-  for (const auto& entry : facts.boot)
-    ask(entry.source, entry.target);
-  if (auto seen = mounts::probe(system, request))
-    facts.servers = std::move(seen->servers);
-
-  sys::EntryRequest hostfiles;
-  for (const std::string directory : {"/job", "/etc/sharefs", "/etc", "/root"}) // the first is DeepSpeed's default
-    hostfiles.queries.push_back({.path = join_path(directory, "hostfile")});
-  for (const auto& mount : facts.mounts)
-    hostfiles.queries.push_back({.path = join_path(mount.target, "hostfile")});
-  const auto answers = system.entries(hostfiles);
-  const auto found = std::ranges::find(answers, sys::EntryKind::file, &sys::Entry::kind);
-  if (found == answers.end())
-    return;
-  facts.hostfile = found->path;
-  const auto safe = system.entry({.path = found->path, .links = sys::Links::trusted, .guarded = true});
+  for (const auto* directory : {"/job", "/etc/sharefs", "/etc", "/root"}) // the first is DeepSpeed's default
+    ask(directory);
+  for (const auto& mount : mounts)
+    ask(mount.target);
   const auto self = system.identity().uid;
-  facts.others_write_hostfile =
-      safe.kind != sys::EntryKind::file || (safe.uid != 0 && safe.uid != self) || (safe.mode & 0022U) != 0;
+  const auto answers = system.entries(request);
+  const auto found = std::ranges::find_if(answers, [self](const sys::Entry& entry) {
+    return entry.kind == sys::EntryKind::file && (entry.uid == 0 || entry.uid == self) && (entry.mode & 0022U) == 0;
+  });
+  return found == answers.end() ? "" : found->path;
 }
 
 } // namespace
@@ -83,28 +60,30 @@ std::vector<sys::MountEntry> own_nfs_mounts(const sys::MountTable& table) {
   return own;
 }
 
-Result<InitFacts> find_init_facts(sys::System& system, bool live, bool import) {
+Result<InitFacts> find_init_facts(sys::System& system, bool live) {
   InitFacts facts;
   auto host = exports::read_host_files(system.files());
   if (!host)
     return fail(host.error());
   facts.exports = std::move(host->files);
-  const auto self = system.identity();
+  auto boot = mounts::boot_facts(system);
+  for (auto& entry : boot.entries)
+    if (!entry.ours)
+      (entry.is_nfs() ? facts.boot : facts.not_taken).push_back(std::move(entry));
+  std::ranges::move(boot.others, std::back_inserter(facts.not_taken));
   if (!live) {
     const auto name = system.files().read_if_exists("/etc/hostname");
     facts.hostname = name && *name ? std::string(trim(**name)) : "";
-    if (import)
-      import_facts(system, live, facts);
     return facts;
   }
+  const auto self = system.identity();
   facts.hostname = self.hostname;
   facts.addresses = ordered(self.addresses);
   auto table = system.mounts();
   if (!table)
     return fail(table.error());
   facts.mounts = own_nfs_mounts(*table);
-  if (import)
-    import_facts(system, live, facts);
+  facts.hostfile = find_hostfile(system, facts.mounts);
   return facts;
 }
 

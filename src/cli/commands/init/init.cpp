@@ -76,7 +76,7 @@ Result<int> run_init(Context& context, const Arguments& arguments) {
     return fail(there.error());
   if (auto allowed = print ? Result<void>{} : check_permission(context, path); !allowed)
     return fail(allowed.error());
-  const auto facts = find_init_facts(context.system, context.flags.root == "/", arguments.flag("import"));
+  const auto facts = find_init_facts(context.system, context.flags.root == "/");
   if (!facts)
     return fail(facts.error());
   if (print)
@@ -102,19 +102,16 @@ Result<int> run_init(Context& context, const Arguments& arguments) {
 extern const CommandSpec k_init_command{
     .name = "init",
     .summary = "Write a sharefs.yaml with what is found on this host",
-    .description = "Looks for exports (/etc/exports and /etc/exports.d) and NFS mounts, and writes a commented "
-                   "sharefs.yaml with them. What was not found stands there as an example in comments. A file that "
-                   "exists is never "
+    .description = "Looks for exports (/etc/exports and /etc/exports.d), NFS mounts, also those of fstab, units and "
+                   "rc.local, and a hostfile, and writes a commented sharefs.yaml that takes them over exactly as they "
+                   "are: a cluster that was set up by hand goes on as it did. Other storage is named and left alone. "
+                   "What was not found stands there as an example in comments. A file that exists is never "
                    "overwritten.",
     .example = "sudo sharefs init                   # writes /etc/sharefs/sharefs.yaml\n"
-               "sudo sharefs init --import          # a cluster that was set up by hand\n"
                "sharefs init --output sharefs.yaml --yes\n"
                "sharefs init --output -             # only shows it",
     .effect = Effect::changes,
-    .options = {{.names = "--import",
-                 .help = "take over exactly what is there: rights and options as they are, NFS mounts of fstab, units "
-                         "and rc.local, what servers export, hostfiles"},
-                {.names = "--output",
+    .options = {{.names = "--output",
                  .value = "FILE",
                  .help = "write this file instead of the one that is read; - prints it"}},
     .run = run_init,

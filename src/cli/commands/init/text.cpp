@@ -118,28 +118,13 @@ std::set<std::string> named_servers(const InitFacts& facts) {
   return names;
 }
 
-/// What other servers said that they export: their own sharefs.yaml, or `init --import` there, knows the options.
-std::string exports_of_others(const InitFacts& facts) {
-  std::string text;
-  for (const auto& [name, probe] : facts.servers) {
-    std::vector<std::string> exports;
-    for (const auto& one : probe.exports)
-      exports.push_back(fmt::format("{} to {}", one.directory, one.clients.empty() ? "everyone" : few(one.clients)));
-    text += visible(fmt::format("# {} {}", name,
-                                exports.empty() ? "did not say what it exports" : "exports " + join(exports, "; "))) +
-            "\n";
-  }
-  return text;
-}
-
 std::string servers_section(const InitFacts& facts) {
   const auto found = exports_of(facts);
   auto others = named_servers(facts);
   others.erase(host_name(facts));
   std::string text(k_servers_head);
   if (found.empty() && others.empty())
-    return text + exports_of_others(facts) + "# None was found on this host. For example:\n" +
-           commented(k_servers_example, "");
+    return text + "# None was found on this host. For example:\n" + commented(k_servers_example, "");
   const bool foreign = std::ranges::any_of(found, [](const FoundExport& entry) {
     return std::ranges::any_of(entry.origins,
                                [](const std::string& origin) { return !origin.starts_with(exports::k_own_file); });
@@ -152,7 +137,7 @@ std::string servers_section(const InitFacts& facts) {
     if (!file.complete)
       text += fmt::format("# {} has an error, and exportfs does not read on behind it: `sharefs export check`.\n",
                           visible(file.name));
-  text += exports_of_others(facts) + "servers:\n";
+  text += "servers:\n";
   if (!found.empty()) {
     const auto address = facts.addresses.empty() ? host_name(facts) : facts.addresses.front();
     text += fmt::format("  {}:\n    address: {}", host_name(facts), yaml_scalar(address));
@@ -175,11 +160,6 @@ constexpr std::string_view k_mounts_head =
     "# nosuid,nodev), recipe (rw,bg,soft,nolock), immutable (read-only); more by `options: [...]`.\n";
 constexpr std::string_view k_mounts_example =
     "mounts:\n  share: {from: \"storage1:/mnt/share\", at: /data/share, profile: safe}\n";
-
-bool has_option(const std::string& options, std::string_view name) {
-  const auto words = split(options, ',');
-  return std::ranges::find(words, name) != words.end();
-}
 
 /// `taken`: the names so far, each with the last number that was put behind it.
 std::string mount_name(const std::string& target, std::map<std::string, int>& taken) {
@@ -208,21 +188,9 @@ std::string from_of(const std::string& source, const InitFacts& facts) {
   return format_source(server, normalize_path(remote.path));
 }
 
-/// `options: [...]` of a mount as it is now.
-std::string options_text(const std::vector<std::string>& options) {
-  return options.empty() ? "" : list("    ", "options", options);
-}
-
-/// Profile and options that come near a running mount, or, with --import, are just its own.
-std::string behaviour_text(const sys::MountEntry& mount, bool exact) {
-  if (exact)
-    return "    profile: safe\n" + options_text(mounts::options_beside_safe(mount));
-  const bool soft = has_option(mount.super_options, "soft");
-  const bool read_only = has_option(mount.options, "ro") || has_option(mount.super_options, "ro");
-  return std::string(soft ? "    profile: recipe  # it is soft: a server that is away makes writes fail. `safe` waits "
-                            "instead\n"
-                          : "    profile: safe\n") +
-         (read_only ? "    options: [ro]\n" : "");
+/// How a mount behaves that is, and stays, as `options` beside those of `safe` say.
+std::string behaviour_text(const std::vector<std::string>& options) {
+  return "    profile: safe\n" + (options.empty() ? "" : list("    ", "options", options));
 }
 
 /// Who mounts it at boot: left alone, until the person wants sharefs to do it.
@@ -274,10 +242,11 @@ std::string mounts_section(const InitFacts& facts) {
     text += fmt::format("  # {}\n", visible(comment)) + usable("mounts:\n" + entry, entry, "  ");
   };
   for (const auto& mount : facts.mounts)
-    add("now " + mount.super_options, from_of(mount.source, facts), mount.target, behaviour_text(mount, facts.exact));
+    add("now " + mount.super_options, from_of(mount.source, facts), mount.target,
+        behaviour_text(mounts::options_beside_safe(mount)));
   for (const auto& entry : facts.boot)
     add("not mounted now; " + entry.origin, from_of(entry.source, facts), entry.target,
-        "    profile: safe\n" + options_text(mounts::options_beside_safe(entry.options)));
+        behaviour_text(mounts::options_beside_safe(entry.options)));
   return text;
 }
 
@@ -299,16 +268,12 @@ std::string rest_section(const InitFacts& facts) {
   const auto share = facts.mounts.empty() ? "/data/share" : facts.mounts.front().target;
   const auto hostfile = facts.hostfile.empty() ? join_path(share, "hostfile") : facts.hostfile;
   const auto nodes = "nodes:\n  hostfile: " + yaml_scalar(hostfile) + "\n";
-  const bool written = !facts.hostfile.empty() && !facts.others_write_hostfile;
-  const auto* const why = facts.hostfile.empty() || written
-                              ? ""
-                              : "# Not only root can write this list, or put another one in its place:\n";
   return "# Where `sharefs run` puts caches that must not lie on shared storage: on each node's own disk.\n"
          "caches:\n"
          "  local: /var/cache/sharefs\n"
          "\n"
          "# The nodes of the cluster, one `HOST slots=GPUS` per line as DeepSpeed has it.\n" +
-         (why + (written ? nodes : commented(nodes, "")));
+         (facts.hostfile.empty() ? commented(nodes, "") : nodes);
 }
 
 } // namespace

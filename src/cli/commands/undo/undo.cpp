@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <map>
+#include <utility>
 
 namespace sharefs::cli {
 
@@ -70,43 +71,14 @@ Result<int> list_entries(Context& context, const plan::Journal& journal) {
   return k_exit_ok;
 }
 
-/// The entry to take back; nullopt if there is nothing to take back.
-Result<std::optional<JournalEntry>> choose(Context& context, const plan::Journal& journal, const Arguments& arguments) {
-  if (arguments.positional.empty()) {
-    std::vector<JournalEntry> passed;
-    auto latest = journal.latest(&passed);
-    for (const auto& entry : passed)
-      context.console.message(fmt::format("passed over: `{}` of {} ({}) has deleted what cannot be brought back",
-                                          entry.command, entry.started, entry.id));
-    return latest;
-  }
-  return journal.load(arguments.positional.front()).map([](JournalEntry&& entry) {
-    return std::optional(std::move(entry));
-  });
-}
-
-/// May it be taken back now?
-Result<void> check_state(const JournalEntry& entry) {
-  if (entry.state == JournalState::running)
-    return fail(ErrorCode::busy, fmt::format("`{}` ({}) is still at work", entry.command, entry.id),
-                "wait for its end, then undo it");
-  if (entry.state == JournalState::unreadable)
-    return fail(ErrorCode::failed, fmt::format("change {} cannot be read: {}", entry.id, entry.damage),
-                "`sharefs undo --list` shows the others");
-  return {};
-}
-
-/// Nothing to do: because an earlier undo, cut off at its very end, did it all, or because there is no way back.
-Result<int> nothing_left(Context& context, const plan::Journal& journal, const JournalEntry& entry,
-                         const plan::Plan& undo) {
-  if (!undo.notes.empty())
-    return fail(ErrorCode::unsupported, fmt::format("nothing of {} (`{}`) can be taken back", entry.id, entry.command),
-                "`sharefs undo --list` shows older changes, `sharefs undo ID` takes one back", join(undo.notes, "\n"));
-  context.console.message(fmt::format("there is nothing left to take back of {}", entry.id));
-  if (!context.flags.check && !context.flags.dry_run)
-    if (auto marked = journal.mark_undone(entry.id, ""); !marked)
-      return fail(marked.error());
-  return k_exit_ok;
+/// The newest entry that can be taken back, and a word on those that cannot; nullopt if there is none.
+Result<std::optional<JournalEntry>> find_latest(Context& context, const plan::Journal& journal) {
+  std::vector<JournalEntry> passed;
+  auto latest = journal.latest(&passed);
+  for (const auto& entry : passed)
+    context.console.message(fmt::format("passed over: `{}` of {} ({}) has deleted what cannot be brought back",
+                                        entry.command, entry.started, entry.id));
+  return latest;
 }
 
 /// Files that are no longer as the change left them stay so; said here, since only applying finds it out.
@@ -131,36 +103,28 @@ Result<int> run_undo(Context& context, const Arguments& arguments) {
   if (arguments.flag("list"))
     return list_entries(context, *journal);
 
-  const auto chosen = choose(context, *journal, arguments);
-  if (!chosen)
-    return fail(chosen.error());
-  if (!*chosen) {
+  const auto entry = arguments.positional.empty()
+                         ? find_latest(context, *journal)
+                         : journal->load(arguments.positional.front()).map([](JournalEntry&& one) {
+                             return std::optional(std::move(one));
+                           });
+  if (!entry)
+    return fail(entry.error());
+  if (!*entry) {
     context.console.message("there is nothing to undo");
     return k_exit_ok;
   }
-  const auto& entry = **chosen;
-  if (entry.state == JournalState::undone) {
-    context.console.message(
-        fmt::format("{} is undone already", entry.id) +
-        (entry.undone_by.empty() ? "" : fmt::format("; `{}` brings it back", undo_command(context, entry.undone_by))));
-    return k_exit_ok;
-  }
-  if (auto checked = check_state(entry); !checked)
-    return fail(checked.error());
-  context.envelope.fields["undoes"] = entry.id;
-  const auto attempts = journal->undos_of(entry.id);
-  if (!attempts)
-    return fail(attempts.error());
-  const auto undo = plan::undo_plan(entry, *attempts);
-  if (undo.empty())
-    return nothing_left(context, *journal, entry, undo);
-  context.console.message(fmt::format("taking back `{}` of {} ({})", entry.command, entry.started, entry.id));
+  const JournalEntry& undone = **entry;
+  context.envelope.fields["undoes"] = undone.id;
+  bool is_said = false;
   const auto look = [&](plan::Plan& plan) {
+    if (!std::exchange(is_said, true))
+      context.console.message(fmt::format("taking back `{}` of {} ({})", undone.command, undone.started, undone.id));
     mounts::undo_on_what_is_there(mounts::boot_facts(context.system), plan);
     note_conflicts(context, plan);
     return exports::note_withdrawn(context.system, plan);
   };
-  return take_back(context, entry.id, look).map(&Executed::exit_code);
+  return take_back(context, undone.id, look).map(&Executed::exit_code);
 }
 
 } // namespace

@@ -90,7 +90,7 @@ void WatchRounds::take(Known& known, mounts::MountState state, watch::Time now) 
   known.looks = trouble == known.trouble ? known.looks + 1 : 1;
   known.trouble = trouble;
   const bool news = !known.state || known.state->health != state.health;
-  if (news && !in_run(known)) {
+  if (news && !m_run.contains(state.point.target)) { // a recovery says itself what came of it
     const auto text = state_text(state);
     m_say({"state", trouble == Trouble::none ? Severity::info : Severity::warning, name_of(state.point),
            state.point.target, mounts::to_string(state.health),
@@ -116,55 +116,44 @@ Result<std::vector<std::string>> WatchRounds::look(Context& context, watch::Time
   if (!seen)
     return fail(seen.error());
 
-  // Those that rest keep their state, unless their server has come back, or another mount is there.
-  std::vector<mounts::MountState> again;
-  std::set<std::size_t> places;
+  const auto rests = [&](std::size_t index) {
+    return request.resting.contains(m_known[index].point.target) &&
+           seen->states[index].health == mounts::Health::unknown;
+  };
+  bool again = false;
   for (std::size_t index = 0; index < m_known.size(); ++index) {
-    auto& state = seen->states[index];
-    const auto& known = m_known[index];
-    if (!request.resting.contains(known.point.target) || state.health != mounts::Health::unknown)
-      continue;
+    auto& known = m_known[index];
     const auto* server = seen->server(known.point.server);
     const auto was_there = m_servers.find(known.point.server);
     const bool returned = server != nullptr && server->usable() && (was_there == m_servers.end() || !was_there->second);
-    if (returned || !is_same_mount(known.state, seen->table.at(known.point.target))) {
-      again.push_back(state);
-      places.insert(index);
-    } else {
-      state.health = known.state->health;
-      state.detail = known.state->detail;
-    }
+    if (!rests(index) || (!returned && is_same_mount(known.state, seen->table.at(known.point.target))))
+      continue;
+    known.rests_until = {};
+    again = true;
   }
-  mounts::probe_again(context.system, again, k_path_deadline);
-  for (auto state = again.begin(); const auto place : places)
-    seen->states[place] = std::move(*state++);
+  if (again)
+    return look(context, now);
 
+  m_servers.clear();
   for (const auto& [host, answer] : seen->servers)
     m_servers[host] = answer.usable();
-  std::erase_if(m_servers, [&](const auto& one) { return !seen->servers.contains(one.first); });
   bool missing = false;
   for (std::size_t index = 0; index < m_known.size(); ++index) {
     auto& known = m_known[index];
-    const bool rested = request.resting.contains(known.point.target) && !places.contains(index) &&
-                        seen->states[index].health == mounts::Health::hung;
-    const auto rests_until = known.rests_until;
-    const auto hung = known.hung;
-    take(known, std::move(seen->states[index]), now);
-    if (rested) { // it was not asked, so this look does not count
-      known.rests_until = rests_until;
-      known.hung = hung;
-    }
+    if (!rests(index))
+      take(known, std::move(seen->states[index]), now);
     m_pace.saw(known.point.target, known.trouble == Trouble::none, now);
     missing = missing || known.trouble == Trouble::missing;
   }
   report_run();
   if (missing)
     read_journal(context);
+  return choose(now);
+}
 
+std::vector<std::string> WatchRounds::choose(watch::Time now) {
   std::vector<std::string> to_recover;
   for (auto& known : m_known) {
-    if (!m_run.empty())
-      break;
     const auto& point = known.point;
     const auto server = m_servers.find(point.server);
     const auto change = m_changes.find(point.target);
@@ -186,18 +175,14 @@ Result<std::vector<std::string>> WatchRounds::look(Context& context, watch::Time
   return to_recover;
 }
 
-void WatchRounds::begin_run(const std::vector<std::string>& names) {
-  const std::set<std::string> begun(names.begin(), names.end());
+void WatchRounds::take_run(const std::vector<std::string>& names, const RunEnd& end, watch::Time now) {
+  const std::set<std::string> tried(names.begin(), names.end());
   for (const auto& known : m_known)
-    if (begun.contains(name_of(known.point)))
+    if (tried.contains(name_of(known.point)))
       m_run.insert(known.point.target);
-}
-
-void WatchRounds::end_run(const RunEnd& end, watch::Time now) {
   if (!end.busy)
     m_pace.tried(m_run, now);
   m_ended = end;
-  m_ended_run = std::exchange(m_run, {});
   m_newest.reset(); // the journal of a recovery that was cut off has no newer entry when it is
 }
 
@@ -206,7 +191,7 @@ void WatchRounds::report_run() {
   if (!m_ended)
     return;
   for (const auto& known : m_known) {
-    if (!m_ended_run.contains(known.point.target))
+    if (!m_run.contains(known.point.target))
       continue;
     const bool well = known.trouble == Trouble::none;
     const auto* result = m_ended->busy ? "busy" : well ? "done" : "failed";
@@ -223,7 +208,7 @@ void WatchRounds::report_run() {
                                 m_ended->message.empty() ? "" : ": " + m_ended->message)});
   }
   m_ended.reset();
-  m_ended_run.clear();
+  m_run.clear();
 }
 
 bool WatchRounds::table_differs(const sys::MountTable& table) const {

@@ -24,12 +24,10 @@ class WatchRounds {
   /// From here on these mounts. What is known of those that stay is kept.
   void watch_these(std::vector<mounts::MountPoint> points, watch::Policy policy);
 
-  /// Looks at all mounts, within seconds, and says what has changed. Returns the names of those
-  /// to recover now; none while a recovery is at work.
+  /// Looks at all mounts, within seconds, and says what has changed. Returns the names of those to recover now.
   Result<std::vector<std::string>> look(Context& context, watch::Time now);
-  /// The recovery of what look() returned begins, and ends. The next look() says what came of it.
-  void begin_run(const std::vector<std::string>& names);
-  void end_run(const RunEnd& end, watch::Time now);
+  /// The recovery of what look() returned has ended. The next look() says what came of it.
+  void take_run(const std::vector<std::string>& names, const RunEnd& end, watch::Time now);
 
   /// Something of these mounts is not as the last look() saw it in the table.
   [[nodiscard]] bool table_differs(const sys::MountTable& table) const;
@@ -51,20 +49,17 @@ class WatchRounds {
   };
   void take(Known& known, mounts::MountState state, watch::Time now);
   void read_journal(Context& context);
-  /// Its changes are those of a recovery, which says itself what came of it.
-  [[nodiscard]] bool in_run(const Known& known) const {
-    return m_run.contains(known.point.target) || m_ended_run.contains(known.point.target);
-  }
   void report_run();
+  /// The names of those to recover, and says why, or why not.
+  std::vector<std::string> choose(watch::Time now);
 
   Say m_say;
   watch::Policy m_policy = watch::Policy::never;
   std::vector<Known> m_known;
   std::map<std::string, bool> m_servers; ///< whether each answered
   watch::Pace m_pace;
-  std::set<std::string> m_run;         ///< targets of the recovery that is at work
   std::optional<RunEnd> m_ended;       ///< of a run that the next look judges
-  std::set<std::string> m_ended_run;   ///< its targets
+  std::set<std::string> m_run;         ///< its targets
   std::optional<std::string> m_newest; ///< of the journal, when m_changes was read
   std::map<std::string, watch::LastChange> m_changes;
   std::map<std::pair<std::string, std::string>, std::uint64_t> m_recoveries;

@@ -3,7 +3,6 @@
 #include "base/json.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
-#include "cli/app.hpp"
 #include "cli/commands/watch/rounds.hpp"
 #include "cli/exit_code.hpp"
 #include "plan/host_lock.hpp"
@@ -12,9 +11,7 @@
 
 #include <algorithm>
 #include <csignal>
-#include <cstdlib>
 #include <fmt/format.h>
-#include <mutex>
 #include <ostream>
 #include <thread>
 
@@ -26,10 +23,9 @@ using watch::LogForm;
 
 /// A change of the table seldom comes alone.
 constexpr std::chrono::milliseconds k_settle{250};
-/// Looks and unmounts and mounts of one recovery have deadlines of their own; this is for what nobody thought of.
-constexpr std::chrono::minutes k_run_deadline{5};
-/// A recovery that is at work when the daemon ends gets so long; its journal knows how far it came.
-constexpr std::chrono::seconds k_stop_deadline{15};
+/// Looks and unmounts and mounts of one recovery have deadlines of their own; this is for what nobody thought of. It is
+/// less than the unit's WatchdogSec.
+constexpr std::chrono::minutes k_run_deadline{4};
 /// Of a file of metrics; 1,000 mounts make half of it. What others have put in its place is not read any further.
 constexpr std::size_t k_metrics_limit = 4U << 20U;
 
@@ -51,12 +47,8 @@ class Watcher {
   Result<int> once() {
     if (const auto read = read_config(); !read)
       return fail(read.error());
-    const auto names = round();
-    if (!names.empty()) {
-      m_rounds.begin_run(names);
-      m_rounds.end_run(recover(recovery_command(names)), sys::Clock::now());
+    if (recover(round()))
       round();
-    }
     return m_rounds.all_well() ? k_exit_ok : k_exit_failed;
   }
 
@@ -71,17 +63,11 @@ class Watcher {
          .message = fmt::format("sharefs {}: looking after the mounts every {}, recover: {}", SHAREFS_VERSION,
                                 m_config.interval, m_config.recover)});
     while (!m_stopped) {
-      begin(round(), *wakeups);
-      wait_for_next(*wakeups);
+      const bool has_changed = recover(round());
+      wait_for_next(*wakeups, has_changed);
     }
     m_manager.say("STOPPING=1");
-    const bool ended = wait_for_end(*wakeups);
-    say({.event = "stopped",
-         .message = ended ? "stopped" : "stopped; a recovery is still at work, and its journal knows how far it came"});
-    if (!ended) { // its thread cannot be waited for: no destructor may pull the machine from under it
-      m_context.host.err << std::flush;
-      std::_Exit(k_exit_ok);
-    }
+    say({.event = "stopped", .message = "stopped"});
     return k_exit_ok;
   }
 
@@ -169,7 +155,16 @@ class Watcher {
     return command;
   }
 
-  RunEnd recover(const sys::Command& command) {
+  /// Runs the recovery of these mounts to its end. False: there was none, or another sharefs has the host.
+  bool recover(const std::vector<std::string>& names) {
+    if (names.empty())
+      return false;
+    const auto end = run_to_end(recovery_command(names));
+    m_rounds.take_run(names, end, sys::Clock::now());
+    return !end.busy;
+  }
+
+  RunEnd run_to_end(const sys::Command& command) {
     const auto done = m_context.system.run(command);
     if (!done)
       return {false, done.error().message};
@@ -178,66 +173,33 @@ class Watcher {
     const auto document = read_json(done->out, {.bytes = command.output_limit}).value_or(nlohmann::json());
     if (!document.is_object())
       return {false, done->timed_out ? "it did not end in time" : fmt::format("exit code {}", done->exit_code)};
-    const auto text = [](const nlohmann::json& object, const char* key) {
-      const auto found = object.is_object() ? object.find(key) : object.end();
-      return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+    const auto text = [](const nlohmann::json& object, const char* path) {
+      const nlohmann::json::json_pointer pointer(path);
+      return object.contains(pointer) && object[pointer].is_string() ? object[pointer].get<std::string>() : "";
     };
-    const auto error = document.value("error", nlohmann::json());
-    RunEnd end{text(error, "code") == to_string(ErrorCode::busy), text(error, "message")};
+    RunEnd end{text(document, "/error/code") == to_string(ErrorCode::busy), text(document, "/error/message")};
     for (const auto& result : document.value("results", nlohmann::json::array()))
-      if (end.message.empty() && result.is_object())
-        end.message = text(result.value("error", nlohmann::json()), "message");
+      if (end.message.empty())
+        end.message = text(result, "/error/message");
     for (const auto& diagnosis : document.value("diagnoses", nlohmann::json::array()))
-      if (end.message.empty() && text(diagnosis, "severity") == to_string(Severity::error))
-        end.message = text(diagnosis, "code") + " " + text(diagnosis, "message");
+      if (end.message.empty() && text(diagnosis, "/severity") == to_string(Severity::error))
+        end.message = text(diagnosis, "/code") + " " + text(diagnosis, "/message");
     return end;
   }
 
-  /// In a thread, so that the loop goes on.
-  void begin(const std::vector<std::string>& names, sys::Wakeups& wakeups) {
-    if (names.empty())
-      return;
-    m_rounds.begin_run(names);
-    m_runner = std::thread([this, &wakeups, command = recovery_command(names)] {
-      auto end = [&]() -> RunEnd {
-        try {
-          return recover(command);
-        } catch (...) { // one that leaves a thread would end the daemon
-          return {false, reason_of(std::current_exception())};
-        }
-      }();
-      {
-        const std::lock_guard guard(m_mutex);
-        m_end = std::move(end);
-      }
-      wakeups.end();
-    });
-  }
-
-  /// The recovery that is at work has ended: takes what came of it.
-  void take_end() {
-    m_runner.join();
-    const std::lock_guard guard(m_mutex);
-    m_rounds.end_run(m_end, sys::Clock::now());
-  }
-
-  /// Until the interval is over, or something of the mounts has changed, or the recovery ended.
-  void wait_for_next(sys::Wakeups& wakeups) {
+  /// Until the interval is over, or something of the mounts has changed, as it has after a recovery.
+  void wait_for_next(sys::Wakeups& wakeups, bool has_changed) {
     const auto begin = sys::Clock::now();
     // Signals are seen here only: also where a round took longer than the interval.
-    const auto next = std::max(m_last_round + m_interval, begin + k_settle);
+    const auto next = has_changed ? begin + k_settle : std::max(m_last_round + m_interval, begin + k_settle);
     for (auto now = begin; !m_stopped && now < next; now = sys::Clock::now()) {
       const auto ping = m_manager.watchdog();
       const auto woken = wakeups.wait(ping ? std::min(next, now + *ping) : next);
       m_manager.say("WATCHDOG=1");
       m_stopped = woken.signals.contains(SIGTERM) || woken.signals.contains(SIGINT);
-      if (woken.ended)
-        take_end();
       if (woken.signals.contains(SIGHUP))
         reload();
-      if (woken.ended || woken.signals.contains(SIGHUP))
-        return;
-      if (woken.mounts && !m_runner.joinable() && !m_stopped && differs())
+      if (woken.signals.contains(SIGHUP) || (woken.mounts && !m_stopped && differs()))
         return;
     }
   }
@@ -246,15 +208,6 @@ class Watcher {
     std::this_thread::sleep_for(k_settle);
     const auto table = m_context.system.mounts();
     return table && m_rounds.table_differs(*table);
-  }
-
-  /// False: it goes on.
-  bool wait_for_end(sys::Wakeups& wakeups) {
-    const auto deadline = sys::deadline_in(k_stop_deadline);
-    while (m_runner.joinable() && sys::Clock::now() < deadline)
-      if (wakeups.wait(deadline).ended)
-        take_end();
-    return !m_runner.joinable();
   }
 
   Context& m_context;
@@ -268,9 +221,6 @@ class Watcher {
   std::string m_complaint; ///< why metrics could not be written
   sys::Deadline m_last_round;
   bool m_stopped = false;
-  std::thread m_runner; ///< of the recovery that is at work
-  std::mutex m_mutex;
-  RunEnd m_end;
 };
 
 Result<int> run_watch(Context& context, const Arguments& arguments) {

@@ -1,6 +1,10 @@
-// The JSON Schema of sharefs.yaml, for editors: declared in config/keys.hpp.
+// What docs/ says of the keys of sharefs.yaml.
+#include "documents.hpp"
+
+#include "base/text.hpp"
 #include "config/keys.hpp"
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 namespace sharefs::config {
@@ -106,6 +110,11 @@ Json mapping_schema(std::string_view pattern, bool nullable) {
   return schema;
 }
 
+/// A `|` would end the cell, also inside of backticks.
+std::string cell(std::string_view text) {
+  return join(split(text, '|'), "\\|");
+}
+
 } // namespace
 
 nlohmann::ordered_json schema() {
@@ -114,6 +123,16 @@ nlohmann::ordered_json schema() {
                  {"description", "Shared storage of a small cluster: what servers export and what clients mount"}};
   schema.update(mapping_schema("", false));
   return schema;
+}
+
+std::string keys_markdown() {
+  std::string out = "| key | value | default | meaning |\n|---|---|---|---|\n";
+  for (const auto& key : keys()) {
+    const auto fallback = key.fallback().empty() ? "" : fmt::format("`{}`", key.fallback());
+    out += fmt::format("| `{}` | {} | {} | {} |\n", key.name, cell(key.value_text("`")),
+                       key.required ? "**required**" : cell(fallback), cell(key.description));
+  }
+  return out;
 }
 
 } // namespace sharefs::config
