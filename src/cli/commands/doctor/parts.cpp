@@ -258,7 +258,7 @@ void examine_conda(const Seeing& seeing, Part& part) {
   const auto& conda = *seeing.config->conda;
   part.is_root = false;
   Inner inner(seeing.context);
-  if ((!conda.envs.empty() || conda.link == "whole") && !conda.users().empty()) {
+  if (!conda.envs.empty() && !conda.users().empty()) {
     part.seen = "conda";
     Arguments all;
     all.flags = {"all"};
