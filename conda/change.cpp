@@ -13,6 +13,30 @@
 
 namespace sharefs::conda {
 
+namespace {
+
+/// Deletes notes in uses/ whose processes have ended, each as its user: our own or, for root, all. Only this host knows
+/// that they have ended; on other hosts they would count as jobs.
+void clear_uses(sys::System& system, const SharedEnvironment& environment, std::vector<Use> ended) {
+  constexpr std::size_t k_at_once = 32;
+  const auto self = system.identity();
+  std::erase_if(ended, [&](const Use& use) { return self.uid != 0 && use.uid != self.uid; });
+  ended.resize(std::min(ended.size(), k_at_once));
+  const auto uses = join_path(environment.root.path, "uses");
+  for (const auto& use : ended) {
+    auto note = plan::remove_file(join_path(uses, use_name(use)), "");
+    if (use.uid != self.uid) {
+      auto user = system.user(std::to_string(use.uid));
+      if (!user)
+        continue;
+      note.actor = plan::Actor{std::move(*user), uses};
+    }
+    std::ignore = plan::apply_action(note, system); // the next command tries again
+  }
+}
+
+} // namespace
+
 Result<SharedEnvironment> find_shared(sys::System& system, const std::string& store, const std::string& name) {
   auto found = probe_environment(system, store, name);
   if (!found)
@@ -62,29 +86,7 @@ Result<sys::Lease> take_lease(sys::System& system, const SharedEnvironment& envi
                             environment.root.path, name),
                 fmt::format("run it as `{}` or root", name));
   }
-  if (!lease)
-    return lease;
-  // The holder before us may have changed it on another host.
-  const auto fresh = sys::refresh_attributes(system, {environment.store, environment.root.path}, request.deadline);
-  return fresh ? std::move(lease) : fail(fresh.error());
-}
-
-void clear_uses(sys::System& system, const std::string& store, const std::string& name, std::vector<Use> ended) {
-  constexpr std::size_t k_at_once = 32;
-  const auto self = system.identity();
-  std::erase_if(ended, [&](const Use& use) { return self.uid != 0 && use.uid != self.uid; });
-  ended.resize(std::min(ended.size(), k_at_once));
-  const auto uses = join_path(generations_path(store, name), "uses");
-  for (const auto& use : ended) {
-    auto note = plan::remove_file(join_path(uses, use_name(use)), "");
-    if (use.uid != self.uid) {
-      auto user = system.user(std::to_string(use.uid));
-      if (!user)
-        continue;
-      note.actor = plan::Actor{std::move(*user), uses};
-    }
-    std::ignore = plan::apply_action(note, system); // the next command tries again
-  }
+  return lease;
 }
 
 std::vector<Use> live_uses(sys::System& system, const SharedEnvironment& environment) {
@@ -94,7 +96,7 @@ std::vector<Use> live_uses(sys::System& system, const SharedEnvironment& environ
       live.push_back(use);
     else if (runs(system, use) == false)
       ended.push_back(use);
-  clear_uses(system, environment.store, environment.name, std::move(ended));
+  clear_uses(system, environment, std::move(ended));
   std::map<std::uint32_t, std::string> names;
   for (auto& use : live) {
     const auto [known, is_new] = names.try_emplace(use.uid);

@@ -15,14 +15,11 @@ struct LeaseWish {
   std::string command;
   std::chrono::milliseconds wait{0};
 };
-/// Held for as long as the environment is changed; it excludes all other hosts. What this host remembers of the store
-/// is read again from the server once it is held.
+/// Held for as long as the environment is changed; it excludes all other hosts. Once it is held the environment has to
+/// be read again: the holder before us may have changed it.
 Result<sys::Lease> take_lease(sys::System& system, const SharedEnvironment& environment, const LeaseWish& wish,
                               const plan::Say& say);
 
-/// Deletes notes in uses/ whose processes have ended, each as its user: our own or, for root, all. Only this host knows
-/// that they have ended; on other hosts they would count as jobs.
-void clear_uses(sys::System& system, const std::string& store, const std::string& name, std::vector<Use> ended);
 /// The uses that keep their generations, with the names of the users whose notes they are. Clears those that have
 /// ended.
 std::vector<Use> live_uses(sys::System& system, const SharedEnvironment& environment);

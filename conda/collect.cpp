@@ -18,11 +18,11 @@ namespace {
 /// All generations are of shares that were taken back: each original is in its place again.
 bool was_taken_back(sys::System& system, const SharedEnvironment& environment) {
   return std::ranges::all_of(environment.generations, [&](const StoredGeneration& one) {
-    const auto noted = std::ranges::find(environment.originals, one.number, &StoredOriginal::number);
-    if (noted == environment.originals.end())
+    if (!one.record || one.record->original.path.empty())
       return false;
-    const auto entry = system.entry({.path = noted->what.path, .links = sys::Links::none});
-    return entry.kind == sys::EntryKind::directory && entry.inode == noted->what.inode && noted->counts(entry.uid);
+    const auto entry = system.entry({.path = one.record->original.path, .links = sys::Links::none});
+    const auto* original = one.original(entry.uid);
+    return entry.kind == sys::EntryKind::directory && original != nullptr && entry.inode == original->inode;
   });
 }
 
@@ -144,9 +144,9 @@ std::vector<std::string> notes_of(sys::System& system, const SharedEnvironment& 
   const auto old = std::ranges::count_if(
       environment.uses, [&](const Use& use) { return !keeps(system, use) && runs(system, use) != false; });
   if (old > 0)
-    notes.push_back(fmt::format("{} older than {} days {} nothing any more; `conda pin` does",
+    notes.push_back(fmt::format("{} older than {} days {} nothing any more; `touch {}/NNNN.pinned` keeps a generation",
                                 count_of(static_cast<std::size_t>(old), "note"), k_note_days,
-                                old == 1 ? "keeps" : "keep"));
+                                old == 1 ? "keeps" : "keep", environment.root.path));
   return notes;
 }
 

@@ -29,8 +29,7 @@ struct EnvironmentRequest {
   std::string prefix = {}; ///< that its files should name; empty: the one they name if that leads here, or `path`
   std::vector<std::string> from = {}; ///< prefixes that are replaced whatever lies there
   Reading reading = Reading::all;
-  bool mixed = false;               ///< files of other users are mended, too: it is a copy of our making
-  std::optional<sys::User> as = {}; ///< who reads it, where root is refused
+  bool mixed = false; ///< files of other users are mended, too: it is a copy of our making
 };
 
 enum class Leads {

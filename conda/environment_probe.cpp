@@ -49,14 +49,13 @@ void note_leads(EnvironmentState& state, const std::vector<PrefixUse>& uses) {
 }
 
 /// Finds a directory above a generation that keeps its users out. Environments in homes may well be their owner's only.
-void note_closed_above(sys::System& system, const std::optional<sys::User>& as, EnvironmentState& state) {
-  auto above = system.entries({.queries = {{.path = state.path, .follow = true}}, .as = as}).front().resolved;
+void note_closed_above(sys::System& system, EnvironmentState& state) {
+  auto above = system.entry({.path = state.path, .follow = true}).resolved;
   const auto generation = in_generation(above);
   if (!generation || !generation->rest.empty())
     return;
   state.shared = generation->name;
   sys::EntryRequest request;
-  request.as = as;
   while (above != "/")
     request.queries.push_back({.path = above = parent_path(above)});
   for (const auto& entry : system.entries(request))
@@ -105,7 +104,6 @@ bool others_could_exchange(sys::System& system, const std::string& directory) {
 Result<EnvironmentState> probe(sys::System& system, const EnvironmentRequest& request, const tree::OnProgress& watch) {
   tree::Options options;
   options.deadline = std::chrono::minutes(1); // without any progress
-  options.as = request.as;
   auto state = tree::watched(
       request.path, options, watch, [&](const sys::ProgressCounters& counters) -> Result<EnvironmentState> {
         const sys::Files files(system.files().root()); // its mount table is read here: that of the parent is not for us
@@ -132,7 +130,7 @@ Result<EnvironmentState> probe(sys::System& system, const EnvironmentRequest& re
       others_could_exchange(system, join_path(request.path, "bin")))
     state->others_write = true;
   if (state)
-    note_closed_above(system, request.as, *state);
+    note_closed_above(system, *state);
   return state;
 }
 

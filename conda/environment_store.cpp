@@ -54,6 +54,11 @@ Result<void> read_uses(sys::System& system, const sys::Entry& directory, const s
 
 } // namespace
 
+const Original* StoredGeneration::original(std::uint32_t owner) const {
+  const bool counts = record && (record_entry.uid == 0 || record_entry.uid == owner);
+  return counts && !record->original.path.empty() ? &record->original : nullptr;
+}
+
 std::string SharedEnvironment::path() const {
   return join_path(store, name);
 }
@@ -92,11 +97,13 @@ Result<SharedEnvironment> probe_environment(sys::System& system, const std::stri
                                             const std::optional<sys::User>& as) {
   SharedEnvironment found{.store = store, .name = name};
   const auto root = generations_path(store, name);
-  auto first = system.entries({.queries = {{.path = join_path(store, name)},
-                                           {.path = root, .follow = true, .list = true},
-                                           {.path = join_path(root, "uses"), .follow = true, .list = true},
-                                           {.path = join_path(root, "lock"), .read_bytes = k_longest_reason}},
-                               .as = as});
+  // Another host may have changed it, or left its notes, a moment ago.
+  auto first =
+      system.entries({.queries = {{.path = join_path(store, name), .fresh = true},
+                                  {.path = root, .follow = true, .list = true, .fresh = true},
+                                  {.path = join_path(root, "uses"), .follow = true, .list = true, .fresh = true},
+                                  {.path = join_path(root, "lock"), .read_bytes = k_longest_reason}},
+                      .as = as});
   for (const auto& entry : first)
     if (entry.kind == sys::EntryKind::unknown)
       return fail(entry.error());
@@ -112,19 +119,15 @@ Result<SharedEnvironment> probe_environment(sys::System& system, const std::stri
     found.holder = sys::parse_lease(first[3].content), found.held = first[3].mtime;
 
   sys::EntryRequest rest;
-  sys::EntryRequest originals;
-  rest.as = originals.as = as;
+  rest.as = as;
   const auto is_record = [](const std::string& one) { return generation_number(one).has_value(); };
   const auto count = static_cast<std::size_t>(std::ranges::count_if(found.root.names, is_record));
   const auto record_bytes = std::min(k_largest_record, k_all_records / std::max<std::size_t>(count, 1));
   found.highest = found.current;
   for (const auto& one : found.root.names) {
-    const auto used = used_number(one);
-    found.highest = std::max(found.highest, used.value_or(0));
+    found.highest = std::max(found.highest, used_number(one).value_or(0));
     if (unfinished_generation(one))
       found.unfinished.push_back(one);
-    if (used && one == original_name(*used))
-      originals.queries.push_back({.path = join_path(root, one), .read_bytes = k_longest_reason});
     const auto number = generation_number(one);
     if (!number)
       continue;
@@ -135,20 +138,15 @@ Result<SharedEnvironment> probe_environment(sys::System& system, const std::stri
     found.generations.push_back({.number = *number});
   }
   ours_of(system, as, found);
-  const auto notes = originals.queries.empty() ? std::vector<sys::Entry>{} : system.entries(originals);
-  for (const auto& note : notes)
-    if (auto what = parse_original(note.content); note.kind == sys::EntryKind::file && what)
-      found.originals.push_back({used_number(base_name(note.path)).value_or(0), std::move(*what), note.uid});
   auto entries = system.entries(rest);
   for (std::size_t index = 0; index < found.generations.size(); ++index) {
     auto& one = found.generations[index];
     one.entry = std::move(entries[3 * index]);
     one.record_entry = std::move(entries[3 * index + 1]);
-    one.pin_entry = std::move(entries[3 * index + 2]);
     if (one.entry.kind == sys::EntryKind::unknown)
       return fail(one.entry.error());
-    if (one.pin_entry.kind == sys::EntryKind::file)
-      one.pinned = std::string(trim(to_utf8(one.pin_entry.content)));
+    if (const auto& pin = entries[3 * index + 2]; pin.kind == sys::EntryKind::file)
+      one.pinned = std::string(trim(to_utf8(pin.content)));
     if (one.record_entry.kind == sys::EntryKind::missing) {
       one.problem = "has no record";
     } else if (one.record_entry.kind != sys::EntryKind::file) {

@@ -17,19 +17,13 @@ struct StoredGeneration {
   unsigned number = 0;
   sys::Entry entry = {}; ///< its directory
   std::optional<Generation> record = {};
-  std::string problem = {};                     ///< why there is no record
-  std::optional<std::string> pinned = {};       ///< the reason, which may be empty
-  sys::Entry record_entry = {}, pin_entry = {}; ///< the files, with their contents
-};
+  std::string problem = {};               ///< why there is no record
+  std::optional<std::string> pinned = {}; ///< the text of the file that keeps it, which may be empty
+  sys::Entry record_entry = {};           ///< the file, with its content
 
-/// What `conda share` has noted. Whoever may write in the store may have written it: it counts for as much as its
-/// owner.
-struct StoredOriginal {
-  unsigned number = 0; ///< of the generation that was made of it
-  Original what = {};
-  std::uint32_t uid = 0; ///< whose note it is
-  /// `owner`: of what it is about.
-  [[nodiscard]] bool counts(std::uint32_t owner) const { return uid == 0 || uid == owner; }
+  /// What `conda share` has copied; nullptr: it is not of a share, or its record is somebody else's than root's or of
+  /// `owner`, whose the directory is. Whoever may write in the store may have written it.
+  [[nodiscard]] const Original* original(std::uint32_t owner) const;
 };
 
 struct SharedEnvironment {
@@ -43,9 +37,8 @@ struct SharedEnvironment {
   std::optional<sys::LeaseHolder> holder = {};    ///< who changes it now
   std::int64_t held = 0;                          ///< when he last said so, by the clock of the server (seconds)
   std::vector<Use> uses = {};
-  std::string unknown_uses = {};              ///< why not all of `uses` are known; empty: they are
-  std::vector<StoredOriginal> originals = {}; ///< by number
-  unsigned highest = 0;                       ///< number that is known to have been used
+  std::string unknown_uses = {}; ///< why not all of `uses` are known; empty: they are
+  unsigned highest = 0;          ///< number that is known to have been used
 
   [[nodiscard]] std::string path() const;                ///< STORE/ENV
   [[nodiscard]] std::string path(unsigned number) const; ///< of a generation

@@ -3,6 +3,7 @@
 #include "conda/backup_name.hpp"
 
 #include "base/json.hpp"
+#include "base/json_fields.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
 
@@ -21,7 +22,8 @@ using OrderedJson = nlohmann::ordered_json;
 constexpr const char* k_generations = ".generations";
 constexpr std::size_t k_random_letters = 6;
 /// Of a record, far beyond every real one: what is computed with these does not overflow.
-constexpr std::uint64_t k_most = 1ULL << 50U, k_latest = 1ULL << 40U;
+constexpr std::uint64_t k_most = 1ULL << 50U;
+constexpr std::int64_t k_latest = 1LL << 40U;
 
 template <class Number> std::optional<Number> number_in(std::string_view digits) {
   Number number{};
@@ -40,6 +42,16 @@ std::string plain(std::string_view text, std::size_t most = k_longest_name) {
   return words;
 }
 
+/// No share keeps an original at another place, or under another kind of name.
+bool is_of_share(const Original& original) {
+  const auto names_one_place = [](const std::string& path) {
+    return path.starts_with('/') && path.find('\0') == std::string::npos && normalize_path(path) == path;
+  };
+  return names_one_place(original.path) && names_one_place(original.kept) &&
+         parent_path(original.kept) == parent_path(original.path) &&
+         newest_backup({base_name(original.kept)}, base_name(original.path)) == base_name(original.kept);
+}
+
 std::string version_of(const Package& package) {
   return package.build.empty() ? package.version : package.version + " " + package.build;
 }
@@ -56,88 +68,38 @@ std::vector<Mark> protection_marks(const std::string& name, const std::string& p
 }
 
 std::string format_generation(const Generation& generation) {
-  auto packages = OrderedJson::array();
-  for (const auto& package : generation.packages)
-    packages.push_back({{"name", to_utf8(package.name)},
-                        {"version", to_utf8(package.version)},
-                        {"build", to_utf8(package.build)},
-                        {"pip", package.pip}});
-  const OrderedJson json{{"sharefs", 1},
-                         {"number", generation.number},
-                         {"parent", generation.parent},
-                         {"created", generation.created},
-                         {"user", to_utf8(generation.user)},
-                         {"host", to_utf8(generation.host)},
-                         {"command", to_utf8(generation.command.substr(0, k_longest_words))},
-                         {"message", to_utf8(generation.message.substr(0, k_longest_words))},
-                         {"prefix", to_utf8(generation.prefix)},
-                         {"python", to_utf8(generation.python)},
-                         {"files", generation.files},
-                         {"bytes", generation.bytes},
-                         {"own_bytes", generation.own_bytes},
-                         {"packages", std::move(packages)}};
+  auto record = generation;
+  for (auto* words : {&record.command, &record.message})
+    *words = words->substr(0, k_longest_words);
+  OrderedJson json{{"sharefs", 1}};
+  add_fields(json, record, JsonTexts::for_people);
   return json.dump(1) + "\n";
 }
 
 Result<Generation> parse_generation(std::string_view text) {
   // Five values for each package, and fourteen members of the record itself.
-  const auto json = read_json(text, {.bytes = k_largest_record, .depth = 8, .values = 200'000, .members = 100});
+  const auto json =
+      read_json<OrderedJson>(text, {.bytes = k_largest_record, .depth = 8, .values = 200'000, .members = 100});
   if (!json)
     return fail(json.error());
+  const auto version = json->is_object() ? json->find("sharefs") : json->end();
+  if (version != json->end() && *version != 1)
+    return fail(ErrorCode::unsupported, "was written by a newer sharefs", "install the same version on all hosts");
   Generation one;
-  try {
-    if (json->at("sharefs") != 1)
-      return fail(ErrorCode::unsupported, "was written by a newer sharefs", "install the same version on all hosts");
-    std::uint64_t created = 0;
-    const bool sound =
-        number_from(json->at("number"), k_last_generation, one.number) &&
-        number_from(json->at("parent"), k_last_generation, one.parent) &&
-        number_from(json->at("created"), k_latest, created) && number_from(json->at("files"), k_most, one.files) &&
-        number_from(json->at("bytes"), k_most, one.bytes) && number_from(json->at("own_bytes"), k_most, one.own_bytes);
-    if (!sound)
-      return fail(ErrorCode::failed, "is no record of a generation");
-    one.created = static_cast<std::int64_t>(created);
-    const auto words = [](const nlohmann::json& value, std::size_t most = k_longest_name) {
-      return plain(value.get_ref<const std::string&>(), most);
-    };
-    one.user = words(json->at("user"));
-    one.host = words(json->at("host"));
-    one.command = words(json->at("command"), k_longest_words);
-    one.message = words(json->at("message"), k_longest_words);
-    one.prefix = words(json->at("prefix"), PATH_MAX);
-    one.python = words(json->at("python"));
-    for (const auto& package : json->at("packages"))
-      one.packages.push_back({words(package.at("name")), words(package.at("version")), words(package.at("build")),
-                              package.at("pip").get<bool>()});
-  } catch (const nlohmann::json::exception&) {
+  if (version == json->end() || !json->contains("packages") || read_fields(*json, one) != nullptr ||
+      std::max(one.number, one.parent) > k_last_generation || one.created > k_latest ||
+      std::max({one.files, one.bytes, one.own_bytes}) > k_most)
     return fail(ErrorCode::failed, "is no record of a generation");
-  }
+  for (auto* name : {&one.user, &one.host, &one.python})
+    *name = plain(*name);
+  for (auto* words : {&one.command, &one.message})
+    *words = plain(*words, k_longest_words);
+  one.prefix = plain(one.prefix, PATH_MAX);
+  for (auto& package : one.packages)
+    package = {plain(package.name), plain(package.version), plain(package.build), package.pip};
+  if (!is_of_share(one.original))
+    one.original = {};
   return one;
-}
-
-std::string format_original(const Original& original) {
-  const OrderedJson json{{"path", original.path}, {"kept", original.kept}, {"inode", original.inode}};
-  return json.dump(1, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
-}
-
-Result<Original> parse_original(std::string_view text) {
-  const auto json = read_json(text, {.bytes = k_largest_note, .depth = 1});
-  Original original;
-  try {
-    if (!json || !number_from(json->at("inode"), UINT64_MAX, original.inode))
-      return fail(ErrorCode::failed, "is no note of an original");
-    json->at("path").get_to(original.path);
-    json->at("kept").get_to(original.kept);
-  } catch (const nlohmann::json::exception&) {
-    return fail(ErrorCode::failed, "is no note of an original");
-  }
-  const auto names_one_place = [](const std::string& path) {
-    return path.starts_with('/') && path.find('\0') == std::string::npos && normalize_path(path) == path;
-  };
-  const bool beside = names_one_place(original.path) && names_one_place(original.kept) &&
-                      parent_path(original.kept) == parent_path(original.path) &&
-                      newest_backup({base_name(original.kept)}, base_name(original.path)) == base_name(original.kept);
-  return beside ? Result<Original>(original) : fail(ErrorCode::failed, "is no note of an original");
 }
 
 std::vector<PackageChange> package_changes(const std::vector<Package>& before, const std::vector<Package>& after) {
@@ -156,6 +118,11 @@ std::vector<PackageChange> package_changes(const std::vector<Package>& before, c
     if (one.before != one.after)
       found.push_back(std::move(one));
   return found;
+}
+
+std::string text_of(const PackageChange& change) {
+  return fmt::format("{}: {} -> {}", change.name, change.before.empty() ? "-" : change.before,
+                     change.after.empty() ? "-" : change.after);
 }
 
 std::string summary_of(const std::vector<PackageChange>& changes) {
@@ -227,10 +194,6 @@ std::optional<unsigned> unfinished_generation(std::string_view name) {
       (!name.starts_with("new-") && !name.starts_with("old-")))
     return std::nullopt;
   return generation_number(name.substr(k_mark, k_digits));
-}
-
-std::string original_name(unsigned number) {
-  return generation_name(number) + ".original";
 }
 
 std::optional<unsigned> used_number(std::string_view name) {

@@ -3,12 +3,12 @@
 //   STORE/ENV -> .generations/ENV/0003       what users see: the stable path
 //   STORE/.generations/ENV/0003/             the environment; nothing in it changes once it has this name
 //   STORE/.generations/ENV/0003.json         its record
-//   STORE/.generations/ENV/0003.pinned       kept by `conda gc`; holds the reason
-//   STORE/.generations/ENV/0001.original     where `conda share` keeps what generation 1 was copied from
+//   STORE/.generations/ENV/0003.pinned       a person has made it: `conda gc` keeps 0003
 //   STORE/.generations/ENV/new-0004.XXXXXX/  being made, or left by one that was killed
 //   STORE/.generations/ENV/old-0001.XXXXXX/  being deleted
 //   STORE/.generations/ENV/lock              who changes the environment (sys::Lease)
 //   STORE/.generations/ENV/uses/             who runs it: one file for each process of `conda run`
+#include "base/fields.hpp"
 #include "base/result.hpp"
 #include "sys/fs/entry.hpp"
 
@@ -29,6 +29,19 @@ struct Package {
   bool pip = false; ///< a distribution without a record of conda; `build` is empty
   friend bool operator==(const Package&, const Package&) = default;
 };
+template <FieldsOf<Package> P> auto fields(P& p) {
+  return named("name", p.name, "version", p.version, "build", p.build, "pip", p.pip);
+}
+
+/// The directory that `conda share` has exchanged for a link, and keeps.
+struct Original {
+  std::string path, kept;  ///< where it was, and where it is
+  std::uint64_t inode = 0; ///< the device has another number wherever and whenever it is mounted
+  friend bool operator==(const Original&, const Original&) = default;
+};
+template <FieldsOf<Original> O> auto fields(O& o) {
+  return named("path", o.path, "kept", o.kept, "inode", o.inode);
+}
 
 struct Generation {
   unsigned number = 0;
@@ -42,8 +55,14 @@ struct Generation {
   std::uint64_t files = 0, bytes = 0;
   std::uint64_t own_bytes = 0;   ///< that the parent does not have
   std::vector<Package> packages; ///< by name
+  Original original;             ///< that it was copied from by `conda share`
   friend bool operator==(const Generation&, const Generation&) = default;
 };
+template <FieldsOf<Generation> G> auto fields(G& g) {
+  return named("number", g.number, "parent", g.parent, "created", g.created, "user", g.user, "host", g.host, "command",
+               g.command, "message", g.message, "prefix", g.prefix, "python", g.python, "files", g.files, "bytes",
+               g.bytes, "own_bytes", g.own_bytes, "packages", g.packages, "original", g.original);
+}
 
 /// A file that tells other tools to leave the environment alone, relative to it.
 struct Mark {
@@ -62,6 +81,10 @@ struct PackageChange {
   std::string name, before, after; ///< "1.26.4 py311_0"; empty: not there
   friend bool operator==(const PackageChange&, const PackageChange&) = default;
 };
+template <FieldsOf<PackageChange> C> auto fields(C& c) {
+  return named("name", c.name, "before", c.before, "after", c.after);
+}
+std::string text_of(const PackageChange& change); ///< "numpy: 1.26.4 0 -> 2.0.0 0"; "-": not there
 /// By name; what is the same is left out.
 std::vector<PackageChange> package_changes(const std::vector<Package>& before, const std::vector<Package>& after);
 /// "+2 -1 ~3": added, removed, changed; empty: nothing.
@@ -77,23 +100,12 @@ std::string generations_path(const std::string& store, const std::string& enviro
 std::string generation_path(const std::string& store, const std::string& environment, unsigned number);
 /// The text of the link STORE/ENV: relative, so that it is right wherever the share is mounted.
 std::string generation_link(const std::string& environment, unsigned number);
-std::string original_name(unsigned number); ///< 1 -> "0001.original"
 /// Of every name there that is a generation's, whole, unfinished or left over: it is not to be used again.
 std::optional<unsigned> used_number(std::string_view name);
 /// The generation that the text of STORE/ENV names; nullopt: it is another link.
 std::optional<unsigned> linked_generation(const std::string& environment, std::string_view link_text);
 /// new-0004.XXXXXX and old-0001.XXXXXX: the number; nullopt: another name.
 std::optional<unsigned> unfinished_generation(std::string_view name);
-
-/// The directory that `conda share` exchanges for a link, and keeps.
-struct Original {
-  std::string path, kept;  ///< where it was, and where it is
-  std::uint64_t inode = 0; ///< the device has another number wherever and whenever it is mounted
-  friend bool operator==(const Original&, const Original&) = default;
-};
-std::string format_original(const Original& original);
-/// `failed`: it is no such note, or it names what no share keeps: another place, or another kind of name.
-Result<Original> parse_original(std::string_view json);
 
 /// A process of `conda run`, by the name of its note, HOST.PID.START.NUMBER. Everybody who may use the environment may
 /// have written any name there: what nobody can choose is whose the note is.

@@ -14,16 +14,6 @@ std::string root_of(const SharedEnvironment& environment) {
   return generations_path(environment.store, environment.name);
 }
 
-Result<const StoredGeneration*> find_generation(const SharedEnvironment& environment, unsigned number) {
-  if (const auto* found = environment.find(number))
-    return found;
-  std::vector<std::string> known;
-  for (const auto& one : environment.generations)
-    known.push_back(std::to_string(one.number));
-  return fail(ErrorCode::not_found, fmt::format("`{}` has no generation {}", environment.name, number),
-              known.empty() ? "" : "there are: " + join(known, ", "));
-}
-
 plan::Link swap(const SharedEnvironment& environment, unsigned number) {
   return {environment.path(), environment.entry.link_target, generation_link(environment.name, number), std::nullopt,
           true};
@@ -61,9 +51,14 @@ unsigned previous_generation(const SharedEnvironment& environment) {
 }
 
 Result<plan::Plan> plan_rollback(const SharedEnvironment& environment, unsigned number) {
-  const auto found = find_generation(environment, number);
-  if (!found)
-    return fail(found.error());
+  const auto* found = environment.find(number);
+  if (found == nullptr) {
+    std::vector<std::string> known;
+    for (const auto& one : environment.generations)
+      known.push_back(std::to_string(one.number));
+    return fail(ErrorCode::not_found, fmt::format("`{}` has no generation {}", environment.name, number),
+                known.empty() ? "" : "there are: " + join(known, ", "));
+  }
   plan::Plan plan;
   if (environment.current == 0)
     plan.add("", fmt::format("users see generation {} again", number),
@@ -72,34 +67,9 @@ Result<plan::Plan> plan_rollback(const SharedEnvironment& environment, unsigned 
     plan.add("", fmt::format("users see generation {} instead of {}", number, environment.current),
              swap(environment, number));
   const auto* now = environment.find(environment.current);
-  if (now != nullptr && now->record && (*found)->record)
-    for (const auto& [name, before, after] : package_changes(now->record->packages, (*found)->record->packages))
-      plan.notes.push_back(
-          fmt::format("{}: {} -> {}", name, before.empty() ? "-" : before, after.empty() ? "-" : after));
-  return plan;
-}
-
-Result<plan::Plan> plan_pin(const SharedEnvironment& environment, unsigned number, const std::string& reason) {
-  const auto found = find_generation(environment, number);
-  if (!found)
-    return fail(found.error());
-  plan::Plan plan;
-  const auto& pin = (*found)->pin_entry;
-  if (!(*found)->pinned || *(*found)->pinned != trim(reason))
-    plan.add_bookkeeping("", "`conda gc` keeps it",
-                         plan::File{environment.path(number) + ".pinned",
-                                    (*found)->pinned ? std::optional(pin.content) : std::nullopt, reason + "\n"});
-  return plan;
-}
-
-Result<plan::Plan> plan_unpin(const SharedEnvironment& environment, unsigned number) {
-  const auto found = find_generation(environment, number);
-  if (!found)
-    return fail(found.error());
-  plan::Plan plan;
-  if ((*found)->pinned)
-    plan.add_bookkeeping("", "`conda gc` may delete it",
-                         plan::remove_file(environment.path(number) + ".pinned", (*found)->pin_entry.content));
+  if (now != nullptr && now->record && found->record)
+    for (const auto& change : package_changes(now->record->packages, found->record->packages))
+      plan.notes.push_back(text_of(change));
   return plan;
 }
 

@@ -14,9 +14,6 @@ Result<plan::Plan> plan_rollback(const SharedEnvironment& environment, unsigned 
 /// That the present generation was made from; if it is gone the newest one before it, or of all; 0: there is none.
 unsigned previous_generation(const SharedEnvironment& environment);
 
-Result<plan::Plan> plan_pin(const SharedEnvironment& environment, unsigned number, const std::string& reason);
-Result<plan::Plan> plan_unpin(const SharedEnvironment& environment, unsigned number);
-
 /// Why a generation is kept; empty: it may go.
 struct Kept {
   unsigned number = 0;

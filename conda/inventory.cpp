@@ -67,12 +67,6 @@ class InventoryReader {
   }
 
  private:
-  /// The share of the path that is not mounted.
-  [[nodiscard]] const Share* unmounted(const std::string& path) const {
-    const auto* share = share_of(path, m_request.shares);
-    return share != nullptr && !share->served_here && m_mounts.at(share->at) == nullptr ? share : nullptr;
-  }
-
   /// What lies in the store, as whoever may read it.
   std::vector<Entry> stored(std::vector<sys::EntryQuery> queries) {
     return m_system.entries({.queries = std::move(queries), .as = m_inventory.by});
@@ -88,7 +82,7 @@ class InventoryReader {
 
   void read_store() {
     const auto& store = m_request.store;
-    if (const auto* share = unmounted(store)) {
+    if (const auto* share = unmounted_share(store, m_request.shares, m_mounts)) {
       add(m_request.only, store, Availability::unmounted, "share `" + share->name + "` is not mounted");
       return;
     }
@@ -169,8 +163,6 @@ class InventoryReader {
       }
     }
     row.jobs = jobs_of(*shared);
-    std::ranges::copy_if(shared->uses, std::back_inserter(row.ended),
-                         [&](const Use& use) { return runs(m_system, use) == false; });
     return true;
   }
 

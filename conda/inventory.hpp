@@ -46,7 +46,6 @@ struct ListedEnvironment {
   std::optional<sys::LeaseHolder> holder; ///< who changes it now
   std::vector<std::string> linked_by;     ///< users
   std::vector<Job> jobs;
-  std::vector<Use> ended = {}; ///< notes of this host whose processes have ended
 };
 
 struct InventoryRequest {

@@ -1,5 +1,5 @@
 #pragma once
-// Links from homes to the shared environments: HOME/CONDA/envs/ENV -> STORE/ENV, or HOME/CONDA/envs -> STORE.
+// Links from homes to the shared environments: HOME/CONDA/envs/ENV -> STORE/ENV.
 //   probe    what the homes and the store hold; each home as its user, with deadlines
 //   diagnose what stands in the way of the request (SF3xx)
 //   plan     the steps, one group per home
@@ -14,11 +14,6 @@
 
 namespace sharefs::conda {
 
-enum class LinkStyle {
-  each,  ///< one link per environment; a user keeps private environments beside them
-  whole, ///< the `envs` directory itself is a link, as in the manual recipe
-};
-
 /// A mount of sharefs.yaml.
 struct Share {
   std::string name;
@@ -28,15 +23,17 @@ struct Share {
 };
 /// The share with the deepest mount point above the path; nullptr: none.
 const Share* share_of(const std::string& path, const std::vector<Share>& shares);
+/// The same if it is not mounted, and this host does not serve it: what lies at the path is not what is meant.
+const Share* unmounted_share(const std::string& path, const std::vector<Share>& shares, const sys::MountTable& mounts);
 
 struct LinkRequest {
   enum class Verb { link, unlink };
   Verb verb = Verb::link;
-  LinkStyle style = LinkStyle::each;
   std::string store;                     ///< absolute, normalized, as config checks it; so are all names
-  std::vector<std::string> environments; ///< to link or unlink; for LinkStyle::whole those that the store should hold
-  bool all = true;                       ///< every environment: unlink may also remove a link of the whole `envs`
-  std::vector<Homes> homes;              ///< in which; no user twice
+  std::vector<std::string> environments; ///< to link or unlink
+  /// Every environment: unlink may also remove a link of the whole `envs`, as the manual recipe makes it.
+  bool all = true;
+  std::vector<Homes> homes; ///< in which; no user twice
   std::vector<Share> shares;
   bool backup = false; ///< move aside what is in the way
 };
@@ -44,11 +41,8 @@ struct LinkRequest {
 /// An environment in the store.
 struct StoredEnvironment {
   std::string name;
-  sys::Entry entry;            ///< STORE/NAME, links followed
-  sys::Entry meta;             ///< its conda-meta
-  sys::Entry python, program;  ///< its bin/python, and where that leads
-  sys::Entry script;           ///< its bin/pip, links followed, with the first bytes
-  sys::Entry interpreter = {}; ///< that the script names, links followed; without a path: none
+  sys::Entry entry; ///< STORE/NAME, links followed
+  sys::Entry meta;  ///< its conda-meta
 };
 
 /// The directory on the share that holds the environments. Checked before any link is made, because a link into a share
@@ -64,7 +58,7 @@ struct StoreState {
 /// A store that root may not read (root_squash) is read as one of the users of the homes.
 StoreState probe_store(sys::System& system, const sys::MountTable& mounts, const LinkRequest& request);
 
-/// SF301 to SF305, SF307, SF324. Errors are what stops a link from being made: all of them, or that to an environment.
+/// SF301 to SF305, SF324. Errors are what stops a link from being made: all of them, or that to an environment.
 Diagnoses diagnose_store(const StoreState& state);
 /// Something of it can be linked to.
 bool is_usable(const StoreState& state);
@@ -82,11 +76,6 @@ struct Place {
   std::string backup = {};    ///< name of the newest backup beside it; empty: none
   std::string unusable = {};  ///< why the user cannot run what the link would lead to
   std::string cure = {};      ///< of that, where it is known
-
-  /// The `envs` directory without entries.
-  [[nodiscard]] bool is_empty() const {
-    return environment.empty() && entry.kind == sys::EntryKind::directory && entry.names.empty();
-  }
 };
 
 enum class Standing {

@@ -64,15 +64,6 @@ Diagnoses left_to_root(const LinkState& state) {
            "run as root for all homes", ""}};
 }
 
-Diagnosis whole_is_shared(const LinkRequest& request) {
-  return {Severity::warning,
-          "SF306",
-          request.store,
-          "with `link: whole` each user's `conda create` and `conda env remove` act on the store, for all users",
-          "`link: each` shares the environments of `conda.envs` only",
-          ""};
-}
-
 } // namespace
 
 Diagnoses diagnose_problem(const HomeState& home, Verb verb) {
@@ -111,17 +102,9 @@ Diagnoses diagnose(const LinkState& state, const LinkRequest& request) {
     found = diagnose_store(*state.store);
   if (state.store && !is_usable(*state.store))
     return found;
-  Diagnoses of_homes;
-  bool pending = false;
-  for (const auto& home : state.homes) {
-    auto decision = decide(home, request, state.now);
-    pending = pending || decision.summary == HomeSummary::pending;
-    std::ranges::move(decision.found, std::back_inserter(of_homes));
-  }
-  if (pending && request.verb == Verb::link && request.style == LinkStyle::whole)
-    found.push_back(whole_is_shared(request));
   std::ranges::move(left_to_root(state), std::back_inserter(found));
-  std::ranges::move(of_homes, std::back_inserter(found));
+  for (const auto& home : state.homes)
+    std::ranges::move(decide(home, request, state.now).found, std::back_inserter(found));
   return found;
 }
 

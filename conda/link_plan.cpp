@@ -51,10 +51,8 @@ class HomePlanner {
       m_decision.found = diagnose_problem(m_home, m_request.verb);
     else if (m_request.verb == Verb::unlink)
       unlink_all();
-    else if (m_request.style == LinkStyle::whole)
-      link(m_home.envs);
     else
-      link_each();
+      link_all();
     m_decision.summary = m_home.problem == HomeProblem::needs_root ? HomeSummary::skipped
                          : has_errors(m_decision.found)            ? HomeSummary::blocked
                          : m_decision.plan.empty()                 ? HomeSummary::right
@@ -63,15 +61,16 @@ class HomePlanner {
   }
 
  private:
-  void link_each() {
+  void link_all() {
     const auto& entry = m_home.envs.entry;
     if (entry.kind == EntryKind::symlink && standing(m_home.envs, m_request.store) == Standing::linked)
-      return refuse("SF318", entry.path, "the whole directory is a link to the store, but `conda.link` is `each`",
-                    "remove that link first, or set `link: whole`", command("unlink", m_home, "", ""));
+      return refuse("SF318", entry.path,
+                    "the whole directory is a link to the store: each user's `conda create` acts on it, for all",
+                    "remove that link first", command("unlink", m_home, "", ""));
     if (entry.kind == EntryKind::symlink)
       return refuse("SF315", entry.path,
                     "it is a symbolic link to `" + entry.link_target + "`; sharefs follows no link below a home",
-                    "make it a real directory again, or set `link: whole`");
+                    "make it a real directory again");
     if (entry.kind != EntryKind::directory && entry.kind != EntryKind::missing)
       return refuse("SF314", entry.path, "it is not a directory, so conda has no environments there", "");
     if (entry.kind == EntryKind::missing && !m_home.environments.empty())
@@ -92,14 +91,11 @@ class HomePlanner {
     case Standing::linked:
       return;
     case Standing::source:
-      if (path != place.target && is_under(place.target, path))
-        return refuse("SF317", path, "the store lies below it, so it cannot become a link to the store",
-                      "move the store out of it, or use `link: each`");
       return note("SF317", path, "it is the shared directory itself: nothing to link");
     case Standing::older:
       return add("it leads to another place", plan::Link{path, place.entry.link_target, place.target, m_home.actor});
     case Standing::occupied:
-      if (!m_request.backup && !place.is_empty())
+      if (!m_request.backup)
         return leave_occupied(place);
       add("moved aside, `sharefs conda unlink` puts it back",
           plan::Rename{path, backup_name(path, m_now), m_home.actor});
@@ -107,8 +103,7 @@ class HomePlanner {
     case Standing::free:
       break;
     }
-    add(place.environment.empty() ? "all shared environments" : "shared environment `" + place.environment + "`",
-        plan::make_link(path, place.target, m_home.actor));
+    add("shared environment `" + place.environment + "`", plan::make_link(path, place.target, m_home.actor));
   }
 
   void leave_occupied(const Place& place) {

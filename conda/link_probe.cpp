@@ -74,10 +74,8 @@ class LinkProbe {
       return;
     home.envs = {.environment = {}, .target = m_request.store, .entry = entries[envs]};
     home.envs.backup = newest_backup(entries[envs - 1].names, "envs");
-    home.envs.is_source = is_source(home.envs);
-    const bool by_name = m_request.style == LinkStyle::each || m_request.verb == LinkRequest::Verb::unlink;
     const auto kind = home.envs.entry.kind;
-    if (by_name && (kind == EntryKind::directory || kind == EntryKind::missing))
+    if (kind == EntryKind::directory || kind == EntryKind::missing)
       for (std::size_t index = 0; index < m_request.environments.size(); ++index)
         if (!add_environment(home, m_request.environments[index], std::move(entries[envs + 1 + index])))
           return;
@@ -128,11 +126,9 @@ class LinkProbe {
     };
     if (is_under(place.target, entry.path))
       return true;
-    if (!m_store || place.environment.empty())
-      return m_store && is_same(m_store->entry);
-    return std::ranges::any_of(m_store->environments, [&](const StoredEnvironment& stored) {
-      return stored.name == place.environment && is_same(stored.entry);
-    });
+    return m_store && std::ranges::any_of(m_store->environments, [&](const StoredEnvironment& stored) {
+             return stored.name == place.environment && is_same(stored.entry);
+           });
   }
 
   /// Do links that lead neither to the target nor into the store lead anywhere?
@@ -148,8 +144,6 @@ class LinkProbe {
       places.push_back(&place);
       queries.push_back({.path = join_path(above, text), .follow = true}); // not normalized: `..` is the kernel's
     };
-    if (m_request.style == LinkStyle::whole)
-      collect(home.envs);
     std::ranges::for_each(home.environments, collect);
     const auto targets = queries.empty() ? std::vector<Entry>{} : m_reader.read(home.actor->user, std::move(queries));
     for (std::size_t index = 0; index < targets.size(); ++index) // no answer: it may well lead somewhere
@@ -159,11 +153,10 @@ class LinkProbe {
 
   /// What the path leads to is there again when the share is mounted.
   bool leads_into_unmounted(Place& place, const std::string& path) const {
-    const auto* share = share_of(path, m_request.shares);
-    if (share == nullptr || m_mounts.at(share->at) != nullptr)
-      return false;
-    place.unmounted = share->name;
-    return true;
+    const auto* share = unmounted_share(path, m_request.shares, m_mounts);
+    if (share != nullptr)
+      place.unmounted = share->name;
+    return share != nullptr;
   }
 
   HomeReader& m_reader;

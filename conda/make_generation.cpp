@@ -43,6 +43,7 @@ Result<Generation> record_of(sys::System& system, const Making& making, const Ne
   record.host = self.hostname;
   record.command = making.command;
   record.message = making.message;
+  record.original = making.original;
   record.prefix = made.environment.path();
   record.python = std::move(contents->python);
   record.packages = std::move(contents->packages);

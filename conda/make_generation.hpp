@@ -36,7 +36,8 @@ struct Filled {
 struct Making {
   SharedEnvironment environment; ///< as it was when the change was planned
   LeaseWish lease;
-  std::string command, message; ///< for the record
+  std::string command, message; ///< for the record, as is
+  Original original = {};
   /// The hidden name that the plan names: the environment must not have changed since. Empty: what is the present
   /// generation by then is changed.
   std::string hidden;

@@ -131,6 +131,7 @@ struct Head {
 
 /// Two lines that any shell understands, and a text that nobody reads for Python: as rattler writes them. conda's and
 /// distlib's own have a third line, and stay what they are.
+constexpr std::string_view k_any_exec = "#!/bin/sh\n'''exec' ";
 constexpr std::string_view k_exec_begin = "#!/bin/sh\n'''exec' \"";
 constexpr std::string_view k_exec_end = " \"$0\" \"$@\" #'''";
 
@@ -197,14 +198,14 @@ std::optional<Edit> head_edit(std::string_view content, const PrefixChange& chan
 
 /// `'''exec' PATH ...` of distlib has quotes only where they are needed.
 std::optional<Edit> unquoted_exec_edit(std::string_view content, const PrefixChange& change) {
-  constexpr std::string_view k_begin = "#!/bin/sh\n'''exec' ";
-  if (change.to.find(' ') == std::string::npos || !content.starts_with(k_begin))
+  if (change.to.find(' ') == std::string::npos || !content.starts_with(k_any_exec))
     return std::nullopt;
-  const auto rest = content.substr(k_begin.size());
+  const auto rest = content.substr(k_any_exec.size());
   const auto path = rest.substr(0, rest.find_first_of(" \n"));
   if (!is_under(path, change.from))
     return std::nullopt;
-  return Edit{k_begin.size(), std::string(path), '"' + change.to + std::string(path.substr(change.from.size())) + '"'};
+  return Edit{k_any_exec.size(), std::string(path),
+              '"' + change.to + std::string(path.substr(change.from.size())) + '"'};
 }
 
 Edits text_edits(std::string_view content, const PrefixChange& change, const PrefixNeedle& needle) {
@@ -375,6 +376,22 @@ bool restores_package(std::string_view content, PrefixChange change, const std::
   return before && sys::sha256(*before) == sha256;
 }
 
+std::vector<std::string> interpreter_of(std::string_view head) {
+  const auto words = [](std::string_view program, std::string_view options) {
+    std::vector<std::string> found{std::string(program)};
+    if (const auto argument = trim(options); !argument.empty()) // the kernel takes all of it as one
+      found.emplace_back(argument);
+    return found;
+  };
+  auto exec = head.starts_with(k_any_exec) ? head.substr(k_any_exec.size()) : std::string_view();
+  exec = exec.substr(0, std::min(exec.find(" \"$0\" \"$@\""), exec.find('\n')));
+  const bool quoted = exec.starts_with('"');
+  if (const auto end = quoted ? exec.find('"', 1) : std::min(exec.find(' '), exec.size()); end != k_none && end > 0)
+    return words(exec.substr(quoted ? 1 : 0, quoted ? end - 1 : end), exec.substr(quoted ? end + 1 : end));
+  const auto script = head_of(head);
+  return script ? words(script->executable, script->options) : std::vector<std::string>();
+}
+
 std::vector<std::string> named_prefixes(std::string_view head) {
   constexpr std::array<std::string_view, 5> k_of_system{"/usr", "/usr/local", "/opt", "/bin", "/sbin"};
   std::vector<std::string> found;
@@ -389,18 +406,11 @@ std::vector<std::string> named_prefixes(std::string_view head) {
     if (slash != k_none && path.substr(0, slash).ends_with("/bin"))
       add(path.substr(0, slash - 4));
   };
-  if (const auto script = head_of(head))
-    add_program(script->executable);
-  for (const auto& line : split_lines(head)) {
-    constexpr std::string_view k_exec = "'''exec' ";
-    if (line.starts_with(k_exec)) {
-      const bool quoted = line.substr(k_exec.size()).starts_with('"');
-      const auto path = line.substr(k_exec.size() + (quoted ? 1 : 0));
-      add_program(path.substr(0, path.find(quoted ? '"' : ' ')));
-    } else if (line.starts_with("prefix=/")) {
+  if (const auto script = interpreter_of(head); !script.empty())
+    add_program(script.front());
+  for (const auto& line : split_lines(head))
+    if (line.starts_with("prefix=/"))
       add(trim(std::string_view(line).substr(7)));
-    }
-  }
   return found;
 }
 

@@ -65,6 +65,10 @@ Result<Edits> prefix_edits(std::string_view content, const PrefixChange& change)
 /// whatever was done to it since.
 bool restores_package(std::string_view content, PrefixChange change, const std::string& sha256);
 
+/// What starts a script, and its argument, if it has one: by `#!`, or by `'''exec'` behind `#!/bin/sh`, which rattler,
+/// distlib and conda write for long paths. Empty: it is no script.
+std::vector<std::string> interpreter_of(std::string_view head);
+
 /// Bytes of a script whose first lines are looked at.
 inline constexpr std::size_t k_head_bytes = 4096;
 /// Prefixes that the first lines of a script or a pkg-config file name: `#!PREFIX/bin/python`, `'''exec'

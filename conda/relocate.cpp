@@ -12,18 +12,12 @@ namespace sharefs::conda {
 
 namespace {
 
-/// Nothing in a generation changes, so there is another way to what was meant.
 Error is_generation(const EnvironmentRequest& request, const GenerationPath& generation) {
-  const auto path = shell_quote(request.path), prefix = shell_quote(request.prefix);
   return {ErrorCode::unsupported,
           fmt::format("{} is generation {} of the shared environment `{}`, in which nothing changes any more",
                       request.path, generation.number, generation.name),
-          request.prefix == join_path(generation.store, generation.name)
-              ? fmt::format("`sharefs conda verify {} --repair` makes a generation whose files name {}", prefix,
-                            request.prefix)
-              : fmt::format("for another one there: `cp -a {0}/. {1} && chmod -R u+w {1}`, then `sharefs conda "
-                            "relocate {1} {1}`",
-                            path, prefix),
+          fmt::format("`sharefs conda verify {} --repair` makes a generation whose files name {}", generation.name,
+                      join_path(generation.store, generation.name)),
           ""};
 }
 

@@ -5,8 +5,8 @@
 #include "base/text.hpp"
 #include "conda/environment_store.hpp"
 #include "conda/homes.hpp"
+#include "conda/prefix.hpp"
 #include "sys/find_processes.hpp"
-#include "sys/leases/lease.hpp"
 
 #include <algorithm>
 #include <array>
@@ -157,14 +157,15 @@ Result<Variables> package_variables(std::string_view json) {
 
 namespace {
 
-/// One look, which is one child where the path may hang; it begins with the note.
+/// One look, which is one child where the path may hang; it begins with the note. A client of NFS may remember for a
+/// minute where a link led, while another host has updated the environment or taken the update back.
 std::vector<sys::Entry> look_into(sys::System& system, const std::string& path, const std::optional<sys::Note>& note,
                                   std::chrono::milliseconds deadline) {
   const auto inside = [&](const char* name, bool list, std::size_t bytes) {
     return sys::EntryQuery{
         .path = path + "/" + name, .follow = bytes != 0, .list = list, .read_bytes = bytes, .automount = true};
   };
-  return system.entries({.queries = {{.path = path, .follow = true, .note = note, .automount = true},
+  return system.entries({.queries = {{.path = path, .follow = true, .note = note, .fresh = true, .automount = true},
                                      inside("conda-meta", false, 0),
                                      inside("conda-meta/state", false, k_largest_state),
                                      inside("etc/conda/env_vars.d", true, 0),
@@ -174,26 +175,10 @@ std::vector<sys::Entry> look_into(sys::System& system, const std::string& path, 
                          .deadline = deadline});
 }
 
-/// A client of NFS may remember for a minute where a link led, while another host has updated the environment or taken
-/// the update back: the directories of the links are asked for anew.
-Result<void> forget_links(sys::System& system, const std::string& path, std::chrono::milliseconds deadline) {
-  const auto there = system.entry({.path = path}, deadline);
-  if (there.kind == EntryKind::unknown)
-    return fail(there.error());
-  std::vector<std::string> directories;
-  if (there.exists())
-    directories.push_back(parent_path(path));
-  if (there.kind == EntryKind::symlink && there.link_target.starts_with('/'))
-    directories.push_back(parent_path(there.link_target));
-  return sys::refresh_attributes(system, directories, deadline);
-}
-
 } // namespace
 
 Result<RunningPlace> probe_running(sys::System& system, const std::string& path, const std::optional<sys::Note>& note,
                                    std::chrono::milliseconds deadline) {
-  if (auto known = forget_links(system, path, deadline); !known)
-    return fail(known.error());
   auto entries = look_into(system, path, note, deadline);
   auto prefix = entries[0].resolved;
   // The link may lead to another generation in the middle of the look: then once more, in the one that it led to first;
@@ -307,43 +292,6 @@ std::vector<std::string> after_scripts(std::vector<std::string> environment, std
   return after;
 }
 
-Argv interpreter_of(std::string_view head) {
-  if (!head.starts_with("#!"))
-    return {};
-  const auto lines = split_lines(head.substr(2));
-  if (lines.empty())
-    return {};
-  // The kernel takes all behind the interpreter as one argument.
-  const auto words_of = [](std::string_view line) -> Argv {
-    line = trim(line);
-    const auto end = std::min(line.find_first_of(" \t"), line.size());
-    if (line.empty())
-      return {};
-    Argv words{std::string(line.substr(0, end))};
-    if (const auto rest = trim(line.substr(end)); !rest.empty())
-      words.emplace_back(rest);
-    return words;
-  };
-  constexpr std::string_view k_exec = "'''exec' ";
-  constexpr std::string_view k_tail = " \"$0\" \"$@\"";
-  if (trim(lines[0]) != "/bin/sh" || lines.size() < 2 || !lines[1].starts_with(k_exec))
-    return words_of(lines[0]);
-  auto line = std::string_view(lines[1]).substr(k_exec.size());
-  const auto tail = line.find(k_tail);
-  if (tail == std::string_view::npos)
-    return words_of(lines[0]);
-  line = trim(line.substr(0, tail));
-  if (!line.starts_with('"'))
-    return words_of(line);
-  const auto quote = line.find('"', 1);
-  if (quote == std::string_view::npos)
-    return words_of(lines[0]);
-  Argv words{std::string(line.substr(1, quote - 1))};
-  if (const auto rest = trim(line.substr(quote + 1)); !rest.empty())
-    words.emplace_back(rest);
-  return words;
-}
-
 Argv pinned(sys::System& system, Argv command, const std::string& prefix, const GenerationPath& generation,
             const std::vector<std::string>& environment, const std::string& working_directory) {
   sys::EntryRequest request;
@@ -408,19 +356,6 @@ std::vector<RunningProgram> running_programs(sys::System& system) {
     if (auto in = below_generations(entries[index].link_target, number_of))
       found.push_back({pids[index], std::move(*in)});
   return found;
-}
-
-std::vector<std::string> stale_uses(sys::System& system, const std::string& host,
-                                    const std::vector<std::string>& uses) {
-  constexpr std::size_t k_at_once = 8, k_most_looks = 1000; // whoever starts a command waits for these
-  std::vector<std::string> stale;
-  std::size_t looks = 0;
-  for (const auto& name : uses)
-    if (const auto use = parse_use(name);
-        use && use->host == host && stale.size() < k_at_once && ++looks <= k_most_looks)
-      if (const auto start = sys::process_start(system, use->pid); !start || *start != use->start)
-        stale.push_back(name);
-  return stale;
 }
 
 } // namespace sharefs::conda

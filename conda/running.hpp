@@ -56,9 +56,6 @@ Argv scripts_command(const std::vector<std::string>& scripts);
 /// `environment` with what the scripts set and unset, but for the shell's own variables.
 std::vector<std::string> after_scripts(std::vector<std::string> environment, std::string_view printed);
 
-/// The interpreter of a script and its argument, if it has one; also of `#!/bin/sh` with `'''exec'`. Empty: no script.
-Argv interpreter_of(std::string_view head);
-
 /// What is to be run so that the command stays in the generation at `prefix`: a path through STORE/NAME becomes one
 /// of it, and so does the interpreter that a script names. Anything else is left as it is.
 Argv pinned(sys::System& system, Argv command, const std::string& prefix, const GenerationPath& generation,
@@ -76,8 +73,5 @@ struct RunningProgram {
   GenerationPath in;
 };
 std::vector<RunningProgram> running_programs(sys::System& system);
-
-/// Names of `uses` of processes of `host`, this one, that have ended.
-std::vector<std::string> stale_uses(sys::System& system, const std::string& host, const std::vector<std::string>& uses);
 
 } // namespace sharefs::conda

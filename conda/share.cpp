@@ -28,13 +28,20 @@ std::string where_from(const Generation& record) {
   return fmt::format("generation {} was made by {} (`{}`)", record.number, record.user, record.command);
 }
 
+/// The newest generation that was copied from the directory of this owner; nullptr: none was.
+const Original* newest_original(const SharedEnvironment& shared, std::uint32_t owner) {
+  const Original* newest = nullptr;
+  for (const auto& one : shared.generations)
+    if (const auto* original = one.original(owner))
+      newest = original;
+  return newest;
+}
+
 plan::ExchangeForLink exchange_of(const ShareRequest& request) {
   const auto& source = request.source;
   plan::ExchangeForLink exchange;
   exchange.path = source.path;
-  exchange.to = request.step == ShareStep::exchange // as the one that was cut off has noted it
-                    ? request.shared.originals.back().what.kept
-                    : join_path(parent_path(source.path), backup_name(base_name(source.path), request.now));
+  exchange.to = original_of(request).kept;
   exchange.target = link_target(request.shared);
   exchange.device = source.entry.device;
   exchange.inode = source.entry.inode;
@@ -121,9 +128,8 @@ Result<ShareStep> next_step(const SharedEnvironment& shared, const Source& sourc
   if (shared.current != 0 && linked)
     return ShareStep::nothing;
   // The very directory: what somebody has made at its path since is not what was shared.
-  const auto* noted = shared.originals.empty() ? nullptr : &shared.originals.back();
-  if (shared.current != 0 && noted != nullptr && noted->counts(source.entry.uid) && noted->what.path == source.path &&
-      noted->what.inode == source.entry.inode)
+  const auto* noted = newest_original(shared, source.entry.uid);
+  if (shared.current != 0 && noted != nullptr && noted->path == source.path && noted->inode == source.entry.inode)
     return ShareStep::exchange;
   const auto* current = shared.find(std::max(shared.current, 1U));
   const auto from = current != nullptr && current->record ? ": " + where_from(*current->record) : "";
@@ -139,9 +145,7 @@ Result<ShareStep> next_step(const SharedEnvironment& shared, const Source& sourc
     return fail(ErrorCode::conflict, fmt::format("{} is there already, and no environment of sharefs", shared.path()),
                 "move it away first");
   // Of a share that was cut off or taken back the copy stays, and is not gone on with: the original may have changed.
-  const auto of_a_share = [&](const StoredGeneration& one) {
-    return std::ranges::find(shared.originals, one.number, &StoredOriginal::number) != shared.originals.end();
-  };
+  const auto of_a_share = [](const StoredGeneration& one) { return one.record && !one.record->original.path.empty(); };
   if (linked ? shared.generations.empty() : std::ranges::all_of(shared.generations, of_a_share))
     return ShareStep::copy;
   return fail(ErrorCode::conflict, fmt::format("{} has generations of `{}` already{}", shared.store, shared.name, from),
@@ -163,6 +167,15 @@ std::string share_command(const std::string& name, const std::string& source) {
   return shell_join({"sharefs", "conda", "share", name, "--from", source});
 }
 
+Original original_of(const ShareRequest& request) {
+  const auto& source = request.source;
+  if (request.step == ShareStep::exchange) // as the one that was cut off has noted it
+    if (const auto* noted = newest_original(request.shared, source.entry.uid))
+      return *noted;
+  return {source.path, join_path(parent_path(source.path), backup_name(base_name(source.path), request.now)),
+          source.entry.inode};
+}
+
 plan::Plan plan_share(const ShareRequest& request) {
   plan::Plan plan;
   const auto& [shared, source, state, step, now, hidden] = request;
@@ -174,10 +187,6 @@ plan::Plan plan_share(const ShareRequest& request) {
     plan.notes.push_back(fmt::format("first {} ({}) {} copied from {} to the store, compared, and given the prefix {}",
                                      count_of(state.files, "file"), format_bytes(state.bytes),
                                      state.files == 1 ? "is" : "are", source.path, shared.path()));
-    plan.add_bookkeeping(group, "what is kept until `sharefs conda purge`",
-                         plan::File{join_path(root, original_name(number)), std::nullopt,
-                                    format_original({source.path, exchange.to, source.entry.inode})},
-                         true);
     plan.add_bookkeeping(group, "the copy is complete",
                          plan::Rename{join_path(root, hidden), shared.path(number), std::nullopt}, true);
     plan.add(group, "the path of the shared environment",
@@ -187,7 +196,7 @@ plan::Plan plan_share(const ShareRequest& request) {
     plan.add(group,
              source.entry.fs_type.starts_with("nfs")
                  ? "the original is kept; for a moment nothing is there, since NFS cannot exchange two names"
-                 : "the original is kept until `sharefs conda purge`",
+                 : "the original is kept; delete it when all is well",
              exchange);
   return plan;
 }

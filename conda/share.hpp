@@ -74,6 +74,8 @@ struct ShareRequest {
   std::chrono::system_clock::time_point now;
   std::string hidden = {}; ///< name of the copy until it is complete: new-0001.XXXXXX
 };
+/// Where the source is kept.
+Original original_of(const ShareRequest& request);
 /// The steps that follow the copy, whose record is written by then.
 plan::Plan plan_share(const ShareRequest& request);
 

@@ -172,6 +172,7 @@ Result<Shared> make_shared_copy(sys::System& system, Sharing& sharing, const pla
     making.environment = request.shared;
     making.lease = sharing.lease;
     making.command = share_command(request.shared.name, request.source.path);
+    making.original = original_of(request);
     making.hidden = request.hidden;
     making.resumes = true;
     making.fill = [&](const NewGeneration& made) { return fill(system, sharing, made, say); };

@@ -16,13 +16,25 @@ constexpr std::size_t k_largest_environment = 8U << 20U;
 /// A server that is started anew answers after its grace time (90 s, nfsd(7)); the program itself would wait for it.
 constexpr std::chrono::seconds k_longest_wait{120};
 
+/// Names of notes of this host whose processes have ended. Whoever starts a command waits for this.
+std::vector<std::string> ended_of(sys::System& system, const std::string& host, const std::vector<std::string>& uses) {
+  constexpr std::size_t k_at_once = 8, k_most_looks = 1000;
+  std::vector<std::string> ended;
+  std::size_t looks = 0;
+  for (const auto& name : uses)
+    if (const auto use = parse_use(name);
+        use && use->host == host && ended.size() < k_at_once && ++looks <= k_most_looks && runs(system, *use) == false)
+      ended.push_back(name);
+  return ended;
+}
+
 /// Leaves the note where the look has found no place for it, and takes away notes of this host whose processes have
 /// ended: no other host knows that. A command does not depend on the list of the users of its generation, so errors do
 /// not matter.
 void keep_notes(sys::System& system, const std::string& host, const sys::Note& note, const RunningPlace& place) {
   const auto& generation = *place.generation;
   const auto& files = system.files();
-  const auto ended = stale_uses(system, host, place.uses);
+  const auto ended = ended_of(system, host, place.uses);
   if (place.noted && ended.empty())
     return;
   const auto directory = join_path(generations_path(generation.store, generation.name), "uses");

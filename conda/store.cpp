@@ -1,6 +1,5 @@
 #include "conda/homes.hpp"
 #include "conda/link.hpp"
-#include "conda/running.hpp"
 
 #include "base/path.hpp"
 #include "base/text.hpp"
@@ -13,8 +12,6 @@ namespace sharefs::conda {
 namespace {
 
 using sys::EntryKind;
-
-constexpr std::size_t k_first_lines = 1024;
 
 Diagnosis error(std::string code, std::string subject, std::string message, std::string hint, std::string fix = {}) {
   return {Severity::error, std::move(code), std::move(subject), std::move(message), std::move(hint), std::move(fix)};
@@ -55,29 +52,6 @@ std::optional<Diagnosis> diagnose_directory(const StoreState& state) {
   return std::nullopt;
 }
 
-/// Its programs would not start, whoever links to it.
-Diagnoses diagnose_interpreter(const StoredEnvironment& environment) {
-  const auto& python = environment.python;
-  if (python.kind == EntryKind::symlink && environment.program.kind == EntryKind::missing)
-    return {error("SF307", python.path, "it leads to `" + python.link_target + "`, which is not there",
-                  "see what is missing", "sharefs conda verify " + shell_quote(environment.entry.path))};
-  const auto& interpreter = environment.interpreter;
-  if (interpreter.path.empty())
-    return {};
-  if (interpreter.kind == EntryKind::missing)
-    return {error("SF307", environment.script.path,
-                  "it is run by `" + to_utf8(interpreter.path) + "`, which is not there (bad interpreter)",
-                  "make its files name the place where it lies",
-                  "sharefs conda verify " + shell_quote(environment.entry.path) + " --repair")};
-  if (interpreter.exists() && !is_under(interpreter.resolved, environment.entry.resolved) &&
-      !is_under(interpreter.resolved, "/usr") && !is_under(interpreter.resolved, "/bin"))
-    return {{Severity::warning, "SF307", environment.script.path,
-             "it is run by the Python of another environment, `" + to_utf8(interpreter.path) + "`",
-             "make its files name the place where it lies",
-             "sharefs conda verify " + shell_quote(environment.entry.path) + " --repair"}};
-  return {};
-}
-
 Diagnoses diagnose_environment(const StoreState& state, const StoredEnvironment& environment) {
   const auto& name = environment.name;
   const auto& entry = environment.entry;
@@ -94,7 +68,7 @@ Diagnoses diagnose_environment(const StoreState& state, const StoredEnvironment&
              "its users need at least read and search permission", ""}};
   if (entry.kind != EntryKind::directory)
     return {error("SF303", entry.path, "environment `" + name + "` is not a directory", "")};
-  Diagnoses found = diagnose_interpreter(environment);
+  Diagnoses found;
   if (meta.kind == EntryKind::missing)
     found.push_back({Severity::warning, "SF304", entry.path,
                      "it has no `conda-meta`: conda will not take it for an environment",
@@ -117,16 +91,20 @@ const Share* share_of(const std::string& path, const std::vector<Share>& shares)
   return found;
 }
 
+const Share* unmounted_share(const std::string& path, const std::vector<Share>& shares, const sys::MountTable& mounts) {
+  const auto* share = share_of(path, shares);
+  return share == nullptr || share->served_here || mounts.at(share->at) != nullptr ? nullptr : share;
+}
+
 StoreState probe_store(sys::System& system, const sys::MountTable& mounts, const LinkRequest& request) {
   std::vector<std::string> users;
   for (const auto& homes : request.homes)
     users.insert(users.end(), homes.users.begin(), homes.users.end());
   StoreState state;
   state.entry.path = request.store;
-  if (const auto* share = share_of(request.store, request.shares); share != nullptr) {
+  if (const auto* share = share_of(request.store, request.shares); share != nullptr)
     state.share = *share;
-    state.unmounted = !share->served_here && mounts.at(share->at) == nullptr; // the server's own disk is always there
-  }
+  state.unmounted = unmounted_share(request.store, request.shares, mounts) != nullptr;
   if (state.unmounted)
     return state;
   sys::EntryRequest wanted;
@@ -135,32 +113,14 @@ StoreState probe_store(sys::System& system, const sys::MountTable& mounts, const
     const auto path = join_path(request.store, name);
     wanted.queries.push_back({.path = path, .follow = true});
     wanted.queries.push_back({.path = join_path(path, "conda-meta"), .follow = true});
-    wanted.queries.push_back({.path = join_path(path, "bin/python")});
-    wanted.queries.push_back({.path = join_path(path, "bin/python"), .follow = true});
-    wanted.queries.push_back({.path = join_path(path, "bin/pip"), .follow = true, .read_bytes = k_first_lines});
   }
-  constexpr std::size_t k_each = 5;
+  constexpr std::size_t k_each = 2;
   auto [entries, by] = see(system, std::move(wanted), users);
   state.by = std::move(by);
-  sys::EntryRequest interpreters;
-  std::vector<std::size_t> of;
-  for (std::size_t index = 0; index < request.environments.size(); ++index) {
-    StoredEnvironment one;
-    one.name = request.environments[index];
-    auto at = 1 + k_each * index;
-    for (auto* const into : {&one.entry, &one.meta, &one.python, &one.program, &one.script})
-      *into = std::move(entries.at(at++));
-    if (auto words = interpreter_of(one.script.content); !words.empty() && words.front().starts_with('/')) {
-      interpreters.queries.push_back({.path = std::move(words.front()), .follow = true});
-      of.push_back(index);
-    }
-    state.environments.push_back(std::move(one));
-  }
-  if (!of.empty()) {
-    auto found = see(system, std::move(interpreters), users).entries;
-    for (std::size_t index = 0; index < of.size(); ++index)
-      state.environments[of[index]].interpreter = std::move(found[index]);
-  }
+  for (std::size_t index = 0; index < request.environments.size(); ++index)
+    state.environments.push_back({.name = request.environments[index],
+                                  .entry = std::move(entries[1 + k_each * index]),
+                                  .meta = std::move(entries[2 + k_each * index])});
   state.entry = std::move(entries.front());
   return state;
 }

@@ -4,8 +4,8 @@
 #include "base/text.hpp"
 #include "conda/running.hpp"
 #include "plan/apply.hpp"
-#include "sys/process/interrupt.hpp"
 #include "sys/layers/layered_command.hpp"
+#include "sys/process/interrupt.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -210,10 +210,7 @@ class UpdateFill {
     const auto changed = tree::copy(place(upper), m_made, options, m_say.progress("copying what has changed"));
     if (!changed)
       return fail(changed.error());
-    return Filled{.tree = m_made,
-                  .files = static_cast<std::uint64_t>(linked->more_files + changed->more_files),
-                  .bytes = static_cast<std::uint64_t>(linked->more_bytes + changed->more_bytes),
-                  .own_bytes = linked->bytes + changed->bytes};
+    return Filled{.tree = m_made, .own_bytes = linked->bytes + changed->bytes};
   }
 
   /// Makes the new tree of the copy. What is as before is the same file.

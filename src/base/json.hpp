@@ -3,7 +3,6 @@
 // the text, and functions that call themselves work through deep values.
 #include "base/result.hpp"
 
-#include <concepts>
 #include <cstddef>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -31,14 +30,6 @@ template <class Json = nlohmann::json> Result<Json> read_json(std::string_view t
   if (json.is_discarded())
     return fail(ErrorCode::failed, "is no JSON that can be read");
   return json;
-}
-
-/// A whole number from 0 to `most`; false for anything else: a sign, a fraction, or more.
-template <std::unsigned_integral Number, class Json> bool number_from(const Json& value, Number most, Number& number) {
-  if (!value.is_number_unsigned() || value.template get<std::uint64_t>() > most)
-    return false;
-  number = static_cast<Number>(value.template get<std::uint64_t>());
-  return true;
 }
 
 } // namespace sharefs

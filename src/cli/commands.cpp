@@ -28,11 +28,8 @@ extern const CommandSpec k_conda_unlink_command;
 extern const CommandSpec k_conda_update_command;
 extern const CommandSpec k_conda_generations_command;
 extern const CommandSpec k_conda_rollback_command;
-extern const CommandSpec k_conda_pin_command;
-extern const CommandSpec k_conda_unpin_command;
 extern const CommandSpec k_conda_gc_command;
 extern const CommandSpec k_conda_share_command;
-extern const CommandSpec k_conda_purge_command;
 extern const CommandSpec k_conda_verify_command;
 extern const CommandSpec k_conda_relocate_command;
 extern const CommandSpec k_nodes_list_command;
@@ -83,8 +80,7 @@ const std::vector<CommandGroup>& command_groups() {
          "this host, `run` and conda's own `activate` use it, `update` changes it.",
          {&k_conda_share_command, &k_conda_link_command, &k_conda_unlink_command, &k_conda_list_command,
           &k_conda_run_command, &k_conda_stage_command, &k_conda_update_command, &k_conda_rollback_command,
-          &k_conda_generations_command, &k_conda_pin_command, &k_conda_unpin_command, &k_conda_gc_command,
-          &k_conda_purge_command, &k_conda_verify_command, &k_conda_relocate_command}}}},
+          &k_conda_generations_command, &k_conda_gc_command, &k_conda_verify_command, &k_conda_relocate_command}}}},
   };
   return k_groups;
 }

@@ -89,10 +89,9 @@ struct Homes {
 struct Conda {
   std::string store; ///< where the shared environments are
   std::vector<Environment> envs;
-  std::vector<Homes> homes;  ///< no user is in two of them
-  std::string link = "each"; ///< each: one link per environment; whole: the `envs` directory is a link
-  unsigned keep = 3;         ///< generations that gc keeps
-  bool protect = true;       ///< generations have no write bits
+  std::vector<Homes> homes;                       ///< no user is in two of them
+  unsigned keep = 3;                              ///< generations that gc keeps
+  bool protect = true;                            ///< generations have no write bits
   std::string stage = "/var/cache/sharefs/conda"; ///< node-local copies of generations
   Origin origin;
   friend bool operator==(const Conda&, const Conda&) = default;

@@ -74,10 +74,6 @@ tl::expected<Attributes, int> read_attributes(int fd, bool layer) {
   return found;
 }
 
-bool has_acl(int fd) {
-  return ::fgetxattr(fd, k_acl, nullptr, 0) > 0;
-}
-
 bool has_default_acl(int directory) {
   return ::fgetxattr(directory, k_default_acl, nullptr, 0) > 0;
 }
@@ -87,30 +83,25 @@ mode_t mode_without_group(mode_t mode) {
   return (mode & ~static_cast<mode_t>(S_IRWXG | S_ISGID)) | (mode & S_IRWXG & others);
 }
 
-tl::expected<Given, int> give_attributes(int to, const struct stat& now, const struct stat& original,
-                                         const Attributes& attributes, bool inherited) {
-  Given given;
-  bool group = true;
+int give_attributes(int to, const struct stat& now, const struct stat& original, const Attributes& attributes,
+                    bool inherited) {
+  bool owner = true, group = true;
   const bool differs = now.st_uid != original.st_uid || now.st_gid != original.st_gid;
   if (differs && ::fchown(to, original.st_uid, original.st_gid) != 0) {
     if (errno != EPERM && errno != EINVAL && !is_unsupported_attribute(errno)) // a user namespace may not know the id
-      return tl::make_unexpected(errno);
-    given.owner = false;
+      return errno;
+    owner = false;
     group = now.st_gid == original.st_gid || ::fchown(to, static_cast<uid_t>(-1), original.st_gid) == 0;
   }
   bool has_acl = false;
   for (const auto& [name, value] : attributes.values) {
     const bool acl = name == k_acl || name == k_default_acl;
-    if (acl && !given.owner) { // it says what the owner and the group may do, who are others now
-      given.attributes = false;
+    if (acl && !owner) // it says what the owner and the group may do, who are others now
       continue;
-    }
     if (::fsetxattr(to, name.c_str(), value.data(), value.size(), 0) == 0)
       has_acl = has_acl || name == k_acl;
-    else if (is_unsupported_attribute(errno))
-      given.attributes = false;
-    else
-      return tl::make_unexpected(errno);
+    else if (!is_unsupported_attribute(errno))
+      return errno;
   }
   if (inherited && !has_acl)
     ::fremovexattr(to, k_acl); // none is there, or none is known here
@@ -121,8 +112,8 @@ tl::expected<Given, int> give_attributes(int to, const struct stat& now, const s
   const mode_t wanted = group && !lost_acl ? mode : mode_without_group(mode);
   const bool cleared = differs && (wanted & (S_ISUID | S_ISGID)) != 0; // by chown(2)
   if (((now.st_mode & 07777U) != wanted || cleared || inherited || has_acl) && ::fchmod(to, wanted) != 0)
-    return tl::make_unexpected(errno);
-  return given;
+    return errno;
+  return 0;
 }
 
 int give_times(int directory, const char* name, const struct stat& original) {

@@ -27,17 +27,13 @@ bool has_attributes(int fd); ///< does its file system know any?
 tl::expected<Attributes, int> read_attributes(int fd, bool layer = false);
 bool has_capabilities(int fd); ///< may a file on its file system have some?
 /// Would what is made in this directory inherit an ACL?
-bool has_acl(int fd); ///< that gives access to it
 bool has_default_acl(int directory);
 
-struct Given {
-  bool owner = true;      ///< owner and group are those of the original
-  bool attributes = true; ///< the file system took them
-};
 /// Gives the open file or directory `to`, which has `now`, the owner, attributes and mode of an original. `inherited`:
-/// it may have an ACL of the directory that it was made in. The unexpected is an errno.
-tl::expected<Given, int> give_attributes(int to, const struct stat& now, const struct stat& original,
-                                         const Attributes& attributes, bool inherited);
+/// it may have an ACL of the directory that it was made in. What this user may not give, or the file system does not
+/// take, is left out. 0 or errno.
+int give_attributes(int to, const struct stat& now, const struct stat& original, const Attributes& attributes,
+                    bool inherited);
 /// The mode for something whose owner or group could not be kept: the new group gets no more than all others.
 mode_t mode_without_group(mode_t mode);
 /// utimensat(2) of `name` in `directory`, or of `directory` itself (nullptr). 0 or errno.

@@ -13,10 +13,6 @@ constexpr std::uint64_t k_block = 1U << 20U;
 /// progress.
 constexpr std::uint64_t k_window = 16U << 20U;
 
-Hash hash_of(XXH128_hash_t hash) {
-  return {hash.high64, hash.low64};
-}
-
 bool is_sparse(const struct stat& status) {
   return static_cast<std::uint64_t>(status.st_blocks) * 512U < static_cast<std::uint64_t>(status.st_size);
 }
@@ -38,7 +34,8 @@ class ContentReader {
       set_error(true);
     if (m_error != 0)
       return tl::make_unexpected(ContentError{m_error, m_of_target});
-    return hash_of(XXH3_128bits_digest(m_state.get()));
+    const auto hash = XXH3_128bits_digest(m_state.get());
+    return Hash{hash.high64, hash.low64};
   }
 
  private:
@@ -136,10 +133,6 @@ Hashed hash_content(Job& job, int file, const struct stat& status, bool from_dis
   if (from_disk) // what is written already: pages that wait to be written stay
     ::posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
   return ContentReader(job, file, -1).read(status);
-}
-
-Hash hash_text(std::string_view text) {
-  return hash_of(XXH3_128bits(text.data(), text.size()));
 }
 
 } // namespace sharefs::tree

@@ -4,6 +4,10 @@
 
 namespace sharefs::tree {
 
+struct Hash { ///< XXH3, 128 bits: finds damage, no forgery
+  std::uint64_t high = 0, low = 0;
+  friend bool operator==(const Hash&, const Hash&) = default;
+};
 /// Of `size` bytes of an open file. An errno and which of two descriptors it is of.
 struct ContentError {
   int error_number = 0;
@@ -16,6 +20,5 @@ using Hashed = tl::expected<Hash, ContentError>;
 Hashed copy_content(Job& job, int from, const struct stat& status, int to);
 /// Reads what the file system has, not what this host has cached of it, as far as the kernel allows that.
 Hashed hash_content(Job& job, int file, const struct stat& status, bool from_disk);
-Hash hash_text(std::string_view text);
 
 } // namespace sharefs::tree

@@ -113,14 +113,10 @@ class Copier {
   [[nodiscard]] std::string source(const std::string& relative) const;
   [[nodiscard]] std::string target(const std::string& relative) const;
   void changed(const std::string& relative);
-  void note_again(const std::string& relative);
   void refuse(const std::string& relative, const std::string& reason, const std::string& hint);
   void refuse_rights(const std::string& relative);
   void refuse_part(const std::string& relative);
   void count(std::uint64_t CopyReport::* what, std::uint64_t number = 1);
-  void count(const Given& given);
-  /// A name came (1) or went (-1).
-  void count_name(int change, const struct stat& status);
 
   Job m_job;
   const Place& m_from;

@@ -76,18 +76,6 @@ void Copier::count(std::uint64_t CopyReport::* what, std::uint64_t number) {
   m_report.*what += number;
 }
 
-void Copier::count(const Given& given) {
-  const std::lock_guard lock(m_mutex);
-  m_report.without_owner += given.owner ? 0 : 1;
-  m_report.without_attributes += given.attributes ? 0 : 1;
-}
-
-void Copier::count_name(int change, const struct stat& status) {
-  const std::lock_guard lock(m_mutex);
-  m_report.more_files += change;
-  m_report.more_bytes += S_ISREG(status.st_mode) ? change * static_cast<std::int64_t>(status.st_size) : 0;
-}
-
 void Copier::changed(const std::string& relative) {
   m_job.failed({ErrorCode::conflict, source(relative) + ": changed while it was copied",
                 "see who writes there, then run the command again: it goes on from here", ""});
@@ -305,12 +293,9 @@ void Copier::clean(const Pair& pair, const std::vector<Name>& wanted) {
   for (const auto& name : found) {
     if (names.contains(name.name) || (pair.path.empty() && name.name == m_job.options.leave))
       continue;
-    const bool temporary = is_temporary(name.name);
-    if (temporary || pair.opaque || m_job.options.remove_others)
+    if (is_temporary(name.name) || pair.opaque || m_job.options.remove_others)
       remove_below(pair.to.get(), name, pair.below(name.name));
-    if (pair.opaque && !temporary)
-      count(&CopyReport::removed);
-    else if (!temporary && !replaces())
+    else if (!replaces())
       m_job.failed({ErrorCode::conflict, target(pair.below(name.name)) + ": is not in " + source(pair.path),
                     "move it away, then run the command again", ""});
   }
@@ -327,9 +312,6 @@ void Copier::remove_below(int directory, const Name& name, const std::string& pa
       return m_job.failed(error, target(path));
     for (const auto& one : names)
       remove_below(inside.get(), one, path + "/" + one.name);
-  } else if (struct stat status{};
-             m_job.options.layer && ::fstatat(directory, name.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0) {
-    count_name(-1, status);
   }
   if (::unlinkat(directory, name.name.c_str(), name.type == DT_DIR ? AT_REMOVEDIR : 0) != 0 && errno != ENOENT)
     m_job.failed(errno, target(path));
@@ -370,7 +352,6 @@ bool Copier::finish(const PairPointer& pair) {
   may_be_killed();
   const auto attributes =
       m_attributes ? read_attributes(pair->fd.get(), m_job.options.layer) : tl::expected<Attributes, int>();
-  count(&CopyReport::directories);
   if (m_job.options.content_only) {
     if (::fsync(pair->to.get()) != 0)
       m_job.failed(errno, target(pair->path));
@@ -385,10 +366,9 @@ bool Copier::finish(const PairPointer& pair) {
     return true;
   if (pair->inherited && pair->hands_on)
     ::fremovexattr(pair->to.get(), "system.posix_acl_default"); // the original's comes next
-  const auto given = give_attributes(pair->to.get(), made, wanted(pair->status), *attributes, pair->inherited);
-  if (given)
-    count(*given);
-  int error = given ? give_times(pair->to.get(), nullptr, pair->status) : given.error();
+  int error = give_attributes(pair->to.get(), made, wanted(pair->status), *attributes, pair->inherited);
+  if (error == 0)
+    error = give_times(pair->to.get(), nullptr, pair->status);
   if (error == 0 && ::fsync(pair->to.get()) != 0)
     error = errno;
   if (error != 0)
@@ -396,9 +376,9 @@ bool Copier::finish(const PairPointer& pair) {
   return true;
 }
 
-Result<CopyReport> copy_here(const Place& from, const Place& to, const Options& options,
-                             const sys::ProgressCounters& counters) {
-  return Copier(from, to, options, counters).run();
+Result<CopyReport> copy(const Place& from, const Place& to, const Options& options, const OnProgress& progress) {
+  return watched(from.path, options, progress,
+                 [&](const sys::ProgressCounters& counters) { return Copier(from, to, options, counters).run(); });
 }
 
 } // namespace sharefs::tree

@@ -14,7 +14,6 @@ namespace {
 
 constexpr std::string_view k_temporary = ".sharefs-copy-";
 constexpr std::size_t k_run_length = 12;
-constexpr std::size_t k_most_changed = 20;
 
 std::string kind_of(const struct stat& status) {
   return S_ISFIFO(status.st_mode) ? "a FIFO" : S_ISSOCK(status.st_mode) ? "a socket" : "a device";
@@ -204,10 +203,9 @@ bool Copier::write(const Pair& pair, File& file, const Attributes& attributes) {
   if (const int error = make(pair, file, mode, made); error != 0)
     return give_up(error, true);
   if (!content_only) {
-    const auto given = give_attributes(file.to.get(), made, wanted(file.status), attributes, pair.hands_on);
-    if (!given)
-      return give_up(given.error(), true);
-    count(*given);
+    if (const int error = give_attributes(file.to.get(), made, wanted(file.status), attributes, pair.hands_on);
+        error != 0)
+      return give_up(error, true);
   }
   may_be_killed();
   const auto hash = copy_content(m_job, file.from.get(), file.status, file.to.get());
@@ -216,12 +214,6 @@ bool Copier::write(const Pair& pair, File& file, const Attributes& attributes) {
   file.hash = *hash;
   file.from.reset();
   return true;
-}
-
-void Copier::note_again(const std::string& relative) {
-  const std::lock_guard lock(m_mutex);
-  if (m_report.copied_again.size() < k_most_changed)
-    m_report.copied_again.push_back(relative);
 }
 
 /// Is the original as it was when it was read? If not, the copy is dropped.
@@ -239,7 +231,6 @@ Copier::Original Copier::check_original(const Pair& pair, File& file, bool last_
   if (there && !last_try && S_ISREG(now.st_mode)) {
     if (!same_file) // other names still are of the old one
       settle(file.claimed, State::failed);
-    note_again(path);
     return Original::again;
   }
   if (there || error != ENOENT) // gone: the directory has changed, which is seen there
@@ -284,7 +275,6 @@ bool Copier::end(const Pair& pair, File& file, bool last_try) {
   if (put(pair, file.made, file.name)) {
     count(&CopyReport::files);
     count(&CopyReport::bytes, static_cast<std::uint64_t>(file.status.st_size));
-    count_name(1, made);
     m_job.counters.add(k_files);
     settle(file.claimed, State::done);
   } else {
@@ -296,10 +286,6 @@ bool Copier::end(const Pair& pair, File& file, bool last_try) {
 
 bool Copier::put(const Pair& pair, const std::string& made, const std::string& name) {
   const auto path = pair.below(name);
-  struct stat replaced{};
-  if (m_job.options.layer && made != name &&
-      ::fstatat(pair.to.get(), name.c_str(), &replaced, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISDIR(replaced.st_mode))
-    count_name(-1, replaced);
   if (made == name || ::renameat(pair.to.get(), made.c_str(), pair.to.get(), name.c_str()) == 0)
     return true;
   if (errno == EISDIR && replaces()) {
@@ -342,7 +328,7 @@ bool Copier::is_kept(const Pair& pair, const File& file, const Attributes& attri
     if (!complete || !theirs || theirs->values != attributes.values)
       return false;
   } else if ((!complete || !attributes.values.empty()) &&
-             !give_attributes(fd.get(), there, wanted(file.status), attributes, pair.hands_on)) {
+             give_attributes(fd.get(), there, wanted(file.status), attributes, pair.hands_on) != 0) {
     return false;
   }
   count(&CopyReport::kept);

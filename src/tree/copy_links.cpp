@@ -46,7 +46,6 @@ void Copier::take_away(const Pair& pair, const std::string& name) {
   }
   may_be_killed();
   remove_below(pair.to.get(), {name, static_cast<unsigned char>(IFTODT(there.st_mode))}, pair.below(name));
-  count(&CopyReport::removed);
 }
 
 /// Makes the name in the copy a further name of the original. False: a copy is needed instead.
@@ -104,9 +103,8 @@ bool Copier::link_file(const Pair& pair, const std::string& name) {
   if (!is_linked(made)) {
     ::unlinkat(pair.to.get(), made.c_str(), 0);
     changed(path);
-  } else if (made == name || put(pair, made, name)) {
-    count(&CopyReport::linked);
-    count_name(1, status);
+  } else {
+    put(pair, made, name);
   }
   return true;
 }
@@ -135,17 +133,15 @@ void Copier::copy_link(const Pair& pair, const std::string& name) {
     done = link(made = temporary_name());
   if (!done)
     return m_job.failed(errno, target(path));
-  if (!m_job.options.content_only && !m_job.options.own && (status.st_uid != m_uid || status.st_gid != m_gid) &&
-      ::fchownat(pair.to.get(), made.c_str(), status.st_uid, status.st_gid, AT_SYMLINK_NOFOLLOW) != 0)
-    count(Given{.owner = false});
+  if (!m_job.options.content_only && !m_job.options.own && (status.st_uid != m_uid || status.st_gid != m_gid)) {
+    [[maybe_unused]] const int as_far_as_allowed =
+        ::fchownat(pair.to.get(), made.c_str(), status.st_uid, status.st_gid, AT_SYMLINK_NOFOLLOW);
+  }
   if (const int error = m_job.options.content_only ? 0 : give_times(pair.to.get(), made.c_str(), status);
       error != 0 && error != EOPNOTSUPP)
     m_job.failed(error, target(path));
   may_be_killed();
-  if (put(pair, made, name)) {
-    count(&CopyReport::links);
-    count_name(1, status);
-  }
+  put(pair, made, name);
 }
 
 /// One more name of a file that is copied under another one.
@@ -187,11 +183,8 @@ void Copier::add_name(const Pair& pair, const std::string& name) {
   auto made = pair.closed ? name : temporary_name(); // it is whole from the beginning
   may_be_killed();
   if (there_is_one && (link(made) || (errno == EEXIST && link(made = temporary_name())))) {
-    if (put(pair, made, name)) {
-      count(&CopyReport::hard_links);
-      count_name(1, original);
+    if (put(pair, made, name))
       m_job.counters.add(k_files);
-    }
     return;
   }
   // The file system knows no hard links, or no more for this file, or the first name could not be copied: each name is

@@ -1,6 +1,5 @@
 #pragma once
-// The functions of tree.hpp for those who are in a child of their own already (watched, sys::call_while): the same
-// work, in this process, which has to do nothing else meanwhile.
+// Work on a tree in a child that is watched: what the functions of tree.hpp are made of.
 #include "sys/process/progress_counters.hpp"
 #include "tree/tree.hpp"
 
@@ -10,15 +9,6 @@ namespace sharefs::tree {
 
 /// What a sys::ProgressCounters counts of a tree.
 enum Counted : std::size_t { k_files, k_bytes, k_steps };
-
-Result<CopyReport> copy_here(const Place& from, const Place& to, const Options& options,
-                             const sys::ProgressCounters& counters);
-Result<std::vector<HashedFile>> hash_here(const Place& place, const Options& options,
-                                          const sys::ProgressCounters& counters);
-Result<RemoveReport> remove_here(const Place& place, const Options& options, const sys::ProgressCounters& counters);
-Result<std::uint64_t> set_modes_here(const Place& place, const Modes& modes, const Options& options,
-                                     const sys::ProgressCounters& counters);
-Result<Measured> measure_here(const Place& place, const Options& options, const sys::ProgressCounters& counters);
 
 /// In the parent: calls `progress` ten times a second.
 class Reporter {
@@ -36,8 +26,7 @@ class Reporter {
   sys::Deadline m_last = m_begin;
 };
 
-/// `work(counters)` in a child that is given up when it makes no progress, or at Ctrl-C; `path` is named then. The
-/// functions of tree.hpp are no more than that.
+/// `work(counters)` in a child that is given up when it makes no progress, or at Ctrl-C; `path` is named then.
 template <class Work>
 auto watched(const std::string& path, const Options& options, const OnProgress& progress, const Work& work) {
   using Answer = std::invoke_result_t<Work, const sys::ProgressCounters&>;

@@ -93,12 +93,14 @@ class Measurer {
 
 } // namespace
 
-Result<Measured> measure_here(const Place& place, const Options& options, const sys::ProgressCounters& counters) {
-  prepare_process();
-  auto found = find_tree(place);
-  if (!found)
-    return fail(found.error());
-  return Measurer(options, counters, place.path).run(std::move(*found));
+Result<Measured> measure(const Place& place, const Options& options, const OnProgress& progress) {
+  return watched(place.path, options, progress, [&](const sys::ProgressCounters& counters) -> Result<Measured> {
+    prepare_process();
+    auto found = find_tree(place);
+    if (!found)
+      return fail(found.error());
+    return Measurer(options, counters, place.path).run(std::move(*found));
+  });
 }
 
 } // namespace sharefs::tree

@@ -54,17 +54,16 @@ class ModeSetter {
     m_job.counters.add(k_files);
     struct stat status{};
     const auto path = "/proc/self/fd/" + std::to_string(fd); // an O_PATH one takes no fchmod(2)
-    const auto gives = [](std::uint32_t wanted, std::uint32_t has) { return wanted != k_as_it_is && wanted != has; };
     if (::fstat(fd, &status) != 0)
       return failed(errno, relative);
     if (m_job.options.admit)
       if (const auto may = m_job.options.admit(relative, status); !may)
         return m_job.failed(may.error());
-    const bool owner = gives(m_modes.uid, status.st_uid) || gives(m_modes.gid, status.st_gid);
-    if (!owner && (status.st_mode & 07777U) == mode)
+    const bool gives_group = m_modes.gid != k_as_it_is && m_modes.gid != status.st_gid;
+    if (!gives_group && (status.st_mode & 07777U) == mode)
       return;
-    if (owner && ::chown(path.c_str(), m_modes.uid, m_modes.gid) != 0) {
-      if (errno != EPERM || gives(m_modes.uid, status.st_uid) || !goes_without_group(mode, relative))
+    if (gives_group && ::chown(path.c_str(), k_as_it_is, m_modes.gid) != 0) {
+      if (errno != EPERM || !goes_without_group(mode, relative))
         return failed(errno, relative);
       mode = mode_without_group(mode);
     }
@@ -90,13 +89,15 @@ class ModeSetter {
 
 } // namespace
 
-Result<std::uint64_t> set_modes_here(const Place& place, const Modes& modes, const Options& options,
-                                     const sys::ProgressCounters& counters) {
-  prepare_process();
-  auto found = find_tree(place);
-  if (!found)
-    return fail(found.error());
-  return ModeSetter(modes, options, counters, place.path).run(std::move(found->fd));
+Result<std::uint64_t> set_modes(const Place& place, const Modes& modes, const Options& options,
+                                const OnProgress& progress) {
+  return watched(place.path, options, progress, [&](const sys::ProgressCounters& counters) -> Result<std::uint64_t> {
+    prepare_process();
+    auto found = find_tree(place);
+    if (!found)
+      return fail(found.error());
+    return ModeSetter(modes, options, counters, place.path).run(std::move(found->fd));
+  });
 }
 
 } // namespace sharefs::tree

@@ -85,9 +85,7 @@ class Remover {
   TreeWalk m_walk;
 };
 
-} // namespace
-
-Result<RemoveReport> remove_here(const Place& place, const Options& options, const sys::ProgressCounters& counters) {
+Result<RemoveReport> remove_all(const Place& place, const Options& options, const sys::ProgressCounters& counters) {
   prepare_process();
   const auto before = counters.get(k_files);
   auto found = find(place);
@@ -108,6 +106,13 @@ Result<RemoveReport> remove_here(const Place& place, const Options& options, con
   if (auto synced = sys::sync_directory(found->walked.directory.get(), place.path); !synced)
     return fail(synced.error());
   return RemoveReport{counters.get(k_files) - before};
+}
+
+} // namespace
+
+Result<RemoveReport> remove(const Place& place, const Options& options, const OnProgress& progress) {
+  return watched(place.path, options, progress,
+                 [&](const sys::ProgressCounters& counters) { return remove_all(place, options, counters); });
 }
 
 } // namespace sharefs::tree

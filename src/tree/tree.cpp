@@ -1,4 +1,3 @@
-// Each function of tree.hpp in a child that is watched.
 #include "tree/tree.hpp"
 
 #include "base/text.hpp"
@@ -8,33 +7,6 @@
 #include <fmt/format.h>
 
 namespace sharefs::tree {
-
-Result<CopyReport> copy(const Place& from, const Place& to, const Options& options, const OnProgress& progress) {
-  return watched(from.path, options, progress,
-                 [&](const sys::ProgressCounters& counters) { return copy_here(from, to, options, counters); });
-}
-
-Result<std::vector<HashedFile>> hash(const Place& place, const Options& options, const OnProgress& progress) {
-  return watched(place.path, options, progress,
-                 [&](const sys::ProgressCounters& counters) { return hash_here(place, options, counters); });
-}
-
-Result<RemoveReport> remove(const Place& place, const Options& options, const OnProgress& progress) {
-  return watched(place.path, options, progress,
-                 [&](const sys::ProgressCounters& counters) { return remove_here(place, options, counters); });
-}
-
-Result<Measured> measure(const Place& place, const Options& options, const OnProgress& progress) {
-  return watched(place.path, options, progress,
-                 [&](const sys::ProgressCounters& counters) { return measure_here(place, options, counters); });
-}
-
-Result<std::uint64_t> set_modes(const Place& place, const Modes& modes, const Options& options,
-                                const OnProgress& progress) {
-  return watched(place.path, options, progress, [&](const sys::ProgressCounters& counters) {
-    return set_modes_here(place, modes, options, counters);
-  });
-}
 
 Result<bool> exists(const Place& place, const Options& options) {
   return watched(place.path, options, {}, [&](const sys::ProgressCounters&) -> Result<bool> {

@@ -48,7 +48,6 @@ struct Options {
   std::chrono::milliseconds deadline{120'000}; ///< without any progress
   std::optional<sys::User> as = {};
   std::uint64_t total_files = 0, total_bytes = 0; ///< for Progress, as measure() found them
-  bool refuse_acls = false;                       ///< of hash(): a file or directory that has an ACL is an error
   // Of copy() only:
   std::uint64_t bytes_per_second = 0; ///< 0: no limit
   bool verify = true;                 ///< read each file again from the destination; without, what is there of an
@@ -65,24 +64,13 @@ struct Options {
 };
 
 struct CopyReport {
-  std::uint64_t device = 0, inode = 0;     ///< of the directory that took the copies
-  std::uint64_t files = 0, bytes = 0;      ///< regular files that were copied now
-  std::uint64_t kept = 0;                  ///< finished by an earlier run, and still the same
-  std::uint64_t links = 0, hard_links = 0; ///< symbolic links; further names of files
-  std::uint64_t linked = 0;                ///< files that are names of the original's now (Options::link_files)
-  std::uint64_t removed = 0;               ///< names that a layer takes away
-  std::uint64_t directories = 0;
-  std::int64_t more_files = 0, more_bytes = 0; ///< of a new tree, or by a layer: as measure() counts, more than before
-  std::uint64_t without_owner = 0;             ///< that could not be given their owner or group
-  std::uint64_t without_attributes = 0;       ///< of which the destination does not take the ACL or extended attributes
-  std::vector<std::string> copied_again = {}; ///< changed while they were copied (the first few)
+  std::uint64_t device = 0, inode = 0; ///< of the directory that took the copies
+  std::uint64_t files = 0, bytes = 0;  ///< regular files that were copied now, not those that were linked
+  std::uint64_t kept = 0;              ///< finished by an earlier run, and still the same
   friend bool operator==(const CopyReport&, const CopyReport&) = default;
 };
 template <FieldsOf<CopyReport> R> auto fields(R& r) {
-  return named("device", r.device, "inode", r.inode, "files", r.files, "bytes", r.bytes, "kept", r.kept, "links",
-               r.links, "hard_links", r.hard_links, "linked", r.linked, "removed", r.removed, "directories",
-               r.directories, "more_files", r.more_files, "more_bytes", r.more_bytes, "without_owner", r.without_owner,
-               "without_attributes", r.without_attributes, "copied_again", r.copied_again);
+  return named("device", r.device, "inode", r.inode, "files", r.files, "bytes", r.bytes, "kept", r.kept);
 }
 
 /// Copies what `from` holds to the directory `to`, which is made if there is none (its parent is not). Kept are modes,
@@ -100,28 +88,6 @@ template <FieldsOf<CopyReport> R> auto fields(R& r) {
 /// user.overlay.*, and are not copied. A layer made with redirect_dir or metacopy is not whole without what was below
 /// it, and refused.
 Result<CopyReport> copy(const Place& from, const Place& to, const Options& options, const OnProgress& progress = {});
-
-struct Hash { ///< XXH3, 128 bits: finds damage, no forgery
-  std::uint64_t high = 0, low = 0;
-  friend bool operator==(const Hash&, const Hash&) = default;
-};
-template <FieldsOf<Hash> H> auto fields(H& h) {
-  return named("high", h.high, "low", h.low);
-}
-struct HashedFile {
-  std::string path;       ///< relative to the tree
-  std::uint32_t mode = 0; ///< with its type
-  std::uint64_t size = 0;
-  std::int64_t seconds = 0, nanoseconds = 0; ///< its mtime
-  Hash hash;                                 ///< of the content of a file, of the text of a symbolic link
-  friend bool operator==(const HashedFile&, const HashedFile&) = default;
-};
-template <FieldsOf<HashedFile> F> auto fields(F& f) {
-  return named("path", f.path, "mode", f.mode, "size", f.size, "seconds", f.seconds, "nanoseconds", f.nanoseconds,
-               "hash", f.hash);
-}
-/// All that lies in the tree, sorted by path.
-Result<std::vector<HashedFile>> hash(const Place& place, const Options& options, const OnProgress& progress = {});
 
 struct RemoveReport {
   std::uint64_t removed = 0; ///< names
@@ -149,7 +115,7 @@ Result<Measured> measure(const Place& place, const Options& options, const OnPro
 
 inline constexpr std::uint32_t k_as_it_is = 0xFFFFFFFFU;
 struct Modes {
-  std::uint32_t uid = k_as_it_is, gid = k_as_it_is;
+  std::uint32_t gid = k_as_it_is;
   std::uint32_t mode = 0755; ///< of directories; of files without x, unless their owner may run them
 };
 /// Gives them to all that lies in the tree, and the directory itself. Symbolic links are left, and so are files of

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from environmentslab.environment import Workshop, kinds
+from environmentslab.environment import Workshop, kinds, let_others_through
 from environmentslab.shared import Shared, run_tool
 from environmentslab.store import Store
 from sharefslab.conda_program import ENVIRONMENT, conda_program
@@ -117,9 +117,7 @@ def test_requirement_6_conda_removes_and_installs_in_an_update(store: Store, pro
 def test_requirement_7_conda_itself_cannot_change_what_is_shared(store: Store, program: Path) -> None:
     """Not even its owner."""
     subprocess.run(["chown", "-Rh", "nobody:", store.path], check=True)
-    for above in store.path.parents:  # pytest's own are closed to all others
-        if above.stat().st_mode & 0o001 == 0:
-            above.chmod(above.stat().st_mode | 0o011)
+    let_others_through(store.path)
     home = store.path.parent / "home"
     home.mkdir()
     subprocess.run(["chown", "nobody:", home], check=True)

@@ -24,7 +24,7 @@ from pathlib import Path
 
 import pytest
 
-from environmentslab.environment import Workshop
+from environmentslab.environment import Workshop, killed_at, let_others_through
 from environmentslab.store import Store, make_store
 
 _USER = "nobody"  # to whom the store of some tests belongs
@@ -89,9 +89,7 @@ chmod +x $CONDA_PREFIX/bin/hello
 @pytest.mark.parametrize("owner", ["root", pytest.param(_USER, marks=_NAMESPACES)])
 def test_requirement_6_an_update_leaves_the_old_generation_byte_identical(store: Store, owner: str) -> None:
     subprocess.run(["chown", "-Rh", f"{owner}:", store.path], check=True)
-    for above in store.path.parents:  # pytest's own are closed to all others
-        if above.stat().st_mode & 0o001 == 0:
-            above.chmod(above.stat().st_mode | 0o011)
+    let_others_through(store.path)
     before = state(store.generation(1))
     said = store.update(_CHANGES, "--no-verify", "--message", "the first")
     assert state(store.generation(1)) == before
@@ -125,9 +123,7 @@ def test_requirement_3_a_repair_is_a_generation_and_the_one_before_stays_as_it_i
     (old / "bin/mixed").chmod(0o555)
     (old / "bin").chmod(0o555)
     subprocess.run(["chown", "-Rh", f"{owner}:", store.path], check=True)
-    for above in store.path.parents:
-        if above.stat().st_mode & 0o001 == 0:
-            above.chmod(above.stat().st_mode | 0o011)
+    let_others_through(store.path)
     before = state(old)
     assert "new" not in store.sharefs("conda", "verify", "llm", "--repair", "--dry-run", expect=0).stderr
     said = store.sharefs("conda", "verify", store.env, "--repair", "--yes").stderr
@@ -153,11 +149,8 @@ def test_requirement_3_a_repair_is_a_generation_and_the_one_before_stays_as_it_i
 def test_requirement_1_a_repair_that_is_killed_leaves_the_environment_and_is_finished(store: Store, step: str) -> None:
     (store.generation(1) / "bin/perlish").chmod(0o500)
     before = state(store.generation(1))
-    os.environ["SHAREFS_TEST_KILL_AT"] = step
-    try:
+    with killed_at(step):
         store.sharefs("conda", "verify", "llm", "--repair", "--yes", expect=-9)
-    finally:
-        del os.environ["SHAREFS_TEST_KILL_AT"]
     assert imports(store.env) == f"{store.env}\n"
     said = store.sharefs("conda", "verify", "llm", "--repair", "--yes", "--wait", "30s").stderr
     assert ("nothing that can be repaired" in said) == (step == "1+")
@@ -172,11 +165,6 @@ def test_requirement_3_a_generation_is_not_relocated(store: Store, place: Path) 
     for word, to in (("llm", place / "else"), ("llm", store.env), (store.generation(1), place / "else"), (place / "link", place / "link")):
         assert "generation 1 of the shared environment" in store.sharefs("conda", "relocate", word, to, "--yes", expect=1).stderr
     assert state(store.path) == before
-    said = store.sharefs("conda", "relocate", "llm", place / "else", "--yes", expect=1).stderr
-    cp, relocate = said.rsplit("there: `", 1)[1].split("`")[0], said.rsplit("`sharefs ", 1)[1].split("`")[0]
-    subprocess.run(cp, shell=True, check=True)
-    store.sharefs(*relocate.split(), "--yes")
-    assert imports(place / "else") == f"{place / 'else'}\n"
 
 
 def test_env_is_a_path_that_leads_to_the_environment(store: Store, place: Path) -> None:
@@ -256,14 +244,15 @@ def used(store: Store, number: int) -> Iterator[None]:
 def test_gc_keeps_what_is_needed_and_deletes_the_rest(store: Store) -> None:
     for number in range(2, 6):
         store.update(f"echo {number} > $CONDA_PREFIX/number")
-    store.sharefs("conda", "pin", "llm", "1", "--message", "paper", "--yes")
+    pin = store.path / ".generations/llm/0001.pinned"
+    pin.write_text("paper\n")
     with used(store, 2):
         (store.path / ".generations/llm/uses/elsewhere.node.1.1.0003").touch()
-        store.sharefs("conda", "gc", "llm", "--keep", "1", "--yes")
+        assert "generation 1 is kept: pinned: paper" in store.sharefs("conda", "gc", "llm", "--keep", "1", "--yes").stderr
         assert [one["number"] for one in store.generations()] == [1, 2, 3, 5]
         store.sharefs("conda", "gc", "llm", "--keep", "1", "--forget", "elsewhere.node", "--yes")
         assert [one["number"] for one in store.generations()] == [1, 2, 5]
-    store.sharefs("conda", "unpin", "llm", "1", "--yes")
+    pin.unlink()
     store.sharefs("conda", "gc", "llm", "--keep", "1", "--yes")
     assert [one["number"] for one in store.generations()] == [5]
     assert imports(store.env).strip() == str(store.env)
@@ -390,22 +379,20 @@ def read_until(terminal: int, end: str | None) -> str:
     return said
 
 
-def test_requirement_1_rollback_and_gc_killed_at_each_step(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requirement_1_rollback_and_gc_killed_at_each_step(store: Store) -> None:
     for number in (2, 3, 4):
         store.update(f"echo {number} > $CONDA_PREFIX/number")
     for step in ("0", "0+"):
-        monkeypatch.setenv("SHAREFS_TEST_KILL_AT", step)
-        store.sharefs("conda", "rollback", "llm", "--to", "3", "--yes", expect=-9)
-        monkeypatch.delenv("SHAREFS_TEST_KILL_AT")
+        with killed_at(step):
+            store.sharefs("conda", "rollback", "llm", "--to", "3", "--yes", expect=-9)
         assert imports(store.env).strip() == str(store.env)
         store.sharefs("--wait", "30s", "conda", "rollback", "llm", "--to", "3", "--yes")
         assert store.current() == 3 and (store.env / "number").read_text() == "3\n"
         store.sharefs("conda", "rollback", "llm", "--to", "4", "--yes")
     kept = {1, 2, 3, 4}
     for step in ("0", "0+", "1", "1+", "2", "2+"):  # of each generation: the record goes, its name, then the tree
-        monkeypatch.setenv("SHAREFS_TEST_KILL_AT", step)
-        store.sharefs("--wait", "30s", "conda", "gc", "llm", "--keep", "3", "--yes", expect=None)
-        monkeypatch.delenv("SHAREFS_TEST_KILL_AT")
+        with killed_at(step):
+            store.sharefs("--wait", "30s", "conda", "gc", "llm", "--keep", "3", "--yes", expect=None)
         assert imports(store.env).strip() == str(store.env)
         store.sharefs("--wait", "30s", "conda", "gc", "llm", "--keep", "3", "--yes")
         assert store.leftovers() == [] and store.current() == max(kept)
@@ -448,9 +435,7 @@ def as_user(store: Store, *words: str | Path, group: str = "games", expect: int 
 
 def give_to(store: Store, user: str, group: str) -> None:
     """The store as README's `access: {group: ml}` makes it."""
-    for above in store.path.parents:
-        if above.stat().st_mode & 0o011 == 0:
-            above.chmod(above.stat().st_mode | 0o011)
+    let_others_through(store.path)
     subprocess.run(["chown", "-Rh", f"{user}:{group}", store.path], check=True)
     subprocess.run(["chmod", "-R", "g=u,o=", store.generation(1)], check=True)  # as `share` leaves it there
     for directory in (store.path, store.path / ".generations", store.path / ".generations/llm"):
@@ -492,11 +477,11 @@ def test_notes_of_ended_jobs_go_with_the_next_command(store: Store) -> None:
         assert running.poll() is None and time.monotonic() < wait
     elsewhere = uses / "node9.1.1.0001"
     elsewhere.touch()
-    store.sharefs("conda", "list")
+    store.sharefs("conda", "generations", "llm")
     assert len(list(uses.iterdir())) == 2  # that of a job that runs, and that of another host
     running.kill()
     running.wait()
-    store.sharefs("conda", "list")
+    store.sharefs("conda", "generations", "llm")
     assert [path.name for path in uses.iterdir()] == [elsewhere.name]
 
 
@@ -593,9 +578,8 @@ def test_requirement_1_what_somebody_has_removed_comes_back(store: Store, lost: 
         store.env.unlink()
     else:
         store.generation(2).rename(store.path.parent / "away")
-    for words in (["generations"], ["update", "--yes"], ["gc", "--yes"], ["pin", "--yes"]):
-        number = ["1"] if words[0] == "pin" else ["--", "true"] if words[0] == "update" else []
-        said = store.sharefs("conda", words[0], "llm", *words[1:], *number, expect=1).stderr
+    for words in (["generations", "llm"], ["update", "--yes", "llm", "--", "true"], ["gc", "--yes", "llm"]):
+        said = store.sharefs("conda", *words, expect=1).stderr
         assert "sharefs conda rollback llm" in said, said
     (row,) = json.loads(store.sharefs("conda", "list", "--json", expect=None).stdout)["environments"]
     assert (row["name"], row["state"]) == ("llm", "missing")
@@ -685,9 +669,7 @@ def test_attack_a_private_directory_with_the_name_of_an_unfinished_one(store: St
         (place / name / "thesis").write_text("years of work")
     (place / "new-0009.abcdef/conda-meta").mkdir(parents=True)  # honest use: one that was cut off
     subprocess.run(["chown", "-Rh", _USER, store.path], check=True)
-    for above in store.path.parents:
-        if above.stat().st_mode & 0o001 == 0:
-            above.chmod(above.stat().st_mode | 0o011)
+    let_others_through(store.path)
     said = store.sharefs("conda", "gc", "llm", "--yes").stderr
     assert said.count("may be somebody's own directory") == 2, said
     assert (place / "new-0007.abcdef/thesis").exists() and (place / "old-0008.abcdef/thesis").exists()
@@ -708,9 +690,7 @@ def test_bytecode_is_compiled_for_an_owner_who_is_not_in_the_group_of_the_store(
     for directory in [store.path, *store.path.rglob("*")]:
         if directory.is_dir() and not directory.is_symlink():
             directory.chmod(directory.stat().st_mode | 0o2000)
-    for above in store.path.parents:
-        if above.stat().st_mode & 0o001 == 0:
-            above.chmod(above.stat().st_mode | 0o011)
+    let_others_through(store.path)
     said = store.sharefs("conda", "verify", "llm", "--repair", "--yes").stderr
     assert "working as `nobody`" in said and "could be compiled" not in said, said
     cached = store.generation(2) / site / "__pycache__/__init__.cpython-311.pyc"
@@ -811,10 +791,9 @@ def _owns_terminal() -> None:
 
 
 @pytest.mark.parametrize("step", ["0", "0+", "1", "1+"])
-def test_requirement_1_an_update_killed_at_each_step(store: Store, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
-    monkeypatch.setenv("SHAREFS_TEST_KILL_AT", step)
-    store.update("echo killed > $CONDA_PREFIX/number", expect=-9)
-    monkeypatch.delenv("SHAREFS_TEST_KILL_AT")
+def test_requirement_1_an_update_killed_at_each_step(store: Store, step: str) -> None:
+    with killed_at(step):
+        store.update("echo killed > $CONDA_PREFIX/number", expect=-9)
     assert imports(store.env).strip() == str(store.env)
     switched = step == "1+"
     assert store.current() == (2 if switched else 1)
@@ -845,9 +824,3 @@ def test_a_relative_scratch_is_one_of_the_working_directory(store: Store, place:
         assert list((place / "scratch").glob("sharefs-update-*"))
     assert update.communicate(timeout=100) and update.returncode == 0
     assert list((place / "scratch").iterdir()) == []
-
-
-def test_pin_again_keeps_its_reason(store: Store) -> None:
-    store.sharefs("conda", "pin", "llm", "1", "--message", "paper", "--yes")
-    store.sharefs("conda", "pin", "llm", "1", "--yes")
-    assert (store.path / ".generations/llm/0001.pinned").read_text() == "paper\n"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from environmentslab.environment import Workshop, contents, differences, holders, kinds
+from environmentslab.environment import Workshop, contents, differences, holders, killed_at, kinds
 
 # What is left of an old prefix has no function: the history of commands, and where the packages came from.
 _RECORDS = "conda-meta/"
@@ -206,10 +206,7 @@ def test_requirement_5_a_path_through_a_link(workshop: Workshop, place: Path) ->
 def test_requirement_9_killed_at_any_time(workshop: Workshop, place: Path, step: str) -> None:
     """What was cut off goes on when run again."""
     prefix = move(workshop.install(place / "env"), place / "b")
-    os.environ["SHAREFS_TEST_KILL_AT"] = step
-    try:
+    with killed_at(step):
         workshop.sharefs("conda", "relocate", prefix, prefix, "--yes", expect=-9)
-    finally:
-        del os.environ["SHAREFS_TEST_KILL_AT"]
     workshop.sharefs("conda", "relocate", prefix, prefix, "--yes")
     assert kinds(workshop.verify(prefix)) == {}

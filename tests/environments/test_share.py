@@ -1,4 +1,4 @@
-"""sharefs conda share and purge, on environments that rattler has installed."""
+"""sharefs conda share, on environments that rattler has installed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from environmentslab.environment import contents, holders, kinds
+from environmentslab.environment import contents, holders, killed_at, kinds, let_others_through
 from environmentslab.shared import Shared, run_tool
 
 
@@ -56,13 +56,10 @@ def test_a_dry_run_changes_nothing(shared: Shared) -> None:
     assert sorted(shared.place.rglob("*")) == before
 
 
-@pytest.mark.parametrize("step", [f"{number}{after}" for number in range(4) for after in ("", "+")])
+@pytest.mark.parametrize("step", [f"{number}{after}" for number in range(3) for after in ("", "+")])
 def test_requirement_1_killed_at_any_step_it_imports_and_a_second_run_finishes(shared: Shared, step: str) -> None:
-    os.environ["SHAREFS_TEST_KILL_AT"] = step
-    try:
+    with killed_at(step):
         shared.share(expect=-9)
-    finally:
-        del os.environ["SHAREFS_TEST_KILL_AT"]
     assert run_tool(shared.source).startswith("tool ")
     shared.share("--wait", "30s")
     assert shared.source.readlink() == shared.stable and len(shared.kept()) == 1
@@ -70,17 +67,14 @@ def test_requirement_1_killed_at_any_step_it_imports_and_a_second_run_finishes(s
     assert kinds(shared.workshop.verify(shared.stable)) == {}
     made = os.readlink(shared.stable).rpartition("/")[2]  # a number that was used is not used again
     names = {path.name for path in shared.generation.parent.iterdir()}
-    assert names >= {made, f"{made}.json", f"{made}.original", "uses"} and not [name for name in names if name.startswith("new-")]
+    assert names >= {made, f"{made}.json", "uses"} and not [name for name in names if name.startswith("new-")]
 
 
-@pytest.mark.parametrize("step", ["0+", "1", "1+", "2", "2+", "3", "3+"])
+@pytest.mark.parametrize("step", ["0+", "1", "1+", "2", "2+"])
 def test_requirement_1_killed_and_taken_back(shared: Shared, step: str) -> None:
     before = contents(shared.source)
-    os.environ["SHAREFS_TEST_KILL_AT"] = step
-    try:
+    with killed_at(step):
         shared.share(expect=-9)
-    finally:
-        del os.environ["SHAREFS_TEST_KILL_AT"]
     shared.run("undo", "--yes")
     assert not shared.source.is_symlink() and contents(shared.source) == before
     assert not shared.stable.exists() and shared.kept() == []
@@ -235,9 +229,7 @@ def test_requirement_15_verified_is_when_it_was_found_good(shared: Shared) -> No
 def test_requirement_15_a_directory_above_that_lets_nobody_in_is_told(shared: Shared) -> None:
     shared.store.chmod(0o755)
     shared.share()
-    for above in shared.store.parents:  # pytest's own are closed
-        if above.stat().st_mode & 0o011 == 0:
-            above.chmod(above.stat().st_mode | 0o011)
+    let_others_through(shared.store)
     assert "SF308" not in shared.run("conda", "verify", "env").stderr
     shared.place.chmod(0o700)
     assert f"{shared.place}: it lets nobody" in shared.run("conda", "verify", "env").stderr
@@ -294,9 +286,7 @@ def test_attack_a_private_directory_gets_the_name_of_an_unfinished_copy(shared: 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another user")
 def test_who_may_not_change_it_is_told_who_may(shared: Shared) -> None:
     shared.share()
-    for above in shared.store.parents:
-        if above.stat().st_mode & 0o011 == 0:
-            above.chmod(above.stat().st_mode | 0o011)
+    let_others_through(shared.store)
     shared.config.chmod(0o644)
     binary = shared.place / "sharefs"
     shutil.copy(os.environ["SHAREFS_BIN"], binary)
@@ -359,79 +349,12 @@ def test_what_was_moved_into_the_store_by_hand_is_shared_by_the_hint(shared: Sha
     assert write_modes(shared.generation / "conda-meta") == []
 
 
-def test_purge_deletes_what_was_shared_and_nothing_else(shared: Shared) -> None:
-    shared.share()
-    stranger = shared.envs / "env.sharefs-backup-20200101-000000-mine"
-    stranger.mkdir()
-    shared.run("conda", "purge", "env", "--yes")
-    assert [path.name for path in shared.kept()] == [stranger.name]
-    assert run_tool(shared.source).startswith("tool ")
-    assert "no original" in shared.run("conda", "purge", "--yes").stderr
-
-
-def test_purge_of_a_name_that_nobody_knows_is_an_error(shared: Shared) -> None:
-    assert "there is no shared environment `nosuch`" in shared.run("conda", "purge", "nosuch", "--yes", expect=1).stderr
-
-
-def test_purge_keeps_what_is_still_needed(shared: Shared) -> None:
-    shared.share()
-    (shared.generation / "share").chmod(0o755)
-    (shared.generation / "share/plain.txt").unlink()
-    assert "SF528" in shared.run("conda", "purge", "env", "--yes", expect=1).stderr
-    assert len(shared.kept()) == 1
-
-
-def test_purge_leaves_what_link_has_moved_aside(shared: Shared) -> None:
-    """A private environment of the same name, which its user made after the share."""
-    shared.share()
-    (original,) = shared.kept()
-    shared.source.unlink()
-    shared.workshop.install(shared.source)
-    (shared.source / "private").write_text("mine\n")
-    while original.name.endswith(time.strftime("%Y%m%d-%H%M%S", time.gmtime())):  # or else it has the same name
-        time.sleep(0.01)
-    shared.run("conda", "link", "--all", "--backup", "--yes")
-    assert len(shared.kept()) == 2
-    said = shared.run("conda", "purge", "--yes").stderr
-    (private,) = shared.kept()
-    assert private != original and (private / "private").read_text() == "mine\n"
-    assert "SF527" in said and private.name in said
-
-
 def test_a_private_environment_is_not_taken_for_what_was_shared(shared: Shared) -> None:
     shared.share()
     shared.source.unlink()
     shared.workshop.install(shared.source)
     assert "is shared already" in shared.share(expect=1).stderr
     assert not shared.source.is_symlink()
-
-
-def test_purge_knows_an_original_when_generation_1_is_gone(shared: Shared) -> None:
-    """By another name, from outside of the homes, updated and collected since."""
-    elsewhere = shared.workshop.install(shared.place / "elsewhere/mine")
-    shared.run("conda", "share", "env", "--from", elsewhere, "--yes")
-    for number in (2, 3):
-        shared.run("conda", "update", "env", "--yes", "--", "sh", "-c", f"echo {number} >$CONDA_PREFIX/number")
-    shared.run("conda", "gc", "env", "--keep", "1", "--yes")
-    assert not shared.generation.exists() and list(elsewhere.parent.glob("mine.sharefs-backup-*"))
-    shared.run("conda", "purge", "--yes")
-    assert not list(elsewhere.parent.glob("mine.sharefs-backup-*")) and run_tool(elsewhere).startswith("tool ")
-
-
-@pytest.mark.parametrize("spoil", ["none", "another", "a stranger's"])
-def test_attack_purge_believes_no_other_note(shared: Shared, spoil: str) -> None:
-    """Of a sharefs that left none, of another directory, or written by somebody who may write in the store."""
-    shared.share()
-    note = shared.generation.parent / "0001.original"
-    text = note.read_text()
-    note.unlink()
-    if spoil == "another":
-        note.write_text(json.dumps(json.loads(text) | {"inode": 1}))
-    elif spoil != "none":
-        note.write_text(text)
-        os.chown(note, 12345, 12345)
-    assert "SF527" in shared.run("conda", "purge", "env", "--yes").stderr
-    assert len(shared.kept()) == 1
 
 
 def test_undo_of_a_share_leaves_what_jobs_run_in_and_a_new_share_begins_anew(shared: Shared) -> None:
@@ -449,8 +372,6 @@ def test_undo_of_a_share_leaves_what_jobs_run_in_and_a_new_share_begins_anew(sha
     shared.share()
     assert (shared.stable / "share/new").read_text() == "since\n"
     assert os.readlink(shared.stable) == ".generations/env/0002"
-    shared.run("conda", "purge", "--yes")
-    assert shared.kept() == []
 
 
 def test_gc_deletes_what_a_share_that_was_taken_back_has_left(shared: Shared) -> None:
@@ -461,7 +382,7 @@ def test_gc_deletes_what_a_share_that_was_taken_back_has_left(shared: Shared) ->
     shared.run("conda", "rollback", "env", "--yes")
     shared.undo(said)
     shared.run("conda", "gc", "--yes")
-    assert sorted(path.name for path in shared.generation.parent.iterdir()) == ["0001.original", "uses", "verified"]
+    assert sorted(path.name for path in shared.generation.parent.iterdir()) == ["uses", "verified"]
     assert run_tool(shared.source).startswith("tool ")
 
 
@@ -469,10 +390,13 @@ def test_attack_a_note_of_a_stranger_makes_no_share(shared: Shared) -> None:
     shared.share()
     shared.source.unlink()
     shared.workshop.install(shared.source)
-    note = shared.generation.parent / "0009.original"
     kept = f"{shared.source}.sharefs-backup-20200101-000000"
-    note.write_text(json.dumps({"path": str(shared.source), "kept": kept, "inode": shared.source.stat().st_ino}))
-    os.chown(note, 12345, 12345)
+    original = {"path": str(shared.source), "kept": kept, "inode": shared.source.stat().st_ino}
+    record = json.loads((shared.generation.parent / "0001.json").read_text()) | {"number": 9, "original": original}
+    (shared.generation.parent / "0009").mkdir()
+    forged = shared.generation.parent / "0009.json"
+    forged.write_text(json.dumps(record))
+    os.chown(forged, 12345, 12345)
     assert "is shared already" in shared.share(expect=1).stderr and not shared.source.is_symlink()
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from environmentslab.environment import killed_at
 from environmentslab.shared import Shared
 
 
@@ -169,15 +170,14 @@ def test_copies_go_when_the_environment_is_gone(staged: Shared) -> None:
 # ---- images ----
 
 
-def test_requirement_1_killed_at_each_step_of_the_plan(staged: Shared, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requirement_1_killed_at_each_step_of_the_plan(staged: Shared) -> None:
     """Of one that replaces the copy of an older generation: at every moment commands run, and a second run finishes."""
     stage(staged)
     killed = 0
     for number, step in enumerate(f"{step}{after}" for step in range(8) for after in ("", "+")):
         staged.run("conda", "update", "--yes", "env", "sh", "-c", f"echo {number} >$CONDA_PREFIX/share/number")
-        monkeypatch.setenv("SHAREFS_TEST_KILL_AT", step)
-        done = staged.run("conda", "stage", "env", "--yes", expect=None)
-        monkeypatch.delenv("SHAREFS_TEST_KILL_AT")
+        with killed_at(step):
+            done = staged.run("conda", "stage", "env", "--yes", expect=None)
         shared = Path(prefix(staged))
         assert (shared / "share/number").read_text() == f"{number}\n"
         stage(staged, "--wait", "30s")

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from environmentslab.environment import let_others_through
 from environmentslab.store import Store
 
 _USER = "nobody"
@@ -59,9 +60,7 @@ open(sys.argv[1], "a").write(f"{os.getuid()} found {found}\\n")
 @pytest.fixture
 def attacked(store: Store) -> Iterator[Store]:
     """The store is the user's, who has put a program of theirs into the environment."""
-    for above in store.path.parents:  # pytest's own are closed to all others
-        if above.stat().st_mode & 0o001 == 0:
-            above.chmod(above.stat().st_mode | 0o011)
+    let_others_through(store.path)
     (store.config.parent / "attack.py").write_text(_ATTACK)
     said = store.config.parent / "said"
     said.touch()
@@ -152,9 +151,7 @@ def test_output_json_and_exit_code_are_those_of_the_worker(attacked: Store) -> N
 
 
 def test_a_command_of_roots_path_is_found_and_reads_roots_input(attacked: Store, tmp_path: Path) -> None:
-    for above in tmp_path.parents:
-        if above.stat().st_mode & 0o001 == 0:
-            above.chmod(above.stat().st_mode | 0o011)
+    let_others_through(tmp_path)
     tmp_path.chmod(0o755)
     program = tmp_path / "lab-tool"
     program.write_text(f"#!/bin/sh\ncat > {attacked.config.parent}/said; echo $https_proxy >&2\n")

@@ -60,12 +60,10 @@ def test_twice_changes_nothing_and_unlink_restores(cluster: Cluster) -> None:
     assert node.run("find /home -printf '%p %y %l %U\\n' | sort", check=True).out == before
 
 
-def test_whole_links_the_envs_directory(cluster: Cluster) -> None:
+def test_unlink_takes_away_what_the_manual_recipe_has_linked(cluster: Cluster) -> None:
     node = cluster["node1"]
-    configure(cluster, config_text().replace("  homes:", "  link: whole\n  homes:"))
-    node.run("rmdir /home/alice/miniconda3/envs /home/bob/miniconda3/envs", check=True)
-    done(node, "conda", "link", "--all", "--yes")
-    assert node.run(["readlink", "/home/alice/miniconda3/envs"]).out == f"{STORE}\n"
+    node.run(f"rmdir ~/miniconda3/envs && ln -s {STORE} ~/miniconda3/envs", user="alice", check=True)
+    assert "SF318" in sharefs(node, "conda", "link", "--all", "--yes").err
     done(node, "conda", "unlink", "--all", "--yes")
     assert not node.exists("/home/alice/miniconda3/envs")
 

@@ -29,7 +29,7 @@ def help_of(command: str) -> str | None:
 
 def faults(printed: str) -> list[str]:
     words = OTHERS.sub("", printed).split()
-    # "conda pin ENV" is a command of two words, "conda ENV" none; "mount|umount" are two commands of one.
+    # "conda gc ENV" is a command of two words, "conda ENV" none; "mount|umount" are two commands of one.
     named = [word for word in words[:2] if re.fullmatch(r"[a-z]+(-[a-z]+)*", word)]
     if not named or words[0] != named[0]:
         return [] if not words or words[0].startswith(("-", "[")) else [f"`sharefs {printed}`: no command"]

@@ -53,6 +53,7 @@ struct EntryQuery {
   bool access = false;           ///< Entry::writable
   bool write_test = false;       ///< write, fsync, read back, compare and delete a file in the directory
   std::optional<Note> note = {}; ///< left as soon as the directory is found; Entry::made says whether it is there
+  bool fresh = false;            ///< ask the server first what is there now, whatever this host remembers
   bool automount = false;        ///< go through an automount point, which mounts what it stands for
   Links links = Links::all;      ///< which links on the way are followed
   bool guarded = false;          ///< refuse a path that somebody else could exchange (see WalkRule::guarded)

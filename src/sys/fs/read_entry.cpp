@@ -178,6 +178,30 @@ int read_more(const EntryQuery& query, const Walked& found, const Step& begin, E
   return error;
 }
 
+/// Asks the server for the attributes of the directories in which the name, and each link that it leads to, lies, and
+/// of the directory itself: what lies in them is looked up anew then. 0 or errno.
+int refresh(int root, const EntryQuery& query, const MountTargets& stop_at) {
+  constexpr int k_most_links = 8;
+  int error = 0;
+  const auto ask = [&error](const Fd& directory) {
+    struct statx now{};
+    if (error == 0 && directory &&
+        ::statx(directory.get(), "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC, STATX_BASIC_STATS, &now) != 0)
+      error = errno;
+  };
+  std::string path = query.path;
+  for (int links = 0; links < k_most_links && path.starts_with('/') && error == 0; ++links) {
+    const auto found = walk(root, path, {.links = query.links, .stop_at = &stop_at});
+    if (!found)
+      break; // the look itself ends there, too
+    ask(found->directory);
+    if (found->is_directory())
+      ask(found->fd);
+    path = query.follow ? found->link : "";
+  }
+  return error;
+}
+
 Entry look(int root, const EntryQuery& query, const MountTargets& stop_at,
            const std::function<void(std::string_view)>& begin_step) {
   Entry entry;
@@ -189,6 +213,14 @@ Entry look(int root, const EntryQuery& query, const MountTargets& stop_at,
     if (begin_step)
       begin_step(next);
   };
+  if (query.fresh) {
+    begin("asking the server");
+    entry.error_number = refresh(root, query, stop_at);
+    if (entry.error_number != 0) {
+      entry.detail = step + ": " + errno_text(entry.error_number);
+      return entry;
+    }
+  }
   const auto found = walk(root, query.path,
                           {.links = query.links,
                            .follow_last = query.follow,

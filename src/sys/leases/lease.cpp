@@ -203,24 +203,6 @@ std::optional<std::uint64_t> process_start(System& system, int pid) {
   return text ? stat_field(*text, k_stat_start) : std::nullopt;
 }
 
-Result<void> refresh_attributes(System& system, const std::vector<std::string>& directories,
-                                std::chrono::milliseconds deadline) {
-  const auto& root = system.files().root();
-  return call(std::nullopt, deadline, [&]() -> Result<void> {
-    const Fd top(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-    for (const auto& directory : directories) {
-      const auto walked = top ? walk(top.get(), directory, {.follow_last = true}) : tl::make_unexpected(WalkError{});
-      struct statx status{};
-      if (!walked)
-        return fail(top ? walked.error().error() : errno_error(errno, root));
-      if (walked->exists() &&
-          ::statx(walked->fd.get(), "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC, STATX_BASIC_STATS, &status) != 0)
-        return fail(errno_error(errno, directory));
-    }
-    return {};
-  });
-}
-
 Result<Lease> Lease::take(System& system, const LeaseRequest& request,
                           const std::function<void(const LeaseHolder& holder)>& waiting) {
   const auto self = system.identity();

@@ -34,11 +34,6 @@ std::optional<LeaseHolder> parse_lease(std::string_view text);
 /// Field 22 of /proc/PID/stat; nullopt: there is no such process.
 std::optional<std::uint64_t> process_start(System& system, int pid);
 
-/// Asks the servers for the attributes of these directories, whatever this host remembers of them: what lies in them is
-/// then looked up anew (statx(2), AT_STATX_FORCE_SYNC). For who goes on with what another host has done.
-Result<void> refresh_attributes(System& system, const std::vector<std::string>& directories,
-                                std::chrono::milliseconds deadline);
-
 struct LeaseRequest {
   std::string path; ///< of the file; its directory exists
   std::string what;

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 _BUILDER = Path(__file__).with_name("build_packages.py")
 
@@ -45,6 +48,21 @@ class Workshop:
 
     def relocate(self, prefix: Path, *words: str | Path) -> str:
         return self.sharefs("conda", "relocate", prefix, prefix, "--yes", *words).stderr
+
+
+def let_others_through(path: Path) -> None:
+    """pytest's own directories are closed to all other users."""
+    for above in path.parents:
+        if above.stat().st_mode & 0o011 != 0o011:
+            above.chmod(above.stat().st_mode | 0o011)
+
+
+@contextmanager
+def killed_at(step: str) -> Iterator[None]:
+    """sharefs is killed at this step of its plan, `0+` behind step 0."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SHAREFS_TEST_KILL_AT", step)
+        yield
 
 
 def kinds(document: dict[str, Any]) -> dict[str, list[str]]:

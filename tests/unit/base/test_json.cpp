@@ -26,12 +26,3 @@ TEST_CASE("JSON that has too much of anything is not parsed") {
   for (const auto* wrong : {"{", "\"\\", "[1", "\xff"})
     CHECK_FALSE(read_json(wrong, {.bytes = 9}));
 }
-
-TEST_CASE("a number is whole, not below zero, and no more than allowed") {
-  unsigned number = 7;
-  CHECK((number_from(nlohmann::json(9U), 9U, number) && number == 9));
-  for (const auto& wrong : {nlohmann::json(10U), nlohmann::json(-1), nlohmann::json(1.0), nlohmann::json(1e300),
-                            nlohmann::json("1"), nlohmann::json(true), nlohmann::json(1ULL << 63U)})
-    CHECK_FALSE(number_from(wrong, 9U, number));
-  CHECK(number == 9);
-}

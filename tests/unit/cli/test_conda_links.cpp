@@ -47,17 +47,13 @@ TEST_CASE("sharefs.yaml and arguments -> a request to link", "[conda]") {
   CHECK(all->homes.front().users == std::vector<std::string>{"alice", "bob"});
   CHECK(all->store == "/data/share/conda");
   CHECK(all->homes.front().conda == "miniconda3");
-  CHECK(all->style == conda::LinkStyle::each);
   CHECK(all->all);
   CHECK(all->backup);
 
-  auto whole = configuration();
-  whole.conda->link = "whole";
-  const auto one = conda_link_request(whole, arguments({"old"}, {}, {"bob"}), k_root, Verb::unlink);
+  const auto one = conda_link_request(configuration(), arguments({"old"}, {}, {"bob"}), k_root, Verb::unlink);
   REQUIRE(one);
   CHECK(one->environments == std::vector<std::string>{"old"}); // unlink takes any name
   CHECK(one->homes.front().users == std::vector<std::string>{"bob"});
-  CHECK(one->style == conda::LinkStyle::whole);
   CHECK_FALSE(one->all);
   CHECK_FALSE(one->backup);
 }
@@ -104,8 +100,6 @@ TEST_CASE("requests that are refused", "[conda]") {
       {"a path", as_is, arguments({"../llm"}), k_root, ErrorCode::usage, ""},
       {"no environments", [](config::Config& c) { c.conda->envs.clear(); }, arguments({}, {"all"}), k_root,
        ErrorCode::config, "conda.envs"},
-      {"one of a whole link", [](config::Config& c) { c.conda->link = "whole"; }, arguments({"llm"}), k_root,
-       ErrorCode::usage, "--all"},
       {"unknown user", as_is, arguments({}, {"all"}, {"alic"}), k_root, ErrorCode::usage, "did you mean `alice`?"},
       {"no users", [](config::Config& c) { c.conda->homes.front().users.clear(); }, arguments({}, {"all"}), k_root,
        ErrorCode::config, "`conda.homes` names no user"},

@@ -24,6 +24,7 @@ Generation sample() {
   one.bytes = 4'000'000'000;
   one.own_bytes = 12;
   one.packages = {{"numpy", "1.26.4", "py311_0"}, {"torch", "2.4.0", "", true}};
+  one.original = {"/home/a/envs/llm", "/home/a/envs/llm.sharefs-backup-20261124-103000", 77};
   return one;
 }
 
@@ -53,6 +54,20 @@ TEST_CASE("a record that others have written does no harm") {
   auto bytes = sample();
   bytes.message = "\xff";
   CHECK(parse_generation(format_generation(bytes)));
+}
+
+TEST_CASE("an original is kept beside the place where it was, and nowhere else") {
+  for (const auto* kept : {"/home/b/envs/llm.sharefs-backup-20261124-103000", "/home/a/envs/other", "/home/a/envs/llm",
+                           "/home/a/envs/other.sharefs-backup-20261124-103000"}) {
+    auto forged = sample();
+    forged.original.kept = kept;
+    CHECK(parse_generation(format_generation(forged))->original == Original{});
+  }
+  for (const std::string path : {"/home/a/../b/envs/llm", "home/a/envs/llm", "/home/a//envs/llm"}) {
+    auto forged = sample();
+    forged.original = {path, path + ".sharefs-backup-20261124-103000", 77};
+    CHECK(parse_generation(format_generation(forged))->original == Original{});
+  }
 }
 
 TEST_CASE("numbers in a record are whole, and small enough to compute with") {

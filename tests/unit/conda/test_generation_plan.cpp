@@ -83,7 +83,7 @@ TEST_CASE("a number that was used is not used again", "[generations]") {
   CHECK(environment.next() == 4);
   environment.highest = 7;
   CHECK(environment.next() == 8);
-  for (const auto* name : {"0005", "0005.json", "0005.pinned", "0005.original", "new-0005.abcdef", "old-0005.abcdef"})
+  for (const auto* name : {"0005", "0005.json", "0005.pinned", "new-0005.abcdef", "old-0005.abcdef"})
     CHECK(used_number(name) == 5U);
   for (const auto* name : {"uses", "lock", "5", "0000", "new-0005", "x0005.json"})
     CHECK(used_number(name) == std::nullopt);
@@ -97,19 +97,6 @@ TEST_CASE("what a switch made stays when the switch is taken back", "[generation
   entry.steps = {{0, true, true, plan::Outcome::done}, {1, true, true, plan::Outcome::done}};
   CHECK(lines_of(plan::undo_plan(entry)) ==
         Lines{"point link /s/llm to .generations/llm/0003 instead of .generations/llm/0004"});
-}
-
-TEST_CASE("a note of an original names what is kept beside it", "[generations]") {
-  const Original original{"/home/a/envs/llm", "/home/a/envs/llm.sharefs-backup-20261124-103000", 77};
-  CHECK(*parse_original(format_original(original)) == original);
-  for (const auto* kept : {"/home/b/envs/llm.sharefs-backup-20261124-103000", "/home/a/envs/other", "/home/a/envs/llm",
-                           "/home/a/envs/other.sharefs-backup-20261124-103000"})
-    CHECK_FALSE(parse_original(format_original({original.path, kept, 77})));
-  CHECK_FALSE(parse_original("{}"));
-  for (const std::string path : {"/home/a/../b/envs/llm", "home/a/envs/llm", "/home/a//envs/llm"}) {
-    const Original elsewhere{path, path + ".sharefs-backup-20261124-103000", 77};
-    CHECK_FALSE(parse_original(format_original(elsewhere)));
-  }
 }
 
 TEST_CASE("rollback brings back an environment whose name or present generation is gone", "[generations]") {
@@ -159,15 +146,4 @@ TEST_CASE("gc deletes what was seen, out of sight first", "[generations]") {
   const auto* removed = std::get_if<plan::RemoveTree>(&plan.steps[2].action);
   REQUIRE(removed != nullptr);
   CHECK(removed->inode == 11);
-}
-
-TEST_CASE("pins hold a reason, and go again", "[generations]") {
-  auto environment = three_generations();
-  CHECK(lines_of(*plan_pin(environment, 2, "paper")) == Lines{"write /s/.generations/llm/0002.pinned"});
-  CHECK(plan_unpin(environment, 2)->empty());
-  environment.generations[1].pinned = "paper";
-  environment.generations[1].pin_entry.content = "paper\n";
-  CHECK(plan_pin(environment, 2, "paper")->empty());
-  CHECK(lines_of(*plan_unpin(environment, 2)) == Lines{"remove /s/.generations/llm/0002.pinned"});
-  CHECK(!plan_pin(environment, 9, ""));
 }

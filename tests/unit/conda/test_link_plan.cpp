@@ -18,11 +18,6 @@ const std::string k_alice = "alice@/home/alice: ";
 const std::string k_bob = "bob@/home/bob: ";
 const std::string k_backup = ".sharefs-backup-20260101-000000";
 
-LinkRequest whole(LinkRequest request) {
-  request.style = LinkStyle::whole;
-  return request;
-}
-
 LinkRequest with_backup(LinkRequest request) {
   request.backup = true;
   return request;
@@ -133,72 +128,25 @@ TEST_CASE("a real directory is only moved aside on request", "[conda]") {
               k_alice + "link " + k_envs + "/eval -> /data/share/conda/eval"});
 }
 
-TEST_CASE("the whole directory as one link", "[conda]") {
-  LinkMachine machine;
-  const auto request = only_alice(whole(link_request()));
-  const Steps replaced{k_alice + "rename " + k_envs + " " + k_envs + k_backup,
-                       k_alice + "link " + k_envs + " -> /data/share/conda"};
-  SECTION("an empty directory holds nothing that could be lost") {
-    CHECK(plan_of(machine, request) == replaced);
-  }
-  SECTION("one with an environment") {
-    machine.environment(k_envs + "/own");
-    CHECK(plan_of(machine, request).empty());
-    CHECK(plan_of(machine, with_backup(request)) == replaced);
-  }
-  SECTION("not there") {
-    machine.user("carol", 1002);
-    machine.directory("/home/carol/miniconda3");
-    auto hers = request;
-    hers.homes.front().users = {"carol"};
-    CHECK(plan_of(machine, hers) == Steps{"carol@/home/carol: link /home/carol/miniconda3/envs -> /data/share/conda"});
-  }
-  SECTION("right, elsewhere, and nowhere") {
-    machine.directory("/home/alice/own");
-    for (const auto& [leads_to, steps] : std::vector<std::pair<std::string, Steps>>{
-             {"/data/share/conda", {}},
-             {"/home/alice/own", {}},
-             {"/old/conda", {k_alice + "swap " + k_envs + " /old/conda -> /data/share/conda"}}}) {
-      LinkMachine other;
-      other.directory("/home/alice/own");
-      other.link(k_envs, leads_to);
-      CHECK(plan_of(other, request) == steps);
-    }
-  }
-}
-
 TEST_CASE("the store itself never becomes a link to itself", "[conda]") {
   LinkMachine machine;
   auto request = with_backup(only_alice(link_request({"llm"})));
-  SECTION("by name, each") {
+  SECTION("by name") {
     request.store = k_envs;
     request.shares.clear();
     machine.environment(k_envs + "/llm");
     CHECK(plan_of(machine, request).empty());
   }
-  SECTION("by name, whole") {
-    request.store = k_envs;
-    request.shares.clear();
-    machine.environment(k_envs + "/llm");
-    CHECK(plan_of(machine, whole(request)).empty());
-  }
-  SECTION("a store below envs, whole") {
+  SECTION("a store below envs: beside it there is room for links") {
     request.store = k_envs + "/store";
     request.shares.clear();
     machine.environment(k_envs + "/store/llm");
-    CHECK(plan_of(machine, whole(request)).empty());
-    // Each: beside the store there is room for links.
     CHECK(plan_of(machine, request) == Steps{k_alice + "link " + k_envs + "/llm -> " + k_envs + "/store/llm"});
   }
   SECTION("by a bind mount") {
     machine.environment(k_envs + "/llm");
     machine.entry(k_envs + "/llm").inode = machine.entry("/data/share/conda/llm").inode;
     CHECK(plan_of(machine, request).empty());
-  }
-  SECTION("by a bind mount of all") {
-    machine.environment(k_envs + "/llm");
-    machine.entry(k_envs).inode = machine.entry("/data/share/conda").inode;
-    CHECK(plan_of(machine, whole(request)).empty());
   }
 }
 
@@ -247,19 +195,15 @@ TEST_CASE("unlink takes back exactly what link made", "[conda]") {
   }
 }
 
-TEST_CASE("unlink of the whole directory, whatever the style is now", "[conda]") {
-  for (const auto style : {LinkStyle::each, LinkStyle::whole}) {
-    LinkMachine machine;
-    machine.link(k_envs, "/data/share/conda");
-    machine.directory(k_envs + ".sharefs-backup-20250601-000000");
-    auto request = only_alice(unlink_request());
-    request.style = style;
-    CHECK(plan_of(machine, request) ==
-          Steps{k_alice + "unlink " + k_envs + " -> /data/share/conda",
-                k_alice + "rename " + k_envs + ".sharefs-backup-20250601-000000 " + k_envs});
-    request.all = false;
-    CHECK(plan_of(machine, request).empty());
-  }
+TEST_CASE("unlink of the whole directory, which the manual recipe has made a link", "[conda]") {
+  LinkMachine machine;
+  machine.link(k_envs, "/data/share/conda");
+  machine.directory(k_envs + ".sharefs-backup-20250601-000000");
+  auto request = only_alice(unlink_request());
+  CHECK(plan_of(machine, request) == Steps{k_alice + "unlink " + k_envs + " -> /data/share/conda",
+                                           k_alice + "rename " + k_envs + ".sharefs-backup-20250601-000000 " + k_envs});
+  request.all = false;
+  CHECK(plan_of(machine, request).empty());
 }
 
 TEST_CASE("requirement 13: of 200 homes one cannot be written to: 199 are done, 1 is reported", "[conda]") {

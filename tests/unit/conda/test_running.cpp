@@ -1,3 +1,4 @@
+#include "conda/prefix.hpp"
 #include "conda/running.hpp"
 
 #include "support/catch.hpp"

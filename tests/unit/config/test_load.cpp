@@ -74,7 +74,6 @@ TEST_CASE("parse: the example of the design, value by value", "[load]") {
   REQUIRE(config.conda);
   CHECK(config.conda->store == "/data/share/conda");
   CHECK(config.conda->names() == std::vector<std::string>{"llm_train"});
-  CHECK(config.conda->link == "each");
   REQUIRE(config.conda->homes.size() == 1);
   CHECK(config.conda->homes[0].users == std::vector<std::string>{"alice", "bob"});
   CHECK(config.conda->homes[0].conda == "miniconda3");
@@ -113,7 +112,6 @@ TEST_CASE("parse: what is not written has the default of config.hpp", "[load]") 
   CHECK(config.mounts[0].profile == mount.profile);
   CHECK(config.mounts[0].boot == mount.boot);
   Conda conda;
-  CHECK(config.conda->link == conda.link);
   CHECK(config.conda->homes == conda.homes);
   CHECK(config.caches.local == Caches{}.local);
   CHECK(config.caches.rules[0].program.empty());
@@ -204,13 +202,12 @@ TEST_CASE("parse: where a mount comes from", "[load]") {
   }
 }
 
-TEST_CASE("parse: lists of caches, whole links, nested mounts", "[load]") {
+TEST_CASE("parse: lists of caches, one place of conda for all, nested mounts", "[load]") {
   const auto config =
       parsed("version: 1\nmounts:\n  a: {from: \"h.x:/\", at: /data}\n  b: {from: \"h.x:/b\", at: /data/b}\n"
-             "conda: {store: /data/conda, link: whole, homes: {conda: /opt/conda}}\n"
+             "conda: {store: /data/conda, homes: {conda: /opt/conda}}\n"
              "caches:\n  local: [/scratch, /var/cache/sharefs]\n"
              "  rules:\n    - {program: \"train_*.py\", flag: --cache, place: local}\n");
-  CHECK(config.conda->link == "whole");
   CHECK(config.conda->homes.at(0).conda == "/opt/conda");
   CHECK(config.caches.local == std::vector<std::string>{"/scratch", "/var/cache/sharefs"});
   CHECK(config.caches.rules[0].program == "train_*.py");

@@ -124,7 +124,7 @@ TEST_CASE("choices", "[read]") {
       {mount + "boot: yes}}",
        "2:43: `boot` must be `none`, `auto`, `unit`, `automount`, `fstab` or `rc.local`, not `yes`",
        "what mounts it at boot; auto: systemd units that wait for the server, or rc.local where there is no systemd"},
-      {"conda: {store: /x, link: hole}", "2:26: `link` must be `each` or `whole`, not `hole`", "did you mean `whole`?"},
+      {"caches: {when: raci}", "2:16: `when` must be `shared` or `racy`, not `raci`", "did you mean `racy`?"},
       {"caches: {rules: [{flag: --x, place: remote}]}", "2:37: `place` must be `local` or `keep`, not `remote`",
        "local: moved to the node's own disk; keep: left where it is"},
       {"servers: {s: {exports: [{path: /x, clients: [c], access: opne}]}}",

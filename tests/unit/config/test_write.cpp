@@ -30,8 +30,7 @@ class Samples {
       config.mounts.push_back(mount(config, i));
     if (below(2) == 0)
       config.conda =
-          Conda{path(0),       environments(), homes(), pick({"each", "whole"}), static_cast<unsigned>(below(9) + 1),
-                below(2) == 0, path(1),        {}};
+          Conda{path(0), environments(), homes(), static_cast<unsigned>(below(9) + 1), below(2) == 0, path(1), {}};
     if (below(2) == 0)
       config.caches.local = {path(1), path(2)};
     for (std::size_t i = 0; i < below(3); ++i)
@@ -171,7 +170,6 @@ mounts:
 conda:
   store: /m/c
   envs: []
-  link: each
   keep: 3
   protect: true
   stage: /var/cache/sharefs/conda
@@ -215,7 +213,7 @@ TEST_CASE("to_yaml: one place of conda is a mapping, as it is mostly written; se
 TEST_CASE("to_yaml: an environment without settings of its own is its name", "[write]") {
   const auto yaml = to_yaml(
       *parse("version: 1\nconda: {store: /m/c, envs: [a, {name: b}, {name: c, keep: 5, protect: false}]}\n", "f"));
-  CHECK(yaml.find("  envs:\n    - a\n    - b\n    - name: c\n      keep: 5\n      protect: false\n  link") !=
+  CHECK(yaml.find("  envs:\n    - a\n    - b\n    - name: c\n      keep: 5\n      protect: false\n  keep") !=
         std::string::npos);
 }
 

@@ -71,6 +71,9 @@ TEST_CASE("entries: kinds") {
   CHECK(file.error_number == 0);
   CHECK(look({.path = directory / "link"}).link_target == "file");
   CHECK(look({.path = directory / "link", .follow = true}).resolved == directory / "file");
+  for (const auto* name : {"link", "dangling", "nowhere/at/all"}) // what the server has is what is there
+    CHECK(look({.path = directory / name, .follow = true, .fresh = true}) ==
+          look({.path = directory / name, .follow = true}));
   CHECK(look({.path = directory / "dangling"}).kind == EntryKind::symlink);
   const auto dangling = look({.path = directory / "dangling", .follow = true});
   CHECK(dangling.kind == EntryKind::missing);

@@ -4,14 +4,17 @@
 #include "support/temporary_directory.hpp"
 #include "tree/tree.hpp"
 
-#include <algorithm>
 #include <csignal>
 #include <fcntl.h>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <map>
-#include <optional>
+#include <string>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <vector>
 
 namespace sharefs::test {
 
@@ -50,30 +53,43 @@ inline void end(pid_t child) {
   ::waitpid(child, nullptr, 0);
 }
 
-/// How `copy` differs from `original`, in words: kind, mode, size, time and content of all that lies in them; times and
-/// modes of directories count, owners do not.
-inline std::vector<std::string> differences(const tree::Place& original, const tree::Place& copy) {
-  std::map<std::string, std::pair<std::optional<tree::HashedFile>, std::optional<tree::HashedFile>>> all;
-  const auto ones = tree::hash(original, {}), others = tree::hash(copy, {});
-  CAPTURE(ones ? "" : ones.error().message, others ? "" : others.error().message);
-  REQUIRE((ones && others));
-  for (const auto& one : *ones)
-    all[one.path].first = one;
-  for (const auto& other : *others)
-    all[other.path].second = other;
-  std::vector<std::string> found;
-  for (auto& [path, pair] : all) {
-    auto& [one, other] = pair;
-    if (one && other && S_ISLNK(one->mode))
-      one->mode = other->mode |= 0777U;
-    if (one == other)
-      continue;
-    found.push_back(path + (!other                     ? " is missing"
-                            : !one                     ? " is not in the original"
-                            : one->hash != other->hash ? " has another content"
-                            : one->mode != other->mode ? " has another mode"
-                                                       : " has another time"));
+/// What lies in a directory, by its relative path: kind, mode, time, and the content of a file or the text of a link.
+struct Content {
+  mode_t mode = 0;
+  std::int64_t seconds = 0, nanoseconds = 0;
+  std::string text;
+  friend bool operator==(const Content&, const Content&) = default;
+};
+inline std::map<std::string, Content> contents_of(const std::string& directory) {
+  std::map<std::string, Content> all;
+  for (const auto& one : std::filesystem::recursive_directory_iterator(directory)) {
+    const auto status = status_of(one.path());
+    auto& content = all[one.path().lexically_relative(directory)];
+    content = {status.st_mode, status.st_mtim.tv_sec, status.st_mtim.tv_nsec, ""};
+    if (S_ISLNK(status.st_mode))
+      content.text = std::filesystem::read_symlink(one.path());
+    else if (S_ISREG(status.st_mode))
+      content.text.assign(std::istreambuf_iterator<char>(std::ifstream(one.path()).rdbuf()), {});
   }
+  return all;
+}
+
+/// How `copy` differs from `original`, in words; owners do not count.
+inline std::vector<std::string> differences(const std::string& original, const std::string& copy) {
+  const auto ones = contents_of(original), others = contents_of(copy);
+  std::vector<std::string> found;
+  for (const auto& [path, one] : ones) {
+    const auto other = others.find(path);
+    if (other == others.end())
+      found.push_back(path + " is missing");
+    else if (one != other->second)
+      found.push_back(path + (one.text != other->second.text   ? " has another content"
+                              : one.mode != other->second.mode ? " has another mode"
+                                                               : " has another time"));
+  }
+  for (const auto& [path, other] : others)
+    if (!ones.contains(path))
+      found.push_back(path + " is not in the original");
   return found;
 }
 
@@ -105,7 +121,7 @@ struct GivenTree {
     REQUIRE_FALSE(report);
     return report.error();
   }
-  [[nodiscard]] std::vector<std::string> differences() const { return test::differences({from}, {to}); }
+  [[nodiscard]] std::vector<std::string> differences() const { return test::differences(from, to); }
   [[nodiscard]] std::size_t names(const std::string& below) const {
     return static_cast<std::size_t>(std::distance(std::filesystem::recursive_directory_iterator(directory / below),
                                                   std::filesystem::recursive_directory_iterator()));

@@ -113,7 +113,6 @@ TEST_CASE("a file that changes while it is copied is found, named and copied aga
   });
   REQUIRE(report);
   CHECK(touched);
-  CHECK(report->copied_again == std::vector<std::string>{"busy"});
   CHECK(given.differences().empty());
 }
 
@@ -137,7 +136,7 @@ TEST_CASE("files that come while their directory is copied come along", "[waits]
   CHECK(given.differences().empty());
 }
 
-TEST_CASE("attack: directories of the original are exchanged for links while it is copied, measured and hashed") {
+TEST_CASE("attack: directories of the original are exchanged for links while it is copied and measured") {
   const GivenTree given;
   given.directory.write("victim/secret", "secret");
   for (int i = 0; i < 30; ++i)
@@ -154,13 +153,9 @@ TEST_CASE("attack: directories of the original are exchanged for links while it 
   for (int round = 0; round < 4; ++round) {
     const auto report = tree::copy({given.from}, {given.to}, {.threads = 4, .remove_others = true});
     (void)tree::measure({given.from}, {});
-    const auto hashed = tree::hash({given.from}, {});
     for (const auto& one : fs::recursive_directory_iterator(given.to))
       if (!one.is_symlink())
         CHECK(one.path().filename() != "secret");
-    if (hashed)
-      for (const auto& one : *hashed)
-        CHECK_FALSE(one.path.ends_with("secret"));
     CHECK(given.directory.read("victim/secret") == "secret");
   }
   end(attacker);
@@ -291,9 +286,8 @@ TEST_CASE("256 descriptors are enough, for many threads, too") {
     const bool limited = ::setrlimit(RLIMIT_NOFILE, &limit) == 0;
     // The limit makes all of them wait with what they have open.
     const auto report = tree::copy({given.from}, {given.to}, {.threads = 64, .bytes_per_second = 28'000});
-    const auto hashed = tree::hash({given.to}, {.threads = 64});
     const auto removed = tree::remove({given.to}, {.threads = 64});
-    ::_exit(!limited ? 4 : !report ? 1 : !hashed ? 2 : !removed ? 3 : report->files == 2000 ? 0 : 5);
+    ::_exit(!limited ? 4 : !report ? 1 : !removed ? 3 : report->files == 2000 ? 0 : 5);
   }
   int status = 0;
   REQUIRE(::waitpid(child, &status, 0) == child);

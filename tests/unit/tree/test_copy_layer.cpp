@@ -77,7 +77,6 @@ TEST_CASE("a layer adds, replaces and takes away, and all else stays") {
   mark(given.from + "/changed", "user.note", "kept");
 
   const auto report = given.copy(layer());
-  CHECK(report.removed == 2 + 2);
   CHECK(report.files == 7);
   const auto check = [&] {
     for (const auto* name : {"kept", "gone too", "d/kept"})
@@ -97,7 +96,7 @@ TEST_CASE("a layer adds, replaces and takes away, and all else stays") {
     CHECK(status_of(given.directory / "elsewhere").st_mode == elsewhere.st_mode);
   };
   check();
-  CHECK(given.copy(layer()).removed == 0); // once more: the same
+  (void)given.copy(layer()); // once more: the same
   check();
 }
 
@@ -155,8 +154,7 @@ TEST_CASE("requirement 6: what a real overlay shows is what its layer makes of a
     return;
   }
 
-  const auto before = tree::hash({at("lower")}, {});
-  REQUIRE(before);
+  const auto before = contents_of(at("lower"));
   given.directory.write("own/merged/lib/a/two", "changed");
   given.directory.write("own/merged/lib/new/file", "new");
   fs::create_hard_link(at("merged/lib/new/file"), at("merged/lib/new/same"));
@@ -180,9 +178,8 @@ TEST_CASE("requirement 6: what a real overlay shows is what its layer makes of a
   const auto report = tree::copy({at("upper")}, {at("next")}, layer());
   CAPTURE(report ? "" : report.error().message);
   REQUIRE(report);
-  CHECK(report->removed >= 4);
-  CHECK(test::differences({at("merged")}, {at("next")}) == std::vector<std::string>{});
-  CHECK(*tree::hash({at("lower")}, {}) == *before); // other generations stay as they are
+  CHECK(differences(at("merged"), at("next")) == std::vector<std::string>{});
+  CHECK(contents_of(at("lower")) == before); // other generations stay as they are
   CHECK(status_of(at("next/lib/a/same")).st_ino == status_of(at("lower/lib/a/same")).st_ino);
 }
 
@@ -215,7 +212,6 @@ TEST_CASE("nothing is done about directories of a layer that are as they were") 
   options.take_away = 0222;
   const auto report = given.copy(options);
   CHECK(report.files == 1);
-  CHECK((report.more_files == 0 && report.more_bytes == 4)); // "far above" for "below"
   for (const auto& [name, was] : before) {
     INFO(name);
     const auto now = status_of(copy(name));

@@ -37,11 +37,8 @@ TEST_CASE("requirement 3: a generation has the files of the one before, and copi
   const auto inode = [](const std::string& path) { return status_of(path).st_ino; };
   auto report = given.copy(linking());
   CHECK(given.differences().empty());
-  CHECK(report.linked == 3);
   CHECK(report.files == 2);
   CHECK(report.bytes == 11 + 5);
-  CHECK(report.links == 1);
-  CHECK(report.hard_links == 0);
   for (const auto* name : {"/bin/python", "/lib/module.py", "/lib/same.py"})
     CHECK(inode(given.to + name) == inode(given.from + name));
   for (const auto* name : {"/conda-meta/history", "/conda-meta/same.json", "/bin/python3"})
@@ -49,7 +46,7 @@ TEST_CASE("requirement 3: a generation has the files of the one before, and copi
 
   // Again: nothing to do; from what was cut off, replaced or changed since: it becomes the same.
   report = given.copy(linking());
-  CHECK(report.linked + report.files + report.links == 0);
+  CHECK(report.files == 0);
   CHECK(report.kept == 6);
   fs::remove(given.to + "/lib/same.py");
   fs::remove(given.to + "/bin/python");
@@ -57,9 +54,9 @@ TEST_CASE("requirement 3: a generation has the files of the one before, and copi
   given.directory.write("to/lib/.sharefs-copy-abcdefghijkl-3", "half");
   given.write("conda-meta/history", "==> two <==");
   report = given.copy(linking());
-  CHECK(report.linked == 2);
   CHECK(report.files == 1);
-  CHECK(inode(given.to + "/bin/python") == inode(given.from + "/bin/python"));
+  for (const auto* name : {"/bin/python", "/lib/same.py"})
+    CHECK(inode(given.to + name) == inode(given.from + name));
   CHECK(given.names("to") == given.names("from"));
   CHECK(given.differences().empty());
 

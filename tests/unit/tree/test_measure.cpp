@@ -40,16 +40,12 @@ TEST_CASE("where this user may not look is counted") {
   CHECK(measured->unread == 1);
 }
 
-TEST_CASE("hashes and differences") {
+TEST_CASE("what differs is named, or the other tests would prove nothing") {
   const GivenTree given;
   given.many(40);
   fs::create_symlink("a", given.from + "/link");
   (void)given.copy();
-  const auto hashed = tree::hash({given.from}, {});
-  REQUIRE(hashed);
-  CHECK(hashed->size() == 40 + 4 + 1);
-  CHECK(*hashed == *tree::hash({given.to}, {.threads = 1}));
-  CHECK(std::ranges::is_sorted(*hashed, {}, &tree::HashedFile::path));
+  CHECK(contents_of(given.from).size() == 40 + 4 + 1);
   CHECK(given.differences().empty());
 
   fs::remove(given.to + "/0/1");
@@ -65,7 +61,7 @@ TEST_CASE("hashes and differences") {
   for (const auto& difference : given.differences())
     if (!difference.ends_with("has another time") || difference.starts_with("2/23"))
       found.push_back(difference);
-  CHECK(found == std::vector<std::string>{"0/1 is missing", "0/1x is not in the original", "1/11 has another content",
-                                          "2/22 has another mode", "2/23 has another time", "3/33 has another content",
-                                          "link has another content"});
+  CHECK(found == std::vector<std::string>{"0/1 is missing", "1/11 has another content", "2/22 has another mode",
+                                          "2/23 has another time", "3/33 has another content",
+                                          "link has another content", "0/1x is not in the original"});
 }

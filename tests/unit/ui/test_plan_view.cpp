@@ -110,7 +110,7 @@ TEST_CASE("plan_text: what sharefs writes for itself is shown with --verbose onl
   CHECK(summary_text(plan, report, "undo", true).starts_with("2 done, 1 failed"));
   CHECK(*plan_from_json(to_json(plan)) == plan);
 
-  plan.steps.pop_back(); // a note is all that was asked for (`conda pin`)
+  plan.steps.pop_back(); // a note is all that was asked for
   CHECK(plan_text(plan, false, false).find("write /s/1.json") != std::string::npos);
   CHECK(plan_text(plan, false, false).find("+{}") == std::string::npos);
 }

@@ -1,7 +1,7 @@
-// sharefs conda generations, rollback, pin, unpin: what has become of a shared environment, and the way back.
+// sharefs conda generations, rollback: what has become of a shared environment, and the way back.
 #include "cli/commands/conda/generations.hpp"
 
-#include "base/path.hpp"
+#include "base/json_fields.hpp"
 #include "base/text.hpp"
 #include "cli/commands/conda/worker.hpp"
 #include "cli/execute.hpp"
@@ -12,13 +12,10 @@
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 namespace sharefs::cli {
 
 namespace {
-
-constexpr std::chrono::seconds k_look_deadline{10};
 
 using conda::SharedEnvironment;
 using conda::StoredGeneration;
@@ -40,13 +37,6 @@ std::string state_of(const SharedEnvironment& environment, const StoredGeneratio
   if (!one.record)
     words.push_back(one.problem);
   return join(words, ", ");
-}
-
-nlohmann::ordered_json changes_json(const std::vector<conda::PackageChange>& changes) {
-  auto list = nlohmann::ordered_json::array();
-  for (const auto& [name, before, after] : changes)
-    list.push_back({{"name", name}, {"before", before}, {"after", after}});
-  return list;
 }
 
 Result<int> run_generations(Context& context, const Arguments& arguments) {
@@ -87,22 +77,15 @@ Result<int> run_generations(Context& context, const Arguments& arguments) {
                {state},
                {record.command},
                {record.message}});
-    json.push_back({{"number", one.number},
-                    {"path", to_utf8(environment->path(one.number))},
-                    {"created", record.created},
-                    {"user", record.user},
-                    {"host", record.host},
-                    {"command", record.command},
-                    {"message", record.message},
-                    {"python", record.python},
-                    {"packages", record.packages.size()},
-                    {"changes", changes_json(changes)},
-                    {"files", record.files},
-                    {"bytes", record.bytes},
-                    {"own_bytes", record.own_bytes},
-                    {"current", one.number == environment->current},
-                    {"pinned", one.pinned.has_value()},
-                    {"problem", one.problem}});
+    auto row = json_of(record);
+    row["number"] = one.number;
+    row["path"] = to_utf8(environment->path(one.number));
+    row["packages"] = record.packages.size();
+    row["changes"] = json_of(changes);
+    row["current"] = one.number == environment->current;
+    row["pinned"] = one.pinned.has_value();
+    row["problem"] = one.problem;
+    json.push_back(std::move(row));
     before = &one;
   }
   context.envelope.fields["environment"] = environment->name;
@@ -130,21 +113,6 @@ Result<int> run_rollback(Context& context, const Arguments& arguments) {
       return fail(ErrorCode::not_found,
                   fmt::format("`{}` has no generation before {}", environment.name, environment.current));
     return conda::plan_rollback(environment, number);
-  };
-  return change_environment(context, arguments.positional.front(), change);
-}
-
-Result<int> run_pin(Context& context, const Arguments& arguments, bool pin) {
-  const auto number = generation_argument(arguments.positional[1]);
-  if (!number)
-    return fail(number.error());
-  EnvironmentChange change;
-  change.nothing = pin ? "it is pinned already" : "it is not pinned";
-  change.make = [&](const SharedEnvironment& environment) {
-    const auto* one = environment.find(*number);
-    const auto reason = one != nullptr ? one->pinned.value_or("") : ""; // stays, if no other is given
-    return pin ? conda::plan_pin(environment, *number, arguments.value("message").value_or(reason))
-               : conda::plan_unpin(environment, *number);
   };
   return change_environment(context, arguments.positional.front(), change);
 }
@@ -181,10 +149,7 @@ Result<int> change_environment(Context& context, const std::string& word, const 
   bool refused = false;
   if (change.look_again)
     proposal.before_groups = [&]() -> Result<void> {
-      const auto root = environment->root.path; // where others may have left their notes
-      const auto fresh = sys::refresh_attributes(context.system, {root, join_path(root, "uses")}, k_look_deadline);
-      const auto now =
-          fresh ? conda::probe_environment(context.system, where->store, where->name) : fail(fresh.error());
+      const auto now = conda::probe_environment(context.system, where->store, where->name);
       auto answer = now ? change.look_again(*now) : fail(now.error());
       refused = !answer;
       return answer;
@@ -220,29 +185,6 @@ extern const CommandSpec k_conda_rollback_command{
     .options = {{.names = "--to", .value = "N", .help = "this generation, earlier or later"}},
     .elsewhere = change_store_as_owner,
     .run = run_rollback,
-};
-
-extern const CommandSpec k_conda_pin_command{
-    .name = "conda pin",
-    .summary = "Keep a generation of an environment",
-    .description = "`conda gc` does not delete it, whatever its age.",
-    .example = "sharefs conda pin llm_train 4 --message 'paper'",
-    .effect = Effect::changes,
-    .positional = {.name = "ENV N", .help = "a shared environment, and a generation of it", .min = 2, .max = 2},
-    .options = {{.names = "--message", .value = "TEXT", .help = "why, for the others"}},
-    .elsewhere = change_store_as_owner,
-    .run = [](Context& context, const Arguments& arguments) { return run_pin(context, arguments, true); },
-};
-
-extern const CommandSpec k_conda_unpin_command{
-    .name = "conda unpin",
-    .summary = "Let `conda gc` delete a generation again",
-    .description = "Takes back `conda pin`.",
-    .example = "sharefs conda unpin llm_train 4",
-    .effect = Effect::changes,
-    .positional = {.name = "ENV N", .help = "a shared environment, and a generation of it", .min = 2, .max = 2},
-    .elsewhere = change_store_as_owner,
-    .run = [](Context& context, const Arguments& arguments) { return run_pin(context, arguments, false); },
 };
 
 } // namespace sharefs::cli

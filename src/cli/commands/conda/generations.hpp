@@ -1,5 +1,5 @@
 #pragma once
-// How `conda rollback`, `pin`, `unpin` and `gc` change the generations of a shared environment.
+// How `conda rollback` and `gc` change the generations of a shared environment.
 #include "cli/commands/conda/names.hpp"
 #include "plan/plan.hpp"
 

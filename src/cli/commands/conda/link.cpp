@@ -19,7 +19,6 @@ namespace {
 
 using conda::HomeSummary;
 using conda::LinkRequest;
-using conda::LinkStyle;
 using Verb = LinkRequest::Verb;
 
 bool contains(const std::vector<std::string>& list, const std::string& word) {
@@ -41,13 +40,11 @@ Result<std::vector<std::string>> environments_of(const config::Conda& conda, con
   if (!all && names.empty())
     return fail(ErrorCode::usage, "no environment was named",
                 conda.envs.empty() ? "give --all, or names" : "give --all, or some of: " + join(conda.names(), ", "));
-  if (all && conda.envs.empty() && conda.link == "each")
+  if (all && conda.envs.empty())
     return fail(ErrorCode::config, conda.origin.text() + ": `conda.envs` names no environment",
                 "list the environments of the store that every home gets: `envs: [NAME, ...]`");
   if (all)
     return conda.names();
-  if (conda.link == "whole" && verb == Verb::link)
-    return fail(ErrorCode::usage, "with `link: whole` all environments are linked at once", "give --all");
   for (const auto& name : names) {
     if (auto sound = check_environment_name(name); !sound)
       return fail(sound.error());
@@ -126,8 +123,6 @@ nlohmann::ordered_json homes_json(const conda::LinkState& state, const LinkReque
   auto homes = nlohmann::ordered_json::array();
   for (const auto& home : state.homes) {
     auto links = nlohmann::ordered_json::array();
-    if (home.problem == conda::HomeProblem::none && request.style == LinkStyle::whole)
-      links.push_back(place_json(home.envs, request));
     for (const auto& place : home.environments)
       links.push_back(place_json(place, request));
     homes.push_back({{"name", home.name},
@@ -206,7 +201,6 @@ Result<LinkRequest> conda_link_request(const config::Config& config, const Argum
   const auto& conda = *config.conda;
   LinkRequest request;
   request.verb = verb;
-  request.style = conda.link == "whole" ? LinkStyle::whole : LinkStyle::each;
   request.store = conda.store;
   request.all = arguments.flag("all");
   request.backup = arguments.flag("backup");
@@ -225,8 +219,8 @@ extern const CommandSpec k_conda_link_command{
     .name = "conda link",
     .summary = "Link shared conda environments into the homes",
     .description =
-        "Makes ~/CONDA/envs/ENV a link to STORE/ENV in each home of `conda.homes`, as the user whose home it is; with "
-        "`link: whole` the directory ~/CONDA/envs itself. What is right is left alone, a link that leads nowhere or to "
+        "Makes ~/CONDA/envs/ENV a link to STORE/ENV in each home of `conda.homes`, as the user whose home it is. "
+        "What is right is left alone, a link that leads nowhere or to "
         "another place of the store is exchanged, and anything else in the way is reported. Homes that cannot be "
         "reached do not hold up the others (exit code 4).",
     .example = "sharefs conda link --all            # every environment of `conda.envs` in every home\n"

@@ -109,8 +109,6 @@ Result<int> list_environments(Context& context, const Arguments& arguments) {
   if (found->denied)
     context.console.error(nobody_may(context, found->store));
   const auto& rows = found->environments;
-  for (const auto& row : rows)
-    conda::clear_uses(context.system, found->store, row.name, row.ended);
   context.envelope.fields["store"] = to_utf8(found->store);
   context.envelope.fields["environments"] = rows_json(rows);
   if (!rows.empty())

@@ -79,11 +79,12 @@ Result<std::string> environment_path(Context& context, const std::string& word) 
 
 std::vector<conda::Share> shares_of(sys::System& system, const config::Config& config, const std::string& path) {
   std::vector<conda::Share> shares;
+  const auto mounts = system.mounts();
   for (const auto& mount : config.mounts) {
     config::Config one;
     one.servers.push_back({mount.server, mount.address, {}, {}});
-    const bool above = is_under(path, mount.at);
-    shares.push_back({mount.name, mount.at, above && !find_own_servers(system, one).servers.empty()});
+    const bool bare = is_under(path, mount.at) && mounts && mounts->at(mount.at) == nullptr;
+    shares.push_back({mount.name, mount.at, bare && !find_own_servers(system, one).servers.empty()});
   }
   return shares;
 }
@@ -92,21 +93,12 @@ Result<void> check_share(Context& context, const std::string& path) {
   const auto config = context.config_if_any();
   if (!config)
     return fail(config.error());
-  if (*config == nullptr ||
-      std::ranges::none_of((*config)->mounts, [&](const auto& mount) { return is_under(path, mount.at); }))
-    return {};
   const auto mounts = context.system.mounts();
   if (!mounts)
     return fail(mounts.error());
-  std::vector<conda::Share> shares; // who serves them takes longer to find out
-  for (const auto& mount : (*config)->mounts)
-    shares.push_back({mount.name, mount.at, false});
-  const auto* share = conda::share_of(path, shares);
-  if (mounts->at(share->at) != nullptr)
-    return {};
-  shares = shares_of(context.system, **config, path);
-  share = conda::share_of(path, shares);
-  if (share->served_here)
+  const auto shares = *config == nullptr ? std::vector<conda::Share>() : shares_of(context.system, **config, path);
+  const auto* share = conda::unmounted_share(path, shares, *mounts);
+  if (share == nullptr)
     return {};
   return fail(ErrorCode::failed,
               fmt::format("{}: share `{}` that holds it is not mounted on `{}` [SF301]", path, share->name, share->at),

@@ -20,7 +20,7 @@ Result<void> check_environment_name(const std::string& name);
 /// A name in the store of sharefs.yaml, or, with a slash, a path.
 Result<std::string> environment_path(Context& context, const std::string& word);
 
-/// The mounts of sharefs.yaml; whether this host serves them is asked for those above `path` only.
+/// The mounts of sharefs.yaml; whether this host serves them is asked for those above `path` that are not mounted.
 std::vector<conda::Share> shares_of(sys::System& system, const config::Config& config, const std::string& path);
 
 /// SF301 if the path lies on a share of sharefs.yaml that is not mounted: nothing is looked at there.

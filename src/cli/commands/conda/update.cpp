@@ -58,12 +58,8 @@ void show_changes(Context& context, const conda::NewGeneration& made) {
   const auto changes =
       conda::package_changes(record ? record->packages : std::vector<conda::Package>{}, made.record.packages);
   context.console.message(changes.empty() ? std::string("the packages are the same as before") : "packages:");
-  for (const auto& [name, before, after] : changes)
-    context.console.message(fmt::format("  {} {}: {} -> {}",
-                                        before.empty()  ? "+"
-                                        : after.empty() ? "-"
-                                                        : "~",
-                                        name, before.empty() ? "none" : before, after.empty() ? "none" : after));
+  for (const auto& change : changes)
+    context.console.message("  " + text_of(change));
 }
 
 Result<int> run_update(Context& context, const Arguments& arguments) {

@@ -257,8 +257,8 @@ std::string conda_section(const InitFacts& facts) {
   const auto share = facts.mounts.empty() ? "/data/share" : facts.mounts.front().target;
   return "# Shared conda environments: `sharefs conda link --all` makes ~/CONDA/envs/ENV in each home a link to "
          "STORE/ENV.\n"
-         "# `link: whole` makes ~/CONDA/envs itself the link. For example:\n" +
-         commented(fmt::format("conda:\n  store: {}\n  envs: [llm_train]\n  link: each\n  homes:\n"
+         "# For example:\n" +
+         commented(fmt::format("conda:\n  store: {}\n  envs: [llm_train]\n  homes:\n"
                                "    users: [alice, bob]\n    conda: miniconda3\n",
                                yaml_scalar(join_path(share, "conda"))),
                    "");
