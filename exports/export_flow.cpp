@@ -3,6 +3,7 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "exports/diagnose.hpp"
+#include "exports/members.hpp"
 #include "exports/verify.hpp"
 #include "plan/look.hpp"
 
@@ -191,6 +192,8 @@ Result<void> propose(sys::System& system, const Task& task, Look& look, const pl
   });
   look.nothing = nothing_to_do(request, look.composed);
   auto found = diagnose_desired(look.actual, request, look.composed, task.config_file);
+  if (!task.members.empty())
+    std::ranges::move(diagnose_members(probe_members(system, task.members), request.access), std::back_inserter(found));
   if (found != look.found) // said once, also if the plan is made again
     say.report(found);
   look.found = std::move(found);

@@ -11,8 +11,9 @@ namespace sharefs::exports {
 
 struct Task {
   Request request;
-  std::string config_file; ///< where the desired exports stand
-  std::string address;     ///< of this host, as clients reach it
+  std::string config_file;          ///< where the desired exports stand
+  std::string address;              ///< of this host, as clients reach it
+  std::vector<std::string> members; ///< users who work with directories that belong to a group
 };
 
 /// The host as it was when the plan was made.

@@ -36,35 +36,19 @@ void find_programs(sys::System& system, ServerState& state) {
       state.missing.emplace_back(k_server_programs.at(i));
 }
 
-/// The last value of `vers3` in `[nfsd]` of a file as nfs.conf(5), in small letters; nullopt: not set.
-std::optional<std::string> version3_in(std::string_view text) {
+/// The last value of `key` in `[section]` of a file as nfs.conf(5), in small letters; nullopt: not set.
+std::optional<std::string> value_in(std::string_view text, std::string_view section, std::string_view key) {
   std::optional<std::string> value;
   bool inside = false;
   for (const auto& line : split_lines(text)) {
     const auto word = trim(std::string_view(line).substr(0, line.find_first_of("#;")));
     const auto equals = word.find('=');
     if (word.starts_with('['))
-      inside = lower_case(trim(word.substr(1, word.find(']') - 1))) == "nfsd";
-    else if (inside && equals != std::string_view::npos && lower_case(trim(word.substr(0, equals))) == "vers3")
+      inside = lower_case(trim(word.substr(1, word.find(']') - 1))) == section;
+    else if (inside && equals != std::string_view::npos && lower_case(trim(word.substr(0, equals))) == key)
       value = lower_case(trim(word.substr(equals + 1)));
   }
   return value;
-}
-
-/// Would rpc.nfsd offer version 3? By nfs.conf(5) and what lies in nfs.conf.d; it does where nothing is set.
-bool is_version3_configured(sys::System& system) {
-  constexpr auto k_off = std::to_array<std::string_view>({"0", "n", "no", "f", "false", "off"});
-  sys::EntryRequest request;
-  for (const auto* path : {"/usr/etc/nfs.conf", "/etc/nfs.conf"})
-    request.queries.push_back(content_of(path));
-  for (const auto* directory : {"/usr/etc/nfs.conf.d", "/etc/nfs.conf.d"})
-    for (const auto& name : system.entry({.path = directory, .follow = true, .list = true}).names)
-      if (name.ends_with(".conf"))
-        request.queries.push_back(content_of(std::string(directory) + "/" + name));
-  std::string value;
-  for (const auto& entry : system.entries(request)) // the last one counts
-    value = version3_in(entry.content).value_or(value);
-  return std::ranges::count(k_off, value) == 0;
 }
 
 Result<void> read_kernel(sys::System& system, ServerState& state) {
@@ -84,7 +68,7 @@ Result<void> read_kernel(sys::System& system, ServerState& state) {
     state.version3 = std::ranges::count(versions, "-3") == 0;
   }
   if (!state.running())
-    state.version3 = is_version3_configured(system);
+    state.version3 = nfs_conf_flag(system, "nfsd", "vers3", true);
   return {};
 }
 
@@ -131,6 +115,22 @@ std::vector<std::string> running(sys::System& system, const std::vector<std::str
 }
 
 } // namespace
+
+bool nfs_conf_flag(sys::System& system, std::string_view section, std::string_view key, bool fallback) {
+  constexpr auto k_off = std::to_array<std::string_view>({"0", "n", "no", "f", "false", "off"});
+  sys::EntryRequest request;
+  for (const auto* path : {"/usr/etc/nfs.conf", "/etc/nfs.conf"})
+    request.queries.push_back(content_of(path));
+  for (const auto* directory : {"/usr/etc/nfs.conf.d", "/etc/nfs.conf.d"})
+    for (const auto& name : system.entry({.path = directory, .follow = true, .list = true}).names)
+      if (name.ends_with(".conf"))
+        request.queries.push_back(content_of(std::string(directory) + "/" + name));
+  std::optional<std::string> value;
+  for (const auto& entry : system.entries(request)) // the last one counts
+    if (auto found = value_in(entry.content, section, key))
+      value = std::move(found);
+  return value ? std::ranges::count(k_off, *value) == 0 : fallback;
+}
 
 Result<ServerState> probe_server(sys::System& system) {
   ServerState state;

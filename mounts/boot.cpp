@@ -26,11 +26,6 @@ std::string stem_of(std::string_view unit) {
   return std::string(unit.substr(0, unit.rfind('.')));
 }
 
-/// What others may have beside the .mount of a target, and sharefs does not write.
-std::string automount_of(const UnitTexts& names) {
-  return stem_of(names.mount) + ".automount";
-}
-
 std::string unit_path(const std::string& name) {
   return join_path(k_unit_directory, name);
 }
@@ -93,14 +88,14 @@ void add_unit_entries(const BootFacts& facts, std::vector<BootEntry>& found) {
       continue;
     const auto target = normalize_path(unescape_unit(stem_of(name)));
     const auto names = unit_names(target);
-    const bool at_boot =
-        enabled.contains(automount_of(names)) || enabled.contains(name) || enabled.contains(names.service);
+    const bool automount = enabled.contains(names.automount);
+    const bool at_boot = automount || enabled.contains(name) || enabled.contains(names.service);
     // systemd.mount(5). A masked unit is a link to /dev/null: without text.
     const auto source = setting_of(text, "What");
     const auto type = type_of(setting_of(text, "Type"), source);
     if (at_boot && (is_ours(text) || sys::is_shared(type, source)))
-      found.push_back(
-          {BootWay::unit, target, source, setting_of(text, "Options"), unit_path(name), is_ours(text), type});
+      found.push_back({automount ? BootWay::automount : BootWay::unit, target, source, setting_of(text, "Options"),
+                       unit_path(name), is_ours(text), type});
   }
 }
 
@@ -217,6 +212,8 @@ Result<Wanted> wanted_for(const BootFacts& facts, const BootHost& host, const Mo
     wanted.units.service = units->service;
   if (way != BootWay::fstab)
     wanted.units.mount = units->mount;
+  if (way == BootWay::automount)
+    wanted.units.automount = units->automount;
   return wanted;
 }
 
@@ -248,12 +245,16 @@ class Planner {
     m_why_not = way == BootWay::none ? fmt::format("{} is not mounted at boot", name_of(point))
                                      : fmt::format("{} is mounted otherwise", name_of(point));
     const auto changes = m_files.size() + m_links.size();
-    unit(names.mount, wanted->units.mount, point.here); // of others the service starts it
+    // An .automount starts its .mount by itself, and a service too.
+    const bool own_link = point.here && wanted->units.automount.empty();
+    unit(names.mount, wanted->units.mount, own_link);
+    unit(names.automount, wanted->units.automount, true);
     unit(names.service, wanted->units.service, true);
     // Also those that are there already: systemd may not have understood them in an earlier run.
     if (m_files.size() + m_links.size() != changes)
       for (const auto& [name, text] :
-           {std::tie(names.mount, wanted->units.mount), std::tie(names.service, wanted->units.service)})
+           {std::tie(names.mount, wanted->units.mount), std::tie(names.automount, wanted->units.automount),
+            std::tie(names.service, wanted->units.service)})
         if (!text.empty())
           m_verified.push_back(unit_path(name));
     m_fstab.insert_or_assign(point.target, wanted->fstab);
@@ -289,7 +290,7 @@ class Planner {
   bool is_foreign(const MountPoint& point, const UnitTexts& names) {
     const auto entry = m_foreign.find(point.target);
     auto origin = entry == m_foreign.end() ? "" : entry->second;
-    for (const auto& name : {names.mount, automount_of(names)})
+    for (const auto& name : {names.mount, names.automount})
       if (const auto found = m_facts.units.find(name); found != m_facts.units.end() && !is_ours(found->second))
         origin = unit_path(name);
     if (!origin.empty())
@@ -435,12 +436,13 @@ void forget_at_boot(const BootFacts& facts, const BootHost& host, const sys::Mou
   const auto boot = plan_boot(facts, host, points);
   append(plan.plan.steps, boot.plan.steps);
   for (const auto& point : points) {
-    // A look at an automount point would mount.
+    // A look at an automount point would mount: only when ours has been stopped.
     const bool automounted = std::ranges::any_of(table.entries(), [&](const sys::MountEntry& one) {
       return one.target == point.target && one.fs_type == "autofs";
     });
-    if (!automounted)
-      plan.plan.add(point.target, "an ordinary directory again", plan::SetImmutable{point.target, false});
+    if (!automounted || !boot.plan.empty())
+      plan.plan.add(automounted ? boot.plan.steps.front().group : point.target, "an ordinary directory again",
+                    plan::SetImmutable{point.target, false});
   }
 }
 

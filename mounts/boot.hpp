@@ -34,7 +34,7 @@ struct BootFacts {
   std::string rc_path; ///< where rc.local is, or would be: Debian's or the RHEL family's path
   std::optional<std::string> rc_local;
   std::uint32_t rc_mode = 0, rc_uid = 0, rc_gid = 0;
-  std::map<std::string, std::string> units; ///< text by name: .mount, .automount of others, and services of ours
+  std::map<std::string, std::string> units; ///< text by name: .mount, .automount, and services of ours
   std::set<std::string> enabled;            ///< "multi-user.target.wants/x.mount": links and directories' names
   std::set<std::string> wanted_by;          ///< directories that hold links: "multi-user.target.wants"
   /// Of fstab (without noauto) and of the enabled units: network file systems only. Of rc.local our blocks, and lines
@@ -69,5 +69,9 @@ BootPlan plan_boot(sys::System& system, const Observation& seen, const std::vect
 /// leaves mounted.
 void forget_at_boot(const BootFacts& facts, const BootHost& host, const sys::MountTable& table,
                     std::vector<MountPoint> points, UnmountPlan& plan);
+
+/// Makes of a plan that takes back changes at boot one that does so on what these files hold now: our entries become
+/// what they were, as plan_boot() changes them, and every byte that others have written since stays.
+void undo_on_what_is_there(const BootFacts& facts, plan::Plan& plan);
 
 } // namespace sharefs::mounts

@@ -140,7 +140,7 @@ std::string unescape_unit(std::string_view name) {
 
 UnitTexts unit_names(const std::string& target) {
   const auto name = escape_unit(target);
-  return {name + ".mount", "sharefs-" + name + ".service"};
+  return {name + ".mount", name + ".automount", "sharefs-" + name + ".service"};
 }
 
 Result<UnitTexts> unit_texts(const MountPoint& point, const std::string& program) {
@@ -164,6 +164,8 @@ Result<UnitTexts> unit_texts(const MountPoint& point, const std::string& program
   const std::string install = "\n[Install]\nWantedBy=multi-user.target\n";
   if (point.here)
     texts.mount += install;
+  texts.automount = head + fmt::format("Description={}, mounted at its first use\n\n[Automount]\nWhere={}\n{}",
+                                       unit_value(name_of(point)), unit_value(point.target), install);
   // Without DefaultDependencies=no multi-user.target would wait for the server.
   texts.service = head + fmt::format("Description={}: wait for {}, then mount it\n"
                                      "DefaultDependencies=no\n"
@@ -255,6 +257,26 @@ std::string with_rc_local_blocks(std::string_view text, const BootTexts& blocks)
     result.insert(last != result.rend() && trim(*last) == "exit 0" ? last.base() - 1 : result.end(), added);
   end_last_line(result, ended);
   return join(result, "");
+}
+
+BootTexts our_fstab_lines(std::string_view text) {
+  BootTexts ours;
+  for (const auto& line : split_lines(text))
+    if (const auto target = target_of(line); !target.empty())
+      ours.insert_or_assign(target, line);
+  return ours;
+}
+
+BootTexts our_rc_local_blocks(std::string_view text) {
+  BootTexts ours;
+  const auto lines = whole_lines(text);
+  for (auto line = lines.begin(); line != lines.end(); ++line) {
+    const auto target = behind(k_block_begins, *line);
+    const auto end = target.empty() ? lines.end() : std::find_if(line + 1, lines.end(), is_block_mark);
+    if (end != lines.end() && behind(k_block_ends, *end) == target)
+      ours.insert_or_assign(target, join(std::vector<std::string>(line, end + 1), ""));
+  }
+  return ours;
 }
 
 bool is_bare_rc_local(std::string_view text) {

@@ -16,6 +16,7 @@ enum class BootWay {
   none,
   automatic, ///< unit where systemd runs, else rc_local
   unit,      ///< a .mount, and a service that starts it when the server answers
+  automount, ///< a .mount, and an .automount that starts it at the first use
   fstab,     ///< a line, and with systemd the same service
   rc_local,  ///< a command in rc.local that waits in the background
 };

@@ -62,7 +62,7 @@ struct Mount {
   std::string at;               ///< mount point
   std::string profile = "safe"; ///< safe, recipe, immutable
   std::vector<std::string> options;
-  std::string boot = "none"; ///< none, auto, unit, fstab or rc.local
+  std::string boot = "none"; ///< none, auto, unit, automount, fstab or rc.local
   std::vector<Share> shares;
   Origin origin;
   friend bool operator==(const Mount&, const Mount&) = default;

@@ -143,7 +143,7 @@ constexpr std::array k_keys{
         k_text<&Mount::profile>},
     Key{"mounts.*.options", text_list, k_optional, "", "further mount options of nfs(5); they win over the profile",
         k_texts<&Mount::options>, option_rule},
-    Key{"mounts.*.boot", choice, k_optional, "none|auto|unit|fstab|rc.local",
+    Key{"mounts.*.boot", choice, k_optional, "none|auto|unit|automount|fstab|rc.local",
         "what mounts it at boot; auto: systemd units that wait for the server, or rc.local where there is no systemd",
         k_text<&Mount::boot>},
     Key{"mounts.*.shares[]", mapping, k_optional, "",

@@ -13,11 +13,12 @@ from sharefslab.wait import wait_until
 # Longer than systemd tries once (TimeoutSec=30); SHAREFS_LATE_SERVER=150 is longer than its own 90 s, too.
 LATE = float(os.environ.get("SHAREFS_LATE_SERVER", "35"))
 SERVICE = "sharefs-data-share.service"
-WAYS = ["auto", "fstab", "rc.local"]
+WAYS = ["auto", "automount", "fstab", "rc.local"]
 
 # Mount points with what units, fstab and the shell write otherwise, one for each way.
 ODD = {
     "unit": "/data/my share-1",
+    "automount": "/data/\u00fc",
     "fstab": "/data/\u00e9 fstab-x",
     "rc.local": "/data/it's $HOME-\u00fc",
 }
@@ -73,19 +74,26 @@ def test_a_late_server(boot_lab: KernelCluster, way: str) -> None:
     """The boot does not wait for it, nobody writes below the bare mount point, and the mount comes soon after it."""
     node, reached = boot_without_server(boot_lab, way)
     assert node.run("systemctl --failed --no-legend").out == ""
-    written = node.run(f"echo lost >{SHARE}/file")
-    assert not written.ok and "not permitted" in written.err
-    assert sharefs(node, "status").returncode == 1
+    if way != "automount":
+        written = node.run(f"echo lost >{SHARE}/file")
+        assert not written.ok and "not permitted" in written.err
+        assert sharefs(node, "status").returncode == 1
     wait_until(lambda: systemd.uptime(node) > LATE, 2 * LATE, what="the node has waited for long")
     assert " nfs" not in node.read_text("/proc/mounts")
     boot_lab.power_on("server")
     boot_lab.start_nfs_server(exports=None)
     done(boot_lab.server, "export", "--all", "--yes")
     answers = systemd.uptime(node)
+    if way == "automount":
+        assert node.run(f"cat {SHARE}/hello", user="alice", timeout=300).out == "hello\n"
     mounted = systemd.wait_for_mount(node, SHARE)
     print(f"{way}: multi-user at {reached:.1f} s, the server at {answers:.1f} s, mounted at {mounted:.1f} s")
     assert sharefs(node, "status", "--timeout", "10").returncode == 0
     assert sharefs(node, "mount", "--all", "--check").returncode == 0
+    if way == "automount":  # whose point goes, too, and is not looked at before
+        done(node, "umount", "--all", "--yes", "--forget")
+        assert SHARE not in node.read_text("/proc/mounts")
+        assert node.run(f"echo free >{SHARE}/file").ok
     print(f"{way}: power-off in {boot_lab.power_off(node):.1f} s")
 
 
@@ -105,7 +113,8 @@ def test_slurm_starts_where_its_shares_are(boot_lab: KernelCluster) -> None:
     systemd.wait_for_unit(node, "slurmd.service")
     assert node.read_text("/root/started") == "hello\n"
     for way, target in ODD.items():
-        systemd.wait_for_mount(node, target.replace(" ", "\\040"))
+        if way != "automount":
+            systemd.wait_for_mount(node, target.replace(" ", "\\040"))
         assert node.run(["cat", f"{target}/hello"], user="alice").out == "hello\n"
     assert node.run("systemctl --failed --no-legend").out == ""
     assert sharefs(node, "mount", "--all", "--check").returncode == 0

@@ -47,6 +47,10 @@ def set_up(lab: Cluster, manage: str, *groups: str) -> Host:
 def test_a_user_whom_the_server_does_not_know(lab: Cluster) -> None:
     node = set_up(lab, "y")
     assert "ermission denied" in as_carol(node, "ls", SHARE)
+    # On the server: named before anybody tries.
+    said = sharefs(lab.server, "export", "--all", "--yes").err
+    assert "SF156" in said and "carol is unknown on this server" in said, said
+    assert "SF156" in codes(lab.server)
     # On the node, as she and as root: the cause with both sides, in one line.
     for said in as_carol(node, "sharefs", "status"), sharefs(node, "doctor", timeout=200).err:
         assert "carol is in `ml` here, and storage does not let carol use" in said or "10.77.0.1 does not let carol" in said, said
@@ -71,6 +75,7 @@ def test_a_user_whom_the_server_does_not_know(lab: Cluster) -> None:
     node.run("echo 2 >/proc/sys/vm/drop_caches", check=True)
     assert as_carol(node, "ls", SHARE).startswith("cache")
     assert "SF248" not in as_carol(node, "sharefs", "status")
+    assert "SF156" not in codes(lab.server)
 
 
 def test_more_groups_than_nfs_carries(lab: Cluster) -> None:
@@ -78,6 +83,9 @@ def test_more_groups_than_nfs_carries(lab: Cluster) -> None:
     assert "ermission denied" in as_carol(node, "ls", SHARE), "the 16 lowest groups are sent, and ml is none of them"
     said = as_carol(node, "sharefs", "status")
     assert "carol is in 22 groups, of which NFS carries 16" in said and "manage-gids=y" in said, said
+    add_carol(lab.server, *(f"g{number}" for number in range(20)))
+    said = sharefs(lab.server, "export", "--all", "--yes").err
+    assert "SF156" in said and "more than 16 groups" in said, said
 
 
 def test_those_whom_both_sides_know(lab: Cluster) -> None:

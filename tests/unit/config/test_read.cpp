@@ -121,7 +121,8 @@ TEST_CASE("choices", "[read]") {
   check({
       {mount + "profile: sfae}}", "2:46: `profile` must be `safe`, `recipe` or `immutable`, not `sfae`",
        "did you mean `safe`?"},
-      {mount + "boot: yes}}", "2:43: `boot` must be `none`, `auto`, `unit`, `fstab` or `rc.local`, not `yes`",
+      {mount + "boot: yes}}",
+       "2:43: `boot` must be `none`, `auto`, `unit`, `automount`, `fstab` or `rc.local`, not `yes`",
        "what mounts it at boot; auto: systemd units that wait for the server, or rc.local where there is no systemd"},
       {"conda: {store: /x, link: hole}", "2:26: `link` must be `each` or `whole`, not `hole`", "did you mean `whole`?"},
       {"caches: {rules: [{flag: --x, place: remote}]}", "2:37: `place` must be `local` or `keep`, not `remote`",

@@ -71,8 +71,8 @@ TEST_CASE("each way makes one entry, switching takes the old one away, and none 
   machine.put("/etc/fstab", "# mine\n/dev/sda1 / ext4 defaults 0 1");
   machine.put("/etc/rc.local", "#!/bin/sh\nfoo\nexit 0\n", 0755);
   const auto before = machine.etc();
-  for (const auto way : {BootWay::unit, BootWay::fstab, BootWay::rc_local, BootWay::unit, BootWay::rc_local,
-                         BootWay::fstab, BootWay::unit}) {
+  for (const auto way : {BootWay::unit, BootWay::fstab, BootWay::automount, BootWay::rc_local, BootWay::unit,
+                         BootWay::automount, BootWay::fstab, BootWay::rc_local, BootWay::fstab}) {
     machine.apply(way);
     const auto entries = machine.entries();
     REQUIRE(entries.size() == 1);
@@ -141,17 +141,19 @@ TEST_CASE("units that systemd did not understand are not enabled by the next run
 }
 
 TEST_CASE("who waits for a mount is stopped before its unit goes") {
-  const std::string unit = "sharefs-data-share.service";
-  Machine machine;
-  machine.apply(BootWay::unit);
-  const auto steps = machine.plan(BootWay::none).plan.steps;
-  const auto stop =
-      std::ranges::find(steps, plan::Action(plan::RunTool{{"systemctl", "stop", unit}, {"systemctl", "daemon-reload"}}),
-                        &plan::Step::action);
-  REQUIRE(stop + 1 < steps.end());
-  const auto* removed = std::get_if<plan::File>(&stop[1].action);
-  REQUIRE(removed != nullptr);
-  CHECK(removed->path == "/etc/systemd/system/" + unit);
+  for (const auto& [way, unit] : {std::pair{BootWay::unit, "sharefs-data-share.service"},
+                                  std::pair{BootWay::automount, "data-share.automount"}}) {
+    Machine machine;
+    machine.apply(way);
+    const auto steps = machine.plan(BootWay::none).plan.steps;
+    const auto stop = std::ranges::find(
+        steps, plan::Action(plan::RunTool{{"systemctl", "stop", unit}, {"systemctl", "daemon-reload"}}),
+        &plan::Step::action);
+    REQUIRE(stop + 1 < steps.end());
+    const auto* removed = std::get_if<plan::File>(&stop[1].action);
+    REQUIRE(removed != nullptr);
+    CHECK(removed->path == std::string("/etc/systemd/system/") + unit);
+  }
 }
 
 TEST_CASE("what others mount at boot is left, and said") {
@@ -222,7 +224,7 @@ TEST_CASE("only network file systems that are mounted at boot are expected") {
   REQUIRE(entries.size() == 3);
   CHECK(entries[0] == BootEntry{BootWay::fstab, "/my a", "s:/x", "defaults", "/etc/fstab:2", false, "nfs4"});
   CHECK(entries[1] == BootEntry{BootWay::unit, "/c", "s:/x", "", "/etc/systemd/system/c.mount", false, "nfs"});
-  CHECK(entries[2] == BootEntry{BootWay::unit, "/f", "s:/x", "", "/etc/systemd/system/f.mount", false, "nfs"});
+  CHECK(entries[2] == BootEntry{BootWay::automount, "/f", "s:/x", "", "/etc/systemd/system/f.mount", false, "nfs"});
 }
 
 TEST_CASE("each line has its own file system, and what is no NFS is not taken for it") {
@@ -307,4 +309,72 @@ TEST_CASE("root runs at boot only what nobody else can change, and what is there
   machine.system.machine.remove_mount("/opt");
   fs::remove(machine.at("/opt/bin/sharefs")); // another version was installed meanwhile
   CHECK(refusal().find("No such file") != std::string::npos);
+  CHECK(machine.plan(BootWay::automount).diagnoses.empty()); // does without
+}
+
+TEST_CASE("undo takes our entry away, whatever others have written since") {
+  const auto write = [](const char* path, std::optional<std::string> before, std::string after) {
+    plan::Plan plan;
+    plan.add("at boot", "why", plan::File{path, std::move(before), std::move(after)});
+    return plan;
+  };
+  const auto remove = [](const char* path, std::string before) {
+    plan::Plan plan;
+    plan.add("at boot", "why", plan::remove_file(path, std::move(before)));
+    return plan;
+  };
+  const std::string ours = "s:/x /x nfs rw,x-sharefs.managed 0 0\n", other = "/dev/a / ext4 defaults 0 1\n";
+  const std::string block = "# >>> sharefs /x\nmount s:/x /x\n# <<< sharefs /x\n";
+  BootFacts facts;
+  facts.rc_path = "/etc/rc.local";
+  const auto undone = [&](plan::Plan plan) {
+    undo_on_what_is_there(facts, plan);
+    return plan.steps.empty() ? std::optional<plan::Action>() : plan.steps[0].action;
+  };
+  SECTION("a line of fstab") {
+    facts.fstab = "# edited\n" + other + ours + "tmpfs /t tmpfs rw 0 0"; // without an end of its last line
+    CHECK(undone(write("/etc/fstab", other + ours, other)) ==
+          plan::Action(plan::File{"/etc/fstab", facts.fstab, "# edited\n" + other + "tmpfs /t tmpfs rw 0 0"}));
+    // The line itself was edited: it is still ours.
+    facts.fstab = other + "s:/x /x nfs ro,x-sharefs.managed 0 0\n";
+    CHECK(undone(write("/etc/fstab", other + ours, other)) ==
+          plan::Action(plan::File{"/etc/fstab", facts.fstab, other}));
+    // Somebody took our line away already, and wrote another.
+    facts.fstab = other + "# edited\n";
+    CHECK_FALSE(undone(write("/etc/fstab", other + ours, other)));
+    // Undo of `umount --forget` puts it back.
+    CHECK(undone(write("/etc/fstab", other, other + ours)) ==
+          plan::Action(plan::File{"/etc/fstab", facts.fstab, other + "# edited\n" + ours}));
+  }
+  SECTION("a file of others stays, and one of ours alone goes") {
+    facts.fstab = ours + "# mine\n";
+    CHECK(undone(remove("/etc/fstab", ours)) == plan::Action(plan::File{"/etc/fstab", facts.fstab, "# mine\n"}));
+    const auto bare = with_rc_local_blocks(with_rc_local_blocks("", {{"/x", block}}), {{"/x", std::nullopt}});
+    const auto made = with_rc_local_blocks("", {{"/x", block}});
+    facts.rc_local = with_rc_local_blocks(made, {{"/y", "# >>> sharefs /y\nmount s:/y /y\n# <<< sharefs /y\n"}});
+    const auto left = undone(remove("/etc/rc.local", made)); // the block of another change stays
+    REQUIRE(left);
+    CHECK(std::get<plan::File>(*left).after->find("/y") != std::string::npos);
+    CHECK(std::get<plan::File>(*left).after->find("/x") == std::string::npos);
+    facts.rc_local = with_rc_local_blocks(bare, {{"/x", "# >>> sharefs /x\nmount -o ro s:/x /x\n# <<< sharefs /x\n"}});
+    CHECK(undone(remove("/etc/rc.local", made)) == plan::Action(plan::remove_file("/etc/rc.local", *facts.rc_local)));
+  }
+  SECTION("a block of rc.local") {
+    facts.rc_local = "#!/bin/sh\n# mine\n" + block + "echo hello\nexit 0";
+    CHECK(undone(write("/etc/rc.local", "#!/bin/sh\n" + block + "exit 0\n", "#!/bin/sh\nexit 0\n")) ==
+          plan::Action(plan::File{"/etc/rc.local", facts.rc_local, "#!/bin/sh\n# mine\necho hello\nexit 0"}));
+  }
+  SECTION("units of ours, not those that somebody wrote in their place") {
+    const std::string path = "/etc/systemd/system/x.mount", text = std::string(k_unit_mark) + "...\n[Mount]\n";
+    facts.units["x.mount"] = text + "# edited\n";
+    CHECK(undone(remove(path.c_str(), text)) == plan::Action(plan::remove_file(path, text + "# edited\n")));
+    facts.units["x.mount"] = "[Mount]\n";
+    CHECK(undone(remove(path.c_str(), text)) == plan::Action(plan::remove_file(path, text))); // a conflict
+  }
+  SECTION("what nobody has edited, and other files") {
+    facts.fstab = other + ours;
+    CHECK(undone(write("/etc/fstab", other + ours, other)) ==
+          plan::Action(plan::File{"/etc/fstab", other + ours, other}));
+    CHECK(undone(write("/etc/x", "a", "b")) == plan::Action(plan::File{"/etc/x", "a", "b"}));
+  }
 }

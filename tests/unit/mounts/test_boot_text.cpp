@@ -40,10 +40,11 @@ TEST_CASE("a unit says what mount.nfs gets, and nothing that hangs a boot") {
   CHECK(texts->mount.find("\nWhat=storage1:/mnt/share\nWhere=/data/100%% $x\nType=nfs\nOptions=rw,vers=4.2,nofail\n"
                           "TimeoutSec=30\n") != std::string::npos);
   CHECK(texts->mount.find("WantedBy") == std::string::npos); // the service starts it
+  CHECK(texts->automount.find("[Automount]\nWhere=/data/100%% $x\n\n[Install]\n") != std::string::npos);
   CHECK(texts->service.find("\nExecStart=\"/opt/a b/sharefs\" probe --until-ready \"storage1:/mnt/share\"\n"
                             "ExecStart=systemctl start \"data-100\\\\x25\\\\x20\\\\x24x.mount\"\n") !=
         std::string::npos);
-  for (const auto& text : {texts->mount, texts->service})
+  for (const auto& text : {texts->mount, texts->automount, texts->service})
     CHECK(text.starts_with(k_unit_mark));
 }
 

@@ -63,7 +63,9 @@ Result<int> run_export(Context& context, const Arguments& arguments) {
     return fail(request.error());
   if (auto root = require_root(context, "only root can export"); !root)
     return fail(root.error());
-  return put_into_force(context, {std::move(*request), (*config)->file, own.address});
+  const auto& conda = (*config)->conda;
+  return put_into_force(context, {std::move(*request), (*config)->file, own.address,
+                                  conda ? conda->users() : std::vector<std::string>()});
 }
 
 } // namespace

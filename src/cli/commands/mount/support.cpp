@@ -76,11 +76,12 @@ Result<std::vector<mounts::MountPoint>> select_mounts(Context& context, const co
 /// As config's choice spells them.
 mounts::BootWay boot_way_of(const std::string& word) {
   using enum mounts::BootWay;
-  return word == "auto"       ? automatic
-         : word == "unit"     ? unit
-         : word == "fstab"    ? fstab
-         : word == "rc.local" ? rc_local
-                              : none;
+  return word == "auto"        ? automatic
+         : word == "unit"      ? unit
+         : word == "automount" ? automount
+         : word == "fstab"     ? fstab
+         : word == "rc.local"  ? rc_local
+                               : none;
 }
 
 } // namespace

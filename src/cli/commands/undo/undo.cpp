@@ -2,6 +2,7 @@
 #include "base/text.hpp"
 #include "cli/execute.hpp"
 #include "cli/exit_code.hpp"
+#include "mounts/boot.hpp"
 #include "ui/table.hpp"
 
 #include <algorithm>
@@ -107,14 +108,8 @@ Result<int> nothing_left(Context& context, const plan::Journal& journal, const J
   return k_exit_ok;
 }
 
-/// What takes the lines of sharefs out of a file that the administrator has changed, too.
-std::string_view hint_for(std::string_view path) {
-  return path == "/etc/fstab" || path.ends_with("/rc.local") ? "; `sharefs umount NAME --forget` takes our lines out"
-                                                             : "";
-}
-
 /// Files that are no longer as the change left them stay so; said here, since only applying finds it out.
-Result<void> note_conflicts(Context& context, plan::Plan& plan) {
+void note_conflicts(Context& context, plan::Plan& plan) {
   std::map<std::string, std::pair<std::optional<std::string>, std::optional<std::string>>>
       files; // the first step of each
   for (const auto& step : plan.steps)
@@ -123,10 +118,9 @@ Result<void> note_conflicts(Context& context, plan::Plan& plan) {
   for (const auto& [path, texts] : files) {
     const auto now = context.system.files().read_if_exists(path);
     if (now && *now != texts.first && *now != texts.second)
-      plan.notes.push_back(fmt::format("conflict: {} was {} since, and stays as it is{}", path,
-                                       *now ? "changed" : "removed", hint_for(path)));
+      plan.notes.push_back(
+          fmt::format("conflict: {} was {} since, and stays as it is", path, *now ? "changed" : "removed"));
   }
-  return {};
 }
 
 Result<int> run_undo(Context& context, const Arguments& arguments) {
@@ -160,8 +154,12 @@ Result<int> run_undo(Context& context, const Arguments& arguments) {
   if (undo.empty())
     return nothing_left(context, *journal, entry, undo);
   context.console.message(fmt::format("taking back `{}` of {} ({})", entry.command, entry.started, entry.id));
-  return take_back(context, entry.id, [&](plan::Plan& plan) { return note_conflicts(context, plan); })
-      .map(&Executed::exit_code);
+  const auto look = [&](plan::Plan& plan) {
+    mounts::undo_on_what_is_there(mounts::boot_facts(context.system), plan);
+    note_conflicts(context, plan);
+    return Result<void>();
+  };
+  return take_back(context, entry.id, look).map(&Executed::exit_code);
 }
 
 } // namespace
@@ -172,6 +170,7 @@ extern const CommandSpec k_undo_command{
     .description =
         "Without ID the newest change that is not undone yet; also one that was cut off by a kill or a power loss. "
         "What is no longer as that change left it is a conflict, and stays; what does not depend on it is taken back. "
+        "In /etc/fstab and rc.local only what sharefs wrote there is taken back, whatever else was changed. "
         "A change that has deleted for good is passed over, and named. "
         "A newest change that cannot be read (damaged, or of a later version) stops it. An undo is a change too: "
         "`sharefs undo` with its ID brings back what it took.",

@@ -1,0 +1,73 @@
+#include "exports/members.hpp"
+
+#include "base/text.hpp"
+#include "exports/server.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace sharefs::exports {
+
+namespace {
+
+constexpr std::size_t k_most_groups = 16; ///< that AUTH_SYS carries (RFC 5531, appendix A)
+constexpr std::uint32_t k_all = 7;
+
+/// The group has more than everybody.
+bool decides(const plan::DirectoryAccess& access) {
+  return access.kind == plan::DirectoryAccess::Kind::group && ((access.mode >> 3U) & ~access.mode & k_all) != 0;
+}
+
+} // namespace
+
+Members probe_members(sys::System& system, const std::vector<std::string>& users) {
+  Members members;
+  members.manage_gids = nfs_conf_flag(system, "mountd", "manage-gids", false);
+  for (const auto& name : users)
+    if (auto user = system.user(name); user)
+      members.users[name] = std::move(*user);
+    else if (user.error().code == ErrorCode::not_found)
+      members.users[name] = std::nullopt;
+  return members;
+}
+
+Diagnoses diagnose_members(const Members& members,
+                           const std::map<std::string, plan::DirectoryAccess, std::less<>>& access) {
+  Diagnoses found;
+  for (const auto& [directory, wanted] : access) {
+    if (!decides(wanted))
+      continue;
+    std::vector<std::string> unknown, outside, many;
+    for (const auto& [name, user] : members.users) {
+      if (members.manage_gids && !user)
+        unknown.push_back(name);
+      else if (members.manage_gids && std::ranges::count(user->groups, wanted.gid) == 0 && user->uid != 0)
+        outside.push_back(name);
+      else if (!members.manage_gids && user && user->groups.size() > k_most_groups)
+        many.push_back(name);
+    }
+    const auto& subject = directory; // clang captures no structured binding
+    const auto add = [&](const std::vector<std::string>& names, const std::string& what, const std::string& hint) {
+      if (!names.empty())
+        found.push_back({Severity::warning, "SF156", subject,
+                         fmt::format("{} {} {}", join(names, ", "), names.size() == 1 ? "is" : "are", what), hint, ""});
+    };
+    const std::string forget = "then `exportfs -f`: it would remember for up to 30 minutes what it knew before";
+    add(unknown,
+        fmt::format("unknown on this server, which goes by its own groups (manage-gids): no node lets them use "
+                    "it as members of `{}`",
+                    wanted.group),
+        fmt::format("run `useradd -M -u UID -G {} {}` here, with the number that the nodes have, {}", wanted.group,
+                    unknown.empty() ? "" : unknown.front(), forget));
+    add(outside,
+        fmt::format("not in `{}` on this server, which goes by its own groups (manage-gids), whatever the nodes "
+                    "say",
+                    wanted.group),
+        fmt::format("run `usermod -aG {} {}` here, {}", wanted.group, outside.empty() ? "" : outside.front(), forget));
+    add(many, "in more than 16 groups, of which a client sends 16: `" + wanted.group + "` may be none of them",
+        "set `manage-gids=y` in [mountd] of /etc/nfs.conf, and run `systemctl restart nfs-mountd`");
+  }
+  return found;
+}
+
+} // namespace sharefs::exports
