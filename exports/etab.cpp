@@ -76,20 +76,7 @@ bool is_readable(std::string_view line, const Export& entry) {
          split_options(word.substr(open + 1, word.size() - open - 2)) == entry.options;
 }
 
-Clients::Clients(const HostFacts& facts) {
-  for (const auto& [name, fact] : facts.names) {
-    std::set<std::string> names{lower_case(name)};
-    if (!fact.canonical.empty())
-      names.insert(lower_case(fact.canonical));
-    std::vector<std::string> keys(names.begin(), names.end());
-    for (const auto& address : fact.addresses)
-      keys.push_back(canonical_address(address));
-    for (const auto& known : names)
-      m_keys[known].insert(m_keys[known].end(), keys.begin(), keys.end());
-  }
-}
-
-std::vector<std::string> Clients::keys(std::string_view client) const {
+std::vector<std::string> ExportIndex::keys(std::string_view client) const {
   const auto name = lower_case(client);
   if (kind_of(client) == ClientKind::host) {
     if (auto address = canonical_address(client); !address.empty())
@@ -100,39 +87,38 @@ std::vector<std::string> Clients::keys(std::string_view client) const {
   return {name};
 }
 
-std::vector<Network> Clients::networks(std::string_view client) const {
-  std::vector<Network> networks;
-  const auto kind = kind_of(client);
-  if (kind != ClientKind::host && kind != ClientKind::network)
-    return networks;
-  for (const auto& key : keys(client))
-    if (const auto network = parse_network(key))
-      networks.push_back(*network);
-  return networks;
-}
-
-ExportIndex::ExportIndex(const HostFacts& facts, const std::vector<Export>& list) : m_clients(facts) {
+ExportIndex::ExportIndex(const HostFacts& facts, const std::vector<Export>& list) {
+  for (const auto& [name, fact] : facts.names) {
+    std::set<std::string> names{lower_case(name)};
+    if (!fact.canonical.empty())
+      names.insert(lower_case(fact.canonical));
+    std::vector<std::string> all(names.begin(), names.end());
+    for (const auto& address : fact.addresses)
+      all.push_back(canonical_address(address));
+    for (const auto& known : names)
+      m_keys[known].insert(m_keys[known].end(), all.begin(), all.end());
+  }
   for (std::size_t i = 0; i < list.size(); ++i)
     add(list[i], i);
 }
 
 std::optional<std::size_t> ExportIndex::add(const Export& entry, std::size_t position) {
-  const auto keys = m_clients.keys(entry.client);
-  const auto first = find_any(entry.directory, keys);
+  const auto its = keys(entry.client);
+  const auto first = find_any(entry.directory, its);
   if (!first)
-    for (const auto& key : keys)
+    for (const auto& key : its)
       m_positions.emplace(index_key(entry.directory, key), position);
   return first;
 }
 
 std::optional<std::size_t> ExportIndex::find(std::string_view directory, std::string_view client) const {
-  return find_any(directory, m_clients.keys(client));
+  return find_any(directory, keys(client));
 }
 
 std::optional<std::size_t> ExportIndex::find_any(std::string_view directory,
-                                                 const std::vector<std::string>& keys) const {
+                                                 const std::vector<std::string>& its_keys) const {
   std::optional<std::size_t> first;
-  for (const auto& key : keys)
+  for (const auto& key : its_keys)
     if (const auto found = m_positions.find(index_key(directory, key)); found != m_positions.end())
       first = std::min(first.value_or(found->second), found->second);
   return first;

@@ -4,7 +4,6 @@
 #include "base/text.hpp"
 #include "exports/diagnose.hpp"
 #include "exports/members.hpp"
-#include "exports/take_over.hpp"
 #include "exports/verify.hpp"
 #include "plan/look.hpp"
 
@@ -21,12 +20,6 @@ namespace {
 constexpr int k_listing_attempts = 5;
 constexpr std::chrono::milliseconds k_listing_pause{400};
 constexpr std::chrono::milliseconds k_listing_timeout{3000};
-
-Ask asking(sys::System& system) {
-  return [&system](const std::vector<ExportsFile>& files, const HostFacts& facts) {
-    return ask_exportfs(system, files, facts, Scope::host);
-  };
-}
 
 /// `known`: names that were looked up before, and are not asked again while the host lock is held.
 Result<Actual> gather(sys::System& system, const Request& request, const Names& known) {
@@ -51,22 +44,6 @@ Result<Actual> gather(sys::System& system, const Request& request, const Names& 
     return fail(server.error());
   actual.server = std::move(*server);
   return actual;
-}
-
-/// What the exports of the host become when lines of others' files move to sharefs'. The texts are read again, since
-/// what is compared has to be what is written.
-Result<TakeOver> gather_take_over(sys::System& system, Actual actual, const Request& wanted) {
-  std::map<std::string, std::string> texts;
-  for (auto& file : actual.files.files) {
-    if (file.name == k_own_file)
-      continue;
-    auto text = system.files().read(file.name);
-    if (!text)
-      return fail(text.error());
-    file = parse(*text, file.name);
-    texts[file.name] = std::move(*text);
-  }
-  return take_over(actual, wanted, texts, asking(system));
 }
 
 /// Only of directories that can be exported: others are not touched at all.
@@ -110,6 +87,8 @@ Diagnoses diagnose_desired(const Actual& actual, const Request& request, const C
     const bool to_be_made = diagnosis.code == "SF123" && diagnosis.severity != Severity::error;
     if (diagnosis.code == "SF138") // a warning of other files, which others answer for
       diagnosis.severity = Severity::error;
+    if (diagnosis.code == "SF115") // of another file, as sharefs.yaml has a directory and client once
+      diagnosis.hint = "take the line out of that file, then run this again";
     if ((is_about(diagnosis, config_file) && !to_be_made) || diagnosis.code == "SF158")
       found.push_back(std::move(diagnosis));
   }
@@ -148,16 +127,6 @@ std::string nothing_to_do(const Request& request, const Composed& composed) {
   return composed.exports.empty() ? "sharefs exports nothing here: nothing to do" : "nothing to do";
 }
 
-/// Said once, also if the plan is made again.
-Result<void> report_found(Look& look, Diagnoses found, const plan::Say& say, std::string failure) {
-  if (found != look.found)
-    say.report(found);
-  look.found = std::move(found);
-  if (has_errors(look.found))
-    return fail(ErrorCode::failed, std::move(failure), "correct the errors above");
-  return {};
-}
-
 /// The exports over the network.
 Diagnoses check_listing(sys::System& system, const Look& look, const std::string& address) {
   sys::NfsProbeRequest request;
@@ -174,13 +143,34 @@ Diagnoses check_listing(sys::System& system, const Look& look, const std::string
   return found;
 }
 
-/// The diagnoses of the desired exports, with those of the server and of the users.
-Diagnoses diagnose_all(sys::System& system, const Task& task, const Request& request, const Look& look) {
-  auto found = diagnose_desired(look.actual, request, look.composed, task.config_file);
-  std::ranges::move(check_security(system, request.exports), std::back_inserter(found));
-  if (!task.members.empty())
-    std::ranges::move(diagnose_members(probe_members(system, task.members), request.access), std::back_inserter(found));
-  return found;
+/// A file that a person names may lie on a dead mount: read in a child.
+Result<std::string> read_named(sys::System& system, const std::string& path, const std::string& name) {
+  constexpr std::size_t k_limit = 16U << 20U;
+  constexpr std::chrono::milliseconds k_deadline{5000};
+  auto entry = system.entry({.path = path, .follow = true, .read_bytes = k_limit}, k_deadline);
+  if (entry.kind == sys::EntryKind::missing)
+    return fail(ErrorCode::not_found, fmt::format("there is no file {}", name));
+  if (entry.error_number != 0)
+    return fail(errno_error(entry.error_number, name));
+  if (entry.kind != sys::EntryKind::file)
+    return fail(ErrorCode::usage, fmt::format("{} is no file", name));
+  if (entry.size > k_limit)
+    return fail(ErrorCode::failed, fmt::format("{} is larger than {}", name, format_bytes(k_limit)));
+  return std::move(entry.content);
+}
+
+Result<HostFiles> read_named_files(sys::System& system, const CheckRequest& request) {
+  HostFiles host;
+  for (const auto& name : request.names) {
+    const bool is_input = name == "-";
+    auto text = is_input ? Result<std::string>(request.standard_input)
+                         : read_named(system, join_path(request.directory, name), name);
+    if (!text)
+      return fail(text.error());
+    host.files.push_back(parse(*text, is_input ? "<stdin>" : name));
+    host.files.back().text = std::move(*text);
+  }
+  return host;
 }
 
 } // namespace
@@ -192,33 +182,24 @@ Result<void> propose(sys::System& system, const Task& task, Look& look, const pl
     return fail(actual.error());
   look.actual = std::move(*actual);
   look.plan = {};
-  auto request = task.request;
-  if (task.take_over) {
-    auto taken = gather_take_over(system, look.actual, request);
-    if (!taken)
-      return fail(taken.error());
-    if (auto reported = report_found(look, std::move(taken->found), say,
-                                     "the lines cannot move to sharefs' file without a change; nothing was changed");
-        !reported)
-      return reported;
-    look.nothing = "no other exports file has an export of sharefs.yaml: nothing to take over";
-    if (taken->request.moved.empty())
-      return {};
-    look.actual = std::move(taken->actual);
-    request = std::move(taken->request);
-  }
+  const auto& request = task.request;
   if (auto whole = check_own_file(look.actual.files, request); !whole)
     return whole;
   if (auto ready = check_host(look.actual, request); !ready)
     return ready;
-  look.composed = compose(look.actual, request, asking(system));
+  look.composed = compose(look.actual, request, [&system](const auto& files, const auto& facts) {
+    return ask_exportfs(system, files, facts, Scope::host);
+  });
   look.nothing = nothing_to_do(request, look.composed);
-  if (auto reported = report_found(look, diagnose_all(system, task, request, look), say,
-                                   "the exports of sharefs.yaml cannot be put into force; nothing was changed");
-      !reported)
-    return reported;
-  if (!look.composed.retired.empty())
-    look.actual.mounted = read_mounted(system);
+  auto found = diagnose_desired(look.actual, request, look.composed, task.config_file);
+  if (!task.members.empty())
+    std::ranges::move(diagnose_members(probe_members(system, task.members), request.access), std::back_inserter(found));
+  if (found != look.found) // said once, also if the plan is made again
+    say.report(found);
+  look.found = std::move(found);
+  if (has_errors(look.found))
+    return fail(ErrorCode::failed, "the exports of sharefs.yaml cannot be put into force; nothing was changed",
+                "correct the errors above");
   if (auto gathered = gather_access(system, request, look.actual); !gathered)
     return gathered;
   look.plan = plan_export(look.actual, request, look.composed);
@@ -236,59 +217,28 @@ Result<Diagnoses> verify(sys::System& system, const Task& task, const Look& look
   if (!etab)
     return fail(etab.error());
   const auto& facts = look.actual.facts;
-  if (task.take_over) {
-    auto before = look.actual.etab;
-    const ExportIndex adhoc(facts, look.composed.adhoc);
-    std::erase_if(before, [&](const Export& entry) { return adhoc.has(entry); });
-    return changes(before, *etab, facts, false);
-  }
   auto found = verify_etab(look.composed, facts, *etab);
   if (!has_errors(found) && !look.composed.exports.empty())
     std::ranges::move(check_listing(system, look, task.address), std::back_inserter(found));
   return found;
 }
 
-Result<Checked> check(sys::System& system, const HostFiles& host, Scope scope, bool judged) {
-  const auto facts = judged ? probe_facts(system, host.files) : probe_directories(system, host.files);
+Result<Checked> check(sys::System& system, const CheckRequest& request, const plan::Say& say) {
+  const bool of_host = request.names.empty();
+  const bool judged = of_host || request.against_host;
+  auto host = of_host ? read_host_files(system.files()) : read_named_files(system, request);
+  if (!host)
+    return fail(host.error());
+  const auto progress = say.progress("asking exportfs");
+  const auto facts = judged ? probe_facts(system, host->files) : probe_directories(system, host->files);
   if (!facts)
     return fail(facts.error());
-  Checked checked{ask_exportfs(system, host.files, *facts, scope), {}};
-  checked.found = diagnose(host.files, checked.expected, judged ? *facts : HostFacts());
-  checked.found.insert(checked.found.end(), host.diagnoses.begin(), host.diagnoses.end());
+  Checked checked{std::move(*host), {}, {}};
+  const auto& files = checked.host.files;
+  checked.expected = ask_exportfs(system, files, *facts, of_host ? Scope::host : Scope::given);
+  checked.found = diagnose(files, checked.expected, judged ? *facts : HostFacts());
+  std::ranges::copy(checked.host.diagnoses, std::back_inserter(checked.found));
   return checked;
-}
-
-Result<void> note_withdrawn(sys::System& system, plan::Plan& plan) {
-  std::map<std::string, std::string> changed; // texts; "" for a file that goes
-  const auto is_of_exports = [](const std::string& path) {
-    return path == k_exports_file || parent_path(path) == k_exports_directory;
-  };
-  for (const auto& step : plan.steps)
-    if (const auto* file = std::get_if<plan::File>(&step.action); file != nullptr && is_of_exports(file->path))
-      changed[file->path] = file->after.value_or("");
-  if (changed.empty())
-    return {};
-  auto files = read_host_files(system.files());
-  if (!files)
-    return fail(files.error());
-  const auto etab = read_etab(system.files());
-  if (!etab)
-    return fail(etab.error());
-  auto& after = files->files;
-  std::erase_if(after, [&](const ExportsFile& file) { return changed.contains(file.name); });
-  for (const auto& [path, text] : changed) {
-    after.push_back(parse(text, path));
-    after.back().text = text;
-  }
-  auto asked = after;
-  asked.emplace_back().exports = *etab;
-  const auto facts = probe_facts(system, asked);
-  if (!facts)
-    return fail(facts.error());
-  const auto dropped = dropped_by(ask_exportfs(system, after, *facts, Scope::host), *etab, *facts);
-  if (!dropped.empty())
-    std::ranges::move(notes_of_mounted(dropped, read_mounted(system), *facts), std::back_inserter(plan.notes));
-  return {};
 }
 
 } // namespace sharefs::exports

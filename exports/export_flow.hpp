@@ -11,7 +11,6 @@ namespace sharefs::exports {
 
 struct Task {
   Request request;
-  bool take_over = false;           ///< lines of other exports files move to own file
   std::string config_file;          ///< where the desired exports stand
   std::string address;              ///< of this host, as clients reach it
   std::vector<std::string> members; ///< users who work with directories that belong to a group
@@ -34,15 +33,21 @@ Result<void> propose(sys::System& system, const Task& task, Look& look, const pl
 /// Is exported what was expected? By etab, and over the network, where a server that was just started gets a moment.
 Result<Diagnoses> verify(sys::System& system, const Task& task, const Look& look, const plan::Say& say);
 
-/// Exports files, and what is to be said about them.
+/// Exports files to check.
+struct CheckRequest {
+  std::vector<std::string> names; ///< in the order in which exportfs reads them, "-" for the standard input; none:
+                                  ///< those of the host, against its directories and names
+  std::string directory; ///< where relative names begin
+  std::string standard_input;
+  bool against_host = false; ///< named files, too
+};
+/// The files, what exportfs makes of them, and what is to be said about them.
 struct Checked {
+  HostFiles host;
   ExpectedEtab expected;
   Diagnoses found;
 };
-/// `judged`: directories and names are those of this host; else only what the text says is judged.
-Result<Checked> check(sys::System& system, const HostFiles& host, Scope scope, bool judged);
-
-/// Which clients have mounted what a plan of exports files withdraws: as notes of the plan.
-Result<void> note_withdrawn(sys::System& system, plan::Plan& plan);
+/// Errors are those of files that were named and cannot be read.
+Result<Checked> check(sys::System& system, const CheckRequest& request, const plan::Say& say);
 
 } // namespace sharefs::exports

@@ -36,19 +36,6 @@ std::string real_path(std::string_view directory, const HostFacts& facts);
 /// As exportfs writes it now: what it cannot resolve stays as it is written.
 std::string etab_path(std::string_view directory, const HostFacts& facts);
 
-/// Whom names of clients stand for, by what was looked up.
-class Clients {
- public:
-  explicit Clients(const HostFacts& facts);
-  /// Two clients are the same to exportfs if they share a key: the name without case, the canonical name, an address.
-  [[nodiscard]] std::vector<std::string> keys(std::string_view client) const;
-  /// The addresses of a host, or a network; none for all others.
-  [[nodiscard]] std::vector<Network> networks(std::string_view client) const;
-
- private:
-  std::map<std::string, std::vector<std::string>, std::less<>> m_keys; ///< by name and canonical name, without case
-};
-
 /// Positions in a list of exports by directory (as in etab) and client.
 class ExportIndex {
  public:
@@ -61,9 +48,12 @@ class ExportIndex {
 
  private:
   [[nodiscard]] std::optional<std::size_t> find_any(std::string_view directory,
-                                                    const std::vector<std::string>& keys) const;
+                                                    const std::vector<std::string>& its_keys) const;
 
-  Clients m_clients;
+  /// Two clients are the same to exportfs if they share a key: the name without case, the canonical name, an address.
+  [[nodiscard]] std::vector<std::string> keys(std::string_view client) const;
+
+  std::map<std::string, std::vector<std::string>, std::less<>> m_keys; ///< by name and canonical name, without case
   std::unordered_map<std::string, std::size_t> m_positions;
 };
 

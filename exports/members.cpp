@@ -22,7 +22,7 @@ bool decides(const plan::DirectoryAccess& access) {
 
 Members probe_members(sys::System& system, const std::vector<std::string>& users) {
   Members members;
-  members.manage_gids = is_on(nfs_conf(system, "mountd", "manage-gids").value_or("n"));
+  members.manage_gids = nfs_conf_flag(system, "mountd", "manage-gids", false);
   for (const auto& name : users)
     if (auto user = system.user(name); user)
       members.users[name] = std::move(*user);

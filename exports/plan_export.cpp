@@ -83,7 +83,6 @@ void add_reload(const Actual& actual, const Request& request, const Composed& co
       plan.notes.push_back(fmt::format("{} to {} ({}) stands in no file: the reload drops it, and undo does not bring "
                                        "it back",
                                        entry.directory, entry.client, summary(entry.settings)));
-  std::ranges::move(notes_of_mounted(composed.retired, actual.mounted, actual.facts), std::back_inserter(plan.notes));
 }
 
 } // namespace
@@ -138,8 +137,6 @@ plan::Plan plan_export(const Actual& actual, const Request& request, const Compo
       add_directory(entry.directory, request, actual, made, plan);
   const auto steps = plan.steps.size();
   add_own_file(actual, own_file_text(composed.exports), plan);
-  for (const auto& file : request.moved)
-    plan.add(k_group, "lines that move to sharefs' file", file);
   const bool file_changes = plan.steps.size() != steps;
   if (file_changes)
     plan.notes.insert(plan.notes.end(), composed.notes.begin(), composed.notes.end());
@@ -159,7 +156,7 @@ plan::Plan plan_export(const Actual& actual, const Request& request, const Compo
     else
       changed_by_hand.push_back(&entry);
   }
-  const bool serves = !request.exports.empty() && request.moved.empty(); // a take-over starts nothing
+  const bool serves = !request.exports.empty();
   const bool starts = serves && !actual.server.running() && actual.server.visible;
   // The file first: its guard stops a plan that another run has overtaken before anything is withdrawn. A run that is
   // cut off behind it leaves entries in etab, which `retired` finds.

@@ -2,7 +2,6 @@
 // Desired exports and what is there -> the content of sharefs' own file, and a plan. Pure.
 #include "exports/ask.hpp"
 #include "exports/host.hpp"
-#include "exports/mounted_by.hpp"
 #include "exports/server.hpp"
 #include "plan/directory_access.hpp"
 #include "plan/plan.hpp"
@@ -18,11 +17,10 @@ namespace sharefs::exports {
 struct Request {
   std::vector<Export> exports;                                      ///< as they should be, by make_export()
   std::map<std::string, plan::DirectoryAccess, std::less<>> access; ///< by directory; none: keep
-  std::vector<std::string> remove;    ///< directories to withdraw; nothing is done to the directories themselves
-  bool exactly = false;               ///< own file holds `exports` and nothing else (--all)
-  bool recursive = false;             ///< access is given to what lies below, too
-  bool drop_adhoc = false;            ///< what is exported and stands in no file may go with the reload
-  std::vector<plan::File> moved = {}; ///< files of others, without the lines that take_over() moves to own file
+  std::vector<std::string> remove; ///< directories to withdraw; nothing is done to the directories themselves
+  bool exactly = false;            ///< own file holds `exports` and nothing else (--all)
+  bool recursive = false;          ///< access is given to what lies below, too
+  bool drop_adhoc = false;         ///< what is exported and stands in no file may go with the reload
 };
 
 /// The host, as the probe functions found it.
@@ -32,7 +30,6 @@ struct Actual {
   HostFacts facts;
   ServerState server;
   std::map<std::string, plan::Access, std::less<>> access; ///< by the desired directory, if it exists
-  MountedBy mounted;                                       ///< read only if something is withdrawn
   std::vector<plan::SetTreeAccess> trees;                  ///< of those below which something is to be changed
 };
 

@@ -39,17 +39,8 @@ struct ServerState {
 /// Reads /proc and the mount table, or asks systemctl. Errors of System.
 Result<ServerState> probe_server(sys::System& system);
 
-/// SF155: what `sec=krb5...` and `xprtsec=tls` need of this host and is not there: who answers for the kernel, and the
-/// keys. Nothing is looked at if no export asks for either.
-Diagnoses check_security(sys::System& system, const std::vector<Export>& exports);
-
-/// The value of `key` in `[section]` of a file as nfs.conf(5) and tlshd.conf(5); the last one counts. nullopt: not set.
-std::optional<std::string> value_in_section(std::string_view text, std::string_view section, std::string_view key);
-
-/// Of nfs.conf(5) and what lies in nfs.conf.d, which rpc.nfsd and rpc.mountd read, in small letters; nullopt: not set.
-std::optional<std::string> nfs_conf(sys::System& system, std::string_view section, std::string_view key);
-/// A boolean there: all but 0, n, no, f, false and off.
-bool is_on(std::string_view value);
+/// A boolean of nfs.conf(5) and of what lies in nfs.conf.d, which rpc.nfsd and rpc.mountd read; the last one counts.
+bool nfs_conf_flag(sys::System& system, std::string_view section, std::string_view key, bool fallback);
 
 /// `not_found` that names the first missing program, and the commands that install it; `failed` for a masked unit.
 Result<void> check_installed(const ServerState& state);

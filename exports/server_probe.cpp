@@ -1,5 +1,6 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "exports/client.hpp"
 #include "exports/server.hpp"
 #include "sys/find_processes.hpp"
 
@@ -35,6 +36,21 @@ void find_programs(sys::System& system, ServerState& state) {
       state.missing.emplace_back(k_server_programs.at(i));
 }
 
+/// The last value of `key` in `[section]` of a file as nfs.conf(5), in small letters; nullopt: not set.
+std::optional<std::string> value_in(std::string_view text, std::string_view section, std::string_view key) {
+  std::optional<std::string> value;
+  bool inside = false;
+  for (const auto& line : split_lines(text)) {
+    const auto word = trim(std::string_view(line).substr(0, line.find_first_of("#;")));
+    const auto equals = word.find('=');
+    if (word.starts_with('['))
+      inside = lower_case(trim(word.substr(1, word.find(']') - 1))) == section;
+    else if (inside && equals != std::string_view::npos && lower_case(trim(word.substr(0, equals))) == key)
+      value = lower_case(trim(word.substr(equals + 1)));
+  }
+  return value;
+}
+
 Result<void> read_kernel(sys::System& system, ServerState& state) {
   const auto mounts = system.mounts();
   if (!mounts)
@@ -52,7 +68,7 @@ Result<void> read_kernel(sys::System& system, ServerState& state) {
     state.version3 = std::ranges::count(versions, "-3") == 0;
   }
   if (!state.running())
-    state.version3 = is_on(nfs_conf(system, "nfsd", "vers3").value_or("y"));
+    state.version3 = nfs_conf_flag(system, "nfsd", "vers3", true);
   return {};
 }
 
@@ -100,11 +116,8 @@ std::vector<std::string> running(sys::System& system, const std::vector<std::str
 
 } // namespace
 
-bool is_on(std::string_view value) {
-  return std::ranges::count(std::array<std::string_view, 6>{"0", "n", "no", "f", "false", "off"}, value) == 0;
-}
-
-std::optional<std::string> nfs_conf(sys::System& system, std::string_view section, std::string_view key) {
+bool nfs_conf_flag(sys::System& system, std::string_view section, std::string_view key, bool fallback) {
+  constexpr auto k_off = std::to_array<std::string_view>({"0", "n", "no", "f", "false", "off"});
   sys::EntryRequest request;
   for (const auto* path : {"/usr/etc/nfs.conf", "/etc/nfs.conf"})
     request.queries.push_back(content_of(path));
@@ -113,13 +126,10 @@ std::optional<std::string> nfs_conf(sys::System& system, std::string_view sectio
       if (name.ends_with(".conf"))
         request.queries.push_back(content_of(std::string(directory) + "/" + name));
   std::optional<std::string> value;
-  for (auto& entry : system.entries(request)) { // the last one counts
-    for (char& byte : entry.content)
-      byte = byte >= 'A' && byte <= 'Z' ? static_cast<char>(byte - 'A' + 'a') : byte;
-    if (auto found = value_in_section(entry.content, section, key))
+  for (const auto& entry : system.entries(request)) // the last one counts
+    if (auto found = value_in(entry.content, section, key))
       value = std::move(found);
-  }
-  return value;
+  return value ? std::ranges::count(k_off, *value) == 0 : fallback;
 }
 
 Result<ServerState> probe_server(sys::System& system) {

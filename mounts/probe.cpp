@@ -1,17 +1,13 @@
 #include "mounts/probe.hpp"
 
-#include "base/thrown.hpp"
+#include "base/parallel.hpp"
 #include "mounts/pending.hpp"
 #include "mounts/profiles.hpp"
 #include "sys/fs/mountstats.hpp"
 #include "sys/identity/own_host.hpp"
 
 #include <algorithm>
-#include <condition_variable>
-#include <functional>
-#include <mutex>
 #include <set>
-#include <thread>
 
 namespace sharefs::mounts {
 
@@ -58,61 +54,15 @@ std::vector<MountPoint> with_others(const sys::MountTable& table, const std::vec
   return all;
 }
 
-/// Asks the servers on threads of its own, after `patience`, while the mount points are read. If no thread can be
-/// started, answers() asks them.
-class ServerProbes {
- public:
-  using Skip = std::function<bool(const std::string& host)>;
-
-  ServerProbes(sys::System& system, std::vector<sys::NfsProbeRequest> requests, std::chrono::milliseconds patience)
-      : m_system(system), m_requests(std::move(requests)), m_answers(m_requests.size()),
-        m_begin(std::chrono::steady_clock::now() + patience) {
-    try {
-      while (m_threads.size() < std::min(m_requests.size(), k_most_threads))
-        m_threads.emplace_back([this] { m_thrown.keep([this] { work(); }); });
-    } catch (const std::exception&) { // NOLINT(bugprone-empty-catch): fewer threads take longer
-    }
-  }
-
-  /// Waits for the answers. Servers that `skip` names and that were not asked yet are left out.
-  void answers(const Skip& skip, std::map<std::string, sys::NfsProbe>& by_host) {
-    {
-      const std::lock_guard guard(m_mutex);
-      m_skip = skip;
-    }
-    m_news.notify_all();
-    m_thrown.keep([this] { work(); });
-    m_threads.clear();
-    m_thrown.rethrow();
-    for (std::size_t index = 0; index < m_requests.size(); ++index)
-      if (m_answers[index])
-        by_host.emplace(m_requests[index].host, std::move(*m_answers[index]));
-  }
-
- private:
-  std::optional<std::size_t> take() {
-    std::unique_lock lock(m_mutex);
-    m_news.wait_until(lock, m_begin, [this] { return m_skip != nullptr; });
-    while (m_next < m_requests.size() && m_skip != nullptr && m_skip(m_requests[m_next].host))
-      ++m_next;
-    return m_next < m_requests.size() ? std::optional(m_next++) : std::nullopt;
-  }
-  void work() {
-    while (const auto index = take())
-      m_answers[*index] = m_system.probe_nfs(m_requests[*index]);
-  }
-
-  sys::System& m_system;
-  std::vector<sys::NfsProbeRequest> m_requests;
-  std::vector<std::optional<sys::NfsProbe>> m_answers;
-  std::chrono::steady_clock::time_point m_begin;
-  std::mutex m_mutex;
-  std::condition_variable m_news;
-  Skip m_skip; ///< none while the mount points are read
-  std::size_t m_next = 0;
-  Thrown m_thrown;
-  std::vector<std::jthread> m_threads;
-};
+/// Asks them at the same time.
+void ask_servers(sys::System& system, const std::vector<sys::NfsProbeRequest>& requests,
+                 std::map<std::string, sys::NfsProbe>& by_host) {
+  std::vector<sys::NfsProbe> answers(requests.size());
+  in_parallel(requests.size(), k_most_threads,
+              [&](std::size_t index) { answers[index] = system.probe_nfs(requests[index]); });
+  for (std::size_t index = 0; index < requests.size(); ++index)
+    by_host.emplace(requests[index].host, std::move(answers[index]));
+}
 
 /// The question about the mount point of `one`. There is none where an automounter would mount because of it.
 std::optional<sys::EntryQuery> query_of(const sys::MountTable& table, const MountPoint& one, bool wanted) {
@@ -161,21 +111,25 @@ Result<Observation> probe(sys::System& system, const ProbeRequest& request) {
 
   auto all = request.others ? with_others(seen.table, request.wanted) : request.wanted;
   auto requests = server_requests(request, all);
-  ServerProbes servers(system, std::move(requests.wanted), {});
-  ServerProbes other_servers(system, std::move(requests.others), std::min(request.path_deadline / 2, k_slow_after));
 
   const bool version_4 =
       std::ranges::any_of(seen.table.entries(), [](const auto& one) { return one.fs_type == "nfs4"; });
   const auto before = version_4 ? sys::read_takeovers(system.files()) : sys::TakeoversByTarget();
-  auto answers = ask_mount_points(system, request, seen.table, all);
+  std::vector<std::optional<sys::Entry>> answers;
+  in_parallel(2, 2, [&](std::size_t part) {
+    if (part == 0)
+      answers = ask_mount_points(system, request, seen.table, all);
+    else
+      ask_servers(system, requests.wanted, seen.servers);
+  });
   const auto takeovers = version_4 ? sys::read_takeovers(system.files()) : sys::TakeoversByTarget();
   std::set<std::string> unwell;
   for (std::size_t index = 0; index < all.size(); ++index)
     if (!answers[index] || answers[index]->error_number != 0)
       unwell.insert(all[index].server);
   const auto pending = find_pending(system, k_process_deadline);
-  servers.answers([](const std::string&) { return false; }, seen.servers);
-  other_servers.answers([&](const std::string& host) { return !unwell.contains(host); }, seen.servers);
+  std::erase_if(requests.others, [&](const sys::NfsProbeRequest& one) { return !unwell.contains(one.host); });
+  ask_servers(system, requests.others, seen.servers);
 
   const auto identity = system.identity();
   std::map<std::string, std::size_t> mounts_at_target;

@@ -33,9 +33,8 @@ struct Observation {
   [[nodiscard]] const sys::NfsProbe* server(const std::string& host) const;
 };
 
-/// Reads the mount table once, asks all mount points in one request, and all servers at the same time, those of
-/// `others` k_slow_after later, or half of path_deadline if that is less. Takes at most that and the longer of the two
-/// deadlines (plus one second).
+/// Reads the mount table once, asks all mount points in one request, and the servers of `wanted` at the same time; then
+/// those of `others` that are not well. Takes at most the two deadlines, one after the other (plus one second).
 /// Errors: those of the mount table and of unknown profiles.
 Result<Observation> probe(sys::System& system, const ProbeRequest& request);
 

@@ -34,12 +34,9 @@ void check_report(std::string_view bytes) {
   const auto answers = decode_last(bytes);
   if (!answers)
     return;
-  FUZZ_CHECK(decode_last(encode(*answers)) == answers); // what is taken is what encode() would have written
-  FUZZ_CHECK(answers->addresses.empty() ? answers->asking == 0 : answers->asking < answers->addresses.size());
-  for (const AddressAnswers& one : answers->addresses) {
-    check_name(one.address);
-    check_exports(one.exports);
-  }
+  const auto again = decode_last(encode(*answers)); // what is taken is what encode() would have written
+  FUZZ_CHECK(again && encode(*again) == encode(*answers));
+  check_exports(answers->exports);
 }
 
 } // namespace

@@ -12,7 +12,8 @@
 //   hung TARGET, stale TARGET     how a mount answers; `well TARGET` ends it
 //   server HOST EXPORT CLIENT...  an NFS server that lets this host mount EXPORT; `dead HOST`: one that does not answer
 //   run PROGRAM ARGUMENT...       a program that succeeds and prints the lines below
-//   asked [TIMES]                 exportfs, asked in namespaces of its own, writes the lines below to etab
+//   asked [TIMES]                 exportfs, asked in namespaces of its own, writes the lines below to etab; where it is
+//                                 not said, it exports what the text says (exportfs_of_the_text)
 //   real PROGRAM                  the one program that is really run
 //   env NAME=VALUE                for the commands after it
 //   width COLUMNS                 both outputs are a terminal of that width from now on; 0: none
@@ -25,11 +26,14 @@
 #include "base/path.hpp"
 #include "cli/app.hpp"
 #include "cli/parser.hpp"
+#include "exports/ask.hpp"
+#include "exports/host.hpp"
 #include "plan/unified_diff.hpp"
 #include "support/catch.hpp"
 #include "support/golden.hpp"
 #include "support/scripted_system.hpp"
 #include "support/temporary_directory.hpp"
+#include "sys/programs/isolation.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -56,6 +60,27 @@ std::string replaced(std::string text, const std::string& from, const std::strin
   for (auto at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
     text.replace(at, from.size(), to);
   return text;
+}
+
+/// A stand-in for the exportfs that is asked in namespaces: an etab of what the text of its files says.
+Result<sys::Completed> exportfs_of_the_text(const sys::Command& command, const sys::Files& host) {
+  if (!command.isolation || command.argv != Argv{"exportfs", "-r"})
+    return fail(ErrorCode::unsupported,
+                "the script of this machine does not know `run " + shell_join(command.argv) + "`");
+  auto files = exports::read_host_files(host).value().files;
+  for (const auto& [path, text] : command.isolation->files)
+    if (path.ends_with("exports")) {
+      std::erase_if(files, [&path = path](const auto& file) { return file.name == path; });
+      files.push_back(exports::parse(text, path));
+    }
+  std::ranges::sort(files, {}, &exports::ExportsFile::name);
+  sys::Completed completed;
+  completed.exit_code = 0;
+  for (auto& entry : exports::what_the_text_says(files, {}).entries) {
+    entry.options.insert(entry.options.begin(), entry.defaults.begin(), entry.defaults.end());
+    completed.out += fmt::format("{}\t{}({})\n", entry.directory, entry.client, join(entry.options, ","));
+  }
+  return completed;
 }
 
 class Story {
@@ -218,6 +243,10 @@ class Story {
   void perform(Argv argv) {
     argv.insert(argv.begin(), "sharefs");
     machine().now += std::chrono::seconds(1);
+    if (!machine().on_run)
+      machine().on_run = [this](const sys::Command& command) {
+        return exportfs_of_the_text(command, m_system->files());
+      };
     if (std::exchange(m_first, false)) {
       machine().mount.emplace_back();
       machine().unmount.emplace_back();

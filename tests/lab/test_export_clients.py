@@ -1,10 +1,8 @@
-"""Options for each client, lines of /etc/exports that move, and who has mounted what is withdrawn."""
+"""Options for each client, lines of /etc/exports that sharefs.yaml has too, and exports that stand in no file."""
 
 from __future__ import annotations
 
-import pytest
-
-from sharefslab import Cluster, Host, wait_until
+from sharefslab import Cluster, Host
 from sharefslab.nfs import exported_clients
 from sharefslab.product import EXPORTS_FILE, config_text, configure, done, etc_digest, sharefs
 
@@ -49,48 +47,43 @@ def started_by_hand(lab: Cluster, exports: str = OLD) -> None:
     lab.server.run("chmod 1777 /srv/share && exportfs -ra", check=True)
 
 
-def test_a_take_over_leaves_etab_as_it_is_and_undo_every_byte(lab: Cluster) -> None:
+def test_lines_of_the_administrator_go_by_hand_and_no_export_changes(lab: Cluster) -> None:
     started_by_hand(lab)
     server, node = lab.server, lab["node1"]
-    before, exported = etc_digest(server), etab(server)
+    exported = etab(server)
     mount(node, "4.2")
-    shown = sharefs(server, "export", "--take-over", "--dry-run")
-    assert "-/srv/share\t10.77.0.2(rw,sync,no_subtree_check)" in shown.out and etc_digest(server) == before
-    done(server, "export", "--take-over", "--yes")
-    assert etab(server) == exported
-    lines = server.read_text(EXPORTS).splitlines()
-    assert lines[1].startswith("# moved to sharefs.exports: /srv/share\t10.77.0.2(rw,")
-    assert lines[2].startswith("#     10.77.0.3(ro,")
-    assert lines[0] == OLD.splitlines()[0] and lines[3:] == OLD.splitlines()[3:]
-    assert server.run(["stat", "-c", "%a", EXPORTS]).out == "640\n"
-    assert server.read_text(EXPORTS_FILE).count("/srv/share") == 2
+    said = done(server, "export", "--all", "--yes")
+    assert said.err.count("SF115") == 2 and "take the line out" in said.err
+    assert server.read_text(EXPORTS) == OLD and etab(server) == exported
+    server.write_file(EXPORTS, "\n".join(OLD.splitlines()[3:]) + "\n", mode=0o640)
+    said = done(server, "export", "--all", "--yes")
+    assert "SF115" not in said.err and etab(server) == exported
     server.run("exportfs -ra", check=True)  # also as a boot would read it
     assert etab(server) == exported
     assert node.run(["touch", "/mnt/a/still"], user="alice").ok
-    again = done(server, "export", "--take-over", "--yes")
-    assert "nothing to take over" in again.err
-    done(server, "undo", "--yes")
-    assert etc_digest(server) == before and etab(server) == exported
+    assert sharefs(server, "export", "--all", "--check").returncode == 0
 
 
-def test_init_then_take_over_is_a_round_trip(lab: Cluster) -> None:
+def test_what_init_writes_exports_what_was_exported(lab: Cluster) -> None:
     server = lab.server
     server.run("mkdir /srv/share/sub", check=True)
     started_by_hand(lab, OLD + "/srv/share/sub @nodes(sync)\n")
     server.run("rm /etc/sharefs/sharefs.yaml", check=True)
     exported = etab(server)
     done(server, "init", "--yes")
-    done(server, "export", "--take-over", "--yes")
+    done(server, "export", "--all", "--yes")
     assert etab(server) == exported
-    assert all(not line or line.startswith("#") for line in server.read_text(EXPORTS).splitlines())
+    server.write_file(EXPORTS, "# nothing\n")
+    done(server, "export", "--all", "--yes")
+    assert etab(server) == exported
     assert sharefs(server, "export", "--all", "--check").returncode == 0
 
 
-def test_other_rights_are_said_and_nothing_moves(lab: Cluster) -> None:
+def test_other_rights_are_said_and_nothing_changes(lab: Cluster) -> None:
     started_by_hand(lab, OLD.replace("10.77.0.3(ro,", "10.77.0.3(ro,no_root_squash,"))
     before, exported = etc_digest(lab.server), etab(lab.server)
-    refused = sharefs(lab.server, "export", "--take-over", "--yes")
-    assert refused.returncode == 1 and "root_squash instead of no_root_squash" in refused.err
+    refused = sharefs(lab.server, "export", "--all", "--yes")
+    assert refused.returncode == 1 and "no_root_squash instead of root_squash" in refused.err
     assert etc_digest(lab.server) == before and etab(lab.server) == exported
 
 
@@ -101,14 +94,14 @@ exit $code
 """
 
 
-def test_a_take_over_that_changes_an_export_after_all_is_taken_back(lab: Cluster) -> None:
-    started_by_hand(lab)
+def test_what_exportfs_makes_otherwise_is_taken_back(lab: Cluster) -> None:
+    started_by_hand(lab, "")
     server = lab.server
     before = etc_digest(server)
     server.write_file("/local/spiteful", SPITEFUL, mode=0o755)
     server.run("cp /usr/sbin/exportfs /local/exportfs && touch /local/spite", check=True)
     server.run("mount --bind /local/spiteful /usr/sbin/exportfs", check=True)
-    failed = sharefs(server, "export", "--take-over", "--yes")
+    failed = sharefs(server, "export", "--all", "--yes")
     assert failed.returncode == 1 and "everything was taken back" in failed.err
     assert etc_digest(server) == before
 
@@ -124,32 +117,6 @@ def test_an_ad_hoc_export_stops_the_reload(lab: Cluster) -> None:
     done(server, "export", "--all", "--drop-adhoc", "--yes")
     assert exported_clients(server, "/local") == []
     assert sorted(exported_clients(server, "/srv/share")) == ["10.77.0.2", "10.77.0.3"]
-
-
-@pytest.mark.parametrize("version", ["3", "4.2"])
-def test_who_has_it_mounted_is_named_before_it_is_withdrawn(lab: Cluster, version: str) -> None:
-    configure(lab)
-    done(lab.server, "export", "--all", "--yes")
-    node = lab["node1"]
-    mount(node, version + (",nolock" if version == "3" else ""))
-    job = node.start(["sh", "-c", "exec 7>/mnt/a/held; sleep 300"], user="alice")
-    try:
-        wait_until(lambda: lab.server.exists("/srv/share/held"), what="a file is open")
-        for extra in ((), ("--check",)):
-            shown = sharefs(lab.server, "export", "--remove", "share", *extra)
-            said = shown.out + shown.err
-            assert shown.returncode == (3 if extra else 2)  # without a terminal: --yes is needed
-            notes = [line for line in said.splitlines() if "is withdrawn from clients" in line]
-            assert any("10.77.0.2" in line and ("NFS 3" if version == "3" else "NFS 4") in line for line in notes), said
-            assert not any("10.77.0.3" in line for line in notes)
-            assert ("out of date" in said) == (version == "3")
-        if version != "3":
-            assert any("(4.2, 1 file open)" in line for line in notes), notes
-        assert sorted(exported_clients(lab.server, "/srv/share")) == ["10.77.0.2", "10.77.0.3"]
-        done(lab.server, "export", "--remove", "share", "--yes")
-        assert exported_clients(lab.server, "/srv/share") == []
-    finally:
-        job.kill()
 
 
 def test_access_is_given_to_what_is_there(lab: Cluster) -> None:

@@ -70,7 +70,6 @@ def test_the_page(request: pytest.FixtureRequest, kind: str) -> None:
     assert server.run("stat -c '%a %G' /srv/share").out == "3770 ml\n"
     assert sharefs(server, "export", "--all", "--check").returncode == 0
     done(server, "export", "--all", "--recursive", "--yes")
-    done(server, "export", "--take-over", "--yes")
     # 6: without root
     assert "/srv/share" in done(node, "probe", SERVER, user="alice").out
     assert "may mount" in done(node, "probe", f"{SERVER}:/srv/share").out

@@ -42,7 +42,7 @@ struct Machine {
   /// By path; others are files under the root. One that hangs does so with everything below it.
   std::map<std::string, sys::Entry> entries;
 
-  // Instead of the answers above, for what is easier said in C++.
+  // For what is easier said in C++: on_run is asked what `run` does not know, the others instead of the answers.
   std::function<Result<sys::Completed>(const sys::Command&)> on_run;
   std::function<void(const Argv&, const std::vector<std::string>& environment)> on_exec;
   std::function<Result<void>(const sys::MountCall&)> on_mount;

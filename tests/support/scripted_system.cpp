@@ -109,10 +109,12 @@ Result<sys::Completed> ScriptedSystem::run(const sys::Command& command) {
   const std::string what = "run " + shell_join(shortened(command.argv)) +
                            (command.as ? " as " + command.as->name : "") + (command.isolation ? " in namespaces" : "");
   note(what);
-  if (machine.on_run)
-    return machine.on_run(command);
   bool own_table = false;
-  return answer(machine.run, {{"argv", command.argv}, {"isolated", command.isolation != nullptr}}, what, own_table);
+  auto answered =
+      answer(machine.run, {{"argv", command.argv}, {"isolated", command.isolation != nullptr}}, what, own_table);
+  if (!answered && answered.error().code == ErrorCode::unsupported && machine.on_run)
+    return machine.on_run(command);
+  return answered;
 }
 
 Error ScriptedSystem::exec(const Argv& argv, const std::vector<std::string>& environment) {

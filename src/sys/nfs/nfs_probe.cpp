@@ -1,48 +1,55 @@
 #include "sys/nfs/nfs_probe.hpp"
 
+#include "base/parallel.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
-#include "sys/nfs/nfs_causes.hpp"
+#include "sys/nfs/server_answers.hpp"
+#include "sys/process/call.hpp"
 #include "sys/process/child.hpp"
+#include "sys/process/sandbox.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
-#include <iterator>
-#include <thread>
+#include <limits>
+#include <netdb.h>
 
 namespace sharefs::sys {
 namespace {
 
-constexpr std::chrono::milliseconds k_retry_interval{20};
+constexpr std::chrono::milliseconds k_patience{250}; ///< for other addresses, once one has answered
+/// The stages in the order in which an address is asked.
+constexpr auto k_asking_order =
+    std::to_array<ProbeStage>({ProbeStage::connect, ProbeStage::nfs3, ProbeStage::nfs4, ProbeStage::portmapper,
+                               ProbeStage::mountd, ProbeStage::exports, ProbeStage::access});
 
-/// What the export list says about a path.
-enum class Listing { unlisted, below, exactly };
-
-Listing listing_of(const std::string& path, const std::vector<ExportListing>& exports) {
-  Listing result = Listing::unlisted;
-  for (const ExportListing& one : exports) {
-    const std::string directory = normalize_path(one.directory);
-    if (path == directory)
-      return Listing::exactly;
-    if (is_under(path, directory))
-      result = Listing::below;
-  }
-  return result;
+StageResult& stage_of(NfsProbe& probe, ProbeStage which) {
+  return probe.stages[static_cast<std::size_t>(which)];
+}
+const StageResult& stage_of(const NfsProbe& probe, ProbeStage which) {
+  return probe.stages[static_cast<std::size_t>(which)];
+}
+bool is_ok(const NfsProbe& probe, ProbeStage which) {
+  return stage_of(probe, which).outcome == StageOutcome::ok;
 }
 
-/// Why a path cannot be mounted.
-std::string refusal(const Failure& failure, Listing listing) {
+/// Why a path cannot be mounted. An unlisted path, a wrong one and a denied client often get the same answer: the
+/// export list tells them apart.
+std::string refusal(const Failure& failure, const std::string& path, const std::vector<ExportListing>& exports) {
   constexpr int no_entry = 2, access_denied = 13, not_a_directory = 20;
   if (failure.fault == Fault::timeout)
     return "no answer in time";
   if (failure.fault != Fault::status)
     return describe(failure);
-  // An unlisted path, a wrong one and a denied client often get the same answer: the list tells them apart.
-  if (listing == Listing::unlisted && (failure.error_number == no_entry || failure.error_number == access_denied))
+  const auto is_listed = [&](const ExportListing& one) { return is_under(path, normalize_path(one.directory)); };
+  const auto is_exactly = [&](const ExportListing& one) { return path == normalize_path(one.directory); };
+  if (std::ranges::none_of(exports, is_listed) &&
+      (failure.error_number == no_entry || failure.error_number == access_denied))
     return "no such export";
   switch (failure.error_number) {
   case no_entry:
-    return listing == Listing::exactly ? "exported, but the server has no such directory" : "no such directory";
+    return std::ranges::any_of(exports, is_exactly) ? "exported, but the server has no such directory"
+                                                    : "no such directory";
   case access_denied:
     return ::geteuid() == 0 ? "access denied by server"
                             : "access denied by server (a `secure` export answers only to root)";
@@ -53,310 +60,289 @@ std::string refusal(const Failure& failure, Listing listing) {
   }
 }
 
-/// It lets this host in, if only by Kerberos.
-bool lets_in(const Failure& failure) {
-  return failure.fault == Fault::none || failure.fault == Fault::only_kerberos;
+// ---- what one address answers ----
+
+std::vector<ExportAccess> access_of(const NfsProbeRequest& request, const AddressAnswers& answers,
+                                    const NfsProbe& probe) {
+  std::vector<ExportAccess> access;
+  const bool by_version4 = !answers[ProbeStage::exports].asked;
+  if (!request.want_access || (by_version4 && !probe.v4))
+    return access;
+  const bool is_known = answers[ProbeStage::access].asked || (by_version4 && !probe.v3);
+  for (const std::string& path : access_paths(request, answers.exports)) {
+    const auto index = access.size();
+    const auto failure = is_known && index < answers.access.size() ? answers.access[index] : Failure{Fault::timeout};
+    const bool allowed = failure.fault == Fault::none;
+    const bool lets_in = allowed || failure.fault == Fault::only_kerberos;
+    std::string reason;
+    if (by_version4 &&
+        failure.fault == Fault::status) // a look-up does not tell a path that is missing from a hidden one
+      reason = "access denied by server, or it has no such directory";
+    else if (!allowed)
+      reason = refusal(failure, normalize_path(path), answers.exports);
+    access.push_back({path, allowed, reason, lets_in ? probe.address : ""});
+  }
+  return access;
 }
 
 /// Turns what the child reports into what people read; asks nothing.
-class Conclusion {
- public:
-  Conclusion(const NfsProbeRequest& request, const NfsPorts& ports, ServerAnswers answers)
-      : m_request(request), m_ports(ports), m_answers(std::move(answers)), m_used(most_useful()) {}
-
-  NfsProbe draw() {
-    m_result.host = m_request.host;
-    m_result.address = m_used.address;
-    for (std::size_t i = 0; i < k_stage_count; ++i)
-      m_result.stages.push_back(conclude(static_cast<ProbeStage>(i)));
-    m_result.exports = m_used.exports;
-    m_result.v3 = is_ok(ProbeStage::nfs3);
-    m_result.v4 = is_ok(ProbeStage::nfs4);
-    m_result.v3_unknown = is_unknown(ProbeStage::nfs3);
-    m_result.v4_unknown = is_unknown(ProbeStage::nfs4);
-    explain_refusal();
-    name_addresses();
-    conclude_access();
-    excuse_what_is_not_needed();
-    return std::move(m_result);
-  }
-
- private:
-  StageResult& stage(ProbeStage which) { return m_result.stages[static_cast<std::size_t>(which)]; }
-  bool is_ok(ProbeStage which) { return stage(which).outcome == StageOutcome::ok; }
-  bool is_unknown(ProbeStage which) { return !is_ok(which) && m_used[which].failure.fault != Fault::unsupported; }
-
-  /// The first of those addresses that are as useful as any.
-  [[nodiscard]] AddressAnswers most_useful() const {
-    const auto found = std::ranges::max_element(
-        m_answers.addresses, {}, [this](const AddressAnswers& one) { return usefulness(m_request, one); });
-    return found == m_answers.addresses.end() ? AddressAnswers() : *found;
-  }
-
-  [[nodiscard]] std::uint16_t port_of(ProbeStage which) const {
-    if (which == ProbeStage::portmapper)
-      return m_ports.portmapper;
-    return which == ProbeStage::mountd ? m_used.mountd_port : m_ports.nfs;
-  }
-
-  [[nodiscard]] StageResult conclude(ProbeStage which) const {
-    const StageAnswer& answer = which == ProbeStage::resolve ? m_answers.resolve : m_used[which];
+NfsProbe conclude(const NfsProbeRequest& request, const NfsPorts& ports, const std::string& address,
+                  const AddressAnswers& answers) {
+  NfsProbe probe;
+  probe.address = address;
+  const std::array<std::string, k_stage_count> details{"", // of resolve, by the caller
+                                                       address + " port " + std::to_string(ports.nfs),
+                                                       answers.mountd_port == 0 ? "does not know mountd"
+                                                                                : "knows mountd",
+                                                       "port " + std::to_string(answers.mountd_port),
+                                                       "version 3",
+                                                       "version 4",
+                                                       count_of(answers.exports.size(), "export"),
+                                                       ""}; // of access, when all addresses have answered
+  for (std::size_t i = 0; i < k_stage_count; ++i) {
+    const auto which = static_cast<ProbeStage>(i);
+    const StageAnswer& answer = answers[which];
+    const auto port = which == ProbeStage::portmapper ? ports.portmapper
+                      : which == ProbeStage::mountd   ? answers.mountd_port
+                                                      : ports.nfs;
     if (!answer.asked)
-      return {which, StageOutcome::skipped, {}, {}, {}, {}};
-    if (answer.failure.fault != Fault::none)
-      return failed_stage(which, answer, port_of(which));
-    return {which, StageOutcome::ok, answer.round_trip, detail_of(which), {}, {}};
-  }
-
-  [[nodiscard]] std::string detail_of(ProbeStage which) const {
-    std::vector<std::string> addresses;
-    switch (which) {
-    case ProbeStage::resolve:
-      for (const AddressAnswers& one : m_answers.addresses)
-        addresses.push_back(one.address);
-      return join(addresses, ", ");
-    case ProbeStage::connect:
-      return m_used.address + " port " + std::to_string(m_ports.nfs);
-    case ProbeStage::portmapper:
-      return count_of(m_used.services, "registered service");
-    case ProbeStage::mountd:
-      return "port " + std::to_string(m_used.mountd_port);
-    case ProbeStage::nfs3:
-      return "version 3";
-    case ProbeStage::nfs4:
-      return "version 4";
-    case ProbeStage::exports:
-      return count_of(m_used.exports.size(), "export");
-    case ProbeStage::access:
-      break; // conclude_access() counts
-    }
-    return "";
-  }
-
-  /// Nobody listens on the NFS port; the portmapper may know why.
-  void explain_refusal() {
-    if (m_used[ProbeStage::connect].failure != Failure{Fault::connection, ECONNREFUSED} ||
-        !is_ok(ProbeStage::portmapper))
-      return;
-    StageResult& result = stage(ProbeStage::connect);
-    if (m_used.nfs_port == 0) {
-      result.cause = "the host is up and runs rpcbind, but its NFS server is stopped";
-    } else if (m_used.nfs_port == m_ports.nfs) {
-      result.cause = "the NFS server is registered but does not listen: it was killed, or is just stopping or starting";
-      result.hint = "on the server: `systemctl restart nfs-server`";
-    } else {
-      result.cause = "the NFS server listens on port " + std::to_string(m_used.nfs_port);
-      result.hint = "mount with the option `port=" + std::to_string(m_used.nfs_port) + "`";
-    }
-  }
-
-  /// Of the host's several addresses: how each that was asked failed to offer NFS, or nothing if it does.
-  [[nodiscard]] static std::string why_dead(const AddressAnswers& one) {
-    const Failure& connected = one[ProbeStage::connect].failure;
-    if (one.offers_nfs())
-      return "";
-    return describe(connected.fault != Fault::none ? connected : one[ProbeStage::nfs4].failure);
-  }
-  [[nodiscard]] std::vector<AddressAnswers> asked_addresses() const {
-    std::vector<AddressAnswers> asked;
-    if (m_answers.addresses.size() > 1)
-      std::ranges::copy_if(m_answers.addresses, std::back_inserter(asked), [](const AddressAnswers& one) {
-        return one[ProbeStage::connect].asked && (!one.is_ok(ProbeStage::connect) || one[ProbeStage::nfs3].asked);
-      });
-    return asked;
-  }
-
-  /// A server with several addresses can be dead by one of them.
-  void name_addresses() {
-    std::vector<std::string> words; // "fd00::1: no answer", "10.0.0.1: Connection refused"
-    for (const AddressAnswers& one : asked_addresses())
-      if (const std::string why = why_dead(one); !why.empty())
-        words.push_back(one.address + ": " + why);
-    if (words.empty())
-      return;
-    StageResult& result = stage(ProbeStage::connect);
-    if (result.outcome == StageOutcome::ok)
-      result.detail += "; " + join(words, ", ");
+      probe.stages.push_back({which, StageOutcome::skipped, {}, {}, {}, {}});
+    else if (answer.failure.fault != Fault::none)
+      probe.stages.push_back(failed_stage(which, answer, port));
     else
-      result.detail = "TCP port " + std::to_string(m_ports.nfs) + " of " + join(words, ", ");
+      probe.stages.push_back({which, StageOutcome::ok, answer.round_trip, details[i], {}, {}});
   }
-
-  /// What path number `index` got by all addresses, where the one that is used does not let this host in.
-  void compare_addresses(std::size_t index, Listing listing, ExportAccess& access) const {
-    std::vector<std::string> refusals;
-    for (const AddressAnswers& one : asked_addresses()) {
-      std::string why = why_dead(one);
-      if (why.empty() && index < one.access.size()) {
-        if (lets_in(one.access[index])) {
-          const bool allowed = one.access[index].fault == Fault::none;
-          access = {access.directory, allowed, describe(one.access[index]), one.address};
-          return;
-        }
-        why = refusal(one.access[index], listing);
-      }
-      refusals.push_back(one.address + ": " + (why.empty() ? "not asked" : why));
-    }
-    if (!refusals.empty())
-      access.reason += " (" + join(refusals, ", ") + ")";
-  }
-
-  /// Where no address lets this host in: a look-up does not tell a path that is missing from one that is hidden.
-  [[nodiscard]] std::string reason_by_version_4(std::size_t index) const {
-    std::string reason = "v4 only: not tested";
-    for (const AddressAnswers& one : asked_addresses()) {
-      if (index >= one.access.size())
-        continue;
-      if (one.access[index].fault == Fault::status)
-        return "access denied by server, or it has no such directory";
-      reason = describe(one.access[index]);
-    }
-    return reason;
-  }
-
-  void conclude_access() {
-    if (!m_request.want_access)
-      return;
-    if (!m_used[ProbeStage::exports].asked) {
-      for (std::size_t i = 0; i < m_request.paths.size() && m_result.v4; ++i) {
-        m_result.access.push_back({m_request.paths[i], false, reason_by_version_4(i)});
-        compare_addresses(i, Listing::below, m_result.access.back());
-      }
-      return;
-    }
-    for (const std::string& path : access_paths(m_request, m_result.exports)) {
-      const std::size_t index = m_result.access.size();
-      const Listing listing = listing_of(normalize_path(path), m_result.exports);
-      ExportAccess access{path, false, "no answer in time"};
-      if (m_used[ProbeStage::access].asked && index < m_used.access.size()) {
-        const Failure& failure = m_used.access[index];
-        access.allowed = failure.fault == Fault::none;
-        access.reason = access.allowed ? "" : refusal(failure, listing);
-        access.address = lets_in(failure) ? m_used.address : "";
-      }
-      if (access.address.empty())
-        compare_addresses(index, listing, access);
-      m_result.access.push_back(std::move(access));
-    }
-    conclude_access_stage();
-  }
-
-  void conclude_access_stage() {
-    const std::size_t asked = m_result.access.size();
-    if (asked == 0)
-      return;
-    const auto allowed = static_cast<std::size_t>(std::ranges::count_if(m_result.access, &ExportAccess::allowed));
-    StageResult& result = stage(ProbeStage::access);
-    result = {ProbeStage::access,
-              StageOutcome::ok,
-              m_used[ProbeStage::access].round_trip,
-              std::to_string(allowed) + " of " + count_of(asked, "export"),
-              {},
-              {}};
-    // Exports for other clients are no fault, unless they were asked for by name.
-    if (allowed == asked || (allowed > 0 && m_request.paths.empty()))
-      return;
-    const auto refused = std::ranges::find_if_not(m_result.access, &ExportAccess::allowed);
-    result.outcome = StageOutcome::failed;
-    result.cause = refused->directory + ": " + refused->reason;
-    result.hint =
-        ::geteuid() == 0
-            ? "compare this host's address with the export's clients, then `sharefs export --all` on the server"
-            : "mounting is done by root, who asks from a port below 1024: ask as root to see what a mount "
-              "would get";
-  }
-
-  /// What only NFS version 3 needs is no failure of a server that offers version 4 alone, and the other way round. A
-  /// version that was not answered in time may well be offered, and excuses nothing.
-  void excuse_what_is_not_needed() {
-    const auto excuse = [this](ProbeStage which, const char* detail) {
-      StageResult& result = stage(which);
-      if (result.outcome != StageOutcome::failed)
-        return;
-      result.outcome = StageOutcome::absent;
-      result.detail += std::string(" (") + detail + ")";
-      result.cause.clear();
-      result.hint.clear();
-    };
-    if (m_result.v3 && !m_result.v4_unknown)
-      excuse(ProbeStage::nfs4, "the server offers version 3 only");
-    if (!m_result.v4 || m_result.v3 || m_result.v3_unknown)
-      return;
-    for (const ProbeStage which : {ProbeStage::portmapper, ProbeStage::mountd, ProbeStage::nfs3})
-      excuse(which, "not needed for version 4");
-    // Registered or not, mountd cannot be asked without a portmapper.
-    if (stage(ProbeStage::mountd).outcome == StageOutcome::skipped)
-      stage(ProbeStage::mountd) = {ProbeStage::mountd, StageOutcome::absent, {}, "not needed for version 4", {}, {}};
-  }
-
-  const NfsProbeRequest& m_request;
-  const NfsPorts& m_ports;
-  ServerAnswers m_answers;
-  AddressAnswers m_used; ///< all that is said but for access by another address is said of this one
-  NfsProbe m_result;
-};
-
-/// Tries again until the deadline while there are no processes or descriptors left.
-Result<WorkingChild> start_child(const NfsProbeRequest& request, const NfsPorts& ports, Deadline deadline) {
-  for (;;) {
-    auto child = WorkingChild::start(std::nullopt, [&](int fd) { ask_server(request, ports, fd); }, k_max_answers);
-    if (child || Clock::now() + k_retry_interval > deadline)
-      return child;
-    std::this_thread::sleep_for(k_retry_interval);
-  }
+  const auto is_unknown = [&](ProbeStage which) {
+    return !is_ok(probe, which) && answers[which].failure.fault != Fault::unsupported;
+  };
+  probe.exports = answers.exports;
+  probe.v3 = is_ok(probe, ProbeStage::nfs3);
+  probe.v4 = is_ok(probe, ProbeStage::nfs4);
+  probe.v3_unknown = is_unknown(ProbeStage::nfs3);
+  probe.v4_unknown = is_unknown(ProbeStage::nfs4);
+  probe.access = access_of(request, answers, probe);
+  return probe;
 }
 
-/// What the child reports. If it died, the stage after its last report is the one that it died in: the server sent
-/// something there that cannot be read.
-ServerAnswers ask(const NfsProbeRequest& request, const NfsPorts& ports, Deadline begin) {
-  const Deadline deadline = begin + request.timeout;
-  auto child = start_child(request, ports, deadline);
-  if (!child)
-    return {{true, {Fault::not_asked, errno}, {}}, {}, 0};
-  const bool in_time = child->drain_until(deadline + k_reap_grace);
-  const bool ended = child->finish().has_value();
-  auto answers = decode_last(child->result());
+/// What an address is asked of: the child's report. If it died, the stage after its last report is the one that it died
+/// in: the server sent something there that cannot be read.
+AddressAnswers answers_of(WorkingChild& child, bool in_time, Deadline begin) {
+  const bool ended = child.finish().has_value();
+  auto answers = decode_last(child.result());
   if (in_time && ended && answers)
     return *answers;
-  const StageAnswer died{true,
-                         {in_time ? Fault::unreadable : Fault::timeout},
-                         std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - begin)};
-  if (!answers || answers->addresses.empty())
-    return {died, {}, 0};
-  AddressAnswers& asking = answers->addresses[answers->asking];
-  const auto next = std::ranges::find_if(k_asking_order, [&asking](ProbeStage stage) { return !asking[stage].asked; });
+  auto known = answers.value_or(AddressAnswers());
+  const auto next = std::ranges::find_if(k_asking_order, [&known](ProbeStage stage) { return !known[stage].asked; });
   if (next != k_asking_order.end())
-    asking[*next] = died;
-  return *answers;
+    known[*next] = {true,
+                    *next == ProbeStage::connect && !in_time ? Failure{Fault::connection, ETIMEDOUT}
+                                                             : Failure{in_time ? Fault::unreadable : Fault::timeout},
+                    std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - begin)};
+  return known;
+}
+
+// ---- a host with several addresses ----
+
+/// How well this host could use an address: 0 not at all, 1 it accepts connections, 2 NFS answers, one more for each
+/// path that may be mounted, and the most for all of them.
+std::size_t usefulness(const NfsProbeRequest& request, const NfsProbe& probe) {
+  if (!probe.v3 && !probe.v4)
+    return is_ok(probe, ProbeStage::connect) ? 1 : 0;
+  const auto allowed = static_cast<std::size_t>(
+      std::ranges::count_if(probe.access, [](const ExportAccess& one) { return !one.address.empty(); }));
+  const bool all = allowed > 0 && allowed == probe.access.size();
+  return all || !request.want_access ? std::numeric_limits<std::size_t>::max() : 2 + allowed;
+}
+
+/// Asks all addresses at the same time, each by a child. When one lets this host in, or has answered otherwise, the
+/// others get little more time, in the latter case only those that have not even accepted.
+std::vector<NfsProbe> ask_each(const NfsProbeRequest& request, const NfsPorts& ports,
+                               const std::vector<std::string>& addresses, Deadline end) {
+  std::vector<NfsProbe> probes(addresses.size());
+  std::atomic<Deadline> answered = Deadline::max(), enough = Deadline::max();
+  const auto ask = [&](std::size_t index) {
+    const auto begin = Clock::now();
+    auto limited = request;
+    limited.timeout = std::chrono::duration_cast<std::chrono::milliseconds>(end - begin);
+    const auto address = resolve_host(addresses[index]); // of an address no name service is asked
+    auto child = WorkingChild::start(
+        std::nullopt, [&](int fd) { ask_address(limited, address->front(), ports, fd); }, k_max_answers);
+    const auto given_up = [&] {
+      return Clock::now() >= (child->result().empty() ? std::min(answered.load(), enough.load()) : enough.load());
+    };
+    AddressAnswers answers;
+    if (child)
+      answers = answers_of(*child, child->drain_until(end + k_reap_grace, given_up), begin);
+    else
+      answers[ProbeStage::connect] = {true, {Fault::not_asked, errno}, {}};
+    probes[index] = conclude(request, ports, addresses[index], answers);
+    const auto useful = usefulness(request, probes[index]);
+    if (useful > 0)
+      answered = std::min(answered.load(), deadline_in(k_patience));
+    if (useful == std::numeric_limits<std::size_t>::max())
+      enough = std::min(enough.load(), deadline_in(k_patience));
+  };
+  in_parallel(addresses.size(), addresses.size(), ask);
+  return probes;
+}
+
+/// How an address failed to offer NFS, or nothing if it does.
+std::string why_dead(const NfsProbe& probe) {
+  if (probe.v3 || probe.v4)
+    return "";
+  const auto& connect = stage_of(probe, ProbeStage::connect);
+  const auto& detail = connect.outcome == StageOutcome::ok ? stage_of(probe, ProbeStage::nfs4).detail : connect.detail;
+  const auto colon = detail.find(": "); // behind "TCP port 2049"
+  return colon == std::string::npos ? detail : detail.substr(colon + 2);
+}
+
+/// The most useful of `probes`, the first of those that are as useful as any; with what the others answered where it
+/// does not let this host in.
+NfsProbe merge(const NfsProbeRequest& request, const NfsPorts& ports, const std::vector<NfsProbe>& probes) {
+  NfsProbe merged =
+      *std::ranges::max_element(probes, {}, [&request](const NfsProbe& one) { return usefulness(request, one); });
+  if (probes.size() == 1)
+    return merged;
+  std::vector<std::string> dead; // "fd00::1: no answer", "10.0.0.1: Connection refused"
+  for (const NfsProbe& one : probes)
+    if (const std::string why = why_dead(one); !why.empty())
+      dead.push_back(one.address + ": " + why);
+  StageResult& connect = stage_of(merged, ProbeStage::connect);
+  if (!dead.empty() && connect.outcome == StageOutcome::ok)
+    connect.detail += "; " + join(dead, ", ");
+  else if (!dead.empty())
+    connect.detail = "TCP port " + std::to_string(ports.nfs) + " of " + join(dead, ", ");
+  for (std::size_t index = 0; index < merged.access.size(); ++index) {
+    ExportAccess& access = merged.access[index];
+    std::vector<std::string> refusals;
+    for (const NfsProbe& one : probes) {
+      const bool is_same = index < one.access.size() && one.access[index].directory == access.directory;
+      if (access.address.empty() && is_same && !one.access[index].address.empty())
+        access = one.access[index];
+      refusals.push_back(one.address + ": " + (is_same ? one.access[index].reason : why_dead(one)));
+    }
+    if (access.address.empty())
+      access.reason += " (" + join(refusals, ", ") + ")";
+  }
+  return merged;
+}
+
+// ---- the whole ----
+
+void conclude_access_stage(const NfsProbeRequest& request, NfsProbe& probe) {
+  const std::size_t asked = probe.access.size();
+  if (asked == 0 || stage_of(probe, ProbeStage::exports).outcome == StageOutcome::skipped)
+    return;
+  const auto allowed = static_cast<std::size_t>(std::ranges::count_if(probe.access, &ExportAccess::allowed));
+  StageResult& result = stage_of(probe, ProbeStage::access);
+  result = {ProbeStage::access,
+            StageOutcome::ok,
+            result.round_trip,
+            std::to_string(allowed) + " of " + count_of(asked, "export"),
+            {},
+            {}};
+  // Exports for other clients are no fault, unless they were asked for by name.
+  if (allowed == asked || (allowed > 0 && request.paths.empty()))
+    return;
+  const auto refused = std::ranges::find_if_not(probe.access, &ExportAccess::allowed);
+  result.outcome = StageOutcome::failed;
+  result.cause = refused->directory + ": " + refused->reason;
+  result.hint = ::geteuid() == 0
+                    ? "compare this host's address with the export's clients, then `sharefs export --all` on the server"
+                    : "mounting is done by root, who asks from a port below 1024: ask as root to see what a mount "
+                      "would get";
+}
+
+/// What only NFS version 3 needs is no failure of a server that offers version 4 alone, and the other way round. A
+/// version that was not answered in time may well be offered, and excuses nothing.
+void excuse_what_is_not_needed(NfsProbe& probe) {
+  const auto excuse = [&probe](ProbeStage which, const char* detail) {
+    if (StageResult& result = stage_of(probe, which); result.outcome == StageOutcome::failed)
+      result = {which, StageOutcome::absent, result.round_trip, result.detail + " (" + detail + ")", {}, {}};
+  };
+  if (probe.v3 && !probe.v4_unknown)
+    excuse(ProbeStage::nfs4, "the server offers version 3 only");
+  if (!probe.v4 || probe.v3 || probe.v3_unknown)
+    return;
+  for (const ProbeStage which : {ProbeStage::portmapper, ProbeStage::mountd, ProbeStage::nfs3})
+    excuse(which, "not needed for version 4");
+  // Registered or not, mountd cannot be asked without a portmapper.
+  if (StageResult& mountd = stage_of(probe, ProbeStage::mountd); mountd.outcome == StageOutcome::skipped)
+    mountd = {ProbeStage::mountd, StageOutcome::absent, {}, "not needed for version 4", {}, {}};
+}
+
+/// Its addresses, by a child without privileges: a name service can block for minutes, and runs code of others.
+Result<std::vector<std::string>> resolve(const NfsProbeRequest& request) {
+  return call(std::nullopt, request.timeout, [&request]() -> Result<std::vector<std::string>> {
+    if (const int error = drop_privileges(); error != 0)
+      return fail(errno_error(error, "cannot drop privileges"));
+    const auto found = resolve_host(request.host);
+    if (!found)
+      return fail(found.error() == EAI_NONAME ? ErrorCode::not_found : ErrorCode::config,
+                  ::gai_strerror(found.error()));
+    std::vector<std::string> addresses;
+    for (const Address& one : *found)
+      addresses.push_back(one.text);
+    return addresses;
+  });
+}
+
+StageResult unresolved(const Error& error, Deadline begin) {
+  const auto fault = error.code == ErrorCode::not_found ? Fault::no_such_name
+                     : error.code == ErrorCode::config  ? Fault::name_service
+                     : error.code == ErrorCode::timeout ? Fault::timeout
+                                                        : Fault::not_asked;
+  auto result =
+      failed_stage(ProbeStage::resolve,
+                   {true, {fault}, std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - begin)}, 0);
+  if (fault == Fault::name_service || fault == Fault::not_asked)
+    result.detail += error.message;
+  return result;
 }
 
 } // namespace
 
 const StageResult* NfsProbe::failing(int version) const {
-  const auto first = [this](std::initializer_list<ProbeStage> needed, bool only_failed) -> const StageResult* {
-    for (const StageResult& one : stages) {
-      const bool is_needed = std::find(needed.begin(), needed.end(), one.stage) != needed.end();
-      const bool is_bad = only_failed ? one.outcome == StageOutcome::failed : one.outcome != StageOutcome::ok;
-      if (is_needed && is_bad)
-        return &one;
-    }
-    return nullptr;
+  const auto first = [this](const auto& is_bad) {
+    const auto found = std::ranges::find_if(stages, is_bad);
+    return found == stages.end() ? nullptr : &*found;
   };
   using enum ProbeStage;
-  const StageResult* for_v3 = first({resolve, connect, portmapper, mountd, nfs3}, false);
-  const StageResult* for_v4 = first({resolve, connect, nfs4}, false);
+  const auto* const for_v3 =
+      first([](const StageResult& one) { return one.stage <= nfs3 && one.outcome != StageOutcome::ok; });
+  const auto* const for_v4 = first([](const StageResult& one) {
+    return (one.stage <= connect || one.stage == nfs4) && one.outcome != StageOutcome::ok;
+  });
   if (version == 3)
     return for_v3;
   if (version == 4)
     return for_v4;
   if (for_v3 == nullptr || for_v4 == nullptr)
     return nullptr;
-  const StageResult* failed = first({resolve, connect, portmapper, mountd, nfs3, nfs4}, true);
+  const auto* const failed =
+      first([](const StageResult& one) { return one.stage <= nfs4 && one.outcome == StageOutcome::failed; });
   return failed != nullptr ? failed : for_v3;
 }
 
 NfsProbe probe_nfs_server(const NfsProbeRequest& request, const NfsPorts& ports) {
   const auto begin = Clock::now();
-  NfsProbe probe = Conclusion(request, ports, ask(request, ports, begin)).draw();
+  const auto addresses = resolve(request);
+  NfsProbe probe = conclude(request, ports, "", {}); // nothing is asked yet
+  if (addresses) {
+    const auto resolved = Clock::now();
+    probe = merge(request, ports, ask_each(request, ports, *addresses, begin + request.timeout));
+    stage_of(probe, ProbeStage::resolve) = {ProbeStage::resolve,
+                                            StageOutcome::ok,
+                                            std::chrono::duration_cast<std::chrono::microseconds>(resolved - begin),
+                                            join(*addresses, ", "),
+                                            {},
+                                            {}};
+    conclude_access_stage(request, probe);
+    excuse_what_is_not_needed(probe);
+  } else {
+    stage_of(probe, ProbeStage::resolve) = unresolved(addresses.error(), begin);
+  }
+  probe.host = request.host;
   probe.took = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin);
   return probe;
 }

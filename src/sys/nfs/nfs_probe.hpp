@@ -52,7 +52,7 @@ struct ExportListing {
 struct ExportAccess {
   std::string directory;
   bool allowed = false;
-  std::string reason; ///< "access denied by server", "no such export", "only Kerberos (krb5)", "v4 only: not tested"
+  std::string reason;       ///< "access denied by server", "no such export", "only Kerberos (krb5)"
   std::string address = {}; ///< of the server: the one by which this host may mount it. Empty if none is known
 
   friend bool operator==(const ExportAccess&, const ExportAccess&) = default;

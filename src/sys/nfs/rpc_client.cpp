@@ -64,28 +64,20 @@ template <class T> Answer<T> answer_or(const Failure& failed, T answer) {
   return answer;
 }
 
-/// By TCP over IPv4; 0 for what is none.
-std::uint16_t port_of(const pmap2_mapping& one) {
-  return one.prot == IPPROTO_TCP ? static_cast<std::uint16_t>(one.port) : std::uint16_t{0};
-}
-
-/// By TCP over IPv6.
-std::uint16_t port_of(const pmap3_mapping& one) {
-  const bool is_tcp6 = one.netid != nullptr && one.addr != nullptr && one.netid == std::string_view("tcp6");
-  return is_tcp6 ? port_in(one.addr).value_or(0) : std::uint16_t{0};
-}
-
-template <class List> Registered registered_in(const List* list) {
-  Registered found;
-  for (; list != nullptr; list = list->next) {
-    ++found.services;
-    const std::uint16_t port = port_of(list->map);
-    if (port != 0 && list->map.prog == k_program_mount && list->map.vers == 3)
-      found.mountd_port = port;
-    if (port != 0 && list->map.prog == k_program_nfs)
-      found.nfs_port = port;
+/// The port in an address of RFC 1833: the last two numbers of "::.8.1"; 0 for what is none.
+std::uint16_t port_in(std::string_view universal_address) {
+  unsigned port = 0;
+  const auto numbers = split(universal_address, '.');
+  if (numbers.size() < 3)
+    return 0;
+  for (const auto& number : {numbers.end()[-2], numbers.end()[-1]}) {
+    std::uint8_t value = 0;
+    const char* const end = number.data() + number.size();
+    if (const auto [last, error] = std::from_chars(number.data(), end, value); error != std::errc() || last != end)
+      return 0;
+    port = port << 8U | value;
   }
-  return found;
+  return static_cast<std::uint16_t>(port);
 }
 
 /// Nothing more will come.
@@ -101,20 +93,6 @@ Caller own_caller() {
   std::array<char, 256> host{}; // the longest name that AUTH_SYS takes is 255 bytes
   ::gethostname(host.data(), host.size() - 1);
   return {host.data(), ::geteuid(), ::getegid()};
-}
-
-std::optional<std::uint16_t> port_in(std::string_view universal_address) {
-  unsigned port = 0;
-  const auto numbers = split(universal_address, '.');
-  if (numbers.size() < 3)
-    return std::nullopt;
-  for (auto number = numbers.end() - 2; number != numbers.end(); ++number) {
-    const auto value = parse_number<std::uint8_t>(*number);
-    if (!value)
-      return std::nullopt;
-    port = port << 8U | *value;
-  }
-  return static_cast<std::uint16_t>(port);
 }
 
 RpcClient::RpcClient(Fd connected, const Caller& caller)
@@ -183,19 +161,24 @@ Answer<std::uint32_t> RpcClient::look_up(const std::vector<std::string>& names, 
   return answer_or(failed, status);
 }
 
-Answer<Registered> RpcClient::registered(bool over_ipv6, Deadline until) {
-  Registered found;
-  const auto read = [&found, over_ipv6](const void* result) -> Failure {
-    found = over_ipv6 ? registered_in(static_cast<const pmap3_dump_result*>(result)->list)
-                      : registered_in(static_cast<const pmap2_dump_result*>(result)->list);
-    return {found.services > k_max_entries ? Fault::unreadable : Fault::none};
+Answer<std::uint16_t> RpcClient::mountd_port(bool over_ipv6, Deadline until) {
+  std::uint16_t port = 0;
+  std::string network = "tcp6", nothing;
+  pmap3_mapping mapping{k_program_mount, 3, network.data(), nothing.data(), nothing.data()};
+  const auto read = [&port, over_ipv6](const void* result) -> Failure {
+    if (!over_ipv6)
+      port = static_cast<std::uint16_t>(*static_cast<const std::uint32_t*>(result));
+    else if (const char* const address = static_cast<const pmap3_string_result*>(result)->addr; address != nullptr)
+      port = port_in(address);
+    return {};
   };
-  const auto queue = [this, over_ipv6](rpc_cb reply, void* call) {
-    return over_ipv6 ? is_queued(LIBNFS_CALL(pmap3_dump)(m_rpc, reply, call))
-                     : is_queued(LIBNFS_CALL(pmap2_dump)(m_rpc, reply, call));
+  const auto queue = [&](rpc_cb reply, void* call) {
+    constexpr int program = k_program_mount;
+    return over_ipv6 ? is_queued(LIBNFS_CALL(pmap3_getaddr)(m_rpc, &mapping, reply, call))
+                     : is_queued(LIBNFS_CALL(pmap2_getport)(m_rpc, program, 3, IPPROTO_TCP, reply, call));
   };
   const Failure failed = call(until, queue, read);
-  return answer_or(failed, found);
+  return answer_or(failed, port);
 }
 
 Answer<std::vector<ExportListing>> RpcClient::exports(Deadline until) {

@@ -23,14 +23,6 @@ struct Caller {
 };
 Caller own_caller();
 
-/// What the portmapper knows; a port is 0 where there is no such service.
-struct Registered {
-  std::uint32_t services = 0;
-  std::uint16_t nfs_port = 0, mountd_port = 0; ///< by TCP, mountd's of version 3
-};
-/// The port in an address of RFC 1833: the last two numbers of "::.8.1". nullopt for what is none.
-std::optional<std::uint16_t> port_in(std::string_view universal_address);
-
 /// After a failure other than `unsupported`, `refused` and `status` the connection is of no more use.
 class RpcClient {
  public:
@@ -43,8 +35,9 @@ class RpcClient {
   Failure null(std::uint32_t program, std::uint32_t version, Deadline until);
   /// NFS 4: from the root through `names`. The status, which is that of the last step that was tried.
   Answer<std::uint32_t> look_up(const std::vector<std::string>& names, Deadline until);
-  /// Version 2 of the portmapper knows the ports of IPv4 only; those of IPv6 are asked of version 3.
-  Answer<Registered> registered(bool over_ipv6, Deadline until);
+  /// What the portmapper says of mountd's version 3; 0: it does not know it. Version 2 of the portmapper knows the
+  /// ports of IPv4 only; those of IPv6 are asked of version 3.
+  Answer<std::uint16_t> mountd_port(bool over_ipv6, Deadline until);
   Answer<std::vector<ExportListing>> exports(Deadline until);
   /// MNT of a path, and UMNT, which takes us out of the server's list of mounts again.
   Failure mount(const std::string& path, Deadline until);

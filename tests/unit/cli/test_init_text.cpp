@@ -104,7 +104,7 @@ TEST_CASE("exports as they stand in /etc/exports", "[init]") {
   CHECK(found[1].clients[0].hosts == std::vector<std::string>{"*"});
   CHECK(found[1].options == std::vector<std::string>{"rw", "no_root_squash"});
   CHECK(says(facts, "# not taken over: `path` is not an absolute path"));
-  CHECK(says(facts, "sharefs export --take-over"));
+  CHECK(says(facts, "take them out there"));
 }
 
 TEST_CASE("what init writes exports the same rights as the file that it read", "[init]") {

@@ -89,7 +89,6 @@ TEST_CASE("what is certain from the text, where exportfs cannot be asked") {
 TEST_CASE("whom a name stands for") {
   HostFacts facts;
   facts.names["n1"] = {{"fe80::1", "10.0.0.5"}, "n1.lab"};
-  const Clients clients(facts);
   const auto same = [&](const std::string& a, const std::string& b) {
     const ExportIndex index(facts, {{"/a", a, {}, {}, {}, {}, {}}});
     return index.find("/a", b).has_value();
@@ -102,7 +101,4 @@ TEST_CASE("whom a name stands for") {
   CHECK_FALSE(same("n1", "10.0.0.6"));
   CHECK_FALSE(same("*.lab", "n1.lab"));
   CHECK_FALSE(same("10.0.0.11/22", "10.0.0.12/22"));
-  CHECK(clients.networks("n1").size() == 2);
-  CHECK(clients.networks("10.0.0.0/24").size() == 1);
-  CHECK(clients.networks("*.lab").empty());
 }

@@ -1,5 +1,4 @@
 #include "sys/net/connect.hpp"
-#include "sys/nfs/rpc_client.hpp"
 
 #include "fake_rpc_server.hpp"
 #include "support/catch.hpp"
@@ -68,16 +67,6 @@ TEST_CASE("each address is told apart, and a silent one is not waited for once a
   CHECK(each[1].has_value());
   CHECK_FALSE(each[2].has_value());
   CHECK(Clock::now() < until);
-}
-
-TEST_CASE("ports in addresses of services") {
-  CHECK(port_in("::.235.95") == 235 * 256 + 95);
-  CHECK(port_in("0.0.0.0.1.2") == 258);
-  CHECK(port_in("fd00::1.0.111") == 111);
-  for (const char* damaged : {"", ".", "1", "::.300.1", "..", ".1", "1.2", "::.x.1", "::.1.2x"}) {
-    INFO(damaged);
-    CHECK_FALSE(port_in(damaged).has_value());
-  }
 }
 
 TEST_CASE("a silent address costs the deadline") {

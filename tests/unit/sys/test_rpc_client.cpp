@@ -29,33 +29,30 @@ RpcAnswer result(const Xdr& bytes) {
 
 } // namespace
 
-TEST_CASE("the portmapper's ports of IPv4 and, by its version 3, of IPv6") {
-  const FakeRpcServer server([](const RpcCall& call) {
-    Xdr list;
-    if (call.version == 2) {
-      for (const std::uint32_t protocol : {6U, 17U}) // TCP, UDP
-        list.word(1).word(100005).word(3).word(protocol).word(20048 + protocol);
-      return result(list.word(1).word(100003).word(4).word(6).word(2049).word(0));
-    }
-    const auto entry = [&list](std::uint32_t version, const char* network, const char* address) {
-      list.word(1).word(100005).word(version).text(network).text(address).text("superuser");
-    };
-    entry(3, "tcp", "0.0.0.0.1.2");
-    entry(3, "tcp6", "::.235.95");
-    entry(1, "tcp6", "::.1.1");
-    entry(3, "tcp6", "::.300.1");
-    return result(list.word(0));
+TEST_CASE("mountd's port: over IPv4, and over IPv6 by version 3 of the portmapper") {
+  std::string address;
+  const FakeRpcServer server([&](const RpcCall& call) {
+    CHECK(call.procedure == 3); // GETPORT, GETADDR
+    if (call.version == 2)
+      return result(Xdr().word(20054));
+    CHECK(call.argument == Xdr().word(100005).word(3).text("tcp6").text("").text("").bytes());
+    return result(Xdr().text(address));
   });
   auto client = client_of(server);
-  const auto v4 = client.registered(false, deadline_in(30s));
-  REQUIRE(v4);
-  CHECK(v4->services == 3);
-  CHECK(v4->mountd_port == 20054);
-  CHECK(v4->nfs_port == 2049);
-  const auto v6 = client.registered(true, deadline_in(30s));
-  REQUIRE(v6);
-  CHECK(v6->mountd_port == 235 * 256 + 95);
-  CHECK(v6->nfs_port == 0);
+  CHECK(client.mountd_port(false, deadline_in(30s)) == 20054);
+  for (const auto& [text, port] : {std::pair{"::.235.95", 235 * 256 + 95},
+                                   {"fd00::1.8.1", 2049},
+                                   {"::.300.1", 0},
+                                   {"", 0},
+                                   {"::.1.", 0},
+                                   {"1.2", 0},
+                                   {"::.x.1", 0},
+                                   {"::.1.2x", 0}}) {
+    address = text;
+    FakeRpcServer::settle();
+    INFO(text);
+    CHECK(client.mountd_port(true, deadline_in(30s)) == port);
+  }
 }
 
 TEST_CASE("the status of a look-up by NFS 4, and the steps that are asked") {

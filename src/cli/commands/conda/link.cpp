@@ -190,7 +190,7 @@ Result<int> change_conda_links(Context& context, const Arguments& arguments, Ver
 } // namespace
 
 bool has_links(const config::Conda& conda) {
-  return (!conda.envs.empty() || conda.link == "whole") && !conda.users().empty();
+  return !conda.envs.empty() && !conda.users().empty();
 }
 
 Result<LinkRequest> conda_link_request(const config::Config& config, const Arguments& arguments,

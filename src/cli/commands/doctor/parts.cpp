@@ -11,6 +11,7 @@
 #include "cli/commands/mount/shares.hpp"
 #include "cli/commands/mount/support.hpp"
 #include "cli/execute.hpp"
+#include "exports/client_names.hpp"
 #include "exports/diagnose.hpp"
 #include "exports/host.hpp"
 #include "exports/server.hpp"

@@ -1,8 +1,6 @@
 // sharefs export check: what exportfs would make of exports files, and what it would silently lose.
-#include "base/path.hpp"
 #include "base/text.hpp"
 #include "cli/commands/export/support.hpp"
-#include "cli/context.hpp"
 #include "cli/count.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/say.hpp"
@@ -17,41 +15,6 @@
 namespace sharefs::cli {
 
 namespace {
-
-constexpr std::size_t k_file_limit = 16U << 20U;
-constexpr std::chrono::milliseconds k_read_deadline{5000};
-
-/// A file that the user names may lie on a dead mount: read in a child.
-Result<std::string> read_named(Context& context, const std::string& word) {
-  if (word == "-")
-    return std::string(std::istreambuf_iterator<char>(context.host.in), {});
-  const auto fact = context.system.entry(
-      {.path = join_path(context.host.working_directory, word), .follow = true, .read_bytes = k_file_limit},
-      k_read_deadline);
-  if (fact.kind == sys::EntryKind::missing)
-    return fail(ErrorCode::not_found, fmt::format("there is no file {}", word));
-  if (fact.error_number != 0)
-    return fail(errno_error(fact.error_number, word));
-  if (fact.kind != sys::EntryKind::file)
-    return fail(ErrorCode::usage, fmt::format("{} is no file", word));
-  if (fact.size > k_file_limit)
-    return fail(ErrorCode::failed, fmt::format("{} is larger than {}", word, format_bytes(k_file_limit)));
-  return fact.content;
-}
-
-Result<exports::HostFiles> read_files(Context& context, const std::vector<std::string>& words) {
-  if (words.empty())
-    return exports::read_host_files(context.system.files());
-  exports::HostFiles host;
-  for (const auto& word : words) {
-    const auto text = read_named(context, word);
-    if (!text)
-      return fail(text.error());
-    host.files.push_back(exports::parse(*text, word == "-" ? "<stdin>" : word));
-    host.files.back().text = *text;
-  }
-  return host;
-}
 
 /// "192.168.16.0-192.168.19.255 (1,024)" for networks; what is left to be said of others.
 std::string meaning_of(const std::string& client) {
@@ -134,29 +97,24 @@ nlohmann::ordered_json files_json(const exports::HostFiles& host, const exports:
 }
 
 Result<int> run_export_check(Context& context, const Arguments& arguments) {
-  const auto& words = arguments.positional;
-  const auto host = read_files(context, words);
-  if (!host)
-    return fail(host.error());
-  if (host->files.empty() && host->diagnoses.empty()) {
+  exports::CheckRequest request{arguments.positional, context.host.working_directory, {}, arguments.flag("host")};
+  if (std::ranges::count(request.names, "-") > 0)
+    request.standard_input.assign(std::istreambuf_iterator<char>(context.host.in), {});
+  const auto checked = exports::check(context.system, request, say_to(context));
+  if (!checked)
+    return fail(checked.error());
+  const auto& [host, expected, found] = *checked;
+  if (host.files.empty() && host.diagnoses.empty()) {
     context.console.message("there is neither /etc/exports nor a file in /etc/exports.d: nothing to check");
     return k_exit_ok;
   }
-  const bool judged = words.empty() || arguments.flag("host");
-  const auto checked = [&] {
-    const auto progress = say_to(context).progress("asking exportfs");
-    return exports::check(context.system, *host, words.empty() ? exports::Scope::host : exports::Scope::given, judged);
-  }();
-  if (!checked)
-    return fail(checked.error());
-  const auto& [expected, found] = *checked;
   if (context.flags.json) // ten thousand lines are felt
-    context.envelope.fields["files"] = files_json(*host, expected);
-  context.console.show(table_of(*host, expected));
+    context.envelope.fields["files"] = files_json(host, expected);
+  context.console.show(table_of(host, expected));
   context.report(found);
   context.console.message(
       fmt::format("{} in {}: {}, {}", count_of(exports::count_directories(expected.entries), "export"),
-                  count_of(host->files.size(), "file"), count_of(count(found, Severity::error), "error"),
+                  count_of(host.files.size(), "file"), count_of(count(found, Severity::error), "error"),
                   count_of(count(found, Severity::warning), "warning")));
   return has_errors(found) ? k_exit_failed : k_exit_ok;
 }

@@ -24,16 +24,14 @@ Result<int> put_into_force(Context& context, const exports::Task& task) {
     return fail(executed.error());
   if (executed->exit_code != k_exit_ok || (!executed->applied() && !look.plan.empty()))
     return executed->exit_code;
-  if (task.take_over && !executed->applied())
-    return k_exit_ok; // nothing to take over
   const auto found = exports::verify(context.system, task, look, say);
   if (!found)
     return fail(found.error());
   context.report(*found);
   context.envelope.fields["verified"] = !has_errors(*found);
   if (!has_errors(*found)) {
-    if (task.take_over || !look.composed.exports.empty())
-      context.console.message(verified(look, task.take_over));
+    if (!look.composed.exports.empty())
+      context.console.message(verified(look));
     return k_exit_ok;
   }
   if (!executed->applied() || executed->report->journal_id.empty())
@@ -73,19 +71,16 @@ extern const CommandSpec k_export_command{
         "/etc/exports.d/sharefs.exports, the portmapper and the NFS server if they do not run, and `exportfs -r`. "
         "Then compares what is really exported, by etab and over the network, and takes everything back if a client is "
         "missing or has other rights. A running server is never restarted, and nothing is installed. Refused are "
-        "directories that users could exchange for others, and access to those of the system. /etc/exports is touched "
-        "by --take-over only: its lines that sharefs.yaml says with the same rights move to sharefs' file and stay "
-        "behind as comments, no effective export changes, and `sharefs undo` restores every byte.",
+        "directories that users could exchange for others, and access to those of the system. /etc/exports is never "
+        "touched: a line there that sharefs.yaml has too is named, and counts until you take it out.",
     .example = "sharefs export --all              # every export of this host\n"
                "sharefs export /mnt/share --dry-run\n"
-               "sharefs export --remove share     # withdraw it; the directory stays\n"
-               "sharefs export --take-over        # lines of /etc/exports move to sharefs' file",
+               "sharefs export --remove share     # withdraw it; the directory stays",
     .effect = Effect::changes,
     .positional = {.name = "NAME", .help = "PATH, SERVER:PATH, or the last part of PATH", .min = 0, .max = 0},
     .options = {{.names = "--all", .help = "Every export of this host"},
                 {.names = "--remove", .help = "Withdraw the exports instead; directories and files stay"},
                 {.names = "--recursive", .help = "Give what lies below to the group of `access:`, too"},
-                {.names = "--take-over", .help = "Move lines of other exports files that mean the same to sharefs'"},
                 {.names = "--drop-adhoc",
                  .help = "Let the reload drop what stands in no exports file (`exportfs CLIENT:DIRECTORY`)"}},
     .on_nodes = true,

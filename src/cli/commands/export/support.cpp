@@ -137,16 +137,13 @@ Error not_a_server(sys::System& system, const config::Config& config) {
 
 Result<exports::Request> export_request(sys::System& system, const Arguments& arguments, const OwnServers& own,
                                         const std::vector<std::string>& in_file) {
-  const bool take_over = arguments.flag("take-over");
   const bool remove = arguments.flag("remove");
   if (arguments.flag("all") && !arguments.positional.empty())
     return fail(ErrorCode::usage, "both names and --all were given", "leave one of them out");
-  if (take_over && remove)
-    return fail(ErrorCode::usage, "both --take-over and --remove were given", "leave one of them out");
   const bool recursive = arguments.flag("recursive");
-  if (recursive && (take_over || remove))
-    return fail(ErrorCode::usage, "--recursive goes with neither --take-over nor --remove", "leave it out");
-  const bool all = arguments.flag("all") || (take_over && arguments.positional.empty());
+  if (recursive && remove)
+    return fail(ErrorCode::usage, "--recursive does not go with --remove", "leave it out");
+  const bool all = arguments.flag("all");
   std::vector<Named> known;
   for (const auto* server : own.servers)
     for (const auto& entry : server->exports)

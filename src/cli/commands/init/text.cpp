@@ -130,9 +130,8 @@ std::string servers_section(const InitFacts& facts) {
                                [](const std::string& origin) { return !origin.starts_with(exports::k_own_file); });
   });
   if (foreign)
-    text += "# Lines that stand in another exports file too: exportfs takes the first of two. `sharefs export "
-            "--take-over`\n"
-            "# moves them.\n";
+    text += "# Lines that stand in another exports file too, of which exportfs takes the first: run `sharefs export "
+            "--all`, then\n# take them out there.\n";
   for (const auto& file : facts.exports)
     if (!file.complete)
       text += fmt::format("# {} has an error, and exportfs does not read on behind it: `sharefs export check`.\n",

@@ -2,12 +2,12 @@
 #include "base/text.hpp"
 #include "cli/commands/mount/support.hpp"
 #include "cli/exit_code.hpp"
-#include "mounts/diagnose.hpp"
+#include "cli/say.hpp"
+#include "mounts/server_question.hpp"
 #include "ui/table.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <thread>
 
 namespace sharefs::cli {
 
@@ -57,12 +57,6 @@ std::string answer_for(const sys::NfsProbe& probe, int version) {
   const bool asked = stage->outcome != sys::StageOutcome::skipped;
   return fmt::format("{}: {}{}", unknown ? "not known" : "cannot be mounted", to_string(stage->stage),
                      asked ? ", " + stage->detail : " was not asked");
-}
-
-bool is_failed(const sys::NfsProbe& probe, sys::ProbeStage which) {
-  return std::any_of(probe.stages.begin(), probe.stages.end(), [which](const auto& one) {
-    return one.stage == which && one.outcome == sys::StageOutcome::failed;
-  });
 }
 
 std::string time_of(const sys::StageResult& stage) {
@@ -142,47 +136,6 @@ nlohmann::ordered_json json_of_probe(const sys::NfsProbe& probe) {
   return json;
 }
 
-/// Stages that fail although the server can be used: nothing exported, nothing for this host, no NFS 3.
-Diagnoses lesser_failures(const sys::NfsProbe& probe) {
-  Diagnoses found;
-  for (const auto& stage : probe.stages)
-    if (stage.outcome == sys::StageOutcome::failed)
-      found.push_back({Severity::warning, "SF201", probe.host,
-                       fmt::format("stage {}: {}{}", to_string(stage.stage), stage.detail,
-                                   stage.cause.empty() ? "" : " (" + stage.cause + ")"),
-                       stage.hint, ""});
-  return found;
-}
-
-/// The failing stage with cause and cure, or what forbids to mount the path that was asked for.
-Diagnoses diagnose(const sys::NfsProbe& probe, const std::string& word, const sys::NfsProbeRequest& request) {
-  if (request.paths.empty() && probe.usable())
-    return lesser_failures(probe);
-  mounts::MountPoint point;
-  point.name = word;
-  point.server = request.host;
-  if (!request.paths.empty())
-    point.path = request.paths.front();
-  return mounts::preflight(point, &probe);
-}
-
-constexpr std::chrono::seconds k_pause{2}; ///< between two probes of a server that is not ready
-
-/// With an fsid=0 on the server, a client of version 4 names a path that mountd, which speaks for version 3, refuses:
-/// then a list that has other directories, and none that holds the path, is all that can be known from here.
-bool may_be_below_fsid0(const sys::NfsProbe& probe, const std::string& path) {
-  return probe.usable(4) && !probe.exports.empty() &&
-         std::ranges::none_of(probe.exports, [&](const auto& one) { return is_under(path, one.directory); });
-}
-
-bool is_ready(const sys::NfsProbe& probe, const Diagnoses& diagnoses, const sys::NfsProbeRequest& request,
-              bool will_be_tried) {
-  if (has_errors(diagnoses) || !probe.usable())
-    return false;
-  return request.paths.empty() || !is_failed(probe, sys::ProbeStage::access) ||
-         (will_be_tried && may_be_below_fsid0(probe, request.paths.front()));
-}
-
 Result<int> run_probe(Context& context, const Arguments& arguments) {
   const auto timeout = timeout_of(arguments);
   if (!timeout)
@@ -192,28 +145,13 @@ Result<int> run_probe(Context& context, const Arguments& arguments) {
   if (request.host.empty())
     return fail(ErrorCode::usage, fmt::format("`{}` names no host", word), "give HOST or HOST:/path");
   request.timeout = *timeout;
-  const auto ask = [&] {
-    const ui::Console::Progress progress(context.console, "asking " + request.host);
-    return context.system.probe_nfs(request);
-  };
-  const bool waits = arguments.flag("until-ready");
-  auto probe = ask();
-  auto diagnoses = diagnose(probe, word, request);
-  std::string said; // each reason once: at boot it stands in the log
-  while (waits && !is_ready(probe, diagnoses, request, waits)) {
-    if (const auto reason = diagnoses.empty() ? "it is not ready" : diagnoses.front().message; reason != said) {
-      context.console.message(fmt::format("waiting for {}: {}", word, reason));
-      said = reason;
-    }
-    std::this_thread::sleep_for(k_pause);
-    probe = ask();
-    diagnoses = diagnose(probe, word, request);
-  }
-  context.envelope.fields["probe"] = json_of_probe(probe);
+  const auto reply =
+      mounts::ask_server(context.system, {word, request, arguments.flag("until-ready")}, say_to(context));
+  context.envelope.fields["probe"] = json_of_probe(reply.probe);
   if (!context.flags.json)
-    show(context, probe);
-  context.report(diagnoses);
-  return is_ready(probe, diagnoses, request, waits) ? k_exit_ok : k_exit_failed;
+    show(context, reply.probe);
+  context.report(reply.diagnoses);
+  return reply.ready ? k_exit_ok : k_exit_failed;
 }
 
 } // namespace

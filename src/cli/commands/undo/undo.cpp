@@ -2,7 +2,6 @@
 #include "base/text.hpp"
 #include "cli/execute.hpp"
 #include "cli/exit_code.hpp"
-#include "exports/export_flow.hpp"
 #include "mounts/boot.hpp"
 #include "ui/table.hpp"
 
@@ -122,7 +121,7 @@ Result<int> run_undo(Context& context, const Arguments& arguments) {
       context.console.message(fmt::format("taking back `{}` of {} ({})", undone.command, undone.started, undone.id));
     mounts::undo_on_what_is_there(mounts::boot_facts(context.system), plan);
     note_conflicts(context, plan);
-    return exports::note_withdrawn(context.system, plan);
+    return Result<void>();
   };
   return take_back(context, undone.id, look).map(&Executed::exit_code);
 }

@@ -1,11 +1,11 @@
-#include "sys/nfs/nfs_causes.hpp"
+// Why a stage of the NFS probe usually fails, and what usually helps.
+#include "sys/nfs/server_answers.hpp"
 
 #include "base/text.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <netdb.h>
 #include <string_view>
 
 namespace sharefs::sys {
@@ -17,14 +17,8 @@ struct Cause {
   int error_number; ///< of a connection
   std::string_view cause, hint;
 };
-constexpr std::string_view k_hangs =
-    "the server accepts connections but hangs: overloaded, or its disk does not answer";
-constexpr std::string_view k_see_dmesg = "look at `dmesg` and the load on the server";
-constexpr std::string_view k_no_mountd = "rpc.mountd is not running: without it NFS version 3 cannot be mounted";
 constexpr std::string_view k_check_resolver =
     "check /etc/resolv.conf, add the server to /etc/hosts, or use its address";
-constexpr std::string_view k_own_firewall = "a firewall on this host forbids the connection";
-constexpr std::string_view k_check_own_firewall = "check the rules for outgoing packets";
 
 const Cause* find_cause(ProbeStage stage, const Failure& failure) {
   using enum ProbeStage;
@@ -41,15 +35,16 @@ const Cause* find_cause(ProbeStage stage, const Failure& failure) {
       {connect, connection, ENETUNREACH, "this host has no route to that network", "check `ip route` and the address"},
       {connect, connection, ETIMEDOUT, "the server is off or hangs, or a firewall drops packets to TCP port 2049",
        "see if the server is on (`ping`), then open TCP port 2049 in its firewall"},
-      {connect, connection, EACCES, k_own_firewall, k_check_own_firewall},
-      {connect, connection, EPERM, k_own_firewall, k_check_own_firewall},
+      {connect, connection, EPERM, "a firewall on this host forbids the connection",
+       "check the rules for outgoing packets"},
       {portmapper, connection, ECONNREFUSED, "rpcbind is not running there: without it NFS version 3 cannot be mounted",
        "on the server: `systemctl start rpcbind`, then `systemctl restart nfs-server`; or use version 4"},
       {portmapper, connection, ETIMEDOUT, "a firewall drops packets to TCP port 111, which NFS version 3 needs",
        "open TCP port 111 and mountd's port in the server's firewall, or use version 4"},
       {portmapper, timeout, 0, "rpcbind accepts connections but hangs",
        "on the server: `systemctl restart rpcbind nfs-server`"},
-      {mountd, unregistered, 0, k_no_mountd, "on the server: `systemctl restart nfs-server`, or use version 4"},
+      {mountd, unregistered, 0, "rpc.mountd is not running: without it NFS version 3 cannot be mounted",
+       "on the server: `systemctl restart nfs-server`, or use version 4"},
       {mountd, connection, ECONNREFUSED, "rpc.mountd is registered, but it has ended: NFS version 3 cannot be mounted",
        "on the server: `systemctl restart nfs-server`"},
       {mountd, connection, ETIMEDOUT, "a firewall drops packets to mountd's port, which NFS version 3 needs",
@@ -60,7 +55,8 @@ const Cause* find_cause(ProbeStage stage, const Failure& failure) {
        "on the server: check its name service, then `systemctl restart nfs-server`"},
       {mountd, unsupported, 0, "mountd does not offer version 3",
        "set `vers3=y` under [nfsd] in the server's /etc/nfs.conf, or use version 4"},
-      {nfs3, timeout, 0, k_hangs, k_see_dmesg},
+      {nfs3, timeout, 0, "the server accepts connections but hangs: overloaded, or its disk does not answer",
+       "look at `dmesg` and the load on the server"},
       {nfs3, unsupported, 0, "version 3 is switched off on the server",
        "use version 4, or set `vers3=y` under [nfsd] in the server's /etc/nfs.conf"},
       {nfs4, timeout, 0,
@@ -82,38 +78,24 @@ const Cause* find_cause(ProbeStage stage, const Failure& failure) {
 } // namespace
 
 std::string describe(const Failure& failure) {
-  using enum Fault;
-  switch (failure.fault) {
-  case none:
-    return "";
-  case no_such_name:
-    return "no host of this name is known";
-  case name_service:
-    return ::gai_strerror(failure.error_number);
-  case connection:
-    return failure.error_number == ETIMEDOUT ? "no answer" : errno_text(failure.error_number);
-  case timeout:
+  static constexpr std::array k_words{"",
+                                      "no host of this name is known",
+                                      "the name service failed: ",
+                                      "",
+                                      "no answer",
+                                      "the server closed the connection",
+                                      "not offered",
+                                      "the server refuses this host's calls",
+                                      "the server sent a reply that cannot be read",
+                                      "not registered with the portmapper",
+                                      "nothing is exported",
+                                      "this host could not ask: ",
+                                      "only Kerberos (krb5)",
+                                      ""};
+  if (failure.fault == Fault::connection && failure.error_number == ETIMEDOUT)
     return "no answer";
-  case closed:
-    return "the server closed the connection";
-  case unsupported:
-    return "not offered";
-  case refused:
-    return "the server refuses this host's calls";
-  case unreadable:
-    return "the server sent a reply that cannot be read";
-  case unregistered:
-    return "not registered with the portmapper";
-  case nothing:
-    return "nothing is exported";
-  case not_asked:
-    return "this host could not ask: " + errno_text(failure.error_number);
-  case status:
-    return errno_text(failure.error_number);
-  case only_kerberos:
-    return "only Kerberos (krb5)";
-  }
-  return "unknown";
+  const std::string words(name_in(k_words, failure.fault));
+  return failure.error_number == 0 ? words : words + errno_text(failure.error_number);
 }
 
 StageResult failed_stage(ProbeStage stage, const StageAnswer& answer, std::uint16_t port) {
