@@ -133,12 +133,11 @@ Result<void> check_server(const MountCall& call) {
   if (!addresses)
     return fail(ErrorCode::failed, "the address of `" + host + "` cannot be found");
   const auto until = deadline_in(std::min<std::chrono::milliseconds>(call.deadline, k_server_deadline));
-  const auto answers = connect_to_each(*addresses, port_of(call.options), until, std::chrono::milliseconds(0));
-  const bool accepts = std::ranges::any_of(answers, [](const auto& one) { return one.has_value(); });
-  if (accepts || answers.front().error() == ECONNREFUSED)
+  const auto connected = connect_to_any(*addresses, port_of(call.options), until);
+  if (connected || connected.error() == ECONNREFUSED)
     return {};
   return fail(ErrorCode::timeout,
-              "server " + server_of(call) + " does not answer (" + errno_text(answers.front().error()) +
+              "server " + server_of(call) + " does not answer (" + errno_text(connected.error()) +
                   "): it was not mounted",
               filled_in("run `sharefs probe HOST`", call));
 }

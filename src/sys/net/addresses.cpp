@@ -38,11 +38,14 @@ std::string numeric_address(const sockaddr& address, socklen_t size) {
   return text.data();
 }
 
-tl::expected<std::vector<Address>, int> resolve_host(const std::string& host) {
+tl::expected<std::vector<Address>, int> read_address(const std::string& host) {
   const bool bracketed = host.size() > 2 && host.front() == '[' && host.back() == ']';
-  const std::string name = bracketed ? host.substr(1, host.size() - 2) : host;
-  auto numeric = look_up(name, AI_NUMERICHOST);
-  return numeric ? numeric : look_up(name, AI_ADDRCONFIG);
+  return look_up(bracketed ? host.substr(1, host.size() - 2) : host, AI_NUMERICHOST);
+}
+
+tl::expected<std::vector<Address>, int> resolve_host(const std::string& host) {
+  auto numeric = read_address(host);
+  return numeric ? numeric : look_up(host, AI_ADDRCONFIG);
 }
 
 } // namespace sharefs::sys

@@ -19,9 +19,11 @@ struct Address {
 /// "192.168.16.1" and the like; empty for what is no address of the Internet.
 std::string numeric_address(const sockaddr& address, socklen_t size);
 
-/// The addresses of a host name or of an address (IPv6 with or without brackets), in getaddrinfo(3)'s order, or that
-/// function's error number (EAI_NONAME: there is no such host). The name service can block for minutes; no name service
-/// is asked for an address.
+/// What an address (IPv6 with or without brackets) stands for; EAI_NONAME: it is none. No name service is asked.
+tl::expected<std::vector<Address>, int> read_address(const std::string& host);
+
+/// The addresses of a host name or of an address, in getaddrinfo(3)'s order, or that function's error number
+/// (EAI_NONAME: there is no such host). The name service can block for minutes.
 tl::expected<std::vector<Address>, int> resolve_host(const std::string& host);
 
 } // namespace sharefs::sys

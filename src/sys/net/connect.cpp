@@ -1,6 +1,5 @@
 #include "sys/net/connect.hpp"
 
-#include <algorithm>
 #include <cerrno>
 #include <netinet/in.h>
 #include <optional>
@@ -41,33 +40,24 @@ int socket_error(int fd) {
   return ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0 ? error : errno;
 }
 
-std::vector<Connected> wait_for(std::vector<Attempt> attempts, Deadline deadline, std::chrono::milliseconds patience) {
-  for (bool accepted = false;;) {
+/// The first that accepts, or else the error of the first.
+Connected wait_for(std::vector<Attempt> attempts, Deadline deadline) {
+  for (;;) {
     std::vector<pollfd> fds;
     bool open = false;
-    for (const Attempt& attempt : attempts) {
-      if (attempt.result == 0 && !accepted) {
-        accepted = true;
-        deadline = std::min(deadline, deadline_in(patience));
-      }
+    for (Attempt& attempt : attempts) {
+      if (attempt.result == 0)
+        return std::move(attempt.fd);
       open = open || !attempt.result;
       fds.push_back({attempt.result ? -1 : attempt.fd.get(), POLLOUT, 0});
     }
     if (!open || Clock::now() >= deadline)
-      break;
+      return tl::make_unexpected(attempts.front().result.value_or(ETIMEDOUT));
     ::poll(fds.data(), fds.size(), poll_time(deadline));
     for (std::size_t i = 0; i < fds.size(); ++i)
       if (fds[i].fd >= 0 && fds[i].revents != 0)
         attempts[i].result = socket_error(fds[i].fd);
   }
-  std::vector<Connected> results;
-  for (Attempt& attempt : attempts) {
-    if (attempt.result == 0)
-      results.emplace_back(std::move(attempt.fd));
-    else
-      results.emplace_back(tl::make_unexpected(attempt.result.value_or(ETIMEDOUT)));
-  }
-  return results;
 }
 
 } // namespace
@@ -95,18 +85,17 @@ Fd reserve_socket(int family) {
   return {};
 }
 
-std::vector<Connected> connect_to_each(const std::vector<Address>& addresses, std::uint16_t port, Deadline deadline,
-                                       std::chrono::milliseconds patience) {
+Connected connect_to_any(const std::vector<Address>& addresses, std::uint16_t port, Deadline deadline) {
   std::vector<Attempt> attempts;
   for (const Address& address : addresses)
     attempts.push_back(begin_attempt(address, port, {}));
-  return wait_for(std::move(attempts), deadline, patience);
+  return wait_for(std::move(attempts), deadline);
 }
 
 Connected connect_to(const Address& address, std::uint16_t port, Deadline deadline, Fd reserved) {
   std::vector<Attempt> attempts;
   attempts.push_back(begin_attempt(address, port, std::move(reserved)));
-  return std::move(wait_for(std::move(attempts), deadline, std::chrono::milliseconds(0)).front());
+  return wait_for(std::move(attempts), deadline);
 }
 
 } // namespace sharefs::sys

@@ -4,7 +4,6 @@
 #include "sys/process/child.hpp"
 #include "sys/process/fd.hpp"
 
-#include <chrono>
 #include <cstdint>
 #include <tl/expected.hpp>
 #include <vector>
@@ -18,10 +17,8 @@ Fd reserve_socket(int family);
 /// A non-blocking socket, or errno: ETIMEDOUT when the deadline passed.
 using Connected = tl::expected<Fd, int>;
 
-/// Connect to all addresses at once, and wait for them until the deadline, or until `patience` after the first has
-/// accepted. In the order of the addresses.
-std::vector<Connected> connect_to_each(const std::vector<Address>& addresses, std::uint16_t port, Deadline deadline,
-                                       std::chrono::milliseconds patience);
+/// Connect to all addresses (one at least) at once: the first that accepts, or else the error of the first address.
+Connected connect_to_any(const std::vector<Address>& addresses, std::uint16_t port, Deadline deadline);
 
 /// Connect to one address, by the reserved socket if one is given.
 Connected connect_to(const Address& address, std::uint16_t port, Deadline deadline, Fd reserved = {});

@@ -17,7 +17,7 @@
 namespace sharefs::sys {
 namespace {
 
-constexpr std::chrono::milliseconds k_patience{250}; ///< for other addresses, once one has answered
+constexpr std::chrono::milliseconds k_others_patience{250}; ///< for other addresses, once one has answered
 /// The stages in the order in which an address is asked.
 constexpr auto k_asking_order =
     std::to_array<ProbeStage>({ProbeStage::connect, ProbeStage::nfs3, ProbeStage::nfs4, ProbeStage::portmapper,
@@ -164,7 +164,7 @@ std::vector<NfsProbe> ask_each(const NfsProbeRequest& request, const NfsPorts& p
     const auto begin = Clock::now();
     auto limited = request;
     limited.timeout = std::chrono::duration_cast<std::chrono::milliseconds>(end - begin);
-    const auto address = resolve_host(addresses[index]); // of an address no name service is asked
+    const auto address = read_address(addresses[index]);
     auto child = WorkingChild::start(
         std::nullopt, [&](int fd) { ask_address(limited, address->front(), ports, fd); }, k_max_answers);
     const auto given_up = [&] {
@@ -178,9 +178,9 @@ std::vector<NfsProbe> ask_each(const NfsProbeRequest& request, const NfsPorts& p
     probes[index] = conclude(request, ports, addresses[index], answers);
     const auto useful = usefulness(request, probes[index]);
     if (useful > 0)
-      answered = std::min(answered.load(), deadline_in(k_patience));
+      answered = std::min(answered.load(), deadline_in(k_others_patience));
     if (useful == std::numeric_limits<std::size_t>::max())
-      enough = std::min(enough.load(), deadline_in(k_patience));
+      enough = std::min(enough.load(), deadline_in(k_others_patience));
   };
   in_parallel(addresses.size(), addresses.size(), ask);
   return probes;
@@ -272,7 +272,9 @@ void excuse_what_is_not_needed(NfsProbe& probe) {
 }
 
 /// Its addresses, by a child without privileges: a name service can block for minutes, and runs code of others.
-Result<std::vector<std::string>> resolve(const NfsProbeRequest& request) {
+Result<std::vector<std::string>> resolved_addresses(const NfsProbeRequest& request) {
+  if (const auto address = read_address(request.host))
+    return std::vector{address->front().text};
   return call(std::nullopt, request.timeout, [&request]() -> Result<std::vector<std::string>> {
     if (const int error = drop_privileges(); error != 0)
       return fail(errno_error(error, "cannot drop privileges"));
@@ -326,7 +328,7 @@ const StageResult* NfsProbe::failing(int version) const {
 
 NfsProbe probe_nfs_server(const NfsProbeRequest& request, const NfsPorts& ports) {
   const auto begin = Clock::now();
-  const auto addresses = resolve(request);
+  const auto addresses = resolved_addresses(request);
   NfsProbe probe = conclude(request, ports, "", {}); // nothing is asked yet
   if (addresses) {
     const auto resolved = Clock::now();
