@@ -75,6 +75,7 @@ std::string format_generation(const Generation& generation) {
                          {"files", generation.files},
                          {"bytes", generation.bytes},
                          {"own_bytes", generation.own_bytes},
+                         {"no_guard", generation.no_guard},
                          {"packages", std::move(packages)}};
   return json.dump(1) + "\n";
 }
@@ -106,6 +107,7 @@ Result<Generation> parse_generation(std::string_view text) {
     one.message = words(json->at("message"), k_longest_words);
     one.prefix = words(json->at("prefix"), PATH_MAX);
     one.python = words(json->at("python"));
+    one.no_guard = json->value("no_guard", false); // older records have none
     for (const auto& package : json->at("packages"))
       one.packages.push_back({words(package.at("name")), words(package.at("version")), words(package.at("build")),
                               package.at("pip").get<bool>()});

@@ -41,6 +41,7 @@ struct Generation {
   std::string python;  ///< "3.11.9"; empty: none
   std::uint64_t files = 0, bytes = 0;
   std::uint64_t own_bytes = 0;   ///< that the parent does not have
+  bool no_guard = false;         ///< somebody does not want the guard in it: updates do not add it either
   std::vector<Package> packages; ///< by name
   friend bool operator==(const Generation&, const Generation&) = default;
 };
