@@ -77,10 +77,13 @@ Decisions decide_program(const Launch& launch, const Program& program, const Fra
 }
 
 /// What the walk found. Where the environment reaches the program, words that are not known matter little.
-void report_walk(const Walk& walk, const Rules& rules, Decisions& out) {
-  for (const Diagnosis& problem : walk.problems) {
-    const bool guarded = rules.guard && problem.code == "SF401";
-    out.push_back(warning(problem.code, problem.subject, problem.message, problem.hint,
+/// What starts elsewhere keeps its caches, which are named.
+void report_walk(const Launch& launch, Decisions& out) {
+  const std::string caches = launch.walk.elsewhere ? caches_named(launch) : "";
+  const std::string left = caches.empty() ? "" : "; " + caches + " stays on shared storage";
+  for (const Diagnosis& problem : launch.walk.problems) {
+    const bool guarded = launch.rules.guard && problem.code == "SF401";
+    out.push_back(warning(problem.code, problem.subject, problem.message + left, problem.hint,
                           guarded ? Severity::info : problem.severity));
   }
 }
@@ -99,7 +102,7 @@ bool is_in_container(const Launch& launch, Decisions& out) {
 
 Decisions decide(const Launch& launch, const std::vector<const Framework*>& frameworks) {
   Decisions out;
-  report_walk(launch.walk, launch.rules, out);
+  report_walk(launch, out);
   if (is_in_container(launch, out))
     return out;
   Decisions decided;

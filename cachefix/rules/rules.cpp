@@ -234,6 +234,15 @@ std::span<const VariableRule> variable_rules() {
   return k_variables;
 }
 
+std::string kept_variables(const std::vector<UserRule>& rules) {
+  std::vector<std::string> names;
+  for (const UserRule& rule : rules) // the first that matches counts
+    if (const bool first = std::ranges::find(rules, rule.flag, &UserRule::flag)->origin == rule.origin;
+        first && rule.program.empty() && !rule.local && !rule.flag.starts_with('-'))
+      names.push_back(rule.flag);
+  return join(names, ":");
+}
+
 const Framework* framework_of(const Program& program, const Argv& argv) {
   for (const Framework& framework : k_frameworks) {
     const bool named =

@@ -170,6 +170,8 @@ def test_variables_of_compilers_are_moved_before_the_import(cluster: Cluster) ->
     assert answer.stdout.startswith("/mnt/local/caches/"), answer.stderr
     assert f"TRITON_CACHE_DIR is {answer.stdout.strip()} instead of /mnt/share/triton" in answer.stderr
     assert not (cluster.share / "triton").exists()
+    kept = {"TRITON_CACHE_DIR": "/mnt/share/triton", "SHAREFS_GUARD_KEEP": "A:TRITON_CACHE_DIR"}
+    assert host.run([PYTHON, "-c", program], environment=kept).stdout == "/mnt/share/triton\n"
     other = host.run([PYTHON, "-c", program], environment={"TRITON_CACHE_DIR": "/mnt/local/mine", "RANK": "1"})
     assert (other.stdout, other.stderr) == ("/mnt/local/mine\n", "")
 

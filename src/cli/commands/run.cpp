@@ -225,8 +225,8 @@ Argv words_on_a_node(Context& context, cachefix::Facts& facts, const Argv& choic
     words.emplace_back("--verbose");
   words.emplace_back("--");
   const std::string there = shell_quote(program);
-  return {"/bin/bash", "-pc", "command -v " + there + " >/dev/null && exec " + shell_join(words) + " \"$@\"; exec \"$@\"",
-          "sharefs"};
+  return {"/bin/bash", "-pc",
+          "command -v " + there + " >/dev/null && exec " + shell_join(words) + " \"$@\"; exec \"$@\"", "sharefs"};
 }
 
 /// Is each change said, and what was left?
@@ -249,7 +249,7 @@ Result<Decided> decide_and_prepare(Context& context, const Arguments& arguments,
   cachefix::Rules rules = choices.rules;
   rules.seed = arguments.flag("seed");
   if (answers.any_shared()) { // where nothing is shared nobody races
-    if (auto guard = guard_of(context))
+    if (auto guard = guard_of(context, rules.user))
       rules.guard = *std::move(guard);
     else if (context.flags.verbose)
       context.console.message("sharefs: programs are not guarded: " + guard.error().message);
@@ -325,7 +325,7 @@ Result<int> run_command(Context& context, const Arguments& arguments) {
 
 } // namespace
 
-Result<cachefix::Guard> guard_of(Context& context) {
+Result<cachefix::Guard> guard_of(Context& context, const std::vector<cachefix::UserRule>& rules) {
   const auto config = context.config_if_any();
   if (!config)
     return fail(config.error());
@@ -338,7 +338,8 @@ Result<cachefix::Guard> guard_of(Context& context) {
   auto directory = cachefix::find_guard(context.system, program);
   if (!directory)
     return fail(directory.error());
-  return cachefix::Guard{*std::move(directory), std::move(program), caches.build, caches.when};
+  return cachefix::Guard{*std::move(directory), std::move(program), caches.build, caches.when,
+                         cachefix::kept_variables(rules)};
 }
 
 Result<CacheChoices> choices_of(Context& context, std::vector<cachefix::UserRule> first) {
