@@ -388,6 +388,7 @@ class _UniqueBuild:
         if not rebuilds and storage.is_complete(share):  # another process of this host has built it meanwhile
             _point(builder, place.share, share)
             return
+        _attempt(storage.remove_leftovers, os.path.dirname(share), self._lock.now())
         storage.announce(place)
         builder._cache_downloaded_dir = downloads
         _point(builder, place.share, self._own)
@@ -401,6 +402,7 @@ class _UniqueBuild:
 
     def _finish(self, is_done):
         if is_done:
+            storage.remove_beside(self._own)  # first, so that whoever is killed here leaves nothing
             storage.rename_to_nothing(self._own, self.share)
         is_ours = is_done and os.path.isdir(self._own)
         if is_ours and (self.rebuilds or not storage.is_complete(self.share)):

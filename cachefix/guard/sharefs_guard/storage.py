@@ -543,16 +543,21 @@ def _mark(local):
         pass
 
 
-def remove_own(path):
-    """With what datasets has put beside it: PATH.incomplete, PATH_builder.lock."""
+def remove_beside(path):
+    """What datasets has put beside it: PATH.incomplete, PATH_builder.lock."""
     directory, name = os.path.split(path)
     try:
         names = os.listdir(directory)
     except OSError:
         return
     for other in names:
-        if other.startswith(name):
+        if other.startswith(name) and other != name:
             _remove(os.path.join(directory, other))
+
+
+def remove_own(path):
+    remove_beside(path)
+    _remove(path)
 
 
 def at_exit(function, *arguments):
@@ -648,6 +653,11 @@ class HostLock:
             except OSError:
                 pass
             os.close(self._descriptor)  # its holder has removed it: the next one locks a new file
+
+    def now(self):
+        """The server's time."""
+        os.utime(self._path)
+        return os.stat(self._path).st_mtime
 
     def release(self):
         _remove(self._path)
