@@ -1,7 +1,7 @@
 #pragma once
 // One command line that is decided about: its words, what is around it, and whom to ask. Internal to the room.
 #include "cachefix/facts.hpp"
-#include "cachefix/sanitize.hpp"
+#include "cachefix/run_plan.hpp"
 
 namespace sharefs::cachefix {
 

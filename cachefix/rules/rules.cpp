@@ -53,12 +53,6 @@ constexpr Framework k_frameworks[] = {
      .source = "open_clip_train/params.py 3.3, lm_eval/models/huggingface.py 0.4, vllm/config/load.py, sglang 0.5, "
                "verl/utils/dataset/rl_dataset.py 0.9, fairseq/options.py 0.12, FastChat and LLaVA train.py: their "
                "options name places of models; datasets are loaded without them"},
-    {.name = "llamafactory",
-     .programs = "llamafactory-cli lmf",
-     .modules = "llamafactory.cli llamafactory.launcher llamafactory.train*",
-     .files = "train_bash.py llamafactory/launcher.py llamafactory/cli.py",
-     .source = "LLaMA-Factory src/llamafactory/hparams/model_args.py: cache_dir goes to load_dataset and "
-               "from_pretrained"},
     {.name = "levanter",
      .modules = "levanter.main.*",
      .files = "levanter/main/train_lm.py levanter/main/lora_lm.py",

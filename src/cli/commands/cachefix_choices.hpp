@@ -1,6 +1,6 @@
 #pragma once
 // What sharefs.yaml and the command line say about caches, for the commands that decide about them.
-#include "cachefix/sanitize.hpp"
+#include "cachefix/run_plan.hpp"
 #include "cli/context.hpp"
 
 namespace sharefs::cli {

@@ -9,7 +9,7 @@ using test::World;
 
 namespace {
 
-bool is_left(const Sanitized& result, const Argv& argv) {
+bool is_left(const RunPlan& result, const Argv& argv) {
   return result.argv == argv && result.set.empty() && result.directories.empty() && result.files.empty() &&
          test::codes(result) == "SF404";
 }

@@ -1,4 +1,4 @@
-#include "cachefix/sanitize.hpp"
+#include "cachefix/run_plan.hpp"
 
 #include "base/path.hpp"
 #include "base/text.hpp"
@@ -113,7 +113,7 @@ Decisions decide(const Launch& launch, const std::vector<const Framework*>& fram
   return out;
 }
 
-void assemble(Decisions decisions, Facts& facts, Sanitized& out) {
+void assemble(Decisions decisions, Facts& facts, RunPlan& out) {
   bool explicit_error = false;
   std::set<std::string> roots;
   for (Decision& one : decisions) {
@@ -181,21 +181,21 @@ Decisions report_losses(const Launch& launch, const Program& program) {
   return {warning(first.code, place, first.says + more, "let it run `sharefs run -- CMD...`")};
 }
 
-Decisions Sanitized::changes() const {
+Decisions RunPlan::changes() const {
   return of_kind(decisions, &Decision::is_change);
 }
-Decisions Sanitized::guarded() const {
+Decisions RunPlan::guarded() const {
   return of_kind(decisions, [](const Decision& one) { return one.action == Action::guard; });
 }
-Decisions Sanitized::kept() const {
+Decisions RunPlan::kept() const {
   return of_kind(decisions, [](const Decision& one) { return one.action == Action::leave; });
 }
 
-Sanitized sanitize(const Argv& argv, const Start& start, Facts& facts, const Rules& rules) {
+RunPlan plan_run(const Argv& argv, const Start& start, Facts& facts, const Rules& rules) {
   const Environment environment = environment_of(start);
   const Walk walked = walk(argv, start.directory);
   const Launch launch{argv, walked, start, environment, facts, rules};
-  Sanitized out;
+  RunPlan out;
   std::vector<const Framework*> frameworks;
   for (const Program& program : walked.programs) {
     const Framework* const framework = framework_of(program, argv);
