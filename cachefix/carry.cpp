@@ -188,7 +188,8 @@ void write_env_file(const Launch& launch, const Program& program, const ChainLin
 /// Can a value stand in .deepspeed_env, -x and --export lists as it is?
 bool is_plain_value(const std::string& value) {
   return std::ranges::all_of(value, [](unsigned char c) {
-    return c < 128 && (std::isalnum(c) != 0 || c == '_' || c == '.' || c == '/' || c == '-' || c == '+' || c == '@');
+    return c < 128 &&
+           (std::isalnum(c) != 0 || c == '_' || c == '.' || c == '/' || c == '-' || c == '+' || c == '@' || c == ':');
   });
 }
 

@@ -1,4 +1,4 @@
-#include "cachefix/sanitize.hpp"
+#include "cachefix/run_plan.hpp"
 
 #include "base/path.hpp"
 #include "base/text.hpp"
@@ -35,7 +35,7 @@ Json script_json(const ScriptFound& script) {
 
 } // namespace
 
-Json document(const Argv& argv, const Sanitized& decision) {
+Json document(const Argv& argv, const RunPlan& decision) {
   Json out = Json::object();
   out["argv"] = list_of(argv, to_utf8);
   out["final_argv"] = list_of(decision.argv, to_utf8);
@@ -91,7 +91,7 @@ std::string describe(const Decision& decision) {
   return to_utf8(line) + ": " + decision.reason;
 }
 
-std::string summary(const Sanitized& decided) {
+std::string summary(const RunPlan& decided) {
   std::vector<std::string> parts;
   const auto others = [](std::size_t all) { return all > 1 ? fmt::format(" and {} more", all - 1) : std::string(); };
   auto guarded = decided.guarded();
@@ -117,7 +117,7 @@ std::string summary(const Sanitized& decided) {
   return join(parts, "; ");
 }
 
-std::vector<std::string> describe_changes(const Sanitized& decided) {
+std::vector<std::string> describe_changes(const RunPlan& decided) {
   std::vector<std::string> lines;
   std::vector<std::string> implied;
   std::set<std::string> places;

@@ -73,8 +73,7 @@ class FlagDecider {
                             ? rule_for_flag(m_program, m_framework, one.flag, m_launch.rules.user)
                             : std::nullopt;
       const auto path = m_launch.shared_path(m_program, one.value);
-      const bool moved =
-          rule && (rule->cache_class == CacheClass::node_local || rule->cache_class == CacheClass::mixed);
+      const bool moved = rule && is_moved(rule->cache_class);
       const bool keeps = m_framework != nullptr && m_framework->keeps_caches && rule && !rule->by_user;
       if (!rule && path)
         unknown(one, *path);
@@ -207,6 +206,18 @@ class FlagDecider {
 };
 
 } // namespace
+
+std::string caches_named(const Launch& launch) {
+  Program nobody;
+  nobody.end = launch.argv.size();
+  nobody.directory = launch.start.directory;
+  std::vector<std::string> names;
+  for (const Option& one : read_program_options(launch.argv, nobody))
+    if (const auto rule = rule_for_flag(nobody, nullptr, one.flag, launch.rules.user);
+        rule && is_moved(rule->cache_class) && launch.shared_path(nobody, one.value))
+      names.push_back("`" + to_utf8(one.flag + " " + one.value) + "`");
+  return join(names, ", ");
+}
 
 Decisions decide_flags(const Launch& launch, const Program& program, const Framework* framework) {
   const bool known = launch.walk.understood && !is_plain_tool(program.name);

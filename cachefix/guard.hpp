@@ -15,6 +15,7 @@ struct Guard {
   std::string program;           ///< sharefs itself, which the guard asks for places
   std::string build = "publish"; ///< publish, unique, local: where it builds
   std::string when = "shared";   ///< shared, racy: which caches it builds elsewhere
+  std::string keep = {};         ///< variables that it does not move, with `:` between them
   friend bool operator==(const Guard&, const Guard&) = default;
 };
 

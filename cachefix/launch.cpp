@@ -101,9 +101,8 @@ bool Launch::reads_caches(const Program& program) const {
     return true;
   if (program.kind != ProgramKind::program || is_plain_tool(program.name))
     return false;
-  const bool launched = std::ranges::any_of(walk.links(program), [](const ChainLink& link) {
-    return link.launcher->tail == Tail::script || link.launcher->tail == Tail::itself;
-  });
+  const bool launched = std::ranges::any_of(walk.links(program),
+                                            [](const ChainLink& link) { return link.launcher->tail == Tail::script; });
   // A console script of an environment: its first line names the interpreter.
   return launched || is_listed(base_name(program.name), python_programs()) || is_python_start(file_of(program));
 }

@@ -1,7 +1,7 @@
 #pragma once
 // One command line that is decided about: its words, what is around it, and whom to ask. Internal to the room.
 #include "cachefix/facts.hpp"
-#include "cachefix/sanitize.hpp"
+#include "cachefix/run_plan.hpp"
 
 namespace sharefs::cachefix {
 
@@ -42,6 +42,8 @@ struct Launch {
 
 // The parts of a decision about a program.
 Decisions decide_flags(const Launch& launch, const Program& program, const Framework* framework);
+/// Caches on shared storage that a command names which is not looked into: "`--cache_dir /data/share/c`"; empty: none.
+std::string caches_named(const Launch& launch);
 Decisions decide_variables(const Launch& launch, const Program& program, const Framework* framework);
 /// The guard's own variables, for all that may start Python.
 Decisions decide_guard(const Launch& launch, const Program& program);

@@ -1,4 +1,4 @@
-#include "cachefix/sanitize.hpp"
+#include "cachefix/run_plan.hpp"
 
 #include "base/path.hpp"
 #include "base/text.hpp"
@@ -22,7 +22,7 @@ Result<void> write_file(sys::System& system, const VariableFile& file) {
 
 } // namespace
 
-Result<void> prepare(sys::System& system, const Sanitized& decided) {
+Result<void> prepare(sys::System& system, const RunPlan& decided) {
   if (auto made = make_caches(system, decided.directories); !made)
     return made;
   for (const ModelLink& link : decided.links) {

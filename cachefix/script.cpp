@@ -193,9 +193,7 @@ class Reader {
       const auto equals = std::min(words[i].find('='), words[i].size());
       const auto rule =
           words[i].starts_with("--") ? rule_for_flag(program, framework, words[i].substr(0, equals), {}) : std::nullopt;
-      const bool cache =
-          rule && (rule->cache_class == CacheClass::mixed || rule->cache_class == CacheClass::node_local);
-      if (cache)
+      if (rule && is_moved(rule->cache_class))
         out.caches.push_back({line, "", words[i].substr(0, equals),
                               equals < words[i].size() ? words[i].substr(equals + 1)
                               : i + 1 < program.end    ? words[i + 1]

@@ -76,8 +76,7 @@ class VariableDecider {
       if (given)
         out.push_back(keep(one.name, index, value, one.cache_class, std::move(why)));
     };
-    const bool moved = one.cache_class == CacheClass::node_local || one.cache_class == CacheClass::mixed;
-    if (!moved)
+    if (!is_moved(one.cache_class))
       return stays(one.reason);
     if (one.by_user)
       return move(one, given, value, *path);

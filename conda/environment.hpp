@@ -111,6 +111,7 @@ struct EnvironmentState {
   std::vector<plan::FileChange> contents; ///< prefixes, and the checksums in the records
   std::vector<plan::FileChange> modes;
   std::vector<plan::FileChange> compiled; ///< to be deleted
+  std::string uncompiled;                 ///< directory of Python that is compiled with them; empty: none
   std::vector<MovedLink> links;
   std::string shared;       ///< name of the shared environment of which it is a generation; empty: of none
   std::string closed_above; ///< directory above that generation that lets none of those in to whom it is open

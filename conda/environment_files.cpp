@@ -62,7 +62,8 @@ class EnvironmentCheck {
     m_state.uid = status.st_uid;
     m_state.gid = status.st_gid;
     m_state.mode = status.st_mode & 07777U;
-    m_state.packages = m_reader.records().size();
+    m_state.packages = static_cast<std::uint64_t>(std::ranges::count_if(
+        m_reader.records(), [](const auto& record) { return record.path.starts_with("conda-meta/"); }));
     m_state.found = m_reader.problems();
     m_state.decision = m_decision;
     note_writers(status.st_uid, status.st_gid, status.st_mode);

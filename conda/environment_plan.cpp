@@ -12,9 +12,11 @@ namespace sharefs::conda {
 namespace {
 
 /// `lib/python3.11` of `lib/python3.11/site-packages/x/__pycache__/y.pyc`.
-std::set<std::string> libraries_of(const std::vector<plan::FileChange>& compiled) {
+std::set<std::string> libraries_of(const EnvironmentState& state) {
   std::set<std::string> libraries;
-  for (const auto& change : compiled) {
+  if (!state.uncompiled.empty())
+    libraries.insert(state.uncompiled);
+  for (const auto& change : state.compiled) {
     const auto parts = split(change.path, '/');
     if (parts.size() > 2 && parts[1].starts_with("python"))
       libraries.insert(parts[0] + "/" + parts[1]);
@@ -39,7 +41,7 @@ unsigned minor_version(const std::string& python) {
 /// By the environment's own Python, as its owner, with nothing but its standard library. Nobody runs what others may
 /// have written.
 void add_compilation(plan::Plan& plan, const EnvironmentState& state) {
-  const auto libraries = libraries_of(state.compiled);
+  const auto libraries = libraries_of(state);
   if (state.python.empty() || libraries.empty())
     return;
   if (state.others_write) {

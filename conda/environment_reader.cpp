@@ -3,6 +3,7 @@
 #include "base/json.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "conda/guard_wheel.hpp"
 #include "sys/fs/sha256.hpp"
 
 #include <algorithm>
@@ -17,6 +18,7 @@ namespace sharefs::conda {
 namespace {
 
 constexpr std::size_t k_large_record = 1U << 20U;
+constexpr std::size_t k_largest_guard_record = 64U << 10U;
 constexpr std::size_t k_largest_editable = 64U << 10U; // direct_url.json
 constexpr std::uint64_t k_largest_script = 256U << 10U;
 
@@ -119,6 +121,7 @@ Result<void> EnvironmentReader::read_records(const sys::Files& files, const sys:
   if (named > k_all_recorded)
     return fail(ErrorCode::failed, fmt::format("the records in its conda-meta name more than {} files", k_all_recorded),
                 std::string(k_hint));
+  read_guard();
   std::ranges::sort(m_records, {}, &ReadRecord::path);
   for (std::size_t record = 0; record < m_records.size(); ++record) {
     const auto& recorded_files = m_records[record].record.files;
@@ -126,6 +129,25 @@ Result<void> EnvironmentReader::read_records(const sys::Files& files, const sys:
       m_known.emplace(recorded_files[number].path, KnownFile{record, number});
   }
   return {};
+}
+
+void EnvironmentReader::read_guard() {
+  for (const auto& entry : m_entries) {
+    const auto directory = parent_path("/" + entry.path);
+    if (!S_ISREG(entry.mode) || base_name(entry.path) != "RECORD" || guard_records({base_name(directory)}).empty())
+      continue;
+    const auto site_packages = parent_path(directory).substr(1);
+    ReadRecord one{entry.path, {}, {}};
+    const int error = m_tree.read(one.path, k_largest_guard_record, one.text);
+    auto record = error == 0 ? parse_distribution(one.text, site_packages) : fail(ErrorCode::failed, errno_text(error));
+    if (!record) {
+      m_problems.push_back({Kind::bad_record, one.path, record.error().message});
+      continue;
+    }
+    one.record = *std::move(record);
+    one.record.name = "sharefs-guard";
+    m_records.push_back(std::move(one));
+  }
 }
 
 bool names_prefix(const tree::Entry& entry) {

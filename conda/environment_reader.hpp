@@ -39,6 +39,8 @@ class EnvironmentReader {
  private:
   explicit EnvironmentReader(tree::Reader tree) : m_tree(std::move(tree)) {}
   Result<void> read_records(const sys::Files& files, const sys::ProgressCounters& counters);
+  /// The guard's own record, which pip or sharefs has written.
+  void read_guard();
 
   tree::Reader m_tree;
   std::vector<tree::Entry> m_entries;

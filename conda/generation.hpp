@@ -54,6 +54,7 @@ struct Generation {
   std::string python;  ///< "3.11.9"; empty: none
   std::uint64_t files = 0, bytes = 0;
   std::uint64_t own_bytes = 0;   ///< that the parent does not have
+  bool no_guard = false;         ///< somebody does not want the guard in it: updates do not add it either
   std::vector<Package> packages; ///< by name
   Original original;             ///< that it was copied from by `conda share`
   friend bool operator==(const Generation&, const Generation&) = default;
@@ -61,7 +62,8 @@ struct Generation {
 template <FieldsOf<Generation> G> auto fields(G& g) {
   return named("number", g.number, "parent", g.parent, "created", g.created, "user", g.user, "host", g.host, "command",
                g.command, "message", g.message, "prefix", g.prefix, "python", g.python, "files", g.files, "bytes",
-               g.bytes, "own_bytes", g.own_bytes, "packages", g.packages, "original", g.original);
+               g.bytes, "own_bytes", g.own_bytes, "no_guard", g.no_guard, "packages", g.packages, "original",
+               g.original);
 }
 
 /// A file that tells other tools to leave the environment alone, relative to it.

@@ -2,6 +2,7 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "conda/guard_wheel.hpp"
 #include "conda/homes.hpp"
 #include "conda/running.hpp"
 #include "conda/verified.hpp"
@@ -156,6 +157,7 @@ class InventoryReader {
       if (generation->record) {
         row.bytes = generation->record->bytes;
         row.files = generation->record->files;
+        row.has_guard = has_guard(generation->record->packages);
         row.verified = verified_at(entries[2].content, *generation->record);
       } else if (row.availability == Availability::good) {
         set_problem(row, Availability::incomplete,

@@ -42,7 +42,7 @@ struct ListedEnvironment {
   std::optional<std::uint64_t> bytes, files; ///< by the generation's record
   std::string python;
   std::int64_t verified = 0; ///< when the present generation was found good, seconds since 1970. 0: not known
-  bool is_protected = false;
+  bool is_protected = false, has_guard = false;
   std::optional<sys::LeaseHolder> holder; ///< who changes it now
   std::vector<std::string> linked_by;     ///< users
   std::vector<Job> jobs;

@@ -50,6 +50,7 @@ Result<Generation> record_of(sys::System& system, const Making& making, const Ne
   record.files = size.files;
   record.bytes = size.bytes;
   record.own_bytes = std::min(filled.own_bytes, size.bytes);
+  record.no_guard = filled.no_guard;
   return record;
 }
 
@@ -136,6 +137,7 @@ Result<void> mend_copy(sys::System& system, const CopyToMend& copy, const plan::
     return fail(ErrorCode::conflict, path + " is not the copy that was made: somebody else has put it there",
                 "see who writes in the store, then run the command again");
   const bool runs_programs = copy.runs_programs && !state->others_write;
+  state->uncompiled = copy.uncompiled;
   if (!runs_programs) // nobody would compile it again
     std::erase_if(state->compiled,
                   [&](const plan::FileChange& change) { return names_old_place_only(*state, change.path); });

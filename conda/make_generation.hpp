@@ -31,6 +31,7 @@ struct Filled {
   std::uint64_t files = 0, bytes = 0; ///< 0 files: not counted yet
   std::uint64_t own_bytes = 0;        ///< at most so many bytes are not in the generation before
   std::optional<bool> sound = {};
+  bool no_guard = false; ///< for the record
 };
 
 struct Making {
@@ -73,6 +74,7 @@ struct CopyToMend {
   std::string prefix;                 ///< that its files are to name
   std::vector<std::string> from = {}; ///< prefixes that are replaced
   bool runs_programs = false;         ///< programs of the copy may be run, to compile Python
+  std::string uncompiled = {};        ///< directory of Python that is to be compiled; empty: none
   bool in_part = false;               ///< what cannot be mended stays as it is, and is no error
 };
 /// Gives a copy its prefix, as `conda relocate` does, before anybody sees it. `conflict`: another directory lies there;

@@ -45,6 +45,24 @@ std::string checksum_in(const Json& object, const char* key) {
   return hexadecimal ? text : std::string();
 }
 
+/// A checksum in base64 as in URLs, without padding, as the digits that all other records have; empty: it is none.
+std::string hexadecimal_of(std::string_view base64) {
+  constexpr std::string_view k_alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+  constexpr std::size_t k_sha256_bits = 256;
+  std::string digits;
+  std::uint32_t bits = 0;
+  unsigned count = 0;
+  for (const char c : base64) {
+    const auto value = k_alphabet.find(c);
+    if (value == std::string_view::npos)
+      return "";
+    bits = bits << 6U | static_cast<std::uint32_t>(value);
+    for (count += 6; count >= 4 && digits.size() < k_sha256_bits / 4; count -= 4)
+      digits += "0123456789abcdef"[bits >> (count - 4) & 15U];
+  }
+  return digits.size() == k_sha256_bits / 4 ? digits : "";
+}
+
 PathType type_of(const std::string& text) {
   static const std::map<std::string, PathType, std::less<>> k_types{
       {"hardlink", PathType::hardlink},
@@ -151,6 +169,23 @@ Result<Record> parse_record(std::string_view text) {
   for (const auto& path : listed)
     if (known.insert(path).second)
       record.files.push_back({.path = path, .type = path.ends_with(".pyc") ? PathType::pyc : PathType::hardlink});
+  return record;
+}
+
+Result<Record> parse_distribution(std::string_view text, const std::string& site_packages) {
+  constexpr std::string_view k_sha256 = "sha256=";
+  Record record;
+  for (const auto& row : split_lines(text)) { // a path with a comma is in quotes: the guard has none
+    const auto cells = split(std::string(row), ',');
+    if (cells.size() != 3)
+      continue;
+    RecordedFile file{.path = join_path(site_packages, cells[0])};
+    if (!leads_down(file.path) || record.files.size() == k_most_recorded)
+      return bad_path(file.path);
+    if (cells[1].starts_with(k_sha256)) // RECORD itself has none
+      file.sha256 = hexadecimal_of(std::string_view(cells[1]).substr(k_sha256.size()));
+    record.files.push_back(std::move(file));
+  }
   return record;
 }
 

@@ -46,6 +46,9 @@ struct Record {
 
 /// `failed`: no JSON, too large, too deep, not a record, or with a path that leads out of the environment.
 Result<Record> parse_record(std::string_view json);
+/// What RECORD of a distribution of Python lists (PyPA, "Recording installed projects"), which lies in `site_packages`.
+/// `failed`: a path leads out of there, as those of programs do, which the guard has none of.
+Result<Record> parse_distribution(std::string_view text, const std::string& site_packages);
 /// info/paths.json of an unpacked package: what libmamba leaves out of its record, filled in where the checksums agree.
 /// Nothing of it is trusted further.
 void add_placeholders(Record& record, std::string_view paths_json);

@@ -47,6 +47,7 @@ Result<Filled> fill(sys::System& system, const RepairRequest& request, const New
                         .in_part = true};
   if (auto mended = mend_copy(system, copy, say); !mended)
     return fail(mended.error());
+  const auto& record = environment.find(environment.current)->record;
   const auto store = system.entry({.path = environment.store, .follow = true});
   if (auto shut = close_tree(made, store, request.protect, &seen); !shut)
     return fail(shut.error());
@@ -54,7 +55,8 @@ Result<Filled> fill(sys::System& system, const RepairRequest& request, const New
                 .files = seen.files,
                 .bytes = seen.bytes,
                 .own_bytes = linked->bytes,
-                .sound = !has_errors(diagnose_unrepaired_generation(seen))};
+                .sound = !has_errors(diagnose_unrepaired_generation(seen)),
+                .no_guard = record && record->no_guard};
 }
 
 } // namespace

@@ -84,6 +84,24 @@ Result<void> write_marks(sys::System& system, const std::string& tree, const std
   return {};
 }
 
+/// Adds the guard, in the place of another version. Its package, which is to be compiled; empty: it has none.
+Result<std::string> add_guard(sys::System& system, const tree::Place& copy, const GuardFiles& guard) {
+  const auto contents = guard.empty() ? Result<Contents>(Contents{}) : read_contents(system, copy.path);
+  if (!contents)
+    return fail(contents.error());
+  const auto directory = guard_directory(contents->python);
+  if (directory.empty())
+    return std::string();
+  const auto there = system.entry({.path = join_path(copy.path, directory), .list = true});
+  for (const auto& record : guard_records(there.names))
+    if (record != record_in(guard))
+      if (auto removed = tree::remove({.path = join_path(there.path, record), .root = copy.root}, {}); !removed)
+        return fail(removed.error());
+  return write_guard(system, copy.path, "", directory, guard).map([&](bool) {
+    return join_path(directory, k_guard_package);
+  });
+}
+
 Result<Filled> fill(sys::System& system, Sharing& sharing, const NewGeneration& making, const plan::Say& say) {
   const auto& source = sharing.request.source;
   const auto& state = sharing.request.state;
@@ -108,7 +126,11 @@ Result<Filled> fill(sys::System& system, Sharing& sharing, const NewGeneration& 
   if (!copied)
     return fail(copied.error());
   sharing.copied = *copied;
+  auto guard = add_guard(system, *copy, sharing.guard);
+  if (!guard)
+    return fail(guard.error());
   CopyToMend mend{.tree = *copy, .prefix = making.environment.path(), .from = state.decision.replace};
+  mend.uncompiled = *std::move(guard);
   mend.runs_programs = system.identity().uid == source.entry.uid && !state.others_write;
   if (std::ranges::find(mend.from, source.path) == mend.from.end())
     mend.from.push_back(source.path);
@@ -123,7 +145,8 @@ Result<Filled> fill(sys::System& system, Sharing& sharing, const NewGeneration& 
                 .files = state.files,
                 .bytes = state.bytes,
                 .own_bytes = state.bytes,
-                .sound = !has_errors(diagnose_unrepaired(state))}; // what was wrong with the original is wrong with it
+                .sound = !has_errors(diagnose_unrepaired(state)), // what was wrong with the original is wrong with it
+                .no_guard = sharing.no_guard};
 }
 
 } // namespace

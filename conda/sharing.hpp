@@ -1,6 +1,7 @@
 #pragma once
 // The flow of `conda share`: what stands in the way of it, then a copy in the store that becomes generation 1. The plan
 // of what others see afterwards is plan_share()'s.
+#include "conda/guard_wheel.hpp"
 #include "conda/make_generation.hpp"
 #include "conda/share.hpp"
 
@@ -19,6 +20,8 @@ struct Sharing {
   Diagnoses found;                    ///< errors: it cannot be shared
   std::uint64_t bytes_per_second = 0; ///< of the copy; 0: no limit
   bool protect = true;
+  GuardFiles guard;      ///< that are added
+  bool no_guard = false; ///< nor are they by later updates
   LeaseWish lease;
   tree::CopyReport copied = {}; ///< when it is done
 };

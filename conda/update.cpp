@@ -49,6 +49,8 @@ class UpdateFill {
       m_say.message(filled.error().message + ": the command works in a full copy, which is relocated afterwards");
       filled = by_copy();
     }
+    if (filled)
+      filled->no_guard = m_no_guard;
     return filled && m_request.verify ? verified(*filled) : filled;
   }
 
@@ -58,9 +60,12 @@ class UpdateFill {
   }
   [[nodiscard]] mode_t write_bits() const { return m_request.protect ? k_write_bits : 0; }
 
-  /// The command, as if the environment at `prefix` were active.
-  [[nodiscard]] sys::TerminalCommand command_in(const std::string& prefix) const {
-    return {m_request.command, environment_for_changes(m_request.environment, prefix, m_environment.name),
+  /// Runs a command where the request's own is run.
+  using Runs = std::function<Result<int>(const Argv&)>;
+
+  /// A command, as if the environment at `prefix` were active.
+  [[nodiscard]] sys::TerminalCommand command_in(const std::string& prefix, const Argv& command) const {
+    return {command, environment_for_changes(m_request.environment, prefix, m_environment.name),
             m_request.working_directory, m_request.output_to_stderr};
   }
 
@@ -86,13 +91,16 @@ class UpdateFill {
     for (const auto& directory : {layers.upper, layers.work})
       if (auto made = files.make_directories(directory, 0700); !made)
         return fail(made.error());
-    const auto code = sys::run_layered(command_in(m_environment.path()), layers);
+    const Runs runs = [&](const Argv& command) {
+      return sys::run_layered(command_in(m_environment.path(), command), layers);
+    };
+    const auto code = runs(m_request.command);
     m_no_view = !code && code.error().code == ErrorCode::unsupported;
     if (!code)
       return fail(code.error());
     if (auto good = check_exit_code(*code); !good)
       return fail(good.error());
-    if (auto ready = make_ready(layers.upper, false); !ready)
+    if (auto ready = make_ready(layers.upper, false, runs); !ready)
       return fail(ready.error());
     if (auto closed = close(layers.upper); !closed) // whatever the umask of the command was
       return fail(closed.error());
@@ -118,12 +126,13 @@ class UpdateFill {
       if (auto removed = m_system.files().remove(join_path(copy.path, mark.path));
           !removed && removed.error().code != ErrorCode::not_found)
         return fail(removed.error());
-    const auto code = sys::run_in_terminal(command_in(copy.path));
+    const Runs runs = [&](const Argv& command) { return sys::run_in_terminal(command_in(copy.path, command)); };
+    const auto code = runs(m_request.command);
     if (!code)
       return fail(code.error());
     if (auto good = check_exit_code(*code); !good)
       return fail(good.error());
-    if (auto ready = make_ready(copy.path, true); !ready)
+    if (auto ready = make_ready(copy.path, true, runs); !ready)
       return fail(ready.error());
     if (auto mended = mend_copy(m_system, {copy, m_environment.path(), {copy.path}, true}, m_say); !mended)
       return fail(mended.error());
@@ -132,9 +141,9 @@ class UpdateFill {
     return share_files(copy);
   }
 
-  /// What the command has left is still an environment, and has the marks again that the command did not see. `whole`:
-  /// all of the environment is in `left`; otherwise what is not there is as it was.
-  Result<void> make_ready(const std::string& left, bool whole) {
+  /// What the command has left is still an environment, gets the guard, and has the marks again that the command did
+  /// not see. `whole`: all of the environment is in `left`; otherwise what is not there is as it was.
+  Result<void> make_ready(const std::string& left, bool whole, const Runs& runs) {
     for (const auto* name : {"conda-meta", "lib"}) {
       const auto entry = m_system.entry({.path = join_path(left, name)});
       if (entry.kind == sys::EntryKind::unknown)
@@ -144,7 +153,9 @@ class UpdateFill {
         return fail(ErrorCode::failed, fmt::format("`{}` has deleted {} of the environment: nothing was changed",
                                                    shell_join(m_request.command), name));
     }
-    return restore_marks(left);
+    const auto guarded = whole ? add_guard(left, "", left, runs)
+                               : add_guard(left, m_before.path, m_environment.path(), runs); // which hides the marks
+    return guarded ? restore_marks(left) : guarded;
   }
 
   Result<void> restore_marks(const std::string& left) {
@@ -171,6 +182,53 @@ class UpdateFill {
         return written;
     }
     return {};
+  }
+
+  /// Adds the guard to what the command has left: `left`, with the tree `below` it where it is only a layer. `seen` is
+  /// the whole environment for a further command. What somebody has taken away stays away.
+  Result<void> add_guard(const std::string& left, const std::string& below, const std::string& seen, const Runs& runs) {
+    const auto before = read_contents(m_system, m_before.path);
+    const auto after = read_contents(m_system, left);
+    if (!before || !after)
+      return fail(before ? after.error() : before.error());
+    const auto directory = guard_directory(after->python.empty() ? before->python : after->python);
+    const auto records = guard_records_in(left, below, directory);
+    const bool same_python = directory == guard_directory(before->python);
+    m_no_guard = records.empty() && (m_record.no_guard || (same_python && has_guard(before->packages)));
+    if (m_no_guard || m_request.guard.empty() || directory.empty())
+      return {};
+    const auto site = join_path(seen, directory);
+    for (const auto& record : records)
+      if (record != record_in(m_request.guard))
+        if (auto removed = runs({"rm", "-rf", "--", join_path(site, record)}); !removed)
+          return fail(removed.error());
+    const auto wrote = write_guard(m_system, left, below, directory, m_request.guard);
+    if (!wrote)
+      return fail(wrote.error());
+    if (!*wrote)
+      return {};
+    const auto package = join_path(site, k_guard_package);
+    const auto compiled = runs({join_path(seen, "bin/python"), "-I", "-S", "-m", "compileall", "-q", package});
+    if (!compiled || *compiled != 0) // then every start of Python does that
+      m_say.message("the guard could not be compiled");
+    return {};
+  }
+
+  /// The records of the guard in `directory` of what the command has left.
+  [[nodiscard]] std::vector<std::string> guard_records_in(const std::string& left, const std::string& below,
+                                                          const std::string& directory) const {
+    const auto site = join_path(left, directory);
+    auto names = m_system.entry({.path = site, .list = true}).names;
+    if (!below.empty())
+      for (const auto& name : m_system.entry({.path = join_path(below, directory), .list = true}).names)
+        if (std::ranges::find(names, name) == names.end())
+          names.push_back(name);
+    auto records = guard_records(names);
+    std::erase_if(records, [&](const std::string& record) { // a layer has another file there for what was deleted
+      const auto entry = m_system.entry({.path = join_path(site, record)});
+      return entry.exists() && entry.kind != sys::EntryKind::directory;
+    });
+    return records;
   }
 
   /// Gives what the command has left the modes of the store, and its group.
@@ -261,6 +319,7 @@ class UpdateFill {
   Generation m_record; ///< of the present generation; an empty one if there is none
   tree::Place m_before, m_made;
   bool m_no_view = false;
+  bool m_no_guard = false; ///< somebody has taken the guard away
 };
 
 } // namespace

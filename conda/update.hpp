@@ -1,6 +1,7 @@
 #pragma once
 // A command changes a shared environment: it works in a view of the present generation that only it sees, or in a full
 // copy where there is no such view, and what it leaves becomes the next generation.
+#include "conda/guard_wheel.hpp"
 #include "conda/make_generation.hpp"
 
 namespace sharefs::conda {
@@ -15,6 +16,7 @@ struct UpdateRequest {
   std::string scratch;           ///< directory on this host's own disk for what the command writes
   bool protect = true;           ///< the generation gets no write bits
   bool verify = true;            ///< what the command left is compared with conda's records
+  GuardFiles guard;              ///< that are added, unless somebody has taken them away
   std::string message;           ///< for the record
   LeaseWish lease;
 };

@@ -45,4 +45,5 @@ add_custom_command(OUTPUT ${guard_wheel} DEPENDS ${guard_sources}
   COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/wheel/backend.py ${PROJECT_VERSION} ${CMAKE_BINARY_DIR})
 add_custom_target(guard_wheel ALL DEPENDS ${guard_wheel})
 install(FILES ${guard_wheel} DESTINATION ${CMAKE_INSTALL_DATADIR}/sharefs)
+install(DIRECTORY ${CMAKE_BINARY_DIR}/share/sharefs/site-packages DESTINATION ${CMAKE_INSTALL_DATADIR}/sharefs)
 include(CPack)

@@ -30,7 +30,6 @@ enum class Tail {
   shell,    ///< a shell script file, or a string by -c
   batch,    ///< a batch script file and its arguments, or --wrap
   contexts, ///< commands separated by `:`, each with options of its own
-  itself,   ///< the launcher is the user's program: its arguments are the region (llamafactory-cli)
 };
 
 /// What an option means to us; all others only have to be skipped. A row says it as `--chdir=@directory`.
@@ -75,7 +74,7 @@ struct Launcher {
   /// Names of the executable, separated by spaces; `*` at the end stands for anything. Empty: PROGRAM.
   std::string_view programs = {};
   std::string_view modules = {}; ///< Python modules that are this launcher
-  /// It is this launcher only with one of these next: "run", or two words: "tool+run". Empty: VERB, if there is one.
+  /// It is this launcher only with one of these next. Empty: VERB, if there is one.
   std::string_view verbs = {};
   Syntax syntax = Syntax::getopt;
   Tail tail = Tail::command;
@@ -115,8 +114,6 @@ bool starts_container(std::span<const std::string> words);
 bool is_plain_tool(std::string_view program);
 /// Console scripts that are Python programs, beside those of the rows: they read the caches of Python's libraries.
 std::string_view python_programs();
-/// Python modules that run another program in their own process: `python -m cProfile`.
-std::string_view wrapping_modules();
 
 /// Programs that start a command on other machines only, as their names stand in a command line.
 std::string_view remote_programs();

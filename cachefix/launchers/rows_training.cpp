@@ -4,11 +4,6 @@
 namespace sharefs::cachefix {
 namespace {
 
-/// A program with verbs that are trainings; its arguments are those behind the verb.
-constexpr Launcher trainer(std::string_view program, std::string_view verbs, std::string_view source) {
-  return {.name = program, .verbs = verbs, .syntax = Syntax::exact, .tail = Tail::itself, .source = source};
-}
-
 /// `accelerate launch`, and the other names of the same program.
 constexpr Launcher accelerate(std::string_view programs, std::string_view modules, std::string_view verbs) {
   return {
@@ -94,18 +89,6 @@ constexpr Launcher k_training_launchers[] = {
      .source = "deepspeed/launcher/runner.py, 0.8 to 0.17"},
     accelerate("accelerate", "", "launch"),
     accelerate("accelerate-launch", "accelerate.commands.launch", ""),
-    trainer("tune", "run", "torchtune/_cli/run.py: torchrun's options, a recipe, --config FILE and key=value"),
-    trainer("litgpt",
-            "finetune finetune_lora finetune_full finetune_adapter finetune_adapter_v2 pretrain evaluate validate",
-            "litgpt/__main__.py 0.5: jsonargparse reads all that follows"),
-    trainer("trl", "sft dpo grpo kto reward rloo distillation",
-            "trl/cli/commands/training.py 1.16: its own script, by accelerate, in the same environment"),
-    {.name = "llamafactory-cli",
-     .programs = "llamafactory-cli lmf",
-     .verbs = "train",
-     .syntax = Syntax::exact,
-     .tail = Tail::itself,
-     .source = "LLaMA-Factory src/llamafactory/cli.py 0.9"},
     {.name = "mpirun",
      .programs = "mpirun mpirun.* mpiexec mpiexec.* orterun prterun",
      .syntax = Syntax::single_dash,

@@ -111,16 +111,12 @@ bool is_plain_tool(std::string_view program) {
 
 std::string_view python_programs() {
   return "lm_eval lm-eval axolotl swift vllm sglang ray torchx lightning jupyter* ipython pytest nemo fairseq-* "
-         "paddle* scalene viztracer mprof streamlit gradio modal dask wandb mlflow dvc snakemake trl tune litgpt";
+         "paddle* scalene viztracer mprof streamlit gradio modal dask wandb mlflow dvc snakemake trl tune litgpt "
+         "llamafactory-cli lmf";
 }
 
 std::string_view remote_programs() {
   return "srun sbatch ssh pdsh clush parallel-ssh pssh mosh pbsdsh blaunch bsub qsub oarsub condor_submit jsrun aprun";
-}
-
-std::string_view wrapping_modules() {
-  return "pdb cProfile profile trace scalene memory_profiler viztracer torch.utils.bottleneck IPython ipdb pytest "
-         "runpy timeit composer.cli torchx.apps.*";
 }
 
 const Launcher* find_launcher(const Argv& argv, std::size_t at, std::size_t end) {
@@ -132,12 +128,8 @@ const Launcher* find_launcher(const Argv& argv, std::size_t at, std::size_t end)
 std::optional<std::size_t> verb_length(const Launcher& launcher, const Argv& argv, std::size_t at, std::size_t end) {
   if (launcher.verbs.empty())
     return 0;
-  std::size_t words = 0;
-  const bool found = any_word(launcher.verbs, ' ', [&](std::string_view verb) {
-    words = 0;
-    return !any_word(verb, '+', [&](std::string_view word) { return at + ++words >= end || argv[at + words] != word; });
-  });
-  return found ? std::optional(words) : std::nullopt;
+  const bool found = at + 1 < end && is_listed(argv[at + 1], launcher.verbs);
+  return found ? std::optional<std::size_t>(1) : std::nullopt;
 }
 
 const Launcher* find_module_launcher(std::string_view module) {

@@ -11,8 +11,7 @@ namespace sharefs::cachefix {
 namespace {
 
 // Their names as words of an unknown program's arguments say nothing: they are too common.
-constexpr std::string_view k_common_words =
-    "env time nice ds lmf sh conda docker uv script timeout tune composer fabric";
+constexpr std::string_view k_common_words = "env time nice ds sh conda docker uv script timeout tune composer fabric";
 constexpr std::size_t k_most_launchers = 64; // one behind the other
 
 /// `scope` is the program as far as the launchers in front of it have made it.
@@ -162,8 +161,6 @@ class Walker {
       return give_up(index, std::move(scope), "too many launchers stand one behind the other");
     m_out.chain.push_back({&launcher, std::move(name), index, {}, begin, begin, {}});
     scope.chain.push_back(number);
-    if (launcher.tail == Tail::itself)
-      return add_program(ProgramKind::program, index, begin, end, std::move(scope), true);
     if (launcher.tail == Tail::contexts)
       return contexts(number, begin, end, scope);
     if (const auto at = options(number, begin, end, scope))
@@ -268,7 +265,7 @@ class Walker {
         return command(at, end, std::move(scope));
       if (link.options.last(Means::module) != nullptr)
         return module(at, at + 1, end, std::move(scope));
-      if (launcher.tail == Tail::script || (launcher.name == "uv run" && m_argv[at].ends_with(".py"))) // as uv does
+      if (launcher.tail == Tail::script)
         return python_file(at, end, std::move(scope));
       return command(at, end, std::move(scope));
     case Tail::python:
@@ -277,19 +274,17 @@ class Walker {
     case Tail::batch:
       return shell(number, at, end, std::move(scope));
     case Tail::contexts:
-    case Tail::itself:
       return;
     }
   }
 
   std::size_t assignments(std::size_t number, std::size_t at, std::size_t end, Program& scope) {
-    if (at < end && m_argv[at] == "-" && m_out.chain[number].launcher->name == "env") { // its old spelling of -i
+    if (at < end && m_argv[at] == "-") { // the old spelling of -i
       scope.cleared = true;
       m_out.chain[number].options.given.push_back({.name = "-", .means = Means::clear, .index = at, .value_index = at});
       ++at;
     }
-    const bool any_name = m_out.chain[number].launcher->name == "env"; // the others take what a shell would
-    while (at < end && (any_name || assigns_variable(m_argv[at])) && assign(scope, m_argv[at], at, 0))
+    while (at < end && assign(scope, m_argv[at], at, 0))
       ++at;
     return at;
   }
@@ -304,14 +299,13 @@ class Walker {
     }
     if (at < end)
       return python_file(at, end, std::move(scope));
-    if (m_out.chain[number].launcher->name == "python") // from stdin
-      add_program(ProgramKind::file, m_out.chain[number].index, end, end, std::move(scope), true, "-");
+    add_program(ProgramKind::file, m_out.chain[number].index, end, end, std::move(scope), true, "-"); // from stdin
   }
 
   void python_file(std::size_t at, std::size_t end, Program scope) {
     // The console script of a launcher, given to python by its path: `python /opt/env/bin/torchrun ...`.
     const Launcher* launcher = find_launcher(m_argv, at, end);
-    if (launcher != nullptr && (launcher->tail == Tail::script || launcher->tail == Tail::itself))
+    if (launcher != nullptr && launcher->tail == Tail::script)
       return launched(*launcher, base_name(m_argv[at]), at, behind_verb(*launcher, at, end), end, std::move(scope));
     if (launcher == nullptr)
       launcher = find_module_launcher(m_argv[at]);
@@ -329,8 +323,6 @@ class Walker {
       if (const auto verb = verb_length(*launcher, m_argv, begin - 1, end))
         return launched(*launcher, name.starts_with("torch.distributed.") ? name : std::string(launcher->name), index,
                         begin + *verb, end, std::move(scope));
-    if (is_listed(name, wrapping_modules()))
-      return give_up(index, std::move(scope));
     add_program(ProgramKind::module, index, begin, end, std::move(scope), true, std::move(name));
   }
 

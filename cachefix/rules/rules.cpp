@@ -53,12 +53,6 @@ constexpr Framework k_frameworks[] = {
      .source = "open_clip_train/params.py 3.3, lm_eval/models/huggingface.py 0.4, vllm/config/load.py, sglang 0.5, "
                "verl/utils/dataset/rl_dataset.py 0.9, fairseq/options.py 0.12, FastChat and LLaVA train.py: their "
                "options name places of models; datasets are loaded without them"},
-    {.name = "llamafactory",
-     .programs = "llamafactory-cli lmf",
-     .modules = "llamafactory.cli llamafactory.launcher llamafactory.train*",
-     .files = "train_bash.py llamafactory/launcher.py llamafactory/cli.py",
-     .source = "LLaMA-Factory src/llamafactory/hparams/model_args.py: cache_dir goes to load_dataset and "
-               "from_pretrained"},
     {.name = "levanter",
      .modules = "levanter.main.*",
      .files = "levanter/main/train_lm.py levanter/main/lora_lm.py",
@@ -232,6 +226,15 @@ const char* to_string(CacheClass value) {
 
 std::span<const VariableRule> variable_rules() {
   return k_variables;
+}
+
+std::string kept_variables(const std::vector<UserRule>& rules) {
+  std::vector<std::string> names;
+  for (const UserRule& rule : rules) // the first that matches counts
+    if (const bool first = std::ranges::find(rules, rule.flag, &UserRule::flag)->origin == rule.origin;
+        first && rule.program.empty() && !rule.local && !rule.flag.starts_with('-'))
+      names.push_back(rule.flag);
+  return join(names, ":");
 }
 
 const Framework* framework_of(const Program& program, const Argv& argv) {

@@ -19,6 +19,10 @@ enum class CacheClass {
   shared,      ///< must stay shared: only one rank writes it, or nodes exchange it
   never,       ///< outputs and inputs: never touched
 };
+/// Is what is of this class kept off shared storage, or guarded there?
+constexpr bool is_moved(CacheClass value) {
+  return value == CacheClass::node_local || value == CacheClass::mixed;
+}
 const char* to_string(CacheClass value); ///< "node-local", "mixed", "read-mostly", "shared", "never"
 
 struct Framework {
@@ -60,6 +64,9 @@ struct UserRule {
   bool local = false;  ///< true: rewrite to the node's own disk; false: keep
   std::string origin;  ///< "--keep", "sharefs.yaml:12:5"
 };
+
+/// The variables that the rules leave where they are whatever the program, with `:` between them.
+std::string kept_variables(const std::vector<UserRule>& rules);
 
 /// The framework of a program, nullptr if no row knows it.
 const Framework* framework_of(const Program& program, const Argv& argv);

@@ -12,7 +12,7 @@ using namespace sharefs::cachefix;
 namespace {
 
 /// The words of the original that no change names, in order, are a subsequence of the result.
-bool others_are_untouched(const Argv& argv, const Sanitized& result) {
+bool others_are_untouched(const Argv& argv, const RunPlan& result) {
   std::set<std::size_t> touched;
   for (const Decision& change : result.changes())
     if (change.index)
@@ -53,7 +53,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   if ((bytes[0] & 4U) != 0)
     rules = test::installed();
 
-  const Sanitized once = world.run(argv, rules);
+  const RunPlan once = world.run(argv, rules);
   FUZZ_CHECK(shared || (once.argv == argv && once.set.empty() && once.files.empty()));
   FUZZ_CHECK(others_are_untouched(argv, once));
   for (const ScriptFound& script : once.scripts)
@@ -68,7 +68,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
     std::erase_if(again.environment, [&, &name = name](const auto& entry) { return entry.starts_with(name + "="); });
   for (const auto& [name, value] : once.set)
     again.environment.push_back(name + "=" + value);
-  const Sanitized twice = again.run(once.argv, rules);
+  const RunPlan twice = again.run(once.argv, rules);
   FUZZ_CHECK(twice.argv == once.argv);
   FUZZ_CHECK(twice.set.empty());
   return 0;

@@ -25,7 +25,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   Rules rules;
   rules.user = {rule};
   const Argv argv = {"python", "t.py", rule.flag, value, "--cache_dir", "/share/x", "--output_dir", "/share/o"};
-  const Sanitized result = world.run(argv, rules);
+  const RunPlan result = world.run(argv, rules);
   if (!rule.local && rule.program.empty())
     for (const Decision& change : result.changes())
       FUZZ_CHECK(change.flag != rule.flag);

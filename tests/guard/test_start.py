@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -47,6 +48,76 @@ def python(*words: str, guard: Path = GUARD, path: str = "", **environment: str)
 def test_it_is_installed(words: list[str], environment: Mapping[str, str], installed: bool) -> None:
     answer = python(*words, "-c", INSTALLED, **environment)
     assert (answer.stdout, answer.stderr) == (f"{installed}\n", "")
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A virtual environment with the wheel, made as the build makes it."""
+    place = tmp_path_factory.mktemp("environment")
+    subprocess.run([PYTHON, "-m", "venv", "--without-pip", place], check=True, timeout=60)
+    backend = GUARD.parents[1] / "packaging/wheel/backend.py"
+    subprocess.run([PYTHON, backend, "1.2.3", place], check=True, timeout=60)
+    (site,) = place.glob("lib/python3*/site-packages")
+    with zipfile.ZipFile(place / "sharefs_guard-1.2.3-py3-none-any.whl") as wheel:
+        wheel.extractall(site)
+        assert set(wheel.namelist()) | {"sharefs_guard-1.2.3.dist-info/INSTALLER"} == {
+            str(path.relative_to(place / "share/sharefs/site-packages"))
+            for path in (place / "share/sharefs/site-packages").rglob("*")
+            if path.is_file()
+        }
+    return place
+
+
+# How a program is started, and whether it has the guard by PYTHONPATH, and by the wheel. {} is the Python with a script
+# that asks.
+STARTS = [
+    ("{}", True, True),
+    ("exec {}", True, True),
+    ("nohup {}", True, True),
+    ("timeout 60 {}", True, True),
+    ("nice -n 1 {}", True, True),
+    ("echo | xargs {}", True, True),
+    ("setsid -w {}", True, True),
+    ("su -s /bin/sh root -c '{}'", True, True),
+    ("su -s /bin/sh - root -c '{}'", False, True),
+    ("env -i {}", False, True),
+    ("PYTHONPATH=/nowhere {}", False, True),
+    ("unset PYTHONPATH; {}", False, True),
+]
+OPTIONS = [("-s", True, True), ("-P", True, True), ("-E", False, True), ("-I", False, True), ("-S", False, False)]
+
+
+@pytest.mark.parametrize(
+    ("line", "option", "by_path", "by_wheel"),
+    [(line, "", by_path, by_wheel) for line, by_path, by_wheel in STARTS]
+    + [("{}", option, by_path, by_wheel) for option, by_path, by_wheel in OPTIONS],
+)
+def test_how_programs_are_started(environment: Path, tmp_path: Path, line: str, option: str, by_path: bool, by_wheel: bool) -> None:
+    (tmp_path / "ask.py").write_text(INSTALLED)
+    for interpreter, variables, expected in (
+        (PYTHON, {"PYTHONPATH": str(GUARD)}, by_path),
+        (environment / "bin/python", {}, by_wheel),
+    ):
+        answer = subprocess.run(
+            ["/bin/sh", "-c", line.replace("{}", f"{interpreter} {option} {tmp_path}/ask.py")],
+            env={"PATH": "/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE": "1"} | variables,
+            capture_output=True, text=True, timeout=60,
+        )  # fmt: skip
+        assert answer.stdout == f"{expected}\n", (interpreter, answer)
+
+
+def test_a_virtual_environment_of_one_with_the_wheel_has_no_wheel(environment: Path, tmp_path: Path) -> None:
+    subprocess.run([environment / "bin/python", "-m", "venv", "--without-pip", tmp_path / "own"], check=True, timeout=60)
+    for variables, expected in (({}, "False\n"), ({"PYTHONPATH": str(GUARD)}, "True\n")):
+        answer = subprocess.run([tmp_path / "own/bin/python", "-c", INSTALLED], env=variables, capture_output=True, text=True, timeout=60)
+        assert answer.stdout == expected
+
+
+def test_the_wheel_and_pythonpath_together_are_one_guard(environment: Path) -> None:
+    count = "import sys; print(sum(type(f).__module__ == 'sharefs_guard' for f in sys.meta_path))"
+    variables = {"PYTHONPATH": str(GUARD), "PYTHONDONTWRITEBYTECODE": "1"}
+    answer = subprocess.run([environment / "bin/python", "-c", count], env=variables, capture_output=True, text=True, timeout=60)
+    assert (answer.stdout, answer.stderr) == ("1\n", "")
 
 
 def test_children_of_all_kinds_have_it(tmp_path: Path) -> None:
@@ -170,6 +241,8 @@ def test_variables_of_compilers_are_moved_before_the_import(cluster: Cluster) ->
     assert answer.stdout.startswith("/mnt/local/caches/"), answer.stderr
     assert f"TRITON_CACHE_DIR is {answer.stdout.strip()} instead of /mnt/share/triton" in answer.stderr
     assert not (cluster.share / "triton").exists()
+    kept = {"TRITON_CACHE_DIR": "/mnt/share/triton", "SHAREFS_GUARD_KEEP": "A:TRITON_CACHE_DIR"}
+    assert host.run([PYTHON, "-c", program], environment=kept).stdout == "/mnt/share/triton\n"
     other = host.run([PYTHON, "-c", program], environment={"TRITON_CACHE_DIR": "/mnt/local/mine", "RANK": "1"})
     assert (other.stdout, other.stderr) == ("/mnt/local/mine\n", "")
 

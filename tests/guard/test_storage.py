@@ -17,10 +17,11 @@ from guardlab.hosts import GUARD, Host, files_below
 
 sys.path.insert(0, str(GUARD))
 
-from sharefs_guard import storage  # noqa: E402
+from sharefs_guard import libraries, storage  # noqa: E402
 
 PYTHON = "/usr/bin/python3"
 CXX = GUARD.parents[1] / "src/sys/mounts/shared_storage.cpp"
+RULES = GUARD.parent / "rules/rules.cpp"
 
 
 def mounts(*lines: str) -> dict[str, list[storage.Mount]]:
@@ -37,6 +38,18 @@ def test_the_tables_of_shared_file_systems_are_those_of_sharefs() -> None:
     for name, ours in (("k_shared", storage.SHARED), ("k_shared_fuse", storage.SHARED_FUSE)):
         table = re.search(name + r"\[\] = \{(.*?)\};", source, re.DOTALL)
         assert table and set(re.findall(r'"([^"]+)"', table.group(1))) == ours
+
+
+def test_the_variables_are_those_of_sharefs() -> None:
+    """Each is a row there, with its default or none; and no row of what is compiled is left out."""
+    table = re.search(r"k_variables\[\] = \{(.*?)\n\};", RULES.read_text(), re.DOTALL)
+    assert table
+    rows = re.findall(r'\{"(\w+)", node_local, "([^"]*)",([^{}]*)\}', table.group(1))
+    known = {name: (default, "Holds::code" in rest) for name, default, rest in rows}
+    assert len(known) > 20
+    ours = {name: (default or known[name][0], code) for name, default, code in libraries._VARIABLES}
+    assert ours == {name: known[name] for name in ours}
+    assert {name for name, (_, code) in known.items() if code} <= ours.keys()
 
 
 @pytest.mark.parametrize(
@@ -127,6 +140,17 @@ def test_places(cluster: Cluster, answer: dict[str, object] | None, environment:
     host.answers(answer)
     program = "p = storage.place_of('/mnt/share/c'); print(json.dumps(p and p.kind))"
     assert ask(host, program, **environment) == kind
+
+
+def test_what_sharefs_yaml_says_counts_where_the_environment_says_nothing(cluster: Cluster) -> None:
+    """In shared environments that have the guard nobody sets its variables."""
+    host = cluster.hosts[0]
+    answer = {"place": "local", "directory": "/mnt/local", "excludes": True, "build": "local", "when": "racy", "keep": "A:B"}
+    host.answers(answer)
+    program = "p = storage.place_of('/mnt/share/c'); print(json.dumps([p and p.kind, storage.publishes(), storage.keeps('B')]))"
+    assert ask(host, program) == [None, False, True]
+    set_otherwise = {"SHAREFS_GUARD_BUILD": "publish", "SHAREFS_GUARD_WHEN": "shared", "SHAREFS_GUARD_KEEP": "C"}
+    assert ask(host, program, **set_otherwise) == ["local", True, False]
 
 
 def test_a_link_to_the_share_is_followed_and_the_share_not_touched(cluster: Cluster) -> None:

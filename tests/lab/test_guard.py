@@ -64,6 +64,76 @@ def test_a_cold_launch(race: Race) -> None:
     assert all(outcome.identical for outcome in launch.outcomes)
 
 
+# A process that is killed at the n-th step of the guard or of the library's builder, for each n: from where a dataset is
+# published, or, where it is built on the share, from the beginning. Standard input names the caches.
+KILLED = """\
+import os, signal, sys
+import datasets, datasets.builder as builder
+import sharefs_guard.libraries as libraries, sharefs_guard.storage as storage
+count = 0
+def deadly(function, step):
+    def call(*arguments, **named):
+        global count
+        if sys._getframe(1).f_code.co_filename in (storage.__file__, libraries.__file__, builder.__file__):
+            count += 1
+            if count == step:
+                os.kill(os.getpid(), signal.SIGKILL)
+        return function(*arguments, **named)
+    return call
+def arm(step):
+    for name in "mkdir makedirs rename fsync utime open close listdir lstat stat statvfs walk unlink".split():
+        setattr(os, name, deadly(getattr(os, name), step))
+def load(cache):
+    return datasets.load_dataset("json", data_files=sys.argv[1], cache_dir=cache, split="train")
+publish = storage.publish_dataset
+for number, cache in enumerate(sys.stdin.read().split()):
+    child = os.fork()
+    if child == 0:
+        step = int(sys.argv[2]) * (number + 1)
+        if os.environ["SHAREFS_GUARD_BUILD"] == "unique" and step:
+            arm(step)
+        def publish_deadly(*arguments):
+            if step:
+                arm(step)
+            return publish(*arguments)
+        storage.publish_dataset = publish_deadly
+        try:
+            found = len(load(cache))
+        except BaseException as error:
+            found = error
+        print(cache, found, flush=True)
+        os._exit(0)
+    if os.waitpid(child, 0)[1]:
+        print(cache, "killed", flush=True)
+"""
+KILLS = 20
+
+
+@pytest.mark.parametrize("build", ["publish", "unique"])
+def test_killed_at_each_step(race: Race, build: str) -> None:
+    first, second = race.cluster.nodes[:2]
+    first.run(f"cat >{DIRECTORY}/killed.py", user=USER, input=KILLED, check=True)
+    caches = [f"{CACHES}/killed-{build}-{number}" for number in range(KILLS)]
+
+    def load(node: Host, *, dies: bool) -> list[str]:
+        command = [f"{race.python.bin}/python3", f"{DIRECTORY}/killed.py", f"{DIRECTORY}/data.json", str(int(dies))]
+        environment = race.environment | guarded(build)
+        done = node.run(command, user=USER, env=environment, input="\n".join(caches), timeout=400, check=True)
+        return [line.split(" ", 1)[1] for line in done.out.splitlines()]
+
+    def on_server(what: str) -> list[str]:
+        return race.cluster.server.run(f"cd {SERVER_CACHES} && find killed-{build}-* {what}", check=True).out.split()
+
+    assert load(first, dies=True).count("killed") >= KILLS - 2
+    complete = [name for name in on_server("-name dataset_info.json -o -name '*.arrow'") if "/." not in name]
+    assert len(complete) % 2 == 0, complete  # both files, or none
+    on_server("-path '*/.*sharefs-*' -exec touch -h -d '2 hours ago' {} +")
+    assert load(first, dies=False) == ["5000"] * KILLS
+    assert load(second, dies=False) == ["5000"] * KILLS
+    files = on_server("-type f ! -name '*.lock'")
+    assert len(files) == 2 * KILLS and not any("/." in name for name in files), files
+
+
 # Each map is made by both hosts at once, mapped, and read when no page of it is in any cache. It is large, because pages
 # near one that was read stay.
 MAPPING = """\

@@ -5,7 +5,7 @@ This file is read at every start of Python, so it only waits for one of the libr
 then is in libraries.py; where caches are built, and how they get to the share, is in storage.py.
 
 Environment: SHAREFS_GUARD=0 switches the guard off. SHAREFS_GUARD_BUILD is publish, unique or local,
-SHAREFS_GUARD_WHEN is shared or racy (docs/guard.md).
+SHAREFS_GUARD_WHEN is shared or racy, SHAREFS_GUARD_KEEP names variables that are not moved (docs/guard.md).
 """
 
 import os

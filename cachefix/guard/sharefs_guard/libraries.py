@@ -13,15 +13,18 @@ import sys
 
 from sharefs_guard import storage
 
-# Variables that libraries read when they are imported, and what they take without them; code is compiled there and must
-# not lie on a noexec mount. Their reasons and sources: cachefix/rules/rules.cpp.
+# Variables that libraries read when they are imported, and what they take without them (empty: what is somewhere else,
+# or asking for it at each start would cost more than it brings); where code is compiled the mount must not be noexec.
+# They are of the rows of cachefix/rules/rules.cpp, which has reasons and sources. A test compares them.
 _VARIABLES = (
     # name, default, holds code
     ("HF_MODULES_CACHE", "$HF_HOME/modules", False),
     ("HF_XET_CACHE", "$HF_HOME/xet", False),
+    ("TRITON_HOME", "", True),
     ("TRITON_CACHE_DIR", "$TRITON_HOME/.triton/cache", True),
     ("TORCH_EXTENSIONS_DIR", "$XDG_CACHE_HOME/torch_extensions", True),
     ("TORCHINDUCTOR_CACHE_DIR", "", True),
+    ("PYTORCH_KERNEL_CACHE_PATH", "", True),
     ("VLLM_CACHE_ROOT", "$XDG_CACHE_HOME/vllm", True),
     ("SGLANG_CACHE_DIR", "", True),
     ("SGLANG_DG_CACHE_DIR", "", True),
@@ -30,6 +33,10 @@ _VARIABLES = (
     ("EP_JIT_CACHE_DIR", "", True),
     ("TILELANG_CACHE_DIR", "", True),
     ("TVM_FFI_CACHE_DIR", "", True),
+    ("CUTE_DSL_CACHE_DIR", "", True),
+    ("AITER_JIT_DIR", "", True),
+    ("CUPY_CACHE_DIR", "", True),
+    ("MIOPEN_CUSTOM_CACHE_DIR", "", True),
     ("NUMBA_CACHE_DIR", "", True),
     ("CUDA_CACHE_PATH", "", True),
 )
@@ -169,7 +176,7 @@ def _set_variables(library):
             continue
         path = _default_of(name, default)
         place = _local_place(path) if path else None
-        if place is None:
+        if place is None or storage.keeps(name):
             continue
         if holds_code and os.statvfs(place.directory).f_flag & os.ST_NOEXEC:
             continue
@@ -381,6 +388,7 @@ class _UniqueBuild:
         if not rebuilds and storage.is_complete(share):  # another process of this host has built it meanwhile
             _point(builder, place.share, share)
             return
+        _attempt(storage.remove_leftovers, os.path.dirname(share), self._lock.now())
         storage.announce(place)
         builder._cache_downloaded_dir = downloads
         _point(builder, place.share, self._own)
@@ -394,6 +402,7 @@ class _UniqueBuild:
 
     def _finish(self, is_done):
         if is_done:
+            storage.remove_beside(self._own)  # first, so that whoever is killed here leaves nothing
             storage.rename_to_nothing(self._own, self.share)
         is_ours = is_done and os.path.isdir(self._own)
         if is_ours and (self.rebuilds or not storage.is_complete(self.share)):

@@ -28,6 +28,9 @@ _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]\Z")  # S3's rules for na
 
 PLACES = "SHAREFS_GUARD_PLACES"  # what sharefs answered, for the children of this process
 MOST_PLACES = 50  # an environment variable has a limit
+# What sharefs.yaml says, by the names in an answer. It counts where the environment does not say it, which is so in
+# shared environments that have the guard.
+SETTINGS = {"build": "SHAREFS_GUARD_BUILD", "when": "SHAREFS_GUARD_WHEN", "keep": "SHAREFS_GUARD_KEEP"}
 PLACE_DEADLINE = 10.0  # seconds
 ANOTHER_IS_AT_IT = 60.0  # seconds since it wrote last
 LEFT_BEHIND = 3600.0  # seconds since its dead owner wrote last
@@ -165,6 +168,11 @@ def publishes():
     return _build_mode() != "local"
 
 
+def keeps(variable):
+    """Is this one that somebody wants to stay where it is?"""
+    return variable in os.environ.get("SHAREFS_GUARD_KEEP", "").split(":")
+
+
 def _this_host():
     """Answers are good for this host and user only; an environment may come from elsewhere."""
     try:
@@ -236,6 +244,9 @@ def _find_place(path):
     if known and (known.kind != "local" or os.access(known.directory, os.W_OK | os.X_OK)):
         return known
     answer = _ask_sharefs(resolved)
+    for key, name in SETTINGS.items():
+        if isinstance(answer.get(key), str):
+            os.environ.setdefault(name, answer[key])
     kind, directory = answer["place"], answer.get("directory") or ""
     if kind == "local" and not (os.path.isabs(directory) and os.path.isdir(directory)):
         kind, directory = "unique", ""
@@ -532,16 +543,21 @@ def _mark(local):
         pass
 
 
-def remove_own(path):
-    """With what datasets has put beside it: PATH.incomplete, PATH_builder.lock."""
+def remove_beside(path):
+    """What datasets has put beside it: PATH.incomplete, PATH_builder.lock."""
     directory, name = os.path.split(path)
     try:
         names = os.listdir(directory)
     except OSError:
         return
     for other in names:
-        if other.startswith(name):
+        if other.startswith(name) and other != name:
             _remove(os.path.join(directory, other))
+
+
+def remove_own(path):
+    remove_beside(path)
+    _remove(path)
 
 
 def at_exit(function, *arguments):
@@ -637,6 +653,11 @@ class HostLock:
             except OSError:
                 pass
             os.close(self._descriptor)  # its holder has removed it: the next one locks a new file
+
+    def now(self):
+        """The server's time."""
+        os.utime(self._path)
+        return os.stat(self._path).st_mtime
 
     def release(self):
         _remove(self._path)

@@ -1,9 +1,9 @@
 // sharefs cache list, prune, place: the node-local caches of `sharefs run`.
 #include "base/path.hpp"
 #include "base/text.hpp"
-#include "cachefix/guard.hpp"
 #include "cachefix/store/cache_store.hpp"
 #include "cachefix/store/local_root.hpp"
+#include "cli/commands/cachefix_choices.hpp"
 #include "cli/execute.hpp"
 #include "cli/exit_code.hpp"
 #include "ui/table.hpp"
@@ -117,17 +117,21 @@ Result<int> cache_prune(Context& context, const Arguments& arguments) {
 
 Result<int> cache_place(Context& context, const Arguments& arguments) {
   const auto caches = settings_of(context);
-  if (!caches)
-    return fail(caches.error());
+  const auto choices = caches ? choices_of(context) : fail(caches.error());
+  if (!choices)
+    return fail(choices.error());
   const std::string path = normalize_path(arguments.positional.front(), context.host.working_directory);
-  const auto place = cachefix::place_of(
-      context.system, path, {caches->local, parse_size(caches->min_free).value_or(0), context.host.environment});
+  const auto place = caches->guard == "off" ? cachefix::CachePlace{.reason = "caches.guard is off"}
+                                            : cachefix::place_of(context.system, path, choices->local);
   if (context.flags.json) {
     context.envelope.fields = {{"place", place.place},
                                {"directory", to_utf8(place.directory)},
                                {"reason", to_utf8(place.reason)},
                                {"shared", place.shared},
-                               {"excludes", place.excludes}};
+                               {"excludes", place.excludes},
+                               {"build", caches->build},
+                               {"when", caches->when},
+                               {"keep", cachefix::kept_variables(choices->rules.user)}};
     return k_exit_ok;
   }
   const std::string where = place.place == "local"    ? "in " + place.directory

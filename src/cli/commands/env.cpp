@@ -27,7 +27,10 @@ Result<int> run_env(Context& context, const Arguments& arguments) {
   const bool fish = shell == "fish";
   if (!fish && shell != "sh" && shell != "bash" && shell != "zsh")
     return fail(ErrorCode::usage, "option `--shell` does not know `" + shell + "`", "one of sh, bash, zsh, fish");
-  const auto guard = guard_of(context);
+  const auto choices = choices_of(context);
+  if (!choices)
+    return fail(choices.error());
+  const auto guard = guard_of(context, choices->rules.user);
   if (!guard && guard.error().code != ErrorCode::not_found)
     return fail(guard.error());
   cachefix::Variables variables;

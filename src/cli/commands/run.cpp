@@ -1,7 +1,7 @@
 // sharefs run -- CMD: the command line without the dataset cache race, then exec.
 #include "base/path.hpp"
 #include "base/text.hpp"
-#include "cachefix/sanitize.hpp"
+#include "cachefix/run_plan.hpp"
 #include "cachefix/store/seed.hpp"
 #include "cli/commands/cachefix_choices.hpp"
 #include "cli/commands/mount/support.hpp"
@@ -39,7 +39,7 @@ Result<std::vector<cachefix::UserRule>> given_rules(const Arguments& arguments) 
 }
 
 /// The environment of the command: ours with the changes, order kept.
-std::vector<std::string> environment_of(const std::vector<std::string>& ours, const cachefix::Sanitized& decision) {
+std::vector<std::string> environment_of(const std::vector<std::string>& ours, const cachefix::RunPlan& decision) {
   std::vector<std::string> result;
   for (const std::string& entry : ours)
     if (!decision.set.contains(entry.substr(0, entry.find('='))))
@@ -50,7 +50,7 @@ std::vector<std::string> environment_of(const std::vector<std::string>& ours, co
 }
 
 /// The exact command for copy and paste: `env NAME=value CMD...` where the environment changes.
-Argv shown_command(const cachefix::Sanitized& decision) {
+Argv shown_command(const cachefix::RunPlan& decision) {
   Argv words;
   if (!decision.set.empty())
     words.emplace_back("env");
@@ -61,7 +61,7 @@ Argv shown_command(const cachefix::Sanitized& decision) {
 }
 
 /// One line, or (`all`) each change with its reason.
-void say(Context& context, const cachefix::Sanitized& decision, bool all, bool explain) {
+void say(Context& context, const cachefix::RunPlan& decision, bool all, bool explain) {
   if (!all) {
     if (const auto line = cachefix::summary(decision); !line.empty())
       context.console.message("sharefs: " + line + "; -v says how");
@@ -104,7 +104,7 @@ Diagnoses not_yet_said(const Diagnoses& diagnoses, Diagnoses& said, bool all) {
 
 /// Is the command started on other machines, whose mounts are not this one's? Not by an srun in a batch script: slurmd
 /// sets this variable for what it starts on a node of the job, which is one of them.
-bool starts_elsewhere(const cachefix::Sanitized& decision, const std::vector<std::string>& environment) {
+bool starts_elsewhere(const cachefix::RunPlan& decision, const std::vector<std::string>& environment) {
   const bool in_job =
       std::ranges::any_of(environment, [](std::string_view entry) { return entry.starts_with("SLURMD_NODENAME="); });
   const auto is_remote = [&](const std::string& name) {
@@ -115,7 +115,7 @@ bool starts_elsewhere(const cachefix::Sanitized& decision, const std::vector<std
 }
 
 /// What should be mounted, where the command's own paths lie (after its caches were moved): see mounts::guard_launch.
-Result<void> check_mounts(Context& context, const cachefix::Sanitized& decision, bool dry_run) {
+Result<void> check_mounts(Context& context, const cachefix::RunPlan& decision, bool dry_run) {
   std::vector<mounts::Expected> expected;
   const auto loaded = context.config_if_any();
   const config::Config* const config = loaded ? *loaded : nullptr;
@@ -146,7 +146,7 @@ Result<void> check_mounts(Context& context, const cachefix::Sanitized& decision,
 
 /// Fills the node-local directories from the shared ones that they stand for. Whatever fails, the program only has more
 /// to do.
-void seed(Context& context, const cachefix::Sanitized& decision, const cachefix::LocalChoice& local) {
+void seed(Context& context, const cachefix::RunPlan& decision, const cachefix::LocalChoice& local) {
   for (const auto& [directory, shared] : decision.directories) {
     const std::string resolved = context.system.entry({.path = shared, .follow = true}).resolved;
     Result<cachefix::Seeded> seeded;
@@ -163,7 +163,7 @@ void seed(Context& context, const cachefix::Sanitized& decision, const cachefix:
 }
 
 /// What the program makes again, because its cache is new on this node: compiled kernels take minutes.
-void report_cold_caches(Context& context, const cachefix::Sanitized& decision) {
+void report_cold_caches(Context& context, const cachefix::RunPlan& decision) {
   for (const auto& [directory, shared] : decision.directories) {
     if (context.system.entry({.path = directory}).kind != sys::EntryKind::missing)
       continue;
@@ -225,8 +225,8 @@ Argv words_on_a_node(Context& context, cachefix::Facts& facts, const Argv& choic
     words.emplace_back("--verbose");
   words.emplace_back("--");
   const std::string there = shell_quote(program);
-  return {"/bin/bash", "-pc", "command -v " + there + " >/dev/null && exec " + shell_join(words) + " \"$@\"; exec \"$@\"",
-          "sharefs"};
+  return {"/bin/bash", "-pc",
+          "command -v " + there + " >/dev/null && exec " + shell_join(words) + " \"$@\"; exec \"$@\"", "sharefs"};
 }
 
 /// Is each change said, and what was left?
@@ -236,7 +236,7 @@ bool says_all(const Context& context, const Arguments& arguments) {
 
 /// What is decided, and what was said on the way there.
 struct Decided {
-  cachefix::Sanitized decision;
+  cachefix::RunPlan decision;
   Result<void> reported; ///< an error stops the command
 };
 
@@ -249,7 +249,7 @@ Result<Decided> decide_and_prepare(Context& context, const Arguments& arguments,
   cachefix::Rules rules = choices.rules;
   rules.seed = arguments.flag("seed");
   if (answers.any_shared()) { // where nothing is shared nobody races
-    if (auto guard = guard_of(context))
+    if (auto guard = guard_of(context, rules.user))
       rules.guard = *std::move(guard);
     else if (context.flags.verbose)
       context.console.message("sharefs: programs are not guarded: " + guard.error().message);
@@ -261,8 +261,8 @@ Result<Decided> decide_and_prepare(Context& context, const Arguments& arguments,
     cachefix::Facts facts(answers);
     if (!arguments.flag("node"))
       rules.node = words_on_a_node(context, facts, choices_for_a_node(arguments));
-    cachefix::Sanitized& decision = decided.decision;
-    decision = cachefix::sanitize(*arguments.rest, start_of(context), facts, rules);
+    cachefix::RunPlan& decision = decided.decision;
+    decision = cachefix::plan_run(*arguments.rest, start_of(context), facts, rules);
     if (answers.error())
       return fail(*answers.error());
     const auto tried = std::exchange(
@@ -325,7 +325,7 @@ Result<int> run_command(Context& context, const Arguments& arguments) {
 
 } // namespace
 
-Result<cachefix::Guard> guard_of(Context& context) {
+Result<cachefix::Guard> guard_of(Context& context, const std::vector<cachefix::UserRule>& rules) {
   const auto config = context.config_if_any();
   if (!config)
     return fail(config.error());
@@ -338,7 +338,8 @@ Result<cachefix::Guard> guard_of(Context& context) {
   auto directory = cachefix::find_guard(context.system, program);
   if (!directory)
     return fail(directory.error());
-  return cachefix::Guard{*std::move(directory), std::move(program), caches.build, caches.when};
+  return cachefix::Guard{*std::move(directory), std::move(program), caches.build, caches.when,
+                         cachefix::kept_variables(rules)};
 }
 
 Result<CacheChoices> choices_of(Context& context, std::vector<cachefix::UserRule> first) {

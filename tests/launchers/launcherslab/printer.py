@@ -18,6 +18,7 @@ class Printed:
     argv: list[str]
     directory: str
     host: str
+    has_guard: bool  # a Python that it starts
     environment: dict[str, str]
 
 
@@ -37,8 +38,8 @@ def write_printers(directory: Path) -> None:
 
 
 def is_guarded(process: Printed) -> bool:
-    """Have the guard's directory and all of its variables come to the program?"""
+    """Has a Python there the guard, with all of its variables?"""
     first = process.environment.get("PYTHONPATH", "").split(":")[0]
     told = {name: value for name, value in process.environment.items() if name.startswith("SHAREFS_GUARD")}
     wanted = {"SHAREFS_GUARD": "1", "SHAREFS_GUARD_BUILD": "publish", "SHAREFS_GUARD_WHEN": "shared"}
-    return first.endswith(GUARD) and told == wanted and "SHAREFS_BIN" in process.environment
+    return process.has_guard and first.endswith(GUARD) and told == wanted and "SHAREFS_BIN" in process.environment

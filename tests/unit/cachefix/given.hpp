@@ -2,7 +2,7 @@
 // A machine for tests: a mount table in short form, links and files.
 #include "base/path.hpp"
 #include "base/text.hpp"
-#include "cachefix/sanitize.hpp"
+#include "cachefix/run_plan.hpp"
 
 #include <algorithm>
 #include <map>
@@ -84,7 +84,7 @@ struct World {
   }
 
   [[nodiscard]] Start first() const { return {environment, directory, "/home/alice"}; }
-  [[nodiscard]] Sanitized run(const Argv& argv, const Rules& rules = {}) const;
+  [[nodiscard]] RunPlan run(const Argv& argv, const Rules& rules = {}) const;
 };
 
 /// A World as it answers.
@@ -134,10 +134,10 @@ class WorldAnswers : public Answers {
   sys::MountTable m_table;
 };
 
-inline Sanitized World::run(const Argv& argv, const Rules& rules) const {
+inline RunPlan World::run(const Argv& argv, const Rules& rules) const {
   WorldAnswers answers(*this);
   Facts facts(answers);
-  return sanitize(argv, first(), facts, rules);
+  return plan_run(argv, first(), facts, rules);
 }
 
 /// sharefs is installed on all nodes, with its guard.
@@ -159,7 +159,7 @@ inline std::vector<std::string> on_the_only_node() {
 }
 
 /// The codes of all diagnoses, separated by spaces.
-inline std::string codes(const Sanitized& result) {
+inline std::string codes(const RunPlan& result) {
   std::vector<std::string> all;
   for (const Diagnosis& one : result.diagnoses)
     all.push_back(one.code);

@@ -18,7 +18,7 @@ std::string replaced(std::string text, const std::string& from, const std::strin
 }
 
 /// Local directories are written as {/share/c}: the hash is not for people.
-std::string readable(const Sanitized& result, std::string text) {
+std::string readable(const RunPlan& result, std::string text) {
   for (const auto& [directory, shared] : result.directories)
     text = replaced(text, directory, "{" + shared + "}");
   for (const Decision& one : result.guarded())
@@ -27,7 +27,7 @@ std::string readable(const Sanitized& result, std::string text) {
 }
 
 std::vector<std::string> outcome_of(const World& world, const Argv& argv) {
-  const Sanitized result = world.run(argv, installed());
+  const RunPlan result = world.run(argv, installed());
   std::vector<std::string> lines;
   std::string chain;
   for (const auto& [name, index] : result.chain)
@@ -98,14 +98,14 @@ TEST_CASE("golden corpus of launch lines (requirements 2, 3, 4)") {
       if (!test::updates_golden())
         CHECK(join(found, "\n") == join(part.block, "\n"));
       // Whatever it is: applying twice equals applying once.
-      const Sanitized once = world.run(part.command(), installed());
+      const RunPlan once = world.run(part.command(), installed());
       World again = world;
       for (const auto& [name, value] : once.set)
         std::erase_if(again.environment,
                       [&, &name = name](const auto& entry) { return entry.starts_with(name + "="); });
       for (const auto& [name, value] : once.set)
         again.environment.push_back(name + "=" + value);
-      const Sanitized twice = again.run(once.argv, installed());
+      const RunPlan twice = again.run(once.argv, installed());
       CHECK(twice.argv == once.argv);
       CHECK(twice.set.empty());
       part.block = found;

@@ -23,7 +23,7 @@ TEST_CASE("noexec: code goes to another place, data stay where they are best") {
     world.environment.push_back(std::string(name) + "=/share/code");
   world.local_for_code =
       LocalRoot{"/var/tmp/sharefs-alice", "/var/cache/sharefs/alice lies on /var, which is mounted noexec", ""};
-  const Sanitized result = world.run(words("python t.py"));
+  const RunPlan result = world.run(words("python t.py"));
   CHECK(result.set.at("HF_MODULES_CACHE") == test::local_of("/share/d"));
   for (const char* name : k_code) {
     CAPTURE(name);
@@ -42,7 +42,7 @@ TEST_CASE("noexec: where there is no other place code stays on the share, which 
     world.environment.push_back(std::string(name) + "=/share/code");
   world.local_for_code =
       LocalRoot{"", "/var/cache/sharefs/alice lies on /var, which is mounted noexec", "set caches.local"};
-  const Sanitized result = world.run(words("python t.py"));
+  const RunPlan result = world.run(words("python t.py"));
   CHECK(result.set.size() == 1);
   CHECK(result.set.at("HF_MODULES_CACHE") == test::local_of("/share/d"));
   REQUIRE(result.diagnoses.size() == 1);
@@ -51,7 +51,7 @@ TEST_CASE("noexec: where there is no other place code stays on the share, which 
   CHECK(result.diagnoses[0].message == "no directory on this host's own disks can hold compiled caches: "
                                        "/var/cache/sharefs/alice lies on /var, which is mounted noexec; they were left "
                                        "where they are");
-  const Sanitized only = world.run(words("env -u HF_MODULES_CACHE python t.py"));
+  const RunPlan only = world.run(words("env -u HF_MODULES_CACHE python t.py"));
   CHECK(only.set.empty());
   CHECK(only.directories.empty());
 }

@@ -1,5 +1,5 @@
 #include "cachefix/guard.hpp"
-#include "cachefix/sanitize.hpp"
+#include "cachefix/run_plan.hpp"
 #include "support/catch.hpp"
 #include "support/scripted_system.hpp"
 #include "support/temporary_directory.hpp"
@@ -22,7 +22,7 @@ constexpr uid_t k_other_user = 1001;
 struct Job {
   test::TemporaryDirectory directory;
   test::ScriptedSystem system{directory.path()};
-  Sanitized decided;
+  RunPlan decided;
 
   Job() {
     system.machine.identity.uid = ::geteuid();

@@ -1,5 +1,5 @@
 // How the guard and other variables reach the program.
-#include "cachefix/sanitize.hpp"
+#include "cachefix/run_plan.hpp"
 #include "given.hpp"
 #include "support/catch.hpp"
 
@@ -35,7 +35,7 @@ TEST_CASE("requirement 10: deepspeed gets a file with the lines of the user's ow
   World world;
   world.files["/home/alice/.deepspeed_env"] = "A=1\n";
   world.files["/job/.deepspeed_env"] = "B=2";
-  const Sanitized result = world.run(words("deepspeed --hostfile h t.py"), installed());
+  const RunPlan result = world.run(words("deepspeed --hostfile h t.py"), installed());
   REQUIRE(result.files.size() == 1);
   CHECK(result.files[0].content.starts_with("A=1\nB=2\nPYTHONPATH=/usr/share/sharefs/guard\n"));
   CHECK(result.set.at("DS_ENV_FILE") == result.files[0].path);
@@ -56,7 +56,7 @@ TEST_CASE("requirement 10: each launcher carries the variables in its own way") 
   World world;
   const auto check = [&](const std::string& before, const Argv& after) {
     INFO(before);
-    const Sanitized result = world.run(words(before + " python t.py"), installed());
+    const RunPlan result = world.run(words(before + " python t.py"), installed());
     CHECK(result.argv == after);
     CHECK(result.diagnoses.empty());
   };
@@ -81,7 +81,7 @@ TEST_CASE("requirement 10: where nothing carries them that is said") {
   CHECK(world.run(step, installed()).argv == words("srun --export=NONE sharefs run --node -- python t.py"));
   CHECK(world.run(step, installed()).diagnoses.empty());
   world.environment = test::on_the_only_node();
-  const Sanitized none = world.run(words("srun --export=NONE python t.py"), installed());
+  const RunPlan none = world.run(words("srun --export=NONE python t.py"), installed());
   CHECK(none.argv == words("srun --export=NONE python t.py"));
   CHECK(test::codes(none) == "SF407");
   CHECK(test::codes(world.run(words("mpirun -H n1,n2 python t.py"), installed())) == "SF407"); // of nobody knows whom
@@ -92,11 +92,11 @@ TEST_CASE("requirement 15: what cannot reach the program is not set a second tim
   world.environment = test::on_the_only_node();
   world.mounts.emplace_back("/home", "nfs");
   const Argv argv = words("srun --export=NONE python t.py");
-  const Sanitized once = world.run(argv, installed());
+  const RunPlan once = world.run(argv, installed());
   CHECK_FALSE(once.set.empty());
   for (const auto& [name, value] : once.set)
     world.environment.push_back(name + "=" + value);
-  const Sanitized twice = world.run(argv, installed());
+  const RunPlan twice = world.run(argv, installed());
   CHECK(twice.argv == argv);
   CHECK(twice.set.empty());
 }

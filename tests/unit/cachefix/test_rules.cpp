@@ -95,3 +95,15 @@ TEST_CASE("programs of Python that read its caches") {
   }
   CHECK_FALSE(walk(words("mytool --x"), "/w").programs.at(0).python);
 }
+
+TEST_CASE("variables that the guard leaves where they are") {
+  const std::vector<UserRule> rules{
+      {"", "TRITON_CACHE_DIR", false, "--keep"},     {"", "--cache_dir", false, "--keep"},
+      {"", "VLLM_CACHE_ROOT", true, "--local"},      {"", "VLLM_CACHE_ROOT", false, "yaml:4"},
+      {"x*.py", "NUMBA_CACHE_DIR", false, "yaml:5"}, {"", "MYCACHE", false, "yaml:6"}};
+  CHECK(kept_variables(rules) == "TRITON_CACHE_DIR:MYCACHE");
+  CHECK(kept_variables({}).empty());
+  const Variables variables = guard_variables({.directory = "/g", .program = "/s", .keep = "A:B"}, "");
+  CHECK(std::ranges::find(variables, std::pair<std::string, std::string>("SHAREFS_GUARD_KEEP", "A:B")) !=
+        variables.end());
+}

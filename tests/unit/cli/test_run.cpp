@@ -1,5 +1,5 @@
 // sharefs run: what others do between the decision and the making of its directories.
-#include "cachefix/sanitize.hpp"
+#include "cachefix/run_plan.hpp"
 #include "cli/app.hpp"
 #include "support/catch.hpp"
 #include "support/count.hpp"

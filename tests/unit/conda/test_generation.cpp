@@ -23,6 +23,7 @@ Generation sample() {
   one.files = 20'625;
   one.bytes = 4'000'000'000;
   one.own_bytes = 12;
+  one.no_guard = true;
   one.packages = {{"numpy", "1.26.4", "py311_0"}, {"torch", "2.4.0", "", true}};
   one.original = {"/home/a/envs/llm", "/home/a/envs/llm.sharefs-backup-20261124-103000", 77};
   return one;

@@ -15,6 +15,21 @@ std::string with_path(const std::string& path) {
 
 } // namespace
 
+TEST_CASE("a record of a distribution of Python", "[records]") {
+  const auto record = parse_distribution("x/__init__.py,sha256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU,0\r\n"
+                                         "x/__pycache__/__init__.cpython-311.pyc,,\n"
+                                         "x/short,sha256=47DE,9\nx/other,md5=1,2\nno row\n",
+                                         "lib/python3.11/site-packages");
+  REQUIRE(record);
+  REQUIRE(record->files.size() == 4);
+  CHECK(record->files[0].path == "lib/python3.11/site-packages/x/__init__.py");
+  CHECK(record->files[0].sha256 == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"); // of nothing
+  CHECK(record->files[1].sha256.empty());
+  CHECK(record->files[2].sha256.empty());
+  CHECK(record->files[3].sha256.empty());
+  CHECK_FALSE(parse_distribution("../../../../x,,\n", "lib/python3.11/site-packages"));
+}
+
 TEST_CASE("a record of conda", "[records]") {
   const auto record = parse_record(R"({"name": "python", "version": "3.11", "build": "0", "noarch": "python",
     "extracted_package_dir": "/p/python", "files": ["bin/x", "lib/y.pyc", "bin/tool"],

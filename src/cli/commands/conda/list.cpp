@@ -56,6 +56,7 @@ void show_environments(Context& context, const std::vector<ListedEnvironment>& r
                    {.name = "LINKED BY", .truncate = true},
                    {.name = "JOBS", .truncate = true},
                    {.name = "PROTECTED"},
+                   {.name = "GUARD"},
                    {.name = "VERIFIED"},
                    {.name = "STATE", .truncate = true}});
   for (const auto& row : rows) {
@@ -66,7 +67,8 @@ void show_environments(Context& context, const std::vector<ListedEnvironment>& r
           row.generation == 0 ? std::string() : fmt::format("{} ({} kept)", row.generation, row.generations),
           row.bytes ? format_bytes(*row.bytes) : std::string(), row.files ? std::to_string(*row.files) : std::string(),
           row.python, join(row.linked_by, ", "), jobs_text(row), std::string(row.is_protected ? "yes" : ""),
-          row.verified == 0 ? std::string() : format_time(row.verified), state_text(row)})
+          std::string(row.has_guard ? "yes" : ""), row.verified == 0 ? std::string() : format_time(row.verified),
+          state_text(row)})
       cells.push_back({text});
     cells.back().colour = good ? ui::Colour::none : ui::Colour::red;
     table.add(std::move(cells));
@@ -93,7 +95,8 @@ nlohmann::ordered_json rows_json(const std::vector<ListedEnvironment>& rows) {
                                {"generations", row.generations}, {"bytes", number(row.bytes)},
                                {"files", number(row.files)},     {"python", to_utf8(row.python)},
                                {"linked_by", row.linked_by},     {"jobs", std::move(jobs)},
-                               {"protected", row.is_protected},  {"verified", row.verified}};
+                               {"protected", row.is_protected},  {"guard", row.has_guard},
+                               {"verified", row.verified}};
     one["changed_by"] = row.holder ? nlohmann::ordered_json(row.holder->text()) : nlohmann::ordered_json();
     all.push_back(std::move(one));
   }
@@ -145,7 +148,9 @@ extern const CommandSpec k_conda_list_command{
         "One row for each environment: its present generation, size, Python, the users whose homes link to it, and the "
         "jobs that work with it now: of this host, and those that `sharefs conda run` has noted on others (with `?`: "
         "only their hosts know whether they still run). VERIFIED is when the present generation was last compared "
-        "with conda's records, file by file, and found good; empty: that is not known. SIZE was noted when the "
+        "with conda's records, file by file, and found good; empty: that is not known. GUARD: its Python programs end "
+        "the "
+        "dataset cache race without `sharefs run` (`caches.guard: always`). SIZE was noted when the "
         "generation was made. A share that is not mounted, a server that does not answer and a link that leads "
         "nowhere are told apart, and never waited for. Exits with 4 if some are not good.",
     .example = "sharefs conda list\n"

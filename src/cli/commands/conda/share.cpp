@@ -1,6 +1,7 @@
 // sharefs conda share: a user's environment becomes a shared one.
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "cli/commands/conda/guard.hpp"
 #include "cli/commands/conda/names.hpp"
 #include "cli/commands/conda/worker.hpp"
 #include "cli/execute.hpp"
@@ -96,14 +97,17 @@ Result<conda::Source> find_source(Context& context, const Arguments& arguments, 
 }
 
 Result<int> execute_sharing(Context& context, conda::Sharing& sharing) {
-  const auto& [store, request, found, limit, protect, lease, copied] = sharing;
+  const auto& store = sharing.store;
   Proposal proposal;
-  proposal.plan = conda::plan_share(request);
+  proposal.plan = conda::plan_share(sharing.request);
   if (store.is_new)
     proposal.plan.notes.insert(proposal.plan.notes.begin(),
                                fmt::format("the store {} is made, as open as {} (mode {}), and belongs to `{}`",
                                            store.path, store.entry.path, format_mode(store.entry.mode & 01777U),
                                            context.system.identity().user));
+  if (sharing.request.step == conda::ShareStep::copy && !sharing.guard.empty())
+    proposal.plan.notes.emplace_back(
+        "its Python programs get the guard (`caches.guard: always`); `--no-guard` leaves it out");
   proposal.takes_long = true;
   std::optional<conda::Shared> shared; // holds the lease until the steps are done
   proposal.before_groups = [&]() -> Result<void> {
@@ -159,6 +163,9 @@ Result<int> run_share(Context& context, const Arguments& arguments) {
   }
   sharing->bytes_per_second = asked->bytes_per_second;
   sharing->protect = asked->settings.protect;
+  sharing->no_guard = arguments.flag("no-guard");
+  if (!sharing->no_guard)
+    sharing->guard = guard_files(context);
   sharing->lease = lease_wish(context);
   return execute_sharing(context, *sharing);
 }
@@ -181,6 +188,7 @@ extern const CommandSpec k_conda_share_command{
     .options = {{.names = "--from",
                  .value = "PATH",
                  .help = "directory of the environment, if it is not in a home of `conda.homes`"},
+                {.names = "--no-guard", .help = "without the guard, now and later (see `caches.guard: always`)"},
                 k_limit_option},
     .run = run_share,
 };

@@ -3,6 +3,7 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "cli/commands/conda/guard.hpp"
 #include "cli/commands/conda/names.hpp"
 #include "cli/commands/conda/worker.hpp"
 #include "cli/execute.hpp"
@@ -80,6 +81,7 @@ Result<int> run_update(Context& context, const Arguments& arguments) {
   request.scratch = normalize_path(arguments.value("scratch").value_or("/var/tmp"), context.host.working_directory);
   request.protect = (*context.config())->conda->settings_of(where->name).protect;
   request.verify = !arguments.flag("no-verify");
+  request.guard = guard_files(context);
   request.message = arguments.value("message").value_or("");
   request.lease = lease_wish(context);
   auto made = conda::update(context.system, request, say_to(context));

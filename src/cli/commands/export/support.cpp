@@ -185,13 +185,11 @@ Result<exports::Task> export_task(sys::System& system, const config::Config& con
   auto request = export_request(system, arguments, own, exports::own_directories(files));
   if (!request)
     return fail(request.error());
-  return exports::Task{std::move(*request), arguments.flag("take-over"), config.file, own.address,
+  return exports::Task{std::move(*request), config.file, own.address,
                        config.conda ? config.conda->users() : std::vector<std::string>()};
 }
 
-std::string verified(const exports::Look& look, bool take_over) {
-  if (take_over)
-    return "verified: etab is what it was before";
+std::string verified(const exports::Look& look) {
   return look.actual.server.version3 ? "verified in etab and over the network"
                                      : "verified in etab (a server for version 4 only lists nothing over the network)";
 }

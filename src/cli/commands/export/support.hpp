@@ -34,7 +34,7 @@ Result<exports::Request> export_request(sys::System& system, const Arguments& ar
 Result<exports::Task> export_task(sys::System& system, const config::Config& config, const Arguments& arguments,
                                   const OwnServers& own, const exports::HostFiles& files);
 /// What is said once the exports of `look` are found in force.
-std::string verified(const exports::Look& look, bool take_over);
+std::string verified(const exports::Look& look);
 
 /// [{directory, client, kind, options, origin}]
 nlohmann::ordered_json to_json(const std::vector<exports::Export>& list);

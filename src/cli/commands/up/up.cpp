@@ -177,7 +177,7 @@ class BringUp {
     m_context.report(*m_verified);
     m_context.envelope.fields["verified"] = !has_errors(*m_verified);
     if (!has_errors(*m_verified)) {
-      m_context.console.message(verified(m_look, false));
+      m_context.console.message(verified(m_look));
       return {};
     }
     if (!executed.applied() || executed.report->journal_id.empty() || m_look.plan.empty())

@@ -1,4 +1,4 @@
-#include "cachefix/sanitize.hpp"
+#include "cachefix/run_plan.hpp"
 
 #include "base/path.hpp"
 #include "base/text.hpp"
@@ -77,10 +77,13 @@ Decisions decide_program(const Launch& launch, const Program& program, const Fra
 }
 
 /// What the walk found. Where the environment reaches the program, words that are not known matter little.
-void report_walk(const Walk& walk, const Rules& rules, Decisions& out) {
-  for (const Diagnosis& problem : walk.problems) {
-    const bool guarded = rules.guard && problem.code == "SF401";
-    out.push_back(warning(problem.code, problem.subject, problem.message, problem.hint,
+/// What starts elsewhere keeps its caches, which are named.
+void report_walk(const Launch& launch, Decisions& out) {
+  const std::string caches = launch.walk.elsewhere ? caches_named(launch) : "";
+  const std::string left = caches.empty() ? "" : "; " + caches + " stays on shared storage";
+  for (const Diagnosis& problem : launch.walk.problems) {
+    const bool guarded = launch.rules.guard && problem.code == "SF401";
+    out.push_back(warning(problem.code, problem.subject, problem.message + left, problem.hint,
                           guarded ? Severity::info : problem.severity));
   }
 }
@@ -99,7 +102,7 @@ bool is_in_container(const Launch& launch, Decisions& out) {
 
 Decisions decide(const Launch& launch, const std::vector<const Framework*>& frameworks) {
   Decisions out;
-  report_walk(launch.walk, launch.rules, out);
+  report_walk(launch, out);
   if (is_in_container(launch, out))
     return out;
   Decisions decided;
@@ -110,7 +113,7 @@ Decisions decide(const Launch& launch, const std::vector<const Framework*>& fram
   return out;
 }
 
-void assemble(Decisions decisions, Facts& facts, Sanitized& out) {
+void assemble(Decisions decisions, Facts& facts, RunPlan& out) {
   bool explicit_error = false;
   std::set<std::string> roots;
   for (Decision& one : decisions) {
@@ -178,21 +181,21 @@ Decisions report_losses(const Launch& launch, const Program& program) {
   return {warning(first.code, place, first.says + more, "let it run `sharefs run -- CMD...`")};
 }
 
-Decisions Sanitized::changes() const {
+Decisions RunPlan::changes() const {
   return of_kind(decisions, &Decision::is_change);
 }
-Decisions Sanitized::guarded() const {
+Decisions RunPlan::guarded() const {
   return of_kind(decisions, [](const Decision& one) { return one.action == Action::guard; });
 }
-Decisions Sanitized::kept() const {
+Decisions RunPlan::kept() const {
   return of_kind(decisions, [](const Decision& one) { return one.action == Action::leave; });
 }
 
-Sanitized sanitize(const Argv& argv, const Start& start, Facts& facts, const Rules& rules) {
+RunPlan plan_run(const Argv& argv, const Start& start, Facts& facts, const Rules& rules) {
   const Environment environment = environment_of(start);
   const Walk walked = walk(argv, start.directory);
   const Launch launch{argv, walked, start, environment, facts, rules};
-  Sanitized out;
+  RunPlan out;
   std::vector<const Framework*> frameworks;
   for (const Program& program : walked.programs) {
     const Framework* const framework = framework_of(program, argv);

@@ -35,7 +35,7 @@ struct Rules {
   Argv node = {};                  ///< words that start sharefs on a node, in front of the command there; empty: none
 };
 
-struct Sanitized {
+struct RunPlan {
   Argv argv;                                              ///< what to execute
   std::vector<std::pair<std::string, std::size_t>> chain; ///< launcher, index
   std::vector<ScriptFound> scripts;                       ///< empty: cannot be told for certain
@@ -62,22 +62,22 @@ struct Start {
 };
 
 /// It asks `facts`, and changes nothing.
-Sanitized sanitize(const Argv& argv, const Start& start, Facts& facts, const Rules& rules);
+RunPlan plan_run(const Argv& argv, const Start& start, Facts& facts, const Rules& rules);
 
 /// Makes the directories (0700, with the user's own directory above them), links and files of a decision. Errors:
 /// `permission` if somebody else owns the user's directory, `failed` with the reason otherwise.
-Result<void> prepare(sys::System& system, const Sanitized& decided);
+Result<void> prepare(sys::System& system, const RunPlan& decided);
 
 /// The fields of docs/run.schema.json: argv, final_argv, chain, script, changes, guarded, kept, environment; `scripts`
 /// when there are several; final_argv_base64 when a word is not UTF-8 (which stands as U+FFFD in all others).
-nlohmann::ordered_json document(const Argv& argv, const Sanitized& decided);
+nlohmann::ordered_json document(const Argv& argv, const RunPlan& decided);
 
 /// What is said about a decision: `--cache_dir /share/c -> /var/cache/...: REASON`, or why something was left.
 std::string describe(const Decision& decision);
 /// One line for each change, and one for all that nobody named: defaults that lie on shared storage.
-std::vector<std::string> describe_changes(const Sanitized& decided);
+std::vector<std::string> describe_changes(const RunPlan& decided);
 /// What is said at every launch; empty: nothing is at stake.
-std::string summary(const Sanitized& decided);
+std::string summary(const RunPlan& decided);
 
 template <class T> void add_once(std::vector<T>& all, T one) {
   if (std::ranges::find(all, one) == all.end())

@@ -1,4 +1,4 @@
-#include "cachefix/sanitize.hpp"
+#include "cachefix/run_plan.hpp"
 #include "given.hpp"
 #include "support/catch.hpp"
 
@@ -26,7 +26,7 @@ Rules of_user(const std::string& flag, bool local) {
   return rules;
 }
 
-const std::string& guard_of(const Sanitized& result, const std::string& variable) {
+const std::string& guard_of(const RunPlan& result, const std::string& variable) {
   static const std::string k_none;
   const auto found = result.set.find(variable);
   return found == result.set.end() ? k_none : found->second;
@@ -37,7 +37,7 @@ const std::string& guard_of(const Sanitized& result, const std::string& variable
 TEST_CASE("the guard comes in front of PYTHONPATH, once, and no word changes") {
   World world;
   const Argv argv = words("torchrun --nproc_per_node=8 train.py --cache_dir /share/c --output_dir /share/out");
-  const Sanitized result = world.run(argv, installed());
+  const RunPlan result = world.run(argv, installed());
   CHECK(result.argv == argv);
   CHECK(guard_of(result, "PYTHONPATH") == "/usr/share/sharefs/guard");
   CHECK(guard_of(result, "SHAREFS_GUARD") == "1");
@@ -58,7 +58,7 @@ TEST_CASE("the guard comes in front of PYTHONPATH, once, and no word changes") {
 
   world.environment.emplace_back("PYTHONPATH=/a:/usr/share/sharefs/guard:/b");
   CHECK(guard_of(world.run(argv, installed()), "PYTHONPATH") == "/usr/share/sharefs/guard:/a:/b");
-  const Sanitized own = world.run(words("env PYTHONPATH=/x python t.py"), installed());
+  const RunPlan own = world.run(words("env PYTHONPATH=/x python t.py"), installed());
   CHECK(own.argv == words("env PYTHONPATH=/usr/share/sharefs/guard:/x python t.py"));
 }
 
@@ -69,7 +69,7 @@ TEST_CASE("where nothing is at stake nothing changes, and nothing is said") {
   off.environment.emplace_back("SHAREFS_CACHEFIX=0");
   for (const World& world : {local, off}) {
     const Argv argv = words("python t.py --cache_dir /share/c");
-    const Sanitized result = world.run(argv, installed());
+    const RunPlan result = world.run(argv, installed());
     CHECK(result.argv == argv);
     CHECK(result.set.empty());
     CHECK(result.diagnoses.empty());
@@ -80,7 +80,7 @@ TEST_CASE("where nothing is at stake nothing changes, and nothing is said") {
   for (const std::string line : {"cp train.py /share/c", "echo torchrun t.py", "test -f /share/c/x", "git add train.py",
                                  "sharefs run -- python t.py --cache_dir /share/c", "docker ps"}) {
     CAPTURE(line);
-    const Sanitized result = world.run(words(line), installed());
+    const RunPlan result = world.run(words(line), installed());
     CHECK(result.argv == words(line));
     CHECK(result.set.empty() == (line != "docker ps"));
     CHECK(result.diagnoses.empty());
@@ -94,7 +94,7 @@ TEST_CASE("build: local, and --local, rewrite a literal --cache_dir; models are 
                                  "python t.py --cache-dir /share/c", "python t.py --cache_d /share/c"})
     for (const Rules& rules : {building("local"), of_user("--cache_dir", true)}) {
       CAPTURE(line);
-      const Sanitized result = world.run(words(line), rules);
+      const RunPlan result = world.run(words(line), rules);
       Argv wanted = words(line);
       for (std::string& word : wanted)
         if (const auto at = word.find("/share/c"); at != std::string::npos)
@@ -117,7 +117,7 @@ TEST_CASE("unique, or no disk for it: nothing stands for the shared path") {
   const Argv argv = words("python t.py --cache_dir /share/c");
   CHECK(world.run(argv, building("unique")).guarded().at(0).to == std::nullopt);
   world.local = LocalRoot{"", "all disks are full", "make room"};
-  const Sanitized result = world.run(argv, installed());
+  const RunPlan result = world.run(argv, installed());
   CHECK(result.guarded().at(0).to == std::nullopt);
   CHECK(result.diagnoses.empty());
   CHECK(result.argv == argv);
@@ -136,7 +136,7 @@ TEST_CASE("where the guard does not get hold of the program the words are change
                                  "srun --export=NONE python t.py --cache_dir /share/c"}) {
     CAPTURE(line);
     world.environment = test::on_the_only_node();
-    const Sanitized result = world.run(words(line), installed());
+    const RunPlan result = world.run(words(line), installed());
     CHECK(result.argv.back() == local_of("/share/c"));
     CHECK(result.guarded().empty());
   }
@@ -190,7 +190,7 @@ TEST_CASE("flags whose whole directory is node-local") {
   };
   for (const Row& row : rows) {
     CAPTURE(row.line);
-    const Sanitized result = world.run(words(row.line), installed());
+    const RunPlan result = world.run(words(row.line), installed());
     CHECK((result.argv != words(row.line)) == row.moved);
     CHECK(result.diagnoses.empty());
   }
@@ -204,14 +204,14 @@ TEST_CASE("variables of node-local caches are moved, given or by default; others
   world.mounts.emplace_back("/home", "nfs");
   world.environment.emplace_back("HF_HOME=/share/hf");
   world.environment.emplace_back("HF_HUB_CACHE=/share/hub");
-  const Sanitized result = world.run(words("python t.py"), installed());
+  const RunPlan result = world.run(words("python t.py"), installed());
   CHECK(guard_of(result, "HF_MODULES_CACHE") == local_of("/share/hf/modules"));
   CHECK(guard_of(result, "TRITON_CACHE_DIR") == local_of("/home/alice/.triton/cache"));
   CHECK(guard_of(result, "TVM_FFI_CACHE_DIR") == local_of("/home/alice/.cache/tvm-ffi"));
   for (const char* name : {"HF_HOME", "HF_HUB_CACHE", "XDG_CACHE_HOME", "HF_DATASETS_CACHE", "TMPDIR"})
     CHECK(guard_of(result, name).empty());
   CHECK(result.diagnoses.empty());
-  const Sanitized tool = world.run(words("./some-tool"), installed()); // defaults of Python programs only
+  const RunPlan tool = world.run(words("./some-tool"), installed()); // defaults of Python programs only
   CHECK(tool.set.size() == 5);
 }
 
@@ -220,7 +220,7 @@ TEST_CASE("offline: modules that lie there are needed") {
   world.environment.emplace_back("HF_MODULES_CACHE=/share/m");
   world.environment.emplace_back("TRITON_CACHE_DIR=/share/t");
   world.environment.emplace_back("HF_HUB_OFFLINE=1");
-  const Sanitized result = world.run(words("python t.py"), installed());
+  const RunPlan result = world.run(words("python t.py"), installed());
   CHECK(guard_of(result, "HF_MODULES_CACHE").empty());
   CHECK(guard_of(result, "TRITON_CACHE_DIR") == local_of("/share/t"));
   Rules seeds = installed();
@@ -232,7 +232,7 @@ TEST_CASE("what lies below TMPDIR by default is judged by it, and TMPDIR on the 
   World world;
   world.environment.emplace_back("TMPDIR=/share/tmp");
   world.environment.emplace_back("MY_CACHE_DIR=/share/mine");
-  const Sanitized result = world.run(words("python t.py"), installed());
+  const RunPlan result = world.run(words("python t.py"), installed());
   CHECK(guard_of(result, "TORCHINDUCTOR_CACHE_DIR") == local_of("/share/tmp/torchinductor"));
   CHECK(test::codes(result) == "SF406");
   CHECK(result.diagnoses[0].subject == "MY_CACHE_DIR, TMPDIR");
@@ -257,12 +257,12 @@ TEST_CASE("caches.when: racy leaves what locks protect") {
 TEST_CASE("no directory of this node can hold what a word names: an error; a default: a warning") {
   World world;
   world.local = LocalRoot{"", "all disks are full", "make room"};
-  const Sanitized given = world.run(words("python t.py --data_cache_dir /share/c"), installed());
+  const RunPlan given = world.run(words("python t.py --data_cache_dir /share/c"), installed());
   REQUIRE(given.diagnoses.size() == 1);
   CHECK(given.diagnoses[0].code == "SF405");
   CHECK(given.diagnoses[0].severity == Severity::error);
   world.environment.emplace_back("HF_HOME=/share/hf");
-  const Sanitized implied = world.run(words("python t.py"), installed());
+  const RunPlan implied = world.run(words("python t.py"), installed());
   REQUIRE(implied.diagnoses.size() == 1);
   CHECK(implied.diagnoses[0].severity == Severity::warning);
 }
@@ -271,7 +271,7 @@ TEST_CASE("nodes that are not known now: sharefs decides there, in front of the 
   World world;
   world.environment.emplace_back("TRITON_CACHE_DIR=/share/t");
   const Argv argv = words("env A=1 srun -N 2 python t.py --cache_dir /share/c");
-  const Sanitized result = world.run(argv, installed());
+  const RunPlan result = world.run(argv, installed());
   CHECK(result.argv == words("env A=1 srun -N 2 sharefs run --node -- python t.py --cache_dir /share/c"));
   CHECK(guard_of(result, "TRITON_CACHE_DIR").empty());
   CHECK_FALSE(guard_of(result, "PYTHONPATH").empty());
@@ -291,7 +291,7 @@ TEST_CASE("what loses the guard is named in one line, in texts and in scripts th
   world.files["/job/env.sh"] = "export PYTHONPATH=/opt/x\n";
   world.files["/job/good.sh"] =
       "#!/bin/bash\nexport PYTHONPATH=/opt/x:$PYTHONPATH\ncp train.py x; echo sudo\npython t.py\n";
-  const Sanitized script = world.run(words("bash run.sh"), installed());
+  const RunPlan script = world.run(words("bash run.sh"), installed());
   REQUIRE(script.diagnoses.size() == 1);
   CHECK(script.diagnoses[0].code == "SF402");
   CHECK(script.diagnoses[0].subject == "run.sh:3: ssh");
@@ -307,7 +307,7 @@ TEST_CASE("what loses the guard is named in one line, in texts and in scripts th
 TEST_CASE("an unknown option is only noted where the guard gets hold of the program") {
   const World world;
   const Argv argv = words("torchrun --frobnicate t.py --data_cache_dir /share/c");
-  const Sanitized result = world.run(argv, installed());
+  const RunPlan result = world.run(argv, installed());
   CHECK(result.argv == argv);
   CHECK_FALSE(guard_of(result, "PYTHONPATH").empty());
   REQUIRE(result.diagnoses.size() == 1);
