@@ -85,16 +85,20 @@ bool is_roots(sys::System& system, const std::string& directory) {
 
 /// What stands in front of the words on a node: become root if need be, then timeout(1) and the program.
 std::string started(const Asking& asking, const std::string& program, const std::string& node) {
-  Argv words{"timeout", "-k", "2", std::to_string(asking.command.count()), program, "--frame"};
-  // ssh gives its words to a login shell of any kind, which may have a short PATH.
+  Argv words{"timeout", "-k", "2", std::to_string(asking.command.count())};
+  if (asking.script.empty())
+    words.insert(words.end(), {program, "--frame"});
+  else
+    words.insert(words.end(), {"sh", "-c", asking.script, "sh"});
+  // ssh gives its words to a login shell of any kind, which may have a short PATH, and so may sudo.
   std::string text = "PATH=$PATH:/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin; ";
   if (asking.as_root)
-    text += "[ \"$(id -u)\" = 0 ] || set -- sudo -n \"$@\"; ";
+    text += "[ \"$(id -u)\" = 0 ] || set -- sudo -n env \"PATH=$PATH\" \"$@\"; ";
   text += "exec \"$@\"";
   std::string line = "sh -c " + single_quote(text) + " sh";
   for (const auto& word : words)
     line += " " + single_quote(word);
-  line += fmt::format(" {}:{}", k_protocol, node);
+  line += asking.script.empty() ? fmt::format(" {}:{}", k_protocol, node) : " " + node;
   for (const auto& word : asking.words)
     line += " " + single_quote(word);
   return line;
@@ -138,42 +142,33 @@ Result<const Engine*> choose_engine(sys::System& system, std::string_view wanted
 
 std::string node_script(const std::string& directory, const Asking& asking) {
   const auto limit = (asking.connect + asking.command + k_engine_grace).count();
-  std::string text = fmt::format("#!/bin/sh\n"
-                                 "# Written by sharefs for one run: asks one node.\n"
-                                 "cd {} || exit 1\n"
-                                 "[ ! -e stop ] || exit 0\n"
-                                 "ulimit -f 65536 # what a node says is kept up to 32 MiB\n"
-                                 "n=$1 w=\n",
-                                 single_quote(directory));
+  std::string text =
+      fmt::format("#!/bin/sh\n"
+                  "# Written by sharefs for one run: asks one node.\n"
+                  "cd {} || exit 1\n"
+                  "[ ! -e stop ] || exit 0\n"
+                  "n=$1 w= i={}\n"
+                  "[ ! -e \"$n.in\" ] || i=$n.in\n",
+                  single_quote(directory), single_quote(asking.input.empty() ? "/dev/null" : asking.input));
   if (asking.has_own_words)
     text += "[ ! -r \"$n.words\" ] || read -r w <\"$n.words\"\n";
   text += "case $n in\n";
   if (!asking.here.empty())
     text += fmt::format("{}) {} $w ;;\n", join(asking.here, "|"), started(asking, asking.program, "\"$n\""));
-  Argv ssh{"timeout",
-           "-k",
-           "2",
-           std::to_string(limit),
-           "ssh",
-           "-T",
-           "-x",
-           "-a",
-           "-o",
-           "BatchMode=yes",
-           "-o",
-           fmt::format("ConnectTimeout={}", asking.connect.count()),
-           "-o",
-           "ServerAliveInterval=5",
-           "-o",
-           "ServerAliveCountMax=3"};
+  Argv ssh{"timeout", "-k", "2", std::to_string(limit)};
+  ssh.insert(ssh.end(), asking.ssh.begin(), asking.ssh.end());
+  ssh.insert(ssh.end(), {"-T", "-x", "-a", "-o", "BatchMode=yes", "-o",
+                         fmt::format("ConnectTimeout={}", asking.connect.count()), "-o", "ServerAliveInterval=5", "-o",
+                         "ServerAliveCountMax=3"});
   if (!asking.ssh_config.empty())
     ssh.insert(ssh.end(), {"-F", asking.ssh_config});
   // The one word for the shell of the node, in which the name of the node is put where it belongs.
   constexpr std::string_view k_name = "@NODE@";
   auto remote = single_quote(started(asking, "sharefs", std::string(k_name)));
   remote.replace(remote.find(k_name), k_name.size(), "'\"$n\"'");
-  text += fmt::format("*) {} -- \"$n\" {}\" $w\" ;;\n", shell_join(ssh), remote);
-  text += "esac >\"$n.out\" 2>\"$n.err\" </dev/null\n"
+  // What a node says is kept up to 32 MiB; what works on this machine may write files of any size.
+  text += fmt::format("*) ulimit -f 65536; {} -- \"$n\" {}\" $w\" ;;\n", shell_join(ssh), remote);
+  text += "esac >\"$n.out\" 2>\"$n.err\" <\"$i\"\n"
           "echo $? >\"$n.end\"\n";
   return text;
 }

@@ -50,6 +50,10 @@ struct Asking {
   std::vector<std::string> here;     ///< names of nodes that are this machine: no ssh
   bool as_root = false;              ///< by `sudo -n` where the login is not root's
   bool has_own_words = false;        ///< file NAME.words: further words for this node alone
+  std::string script = {};           ///< what sh runs there in place of sharefs and its words; $1 is the node's name
+  std::string input = {};            ///< a file for the script to read; one NAME.in of the run goes before it
+  Argv ssh{"ssh"};                   ///< the program, with options that count before all others
+  bool always_by_ssh = false;        ///< this machine, too
   std::chrono::seconds connect{5};   ///< for ssh to get through
   std::chrono::seconds command{600}; ///< for the command to end there: timeout(1) on the node
   std::string ssh_config;            ///< file for ssh -F; empty: ssh's own

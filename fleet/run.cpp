@@ -88,6 +88,9 @@ class Runner {
     for (const auto& [node, words] : m_request.own_words)
       if (auto created = m_directory.create(node + ".words", words + "\n"); !created)
         return created;
+    for (const auto& [node, input] : m_request.inputs)
+      if (auto created = m_directory.create(node + ".in", input); !created)
+        return created;
     return m_directory.create(k_results, lines_of(m_request.before));
   }
 
@@ -144,9 +147,14 @@ class Runner {
       const auto code = end ? exit_code_in(*end) : std::nullopt;
       if (!code)
         continue;
-      FrameReader reader;
-      reader.add(m_directory.read(node.name + ".out").value_or(""));
+      const auto out = m_directory.read(node.name + ".out").value_or("");
       const Ended ended{code, m_directory.read(node.name + ".err").value_or(""), written_at(node.name + ".end")};
+      if (m_request.read) {
+        fresh.push_back(m_request.read(node, out, ended));
+        continue;
+      }
+      FrameReader reader;
+      reader.add(out);
       fresh.push_back(outcome_of(node, reader.answer(node.name), ended));
     }
     return keep(std::move(fresh));
@@ -247,6 +255,10 @@ std::vector<Batch> batches_for_changes(const std::vector<Node>& nodes, std::size
   return batches;
 }
 
+bool is_here(const sys::Identity& identity, const Node& node) {
+  return sys::is_this_host(identity, node.name) || (!node.address.empty() && sys::is_this_host(identity, node.address));
+}
+
 Result<Run> run_on_nodes(sys::System& system, const std::string& directory, const Request& request,
                          const std::function<void(const Outcome&)>& came) {
   auto made = PrivateDirectory::make(system.files(), directory);
@@ -258,11 +270,11 @@ Result<Run> run_on_nodes(sys::System& system, const std::string& directory, cons
   for (const auto& batch : request.batches)
     nodes.insert(nodes.end(), batch.nodes.begin(), batch.nodes.end());
   for (const auto& node : nodes)
-    if (sys::is_this_host(identity, node.name) || (!node.address.empty() && sys::is_this_host(identity, node.address)))
+    if (!request.asking.always_by_ssh && is_here(identity, node))
       whole.asking.here.push_back(node.name);
   whole.asking.program = system.entry({.path = "/proc/self/exe"}).link_target;
   whole.asking.has_own_words = !request.own_words.empty();
-  if (const auto text = ssh_config_of(nodes); !text.empty()) {
+  if (const auto text = request.ssh_config.empty() ? ssh_config_of(nodes) : request.ssh_config; !text.empty()) {
     if (auto created = made->create("ssh_config", text); !created)
       return fail(created.error());
     whole.asking.ssh_config = join_path(directory, "ssh_config");

@@ -37,6 +37,10 @@ struct Request {
   unsigned at_a_time = 64;
   MostFailures most_failures;
   std::map<std::string, std::string> own_words; ///< by node: further words of the command, of letters and digits
+  std::map<std::string, std::string> inputs;    ///< by node: what its script reads
+  std::string ssh_config;                       ///< the text of a whole ssh_config(5); empty: ssh's own with addresses
+  /// What became of a node whose script has ended, from what it printed; empty: by frames.
+  std::function<Outcome(const Node&, const std::string& out, const Ended&)> read;
   std::vector<Outcome> before; ///< of nodes on which an earlier run has done it: they stand in the record, too
 };
 
@@ -47,6 +51,9 @@ struct Run {
   bool interrupted = false;      ///< by Ctrl-C
   std::string problem;           ///< of the engine itself
 };
+
+/// The node is the machine that this program runs on.
+bool is_here(const sys::Identity& identity, const Node& node);
 
 /// Runs it. `came` is called with each answer as it comes, after it is on the disk. Errors: those of the record's
 /// directory, which must be this user's alone.

@@ -34,6 +34,8 @@ extern const CommandSpec k_conda_verify_command;
 extern const CommandSpec k_conda_relocate_command;
 extern const CommandSpec k_nodes_list_command;
 extern const CommandSpec k_nodes_check_command;
+extern const CommandSpec k_nodes_push_command;
+extern const CommandSpec k_nodes_trust_command;
 extern const CommandSpec k_nodes_self_command;
 extern const CommandSpec k_nodes_lease_command;
 extern const CommandSpec k_nodes_lock_command;
@@ -61,8 +63,8 @@ const std::vector<CommandGroup>& command_groups() {
          "The machines of the cluster: list and compare them, go on with a change that did not reach all",
          "`nodes:` of sharefs.yaml names the machines. `--on NODES` runs a command on them: `sharefs --on all status`, "
          "`sharefs --on clients mount --all`. Changes go to servers first, then to one node, a tenth, and the rest.",
-         {&k_nodes_list_command, &k_nodes_check_command, &k_nodes_resume_command, &k_nodes_self_command,
-          &k_nodes_lease_command, &k_nodes_lock_command}}}},
+         {&k_nodes_list_command, &k_nodes_trust_command, &k_nodes_push_command, &k_nodes_check_command,
+          &k_nodes_resume_command, &k_nodes_self_command, &k_nodes_lease_command, &k_nodes_lock_command}}}},
       {"Train",
        {&k_run_command, &k_env_command, &k_cachefix_script_command},
        {{"cache",

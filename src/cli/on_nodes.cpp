@@ -81,11 +81,9 @@ Result<Settings> settings_of(Context& context, const Arguments& arguments) {
   const auto command = arguments.duration("node-deadline");
   if (!engine || !at_a_time || !canary || !command)
     return fail(!engine ? engine.error() : !at_a_time ? at_a_time.error() : !canary ? canary.error() : command.error());
-  const auto text = arguments.value("max-failures").value_or("");
-  const auto most = fleet::parse_most_failures(text);
+  const auto most = most_failures_of(arguments);
   if (!most)
-    return fail(ErrorCode::usage, fmt::format("option `--max-failures` does not understand `{}`", text),
-                "a number of nodes, or a part of them: 3, 5%");
+    return fail(most.error());
   constexpr std::chrono::seconds k_least{1};
   settings.at_a_time = *at_a_time;
   settings.canary = *canary;
@@ -125,13 +123,6 @@ fleet::Request request_of(const Job& job, const Settings& settings, const Argv& 
   request.batches = in_order ? fleet::batches_for_changes(job.nodes, settings.canary)
                              : std::vector<fleet::Batch>{{"all", job.nodes, false}};
   return request;
-}
-
-Result<std::string> fleet_directory(Context& context) {
-  if (!context.system.files().is_live())
-    return fail(ErrorCode::usage, "`--on` reaches running machines, and `--root` names another installation",
-                "leave one of the two out");
-  return state_directory(context).map([](const std::string& state) { return join_path(state, "fleet"); });
 }
 
 std::string new_id() {
@@ -290,11 +281,7 @@ Result<int> apply_on_nodes(Context& context, const Job& job, const Settings& set
   const auto directory = fleet_directory(context);
   if (!directory)
     return fail(directory.error());
-  if (const auto made = PrivateDirectory::make(context.system.files(), *directory); !made)
-    return fail(made.error());
-  const auto lock = plan::HostLock::acquire(
-      context.system.files(), *directory, {shell_join(context.argv), context.system.identity().user},
-      context.flags.wait, [&](const std::string& holder) { context.console.message("waiting: " + holder); });
+  const auto lock = lock_fleet(context);
   if (!lock)
     return fail(lock.error());
   const auto id = begin_record(context, *directory, to_json(job, settings, context));
@@ -323,35 +310,15 @@ Result<std::optional<int>> plan_on_nodes(Context& context, Job& job, const Setti
     return fail(looked.error());
   if (looked->interrupted)
     return fail(ErrorCode::interrupted, "interrupted: nothing was changed");
-  show_plans(context, looked->outcomes);
-  std::vector<fleet::Node> pending;
-  std::size_t failures = 0;
-  for (const auto& outcome : looked->outcomes) {
-    if (outcome.state == State::pending) {
-      pending.push_back(*std::ranges::find(job.nodes, outcome.node, &fleet::Node::name));
-      continue;
-    }
-    before.push_back(outcome);
-    failures += is_good(outcome.state) ? 0 : 1;
-  }
-  if (pending.empty() || context.flags.check || context.flags.dry_run) {
-    show_outcomes(context, looked->outcomes);
-    const int code = fleet::exit_code_of(looked->outcomes);
-    return context.flags.dry_run && code == k_exit_pending ? k_exit_ok : code;
-  }
-  if (failures > settings.most_failures.of(job.nodes.size())) {
-    show_outcomes(context, looked->outcomes);
-    return fail(ErrorCode::failed, fmt::format("{} cannot do it: nothing was changed", count_of(failures, "node")),
-                "mend them, leave them out (`--on 'all!NODE'`), or allow more by --max-failures");
-  }
-  job.nodes = std::move(pending);
-  const auto agreed = ask_consent(context);
+  for (const auto& outcome : looked->outcomes)
+    if (outcome.state != State::pending)
+      before.push_back(outcome);
+  auto agreed = agree_on_plans(context, job.nodes, looked->outcomes, settings.most_failures);
   if (!agreed)
     return fail(agreed.error());
-  if (!*agreed) {
-    context.console.message("nothing was changed");
-    return k_exit_failed;
-  }
+  if (const auto* code = std::get_if<int>(&*agreed))
+    return *code;
+  job.nodes = std::get<std::vector<fleet::Node>>(std::move(*agreed));
   return std::nullopt;
 }
 
@@ -398,6 +365,84 @@ const std::vector<OptionSpec>& fleet_options() {
       {.names = "--node-deadline", .value = "TIME", .help = "by when it ends on a node", .fallback = "10min"},
   };
   return k_options;
+}
+
+std::vector<OptionSpec> with_fleet_options(std::vector<OptionSpec> own) {
+  own.insert(own.end(), fleet_options().begin() + 1, fleet_options().end());
+  return own;
+}
+
+Result<std::string> fleet_directory(Context& context) {
+  if (!context.system.files().is_live())
+    return fail(ErrorCode::usage, "`--on` reaches running machines, and `--root` names another installation",
+                "leave one of the two out");
+  return state_directory(context).map([](const std::string& state) { return join_path(state, "fleet"); });
+}
+
+Result<plan::HostLock> lock_fleet(Context& context) {
+  const auto directory = fleet_directory(context);
+  const auto made = directory ? PrivateDirectory::make(context.system.files(), *directory) : fail(directory.error());
+  if (!made)
+    return fail(made.error());
+  return plan::HostLock::acquire(context.system.files(), *directory,
+                                 {shell_join(context.argv), context.system.identity().user}, context.flags.wait,
+                                 [&](const std::string& holder) { context.console.message("waiting: " + holder); });
+}
+
+Result<fleet::MostFailures> most_failures_of(const Arguments& arguments) {
+  const auto text = arguments.value("max-failures").value_or("");
+  const auto most = fleet::parse_most_failures(text);
+  return most ? Result<fleet::MostFailures>(*most)
+              : fail(ErrorCode::usage, fmt::format("option `--max-failures` does not understand `{}`", text),
+                     "a number of nodes, or a part of them: 3, 5%");
+}
+
+Result<fleet::Run> run_script(Context& context, const Arguments& arguments, const std::vector<fleet::Node>& nodes,
+                              fleet::Request request, bool in_order, const std::string& what) {
+  const auto settings = settings_of(context, arguments);
+  if (!settings)
+    return fail(settings.error());
+  if (settings->engine->joins_streams)
+    return fail(ErrorCode::usage, fmt::format("the engine `{}` does not do this", settings->engine->name),
+                "leave --engine out: it needs ssh");
+  const auto ordered = request_of({{}, request.asking.as_root, nodes, {}}, *settings, {}, in_order);
+  request.engine = ordered.engine;
+  request.path = ordered.path;
+  request.at_a_time = ordered.at_a_time;
+  request.most_failures = ordered.most_failures;
+  request.batches = ordered.batches;
+  request.asking.command = ordered.asking.command;
+  return ask_once(context, request, what);
+}
+
+Result<Pending> agree_on_plans(Context& context, const std::vector<fleet::Node>& nodes,
+                               const std::vector<Outcome>& looked, const fleet::MostFailures& most) {
+  show_plans(context, looked);
+  std::vector<fleet::Node> pending;
+  std::size_t failures = 0;
+  for (const auto& outcome : looked)
+    if (outcome.state == State::pending)
+      pending.push_back(*std::ranges::find(nodes, outcome.node, &fleet::Node::name));
+    else
+      failures += is_good(outcome.state) ? 0 : 1;
+  if (pending.empty() || context.flags.check || context.flags.dry_run) {
+    show_outcomes(context, looked);
+    const int code = fleet::exit_code_of(looked);
+    return context.flags.dry_run && code == k_exit_pending ? k_exit_ok : code;
+  }
+  if (failures > most.of(nodes.size())) {
+    show_outcomes(context, looked);
+    return fail(ErrorCode::failed, fmt::format("{} cannot do it: nothing was changed", count_of(failures, "node")),
+                "mend them, leave them out (`--on 'all!NODE'`), or allow more by --max-failures");
+  }
+  const auto agreed = ask_consent(context);
+  if (!agreed)
+    return fail(agreed.error());
+  if (!*agreed) {
+    context.console.message("nothing was changed");
+    return k_exit_failed;
+  }
+  return pending;
 }
 
 Result<std::vector<fleet::Node>> known_nodes(Context& context) {

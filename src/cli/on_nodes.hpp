@@ -3,10 +3,12 @@
 // table, one JSON document and one exit code.
 #include "cli/context.hpp"
 #include "fleet/run.hpp"
+#include "plan/host_lock.hpp"
 
 #include <map>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 namespace sharefs::cli {
@@ -18,6 +20,27 @@ const std::vector<OptionSpec>& fleet_options();
 Result<std::vector<fleet::Node>> known_nodes(Context& context);
 /// Those that a pattern names; without `nodes:` in sharefs.yaml any names will do.
 Result<std::vector<fleet::Node>> chosen_nodes(Context& context, const std::string& pattern);
+
+/// fleet_options() without `--on`, behind options of its own: for a command that is about nodes.
+std::vector<OptionSpec> with_fleet_options(std::vector<OptionSpec> own);
+
+/// The lock of whoever changes many nodes from this machine.
+Result<plan::HostLock> lock_fleet(Context& context);
+/// Where the records of runs are, and what they need while they go on.
+Result<std::string> fleet_directory(Context& context);
+
+/// A script of ours on nodes: `request` with all but batches, engine and path. `in_order`: in the order of changes,
+/// until too many fail. It leaves no record.
+Result<fleet::Run> run_script(Context& context, const Arguments& arguments, const std::vector<fleet::Node>& nodes,
+                              fleet::Request request, bool in_order, const std::string& what);
+
+/// The answers to a question what is to be done are shown. The pending nodes, once a person has agreed to them; a
+/// number is the exit code with which the command ends here, since nothing is to be done, or shall be. Error `failed`
+/// where so many cannot that --max-failures forbids to begin.
+using Pending = std::variant<int, std::vector<fleet::Node>>;
+Result<Pending> agree_on_plans(Context& context, const std::vector<fleet::Node>& nodes,
+                               const std::vector<fleet::Outcome>& looked, const fleet::MostFailures& most);
+Result<fleet::MostFailures> most_failures_of(const Arguments& arguments);
 
 /// Does what was asked for on Context::flags.on.
 Result<int> run_on_nodes(Context& context, const CommandSpec& spec, const Arguments& arguments);

@@ -1,0 +1,215 @@
+#include "fleet/host_keys.hpp"
+
+#include "base/text.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <fmt/format.h>
+
+namespace sharefs::fleet {
+
+namespace {
+
+constexpr std::string_view k_digest = "SHA256:";
+constexpr std::array<std::string_view, 2> k_by_strength{"ssh-ed25519", "ecdsa-sha2-"};
+
+std::size_t rank_of(const HostKey& key) {
+  for (std::size_t i = 0; i < k_by_strength.size(); ++i)
+    if (key.type.starts_with(k_by_strength[i]))
+      return i;
+  return k_by_strength.size();
+}
+
+/// ssh looks for host names in lower case.
+std::string lower(std::string text) {
+  std::ranges::transform(text, text.begin(), [](unsigned char one) { return static_cast<char>(std::tolower(one)); });
+  return text;
+}
+
+/// As a word for ssh_config(5).
+std::string quoted(const std::string& value) {
+  return value.find(' ') == std::string::npos ? value : "\"" + value + "\"";
+}
+
+std::string with_line_end(std::string text) {
+  if (!text.empty() && text.back() != '\n')
+    text += '\n';
+  return text;
+}
+
+/// The part of `user@name:` that may be the name of a node.
+std::string bare_name(std::string word) {
+  if (const auto at = word.find('@'); at != std::string::npos)
+    word.erase(0, at + 1);
+  while (!word.empty() && (word.back() == ':' || word.back() == ','))
+    word.pop_back();
+  return word;
+}
+
+std::vector<std::string> known_names(const Reached& reached) {
+  std::vector<std::string> names{reached.ssh.known_name()};
+  if (reached.ssh.host_key_alias.empty())
+    for (const auto& name : names_of(reached))
+      if (const auto whole = reached.ssh.with_port(name); std::ranges::find(names, whole) == names.end())
+        names.push_back(whole);
+  return names;
+}
+
+} // namespace
+
+std::string SshSettings::with_port(const std::string& name) const {
+  return port == "22" || port.empty() ? lower(name) : fmt::format("[{}]:{}", lower(name), port);
+}
+
+std::string SshSettings::known_name() const {
+  return host_key_alias.empty() ? with_port(host) : lower(host_key_alias);
+}
+
+SshSettings parse_ssh_settings(std::string_view text) {
+  SshSettings settings;
+  for (const auto& line : split_lines(text)) {
+    const auto space = std::min(line.find(' '), line.size());
+    const auto key = line.substr(0, space);
+    const std::string value(trim(std::string_view(line).substr(space)));
+    if (value.empty() || value == "none")
+      continue;
+    if (key == "hostname")
+      settings.host = lower(value);
+    else if (key == "port")
+      settings.port = value;
+    else if (key == "user")
+      settings.user = value;
+    else if (key == "hostkeyalias")
+      settings.host_key_alias = value;
+    else if (key == "proxyjump")
+      settings.proxy_jump = value;
+    else if (key == "proxycommand")
+      settings.proxy_command = value;
+    else if (key == "identityfile")
+      settings.identity_files.push_back(value);
+    else if (key == "userknownhostsfile")
+      settings.user_known_hosts = split_words(value);
+    else if (key == "globalknownhostsfile")
+      settings.global_known_hosts = split_words(value);
+  }
+  return settings;
+}
+
+std::string ssh_config_with_key(const std::vector<Reached>& nodes, const std::string& key) {
+  std::string text;
+  for (const auto& [node, ssh, keys] : nodes) {
+    text += fmt::format("Host {}\n  HostName {}\n  Port {}\n  User {}\n", node.name, ssh.host, ssh.port, ssh.user);
+    if (!ssh.host_key_alias.empty())
+      text += fmt::format("  HostKeyAlias {}\n", ssh.host_key_alias);
+    if (!ssh.proxy_jump.empty())
+      text += fmt::format("  ProxyJump {}\n", ssh.proxy_jump);
+    else if (!ssh.proxy_command.empty())
+      text += fmt::format("  ProxyCommand {}\n", ssh.proxy_command);
+    if (!ssh.user_known_hosts.empty())
+      text += fmt::format("  UserKnownHostsFile {}\n", join(ssh.user_known_hosts, " "));
+    if (!ssh.global_known_hosts.empty())
+      text += fmt::format("  GlobalKnownHostsFile {}\n", join(ssh.global_known_hosts, " "));
+    const auto& files = ssh.identity_files;
+    for (const auto& file : key.empty() ? files : std::vector<std::string>{key})
+      text += fmt::format("  IdentityFile {}\n", quoted(file));
+    if (!key.empty())
+      text += "  IdentitiesOnly yes\n";
+  }
+  return text;
+}
+
+std::map<std::string, std::vector<HostKey>> parse_keyscan(std::string_view out) {
+  std::map<std::string, std::vector<HostKey>> found;
+  for (const auto& line : split_lines(out)) {
+    const auto words = split_words(line);
+    if (words.size() < 3 || words.front().starts_with('#'))
+      continue;
+    found[words[0]].push_back({words[1], words[2], ""});
+  }
+  for (auto& [name, keys] : found)
+    std::ranges::stable_sort(keys, {}, rank_of);
+  return found;
+}
+
+std::string known_hosts_lines(const std::vector<Reached>& nodes) {
+  std::string text;
+  for (const auto& reached : nodes)
+    for (const auto& key : reached.keys)
+      text += fmt::format("{} {} {}\n", join(known_names(reached), ","), key.type, key.key);
+  return text;
+}
+
+Result<void> read_fingerprints(std::string_view out, std::vector<Reached>& nodes) {
+  std::vector<std::string> fingerprints;
+  for (const auto& line : split_lines(out))
+    for (const auto& word : split_words(line))
+      if (word.starts_with(k_digest)) {
+        fingerprints.push_back(word);
+        break;
+      }
+  auto next = fingerprints.begin();
+  for (auto& reached : nodes)
+    for (auto& key : reached.keys) {
+      if (next == fingerprints.end())
+        return fail(ErrorCode::failed, "`ssh-keygen -l` does not understand the keys that nodes offer");
+      key.fingerprint = *next++;
+    }
+  return next == fingerprints.end() ? Result<void>()
+                                    : fail(ErrorCode::failed, "`ssh-keygen -l` has printed more than there are keys");
+}
+
+std::map<std::string, std::set<std::string>> parse_fingerprint_list(std::string_view text,
+                                                                    const std::vector<Reached>& nodes) {
+  std::map<std::string, std::string> names; // under which a node may stand there
+  for (const auto& reached : nodes)
+    for (const auto& name : names_of(reached))
+      names.emplace(name, reached.node.name);
+  std::map<std::string, std::set<std::string>> listed;
+  for (const auto& line : split_lines(text)) {
+    const auto words = split_words(line);
+    const auto digest = std::ranges::find_if(words, [](const std::string& word) { return word.starts_with(k_digest); });
+    if (digest == words.end())
+      continue;
+    for (const auto& word : words)
+      if (const auto found = names.find(bare_name(word)); found != names.end())
+        listed[found->second].insert(*digest);
+  }
+  return listed;
+}
+
+std::string with_host_keys(const std::string& before, const std::vector<Reached>& accepted) {
+  return with_line_end(before) + known_hosts_lines(accepted);
+}
+
+std::string with_authority(const std::string& before, const std::vector<Reached>& nodes,
+                           const std::string& public_key) {
+  std::vector<std::string> names;
+  for (const auto& reached : nodes)
+    for (const auto& name : known_names(reached))
+      names.push_back(name);
+  const auto words = split_words(public_key);
+  const auto key = words.size() < 2 ? std::string() : words[0] + " " + words[1];
+  std::string text;
+  for (const auto& line : split_lines(before)) {
+    if (line.starts_with("@cert-authority ") && line.find(" " + key) != std::string::npos) {
+      const auto parts = split_words(line);
+      for (const auto& name : split(parts.size() > 1 ? parts[1] : "", ','))
+        if (!name.empty() && std::ranges::find(names, name) == names.end())
+          names.push_back(name);
+      continue;
+    }
+    text += line + "\n";
+  }
+  return text + fmt::format("@cert-authority {} {}\n", join(names, ","), key);
+}
+
+std::vector<std::string> names_of(const Reached& reached) {
+  std::vector<std::string> names{reached.node.name};
+  for (const auto& name : {reached.node.address, reached.ssh.host, reached.ssh.host_key_alias})
+    if (!name.empty() && std::ranges::find(names, name) == names.end())
+      names.push_back(name);
+  return names;
+}
+
+} // namespace sharefs::fleet

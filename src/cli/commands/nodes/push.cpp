@@ -1,0 +1,219 @@
+// sharefs nodes push: this program and sharefs.yaml on other machines, also on those that have none.
+#include "fleet/push.hpp"
+#include "base/path.hpp"
+#include "base/random.hpp"
+#include "base/text.hpp"
+#include "cachefix/guard.hpp"
+#include "cli/commands/nodes/trust.hpp"
+#include "cli/exit_code.hpp"
+#include "cli/fleet_view.hpp"
+#include "cli/on_nodes.hpp"
+#include "fleet/script.hpp"
+#include "plan/private_directory.hpp"
+#include "sys/fs/sha256.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace sharefs::cli {
+
+namespace {
+
+using fleet::Outcome;
+using fleet::State;
+
+/// What this machine sends, and from where.
+struct Load {
+  fleet::Cargo cargo;
+  std::string program; ///< or the package
+  std::string guard;   ///< the directory with it; empty: none
+  std::string config;  ///< text of sharefs.yaml
+};
+
+Result<Load> load_of(Context& context, const Arguments& arguments) {
+  Load load;
+  load.cargo.prefix = arguments.value("prefix").value_or(load.cargo.prefix);
+  if (!load.cargo.prefix.starts_with('/'))
+    return fail(ErrorCode::usage, "option `--prefix` needs an absolute path", "--prefix /usr/local");
+  const auto config = context.system.files().read(context.config_path());
+  if (!config)
+    return fail(config.error());
+  load.config = *config;
+  if (const auto package = arguments.value("package")) {
+    load.program = normalize_path(*package, context.host.working_directory);
+    const auto version = output_of(context, {"dpkg-deb", "-f", load.program, "Version"});
+    if (!version)
+      return fail(version.error());
+    load.cargo.package = trim(*version);
+  } else {
+    load.program = context.system.entry({.path = "/proc/self/exe"}).link_target;
+    if (!context.system.entry({.path = load.program}).exists())
+      return fail(ErrorCode::failed, fmt::format("{}: this program was replaced while it runs", load.program),
+                  "run the command again");
+    if (const auto guard = cachefix::find_guard(context.system, load.program); guard)
+      load.guard = parent_path(*guard);
+    else
+      context.console.warning("nodes get no guard: " + guard.error().message, guard.error().hint);
+    const auto version = output_of(context, {load.program, "--version"});
+    if (!version)
+      return fail(version.error());
+    load.cargo.version = trim(*version);
+  }
+  const auto said = output_of(
+      context, {"sh", "-c", fleet::installed_script("", load.program, load.guard, context.config_path()), "sh"});
+  const auto here = said ? fleet::parse_installed(*said) : std::nullopt;
+  if (!here)
+    return fail(said ? Error{ErrorCode::failed, "this machine does not say what it has", "", ""} : said.error());
+  load.cargo.here = *here;
+  return load;
+}
+
+/// The archive for the nodes, in a directory of its own.
+class Archive {
+ public:
+  static Result<Archive> make(Context& context, const Load& load) {
+    const auto above = fleet_directory(context);
+    if (!above)
+      return fail(above.error());
+    auto parent = plan::PrivateDirectory::make(context.system.files(), *above);
+    if (!parent)
+      return fail(parent.error());
+    Archive archive(std::move(*parent), join_path(*above, "push-" + random_letters(8)));
+    const auto stage = archive.m_parent.make_below(base_name(archive.m_path));
+    auto written = stage ? stage->create("sharefs.yaml", load.config) : fail(stage.error());
+    if (!written)
+      return fail(written.error());
+    Argv names{"sharefs.yaml"};
+    const auto link = [&](const std::string& target, const char* name) -> Result<void> {
+      names.emplace_back(name);
+      return output_of(context, {"ln", "-s", "--", target, join_path(archive.m_path, name)}).map([](auto&&) {});
+    };
+    auto linked = link(load.program, load.cargo.package.empty() ? "sharefs" : "sharefs.deb");
+    if (linked && !load.guard.empty())
+      linked = link(load.guard, "share");
+    if (!linked)
+      return fail(linked.error());
+    Argv tar{"tar",
+             "-c",
+             "-h",
+             "-f",
+             archive.file(),
+             "--owner=0",
+             "--group=0",
+             "--exclude=__pycache__",
+             "--exclude=*.pyc",
+             "-C",
+             archive.m_path};
+    tar.insert(tar.end(), names.begin(), names.end());
+    if (auto packed = output_of(context, tar); !packed)
+      return fail(packed.error());
+    return archive;
+  }
+  Archive(Archive&& other) noexcept
+      : m_parent(std::move(other.m_parent)), m_path(std::exchange(other.m_path, std::string())) {}
+  Archive(const Archive&) = delete;
+  Archive& operator=(const Archive&) = delete;
+  Archive& operator=(Archive&&) = delete;
+  ~Archive() {
+    if (!m_path.empty())
+      (void)m_parent.remove(base_name(m_path));
+  }
+  [[nodiscard]] std::string file() const { return join_path(m_path, "archive.tar"); }
+
+ private:
+  Archive(plan::PrivateDirectory parent, std::string path) : m_parent(std::move(parent)), m_path(std::move(path)) {}
+  plan::PrivateDirectory m_parent;
+  std::string m_path;
+};
+
+fleet::Request ask_request(const Load& load) {
+  fleet::Request request;
+  request.asking.script = fleet::installed_script(load.cargo.prefix);
+  request.asking.as_root = true; // who may not be root there may not change it either
+  request.read = [cargo = load.cargo](const fleet::Node& node, const std::string& out, const fleet::Ended& ended) {
+    const auto there = fleet::parse_installed(out);
+    return there ? fleet::plan_push(node, cargo, *there) : fleet::outcome_of(node, {}, ended);
+  };
+  return request;
+}
+
+Result<int> run_nodes_push(Context& context, const Arguments& arguments) {
+  const auto pattern = arguments.positional.empty() ? std::string(fleet::k_all) : arguments.positional.front();
+  auto nodes = chosen_nodes(context, pattern);
+  const auto most = nodes ? most_failures_of(arguments) : fail(nodes.error());
+  const auto load = most ? load_of(context, arguments) : fail(most.error());
+  if (!load)
+    return fail(load.error());
+  const auto identity = context.system.identity();
+  std::erase_if(*nodes, [&](const fleet::Node& node) { return fleet::is_here(identity, node); });
+  if (nodes->empty()) {
+    context.console.message("this machine is the only one of these nodes: nothing is to be pushed");
+    return k_exit_ok;
+  }
+  const auto lock = context.flags.check || context.flags.dry_run
+                        ? Result<std::optional<plan::HostLock>>(std::nullopt)
+                        : lock_fleet(context).map([](plan::HostLock taken) { return std::optional(std::move(taken)); });
+  if (!lock)
+    return fail(lock.error());
+  const auto looked = run_script(context, arguments, *nodes, ask_request(*load), false, "asking nodes");
+  if (!looked)
+    return fail(looked.error());
+  if (looked->interrupted)
+    return fail(ErrorCode::interrupted, "interrupted: nothing was changed");
+  const auto agreed = agree_on_plans(context, *nodes, looked->outcomes, *most);
+  if (!agreed)
+    return fail(agreed.error());
+  if (const auto* code = std::get_if<int>(&*agreed))
+    return *code;
+
+  const auto archive = Archive::make(context, *load);
+  if (!archive)
+    return fail(archive.error());
+  fleet::Request request;
+  request.asking.script = fleet::install_script(load->cargo);
+  request.asking.as_root = true;
+  request.asking.input = archive->file();
+  request.read = fleet::script_outcome;
+  const auto done =
+      run_script(context, arguments, std::get<std::vector<fleet::Node>>(*agreed), request, true, "pushing to nodes");
+  if (!done)
+    return fail(done.error());
+  std::vector<Outcome> outcomes;
+  std::ranges::copy_if(looked->outcomes, std::back_inserter(outcomes),
+                       [](const Outcome& outcome) { return outcome.state != State::pending; });
+  outcomes.insert(outcomes.end(), done->outcomes.begin(), done->outcomes.end());
+  show_outcomes(context, outcomes);
+  if (done->stopped)
+    context.console.message("stopped: too many nodes failed, and the others were not begun (--max-failures, --canary)");
+  const int code = fleet::exit_code_of(outcomes);
+  if (code != k_exit_ok)
+    context.console.message("the same command goes on where it is not done");
+  return done->interrupted ? k_exit_interrupted : code;
+}
+
+} // namespace
+
+extern const CommandSpec k_nodes_push_command{
+    .name = "nodes push",
+    .summary = "Bring this sharefs and sharefs.yaml to other machines",
+    .description =
+        "Each node gets this very program, the guard of `sharefs run`, and this machine's sharefs.yaml, also "
+        "where there is no sharefs yet: it needs ssh, and root or `sudo -n` there. What is sent is tried "
+        "before it takes its place, in one moment, and the old one is kept as NAME.old; a node where "
+        "something fails keeps what it had. Servers come first, then one node, then the rest. Where all is "
+        "equal, nothing is done.",
+    .example = "sharefs nodes push --check        # which nodes have another program or file?\n"
+               "sharefs nodes push\n"
+               "sharefs nodes push --package sharefs_0.1.0_amd64.deb 'gpu[01-64]'",
+    .effect = Effect::changes,
+    .positional = {.name = "NODES", .help = "names, ranges and groups (@a100, clients); without them all", .max = 1},
+    .options = with_fleet_options(
+        {{.names = "--package", .value = "FILE", .help = "install this Debian package instead of the program"},
+         {.names = "--prefix",
+          .value = "DIR",
+          .help = "where nodes get it that have no sharefs yet",
+          .fallback = "/usr/local"}}),
+    .run = run_nodes_push,
+};
+
+} // namespace sharefs::cli
