@@ -85,19 +85,34 @@ bool is_roots(sys::System& system, const std::string& directory) {
 
 /// What stands in front of the words on a node: become root if need be, then timeout(1) and the program.
 std::string started(const Asking& asking, const std::string& program, const std::string& node) {
-  Argv words{"timeout", "-k", "2", std::to_string(asking.command.count()), program, "--frame"};
-  // ssh gives its words to a login shell of any kind, which may have a short PATH.
-  std::string text = "PATH=$PATH:/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin; ";
-  if (asking.as_root)
-    text += "[ \"$(id -u)\" = 0 ] || set -- sudo -n \"$@\"; ";
-  text += "exec \"$@\"";
-  std::string line = "sh -c " + single_quote(text) + " sh";
-  for (const auto& word : words)
-    line += " " + single_quote(word);
+  auto line =
+      node_line({"timeout", "-k", "2", std::to_string(asking.command.count()), program, "--frame"}, asking.as_root);
   line += fmt::format(" {}:{}", k_protocol, node);
   for (const auto& word : asking.words)
     line += " " + single_quote(word);
   return line;
+}
+
+Argv ssh_words(const Asking& asking) {
+  Argv ssh{"ssh", "-T",
+           "-x",  "-a",
+           "-o",  "BatchMode=yes",
+           "-o",  fmt::format("ConnectTimeout={}", asking.connect.count()),
+           "-o",  "ServerAliveInterval=5",
+           "-o",  "ServerAliveCountMax=3"};
+  if (!asking.ssh_config.empty())
+    ssh.insert(ssh.end(), {"-F", asking.ssh_config});
+  return ssh;
+}
+
+/// The command on this machine for the node `$n`. When the engine is ended, so is the script, and with it the command:
+/// timeout(1) is in a process group of its own, which no signal for the engine's reaches.
+std::string started_from_here(const Asking& asking, std::chrono::seconds limit) {
+  std::string line = fmt::format("setpriv --pdeathsig TERM timeout -k 5 {} {} --frame {}:\"$n\"", limit.count(),
+                                 single_quote(asking.program), k_protocol);
+  for (const auto& word : asking.words)
+    line += " " + single_quote(word);
+  return line + " --node \"$n\" --rsh " + single_quote(shell_join(ssh_words(asking)) + " --");
 }
 
 } // namespace
@@ -136,8 +151,20 @@ Result<const Engine*> choose_engine(sys::System& system, std::string_view wanted
               near.empty() ? "one of " + join(names, ", ") : near);
 }
 
+std::string node_line(const Argv& words, bool as_root) {
+  // ssh gives its words to a login shell, which may have a short PATH.
+  std::string text = "PATH=$PATH:/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin; ";
+  if (as_root)
+    text += "[ \"$(id -u)\" = 0 ] || set -- sudo -n \"$@\"; ";
+  text += "exec \"$@\"";
+  std::string line = "sh -c " + single_quote(text) + " sh";
+  for (const auto& word : words)
+    line += " " + single_quote(word);
+  return line;
+}
+
 std::string node_script(const std::string& directory, const Asking& asking) {
-  const auto limit = (asking.connect + asking.command + k_engine_grace).count();
+  const auto limit = asking.connect + asking.command + k_engine_grace;
   std::string text = fmt::format("#!/bin/sh\n"
                                  "# Written by sharefs for one run: asks one node.\n"
                                  "cd {} || exit 1\n"
@@ -148,31 +175,20 @@ std::string node_script(const std::string& directory, const Asking& asking) {
   if (asking.has_own_words)
     text += "[ ! -r \"$n.words\" ] || read -r w <\"$n.words\"\n";
   text += "case $n in\n";
-  if (!asking.here.empty())
-    text += fmt::format("{}) {} $w ;;\n", join(asking.here, "|"), started(asking, asking.program, "\"$n\""));
-  Argv ssh{"timeout",
-           "-k",
-           "2",
-           std::to_string(limit),
-           "ssh",
-           "-T",
-           "-x",
-           "-a",
-           "-o",
-           "BatchMode=yes",
-           "-o",
-           fmt::format("ConnectTimeout={}", asking.connect.count()),
-           "-o",
-           "ServerAliveInterval=5",
-           "-o",
-           "ServerAliveCountMax=3"};
-  if (!asking.ssh_config.empty())
-    ssh.insert(ssh.end(), {"-F", asking.ssh_config});
-  // The one word for the shell of the node, in which the name of the node is put where it belongs.
-  constexpr std::string_view k_name = "@NODE@";
-  auto remote = single_quote(started(asking, "sharefs", std::string(k_name)));
-  remote.replace(remote.find(k_name), k_name.size(), "'\"$n\"'");
-  text += fmt::format("*) {} -- \"$n\" {}\" $w\" ;;\n", shell_join(ssh), remote);
+  if (asking.from_here) {
+    text += fmt::format("*) {} ;;\n", started_from_here(asking, limit));
+  } else {
+    if (!asking.here.empty())
+      text += fmt::format("{}) {} $w ;;\n", join(asking.here, "|"), started(asking, asking.program, "\"$n\""));
+    Argv ssh{"timeout", "-k", "2", std::to_string(limit.count())};
+    const auto words = ssh_words(asking);
+    ssh.insert(ssh.end(), words.begin(), words.end());
+    // The one word for the shell of the node, in which the name of the node is put where it belongs.
+    constexpr std::string_view k_name = "@NODE@";
+    auto remote = single_quote(started(asking, "sharefs", std::string(k_name)));
+    remote.replace(remote.find(k_name), k_name.size(), "'\"$n\"'");
+    text += fmt::format("*) {} -- \"$n\" {}\" $w\" ;;\n", shell_join(ssh), remote);
+  }
   text += "esac >\"$n.out\" 2>\"$n.err\" </dev/null\n"
           "echo $? >\"$n.end\"\n";
   return text;

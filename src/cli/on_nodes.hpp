@@ -33,4 +33,13 @@ Result<std::vector<fleet::Outcome>> ask_nodes(Context& context, const std::vecto
                                               const Argv& words, bool as_root,
                                               const std::map<std::string, std::string>& own_words = {});
 
+/// `words` are of a command that works on this machine for each of the nodes, by ssh (fleet::Asking::from_here), and
+/// changes something there: the plan of all is shown and asked for, then it is done in order, with a record. Options as
+/// fleet_options() has them, where the command has them.
+Result<int> change_from_here(Context& context, const Arguments& arguments, const std::vector<fleet::Node>& nodes,
+                             const Argv& words);
+/// The same for words that change nothing.
+Result<std::vector<fleet::Outcome>> ask_from_here(Context& context, const Arguments& arguments,
+                                                  const std::vector<fleet::Node>& nodes, const Argv& words);
+
 } // namespace sharefs::cli
