@@ -90,18 +90,31 @@ std::string started(const Asking& asking, const std::string& program, const std:
     words.insert(words.end(), {program, "--frame"});
   else
     words.insert(words.end(), {"sh", "-c", asking.script, "sh"});
-  // ssh gives its words to a login shell of any kind, which may have a short PATH, and so may sudo.
-  std::string text = "PATH=$PATH:/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin; ";
-  if (asking.as_root)
-    text += "[ \"$(id -u)\" = 0 ] || set -- sudo -n env \"PATH=$PATH\" \"$@\"; ";
-  text += "exec \"$@\"";
-  std::string line = "sh -c " + single_quote(text) + " sh";
-  for (const auto& word : words)
-    line += " " + single_quote(word);
+  auto line = node_line(words, asking.as_root);
   line += asking.script.empty() ? fmt::format(" {}:{}", k_protocol, node) : " " + node;
   for (const auto& word : asking.words)
     line += " " + single_quote(word);
   return line;
+}
+
+Argv ssh_words(const Asking& asking) {
+  auto ssh = asking.ssh;
+  ssh.insert(ssh.end(),
+             {"-T", "-x", "-a", "-o", "BatchMode=yes", "-o", fmt::format("ConnectTimeout={}", asking.connect.count()),
+              "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3"});
+  if (!asking.ssh_config.empty())
+    ssh.insert(ssh.end(), {"-F", asking.ssh_config});
+  return ssh;
+}
+
+/// The command on this machine for the node `$n`. When the engine is ended, so is the script, and with it the command:
+/// timeout(1) is in a process group of its own, which no signal for the engine's reaches.
+std::string started_from_here(const Asking& asking, std::chrono::seconds limit) {
+  std::string line = fmt::format("setpriv --pdeathsig TERM timeout -k 5 {} {} --frame {}:\"$n\"", limit.count(),
+                                 single_quote(asking.program), k_protocol);
+  for (const auto& word : asking.words)
+    line += " " + single_quote(word);
+  return line + " --node \"$n\" --rsh " + single_quote(shell_join(ssh_words(asking)) + " --");
 }
 
 } // namespace
@@ -140,8 +153,20 @@ Result<const Engine*> choose_engine(sys::System& system, std::string_view wanted
               near.empty() ? "one of " + join(names, ", ") : near);
 }
 
+std::string node_line(const Argv& words, bool as_root) {
+  // ssh gives its words to a login shell of any kind, which may have a short PATH, and so may sudo.
+  std::string text = "PATH=$PATH:/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin; ";
+  if (as_root)
+    text += "[ \"$(id -u)\" = 0 ] || set -- sudo -n env \"PATH=$PATH\" \"$@\"; ";
+  text += "exec \"$@\"";
+  std::string line = "sh -c " + single_quote(text) + " sh";
+  for (const auto& word : words)
+    line += " " + single_quote(word);
+  return line;
+}
+
 std::string node_script(const std::string& directory, const Asking& asking) {
-  const auto limit = (asking.connect + asking.command + k_engine_grace).count();
+  const auto limit = asking.connect + asking.command + k_engine_grace;
   std::string text =
       fmt::format("#!/bin/sh\n"
                   "# Written by sharefs for one run: asks one node.\n"
@@ -153,21 +178,21 @@ std::string node_script(const std::string& directory, const Asking& asking) {
   if (asking.has_own_words)
     text += "[ ! -r \"$n.words\" ] || read -r w <\"$n.words\"\n";
   text += "case $n in\n";
-  if (!asking.here.empty())
-    text += fmt::format("{}) {} $w ;;\n", join(asking.here, "|"), started(asking, asking.program, "\"$n\""));
-  Argv ssh{"timeout", "-k", "2", std::to_string(limit)};
-  ssh.insert(ssh.end(), asking.ssh.begin(), asking.ssh.end());
-  ssh.insert(ssh.end(), {"-T", "-x", "-a", "-o", "BatchMode=yes", "-o",
-                         fmt::format("ConnectTimeout={}", asking.connect.count()), "-o", "ServerAliveInterval=5", "-o",
-                         "ServerAliveCountMax=3"});
-  if (!asking.ssh_config.empty())
-    ssh.insert(ssh.end(), {"-F", asking.ssh_config});
-  // The one word for the shell of the node, in which the name of the node is put where it belongs.
-  constexpr std::string_view k_name = "@NODE@";
-  auto remote = single_quote(started(asking, "sharefs", std::string(k_name)));
-  remote.replace(remote.find(k_name), k_name.size(), "'\"$n\"'");
-  // What a node says is kept up to 32 MiB; what works on this machine may write files of any size.
-  text += fmt::format("*) ulimit -f 65536; {} -- \"$n\" {}\" $w\" ;;\n", shell_join(ssh), remote);
+  if (asking.from_here) {
+    text += fmt::format("*) {} ;;\n", started_from_here(asking, limit));
+  } else {
+    if (!asking.here.empty())
+      text += fmt::format("{}) {} $w ;;\n", join(asking.here, "|"), started(asking, asking.program, "\"$n\""));
+    Argv ssh{"timeout", "-k", "2", std::to_string(limit.count())};
+    const auto words = ssh_words(asking);
+    ssh.insert(ssh.end(), words.begin(), words.end());
+    // The one word for the shell of the node, in which the name of the node is put where it belongs.
+    constexpr std::string_view k_name = "@NODE@";
+    auto remote = single_quote(started(asking, "sharefs", std::string(k_name)));
+    remote.replace(remote.find(k_name), k_name.size(), "'\"$n\"'");
+    // What a node says is kept up to 32 MiB; what works on this machine may write files of any size.
+    text += fmt::format("*) ulimit -f 65536; {} -- \"$n\" {}\" $w\" ;;\n", shell_join(ssh), remote);
+  }
   text += "esac >\"$n.out\" 2>\"$n.err\" <\"$i\"\n"
           "echo $? >\"$n.end\"\n";
   return text;

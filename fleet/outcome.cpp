@@ -94,6 +94,13 @@ std::string finding(const nlohmann::ordered_json& document, std::string_view sev
 
 void read_document(Outcome& outcome, int exit_code) {
   const auto& document = outcome.document;
+  // A command that runs on this machine for the node says itself that it did not come there.
+  if (const auto reached = document.find("reached"); reached != document.end() && reached->is_object()) {
+    outcome.state = state_from(reached->value("state", ""));
+    outcome.why = reached->value("why", "");
+    outcome.hint = reached->value("hint", "");
+    return;
+  }
   const auto done = count_results(document, "done");
   const auto failed = count_results(document, "failed");
   if (exit_code == 0) {
@@ -151,6 +158,13 @@ const char* to_string(State state) {
   constexpr std::array k_names{"ok",      "changed",  "pending", "failed",     "timed out",       "unreachable",
                                "refused", "host key", "denied",  "no sharefs", "version differs", "not tried"};
   return name_in(k_names, state);
+}
+
+State state_from(std::string_view text) {
+  for (int i = 0; i <= static_cast<int>(State::not_tried); ++i)
+    if (to_string(static_cast<State>(i)) == text)
+      return static_cast<State>(i);
+  return State::failed;
 }
 
 bool is_good(State state) {

@@ -27,6 +27,8 @@ enum class State {
   not_tried,
 };
 const char* to_string(State state);
+/// What to_string() says; `failed` for anything else.
+State state_from(std::string_view text);
 /// Nothing is to be done again there.
 bool is_good(State state);
 

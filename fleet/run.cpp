@@ -23,13 +23,6 @@ using plan::PrivateDirectory;
 constexpr const char* k_results = "results.jsonl";
 constexpr std::chrono::milliseconds k_look{30}; ///< between two looks for what has come
 
-State state_from(std::string_view text) {
-  for (int i = 0; i <= static_cast<int>(State::not_tried); ++i)
-    if (to_string(static_cast<State>(i)) == text)
-      return static_cast<State>(i);
-  return State::failed;
-}
-
 nlohmann::ordered_json to_json(const Outcome& outcome) {
   return {{"name", outcome.node},
           {"state", to_string(outcome.state)},

@@ -40,6 +40,10 @@ extern const CommandSpec k_nodes_self_command;
 extern const CommandSpec k_nodes_lease_command;
 extern const CommandSpec k_nodes_lock_command;
 extern const CommandSpec k_nodes_resume_command;
+extern const CommandSpec k_mirror_push_command;
+extern const CommandSpec k_mirror_verify_command;
+extern const CommandSpec k_mirror_status_command;
+extern const CommandSpec k_mirror_node_command;
 extern const CommandSpec k_config_show_command;
 extern const CommandSpec k_config_check_command;
 extern const CommandSpec k_config_keys_command;
@@ -64,7 +68,13 @@ const std::vector<CommandGroup>& command_groups() {
          "`nodes:` of sharefs.yaml names the machines. `--on NODES` runs a command on them: `sharefs --on all status`, "
          "`sharefs --on clients mount --all`. Changes go to servers first, then to one node, a tenth, and the rest.",
          {&k_nodes_list_command, &k_nodes_trust_command, &k_nodes_push_command, &k_nodes_check_command,
-          &k_nodes_resume_command, &k_nodes_self_command, &k_nodes_lease_command, &k_nodes_lock_command}}}},
+          &k_nodes_resume_command, &k_nodes_self_command, &k_nodes_lease_command, &k_nodes_lock_command}},
+        {"mirror",
+         "Directories on the nodes' own disks: bring them there, compare them, say who has which state",
+         "For nodes without a shared disk: `mirror:` of sharefs.yaml names directories (code, wheels, models, "
+         "environments) that each node has at the same path, with the same owners and modes. rsync brings them there "
+         "from this machine.",
+         {&k_mirror_push_command, &k_mirror_status_command, &k_mirror_verify_command, &k_mirror_node_command}}}},
       {"Train",
        {&k_run_command, &k_env_command, &k_cachefix_script_command},
        {{"cache",

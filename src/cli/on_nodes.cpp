@@ -35,8 +35,9 @@ constexpr std::size_t k_most_runs = 20; ///< whose records are kept
 struct Job {
   Argv words; ///< of the command, without --json
   bool changes = false;
+  bool from_here = false; ///< for the nodes, on this machine
   std::vector<fleet::Node> nodes;
-  std::map<std::string, std::string> own_words;
+  std::map<std::string, std::string> own_words = {};
 };
 
 struct Settings {
@@ -49,8 +50,9 @@ struct Settings {
 };
 
 template <class Number>
-Result<Number> number_option(const Arguments& arguments, std::string_view name, Number least, Number most) {
-  const auto text = arguments.value(name).value_or("");
+Result<Number> number_option(const Arguments& arguments, std::string_view name, Number least, Number most,
+                             Number fallback) {
+  const auto text = arguments.value(name).value_or(std::to_string(fallback));
   Number number{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || end != text.data() + text.size() || number < least || number > most)
@@ -76,8 +78,8 @@ Result<void> choose_engine(Context& context, const std::string& name, Settings& 
 Result<Settings> settings_of(Context& context, const Arguments& arguments) {
   Settings settings;
   const auto engine = choose_engine(context, arguments.value("engine").value_or(""), settings);
-  const auto at_a_time = number_option<unsigned>(arguments, "fanout", 1, 1024);
-  const auto canary = number_option<std::size_t>(arguments, "canary", 0, fleet::k_most_nodes);
+  const auto at_a_time = number_option<unsigned>(arguments, "fanout", 1, 1024, settings.at_a_time);
+  const auto canary = number_option<std::size_t>(arguments, "canary", 0, fleet::k_most_nodes, settings.canary);
   const auto command = arguments.duration("node-deadline");
   if (!engine || !at_a_time || !canary || !command)
     return fail(!engine ? engine.error() : !at_a_time ? at_a_time.error() : !canary ? canary.error() : command.error());
@@ -117,6 +119,7 @@ fleet::Request request_of(const Job& job, const Settings& settings, const Argv& 
   request.asking.words = job.words;
   request.asking.words.insert(request.asking.words.end(), further.begin(), further.end());
   request.asking.as_root = job.changes;
+  request.asking.from_here = job.from_here;
   request.asking.command = settings.command;
   request.own_words = job.own_words;
   request.most_failures = in_order ? settings.most_failures : fleet::MostFailures{job.nodes.size(), false};
@@ -172,6 +175,7 @@ Json to_json(const Job& job, const Settings& settings, const Context& context) {
           {"percent", settings.most_failures.is_percent},
           {"deadline", settings.command.count()},
           {"own_words", job.own_words},
+          {"from_here", job.from_here},
           {"nodes", std::move(nodes)}};
 }
 
@@ -281,15 +285,20 @@ Result<int> apply_on_nodes(Context& context, const Job& job, const Settings& set
   const auto directory = fleet_directory(context);
   if (!directory)
     return fail(directory.error());
-  const auto lock = lock_fleet(context);
+  // What is copied for hours keeps nobody from changing the nodes otherwise.
+  const auto lock = lock_fleet(context, job.from_here ? "from-here" : "");
   if (!lock)
     return fail(lock.error());
   const auto id = begin_record(context, *directory, to_json(job, settings, context));
   if (!id)
     return fail(id.error());
-  const auto lease = LeaseOnServers::take(context, *id, settings);
-  if (!lease)
-    return fail(lease.error());
+  std::optional<LeaseOnServers> lease;
+  if (!job.from_here) {
+    auto taken = LeaseOnServers::take(context, *id, settings);
+    if (!taken)
+      return fail(taken.error());
+    lease.emplace(std::move(*taken));
+  }
   auto request = request_of(job, settings, {"--yes", "--json"}, true);
   request.before = before;
   auto run = run_with_progress(context, join_path(*directory, *id), request, "working on nodes");
@@ -320,6 +329,28 @@ Result<std::optional<int>> plan_on_nodes(Context& context, Job& job, const Setti
     return *code;
   job.nodes = std::get<std::vector<fleet::Node>>(std::move(*agreed));
   return std::nullopt;
+}
+
+/// Shows what is to be done, asks, and does it.
+Result<int> change_nodes(Context& context, Job job, const Settings& settings) {
+  std::vector<Outcome> before;
+  if (!context.flags.yes || context.flags.check || context.flags.dry_run) {
+    const auto ended = plan_on_nodes(context, job, settings, before);
+    if (!ended)
+      return fail(ended.error());
+    if (*ended)
+      return **ended;
+  }
+  return apply_on_nodes(context, job, settings, std::move(before));
+}
+
+Result<Settings> settings_from_here(Context& context, const Arguments& arguments) {
+  auto settings = settings_of(context, arguments);
+  if (settings && settings->engine->joins_streams)
+    return fail(ErrorCode::usage,
+                fmt::format("the engine `{}` starts tasks on the nodes, and this works by ssh", settings->engine->name),
+                "leave --engine out");
+  return settings;
 }
 
 /// `undo RUN`: on each node the change that the run made there.
@@ -379,8 +410,9 @@ Result<std::string> fleet_directory(Context& context) {
   return state_directory(context).map([](const std::string& state) { return join_path(state, "fleet"); });
 }
 
-Result<plan::HostLock> lock_fleet(Context& context) {
-  const auto directory = fleet_directory(context);
+Result<plan::HostLock> lock_fleet(Context& context, const std::string& apart) {
+  const auto directory =
+      fleet_directory(context).map([&](const auto& path) { return apart.empty() ? path : join_path(path, apart); });
   const auto made = directory ? PrivateDirectory::make(context.system.files(), *directory) : fail(directory.error());
   if (!made)
     return fail(made.error());
@@ -390,7 +422,7 @@ Result<plan::HostLock> lock_fleet(Context& context) {
 }
 
 Result<fleet::MostFailures> most_failures_of(const Arguments& arguments) {
-  const auto text = arguments.value("max-failures").value_or("");
+  const auto text = arguments.value("max-failures").value_or("3");
   const auto most = fleet::parse_most_failures(text);
   return most ? Result<fleet::MostFailures>(*most)
               : fail(ErrorCode::usage, fmt::format("option `--max-failures` does not understand `{}`", text),
@@ -489,7 +521,7 @@ Result<std::vector<fleet::Node>> chosen_nodes(Context& context, const std::strin
 
 Result<std::vector<Outcome>> ask_nodes(Context& context, const std::vector<fleet::Node>& nodes, const Argv& words,
                                        bool as_root, const std::map<std::string, std::string>& own_words) {
-  Job job{words, as_root, nodes, own_words};
+  const Job job{.words = words, .changes = as_root, .nodes = nodes, .own_words = own_words};
   Settings settings;
   if (auto chosen = choose_engine(context, "", settings); !chosen)
     return fail(chosen.error());
@@ -507,7 +539,7 @@ Result<int> run_on_nodes(Context& context, const CommandSpec& spec, const Argume
   const auto nodes = settings ? chosen_nodes(context, context.flags.on) : fail(settings.error());
   if (!nodes)
     return fail(nodes.error());
-  Job job{words_for_nodes(context.argv), spec.effect == Effect::changes, *nodes, {}};
+  Job job{.words = words_for_nodes(context.argv), .changes = spec.effect == Effect::changes, .nodes = *nodes};
   context.envelope.fields["on"] = context.flags.on;
   context.envelope.fields["engine"] = settings->engine->name;
   if (spec.name == "undo")
@@ -526,15 +558,30 @@ Result<int> run_on_nodes(Context& context, const CommandSpec& spec, const Argume
   }
   std::erase_if(job.words,
                 [](const std::string& word) { return word == "--check" || word == "--dry-run" || word == "-n"; });
-  std::vector<Outcome> before;
-  if (!context.flags.yes || context.flags.check || context.flags.dry_run) {
-    const auto ended = plan_on_nodes(context, job, *settings, before);
-    if (!ended)
-      return fail(ended.error());
-    if (*ended)
-      return **ended;
-  }
-  return apply_on_nodes(context, job, *settings, std::move(before));
+  return change_nodes(context, std::move(job), *settings);
+}
+
+Result<int> change_from_here(Context& context, const Arguments& arguments, const std::vector<fleet::Node>& nodes,
+                             const Argv& words) {
+  const auto settings = settings_from_here(context, arguments);
+  if (!settings)
+    return fail(settings.error());
+  context.envelope.fields["engine"] = settings->engine->name;
+  return change_nodes(context, {.words = words, .changes = true, .from_here = true, .nodes = nodes}, *settings);
+}
+
+Result<std::vector<Outcome>> ask_from_here(Context& context, const Arguments& arguments,
+                                           const std::vector<fleet::Node>& nodes, const Argv& words) {
+  const auto settings = settings_from_here(context, arguments);
+  if (!settings)
+    return fail(settings.error());
+  const Job job{.words = words, .from_here = true, .nodes = nodes};
+  auto run = ask_once(context, request_of(job, *settings, {"--json"}, false), "asking nodes");
+  if (!run)
+    return fail(run.error());
+  if (run->interrupted)
+    return fail(ErrorCode::interrupted, "interrupted");
+  return std::move(run->outcomes);
 }
 
 Result<int> resume_run(Context& context, const std::string& id) {
@@ -559,6 +606,7 @@ Result<int> resume_run(Context& context, const std::string& id) {
     return fail(settings.error());
   Job job;
   job.changes = true;
+  job.from_here = json->value("from_here", false);
   job.words = json->value("words", Argv{});
   std::vector<Outcome> before;
   for (const auto& entry : (*json)["nodes"]) {

@@ -25,7 +25,7 @@ Result<std::vector<fleet::Node>> chosen_nodes(Context& context, const std::strin
 std::vector<OptionSpec> with_fleet_options(std::vector<OptionSpec> own);
 
 /// The lock of whoever changes many nodes from this machine.
-Result<plan::HostLock> lock_fleet(Context& context);
+Result<plan::HostLock> lock_fleet(Context& context, const std::string& apart = {});
 /// Where the records of runs are, and what they need while they go on.
 Result<std::string> fleet_directory(Context& context);
 
@@ -55,5 +55,14 @@ Result<int> list_runs(Context& context);
 Result<std::vector<fleet::Outcome>> ask_nodes(Context& context, const std::vector<fleet::Node>& nodes,
                                               const Argv& words, bool as_root,
                                               const std::map<std::string, std::string>& own_words = {});
+
+/// `words` are of a command that works on this machine for each of the nodes, by ssh (fleet::Asking::from_here), and
+/// changes something there: the plan of all is shown and asked for, then it is done in order, with a record. Options as
+/// fleet_options() has them, where the command has them.
+Result<int> change_from_here(Context& context, const Arguments& arguments, const std::vector<fleet::Node>& nodes,
+                             const Argv& words);
+/// The same for words that change nothing.
+Result<std::vector<fleet::Outcome>> ask_from_here(Context& context, const Arguments& arguments,
+                                                  const std::vector<fleet::Node>& nodes, const Argv& words);
 
 } // namespace sharefs::cli

@@ -168,6 +168,16 @@ struct Nodes {
   friend bool operator==(const Nodes&, const Nodes&) = default;
 };
 
+/// A directory that all nodes have on their own disks as the machine has it that it is pushed from.
+struct Mirror {
+  std::string name;
+  std::string path;
+  bool removes = false;             ///< what is not there here goes there
+  std::vector<std::string> exclude; ///< patterns of rsync(1)
+  Origin origin;
+  friend bool operator==(const Mirror&, const Mirror&) = default;
+};
+
 /// What `sharefs watch` does. Where it is written, `sharefs up` has the daemon look after the mounts.
 struct Watch {
   std::string recover = "stale"; ///< stale, all, never
@@ -185,6 +195,7 @@ struct Config {
   std::optional<Conda> conda;
   Caches caches;
   Nodes nodes;
+  std::vector<Mirror> mirrors;
   std::optional<Watch> watch; ///< nullopt: nobody asks for the daemon; started by hand it takes the defaults
   friend bool operator==(const Config&, const Config&) = default;
 };

@@ -232,6 +232,18 @@ constexpr std::array k_keys{
     Key{"nodes.groups[].nodes", text_list, k_required, "", "names of nodes, as in `nodes.list`",
         k_texts<&NodeGroup::nodes>, nodes_rule},
 
+    Key{"mirror", mapping, k_optional, "",
+        "directories that `sharefs mirror` brings to nodes without a shared disk, by name", k_same},
+    Key{"mirror.*", mapping, k_optional, "", "one of them; commands refer to it by this name",
+        k_each<&Config::mirrors>},
+    Key{"mirror.*.path", path, k_required, "", "the directory, the same on every node", k_text<&Mirror::path>,
+        below_root_rule, k_unique},
+    Key{"mirror.*.delete", boolean, k_optional, "false|true",
+        "true: what a node has in it and the machine that is pushed from has not, is deleted there",
+        k_flag<&Mirror::removes>},
+    Key{"mirror.*.exclude", text_list, k_optional, "",
+        "what is left out, as patterns of rsync(1): `__pycache__/`, `*.tmp`", k_texts<&Mirror::exclude>},
+
     Key{"watch", mapping, k_optional, "",
         "what `sharefs watch` does with the mounts of this file; with it `sharefs up` starts that daemon",
         k_one<&Config::watch>},

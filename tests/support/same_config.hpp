@@ -34,6 +34,8 @@ inline config::Config without_origins(config::Config config) {
     listed.origin = {};
   for (auto& group : config.nodes.groups)
     group.origin = {};
+  for (auto& mirror : config.mirrors)
+    mirror.origin = {};
   return config;
 }
 

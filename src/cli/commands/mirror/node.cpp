@@ -1,0 +1,206 @@
+// sharefs mirror node: what push, verify and status do for one node. Their engine starts it on this machine, once per
+// node, and reads its answer as that of the node.
+#include "base/text.hpp"
+#include "cli/commands/mirror/choice.hpp"
+#include "cli/exit_code.hpp"
+#include "plan/plan.hpp"
+#include "sys/process/interrupt.hpp"
+
+#include <fmt/format.h>
+#include <map>
+
+namespace sharefs::cli {
+
+namespace {
+
+using fleet::Mirror;
+using fleet::Way;
+using fleet::Work;
+using Json = nlohmann::ordered_json;
+
+/// The answer in the node's place: it was not reached, or it cannot do it.
+Result<int> give_up(Context& context, const fleet::Outcome& outcome) {
+  context.envelope.fields["reached"] = {
+      {"state", to_string(outcome.state)}, {"why", outcome.why}, {"hint", outcome.hint}};
+  if (!context.flags.json)
+    context.console.error({ErrorCode::failed, outcome.why, outcome.hint, ""});
+  return k_exit_failed;
+}
+
+fleet::Outcome failed_there(const Way& way, std::string why, std::string hint) {
+  return {.node = way.node, .state = fleet::State::failed, .why = std::move(why), .hint = std::move(hint)};
+}
+
+/// What is free there is asked before anything is sent: rsync would find out at the last file. Directories of one file
+/// system share it.
+std::optional<fleet::Outcome> check_room(const Mirror& mirror, const fleet::Compared& looked, const Way& way,
+                                         std::map<std::string, std::uint64_t>& needed) {
+  if (!looked.there.room)
+    return std::nullopt;
+  auto& sum = needed[looked.there.file_system];
+  sum += looked.difference.room_needed();
+  if (sum <= *looked.there.room)
+    return std::nullopt;
+  return failed_there(way,
+                      fmt::format("{}: {} are needed, and {} are free there", mirror.path, format_bytes(sum),
+                                  format_bytes(*looked.there.room)),
+                      "make room there: `ssh NODE df -h " + mirror.path + "`");
+}
+
+/// As a person would type it: the same for all nodes.
+plan::RunTool shown_step(const Mirror& mirror) {
+  plan::RunTool tool;
+  tool.argv = rsync_shown(mirror, Work::push);
+  return tool;
+}
+
+Result<int> push(Context& context, const std::vector<Mirror>& mirrors, const std::vector<std::string>& states,
+                 const Way& way) {
+  plan::Plan plan;
+  plan::Report report;
+  std::map<std::string, std::uint64_t> needed;
+  for (std::size_t i = 0; i < mirrors.size(); ++i) {
+    const auto& mirror = mirrors[i];
+    const auto looked = run_rsync(context.system, mirror, Work::look, way);
+    if (!looked)
+      return fail(looked.error());
+    if (looked->trouble)
+      return give_up(context, *looked->trouble);
+    const auto& mark = looked->there.mark;
+    const bool is_noted = mark && mark->state == states[i] && !looked->there.begun;
+    if (looked->difference.empty() && is_noted)
+      continue;
+    plan.add(mirror.name,
+             looked->difference.empty() ? "all is there; it is noted" : looked->difference.text("new", "to delete"),
+             shown_step(mirror));
+    if (const auto full = check_room(mirror, *looked, way, needed))
+      return give_up(context, *full);
+    if (context.flags.check || context.flags.dry_run)
+      continue;
+    needed.clear(); // what was sent has taken its room by the next look
+    const auto pushed = run_rsync(context.system, mirror, Work::push, way);
+    if (!pushed)
+      return fail(pushed.error());
+    if (pushed->trouble)
+      return give_up(context, *pushed->trouble);
+    const auto identity = context.system.identity();
+    const fleet::Mark noted{states[i], std::chrono::system_clock::to_time_t(context.system.now()), identity.hostname};
+    const auto written = write_mark(context.system, mirror, noted, way);
+    if (!written)
+      return fail(written.error());
+    if (*written)
+      return give_up(context, **written);
+    report.results.push_back({plan.steps.size() - 1, plan::Outcome::done, std::nullopt});
+  }
+  const bool is_pending = context.flags.check && !plan.empty();
+  context.envelope.plan = std::move(plan);
+  context.envelope.report = std::move(report);
+  return is_pending ? k_exit_pending : k_exit_ok;
+}
+
+Result<int> verify(Context& context, const std::vector<Mirror>& mirrors, const Way& way) {
+  auto rows = Json::array();
+  std::vector<std::string> different, names;
+  for (const auto& mirror : mirrors) {
+    auto compared = run_rsync(context.system, mirror, Work::verify, way);
+    if (!compared)
+      return fail(compared.error());
+    if (compared->trouble)
+      return give_up(context, *compared->trouble);
+    auto& difference = compared->difference;
+    const auto extra = difference.extra;
+    if (!mirror.removes)
+      difference.extra = 0; // the node's own
+    const auto state = !difference.empty() ? "differs" : extra > 0 ? fmt::format("same, {} more there", extra) : "same";
+    rows.push_back({{"name", mirror.name},
+                    {"state", state},
+                    {"missing", difference.missing},
+                    {"changed", difference.changed},
+                    {"attributes", difference.attributes},
+                    {"extra", extra}});
+    if (!difference.empty()) {
+      different.push_back(fmt::format("{}: {}", mirror.path, difference.text("missing", "too many")));
+      names.push_back(mirror.name);
+    }
+  }
+  context.envelope.fields["mirrors"] = std::move(rows);
+  if (different.empty())
+    return k_exit_ok;
+  return fail(ErrorCode::failed, join(different, "; "),
+              fmt::format("`sharefs mirror push --content --to NODE {}` mends it", join(names, " ")));
+}
+
+const char* state_of(const fleet::There& there, const std::string& state) {
+  if (there.gone)
+    return "missing";
+  if (there.begun)
+    return "incomplete";
+  if (!there.mark)
+    return "not pushed";
+  return there.mark->state == state ? "current" : "older";
+}
+
+Result<int> status(Context& context, const std::vector<Mirror>& mirrors, const std::vector<std::string>& states,
+                   const Way& way) {
+  const auto marks = read_marks(context.system, mirrors, way);
+  if (!marks)
+    return fail(marks.error());
+  if (marks->trouble)
+    return give_up(context, *marks->trouble);
+  auto rows = Json::array();
+  for (std::size_t i = 0; i < mirrors.size(); ++i) {
+    const auto& there = marks->there[i];
+    rows.push_back({{"name", mirrors[i].name},
+                    {"state", state_of(there, states[i])},
+                    {"pushed", there.mark ? there.mark->at : 0},
+                    {"from", there.mark ? there.mark->from : ""}});
+  }
+  context.envelope.fields["mirrors"] = std::move(rows);
+  return k_exit_ok;
+}
+
+Result<int> run_mirror_node(Context& context, const Arguments& arguments) {
+  sys::install_interrupt_handlers(); // rsync and ssh end with this process
+  const Way way{arguments.value("node").value_or(""), arguments.value("rsh").value_or("")};
+  const auto work = arguments.positional.front();
+  auto mirrors = chosen_mirrors(context, {arguments.positional.begin() + 1, arguments.positional.end()});
+  if (!mirrors)
+    return fail(mirrors.error());
+  for (auto& mirror : *mirrors) {
+    mirror.removes = mirror.removes || arguments.flag("delete");
+    mirror.by_content = arguments.flag("content");
+  }
+  const auto states = arguments.list("state");
+  const bool needs_states = work == "push" || work == "status";
+  if (way.node.empty() || way.rsh.empty() || (needs_states && states.size() != mirrors->size()))
+    return fail(ErrorCode::usage, "`sharefs mirror node` is started by `sharefs mirror push`, `verify` and `status`");
+  if (work == "push")
+    return push(context, *mirrors, states, way);
+  if (work == "verify")
+    return verify(context, *mirrors, way);
+  if (work == "status")
+    return status(context, *mirrors, states, way);
+  return fail(ErrorCode::usage, fmt::format("`sharefs mirror node` does not know `{}`", work),
+              did_you_mean_hint(work, {"push", "verify", "status"}));
+}
+
+} // namespace
+
+extern const CommandSpec k_mirror_node_command{
+    .name = "mirror node",
+    .summary = "Work for one node, as the other commands of `mirror` start it",
+    .description =
+        "What `sharefs mirror push`, `verify` and `status` start on this machine once per node, with the way "
+        "to it.",
+    .example = "sharefs mirror node verify code --node gpu1 --rsh 'ssh --'",
+    .effect = Effect::changes,
+    .positional = {.name = "WORK", .help = "push, verify or status, then the names of mirrors", .min = 1},
+    .options = {{.names = "--node", .value = "NAME", .help = "the node"},
+                {.names = "--rsh", .value = "TEXT", .help = "the command line of ssh in front of its name"},
+                {.names = "--state", .value = "HASH", .help = "of each mirror here", .repeat = true},
+                {.names = "--delete", .help = "as of `mirror push`"},
+                {.names = "--content", .help = "as of `mirror push`"}},
+    .run = run_mirror_node,
+};
+
+} // namespace sharefs::cli
