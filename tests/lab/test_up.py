@@ -112,6 +112,7 @@ def test_a_holder_is_named_and_the_rest_goes(lab: Cluster) -> None:
 def test_a_client_whose_server_is_off(kernel_lab: KernelCluster) -> None:
     configure(kernel_lab, TEXT)
     done(kernel_lab.server, "up", "--yes")
+    kernel_lab.server.run("sync", check=True)
     node = kernel_lab["node1"]
     kernel_lab.kill("server")
     off = sharefs(node, "up", "--yes", "--timeout", "3", timeout=60)
