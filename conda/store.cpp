@@ -81,6 +81,18 @@ Diagnoses diagnose_environment(const StoreState& state, const StoredEnvironment&
   return found;
 }
 
+/// An NFS client remembers for half a minute that a name was missing. Opening the directory above ends that, so that a
+/// store which another host has made just now is seen.
+Seen see_again_if_missing(sys::System& system, const sys::EntryRequest& wanted, const std::vector<std::string>& users) {
+  auto seen = see(system, wanted, users);
+  const auto& store = seen.entries.front();
+  if (store.kind != EntryKind::missing || !store.shared)
+    return seen;
+  [[maybe_unused]] const auto opened =
+      system.entries({{{.path = store.ancestor, .list = true}}, wanted.deadline, seen.by});
+  return see(system, wanted, users);
+}
+
 } // namespace
 
 const Share* share_of(const std::string& path, const std::vector<Share>& shares) {
@@ -115,7 +127,7 @@ StoreState probe_store(sys::System& system, const sys::MountTable& mounts, const
     wanted.queries.push_back({.path = join_path(path, "conda-meta"), .follow = true});
   }
   constexpr std::size_t k_each = 2;
-  auto [entries, by] = see(system, std::move(wanted), users);
+  auto [entries, by] = see_again_if_missing(system, wanted, users);
   state.by = std::move(by);
   for (std::size_t index = 0; index < request.environments.size(); ++index)
     state.environments.push_back({.name = request.environments[index],

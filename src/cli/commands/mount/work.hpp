@@ -30,7 +30,7 @@ struct UnmountWork {
 /// The mounts `points`, as `umount` ends them. `forget`: also what sharefs wrote to mount them at boot.
 Result<UnmountWork> plan_unmount_work(Context& context, std::vector<mounts::MountPoint> points,
                                       const mounts::UnmountOptions& options, bool forget);
-/// The mounts that were busy, and who holds them (SF219).
+/// The mounts that were busy, and who holds them (SF229).
 void report_busy(Context& context, const sys::MountTable& table, const plan::Plan& plan, const plan::Report& report);
 
 } // namespace sharefs::cli

@@ -18,8 +18,8 @@ namespace {
 /// One run on a host that is up and running.
 class TakeDown {
  public:
-  TakeDown(Context& context, const config::Config& config, std::chrono::milliseconds timeout)
-      : m_context(context), m_config(config), m_say(say_to(context)), m_timeout(timeout) {}
+  TakeDown(Context& context, const config::Config& config, const mounts::UnmountOptions& how)
+      : m_context(context), m_config(config), m_say(say_to(context)), m_how(how) {}
 
   Result<int> run() {
     if (auto found = find_exports(); !found)
@@ -68,8 +68,7 @@ class TakeDown {
   Result<Proposal> propose() {
     Proposal proposal{{}, "nothing of sharefs.yaml is up here: nothing to do"};
     auto& plan = proposal.plan;
-    auto mounts =
-        plan_unmount_work(m_context, mount_points(m_context.system, &m_config), {false, false, m_timeout}, true);
+    auto mounts = plan_unmount_work(m_context, mount_points(m_context.system, &m_config), m_how, true);
     if (!mounts)
       return fail(mounts.error());
     if (mounts->plan.diagnoses != m_mounts.plan.diagnoses)
@@ -111,7 +110,7 @@ class TakeDown {
   Context& m_context;
   const config::Config& m_config;
   plan::Say m_say;
-  std::chrono::milliseconds m_timeout;
+  mounts::UnmountOptions m_how;
   std::optional<exports::Task> m_exports; ///< nullopt: sharefs exports nothing here
   exports::Look m_look;
   UnmountWork m_mounts;
@@ -128,7 +127,7 @@ Result<int> run_down(Context& context, const Arguments& arguments) {
     return fail(root.error());
   if (context.flags.root != "/")
     return change_image(context, **config, *timeout, false);
-  return TakeDown(context, **config, *timeout).run();
+  return TakeDown(context, **config, {arguments.flag("force"), arguments.flag("lazy"), *timeout}).run();
 }
 
 } // namespace
@@ -144,7 +143,9 @@ extern const CommandSpec k_down_command{
     .example = "sharefs down --dry-run            # what would be taken back\n"
                "sharefs down --yes",
     .effect = Effect::changes,
-    .options = {{.names = "--timeout", .value = "TIME", .help = "how long one unmount may take", .fallback = "10s"}},
+    .options = {{.names = "--force", .help = "as of `umount`: fail the requests that wait for a server"},
+                {.names = "--lazy", .help = "as of `umount`: detach at once, with everything mounted below it"},
+                {.names = "--timeout", .value = "TIME", .help = "how long one unmount may take", .fallback = "10s"}},
     .run = run_down,
 };
 

@@ -38,7 +38,7 @@ class BringUp {
     if (executed->stopped())
       return executed->exit_code;
     count(*executed);
-    if (m_later && executed->applied())
+    if (m_later && executed->applied() && executed->exit_code != k_exit_failed)
       if (const auto further = go_on(); !further || *further != k_exit_ok)
         return further;
     if (executed->applied() || m_later_applied)
@@ -244,7 +244,7 @@ class BringUp {
   [[nodiscard]] int exit_code() const {
     const auto& plan = m_mounts->plan;
     const bool dry = m_context.flags.dry_run;
-    std::size_t good = m_done + m_good.size() + (m_exports ? 1 : 0) + (dry ? plan.planned.size() : 0);
+    std::size_t good = m_done + m_good.size() + (m_verified ? 1 : 0) + (dry ? plan.planned.size() : 0);
     std::size_t bad = m_failed + m_on.failed + plan.blocked.size();
     if (m_on.links && m_on.homes.homes.size() > m_on.failed)
       ++good;
