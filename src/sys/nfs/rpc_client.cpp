@@ -1,11 +1,11 @@
 #include "sys/nfs/rpc_client.hpp"
 
-#include "base/number.hpp"
 #include "base/text.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <netinet/in.h>
 #include <new>
 #include <poll.h>
@@ -109,10 +109,11 @@ std::optional<std::uint16_t> port_in(std::string_view universal_address) {
   if (numbers.size() < 3)
     return std::nullopt;
   for (auto number = numbers.end() - 2; number != numbers.end(); ++number) {
-    const auto value = parse_number<std::uint8_t>(*number);
-    if (!value)
+    std::uint8_t value = 0;
+    const char* const end = number->data() + number->size();
+    if (const auto [last, error] = std::from_chars(number->data(), end, value); error != std::errc() || last != end)
       return std::nullopt;
-    port = port << 8U | *value;
+    port = port << 8U | value;
   }
   return static_cast<std::uint16_t>(port);
 }
