@@ -3,9 +3,7 @@
 #include "plan/journal.hpp"
 #include "plan/journal_format.hpp"
 
-#include <array>
-#include <ctime>
-#include <fmt/format.h>
+#include <fmt/chrono.h>
 #include <unistd.h>
 
 namespace sharefs::plan {
@@ -13,11 +11,7 @@ namespace sharefs::plan {
 namespace {
 
 std::string utc_text(std::chrono::system_clock::time_point time) {
-  const auto seconds = std::chrono::system_clock::to_time_t(time);
-  std::tm fields{};
-  ::gmtime_r(&seconds, &fields);
-  std::array<char, 64> text{};
-  return {text.data(), std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &fields)};
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::chrono::system_clock::to_time_t(time)));
 }
 
 Error in_journal(Error error) {

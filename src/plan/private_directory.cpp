@@ -5,7 +5,6 @@
 #include "sys/fs/walk.hpp"
 #include "sys/process/child.hpp"
 
-#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <sys/stat.h>
@@ -109,14 +108,10 @@ Result<std::string> PrivateDirectory::read(const std::string& name) const {
   if (!file)
     return fail(file.error());
   std::string content;
-  std::array<char, 65536> buffer{};
-  for (ssize_t count = 0; (count = ::read(file->get(), buffer.data(), buffer.size())) != 0;) {
-    if (count < 0 && errno != EINTR)
-      return fail(errno_error(errno, join_path(m_path, name)));
-    content.append(buffer.data(), count < 0 ? 0 : static_cast<std::size_t>(count));
-    if (content.size() > k_file_limit)
-      return fail(ErrorCode::failed, join_path(m_path, name) + ": is larger than " + format_bytes(k_file_limit));
-  }
+  if (const int error = sys::read_all(file->get(), content, k_file_limit + 1); error != 0)
+    return fail(errno_error(error, join_path(m_path, name)));
+  if (content.size() > k_file_limit)
+    return fail(ErrorCode::failed, join_path(m_path, name) + ": is larger than " + format_bytes(k_file_limit));
   return content;
 }
 

@@ -33,14 +33,14 @@ def run(*words: str, **options) -> subprocess.CompletedProcess[str]:
 def test_a_closed_reader_ends_it_quietly() -> None:
     reader, writer = os.pipe()
     os.close(reader)
-    done = subprocess.run([SHAREFS, "config", "schema"], stdout=writer, stderr=subprocess.PIPE, timeout=60, check=False)
+    done = subprocess.run([SHAREFS, "config", "keys"], stdout=writer, stderr=subprocess.PIPE, timeout=60, check=False)
     os.close(writer)
     assert (done.returncode, done.stderr) == (141, b"")
 
 
 def test_a_full_disk_is_an_error() -> None:
     with open("/dev/full", "wb") as full:
-        done = subprocess.run([SHAREFS, "config", "schema"], stdout=full, stderr=subprocess.PIPE, timeout=60, check=False)
+        done = subprocess.run([SHAREFS, "config", "keys"], stdout=full, stderr=subprocess.PIPE, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (1, b"error: standard output could not be written\n")
 
 
@@ -81,9 +81,9 @@ def test_closed_descriptors_take_no_file_of_ours(closed: tuple[int, ...], tmp_pa
 
 
 def test_closed_output_is_an_error_and_nobody_elses_file() -> None:
-    done = run_closed(SHAREFS, "config", "schema", closed=(1,))
+    done = run_closed(SHAREFS, "config", "keys", closed=(1,))
     assert (done.returncode, done.stderr) == (1, "error: standard output could not be written\n")
-    assert run_closed(SHAREFS, "config", "schema", closed=(0, 1, 2)).returncode == 1
+    assert run_closed(SHAREFS, "config", "keys", closed=(0, 1, 2)).returncode == 1
 
 
 def test_run_hands_on_closed_descriptors() -> None:
@@ -127,7 +127,7 @@ def memory(megabytes: int) -> Callable[[], None]:
 
 
 @pytest.mark.skipif(bool(os.environ.get("SHAREFS_SANITIZE")), reason="a sanitizer needs terabytes of address space")
-@pytest.mark.parametrize("words", [["status"], ["config", "schema"], ["undo", "--list"], ["run", "--", "true"]])
+@pytest.mark.parametrize("words", [["status"], ["config", "keys"], ["undo", "--list"], ["run", "--", "true"]])
 # (Not 20: there the libraries fit, but not what yaml-cpp allocates before main(), which ends the process.)
 @pytest.mark.parametrize("megabytes", [16, 24, 28, 32, 48])
 def test_little_memory_is_an_error_at_most(words: list[str], megabytes: int, tmp_path: Path) -> None:

@@ -1,11 +1,11 @@
 #include "sys/nfs/rpc_client.hpp"
 
-#include "base/number.hpp"
 #include "base/text.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <netinet/in.h>
 #include <new>
 #include <poll.h>

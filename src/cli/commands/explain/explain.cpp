@@ -1,4 +1,5 @@
 // sharefs explain: what a code means. Neither reads sharefs.yaml nor asks anybody.
+#include "base/json_fields.hpp"
 #include "base/text.hpp"
 #include "cli/commands/explain/pages.hpp"
 #include "cli/context.hpp"
@@ -35,44 +36,41 @@ std::string lower(std::string_view text) {
   return result;
 }
 
-/// The pages that have the phrase: first those that have it in their title, then in their cause, then elsewhere.
-std::vector<const Explanation*> find_phrase(const std::vector<std::string>& words) {
+using Chosen = std::vector<const Explanation*>;
+
+/// The pages that have the phrase: first those that have it in their title, then in their cause, then elsewhere. All
+/// have that of no words.
+Result<Chosen> find_phrase(const std::vector<std::string>& words) {
   const auto phrase = lower(join(words, " "));
-  std::vector<const Explanation*> found;
+  Chosen found;
   for (const auto part : {&Explanation::title, &Explanation::cause, &Explanation::usual, &Explanation::see,
                           &Explanation::cure, &Explanation::does})
     for (const auto& one : explanations())
       if (!one.title.starts_with("(retired)") && std::ranges::find(found, &one) == found.end() &&
           lower(one.*part).find(phrase) != std::string::npos)
         found.push_back(&one);
+  if (found.empty())
+    return fail(ErrorCode::usage, fmt::format("no page has `{}`", join(words, " ")),
+                "`sharefs explain` lists all; `sharefs doctor` finds what is wrong here");
   return found;
 }
 
-/// By codes, or by words that stand in their pages.
-Result<std::vector<const Explanation*>> select(const std::vector<std::string>& words) {
-  std::vector<const Explanation*> chosen;
-  if (words.empty() || !std::ranges::any_of(words, [](const auto& word) { return is_code(code_of(word)); })) {
-    if (!words.empty())
-      chosen = find_phrase(words);
-    if (!words.empty() && chosen.empty())
-      return fail(ErrorCode::usage, fmt::format("no page has `{}`", join(words, " ")),
-                  "`sharefs explain` lists all; `sharefs doctor` finds what is wrong here");
-    return chosen;
-  }
+Result<Chosen> find_codes(const std::vector<std::string>& words) {
+  Chosen found;
   for (const auto& word : words) {
     const auto code = code_of(word);
-    const auto found = std::ranges::find(explanations(), code, &Explanation::code);
-    if (found == explanations().end()) {
+    const auto one = std::ranges::find(explanations(), code, &Explanation::code);
+    if (one == explanations().end()) {
       std::vector<std::string> codes;
-      for (const auto& one : explanations())
-        codes.push_back(one.code);
+      for (const auto& known : explanations())
+        codes.push_back(known.code);
       const auto hint = did_you_mean_hint(code, codes);
       return fail(ErrorCode::usage, fmt::format("there is no code `{}`", word),
                   hint.empty() ? "`sharefs explain` lists them" : hint + " (`sharefs explain` lists them)");
     }
-    chosen.push_back(&*found);
+    found.push_back(&*one);
   }
-  return chosen;
+  return found;
 }
 
 std::string page_of(const Explanation& one, std::size_t width) {
@@ -87,39 +85,28 @@ std::string page_of(const Explanation& one, std::size_t width) {
 }
 
 Result<int> run_explain(Context& context, const Arguments& arguments) {
-  const auto chosen = select(arguments.positional);
+  const auto& words = arguments.positional;
+  const bool by_code = std::ranges::any_of(words, [](const auto& word) { return is_code(code_of(word)); });
+  const auto chosen = by_code ? find_codes(words) : find_phrase(words);
   if (!chosen)
     return fail(chosen.error());
-  const auto& words = arguments.positional;
-  const bool by_words = !words.empty() && !is_code(code_of(words.front()));
-  const bool lists = chosen->empty() || (by_words && chosen->size() > 1);
-  auto listed = *chosen;
-  if (words.empty())
-    for (const auto& one : explanations())
-      listed.push_back(&one);
+  const bool lists = !by_code && chosen->size() > 1;
   ui::Table table({{"CODE"}, {"MEANING", false, true}});
   auto json = nlohmann::ordered_json::array();
   std::string pages;
-  for (const auto* one : lists ? std::vector<const Explanation*>() : *chosen) {
-    pages += (pages.empty() ? "" : "\n") + page_of(*one, text_width(context.console.options().width));
-    json.push_back({{"code", one->code},
-                    {"title", one->title},
-                    {"cause", one->cause},
-                    {"usual_cause", one->usual},
-                    {"see", one->see},
-                    {"cure", one->cure},
-                    {"sharefs", one->does}});
-  }
-  for (const auto* one : lists ? listed : std::vector<const Explanation*>()) {
-    table.add({{one->code}, {one->title}});
-    json.push_back({{"code", one->code}, {"title", one->title}});
+  for (const auto* one : *chosen) {
+    json.push_back(lists ? nlohmann::ordered_json{{"code", one->code}, {"title", one->title}} : json_of(*one));
+    if (lists)
+      table.add({{one->code}, {one->title}});
+    else
+      pages += (pages.empty() ? "" : "\n") + page_of(*one, text_width(context.console.options().width));
   }
   context.envelope.fields["codes"] = std::move(json);
   context.console.show(table);
   if (!context.flags.json)
     context.console.out() << pages;
-  if (lists && by_words && !context.flags.json)
-    context.console.message(fmt::format("`sharefs explain {}` shows the first of them", listed.front()->code));
+  if (lists && !words.empty() && !context.flags.json)
+    context.console.message(fmt::format("`sharefs explain {}` shows the first of them", chosen->front()->code));
   return k_exit_ok;
 }
 

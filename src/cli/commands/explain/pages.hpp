@@ -1,5 +1,7 @@
 #pragma once
 // docs/diagnoses, which is compiled in: a section for each code.
+#include "base/fields.hpp"
+
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +15,10 @@ struct Explanation {
   std::string see, cure, does;
   friend bool operator==(const Explanation&, const Explanation&) = default;
 };
+template <FieldsOf<Explanation> E> auto fields(E& e) {
+  return named("code", e.code, "title", e.title, "cause", e.cause, "usual_cause", e.usual, "see", e.see, "cure", e.cure,
+               "sharefs", e.does);
+}
 
 /// The sections of a page: `## SFnnn title`, then the text with its parts, which tests/layers/check_codes.py demands.
 std::vector<Explanation> parse_page(std::string_view text);
