@@ -124,7 +124,8 @@ Result<int> run_gc(Context& context, const Arguments& arguments) {
 extern const CommandSpec k_conda_gc_command{
     .name = "conda gc",
     .summary = "Delete generations that nobody needs any more",
-    .description = "Keeps the present generation, pinned ones, those that a process of `sharefs conda run` uses on any "
+    .description = "Keeps the present generation, those that have a file NNNN.pinned beside them (`touch` makes one, "
+                   "and what stands in it is the reason), those that a process of `sharefs conda run` uses on any "
                    "host, or any program on this one, and the last `conda.keep`. Also deletes what a command that was "
                    "killed has left. Cannot be "
                    "undone; the plan says what is kept, and why.",
