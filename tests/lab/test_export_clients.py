@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sharefslab import Cluster, Host
 from sharefslab.nfs import exported_clients
-from sharefslab.product import EXPORTS_FILE, config_text, configure, done, etc_digest, sharefs
+from sharefslab.product import config_text, configure, done, etc_digest, sharefs
 
 EXPORTS = "/etc/exports"
 ETAB = "/var/lib/nfs/etab"

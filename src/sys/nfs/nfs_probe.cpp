@@ -275,7 +275,7 @@ void excuse_what_is_not_needed(NfsProbe& probe) {
 Result<std::vector<std::string>> resolved_addresses(const NfsProbeRequest& request) {
   if (const auto address = read_address(request.host))
     return std::vector{address->front().text};
-  return call(std::nullopt, request.timeout, [&request]() -> Result<std::vector<std::string>> {
+  auto resolved = call(std::nullopt, request.timeout, [&request]() -> Result<std::vector<std::string>> {
     if (const int error = drop_privileges(); error != 0)
       return fail(errno_error(error, "cannot drop privileges"));
     const auto found = resolve_host(request.host);
@@ -287,6 +287,10 @@ Result<std::vector<std::string>> resolved_addresses(const NfsProbeRequest& reque
       addresses.push_back(one.text);
     return addresses;
   });
+  const auto is_address = [](const std::string& text) { return read_address(text).has_value(); };
+  if (resolved && (resolved->size() > k_max_addresses || !std::ranges::all_of(*resolved, is_address)))
+    return fail(ErrorCode::config, "it gave what is no address");
+  return resolved;
 }
 
 StageResult unresolved(const Error& error, Deadline begin) {
