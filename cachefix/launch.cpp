@@ -160,10 +160,11 @@ Decision guarded(const Launch& launch, const std::string& name, std::optional<st
                     .stands_for = normalize_path(path)};
   if (!unique)
     decision.to = launch.local_for(path);
-  const std::string reason = unique ? "datasets are built there under a name of their own; models stay"
-                             : build == "publish"
-                                 ? "datasets are built on the node's own disk and copied there complete; models stay"
-                                 : "datasets are built on the node's own disk; models stay";
+  const std::string what = name == "HF_MODULES_CACHE" ? "modules" : "datasets";
+  const std::string reason =
+      what + (unique               ? " are built there under a name of their own; models stay"
+              : build == "publish" ? " are built on the node's own disk and copied there complete; models stay"
+                                   : " are built on the node's own disk; models stay");
   decision.reason = with_locks(launch, reason, path);
   return decision;
 }

@@ -116,7 +116,7 @@ bool is_script_name(const std::string& word) {
   return is_listed(word, "*.sh *.bash *.sbatch *.slurm") && word.find('$') == std::string::npos;
 }
 
-class Reader {
+class ScriptReader {
  public:
   void read(const std::string& text, int first_line, int depth) {
     for (Command& command : Splitter(text).split()) {
@@ -228,7 +228,7 @@ Mention loss_of(const Argv& words, const Walk& walk) {
 }
 
 ScriptReport read_script(const std::string& text) {
-  Reader reader;
+  ScriptReader reader;
   reader.read(text, 1, 0);
   return std::move(reader.out);
 }

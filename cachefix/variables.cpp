@@ -89,8 +89,7 @@ class VariableDecider {
       }
       return;
     }
-    const bool needed = one.cache_class == CacheClass::mixed || one.name == "HF_MODULES_CACHE";
-    if (needed && m_launch.is_offline(m_program) && !m_launch.rules.seed)
+    if (one.cache_class == CacheClass::mixed && m_launch.is_offline(m_program) && !m_launch.rules.seed)
       return stays("offline, what lies there is needed");
     move(one, given, value, *path);
   }

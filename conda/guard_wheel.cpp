@@ -10,7 +10,7 @@ namespace sharefs::conda {
 
 namespace {
 
-unsigned number_of(const std::string& digits) {
+unsigned minor_number(const std::string& digits) {
   unsigned number = 0;
   std::from_chars(digits.data(), digits.data() + digits.size(), number);
   return number;
@@ -36,7 +36,7 @@ bool has_guard(const std::vector<Package>& packages) {
 std::string guard_directory(const std::string& python) {
   constexpr unsigned k_oldest = 6; // Python 3.6
   const auto parts = split(python, '.');
-  if (parts.size() < 2 || parts[0] != "3" || number_of(parts[1]) < k_oldest)
+  if (parts.size() < 2 || parts[0] != "3" || minor_number(parts[1]) < k_oldest)
     return "";
   return "lib/python3." + parts[1] + "/site-packages";
 }

@@ -110,12 +110,12 @@ constexpr std::string_view k_hf_modules =
     "every node copies trust_remote_code modules there at once (transformers#22537, #27421)";
 
 constexpr VariableRule k_variables[] = {
-    // Datasets: the guard builds them where it gets hold of the program.
+    // Datasets and code of models: the guard builds them where it gets hold of the program, and publishes them.
     {"HF_DATASETS_CACHE", mixed, "$HF_HOME/datasets", k_race, "datasets/src/datasets/config.py"},
     {"HF_DATASETS_DOWNLOADED_DATASETS_PATH", mixed, "", k_race, "datasets/src/datasets/config.py"},
     {"HF_DATASETS_EXTRACTED_DATASETS_PATH", mixed, "", k_race, "datasets/src/datasets/config.py"},
-    // Code of models and chunks of the hub.
-    {"HF_MODULES_CACHE", node_local, "$HF_HOME/modules", k_hf_modules, "datasets/src/datasets/config.py"},
+    {"HF_MODULES_CACHE", mixed, "$HF_HOME/modules", k_hf_modules, "datasets/src/datasets/config.py"},
+    // Chunks of the hub.
     {"HF_XET_CACHE", node_local, "$HF_HOME/xet", "a chunk cache of one node", "huggingface_hub/constants.py"},
     // Kernels and what compiles them.
     {"TRITON_CACHE_DIR", node_local, "$TRITON_HOME/.triton/cache",

@@ -176,7 +176,7 @@ def test_a_share_that_cannot_be_written(cluster: Cluster, interpreter: Path) -> 
     """The dataset is built and used, and one line says that it is not published."""
     fill(cluster.share)
     program = (
-        "import sharefs_guard.storage as s\n"
+        "import sharefs_guard.publishing as s\n"
         "def full(*_): raise OSError(28, 'No space left on device')\n"
         "s._check_room = full\n"
         "rows(load())"
@@ -190,7 +190,7 @@ def test_a_share_that_cannot_be_written(cluster: Cluster, interpreter: Path) -> 
 # published, or, where it is built on the share, from the beginning.
 KILL = """
 import signal
-import sharefs_guard.storage as s, sharefs_guard.libraries as l, datasets.builder as b
+import sharefs_guard.publishing as s, sharefs_guard.builds as l, datasets.builder as b
 import os as real
 count = 0
 def deadly(function):
@@ -261,6 +261,24 @@ def test_with_sharefs_itself(cluster: Cluster, interpreter: Path) -> None:
     assert results[1].startswith("RESULT /mnt/local/cache/root/")
     assert re.search(r"^sharefs: datasets of /mnt/share/c are built in /mnt/local/cache/root/\w+ and published$", said, re.M), said
     assert is_one_copy(on_share(cluster))
+
+
+@pytest.mark.parametrize("build", ["publish", "unique"])
+def test_modules_of_an_earlier_job_are_there_for_an_offline_one(cluster: Cluster, build: str) -> None:
+    """`sharefs run` leaves them to the guard, which publishes them: the next job has another node, and no network."""
+    (cluster.share / "transformers.py").write_text("import os; MODULES = os.environ.get('HF_MODULES_CACHE', os.environ['HF_HOME'] + '/modules')\n")
+    program = "import os, sys; sys.path.insert(0, '/mnt/share'); import transformers; os.makedirs(transformers.MODULES, exist_ok=True)\n"
+    makes = program + "open(transformers.MODULES + '/model.py', 'w').write('value = 1'); print(transformers.MODULES)"
+    reads = program + "print(open(transformers.MODULES + '/model.py').read())"
+    for host in cluster.hosts:
+        (host.disk / "sharefs.yaml").write_text(f"version: 1\ncaches: {{local: /mnt/local/cache, build: {build}}}\n")
+        (host.disk / "cache").mkdir(mode=0o755)
+    settings = {"SHAREFS_CONFIG": "/mnt/local/sharefs.yaml", "HF_HOME": "/mnt/share/hf", "HF_HUB_OFFLINE": "0", "HF_DATASETS_OFFLINE": "0"}
+    command = [os.environ["SHAREFS_BIN"], "run", "--", "/usr/bin/python3", "-c"]
+    first = cluster.hosts[0].run([*command, makes], False, settings)
+    assert first.returncode == 0 and first.stdout.startswith("/mnt/local/cache/"), first.stderr
+    second = cluster.hosts[1].run([*command, reads], False, settings | {"HF_HUB_OFFLINE": "1"})
+    assert second.stdout == "value = 1\n", second.stderr
 
 
 READ_ONLY = """

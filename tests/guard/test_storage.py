@@ -17,7 +17,7 @@ from guardlab.hosts import GUARD, Host, files_below
 
 sys.path.insert(0, str(GUARD))
 
-from sharefs_guard import libraries, storage  # noqa: E402
+from sharefs_guard import libraries, publishing, storage  # noqa: E402
 
 PYTHON = "/usr/bin/python3"
 CXX = GUARD.parents[1] / "src/sys/mounts/shared_storage.cpp"
@@ -44,7 +44,7 @@ def test_the_variables_are_those_of_sharefs() -> None:
     """Each is a row there, with its default or none; and no row of what is compiled is left out."""
     table = re.search(r"k_variables\[\] = \{(.*?)\n\};", RULES.read_text(), re.DOTALL)
     assert table
-    rows = re.findall(r'\{"(\w+)", node_local, "([^"]*)",([^{}]*)\}', table.group(1))
+    rows = re.findall(r'\{"(\w+)", (?:node_local|mixed), "([^"]*)",([^{}]*)\}', table.group(1))
     known = {name: (default, "Holds::code" in rest) for name, default, rest in rows}
     assert len(known) > 20
     ours = {name: (default or known[name][0], code) for name, default, code in libraries._VARIABLES}
@@ -187,40 +187,40 @@ DATASET = ["dataset_info.json", "json-train.arrow"]
 
 def test_a_dataset_is_published_whole(built: tuple[Path, Path]) -> None:
     local, share = built
-    assert storage.publish_dataset(str(local), str(share), PLACE)
+    assert publishing.publish_dataset(str(local), str(share), PLACE)
     assert files_below(share.parent) == [f"abc/{name}" for name in DATASET]
     assert (share / "json-train.arrow").read_bytes() == (local / "json-train.arrow").read_bytes()
-    assert storage.prefers_local(str(local), str(share))
+    assert publishing.prefers_local(str(local), str(share))
 
 
 def test_what_is_there_is_never_replaced(built: tuple[Path, Path]) -> None:
     local, share = built
     share.mkdir(parents=True)
     (share / "json-train.arrow").write_text("theirs")
-    assert not storage.publish_dataset(str(local), str(share), PLACE)
+    assert not publishing.publish_dataset(str(local), str(share), PLACE)
     assert files_below(share.parent) == ["abc/json-train.arrow"] and (share / "json-train.arrow").read_text() == "theirs"
     (share / "dataset_info.json").write_text("{}")
-    assert storage.publish_dataset(str(local), str(share), PLACE)
+    assert publishing.publish_dataset(str(local), str(share), PLACE)
     assert (share / "json-train.arrow").read_text() == "theirs"
 
 
 def test_a_newer_copy_counts_and_one_that_was_removed_is_forgotten(built: tuple[Path, Path]) -> None:
     local, share = built
-    storage.publish_dataset(str(local), str(share), PLACE)
+    publishing.publish_dataset(str(local), str(share), PLACE)
     os.utime(share / "dataset_info.json", (2e9, 2e9))
-    assert not storage.prefers_local(str(local), str(share))
+    assert not publishing.prefers_local(str(local), str(share))
     os.utime(local / "dataset_info.json", (2.1e9, 2.1e9))
-    assert storage.prefers_local(str(local), str(share))
+    assert publishing.prefers_local(str(local), str(share))
     for file in share.iterdir():
         file.unlink()
-    assert not storage.prefers_local(str(local), str(share)) and not local.exists()
+    assert not publishing.prefers_local(str(local), str(share)) and not local.exists()
 
 
 def test_paths_of_this_node_are_not_published(built: tuple[Path, Path]) -> None:
     local, share = built
     (local / "json-train.arrow").write_bytes(b"x" * ((1 << 24) - 7) + b"/nowhere/local/downloads/extracted/1.png")
-    with pytest.raises(storage.HoldsLocalPaths):
-        storage.publish_dataset(str(local), str(share), PLACE)
+    with pytest.raises(publishing.HoldsLocalPaths):
+        publishing.publish_dataset(str(local), str(share), PLACE)
     assert files_below(share.parent) == []
 
 
@@ -232,9 +232,9 @@ def test_a_share_without_room_is_left_clean(built: tuple[Path, Path], monkeypatc
 
     for step in ("_check_room", "_copy_file", "_sync"):
         with monkeypatch.context() as context:
-            context.setattr(storage, step, full)
+            context.setattr(publishing, step, full)
             with pytest.raises(OSError):
-                storage.publish_dataset(str(local), str(share), PLACE)
+                publishing.publish_dataset(str(local), str(share), PLACE)
         assert files_below(share.parent) == [], step
 
 
@@ -243,16 +243,16 @@ def test_of_two_that_publish_one_goes_on(built: tuple[Path, Path]) -> None:
     other = share.parent / ".abc.sharefs-other-1-00000000"
     other.mkdir(parents=True)
     (other / "json-train.arrow").write_text("under way")
-    assert not storage.publish_dataset(str(local), str(share), PLACE) and not share.exists()
+    assert not publishing.publish_dataset(str(local), str(share), PLACE) and not share.exists()
     os.utime(other, (1e9, 1e9))
     os.utime(other / "json-train.arrow", (1e9, 1e9))
-    assert storage.publish_dataset(str(local), str(share), PLACE)
+    assert publishing.publish_dataset(str(local), str(share), PLACE)
     assert other.exists(), "it is another host's"
 
 
 def test_leftovers_of_the_dead_of_this_host_are_removed(built: tuple[Path, Path]) -> None:
     local, share = built
-    host = storage._HOST
+    host = publishing._HOST
     dead = 4194304 + 1  # above the largest number of a process
     old = {
         f".abc.sharefs-{host}-{dead}-0000000a": False,
@@ -268,7 +268,7 @@ def test_leftovers_of_the_dead_of_this_host_are_removed(built: tuple[Path, Path]
     young.mkdir()
     minutes_ago = time.time() - 600
     os.utime(young, (minutes_ago, minutes_ago))
-    assert storage.publish_dataset(str(local), str(share), PLACE)
+    assert publishing.publish_dataset(str(local), str(share), PLACE)
     assert {name: (share.parent / name).exists() for name in old} == old
     assert young.exists()
 
@@ -276,13 +276,13 @@ def test_leftovers_of_the_dead_of_this_host_are_removed(built: tuple[Path, Path]
 def test_a_file_is_published_by_a_link(tmp_path: Path) -> None:
     local, share = tmp_path / "cache-1.arrow", tmp_path / "share/cache-1.arrow"
     local.write_text("ours")
-    storage.publish_file(str(local), str(share), PLACE)
+    publishing.publish_file(str(local), str(share), PLACE)
     assert not share.parent.exists(), "the dataset is not on the share"
     share.parent.mkdir()
-    storage.publish_file(str(local), str(share), PLACE)
+    publishing.publish_file(str(local), str(share), PLACE)
     assert files_below(share.parent) == ["cache-1.arrow"] and share.read_text() == "ours"
     local.write_text("newer")
-    storage.publish_file(str(local), str(share), PLACE)
+    publishing.publish_file(str(local), str(share), PLACE)
     assert share.read_text() == "ours"
 
 
@@ -296,7 +296,7 @@ def test_missing_files_are_added(tmp_path: Path) -> None:
     (source / "pkg.lock").write_text("")
     (target / "pkg").mkdir(parents=True)
     (target / "pkg/both.py").write_text("target")
-    storage.add_missing_files(str(source), str(target))
+    publishing.add_missing_files(str(source), str(target))
     assert files_below(target) == ["pkg/both.py", "pkg/new.py"]
     assert (target / "pkg/both.py").read_text() == "target"
 
@@ -323,7 +323,7 @@ def test_one_line_for_each_cache_of_a_job(cluster: Cluster, environment: dict[st
 
 
 def test_builders_whose_workers_meet_are_left() -> None:
-    from sharefs_guard import libraries
+    from sharefs_guard import builds
 
     class DatasetBuilder: ...
 
@@ -333,7 +333,7 @@ def test_builders_whose_workers_meet_are_left() -> None:
 
     class Mine(BeamBasedBuilder): ...
 
-    assert [libraries._is_distributed(kind()) for kind in (DatasetBuilder, Spark, Mine)] == [False, True, True]
+    assert [builds._is_distributed(kind()) for kind in (DatasetBuilder, Spark, Mine)] == [False, True, True]
 
 
 def test_maps_of_version_3_are_moved_although_its_locks_exclude(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,12 +69,12 @@ def test_a_cold_launch(race: Race) -> None:
 KILLED = """\
 import os, signal, sys
 import datasets, datasets.builder as builder
-import sharefs_guard.libraries as libraries, sharefs_guard.storage as storage
+import sharefs_guard.builds as builds, sharefs_guard.publishing as publishing
 count = 0
 def deadly(function, step):
     def call(*arguments, **named):
         global count
-        if sys._getframe(1).f_code.co_filename in (storage.__file__, libraries.__file__, builder.__file__):
+        if sys._getframe(1).f_code.co_filename in (publishing.__file__, builds.__file__, builder.__file__):
             count += 1
             if count == step:
                 os.kill(os.getpid(), signal.SIGKILL)
@@ -85,7 +85,7 @@ def arm(step):
         setattr(os, name, deadly(getattr(os, name), step))
 def load(cache):
     return datasets.load_dataset("json", data_files=sys.argv[1], cache_dir=cache, split="train")
-publish = storage.publish_dataset
+publish = publishing.publish_dataset
 for number, cache in enumerate(sys.stdin.read().split()):
     child = os.fork()
     if child == 0:
@@ -96,7 +96,7 @@ for number, cache in enumerate(sys.stdin.read().split()):
             if step:
                 arm(step)
             return publish(*arguments)
-        storage.publish_dataset = publish_deadly
+        publishing.publish_dataset = publish_deadly
         try:
             found = len(load(cache))
         except BaseException as error:

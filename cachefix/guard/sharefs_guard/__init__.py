@@ -2,7 +2,8 @@
 the nodes destroy each other's work, build them on the node's own disk.
 
 This file is read at every start of Python, so it only waits for one of the libraries to be imported. What is done
-then is in libraries.py; where caches are built, and how they get to the share, is in storage.py.
+then is in libraries.py and builds.py; where caches are built is in storage.py, how they get to the share in
+publishing.py.
 
 Environment: SHAREFS_GUARD=0 switches the guard off. SHAREFS_GUARD_BUILD is publish, unique or local,
 SHAREFS_GUARD_WHEN is shared or racy, SHAREFS_GUARD_KEEP names variables that are not moved (docs/guard.md).

@@ -34,7 +34,7 @@ bool looks_only(const Context& context) {
   return context.flags.dry_run || context.flags.check;
 }
 
-Result<std::optional<int>> work_elsewhere(Context& context, const Arguments& arguments) {
+Result<std::optional<int>> update_as_owner(Context& context, const Arguments& arguments) {
   const auto where = store_name(context, arguments.positional.front());
   if (!where)
     return fail(where.error());
@@ -119,7 +119,7 @@ extern const CommandSpec k_conda_update_command{
                  .help = "directory on this host's own disk for what the command writes",
                  .fallback = "/var/tmp"}},
     .takes_command = true,
-    .elsewhere = work_elsewhere,
+    .elsewhere = update_as_owner,
     .run = run_update,
 };
 

@@ -1,0 +1,361 @@
+"""Where datasets and metrics are built: what is done at the places of `datasets` and `evaluate` that know the path,
+whether it is complete, and who asks.
+
+Where a cache is not on shared storage, or anything is unknown, the library's own function runs with its own arguments.
+"""
+
+import errno
+import functools
+import inspect
+import os
+import sys
+
+from sharefs_guard import holds, publishing, storage
+
+# datasets
+
+
+def hold_datasets(module):
+    builder = getattr(sys.modules.get("datasets.builder"), "DatasetBuilder", None)
+    if builder is None or not hasattr(module, "load_dataset"):
+        return  # a package of the project's own that has this name
+    holds.hold_cache_dir(builder, _root_of_builder, _root_when_refused)
+    holds.hold(builder, "__init__", _hold_builder)
+    holds.hold(builder, "download_and_prepare", _hold_build)
+    holds.hold(module.Dataset, "_get_cache_file_path", _hold_cache_file)
+    holds.hold(module.Dataset, "_new_dataset_with_indices", _hold_indices)
+    holds.hold(module.Dataset, "from_file", _hold_from_file)
+    holds.hold(module.DownloadManager, "__init__", _hold_downloads)
+    # These came later, or are gone since version 3.
+    cached = getattr(sys.modules["datasets.load"], "CachedDatasetModuleFactory", None)
+    if cached is not None and "cache_dir" in inspect.signature(cached.__init__).parameters:
+        holds.hold_cache_dir(cached, _root_that_has)
+    packaged = sys.modules.get("datasets.packaged_modules.cache.cache")
+    if packaged is not None:
+        holds.hold_cache_dir(packaged.Cache, _root_that_has)
+    metric = sys.modules.get("datasets.metric")
+    if metric is not None:
+        holds.hold_cache_dir(metric.Metric, functools.partial(_root_of_metric, module.config))
+
+
+def _is_distributed(builder):
+    """Spark's and Beam's workers build one dataset together: it must lie where all of them see it."""
+    names = {base.__name__ for base in type(builder).__mro__}
+    return bool(names & {"Spark", "BeamBasedBuilder"})
+
+
+def _point(builder, root, directory):
+    """The builder's root of caches, and its dataset's directory in there."""
+    builder._cache_dir_root = root
+    builder._cache_dir = directory
+    builder._output_dir = directory
+
+
+def _root_of_builder(builder, arguments):
+    """This node's root, where the share's is not there yet or cannot be written: the builder would make it, and a file
+    for a lock in it."""
+    place = _place_of_builder(builder, arguments)
+    return place.directory if place is not None and not os.access(place.share, os.W_OK | os.X_OK) else None
+
+
+def _root_when_refused(builder, arguments):
+    """This node's root, where the file for the lock on the share is another user's."""
+    place = _place_of_builder(builder, arguments)
+    return place.directory if place is not None else None
+
+
+def _place_of_builder(builder, arguments):
+    root = os.path.expanduser(str(arguments.get("cache_dir") or sys.modules["datasets"].config.HF_DATASETS_CACHE))
+    return None if _is_distributed(builder) else holds.local_place(root)
+
+
+def _may_lock(share):
+    """May this user have the library's lock of a dataset that is on the share? It is a file beside the dataset."""
+    lock = share.rstrip("/") + "_builder.lock"
+    if os.path.exists(lock):
+        return os.access(lock, os.W_OK)
+    return os.access(os.path.dirname(lock), os.W_OK | os.X_OK)
+
+
+def _hold_builder(original):
+    def __init__(self, *arguments, **named):
+        original(self, *arguments, **named)
+        holds.attempt(_take_local_copy, self)
+
+    return __init__
+
+
+def _take_local_copy(builder):
+    """A dataset that was built here before and not published is the builder's, as it were on the share."""
+    root = builder._cache_dir_root
+    place = None if _is_distributed(builder) else holds.local_place(root)
+    if place is None:
+        return
+    local = storage.moved(builder._cache_dir, root, place.directory)
+    if publishing.prefers_local(local, builder._cache_dir):
+        _point(builder, place.directory, local)
+        builder.info = type(builder.info).from_directory(local)
+
+
+def _hold_build(original):
+    def download_and_prepare(self, *arguments, **named):
+        build = holds.attempt(_begin_build, self, original, arguments, named)
+        if build is None:
+            return original(self, *arguments, **named)
+        try:
+            return run(build, arguments, named)
+        except Exception as problem:
+            build = holds.attempt(_build_elsewhere, build, problem)
+            if build is None:
+                raise
+        return run(build, arguments, named)
+
+    def run(build, arguments, named):
+        is_done = False
+        try:
+            result = original(build.builder, *arguments, **named)
+            is_done = True
+            return result
+        finally:
+            holds.attempt(build.end, is_done)
+
+    return download_and_prepare
+
+
+def _begin_build(builder, original, arguments, named):
+    """The build that is about to start, or None where the library does all by itself."""
+    bound = inspect.signature(original).bind_partial(builder, *arguments, **named)
+    if bound.arguments.get("output_dir") is not None or _is_distributed(builder):
+        return None
+    root = builder._cache_dir_root
+    if holds.is_remote(root):
+        return None
+    place = storage.place_by_directory(root) or storage.place_of(root)
+    if place is None:
+        return None
+    share = storage.moved(builder._cache_dir, root, place.share)
+    local = storage.moved(builder._cache_dir, root, place.directory) if place.kind == "local" else ""
+    mode = bound.arguments.get("download_mode") or "reuse_dataset_if_exists"
+    rebuilds = getattr(mode, "value", mode) != "reuse_dataset_if_exists"
+    prefers_local = bool(local) and publishing.prefers_local(local, share)
+    if not rebuilds and publishing.is_complete(share) and not prefers_local:
+        if local and not _may_lock(share):
+            os.makedirs(local, exist_ok=True)
+            publishing.show_shared_files(share, local, lambda name: not name.startswith("cache-"))
+            _point(builder, place.directory, local)
+        else:
+            _point(builder, place.share, share)
+        return None
+    return (_LocalBuild if local else _UniqueBuild)(builder, place, share, rebuilds)
+
+
+def _build_elsewhere(build, problem):
+    """Another build on the share itself, where the node's disk was too small for this one."""
+    chain, cause = [], problem
+    while cause is not None and cause not in chain:
+        chain.append(cause)
+        cause = cause.__cause__ or cause.__context__
+    full = any(
+        isinstance(error, OSError)
+        and (error.errno in (errno.ENOSPC, errno.EDQUOT) or str(error).startswith("Not enough disk space"))
+        for error in chain
+    )
+    if not full or not isinstance(build, _LocalBuild):
+        return None
+    storage.warn("%s is too small for a dataset of %s: it is built there" % (build.place.directory, build.place.share))
+    place = build.place._replace(kind="unique", reason="the node's disk is too small")
+    return _UniqueBuild(build.builder, place, build.share, build.rebuilds)
+
+
+class _LocalBuild:
+    """On the node's disk, then one complete copy to the share."""
+
+    def __init__(self, builder, place, share, rebuilds):
+        self.builder, self.place, self.share, self.rebuilds = builder, place, share, rebuilds
+        self._local = storage.moved(share, place.share, place.directory)
+        if rebuilds or not publishing.is_complete(self._local):
+            storage.announce(place)
+        builder._cache_downloaded_dir = _own_downloads(builder._cache_downloaded_dir)
+        _point(builder, place.directory, self._local)
+
+    def end(self, is_done):
+        if is_done and storage.publishes():
+            self._publish()
+
+    def _publish(self):
+        if self.rebuilds and publishing.is_complete(self.share):
+            _report_kept(self.share, self._local)
+            return
+        try:
+            publishing.publish_dataset(self._local, self.share, self.place)
+        except publishing.HoldsLocalPaths:
+            storage.warn("%s names files of this node and is not published" % self._local)
+        except OSError as problem:
+            storage.warn("%s is not published: %s" % (self._local, problem.strerror))
+
+
+class _UniqueBuild:
+    """On the share under a name of this process, renamed to the final one where nothing is."""
+
+    def __init__(self, builder, place, share, rebuilds):
+        self.builder, self.place, self.share, self.rebuilds = builder, place, share, rebuilds
+        self._own = publishing.own_name(share)
+        downloads = _own_downloads(builder._cache_downloaded_dir)
+        self._lock = publishing.HostLock(share)
+        if not rebuilds and publishing.is_complete(share):  # another process of this host has built it meanwhile
+            _point(builder, place.share, share)
+            return
+        holds.attempt(publishing.remove_leftovers, os.path.dirname(share), self._lock.now())
+        storage.announce(place)
+        builder._cache_downloaded_dir = downloads
+        _point(builder, place.share, self._own)
+
+    def end(self, is_done):
+        try:
+            if self.builder._cache_dir == self._own:
+                self._finish(is_done)
+        finally:
+            self._lock.release()
+
+    def _finish(self, is_done):
+        if is_done:
+            publishing.remove_beside(self._own)  # first, so that whoever is killed here leaves nothing
+            publishing.rename_to_nothing(self._own, self.share)
+        is_ours = is_done and os.path.isdir(self._own)
+        if is_ours and (self.rebuilds or not publishing.is_complete(self.share)):
+            _report_kept(self.share, self._own)
+            publishing.at_exit(publishing.remove_own, self._own)
+        else:
+            publishing.remove_own(self._own)
+            _point(self.builder, self.place.share, self.share)
+
+
+def _report_kept(share, built):
+    storage.report("%s is built anew in %s; the share keeps what it has: remove that to have it published" % (share, built))
+
+
+def _hold_downloads(original):
+    def __init__(self, *arguments, **named):
+        original(self, *arguments, **named)
+        holds.attempt(_move_downloads, self)
+
+    return __init__
+
+
+def _move_downloads(manager):
+    """The share's directory may be in a DownloadConfig that the program made."""
+    directory = str(manager.download_config.cache_dir or sys.modules["datasets"].config.DOWNLOADED_DATASETS_PATH)
+    own = _own_downloads(os.path.expanduser(directory))
+    if own != os.path.expanduser(directory):
+        manager.download_config = manager.download_config.copy()
+        manager.download_config.cache_dir = own
+
+
+def _own_downloads(directory):
+    """Where this host downloads to instead, with what is downloaded already: files have fixed names while they are
+    downloaded, too."""
+    if holds.is_remote(directory) or storage.place_by_directory(directory) is not None:
+        return directory
+    place = storage.place_around(directory)
+    if place is None:
+        return directory
+    own = publishing.directory_of_this_host(directory, place)
+    os.makedirs(own, exist_ok=True)
+    publishing.show_shared_files(directory, own, lambda name: not name.endswith((".lock", ".incomplete", ".json")))
+    return own
+
+
+# What is made of datasets: map, filter, shuffle, sort, select
+
+
+def _hold_cache_file(original):
+    def _get_cache_file_path(self, fingerprint):
+        path = original(self, fingerprint)
+        return holds.attempt(_own_cache_file, self, path) or path
+
+    return _get_cache_file_path
+
+
+def _own_cache_file(dataset, path):
+    """The file of this node that stands for one beside a dataset of the share; None for any other."""
+    directory, name = os.path.split(path)
+    pair = publishing.directory_for_files(directory, dataset.data.nbytes)
+    if pair is None:
+        return None
+    own, share, place = pair
+    os.makedirs(own, exist_ok=True)
+    # cache-X.arrow and the parts of several processes, cache-X_00000_of_00002.arrow
+    stem = os.path.splitext(name)[0]
+    publishing.show_shared_files(share, own, lambda other: other == name or other.startswith(stem + "_"))
+    if not any(other == name or other.startswith(stem + "_") for other in os.listdir(own)):
+        storage.announce(place)
+    return os.path.join(own, name)
+
+
+def _hold_from_file(original):
+    def from_file(cls, filename, *arguments, **named):
+        dataset = original(cls, filename, *arguments, **named)
+        holds.attempt(_publish_file, filename)
+        return dataset
+
+    return from_file
+
+
+def _hold_indices(original):
+    def _new_dataset_with_indices(self, indices_cache_file_name=None, *arguments, **named):
+        dataset = original(self, indices_cache_file_name, *arguments, **named)
+        if indices_cache_file_name is not None:
+            holds.attempt(_publish_file, indices_cache_file_name)
+        return dataset
+
+    return _new_dataset_with_indices
+
+
+def _publish_file(path):
+    """A file that is complete now, if it is one that the guard had put on this node."""
+    directory, name = os.path.split(str(path))
+    if not storage.publishes() or not name.startswith("cache-") or os.path.islink(str(path)):
+        return
+    found = publishing.share_of_files(directory)
+    if found is None:
+        return
+    share, place = found
+    try:
+        publishing.publish_file(str(path), os.path.join(share, name), place)
+    except publishing.HoldsLocalPaths:
+        storage.warn("what is made of %s names files of this node and is not published" % share)
+    except OSError as problem:
+        storage.warn("what is made of %s is not published: %s" % (share, problem.strerror))
+
+
+# Offline
+
+
+def _root_that_has(_, arguments):
+    """This node's root, where only that has the dataset which is looked for."""
+    from datasets.naming import camelcase_to_snakecase
+
+    root = os.path.expanduser(str(arguments.get("cache_dir") or sys.modules["datasets"].config.HF_DATASETS_CACHE))
+    wanted = arguments.get("name") or arguments.get("repo_id") or arguments.get("dataset_name")
+    place = holds.local_place(root)
+    if place is None or not wanted:
+        return None
+    parts = wanted.split("/")
+    name = "___".join(parts[:-1] + [camelcase_to_snakecase(parts[-1])])
+    has_it = not os.path.isdir(os.path.join(root, name)) and os.path.isdir(os.path.join(place.directory, name))
+    return place.directory if has_it else None
+
+
+# Metrics
+
+
+def hold_evaluate(module):
+    owner = sys.modules.get("evaluate.module")
+    if owner is not None:
+        holds.hold_cache_dir(owner.EvaluationModule, functools.partial(_root_of_metric, module.config))
+
+
+def _root_of_metric(config, _, arguments):
+    """This node's, where one process computes the metric; several meet in the share's."""
+    place = holds.local_place(arguments.get("cache_dir") or config.HF_METRICS_CACHE)
+    return place.directory if place is not None and arguments.get("num_process", 1) == 1 else None
