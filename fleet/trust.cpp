@@ -17,7 +17,7 @@ if grep -qF -e "$type $key" "$file"; then
   exit 0
 fi
 # A last line that has no end is ended first.
-{ [ -z "$(tail -c 1 "$file")" ] || echo; echo "$type $key $comment"; } >>"$file" || no "$file cannot be written there"
+{ [ -z "$(tail -c 1 "$file")" ] || echo; echo "$type $key${comment:+ $comment}"; } >>"$file" || no "$file cannot be written there"
 if command -v restorecon >/dev/null; then restorecon -R "$directory" 2>/dev/null; fi
 end_well "key in authorized_keys"
 )sh";

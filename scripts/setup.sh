@@ -19,7 +19,7 @@ readonly cluster_packages=(
 )
 readonly lab_packages=(
     "${cluster_packages[@]}" attr mmdebstrap strace openssh-client openssh-server psmisc rsync
-    python3-pytest python3-venv prometheus
+    python3-pytest python3-venv prometheus clustershell
 )
 # The real launchers with which tests/launchers compares sharefs.
 readonly launcher_packages=(

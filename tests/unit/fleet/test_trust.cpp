@@ -1,0 +1,125 @@
+#include "base/text.hpp"
+#include "fleet/host_keys.hpp"
+#include "fleet/trust.hpp"
+#include "support/catch.hpp"
+#include "support/temporary_directory.hpp"
+#include "sys/real_system.hpp"
+
+#include <fstream>
+#include <sstream>
+
+using namespace sharefs;
+using namespace sharefs::fleet;
+
+namespace {
+
+Reached reached(const std::string& name, const std::string& host, const std::string& port = "22") {
+  Reached one;
+  one.node.name = name;
+  one.ssh.host = host;
+  one.ssh.port = port;
+  one.ssh.user = "root";
+  return one;
+}
+
+std::string content_of(const std::string& path) {
+  std::stringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+} // namespace
+
+TEST_CASE("ssh's own words say how it reaches a node", "[fleet]") {
+  const auto ssh = parse_ssh_settings("host gpu1\nuser root\nhostname GPU1.cluster\nport 2222\nproxycommand none\n"
+                                      "identityfile ~/.ssh/id_rsa\nidentityfile ~/.ssh/id_ed25519\n"
+                                      "userknownhostsfile ~/.ssh/known_hosts ~/.ssh/known_hosts2\n"
+                                      "globalknownhostsfile /etc/ssh/ssh_known_hosts\n");
+  CHECK(ssh.known_name() == "[gpu1.cluster]:2222");
+  CHECK(ssh.identity_files.size() == 2);
+  CHECK(ssh.user_known_hosts == std::vector<std::string>{"~/.ssh/known_hosts", "~/.ssh/known_hosts2"});
+  CHECK(ssh.proxy_command.empty());
+  CHECK(parse_ssh_settings("hostname a\nport 22\nhostkeyalias Rack\n").known_name() == "rack");
+}
+
+TEST_CASE("a test with one key lets no other one in", "[fleet]") {
+  auto one = reached("gpu1", "10.0.0.1");
+  one.ssh.identity_files = {"~/.ssh/id_rsa", "~/.ssh/id_ed25519"};
+  const auto alone = ssh_config_with_key({one}, "/root/my key");
+  CHECK(alone.find("IdentityFile \"/root/my key\"\n") != std::string::npos);
+  CHECK(alone.find("IdentitiesOnly yes") != std::string::npos);
+  CHECK(alone.find("id_rsa") == std::string::npos);
+  CHECK(alone.find("Include") == std::string::npos);
+  const auto any = ssh_config_with_key({one}, "");
+  CHECK(any.find("IdentityFile ~/.ssh/id_rsa\n") != std::string::npos);
+  CHECK(any.find("IdentitiesOnly") == std::string::npos);
+}
+
+TEST_CASE("offered keys are named as ssh will look for them", "[fleet]") {
+  auto nodes = std::vector{reached("gpu1", "10.0.0.1"), reached("gpu2", "gpu2", "2222"), reached("gpu3", "gpu3")};
+  const auto found = parse_keyscan("# 10.0.0.1:22 SSH-2.0-OpenSSH_9.2\n10.0.0.1 ssh-rsa RRR\n"
+                                   "10.0.0.1 ssh-ed25519 EEE\n[gpu2]:2222 ssh-ed25519 FFF\n");
+  for (auto& node : nodes)
+    if (const auto keys = found.find(node.ssh.with_port(node.ssh.host)); keys != found.end())
+      node.keys = keys->second;
+  CHECK(nodes[2].keys.empty()); // ssh-keyscan says nothing of a host that does not answer
+  CHECK(known_hosts_lines(nodes) == "10.0.0.1,gpu1 ssh-ed25519 EEE\n10.0.0.1,gpu1 ssh-rsa RRR\n"
+                                    "[gpu2]:2222 ssh-ed25519 FFF\n");
+  CHECK(with_host_keys("other ssh-rsa X", {nodes[1]}) == "other ssh-rsa X\n[gpu2]:2222 ssh-ed25519 FFF\n");
+  REQUIRE(read_fingerprints("256 SHA256:one 10.0.0.1 (ED25519)\n3072 SHA256:two 10.0.0.1 (RSA)\n"
+                            "256 SHA256:three gpu2 (ED25519)\n",
+                            nodes));
+  CHECK(nodes[0].keys[1].fingerprint == "SHA256:two");
+  CHECK(nodes[1].keys[0].fingerprint == "SHA256:three");
+  CHECK(!read_fingerprints("256 SHA256:one 10.0.0.1 (ED25519)\n", nodes));
+  CHECK(!read_fingerprints("a SHA256:1\nb SHA256:2\nc SHA256:3\nd SHA256:4\n", nodes));
+}
+
+TEST_CASE("a list from the consoles names nodes in the ways in which it comes", "[fleet]") {
+  const std::vector nodes{reached("gpu1", "10.0.0.1"), reached("gpu2", "gpu2")};
+  const auto listed = parse_fingerprint_list("256 SHA256:aaa root@gpu1 (ED25519)\n"
+                                             "gpu2: 256 SHA256:bbb no comment (ECDSA)\n"
+                                             "10.0.0.1 SHA256:ccc\n"
+                                             "SHA256:ddd gpu22\n# gpu1 has no fingerprint here\n",
+                                             nodes);
+  CHECK(listed ==
+        std::map<std::string, std::set<std::string>>{{"gpu1", {"SHA256:aaa", "SHA256:ccc"}}, {"gpu2", {"SHA256:bbb"}}});
+}
+
+TEST_CASE("the line of an authority names all nodes, and grows", "[fleet]") {
+  const auto gpu1 = reached("gpu1", "10.0.0.1"), gpu2 = reached("gpu2", "gpu2");
+  const auto first = with_authority("x ssh-rsa A\n", {gpu1}, "ssh-ed25519 CA comment");
+  CHECK(first == "x ssh-rsa A\n@cert-authority 10.0.0.1,gpu1 ssh-ed25519 CA\n");
+  CHECK(with_authority(first, {gpu1}, "ssh-ed25519 CA comment") == first);
+  CHECK(with_authority(first, {gpu2}, "ssh-ed25519 CA") ==
+        "x ssh-rsa A\n@cert-authority gpu2,10.0.0.1,gpu1 ssh-ed25519 CA\n");
+  CHECK(split_lines(with_authority(first, {gpu2}, "ssh-ed25519 OTHER")).size() == 3);
+}
+
+TEST_CASE("a key comes once into authorized_keys, whatever the file ends with", "[fleet]") {
+  test::TemporaryDirectory home;
+  const auto file = home.path() + "/.ssh/authorized_keys";
+  const auto add = [&](const std::string& key) {
+    sys::RealSystem system;
+    sys::Command command;
+    command.argv = {"sh", "-c", add_key_script(), "sh", "gpu1"};
+    command.environment["HOME"] = home.path();
+    command.input = key + "\n";
+    return script_outcome({"gpu1"}, system.run(command)->out, {0, ""}).state;
+  };
+  CHECK(add("ssh-ed25519 AAA me@here") == State::changed);
+  CHECK(content_of(file) == "ssh-ed25519 AAA me@here\n");
+  CHECK(add("ssh-ed25519 AAA another comment") == State::ok);
+  std::ofstream(file, std::ios::app) << "ssh-rsa BBB without an end";
+  CHECK(add("ssh-ed25519 CCC") == State::changed);
+  CHECK(content_of(file) == "ssh-ed25519 AAA me@here\nssh-rsa BBB without an end\nssh-ed25519 CCC\n");
+}
+
+TEST_CASE("a node's host keys, with and without a certificate", "[fleet]") {
+  const auto keys = parse_own_host_keys("@sharefs hostkey /etc/ssh/a.pub yes ssh-ed25519 AAA\n"
+                                        "@sharefs hostkey /etc/ssh/b.pub no ssh-rsa BBB\n@sharefs end ok\n");
+  REQUIRE(keys);
+  CHECK(*keys ==
+        std::vector<OwnHostKey>{{"/etc/ssh/a.pub", "ssh-ed25519 AAA", true}, {"/etc/ssh/b.pub", "ssh-rsa BBB", false}});
+  CHECK(!parse_own_host_keys("@sharefs failed sshd there does not say which host keys it has\n"));
+}
