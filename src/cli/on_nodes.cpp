@@ -437,7 +437,10 @@ Result<fleet::Run> run_script(Context& context, const Arguments& arguments, cons
   if (settings->engine->joins_streams)
     return fail(ErrorCode::usage, fmt::format("the engine `{}` does not do this", settings->engine->name),
                 "leave --engine out: it needs ssh");
-  const auto ordered = request_of({{}, request.asking.as_root, nodes, {}}, *settings, {}, in_order);
+  Job job;
+  job.changes = request.asking.as_root;
+  job.nodes = nodes;
+  const auto ordered = request_of(job, *settings, {}, in_order);
   request.engine = ordered.engine;
   request.path = ordered.path;
   request.at_a_time = ordered.at_a_time;

@@ -113,7 +113,8 @@ extern const CommandSpec k_init_command{
     .effect = Effect::changes,
     .options = {{.names = "--output",
                  .value = "FILE",
-                 .help = "write this file instead of the one that is read; - prints it"}},
+                 .help = "write this file instead of the one that is read; - prints it"},
+                {.names = "--import", .help = "what it does anyhow; scripts of before say so"}},
     .run = run_init,
 };
 
