@@ -21,6 +21,8 @@ using fleet::Reached;
 using fleet::State;
 
 constexpr const char* k_changed = "changed"; ///< in the document of a node whose host key is another one than before
+/// A slow node is not to be taken for one that is off: what is not reached now stays without trust.
+constexpr std::chrono::seconds k_first_contact{15};
 constexpr const char* k_system_known_hosts = "/etc/ssh/ssh_known_hosts";
 
 bool has_changed(const Outcome& outcome) {
@@ -109,7 +111,7 @@ Result<void> scan(Context& context, std::vector<Reached>& nodes) {
       by_port[reached.ssh.port].push_back(&reached);
   for (const auto& [port, members] : by_port) {
     sys::Command command;
-    command.argv = {"ssh-keyscan", "-T", "5", "-p", port, "-f", "-"};
+    command.argv = {"ssh-keyscan", "-T", std::to_string(k_first_contact.count()), "-p", port, "-f", "-"};
     for (const auto* reached : members)
       command.input += reached->ssh.host + "\n";
     command.deadline = std::chrono::seconds(60) + std::chrono::milliseconds(200) * members.size();
@@ -315,6 +317,9 @@ Result<int> run_nodes_trust(Context& context, const Arguments& arguments) {
     context.console.message("this machine is the only one of these nodes: it trusts itself");
     return k_exit_ok;
   }
+  const auto lock = lock_fleet(context);
+  if (!lock)
+    return fail(lock.error());
   Trust trust;
   auto reached = ask_settings(context, *nodes);
   if (!reached)
@@ -402,6 +407,7 @@ Result<std::vector<Outcome>> try_login(Context& context, const Arguments& argume
     plain.push_back(reached.node);
   fleet::Request request;
   request.asking.script = fleet::login_script();
+  request.asking.connect = k_first_contact;
   request.asking.ssh = {"ssh", "-o", "StrictHostKeyChecking=yes"};
   request.asking.always_by_ssh = true;
   request.ssh_config = fleet::ssh_config_with_key(nodes, trust.key);

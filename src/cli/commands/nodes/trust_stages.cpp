@@ -353,7 +353,7 @@ Result<void> make_mesh(Context& context, const Arguments& arguments, Trust& trus
     return fail(stepped.error());
   for (auto outcome : *stepped)
     if (outcome.state != State::ok) {
-      outcome.hint = "the user needs a key there: a home on the share, `ForwardAgent yes`, or hostbased authentication";
+      outcome.hint = "the user needs a key there, as with a home on the share, or hostbased authentication";
       trust.note({outcome});
     }
   return {};
