@@ -186,6 +186,7 @@ caches:
 nodes:
   list: []
   groups: []
+mirror: {}
 )");
 }
 
@@ -223,5 +224,5 @@ TEST_CASE("to_json has the shape of the file", "[write]") {
   CHECK(
       to_json(*config).dump() ==
       R"({"version":1,"servers":{},"mounts":{"m":{"from":"[fd00::1]:/x","at":"/m","profile":"safe","options":[],)"
-      R"("boot":"none","shares":[]}},"caches":{"local":["/var/cache/sharefs"],"min_free":"1G","guard":"run","build":"publish","when":"shared","rules":[]},"nodes":{"list":[],"groups":[]}})");
+      R"("boot":"none","shares":[]}},"caches":{"local":["/var/cache/sharefs"],"min_free":"1G","guard":"run","build":"publish","when":"shared","rules":[]},"nodes":{"list":[],"groups":[]},"mirror":{}})");
 }
