@@ -178,10 +178,12 @@ std::optional<Outcome> trouble_of(const sys::Completed& ended, const Mirror& mir
   return outcome;
 }
 
-sys::Command command_of(Argv words) {
+sys::Command command_of(Argv words, const std::string& path) {
   sys::Command command;
   command.argv = std::move(words);
   command.environment = {{"LC_ALL", "C"}, {"TZ", "UTC"}};
+  if (!path.empty())
+    command.environment["PATH"] = path;
   command.deadline = k_no_limit;
   command.ends_with_us = true;
   command.output_limit = k_most_output;
@@ -190,7 +192,7 @@ sys::Command command_of(Argv words) {
 
 /// ssh with a command line for the node's shell. `rsh` is a command line already, which the engine's script has quoted.
 Result<sys::Completed> run_ssh(sys::System& system, const Way& way, const std::string& line) {
-  return system.run(command_of({"sh", "-c", "exec " + way.rsh + " \"$@\"", "sh", way.node, line}));
+  return system.run(command_of({"sh", "-c", "exec " + way.rsh + " \"$@\"", "sh", way.node, line}, way.path));
 }
 
 } // namespace
@@ -222,7 +224,7 @@ Result<Listing> list_mirror(sys::System& system, const Mirror& mirror) {
   // Into a directory that is not there, and is not made in a dry run: all is new.
   words.insert(words.end(),
                {"--dry-run", "--out-format=%i %l %M %B %U:%G %n%L", "--", mirror.path + "/", "/nonexistent/"});
-  const auto ended = system.run(command_of(words));
+  const auto ended = system.run(command_of(words, ""));
   if (!ended)
     return fail(ended.error().code, ended.error().message,
                 ended.error().code == ErrorCode::not_found ? "`apt install rsync`, or `dnf install rsync`"
@@ -328,7 +330,7 @@ Argv rsync_words(const Mirror& mirror, Work work, const Way& way) {
 }
 
 Result<Compared> run_rsync(sys::System& system, const Mirror& mirror, Work work, const Way& way) {
-  const auto ended = system.run(command_of(rsync_words(mirror, work, way)));
+  const auto ended = system.run(command_of(rsync_words(mirror, work, way), way.path));
   if (!ended)
     return fail(ended.error());
   return Compared{trouble_of(*ended, mirror, way.node), parse_difference(ended->out),

@@ -24,7 +24,8 @@ struct Mirror {
 /// How rsync and ssh come to a node.
 struct Way {
   std::string node;
-  std::string rsh; ///< the command line of ssh up to the name of the node, as rsync -e reads it
+  std::string rsh;       ///< the command line of ssh up to the name of the node, as rsync -e reads it
+  std::string path = {}; ///< path_for_engines(): where ssh is found
 };
 
 /// What lies here, by rsync's own list, so that the patterns mean the same.

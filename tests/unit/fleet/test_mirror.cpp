@@ -91,7 +91,7 @@ TEST_CASE("what a node says of a directory is found among what else is said") {
 }
 
 TEST_CASE("rsync deletes only where it is asked to, and reads contents where it must") {
-  const Way way{"gpu1", "ssh -T --"};
+  const Way way{"gpu1", "ssh -T --", ""};
   const auto push = rsync_words(k_code, Work::push, way);
   CHECK_FALSE(has(push, "--dry-run"));
   CHECK_FALSE(has(push, "--delete-delay"));

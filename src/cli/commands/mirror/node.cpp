@@ -3,6 +3,7 @@
 #include "base/text.hpp"
 #include "cli/commands/mirror/choice.hpp"
 #include "cli/exit_code.hpp"
+#include "fleet/engine.hpp"
 #include "plan/plan.hpp"
 #include "sys/process/interrupt.hpp"
 
@@ -161,7 +162,8 @@ Result<int> status(Context& context, const std::vector<Mirror>& mirrors, const s
 
 Result<int> run_mirror_node(Context& context, const Arguments& arguments) {
   sys::install_interrupt_handlers(); // rsync and ssh end with this process
-  const Way way{arguments.value("node").value_or(""), arguments.value("rsh").value_or("")};
+  const Way way{arguments.value("node").value_or(""), arguments.value("rsh").value_or(""),
+                fleet::path_for_engines(context.system, context.environment("PATH").value_or(""))};
   const auto work = arguments.positional.front();
   auto mirrors = chosen_mirrors(context, {arguments.positional.begin() + 1, arguments.positional.end()});
   if (!mirrors)
